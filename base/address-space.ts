@@ -2,25 +2,25 @@ import { readFileSync } from 'node:fs';
 import { codeOf, SkeinError } from './skein-error.js';
 
 /**
- * Bytes of addresses that a thread of Node.js takes: V8 reserves 620 MB for its code and stacks before it uses any of them, and ends
- * the whole process where it cannot have them. The rest is for the heap.
+ * Bytes of addresses that a thread of Node.js takes. V8 reserves 620 MB for its code and stacks before it uses any of
+ * them, and ends the whole process if it cannot have them. The rest is for the heap.
  */
 const THREAD_BYTES = 800e6;
 const PAGE_BYTES = 4096;
 
-/** What the system does not give a process: memory, or addresses for it. */
+/** An error for memory, or addresses of memory, that the system refuses to a process. */
 export class MemoryError extends SkeinError {
   override name = 'MemoryError';
   override readonly code = 'SKEIN_MEMORY';
 }
 
-/** Bytes of addresses that this process may have, and that it has; null where nothing limits them. */
+/** Bytes of addresses that this process may have, and those that it has. */
 export interface AddressSpace {
   limit: number;
   used: number;
 }
 
-/** The limit that `ulimit -v` sets, and what is used of it. */
+/** The limit set by `ulimit -v` and the addresses used; null where there is no limit. */
 export function addressSpace(): AddressSpace | null {
   if (process.platform !== 'linux') return null;
   try {
@@ -42,7 +42,10 @@ export function requireThreadRoom(threads = 1, space: AddressSpace | null = addr
   );
 }
 
-/** What could not be had, by what JavaScript engines and Node.js say of it: they have no codes for most of it. */
+/**
+ * Patterns of messages by which JavaScript engines and Node.js refuse memory, with what could not be had: most have no
+ * code.
+ */
 const REFUSED: readonly [RegExp, string][] = [
   [
     /Cannot allocate Wasm memory|WebAssembly\.Memory\(\)/,
@@ -54,10 +57,10 @@ const REFUSED: readonly [RegExp, string][] = [
   [/\bENOMEM\b|Cannot allocate memory/, 'Memory'],
 ];
 
-/** A sentence in place of an error by which JavaScript or the system refuses memory; null for any other error. */
+/** Makes a sentence of an error by which JavaScript or the system refuses memory; null for any other error. */
 export function memoryProblem(error: unknown): string | null {
   if (!(error instanceof Error) || error instanceof MemoryError) return null;
-  // A sentence of this package is not read: what is foreign about its error is the cause.
+  // Sentences of this package are not matched: only the cause of such an error is foreign.
   if (codeOf(error) !== null) return memoryProblem(error.cause);
   if (error.cause !== undefined) return memoryProblem(error.cause) ?? refusedMemory(error);
   return refusedMemory(error);

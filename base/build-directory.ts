@@ -23,14 +23,17 @@ export function makeBuildDirectory(target: string): string {
   return directory;
 }
 
-/** One level at a time: Node's recursive mkdir never returns where the file system answers ENOENT, as /proc does. */
+/**
+ * Makes folders one level at a time: Node's recursive mkdir never returns where the file system answers ENOENT, as
+ * /proc does.
+ */
 function makeFolders(path: string): void {
   if (existsSync(path)) return;
   makeFolders(dirname(path));
   try {
     mkdirSync(path);
   } catch (error) {
-    // Another process may have made it in between.
+    // Another process may have made the folder in between.
     if (!existsSync(path)) throw error;
   }
 }
@@ -40,7 +43,7 @@ export function discardBuildDirectory(directory: string): void {
   keepOnExit(directory);
 }
 
-/** Renames the directory to the target. False where the target exists already and is not empty. */
+/** Renames the directory to the target. Returns false where the target exists and is not empty. */
 export function publishBuildDirectory(directory: string, target: string): boolean {
   try {
     renameSync(directory, target);
@@ -51,6 +54,19 @@ export function publishBuildDirectory(directory: string, target: string): boolea
   }
   keepOnExit(directory);
   return true;
+}
+
+/**
+ * The same where the target may exist: it is put aside by a rename and then removed, so that who has it open keeps its files.
+ * False where another process made one in between.
+ */
+export function replaceByBuild(directory: string, target: string): boolean {
+  if (existsSync(target)) {
+    const old = join(dirname(target), `.${basename(target)}.old-${process.pid}`);
+    renameSync(target, old);
+    rmSync(old, { recursive: true, force: true });
+  }
+  return publishBuildDirectory(directory, target);
 }
 
 /** Has a file or directory removed should the process end, by a signal too, before keepOnExit. */
@@ -67,7 +83,10 @@ function removeAll(): void {
   for (const path of open) rmSync(path, { recursive: true, force: true });
 }
 
-/** Removes what is being built; then, unless the program handles the signal itself, lets it end the process. */
+/**
+ * Removes the directories under construction; then, unless the program handles the signal itself, lets it end the
+ * process.
+ */
 function onSignal(signal: NodeJS.Signals): void {
   removeAll();
   if (process.listenerCount(signal) > 1) return;
@@ -92,12 +111,12 @@ function removeAbandoned(parent: string): void {
     if (pid === undefined) continue;
     const path = join(parent, name);
     const age = Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
-    const isGone = age > GONE_AFTER_MS && !isAlive(Number(pid)); // on this machine: a cache may be shared
+    const isGone = age > GONE_AFTER_MS && !isAlive(Number(pid)); // only processes of this machine are known, and a cache may be shared
     if (isGone || age > ABANDONED_AFTER_MS) rmSync(path, { recursive: true, force: true });
   }
 }
 
-/** Whether a process of this machine runs; one of another user counts. */
+/** True where a process of this machine runs, even one of another user. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

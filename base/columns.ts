@@ -1,4 +1,4 @@
-/** What the entries of a column are stored as. */
+/** Array types by the element type of a column. */
 interface ElementArrays {
   u64: BigUint64Array;
   f64: Float64Array;
@@ -11,7 +11,10 @@ export type ElementType = keyof ElementArrays;
 
 const ARRAYS = { u64: BigUint64Array, f64: Float64Array, i32: Int32Array, f32: Float32Array, u8: Uint8Array };
 
-/** A flat array of a batch: `width` entries for each of what it is per, and `extra` behind all of them. */
+/**
+ * A flat array of a batch: `width` entries for each row, token, or whatever `per` names, and `extra` entries behind all
+ * of them.
+ */
 export interface Column<T extends ElementType = ElementType, P extends string = string> {
   readonly type: T;
   readonly per: P;
@@ -19,53 +22,56 @@ export interface Column<T extends ElementType = ElementType, P extends string = 
   readonly extra: number;
 }
 
-/** Columns by the names of their arrays. What a column means is said here, and is shown wherever its array is used. */
+/** Columns by the names of their arrays. The docstring of a column is shown wherever its array is used. */
 export type Columns = Readonly<Record<string, Column>>;
 
-/** The arrays of columns. */
+/** Arrays of columns, by name. */
 export type ColumnArrays<C extends Columns> = { readonly [K in keyof C]: ElementArrays[C[K]['type']] };
 
-/** How many there are of all that the columns are per. */
+/** Number of rows, tokens and so on, for each `per` of the columns. */
 export type ColumnCounts<C extends Columns> = Record<C[keyof C]['per'], number>;
 
-/** Where arrays lie: from this byte of a buffer on, a multiple of 8. */
+/** A region of memory for arrays: from a byte of a buffer on, a multiple of 8. */
 export interface MemoryRegion {
   readonly buffer: ArrayBufferLike;
   readonly byteOffset: number;
 }
 
-/** `width` entries for each. */
+/** A column with `width` entries for each item. */
 export function column<T extends ElementType, P extends string>(type: T, per: P, width = 1): Column<T, P> {
   return { type, per, width, extra: 0 };
 }
 
-/** Where the entries of each begin in another column; the last one is where those of all end: one entry more than there are. */
+/**
+ * A column of offsets: where the entries of each item begin in another column, and at last where they all end. Its
+ * length is the number of items plus 1.
+ */
 export function startColumn<P extends string>(per: P): Column<'i32', P> {
   return { type: 'i32', per, width: 1, extra: 1 };
 }
 
-/** What is known of a column before there are any arrays. */
+/** A column with the sizes that are known before there are arrays. */
 interface LaidOutColumn extends Column {
   readonly name: string;
   readonly Elements: (typeof ARRAYS)[ElementType];
   readonly entryBytes: number;
 }
 
-/** An object while arrays are put into it. */
+/** An object that arrays are being put into. */
 type Holder = Record<string, ArrayBufferView>;
 
 /**
- * The arrays of some columns, made, grown and copied by one description of them.
+ * Makes, grows and copies the arrays of some columns by one description of them.
  *
  *   table     ids u64 per row, start i32 per row and one more, tokens i32 per token
  *   counts    row 2, token 5
  *   memory    ids (16 bytes) | start (12) | tokens (20)        the widest entries first, so that every array is aligned
  */
 export class ColumnTable<C extends Columns> {
-  /** In the order of the description. */
+  /** Names of the columns, in the order of the description. */
   readonly names: readonly (keyof C & string)[];
   readonly #columns: C;
-  /** In the order in which they lie in memory. */
+  /** Columns in the order in which they are laid out in memory. */
   readonly #laidOut: readonly LaidOutColumn[];
 
   constructor(columns: C) {
@@ -81,21 +87,21 @@ export class ColumnTable<C extends Columns> {
     return this.names.filter((name) => this.#columns[name]!.type === type);
   }
 
-  /** What all arrays take, of which there are so many entries. */
+  /** Bytes that all arrays take for these counts. */
   byteLength(counts: ColumnCounts<C>): number {
     let bytes = 0;
     for (const one of this.#laidOut) bytes += lengthOf(one, counts) * one.entryBytes;
     return bytes;
   }
 
-  /** New arrays over one piece of memory, which is zero where it is not given. */
+  /** New arrays over one piece of memory: zeroed memory, unless a region is given. */
   allocate(counts: ColumnCounts<C>, region?: MemoryRegion): ColumnArrays<C> {
     const target = {};
     this.allocateInto(target, counts, region);
     return target as ColumnArrays<C>;
   }
 
-  /** The same, as properties of an object that is being made. */
+  /** Allocates arrays as properties of an object that is being made. */
   allocateInto(target: object, counts: ColumnCounts<C>, region = this.#newRegion(counts)): void {
     const buffer = region.buffer as ArrayBuffer;
     let { byteOffset } = region;
@@ -106,7 +112,7 @@ export class ColumnTable<C extends Columns> {
     }
   }
 
-  /** Copies of the beginnings of arrays, all of them in one new buffer. */
+  /** Copies the beginnings of arrays, as far as `counts` say, into one new buffer. */
   copy(source: ColumnArrays<C>, counts: ColumnCounts<C>): ColumnArrays<C> {
     const buffer = new ArrayBuffer(this.byteLength(counts));
     const copies: Holder = {};
@@ -122,8 +128,8 @@ export class ColumnTable<C extends Columns> {
   }
 
   /**
-   * Where there is no room for so many, puts longer arrays with the same beginnings in the place of all columns of this kind:
-   * for at least twice as many as there was room for.
+   * Makes room for `count` items: where it is short, replaces all columns of this `per` by longer arrays with the same
+   * beginnings, for at least twice as many items as before.
    */
   grow(target: ColumnArrays<C>, per: C[keyof C]['per'], count: number): void {
     const columns = this.#laidOut.filter((one) => one.per === per);
@@ -152,7 +158,7 @@ function lengthOf({ per, width, extra }: Column, counts: Readonly<Record<string,
   return counts[per]! * width + extra;
 }
 
-/** A class whose objects have the arrays of a table as properties: what packs or writes them extends it. */
+/** A class whose objects have the arrays of a table as properties; classes that pack or write the arrays extend it. */
 export function columnHolder<C extends Columns>(
   table: ColumnTable<C>,
 ): new (

@@ -2,8 +2,8 @@ import { availableParallelism } from 'node:os';
 import { type ReadText, readText } from './read-text.js';
 
 /**
- * Processors that this process may keep busy: the smallest of what the scheduler's affinity (cpuset included) and
- * the container's CPU quota allow, at least 1.
+ * Number of processors that this process may keep busy: the smallest of what the scheduler's affinity (cpuset included)
+ * and the container's CPU quota allow, at least 1.
  *
  *   cgroup v2  /sys/fs/cgroup/cpu.max                  "200000 100000" or "max 100000"   quota and period, microseconds
  *   cgroup v1  /sys/fs/cgroup/cpu/cpu.cfs_quota_us     "200000" or "-1"
@@ -26,7 +26,7 @@ function quotaV1(read: ReadText): number | null {
   return quota === null || period === null ? null : ratio(Number(quota), Number(period));
 }
 
-/** null where there is no quota ("max", -1) or the text is not what it should be. */
+/** Quota divided by period; null where there is no quota ("max", -1) or the text is malformed. */
 function ratio(quota: number | undefined, period: number | undefined): number | null {
   return quota !== undefined && period !== undefined && quota > 0 && period > 0 ? quota / period : null;
 }

@@ -1,4 +1,4 @@
-/** Edits (insert, delete, replace, swap of neighbours) that turn one word into the other. */
+/** Number of edits (insert, delete, replace, swap of neighbours) that turn one word into the other. */
 function editDistance(left: string, right: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: right.length + 1 }, (_, column) => column);
@@ -22,7 +22,7 @@ function editDistance(left: string, right: string): number {
   return previous[right.length]!;
 }
 
-/** The known name that a mistyped one most likely meant; null where none is near. */
+/** The known name closest to a mistyped one; null where none is near. */
 export function closestName(name: string, known: readonly string[]): string | null {
   // Long names are cut: the cost is quadratic, and names come from clients.
   const typed = name.slice(0, 64).toLowerCase();

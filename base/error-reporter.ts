@@ -3,9 +3,9 @@ import { promiseOf, tellGuarded } from './guarded-calls.js';
 import { asSentence } from './sentences.js';
 
 /**
- * Hands failures that belong to no answer to the host's onError; where there is none they become warnings of the process.
- * So do those that onError leaves behind: what it throws, what its promise is rejected with, and what fails while it runs
- * because of what it does, which would otherwise call it from within itself without end.
+ * Hands failures that belong to no answer to the host's onError; without one they become process warnings. A failure of
+ * onError itself becomes a warning too: what it throws, what its promise is rejected with, and failures that it causes
+ * while it runs, which would otherwise call it from within itself without end.
  */
 export class ErrorReporter {
   readonly #onError: ((error: Error) => unknown) | undefined;
@@ -15,7 +15,7 @@ export class ErrorReporter {
     this.#onError = onError;
   }
 
-  /** Never throws. */
+  /** Reports a failure. Never throws. */
   report(error: Error): void {
     const onError = this.#onError;
     if (onError === undefined || this.#isReporting) {
@@ -35,12 +35,12 @@ export class ErrorReporter {
   }
 }
 
-/** A warning of the process, which says it on stderr unless the program listens for warnings. */
+/** Emits a process warning, which is written to stderr unless the program listens for warnings. */
 export function warn(message: string): void {
   process.emitWarning(message, 'SkeinWarning');
 }
 
-/** A function that is told how something goes on and changes nothing of it: what it fails with is a warning. */
+/** Wraps a listener that only observes: where it fails, a warning is emitted and the work goes on. */
 export function onlyTold<Told extends unknown[]>(
   callback: string,
   listener: (...told: Told) => unknown,

@@ -1,4 +1,4 @@
-/** What was thrown, in words: an error's message, or whatever else it is. Never throws itself. */
+/** Message of anything thrown: an error's message, or the value as text. Never throws. */
 export function messageOf(thrown: unknown): string {
   try {
     return thrown instanceof Error ? String(thrown.message) : String(thrown);

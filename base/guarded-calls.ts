@@ -1,22 +1,22 @@
 import { messageOf } from './error-text.js';
 import { SkeinError } from './skein-error.js';
 
-/** Which callback it is, and of which request where there is one. */
+/** Name of a callback, and the request that it was called for, where there is one. */
 export interface CallbackName {
   callback: string;
   requestId?: bigint | null | undefined;
 }
 
 /**
- * A function of the host failed: it threw, the promise that it returned was rejected, or it returned what it must not.
+ * An error for a callback of the host that threw, whose promise was rejected, or that returned an invalid value.
  * `cause` is what it threw; absent where the callback ran in the engine's worker.
  */
 export class CallbackError extends SkeinError {
   override name = 'CallbackError';
   override readonly code = 'SKEIN_CALLBACK';
-  /** The callback's name among the options, or among what the module exports. */
+  /** Name of the callback among the options or among the module's exports. */
   readonly callback: string;
-  /** null: it was not called for one request. */
+  /** Id of the request that the callback was called for; null: it was not called for one request. */
   readonly requestId: bigint | null;
 
   constructor(message: string, { callback, requestId }: CallbackName, options?: ErrorOptions) {
@@ -33,10 +33,10 @@ export class CallbackError extends SkeinError {
   }
 }
 
-/** Takes what a callback failed with. Must not throw. */
+/** Receives the failure of a callback. Must not throw. */
 export type OnFailure = (error: CallbackError) => void;
 
-/** What the callback returns; undefined where it throws, which `onFailure` is told. */
+/** Calls a callback and returns its result; if it throws, tells `onFailure` and returns undefined. */
 export function callGuarded<T>(name: CallbackName, call: () => T, onFailure: OnFailure): T | undefined {
   try {
     return call();
@@ -46,13 +46,13 @@ export function callGuarded<T>(name: CallbackName, call: () => T, onFailure: OnF
   }
 }
 
-/** The same for a callback whose result nobody needs: a promise of it is waited for by nobody, and may be rejected all the same. */
+/** Calls a callback whose result nobody needs. Its promise is not awaited, but a rejection is told to `onFailure`. */
 export function tellGuarded(name: CallbackName, call: () => unknown, onFailure: OnFailure): void {
   const pending = promiseOf(callGuarded(name, call, onFailure));
   pending?.catch((reason: unknown) => onFailure(CallbackError.of(name, reason)));
 }
 
-/** The promise that a callback returned, of whatever library; null where it returned something else. */
+/** The promise that a callback returned, of any library; null where it returned something else. */
 export function promiseOf<T>(result: T | PromiseLike<T>): Promise<T> | null {
   if ((typeof result !== 'object' && typeof result !== 'function') || result === null) return null;
   try {

@@ -5,7 +5,7 @@ export interface Machine {
   cpu: string;
   cores: number;
   memoryGiB: number;
-  /** The vector extensions that decide which kernels run. */
+  /** Vector extensions of the processor, which decide the kernels that run. */
   features: string[];
 }
 
@@ -32,12 +32,14 @@ export function describeMachine(): Machine {
   };
 }
 
-/** Name of a document's section for machines of this kind: figures of AVX2 and of AVX-512 stand beside one another. */
+/**
+ * Name of a document's section for machines of this kind, so that figures of AVX2 and of AVX-512 stand side by side.
+ */
 export function sectionOf(name: string, { features }: Machine): string {
   return `${name}-${features.includes('avx512f') ? 'avx512' : 'avx2'}`;
 }
 
-/** The same in a line. */
+/** Describes a machine in a line. */
 export function machineLine({ cpu, cores, memoryGiB, features }: Machine): string {
   return `${cpu}, ${cores} cores, ${memoryGiB} GiB, ${features.join(' ')}`;
 }

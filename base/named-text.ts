@@ -1,34 +1,39 @@
 /**
- * A name in a sentence that whoever shows the sentence may know by another one: a tensor of a request (`input`), an option of
- * the engine (`option`), or a field of the program's or the server's own API (`field`).
+ * A name in a sentence that may be shown under another name: a tensor of a request (`input`), an option of the engine
+ * (`option`), or a field of the program's or the server's own API (`field`).
  */
 export interface Name {
   readonly of: 'input' | 'option' | 'field';
   readonly name: string;
 }
 
-/** A sentence whose names are data. It is words only where somebody reads it: see `worded`. Crosses threads as it is. */
+/**
+ * A sentence whose names are data. It becomes words only where somebody reads it: see `worded`. Crosses threads
+ * unchanged.
+ */
 export type NamedText = string | readonly (string | Name)[];
 
-/** What a name is called. `isFirst`: the sentence begins with it. */
+/** Converts a name to the words for it. `isFirst`: the sentence begins with the name. */
 export type CallName = (name: Name, isFirst: boolean) => string;
 
-/** A tensor of a request, such as request_output_len. */
+/** Names a tensor of a request, such as request_output_len. */
 export function input(name: string): Name {
   return { of: 'input', name };
 }
 
-/** An option of the manager, such as maxNumTokens, without the objects that it lies in. */
+/** Names an option of the manager, such as maxNumTokens, without the objects that contain it. */
 export function option(name: string): Name {
   return { of: 'option', name };
 }
 
-/** What the caller of the program's or the server's API wrote, such as maxTokens or tools[0].function. */
+/**
+ * Names a field as the caller of the program's or the server's API wrote it, such as maxTokens or tools[0].function.
+ */
 export function field(name: string): Name {
   return { of: 'field', name };
 }
 
-/** A sentence with names in it: says`${input('best_of')} is ${n}; see ${option('maxBeamWidth')}.` */
+/** Makes a sentence with names in it: says`${input('best_of')} is ${n}; see ${option('maxBeamWidth')}.` */
 export function says(
   words: TemplateStringsArray,
   ...values: (NamedText | Name | number | bigint | undefined)[]
@@ -52,7 +57,7 @@ function append(parts: (string | Name)[], part: string | Name): void {
   else if (part !== '') parts.push(part);
 }
 
-/** The sentence in words. Without `call` names are those of the engine. */
+/** Converts a sentence to words. Without `call` its names are those of the engine. */
 export function worded(text: NamedText, call: CallName = ({ name }) => name): string {
   if (typeof text === 'string') return text;
   return text.map((part, i) => (typeof part === 'string' ? part : call(part, i === 0))).join('');

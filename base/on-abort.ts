@@ -1,18 +1,18 @@
 interface Shared {
   listeners: Set<() => void>;
-  /** What the signal itself calls. */
+  /** The one listener that the signal itself calls. */
   raise: () => void;
 }
 
 const sharedBySignal = new WeakMap<AbortSignal, Shared>();
 
 /**
- * Calls the listener once when the signal is raised, until the function that it returns is called. A program may give one
- * signal to any number of requests: it has one listener for all of them, since Node.js takes more than ten for a leak.
+ * Calls the listener once when the signal is aborted, until the returned function is called. A program may give one
+ * signal to any number of requests: all share one listener of the signal, since Node.js warns of a leak beyond ten.
  */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   const shared = sharedBySignal.get(signal) ?? share(signal);
-  // Two requests may bring the same function.
+  // Two requests may pass the same function.
   const own = () => listener();
   shared.listeners.add(own);
   return () => {

@@ -1,18 +1,18 @@
-/** The greatest whole number that the engine counts with. */
+/** Greatest whole number that the engine counts with. */
 export const MAX_COUNT = 2 ** 31 - 1;
 
-/** What the value of an option must be: told in words, and asked of any value. */
+/** Accepted values of an option: a description in words and a check. */
 export interface Values<T = unknown> {
-  /** How it is written in text, as in a flag or a variable; an object cannot be. */
+  /** Form of a value in text, as in a flag or a variable; an object has none. */
   kind: 'text' | 'number' | 'switch' | 'list' | 'object';
-  /** As it reads after "it must be". */
+  /** Description that reads well after "it must be". */
   expected: string;
-  /** The values, where there are only some and they are texts. */
+  /** All accepted values, where they are a few texts. */
   choices?: readonly string[];
   accepts(value: unknown): value is T;
 }
 
-/** The type of the values. */
+/** Type of the accepted values. */
 export type ValueOf<V> = V extends Values<infer T> ? T : never;
 
 /** Limits of a number, both included. */
@@ -22,13 +22,13 @@ interface Limits {
   integer: boolean;
 }
 
-/** "a whole number from 1 to 1024"; without the upper end where that is only as far as numbers go. */
+/** Text of a range, as "a whole number from 1 to 1024"; without the upper end where that is only MAX_COUNT. */
 function rangeText({ min, max, integer }: Limits): string {
   const kind = integer ? 'a whole number' : 'a number';
   return max === MAX_COUNT ? `${kind} of at least ${min}` : `${kind} from ${min} to ${max}`;
 }
 
-/** Values of any kind, told apart by a function. */
+/** Values of any kind, accepted by a function. */
 export function rule<T>(expected: string, accepts: (value: unknown) => boolean): Values<T> {
   return { kind: 'object', expected, accepts: accepts as Values<T>['accepts'] };
 }
@@ -43,9 +43,9 @@ export function numberIn(limits: Limits): Values<number> {
 export const wholeNumber = (min: number, max: number): Values<number> =>
   numberIn({ min, max, integer: true });
 
-/** Whole numbers from 1 on. */
+/** A whole number from 1 on. */
 export const COUNT = wholeNumber(1, MAX_COUNT);
-/** Bytes, none included. */
+/** A number of bytes, from 0 on. */
 export const BYTES = wholeNumber(0, Number.MAX_SAFE_INTEGER);
 
 export function numberOf(choices: readonly number[]): Values<number> {
@@ -83,7 +83,7 @@ const isName = (value: unknown) => typeof value === 'string' && value !== '';
 /** A text that is not empty. */
 export const NAME: Values<string> = { ...rule<string>('a text that is not empty', isName), kind: 'text' };
 
-/** Texts that are not empty, at least one. */
+/** A list of one or more texts that are not empty. */
 export function listOf(expected: string): Values<string[]> {
   const accepts = (value: unknown) => Array.isArray(value) && value.length > 0 && value.every(isName);
   return { ...rule<string[]>(expected, accepts), kind: 'list' };
@@ -103,7 +103,7 @@ export const MODULE_URL = rule<string | URL>(
 
 const MAX_SHOWN = 60;
 
-/** A value as a sentence can hold it. */
+/** Text of a value for a sentence. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';

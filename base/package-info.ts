@@ -13,7 +13,7 @@ export function packageRoot(): string {
 
 let version: string | undefined;
 
-/** The version in package.json. */
+/** Version of the package, from package.json. */
 export function skeinVersion(): string {
   version ??= (JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string })
     .version;

@@ -1,13 +1,16 @@
 import { closeSync, openSync, readFileSync, rmSync, statSync, utimesSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { setTimeout } from 'node:timers/promises';
 import { isAlive, keepOnExit, removeOnExit } from './build-directory.js';
 
-/** Who holds a lock touches it as the work goes on; one that is silent for so long is given up. */
+/** A lock's holder touches it while the work goes on; a lock untouched for this long is given up. */
 const STALE_AFTER_MS = 10 * 60 * 1000;
+/** Time between two looks at a lock that another process holds. */
+const POLL_MS = 200;
 /** A lock that names nobody was written in part by a process that ended there. */
 const UNREADABLE_AFTER_MS = 5_000;
 
-/** Keeps processes from doing the same work side by side: a file that names the process, removed when that ends. */
+/** A lock against two processes doing the same work: a file that names the process, removed when the process ends. */
 export class ProcessLock {
   readonly #path: string;
 
@@ -15,7 +18,10 @@ export class ProcessLock {
     this.#path = path;
   }
 
-  /** Null where another process that lives holds it. @throws the system's error where it cannot be written. */
+  /**
+   * Takes the lock; null where another living process holds it. @throws the system's error where the file cannot be
+   * written.
+   */
   static tryTake(path: string): ProcessLock | null {
     for (;;) {
       if (create(path)) {
@@ -27,12 +33,25 @@ export class ProcessLock {
     }
   }
 
+  /**
+   * Waits until no other process holds it. @param onWait called once, where one does
+   * @throws as tryTake; the reason of the signal
+   */
+  static async take(path: string, onWait: () => void, signal?: AbortSignal): Promise<ProcessLock> {
+    for (let isSaid = false; ; isSaid = true) {
+      const lock = ProcessLock.tryTake(path);
+      if (lock !== null) return lock;
+      if (!isSaid) onWait();
+      await setTimeout(POLL_MS, undefined, { signal });
+    }
+  }
+
   /** Says that the work goes on. */
   touch(): void {
     try {
       utimesSync(this.#path, new Date(), new Date());
     } catch {
-      // Taken over as stale: both go on.
+      // The lock was taken over as stale: both processes go on.
     }
   }
 

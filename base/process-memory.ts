@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 
-/** Bytes of memory that a process has, files that it has mapped and read included; null where the system does not say, or it is gone. */
+/**
+ * Resident bytes of a process, mapped files included; null where the system does not tell, or the process has ended.
+ */
 export function residentBytes(pid: number): number | null {
   try {
     const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];

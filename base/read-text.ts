@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Reads a small text file of the system; null where it cannot be read. Tests bring their own. */
+/** Reads a small text file of the system; null where it cannot be read. Tests pass their own. */
 export type ReadText = (path: string) => string | null;
 
 export const readText: ReadText = (path) => {

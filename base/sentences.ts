@@ -1,4 +1,4 @@
-/** A foreign message as one sentence: on one line, and with one full stop whether it had one or not. */
+/** Turns a foreign message into one sentence: on one line, ending in one full stop. */
 export function asSentence(text: string): string {
   const line = text
     .replace(/\s+/g, ' ')
@@ -7,7 +7,7 @@ export function asSentence(text: string): string {
   return /[.?!]$/.test(line) ? line : `${line}.`;
 }
 
-/** "1 request", "2 requests". */
+/** A count with its noun: "1 request", "2 requests". */
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

@@ -12,7 +12,7 @@ const READING: Readonly<Record<string, string>> = {
 
 const ROOM = 'make room, or name a folder of another disk';
 const OTHER_FOLDER = 'name a folder that can be';
-/** What is wrong, and what to do about it. */
+/** By error code: what is wrong, and what to do about it. */
 const WRITING: Readonly<Record<string, readonly [string, string?]>> = {
   ENOENT: ['its folder is not there'],
   ENOTDIR: ['what should be its folder is a file'],
@@ -25,18 +25,18 @@ const WRITING: Readonly<Record<string, readonly [string, string?]>> = {
   EIO: ['the disk gives an error', 'name a folder of another disk'],
 };
 
-/** Why something cannot be read, in words instead of the codes of the operating system, and what to do. */
+/** Tells in words why something cannot be read, and what to do. */
 export function readProblem(error: unknown): string {
   return READING[codeOf(error)] ?? asSentence(messageOf(error));
 }
 
-/** Why something cannot be written, likewise. */
+/** Tells in words why something cannot be written, and what to do. */
 export function writeProblem(error: unknown): string {
   const known = WRITING[codeOf(error)];
   return known === undefined ? asSentence(messageOf(error)) : `${known.join('; ')}.`;
 }
 
-/** The same without what to do, to stand in a sentence that says that itself. */
+/** Tells why something cannot be written, without advice, for a sentence that has its own. */
 export function writeReason(error: unknown): string {
   return WRITING[codeOf(error)]?.[0] ?? messageOf(error);
 }

@@ -1,40 +1,40 @@
 import type { EncoderHead } from '../models/encoder-config.js';
 import type { ExecutorMemory } from './worker-messages.js';
 
-/** One text, or a pair of texts, as the network takes it: special tokens included. */
+/** One text, or a pair of texts, as token ids for the network, special tokens included. */
 export interface EncoderSequence {
   tokenIds: Int32Array;
-  /** [length]; null: all 0. */
+  /** Token types, [length]; null: all 0. */
   tokenTypes: Int32Array | null;
 }
 
-/** What one batch takes. */
+/** Limits of one batch. */
 export interface EncoderBatchLimits {
-  /** Tokens of all its sequences. */
+  /** Most tokens of all sequences of a batch together. */
   maxNumTokens: number;
   maxNumSequences: number;
-  /** Tokens of one sequence; no more than maxNumTokens. */
+  /** Most tokens of one sequence; at most maxNumTokens. */
   maxSeqLen: number;
 }
 
-/** What the host sends to an encoder's worker. Each message is followed by a ring of the doorbell. */
+/** Messages from the host to an encoder's worker. After each message the host rings the doorbell. */
 export type EncoderCommand =
   | { type: 'batch'; sequences: EncoderSequence[] }
-  /** Ends once every batch before it has been answered. */
+  /** Asks the worker to end once every batch before this message has been answered. */
   | { type: 'shutdown' };
 
-/** What the worker sends. Batches are answered in order. */
+/** Messages from an encoder's worker. Batches are answered in order. */
 export interface EncoderAnswer {
   type: 'rows';
-  /** [sequences x outputWidth]; those of sequences with an error are 0. */
+  /** Output rows, [sequences x outputWidth]; the row of a sequence with an error is all 0. */
   rows: Float32Array;
-  /** The error of each sequence; null: none. */
+  /** Error of each sequence; null: no error. */
   errors: (string | null)[];
-  /** Milliseconds of the forward. */
+  /** Duration of the forward, in milliseconds. */
   forwardMs: number;
 }
 
-/** The encoder as it runs, known once it is loaded. */
+/** Properties of the running encoder, known once it is loaded. */
 export interface EncoderInfo {
   executor: string;
   /** See EngineInfo. */

@@ -1,40 +1,40 @@
-/** What is in flight in the engine at the end of an iteration, in flat arrays, as it crosses from the worker. */
+/** The requests in flight at the end of an iteration, in flat arrays, as the worker sends them. */
 export interface EngineFormation {
   iteration: number;
   /** Ids of the requests, in the order of the schedulers. */
   requestIds: BigUint64Array;
-  /** 0 queued, 1 context, 2 generation, 3 paused. */
+  /** State of each request: 0 queued, 1 context, 2 generation, 3 paused. */
   states: Uint8Array;
-  /** Numbers of each request: see FormationRow from promptTokens on; times in whole milliseconds. */
+  /** Numbers of each request, from promptTokens on as in FormationRow; times in whole milliseconds. */
   counts: Int32Array;
   /** See Formation.blocks. */
   blockRuns: Int32Array;
   record: FlightRecord;
 }
 
-/** What has happened in the engine since it was last told. */
+/** Events and totals of the engine since the previous formation. */
 export interface FlightRecord {
-  /** When the formation was told, on the engine's clock: milliseconds since 1970. */
+  /** Time of the formation on the engine's clock: milliseconds since 1970. */
   nowMs: number;
-  /** Six numbers each: see Formation.steps; begin and end on the engine's clock. */
+  /** Steps, six numbers each: see Formation.steps; begin and end are times of the engine's clock. */
   steps: Float64Array;
   totals: FlightTotals;
   longestIterationMs: number;
   latency: LatencyQuantiles;
 }
 
-/** Since the engine was started. A new worker begins anew. */
+/** Totals since the engine was started. A new worker starts again at 0. */
 export interface FlightTotals {
   iterations: number;
   iterationMs: number;
   executorMs: number;
   contextTokens: number;
   generatedTokens: number;
-  /** Requests that ran, summed over iterations: by `iterations`, the mean size of a batch. */
+  /** Requests that ran, summed over iterations. Divided by `iterations`: the mean size of a batch. */
   scheduledRequests: number;
   completedRequests: number;
   pauses: number;
-  /** V1 only: slots that ran for nobody. */
+  /** V1 only: slots of a batch that ran for a request that had already ended. */
   emptyGenerationSlots: number;
 }
 
@@ -50,7 +50,7 @@ export interface Quantiles {
 export interface LatencyQuantiles {
   /** Time from submission to the first token. */
   firstToken: Quantiles | null;
-  /** Between two tokens of a request; tokens that come together share the time since the one before. */
+  /** Time between two tokens of a request; tokens that arrive together share the time since the one before. */
   interToken: Quantiles | null;
 }
 
@@ -94,24 +94,27 @@ export type FormationStep = [
   tokens: number,
 ];
 
-/** What is in flight, for who watches. Version 1: fields may be added, and entries at the end of rows. */
+/**
+ * A snapshot of the requests in flight, for watchers. Version 1: fields may be added, and entries at the end of rows.
+ */
 export interface Formation {
   v: 1;
-  /** Milliseconds since 1970. */
+  /** Time of the snapshot, in milliseconds since 1970. */
   timeMs: number;
   iteration: number;
-  /** Requests in the engine in the order of the schedulers, then those of the queue, MAX_QUEUED_ROWS at most. */
+  /** Requests in the engine in the schedulers' order, then those in the queue, at most MAX_QUEUED_ROWS of them. */
   requests: FormationRow[];
-  /** Requests that wait in the queue, listed or not. */
+  /** Number of requests that wait in the queue, listed or not. */
   queued: number;
   /**
-   * The requests that ended since the formation before, MAX_ENDED of them at most: id, label and finish reason, or 'error'; when, in
-   * milliseconds from timeMs (0 or below); then what a row has, as far as the host knows it.
+   * Requests that ended since the formation before, MAX_ENDED of them at most: id, label and finish reason, or 'error';
+   * when, in milliseconds from timeMs (0 or below); then what a row has, as far as the host knows it.
    */
   ended: FormationEnd[];
   /**
-   * What happened to requests since the formation before, the latest 512 of it: id; 0 for a chunk of its context, 1 for a
-   * pause, 2 for the last chunk of a context, with which it generates; begin and end in milliseconds from timeMs (0 or below); context tokens before, and those of the chunk.
+   * Steps of requests since the formation before, the latest 512 of it: id; 0 for a chunk of its context, 1 for a
+   * pause, 2 for the last chunk of a context, with which it generates; begin and end in milliseconds from timeMs (0 or
+   * below); context tokens before, and those of the chunk.
    */
   steps: FormationStep[];
   totals: FlightTotals;
@@ -122,6 +125,7 @@ export interface Formation {
   blocks: { count: number; tokensPerBlock: number; runs: number[] };
 }
 
+/** Receives a formation. */
 export type FormationListener = (formation: Formation) => void;
 
 export const MAX_QUEUED_ROWS = 256;

@@ -22,12 +22,14 @@ export {
 } from './options/words.js';
 export type { IterationStats };
 
-// Each option is written once, with what it takes: callbacks/options/ has the tables that these types are made of.
+// Each option is written once, with its range and default, in the tables of callbacks/options/; these types are made of
+// them.
 
-/** How the KV cache is sized and shared. */
+/** Size and sharing of the KV cache. */
 export interface KvCacheConfig extends Fields<typeof KV_CACHE_OPTIONS> {}
 
-/** TrtGptModelOptionalParams of the original, and what a CPU engine needs besides. */
+/** The fields of TensorRT-LLM's TrtGptModelOptionalParams, and those that a CPU engine needs besides. */
+/** Size and sharing of the KV cache. */
 export interface OptionalParams extends Fields<typeof OPTIONAL_PARAMS> {
   kvCacheConfig?: KvCacheConfig;
 }
@@ -50,9 +52,10 @@ export interface ModuleCallbacks {
   returnBatchManagerStats?: undefined;
 }
 
-/** What a manager is given beside its callbacks. */
+/** Options of a GptManager beside its callbacks. */
 export interface ManagerFields extends GivenFields<typeof MANAGER_OPTIONS>, Fields<typeof MANAGER_EVENTS> {
   optionalParams?: OptionalParams;
 }
 
+/** Options of a GptManager, with callbacks as functions or in a module. */
 export type GptManagerOptions = (FunctionCallbacks | ModuleCallbacks) & ManagerFields;

@@ -19,10 +19,10 @@ export const GUIDE_TYPES = [
 
 export type GuideType = (typeof GUIDE_TYPES)[number];
 
-/** What an answer has to look like. */
+/** The form that an answer must have. */
 export interface Guide {
   type: GuideType;
-  /** The guide in the form that its type has; empty for json. */
+  /** The guide, written as its type asks for; empty for json. */
   guide: string;
 }
 

@@ -18,13 +18,13 @@ export class Heartbeat {
     return new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT);
   }
 
-  /** The worker begins an iteration. */
+  /** Notes that an iteration begins. Called by the worker. */
   beat(): void {
     Atomics.store(this.#cells, ASLEEP, 0);
     Atomics.add(this.#cells, BEATS, 1);
   }
 
-  /** The worker has nothing to do and is about to sleep. */
+  /** Notes that the worker has nothing to do and is about to sleep. */
   sleep(): void {
     Atomics.store(this.#cells, ASLEEP, 1);
   }

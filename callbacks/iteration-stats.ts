@@ -1,16 +1,22 @@
-/** What an iteration did and what it cost. Times in milliseconds. */
+/** Work and cost of one iteration. Times are in milliseconds. */
 export interface IterationStats {
   iteration: number;
-  /** Start of getInferenceRequests to the end of the iteration; with overlap, from the end of the one before to its own. */
+  /**
+   * Time from the start of getInferenceRequests to the end of the iteration; with overlap, from the end of the previous
+   * iteration to the end of this one.
+   */
   iterationMs: number;
   /** Part of iterationMs that was spent inside the executor; the rest is JavaScript that nothing hides. */
   executorMs: number;
-  /** Part of executorMs that was a wait for other engines of this process, with which it shares the processors. */
+  /** Part of executorMs spent waiting for other engines of this process, which share the processors. */
   waitedMs: number;
-  /** Which micro-batch it was: with overlap 0 and 1 in turns, 0 for one that ran beside nothing; without overlap 0. */
+  /** Index of the micro-batch: with overlap 0 and 1 in turns, 0 for one that ran alone; always 0 without overlap. */
   microBatchId: 0 | 1;
   activeRequests: number;
-  /** Requests that became active in this iteration, and the milliseconds from their arrivals to it, summed. */
+  /**
+   * Requests that became active in this iteration; newRequestsQueueMs is the sum of their times from arrival until
+   * then.
+   */
   newRequests: number;
   newRequestsQueueMs: number;
   /** Active requests that have not run yet: they wait for blocks or for their turn. */
@@ -21,33 +27,35 @@ export interface IterationStats {
   pausedRequests: number;
   completedRequests: number;
   contextTokens: number;
-  /** Prompt tokens of the contexts that began with a look into the cache, and those of them that it had. */
+  /** Prompt tokens looked up in the cache by contexts that began in this iteration; reusedTokens is how many it had. */
   queriedTokens: number;
   reusedTokens: number;
   /** Tokens drawn in this iteration. */
   generatedTokens: number;
-  /** Requests that had a draft in this iteration, the tokens of these drafts, and those of them that were right. */
+  /**
+   * Requests that had a draft in this iteration; then the tokens of these drafts, and those of them that were right.
+   */
   drafts: number;
   draftedTokens: number;
   acceptedDraftTokens: number;
-  /** V1 only: slots of requests that have ended, which ran on with their batch. */
+  /** V1 only: slots of requests that have ended but still run along with their batch. */
   emptyGenerationSlots: number;
   maxBlocks: number;
-  /** Free and used blocks are those while the executor ran: before what ended gave its own back. */
+  /** Free and used blocks while the executor ran, before ended requests gave theirs back. */
   freeBlocks: number;
   usedBlocks: number;
-  /** Blocks in use at the end of the iteration: what ended in it has given its own back. */
+  /** Blocks in use at the end of the iteration, after ended requests gave theirs back. */
   heldBlocks: number;
   tokensPerBlock: number;
-  /** Full blocks of prompts that were in the cache, and those that could have been but were not, since the start. */
+  /** Full blocks of prompts found in the cache, and those that could have been there but were not, since the start. */
   reusedBlocks: number;
   missedBlocks: number;
-  /** Blocks of the secondary pool that hold something; blocks moved there and back since the start. */
+  /** Blocks of the secondary pool that hold something; then blocks moved there and back since the start. */
   secondaryUsedBlocks: number;
   swappedOutBlocks: number;
   swappedInBlocks: number;
   maxRequests: number;
-  /** Totals since the start. */
+  /** Totals since the engine was started. */
   totalIterationMs: number;
   totalExecutorMs: number;
   totalContextTokens: number;

@@ -1,7 +1,7 @@
 /**
  * The operation stream that the logits belong to, as GPU engines have one. On the CPU nothing is queued: the logits are
  * complete when a post-processor is called, and what it writes takes effect at once. So `synchronize` returns at once;
- * it is here so that a post-processor written for both reads the same.
+ * it exists so that a post-processor written for both reads the same.
  */
 export interface LogitsStream {
   synchronize(): void;
@@ -17,9 +17,9 @@ export interface LogitsStream {
  *   tokensPerBeam    all tokens of each beam so far, the prompt first; copies
  *   clientId         the tensor client_id of the request, else null
  *
- * After a pause a position may be drawn again: then it is called again with the same tokens, and what it does should
- * depend on its arguments only. One that throws, takes longer than its time limit, returns something else, or leaves
- * NaN, +infinity or nothing finite in a row ends its request with an error, and no other.
+ * After a pause a position may be drawn again: the function is called again with the same tokens, so its result should
+ * depend on its arguments only. A post-processor that throws, takes longer than its time limit, returns something else,
+ * or leaves NaN, +infinity or nothing finite in a row ends its request with an error, and no other.
  */
 export type LogitsPostProcessor = (
   requestId: bigint,
@@ -31,8 +31,9 @@ export type LogitsPostProcessor = (
 ) => Float32Array | void;
 
 /**
- * The same for all requests of an iteration that ask for it, in one call: entry i of every list belongs to request i.
- * May return a list with an array for each request whose logits it replaces. A call that fails ends all of them.
+ * A post-processor for all requests of an iteration that ask for it, in one call: entry i of every list belongs to
+ * request i. May return a list with an array for each request whose logits it replaces. A call that fails ends all
+ * these requests.
  */
 export type LogitsPostProcessorBatched = (
   requestIds: readonly bigint[],
@@ -47,8 +48,8 @@ export type LogitsPostProcessorBatched = (
 export const BATCHED_POST_PROCESSOR = 'batched';
 
 /**
- * What a module given as optionalParams.logitsPostProcessorModule exports. It is imported into the worker. Requests name
- * a post-processor of the map, or any other function that the module exports, by its name.
+ * Exports of the module given as optionalParams.logitsPostProcessorModule, which the worker imports. Requests name a
+ * post-processor of the map, or any other function that the module exports.
  */
 export interface LogitsPostProcessorModule {
   logitsPostProcessors?: Readonly<Record<string, LogitsPostProcessor>>;

@@ -3,12 +3,12 @@ import { textOf } from '../base/skein-error.js';
 import { ParameterError } from './sampling-params.js';
 
 /**
- * What became of a request that has no answer:
+ * Why a request has no answer:
  *
  *   invalid      a tensor or a value that no engine takes
- *   unsupported  what this engine, as it was built or started, cannot do
- *   tooLong      it needs more than the engine has, even with all of it to itself
- *   guide        what its answer has to look like cannot be followed
+ *   unsupported  something that this engine, as built or started, cannot do
+ *   tooLong      the request needs more than the engine has, even with all of it to itself
+ *   guide        the form asked for the answer cannot be followed
  *   duplicate    another request of the same id is being processed
  *   overloaded   there is no room for it now
  *   ended        the engine ends, and takes or keeps no more
@@ -27,14 +27,14 @@ export type FailureKind =
 /** Why a request failed, as data: it crosses threads as it is, and is worded where somebody reads it. */
 export interface RequestFailure {
   kind: FailureKind;
-  /** The tensor, or what a TokenRequest calls it, that is at fault; null: none is. */
+  /** Tensor or TokenRequest field that is at fault; null: none is. */
   field: string | null;
   text: NamedText;
 }
 
 const FAULTS: ReadonlySet<FailureKind> = new Set(['invalid', 'unsupported', 'tooLong', 'guide']);
 
-/** The request itself is at fault: it would be refused again, and nothing of it ran. */
+/** True where the request itself is at fault: it would be refused again, and nothing of it ran. */
 export function isRequestsFault(kind: FailureKind): boolean {
   return FAULTS.has(kind);
 }
@@ -43,7 +43,10 @@ export function failure(kind: FailureKind, text: NamedText, field: string | null
   return { kind, field, text };
 }
 
-/** What was thrown while a request was read: a ParameterError is the request's fault, all else the engine's. */
+/**
+ * Failure for an error thrown while a request was read: a ParameterError is the request's fault, any other the
+ * engine's.
+ */
 export function failureOf(thrown: unknown): RequestFailure {
   const text = textOf(thrown);
   return thrown instanceof ParameterError
@@ -56,7 +59,7 @@ export function messageOfFailure({ text }: RequestFailure): string {
   return worded(text);
 }
 
-/** Of a request whose id another one has. */
+/** Failure of a request whose id belongs to a request in progress. */
 export function isProcessed(requestId: bigint): RequestFailure {
   return failure(
     'duplicate',
@@ -68,7 +71,7 @@ export function shuttingDown(): RequestFailure {
   return failure('ended', 'The manager is shutting down and takes no more requests.');
 }
 
-/** @param max requests that the host was asked for */
+/** Failure of a request beyond those asked for. @param max requests that the host was asked for */
 export function notAskedFor(max: number): RequestFailure {
   return failure(
     'overloaded',

@@ -1,39 +1,39 @@
 import { type ColumnArrays, ColumnTable, column, startColumn } from '../base/columns.js';
 import type { RequestFailure } from './request-failure.js';
 
-/** What was collected of the prompt's rows. */
+/** Logits and log-probs of the prompt's rows. */
 export interface ContextReturn {
-  /** [rows x vocabSize]; null: not asked for. */
+  /** Logits, [rows x vocabSize]; null: not asked for. */
   logits: Float32Array | null;
   logProbs: ContextLogProbs | null;
 }
 
-/** Entry i is of prompt token i + 1, given those before it. */
+/** Log-probs of the prompt: entry i is of prompt token i + 1, given those before it. */
 export interface ContextLogProbs {
   logProbs: Float32Array;
-  /** Most probable tokens at each entry. */
+  /** Number of most probable tokens at each entry. */
   numTop: number;
   topTokens: Int32Array;
   topLogProbs: Float32Array;
 }
 
-/** The response is the request's last. */
+/** Flag: the response is the request's last. */
 export const RESPONSE_FINAL = 1;
-/** Carries the tokens that are new; without it, prompt and output of the whole request. */
+/** Flag: the response carries new tokens only; without it, prompt and output of the whole request. */
 export const RESPONSE_STREAMING = 2;
-/** Carries a log-prob for each generated token in it. */
+/** Flag: the response carries a log-prob for each generated token in it. */
 export const RESPONSE_LOG_PROBS = 4;
-/** Failed: there are no tensors, why stands in `errors`. */
+/** Flag: the request failed. The response has no tensors; the reason is in `errors`. */
 export const RESPONSE_ERROR = 8;
-/** With RESPONSE_ERROR: the request itself is at fault; nothing of it ran. */
+/** Flag, with RESPONSE_ERROR: the request itself is at fault; nothing of it ran. */
 export const RESPONSE_INVALID = 16;
-/** The request's first response with tensors. */
+/** Flag: the request's first response with tensors. */
 export const RESPONSE_FIRST = 32;
-/** The last of its sequence. */
+/** Flag: the last response of its sequence. */
 export const RESPONSE_END = 64;
 /**
- * One of the beams of a response: entries of beams 0, 1, ... stand one behind the other and are one response. What is told
- * of a request once stands with the first of them.
+ * Flag: one of the beams of a response. Entries of beams 0, 1, ... are consecutive and form one response; values given
+ * once per request are in the first of them.
  */
 export const RESPONSE_BEAM = 128;
 
@@ -42,21 +42,24 @@ export const RESPONSE_COLUMNS = {
   requestIds: column('u64', 'response'),
   seeds: column('u64', 'response'),
   cumLogProbs: column('f64', 'response'),
-  /** Which of the request's sequences, in the order of the answers; -1 where the request has one. */
+  /** Index of the sequence among those of the request, in the order of the answers; -1 where the request has one. */
   sequenceIndexes: column('i32', 'response'),
   promptLengths: column('i32', 'response'),
-  /** Prompt and output together, as far as this response goes. */
+  /** Length of prompt and output together, up to and including this response. */
   sequenceLengths: column('i32', 'response'),
   padIds: column('i32', 'response'),
-  /** Prompt tokens that were found in the cache. */
+  /** Number of prompt tokens found in the cache. */
   cachedTokens: column('i32', 'response'),
-  /** With the last response of a sequence, 3 each: milliseconds from arrival to first scheduled, first token, last token; else -1. */
+  /**
+   * With the last response of a sequence, 3 times in milliseconds: from arrival to first scheduled, first token, last
+   * token; else -1.
+   */
   timesMs: column('f32', 'response', 3),
   /** With the last response of a sequence: iterations in which the request ran. */
   numIterations: column('i32', 'response'),
   /** With the last response of a sequence, 3 each: full blocks of the prompt found in the cache, those missed, and pauses. */
   reuseAndPauses: column('i32', 'response', 3),
-  /** Most probable tokens for each log-prob. */
+  /** Number of most probable tokens for each log-prob. */
   topWidths: column('i32', 'response'),
   tokenStart: startColumn('response'),
   tokens: column('i32', 'token'),
@@ -64,7 +67,7 @@ export const RESPONSE_COLUMNS = {
   logProbs: column('f32', 'logProb'),
   topTokens: column('i32', 'topEntry'),
   topLogProbs: column('f32', 'topEntry'),
-  /** The sum of RESPONSE_FINAL and the others. */
+  /** Sum of the RESPONSE_ flags that hold. */
   flags: column('u8', 'response'),
   finishReasons: column('u8', 'response'),
 } as const;
@@ -85,30 +88,30 @@ export const RESPONSE_TABLE = new ColumnTable(RESPONSE_COLUMNS);
  */
 export interface ResponseBatch extends ColumnArrays<typeof RESPONSE_COLUMNS> {
   count: number;
-  /** Of the responses that failed. */
+  /** Failures, for the responses that have one. */
   errors: FailedResponse[];
-  /** Of the responses whose requests ask for rows of logits; the arrays are the receiver's to keep. */
+  /** Returned logits, for the responses that carry any; the arrays are the receiver's to keep. */
   returned: ReturnedTensors[];
 }
 
 /** Why a response failed. */
 export interface FailedResponse extends RequestFailure {
-  /** Which response. */
+  /** Index of the response in the batch. */
   index: number;
 }
 
-/** Rows of logits and what was made of them, for one response. */
+/** Logits of one response, and values computed from logits. */
 export interface ReturnedTensors {
-  /** Which response. */
+  /** Index of the response in the batch. */
   index: number;
   vocabSize: number;
-  /** With the request's first response; null: with none or another one. */
+  /** Values of the prompt, with the request's first response; null: none were asked for, or it is a later response. */
   context: ContextReturn | null;
   /** Logits of the tokens in this response, [rows x vocabSize] in one or more arrays; null: not asked for. */
   generationLogits: Float32Array[] | null;
 }
 
-/** The buffers of a batch that was made by ResponseWriter.snapshot: to be handed over, not copied. */
+/** The buffers of a batch made by ResponseWriter.snapshot, which can be transferred instead of copied. */
 export function transferables({ requestIds, returned }: ResponseBatch): ArrayBuffer[] {
   // All the flat arrays are views of one buffer.
   const buffers = new Set([requestIds.buffer]);

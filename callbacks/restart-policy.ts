@@ -1,17 +1,20 @@
 import { option } from '../base/named-text.js';
 import { checkRange, ParameterError } from './sampling-params.js';
 
-/** What happens after the engine's worker died. */
+/** Waits and limits for starting another worker after the engine's worker died. */
 export interface WorkerRestartOptions {
   /** Wait before the first restart; default 250. */
   delayMs?: number;
   /** Each further restart waits this many times as long as the one before; default 2. */
   factor?: number;
-  /** but never longer than this; default 30 000. */
+  /** Longest wait before a restart; default 30 000. */
   maxDelayMs?: number;
-  /** A worker that has run this long since it was ready counts as sound: the waits begin anew. Default 60 000. */
+  /**
+   * Milliseconds that a worker must have run since it was ready to count as sound: the waits then begin anew. Default
+   * 60 000.
+   */
   stableMs?: number;
-  /** Restarts in a row whose worker may die before it is ready; then the manager gives up. Default 5. */
+  /** Restarts in a row whose worker may die before it is ready, after which the manager gives up. Default 5. */
   maxFailedStarts?: number;
 }
 
@@ -47,11 +50,10 @@ export function checkWorkerRestart(options: WorkerRestartOptions | false | undef
 }
 
 /**
- * When to start the next worker: a pure state machine, told how each one fared.
+ * Decides when to start the next worker: a pure state machine, told how each worker fared.
  *
  *   death while it ran      wait delayMs x factor^n, n = restarts since the last sound worker, at most maxDelayMs
- *   death before it was     the same, and after maxFailedStarts of these in a row: never again
- *   ready
+ *   death before ready      the same, and after maxFailedStarts of these in a row: never again
  *
  * A worker that dies again and again while it runs is restarted for ever: otherwise one client that repeats a deadly
  * request could end the service for all.
@@ -71,8 +73,8 @@ export class RestartPolicy {
   }
 
   /**
-   * Milliseconds to wait after a death; null to give up.
-   * @param ranMs since the worker was ready; null where it never was.
+   * Returns the milliseconds to wait after a death; null to give up.
+   * @param ranMs time since the worker was ready; null where it never was.
    */
   next(ranMs: number | null): number | null {
     const { delayMs, factor, maxDelayMs, stableMs, maxFailedStarts } = this.#options;

@@ -5,7 +5,7 @@ import { checkRange, ParameterError } from './sampling-params.js';
 import type { Tensor } from './types.js';
 
 /**
- * How long the request's cached blocks are worth keeping, or null where it does not say.
+ * Reads how long the request's cached blocks are worth keeping; null where the request does not say.
  *
  *   retention_ranges  [1, n, 4]  a row per range of the prompt: start, end (-1: the prompt's end), priority 0..100,
  *                                milliseconds until the default priority holds again (0: never)
@@ -37,7 +37,7 @@ function checked(field: string, retention: Retention): Retention {
 
 const INT32 = { min: 0, max: 2 ** 31 - 1, integer: true };
 
-/** The tensors that readRetention reads back. Throws ParameterError for what they could not carry unchanged. */
+/** Makes the tensors that readRetention reads. Throws ParameterError for values that they could not carry unchanged. */
 export function retentionInputs(retention: Retention): Record<string, Tensor> {
   const { ranges, generated } = checked('retention', retention);
   for (const { start, end = start, priority, durationMs = 1 } of [

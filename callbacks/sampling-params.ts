@@ -1,27 +1,32 @@
 import { input, type Name, type NamedText, says } from '../base/named-text.js';
 import { SkeinError } from '../base/skein-error.js';
 
-/** How the next token of a request is chosen. Order of operations: see SamplingBatch. */
+/** Parameters for choosing the next token of a request. SamplingBatch documents the order of operations. */
 export interface SamplingParams {
-  /** 0 = greedy. Below 0.001 counts as 0: dividing logits by less only overflows. */
+  /** Divisor of the logits; 0 = greedy. Below 0.001 counts as 0: dividing logits by less only overflows. */
   temperature: number;
-  /** 0 = off. */
+  /** Number of most probable tokens to draw from; 0 = off. */
   topK: number;
-  /** 1 = off; 0 keeps the most probable token only. */
+  /**
+   * Draws from the most probable tokens whose probabilities sum to this; 1 = off; 0 keeps the most probable token only.
+   */
   topP: number;
-  /** 0 = off. Relative to the most probable token. */
+  /** Least probability of a token, relative to that of the most probable one; 0 = off. */
   minP: number;
-  /** 1 = off; over prompt and generated tokens. */
+  /**
+   * Divides the positive logits, and multiplies the negative ones, of tokens in the prompt or generated so far; 1 =
+   * off.
+   */
   repetitionPenalty: number;
-  /** 0 = off; over generated tokens. */
+  /** Subtracted from the logit of each token already generated; 0 = off. */
   presencePenalty: number;
-  /** 0 = off; over generated tokens. */
+  /** Subtracted from a token's logit for each time it was generated; 0 = off. */
   frequencyPenalty: number;
-  /** n > 0: no n tokens in a row of prompt and generated tokens come up a second time; 0 = off. */
+  /** With n > 0 no n tokens in a row of prompt and generated tokens occur a second time; 0 = off. */
   noRepeatNgramSize: number;
   /** Tokens to generate before end_id and stop words may end the request. */
   minLength: number;
-  /** Key of the random numbers (u64); null: one is drawn at admission and returned with the final response. */
+  /** Key of the random numbers (u64); null: a key is drawn at admission and returned with the final response. */
   seed: bigint | null;
 }
 
@@ -38,7 +43,7 @@ export const DEFAULT_SAMPLING_PARAMS: Readonly<SamplingParams> = {
   seed: null,
 };
 
-/** Below this a temperature means greedy. */
+/** Temperature below which a request is greedy. */
 export const TEMPERATURE_MIN = 0.001;
 export const SEED_MAX = 0xffff_ffff_ffff_ffffn;
 
@@ -48,7 +53,7 @@ export interface Range {
   integer: boolean;
 }
 
-/** Limits of each number above, both ends included. */
+/** Limits of each parameter, both ends included. */
 export const SAMPLING_RANGES: Readonly<Record<Exclude<keyof SamplingParams, 'seed'>, Range>> = {
   temperature: { min: 0, max: 100, integer: false },
   topK: { min: 0, max: 2 ** 31 - 1, integer: true },
@@ -61,10 +66,10 @@ export const SAMPLING_RANGES: Readonly<Record<Exclude<keyof SamplingParams, 'see
   minLength: { min: 0, max: 2 ** 31 - 1, integer: true },
 };
 
-/** Whose fault it is that a parameter cannot be had: see FailureKind. */
+/** Part of FailureKind that a parameter can cause. */
 type ParameterFault = 'invalid' | 'unsupported' | 'tooLong';
 
-/** A value that a parameter does not take. The message names field, value and limit. */
+/** An error for a value that a parameter does not take. The message names field, value and limit. */
 export class ParameterError extends SkeinError {
   override name = 'ParameterError';
   override readonly code = 'SKEIN_PARAMETER';
@@ -78,7 +83,7 @@ export class ParameterError extends SkeinError {
   }
 }
 
-/** Throws ParameterError, calling the parameter `field`, a tensor or an option, where `value` is outside `range`. */
+/** Throws ParameterError where `value` is outside `range`. @param field name of the parameter, a tensor or an option */
 export function checkRange(field: string | Name, value: number, range: Range): void {
   const inside = value >= range.min && value <= range.max; // false for NaN
   if (inside && (!range.integer || Number.isInteger(value))) return;

@@ -1,14 +1,17 @@
 import type { Tensor } from './types.js';
 
 /**
- * Tensors of lists that several requests have alike, each made once: the prompt of many answers to it, the biases and bad
- * words of many prompts. It goes by the identity of a list, so it is for requests that are submitted one after the other,
- * while nobody changes the list; nobody may write to a tensor of it.
+ * Tensors of lists that several requests share, each made once: the prompt of many answers, the biases and bad words of
+ * many prompts. Lists are told apart by identity, so this is for requests submitted one after the other, while nobody
+ * changes the lists. Nobody may write to a shared tensor.
  */
 export class SharedTensors {
   readonly #made = new Map<object, Map<string, Tensor>>();
 
-  /** The tensor that was made of `list` before, or what `make` gives. @param part which of several made of one list */
+  /**
+   * The tensor made of `list` before, or a new one from `make`. @param part tells apart several tensors made of one
+   * list
+   */
   of(list: object, make: () => Tensor, part = ''): Tensor {
     let parts = this.#made.get(list);
     if (parts === undefined) {
@@ -23,7 +26,7 @@ export class SharedTensors {
     return tensor;
   }
 
-  /** Lets go of all of them, when the requests have been submitted. */
+  /** Drops all tensors, once the requests have been submitted. */
   clear(): void {
     this.#made.clear();
   }

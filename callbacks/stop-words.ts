@@ -43,14 +43,17 @@ export function encodeWordList(words: readonly (readonly number[])[]): { shape: 
 
 /**
  * The tokens that end a generation on their own: the end token (-1 = none) and the stop words of one token, each once.
- * One outside the vocabulary is left out; it is never drawn.
+ * Tokens outside the vocabulary are left out, since they are never drawn.
  */
 export function endingTokens(endId: number, words: readonly Int32Array[], vocabSize: number): Int32Array {
   const tokens = [endId, ...words.filter((word) => word.length === 1).map((word) => word[0]!)];
   return Int32Array.from(new Set(tokens.filter((token) => token >= 0 && token < vocabSize)));
 }
 
-/** How many tokens can be the last of what they end: the end token (-1 = none) and the last ones of stop words. */
+/**
+ * Number of different tokens that can be the last of a generation: the end token (-1 = none) and the last tokens of
+ * stop words.
+ */
 export function countEndings(endId: number, words: readonly Int32Array[]): number {
   const tokens = new Set(words.map((word) => word.at(-1)!));
   if (endId >= 0) tokens.add(endId);

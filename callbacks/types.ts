@@ -4,20 +4,22 @@ import type { RequestFailure } from './request-failure.js';
 /** Data of a tensor that crosses the callback border. bool is Uint8Array, u64 is BigUint64Array. */
 export type TensorData = Int32Array | Float32Array | BigUint64Array | Uint8Array;
 
+/** A tensor: its dimensions, and its elements in row-major order. */
 export interface Tensor {
   shape: number[];
   data: TensorData;
 }
 
+/** A tensor with a name, as responses carry it. */
 export interface NamedTensor extends Tensor {
   name: string;
 }
 
-/** A request as the client gives it: a 64-bit id of its own choosing and named input tensors. */
+/** A request as the client gives it: a 64-bit id of the client's choosing and named input tensors. */
 export interface InferenceRequest {
   requestId: bigint;
   inputs: Record<string, Tensor>;
-  /** 0..1, higher first; default 0.5. */
+  /** Priority from 0 to 1, higher first; default 0.5. */
   priority?: number;
   /**
    * When the request arrived, in milliseconds since the epoch (performance.timeOrigin + performance.now()): the times
@@ -26,7 +28,7 @@ export interface InferenceRequest {
   arrivalTimeMs?: number;
 }
 
-/** Called at the start of each iteration. `max`: how many requests can be taken (negative = unbounded). */
+/** Called at the start of each iteration for new requests. `max`: how many can be taken (negative = unbounded). */
 export type GetInferenceRequestsCallback = (max: number) => InferenceRequest[] | Promise<InferenceRequest[]>;
 
 /**
@@ -42,27 +44,29 @@ export type SendResponseCallback = (
   failure?: RequestFailure,
 ) => void | Promise<void>;
 
-/** Called at the end of each iteration: the ids of requests to be stopped. */
+/** Called at the end of each iteration for the ids of requests to be stopped. */
 export type PollStopSignalsCallback = () => Set<bigint> | Promise<Set<bigint>>;
 
 /** Called at the end of each iteration in which something was active, with the statistics as JSON. */
 export type ReturnBatchManagerStatsCallback = (json: string) => void | Promise<void>;
 
-/** Called after each iteration that stored, removed or changed cached blocks, with what happened to them. */
+/** Called after each iteration that stored, removed or changed cached blocks, with events that tell of them. */
 export type OnKvCacheEventsCallback = (events: KvCacheEvent[]) => void;
 
 /**
- * The callbacks that a module given by URL exports (getInferenceRequests and sendResponse are required). They run inside the
- * worker, between iterations. A promise that one returns goes on there too, and holds up no iteration; what it brings
- * counts from the next iteration on. They end with the worker: after a failure of it the module is loaded afresh by
- * the next one, and its sendResponse is first called with the end of every request that its life before had brought and
- * not heard of. Where no other worker comes (GptManager.failure) nobody is left to be told.
+ * The callbacks that a module given by URL exports (getInferenceRequests and sendResponse are required). They run
+ * inside the worker, between iterations. A promise that a callback returns goes on there too, and holds up no
+ * iteration; its result counts from the next iteration on. They end with the worker: after a failure of it the module
+ * is loaded afresh by the next one, and its sendResponse is first called with the end of every request that its life
+ * before had brought and not heard of. Where no other worker comes (GptManager.failure) nobody is left to be told.
  */
 export interface CallbackModule {
   getInferenceRequests: GetInferenceRequestsCallback;
   sendResponse: SendResponseCallback;
   pollStopSignals?: PollStopSignalsCallback;
   returnBatchManagerStats?: ReturnBatchManagerStatsCallback;
-  /** What happened to cached blocks in an iteration: see KvCacheEvent. There is something with kvCacheConfig.enableBlockReuse. */
+  /**
+   * Called with what happened to cached blocks in an iteration: see KvCacheEvent. Needs kvCacheConfig.enableBlockReuse.
+   */
   onKvCacheEvents?: OnKvCacheEventsCallback;
 }

@@ -5,11 +5,11 @@ import type { NamedTensor } from './types.js';
 export interface BeamEntries {
   first: number;
   width: number;
-  /** Where their top log-probs begin. */
+  /** Index of the beams' first entry in topTokens and topLogProbs. */
   topStart: number;
 }
 
-/** How many entries from `first` on are the beams of one response. */
+/** Number of entries from `first` on that are the beams of one response. */
 export function countBeams({ count, flags, sequenceIndexes }: ResponseBatch, first: number): number {
   let width = 1;
   while (

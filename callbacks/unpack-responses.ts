@@ -21,16 +21,16 @@ export interface Response {
   outputs: NamedTensor[];
   final: boolean;
   error: string;
-  /** The same as data, where there is an error. */
+  /** The error as data, where there is an error. */
   failure?: RequestFailure;
 }
 
-/** The last response of a request that has no answer, where no batch brings it. */
+/** Makes the last response of a request that has no answer, where no batch brings it. */
 export function failedResponse(requestId: bigint, failure: RequestFailure): Response {
   return { requestId, outputs: [], final: true, error: messageOfFailure(failure), failure };
 }
 
-/** Calls a sendResponse; one of an answer has no `failure`. */
+/** Calls a sendResponse; without an error, `failure` is left out. */
 export function sendTo<T>(
   send: (...told: Parameters<SendResponseCallback>) => T,
   { requestId, outputs, final, error, failure }: Response,
@@ -114,7 +114,7 @@ export class ResponseReader {
   readonly #returned: ReadonlyMap<number, ReturnedTensors> | null;
   #index = -1;
   #nextIndex = 0;
-  /** Where the response's top log-probs begin. */
+  /** Index of the response's first entry in topTokens and topLogProbs. */
   #topStart = 0;
   #nextTopStart = 0;
 
@@ -125,7 +125,7 @@ export class ResponseReader {
     this.#returned = returned.length === 0 ? null : new Map(returned.map((one) => [one.index, one]));
   }
 
-  /** Goes to the next response, of which beams are one; false: there is none. */
+  /** Goes to the next response, beams counting as one; false: there is none. */
   next(): boolean {
     const batch = this.#batch;
     this.#index = this.#nextIndex;
@@ -147,7 +147,7 @@ export class ResponseReader {
     return (this.#batch.flags[this.#index]! & RESPONSE_FINAL) !== 0;
   }
 
-  /** Which of the request's sequences; 0 where it has one. */
+  /** Index of the sequence among those of the request; 0 where it has one. */
   get sequenceIndex(): number {
     return Math.max(0, this.#batch.sequenceIndexes[this.#index]!);
   }
@@ -212,7 +212,7 @@ export class ResponseReader {
   }
 }
 
-/** What a request is told once, or with its end. */
+/** Adds the outputs that a request gets once, with its first or its last response. */
 function pushOnce(
   outputs: NamedTensor[],
   batch: ResponseBatch,
@@ -228,7 +228,7 @@ function pushOnce(
   if ((flags & RESPONSE_END) !== 0) pushFinal(outputs, batch, i);
 }
 
-/** Entries of topTokens that the responses [first, first + count) have. */
+/** Number of entries of topTokens that belong to the responses [first, first + count). */
 function topEntries({ logProbStart, topWidths }: ResponseBatch, first: number, count: number): number {
   return (logProbStart[first + count]! - logProbStart[first]!) * topWidths[first]!;
 }
@@ -273,7 +273,7 @@ function generationLogits(returned: ReturnedTensors | undefined): NamedTensor {
   return { name, shape: [1, 1, data.length / vocabSize, vocabSize], data };
 }
 
-/** One array where there is one; a new one of all of them where there are several. */
+/** Joins arrays: a single one is returned as it is, several are copied into a new one. */
 function joinRows(arrays: readonly Float32Array[]): Float32Array {
   if (arrays.length === 1) return arrays[0]!;
   const joined = new Float32Array(arrays.reduce((sum, array) => sum + array.length, 0));

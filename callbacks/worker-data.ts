@@ -2,7 +2,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { SchedulerPolicy } from '../scheduler/types.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
 
-/** What the GptManager gives its worker. */
+/** Start data that the GptManager gives its worker. */
 export interface WorkerData {
   enginePath: string;
   modelType: ModelType;
@@ -13,7 +13,7 @@ export interface WorkerData {
   logitsPostProcessorModule: string | null;
   callbackModule: string | null;
   terminateReqId: bigint | null;
-  /** Requests that a worker which died has left without a final response; only with callbacks in a module. */
+  /** Requests left without a final response by a worker that died; only with callbacks in a module. */
   lost: { requestIds: bigint[]; reason: string } | null;
   wants: { statsJson: boolean; stats: boolean; kvEvents: boolean };
   port: MessagePort;

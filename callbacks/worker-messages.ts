@@ -8,16 +8,16 @@ import type { IterationStats } from './gpt-manager-options.js';
 import type { ResponseBatch } from './response-batch.js';
 import type { InferenceRequest } from './types.js';
 
-/** Ends one of a request's sequences, by its sequence_index; the others go on. */
+/** A request to end one of a request's sequences, by its sequence_index; the others go on. */
 export interface SequenceStop {
   requestId: bigint;
   index: number;
 }
 
-/** What a thread is started with. */
+/** Start data of the thread that follows guides. */
 export interface GuideThreadSetup {
   port: MessagePort;
-  /** Int32: REQUEST_BELL, REPLY_BELL, DEAD, BUSY_WITH, READING. */
+  /** Shared Int32 cells: REQUEST_BELL, REPLY_BELL, DEAD, BUSY_WITH, READING. */
   control: SharedArrayBuffer;
   enginePath: string;
   vocabSize: number;
@@ -31,23 +31,23 @@ export interface ExecutorMemory {
   workspaceBytes: number;
 }
 
-/** What the host's thread sends. Each message is followed by a ring of the doorbell. */
+/** Messages from the host's thread. After each message the host rings the doorbell. */
 export type HostMessage =
   | { type: 'requests'; requests: InferenceRequest[] }
   | { type: 'stop'; requestIds: bigint[] }
   | { type: 'stopSequence'; stop: SequenceStop }
-  /** Forget what the KV cache keeps for others; answered with `cacheReset`. */
+  /** Asks the worker to forget the blocks that the KV cache keeps for later requests; answered with `cacheReset`. */
   | { type: 'resetCache'; askId: number }
-  /** Tell what is in flight, at most once in so many milliseconds; 0: no more. */
+  /** Asks for formations, at most one in so many milliseconds; 0: no more. */
   | { type: 'watch'; intervalMs: number }
   | { type: 'shutdown' };
 
-/** The engine as it runs, known once it is loaded. */
+/** Properties of the running engine, known once it is loaded. */
 export interface EngineInfo {
   executor: string;
-  /** Why it is not the fastest one, and how to get that; null: it is, or it was asked for. */
+  /** Why the executor is not the fastest one, and how to get that; null: it is the fastest, or was asked for. */
   executorFallback: string | null;
-  /** Milliseconds of an iteration for chunks of long prompts; null: no bound. */
+  /** Bound on the milliseconds of an iteration for chunks of long prompts; null: no bound. */
   maxChunkMs: number | null;
   instructionSet: string;
   threads: number;
@@ -57,26 +57,29 @@ export interface EngineInfo {
   maxNumSequences: number;
   maxBatchSize: number;
   maxNumTokens: number;
-  /** Sequences of one iteration, and so of one request. */
+  /** Most sequences in one iteration, and so of one request. */
   maxSequences: number;
   maxTopLogProbs: number;
   numBlocks: number;
   tokensPerBlock: number;
-  /** Tokens that a token attends to; null: all before it. */
+  /** Most tokens that a token attends to; null: all before it. */
   maxAttentionWindow: number | null;
   kvDtype: string;
   /** Tokens that end a generation, as the model names them; the first is the usual end_id. */
   endTokenIds: number[];
   padTokenId: number | null;
-  /** What the executor takes, and beside it that of the draft model; null: there is none. */
+  /** Memory of the executor and of the draft model; `draft` is null without a draft model. */
   memory: ExecutorMemory & { draft: ExecutorMemory | null };
   loadMs: number;
 }
 
-/** What any worker says of its life: its engine is loaded; nothing more will come and it ends. */
+/**
+ * Messages of any worker about its own life: `ready` when its engine is loaded, `closed` when it ends and sends nothing
+ * more.
+ */
 export type WorkerLife<Info> = { type: 'ready'; info: Info } | { type: 'closed' };
 
-/** What the worker sends. */
+/** Messages from the worker. */
 export type WorkerMessage =
   | { type: 'ready'; info: EngineInfo }
   | {
@@ -84,30 +87,30 @@ export type WorkerMessage =
       responses: ResponseBatch | null;
       json: string | null;
       stats: IterationStats | null;
-      /** Requests that can be taken, as of `received`. */
+      /** Number of requests that can be taken, as of `received`. */
       freePlaces: number;
-      /** Requests taken out of the port since the start. */
+      /** Number of requests taken out of the port since the start. */
       received: number;
-      /** A request with terminateReqId came: no more are taken. */
+      /** True after a request with terminateReqId: no more are taken. */
       draining: boolean;
       kvEvents?: KvCacheEvent[];
     }
-  /** Sent with callbacks in a module, which get everything else of an iteration in the worker. */
+  /** Statistics, sent with callbacks in a module, which get everything else of an iteration in the worker. */
   | { type: 'stats'; stats: IterationStats }
   | { type: 'kvEvents'; events: KvCacheEvent[] }
-  /** Requests that a module with callbacks has brought, or that it is about to be told the end of. */
+  /** Ids of requests that a callback module has brought (`taken`), or whose end it is about to be told (`answered`). */
   | { type: 'taken' | 'answered'; requestIds: bigint[] }
-  /** Start a thread that follows guides; null: end the one there is. */
+  /** Asks the host to start a thread that follows guides; null: to end the present one. */
   | { type: 'guide-thread'; setup: GuideThreadSetup | null }
-  /** The answer to `resetCache`: blocks that could have been found, and no longer can. */
+  /** Answer to `resetCache`: the number of cached blocks that were forgotten. */
   | { type: 'cacheReset'; askId: number; droppedBlocks: number }
-  /** What is in flight, where it is watched. */
+  /** The requests in flight, sent while somebody watches. */
   | { type: 'formation'; formation: EngineFormation }
-  /** A failure that belongs to no request's answer; `callback`: the one of the module that failed, where one did. */
+  /** A failure that belongs to no request's answer; `callback`: the callback of the module that failed, or null. */
   | { type: 'error'; message: string; callback: CallbackName | null }
-  /** No more requests are taken: the host asked for the end, or a request with terminateReqId did. */
+  /** Tells that no more requests are taken: the host asked for the end, or a request with terminateReqId did. */
   | { type: 'draining' }
-  /** Nothing is active and nothing more will come; the worker ends. */
+  /** Tells that nothing is active, nothing more will come, and the worker ends. */
   | { type: 'closed' };
 
 /**
@@ -134,7 +137,7 @@ export class Doorbell {
     return Atomics.load(this.#cell, 0);
   }
 
-  /** Blocks until the bell shows something else than `seen`, at most for `timeoutMs`. */
+  /** Blocks until the bell shows another value than `seen`, for at most `timeoutMs`. */
   wait(seen: number, timeoutMs: number): void {
     Atomics.wait(this.#cell, 0, seen, timeoutMs);
   }

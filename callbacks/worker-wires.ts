@@ -1,6 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
 
-/** How a worker reaches its host: added to the data that its script gets. */
+/** A worker's connections to its host, added to the data that its script gets. */
 export interface WorkerWires {
   port: MessagePort;
   doorbell: SharedArrayBuffer;

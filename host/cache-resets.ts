@@ -3,12 +3,15 @@ interface Ask {
   reject: (error: Error) => void;
 }
 
-/** Resets of the KV cache that the worker has been asked for and has not answered. */
+/** Resets of the KV cache that the worker was asked for and has not answered yet. */
 export class CacheResets {
   readonly #asks = new Map<number, Ask>();
   #nextId = 0;
 
-  /** `post` sends the question; false: there is no worker, and so no cache to reset. */
+  /**
+   * Asks the worker for a reset and resolves with its answer. `post` sends the question; false: there is no worker, and
+   * so no cache.
+   */
   ask(post: (askId: number) => boolean): Promise<number> {
     const askId = this.#nextId++;
     return new Promise((resolve, reject) => {
@@ -24,7 +27,7 @@ export class CacheResets {
     this.#asks.delete(askId);
   }
 
-  /** No worker is left to answer. */
+  /** Rejects all resets, since no worker is left to answer. */
   failAll(reason: string): void {
     for (const { reject } of this.#asks.values()) reject(new Error(`The cache was not reset: ${reason}`));
     this.#asks.clear();

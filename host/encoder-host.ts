@@ -1,43 +1,38 @@
-import { ErrorReporter } from '../base/error-reporter.js';
-import { tellGuarded } from '../base/guarded-calls.js';
-import { onAbort } from '../base/on-abort.js';
 import type {
   EncoderAnswer,
+  EncoderBatchLimits,
   EncoderCommand,
   EncoderInfo,
   EncoderSequence,
 } from '../callbacks/encoder-messages.js';
 import type { ManagerState } from '../callbacks/gpt-manager-options.js';
-import {
-  DEFAULT_TERMINATE_TIMEOUT_MS,
-  DEFAULT_WATCHDOG_TIMEOUT_MS,
-} from '../callbacks/options/optional-params.js';
 import type { WorkerRestartOptions } from '../callbacks/restart-policy.js';
-import { HostClosedError, QueueFullError, RequestError } from '../callbacks/token-request.js';
+import { RequestError } from '../callbacks/token-request.js';
 import type { EncoderWorkerData } from '../engine/encoder/encoder-worker.js';
 import { encoderWorkerScript } from '../engine/encoder/worker-script.js';
 import { type EncoderPick, type EncoderWork, takeEncoderBatch } from '../scheduler/encoder-scheduler.js';
+import type { BatchEntry } from './batch/batch-duties.js';
+import { type BatchFormer, type Formed, NO_BATCH } from './batch/batch-former.js';
+import { BatchHost } from './batch/batch-host.js';
 import { type CloseOptions, DEFAULT_MAX_QUEUE_SIZE } from './in-process-host.js';
-import { openLink } from './links/open-link.js';
-import { WorkerSupervisor } from './worker-supervisor.js';
 
 export interface EncoderHostOptions extends Omit<EncoderWorkerData, 'encoderModule'> {
   encoderModule?: string | URL | undefined;
-  /** Requests that wait or run before `encode` throws QueueFullError; default 256. */
+  /** Number of requests that may wait or run before `encode` throws QueueFullError; default 256. */
   maxQueueSize?: number | undefined;
-  /** See OptionalParams of the GptManager: they mean the same. */
+  /** Options with the meaning that OptionalParams of the GptManager gives them. */
   isolate?: boolean | undefined;
   workerRestart?: WorkerRestartOptions | false | undefined;
   watchdogTimeoutMs?: number | undefined;
   terminateTimeoutMs?: number | undefined;
   onStateChange?: (state: ManagerState, failure: Error | null) => void;
-  /** Failures that belong to no request, such as a callback that threw. Not given: they are warnings of the process. */
+  /** Called with failures that belong to no request, such as a callback that threw. Default: a process warning. */
   onError?: (error: Error) => void;
-  /** After each batch. */
+  /** Called after each batch. */
   onBatch?: (batch: EncoderBatch) => void;
 }
 
-/** What a batch was made of, and how long its forward took. */
+/** Size of a batch and duration of its forward. */
 export interface EncoderBatch {
   sequences: number;
   tokens: number;
@@ -45,134 +40,126 @@ export interface EncoderBatch {
 }
 
 /** A request from submission to its last row. */
-interface Entry extends EncoderWork {
+interface Entry extends EncoderWork, BatchEntry {
   sequences: readonly EncoderSequence[];
   rows: (Float32Array | null)[];
   missing: number;
-  /** Some of it has been given to the worker. */
-  hasStarted: boolean;
   resolve(rows: Float32Array[]): void;
-  reject(error: unknown): void;
-  release(): void;
 }
+
+type Batch = readonly EncoderPick<Entry>[];
 
 /** Batches that the worker has: one that it computes and one that waits, so that it never waits for this thread. */
 const BATCHES_AHEAD = 2;
 
 /**
- * An encoder in a worker of its own, a thread or a process, for this process. Batches are formed here, from whatever waits when the worker
- * can take another: requests join and leave between two batches.
+ * An encoder in a worker of its own, a thread or a process, for this process: a BatchHost whose batches `takeEncoderBatch` forms, from
+ * whatever waits when the worker can take another. Requests join and leave between two batches.
  *
  *   encode -> waiting requests -> takeEncoderBatch -> worker -> rows -> each request's promise, with its last row
  *
- * Should the worker die, requests of which it had a part fail with a RequestError; the others go to the next worker, or
+ * Should the worker die, requests of which it computed a part fail with a RequestError; the others go to the next worker, or
  * fail with a HostClosedError where there will be none.
  */
 export class EncoderHost {
-  /** Settles when the encoder is loaded; rejects where it cannot be. */
-  readonly ready: Promise<EncoderInfo>;
   readonly #options: EncoderHostOptions;
-  readonly #errors: ErrorReporter;
-  readonly #supervisor: WorkerSupervisor<EncoderInfo, EncoderAnswer, EncoderCommand>;
-  /** In order of arrival, until the last row. */
-  readonly #entries = new Set<Entry>();
-  /** Batches that the worker has, oldest first. */
-  #posted: EncoderPick<Entry>[][] = [];
-  #state: ManagerState = 'starting';
-  #failure: Error | null = null;
-  #info: EncoderInfo | null = null;
-  #isClosed = false;
-  #isScheduled = false;
-  #onEmpty: (() => void)[] = [];
-  readonly #ended: Promise<void>;
-  #resolveReady!: (info: EncoderInfo) => void;
-  #rejectReady!: (error: Error) => void;
-  #resolveEnded!: () => void;
+  readonly #former = new EncoderFormer();
+  readonly #host: BatchHost<Entry, Batch, EncoderInfo, EncoderAnswer, EncoderCommand>;
 
   constructor(options: EncoderHostOptions) {
     this.#options = options;
-    this.#errors = new ErrorReporter(options.onError);
-    this.ready = new Promise((resolve, reject) => {
-      this.#resolveReady = resolve;
-      this.#rejectReady = reject;
-    });
-    this.ready.catch(() => {}); // whoever awaits it hears of it; nobody has to
-    this.#ended = new Promise((resolve) => {
-      this.#resolveEnded = resolve;
-    });
-    const { enginePath, params, encoderModule = null, isolate = false } = options;
-    const { watchdogTimeoutMs = DEFAULT_WATCHDOG_TIMEOUT_MS } = options;
+    const { enginePath, params, encoderModule = null } = options;
     const data: EncoderWorkerData = {
       enginePath,
       params,
       encoderModule: encoderModule && String(encoderModule),
     };
-    this.#supervisor = new WorkerSupervisor<EncoderInfo, EncoderAnswer, EncoderCommand>({
-      link: (events) => openLink(encoderWorkerScript(), data, events, { isolate, watchdogTimeoutMs }),
-      restart: options.workerRestart ?? {},
-      watchdogTimeoutMs,
-      terminateTimeoutMs: options.terminateTimeoutMs ?? DEFAULT_TERMINATE_TIMEOUT_MS,
-      isAwaited: () => this.#posted.length > 0,
-      onReady: (_, info) => this.#start(info),
-      onMessage: (message) => {
-        if (message.type === 'rows') this.#receive(message);
+    const { isolate, workerRestart, watchdogTimeoutMs, terminateTimeoutMs, onStateChange, onError } = options;
+    this.#host = new BatchHost(
+      {
+        subject: 'The encoder',
+        script: encoderWorkerScript(),
+        data: () => data,
+        batchesAhead: BATCHES_AHEAD,
+        maxEntries: options.maxQueueSize ?? DEFAULT_MAX_QUEUE_SIZE,
+        isolate,
+        workerRestart,
+        watchdogTimeoutMs,
+        terminateTimeoutMs,
+        onStateChange,
+        onError,
       },
-      onLost: (error) => this.#lose(error),
-      onEnded: (error) => this.#end(error),
-    });
+      {
+        former: this.#former,
+        noteReady: (info) => this.#start(info),
+        *entriesOf(batch) {
+          for (const { work } of batch) yield work;
+        },
+        pack: (batch) => ({
+          command: { type: 'batch', sequences: batch.map(({ work, index }) => work.sequences[index]!) },
+          transfer: [],
+        }),
+        endsBatch: () => true,
+        deliver: (answer, batch) => this.#deliver(answer, batch ?? []),
+        lostError: (error) => new RequestError(`The engine failed: ${error.message}`),
+      },
+    );
+  }
+
+  /** Settles when the encoder is loaded; rejects where it cannot be. */
+  get ready(): Promise<EncoderInfo> {
+    return this.#host.ready;
   }
 
   get state(): ManagerState {
-    return this.#state;
+    return this.#host.state;
   }
 
   /** Why the state is 'failed' or 'restarting', else null. */
   get failure(): Error | null {
-    return this.#failure;
+    return this.#host.failure;
   }
 
-  /** The encoder as it runs, or ran last; null: it is not loaded yet. */
+  /** Properties of the encoder as it runs, or ran last; null: it is not loaded yet. */
   get info(): EncoderInfo | null {
-    return this.#info;
+    return this.#host.infos[0]!;
   }
 
   /** Workers started after the first one. */
   get restarts(): number {
-    return this.#supervisor.restarts;
+    return this.#host.restarts;
   }
 
   /** See GptManager.pid. */
   get pid(): number | null {
-    return this.#supervisor.pid;
+    return this.#host.pids[0]!;
   }
 
-  /** Requests of which the worker has had nothing yet. */
+  /** Number of requests of which the worker has been given nothing. */
   get queued(): number {
-    return this.#entries.size - this.running;
+    return this.#host.size - this.running;
   }
 
-  /** Requests of which the worker has had a part. */
+  /** Number of requests of which the worker has been given a part. */
   get running(): number {
-    let count = 0;
-    for (const entry of this.#entries) if (entry.hasStarted) count++;
-    return count;
+    return this.#host.running;
   }
 
   /**
-   * The rows of these sequences, in their order. An aborted signal rejects with its reason, at once.
-   * @throws QueueFullError, HostClosedError at once; rejects with a RequestError for what is wrong with a sequence, and
-   *   where the engine fails
+   * Computes the rows of sequences, in their order. An aborted signal rejects at once with its reason.
+   * @throws QueueFullError, HostClosedError at once; rejects with a RequestError for an invalid sequence, and where the
+   * engine fails
    */
   encode(sequences: readonly EncoderSequence[], signal?: AbortSignal): Promise<Float32Array[]> {
-    if (this.#isClosed || this.#state === 'failed' || this.#state === 'stopped') {
-      throw new HostClosedError(this.#failure?.message ?? 'The host is closed and takes no more requests.');
-    }
-    const maxQueueSize = this.#options.maxQueueSize ?? DEFAULT_MAX_QUEUE_SIZE;
-    if (this.#entries.size >= maxQueueSize) throw new QueueFullError(maxQueueSize);
+    this.#host.requireRoom();
     signal?.throwIfAborted();
     if (sequences.length === 0) return Promise.resolve([]);
     return new Promise((resolve, reject) => {
-      let takeBack: (() => void) | undefined;
+      const wrong = this.info && whyInvalid(sequences, this.info);
+      if (wrong) {
+        reject(new RequestError(wrong, { kind: 'invalid' }));
+        return;
+      }
       const entry: Entry = {
         sequences,
         lengths: sequences.map(({ tokenIds }) => tokenIds.length),
@@ -180,139 +167,73 @@ export class EncoderHost {
         rows: sequences.map(() => null),
         missing: sequences.length,
         hasStarted: false,
+        release: null,
         resolve,
-        reject,
-        release: () => takeBack?.(),
+        fail: reject,
       };
-      const wrong = this.#info && whyInvalid(sequences, this.#info);
-      if (wrong) {
-        reject(new RequestError(wrong, { kind: 'invalid' }));
-        return;
-      }
-      takeBack = signal && onAbort(signal, () => this.#fail(entry, signal.reason));
-      this.#entries.add(entry);
-      this.#schedule();
+      this.#host.submit(entry, signal);
     });
   }
 
   /** Takes no more requests, lets those that were taken end, and ends the worker. May be called again, to abort. */
-  async close({ abort = false, timeoutMs, terminateAfterMs }: CloseOptions = {}): Promise<void> {
-    this.#isClosed = true;
-    const timers: NodeJS.Timeout[] = [];
-    const cancel = () => {
-      if (terminateAfterMs !== undefined) {
-        timers.push(
-          setTimeout(() => this.#supervisor.terminate('The encoder was closed.'), terminateAfterMs),
-        );
-      }
-      for (const entry of [...this.#entries])
-        this.#fail(entry, new HostClosedError('The encoder was closed.'));
-    };
-    if (abort) cancel();
-    else if (timeoutMs !== undefined) timers.push(setTimeout(cancel, timeoutMs));
-    if (this.#entries.size > 0) await new Promise<void>((resolve) => this.#onEmpty.push(resolve));
-    this.#supervisor.shutdown();
-    await this.#ended;
-    for (const timer of timers) clearTimeout(timer);
+  close(options?: CloseOptions): Promise<void> {
+    return this.#host.close(options);
   }
 
   #start(info: EncoderInfo): void {
-    this.#info = info;
-    for (const entry of [...this.#entries]) {
+    this.#former.limits = info.limits;
+    for (const entry of [...this.#host.entries()]) {
       const wrong = whyInvalid(entry.sequences, info);
-      if (wrong !== null) this.#fail(entry, new RequestError(wrong, { kind: 'invalid' }));
-    }
-    this.#setState('running', null);
-    this.#resolveReady(info);
-    this.#schedule();
-  }
-
-  /** Once for all requests that come in one turn of the event loop, so that they share a batch. */
-  #schedule(): void {
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      this.#post();
-    });
-  }
-
-  #post(): void {
-    while (this.#state === 'running' && this.#info !== null && this.#posted.length < BATCHES_AHEAD) {
-      const picks = takeEncoderBatch([...this.#entries], this.#info.limits);
-      if (picks.length === 0) return;
-      for (const { work } of picks) work.hasStarted = true;
-      const sequences = picks.map(({ work, index }) => work.sequences[index]!);
-      if (!this.#supervisor.post({ type: 'batch', sequences })) return;
-      this.#posted.push(picks);
+      if (wrong !== null) this.#host.fail(entry, new RequestError(wrong, { kind: 'invalid' }));
     }
   }
 
-  #receive({ rows, errors, forwardMs }: EncoderAnswer): void {
-    const picks = this.#posted.shift() ?? [];
-    // The worker's next batch first, then what those who wait do with their rows.
-    this.#post();
-    const width = this.#info!.outputWidth;
+  #deliver({ rows, errors, forwardMs }: EncoderAnswer, batch: Batch): void {
+    const width = this.info!.outputWidth;
     let tokens = 0;
-    for (const [i, { work, index }] of picks.entries()) {
+    for (const [i, { work, index }] of batch.entries()) {
       tokens += work.lengths[index]!;
-      if (!this.#entries.has(work)) continue;
+      if (!this.#host.has(work)) continue;
       const error = errors[i];
       if (error) {
-        this.#fail(work, new RequestError(error));
+        this.#host.fail(work, new RequestError(error));
         continue;
       }
       work.rows[index] = rows.slice(i * width, (i + 1) * width);
       if (--work.missing === 0) {
-        this.#forget(work);
+        this.#host.settle(work);
         work.resolve(work.rows as Float32Array[]);
       }
     }
-    const batch = { sequences: picks.length, tokens, forwardMs };
-    this.#tell('onBatch', () => this.#options.onBatch?.(batch));
-  }
-
-  #fail(entry: Entry, error: unknown): void {
-    this.#forget(entry);
-    entry.reject(error);
-  }
-
-  #forget(entry: Entry): void {
-    entry.release();
-    this.#entries.delete(entry);
-    if (this.#entries.size === 0) for (const resolve of this.#onEmpty.splice(0)) resolve();
-  }
-
-  #lose(error: Error): void {
-    this.#posted = [];
-    for (const entry of [...this.#entries]) {
-      if (entry.hasStarted) this.#fail(entry, new RequestError(`The engine failed: ${error.message}`));
-    }
-    if (this.#state === 'running' || this.#state === 'restarting') this.#setState('restarting', error);
-    if (this.#info !== null) this.#errors.report(error);
-  }
-
-  #end(error: Error | null): void {
-    this.#setState(error === null ? 'stopped' : 'failed', error);
-    this.#rejectReady(error ?? new Error('The encoder was closed before it was loaded.'));
-    const why = error === null ? 'The encoder was shut down.' : `The engine failed: ${error.message}`;
-    for (const entry of [...this.#entries]) this.#fail(entry, new HostClosedError(why));
-    this.#resolveEnded();
-  }
-
-  #setState(state: ManagerState, failure: Error | null): void {
-    if (this.#state === state && this.#failure === failure) return;
-    this.#state = state;
-    this.#failure = failure;
-    this.#tell('onStateChange', () => this.#options.onStateChange?.(state, failure));
-  }
-
-  #tell(callback: string, call: () => unknown): void {
-    tellGuarded({ callback }, call, (error) => this.#errors.report(error));
+    const told = { sequences: batch.length, tokens, forwardMs };
+    this.#host.tell('onBatch', () => this.#options.onBatch?.(told));
   }
 }
 
-/** What the native executor would refuse a whole batch for. */
+/** Requests take turns; see takeEncoderBatch. */
+class EncoderFormer implements BatchFormer<Entry, Batch> {
+  /** Of the encoder that runs; null before there is one. */
+  limits: EncoderBatchLimits | null = null;
+  /** In order of arrival, those that have sequences to be given out. */
+  readonly #waiting = new Set<Entry>();
+
+  add(entry: Entry): void {
+    this.#waiting.add(entry);
+  }
+
+  remove(entry: Entry): void {
+    this.#waiting.delete(entry);
+  }
+
+  form(_nowUs: number, hasRoom: boolean): Formed<Entry, Batch> {
+    if (!hasRoom || this.limits === null || this.#waiting.size === 0) return NO_BATCH;
+    const batch = takeEncoderBatch([...this.#waiting], this.limits);
+    for (const { work } of batch) if (work.taken === work.lengths.length) this.#waiting.delete(work);
+    return batch.length === 0 ? NO_BATCH : { ...NO_BATCH, batch };
+  }
+}
+
+/** Why a sequence would make the native executor refuse its whole batch; null: it is valid. */
 function whyInvalid(
   sequences: readonly EncoderSequence[],
   { limits, vocabSize, tokenTypes }: EncoderInfo,

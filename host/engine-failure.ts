@@ -8,13 +8,13 @@ import { ExecutorUnavailableError } from '../engine/executors/executor-kind.js';
 import { AddonError } from '../engine/executors/native/load-addon.js';
 import { GuideError } from '../engine/guided/guide-error.js';
 
-/** The engine's thread or process ended, or what it threw has no class of its own. */
+/** An error for an engine whose thread or process ended, or that threw something without a class of this package. */
 export class EngineFailure extends SkeinError {
   override name = 'EngineFailure';
   override readonly code = 'SKEIN_ENGINE_FAILED';
 }
 
-/** Classes of what a worker throws, by their codes. */
+/** Error classes that a worker may throw, by code. */
 const CLASSES: ReadonlyMap<string, { readonly prototype: SkeinError }> = new Map<
   string,
   { readonly prototype: SkeinError }
@@ -31,8 +31,8 @@ const CLASSES: ReadonlyMap<string, { readonly prototype: SkeinError }> = new Map
 ]);
 
 /**
- * What a worker threw, as an error of its class again: what an error holds crosses threads and processes, its class does not.
- * One that has no class here is the cause of an EngineFailure.
+ * Restores the class of an error from a worker: fields cross threads and processes, classes do not. An error of an
+ * unknown class becomes the cause of an EngineFailure.
  */
 export function asSkeinError(error: Error): SkeinError {
   if (error instanceof SkeinError) return error;

@@ -8,13 +8,13 @@ import {
   MAX_QUEUED_ROWS,
 } from '../callbacks/formation.js';
 
-/** What of a request in the host is told. */
+/** The parts of a request in the host that formations tell. */
 interface Followed {
   request: { requestId: bigint };
   label: string;
-  /** On performance.now's clock. */
+  /** Time of submission on performance.now's clock. */
   submittedMs: number;
-  /** Tokens of its prompt, and those that it may generate at most. */
+  /** Number of prompt tokens; maxNewTokens: the most that the request may generate. */
   promptLength: number;
   maxNewTokens: number;
   pieces: { readonly generatedTokens: number; readonly cachedTokens: number };
@@ -24,19 +24,22 @@ const COUNTS = 10;
 const NUMBERS_PER_STEP = 6;
 const QUEUED = 0;
 
-/** Puts what the engine tells of its requests together with what the host knows of them, and of those that wait. */
+/**
+ * Makes formations: joins the engine's numbers of its requests with what the host knows of them, and adds those that
+ * wait.
+ */
 export class FormationWriter {
   readonly #engine: { numBlocks: number; tokensPerBlock: number };
-  /** Their times on performance.now's clock. */
+  /** Requests that ended since the last formation, with times on performance.now's clock. */
   #ended: FormationEnd[] = [];
   #isFirst = true;
 
-  /** `engine` may be filled in later, before the first formation. */
+  /** @param engine sizes that may be filled in later, before the first formation */
   constructor(engine: { numBlocks: number; tokensPerBlock: number }) {
     this.#engine = engine;
   }
 
-  /** A request has ended. Of too many the oldest are forgotten. */
+  /** Notes that a request has ended. Beyond a limit the oldest are forgotten. */
   noteEnd({ request, label, submittedMs, promptLength, pieces }: Followed, reason: string): void {
     const nowMs = performance.now();
     const { generatedTokens, cachedTokens } = pieces;
@@ -73,7 +76,7 @@ export class FormationWriter {
     this.#ended = [];
     const { totals, longestIterationMs, latency } = engine.record;
     const steps = stepsOf(engine.record.steps, performance.timeOrigin + nowMs);
-    // Who begins to watch has not heard the end of others.
+    // A new watcher has not heard of the end of earlier requests.
     const ids = this.#isFirst ? new Set(running.map(([id]) => id)) : null;
     this.#isFirst = false;
     const { numBlocks: count, tokensPerBlock } = this.#engine;
@@ -101,7 +104,7 @@ function stepsOf(steps: Float64Array, nowMs: number): FormationStep[] {
   });
 }
 
-/** Milliseconds to a tenth: what a picture can show. */
+/** Rounds milliseconds to tenths, as fine as a picture can show. */
 function tenths(ms: number): number {
   return Math.round(10 * ms) / 10;
 }

@@ -1,12 +1,15 @@
 import { joinParts, type Part, type PartOptions, slicePart } from './token-parts.js';
 
-/** Parts that gather before they are joined: the arrays of a step are small, and each costs more than what it holds. */
+/**
+ * Number of parts that gather before they are joined: a step's arrays are small, and each costs more than its content.
+ */
 const MOST_PARTS = 64;
-/** Tokens and log-probs that are given at once: some milliseconds of work for whoever writes them down. */
+/** Most tokens and log-probs handed out at once: some milliseconds of work for the receiver. */
 const MOST_ENTRIES = 4096;
 
 /**
- * What a sequence has generated and nobody has taken yet. It is taken in pieces of bounded size, however long it gathered:
+ * Generated tokens of a sequence that nobody has taken yet. They are taken in pieces of bounded size, however many
+ * gathered:
  *
  *   add        . . . .       64 small parts become one
  *   parts      [64][64][64] . . .
@@ -16,7 +19,7 @@ export class GatheredParts {
   readonly #options: PartOptions;
   readonly #mostTokens: number;
   #parts: Part[] = [];
-  /** Parts at the end that have not been joined. */
+  /** Number of parts at the end that have not been joined. */
   #numSmall = 0;
 
   constructor(options: PartOptions) {
@@ -40,7 +43,7 @@ export class GatheredParts {
     this.#numSmall = 0;
   }
 
-  /** The oldest of it, as much as is given at once; a part without tokens where there is nothing. */
+  /** Takes the oldest tokens, at most one piece of them; a part without tokens where there are none. */
   take(): Part {
     const taken: Part[] = [];
     let room = this.#mostTokens;

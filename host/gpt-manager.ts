@@ -1,5 +1,4 @@
-import { ErrorReporter } from '../base/error-reporter.js';
-import { CallbackError, tellGuarded } from '../base/guarded-calls.js';
+import { CallbackError } from '../base/guarded-calls.js';
 import type { EngineFormation } from '../callbacks/formation.js';
 import type { FunctionCallbacks, GptManagerOptions, ManagerState } from '../callbacks/gpt-manager-options.js';
 import {
@@ -18,6 +17,7 @@ import { HostBridge, type SendNewTokens } from './host-bridge.js';
 import { openLink } from './links/open-link.js';
 import type { WorkerLink } from './links/worker-link.js';
 import { LostRequests } from './lost-requests.js';
+import { ManagerLife } from './manager-life.js';
 import { WorkerSupervisor } from './worker-supervisor.js';
 
 type RunMessage = Exclude<WorkerMessage, { type: 'ready' }>;
@@ -37,45 +37,28 @@ type GenerationWorker = WorkerLink<HostMessage>;
  * the reason, and another worker is started (OptionalParams.workerRestart). Meanwhile no callback is called.
  */
 export class GptManager {
-  /** Settles when the engine is loaded for the first time; rejects with the reason where it cannot be. */
-  readonly ready: Promise<EngineInfo>;
-  /** Resolves when no worker runs and none will, for whatever reason: see state and failure. */
-  readonly ended: Promise<void>;
+  readonly #life: ManagerLife<EngineInfo>;
   readonly #options: GptManagerOptions;
   readonly #sendNewTokens: SendNewTokens | undefined;
   readonly #supervisor: WorkerSupervisor<EngineInfo, RunMessage, HostMessage>;
-  /** With callbacks in a module: what the worker has of theirs. */
+  /** Requests of a callback module that the worker has. */
   readonly #moduleRequests = new LostRequests();
   readonly #cacheResets = new CacheResets();
-  readonly #errors: ErrorReporter;
   #watch: { listener: (formation: EngineFormation) => void; intervalMs: number } | null = null;
-  #state: ManagerState = 'starting';
   #bridge: HostBridge | null = null;
-  #failure: Error | null = null;
   /** Of the latest worker that was loaded. */
   #info: EngineInfo | null = null;
   #terminateReason: string | null = null;
-  #resolveReady!: (info: EngineInfo) => void;
-  #rejectReady!: (error: Error) => void;
-  #resolveEnded!: () => void;
 
   /**
    * Throws a ParameterError for options that cannot work; what only loading can show rejects `ready`.
-   * @param sendNewTokens a short cut for the host of this project, with callbacks that are functions.
+   * @param sendNewTokens a short cut for the in-process host, with callbacks that are functions.
    */
   constructor(options: GptManagerOptions, sendNewTokens?: SendNewTokens) {
     checkManagerOptions(options);
     this.#options = options;
-    this.#errors = new ErrorReporter(options.onError);
+    this.#life = new ManagerLife(options);
     this.#sendNewTokens = sendNewTokens;
-    this.ready = new Promise((resolve, reject) => {
-      this.#resolveReady = resolve;
-      this.#rejectReady = reject;
-    });
-    this.ready.catch(() => {}); // whoever awaits it hears of it; nobody has to
-    this.ended = new Promise((resolve) => {
-      this.#resolveEnded = resolve;
-    });
     const {
       isolate = false,
       workerRestart,
@@ -101,16 +84,29 @@ export class GptManager {
     });
   }
 
+  /** Settles when the engine is loaded for the first time; rejects with the reason where it cannot be. */
+  get ready(): Promise<EngineInfo> {
+    return this.#life.ready;
+  }
+
+  /** Resolves when no worker runs and none will, for whatever reason: see state and failure. */
+  get ended(): Promise<void> {
+    return this.#life.ended;
+  }
+
   get state(): ManagerState {
-    return this.#state;
+    return this.#life.state;
   }
 
   /** Why the state is 'failed' or 'restarting'; null in every other state. */
   get failure(): Error | null {
-    return this.#failure;
+    return this.#life.failure;
   }
 
-  /** The engine as it runs, or ran last: another worker may have come to another executor. null: it is not loaded yet. */
+  /**
+   * Properties of the engine as it runs, or ran last: another worker may use another executor. null: it is not loaded
+   * yet.
+   */
   get info(): EngineInfo | null {
     return this.#info;
   }
@@ -120,32 +116,35 @@ export class GptManager {
     return this.#supervisor.restarts;
   }
 
-  /** With optionalParams.isolate: the id of the engine's process; null while there is none, and where it is a thread. */
+  /**
+   * Id of the engine's process, with optionalParams.isolate; null while there is none, and where the engine is a
+   * thread.
+   */
   get pid(): number | null {
     return this.#supervisor.pid;
   }
 
-  /** Requests given to the worker whose final response has not come (0 with callbacks in a module). */
+  /** Number of requests given to the worker whose final response has not come (0 with callbacks in a module). */
   get numInFlight(): number {
     return this.#bridge?.numInFlight ?? 0;
   }
 
-  /** "I may have new requests or stop signals": the callbacks are asked at once instead of at the next poll. */
+  /** Asks the callbacks for requests and stop signals at once instead of at the next poll. */
   wake(): void {
     this.#bridge?.wake();
   }
 
   /**
    * Ends one sequence of a request that asked for several (num_return_sequences, best_of not above it), by its
-   * sequence_index; the others go on. An id that is not in flight is ignored. Not with a callbackModule.
+   * sequence_index; the others go on. Unknown ids are ignored. Not with a callbackModule.
    */
   stopSequence(requestId: bigint, sequenceIndex: number): void {
     this.#bridge?.stopSequence(requestId, sequenceIndex);
   }
 
   /**
-   * Calls `listener` with what is in flight, at most once in `intervalMs` while iterations run, and once more when all has
-   * come to rest; null ends it. There is one listener; without one nothing is put together.
+   * Calls `listener` with the requests in flight, at most once in `intervalMs` while iterations run, and once more when
+   * all have ended; null ends it. There is one listener; without one no formation is made.
    */
   watchFormation(listener: ((formation: EngineFormation) => void) | null, intervalMs = 200): void {
     this.#watch = listener === null ? null : { listener, intervalMs: Math.max(1, intervalMs) };
@@ -153,17 +152,17 @@ export class GptManager {
   }
 
   /**
-   * Forgets every block of the KV cache that later requests could find, between two iterations, and resolves with how
-   * many they were. Running requests keep what they hold; it is found by nobody any more. 0 while no worker runs: the
-   * next one begins with nothing. Rejects where the worker dies before it answers.
+   * Forgets, between two iterations, every block of the KV cache that later requests could reuse, and resolves with the
+   * number of these blocks. Running requests keep their blocks, but nobody else finds them. Resolves with 0 while no
+   * worker runs: the next one begins with an empty cache. Rejects if the worker dies before it answers.
    */
   resetCache(): Promise<number> {
     return this.#cacheResets.ask((askId) => this.#supervisor.post({ type: 'resetCache', askId }));
   }
 
   /**
-   * Takes no more requests and resolves once the active ones have ended and the worker is gone. Calling it again
-   * gives the same promise. After a failure it resolves too: there is nothing left to end.
+   * Takes no more requests and resolves once the active ones have ended and the worker is gone. Further calls return
+   * the same promise. It resolves after a failure too: there is nothing left to end.
    */
   shutdown(): Promise<void> {
     if (this.#stopTaking()) this.#supervisor.shutdown();
@@ -171,8 +170,8 @@ export class GptManager {
   }
 
   /**
-   * Ends at once: what is active gets its final response with this reason. Resolves when the worker is gone, or when
-   * it did not end within terminateTimeoutMs, because it is in a native call: then the state is 'failed'.
+   * Ends at once: active requests get a final response with this reason. Resolves when the worker is gone, or when it
+   * did not end within terminateTimeoutMs because it is in a native call: then the state is 'failed'.
    */
   terminate(reason = 'The manager was terminated.'): Promise<void> {
     this.#stopTaking();
@@ -181,11 +180,11 @@ export class GptManager {
     return this.ended;
   }
 
-  /** False if it was done before. */
+  /** Stops taking requests. Returns false if that was done before. */
   #stopTaking(): boolean {
-    if (this.#state !== 'starting' && this.#state !== 'running' && this.#state !== 'restarting') return false;
+    if (this.state !== 'starting' && this.state !== 'running' && this.state !== 'restarting') return false;
     this.#bridge?.stopTaking();
-    this.#setState('draining', null);
+    this.#life.setState('draining', null);
     return true;
   }
 
@@ -194,12 +193,13 @@ export class GptManager {
       case 'iteration':
         this.#bridge?.handleIteration(message);
         break;
-      // With callbacks in a module; otherwise the bridge does these two in their order with the other callbacks.
+      // These two come here with callbacks in a module; otherwise the bridge handles them in order with the other
+      // callbacks.
       case 'stats':
-        this.#tell('onIterationStats', () => this.#options.onIterationStats?.(message.stats));
+        this.#life.tell('onIterationStats', () => this.#options.onIterationStats?.(message.stats));
         break;
       case 'kvEvents':
-        this.#tell('onKvCacheEvents', () => this.#options.onKvCacheEvents?.(message.events));
+        this.#life.tell('onKvCacheEvents', () => this.#options.onKvCacheEvents?.(message.events));
         break;
       case 'taken':
         this.#moduleRequests.add(message.requestIds);
@@ -211,29 +211,29 @@ export class GptManager {
         this.#cacheResets.settle(message.askId, message.droppedBlocks);
         break;
       case 'formation':
-        this.#tell('watchFormation', () => this.#watch?.listener(message.formation));
+        this.#life.tell('watchFormation', () => this.#watch?.listener(message.formation));
         break;
       case 'error':
-        this.#errors.report(
+        this.#life.report(
           message.callback === null
             ? new Error(message.message)
             : new CallbackError(message.message, message.callback),
         );
         break;
       case 'draining':
-        if (this.#state === 'running') void this.shutdown();
+        if (this.state === 'running') void this.shutdown();
         break;
       case 'closed':
         this.#bridge?.failAll(failure('ended', 'The manager was shut down before this request was taken.'));
-        this.#setState('stopped', null);
+        this.#life.setState('stopped', null);
         break;
     }
   }
 
   #start(worker: GenerationWorker, info: EngineInfo): void {
     this.#info = info;
-    const isOpen = this.#state === 'starting' || this.#state === 'restarting';
-    if (isOpen) this.#setState('running', null);
+    const isOpen = this.state === 'starting' || this.state === 'restarting';
+    if (isOpen) this.#life.setState('running', null);
     if (this.#options.callbackModule === undefined) {
       if (this.#bridge === null) this.#bridge = this.#createBridge(this.#options, worker, info);
       else this.#bridge.connect(worker);
@@ -241,7 +241,7 @@ export class GptManager {
       else this.#bridge.stopTaking();
     }
     if (this.#watch !== null) worker.post({ type: 'watch', intervalMs: this.#watch.intervalMs });
-    this.#resolveReady(info);
+    this.#life.noteReady(info);
   }
 
   #createBridge(callbacks: FunctionCallbacks, worker: GenerationWorker, info: EngineInfo): HostBridge {
@@ -255,51 +255,32 @@ export class GptManager {
       idlePollIntervalMs: this.#options.optionalParams?.idlePollIntervalMs ?? DEFAULT_IDLE_POLL_INTERVAL_MS,
       terminateReqId: this.#options.terminateReqId,
       onTerminate: () => void this.shutdown(),
-      onError: (error) => this.#errors.report(error),
+      onError: (error) => this.#life.report(error),
       onIterationStats: this.#options.onIterationStats,
       onKvCacheEvents: this.#options.onKvCacheEvents,
     });
   }
 
-  /** The worker is gone and with it all its requests. */
+  /** Handles the loss of the worker and with it of all its requests. */
   #lose(error: Error): void {
     const reason = this.#terminateReason ?? `The engine failed: ${error.message}`;
     this.#moduleRequests.fail(reason);
     this.#cacheResets.failAll(reason);
-    if (this.#state === 'running' || this.#state === 'restarting') this.#setState('restarting', error);
+    if (this.state === 'running' || this.state === 'restarting') this.#life.setState('restarting', error);
     this.#bridge?.disconnect(failure(this.#terminateReason === null ? 'internal' : 'ended', reason));
-    if (this.#info !== null && this.#terminateReason === null) this.#errors.report(error);
+    if (this.#info !== null && this.#terminateReason === null) this.#life.report(error);
   }
 
   #end(error: Error | null): void {
-    if (error !== null) {
-      const isKnown = error === this.#failure || this.#info === null;
-      this.#setState('failed', error);
-      if (!isKnown) this.#errors.report(error);
-      this.#rejectReady(error);
-    } else {
-      this.#setState('stopped', null);
-      this.#rejectReady(new Error('The manager was shut down before the engine was loaded.'));
-    }
+    const isKnown = error === this.failure || this.#info === null;
+    this.#life.noteEnded(error, 'The manager was shut down before the engine was loaded.');
+    if (error !== null && !isKnown) this.#life.report(error);
     this.#bridge?.failAll(
       error === null
         ? failure('ended', 'The manager was shut down.')
         : failure('internal', `The engine failed: ${error.message}`),
     );
     this.#cacheResets.failAll('The manager was shut down.');
-    this.#resolveEnded();
-  }
-
-  #setState(state: ManagerState, failure: Error | null): void {
-    if (this.#state === state && this.#failure === failure) return;
-    this.#state = state;
-    this.#failure = failure;
-    this.#tell('onStateChange', () => this.#options.onStateChange?.(state, failure));
-  }
-
-  /** A callback in this thread that brings nothing: whatever becomes of it, the manager goes on. */
-  #tell(callback: string, call: () => unknown): void {
-    tellGuarded({ callback }, call, (error) => this.#errors.report(error));
   }
 }
 

@@ -18,15 +18,15 @@ import type { KvCacheEvent } from '../kvcache/cache-events.js';
 
 type IterationMessage = Extract<WorkerMessage, { type: 'iteration' }>;
 
-/** The way to the worker that runs now. */
+/** Connection to the worker that runs now. */
 export interface BridgeConnection {
-  /** Throws where the message cannot be copied to the worker. */
+  /** Sends a message. Throws where it cannot be copied to the worker. */
   post(message: HostMessage): void;
 }
 
 /**
- * Takes, in the place of sendResponse, the responses that are nothing but new tokens: they then need no tensors. With
- * log-probs where the request has them; `sequence` is 0 where the request has one.
+ * Takes, instead of sendResponse, responses that hold only new tokens and so need no tensors. The piece has log-probs
+ * where the request asked for them; `sequence` is 0 where the request has one.
  */
 export type SendNewTokens = (requestId: bigint, sequence: number, piece: TokenPiece) => void;
 
@@ -36,14 +36,14 @@ export interface HostBridgeOptions {
   sendNewTokens?: SendNewTokens | undefined;
   maxSeqLen: number;
   maxNumSequences: number;
-  /** Requests that the worker lets wait for their first step; default: as many as it has places. */
+  /** Most requests that wait in the worker for their first step; default: as many as it has places. */
   maxWaitingRequests?: number | undefined;
   /** Milliseconds between polls while nothing is active; 0: only `wake` polls. */
   idlePollIntervalMs: number;
-  /** A request with this id is no request but asks for the end: `onTerminate`. It is not answered. */
+  /** Id of a request that is not run but asks for the end: `onTerminate` is called. It is not answered. */
   terminateReqId?: bigint | undefined;
   onTerminate?: (() => void) | undefined;
-  /** Must not throw. */
+  /** Called with failures. Must not throw. */
   onError: (error: Error) => void;
   onIterationStats?: ((stats: IterationStats) => unknown) | undefined;
   onKvCacheEvents?: ((events: KvCacheEvent[]) => unknown) | undefined;
@@ -55,16 +55,17 @@ export interface HostBridgeOptions {
  *   worker --- responses of an iteration, freePlaces, received ---> host: sendResponse for each, in order
  *   worker <-- requests, stop signals, then a ring of the doorbell --- host: getInferenceRequests(max)
  *
- * Credits: max = freePlaces - (posted - received), what the worker can still take with everything on its way counted.
+ * Credits: max = freePlaces - (posted - received), the number that the worker can still take beside those on their way.
  * One call of getInferenceRequests is under way at a time. While more than PENDING_PER_SEQUENCE x maxNumSequences
  * promises of sendResponse are unsettled, no requests are taken; what is already active goes on, so a host that
  * stops settling them holds at most the tokens of the requests that were active then.
  *
- * Whatever a callback throws, or its promise is rejected with, goes to onError, and everything else goes on. A promise of
- * getInferenceRequests or pollStopSignals that never settles brings nothing more; what is in flight goes on, and ends.
+ * Whatever a callback throws, or its promise is rejected with, goes to onError, and everything else goes on. A promise
+ * of getInferenceRequests or pollStopSignals that never settles brings nothing more; what is in flight goes on, and
+ * ends.
  *
- * Between a worker that died and the next one the bridge is disconnected: no callback is asked, and what one still
- * brings (a promise that was under way) waits here for the next worker.
+ * Between a worker that died and the next one the bridge is disconnected: no callback is asked, and requests that a
+ * pending promise still brings wait here for the next worker.
  */
 export class HostBridge {
   readonly #options: HostBridgeOptions;
@@ -79,9 +80,9 @@ export class HostBridge {
   #pullAgain = false;
   #isOpen = true;
   #isTerminateAsked = false;
-  /** null while there is no worker. */
+  /** Connection to the worker; null while there is no worker. */
   #connection: BridgeConnection | null;
-  /** Messages for the next worker. */
+  /** Messages that wait for the next worker. */
   #held: HostMessage[] = [];
   #idleTimer: NodeJS.Timeout | null = null;
 
@@ -92,12 +93,12 @@ export class HostBridge {
     this.#maxPending = PENDING_PER_SEQUENCE * options.maxNumSequences;
   }
 
-  /** Requests given to the worker whose final response has not come. */
+  /** Number of requests given to the worker whose final response has not come. */
   get numInFlight(): number {
     return this.#inFlight.size;
   }
 
-  /** Asks the callbacks for stop signals and, with credit, for requests; what they give is on its way at once. */
+  /** Asks the callbacks for stop signals and, with credit, for requests, and sends their answers at once. */
   wake(): void {
     this.#poll();
   }
@@ -113,20 +114,20 @@ export class HostBridge {
     this.#clearIdleTimer();
   }
 
-  /** Takes no more requests, and ends every one that is still in flight with this failure. */
+  /** Takes no more requests, and ends each one in flight with this failure. */
   failAll(why: RequestFailure): void {
     this.stopTaking();
     this.#failInFlight(why);
   }
 
-  /** The worker is gone: whatever was in flight ends with this failure. */
+  /** Handles the loss of the worker: each request in flight ends with this failure. */
   disconnect(why: RequestFailure): void {
     this.#connection = null;
     this.#clearIdleTimer();
     this.#failInFlight(why);
   }
 
-  /** The next worker is ready, with nothing active. */
+  /** Connects the next worker, which has nothing active. */
   connect(connection: BridgeConnection): void {
     this.#connection = connection;
     this.#posted = 0;
@@ -139,7 +140,7 @@ export class HostBridge {
     this.#poll();
   }
 
-  /** Of a worker with nothing active. */
+  /** Free places of a worker with nothing active. */
   #placesAtFirst(): number {
     const { maxNumSequences, maxWaitingRequests } = this.#options;
     return Math.min(maxNumSequences, maxWaitingRequests ?? maxNumSequences);
@@ -178,7 +179,7 @@ export class HostBridge {
     }
   }
 
-  /** Requests first: a stop signal that the callbacks hold for one of them then finds it in flight. */
+  /** Polls for requests, then for stop signals: a stop signal for one of these requests then finds it in flight. */
   #poll(): void {
     this.#pull();
     this.#pollStops();
@@ -259,7 +260,7 @@ export class HostBridge {
     if (pending === null) {
       callGuarded(PULLING, () => this.#take(requests, max), onError);
       this.#isPulling = false;
-      // A callback that called wake() gets its turn, but not inside of itself, where the credits are not counted yet.
+      // A callback that called wake() is polled again, but not inside of itself, where the credits are not counted yet.
       if (this.#pullAgain) setImmediate(() => this.#pull());
       return;
     }
@@ -278,7 +279,10 @@ export class HostBridge {
     return this.#freePlaces - (this.#posted - this.#received);
   }
 
-  /** Throws where it is given no array. Each of the requests goes to the worker, or is refused by its id, or onError hears of it. */
+  /**
+   * Takes requests from a callback. Each goes to the worker, or is refused by its id, or onError is told. Throws where
+   * the value is no array.
+   */
   #take(requests: unknown, max: number): void {
     const taken: InferenceRequest[] = [];
     const wasOpen = this.#isOpen;
@@ -286,7 +290,7 @@ export class HostBridge {
       callGuarded(PULLING, () => this.#takeOne(request, taken, max), this.#options.onError);
     }
     if (taken.length > 0) this.#postRequests(taken);
-    // Behind the requests that came before it.
+    // The end is asked for behind the requests that came before it.
     if (wasOpen && this.#isTerminateAsked) this.#options.onTerminate?.();
   }
 
@@ -354,7 +358,7 @@ export class HostBridge {
     this.#idleTimer = null;
   }
 
-  /** While the worker is active each of its messages leads to a poll; while it is not, a timer does. */
+  /** Schedules a poll while the worker is idle; while it is active, each of its messages leads to a poll. */
   #scheduleIdlePoll(): void {
     const { idlePollIntervalMs } = this.#options;
     if (!this.#isOpen || this.#idleTimer !== null || idlePollIntervalMs <= 0) return;

@@ -34,32 +34,33 @@ type ManagerOptions = Omit<
   keyof FunctionCallbacks | keyof ModuleCallbacks | 'terminateReqId'
 >;
 
+/** Options of an InProcessHost: those of a GptManager without callbacks, and those of the queue. */
 export interface InProcessHostOptions extends ManagerOptions {
-  /** Requests that wait beside those in the engine before submit throws QueueFullError; default 256. */
+  /** Number of requests that may wait beside those in the engine before submit throws QueueFullError; default 256. */
   maxQueueSize?: number;
-  /** The same for the requests of one queueKey; default: as many as of all. */
+  /** Number of requests of one queueKey that may wait; default: maxQueueSize. */
   maxQueueSizePerKey?: number;
-  /** Whose requests go next is decided by deficit round robin over queueKeys, in tokens; default false. */
+  /** Chooses the next requests by deficit round robin over queueKeys, in tokens; default false. */
   fairQueueing?: boolean;
-  /** The batch manager's statistics string after each iteration. */
+  /** Called after each iteration with the batch manager's statistics string. */
   onStats?: (json: string) => void;
 }
 
-/** How to close a host. Nothing given: whatever was taken may end first. */
+/** Options for closing a host. By default all accepted requests end first. */
 export interface CloseOptions {
-  /** Cancel what is left at once. */
+  /** Cancels remaining requests at once. */
   abort?: boolean | undefined;
-  /** Cancel what is left after this time. */
+  /** Cancels remaining requests after this many milliseconds. */
   timeoutMs?: number | undefined;
   /**
-   * How long what was cancelled may take to end: then the engine is ended in the middle of its iteration. Not given:
-   * the iteration ends first, however long it takes.
+   * Milliseconds that cancelled requests may take to end; after that the engine is ended in the middle of its
+   * iteration. Default: the iteration ends first, however long it takes.
    */
   terminateAfterMs?: number | undefined;
 }
 
 export const DEFAULT_MAX_QUEUE_SIZE = 256;
-/** With fair queueing: requests that wait for their first step in the engine. */
+/** With fair queueing: number of requests that wait inside the engine for their first step. */
 const MAX_WAITING = 8;
 /** Most sequences of one request. */
 const MAX_STREAMS = 4096;
@@ -75,11 +76,11 @@ interface Entry {
   maxNewTokens: number;
   pieces: SequenceQueues;
   isQueued: boolean;
-  /** Its consumers have all that they wanted; that the engine is told to stop is no cancellation. */
+  /** True where its consumers have all that they wanted: stopping the engine is then no cancellation. */
   isWhole: boolean;
   timer: NodeJS.Timeout | null;
   label: string;
-  /** On performance.now's clock. */
+  /** Time of submission on performance.now's clock. */
   submittedMs: number;
   deadlineMs: number;
   release: () => void;
@@ -91,8 +92,8 @@ interface Entry {
  *
  *   submit -> queue (maxQueueSize; by priority, or fair among keys) -> getInferenceRequests -> engine -> sendResponse -> pieces
  *
- * Should the engine die, what it had fails with a RequestError. What waits in the queue, and what comes meanwhile, goes
- * to the next worker; it fails with a HostClosedError where there will be none.
+ * Should the engine die, its requests fail with a RequestError. Those in the queue, and those that come meanwhile, go
+ * to the next worker; they fail with a HostClosedError where there is no next one.
  */
 export class InProcessHost {
   readonly #manager: GptManager;
@@ -102,7 +103,7 @@ export class InProcessHost {
   readonly #queue: WaitingQueue<Entry>;
   readonly #pace = new QueuePace();
   readonly #watchers = new Map<FormationListener, number>();
-  /** null while nobody watches. */
+  /** Makes the formations; null while nobody watches. */
   #formations: FormationWriter | null = null;
   readonly #engine = { numBlocks: 0, tokensPerBlock: 0 };
   readonly #entries = new Map<bigint, Entry>();
@@ -124,14 +125,14 @@ export class InProcessHost {
     this.#maxQueueSize = maxQueueSize;
     this.#maxQueueSizePerKey = maxQueueSizePerKey ?? maxQueueSize;
     this.#queue = fairQueueing ? new FairQueue() : new ArrivalQueue();
-    // What waits inside the engine is out of the queue's hands.
+    // Requests that wait inside the engine can no longer be put in a fair order.
     const waiting = fairQueueing && manager.modelType !== 'V1' ? { maxWaitingRequests: MAX_WAITING } : {};
     const sendNewTokens: SendNewTokens = (requestId, sequence, piece) =>
       this.#entries.get(requestId)?.pieces.pushTokens(sequence, piece);
     const all: GptManagerOptions = {
       ...manager,
       onError: (error) => this.#errors.report(error),
-      // Every submission and cancellation wakes the manager; nothing has to be polled for.
+      // No polling is needed: each submission and cancellation wakes the manager.
       optionalParams: { ...waiting, ...manager.optionalParams, idlePollIntervalMs: 0 },
       getInferenceRequests: (max) => this.#dequeue(max),
       sendResponse: (requestId, outputs, final, _error, failure) =>
@@ -148,7 +149,7 @@ export class InProcessHost {
     );
   }
 
-  /** Settles when the engine is loaded; rejects where it cannot be. */
+  /** Resolves when the engine is loaded; rejects if it cannot be. */
   get ready(): Promise<EngineInfo> {
     return this.#manager.ready;
   }
@@ -177,12 +178,12 @@ export class InProcessHost {
     return this.#manager.pid;
   }
 
-  /** Requests waiting for a place in the engine. */
+  /** Number of requests that wait for a place in the engine. */
   get queued(): number {
     return this.#queue.size;
   }
 
-  /** Requests in the engine. */
+  /** Number of requests in the engine. */
   get running(): number {
     return this.#entries.size - this.#queue.size;
   }
@@ -192,16 +193,17 @@ export class InProcessHost {
   }
 
   /**
-   * Takes a request; its pieces come from the stream, for one consumer. What is wrong with the request rejects the
-   * stream with a RequestError. Throws QueueFullError or HostClosedError at once.
+   * Submits a request; its pieces come from the returned stream, for one consumer. An invalid request makes the stream
+   * reject with a RequestError. Throws QueueFullError or HostClosedError at once.
    */
   submit(request: TokenRequest): TokenStream {
     return this.submitSeveral(request)[0]!;
   }
 
   /**
-   * The same for a request with several sequences or beams: a stream for each, for one consumer each. Leaving one early
-   * ends its sequence, leaving all of them the request. Beams end together; each stream brings its beam whole.
+   * Submits a request with several sequences or beams: returns a stream for each, for one consumer each. Leaving one
+   * early ends its sequence, leaving all of them ends the request. Beams end together; each stream brings its beam
+   * whole.
    */
   submitSeveral(request: TokenRequest): TokenStream[] {
     if (this.#isClosed || this.state === 'failed' || this.state === 'stopped') {
@@ -210,7 +212,7 @@ export class InProcessHost {
     this.#checkRoom(request.queueKey ?? '');
     const requestId = this.#nextId++;
     const width = request.beams?.width ?? 1;
-    // What cannot be is refused below, and needs one stream to say so.
+    // An invalid number is refused below, which needs one stream to say so.
     const asked = width > 1 ? width : (request.numSequences ?? 1);
     const count = Number.isInteger(asked) ? Math.min(Math.max(1, asked), MAX_STREAMS) : 1;
     const left = new Set<number>();
@@ -245,7 +247,7 @@ export class InProcessHost {
     return queues;
   }
 
-  /** Stops a request wherever it is; its stream ends with the finish reason 'cancelled'. Unknown ids are ignored. */
+  /** Stops a request in any state; its stream ends with the finish reason 'cancelled'. Unknown ids are ignored. */
   cancel(requestId: bigint): void {
     const entry = this.#entries.get(requestId);
     if (!entry) return;
@@ -260,8 +262,8 @@ export class InProcessHost {
   }
 
   /**
-   * Calls the listener with what is in flight, at most once in `intervalMs` while iterations run and once more when all has
-   * come to rest, until the function that it returns is called. Costs nothing while nobody watches.
+   * Calls the listener with the requests in flight, at most once in `intervalMs` while iterations run and once more
+   * when all have ended, until the returned function is called. Costs nothing while nobody watches.
    */
   watchFormation(listener: FormationListener, intervalMs = 200): () => void {
     this.#watchers.set(listener, intervalMs);
@@ -291,15 +293,12 @@ export class InProcessHost {
     );
   }
 
-  /** Forgets every block of the KV cache that later requests could find; see GptManager.resetCache. */
+  /** Forgets every block of the KV cache that later requests could reuse; see GptManager.resetCache. */
   resetCache(): Promise<number> {
     return this.#manager.resetCache();
   }
 
-  /**
-   * Takes no more requests, lets all that were taken end, and ends the engine. May be called again, to abort a close
-   * that is draining.
-   */
+  /** Takes no more requests, lets accepted ones end, and ends the engine. A second call may abort what still runs. */
   async close({ abort = false, timeoutMs, terminateAfterMs }: CloseOptions = {}): Promise<void> {
     this.#isClosed = true;
     const timers: NodeJS.Timeout[] = [];
@@ -314,7 +313,7 @@ export class InProcessHost {
     for (const timer of timers) clearTimeout(timer);
   }
 
-  /** What was cancelled and has not ended yet need not hear it from the engine. */
+  /** Ends the engine: cancelled requests that still run are forgotten first, since nobody needs their end. */
   #terminate(): void {
     for (const entry of [...this.#entries.values()]) {
       this.#forget(entry);
@@ -323,7 +322,7 @@ export class InProcessHost {
     void this.#manager.terminate();
   }
 
-  /** A function of the program that brings nothing: whatever becomes of it, requests and others of them go on. */
+  /** Calls a function of the program that only observes: if it fails, requests go on. */
   #tell(name: CallbackName, call: () => unknown): void {
     tellGuarded(name, call, (error) => this.#errors.report(error));
   }
@@ -373,7 +372,10 @@ export class InProcessHost {
     this.#manager.wake();
   }
 
-  /** The time limit counts from submission: it ends a request that still waits, and the engine gets what is left. */
+  /**
+   * Starts the time limit, which counts from submission: a request that still waits is ended, and the engine gets the
+   * time that is left.
+   */
   #startTimer(entry: Entry, timeLimitMs: number): NodeJS.Timeout {
     const timer = setTimeout(() => {
       if (!entry.isQueued) return;
@@ -439,7 +441,7 @@ export class InProcessHost {
     });
   }
 
-  /** The engine is gone: whoever still waits hears why. */
+  /** Fails all waiting requests with the reason why the engine is gone. */
   #failRest(): void {
     const { failure } = this;
     const why = failure === null ? 'The engine was shut down.' : `The engine failed: ${failure.message}`;
@@ -450,7 +452,7 @@ export class InProcessHost {
   }
 }
 
-/** Tokens that a request may take at most. */
+/** Most tokens that a request may take. */
 function costOf({ promptTokens, maxNewTokens, numSequences = 1, beams }: TokenRequest): number {
   return promptTokens.length + maxNewTokens * Math.max(numSequences, beams?.width ?? 1);
 }

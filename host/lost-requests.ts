@@ -1,9 +1,11 @@
 /**
- * The requests of a callback module that the worker has. The module's own memory dies with the worker: what is noted
- * here lets its next life hear of their end.
+ * Requests of a callback module that the worker has. The module's memory dies with the worker; these notes let the next
+ * worker tell the module of their end.
  */
 export class LostRequests {
-  /** How often each id was taken and not answered yet: a duplicate is refused while the first one goes on. */
+  /**
+   * Number of times that each id was taken and not answered yet: a duplicate is refused while the first one goes on.
+   */
   readonly #counts = new Map<bigint, number>();
   #lost: bigint[] = [];
   #reason = '';
@@ -17,19 +19,19 @@ export class LostRequests {
       const count = this.#counts.get(id) ?? 0;
       if (count > 1) this.#counts.set(id, count - 1);
       else this.#counts.delete(id);
-      // Told of by the next worker, which may itself have died before it was ready.
+      // Reported by the next worker, which may itself have died before it was ready.
       this.#lost = this.#lost.filter((lost) => lost !== id);
     }
   }
 
-  /** The worker died. */
+  /** Notes that the worker died with these requests. */
   fail(reason: string): void {
     this.#lost.push(...this.#counts.keys());
     this.#counts.clear();
     this.#reason = reason;
   }
 
-  /** For the next worker: whose end the module is to be told, and why; null where there is nothing to tell. */
+  /** Requests whose end the next worker must tell the module, with the reason; null where there are none. */
   take(): { requestIds: bigint[]; reason: string } | null {
     return this.#lost.length === 0 ? null : { requestIds: [...this.#lost], reason: this.#reason };
   }

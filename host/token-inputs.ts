@@ -8,7 +8,7 @@ import type { InferenceRequest, Tensor } from '../callbacks/types.js';
 
 const COUNT = { min: 1, max: 2 ** 31 - 1, integer: true };
 
-/** The tensors of a token request. Throws ParameterError for what a tensor could not carry unchanged. */
+/** Makes the tensors of a token request. Throws ParameterError for values that a tensor could not carry unchanged. */
 export function inferenceRequestOf(requestId: bigint, request: TokenRequest): InferenceRequest {
   const sampling = resolveSamplingParams(request);
   checkRange('maxNewTokens', request.maxNewTokens, COUNT);
@@ -74,7 +74,7 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
   return { requestId, inputs, ...(request.priority === undefined ? {} : { priority: request.priority }) };
 }
 
-/** Beams are told of at their end only. */
+/** True where pieces are streamed; beams are reported only at their end. */
 export function streams({ streaming = true, beams }: TokenRequest): boolean {
   return streaming && (beams?.width ?? 1) === 1;
 }
@@ -100,7 +100,7 @@ function sequenceInputs({
   };
 }
 
-/** Rows are as long as the longest list. */
+/** Tensor of known outputs, whose rows are as long as the longest list. */
 function knownOutputs({ knownOutputIds: lists = [] }: TokenRequest): Record<string, Tensor> {
   if (!Array.isArray(lists)) {
     throw new ParameterError(
@@ -116,7 +116,7 @@ function knownOutputs({ knownOutputIds: lists = [] }: TokenRequest): Record<stri
   return { known_output_ids: { shape: [rows.length, width], data } };
 }
 
-/** -1 is how the tensor says that a list has ended. */
+/** Known tokens of a list, which must all be 0 or more: the tensor marks the end of a list with -1. */
 function knownTokens(list: Int32Array | readonly number[], i: number): Int32Array {
   const field = `knownOutputIds[${i}]`;
   if (!Array.isArray(list) && !(list instanceof Int32Array)) {
@@ -134,10 +134,10 @@ function knownTokens(list: Int32Array | readonly number[], i: number): Int32Arra
   );
 }
 
-/** How many tokens of a sequence are known: an end token that is the last of them is none of its output. */
+/** Number of known output tokens of a sequence, without an end token at their end. */
 export function numKnownOutputs({ knownOutputIds, endTokenIds }: TokenRequest, sequence: number): number {
   const list = Array.isArray(knownOutputIds) ? (knownOutputIds[sequence] ?? []) : [];
-  // What is no list of tokens is refused where the tensors are made.
+  // A value that is no list of tokens is refused where the tensors are made.
   if (!Array.isArray(list) && !(list instanceof Int32Array)) return 0;
   const endsWithEndId = list.length > 0 && list.at(-1) === endTokenIds?.[0];
   return list.length - (endsWithEndId ? 1 : 0);
@@ -189,7 +189,7 @@ function promptInputs({ promptEmbeddings: rows, positionIds }: TokenRequest): Re
   return inputs;
 }
 
-/** None of them empty: the layout of words could not tell an empty one from none. */
+/** Words as lists of tokens, none of them empty: the layout could not tell an empty word from none. */
 function wordsOf(field: string, words: TokenRequest['stopWords']): number[][] {
   if (words?.some((word) => word.length === 0)) {
     throw new ParameterError(
@@ -200,7 +200,7 @@ function wordsOf(field: string, words: TokenRequest['stopWords']): number[][] {
   return words?.map((word) => [...tokensOf(field, word)]) ?? [];
 }
 
-/** A copy as Int32Array; a number that is not a whole one would silently become another token. */
+/** Copies tokens into an Int32Array, checking them: a number that is not whole would silently become another token. */
 function tokensOf(field: string, tokens: Int32Array | readonly number[]): Int32Array {
   const copy = Int32Array.from(tokens);
   for (let i = 0; i < copy.length; i++) {

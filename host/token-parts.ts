@@ -1,13 +1,16 @@
 import type { TokenPiece, TokenTiming } from '../callbacks/token-request.js';
 import type { NamedTensor } from '../callbacks/types.js';
 
-/** The tensors of a response by name. */
+/** Tensors of a response by name. */
 export type Tensors = ReadonlyMap<string, NamedTensor>;
 
-/** What one response adds to its request's output: every array has as many entries as tokens, times a width. */
+/**
+ * Tokens and their values that one response adds to a request's output; each array has as many entries as tokens, times
+ * a width.
+ */
 export type Part = Pick<TokenPiece, 'tokens' | 'logProbs' | 'topTokens' | 'topLogProbs' | 'generationLogits'>;
 
-/** What of a part a request asked for. */
+/** Options of a request that decide what a part contains. */
 export interface PartOptions {
   returnLogProbs: boolean;
   topLogProbs: number;
@@ -22,7 +25,10 @@ export function numberOf(tensors: Tensors, name: string): number | undefined {
   return tensors.get(name)?.data[0] as number | undefined;
 }
 
-/** `numBefore`: of a request that does not stream, whose output_ids have so many tokens in front of the new ones; else null. */
+/**
+ * Reads the part in a response. @param numBefore tokens in front of the new ones in output_ids, for a request that does
+ * not stream; else null
+ */
 export function readPart(tensors: Tensors, numBefore: number | null, options: PartOptions): Part {
   const ids = tensors.get('output_ids')!.data as Int32Array;
   const tokens = numBefore === null ? ids : ids.slice(numBefore, numberOf(tensors, 'sequence_length'));
@@ -40,7 +46,7 @@ function floats(tensors: Tensors, name: string): Float32Array {
   return (tensors.get(name)?.data as Float32Array | undefined) ?? new Float32Array(0);
 }
 
-/** The tokens from `start` up to `end` of a part and all that belongs to them, in the same memory. */
+/** The tokens from `start` up to `end` of a part with all their values, in the same memory. */
 export function slicePart(part: Part, start: number, end: number): Part {
   const { length } = part.tokens;
   const kept = <T extends Int32Array | Float32Array>(array: T) => {
@@ -55,7 +61,7 @@ export function slicePart(part: Part, start: number, end: number): Part {
   return slice;
 }
 
-/** Several parts, or none, as the beginning of one piece. */
+/** Joins several parts, or none, as the beginning of one piece. */
 export function joinParts(parts: readonly Part[], options: PartOptions): Part {
   if (parts.length === 1) return { ...parts[0]! };
   const floats = (pick: (part: Part) => Float32Array | undefined) =>
@@ -78,7 +84,7 @@ export function joinParts(parts: readonly Part[], options: PartOptions): Part {
   return whole;
 }
 
-/** What the first response of a request says of its prompt; null: it is another one. */
+/** Reads what the first response of a request tells of its prompt; null: it is a later response. */
 export function readContext(tensors: Tensors): Partial<TokenPiece> | null {
   const cachedTokens = numberOf(tensors, 'cached_tokens');
   if (cachedTokens === undefined) return null;
@@ -110,7 +116,7 @@ export function readTiming(tensors: Tensors): TokenTiming {
   };
 }
 
-/** One array where there is one; a new one of all of them where there are several. */
+/** Joins arrays: a single one is returned as it is, several are copied into a new one. */
 function join<T extends Int32Array | Float32Array>(Type: new (length: number) => T, arrays: readonly T[]): T {
   if (arrays.length === 1) return arrays[0]!;
   const joined = new Type(arrays.reduce((sum, array) => sum + array.length, 0));

@@ -26,22 +26,24 @@ import {
 } from './token-parts.js';
 
 /**
- * The pieces of one request between the host, which pushes, and one consumer. What the consumer does not take at once gathers
- * here, and is one piece when it does, or several where it is long.
+ * Pieces of one request between the host, which pushes, and one consumer. Tokens that the consumer does not take at
+ * once gather here, and become one piece when it does, or several where they are many.
  */
 export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   readonly requestId: bigint;
-  /** Tokens in front of the new ones, where a response has all of them; null: its responses carry new tokens only. */
+  /**
+   * Number of tokens in front of the new ones, where a response has all of them; null: responses hold new tokens only.
+   */
   readonly #numBefore: number | null;
   readonly #options: PartOptions;
-  /** End tokens that run as stop words; unlike those they are not part of what is returned. */
+  /** End tokens that run as stop words but, unlike these, are not returned. */
   readonly #hiddenStops: ReadonlySet<number>;
   readonly #onAbandoned: (isWhole: boolean) => void;
   readonly #tellListener: (callback: string, call: () => unknown) => void;
   readonly #gathered: GatheredParts;
   #finishReason: FinishReason | null = null;
   #seed: bigint | null = null;
-  /** What is known of the prompt, until it has left with a piece. */
+  /** Values of the prompt, until they have left with a piece. */
   #context: Partial<TokenPiece> | null = null;
   #timing: TokenTiming | null = null;
   #cumLogProb: number | null = null;
@@ -53,8 +55,9 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   #isPaused = false;
 
   /**
-   * `sequence`: which one of the request's. `onAbandoned` is called when the consumer leaves before the end; with true where it has all that it wanted. `tell` calls
-   * a function of the listener, by its name, and must not throw.
+   * @param sequence index of this sequence in the request
+   * @param onAbandoned called when the consumer leaves before the end; with true where it has all that it wanted
+   * @param tell calls a function of the listener, by its name, and must not throw
    */
   constructor(
     requestId: bigint,
@@ -97,7 +100,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     });
   }
 
-  /** Called by `for await` when it is left early. */
+  /** Leaves the stream; called by `for await` when its loop is left early. */
   return(): Promise<IteratorResult<TokenPiece>> {
     this.leave();
     return Promise.resolve({ done: true, value: undefined });
@@ -130,7 +133,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     this.#deliver();
   }
 
-  /** Takes the tensors of a response; `final`: it is the last one for these pieces. */
+  /** Takes the tensors of a response. `final`: it is the last one for this stream. */
   push(outputs: readonly NamedTensor[], final: boolean): void {
     const tensors = tensorsOf(outputs);
     const code = tensors.get('finish_reasons')!.data[0] as number;
@@ -149,7 +152,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     this.#deliver();
   }
 
-  /** Takes new tokens, with all that was asked for beside them. */
+  /** Takes new tokens, with the values that were asked for beside them. */
   pushTokens(piece: TokenPiece): void {
     if (this.#isDone) return;
     const listener = this.#listener;
@@ -168,7 +171,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     this.#deliver();
   }
 
-  /** What has been pushed is still delivered; then the consumer gets the error. */
+  /** Fails the stream: pieces already pushed are still delivered, then the consumer gets the error. */
   fail(error: Error): void {
     this.#error = error;
     this.#deliver();
@@ -184,7 +187,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
       const piece = this.#takePiece();
       this.#tellListener('onPiece', () => listener.onPiece(piece));
     }
-    // The listener may have paused or left.
+    // The listener may have paused or left meanwhile.
     const error = this.#error;
     if (error === null || this.#isDone || this.#isPaused) return;
     this.#isDone = true;
@@ -228,7 +231,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   }
 }
 
-/** What a response says of the end of its request. */
+/** Finish reason told by a response. */
 export function finishReasonIn(outputs: readonly NamedTensor[]): FinishReason {
   const code = outputs.find(({ name }) => name === 'finish_reasons')?.data[0];
   return finishReasonOf(Number(code ?? FINISH_CANCELLED));

@@ -1,20 +1,20 @@
 import type { BeatReader } from './links/worker-link.js';
 
-/** Looks within one time-out. The more there are, the closer to it a stuck worker is noticed. */
+/** Number of looks within one time-out. The more, the sooner a stuck worker is noticed. */
 const CHECKS = 8;
 
 export interface WatchdogOptions {
   heartbeat: BeatReader;
-  /** Time without a beat after which the worker counts as stuck. */
+  /** Milliseconds without a beat after which the worker counts as stuck. */
   timeoutMs: number;
-  /** Something waits for the worker even if it sleeps: then the sleep is no excuse. */
+  /** True while something waits for the worker, even one that sleeps: sleep is then no excuse. */
   isAwaited: () => boolean;
-  /** Called once. */
+  /** Called once, when the worker counts as stuck. */
   onStuck: () => void;
 }
 
 /**
- * Notices a worker that has stopped iterating while something is active. It counts its own looks, not the clock: a
+ * Notices a worker that has stopped iterating while something is active. The time-out counts looks, not the clock: a
  * process that was stopped, or whose host thread was busy for minutes, has looked only once in that time.
  */
 export class Watchdog {
@@ -33,7 +33,7 @@ export class Watchdog {
     clearInterval(this.#timer);
   }
 
-  /** One look; called by the timer. */
+  /** Looks once; called by the timer. */
   check(): void {
     const { heartbeat, isAwaited, onStuck } = this.#options;
     const { beats } = heartbeat;

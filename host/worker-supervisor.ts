@@ -5,36 +5,41 @@ import { asSkeinError, EngineFailure } from './engine-failure.js';
 import type { LinkEvents, WorkerLink } from './links/worker-link.js';
 import { Watchdog } from './watchdog.js';
 
-/** The worker's thread was told to end and did not: it is in a native call, which nothing can interrupt. */
+/**
+ * An error for a worker whose thread was told to end and did not: it is in a native call, which nothing can interrupt.
+ */
 export class WorkerStuckError extends SkeinError {
   override name = 'WorkerStuckError';
   override readonly code = 'SKEIN_WORKER_STUCK';
 }
 
-/** Info: what a worker says of its engine once it is loaded; Message: all else that it sends; Command: what it is sent. */
+/**
+ * Type parameters: Info, what a worker tells of its engine once loaded; Message, all other messages from it; Command,
+ * messages to it.
+ */
 export interface SupervisorOptions<Info, Message extends { type: string }, Command> {
   /** Starts a worker. Throws where the system has no room for one. */
   link: (events: LinkEvents<Message | WorkerLife<Info>>) => WorkerLink<Command>;
-  /** false: a worker that dies is the end. */
+  /** Policy for restarting a worker that died; false: its death is the end. */
   restart: WorkerRestartOptions | false;
-  /** 0: no watchdog. */
+  /** Time-out of the watchdog, in milliseconds; 0: no watchdog. */
   watchdogTimeoutMs: number;
-  /** How long a worker that was told to end may take. */
+  /** Milliseconds that a worker may take to end when told to. */
   terminateTimeoutMs: number;
-  /** Something waits for the worker. */
+  /** True while something waits for the worker. */
   isAwaited: () => boolean;
-  /** A worker has loaded the engine and runs. */
+  /** Called when a worker has loaded the engine and runs. */
   onReady: (worker: WorkerLink<Command>, info: Info) => void;
-  /** Every other message of the worker that runs. */
+  /** Called with every other message of the running worker. */
   onMessage: (message: Message | { type: 'closed' }) => void;
-  /** The worker is lost, with everything it had. Either another one or onEnded follows. */
+  /** Called when the worker is lost, with everything it had. Another worker or onEnded follows. */
   onLost: (error: Error) => void;
-  /** There will be no other worker. `error` is null where the end was asked for. */
+  /** Called when there will be no other worker. `error` is null where the end was asked for. */
   onEnded: (error: Error | null) => void;
 }
 
 /**
- * Keeps a worker running: starts it, watches its heartbeat, and starts another one after a while where it died.
+ * Keeps a worker running: starts it, watches its heartbeat, and after its death waits a while and starts another one.
  *
  *   loading --ready--> running --death, watchdog--> lost --thread gone--> waiting --delay--> loading
  *      |                  |                           |
@@ -45,13 +50,13 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
   readonly #policy: RestartPolicy;
   #worker: WorkerLink<Command>;
   #watchdog: Watchdog | null = null;
-  /** On performance.now's clock; null while the worker loads. */
+  /** Time on performance.now's clock when the worker became ready; null while it loads. */
   #readySinceMs: number | null = null;
   #wasEverReady = false;
   #isEndAsked = false;
-  /** Whatever still happens, the end is the one that was asked for. */
+  /** True where the end was asked for: whatever still happens, it counts as that end. */
   #endsWell = false;
-  /** Why the present worker is given up; null while it is not. */
+  /** Why the present worker is being given up; null: it is not. */
   #lost: Error | null = null;
   #timer: NodeJS.Timeout | null = null;
   #isWaiting = false;
@@ -64,21 +69,26 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
     this.#worker = this.#start();
   }
 
-  /** Workers started after the first one. */
+  /** Number of workers started after the first one. */
   get restarts(): number {
     return this.#restarts;
   }
 
-  /** Of the present worker's process; null where there is none, or where it is a thread. */
+  /** Id of the present worker's process; null where there is none, or where it is a thread. */
   get pid(): number | null {
     return this.#hasEnded || this.#isWaiting ? null : this.#worker.pid;
   }
 
-  /** Sends a message to the worker that runs. False where there is none now. */
-  post(message: Command): boolean {
-    if (this.#hasEnded || this.#isWaiting || this.#lost !== null || this.#readySinceMs === null) return false;
-    this.#worker.post(message);
+  /** Sends a message to the worker that runs. False where there is none now. @param transfer see WorkerLink.post */
+  post(message: Command, transfer?: readonly ArrayBuffer[]): boolean {
+    if (!this.#runs) return false;
+    this.#worker.post(message, transfer);
     return true;
+  }
+
+  /** Ends the worker that runs in the middle of whatever it does, for this reason; another one follows. */
+  replace(error: Error): void {
+    if (this.#runs) this.#lose(error);
   }
 
   /** The worker ends once nothing is active; none follows. */
@@ -90,13 +100,17 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
     else this.#endsWell = true;
   }
 
-  /** The worker ends at once, with whatever it has; none follows. */
+  /** Ends the worker at once, whatever it still has; none follows. */
   terminate(reason: string): void {
     if (this.#hasEnded) return;
     this.#isEndAsked = true;
     this.#endsWell = true;
     if (this.#isWaiting) this.#end(null);
     else if (this.#lost === null) this.#lose(new EngineFailure(reason));
+  }
+
+  get #runs(): boolean {
+    return !this.#hasEnded && !this.#isWaiting && this.#lost === null && this.#readySinceMs !== null;
   }
 
   #start(): WorkerLink<Command> {
@@ -117,7 +131,8 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
     }
     if (message.type === 'closed') {
       this.#watchdog?.stop();
-      // What runs in the thread beside the loop, such as a timer of a callback module, must not keep it for ever.
+      // Anything that runs in the thread beside the loop, such as a timer of a callback module, must not keep it for
+      // ever.
       this.#timer = setTimeout(() => this.#worker.terminate(), this.#options.terminateTimeoutMs);
     }
     this.#options.onMessage(message as Message | { type: 'closed' });
@@ -136,7 +151,7 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
     this.#options.onReady(worker, info);
   }
 
-  /** The worker has to go. What it sent before still counts; what it says from now on does not. */
+  /** Gives up the worker. Messages that it sent before still count; later ones do not. */
   #lose(error: Error): void {
     this.#worker.desert();
     this.#noteLoss(error);
@@ -185,7 +200,7 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
       try {
         this.#start();
       } catch (error) {
-        this.#startAnother(error as Error); // too little memory for a thread may pass
+        this.#startAnother(error as Error); // too little memory for a thread may be a passing state
       }
     }, delayMs);
   }

@@ -34,13 +34,15 @@ import { HealthProbe } from './worker/health.js';
 import type { WorkerProcess } from './worker/worker-process.js';
 
 export interface BenchHooks {
-  /** Cuts the benchmark off: what there is is reported, marked incomplete. */
+  /** Signal whose abort cuts the benchmark off: results so far are reported, marked incomplete. */
   signal?: AbortSignal;
-  /** Called some times a second while a run goes on. */
+  /** Called several times a second while a run goes on. */
   onProgress?: (progress: Progress, label: string) => void;
-  /** Called when a run is over; the next one waits for what it returns. What it throws ends the benchmark with that error. */
+  /**
+   * Called after each run; the next run waits for the returned promise. An error of this function ends the benchmark.
+   */
   onRun?: (run: RunReport, result: RunResult) => void | Promise<void>;
-  /** One line about what is going on before and between runs. */
+  /** Called with a line about the work before and between runs. */
   onNote?: (note: string) => void;
 }
 
@@ -48,16 +50,19 @@ const PROGRESS_MS = 250;
 const HEALTH_MS = 1000;
 
 /**
- * Loads a server as the options say and reports what it saw. The process that calls it stays on the processors that it is on:
- * only worker processes are placed.
- * @throws InputError for options that do not go together or files that cannot be read, TargetError where the server does
- * not answer or refuses a first request, and whatever onRun throws.
+ * Loads a server as the options say and reports the results. The calling process stays on its processors; only worker
+ * processes are pinned.
+ * @throws InputError for options that exclude each other or files that cannot be read, TargetError where the server
+ * does not answer or refuses a first request, and any error of onRun.
  */
 export function runBenchmark(options: BenchOptions, hooks: BenchHooks = {}): Promise<BenchReport> {
   return benchmark(options, hooks, false);
 }
 
-/** The same in a process that does nothing else: it is put on processors of its own until the benchmark is over. */
+/**
+ * Runs a benchmark as runBenchmark does, in a process without other work: it is put on processors of its own until the
+ * benchmark is over.
+ */
 export function runOwnBenchmark(options: BenchOptions, hooks: BenchHooks = {}): Promise<BenchReport> {
   return benchmark(options, hooks, true);
 }
@@ -116,7 +121,7 @@ async function benchmark(
   }
 }
 
-/** Hooks that only look on: what they throw or are rejected with is a warning, and the load goes on. */
+/** Wraps hooks that only observe: their errors become warnings, and the load goes on. */
 function guarded({ onProgress, onNote, ...rest }: BenchHooks): BenchHooks {
   return {
     ...rest,
@@ -125,7 +130,7 @@ function guarded({ onProgress, onNote, ...rest }: BenchHooks): BenchHooks {
   };
 }
 
-/** Requests at once: a closed loop has no more than its slots. */
+/** Most requests at once: a closed loop has no more than its slots. */
 function mostAtOnce({ arrivals, sweep, maxInFlight }: FullBenchOptions): number {
   return sweep === null && arrivals.kind === 'concurrency' ? arrivals.concurrency : maxInFlight;
 }
@@ -146,7 +151,7 @@ async function findTarget(
   return { target, backend: { ...backend, path: options.path ?? prefix + createBackend(backend).path } };
 }
 
-/** @throws InputError where the file cannot be read. */
+/** TLS options. @throws InputError where the file cannot be read. */
 function tlsOf({ ca, insecure }: FullBenchOptions): Target['tls'] {
   return {
     ...(ca === undefined ? {} : { ca: readDataFile(ca) }),
@@ -154,7 +159,7 @@ function tlsOf({ ca, insecure }: FullBenchOptions): Target['tls'] {
   };
 }
 
-/** Asks the server a first request or two: what it refuses is known before the load. */
+/** Sends the server a first request or two, so that refusals are known before the load. */
 async function findScale(
   options: FullBenchOptions,
   target: Target,
@@ -175,12 +180,12 @@ async function findScale(
   return scale;
 }
 
-/** The options as they are, without keys. */
+/** The options without keys. */
 function publicOptions({ apiKey, headers, ...rest }: FullBenchOptions): Record<string, unknown> {
   return { ...rest, apiKey: apiKey === undefined ? null : 'set', headers: Object.keys(headers) };
 }
 
-/** The runs of one benchmark, one after the other, over the same worker processes. */
+/** Runs of one benchmark, one after the other, with the same worker processes. */
 class Benchmark {
   readonly #options: FullBenchOptions;
   readonly #data: Data;
@@ -214,7 +219,7 @@ class Benchmark {
     this.#report.complete = isWhole && this.#report.runs.every(({ complete }) => complete);
   }
 
-  /** @returns false where it was cut off. */
+  /** Runs all repetitions. @returns false where they were cut off. */
   async #repeat(arrivals: ArrivalOptions): Promise<boolean> {
     for (let repetition = 0; repetition < this.#options.repeat; repetition++) {
       if (this.#signal.aborted) return false;
@@ -257,7 +262,7 @@ class Benchmark {
     const { warmup, seed } = this.#options;
     if (warmup === 0) return;
     const arrivals: ArrivalOptions = { kind: 'concurrency', concurrency: Math.min(warmup, 16) };
-    // A seed of its own: the run's prompts are not in the server's cache by it.
+    // A seed of its own keeps the run's prompts out of the server's cache.
     const { metrics } = await this.#newRun(arrivals, warmup, Number.POSITIVE_INFINITY, seed - 1).run();
     this.#report.warmup = { requests: metrics.total, completed: metrics.answered };
   }
@@ -316,7 +321,7 @@ class Benchmark {
   }
 }
 
-/** The arrivals at another load; of a closed loop where that is swept over, else of the kind they are. */
+/** The arrivals at another load: a closed loop where concurrency is swept, else arrivals of the same kind. */
 function atLoad(arrivals: ArrivalOptions, over: 'rate' | 'concurrency', load: number): ArrivalOptions {
   if (over === 'concurrency') return { kind: 'concurrency', concurrency: load };
   if ('rate' in arrivals) return { ...arrivals, rate: load };

@@ -1,7 +1,7 @@
 /**
- * performance.now() counts from the start of its process; process.hrtime counts from one point for all processes of a
- * machine, but makes a BigInt. Both read the same clock, so their difference is constant and found once: the smallest of
- * several, since whatever comes between the two readings only makes it larger.
+ * Offset of performance.now(), which counts from the start of its process, from process.hrtime, which counts from one
+ * point for all processes of a machine but makes a BigInt. Both read the same clock, so the offset is constant and
+ * found once: the smallest of several, since a delay between two readings only makes it larger.
  */
 const offsetMs = Math.min(
   ...Array.from({ length: 16 }, () => {

@@ -1,4 +1,4 @@
-// The library: import { runBenchmark } from 'skein/loadgen'.
+// This is the library: import { runBenchmark } from 'skein/loadgen'.
 export type { ArrivalOptions } from './arrivals/arrivals.js';
 export { BACKEND_NAMES, type BackendName } from './backends/backend.js';
 export { type BenchHooks, runBenchmark } from './benchmark.js';

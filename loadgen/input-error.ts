@@ -1,6 +1,6 @@
 import { SkeinError } from '../base/skein-error.js';
 
-/** What was asked for is not understood or does not go together. The message says what would. */
+/** An error for options that are invalid or exclude each other. The message says what would work. */
 export class InputError extends SkeinError {
   override name = 'InputError';
   override readonly code = 'SKEIN_LOADGEN_INPUT';

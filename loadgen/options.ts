@@ -54,7 +54,7 @@ const data = z.discriminatedUnion('kind', [
     shuffle: z.boolean().default(false),
     multiTurn: z.boolean().default(false),
   }),
-  /** Prompts (or lengths) of the trace that gives the times. */
+  /** Prompts (or lengths) come from the trace that gives the times. */
   z.strictObject({ kind: z.literal('trace') }),
 ]);
 
@@ -80,17 +80,17 @@ export const benchOptions = z.strictObject({
   /** Base URL of an OpenAI-compatible server, with or without /v1. */
   url: z.string(),
   backend: z.enum(BACKEND_NAMES).default('chat'),
-  /** null: the first that /v1/models names. */
+  /** Name of the model; null: the first in /v1/models. */
   model: z.string().nullable().default(null),
-  /** Path, over the backend's own. */
+  /** Path in place of the backend's own. */
   path: z.string().startsWith('/').optional(),
   apiKey: z.string().optional(),
   headers: z.record(z.string(), z.string()).default({}),
-  /** PEM file of the authorities that an https server's certificate is checked against, instead of Node's. */
+  /** PEM file of authorities for checking an https server's certificate, in place of Node's. */
   ca: z.string().optional(),
-  /** Take any certificate. */
+  /** Accepts any certificate. */
   insecure: z.boolean().default(false),
-  /** Fields of every body. */
+  /** Fields for every body. */
   fields: z.record(z.string(), z.unknown()).default({}),
   stream: z.boolean().default(true),
   ignoreEos: z.boolean().default(true),
@@ -102,27 +102,27 @@ export const benchOptions = z.strictObject({
     samples: Number.POSITIVE_INFINITY,
   }),
   seed: z.int().default(0),
-  /** Requests of the run; without a duration either, DEFAULT_REQUESTS. */
+  /** Number of requests in the run; without a duration too, DEFAULT_REQUESTS. */
   requests: count.max(100_000_000).nullable().default(null),
-  /** Seconds in which requests are issued. */
+  /** Seconds in which requests are sent. */
   duration: seconds.nullable().default(null),
-  /** Seconds after which a run is cut off, whatever is under way. */
+  /** Seconds after which a run is cut off, even with requests in flight. */
   maxDuration: seconds.default(600),
-  /** Requests before the run, whose results do not count. */
+  /** Number of requests before the run, whose results do not count. */
   warmup: z.int().nonnegative().max(100_000).default(4),
-  /** Worker processes; null: as many as the machine has room for. */
+  /** Number of worker processes; null: as many as the machine has room for. */
   workers: count.max(256).nullable().default(null),
-  /** Connections opened ahead, of all workers; null: by the arrivals. */
+  /** Number of connections opened ahead, over all workers; null: chosen by the arrivals. */
   connections: z.int().nonnegative().max(100_000).nullable().default(null),
   keepAlive: z.boolean().default(true),
   maxInFlight: count.max(1_000_000).default(10_000),
-  /** Seconds a request may take, and may be silent. */
+  /** Seconds that a request may take; stall: seconds that it may be silent. */
   timeout: seconds.default(300),
   stall: seconds.default(60),
   retries: z.int().nonnegative().max(100).default(0),
   busyWait: z.boolean().default(false),
   cpuAffinity: z.boolean().default(true),
-  /** Find out with two requests how many tokens a word has, where the data has lengths. */
+  /** Measures the tokens of a word with two requests, where the data has lengths. */
   calibrate: z.boolean().default(true),
   slo: z
     .union([z.enum(Object.keys(SLO_PRESETS) as [keyof typeof SLO_PRESETS]), slo])
@@ -130,18 +130,18 @@ export const benchOptions = z.strictObject({
     .default(null),
   repeat: count.max(100).default(1),
   sweep: sweep.nullable().default(null),
-  /** Read the server's /metrics and /stats every second. */
+  /** Reads the server's /metrics and /stats every second. */
   scrape: z.boolean().default(true),
 });
 
-/** What `runBenchmark` takes: only `url` is required. */
+/** Options of `runBenchmark`; only `url` is required. */
 export type BenchOptions = z.input<typeof benchOptions>;
 export type FullBenchOptions = z.output<typeof benchOptions>;
 export type DataOptions = FullBenchOptions['data'];
 
 export const DEFAULT_REQUESTS = 100;
 
-/** @throws InputError with one sentence for what is wrong first. */
+/** Checks options and adds defaults. @throws InputError with one sentence about the first fault. */
 export function parseOptions(options: BenchOptions): FullBenchOptions {
   const parsed = benchOptions.safeParse(options);
   if (!parsed.success) {
@@ -170,7 +170,7 @@ export function parseOptions(options: BenchOptions): FullBenchOptions {
   return full;
 }
 
-/** Origin and what stands before /v1 in the paths. @throws InputError. */
+/** Origin of a URL, and the part before /v1 of its paths. @throws InputError. */
 export function serverUrl(text: string): { origin: string; prefix: string } {
   let url: URL;
   try {
@@ -186,7 +186,7 @@ export function serverUrl(text: string): { origin: string; prefix: string } {
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|0\.0\.0\.0|\[::\]|.*\.localhost)$/i;
 
-/** The server runs on this machine, as far as its name tells. */
+/** True where the server runs on this machine, by its name. */
 export function isThisMachine(url: string): boolean {
   return LOOPBACK.test(new URL(url).hostname);
 }

@@ -1,16 +1,16 @@
-/** What may become of a request. Every request of a run has exactly one; the order gives the numbers in result frames. */
+/** Outcomes of requests. Every request of a run has exactly one; the order gives the numbers in result frames. */
 export const OUTCOMES = [
-  /** Answered to its end. */
+  /** Complete answer. */
   'completed',
-  /** Answered to its end, without a single token or event. */
+  /** Complete answer without a single token or event. */
   'empty',
-  /** 429, and no attempt was left. */
+  /** Status 429, with no attempt left. */
   'rate_limited',
-  /** Another status than 2xx. */
+  /** Status other than 2xx. */
   'http_error',
   /** An error that the server sent as an event of a stream, or in a body with status 200. */
   'stream_error',
-  /** What was sent is no HTTP, no event stream, or no JSON where there must be. */
+  /** Data that is no HTTP, no event stream, or no JSON where there must be. */
   'malformed',
   /** HTTP ended well, but the answer has no end: half a frame, or neither finish reason nor [DONE]. */
   'truncated',
@@ -18,15 +18,15 @@ export const OUTCOMES = [
   'connect_failed',
   /** The connection ended before the answer did. */
   'connection_reset',
-  /** No byte for the stall limit. */
+  /** No byte within the stall limit. */
   'stalled',
-  /** Not done within the request's time limit. */
+  /** Not finished within the request's time limit. */
   'timed_out',
-  /** The client's own limits, such as file descriptors or ports; the server never heard of it. */
+  /** A limit of the client, such as file descriptors or ports; the request never reached the server. */
   'client_limit',
-  /** Under way when the run was cut off. */
+  /** In progress when the run was cut off. */
   'cancelled',
-  /** The time to send it never came, because the run was cut off or an earlier turn of its conversation failed. */
+  /** Never sent, because the run was cut off or an earlier turn of its conversation failed. */
   'not_sent',
 ] as const;
 
@@ -36,7 +36,7 @@ export const OUTCOME_NUMBERS: Readonly<Record<Outcome, number>> = Object.fromEnt
   OUTCOMES.map((outcome, number) => [outcome, number]),
 ) as Record<Outcome, number>;
 
-/** The server's answer counts as one: latencies and tokens are of these. */
+/** True where the server's answer counts: latencies and tokens are of such answers. */
 export function isAnswered(outcome: Outcome): boolean {
   return outcome === 'completed';
 }

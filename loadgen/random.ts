@@ -1,35 +1,35 @@
-/** Seeded numbers (mulberry32): the same for a seed and a stream on every machine. */
+/** Seeded random numbers (mulberry32), equal for a seed and a stream on every machine. */
 export class Random {
   #state: number;
 
-  /** `streams` name independent sequences of one seed, such as those of arrivals and of the 17th sample. */
+  /** @param streams name independent sequences of one seed, such as those of arrivals and of the 17th sample */
   constructor(seed: number, ...streams: number[]) {
     this.#state = seed | 0;
     for (const stream of streams) this.#state = scramble(this.#state ^ scramble((stream + 0x9e3779b9) | 0));
   }
 
-  /** A uniform value in [0, 1). */
+  /** Uniform value in [0, 1). */
   uniform(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     return (scramble(this.#state) >>> 0) / 2 ** 32;
   }
 
-  /** 0 .. end - 1. */
+  /** Uniform whole number from 0 to end - 1. */
   below(end: number): number {
     return Math.floor(this.uniform() * end);
   }
 
-  /** A normal value of mean 0 and variance 1. */
+  /** Normal value of mean 0 and variance 1. */
   normal(): number {
     return Math.sqrt(-2 * Math.log(1 - this.uniform())) * Math.cos(2 * Math.PI * this.uniform());
   }
 
-  /** An exponential value of mean 1. */
+  /** Exponential value of mean 1. */
   exponential(): number {
     return -Math.log(1 - this.uniform());
   }
 
-  /** A value of a gamma distribution with mean 1: Marsaglia and Tsang (2000), below shape 1 with their boost. */
+  /** Value of a gamma distribution with mean 1: Marsaglia and Tsang (2000), below shape 1 with their boost. */
   gamma(shape: number): number {
     if (shape < 1) {
       const boost = (1 - this.uniform()) ** (1 / shape);

@@ -1,8 +1,8 @@
 import { OUTCOME_NUMBERS, OUTCOMES, type Outcome } from './outcomes.js';
 
 /**
- * What is known of a request when it is over. Times are milliseconds of the monotonic clock, NaN where there was none;
- * counts that the server did not tell are NaN.
+ * Record of a finished request. Times are milliseconds of the monotonic clock, NaN where there is none; counts that the
+ * server did not tell are NaN.
  */
 export interface RequestRecord {
   request: number;
@@ -13,28 +13,28 @@ export interface RequestRecord {
   outcome: Outcome;
   /** HTTP status; 0 without an answer. */
   status: number;
-  /** 1, and one more for each repetition after a 429. */
+  /** Number of attempts: 1, and one more for each repetition after a 429. */
   attempts: number;
-  /** When the schedule wanted it; in a closed loop, when its slot became free. */
+  /** Scheduled time; in a closed loop, the time when its slot became free. */
   scheduledMs: number;
-  /** Right before its first byte was handed to the connection (of the last attempt). */
+  /** Time right before its first byte was handed to the connection (of the last attempt). */
   sentMs: number;
-  /** First and last piece of the answer with text; of an answer that is not streamed, its end. */
+  /** Time of the first piece of the answer with text, and of the last; of an answer that is not streamed, its end. */
   firstMs: number;
   lastMs: number;
   endMs: number;
   promptTokens: number;
-  /** Tokens of the answer as the server counts them. */
+  /** Number of the answer's tokens by the server's count. */
   completionTokens: number;
-  /** Prompt tokens that were found in a prefix cache, as the server says. */
+  /** Number of prompt tokens found in a prefix cache, by the server's count. */
   cachedTokens: number;
-  /** Pieces of the answer that had text. */
+  /** Number of the answer's pieces with text. */
   pieces: number;
-  /** The answer came as an event stream. */
+  /** True where the answer came as an event stream. */
   streamed: boolean;
 }
 
-/** A record to be filled. */
+/** A new record with empty fields. */
 export function emptyRecord(worker: number): RequestRecord {
   return {
     request: 0,
@@ -77,10 +77,10 @@ const FIELDS = [
   'streamed',
 ] as const satisfies (keyof RequestRecord)[];
 
-/** Numbers of a record in a result frame. */
+/** Count of numbers in a result frame for one record. */
 export const RECORD_LENGTH = FIELDS.length;
 
-/** Records one after the other as numbers: what crosses between processes, and what a run keeps. */
+/** Records one after the other as numbers, as they cross between processes and as a run keeps them. */
 export class RecordList {
   #values: Float64Array;
   #length = 0;
@@ -93,7 +93,7 @@ export class RecordList {
     return this.#length;
   }
 
-  /** Appends a record, in the order of FIELDS, which a test holds it to. */
+  /** Appends a record, in the order of FIELDS, as a test checks. */
   push(record: RequestRecord): void {
     this.#grow(1);
     const values = this.#values;
@@ -118,7 +118,7 @@ export class RecordList {
     this.#length++;
   }
 
-  /** `values` as `take` gave them. */
+  /** Appends records. @param values numbers that `take` returned */
   append(values: Float64Array): void {
     const count = values.length / RECORD_LENGTH;
     this.#grow(count);
@@ -126,7 +126,7 @@ export class RecordList {
     this.#length += count;
   }
 
-  /** A copy of the numbers; the list is empty afterwards. */
+  /** Returns a copy of the numbers, and empties the list. */
   take(): Float64Array {
     const values = this.#values.slice(0, this.#length * RECORD_LENGTH);
     this.#length = 0;
@@ -150,7 +150,7 @@ export class RecordList {
   }
 }
 
-/** The record at this place of a result frame's numbers. In the order of FIELDS, which a test holds it to. */
+/** The record at an index of a result frame's numbers, in the order of FIELDS, as a test checks. */
 export function recordOf(values: Float64Array, index: number): RequestRecord {
   let at = index * RECORD_LENGTH;
   return {

@@ -1,16 +1,16 @@
-/** One turn of a conversation: what the user says and how long the answer is to be. */
+/** One turn of a conversation: the user's text, and the length of the answer. */
 export interface Turn {
   /** The user's text; with the raw backend it may be the whole body. */
   prompt: string;
-  /** Earlier messages that the data itself has, for chats that do not begin empty. */
+  /** Earlier messages in the data itself, for chats that do not begin empty. */
   history?: readonly Message[];
   /** Most tokens of the answer; null leaves it to the server. */
   maxTokens: number | null;
-  /** Tokens that the prompt is meant to have, where the data says so. */
+  /** Intended number of prompt tokens, where the data tells. */
   promptTokens?: number;
-  /** Fields of the body that go over all others. */
+  /** Fields of the body that replace all others. */
   fields?: Readonly<Record<string, unknown>>;
-  /** Seconds after the end of the answer before. */
+  /** Seconds to wait after the end of the previous answer. */
   thinkSeconds?: number;
 }
 
@@ -19,16 +19,16 @@ export interface Message {
   content: string;
 }
 
-/** What is sent at one place of the schedule: one request, or a conversation whose turns wait for one another. */
+/** One entry of a dataset: a request, or a conversation whose turns wait for one another. */
 export interface Sample {
   turns: readonly Turn[];
 }
 
-/** Samples by number, each the same at every call: number i depends on the seed and on i alone. */
+/** Samples by number, each the same at every call: sample i depends only on the seed and on i. */
 export interface Dataset {
-  /** What the data are and their parameters, for the report. */
+  /** Kind and parameters of the data, for the report. */
   readonly description: Readonly<Record<string, unknown>>;
-  /** Distinct samples; infinite where each number gives another. */
+  /** Number of distinct samples; Infinity where each number gives another. */
   readonly size: number;
   sample(index: number): Sample;
 }

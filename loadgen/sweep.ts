@@ -1,23 +1,29 @@
 import type { RunReport } from './report/schema.js';
 
-/** A load and what the server made of it. */
+/** A load, and the server's throughput at it. */
 export interface SweepPoint {
   load: number;
-  /** Requests a second that were answered. */
+  /** Answered requests a second. */
   throughput: number;
 }
 
-/** More load by a factor f that gains less than this share of f - 1 in throughput is more than the server takes. */
+/**
+ * Least gain of worthwhile load: with f times the load, throughput must grow by this share of f - 1, or the server is
+ * saturated.
+ */
 const WORTHWHILE = 0.25;
-/** Doublings after which a sweep gives up. */
+/** Number of points after which doubling gives up. */
 const MOST_POINTS = 24;
 
-/** Where throughput has stopped to grow with the load: indexes of the last point that paid and the first that did not. */
+/**
+ * Indexes where throughput stops growing with the load: the last point with a worthwhile gain and the first without;
+ * null: none yet.
+ */
 export function saturation(points: readonly SweepPoint[]): { last: number; first: number } | null {
   for (let i = 1; i < points.length; i++) {
     const [before, after] = [points[i - 1]!, points[i]!];
     const gain = after.throughput / before.throughput - 1;
-    // Nothing before and nothing after is no gain either.
+    // A throughput of 0 before and after is no gain either.
     if (!(gain >= WORTHWHILE * (after.load / before.load - 1))) return { last: i - 1, first: i };
   }
   return null;
@@ -25,7 +31,7 @@ export function saturation(points: readonly SweepPoint[]): { last: number; first
 
 /**
  * The knee of throughput over load, as Kneedle finds it (Satopaa et al. 2011): with both scaled to 0 .. 1, the point
- * farthest above the diagonal. null where throughput goes on growing with the load, so that there is none yet.
+ * farthest above the diagonal. null where throughput still grows with the load.
  */
 export function kneeOf(points: readonly SweepPoint[]): number | null {
   if (points.length < 3 || saturation(points) === null) return null;
@@ -43,8 +49,8 @@ export function kneeOf(points: readonly SweepPoint[]): number | null {
 }
 
 /**
- * Loads to run next, one at a time: doubles until the server is saturated, then halves the interval in which it became
- * so. Give it what was measured so far; null when it is done.
+ * Next load to run: doubled until the server is saturated, then halving the interval in which that happened. @param
+ * points results so far. @returns null when the sweep is done.
  */
 export function nextLoad(
   points: readonly SweepPoint[],
@@ -63,7 +69,7 @@ export function nextLoad(
   return points.some(({ load }) => load === next) ? null : next;
 }
 
-/** Runs of the same load put together, in the order of loads. */
+/** Runs of the same load combined, in the order of loads. */
 export function pointsOf(runs: readonly RunReport[]): (SweepPoint & { outputTokens: number })[] {
   const byLoad = new Map<number, RunReport[]>();
   for (const run of runs) if (run.load !== null) byLoad.set(run.load, [...(byLoad.get(run.load) ?? []), run]);

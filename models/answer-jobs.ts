@@ -2,7 +2,10 @@ import { parentPort } from 'node:worker_threads';
 import { codeOf, textOf } from '../base/skein-error.js';
 import { type HelperFailure, type HelperReply, READY } from './helper-pool.js';
 
-/** The life of a HelperPool's thread. @param transfer what of a result is handed over instead of copied */
+/**
+ * Runs a HelperPool's thread: answers each job. @param transfer parts of a result that are transferred instead of
+ * copied
+ */
 export function answerJobs<Job, Result>(
   answer: (job: Job) => Result,
   transfer: (result: Result) => ArrayBuffer[] = () => [],

@@ -21,7 +21,7 @@ export interface ChatTextPart {
   text?: string | undefined;
 }
 
-/** A message as the OpenAI API has it; further fields reach the template as they are. */
+/** A message in the OpenAI API's form; further fields reach the template unchanged. */
 export interface ChatMessage {
   role: string;
   content?: string | readonly ChatTextPart[] | null;
@@ -30,50 +30,58 @@ export interface ChatMessage {
 }
 
 export interface RenderOptions {
-  /** End with the beginning of an assistant's message. */
+  /** Ends the prompt with the beginning of an assistant's message. */
   addGenerationPrompt?: boolean;
-  /** End within the last message, so that the model goes on with it. Not together with addGenerationPrompt. */
+  /** Ends the prompt within the last message, so that the model continues it. Not together with addGenerationPrompt. */
   continueFinalMessage?: boolean;
   tools?: readonly unknown[] | null;
   /** Further variables of the template. They are treated as the user's text. */
   templateKwargs?: Record<string, unknown>;
-  /** Override the tokens of the model; trusted text. */
+  /** Replacements for the model's own tokens; trusted text. */
   bosToken?: string | null;
   eosToken?: string | null;
 }
 
 export interface RenderedPrompt {
   text: string;
-  /** The same text for Tokenizer.encodeSegments: special tokens of the template are tokens, a user's are text. */
+  /**
+   * The text as segments for Tokenizer.encodeSegments: special tokens of the template are tokens, a user's are text.
+   */
   segments: TextSegment[];
 }
 
-/** The messages cannot be rendered: the template refuses them, or there is no template. The request's fault. */
+/**
+ * An error for messages that cannot be rendered: the template refuses them, or there is no template. The request is at
+ * fault.
+ */
 export class ChatTemplateError extends SkeinError {
   override name = 'ChatTemplateError';
   override readonly code = 'SKEIN_CHAT_TEMPLATE';
 }
 
 export interface ChatTemplateOptions {
-  /** The clock of strftime_now. */
+  /** Clock for strftime_now. */
   now?: () => Date;
 }
 
-/** Units of a text that a template makes, beside those for the values that it is given. */
+/** Most units of a text that a template makes, beside those for its values. */
 const MAX_TEXT_UNITS = 1_048_576;
-/** Most units that a template writes for each unit of a value: tojson writes one as six (\\u001f), and some values are written twice. */
+/**
+ * Most units that a template writes for each unit of a value: tojson writes up to six (\\u001f), and some values are
+ * written twice.
+ */
 const UNITS_PER_UNIT = 16;
 
-/** Variables that the caller's templateKwargs cannot be named after. */
+/** Names of variables that templateKwargs may not use. */
 const RESERVED = new Set([
   ...['true', 'false', 'none', 'True', 'False', 'None', 'namespace', 'range', 'raise_exception'],
   ...['strftime_now', 'messages', 'add_generation_prompt', 'bos_token', 'eos_token', 'tools'],
 ]);
 
-/** Some templates build special tokens from roles. */
+/** Keys of roles, of which some templates build special tokens. */
 const ROLE_ONLY = new Set(['role']);
 
-/** A model's chat template, parsed once, rendered as Hugging Face's apply_chat_template does. */
+/** A model's chat template, parsed once and rendered as Hugging Face's apply_chat_template does. */
 export class ChatTemplate {
   readonly #source: string | null;
   readonly #template: Template | null;
@@ -83,7 +91,7 @@ export class ChatTemplate {
   readonly #now: () => Date;
 
   /**
-   * @param source Jinja; null for a model without a template, whose chats are refused when they come.
+   * @param source Jinja source; null for a model without a template, whose chats are refused.
    * @throws ChatTemplateError where the source is not Jinja.
    */
   constructor(
@@ -108,17 +116,20 @@ export class ChatTemplate {
     }
   }
 
-  /** False: the model has no template, and render refuses. */
+  /** True where the model has a template; without one, render refuses. */
   get available(): boolean {
     return this.#template !== null;
   }
 
-  /** @throws ChatTemplateError where the template refuses the messages, or the options contradict each other. */
+  /**
+   * Renders a prompt. @throws ChatTemplateError where the template refuses the messages, or options contradict each
+   * other.
+   */
   render(messages: readonly ChatMessage[], options: RenderOptions = {}): RenderedPrompt {
     return this.#render(messages, options, { steps: MAX_TEMPLATE_STEPS, grows: true });
   }
 
-  /** The same, or null where it takes more than `steps` steps, or one step of it may do the work of very many. */
+  /** Renders a prompt; null where that takes more than `steps` steps, or one step may be very long. */
   renderWithin(
     steps: number,
     messages: readonly ChatMessage[],
@@ -169,7 +180,7 @@ export class ChatTemplate {
   }
 
   #protect<T extends { messages: ChatMessage[] }>(rendering: GuardedRendering, value: T): T {
-    // An assistant's message was the model's own; its reasoning marks are the template's to take apart.
+    // An assistant's message is the model's own text, and the template takes its reasoning marks apart.
     const within = new Set(value.messages.filter((message) => message.role === 'assistant'));
     try {
       return rendering.protect(value, { unmarkedKeys: ROLE_ONLY, kept: { texts: this.#inspected, within } });
@@ -209,7 +220,7 @@ export class ChatTemplate {
 }
 
 /**
- * Special tokens that the template looks for in contents, as reasoning models' templates do to leave old thoughts out:
+ * Special tokens that the template looks for in contents, as reasoning models' templates do to leave out old reasoning:
  *
  *   content.split('</think>')   '<think>' in content   content.startswith('<think>')
  */
@@ -223,8 +234,9 @@ function inspectedTexts(source: string, specialTexts: readonly string[]): Set<st
 }
 
 /**
- * Content becomes one string: null (with tool calls) the empty one, text parts their lines joined, since templates of
- * text models concatenate it. Arguments of tool calls become objects, which templates write with tojson.
+ * Normalises a message. Its content becomes one string: '' for null (with tool calls), the joined lines of text parts,
+ * since templates of text models concatenate content. Arguments of tool calls become objects, which templates write
+ * with tojson.
  */
 function normalizeMessage(message: ChatMessage, index: number): ChatMessage {
   const normalized: ChatMessage = { ...message, content: contentText(message, index) };
@@ -256,7 +268,7 @@ function withParsedArguments(call: unknown): unknown {
   }
 }
 
-/** Ends the prompt where the last message's text ends; its trailing space stays if the template kept it. */
+/** Cuts the prompt where the last message's text ends; its trailing space stays if the template kept it. */
 function cutAfterFinalMessage(text: string, messages: readonly ChatMessage[]): string {
   const content = String(messages.at(-1)?.content ?? '');
   const core = content.trim();

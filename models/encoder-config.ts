@@ -1,9 +1,12 @@
-/** What of an encoder is not in the dimensions that it shares with decoders. */
+/** Properties of an encoder beside the dimensions that it shares with decoders. */
 export interface EncoderConfig {
   layerNormEpsilon: number;
-  /** Rows of the table of token types. */
+  /** Number of rows of the table of token types. */
   tokenTypes: number;
-  /** Rows of the table of positions, and the row that a sequence's first token takes: RoBERTa's tables begin with padding. */
+  /**
+   * Number of rows of the table of positions; firstPosition: row of a sequence's first token, since RoBERTa's tables
+   * begin with padding.
+   */
   positionRows: number;
   firstPosition: number;
   head: EncoderHead;
@@ -11,22 +14,22 @@ export interface EncoderConfig {
 
 export type EncoderHead = EmbeddingHead | ScoreHead;
 
-/** An embedding of each text. */
+/** Head that makes an embedding of each text. */
 export interface EmbeddingHead {
   kind: 'embedding';
-  /** Over all of a text's tokens, or of its first or last one. */
+  /** Pooling over all tokens of a text, or of its first or last one. */
   pooling: 'mean' | 'cls' | 'last';
-  /** Whether embeddings are scaled to length 1. */
+  /** True where embeddings are scaled to length 1. */
   normalize: boolean;
-  /** Sizes to which the embeddings may be cut (Matryoshka); null: to none. */
+  /** Sizes to which the embeddings may be cut (Matryoshka); null: none. */
   matryoshka: readonly number[] | 'any' | null;
 }
 
-/** A cross-encoder: one score of a pair of texts. */
+/** Head of a cross-encoder, which makes one score of a pair of texts. */
 export interface ScoreHead {
   kind: 'score';
-  /** Names of the tensors of the layer with tanh over the first token, and of the one that makes the score. */
+  /** Names of two layers' tensors: the layer with tanh over the first token, and the one that makes the score. */
   tensors: [dense: string, out: string];
-  /** What becomes of the score. */
+  /** Activation applied to the score. */
   activation: 'sigmoid' | 'none';
 }

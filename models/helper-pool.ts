@@ -5,33 +5,36 @@ import type { NamedText } from '../base/named-text.js';
 import { SkeinError } from '../base/skein-error.js';
 
 export interface HelperPoolOptions<Job = unknown> {
-  /** Module of a thread: it says 'ready', then answers each message, a job, with one HelperReply, in order (see answerJobs). */
+  /**
+   * Module of a thread: it posts 'ready', then answers each message, a job, with one HelperReply, in order (see
+   * answerJobs).
+   */
   script: URL;
   workerData?: unknown;
-  /** Threads at most; each is started when it is first needed. Default 1. */
+  /** Most threads; each is started when it is first needed. Default 1. */
   workers?: number | undefined;
-  /** Jobs that may wait or be in work at a time. Default 256. */
+  /** Most jobs that wait or run at a time. Default 256. */
   maxJobs?: number | undefined;
   /**
-   * A thread that works longer on one job is ended, and the job fails with a HelperTimeError. Counts from when the thread is
-   * ready. Default: no limit.
+   * Milliseconds that a job may run; after that its thread is ended, and the job fails with a HelperTimeError. Counts
+   * from when the thread is ready. Default: no limit.
    */
   timeLimitMs?: number | ((job: Job) => number) | undefined;
   /**
-   * Milliseconds by which a job lets those that come later go first: long ones wait for short ones, and no longer than this.
-   * Default: jobs are done in the order in which they came.
+   * Milliseconds by which a job lets later ones go first: long jobs wait for short ones, but no longer than this.
+   * Default: jobs run in order of arrival.
    */
   patienceMs?: ((job: Job) => number) | undefined;
-  /** What a thread may have of memory; one that needs more ends, and its job fails with a HelperLostError. */
+  /** Memory limits of a thread; one that exceeds them ends, and its job fails with a HelperLostError. */
   resourceLimits?: ResourceLimits | undefined;
 }
 
-/** What a job threw, as it crosses: of an error of this package all that it holds, of any other one its words. */
+/** An error of a job as it crosses threads: all fields of an error of this package, name and text of any other. */
 export interface HelperFailure {
   text: NamedText;
   name: string;
   code: string | null;
-  /** The fields of the class, such as a limit. */
+  /** Fields of the error's class, such as a limit. */
   held: Readonly<Record<string, unknown>>;
 }
 
@@ -40,22 +43,25 @@ export type HelperReply<Result> = { result: Result } | { failure: HelperFailure 
 /** First message of a thread. */
 export const READY = 'ready';
 
-/** Milliseconds that a thread may take to be ready. */
+/** Milliseconds that a thread may take to become ready. */
 const START_LIMIT_MS = 60_000;
 
-/** More jobs at a time than the pool takes: try again later. */
+/** An error for more jobs at a time than the pool takes: the caller may try again later. */
 export class HelperBusyError extends SkeinError {
   override name = 'HelperBusyError';
   override readonly code = 'SKEIN_HELPER_BUSY';
 }
 
-/** A job took longer than it may. */
+/** An error for a job that took longer than it may. */
 export class HelperTimeError extends SkeinError {
   override name = 'HelperTimeError';
   override readonly code = 'SKEIN_HELPER_TIME';
 }
 
-/** What a job threw in its thread: `name` and `message` are those of the error there, and `failure` is what it was. */
+/**
+ * An error for a job that threw in its thread: `name` and `message` are those of its error, `failure` is the whole of
+ * it.
+ */
 export class HelperError extends SkeinError {
   override readonly code = 'SKEIN_HELPER';
   readonly failure: HelperFailure;
@@ -67,13 +73,13 @@ export class HelperError extends SkeinError {
   }
 }
 
-/** The thread of a job ended, or the pool was closed: the job is not to blame. */
+/** An error for a job whose thread ended, or whose pool was closed: the job is not to blame. */
 export class HelperLostError extends SkeinError {
   override name = 'HelperLostError';
   override readonly code: `SKEIN_${string}` = 'SKEIN_HELPER_LOST';
 }
 
-/** The pool was closed, as whoever owns it meant it to be. */
+/** An error for a pool that its owner closed. */
 export class HelperClosedError extends HelperLostError {
   override name = 'HelperClosedError';
   override readonly code = 'SKEIN_HELPER_CLOSED';
@@ -81,7 +87,7 @@ export class HelperClosedError extends HelperLostError {
 
 interface PendingJob<Job, Result> {
   job: Job;
-  /** When its turn is, as a time of `performance.now`. */
+  /** Time when the job's turn comes, on performance.now's clock. */
   dueMs: number;
   resolve(result: Result): void;
   reject(error: Error): void;
@@ -89,15 +95,15 @@ interface PendingJob<Job, Result> {
 
 interface PoolWorker<Job, Result> {
   thread: Worker;
-  /** The helper's module is loaded, and it takes jobs as they come. */
+  /** True once the helper's module is loaded and takes jobs. */
   ready: boolean;
   pending: PendingJob<Job, Result> | null;
   timer: NodeJS.Timeout | null;
 }
 
 /**
- * Does jobs in threads of its own, one at a time in each, in the order in which they are due: what would otherwise hold up the thread that asks. A job
- * crosses the border by structured clone.
+ * Runs jobs in threads of its own, one at a time in each, in the order in which they are due, so that they do not hold
+ * up the calling thread. Jobs and results are structured clones.
  */
 export class HelperPool<Job, Result> {
   readonly #options: HelperPoolOptions<Job>;
@@ -109,7 +115,7 @@ export class HelperPool<Job, Result> {
     this.#options = options;
   }
 
-  /** Jobs that wait or are in work. */
+  /** Number of jobs that wait or run. */
   get jobs(): number {
     let inWork = 0;
     for (const { pending } of this.#workers) if (pending !== null) inWork++;
@@ -117,8 +123,8 @@ export class HelperPool<Job, Result> {
   }
 
   /**
-   * @throws HelperError with what the job threw, HelperBusyError, HelperTimeError, HelperLostError; the signal's reason where
-   * it was raised: a job that waits is then not begun, and what one brings that runs is dropped.
+   * Runs a job. @throws HelperError with the job's error, HelperBusyError, HelperTimeError, HelperLostError; the
+   * signal's reason where it was aborted: a waiting job is then not begun, and the result of a running one is dropped.
    */
   run(job: Job, signal?: AbortSignal): Promise<Result> {
     if (this.#closed) return Promise.reject(new HelperClosedError('The pool is closed.'));
@@ -139,7 +145,7 @@ export class HelperPool<Job, Result> {
     });
   }
 
-  /** Fails what is still waiting or in work and ends the threads. */
+  /** Fails all jobs that wait or run, and ends the threads. */
   async close(): Promise<void> {
     this.#closed = true;
     const error = new HelperClosedError('The pool was closed before the job was done.');
@@ -177,7 +183,7 @@ export class HelperPool<Job, Result> {
       try {
         worker = this.#idleWorker();
       } catch (error) {
-        // No thread can be started: the others that there are take what waits.
+        // No further thread can be started: existing ones take the waiting jobs.
         if (this.#workers.size === 0)
           for (const { reject } of this.#waiting.splice(0)) reject(error as Error);
         return;
@@ -187,7 +193,7 @@ export class HelperPool<Job, Result> {
       try {
         worker.thread.postMessage(pending.job);
       } catch (error) {
-        // It cannot be cloned.
+        // The job cannot be cloned.
         pending.reject(error as Error);
         continue;
       }
@@ -197,14 +203,17 @@ export class HelperPool<Job, Result> {
     }
   }
 
-  /** What is due first; of those that are due at once what came first. */
+  /** Takes the job that is due first; of equal ones the earliest. */
   #takeNext(): PendingJob<Job, Result> {
     const first = this.#waiting.reduce((best, one) => (one.dueMs < best.dueMs ? one : best));
     this.#waiting.splice(this.#waiting.indexOf(first), 1);
     return first;
   }
 
-  /** A thread that is not ready yet has longer: to start on a busy machine is not the job's fault. */
+  /**
+   * Limits the time of a worker's job. A thread that is not ready yet gets longer: a slow start on a busy machine is
+   * not the job's fault.
+   */
   #limitTime(worker: PoolWorker<Job, Result>): void {
     const { timeLimitMs } = this.#options;
     if (timeLimitMs === undefined || worker.pending === null) return;

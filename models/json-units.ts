@@ -1,7 +1,10 @@
-/** Units that a value counts beside its text. */
+/** Units that a value counts beside the length of its text. */
 export const UNITS_PER_VALUE = 32;
 
-/** Units of a JSON value: of its texts, and so many for each value in it. Counts no further than `limit`. */
+/**
+ * Units of a JSON value: the length of its texts, and UNITS_PER_VALUE for each value in it. Counts no further than
+ * `limit`.
+ */
 export function jsonUnits(value: unknown, limit: number): number {
   let units = 0;
   const open: unknown[] = [value];
@@ -22,13 +25,13 @@ export function jsonUnits(value: unknown, limit: number): number {
   return units;
 }
 
-/** Characters that a JSON value has at least when it is written. Counts no further than `limit`. */
+/** Least number of characters of a JSON value when it is written. Counts no further than `limit`. */
 export function leastJsonLength(value: unknown, limit: number): number {
   let length = 0;
   const open: unknown[] = [value];
   while (open.length > 0 && length <= limit) {
     const one = open.pop();
-    // A value has a character at least, a list or an object two.
+    // A value has at least one character, a list or an object two.
     length += 1;
     if (typeof one === 'string') length += one.length + 1;
     else if (Array.isArray(one)) {

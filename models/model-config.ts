@@ -3,7 +3,7 @@ import type { EncoderConfig } from './encoder-config.js';
 
 /** Dimensions of a model, the same whether they came from config.json or from GGUF metadata. */
 export interface ModelConfig {
-  /** Key of models/architectures, such as 'llama'. */
+  /** Name of the architecture in models/architectures, such as 'llama'. */
   architecture: string;
   vocabSize: number;
   hiddenSize: number;
@@ -18,24 +18,30 @@ export interface ModelConfig {
   attentionBias: boolean;
   mlpBias: boolean;
   tieWordEmbeddings: boolean;
-  /** Tokens of a sequence, special ones included. */
+  /** Most tokens of a sequence, special ones included. */
   maxPositions: number;
-  /** Tokens that every layer attends to, as Mistral has it, so that no more are kept; null: all, or see layerWindows. */
+  /**
+   * Number of tokens that every layer attends to, as in Mistral, so that no more are kept; null: all, or see
+   * layerWindows.
+   */
   slidingWindow: number | null;
-  /** Tokens that each layer attends to where layers differ, null: all. All are kept then. Absent: layers are alike. */
+  /**
+   * Number of tokens that each layer attends to, null for all, where layers differ; the cache then keeps all tokens.
+   * Absent: layers are alike.
+   */
   layerWindows?: (number | null)[];
-  /** RoPE of all layers; where localRopeTheta is there, of those without a window. */
+  /** RoPE of all layers or, where there is a localRopeTheta, of those without a window. */
   rope: RopeConfig;
   localRopeTheta?: number;
   /** Factor on the products of queries and keys; absent: 1 / sqrt(headDim). */
   attentionScale?: number;
-  /** Attention scores and logits stay below these: x becomes cap * tanh(x / cap). Absent: they are not capped. */
+  /** Cap of attention scores: x becomes cap * tanh(x / cap). Absent: no cap. outputSoftCap is that of logits. */
   attentionSoftCap?: number;
   outputSoftCap?: number;
   bosTokenId: number | null;
   /** Tokens that end a generation; config.json and generation_config.json may name several. */
   eosTokenIds: number[];
   padTokenId: number | null;
-  /** There for models that embed or score texts instead of generating. */
+  /** Encoder's properties, for models that embed or score texts instead of generating. */
   encoder?: EncoderConfig;
 }

@@ -2,48 +2,48 @@ import { type Environment, Interpreter } from '@huggingface/jinja';
 import { SkeinError } from '../base/skein-error.js';
 
 /**
- * Steps that a rendering may take: fifty for each of the ten thousand messages of a very long conversation. A template that takes
- * more loops without an end, and the server with it.
+ * Most steps of a rendering: fifty for each of the ten thousand messages of a very long conversation. A template that
+ * takes more probably loops without end, which would stop the server.
  */
 export const MAX_TEMPLATE_STEPS = 500_000;
 
-/** Numbers of one range(). */
+/** Most numbers of one range(). */
 const MAX_RANGE = 100_000;
-/** Units of text, or values of a list, that count as one more step to whoever makes them. */
+/** Units of text, or values of a list, that count as one step for the code that makes them. */
 const UNITS_PER_STEP = 4096;
-/** Spaces that a template may indent by. */
+/** Most spaces that a template may indent by. */
 const MAX_INDENT = 64;
 /** Filters and methods that make a long text of short ones in one step. */
 const GROWING = new Set(['replace', 'join', 'indent']);
-/** Units of a text that one of them has to do with where a rendering should be quick. */
+/** Most units of a text that such a filter or method may handle in a quick rendering. */
 const QUICK_UNITS = 4096;
 
-/** What a rendering may take. */
+/** Limits of a rendering. */
 export interface Allowance {
   steps: number;
-  /** Whether one step may have to do with long texts in a way that makes much longer ones. */
+  /** True where one step may make much longer texts of long ones. */
   grows: boolean;
 }
 
-/** A rendering took more than it may. */
+/** An error for a rendering that exceeded its limits. */
 export class StepsError extends SkeinError {
   override name = 'StepsError';
   override readonly code = 'SKEIN_TEMPLATE_STEPS';
 }
 
-/** A template makes a text, or a list, that no prompt is. */
+/** An error for a template that makes a text, or a list, too long for any prompt. */
 class GrowthError extends SkeinError {
   override name = 'GrowthError';
   override readonly code = 'SKEIN_TEMPLATE_GROWTH';
 }
 
-/** Counts what a rendering does, and gives up. */
+/** Counts a rendering's work, and ends it at the limit. */
 export class RenderingCount {
   readonly #allowed: Allowance;
   readonly #maxUnits: number;
   #steps = 0;
 
-  /** @param maxUnits UTF-16 units of any text that it makes on its way, and values of any list */
+  /** @param maxUnits most UTF-16 units of any text made on the way, and values of any list */
   constructor(allowed: Allowance, maxUnits: number) {
     this.#allowed = allowed;
     this.#maxUnits = maxUnits;
@@ -55,7 +55,7 @@ export class RenderingCount {
     if (this.#steps > most) throw new StepsError(`it took more than ${most} steps`);
   }
 
-  /** @param units of a text, or values of a list, that a step made */
+  /** Counts the result of a step. @param units UTF-16 units of a text, or values of a list */
   made(units: number): void {
     if (units > this.#maxUnits) {
       throw new GrowthError(
@@ -65,7 +65,7 @@ export class RenderingCount {
     this.spend(Math.floor(units / UNITS_PER_STEP));
   }
 
-  /** Before a step that may make a text as long as the product of two such lengths. */
+  /** Checks a step that may make a text as long as the product of two such lengths, before it runs. */
   grow(units: number): void {
     if (!this.#allowed.grows && units > QUICK_UNITS) throw new StepsError('a step of it may take long');
   }
@@ -86,7 +86,7 @@ interface CallNode {
   callee?: { object?: object; property?: { value?: string } };
 }
 
-/** The methods of the library's interpreter that are watched here. */
+/** Methods of the library's interpreter that are watched. */
 interface Watched {
   evaluate(node: object, environment: Environment): JinjaValue;
   evaluateBlock(...args: unknown[]): JinjaValue;
@@ -95,13 +95,13 @@ interface Watched {
 }
 
 /**
- * An interpreter that counts what it evaluates, the rounds of loops, in which there may be nothing to evaluate, and how long
- * what it makes is.
+ * Makes an interpreter that counts evaluations, rounds of loops, which may evaluate nothing, and the lengths of
+ * results.
  */
 export function countingInterpreter(environment: Environment, count: RenderingCount): Interpreter {
   const interpreter = new Interpreter(environment);
   const watched = interpreter as unknown as Watched;
-  // Nodes are judged where they are evaluated anyway: to evaluate one twice could take two values from a list.
+  // Nodes are judged when they are evaluated anyway: evaluating one twice could take two values from a list.
   const growing = new WeakSet<object>();
   const widths = new WeakSet<object>();
   const evaluate = watched.evaluate.bind(interpreter);
@@ -125,7 +125,7 @@ export function countingInterpreter(environment: Environment, count: RenderingCo
     const name = filter.callee?.value ?? filter.value ?? '';
     if (GROWING.has(name)) count.grow(lengthOf(operand));
     if (name === 'indent' || name === 'tojson') {
-      // Every number among the arguments counts: which of them the width is, the library alone knows.
+      // Every number among the arguments counts: only the library knows which one is the width.
       for (const arg of filter.args ?? []) {
         widths.add(arg.type === 'KeywordArgumentExpression' ? arg.value! : arg);
       }
@@ -152,7 +152,7 @@ function lengthOf({ value }: JinjaValue): number {
   return value instanceof Map ? value.size : 0;
 }
 
-/** UTF-16 units of all texts of a JSON value, names included, and one for each value. */
+/** UTF-16 units of all texts of a JSON value, names included, plus 1 for each value. */
 export function textUnits(value: unknown): number {
   let units = 0;
   const open: unknown[] = [value];
@@ -171,7 +171,7 @@ export function textUnits(value: unknown): number {
   return units;
 }
 
-/** Python's range, as an array. */
+/** Python's range as an array. */
 export function range(first: number, second?: number | null, step = 1): number[] {
   const [start, stop] = second === undefined || second === null ? [0, first] : [first, second];
   if (step === 0) throw new Error('range() step must not be zero');

@@ -40,7 +40,7 @@ export function strftime(date: Date, format: string): string {
     F: `${values.Y}-${values.m}-${values.d}`,
     T: `${values.H}:${values.M}:${values.S}`,
   };
-  // %-d is glibc's "no padding".
+  // %-d is glibc's form without padding.
   return format.replace(/%(-?)([A-Za-z%])/g, (code, unpadded: string, letter: string) => {
     const value = values[letter] ?? flat[letter];
     if (value === undefined) return code;

@@ -4,7 +4,7 @@ import type { QueueLevels } from './queue-policy.js';
 /** What the batcher reads of a request. */
 export interface QueuedRequest extends Levelled {
   /** Rows of a batch that it takes; 0 counts as 1. */
-  readonly size: number;
+  readonly rows: number;
   /** Only requests with the same text go into one batch: see batch-fit.ts. */
   readonly fit: string;
 }
@@ -25,17 +25,22 @@ export interface BatcherConfig {
 /** Why a request may not wait: its level's queue holds as many as it may. */
 export type Refusal = 'queueFull';
 
-/** Requests that expired, and when to ask again. */
-export interface Expiry<R> {
-  /** They waited for too long and are to be refused; none of them waits any more. */
+/** What the batcher answers. */
+export interface NextBatch<R> {
+  /** What a free instance is to run now, in its order; null: nothing yet. */
+  readonly batch: R[] | null;
+  /** Requests that waited for too long and are to be refused; none of them waits any more. */
   readonly rejected: R[];
   /** When something changes though nobody comes or leaves; null: never. */
   readonly wakeAtUs: number | null;
 }
 
-export interface BatcherStep<R> extends Expiry<R> {
-  /** What a free instance is to run now, in its order; null: nothing yet. */
-  readonly batch: R[] | null;
+/** The moment at which the batcher is asked. */
+export interface Moment {
+  /** An instance is free; false: none is, nothing can go, and it is only asked who has expired. Default true. */
+  hasRoom?: boolean;
+  /** Nothing will come any more, so nothing is worth waiting for. Default false. */
+  isDraining?: boolean;
 }
 
 /**
@@ -56,8 +61,8 @@ export interface BatcherStep<R> extends Expiry<R> {
  *      waited for maxDelayUs, or maxDelayUs is 0;
  *   3. else nothing, until the oldest has waited for maxDelayUs.
  *
- * `next` is for a moment at which an instance is free, and is called until it has no batch; while none is free, `expire` does the rest.
- * One of them has to be called after `add` and `remove`, since a request may change when to wake.
+ * While instances are free, `next` is called until it has no batch; while none is, it says who has expired. It has to be called after
+ * `add` and `remove`, since a request may change when to wake.
  *
  * A walk takes as many steps as its batch has requests, and maxBatchSize at most. One that finds nothing is not repeated with each
  * request that comes: it leaves behind how many rows there have to be before another can find more (`#idle`).
@@ -121,33 +126,22 @@ export class DynamicBatcher<R extends QueuedRequest> {
     return true;
   }
 
-  /** What a free instance is to run now. After a batch it is called again while an instance is free. */
-  next(nowUs: number): BatcherStep<R> {
+  /** The batch that goes now, if one does; its requests wait no longer. After a batch it is called again while an instance is free. */
+  next(nowUs: number, { hasRoom = true, isDraining = false }: Moment = {}): NextBatch<R> {
     this.#expire(nowUs);
-    const batch = this.#mayForm() ? this.#form() : null;
+    const batch = hasRoom && (this.#mayForm() || isDraining) ? this.#form(isDraining) : null;
     for (const request of batch ?? []) {
       this.#queue.remove(request);
       this.#rows -= rowsOf(request);
     }
     if (batch !== null) this.#idle = null;
-    const rejected = this.#handOut();
-    const wakeAtUs = Math.min(this.#queue.nearestDeadlineUs, batch === null ? this.#overdueUs() : Infinity);
-    return { batch, rejected, wakeAtUs: wakeAtUs === Infinity ? null : wakeAtUs };
-  }
-
-  /** As `next` while no instance is free: nothing runs, and requests expire all the same. */
-  expire(nowUs: number): Expiry<R> {
-    this.#expire(nowUs);
-    const wakeAtUs = this.#queue.nearestDeadlineUs;
-    return { rejected: this.#handOut(), wakeAtUs: wakeAtUs === Infinity ? null : wakeAtUs };
-  }
-
-  /** Takes out all that wait, in their order, and those that expired and were not handed out yet. */
-  drain(): R[] {
-    const waiting = Array.from(this.#queue, ({ request }) => request);
-    for (const request of waiting) this.#queue.remove(request);
-    this.#rows = 0;
-    return [...this.#handOut(), ...waiting];
+    const dueUs = hasRoom && batch === null ? this.#overdueUs() : Number.POSITIVE_INFINITY;
+    const wakeAtUs = Math.min(this.#queue.nearestDeadlineUs, dueUs);
+    return {
+      batch,
+      rejected: this.#handOut(),
+      wakeAtUs: wakeAtUs === Number.POSITIVE_INFINITY ? null : wakeAtUs,
+    };
   }
 
   #expire(nowUs: number): void {
@@ -193,14 +187,14 @@ export class DynamicBatcher<R extends QueuedRequest> {
   }
 
   /** The walk: see the class. */
-  #form(): R[] | null {
+  #form(isDraining: boolean): R[] | null {
     const largest = this.#preferred.at(-1)!;
-    const isAnyOverdue = this.#maxDelayUs > 0 && this.#overdueUs() <= this.#nowUs;
+    const isAnyOverdue = isDraining || (this.#maxDelayUs > 0 && this.#overdueUs() <= this.#nowUs);
     const walked: R[] = [];
     let rows = 0;
     /** Requests of the batch that goes if nobody is overdue; 0: there is none. */
     let best = 0;
-    let isOverdue = false;
+    let isOverdue = isDraining;
     let isEnded = false;
     for (const { request, enqueuedUs } of this.#queue) {
       if (walked.length > 0) {
@@ -217,6 +211,7 @@ export class DynamicBatcher<R extends QueuedRequest> {
       isOverdue ||= isAnyOverdue && enqueuedUs + this.#maxDelayUs <= this.#nowUs;
       if (this.#isPreferred.has(rows)) best = walked.length;
     }
+    if (walked.length === 0) return null;
     if (best > 0 && !isOverdue) return walked.slice(0, best);
     if (isEnded || isOverdue || rows >= largest || this.#maxDelayUs === 0) return walked;
     this.#idle = { below: this.#preferred.find((size) => size > rows)!, fit: walked[0]!.fit };
@@ -224,6 +219,6 @@ export class DynamicBatcher<R extends QueuedRequest> {
   }
 }
 
-function rowsOf({ size }: QueuedRequest): number {
-  return Math.max(1, size);
+function rowsOf({ rows }: QueuedRequest): number {
+  return Math.max(1, rows);
 }

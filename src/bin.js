@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// What `skein` starts: dist/bin/skein.js is this file. It is written for any Node.js there ever was, so that one that is too
-// old says so, instead of what it makes of newer syntax.
+// Entry of the command line, which becomes dist/bin/skein.js. It runs on any Node.js version ever released, so that one
+// that is too old says so, instead of failing at newer syntax.
 var least = [20, 19];
 var version = process.versions.node;
 var parts = version.split('.');

@@ -25,11 +25,11 @@ import { watchMemory } from './refused-memory.js';
 import { helpBehind, wrapHelp } from './terminal/help.js';
 import { outputProblem, watchStandardOutput } from './terminal/standard-output.js';
 
-/** What was asked for is understood, and fails: a model that is not there, a port in use, too little memory. */
+/** Exit code for a valid command that failed: a missing model, a port in use, too little memory. */
 const EXIT_FAILURE = 1;
 /**
- * What was asked for is not understood: a name that there is not, a value that its option does not take, a
- * configuration file that cannot be read. Known before anything is begun.
+ * Exit code for an invalid command: an unknown name, a value that an option does not take, a configuration file that
+ * cannot be read. Found before any work begins.
  */
 const EXIT_USAGE = 2;
 
@@ -54,9 +54,10 @@ Models lie in the cache that all tools of the hub share; serve and build take th
 `;
 
 const SETUP_HELP = `
-Without --from the TensorFlow of the active venv, or of the python in the PATH, is linked (pip install tensorflow-cpu,
-or tensorflow[and-cuda] for a GPU); the binding is compiled, for which g++, make and python3 are needed. It is put into
-the cache of skein (SKEIN_CACHE_DIR); a project's own @tensorflow/tfjs-node-gpu or tfjs-node goes before it.
+tensorflow: without --from the TensorFlow of the active venv, or of the python in the PATH, is linked (pip install
+tensorflow-cpu, or tensorflow[and-cuda] for a GPU); the binding is compiled, for which g++, make and python3 are needed.
+onnx: the package onnxruntime-node, for the ONNX models of a --model-repository.
+Both are put into the cache of skein (SKEIN_CACHE_DIR); a project's own package goes before it.
 `;
 
 function serveCommand(): Command {
@@ -68,7 +69,7 @@ function serveCommand(): Command {
     const file = typeof flags.config === 'string' ? flags.config : undefined;
     const config = loadConfig({ flags, environment: process.env, file });
     performance.mark('skein: options read');
-    // Each command loads what it needs and no other does.
+    // Each command imports what it needs when it runs.
     const { serve } = await import('./commands/serve.js');
     await serve(config);
   });
@@ -151,11 +152,17 @@ function infoCommand(): Command {
 
 function setupCommand(): Command {
   const command = new Command('setup')
-    .description('install what an executor needs beside this package')
-    .argument('<WHAT>', 'tensorflow')
-    .option('--from <PATH>', 'the libtensorflow to link: a site-packages folder, a venv, a python')
-    .option('--download', "take the package's own download of libtensorflow instead")
-    .option('--package <NAME>', 'tfjs-node-gpu, or tfjs-node in its place (default: tfjs-node-gpu)')
+    .description('install what an executor or a backend needs beside this package')
+    .argument('<WHAT>', 'tensorflow or onnx')
+    .option(
+      '--from <PATH>',
+      'tensorflow: the libtensorflow to link: a site-packages folder, a venv, a python',
+    )
+    .option('--download', "tensorflow: take the package's own download of libtensorflow instead")
+    .option(
+      '--package <NAME>',
+      'tensorflow: tfjs-node-gpu, or tfjs-node in its place (default: tfjs-node-gpu)',
+    )
     .option('--force', 'make it anew where it is there')
     .option('--quiet', 'say nothing but where it lies')
     .option('--json', 'print folder and versions as JSON');
@@ -180,7 +187,7 @@ async function benchCommand(): Promise<Command> {
   const command = new Command('bench').description(
     'load an OpenAI-compatible server and report latencies and throughput',
   );
-  // The many options of bench are of no use to any other command.
+  // Defining the many options of bench would slow the start of every other command.
   if (['bench', 'completion'].includes(process.argv[2] ?? ''))
     (await import('./commands/bench-command.js')).defineBench(command);
   return command;
@@ -213,7 +220,7 @@ async function program(): Promise<Command> {
   return root;
 }
 
-/** Commander's sentence, with the options there are where it has no suggestion. */
+/** Commander's sentence, with a list of the options where it suggests none. */
 function usageMessage(error: CommanderError, root: Command): string {
   const message = error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
   const command = root.commands.find((candidate) => candidate.name() === process.argv[2]) ?? root;
@@ -242,7 +249,7 @@ async function main(): Promise<number> {
     await root.parseAsync();
     const problem = await outputProblem();
     if (problem !== null) throw new Error(problem);
-    // A command that ended as it should may have set an exit code of its own.
+    // A command that succeeded may have set its own exit code.
     return Number(process.exitCode ?? 0);
   } catch (error) {
     if (error instanceof CommanderError) {

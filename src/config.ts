@@ -27,14 +27,14 @@ export { UsageError };
 
 type OptionsOfAll = Omit<OptionValues, 'model' | 'servedModelName'>;
 
-/** A model to serve, with the options that are its own. */
+/** A model to serve, with its own options. */
 export interface ConfiguredModel extends ModelEntry {
   options: Partial<OptionsOfAll>;
 }
 
 /** Every option with its value, and the models. */
 export interface Config extends OptionsOfAll {
-  /** The models, at least one; no two of a name. Requests that name none get the first. */
+  /** The models, at least one where there is no model repository; no two of a name. Requests that name none get the first. */
   models: readonly ConfiguredModel[];
 }
 
@@ -48,13 +48,13 @@ export interface ConfigSources {
 
 interface Given {
   value: unknown;
-  /** How the user wrote the option, for errors. */
+  /** Spelling of the option in its source, for errors. */
   where: string;
 }
 
 /**
- * The configuration, each option from the first source that has it: flag, environment, file, default.
- * @throws UsageError naming the source and what would be right.
+ * Loads the configuration, each option from the first source that has it: flag, environment, file, default.
+ * @throws UsageError naming the source and the expected value.
  */
 export function loadConfig(sources: ConfigSources): Config {
   const refused = refusalOfVariables(sources.environment ?? {});
@@ -71,7 +71,36 @@ export function loadConfig(sources: ConfigSources): Config {
     if (given !== undefined) where[name] = given.where;
   }
   const { model, servedModelName, ...options } = config as OptionValues;
+  checkRepository(options);
+  if (options.modelRepository !== undefined && model === undefined && models === undefined) {
+    if (servedModelName === undefined) return { ...options, models: [] };
+    throw new UsageError(`${where.servedModelName} names a model of --model, and there is none.`);
+  }
   return { ...options, models: modelsOf(model, servedModelName, models, where) };
+}
+
+/** @throws UsageError for options of the model repository that do nothing beside the others */
+function checkRepository({
+  modelRepository,
+  modelControlMode,
+  loadModel,
+  allowModelUpload,
+}: OptionsOfAll): void {
+  if (loadModel !== undefined && modelControlMode !== 'explicit') {
+    throw new UsageError(
+      '--load-model names models to load with --model-control-mode explicit; without it all are loaded.',
+    );
+  }
+  if (allowModelUpload && modelControlMode !== 'explicit') {
+    throw new UsageError(
+      '--allow-model-upload needs --model-control-mode explicit: only then clients load models.',
+    );
+  }
+  if (modelRepository !== undefined) return;
+  if (loadModel !== undefined) throw new UsageError('--load-model needs --model-repository.');
+  if (modelControlMode === 'poll') {
+    throw new UsageError('--model-control-mode poll needs --model-repository: it is what is looked at.');
+  }
 }
 
 /** What was given, or the default. @throws UsageError */
@@ -81,7 +110,7 @@ function checkedValue(option: Option, given: Given | undefined): unknown {
   throw new UsageError(valueError(option, given));
 }
 
-/** The models of flags and environment go before those of a file, all of them. */
+/** Models of flags and environment take the place of all those of a file. */
 function modelsOf(
   texts: OptionValues['model'],
   names: OptionValues['servedModelName'],
@@ -109,13 +138,27 @@ function modelsOf(
   return models;
 }
 
-/** The model that comes with the package. @throws UsageError where the package was made without it. */
+/** The model that comes with the package. @throws UsageError where the package has none. */
 function demoModel(): ConfiguredModel {
   const model = demoModelPath();
   if (model !== null) return { name: DEMO_MODEL_NAME, aliases: [], model, options: {} };
   throw new UsageError(
     `--model is required: ${optionOf('model').flag.help} (SKEIN_MODEL, and "model" or "models" in a --config file do as well).`,
   );
+}
+
+/** Options of a model that were written as texts, by their names. @throws UsageError for a wrong value, or one that is no option of a model */
+export function optionsOfTexts(
+  texts: Readonly<Record<string, string>>,
+  where: string,
+): Partial<OptionsOfAll> {
+  const typed = Object.entries(texts).map(([key, text]) => {
+    const name = optionCalled(key);
+    const kind = name === null ? 'text' : optionOf(name).values.kind;
+    return [key, kind === 'list' ? text.split(',') : fromText(kind, text)];
+  });
+  const [entry] = fileEntries([{ model: '.', ...Object.fromEntries(typed) }], where);
+  return configured(entry!, where).options;
 }
 
 function configured({ options, ...entry }: FileEntry, where: string): ConfiguredModel {
@@ -127,7 +170,7 @@ function configured({ options, ...entry }: FileEntry, where: string): Configured
   return { ...entry, options: own };
 }
 
-/** By its name, or by an alias. @throws UsageError where it is given by both. */
+/** Value of an option from its flag or an alias. @throws UsageError where both are given. */
 function fromFlag({ name, values, flag }: Option, flags: ConfigSources['flags']): Given | undefined {
   const names = [name, ...(flag.aliases ?? [])].filter((one) => flags?.[one] !== undefined);
   const [called, second] = names;
@@ -155,7 +198,7 @@ function asList(value: unknown): unknown {
   return typeof value === 'string' ? [value] : value;
 }
 
-/** Text as the option's own type. What does not look like it stays text, for the schema to refuse. */
+/** Converts text to the option's type. Text that does not fit stays text, which the check refuses. */
 function fromText(kind: Option['values']['kind'], value: unknown): unknown {
   if (typeof value !== 'string') return value;
   const text = value.trim();

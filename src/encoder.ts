@@ -10,7 +10,7 @@ import type { EncoderInfoOfModel, RunningModel } from './serving/running-model.j
 
 /** A document of a ranking. */
 export interface RankedDocument {
-  /** The document's place among those that were given. */
+  /** Index of the document in the given list. */
   index: number;
   score: number;
 }
@@ -30,7 +30,7 @@ export class Encoder {
   }
 
   /**
-   * Loads a model; the first time it is built into the cache.
+   * Loads a model. At the first load it is built into the cache.
    * @throws ParameterError for an option that is unknown or out of range; CheckpointError, EngineError, AddonError.
    */
   static async load(options: EncoderOptions): Promise<Encoder> {
@@ -42,7 +42,7 @@ export class Encoder {
     return new Encoder(loaded);
   }
 
-  /** What was loaded, and how it runs. */
+  /** The loaded model and how it runs. */
   get info(): EncoderInfoOfModel {
     return this.#loaded.info;
   }
@@ -53,7 +53,7 @@ export class Encoder {
   }
 
   /**
-   * The embedding of each text; token ids are taken as they are.
+   * Computes the embedding of each text; token ids are taken as they are.
    * @throws InvalidRequestError, QueueFullError, RequestError, HostClosedError; the reason of the signal.
    */
   async embed(texts: string | readonly EncoderInput[], options: EmbedOptions = {}): Promise<Float32Array[]> {
@@ -61,7 +61,10 @@ export class Encoder {
     return (await embed(this.#loaded.model, inputs, options)).embeddings;
   }
 
-  /** How well each document answers the query, in their order: a cross-encoder's score, else the cosine. @throws as embed */
+  /**
+   * Scores how well each document answers the query, in the documents' order: a cross-encoder's score, else the cosine.
+   * @throws as embed
+   */
   async score(
     query: string,
     documents: string | readonly string[],
@@ -76,7 +79,7 @@ export class Encoder {
     return (await scorePairs(this.#loaded.model, pairs, options, names)).scores;
   }
 
-  /** The documents by their scores, the best first; `top` of them. @throws as embed */
+  /** Sorts the documents by their scores, the best first, and returns the first `top`. @throws as embed */
   async rerank(
     query: string,
     documents: readonly string[],
@@ -86,7 +89,7 @@ export class Encoder {
     return ranking(scores, top).map((index) => ({ index, score: scores[index]! }));
   }
 
-  /** Lets what is active end, then frees the engine; with `abort` it is cancelled. */
+  /** Lets active requests end, then frees the engine; with `abort` they are cancelled. */
   async close(options: { abort?: boolean } = {}): Promise<void> {
     await this.#loaded.close(options);
   }

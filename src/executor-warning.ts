@@ -1,6 +1,6 @@
 const warned = new Set<string>();
 
-/** Tells a program that embeds a model, once, that it computes with less than it could. */
+/** Warns a program once where its model runs on a slower executor than this machine could use. */
 export function warnOfFallback({ executorFallback }: { executorFallback: string | null }): void {
   if (executorFallback === null || warned.has(executorFallback)) return;
   warned.add(executorFallback);

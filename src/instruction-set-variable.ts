@@ -2,7 +2,7 @@ import { closestName } from '../base/did-you-mean.js';
 import type { InstructionSet } from '../callbacks/gpt-manager-options.js';
 import { UsageError } from './config.js';
 
-/** Values of SKEIN_ISA, from the slowest to the fastest. Which of them a machine runs, the engine says. */
+/** Values of SKEIN_ISA, from the slowest to the fastest. The engine tells which of them the machine runs. */
 export const INSTRUCTION_SETS = Object.keys({
   scalar: true,
   avx2: true,
@@ -10,7 +10,7 @@ export const INSTRUCTION_SETS = Object.keys({
   avx512bf16: true,
 } satisfies Record<InstructionSet, true>);
 
-/** @throws UsageError for a value of SKEIN_ISA that there is not on any machine. */
+/** @throws UsageError for a value of SKEIN_ISA that no machine has. */
 export function checkInstructionSet(value: string | undefined): void {
   if (value === undefined || value === '' || INSTRUCTION_SETS.includes(value)) return;
   const meant = closestName(value, INSTRUCTION_SETS);

@@ -3,7 +3,9 @@ import { SkeinError } from '../base/skein-error.js';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-/** A signal has ended what was asked for. Whoever asked knows why: the process says no more than the message, if any. */
+/**
+ * An error for work that a signal ended. The user knows why, so the process prints no more than the message, if any.
+ */
 export class InterruptedError extends SkeinError {
   override name = 'InterruptedError';
   override readonly code = 'SKEIN_INTERRUPTED';
@@ -15,19 +17,19 @@ export class InterruptedError extends SkeinError {
   }
 }
 
-/** What a process that a signal has ended ends with: 130 for SIGINT, 143 for SIGTERM. */
+/** Exit code of a process that a signal ended: 130 for SIGINT, 143 for SIGTERM. */
 export function exitCodeOf(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal];
 }
 
 export interface Interruption {
-  /** Aborted by the first SIGINT or SIGTERM, with an InterruptedError. A second one ends the process where it stands. */
+  /** Aborted by the first SIGINT or SIGTERM, with an InterruptedError. A second one ends the process at once. */
   signal: AbortSignal;
-  /** The signals do again what they do without a listener. */
+  /** Restores the default effect of the signals. */
   release(): void;
 }
 
-/** @param message what the user is told; empty for nothing. */
+/** @param message text for the user; empty for none. */
 export function listenForInterruption(message = ''): Interruption {
   const abort = new AbortController();
   const release = () => {
@@ -41,7 +43,7 @@ export function listenForInterruption(message = ''): Interruption {
   return { signal: abort.signal, release };
 }
 
-/** Rejects with the signal's reason, beside something that knows nothing of signals. */
+/** Rejects with the signal's reason, for racing against work that knows no signals. */
 export function rejection(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });

@@ -1,18 +1,19 @@
 import { memoryProblem } from '../base/address-space.js';
 
-/** The HTTP parser of fetch, as stacks of errors name it. */
+/** Pattern of fetch's HTTP parser in the stacks of errors. */
 const FETCH_PARSER = /\blazyllhttp\b/;
 
 /**
- * Says in a sentence what memory a process could not have, where nobody waits for the answer, and ends it with exit code 1.
+ * Ends a process that was refused memory where nobody waits for the result: prints a sentence and exits with code 1.
  *
- * Node.js makes a parser in WebAssembly as soon as anything of fetch is named, Request and Response included, and ends the
- * process where the 10 GB of addresses that it reserves cannot be had. A server does without: only a fetch fails, and says why.
+ * Node.js makes a parser in WebAssembly as soon as code names any part of fetch, Request and Response included, and
+ * ends the process if it cannot have the 10 GB of addresses that the parser reserves. A server can do without: here
+ * only fetch itself fails, with a reason.
  */
 export function watchMemory(): void {
   process.on('unhandledRejection', (reason) => {
     if (memoryProblem(reason) !== null && FETCH_PARSER.test((reason as Error).stack ?? '')) return;
-    // The process ends as if nobody listened here.
+    // Other errors end the process as without this listener.
     throw reason;
   });
   process.on('uncaughtException', (error) => {

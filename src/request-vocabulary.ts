@@ -1,23 +1,23 @@
-/** Routes that take requests for text, which differ in what they call some fields. */
+/** Routes that take requests for text, with different names for some fields. */
 export type TextRoute = 'chat' | 'completions' | 'responses';
 
-/** One thing that a request can ask for, and all that it is called. */
+/** One thing that a request can ask for, with all its names. */
 interface Term {
-  /** In GenerateOptions and SeveralOptions. */
+  /** Name in GenerateOptions and SeveralOptions. */
   option: string;
-  /** The tensors of a request that carry it, and what a TokenRequest calls it. */
+  /** Names of the request's tensors that carry it, and of its TokenRequest field. */
   inputs: readonly string[];
-  /** The field of the server's API; default: the option in snake case. */
+  /** Name of the API's field; default: the option in snake case. */
   field?: string;
-  /** Routes that call it otherwise. */
+  /** Names on routes that differ. */
   routes?: Partial<Record<TextRoute, string>>;
-  /** The flag of commands that ask a model. */
+  /** Flag of commands that ask a model. */
   flag?: string;
 }
 
 /**
- * The one table of what can be asked for: from a request's tensor to the option of a program, the field of each route and the flag of
- * the command line, and back. The prompt and the guide are not in it: what they are called is the caller's choice.
+ * The one table of what a request can ask for: from tensors to options of programs, fields of each route and flags of
+ * the command line, and back. It has no prompt and no guide, which each caller names.
  */
 export const REQUEST_VOCABULARY: readonly Term[] = [
   {
@@ -77,24 +77,24 @@ export const REQUEST_VOCABULARY: readonly Term[] = [
 const BY_INPUT = new Map(REQUEST_VOCABULARY.flatMap((term) => term.inputs.map((name) => [name, term])));
 const BY_OPTION = new Map(REQUEST_VOCABULARY.map((term) => [term.option, term]));
 
-/** The option of a program that a tensor carries; null where none does. */
+/** The program's option for a tensor; null where there is none. */
 export function optionOfInput(name: string): string | null {
   return BY_INPUT.get(name)?.option ?? null;
 }
 
-/** What a route calls an option of a program, or a name that is none, which stays. */
+/** The route's field for a program's option; other names are returned as they are. */
 export function fieldOfOption(option: string, route: TextRoute = 'chat'): string {
   const term = BY_OPTION.get(option);
   if (term === undefined) return option;
   return term.routes?.[route] ?? term.field ?? inSnakeCase(option);
 }
 
-/** The option of a program behind a route's field; null where it is another thing. */
+/** The program's option for a route's field; null where there is none. */
 export function optionOfField(field: string, route: TextRoute = 'chat'): string | null {
   return REQUEST_VOCABULARY.find(({ option }) => fieldOfOption(option, route) === field)?.option ?? null;
 }
 
-/** What the server calls what a flag of the command line asks for. @throws Error where there is no such flag */
+/** The API's field for a flag of the command line. @throws Error for an unknown flag */
 export function fieldOfFlag(flag: string): string {
   const term = REQUEST_VOCABULARY.find((one) => one.flag === flag);
   if (term === undefined) throw new Error(`There is no flag --${flag} in the vocabulary of requests.`);

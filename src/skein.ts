@@ -21,65 +21,78 @@ import { checkModelOptions } from './options/model-options.js';
 import { loadModel, type ModelOptions } from './serving/load-model.js';
 import type { EngineCounts, ModelInfo, RunningModel } from './serving/running-model.js';
 
-/** What to generate. One of prompt, messages and promptTokens is given. */
+/** Options of one answer. One of prompt, messages and promptTokens is given. */
 export interface GenerateOptions extends SamplingOptions {
-  /** Text to go on with. */
+  /** Text to continue. */
   prompt?: string | undefined;
   /** A conversation to answer, through the model's chat template. */
   messages?: readonly ChatMessage[] | undefined;
+  /** Token ids of the prompt, taken as they are. */
   promptTokens?: PromptTokens | undefined;
   /**
-   * Embeddings of the model's hidden size, one Float32Array each: in promptTokens the id `vocabulary + i` stands for
-   * entry i (prompt tuning). None is ever generated.
+   * Embeddings of the model's hidden size, one Float32Array each: the id `vocabulary + i` in promptTokens stands for
+   * entry i (prompt tuning). Such ids are never generated.
    */
   promptEmbeddings?: readonly Float32Array[] | undefined;
   /** Position of each prompt token; the answer counts on from the last. Default 0, 1, 2, ... */
   positionIds?: Int32Array | readonly number[] | undefined;
-  /** Default: what the context leaves, at most DEFAULT_MAX_TOKENS. */
+  /** Most tokens of the answer. Default: what the context leaves, at most DEFAULT_MAX_TOKENS. */
   maxTokens?: number | undefined;
+  /** Fewest tokens of the answer: end tokens and stop tokens are not drawn before. Default 0. */
   minTokens?: number | undefined;
   /** Texts that end the answer; they are not part of it. */
   stop?: string | readonly string[] | undefined;
+  /** Token ids that end the answer; their text is part of it only with includeStop. */
   stopTokens?: readonly number[] | undefined;
   /** Texts, or sequences of tokens, that are not generated. */
   badWords?: readonly BadWord[] | undefined;
+  /** Keeps the stop string or stop token in the answer. Default false. */
   includeStop?: boolean | undefined;
+  /** Continues past the model's own end tokens. Default false. */
   ignoreEos?: boolean | undefined;
-  /** Default true. */
+  /** Leaves special tokens out of the text. Default true. */
   skipSpecialTokens?: boolean | undefined;
-  /** 0: the drawn tokens' log-probs; n: those of the n most probable tokens too. */
+  /**
+   * Log-probs of the answer's tokens. Default: none; 0: those of the drawn tokens; n: those of the n most probable
+   * tokens too.
+   */
   logProbs?: number | undefined;
-  /** Raw logits of each token of the answer, in the piece that has the token. */
+  /** Returns raw logits of each token of the answer, in the piece that has the token. */
   returnGenerationLogits?: boolean | undefined;
-  /** Raw logits of each token of the prompt, in the first piece. The whole prompt is computed for them. */
+  /** Returns raw logits of each token of the prompt, in the first piece. The whole prompt is computed for them. */
   returnContextLogits?: boolean | undefined;
-  /** Log-probs of the prompt's tokens, in the first piece; n > 0: those of the n most probable tokens too. */
+  /**
+   * Log-probs of the prompt's tokens, in the first piece. Default: none; 0: those of the tokens themselves; n: those of
+   * the n most probable tokens too.
+   */
   contextLogProbs?: number | undefined;
-  /** Most tokens of a draft that the engine finds for the answer; 0: none. Default: ModelOptions.maxDraftTokens. */
+  /** Most tokens of a draft that the engine makes for the answer; 0: none. Default: ModelOptions.maxDraftTokens. */
   maxDraftLen?: number | undefined;
   /** Name of a logits post-processor of the module given as logitsPostProcessorModule. */
   logitsPostProcessor?: string | undefined;
-  /** What the answer has to look like: JSON of a schema, a regular expression, a choice, a grammar, tags. */
+  /** Form that the answer must have: JSON of a schema, a regular expression, a choice, a grammar, tags. */
   guided?: GuidedOptions | undefined;
-  /** What post-processors get as the client's id. */
+  /** Client id that post-processors get. */
   clientId?: bigint | undefined;
-  /** 0..1, higher first; default 0.5. */
+  /** Priority from 0 to 1, higher first; default 0.5. */
   priority?: number | undefined;
-  /** Who asks: what ModelOptions.fairQueueing and maxQueuedRequestsPerKey tell apart. */
+  /** Name of the client, by which ModelOptions.fairQueueing and maxQueuedRequestsPerKey tell requests apart. */
   queueKey?: string | undefined;
-  /** Share of the request's key beside others, with fairQueueing; above 0, default 1. */
+  /** Weight of the request's key beside others, with fairQueueing; above 0, default 1. */
   queueWeight?: number | undefined;
-  /** Requests of different salts share nothing through the cache; 0 to 2^64 - 1. */
+  /** Salt of the cache: requests of different salts share no blocks. 0 to 2^64 - 1. */
   cacheSalt?: bigint | undefined;
-  /** End the prompt with the header of an answer; only with messages. Default true. */
+  /** Ends the prompt with the header of an answer; only with messages. Default true. */
   addGenerationPrompt?: boolean | undefined;
-  /** Go on with the last message instead of answering it; only with messages. */
+  /** Continues the last message instead of answering it; only with messages. */
   continueFinalMessage?: boolean | undefined;
   /** Further variables of the chat template; only with messages. */
   templateVariables?: Readonly<Record<string, unknown>> | undefined;
-  /** Milliseconds after which the answer ends with what it has and the finish reason 'timeout', waiting included. */
+  /** Milliseconds, waiting included, after which the answer ends with what it has and the finish reason 'timeout'. */
   timeLimitMs?: number | undefined;
-  /** Ends the request in any state. `complete` then rejects with its reason, as fetch does. */
+  /**
+   * Signal whose abort ends the request in any state. `complete` then rejects with the signal's reason, as fetch does.
+   */
   signal?: AbortSignal | undefined;
 }
 
@@ -89,21 +102,21 @@ export interface Completion {
   tokens: number[];
   logProbs: TextLogProb[];
   finishReason: Exclude<FinishReason, 'cancelled'>;
-  /** The stop string or stop token that ended it. */
+  /** The stop string or stop token that ended the answer, else null. */
   stopReason: string | number | null;
-  /** Tokens of the prompt. */
+  /** Number of prompt tokens. */
   promptTokens: number;
   /** Sum of a beam's log-probs, that of an end token included; only where beams were asked for. */
   cumLogProb?: number;
 }
 
-/** What to generate, and how many answers. */
+/** Options of several answers to one prompt. */
 export interface SeveralOptions extends GenerateOptions {
-  /** Answers; default 1, with beams as many as there are. */
+  /** Number of answers; default 1, with beams as many as there are. */
   n?: number | undefined;
-  /** So many are drawn, and those of the greatest mean log-prob given; default n. */
+  /** Number of answers to draw, of which the n with the greatest mean log-prob are returned; default n. */
   bestOf?: number | undefined;
-  /** Beam search instead; needs ModelOptions.maxBeamWidth. */
+  /** Beam search instead of drawing; needs ModelOptions.maxBeamWidth. */
   beams?: TokenBeams | undefined;
 }
 
@@ -111,7 +124,7 @@ export interface SeveralOptions extends GenerateOptions {
 export const DEFAULT_MAX_TOKENS = 1024;
 
 /**
- * A model in this process: text in, text out, many requests at once in flight.
+ * A model in this process: text in, text out, many requests in flight at once.
  *
  *   const skein = await Skein.load({ model: './smollm2' });
  *   for await (const piece of skein.generate({ prompt: 'Once upon a time' })) process.stdout.write(piece.text);
@@ -125,10 +138,10 @@ export class Skein {
   }
 
   /**
-   * Loads a model; the first time it is built into the cache. Where another executor than the fastest computes, a process
-   * warning says so once, as `info.executorFallback` does.
-   * @throws ParameterError for an option that is unknown or out of range; CheckpointError, EngineError, AddonError.
-   * Each says in one sentence what is wrong.
+   * Loads a model. At the first load it is built into the cache. Where another executor than the fastest computes, a
+   * process warning says so once; `info.executorFallback` has the same sentence.
+   * @throws ParameterError for an option that is unknown or out of range; CheckpointError, EngineError, AddonError. The
+   * message says in one sentence what is wrong.
    */
   static async load(options: ModelOptions): Promise<Skein> {
     checkModelOptions(options);
@@ -139,7 +152,7 @@ export class Skein {
     return new Skein(loaded);
   }
 
-  /** What was loaded, and how it runs. */
+  /** The loaded model and how it runs. */
   get info(): ModelInfo {
     return this.#loaded.info;
   }
@@ -154,14 +167,14 @@ export class Skein {
     return this.#loaded.statistics.onStats(listener);
   }
 
-  /** Token ids of a text, as a prompt has them. */
+  /** Token ids of a text, as a prompt has them, special tokens included. */
   async encode(text: string): Promise<PromptTokens> {
     return this.#loaded.model.codec.encodeText(text);
   }
 
   /**
-   * Generates piece by piece. Leaving the loop, or aborting the signal, ends the request and frees its memory; the last
-   * piece of one that was aborted, or cut off by `close`, has the finish reason 'cancelled'.
+   * Generates piece by piece. Leaving the loop, or aborting the signal, ends the request and frees its memory. The last
+   * piece of a request that was aborted, or cut off by `close`, has the finish reason 'cancelled'.
    * @throws InvalidRequestError, QueueFullError, RequestError.
    */
   async *generate(options: GenerateOptions): AsyncGenerator<TextPiece, void, undefined> {
@@ -171,8 +184,8 @@ export class Skein {
   }
 
   /**
-   * Generates a whole answer. One that is cut off is none: it rejects with the signal's reason (an AbortError, unless
-   * another was given) where that was aborted, and with a HostClosedError where the engine was closed meanwhile.
+   * Generates a whole answer. A request that is cut off rejects: with the signal's reason (an AbortError, unless
+   * another was given) when the signal was aborted, with a HostClosedError when the engine was closed meanwhile.
    * @throws InvalidRequestError, QueueFullError, RequestError, HostClosedError.
    */
   async complete(options: GenerateOptions): Promise<Completion> {
@@ -182,8 +195,8 @@ export class Skein {
   }
 
   /**
-   * Generates several whole answers to one prompt, which is computed once where the engine can hold all of them at once: in
-   * order, or the best first where some are left out or beams were searched.
+   * Generates several whole answers to one prompt, which is computed once if the engine can hold all answers at once.
+   * They come in order, or the best first where some are left out or beams were searched.
    * @throws as complete.
    */
   async completeSeveral(options: SeveralOptions): Promise<Completion[]> {
@@ -207,14 +220,14 @@ export class Skein {
   }
 
   /**
-   * Forgets every block of the KV cache that later prompts could begin with, and resolves with how many they were. What is
-   * running goes on with what it holds, of which later prompts find nothing.
+   * Forgets every block of the KV cache that later prompts could reuse, and resolves with the number of these blocks.
+   * Running requests keep their blocks, but later prompts do not find them.
    */
   resetCache(): Promise<number> {
     return this.#loaded.resetCache();
   }
 
-  /** Lets what is active end, then frees the engine; with `abort` it is cancelled. */
+  /** Lets active requests end, then frees the engine; with `abort` they are cancelled. */
   async close(options: { abort?: boolean } = {}): Promise<void> {
     checkCloseOptions(options);
     await this.#loaded.close(options);
@@ -288,7 +301,7 @@ async function whole(
   };
 }
 
-/** The greatest mean first; an answer without tokens comes last. */
+/** Sorts by mean log-prob, the greatest first; an answer without tokens comes last. */
 function byMeanLogProb(a: Completion, b: Completion): number {
   const mean = ({ logProbs }: Completion) =>
     logProbs.length === 0

@@ -1,6 +1,6 @@
 import { SkeinError } from '../base/skein-error.js';
 
-/** The user asked for something that does not exist or does not fit. The message says what would. */
+/** An error for a user's request that names something unknown or invalid. The message says what would work. */
 export class UsageError extends SkeinError {
   override name = 'UsageError';
   override readonly code = 'SKEIN_USAGE';

@@ -1,3 +1,5 @@
+import type { DataType } from '../../models/repository/model-config.js';
+
 /**
  * Element types of the Open Inference Protocol with their bytes an element. BYTES has none: each of its elements is a
  * length, an unsigned 32-bit number, and as many bytes.
@@ -24,4 +26,21 @@ export type Datatype = keyof typeof BYTES_PER_ELEMENT;
 
 export function isDatatype(text: string): text is Datatype {
   return Object.hasOwn(BYTES_PER_ELEMENT, text);
+}
+
+/** The protocol's name of a type of a configuration. */
+export function datatypeOf(type: DataType): Datatype {
+  return type === 'TYPE_STRING' ? 'BYTES' : (type.slice('TYPE_'.length) as Datatype);
+}
+
+/** The number of elements of BYTES data; null where a length points beyond the end. */
+export function countTexts(data: Uint8Array): number | null {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  let count = 0;
+  for (let offset = 0; offset < data.length; count++) {
+    if (offset + 4 > data.length) return null;
+    offset += 4 + view.getUint32(offset, true);
+    if (offset > data.length) return null;
+  }
+  return count;
 }

@@ -5,7 +5,7 @@ export const DEFAULT_KV_FRACTION = 0.9;
 
 /** The options of KvCacheConfig. */
 export const KV_CACHE_OPTIONS = {
-  /** Most tokens in the KV cache over all requests. Not given: only the fraction limits it. */
+  /** Most tokens that the KV cache holds over all requests. Default: limited by freeGpuMemoryFraction alone. */
   maxTokens: ofServe(COUNT, {
     name: 'kvCacheTokens',
     seedName: 'kvCacheConfig.maxTokens',
@@ -20,8 +20,8 @@ export const KV_CACHE_OPTIONS = {
     },
   }),
   /**
-   * Tokens that a token attends to, itself included; a request holds blocks for no more, and may be longer than the
-   * pool. Not given: the model's sliding window where it has one, else all tokens.
+   * Most tokens, itself included, that each token attends to. A request holds blocks for no more than these, and may be
+   * longer than the pool. Default: the model's sliding window if it has one, else all tokens.
    */
   maxAttentionWindow: ofServe(COUNT, {
     name: 'attentionWindowTokens',
@@ -35,7 +35,7 @@ export const KV_CACHE_OPTIONS = {
       help: 'tokens that each token attends to; a request holds KV cache for no more, and may be longer than the cache',
     },
   }),
-  /** How many tokens of the window are the first ones of the sequence, which are always attended to (StreamingLLM); default 0. */
+  /** First tokens of a sequence that always stay in the attention window (StreamingLLM); default 0. */
   sinkTokenLength: ofServe(wholeNumber(0, MAX_COUNT), {
     name: 'attentionSinkTokens',
     seedName: 'kvCacheConfig.sinkTokenLength',
@@ -48,7 +48,7 @@ export const KV_CACHE_OPTIONS = {
       help: 'of the attention window, the first tokens of a request, which stay in it (StreamingLLM)',
     },
   }),
-  /** Share of the memory that is available after loading which the KV cache may take; default 0.9. */
+  /** Share of the memory left after loading that the KV cache may take; default 0.9. */
   freeGpuMemoryFraction: ofServe(SHARE, {
     name: 'memoryFraction',
     seedName: 'kvCacheConfig.freeGpuMemoryFraction',
@@ -61,7 +61,7 @@ export const KV_CACHE_OPTIONS = {
       help: 'share of the memory left free after loading that the KV cache may take, above 0 and at most 1',
     },
   }),
-  /** Keep the blocks of ended requests and let prompts that begin alike share them; default false. */
+  /** Keeps the blocks of ended requests, so that prompts that begin alike share them; default false. */
   enableBlockReuse: ofServe(SWITCH, {
     name: 'prefixCaching',
     seedName: 'kvCacheConfig.enableBlockReuse',
@@ -75,22 +75,25 @@ export const KV_CACHE_OPTIONS = {
       help: 'prompts that begin alike share what was computed for it (--no-prefix-caching turns it off)',
     },
   }),
-  /** With reuse: use a block too of which only the first tokens are common; default true. */
+  /** With enableBlockReuse: also uses a block whose first tokens alone match the prompt; default true. */
   enablePartialReuse: ofGptManager(SWITCH, {
     seedName: 'kvCacheConfig.enablePartialReuse',
     default: true,
     help: 'with block reuse: use a block too of which only the first tokens are common',
   }),
-  /** With partial reuse: copy such a block; default true. Without it unused ones are taken over, and others not used. */
+  /**
+   * With enablePartialReuse: copies such a block; default true. When false, an unused block is taken over and a block
+   * in use is not reused.
+   */
   copyOnPartialReuse: ofGptManager(SWITCH, {
     seedName: 'kvCacheConfig.copyOnPartialReuse',
     default: true,
     help: 'with partial reuse: copy such a block; without it unused ones are taken over',
   }),
   /**
-   * With reuse: bytes of a secondary pool. Cached blocks that have to make room are swapped out to it instead of being
-   * forgotten, and swapped in where a prompt needs them again. It is taken beside what freeGpuMemoryFraction gives, from
-   * the same memory, less which that fraction counts. Default 0.
+   * With enableBlockReuse: bytes of a secondary pool. Cached blocks that have to make room are swapped out to it
+   * instead of being forgotten, and swapped in when a prompt needs them again. The pool is taken in addition to what
+   * freeGpuMemoryFraction gives, from the same memory, and lowers what that fraction counts. Default 0.
    */
   hostCacheSize: ofServe(BYTES, {
     name: 'kvCacheSwapBytes',
@@ -118,7 +121,10 @@ export const KV_CACHE_OPTIONS = {
       help: 'lowest retention priority with which a block is swapped out',
     },
   }),
-  /** Events about cached blocks that are kept within one iteration for onKvCacheEvents; default 16 384 where that is given, else 0. */
+  /**
+   * Most events about cached blocks kept within one iteration for onKvCacheEvents; default 16 384 where that is given,
+   * else 0.
+   */
   eventBufferMaxSize: ofGptManager(wholeNumber(0, 1_000_000), {
     seedName: 'kvCacheConfig.eventBufferMaxSize',
     default: '16384 with onKvCacheEvents, else 0',

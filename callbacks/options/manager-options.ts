@@ -5,7 +5,7 @@ import type { OnKvCacheEventsCallback } from '../types.js';
 import { ofGptManager, ofServe } from './option.js';
 import type { ManagerState, ModelType } from './words.js';
 
-/** The options that a GptManager has to be given. */
+/** Options that a GptManager requires. */
 export const MANAGER_OPTIONS = {
   /** Path of the engine directory. */
   enginePath: ofGptManager(
@@ -53,11 +53,11 @@ export const MANAGER_OPTIONS = {
   ),
 };
 
-/** Those that it may be given, beside the callbacks and optionalParams. */
+/** Options that a GptManager accepts besides, beside the callbacks and optionalParams. */
 export const MANAGER_EVENTS = {
   /**
-   * A request with this id is not run: it shuts the manager down once everything active has ended, and what comes behind it
-   * is refused. It is not answered, takes no place, and may come more than once.
+   * Id of a request that is not run but shuts the manager down: once every active request has ended the manager stops,
+   * and requests behind it are refused. The request is not answered, takes no place, and may be sent more than once.
    */
   terminateReqId: ofGptManager(
     rule<bigint>('a bigint', (value) => typeof value === 'bigint'),
@@ -74,8 +74,9 @@ export const MANAGER_EVENTS = {
   }),
   /**
    * Called for failures that belong to no request's answer: a callback that threw, or whose promise was rejected (a
-   * CallbackError, which names it), a worker that died. Not given: each is a warning of the process (SkeinWarning), as is
-   * what onError itself throws or is rejected with. No failure of a callback ends the process, or another callback's work.
+   * CallbackError, which names it), a worker that died. Not given: each becomes a warning of the process
+   * (SkeinWarning), as does what onError itself throws or is rejected with. No failure of a callback ends the process,
+   * or another callback's work.
    */
   onError: ofGptManager(callback<(error: Error) => void>(), {
     default: 'a warning of the process',

@@ -1,8 +1,9 @@
 import type { Values } from '../../base/option-values.js';
 
-/** What belongs together in `--help` and in the documents, in their order. */
+/** Groups of options in `--help` and in the documents, in their order. */
 export const GROUPS = [
   'Models',
+  'Model repository',
   'Address and access',
   'Requests and answers',
   'Batching',
@@ -13,7 +14,7 @@ export const GROUPS = [
 
 export type Group = (typeof GROUPS)[number];
 
-/** What numbers count; '' for those that are bare numbers. */
+/** Unit of a number; '' for a bare number. */
 export type Unit =
   | 'bytes'
   | 'seconds'
@@ -27,35 +28,36 @@ export type Unit =
   | 'share'
   | '';
 
-/** What `skein serve` tells of an option that it takes. */
+/** Text of an option in `skein serve --help` and in the documents. */
 export interface FlagText {
   group: Group;
-  /** Among the few that most want to know, which come first. */
+  /** True for the options most often wanted, which are listed first. */
   isCommon?: boolean;
-  /** One line. */
+  /** Description, in one line. */
   help: string;
-  /** Of a number. */
+  /** Unit of the value, for a number. */
   unit?: Unit;
-  /** What stands for the value in --help. Not given: the unit, or the values that there are. */
+  /** Placeholder of the value in --help. Default: the unit, or the possible values. */
   metavar?: string;
-  /** How the default is written where it is no value, such as "the model's". */
+  /** Text of a default that is no value, such as "the model's". */
   defaultText?: string;
-  /** A name that it had, which is refused with the one that it has. */
+  /** Former name; it is refused with an error that names the present one. */
   formerly?: string;
-  /** Names of vLLM that mean the same, as flags and in a file. */
+  /** Names of vLLM with the same meaning, as flags and in a file. */
   aliases?: readonly string[];
-  /** `skein run` and `skein chat` take it too. */
+  /** True where `skein run` and `skein chat` take the option too. */
   isForAsking?: boolean;
 }
 
 export interface FlagSpec extends FlagText {
-  /** What it is where nothing is given; not given: what takes it decides. */
+  /** Value where none is given; undefined: the code that takes the option decides. */
   default?: unknown;
 }
 
 /**
- * A setting of the engine, under the name that it has in GptManagerOptions.
- * T: the field's type. Name: its plain name. Configured: the type under that name, undefined with it where there is no default.
+ * A setting of the engine, under its name in GptManagerOptions.
+ * T: type of the field. Name: plain name. Configured: type under the plain name; includes undefined where there is no
+ * default.
  */
 export interface EngineOption<
   T = unknown,
@@ -64,29 +66,35 @@ export interface EngineOption<
   Flag extends FlagSpec | null = FlagSpec | null,
 > {
   values: Values<T>;
-  /** Its plain name, in Skein.load, in a file and, in their spelling, as flag and variable; null: GptManager's alone. */
+  /**
+   * Plain name in Skein.load and in a file and, spelt their way, as flag and variable; null: only GptManager has the
+   * option.
+   */
   name: Name;
-  /** What it takes under its plain name. */
+  /** Accepted values under the plain name. */
   plain: Values;
-  /** The value of the field for a plain one; undefined leaves the field out. */
+  /** Converts a plain value to the field's value; undefined leaves the field out. */
   toField(plain: unknown): T | undefined;
   /** Name in TensorRT-LLM's batch manager. */
   seedName: string | null;
-  /** How the default of GptManager is written. */
+  /** Default of GptManager, as text. */
   defaultText: string;
-  /** One line. */
+  /** Description, in one line. */
   help: string;
-  /** null: programs alone can give it. */
+  /** The flag of `skein serve`; null: only programs can give the option. */
   flag: Flag;
-  /** Left out with V1, which has no use for it, where it came under its plain name: the server has it on. */
+  /**
+   * True where V1 has no use for the option: a value under the plain name is then left out, since the server has it on
+   * by default.
+   */
   isInFlightOnly: boolean;
-  /** For the type alone: there is no such field. */
+  /** Exists for the type alone; no object has this field. */
   readonly configured?: Configured;
 }
 
 interface About {
   seedName?: string | null;
-  /** Of GptManager: a value, or in words. */
+  /** Default of GptManager: a value, or a description. */
   default: string | number | boolean;
 }
 
@@ -106,12 +114,12 @@ interface OfServe<T, Name extends string, Plain> extends About {
   flag: FlagText;
 }
 
-/** An option of GptManager alone. */
+/** Makes an option of GptManager alone. */
 export function ofGptManager<T>(values: Values<T>, about: OfGptManager): EngineOption<T, null, never, null> {
   return { ...described(values, about), name: null, help: about.help, flag: null };
 }
 
-/** An option that Skein.load takes too. */
+/** Makes an option that Skein.load takes too. */
 export function ofPrograms<T, const Name extends string>(
   values: Values<T>,
   about: OfPrograms & { name: Name },
@@ -119,7 +127,7 @@ export function ofPrograms<T, const Name extends string>(
   return { ...described(values, about), name: about.name, help: about.help, flag: null };
 }
 
-/** An option that Skein.load and `skein serve` take too, under its plain name. */
+/** Makes an option that Skein.load and `skein serve` take too, under its plain name. */
 export function ofServe<T, const Name extends string, Plain = T>(
   values: Values<T>,
   about: OfServe<T, Name, Plain> & { flag: { default: NoInfer<Plain> } },
@@ -150,19 +158,22 @@ function described<T>(values: Values<T>, { seedName = null, default: preset }: A
   };
 }
 
-/** The options of a table as fields of GptManagerOptions, none of which has to be given. */
+/** Fields of GptManagerOptions for the options of a table, all optional. */
 export type Fields<Table> = {
   -readonly [Field in keyof Table]?: FieldOf<Table[Field]>;
 };
 
-/** The same where all have to be given. */
+/** Fields of GptManagerOptions for the options of a table, all required. */
 export type GivenFields<Table> = {
   -readonly [Field in keyof Table]: FieldOf<Table[Field]>;
 };
 
 type FieldOf<Option> = Option extends { values: Values<infer T> } ? T : never;
 
-/** The options of a table that have a plain name, by that: what they are in a configuration. */
+/**
+ * Options of a table by their plain names, with their types in a configuration. Options without a plain name are left
+ * out.
+ */
 export type PlainFields<Table, Flag extends FlagSpec | null> = {
   -readonly [Field in keyof Table as NameOf<Table[Field], Flag>]: Table[Field] extends EngineOption<
     infer _T,

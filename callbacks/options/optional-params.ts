@@ -32,8 +32,8 @@ export const DEFAULT_MAX_NUM_TOKENS = 2048;
 export const DEFAULT_TOKENS_PER_BLOCK = 32;
 export const DEFAULT_MAX_DRAFT_LEN = 16;
 /**
- * Fewest requests of a micro-batch while another one runs. Below it, halving a batch costs more than all that the loop
- * does between two calls: the weights are read once a call, whatever the number of rows.
+ * Fewest requests of a micro-batch while another one runs. Below it, halving a batch costs more than the loop's own
+ * work between two calls: the weights are read once a call, whatever the number of rows.
  */
 export const DEFAULT_MIN_MICRO_BATCH_SIZE = 16;
 export const DEFAULT_IDLE_POLL_INTERVAL_MS = 20;
@@ -42,10 +42,10 @@ export const DEFAULT_TERMINATE_TIMEOUT_MS = 60_000;
 export const DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS = 1000;
 export const DEFAULT_MAX_RETURNED_LOGITS_BYTES = 512 * 2 ** 20;
 
-/** Tokens that a KV cache block may have: the kernels walk the cache in steps that such blocks fill. */
+/** Possible numbers of tokens of a KV cache block: the kernels walk the cache in steps that such blocks fill. */
 const TOKENS_PER_BLOCK = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 
-/** Many things at once, of which few are asked for by anyone. */
+/** A number of requests, with a limit well above what anybody needs. */
 const REQUESTS = wholeNumber(1, 65536);
 
 const MS: Values<number> = wholeNumber(0, MAX_COUNT);
@@ -59,10 +59,10 @@ function isWorkerRestart(value: unknown): boolean {
   }
 }
 
-/** Of the memory that is available, in bytes. */
+/** True for a description of available memory with a number of bytes. */
 const isAvailableMemory = (value: unknown) => isObject(value) && BYTES.accepts(value.bytes);
 
-/** Of a limit that an engine was built with. */
+/** Flag text shared by options that lower a limit of the built engine. */
 const OF_THE_MODEL = {
   group: 'Requests and answers',
   unit: 'tokens',
@@ -71,7 +71,7 @@ const OF_THE_MODEL = {
 
 /** The options of OptionalParams, but for kvCacheConfig. */
 export const OPTIONAL_PARAMS = {
-  /** Default false: a prompt runs whole in one iteration. */
+  /** Lets a prompt run in chunks over several iterations. Default false: a prompt runs whole in one iteration. */
   enableChunkedContext: ofServe(SWITCH, {
     name: 'chunkedPrefill',
     seedName: 'enableChunkedContext',
@@ -86,10 +86,10 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * With enableChunkedContext: how contexts that do not fit into an iteration together share it. FIRST_COME_FIRST_SERVED:
-   * the first takes what there is. EQUAL_PROGRESS: a block each, in turns. SHORTEST_FIRST: what can end goes first, so that
-   * short prompts do not wait for a long one, which has its turn at least every fourth iteration. Default
-   * FIRST_COME_FIRST_SERVED.
+   * With enableChunkedContext: how contexts that do not fit into one iteration together share it.
+   * FIRST_COME_FIRST_SERVED: the first takes what there is. EQUAL_PROGRESS: a block each, in turns. SHORTEST_FIRST:
+   * contexts that can end go first, so that short prompts do not wait for a long one, which has its turn at least every
+   * fourth iteration. Default FIRST_COME_FIRST_SERVED.
    */
   chunkingPolicy: ofServe(oneOf(...CHUNKING_POLICIES), {
     name: 'chunkingPolicy',
@@ -103,9 +103,10 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * Part the requests that run into two micro-batches, so that the loop's work for one is hidden behind the forward of the
-   * other, on a thread of the executor's own; default false. Few requests run as one micro-batch all the same. It pays
-   * where that work takes a good part of an iteration, not where forwards of half the size cost more. Refused with V1.
+   * Splits the running requests into two micro-batches, so that the loop's work for one is hidden behind the forward of
+   * the other, which runs on a thread of the executor's own; default false. Few requests run as one micro-batch all the
+   * same. Worth it where the loop's work takes a good part of an iteration, not where forwards of half the size cost
+   * more. Refused with V1.
    */
   enableTrtOverlap: ofServe(SWITCH, {
     name: 'microBatchOverlap',
@@ -118,12 +119,12 @@ export const OPTIONAL_PARAMS = {
       help: 'two micro-batches take turns, so that the work between forwards is hidden behind them; pays where that work is a good part of an iteration',
     },
   }),
-  /** With enableTrtOverlap: fewest requests of a micro-batch beside another one; default 16. */
+  /** With enableTrtOverlap: fewest requests of a micro-batch that runs beside another one; default 16. */
   minMicroBatchSize: ofGptManager(COUNT, {
     default: DEFAULT_MIN_MICRO_BATCH_SIZE,
     help: 'with enableTrtOverlap: fewest requests of a micro-batch beside another one',
   }),
-  /** Requests that can be active at once; default 64. */
+  /** Most requests active at once; default 64. */
   maxNumSequences: ofServe(REQUESTS, {
     name: 'maxActiveRequests',
     seedName: 'maxNumSequences',
@@ -138,7 +139,7 @@ export const OPTIONAL_PARAMS = {
       help: 'requests that can be active at once',
     },
   }),
-  /** Requests of one iteration; default maxNumSequences. */
+  /** Most requests in one iteration; default maxNumSequences. */
   maxBatchSize: ofServe(REQUESTS, {
     name: 'maxBatchRequests',
     seedName: 'maxBatchSize',
@@ -151,7 +152,7 @@ export const OPTIONAL_PARAMS = {
       help: 'requests of one iteration',
     },
   }),
-  /** Tokens of one iteration; default 2048 with chunked context, else the longest prompt (at least 2048). */
+  /** Most tokens in one iteration; default 2048 with chunked context, else the longest prompt (at least 2048). */
   maxNumTokens: ofServe(COUNT, {
     name: 'maxBatchTokens',
     seedName: 'maxNumTokens',
@@ -166,8 +167,8 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * What the KV cache counts as available after loading, in the place of what the system says: for a host that splits the
-   * memory between several engines. `from` says in an error where it comes from.
+   * Memory that the KV cache counts as available after loading, in place of what the system reports: for a host that
+   * splits the memory between several engines. `from` tells in an error where the number comes from.
    */
   availableMemory: ofGptManager(
     rule<AvailableMemory>('an object with its bytes, and from where they are', isAvailableMemory),
@@ -176,7 +177,7 @@ export const OPTIONAL_PARAMS = {
       help: 'what the KV cache counts as available after loading: {bytes, from}',
     },
   ),
-  /** Lower the engine's own limits. */
+  /** Lowers the engine's own limit on the length of a prompt. */
   maxInputLen: ofServe(COUNT, {
     name: 'maxPromptTokens',
     seedName: 'max_input_len',
@@ -187,7 +188,7 @@ export const OPTIONAL_PARAMS = {
       help: 'longest prompt; lowers what the model takes',
     },
   }),
-  /** Lowers the engine's own limit of prompt and answer together. */
+  /** Lowers the engine's own limit on prompt and answer together. */
   maxSeqLen: ofServe(wholeNumber(2, MAX_COUNT), {
     name: 'maxContextTokens',
     seedName: 'max_seq_len',
@@ -216,8 +217,8 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * Where several engines of this process compute: one with twice the weight of another gets twice its time. 1 to 1000,
-   * default 1.
+   * Share of the processors beside other engines of this process: an engine with twice the weight of another gets twice
+   * its computing time. 1 to 1000, default 1.
    */
   computeWeight: ofServe(wholeNumber(1, 1000), {
     name: 'computeWeight',
@@ -229,7 +230,7 @@ export const OPTIONAL_PARAMS = {
       help: 'share of the processors beside other models: with twice the weight of another, twice its time',
     },
   }),
-  /** Default: f32 for f32 weights, else bf16. int8: of the native executor. */
+  /** Number type of the KV cache. Default: f32 for f32 weights, else bf16. int8 needs the native executor. */
   kvDtype: ofServe(oneOf('f32', 'bf16', 'int8') satisfies Values<KvDtype>, {
     name: 'kvCacheDtype',
     plain: oneOf('auto', 'f32', 'bf16', 'int8'),
@@ -255,14 +256,14 @@ export const OPTIONAL_PARAMS = {
       help: 'tokens of one KV cache block, a power of two from 8 to 4096',
     },
   }),
-  /** The instruction set of the native executor. */
+  /** Instruction set of the native executor. */
   instructionSet: ofGptManager(oneOf(...INSTRUCTION_SETS), {
     default: "the processor's best",
     help: `instruction set of the native executor: ${INSTRUCTION_SETS.join(', ')}`,
   }),
   /**
-   * The executor. native: the C++ addon. wasm: WebAssembly in one thread, where the addon does not run; its KV cache is f32.
-   * auto, the default: the fastest that runs here. Not with executorModule.
+   * Backend that computes. native: the C++ addon. wasm: WebAssembly in one thread, where the addon does not run; its KV
+   * cache is f32. auto, the default: the fastest that runs here. Not with executorModule.
    */
   executor: ofServe(oneOf('auto', 'native', 'tensorflow', 'wasm') satisfies Values<ExecutorChoice>, {
     name: 'executor',
@@ -280,22 +281,22 @@ export const OPTIONAL_PARAMS = {
     help: 'most top log-probs a token that a request may ask for',
   }),
   /**
-   * Most bytes that active requests may hold together for logits to be returned (return_context_logits,
-   * return_generation_logits) and for top log-probs beyond 20 of a token; default 512 MiB. It is taken beside the KV
-   * cache, as it is used.
+   * Most bytes that active requests may hold together for returned logits (return_context_logits,
+   * return_generation_logits) and for top log-probs beyond 20 of a token; default 512 MiB. The memory is taken in
+   * addition to the KV cache, as it is used.
    */
   maxReturnedLogitsBytes: ofPrograms(BYTES, {
     name: 'maxReturnedLogitsBytes',
     default: DEFAULT_MAX_RETURNED_LOGITS_BYTES,
     help: 'bytes that active requests may hold together for logits to be returned',
   }),
-  /** While nothing is active: milliseconds between calls of getInferenceRequests and pollStopSignals; default 20. */
+  /** Milliseconds between calls of getInferenceRequests and pollStopSignals while nothing is active; default 20. */
   idlePollIntervalMs: ofGptManager(numberIn({ min: 0, max: MAX_COUNT, integer: false }), {
     default: DEFAULT_IDLE_POLL_INTERVAL_MS,
     help: 'while nothing is active: milliseconds between calls of getInferenceRequests and pollStopSignals',
   }),
   /**
-   * Iterations (not only in a row) that a request may wait before it goes in front of all that came later, whatever
+   * Iterations, in a row or not, that a request may wait before it goes ahead of all requests that came later, whatever
    * their priorities: against starvation. Default: no limit.
    */
   maxWaitIterations: ofServe(COUNT, {
@@ -309,16 +310,16 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * Requests that may wait in the engine for their first step: while so many do, no more are asked for, and what comes
-   * next is up to whoever holds them. Default: as many as there are places (maxNumSequences). Not with V1.
+   * Most requests that wait inside the engine for their first step. At this number the engine asks for no more, and the
+   * host decides which request comes next. Default: as many as there are places (maxNumSequences). Not with V1.
    */
   maxWaitingRequests: ofGptManager(COUNT, {
     default: 'maxNumSequences',
     help: 'requests that may wait in the engine for their first step before no more are asked for',
   }),
   /**
-   * MAX_UTILIZATION starts a request only if it could generate this many tokens beside those that run in front of it:
-   * against requests that are started, paused and computed again. Default: it starts whatever fits into one step.
+   * With MAX_UTILIZATION: a request starts only if it could generate this many tokens beside those already running,
+   * which avoids starting, pausing and recomputing it. Default: a request starts if it fits into one step.
    */
   startHorizon: ofServe(COUNT, {
     name: 'startHorizonTokens',
@@ -332,9 +333,9 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * Bound on the time between two tokens of a generating request, in milliseconds: while anything generates, prompts get
-   * only as many tokens of an iteration as there is time for, by what recent iterations took. Needs
-   * enableChunkedContext. A generation that takes longer by itself is no faster for it. Default: no bound.
+   * Bound on the time between two tokens of a generating request, in milliseconds: while anything generates, prompts
+   * get only as many tokens of an iteration as there is time for, measured by recent iterations. Needs
+   * enableChunkedContext. A generation that is slower by itself does not get faster. Default: no bound.
    */
   maxInterTokenLatencyMs: ofServe(COUNT, {
     name: 'maxInterTokenLatencyMs',
@@ -347,11 +348,11 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * Bound on the time that an iteration spends on prompts which it does not end, in milliseconds, by what recent iterations
-   * took: so long a request that comes may have to wait for a long prompt of another; four times as long where there is no
-   * other request at all. Prompts that fit into it run whole, all prompts of an iteration together in at most four times as long.
-   * Needs enableChunkedContext. 'auto': what suits the executor that comes to run (engine/executors/chunk-times.ts).
-   * Default: no bound.
+   * Bound on the time that an iteration spends on prompts which it does not end, in milliseconds, measured by recent
+   * iterations: a new request waits at most about this long for another's long prompt. The bound is four times as long
+   * where there is no other request. Prompts that fit into it run whole, all prompts of an iteration together in at
+   * most four times as long. Needs enableChunkedContext. 'auto': chosen to suit the executor
+   * (engine/executors/chunk-times.ts). Default: no bound.
    */
   maxChunkMs: ofServe(
     rule<number | 'auto'>(`auto, or ${COUNT.expected}`, (value) => value === 'auto' || COUNT.accepts(value)),
@@ -368,8 +369,8 @@ export const OPTIONAL_PARAMS = {
     },
   ),
   /**
-   * Where the engine finds drafts of tokens that may come next, so that one step can give a sequence several tokens. No
-   * answer changes by it. ngram: where a sequence's last tokens stood in it before, what followed is proposed (prompt
+   * Source of drafts, tokens proposed to come next, so that one step can give a sequence several tokens. Answers do not
+   * change. ngram: where a sequence's last tokens occurred in it before, the tokens that followed are proposed (prompt
    * lookup); good for answers that repeat their prompt, such as edited code and summaries. Default none. Not with V1.
    */
   speculate: ofServe(oneOf('none', 'ngram') satisfies Values<Speculate>, {
@@ -383,9 +384,9 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * Path of the engine directory of a smaller model with the same tokenizer, which draws drafts where nothing else proposes
-   * any. No answer changes by it. Its KV cache holds as many tokens as the engine's and comes out of the same memory.
-   * Default: none. Not with V1, enableTrtOverlap or executorModule.
+   * Path of the engine directory of a smaller model with the same tokenizer, which drafts tokens where nothing else
+   * proposes any. Answers do not change. Its KV cache holds as many tokens as the engine's and comes out of the same
+   * memory. Default: none. Not with V1, enableTrtOverlap or executorModule.
    */
   draftEnginePath: ofServe(
     { ...NAME, expected: 'the path of an engine directory' },
@@ -402,7 +403,7 @@ export const OPTIONAL_PARAMS = {
       },
     },
   ),
-  /** Most tokens of a draft; default 16. How many it has depends on how often they are right and on the load. */
+  /** Most tokens of a draft; default 16. The actual length depends on how often drafts are right and on the load. */
   maxDraftLen: ofServe(COUNT, {
     name: 'maxDraftTokens',
     seedName: 'max_draft_len',
@@ -416,7 +417,7 @@ export const OPTIONAL_PARAMS = {
       help: 'most tokens that are proposed at once; how many are depends on how often they are right and on the load',
     },
   }),
-  /** The form of the statistics string that returnBatchManagerStats gets; default BatchManager. */
+  /** Format of the statistics string for returnBatchManagerStats; default BatchManager. */
   statsFormat: ofGptManager(oneOf('BatchManager', 'IterationStats') satisfies Values<StatsFormat>, {
     default: 'BatchManager',
     help: 'form of the statistics string: BatchManager or IterationStats',
@@ -439,17 +440,17 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * Milliseconds that a worker which was told to end may take, since nothing can interrupt a native call. After that
-   * the manager gives up with a WorkerStuckError. Default 60 000.
+   * Milliseconds that a worker may take to end when told to, since nothing can interrupt a native call. After that the
+   * manager gives up with a WorkerStuckError. Default 60 000.
    */
   terminateTimeoutMs: ofGptManager(MS, {
     default: DEFAULT_TERMINATE_TIMEOUT_MS,
     help: 'milliseconds that a worker which was told to end may take',
   }),
   /**
-   * Runs the engine in a process of its own in the place of a thread, so that a crash in native code ends that process alone:
-   * what it had fails, once each, and another one is started as after any death of a worker. What it costs is in
-   * BENCHMARKS.md. Engines in processes take no turns with others: computeWeight is refused. Default false.
+   * Runs the engine in a process of its own instead of a thread, so that a crash in native code ends that process
+   * alone: its requests fail, once each, and another process is started as after any death of a worker. BENCHMARKS.md
+   * tells the cost. Engines in processes take no turns with others: computeWeight is refused. Default false.
    */
   isolate: ofServe(SWITCH, {
     name: 'isolate',
@@ -460,7 +461,10 @@ export const OPTIONAL_PARAMS = {
       help: 'each engine in a process of its own, so that a crash in native code takes no other model and not the server with it',
     },
   }),
-  /** How a worker that died is replaced; false: not at all. Does not concern the first start, whose failure rejects `ready`. */
+  /**
+   * Waits and limits for replacing a worker that died; false: no replacement. The first start is not covered: its
+   * failure rejects `ready`.
+   */
   workerRestart: ofPrograms(
     rule<WorkerRestartOptions | false>('false or an object of waits and limits', isWorkerRestart),
     {
@@ -469,14 +473,14 @@ export const OPTIONAL_PARAMS = {
       help: 'how a worker that died is replaced; false: not at all',
     },
   ),
-  /** Checks the KV cache's invariants after every iteration; slow, for tests. */
+  /** Checks the KV cache's invariants after every iteration. Slow; meant for tests. */
   checkIntegrity: ofGptManager(SWITCH, {
     default: false,
     help: "checks the KV cache's invariants after every iteration; slow, for tests",
   }),
   /**
    * URL of a module that exports `loadExecutor` as engine/worker/load-executor.ts does, for an executor of one's own.
-   * It is imported in the worker, and gets all of these parameters, those of its own too.
+   * The worker imports the module and passes it all of these parameters, unknown ones included.
    */
   executorModule: ofPrograms(MODULE_URL, {
     name: 'executorModule',
@@ -485,7 +489,7 @@ export const OPTIONAL_PARAMS = {
   }),
   /**
    * URL of a module with logits post-processors, which requests name (logits_post_processor_name): see
-   * LogitsPostProcessorModule. It is imported in the worker. Refused with V1. With enableTrtOverlap a micro-batch that has
+   * LogitsPostProcessorModule. The worker imports it. Refused with V1. With enableTrtOverlap a micro-batch that has
    * such requests runs in the loop's own thread.
    */
   logitsPostProcessorModule: ofPrograms(MODULE_URL, {
@@ -493,7 +497,9 @@ export const OPTIONAL_PARAMS = {
     default: 'none',
     help: 'URL of a module with logits post-processors, which requests name',
   }),
-  /** Milliseconds that one call of a post-processor may take; one that took longer ends its request. Default 1000. */
+  /**
+   * Milliseconds that one call of a post-processor may take; a call that took longer ends its request. Default 1000.
+   */
   logitsPostProcessorTimeoutMs: ofGptManager(numberIn({ min: 1, max: MAX_COUNT, integer: false }), {
     default: DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS,
     help: 'milliseconds that one call of a post-processor may take',

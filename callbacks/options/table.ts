@@ -3,26 +3,26 @@ import { MANAGER_EVENTS, MANAGER_OPTIONS } from './manager-options.js';
 import type { EngineOption } from './option.js';
 import { OPTIONAL_PARAMS } from './optional-params.js';
 
-/** Where in GptManagerOptions an option stands: in it, in its optionalParams, or in the kvCacheConfig of these. */
+/** Place of an option in GptManagerOptions: at the top, in optionalParams, or in optionalParams.kvCacheConfig. */
 export type EngineLevel = 'manager' | 'optionalParams' | 'kvCache';
 
 type Table = Readonly<Record<string, EngineOption>>;
 
-/** The options of each level by their fields. */
+/** All options of the engine by level, then by field. */
 export const ENGINE_OPTIONS: Readonly<Record<EngineLevel, Table>> = {
   manager: { ...MANAGER_OPTIONS, ...MANAGER_EVENTS },
   optionalParams: OPTIONAL_PARAMS,
   kvCache: KV_CACHE_OPTIONS,
 };
 
-/** What stands before the name of a field in an error of the engine. */
+/** Prefix of a field's name in errors of the engine. */
 const IN_ERRORS: Readonly<Record<EngineLevel, string>> = {
   manager: '',
   optionalParams: '',
   kvCache: 'kvCacheConfig.',
 };
 
-/** What stands before it in GptManagerOptions. */
+/** Prefix of a field's name in GptManagerOptions. */
 const PATHS: Readonly<Record<EngineLevel, string>> = {
   manager: '',
   optionalParams: 'optionalParams.',
@@ -31,16 +31,16 @@ const PATHS: Readonly<Record<EngineLevel, string>> = {
 
 export interface EngineOptionEntry {
   level: EngineLevel;
-  /** Its name in the object that it stands in. */
+  /** Name of the field in the object of its level. */
   field: string;
-  /** As errors of the engine name it. */
+  /** Name of the option in errors of the engine. */
   nameInErrors: string;
-  /** From GptManagerOptions on. */
+  /** Path from GptManagerOptions to the field. */
   path: string;
   option: EngineOption;
 }
 
-/** Every option of the engine, with where it stands. */
+/** Every option of the engine, with its level and names. */
 export const ENGINE_TABLE: readonly EngineOptionEntry[] = (
   Object.keys(ENGINE_OPTIONS) as EngineLevel[]
 ).flatMap((level) =>

@@ -5,17 +5,17 @@ export const INSTRUCTION_SETS = ['scalar', 'avx2', 'avx512', 'avx512bf16'] as co
 
 export type InstructionSet = (typeof INSTRUCTION_SETS)[number];
 
-/** The executors that there are, from the one that `auto` likes best. */
+/** Names of all executors, in the order in which `auto` prefers them. */
 export const EXECUTOR_NAMES = ['tensorflow', 'native', 'wasm'] as const;
 
 export type ExecutorName = (typeof EXECUTOR_NAMES)[number];
 
-/** The executor as a user names it. */
+/** Name of an executor as a user gives it. */
 export type ExecutorChoice = 'auto' | ExecutorName;
 
 /**
- * Milliseconds for the chunks of long prompts (OptionalParams.maxChunkMs: 'auto') on each executor. The same bound is
- * another number of tokens on each, and a chunk of few tokens costs each another part of what is paid once a step.
+ * Milliseconds for the chunks of long prompts on each executor (OptionalParams.maxChunkMs: 'auto'). The bound differs
+ * since executors compute at different speeds, and a chunk of few tokens pays a different share of the cost of a step.
  */
 export const CHUNK_MS: Readonly<Record<ExecutorName, number>> = {
   native: 50,
@@ -30,9 +30,9 @@ export function chunkMsText(): string {
 }
 
 /**
- * starting: the engine is loading. running. restarting: the worker died; what was active has failed, and another
- * worker comes. draining: no more requests are taken, active ones go on. stopped: ended as asked. failed: it could not
- * be loaded, or the worker died and no other one comes.
+ * State of a manager. starting: the engine is loading. running. restarting: the worker died; what was active has
+ * failed, and another worker will follow. draining: no more requests are taken, active ones go on. stopped: ended as
+ * asked. failed: the engine could not be loaded, or the worker died and no other one comes.
  */
 export type ManagerState = 'starting' | 'running' | 'restarting' | 'draining' | 'stopped' | 'failed';
 
@@ -45,9 +45,10 @@ export type ManagerState = 'starting' | 'running' | 'restarting' | 'draining' | 
  * when all of it has ended. Runs prompts whole: enableChunkedContext is refused with it.
  */
 export type ModelType = 'V1' | 'InflightBatching' | 'InflightFusedBatching';
-/** Which keys the statistics string has: those of the batch manager, or the richer ones of later versions. */
+/** Keys of the statistics string: those of the batch manager, or the richer ones of later versions. */
 export type StatsFormat = 'BatchManager' | 'IterationStats';
+/** Source of drafts: none, or n-grams of the sequence itself. See OptionalParams.speculate. */
 export type Speculate = 'none' | 'ngram';
 
-/** In the server with chunked prefill, where nothing else is asked for: one long prompt must not keep all others waiting. */
+/** Policy of the server with chunked prefill where none is given: one long prompt must not keep all others waiting. */
 export const DEFAULT_CHUNKING_POLICY: ChunkingPolicy = 'SHORTEST_FIRST';

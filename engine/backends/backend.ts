@@ -1,4 +1,5 @@
 import type { InferParameters, InferTensor } from '../../callbacks/infer/infer-types.js';
+import type { ModelCall, ModelCallResponse } from '../../callbacks/infer/instance-messages.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
 
 /** A version of a model in a repository. */
@@ -29,10 +30,7 @@ export interface Backend {
   /** Why it cannot run here, with what would help; null: it can. */
   problem(): Promise<string | null>;
   /** What the files say of the model, for what the configuration leaves out. @throws BackendError for a model that cannot be read */
-  describe(
-    files: ModelFiles,
-    config: Pick<ModelConfig, 'default_model_filename' | 'parameters'>,
-  ): Promise<ToldConfig>;
+  describe(files: ModelFiles, config: Partial<ModelConfig>): Promise<ToldConfig>;
   /** Module that exports `openInstance`: an OpenInstance. */
   readonly entry: URL;
 }
@@ -44,16 +42,29 @@ export interface InstanceSetup {
   instanceName: string;
 }
 
-export type OpenInstance = (setup: InstanceSetup) => Promise<Instance>;
+/** What an instance may ask of its host. */
+export interface InstanceServices {
+  /** Asks another model, in the middle of `execute`. Rejects with what that model says where it cannot answer. */
+  infer(call: ModelCall): Promise<readonly ModelCallResponse[]>;
+}
+
+/** @throws an Error whose message says why the model cannot be opened */
+export type OpenInstance = (setup: InstanceSetup, services: InstanceServices) => Promise<Instance>;
 
 /** A request as an instance sees it. */
 export interface InstanceRequest {
   readonly id: string;
+  /** Their data is the instance's own until `execute` is done, and gone after that. */
   readonly inputs: readonly InferTensor[];
-  /** null: all of them. */
+  /** Names of the outputs that are wanted; null: all of them. */
   readonly outputs: readonly string[] | null;
   readonly parameters: InferParameters;
-  /** Hands on an answer: once, or any number of times where the model is decoupled. */
+  /** Rows; 1 where the model takes no batches. */
+  readonly batchSize: number;
+  /**
+   * Hands on an answer, whose data is copied at once: one, or any number where the model is decoupled. An answer that is not what the
+   * configuration says fails the request; so does a second one of a model that is not decoupled.
+   */
   send(outputs: readonly InferTensor[], parameters?: InferParameters): void;
   /** No answer follows. A request that was neither ended nor failed when `execute` is done is ended then. */
   end(): void;
@@ -61,9 +72,19 @@ export interface InstanceRequest {
   fail(message: string): void;
 }
 
-/** A model as it runs in one worker; its steps are the worker's life cycle of the AMD Inference Server. */
+/**
+ * A model as it runs in one worker. With `openInstance` its steps are the life of a worker of the AMD Inference Server:
+ *
+ *   openInstance (init)  allocate  acquire  execute, for each batch (run)  release  deallocate  close (destroy)
+ */
 export interface Instance {
+  /** Takes the memory that it needs beside that of its batches. */
+  allocate?(): void | Promise<void>;
+  /** Takes devices, and does whatever else is costly. */
+  acquire?(): void | Promise<void>;
   /** Runs a batch. What it throws fails every request of the batch that has not ended. */
   execute(requests: readonly InstanceRequest[]): void | Promise<void>;
+  release?(): void | Promise<void>;
+  deallocate?(): void | Promise<void>;
   close(): void | Promise<void>;
 }

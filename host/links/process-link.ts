@@ -5,19 +5,22 @@ import { type Downward, errorOf, type Upward } from './process-messages.js';
 import { workerProcessScript } from './process-script.js';
 import type { LinkEvents, WorkerLink } from './worker-link.js';
 
-/** How long a process may take to end by itself when its worker's thread has: what it wrote goes out meanwhile. */
+/**
+ * Milliseconds that a process may take to end by itself after its worker's thread has, so that its last output gets
+ * out.
+ */
 const LAST_WORDS_MS = 2000;
 
 /**
- * A worker in a process of its own, so that a crash in native code is the worker's alone. Messages are copied through a pipe;
- * how many there can be at once is bounded by what bounds them between threads: the bridge's credits downward, what was
- * asked for by the requests in flight upward.
+ * A worker in a process of its own, so that a crash in native code is the worker's alone. Messages are copied through a
+ * pipe; their number is bounded as it is between threads: downward by the bridge's credits, upward by what the requests
+ * in flight ask for.
  */
 export class ProcessLink<Info, Message extends { type: string }, Command> implements WorkerLink<Command> {
-  readonly subject = "The engine's process";
+  readonly subject: string;
   readonly whyStuck =
     'is in a call of the system that nothing interrupts (a device or a file system does not answer)';
-  /** As it was when the process last told. */
+  /** The heartbeat when the process last reported it. */
   readonly heartbeat = { beats: 0, isAsleep: false };
   readonly #child: ChildProcess;
   readonly #events: LinkEvents<Message | WorkerLife<Info>>;
@@ -28,11 +31,18 @@ export class ProcessLink<Info, Message extends { type: string }, Command> implem
   #lastWords: NodeJS.Timeout | null = null;
 
   /**
+   * @param owner whose process it is, as a sentence says it
    * @param beatMs how often the process looks whether there is something to tell of the heartbeat; 0: never
    * @throws what the system says where it has no room for a process
    */
-  constructor(script: URL, data: object, events: LinkEvents<Message | WorkerLife<Info>>, beatMs: number) {
+  constructor(
+    script: URL,
+    data: object,
+    events: LinkEvents<Message | WorkerLife<Info>>,
+    { owner, beatMs }: { owner: string; beatMs: number },
+  ) {
     this.#events = events;
+    this.subject = `${owner}'s process`;
     this.#child = fork(workerProcessScript(), {
       serialization: 'advanced',
       execArgv: process.execArgv.filter((argument) => !/^--(inspect|debug|watch)/.test(argument)),
@@ -43,10 +53,10 @@ export class ProcessLink<Info, Message extends { type: string }, Command> implem
       this.#error ??= error;
       if (this.#child.pid === undefined) this.#finish(null, null);
     });
-    // After the end of the process and of the pipe, which still has its last messages.
+    // 'close' follows the end of the process and of the pipe, which still has its last messages.
     this.#child.on('close', (code, signal) => this.#finish(code, signal));
     try {
-      this.#send({ kind: 'setup', script: script.href, data, beatMs });
+      this.#send({ kind: 'setup', script: script.href, data, owner, beatMs });
     } catch (error) {
       this.#error = new EngineFailure(
         `${this.subject} cannot be given its options: ${(error as Error).message}`,
@@ -94,7 +104,7 @@ export class ProcessLink<Info, Message extends { type: string }, Command> implem
     }
   }
 
-  /** Throws where the message cannot be copied. One that comes too late for the process is heard of as its end. */
+  /** Sends a message. Throws where it cannot be copied. If the process has ended, its end is reported instead. */
   #send(message: Downward<Command>): void {
     this.#child.send(message as object, () => {});
   }

@@ -17,7 +17,7 @@ type GuideThreadMessage = Extract<WorkerMessage, { type: 'guide-thread' }>;
 
 /** A worker that is a thread of this process: its port, its doorbell, its heartbeat. */
 export class ThreadLink<Info, Message extends { type: string }, Command> implements WorkerLink<Command> {
-  readonly subject = "The engine's worker thread";
+  readonly subject: string;
   readonly pid = null;
   readonly whyStuck = 'is in a native call';
   readonly heartbeat: Heartbeat;
@@ -25,15 +25,19 @@ export class ThreadLink<Info, Message extends { type: string }, Command> impleme
   readonly #doorbell: Doorbell;
   readonly #worker: Worker;
   readonly #events: LinkEvents<Message | WorkerLife<Info>>;
-  /** The worker has no event loop to start and watch a thread of its own. */
+  /** Starts and watches the guide thread for the worker, which has no event loop of its own. */
   readonly #guides = new GuideThreadHost();
   #hasClosed = false;
   #isDeserted = false;
   #error: Error | null = null;
 
-  /** @throws MemoryError, or what Node.js says, where no thread can be had. */
-  constructor(script: URL, data: object, events: LinkEvents<Message | WorkerLife<Info>>) {
+  /**
+   * @param owner whose worker it is, as a sentence says it
+   * @throws MemoryError, or what Node.js says, where no thread can be had.
+   */
+  constructor(script: URL, data: object, events: LinkEvents<Message | WorkerLife<Info>>, owner: string) {
     requireThreadRoom();
+    this.subject = `${owner}'s worker thread`;
     const { port1, port2 } = new MessageChannel();
     const doorbell = Doorbell.createBuffer();
     const heartbeat = Heartbeat.createBuffer();
@@ -46,34 +50,34 @@ export class ThreadLink<Info, Message extends { type: string }, Command> impleme
       workerData: { ...data, ...wires },
       transferList: [port2],
       name: 'skein-engine',
-      // What TensorFlow's C++ part reads of the environment must be the process's own.
+      // TensorFlow's C++ part must read the process's own environment.
       env: SHARE_ENV,
     });
     this.#port.on('message', (message: Message | WorkerLife<Info>) => this.#handle(message));
-    // The end follows at once, and only then is the thread's memory free.
+    // 'exit' follows at once, and only then is the thread's memory free.
     this.#worker.on('error', (error) => {
       this.#error = error instanceof Error ? error : new Error(String(error));
     });
     this.#worker.on('exit', (code) => this.#handleExit(code));
   }
 
-  post(message: Command | { type: 'shutdown' }): void {
-    this.#port.postMessage(message);
+  post(message: Command | { type: 'shutdown' }, transfer: readonly ArrayBuffer[] = []): void {
+    this.#port.postMessage(message, transfer);
     this.#doorbell.ring();
   }
 
-  /** Hands on what the worker has sent so far, and nothing of what it sends from now on. */
+  /** Delivers what the worker has sent so far, and ignores what it sends from now on. */
   desert(): void {
     this.#drain();
     this.#isDeserted = true;
   }
 
-  /** Ends the thread as soon as it comes back from its native call; until then it may go on for as long as it likes. */
+  /** Ends the thread once it returns from its native call; until then it goes on. */
   terminate(): void {
     void this.#worker.terminate();
   }
 
-  /** Keeps nobody waiting for a thread that does not end. */
+  /** Lets the process exit while the thread still runs. */
   unref(): void {
     this.#worker.unref();
     this.#port.unref();
@@ -90,7 +94,7 @@ export class ThreadLink<Info, Message extends { type: string }, Command> impleme
     this.#events.onMessage(message);
   }
 
-  /** The worker's last messages may still lie in the port when its end is announced. */
+  /** Delivers messages still in the port: the worker's last ones may lie there when its end is announced. */
   #drain(): void {
     for (;;) {
       const received = receiveMessageOnPort(this.#port);

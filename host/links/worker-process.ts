@@ -2,20 +2,23 @@ import { type Downward, recordOf, type Upward } from './process-messages.js';
 import { ThreadLink } from './thread-link.js';
 
 /**
- * The main thread of a worker's process: it holds the worker's thread, as the host's thread does where the worker is none of
- * its own, and hands on what goes between the two.
+ * Main thread of a worker's process: it holds the worker's thread, as the host's thread does for a worker without a
+ * process, and passes messages between the two.
  *
  *   host's process                         worker's process
  *   ProcessLink ---- pipe: Downward ---->  this thread ---- port, doorbell ---->  worker's thread
  *               <--- pipe: Upward ------               <--- port, heartbeat ----
  *
- * It decides nothing. Whether a worker is stuck, and whether another one follows, is for the host's supervisor: this process
- * ends with its thread, or with the host.
+ * It decides nothing. The host's supervisor decides whether a worker is stuck and whether another one follows; this
+ * process ends with its thread, or with the host.
  */
 
 type Message = { type: string };
 
-/** The host asks for the end; or it is gone, which the pipe tells. Both may be meant for all of a group of processes. */
+/**
+ * Signals that are left to the host, which asks for the end or whose own end the pipe shows: they may reach a whole
+ * group of processes.
+ */
 const SIGNALS_OF_THE_HOST = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 let hasEnded = false;
@@ -27,13 +30,11 @@ process.once('message', (setup: Downward<Message>) => {
 });
 if (!process.connected) endWithHost();
 
-function run({ script, data, beatMs }: Extract<Downward<Message>, { kind: 'setup' }>): void {
+function run({ script, data, owner, beatMs }: Extract<Downward<Message>, { kind: 'setup' }>): void {
   let link: ThreadLink<unknown, Message, Message>;
   try {
-    link = new ThreadLink(new URL(script), data, {
-      onMessage: (message) => send({ kind: 'message', message }),
-      onExit: end,
-    });
+    const events = { onMessage: (message: Message) => send({ kind: 'message', message }), onExit: end };
+    link = new ThreadLink(new URL(script), data, events, owner);
   } catch (error) {
     end(error as Error);
     return;
@@ -44,7 +45,7 @@ function run({ script, data, beatMs }: Extract<Downward<Message>, { kind: 'setup
   if (beatMs > 0) tellBeats(link, beatMs);
 }
 
-/** A worker that does nothing costs nothing: only what has changed is sent. */
+/** Reports the heartbeat only where it has changed, so that an idle worker costs nothing. */
 function tellBeats({ heartbeat }: ThreadLink<unknown, Message, Message>, beatMs: number): void {
   let told = { beats: -1, isAsleep: false };
   const look = () => {
@@ -56,7 +57,7 @@ function tellBeats({ heartbeat }: ThreadLink<unknown, Message, Message>, beatMs:
   setInterval(look, beatMs).unref();
 }
 
-/** The last message; what it leaves the process with ends by itself, and the host waits for that only so long. */
+/** Sends the last message. What still runs ends by itself, and the host waits for it only so long. */
 function end(error: Error | null): void {
   hasEnded = true;
   send({ kind: 'ended', error: error && recordOf(error) }, () => {
@@ -64,12 +65,14 @@ function end(error: Error | null): void {
   });
 }
 
-/** At once: a gentler end would wait for the worker's thread, which may be in a native call. */
+/**
+ * Kills this process with the host: a gentler end would wait for the worker's thread, which may be in a native call.
+ */
 function endWithHost(): void {
   if (!hasEnded) process.kill(process.pid, 'SIGKILL');
 }
 
-/** What cannot be sent any more has nobody who would want it. */
+/** Sends a message; one that cannot be sent any more is dropped, since nobody is there to read it. */
 function send(message: Upward<Message>, onSent: () => void = () => {}): void {
   process.send!(message, undefined, {}, onSent);
 }

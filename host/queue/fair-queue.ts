@@ -1,46 +1,46 @@
 import { insertByPriority, type Waiting, type WaitingQueue } from './waiting-queue.js';
 
-/** Tokens that a key of weight 1 is given in a round. */
+/** Number of tokens that a key of weight 1 gets in a round. */
 export const DEFAULT_QUANTUM = 512;
 
-/** The requests of one key, and what it may take. */
+/** The requests of one key, and its credit. */
 interface Flow<T> {
   key: string;
   weight: number;
-  /** Tokens that it has been given and has not taken. */
+  /** Tokens that the key was given and has not used. */
   deficit: number;
   items: T[];
 }
 
 /**
- * Deficit round robin over keys, in tokens. The keys with requests stand in a ring. In its turn a key takes requests, each
- * for its cost, as long as what it has been given suffices; when no key can take any more, a round begins, which gives
- * each of them `quantum` x its weight tokens:
+ * Deficit round robin over keys, in tokens. The keys with requests stand in a ring. In its turn a key takes requests,
+ * each for its cost, as long as its credit suffices; when no key can take any more, a round begins, which gives each
+ * key `quantum` x its weight tokens:
  *
  *   quantum 100      A: 40 each             B: 90 each            C: one of 250
  *   given 100        40 40, keeps 20        90, keeps 10          keeps 100
  *   given 100        40 40 40, keeps 0      90, keeps 20          keeps 200
  *   given 100        40 40, keeps 20        90, keeps 30          250, and leaves the ring
  *
- * A key that comes into the ring is given as much at once, but in each round only once, and has its turn behind all
+ * A key that enters the ring gets that many tokens at once, but only once a round, and has its turn behind all
  * others: one request behind the floods of other keys waits for one turn of each, and keys that come and go starve
- * nobody. Something is always given out: rounds that would only give are skipped at once.
+ * nobody. A request is always handed out: rounds that would only add credit are skipped.
  *
- * What a request was charged for and did not use (`settle`) comes back to its key while that has requests in the ring, and
- * it spends that before the next round: so the tokens that were really computed are what is shared. A turn ends after what a
- * round gives, or one request, so that others have theirs meanwhile. A key that has the ring for itself is charged nothing, and gets
- * nothing back: what nobody else wanted is owed to nobody.
+ * Tokens that a request was charged for and did not use (`settle`) return to its key while the key has requests in the
+ * ring, and are spent before the next round: so the tokens really computed are what is shared. A turn ends after one
+ * round's tokens, or one request, so that others have theirs meanwhile. A key that has the ring for itself is charged
+ * nothing and gets nothing back, since nobody else wanted those tokens.
  */
 export class FairQueue<T extends Waiting> implements WaitingQueue<T> {
   readonly #quantum: number;
   readonly #flows = new Map<string, Flow<T>>();
-  /** The first one has its turn. */
+  /** Keys with requests; the first one has its turn. */
   readonly #ring: Flow<T>[] = [];
   /** Tokens taken in the present turn. */
   #turn = 0;
-  /** What the keys that left the ring in this round had left. */
+  /** Credit left to the keys that left the ring in this round. */
   readonly #left = new Map<string, number>();
-  /** What each request that was taken and has not ended was charged. */
+  /** Tokens charged for each request that was taken and has not ended. */
   readonly #charges = new Map<T, number>();
   #size = 0;
 
@@ -108,20 +108,20 @@ export class FairQueue<T extends Waiting> implements WaitingQueue<T> {
       passed++;
       if (passed === this.#ring.length) {
         this.#beginRounds();
-        // Or it would have two turns, one behind the other, where the others had nothing left for theirs.
+        // Otherwise this key would have two turns in a row, where the others had no credit for theirs.
         if (hadTurn === this.#ring[0]) this.#pass();
         passed = 0;
       }
     }
   }
 
-  /** The turn of the first one is over. */
+  /** Ends the turn of the first key. */
   #pass(): void {
     this.#ring.push(this.#ring.shift()!);
     this.#turn = 0;
   }
 
-  /** The next request of the key in its turn, charged for; null where its turn is over. */
+  /** Next request of the key in its turn, charged for; null where its turn is over. */
   #next(flow: Flow<T>): T | null {
     const item = flow.items[0]!;
     const isAlone = this.#ring.length === 1;
@@ -139,7 +139,7 @@ export class FairQueue<T extends Waiting> implements WaitingQueue<T> {
     return item;
   }
 
-  /** As many as it takes for somebody to be able to take something; none where somebody's turn was merely over. */
+  /** Begins as many rounds as it takes for some key to take a request; none where only a turn has ended. */
   #beginRounds(): void {
     const roundsOf = (flow: Flow<T>) =>
       Math.max(0, Math.ceil((flow.items[0]!.cost - flow.deficit) / this.#share(flow)));
@@ -152,7 +152,7 @@ export class FairQueue<T extends Waiting> implements WaitingQueue<T> {
     return this.#quantum * weight;
   }
 
-  /** Nothing of it waits: what it has left is lost with the round. */
+  /** Takes a key without requests out of the ring; its credit lasts until the round ends. */
   #drop(flow: Flow<T>): void {
     this.#left.set(flow.key, flow.deficit);
     const place = this.#ring.indexOf(flow);

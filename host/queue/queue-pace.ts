@@ -1,22 +1,22 @@
-/** Departures that the pace is taken from. */
+/** Number of latest departures that determine the pace. */
 const WINDOW = 64;
 
 /**
- * How fast requests leave a queue, and so how long one that came now would wait. Times are in milliseconds on one clock
- * that the caller reads.
+ * Measures how fast requests leave a queue, and so how long a new one would wait. Times are in milliseconds on one
+ * clock that the caller reads.
  */
 export class QueuePace {
   readonly #departures: number[] = [];
 
-  /** So many requests left the queue for the engine. */
+  /** Notes that `count` requests left the queue for the engine. */
   note(count: number, nowMs: number): void {
     for (let index = 0; index < Math.min(count, WINDOW); index++) this.#departures.push(nowMs);
     this.#departures.splice(0, Math.max(0, this.#departures.length - WINDOW));
   }
 
   /**
-   * Until `queued` requests have left at the pace of the last WINDOW of them; null before there is a pace. While none
-   * leaves the pace falls, and the wait grows.
+   * Milliseconds until `queued` requests have left at the pace of the last WINDOW departures; null before there is a
+   * pace. While none leaves the pace falls, and the wait grows.
    */
   waitMs(queued: number, nowMs: number): number | null {
     const first = this.#departures[0];

@@ -1,39 +1,39 @@
-/** What a queue has to know of a request that waits in it. */
+/** Facts about a waiting request that its queue needs. */
 export interface Waiting {
-  /** 0..1, higher first. */
+  /** Priority from 0 to 1, higher first. */
   readonly priority: number;
-  /** Who asks: the name of an API key, or '' where nobody is told apart. */
+  /** Name of the client's API key, or '' where clients are not told apart. */
   readonly key: string;
-  /** Share of its key beside others; above 0. */
+  /** Weight of the key beside others; above 0. */
   readonly weight: number;
-  /** Tokens that it may take: its prompt and everything that it may generate. */
+  /** Most tokens that the request may take: its prompt and everything that it may generate. */
   readonly cost: number;
 }
 
 /** Requests that wait for a place in the engine, in the order in which they will get it. */
 export interface WaitingQueue<T extends Waiting> {
   readonly size: number;
-  /** How many of one key wait. */
+  /** Number of waiting requests of one key. */
   sizeOf(key: string): number;
   push(item: T): void;
-  /** Takes out the next ones; negative: all. */
+  /** Takes out the next `max` requests; negative: all. */
   take(max: number): T[];
-  /** Some that wait, at most `max`: with one key those that will be taken next. */
+  /** Lists at most `max` waiting requests; where all have one key, those that will be taken next. */
   list(max: number): T[];
-  /** Takes out one that waits; false where it does not. */
+  /** Takes out a waiting request; false where it does not wait. */
   remove(item: T): boolean;
-  /** What was taken earlier has ended: so many tokens were really computed for it. */
+  /** Notes that a request taken earlier has ended, with the number of tokens really computed for it. */
   settle(item: T, usedTokens: number): void;
 }
 
-/** Puts an item behind all of its priority and above. */
+/** Inserts an item behind all items of its priority or a higher one. */
 export function insertByPriority<T extends Waiting>(items: T[], item: T): void {
   let place = items.length;
   while (place > 0 && items[place - 1]!.priority < item.priority) place--;
   items.splice(place, 0, item);
 }
 
-/** By descending priority, and of one priority in the order of arrival, whoever asks. */
+/** Queue by descending priority and, within a priority, by order of arrival, whatever the key. */
 export class ArrivalQueue<T extends Waiting> implements WaitingQueue<T> {
   readonly #items: T[] = [];
 

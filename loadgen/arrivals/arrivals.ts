@@ -1,19 +1,21 @@
 import type { Random } from '../random.js';
 
-/** When requests come. Rates are samples a second: requests, or conversations. */
+/** Times at which requests come. Rates are samples (requests, or conversations) a second. */
 export type ArrivalOptions =
-  /** A closed loop: so many at once, the next when one is over. */
+  /** A closed loop: a number of requests at once, the next when one has ended. */
   | { kind: 'concurrency'; concurrency: number }
-  /** Arrivals at equal distances. */
+  /** Arrivals at equal intervals. */
   | { kind: 'constant'; rate: number }
   | { kind: 'poisson'; rate: number }
-  /** Gamma distributed distances of this shape: 1 is Poisson, below it burstier, above it more even (vLLM's burstiness). */
+  /**
+   * Gamma distributed intervals with this shape: 1 is Poisson, less is burstier, more is more even (vLLM's burstiness).
+   */
   | { kind: 'gamma'; rate: number; burstiness: number }
-  /** `size` at once, as often as the rate takes. */
+  /** Bursts of `size` requests, as often as the rate needs. */
   | { kind: 'burst'; rate: number; size: number }
-  /** Poisson whose rate goes evenly from one to the other, and stays there. */
+  /** Poisson arrivals whose rate changes evenly from `from` to `to`, and then stays. */
   | { kind: 'ramp'; from: number; to: number; seconds: number }
-  /** All at the beginning. */
+  /** All requests at the beginning. */
   | { kind: 'max' }
   /** Arrivals at the times of a trace, `speed` times as fast. */
   | { kind: 'trace'; file: string; speed: number };
@@ -30,7 +32,7 @@ export function* arrivalTimes(options: TimedArrivals, random: Random): Generator
         yield 0;
         break;
       case 'constant':
-        // A product, not a sum: errors of rounding would add up.
+        // A product instead of a sum avoids adding up rounding errors.
         yield i / options.rate;
         break;
       case 'burst':
@@ -48,7 +50,9 @@ export function* arrivalTimes(options: TimedArrivals, random: Random): Generator
   }
 }
 
-/** A Poisson process of changing rate: one of rate 1, with its time stretched by the expected number of arrivals. */
+/**
+ * Times of a Poisson process of changing rate: one of rate 1, its time stretched by the expected number of arrivals.
+ */
 function* rampTimes(
   { from, to, seconds }: { from: number; to: number; seconds: number },
   random: Random,
@@ -58,12 +62,12 @@ function* rampTimes(
   for (let expected = 0; ; ) {
     expected += random.exponential();
     if (expected >= expectedAtEnd) yield seconds + (expected - expectedAtEnd) / to;
-    // from * t + slope * t^2 / 2 = expected, in the form that holds for a slope of 0 too.
+    // Solves from * t + slope * t^2 / 2 = expected, in a form that holds for a slope of 0 too.
     else yield (2 * expected) / (from + Math.sqrt(from * from + 2 * slope * expected));
   }
 }
 
-/** Samples a second that the arrivals are meant to come at; null where there is no such rate. */
+/** Intended samples a second; null where the arrivals have no rate. */
 export function offeredRate(options: ArrivalOptions): number | null {
   return options.kind === 'constant' ||
     options.kind === 'poisson' ||

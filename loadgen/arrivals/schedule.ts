@@ -2,12 +2,12 @@ import { Random } from '../random.js';
 import type { Dataset, Sample } from '../samples.js';
 import { type ArrivalOptions, arrivalTimes } from './arrivals.js';
 
-/** Streams of the seed. */
+/** Number of the random stream of arrivals. */
 const ARRIVALS = 1;
 
-/** A place of the schedule. */
+/** One entry of the schedule. */
 export interface Scheduled {
-  /** Number of its first request; a conversation has one for each turn. */
+  /** Number of its first request; a conversation has a request for each turn. */
   request: number;
   sampleNumber: number;
   sample: Sample;
@@ -16,18 +16,18 @@ export interface Scheduled {
 }
 
 export interface ScheduleBounds {
-  /** Requests, of all turns; the last conversation may go over it. Infinity: no bound. */
+  /** Most requests, of all turns; the last conversation may exceed it. Infinity: no limit. */
   requests: number;
-  /** No arrival at or after it. Infinity: no bound. */
+  /** Milliseconds from which on nothing arrives. Infinity: no limit. */
   durationMs: number;
 }
 
-/** Offsets of a trace, in seconds. */
+/** Arrival times of a trace, in seconds. */
 export type TraceTimes = readonly number[];
 
 /**
- * What is issued when, the same for a seed: (sample, offset from the start) in the order of offsets. A dataset that is
- * smaller than the schedule begins again.
+ * Entries of the schedule in the order of their offsets, the same for a seed. A dataset smaller than the schedule
+ * begins again.
  */
 export function* schedule(
   arrivals: ArrivalOptions,

@@ -7,7 +7,7 @@ import type { Dataset } from '../samples.js';
 
 const SAMPLES = 7;
 const BLOCKS = 8;
-/** Tokens that one id of Mooncake's hash_ids stands for. */
+/** Number of tokens that one id of Mooncake's hash_ids stands for. */
 const MOONCAKE_BLOCK = 512;
 
 /** A request of a trace. */
@@ -17,13 +17,13 @@ interface Row {
   promptTokens: number | null;
   outputTokens: number | null;
   prompt: string | null;
-  /** Ids of blocks: prompts that begin with the same ids begin with the same text. */
+  /** Ids of blocks: prompts whose ids begin alike begin with the same text. */
   blocks: readonly number[] | null;
 }
 
 export interface Trace {
   times: readonly number[];
-  /** The trace's data; null where it has only times. */
+  /** Data of the trace; null where it has only times. */
   dataset: Dataset | null;
 }
 
@@ -49,7 +49,7 @@ const NAMES: Readonly<Record<keyof Omit<Row, 'blocks'>, readonly string[]>> = {
 };
 
 /**
- * Times and lengths of a recorded load: JSON lines as Mooncake's (`timestamp` in milliseconds, `input_length`,
+ * Reads times and lengths of a recorded load: JSON lines as Mooncake's (`timestamp` in milliseconds, `input_length`,
  * `output_length`, `hash_ids`) or with seconds as `time`, or CSV with a header as Azure's (TIMESTAMP, ContextTokens,
  * GeneratedTokens) and BurstGPT's (Timestamp, Request tokens, Response tokens).
  * @throws InputError naming file and line.
@@ -104,14 +104,14 @@ function jsonRows(lines: readonly string[], file: string): Row[] {
       throw new InputError(`The trace ${file}, line ${i + 1} is not JSON.`);
     }
     const row = rowOf((name) => value[name], Object.keys(value), `${file}, line ${i + 1}`);
-    // Mooncake's clock ticks in milliseconds.
+    // Mooncake's times are in milliseconds.
     if ('timestamp' in value && typeof value.timestamp === 'number') row.seconds /= 1000;
     row.blocks = Array.isArray(value.hash_ids) ? value.hash_ids.map(Number) : null;
     return row;
   });
 }
 
-/** The rows of a CSV by RFC 4180: quoted cells may hold commas, quotes and ends of lines. */
+/** Rows of a CSV by RFC 4180: quoted cells may hold commas, quotes and line ends. */
 function csvRows(text: string, file: string): Row[] {
   let records: { record: string[]; info: Info }[];
   try {

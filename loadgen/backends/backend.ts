@@ -1,49 +1,52 @@
 import type { Message, Turn } from '../samples.js';
 
-/** What a backend tells of an answer while it reads it. */
+/** Receives the parts of an answer while a backend reads it. */
 export interface AnswerSink {
-  /** A piece of the answer with text. */
+  /** Takes a piece of the answer with text. */
   text(text: string): void;
-  /** The server's counts; undefined where it does not say. */
+  /** Takes the server's counts; undefined for a count that it does not tell. */
   usage(promptTokens?: number, completionTokens?: number, cachedTokens?: number): void;
-  /** The answer has its end. */
+  /** Notes that the answer has its end. */
   finish(): void;
-  /** An end will be told: the connection's alone is none, whatever the backend says of its API. */
+  /**
+   * Notes that the answer will tell its end: the end of the connection alone is then not enough, whatever the backend's
+   * API says.
+   */
   goOn(): void;
-  /** The server reports an error inside the answer. */
+  /** Takes an error that the server reports inside the answer. */
   fail(message: string): void;
 }
 
 export interface BackendOptions {
   name: BackendName;
   model: string;
-  /** Path, over the backend's own. */
+  /** Path in place of the backend's own. */
   path?: string;
-  /** Ask for an event stream. */
+  /** Asks for an event stream. */
   stream: boolean;
-  /** Ask that the answer goes on behind the model's end token. */
+  /** Asks the server to continue past the model's end token. */
   ignoreEos: boolean;
-  /** Fields of every body. */
+  /** Fields for every body. */
   fields: Readonly<Record<string, unknown>>;
 }
 
 export const BACKEND_NAMES = ['chat', 'completions', 'responses', 'kserve', 'raw'] as const;
 export type BackendName = (typeof BACKEND_NAMES)[number];
 
-/** One API: how a request of it is written and how its answers are read. Stateless. */
+/** Backend of one API: writes its requests and reads its answers. Stateless. */
 export interface Backend {
   readonly path: string;
-  /** `earlier` are the messages of the conversation so far. */
+  /** Body of a turn's request. `earlier`: messages of the conversation so far. */
   body(turn: Turn, earlier: readonly Message[]): string;
-  /** @throws Error for data that is not of this API. */
+  /** Reads an event. @throws Error for data that does not fit the API. */
   readEvent(data: string, sink: AnswerSink): void;
-  /** A body that is not an event stream. @throws Error for one that is not of this API. */
+  /** Reads a body that is not an event stream. @throws Error for one that does not fit the API. */
   readWhole(text: string, sink: AnswerSink): void;
-  /** An answer that ends without an end mark is whole: its API has none. */
+  /** True where the API has no end mark, so that an answer without one is whole. */
   readonly endsWithConnection: boolean;
 }
 
-/** A prompt with its earlier messages as one text, for APIs that know no messages. */
+/** A prompt with its earlier messages as one text, for APIs without messages. */
 export function asText(turn: Turn, earlier: readonly Message[]): string {
   return [...earlier, ...(turn.history ?? [])].map(({ content }) => `${content}\n`).join('') + turn.prompt;
 }
@@ -52,14 +55,17 @@ export function asMessages(turn: Turn, earlier: readonly Message[]): Message[] {
   return [...earlier, ...(turn.history ?? []), { role: 'user', content: turn.prompt }];
 }
 
-/** @throws Error where it is no object. */
+/** Parses JSON. @throws Error where it is no object. */
 export function parseObject(text: string): Record<string, unknown> {
   const value: unknown = JSON.parse(text);
   if (typeof value !== 'object' || value === null) throw new Error('It is no object.');
   return value as Record<string, unknown>;
 }
 
-/** The object of an answer, or of an event of it; null where it tells an error, which the sink has been told. @throws as above. */
+/**
+ * The object of an answer or of an event; null where it reports an error, which the sink is told. @throws as
+ * parseObject.
+ */
 export function answerOf(text: string, sink: AnswerSink): Record<string, unknown> | null {
   const answer = parseObject(text);
   const error = errorOf(answer);
@@ -68,7 +74,7 @@ export function answerOf(text: string, sink: AnswerSink): Record<string, unknown
   return null;
 }
 
-/** Fields of every body of chat and completions, with counts at the end of a stream. */
+/** Fields for every body of chat and completions, with counts at the end of a stream. */
 export function fieldsWithUsage({
   model,
   stream,
@@ -84,7 +90,7 @@ export function fieldsWithUsage({
   };
 }
 
-/** The words of an error object of an answer; null where there is none. */
+/** Message of an answer's error object; null where there is none. */
 export function errorOf(answer: Record<string, unknown>): string | null {
   const { error } = answer;
   if (error === undefined || error === null) return null;
@@ -99,7 +105,7 @@ interface Usage {
   prompt_tokens_details?: { cached_tokens?: number } | null;
 }
 
-/** The counts of chat and completions. */
+/** Tells the sink the counts of chat and completions. */
 export function tellUsage(answer: Record<string, unknown>, sink: AnswerSink): void {
   const usage = answer.usage as Usage | null | undefined;
   if (usage === null || usage === undefined) return;

@@ -21,7 +21,7 @@ interface Content {
   tool_calls?: { function?: { arguments?: string } }[] | null;
 }
 
-/** OpenAI's chat completions. */
+/** Backend for OpenAI's chat completions. */
 export function chatBackend(options: BackendOptions): Backend {
   const common = fieldsWithUsage(options);
   return {
@@ -54,7 +54,7 @@ function readChat(data: string, sink: AnswerSink): void {
   if (choices.some(({ finish_reason }) => typeof finish_reason === 'string')) sink.finish();
 }
 
-/** Reasoning and calls are tokens as well. */
+/** Text of a delta: reasoning and calls are tokens too. */
 function textOf({ content, reasoning, reasoning_content, tool_calls }: Content): string {
   const calls = tool_calls?.map((call) => call.function?.arguments ?? '').join('') ?? '';
   return (reasoning ?? reasoning_content ?? '') + (content ?? '') + calls;

@@ -8,7 +8,7 @@ import {
   tellUsage,
 } from './backend.js';
 
-/** OpenAI's completions of a text. */
+/** Backend for OpenAI's completions of a text. */
 export function completionsBackend(options: BackendOptions): Backend {
   const common = fieldsWithUsage(options);
   return {

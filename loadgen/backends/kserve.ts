@@ -1,12 +1,14 @@
 import { type AnswerSink, answerOf, asText, type Backend, type BackendOptions } from './backend.js';
 
 /**
- * The generate extension of KServe's v2 protocol: text_input in, text_output out, no counts. Two descriptions of it are public,
- * and servers of both are met:
+ * Backend for the generate extension of KServe's v2 protocol: text_input in, text_output out, no counts. There are two
+ * public descriptions, and servers of both:
  *
- * - Triton's (docs/protocol/extension_generate.md): a stream of responses that ends with the connection. What the request
+ * - Triton's (docs/protocol/extension_generate.md): a stream of responses that ends with the connection. What the
+ * request
  *   has beside text_input is handed to the model, as its inputs or as parameters, whichever it has.
- * - The Open Inference Protocol's (specification/protocol/generate_rest.yaml): parameters in an object of that name, and
+ * - The Open Inference Protocol's (specification/protocol/generate_rest.yaml): parameters in an object of that name,
+ * and
  *   `done` in each response of a stream. Fields with an object `parameters`, empty or not, ask for this form.
  */
 export function kserveBackend({ model, path, stream, ignoreEos, fields }: BackendOptions): Backend {

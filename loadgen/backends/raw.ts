@@ -1,8 +1,8 @@
 import { asText, type Backend, type BackendOptions } from './backend.js';
 
 /**
- * Any HTTP endpoint: the prompt is the body as it is, and what comes back is not looked into. Each event of a stream,
- * or the whole of another body, counts as one piece.
+ * Backend for any HTTP endpoint: the prompt is the whole body, and the answer is not parsed. Each event of a stream, or
+ * the whole of another body, counts as one piece.
  */
 export function rawBackend({ path }: BackendOptions): Backend {
   return {

@@ -19,7 +19,7 @@ interface ResponseObject {
   error?: { message?: string } | null;
 }
 
-/** Events whose delta is text of the answer. */
+/** Types of events whose delta is text of the answer. */
 const DELTAS: ReadonlySet<unknown> = new Set([
   'response.output_text.delta',
   'response.reasoning_text.delta',
@@ -27,7 +27,7 @@ const DELTAS: ReadonlySet<unknown> = new Set([
   'response.function_call_arguments.delta',
 ]);
 
-/** OpenAI's responses. */
+/** Backend for OpenAI's responses. */
 export function responsesBackend({ model, path, stream, ignoreEos, fields }: BackendOptions): Backend {
   const common = { model, stream, ...(ignoreEos ? { ignore_eos: true } : {}), ...fields };
   return {

@@ -1,7 +1,7 @@
 import type { Scheduled } from '../arrivals/schedule.js';
 import type { IssueFrame } from '../worker/frames.js';
 
-/** Samples that come again are kept by the workers up to this many. */
+/** Number of samples up to which workers keep them, in a dataset that begins again. */
 const KEPT_SAMPLES = 10_000;
 
 interface Hand {
@@ -11,9 +11,11 @@ interface Hand {
   atMs: number[];
 }
 
-/** Deals a schedule to workers in turn (their counts differ by at most 1) and packs what each gets into frames. */
+/**
+ * Deals a schedule to workers in turn (their counts differ by at most 1) and packs each worker's samples into frames.
+ */
 export class Dealer {
-  /** Requests dealt, and samples dealt to each worker. */
+  /** Number of requests dealt; then of samples dealt to each worker. */
   requests = 0;
   readonly samples: number[];
   isExhausted = false;
@@ -36,24 +38,24 @@ export class Dealer {
     this.#advance();
   }
 
-  /** Deals all that comes before this offset; Infinity for the rest. */
+  /** Deals all samples before an offset; Infinity deals the rest. */
   dealUntil(offsetMs: number): void {
     while (this.#next !== null && this.#next.offsetMs < offsetMs) this.#deal(this.#next);
   }
 
-  /** Deals so many samples to each worker, as far as there are. */
+  /** Deals a number of samples to each worker, as far as there are any. */
   dealRounds(rounds: number): void {
     for (let i = rounds * this.samples.length; i > 0 && this.#next !== null; i--) this.#deal(this.#next);
   }
 
-  /** Requests of the schedule that were not dealt; it is exhausted afterwards. */
+  /** Exhausts the schedule. @returns the number of its requests that were not dealt. */
   skipRest(): number {
     let count = 0;
     for (; this.#next !== null; this.#advance()) count += this.#next.sample.turns.length;
     return count;
   }
 
-  /** What was dealt to each worker since the last call; null for none. */
+  /** Frames with the samples dealt to each worker since the last call; null for none. */
   takeFrames(): (IssueFrame | null)[] {
     return this.#hands.map((hand, i) => {
       if (hand.requests.length === 0) return null;

@@ -9,14 +9,14 @@ import type { ClientHealth, FromWorker, ResultFrame, ToWorker } from '../worker/
 import { Dealer } from './dealer.js';
 import { Timeline } from './timeline.js';
 
-/** Issues are sent to workers so long before their time. */
+/** Milliseconds by which requests are sent to workers ahead of their time. */
 const LOOKAHEAD_MS = 2000;
-/** Between the beginning of a run and its zero, for the first frames to arrive. */
+/** Milliseconds between the beginning of a run and its zero, in which the first frames arrive. */
 const LEAD_MS = 50;
 const TICK_MS = 50;
-/** A worker of a closed loop has at least so many samples dealt beyond its slots. */
+/** Least number of samples that a worker of a closed loop has beyond its slots. */
 const BACKLOG = 64;
-/** How long workers are waited for once everything has been cancelled. */
+/** Milliseconds that workers are waited for once everything has been cancelled. */
 const CANCEL_MS = 5000;
 
 export interface RunPlan {
@@ -24,23 +24,23 @@ export interface RunPlan {
   traceTimes: readonly number[];
   dataset: Dataset;
   seed: number;
-  /** Bounds of the schedule; a run of a number of requests has planned so many. */
+  /** Limits of the schedule; for a run of a number of requests, that number is planned. */
   bounds: ScheduleBounds;
-  /** Time from the start until everything is cut off. */
+  /** Milliseconds from the start after which the run is cut off. */
   maxDurationMs: number;
   slo: Slo | null;
-  /** Cuts it off. */
+  /** Signal whose abort cuts the run off. */
   signal: AbortSignal;
 }
 
-/** What a run needs of a worker. */
+/** The part of a worker that a run uses. */
 export interface RunWorker {
   onFrame: (frame: FromWorker) => void;
   send(frame: ToWorker): void;
   readonly failed: Promise<never>;
 }
 
-/** A state to show while it goes on. */
+/** State of a run in progress, for display. */
 export interface Progress {
   elapsedMs: number;
   dealt: number;
@@ -57,20 +57,20 @@ export interface RunResult {
   timeline: Timeline;
   startMs: number;
   endMs: number;
-  /** Requests that the plan names; null where time bounds it. */
+  /** Number of requests planned; null where time limits the run. */
   planned: number | null;
-  /** Why it was cut off; null for a run that came to its end. */
+  /** Why the run was cut off; null for a complete one. */
   cutOff: string | null;
   messages: { request: number; message: string }[];
   /** Health of each worker, second by second. */
   health: ClientHealth[][];
-  /** Most requests that waited for a slot in the client at once. */
+  /** Most requests that waited for a slot in the client at the same time. */
   mostWaiting: number;
-  /** Samples dealt to each worker. */
+  /** Number of samples dealt to each worker. */
   dealt: number[];
 }
 
-/** One run: deals the schedule to the workers and gathers what they report, until every request has its outcome. */
+/** One run: deals the schedule to the workers and gathers their reports, until every request has its outcome. */
 export class LoadRun {
   readonly #workers: readonly RunWorker[];
   readonly #plan: RunPlan;
@@ -82,11 +82,11 @@ export class LoadRun {
   readonly #messages: { request: number; message: string }[] = [];
   readonly #health: ClientHealth[][];
   readonly #load: { inFlight: number; waiting: number }[];
-  /** Samples of each worker that have come back (their first turns). */
+  /** Number of samples of each worker that have come back (their first turns). */
   readonly #settledSamples: number[];
   #settled = 0;
   #withdrawn = 0;
-  /** Answers of workers to stop and flush frames that have not come yet. */
+  /** Number of outstanding answers of workers to stop and flush frames. */
   #awaited = 0;
   #mostWaiting = 0;
   #phase: 'deal' | 'drain' | 'cancel' | 'flush' = 'deal';
@@ -97,10 +97,10 @@ export class LoadRun {
 
   constructor(workers: readonly RunWorker[], plan: RunPlan) {
     const { arrivals } = plan;
-    // A worker without a slot would keep what it is dealt.
+    // A worker without a slot would keep the samples that it is dealt.
     this.#workers = arrivals.kind === 'concurrency' ? workers.slice(0, arrivals.concurrency) : workers;
     this.#plan = plan;
-    // Slots of a closed loop are filled at once; times need to be ahead.
+    // Slots of a closed loop are filled at once; scheduled times must be ahead.
     this.#startMs = monotonicMs() + (arrivals.kind === 'concurrency' ? 0 : LEAD_MS);
     this.#metrics = new RunMetrics(plan.slo);
     this.#timeline = new Timeline(this.#startMs);
@@ -115,7 +115,7 @@ export class LoadRun {
     this.#settledSamples = this.#workers.map(() => 0);
   }
 
-  /** @throws Error where a worker process dies. */
+  /** Runs to the end. @throws Error where a worker process dies. */
   async run(): Promise<RunResult> {
     const { arrivals } = this.#plan;
     const share = (i: number) =>
@@ -169,7 +169,7 @@ export class LoadRun {
     this.#finishIfDone();
   }
 
-  /** Keeps enough dealt to each worker for the time until the next tick, at the pace so far. */
+  /** Deals each worker enough samples for the time until the next tick, at the pace so far. */
   #dealToSlots(concurrency: number): void {
     const elapsedMs = Math.max(TICK_MS, monotonicMs() - this.#startMs);
     const perTick = (4 * TICK_MS * Math.max(...this.#settledSamples)) / elapsedMs;
@@ -186,7 +186,7 @@ export class LoadRun {
     this.#cutOff = reason;
     const isBounded = Number.isFinite(this.#plan.bounds.requests);
     const isClosed = this.#plan.arrivals.kind === 'concurrency';
-    // A closed loop that time ends has no requests beyond those that it came to.
+    // A closed loop limited by time has no requests beyond those begun.
     const withdraw = isClosed && (how === 'drain' || !isBounded);
     if (isFirst && !withdraw) this.#undealt = this.#dealer.skipRest();
     this.#awaited += this.#workers.length;
@@ -241,7 +241,7 @@ export class LoadRun {
   #result(): RunResult {
     const { bounds } = this.#plan;
     const isPlanned = Number.isFinite(bounds.requests) && this.#withdrawn === 0;
-    // What workers could not account for within their time is cancelled: none is left out.
+    // Requests that workers did not account for in time count as cancelled, so that none is missing.
     const lost = this.#dealer.requests - this.#withdrawn - this.#settled;
     this.#metrics.outcomes.not_sent += this.#undealt;
     this.#metrics.outcomes.cancelled += lost;

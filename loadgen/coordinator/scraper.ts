@@ -3,9 +3,9 @@ import { fetchFrom, type Target } from './target.js';
 
 const EVERY_MS = 1000;
 const TIMEOUT_MS = 2000;
-/** Series that are kept; a server with more has them by label. */
+/** Most series kept; a server may have more, by label. */
 const MOST_SERIES = 600;
-/** Names of series: no labels with quotes inside, which none of the field's servers has. */
+/** Pattern of a sample. It assumes labels without quotes in their values, as known servers write them. */
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(\{[^}]*\})? (\S+)(?: \d+)?$/;
 
 interface Series {
@@ -41,7 +41,7 @@ export class Scraper {
     }, EVERY_MS);
   }
 
-  /** Reads once more; null where the server has neither. */
+  /** Reads once more, and ends; null where the server has neither page. */
   async stop(): Promise<ServerReport | null> {
     if (this.#timer === null) return null;
     clearInterval(this.#timer);
@@ -74,7 +74,7 @@ export class Scraper {
     }
   }
 
-  /** The text of a page; 'none' where there is no such page, null where it does not answer now. */
+  /** Text of a page; 'none' where there is no such page, null where the server does not answer at present. */
   async #read(path: string): Promise<string | 'none' | null> {
     const { origin, prefix, headers } = this.#target;
     try {
@@ -91,7 +91,7 @@ export class Scraper {
     let isPage = false;
     for (const line of text.split('\n')) {
       const [, name, labels = '', value] = SAMPLE.exec(line) ?? [];
-      // Buckets of histograms are many; their sums and counts tell the mean.
+      // Histograms have many buckets; their sums and counts give the mean.
       if (name === undefined || name.endsWith('_bucket')) continue;
       isPage = true;
       this.#add(name + labels, Number(value));

@@ -11,9 +11,9 @@ import type { TlsOptions } from '../worker/frames.js';
 import { codeOf } from '../worker/network-faults.js';
 
 const PROBE_TIMEOUT_MS = 120_000;
-/** Words of the two prompts from whose counts of tokens the scale comes. */
+/** Numbers of words of the two prompts whose token counts determine the scale. */
 const PROBE_WORDS = [8, 200] as const;
-/** Stream of the seed; every probe has other words, so that no cache of prompts answers. */
+/** Number of the random stream of probes: each probe has other words, so that no cache of prompts answers. */
 const PROBES = 9;
 
 export interface Target {
@@ -23,25 +23,25 @@ export interface Target {
   tls: TlsOptions;
 }
 
-/** Agents by how they check certificates. */
+/** Agents for each way to check certificates. */
 const agents = new WeakMap<TlsOptions, Agent>();
 
-/** A request beside the load. */
+/** Sends a request that is no part of the load. */
 export function fetchFrom({ tls }: Target, url: string, init: RequestInit): Promise<Response> {
   const dispatcher = agents.get(tls) ?? new undici.Agent({ connect: { ...tls } });
   agents.set(tls, dispatcher);
   return undici.fetch(url, { ...init, dispatcher });
 }
 
-/** The server cannot be reached, or does not do what the run needs. */
+/** An error for a server that cannot be reached, or cannot do what the run needs. */
 export class TargetError extends SkeinError {
   override name = 'TargetError';
   override readonly code = 'SKEIN_LOADGEN_TARGET';
 }
 
 /**
- * The first model that /v1/models names.
- * @throws TargetError where nobody answers, InputError where the answer names none: then --model has to.
+ * Name of the first model in /v1/models.
+ * @throws TargetError where nobody answers, InputError where the answer names none, so that --model is needed.
  */
 export async function firstModel(target: Target): Promise<string> {
   const url = `${target.origin}${target.prefix}/v1/models`;
@@ -61,8 +61,8 @@ export async function firstModel(target: Target): Promise<string> {
 }
 
 /**
- * Sends one short request as the run will, and returns the prompt tokens that the server counted; null where it does not
- * count.
+ * Sends one short request like those of the run. Returns the number of prompt tokens that the server counted; null
+ * where it does not count.
  * @throws TargetError with the server's words where it refuses.
  */
 export async function probe(target: Target, backend: Backend, prompt: string): Promise<number | null> {
@@ -89,7 +89,10 @@ export async function probe(target: Target, backend: Backend, prompt: string): P
   return Number.isNaN(reader.promptTokens) ? null : reader.promptTokens;
 }
 
-/** How the server counts the words of random prompts; null where it does not count. @throws TargetError. */
+/**
+ * Scale by which the server counts words of random prompts as tokens; null where it does not count. @throws
+ * TargetError.
+ */
 export async function calibrate(target: Target, backend: Backend, seed: number): Promise<TokenScale | null> {
   const counts: number[] = [];
   for (const [i, words] of PROBE_WORDS.entries()) {
@@ -99,7 +102,7 @@ export async function calibrate(target: Target, backend: Backend, seed: number):
   }
   const [few, many] = PROBE_WORDS;
   const perWord = (counts[1]! - counts[0]!) / (many - few);
-  // Words cost at least a part of a token; anything else is no count.
+  // Words cost at least a part of a token; a smaller value is no count.
   if (!(perWord > 0.1)) return null;
   return { fixed: Math.round(counts[0]! - perWord * few), perWord };
 }

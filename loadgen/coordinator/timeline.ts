@@ -1,19 +1,19 @@
 import type { RequestRecord } from '../records.js';
 import { BIN_MS } from '../worker/frames.js';
 
-/** More bins than this are put together two by two when they are reported. */
+/** Number of bins above which neighbours are merged for the report. */
 const MOST_BINS = 2400;
 
-/** What happened when, in bins of `binMs` from the start of the run. */
+/** Counts over time, in bins of `binMs` from the start of the run. */
 export interface TimelineReport {
   binMs: number;
-  /** Counts of each second by the time of sending, of the answers' ends, and of failures. */
+  /** Number of requests sent in each bin; then of answers ended, and of failures. */
   sent: number[];
   completed: number[];
   failed: number[];
-  /** Pieces of streamed answers with text. */
+  /** Number of pieces with text, of streamed answers. */
   pieces: number[];
-  /** Requests in flight at the end of the bin. */
+  /** Number of requests in flight at the end of the bin. */
   inFlight: number[];
 }
 
@@ -23,7 +23,7 @@ type Series = (typeof SERIES)[number];
 export class Timeline {
   readonly #startMs: number;
   readonly #bins: Record<Series, number[]> = { sent: [], completed: [], failed: [], pieces: [] };
-  /** Sent less ended, for each bin. */
+  /** Requests sent less requests ended, for each bin. */
   readonly #change: number[] = [];
 
   constructor(startMs: number) {
@@ -38,20 +38,20 @@ export class Timeline {
     this.#change[this.#bin(record.endMs)] = (this.#change[this.#bin(record.endMs)] ?? 0) - 1;
   }
 
-  /** Bins and counts in turn. */
+  /** Adds counts of pieces. @param bins bins and counts in turn */
   addPieces(bins: Float64Array): void {
     const { pieces } = this.#bins;
     for (let i = 0; i < bins.length; i += 2) pieces[bins[i]!] = (pieces[bins[i]!] ?? 0) + bins[i + 1]!;
   }
 
-  /** The last bins of a series, for a plot of it as it grows; the one that is being filled is left out. */
+  /** Latest bins of a series, for a growing plot; the bin being filled is left out. */
   recent(series: Series, count: number, elapsedMs: number): number[] {
     const end = Math.floor(elapsedMs / BIN_MS);
     const start = Math.max(0, end - count);
     return Array.from({ length: end - start }, (_, i) => this.#bins[series][start + i] ?? 0);
   }
 
-  /** Sum of a series until a time of the monotonic clock, bins in part. */
+  /** Sum of a series until a time of the monotonic clock, with the last bin in part. */
   sumUntil(series: Series, ms: number): number {
     const bins = (ms - this.#startMs) / BIN_MS;
     let sum = 0;

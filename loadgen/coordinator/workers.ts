@@ -3,10 +3,10 @@ import type { FullBenchOptions } from '../options.js';
 import { type Launcher, WorkerProcess } from '../worker/worker-process.js';
 import type { Target } from './target.js';
 
-/** Connections that are opened ahead where the arrivals do not say how many will be needed. */
+/** Connections opened ahead where the arrivals do not tell how many are needed. */
 const WARM = 32;
 
-/** Slots or connections of the greatest load of the options. */
+/** Number of slots or connections at the greatest load of the options. */
 function mostConnections({ arrivals, sweep, requests }: FullBenchOptions): number {
   const counts = [
     arrivals.kind === 'concurrency' ? arrivals.concurrency : WARM,
@@ -16,7 +16,7 @@ function mostConnections({ arrivals, sweep, requests }: FullBenchOptions): numbe
   return Math.max(...counts);
 }
 
-/** Starts the worker processes, each behind its launcher, and waits until their connections are open. */
+/** Starts the worker processes, each with its launcher, and waits until their connections are open. */
 export async function startWorkers(
   options: FullBenchOptions,
   { origin, headers, tls }: Target,

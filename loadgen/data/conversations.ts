@@ -8,17 +8,17 @@ const SYSTEM = 5;
 
 export interface ConversationOptions {
   turns: number;
-  /** Length of each turn's own text; what the server counts grows with the conversation. */
+  /** Length of each turn's own text; the server's count grows with the conversation. */
   inputTokens: LengthOptions;
   outputTokens: LengthOptions;
-  /** Between an answer and the next turn. */
+  /** Seconds between an answer and the next turn. */
   thinkSeconds: number;
-  /** Length of a system message that all conversations share; 0: none. */
+  /** Length of a system message shared by all conversations; 0: none. */
   systemTokens: number;
   samples: number;
 }
 
-/** Conversations of random words, whose turns go on from the server's own answers. */
+/** Dataset of conversations of random words, whose turns follow the server's own answers. */
 export function conversations(options: ConversationOptions, scale: TokenScale, seed: number): Dataset {
   const perWord = { ...scale, fixed: 0 };
   const system = drawWords(wordsFor(options.systemTokens, perWord), new Random(seed, SYSTEM));

@@ -8,18 +8,18 @@ import { randomText } from './random-text.js';
 import type { TokenScale } from './words.js';
 
 export interface Data {
-  /** Seconds of a trace's arrivals; empty without one. */
+  /** Arrival times of a trace, in seconds; empty without one. */
   traceTimes: readonly number[];
-  /** The data of a seed: runs of other seeds have other prompts, so that no cache of prompts knows them. */
+  /** Dataset of a seed: runs of other seeds have other prompts, so that no cache of prompts knows them. */
   of(seed: number): Dataset;
 }
 
-/** The options' data draws prompts of given lengths, so it has to be known what a token is. */
+/** True where the data has prompts of given lengths, so that the number of tokens of a word must be known. */
 export function needsScale({ data, arrivals }: FullBenchOptions): boolean {
   return data.kind !== 'jsonl' && (data.kind !== 'trace' || arrivals.kind === 'trace');
 }
 
-/** @throws InputError for files that cannot be read. */
+/** Makes the data. @throws InputError for files that cannot be read. */
 export function createData({ data, arrivals }: FullBenchOptions, scale: TokenScale): Data {
   const bySeed = new Map<number, Dataset>();
   const traceTimes = arrivals.kind === 'trace' ? readTrace(arrivals.file, 0, scale).times : [];

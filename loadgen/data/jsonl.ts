@@ -11,7 +11,7 @@ const MAX_BYTES = 512 * 2 ** 20;
 
 const message = z.object({ role: z.string(), content: z.string() });
 const shareGptMessage = z.object({ from: z.string(), value: z.string() });
-/** A line: one of the forms that datasets of the field have. */
+/** Schema of a line, in one of the forms of known datasets. */
 const line = z.union([
   z.object({
     prompt: z.string(),
@@ -20,23 +20,26 @@ const line = z.union([
   }),
   z.object({ messages: z.array(message).min(1), max_tokens: z.int().positive().optional() }),
   z.object({ conversations: z.array(shareGptMessage).min(1) }),
-  /** A line of OpenAI's batches: its body is sent as it is, under the model of the run. */
+  /** This form is a line of OpenAI's batches: its body is sent unchanged, but with the model of the run. */
   z.object({ body: z.record(z.string(), z.unknown()) }),
 ]);
 type Line = z.infer<typeof line>;
 
 export interface JsonlOptions {
   file: string;
-  /** Length of answers for lines that do not say. */
+  /** Length of answers for lines that name none; null: the server decides. */
   outputTokens: LengthOptions | null;
-  /** Takes lines in an order by the seed instead of the file's. */
+  /** Takes lines in an order drawn by the seed instead of the file's. */
   shuffle: boolean;
-  /** Every user's message is a turn that waits for the server's answer; else the last one is sent with the file's answers before it. */
+  /**
+   * True where every user's message is a turn that waits for the server's answer; else the last one is sent with the
+   * file's answers before it.
+   */
   multiTurn: boolean;
 }
 
 /**
- * Prompts of a file, a JSON object on each line: `prompt`, `messages`, ShareGPT's `conversations`, or `body`.
+ * Dataset of a file with a JSON object on each line: `prompt`, `messages`, ShareGPT's `conversations`, or `body`.
  * @throws InputError naming file and line.
  */
 export function jsonlDataset(options: JsonlOptions, seed: number): Dataset {
@@ -60,7 +63,7 @@ export function jsonlDataset(options: JsonlOptions, seed: number): Dataset {
   };
 }
 
-/** @throws InputError. */
+/** Text of a file. @throws InputError where it cannot be read. */
 export function readDataFile(file: string): string {
   try {
     const bytes = readFileSync(file);
@@ -71,7 +74,7 @@ export function readDataFile(file: string): string {
   }
 }
 
-/** The lines that are not blank. */
+/** Lines of a text that are not blank. */
 export function linesOf(text: string): string[] {
   return text.split('\n').filter((content) => content.trim() !== '');
 }
@@ -99,7 +102,7 @@ function sampleOf(data: Line, maxTokens: number | null, multiTurn: boolean, wher
   return { turns };
 }
 
-/** All of it goes over what the backend would write; the text is there for raw requests. */
+/** A turn that sends a given body. Its fields replace those of the backend; the text is for raw requests. */
 function bodyTurn(body: Record<string, unknown>): Turn {
   const { model: _, stream: __, stream_options: ___, ...fields } = body;
   return { prompt: JSON.stringify(body), maxTokens: null, fields };

@@ -1,14 +1,14 @@
 import type { Random } from '../random.js';
 
-/** How many tokens a text has. */
+/** Length of a text, in tokens. */
 export type LengthOptions =
   | { kind: 'fixed'; tokens: number }
-  /** Each from min to max as likely. */
+  /** Uniformly distributed from min to max. */
   | { kind: 'uniform'; min: number; max: number }
-  /** A length whose logarithm is normal, with this deviation around that of the median; cut to 1 .. max. */
+  /** Lognormally distributed, with the deviation `sigma` of the logarithm; cut to 1 .. max. */
   | { kind: 'lognormal'; median: number; sigma: number; max: number };
 
-/** Where a lognormal length without a bound is cut: at this many medians. */
+/** Limit of a lognormal length without a maximum, in medians. */
 const LOGNORMAL_BOUND = 16;
 
 export function drawLength(options: LengthOptions, random: Random): number {
@@ -18,14 +18,14 @@ export function drawLength(options: LengthOptions, random: Random): number {
   return Math.min(options.max, Math.max(1, length));
 }
 
-/** The greatest length that can be drawn. */
+/** Greatest length that can be drawn. */
 export function longestLength(options: LengthOptions): number {
   return options.kind === 'fixed' ? options.tokens : options.max;
 }
 
 /**
- * `128`, `64-256` (uniform) or `lognormal:MEDIAN:SIGMA[:MAX]`.
- * @throws Error that says what is expected.
+ * Parses `128`, `64-256` (uniform) or `lognormal:MEDIAN:SIGMA[:MAX]`.
+ * @throws Error that tells what is expected.
  */
 export function parseLength(text: string): LengthOptions {
   const expected = `a number of tokens is 128, 64-256 (uniform) or lognormal:MEDIAN:SIGMA[:MAX], not "${text}"`;

@@ -3,24 +3,24 @@ import type { Dataset } from '../samples.js';
 import { drawLength, type LengthOptions } from './lengths.js';
 import { drawWords, type TokenScale, wordsFor } from './words.js';
 
-/** Streams of the seed. */
+/** Numbers of the random streams of samples and prefixes. */
 const SAMPLES = 2;
 const PREFIXES = 3;
 
 export interface RandomTextOptions {
   inputTokens: LengthOptions;
   outputTokens: LengthOptions;
-  /** Prompts that begin alike: so many first tokens, of so many different beginnings. */
+  /** Shared beginnings of prompts: their length in tokens, and the number of different ones. */
   prefix?: { tokens: number; count: number };
-  /** Distinct samples; Infinity: none comes twice. */
+  /** Number of distinct samples; Infinity: none comes twice. */
   samples: number;
 }
 
-/** Prompts of random words, each beginning differently (behind a shared prefix, where there is one). */
+/** Dataset of prompts of random words, which all begin differently (behind a shared prefix, if there is one). */
 export function randomText(options: RandomTextOptions, scale: TokenScale, seed: number): Dataset {
   const { inputTokens, outputTokens, prefix, samples } = options;
   const prefixes = Array.from({ length: prefix?.count ?? 0 }, (_, i) => {
-    // The template's tokens are counted with the whole prompt.
+    // The template's tokens count with the whole prompt.
     const words = wordsFor(prefix!.tokens, { ...scale, fixed: 0 });
     return drawWords(words, new Random(seed, PREFIXES, i));
   });

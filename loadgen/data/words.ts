@@ -1,8 +1,8 @@
 import type { Random } from '../random.js';
 
 /**
- * Common words that are, with the space before them, one token in the usual vocabularies (GPT-2's, GPT-4's, Llama's, Qwen's,
- * SmolLM's). Where they are not, calibration finds how many tokens they make on average.
+ * Common words that are, with the space before them, one token in the usual vocabularies (GPT-2's, GPT-4's, Llama's,
+ * Qwen's, SmolLM's). In other vocabularies calibration finds their mean number of tokens.
  */
 const WORDS = (
   'about after again against air all also always and animal another answer any area around ask away back bad bank base be ' +
@@ -30,23 +30,23 @@ const WORDS = (
   'woman wonder wood word work world would write year yes yet you young your'
 ).split(' ');
 
-/** So many words, each with a space before it but the first. */
+/** Draws a number of words, with a space before each but the first. */
 export function drawWords(count: number, random: Random): string {
   const words = new Array<string>(count);
   for (let i = 0; i < count; i++) words[i] = WORDS[random.below(WORDS.length)]!;
   return words.join(' ');
 }
 
-/** How the server's prompt tokens come of words, as a probe has found: tokens = fixed + perWord * words. */
+/** Number of prompt tokens by words, as probes found it: tokens = fixed + perWord * words. */
 export interface TokenScale {
   fixed: number;
   perWord: number;
 }
 
-/** Where nothing is known. */
+/** Scale where nothing is known. */
 export const PLAIN_SCALE: TokenScale = { fixed: 0, perWord: 1 };
 
-/** Words for a prompt of so many tokens; at least one. */
+/** Number of words for a prompt of so many tokens; at least one. */
 export function wordsFor(tokens: number, { fixed, perWord }: TokenScale): number {
   return Math.max(1, Math.round((tokens - fixed) / perWord));
 }

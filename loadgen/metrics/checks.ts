@@ -1,19 +1,19 @@
 import type { ClientHealth } from '../worker/frames.js';
 import type { LatencyHistogram } from './latency-histogram.js';
 
-/** A process of the client over a run: sums and worst seconds. */
+/** Health of one process of the client over a run: sums and worst seconds. */
 export interface ProcessHealth {
   eventLoopUtilization: { mean: number; max: number };
   loopDelayP99Ms: number;
   loopDelayMaxMs: number;
-  /** Share of the time. */
+  /** Share of the time spent on garbage collection. */
   gc: number;
   cpu: { mean: number; max: number };
   connectionsOpened: number;
 }
 
 export interface Finding {
-  /** What limits the trust in the figures, for programs. */
+  /** Code of a reason to distrust the figures, for programs. */
   code:
     | 'event-loop-busy'
     | 'event-loop-delay'
@@ -23,38 +23,41 @@ export interface Finding {
     | 'slots'
     | 'client-limit'
     | 'offered-not-achieved';
-  /** The client was the bottleneck; else it is something to know. */
+  /** True where the client was the bottleneck; else the finding is only worth knowing. */
   isBottleneck: boolean;
-  /** One sentence with the numbers. */
+  /** The finding as one sentence with numbers. */
   message: string;
 }
 
-/** Limits from which on a client is taken for a bottleneck. */
+/** Limits above which a client counts as the bottleneck. */
 export const CHECK_LIMITS = {
   /** Share of a second in which an event loop was busy. */
   utilization: 0.9,
-  /** Lateness of an event loop that a latency of this size would hide; and as a share of the median TTFT. */
+  /**
+   * Lateness of an event loop, in milliseconds; then as a share of the median TTFT. Shorter latencies would drown in
+   * it.
+   */
   delayMs: 20,
   delayShareOfTtft: 0.05,
   gcShare: 0.1,
   /** Processor time over wall time. */
   cpu: 0.9,
-  /** Share of the time in which an event loop had work and its process no processor. */
+  /** Share of the time in which an event loop had work but its process had no processor. */
   starved: 0.3,
-  /** p99 of sending after the scheduled time. */
+  /** Lateness of sending behind the schedule at p99, in milliseconds. */
   lateMs: 10,
-  /** Issued less than this share of what was offered. */
+  /** Least share of the offered requests that must be sent. */
   achieved: 0.98,
-  /** Shorter runs say nothing of how busy a process is: it is starting. */
+  /** Shortest time, in seconds, that tells how busy a process is; in a shorter run it is still starting. */
   seconds: 0.5,
 } as const;
 
-/** A run's second-by-second health of one process. */
+/** Sums up one process's health over a run. */
 export function summarizeHealth(seconds: readonly ClientHealth[]): ProcessHealth {
   const total = seconds.reduce((sum, health) => sum + health.seconds, 0) || 1;
   const mean = (of: (health: ClientHealth) => number) =>
     seconds.reduce((sum, health) => sum + of(health) * health.seconds, 0) / total;
-  // The last part of a second may be too short to say how busy a second is.
+  // The last part of a second may be too short to tell how busy a second is.
   const long = seconds.filter((health) => health.seconds >= 0.5);
   const judged = long.length === 0 ? seconds : long;
   const most = (of: (health: ClientHealth) => number) => Math.max(0, ...judged.map(of));
@@ -77,17 +80,17 @@ export interface Checked {
   /** Time from the scheduled sending to the real one. */
   queueing: LatencyHistogram;
   ttftP50Ms: number;
-  /** Requests a second that the schedule asked for and that were sent; null where a closed loop has none. */
+  /** Requests a second that the schedule asked for, null in a closed loop; issuedRate: those that were sent. */
   offeredRate: number | null;
   issuedRate: number;
   isClosedLoop: boolean;
   mostWaiting: number;
   clientLimits: number;
-  /** Length of the run. */
+  /** Length of the run, in seconds. */
   seconds: number;
 }
 
-/** What in the client may have shaped the figures. */
+/** Findings about the client that may have shaped the figures. */
 export function findingsOf(checked: Checked): Finding[] {
   const { utilization, gcShare, lateMs, achieved } = CHECK_LIMITS;
   const findings: Finding[] = [];

@@ -5,10 +5,12 @@ import {
   type Histogram,
 } from 'hdr-histogram-js';
 
-/** An hour, in microseconds: longer values count as this. */
+/** Longest latency, in microseconds: an hour. Longer ones count as this. */
 const LONGEST_US = 3_600_000_000;
 
-/** Latencies in an HDR histogram: microseconds with three significant digits. In and out it is milliseconds. */
+/**
+ * HDR histogram of latencies, with three significant digits of microseconds. Its methods take and return milliseconds.
+ */
 export class LatencyHistogram {
   readonly #histogram: Histogram = build({
     lowestDiscernibleValue: 1,
@@ -34,10 +36,10 @@ export class LatencyHistogram {
     this.#maxMs = Math.max(this.#maxMs, ms);
   }
 
-  /** The smallest value that a share of `quantile` (0 .. 1) of all is not above; NaN where nothing is recorded. */
+  /** Smallest latency that a share of `quantile` (0 .. 1) of all does not exceed; NaN where nothing was recorded. */
   quantile(quantile: number): number {
     if (this.count === 0) return Number.NaN;
-    // A value stands for the upper end of its interval, which may be above the greatest that was recorded.
+    // A value stands for the upper end of its interval, which may be above the greatest one recorded.
     const ms = this.#histogram.getValueAtPercentile(100 * quantile) / 1000;
     return Math.min(this.#maxMs, Math.max(this.#minMs, ms));
   }
@@ -58,7 +60,7 @@ export class LatencyHistogram {
     return this.count === 0 ? Number.NaN : this.#maxMs;
   }
 
-  /** Takes the counts out as text for another process; the histogram is empty afterwards. */
+  /** Returns the counts as text for another process, and empties the histogram. */
   take(): string {
     const sums = [this.#sumMs, this.#squaresMs, this.#minMs, this.#maxMs];
     const text = `${sums.join(':')}:${encodeIntoCompressedBase64(this.#histogram)}`;
@@ -70,7 +72,7 @@ export class LatencyHistogram {
     return text;
   }
 
-  /** Adds what `take` gave. */
+  /** Adds the counts that `take` returned. */
   add(text: string): void {
     const parts = text.split(':');
     this.#histogram.add(decodeFromCompressedBase64(parts.pop()!) as Histogram);

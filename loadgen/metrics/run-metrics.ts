@@ -3,7 +3,7 @@ import type { RequestRecord } from '../records.js';
 import { LatencyHistogram } from './latency-histogram.js';
 import { isGood, type Slo } from './slo.js';
 
-/** Milliseconds; null where nothing was measured. */
+/** Summary of latencies in milliseconds; null where nothing was measured. */
 export interface Latency {
   count: number;
   mean: number | null;
@@ -36,12 +36,15 @@ export class RunMetrics {
     LatencyName,
     LatencyHistogram
   >;
-  /** Tokens as the server counts them; requests where it did not are counted by pieces. */
+  /**
+   * Number of prompt tokens by the server's count; completionTokens: of answers, by pieces where the server did not
+   * count.
+   */
   promptTokens = 0;
   completionTokens = 0;
   cachedTokens = 0;
   pieces = 0;
-  /** Answers without the server's count of tokens. */
+  /** Number of answers without the server's count of tokens. */
   withoutUsage = 0;
   good = 0;
   retries = 0;
@@ -70,7 +73,7 @@ export class RunMetrics {
       this.firstSentMs = Math.min(this.firstSentMs, record.sentMs);
       this.lastSentMs = Math.max(this.lastSentMs, record.sentMs);
       this.lastEndMs = Math.max(this.lastEndMs, record.endMs);
-      // A repetition was sent late because the server said so.
+      // A repeated request was late because the server asked to wait.
       if (record.attempts === 1) this.histograms.queueing.record(record.sentMs - record.scheduledMs);
     }
     if (record.outcome === 'completed') this.#addAnswer(record);
@@ -87,7 +90,7 @@ export class RunMetrics {
     const tpotMs = tpotOf(record);
     histograms.e2e.record(endMs - sentMs);
     histograms.e2eFromScheduled.record(endMs - scheduledMs);
-    // The first token of an answer that comes whole is not seen.
+    // The first token of an answer that comes whole cannot be seen.
     const ttftMs = record.streamed ? firstMs - sentMs : Number.NaN;
     if (record.streamed) {
       histograms.ttft.record(ttftMs);
@@ -103,7 +106,7 @@ export class RunMetrics {
   }
 }
 
-/** Tokens of an answer as the server counts them, else a token a piece. */
+/** Number of tokens of an answer by the server's count, else one for each piece. */
 export function tokensOf({ completionTokens, pieces }: RequestRecord): number {
   return Number.isNaN(completionTokens) ? pieces : completionTokens;
 }

@@ -1,11 +1,11 @@
-/** Limits that a request has to keep to count as good. */
+/** Limits that a request must keep to count as good. */
 export interface Slo {
   ttftMs?: number | undefined;
   tpotMs?: number | undefined;
   e2eMs?: number | undefined;
 }
 
-/** MLPerf Inference's limits of time to first token and per output token, which it asks for at p99. */
+/** Limits of MLPerf Inference for time to first token and per output token, which it applies at p99. */
 export const SLO_PRESETS = {
   'mlperf-llama3.1-8b-server': { ttftMs: 2000, tpotMs: 100 },
   'mlperf-llama3.1-8b-interactive': { ttftMs: 500, tpotMs: 30 },
@@ -19,14 +19,14 @@ export function sloOf(option: SloPreset | Slo | null): Slo | null {
   return typeof option === 'string' ? SLO_PRESETS[option] : option;
 }
 
-/** What is judged of a request; NaN where it has no such time. */
+/** Times of a request that are judged; NaN where it has none. */
 export interface Judged {
   ttftMs: number;
   tpotMs: number;
   e2eMs: number;
 }
 
-/** Within all limits. A time that there is not (no second token) breaks none. */
+/** True within all limits. A missing time (no second token) exceeds none. */
 export function isGood(times: Judged, slo: Slo): boolean {
   const keeps = (ms: number, limit: number | undefined) =>
     limit === undefined || Number.isNaN(ms) || ms <= limit;

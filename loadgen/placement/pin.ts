@@ -1,18 +1,20 @@
 import { spawnSync } from 'node:child_process';
 
-/** There is taskset, which Node has no call for. */
+/** True where taskset is installed; Node has no call for pinning. */
 export function canPin(): boolean {
   return (
     process.platform === 'linux' && spawnSync('taskset', ['--version'], { stdio: 'ignore' }).status === 0
   );
 }
 
-/** What a process is started behind so that it runs on these processors. */
+/** Command that starts a process on these processors. */
 export function launcherOf(cpus: string | null): string[] {
   return cpus === null ? [] : ['taskset', '-c', cpus];
 }
 
-/** Puts all threads of this process there. Returns what puts it back; null where it failed. */
+/**
+ * Moves all threads of this process to these processors. Returns a function that moves them back; null where it failed.
+ */
 export function pinThisProcess(cpus: string): (() => void) | null {
   const before = spawnSync('taskset', ['-c', '-p', String(process.pid)], { encoding: 'utf8' });
   const list = /list: (\S+)/.exec(before.stdout ?? '')?.[1];

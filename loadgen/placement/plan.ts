@@ -1,36 +1,41 @@
 import { type Core, formatCpuList, type Topology } from './topology.js';
 
-/** Which processors the load generator's processes run on. */
+/** Processors for the load generator's processes. */
 export interface PlacementPlan {
-  /** Processors of the coordinator, and of each worker; null: wherever they were, or the system puts them. */
+  /** Processors of the coordinator; workers: those of each worker. null: the process stays where the system puts it. */
   coordinator: string | null;
   workers: (string | null)[];
-  /** One sentence for people: what was done, or why nothing was. */
+  /** One sentence for people: the placement, or why there is none. */
   message: string;
 }
 
 export interface PlacementRequest {
   topology: Topology | null;
-  /** Workers that were asked for; null: as the machine has room. */
+  /** Number of workers asked for; null: as many as the machine has room for. */
   workers: number | null;
-  /** The options' switch. */
+  /** True where the options ask for placement. */
   isOn: boolean;
-  /** The server is on this machine: it gets half of the cores, so that what is measured is not starved by who measures. */
+  /**
+   * True where the server runs on this machine: it then gets half of the cores, so that the load generator does not
+   * starve it.
+   */
   serverIsHere: boolean;
-  /** There is a command that sets a process's processors. */
+  /** True where a process's processors can be set. */
   canPin: boolean;
-  /** The coordinator's process does nothing else; any other stays where it is, and its core is left to it. */
+  /**
+   * True where the coordinator's process does nothing else; any other process stays where it is, and keeps its core.
+   */
   ownsProcess: boolean;
-  /** Requests at once at most: more workers than this have nothing to do. */
+  /** Most requests at once: more workers than this would have no work. */
   most: number;
 }
 
-/** Workers beyond this are asked for by number. */
+/** Most workers, unless more are asked for by number. */
 const MOST_WORKERS = 8;
 
 /**
- * The coordinator, which deals to all, gets the fastest core of the node that has it; workers get a whole core each: what
- * is left of that node, from fast to slow, then the next best node. A process owns both threads of its cores.
+ * Plans the placement. The coordinator, which deals to all, gets the fastest core of its node; workers get a whole core
+ * each: the rest of that node, from fast to slow, then the next best node. A process owns both threads of its cores.
  */
 export function planPlacement(request: PlacementRequest): PlacementPlan {
   const { topology, workers, isOn, serverIsHere, canPin, ownsProcess, most } = request;
@@ -68,7 +73,7 @@ function unplaced(workers: number, message: string): PlacementPlan {
   return { coordinator: null, workers: Array<null>(workers).fill(null), message };
 }
 
-/** The node with the fastest core first, within a node the fastest core first. */
+/** Cores ordered by node, the one with the fastest core first, and within a node by speed. */
 function orderOf(cores: readonly Core[]): Core[] {
   const best = new Map<number, number>();
   for (const { node, performance } of cores) best.set(node, Math.max(best.get(node) ?? 0, performance));

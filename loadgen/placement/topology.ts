@@ -1,24 +1,26 @@
 import { cpuQuota } from '../../base/cpu-quota.js';
 import type { ReadText } from '../../base/read-text.js';
 
-/** A physical core as far as this process may use it. */
+/** A physical core, as far as this process may use it. */
 export interface Core {
-  /** The core's logical processors. */
+  /** Logical processors of the core. */
   cpus: number[];
   node: number;
-  /** Greater is faster; only comparable within a machine. */
+  /** Relative speed, greater is faster; comparable only within a machine. */
   performance: number;
 }
 
 export interface Topology {
   cores: Core[];
-  /** Processors' worth of time that the container allows. */
+  /** Number of processors whose time the container may use. */
   quota: number;
 }
 
 const CPU = '/sys/devices/system/cpu';
 const NODE = '/sys/devices/system/node';
-/** Where the kernel tells how fast a core is: by the firmware, by its capacity (arm), by its greatest frequency. */
+/**
+ * Files in which the kernel tells a core's speed: by the firmware, by its capacity (arm), by its greatest frequency.
+ */
 const PERFORMANCE = ['acpi_cppc/highest_perf', 'cpu_capacity', 'cpufreq/cpuinfo_max_freq'];
 
 /** Cores that affinity and cpuset leave to this process; null where the system does not tell (other than Linux). */
@@ -41,7 +43,7 @@ export function readTopology(read: ReadText, parallelism: number): Topology | nu
   return { cores: [...cores.values()], quota: cpuQuota(read, parallelism) };
 }
 
-/** The scheduler's mask, and the cgroup's set where it is narrower. */
+/** Processors in the scheduler's mask, or in the cgroup's set where that is narrower. */
 function allowedCpus(read: ReadText): number[] | null {
   const mask = /^Cpus_allowed_list:\s*(\S+)$/m.exec(read('/proc/self/status') ?? '')?.[1];
   if (mask === undefined) return null;
@@ -58,7 +60,7 @@ function nodesByCpu(read: ReadText): Map<number, number> {
   return nodes;
 }
 
-/** `0-3,8` as the kernel writes lists. */
+/** Parses a list as the kernel writes it, such as `0-3,8`. */
 export function parseCpuList(text: string): number[] {
   return text.split(',').flatMap((part) => {
     const [, first, last] = /^(\d+)(?:-(\d+))?$/.exec(part.trim()) ?? [];

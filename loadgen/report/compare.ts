@@ -37,7 +37,7 @@ const METRICS: readonly Metric[] = [
   },
 ];
 
-/** A mean of repeated runs. */
+/** Mean of repeated runs. */
 export interface Mean {
   mean: number;
   runs: number;
@@ -46,7 +46,7 @@ export interface Mean {
 }
 
 export interface Comparison {
-  /** The load of the runs that are compared. */
+  /** Load of the compared runs. */
   label: string;
   metric: string;
   unit: string;
@@ -54,13 +54,13 @@ export interface Comparison {
   b: Mean;
   /** Change from a to b, in percent of a; null where a is 0. */
   change: number | null;
-  /** 95 % interval of the change (Welch's); null where there are fewer than two runs of either. */
+  /** 95 % interval of the change (Welch's); null where either has fewer than two runs. */
   interval: [number, number] | null;
-  /** The interval leaves no doubt, or 'same' for one that holds 0; 'unknown' without one. */
+  /** 'better' or 'worse' where the interval is on one side of 0, 'same' where it holds 0, 'unknown' without one. */
   verdict: 'better' | 'worse' | 'same' | 'unknown';
 }
 
-/** A report from its file's text. @throws InputError naming the file and what is wrong. */
+/** Reads a report from its file's text. @throws InputError naming the file and the fault. */
 export function readReport(text: string, file: string): BenchReport {
   let value: unknown;
   try {
@@ -82,7 +82,7 @@ export function readReport(text: string, file: string): BenchReport {
   return parsed.data;
 }
 
-/** What changed from a to b, load by load. @throws InputError where no load is in both. */
+/** Changes from a to b, load by load. @throws InputError where they have no load in common. */
 export function compareReports(a: BenchReport, b: BenchReport): Comparison[] {
   const comparisons = commonLoads(a, b);
   if (comparisons.length > 0) return comparisons;
@@ -90,11 +90,11 @@ export function compareReports(a: BenchReport, b: BenchReport): Comparison[] {
   throw new InputError(`The reports have no load in common: ${labels(a)} and ${labels(b)}.`);
 }
 
-/** The same; empty where no load is in both. */
+/** Changes from a to b, load by load; empty where they have no load in common. */
 export function commonLoads(a: BenchReport, b: BenchReport): Comparison[] {
   const [runsOfA, runsOfB] = [byLabel(a.runs), byLabel(b.runs)];
   const labels = [...runsOfA.keys()].filter((label) => runsOfB.has(label));
-  // One load each is a comparison too, whatever they are called.
+  // Two reports of one load each are compared too, whatever their labels.
   const pairs: [string, RunReport[], RunReport[]][] =
     labels.length > 0
       ? labels.map((label) => [label, runsOfA.get(label)!, runsOfB.get(label)!])
@@ -159,12 +159,12 @@ function varianceOf(values: readonly number[], mean: number): number {
   return values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
 }
 
-/** Between whole degrees of freedom those below count: the interval is rather too wide. */
+/** Quantile for degrees of freedom, rounded down: the interval is rather too wide. */
 function tQuantile(freedom: number): number {
   return T95[Math.max(1, Math.floor(freedom)) - 1] ?? 1.96 + 2.5 / freedom;
 }
 
-/** A table for people. */
+/** Table of comparisons for people. */
 export function comparisonText(comparisons: readonly Comparison[], names: readonly [string, string]): string {
   const lines: string[] = [];
   let label = '';

@@ -23,7 +23,7 @@ const COLUMNS = [
 
 export const CSV_HEAD = `${COLUMNS.join(',')}\n`;
 
-/** A line for each request; times count from the start of the run, and what there is none of is empty. */
+/** One line for each request; times count from the start of the run, and missing values are empty. */
 export function csvLines(label: string, records: Iterable<RequestRecord>, startMs: number): string {
   let text = '';
   for (const record of records) {

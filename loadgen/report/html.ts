@@ -4,15 +4,15 @@ import { packageRoot } from '../../base/package-info.js';
 import { type Comparison, commonLoads } from './compare.js';
 import type { BenchReport } from './schema.js';
 
-/** Reports that stand on one page, each under a name. */
+/** A report of a page, under a name. */
 export interface NamedReport {
   name: string;
   report: BenchReport;
 }
 
 /**
- * One page that needs nothing else: data, script, library and style are in it. Several reports are compared, each with the
- * first.
+ * Makes a page that needs no other file: it holds data, script, library and style. Several reports are each compared
+ * with the first.
  */
 export function htmlReport(reports: readonly NamedReport[]): string {
   const title = reports.map(({ name }) => name).join(' and ');
@@ -36,7 +36,7 @@ export function htmlReport(reports: readonly NamedReport[]): string {
 `;
 }
 
-/** The names of two reports, and what changed from one to the other. */
+/** Names of two reports, and the changes between them. */
 interface Changes {
   names: [string, string];
   comparisons: Comparison[];
@@ -54,12 +54,15 @@ function changesFromFirst([first, ...others]: readonly NamedReport[]): Changes[]
     .filter(({ comparisons }) => comparisons.length > 0);
 }
 
-/** Where the build puts the page's files and those of the library. */
+/** Text of a file of the page or the library, where the build puts it. */
 function asset(name: string): string {
   return readFileSync(join(packageRoot(), 'dist/report-page', name), 'utf8');
 }
 
-/** Nothing in it ends the element, or begins one. In JSON and in strings of scripts < may be written so. */
+/**
+ * Escapes a text so that nothing in it ends the script element, or begins one. JSON and strings of scripts allow this
+ * form of <.
+ */
 function inScript(text: string): string {
   return text.replaceAll('</', '<\\/').replaceAll('<!--', '<\\!--');
 }

@@ -5,7 +5,7 @@ import { type Paint, rate } from './terminal.js';
 const BARS = '▁▂▃▄▅▆▇█';
 const PLOT_BINS = 60;
 
-/** A block of lines that is drawn over itself while a run goes on. */
+/** Block of lines that is drawn over itself while a run goes on. */
 export class LiveView {
   readonly #out: NodeJS.WriteStream;
   readonly #paint: Paint;
@@ -23,9 +23,9 @@ export class LiveView {
     this.#lines = lines.length;
   }
 
-  /** Takes the block away, for what stays. */
+  /** Removes the block, before lines that stay. */
   clear(): void {
-    // Up to its first line, and everything below goes.
+    // The cursor goes to the block's first line, and all below is erased.
     if (this.#lines > 0) this.#out.write(`\u001b[${this.#lines}A\u001b[0J`);
     this.#lines = 0;
   }

@@ -7,7 +7,7 @@ import type { Slo } from '../metrics/slo.js';
 import type { Dataset } from '../samples.js';
 import type { RunReport } from './schema.js';
 
-/** What is known of a run beside its result. */
+/** Facts about a run beside its result. */
 export interface RunContext {
   label: string;
   load: number | null;
@@ -20,7 +20,7 @@ export interface RunContext {
   server: RunReport['server'];
 }
 
-/** Points of a percentile curve: even in the logarithm of the share that is above. */
+/** Points of a percentile curve: even in the logarithm of the share above. */
 const CURVE = [0, ...Array.from({ length: 61 }, (_, i) => 1 - 10 ** (-i / 15)), 1];
 
 export function runReport(result: RunResult, context: RunContext): RunReport {
@@ -72,7 +72,7 @@ export function runReport(result: RunResult, context: RunContext): RunReport {
   };
 }
 
-/** How many requests there were, how they ended, and the first messages of those that failed. */
+/** Numbers of requests by outcome, and the first messages of failed ones. */
 function requestsOf(
   { metrics, planned, messages }: RunResult,
   outcomeOf: ReturnType<typeof lookAtRecords>['outcomeOf'],
@@ -91,7 +91,7 @@ function requestsOf(
   };
 }
 
-/** The health of the load generator itself, and whether it was the bottleneck. */
+/** Health of the load generator, and whether it was the bottleneck. */
 function clientOf(
   result: RunResult,
   { coordinator, arrivals }: RunContext,
@@ -128,14 +128,14 @@ function goodputOf(metrics: RunResult['metrics'], slo: Slo | null, seconds: numb
   };
 }
 
-/** Requests a second between the first and the last that were sent. */
+/** Requests sent a second, from the start of the run to the last one. */
 function issuedRate({ metrics, startMs }: RunResult): number {
   const sent = metrics.histograms.queueing.count;
   if (sent === 0) return 0;
   return sent / Math.max(1e-3, (metrics.lastSentMs - startMs) / 1000);
 }
 
-/** What the schedule asked for up to its last request that was sent: its own draws, not their expectation. */
+/** Requests a second in the schedule up to the last request sent: by its own draws, not by their expectation. */
 function offeredOf({ metrics, records, startMs }: RunResult, { arrivals }: RunContext): number | null {
   if (arrivals.kind === 'concurrency' || arrivals.kind === 'max') return null;
   let last = Number.NEGATIVE_INFINITY;
@@ -149,7 +149,7 @@ function offeredOf({ metrics, records, startMs }: RunResult, { arrivals }: RunCo
   return count / Math.max(1e-3, (last - startMs) / 1000);
 }
 
-/** Over the time in which requests were sent, from the first piece on. */
+/** Pieces a second over the time in which requests were sent. */
 function steadyPieces({ metrics, timeline, startMs }: RunResult): number {
   const seconds = (metrics.lastSentMs - startMs) / 1000;
   return seconds > 1 ? timeline.sumUntil('pieces', metrics.lastSentMs) / seconds : 0;
@@ -157,7 +157,7 @@ function steadyPieces({ metrics, timeline, startMs }: RunResult): number {
 
 type Verified = Pick<RunReport['tokens'], 'verified' | 'fullLength'>;
 
-/** Compares what was asked for with what the server counted. */
+/** Compares the lengths asked for with the server's counts. */
 function lookAtRecords(
   { records, messages }: RunResult,
   dataset: Dataset,

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { LATENCIES } from '../metrics/run-metrics.js';
 import { OUTCOMES } from '../outcomes.js';
 
-/** Name and version of the format: a reader refuses others. It grows only by fields. */
+/** Name and version of the format: readers refuse others. Changes may only add fields. */
 export const REPORT_SCHEMA = 'skein-bench/1';
 
 const number = z.number();
@@ -31,20 +31,20 @@ const processHealth = z.object({
 });
 
 const run = z.object({
-  /** Names its point of a sweep, and which repetition it is. */
+  /** Name of the run: its point of a sweep, and its repetition. */
   label: z.string(),
-  /** The rate or the concurrency that it was run at; null where there is no such number. */
+  /** Rate or concurrency of the run; null where there is no such number. */
   load: orNull,
   repetition: number,
   arrivals: z.record(z.string(), z.unknown()),
   seed: number,
-  /** false: it was cut off, for this reason; what there is of it is here. */
+  /** False for a run that was cut off, with the reason in cutOff; it holds the results until then. */
   complete: z.boolean(),
   cutOff: z.string().nullable(),
-  /** Time from the start of the schedule to the last answer. */
+  /** Seconds from the start of the schedule to the last answer. */
   seconds: number,
   requests: z.object({
-    /** Every request is counted under exactly one outcome. */
+    /** Number of requests, each of which counts under exactly one outcome. */
     total: number,
     planned: orNull,
     outcomes: z.object(
@@ -56,46 +56,46 @@ const run = z.object({
     /** Number of answers with each HTTP status. */
     statuses: z.record(z.string(), number),
     retries: number,
-    /** The first few of what went wrong, in words. */
+    /** First few messages of failures. */
     messages: z.array(z.object({ request: number, outcome: z.string(), message: z.string() })),
   }),
   throughput: z.object({
-    /** Requests a second: as scheduled (null for closed loops), as sent, as answered. */
+    /** Requests a second: offered by the schedule (null for closed loops), sent, and answered. */
     offered: orNull,
     issued: number,
     requests: number,
     outputTokens: number,
     totalTokens: number,
-    /** Pieces a second while requests were issued, without the tail in which the last answers end. */
+    /** Pieces a second while requests were sent, without the tail in which the last answers end. */
     steadyPieces: number,
   }),
   tokens: z.object({
     prompt: number,
     completion: number,
-    /** Prompt tokens that were found in the server's prefix cache, as far as it tells. */
+    /** Number of prompt tokens found in the server's prefix cache, as far as it tells. */
     cached: number,
     pieces: number,
-    /** Answers whose tokens the server did not count: each piece counts as one. */
+    /** Number of answers whose tokens the server did not count: each piece counts as one. */
     withoutUsage: number,
-    /** Prompts whose length was asked for, and how far the server's count is from it. */
+    /** Prompts of a requested length, and how far the server's count differs from it. */
     verified: z.object({ requests: number, exact: number, meanError: orNull, maxError: orNull }),
-    /** Answers that were asked to have a length, and have it. */
+    /** Answers of a requested length, and how many have it. */
     fullLength: z.object({ requests: number, exact: number }),
   }),
-  /** Milliseconds. */
+  /** Latencies in milliseconds. */
   latencies: z.object(
     Object.fromEntries(LATENCIES.map((name) => [name, latency])) as Record<
       (typeof LATENCIES)[number],
       typeof latency
     >,
   ),
-  /** The curve of each latency: [share, milliseconds], from 0 to 1. */
+  /** Curve of each latency: [share, milliseconds], from 0 to 1. */
   curves: z.record(z.string(), z.array(z.tuple([number, number]))),
   goodput: z
     .object({
       slo: z.object({ ttftMs: number.optional(), tpotMs: number.optional(), e2eMs: number.optional() }),
       good: number,
-      /** Share of all requests, failed ones too. */
+      /** Share of all requests, failed ones included. */
       share: number,
       requestsPerSecond: number,
     })
@@ -109,20 +109,20 @@ const run = z.object({
     inFlight: z.array(number),
   }),
   client: z.object({
-    /** The client, not the server, may have made these figures. */
+    /** True where the client, not the server, may have shaped these figures. */
     isBottleneck: z.boolean(),
     findings: z.array(z.object({ code: z.string(), isBottleneck: z.boolean(), message: z.string() })),
     workers: z.array(processHealth),
     coordinator: processHealth,
-    /** Samples dealt to each worker. */
+    /** Number of samples dealt to each worker. */
     dealt: z.array(number),
     mostWaiting: number,
   }),
-  /** The server's own metrics over the run, where it has them. */
+  /** The server's own metrics over the run; null where it has none. */
   server: z
     .object({
       scrapes: number,
-      /** First and last value, extremes and mean of each series that was read. */
+      /** First and last value, extremes and mean of each series. */
       metrics: z.record(
         z.string(),
         z.object({ first: number, last: number, min: number, max: number, mean: number }),
@@ -136,7 +136,7 @@ export const benchReport = z.object({
   schema: z.literal(REPORT_SCHEMA),
   skein: z.string(),
   startedAt: z.string(),
-  /** false: a run was cut off or the benchmark did not come to its last run. */
+  /** False where a run was cut off or the benchmark did not reach its last run. */
   complete: z.boolean(),
   target: z.object({ url: z.string(), backend: z.string(), model: z.string(), streamed: z.boolean() }),
   machine: z.object({
@@ -156,15 +156,15 @@ export const benchReport = z.object({
     coordinator: z.string().nullable(),
     workers: z.array(z.string().nullable()),
   }),
-  /** Requests of the warm-up, which are in no run. */
+  /** Requests of the warm-up, which belong to no run. */
   warmup: z.object({ requests: number, completed: number }),
   runs: z.array(run),
   sweep: z
     .object({
       over: z.enum(['rate', 'concurrency']),
-      /** Where more load stops to pay; null where the sweep does not show it. */
+      /** Load from which on more load gains little; null where the sweep does not show it. */
       knee: z.object({ load: number, requestsPerSecond: number, outputTokensPerSecond: number }).nullable(),
-      /** The greatest load that the server kept up with; null where none. */
+      /** Greatest load that the server kept up with; null where there was none. */
       sustained: orNull,
       isSaturated: z.boolean(),
     })

@@ -5,7 +5,7 @@ import type { BenchReport, RunReport } from './schema.js';
 
 type Style = Parameters<typeof styleText>[0];
 
-/** Text with or without colours. */
+/** Styles a text, or returns it unchanged where there are no colours. */
 export type Paint = (style: Style, text: string) => string;
 
 export const plain: Paint = (_, text) => text;
@@ -22,7 +22,7 @@ const ROWS: readonly [keyof RunReport['latencies'], string][] = [
 ];
 const COLUMNS = ['mean', 'p50', 'p90', 'p95', 'p99', 'p999', 'max'] as const;
 
-/** A run in a screen of text. */
+/** Summary of a run, one screen of text. */
 export function runSummary(run: RunReport, paint: Paint): string {
   const { throughput, requests, tokens, goodput } = run;
   const lines = [
@@ -86,7 +86,7 @@ function findings({ client }: RunReport, paint: Paint): string[] {
   return lines;
 }
 
-/** What a sweep found; empty without one. */
+/** Summary of a sweep; empty without one. */
 export function sweepSummary({ sweep, runs }: BenchReport): string {
   if (sweep === null) return '';
   const unit = sweep.over === 'rate' ? 'requests/s' : 'requests at once';
@@ -108,7 +108,7 @@ export function sweepSummary({ sweep, runs }: BenchReport): string {
   return `${[head, ...lines, '', knee].join('\n')}\n\n`;
 }
 
-/** What stands below the runs. */
+/** Lines below the runs. */
 export function headLines({ target, data, machine, placement }: BenchReport): string {
   return `${placement.message}\n${target.url}  ${target.model}  ${target.streamed ? 'streamed' : 'whole'}  data: ${String(data.kind)}  (${machine.cpu}, ${machine.cores} cores)\n`;
 }

@@ -9,18 +9,18 @@ import { StreamLines } from './stream-lines.js';
 /** Longest event, and longest body that is not a stream, in characters. */
 const LONGEST = 64 * 2 ** 20;
 
-/** Why an answer is none, in words. */
+/** Why data is no valid answer. */
 export interface AnswerFault {
   outcome: 'malformed' | 'stream_error' | 'truncated' | 'empty';
   message: string;
 }
 
 /**
- * Reads one answer as its bytes come, cut anywhere. All of it is synchronous: when `feed` returns, everything that was in
- * these bytes has been counted. What is incomplete (a character, an event) waits for the next bytes.
+ * Reads one answer as its bytes come, cut anywhere. It works synchronously: when `feed` returns, everything in these
+ * bytes has been counted. An incomplete character or event waits for the next bytes.
  */
 export class AnswerReader implements AnswerSink {
-  /** Pieces with text so far. */
+  /** Number of pieces with text so far. */
   pieces = 0;
   textLength = 0;
   promptTokens = Number.NaN;
@@ -29,7 +29,7 @@ export class AnswerReader implements AnswerSink {
   isFinished = false;
   fault: AnswerFault | null = null;
   readonly #backend: Backend;
-  /** A decoder, from the first bytes on that are not ASCII. */
+  /** Decoder, from the first bytes on that are not ASCII. */
   #decoder: StringDecoder | null = null;
   readonly #parser: EventSourceParser | null;
   readonly #shape: RepeatedEvent | null;
@@ -38,7 +38,7 @@ export class AnswerReader implements AnswerSink {
   #body: string[] = [];
   #bodyLength = 0;
   readonly #lines = new StreamLines();
-  /** The stream is over: an event that comes now was not ended by it. */
+  /** True once the stream has ended: an event that the parser emits after that had no proper end. */
   #isAtEnd = false;
   #endsWithinEvent = false;
   #hasEndMark: boolean;
@@ -51,7 +51,7 @@ export class AnswerReader implements AnswerSink {
     this.#parser = isStream
       ? createParser({
           onEvent: (event) => this.#onEvent(event),
-          // Fields that it does not know, and values that it cannot use, are no faults: the standard skips them.
+          // Unknown fields and unusable values are no faults: the standard skips them.
           onError: ({ type, message }) => {
             if (type === 'max-buffer-size-exceeded') this.#malformed(`${message} in an event stream`);
           },
@@ -65,12 +65,12 @@ export class AnswerReader implements AnswerSink {
     return this.#texts?.join('') ?? '';
   }
 
-  /** It can be reset for an answer of this kind. */
+  /** True where it can be reset for an answer of this kind. */
   canReadAgain(isStream: boolean, keepText: boolean): boolean {
     return (this.#parser !== null) === isStream && (this.#texts !== null) === keepText;
   }
 
-  /** Makes the reader as new, but for what it knows of events: that holds for every answer of its backend. */
+  /** Resets the reader, except for its knowledge of events, which holds for every answer of its backend. */
   reset(): void {
     this.pieces = 0;
     this.textLength = 0;
@@ -93,7 +93,7 @@ export class AnswerReader implements AnswerSink {
   }
 
   feed(bytes: Buffer): void {
-    // Nothing of ASCII is cut within a character, and it is decoded at a glance.
+    // ASCII has no characters to be cut, and decodes fastest.
     if (this.#decoder === null && isAscii(bytes)) {
       this.#feedText(bytes.toString('latin1'));
       return;
@@ -102,7 +102,7 @@ export class AnswerReader implements AnswerSink {
     this.#feedText(this.#decoder.write(bytes));
   }
 
-  /** The HTTP body is over: tells what is wrong with it as an answer, in `fault`. */
+  /** Ends the HTTP body, and sets `fault` where it is no valid answer. */
   end(): void {
     if (this.#decoder !== null) this.#feedText(this.#decoder.end());
     if (this.fault !== null) return;
@@ -160,7 +160,10 @@ export class AnswerReader implements AnswerSink {
     if (lines !== '') this.#parser.feed(lines);
   }
 
-  /** The stream's last line has no end, or an event is not followed by an empty line; comments and other fields need none. */
+  /**
+   * True where the stream's last line has no end, or an event is not followed by an empty line; comments and other
+   * fields need none.
+   */
   #isWithinEvent(): boolean {
     if (this.#lines.isWithinLine) return true;
     this.#isAtEnd = true;
@@ -190,7 +193,7 @@ export class AnswerReader implements AnswerSink {
       this.#malformed(`${messageOf(error)}: ${data.slice(0, 200)}`);
     }
     this.#learning = null;
-    // The first piece is often of a shape of its own, with a role; an answer of one piece needs none.
+    // The first piece often has a form of its own, with a role; an answer of one piece needs no shape.
     if (seen.isPlain && seen.pieces === 1 && this.pieces > 1) shape.learn(data, seen.text);
   }
 
@@ -198,7 +201,7 @@ export class AnswerReader implements AnswerSink {
     const text = this.#body.join('');
     try {
       this.#backend.readWhole(text, this);
-      // Whole bodies need no finish reason: JSON that parses has its end.
+      // A whole body needs no finish reason: JSON that parses has its end.
       this.isFinished = true;
     } catch (error) {
       this.#malformed(`${messageOf(error)}: ${text.slice(0, 200)}`);
@@ -214,7 +217,7 @@ export class AnswerReader implements AnswerSink {
   }
 }
 
-/** The text of an event that says one piece of text and nothing else. */
+/** Text of an event that holds one piece of text and nothing else; null for any other. */
 function meaningOf(backend: Backend, data: string): string | null {
   let text: string | null = null;
   let isPlain = true;

@@ -6,24 +6,24 @@ import type { TlsOptions } from './frames.js';
 /** Handshakes at once while connections are opened ahead; more would overflow the server's backlog. */
 const HANDSHAKES = 64;
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Idle connections are kept as long as the server lets them. */
+/** Milliseconds that idle connections are kept; the server may end them earlier. */
 const IDLE_MS = 3_600_000;
 
 export interface ConnectionOptions {
   origin: string;
-  /** Connections at once. */
+  /** Most connections at once. */
   most: number;
-  /** false: each connection serves one request. */
+  /** False where each connection serves only one request. */
   keepAlive: boolean;
   tls: TlsOptions;
 }
 
 /**
- * Connections to one server, a request at a time on each. Those that are idle lie on a stack, so the one used last, whose
- * buffers are warm, is next, and taking one is a pop.
+ * Connections to one server, with one request at a time on each. Idle ones form a stack, so that the one used last,
+ * whose buffers are warm, is next.
  */
 export class Connections {
-  /** Sockets opened so far. */
+  /** Number of sockets opened so far. */
   opened = 0;
   readonly #options: ConnectionOptions;
   readonly #idle: Client[] = [];
@@ -36,7 +36,7 @@ export class Connections {
     this.#connect = undici.buildConnector({ timeout: CONNECT_TIMEOUT_MS, ...options.tls });
   }
 
-  /** Opens so many connections. Resolves to how many there are: fewer where the server refuses. */
+  /** Opens connections. Resolves to the number of open ones, which is smaller where the server refuses some. */
   async warm(count: number): Promise<number> {
     let left = count;
     const open = async () => {
@@ -52,14 +52,14 @@ export class Connections {
     return this.#stock.length;
   }
 
-  /** A connection for one request; null where there are as many as there may be. */
+  /** A connection for one request; null where all are in use. */
   acquire(): Client | null {
     const idle = this.#idle.pop();
     if (idle !== undefined) return idle;
     return this.#all.size < this.#options.most ? this.#newClient() : null;
   }
 
-  /** The request on it is over. */
+  /** Releases a connection after its request. */
   release(client: Client, isBroken: boolean): void {
     if (this.#options.keepAlive && !isBroken) {
       this.#idle.push(client);
@@ -80,7 +80,7 @@ export class Connections {
   #newClient(): Client {
     const client = new undici.Client(this.#options.origin, {
       pipelining: 1,
-      // Limits of time are the worker's own.
+      // The worker has its own time limits.
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: IDLE_MS,
@@ -91,11 +91,11 @@ export class Connections {
     return client;
   }
 
-  /** A socket that is open already, else a new one. */
+  /** Passes on a socket that is already open, else a new one. */
   #handOver(options: buildConnector.Options, callback: buildConnector.Callback): void {
     for (let socket = this.#stock.pop(); socket !== undefined; socket = this.#stock.pop()) {
       if (!socket.destroyed && socket.readable) {
-        // The client takes no answer while it is asking.
+        // The client accepts no answer while it is asking.
         const open = socket;
         queueMicrotask(() => callback(null, open));
         return;
@@ -117,7 +117,7 @@ export class Connections {
   }
 }
 
-/** An address of IPv6 as sockets take it. */
+/** Form of an IPv6 address that sockets take. */
 function unbracketed(hostname: string): string {
   return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
 }

@@ -6,39 +6,42 @@ import type { Message, Sample } from '../samples.js';
 import { AnswerReader } from './answer-reader.js';
 import { outcomeOfError, wordsOfError } from './network-faults.js';
 
-/** Most characters that are kept of an error's body. */
+/** Most characters kept of an error's body. */
 const MESSAGE_CHARACTERS = 400;
-/** Retry-After is not waited for longer than this. */
+/** Longest wait for Retry-After, in milliseconds. */
 const LONGEST_RETRY_MS = 60_000;
 const RETRY_MS = 1000;
 
-/** A request: a sample's turn, at its place of the schedule. */
+/** A request to send: a turn of a sample, at its place in the schedule. */
 export interface Order {
   request: number;
   sampleNumber: number;
   sample: Sample;
   turn: number;
-  /** Monotonic clock; in a closed loop set when a slot is free. */
+  /** Time to send it, on the monotonic clock; in a closed loop set when a slot is free. */
   atMs: number;
-  /** Messages of the turns before. */
+  /** Messages of earlier turns. */
   earlier: readonly Message[];
   attempts: number;
 }
 
-/** What a flight tells its worker; all of it is called synchronously while bytes are read. */
+/** Events of a flight for its worker; all are called synchronously while bytes are read. */
 export interface FlightObserver {
   firstPiece(flight: Flight): void;
-  /** Pieces that came together, and the milliseconds since those before; NaN for the first. */
+  /**
+   * Called with the number of pieces that came together, and the milliseconds since the pieces before; NaN for the
+   * first.
+   */
   pieces(count: number, nowMs: number, gapMs: number): void;
-  /** The answer has been read and the connection is free; called before the answer is judged. */
+  /** Called when the answer has been read and the connection is free, before the answer is judged. */
   landed(flight: Flight, isBroken: boolean): void;
   over(flight: Flight, outcome: Outcome, message: string): void;
 }
 
 /**
- * One attempt of a request under way: the handler that undici calls. No promise is made and nothing is awaited. It has the
- * form of undici's own handlers (onConnect, onHeaders ...) rather than that of onRequestStart: around the latter undici
- * makes a wrapper, a controller and an object of all headers for each request, a third of what a dispatch costs.
+ * One attempt of a request: the handler that undici calls. It makes no promise and awaits nothing. It has the form of
+ * undici's own handlers (onConnect, onHeaders ...) rather than that of onRequestStart: around the latter undici makes a
+ * wrapper, a controller and an object of all headers for each request, a third of what a dispatch costs.
  */
 export class Flight implements Dispatcher.DispatchHandler {
   order!: Order;
@@ -47,7 +50,7 @@ export class Flight implements Dispatcher.DispatchHandler {
   firstMs = Number.NaN;
   lastMs = Number.NaN;
   endMs = Number.NaN;
-  /** When the last bytes came; before any, when the request was sent. */
+  /** Time when the last bytes came or, before any, when the request was sent. */
   activeMs = 0;
   status = 0;
   streamed = false;
@@ -56,7 +59,7 @@ export class Flight implements Dispatcher.DispatchHandler {
   readonly #backend: Backend;
   readonly #observer: FlightObserver;
   #keepText = false;
-  /** A reader of an earlier flight, to be used again. */
+  /** Reader of an earlier flight, for reuse. */
   #spareReader: AnswerReader | null = null;
   #abort: ((error: Error) => void) | null = null;
   #errorBody = '';
@@ -69,7 +72,7 @@ export class Flight implements Dispatcher.DispatchHandler {
     this.#observer = observer;
   }
 
-  /** Takes an order, after one that `canFlyAgain` too. */
+  /** Takes an order, also after an earlier flight where `canFlyAgain`. */
   board(order: Order, client: Client, keepText: boolean): void {
     this.order = order;
     this.client = client;
@@ -85,7 +88,7 @@ export class Flight implements Dispatcher.DispatchHandler {
     this.#isOver = false;
   }
 
-  /** It came to its end by itself and undici is done with it, so that it may take another order. */
+  /** True where it ended by itself and undici is done with it, so that it may take another order. */
   get canFlyAgain(): boolean {
     return this.#isOver && this.reader !== null && this.#abortedAs === null;
   }
@@ -98,19 +101,19 @@ export class Flight implements Dispatcher.DispatchHandler {
     this.#isDispatching = false;
   }
 
-  /** Ends it under this outcome. */
+  /** Ends the attempt with this outcome. */
   abort(outcome: Outcome, message: string): void {
     if (this.#isOver) return;
     this.#abortedAs ??= { outcome, message };
-    // Without a connection it waits for one, which ends with the client.
+    // Without a connection the attempt still waits for one, which ends with the client.
     if (this.#abort === null) this.onError(new Error(message));
     else this.#abort(new Error(message));
   }
 
   onConnect(abort: (error?: Error) => void): void {
     this.#abort = abort;
-    // The connection was there: what undici did until now is of the client, and what it does from now on is writing.
-    // Where one had to be made first, the time that it took stays in what is measured.
+    // The connection existed: undici's work until now belongs to the client, and its further work is writing. Where a
+    // connection had to be made first, that time stays in the measurement.
     if (this.#isDispatching) this.sentMs = monotonicMs();
   }
 
@@ -152,7 +155,7 @@ export class Flight implements Dispatcher.DispatchHandler {
     if (this.#isOver) return;
     this.#isOver = true;
     this.endMs = monotonicMs();
-    // The connection is free before the answer is judged: whoever waits for one goes on.
+    // The connection is free before the answer is judged, so that a waiting request can go on.
     this.#observer.landed(this, false);
     const { reader } = this;
     if (reader === null) {
@@ -180,7 +183,7 @@ export class Flight implements Dispatcher.DispatchHandler {
     this.#observer.over(this, this.#abortedAs.outcome, this.#abortedAs.message);
   }
 
-  /** One stamp for all pieces of one read. */
+  /** Notes pieces with one time for all pieces of one read. */
   #stamp(count: number, nowMs: number): void {
     const isFirst = Number.isNaN(this.firstMs);
     this.#observer.pieces(count, nowMs, isFirst ? Number.NaN : nowMs - this.lastMs);
@@ -191,7 +194,10 @@ export class Flight implements Dispatcher.DispatchHandler {
   }
 }
 
-/** A header among undici's raw ones, names and values in turn; empty where there is none of this (lower case) name. */
+/**
+ * Value of a header among undici's raw ones, names and values in turn; empty where there is none of this (lower case)
+ * name.
+ */
 function headerOf(headers: readonly Buffer[], name: string): string {
   for (let i = 0; i < headers.length; i += 2) {
     const own = headers[i]!;
@@ -202,7 +208,7 @@ function headerOf(headers: readonly Buffer[], name: string): string {
   return '';
 }
 
-/** Seconds, or a date. */
+/** Milliseconds to wait by Retry-After, which holds seconds or a date. */
 function retryAfter(text: string): number {
   const seconds = Number(text);
   const ms = Number.isNaN(seconds) ? Date.parse(text) - Date.now() : seconds * 1000;

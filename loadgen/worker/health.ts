@@ -6,10 +6,10 @@ import {
 } from 'node:perf_hooks';
 import type { ClientHealth } from './frames.js';
 
-/** The delay is sampled with a timer of this many milliseconds, which it contains. */
+/** Milliseconds of the timer that samples the delay, which the delay contains. */
 const RESOLUTION_MS = 10;
 
-/** How this process is doing: its event loop, garbage collection and processor time, from one call to the next. */
+/** Measures this process's health: its event loop, garbage collection and processor time, from one call to the next. */
 export class HealthProbe {
   readonly #delay: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   readonly #observer: PerformanceObserver;
@@ -26,7 +26,7 @@ export class HealthProbe {
     this.#observer.observe({ entryTypes: ['gc'] });
   }
 
-  /** Since the last call. */
+  /** Health since the last call. */
   read(opened: number): ClientHealth {
     const now = performance.now();
     const elu = performance.eventLoopUtilization();

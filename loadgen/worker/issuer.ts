@@ -1,24 +1,27 @@
 import { monotonicMs } from '../clock.js';
 
-/** Timers have a resolution of a millisecond and may be late by more; polling begins so long before. */
+/**
+ * Milliseconds before a request's time at which polling begins: timers have a resolution of a millisecond and may be
+ * late by more.
+ */
 const POLL_MS = 2;
-/** Longest delay of a timer of Node's. */
+/** Longest delay of a Node timer. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export interface Timed {
-  /** Monotonic clock. */
+  /** Time to issue it, on the monotonic clock. */
   atMs: number;
 }
 
 /**
- * Calls `issue` for each item at its time, in the order of times. Everything that is due is issued in one go before the
- * event loop goes on. With `busyWait` the clock is polled before an issue, between two turns of the event loop, so
- * that answers are still read; else it is left to timers, which are late by a millisecond or so.
+ * Calls `issue` for each item at its time, in the order of times. All due items are issued together before the event
+ * loop goes on. With `busyWait` the clock is polled before an issue, between two turns of the event loop, so that
+ * answers are still read; else it is left to timers, which are late by a millisecond or so.
  */
 export class Issuer<T extends Timed> {
   readonly #issue: (item: T) => void;
   readonly #busyWait: boolean;
-  /** Ordered by time from #next on. */
+  /** Items, ordered by time from #next on. */
   #items: T[] = [];
   #next = 0;
   #timer: NodeJS.Timeout | null = null;
@@ -35,7 +38,7 @@ export class Issuer<T extends Timed> {
 
   add(item: T): void {
     const items = this.#items;
-    // Most come in order.
+    // Most items come in order.
     let at = items.length;
     while (at > this.#next && items[at - 1]!.atMs > item.atMs) at--;
     if (at === items.length) items.push(item);
@@ -43,7 +46,7 @@ export class Issuer<T extends Timed> {
     if (at === this.#next) this.#arm();
   }
 
-  /** Takes everything out that waits. */
+  /** Removes and returns all waiting items. */
   clear(): T[] {
     const left = this.#items.slice(this.#next);
     this.#items = [];
@@ -63,7 +66,7 @@ export class Issuer<T extends Timed> {
       return;
     }
     const wait = this.#busyWait ? delay - POLL_MS : delay;
-    // Timers count whole milliseconds from when the loop last looked at the clock, and a delay is cut down to such.
+    // Timers count whole milliseconds from the loop's last look at the clock, and round a delay down.
     this.#timer = setTimeout(() => this.#drain(), Math.min(LONGEST_TIMER_MS, Math.max(0, wait)));
   }
 

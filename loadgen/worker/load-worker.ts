@@ -12,10 +12,10 @@ import { Issuer } from './issuer.js';
 import { Results } from './results.js';
 
 const NOTHING: readonly Message[] = [];
-/** How often limits of time are looked at. */
+/** Milliseconds between two checks of time limits. */
 const PATROL_MS = 100;
 
-/** Issues requests at their times, or as slots become free, and reports what became of each. */
+/** Sends requests at their times, or as slots become free, and reports the outcome of each. */
 export class LoadWorker implements FlightObserver {
   readonly #config: WorkerConfig;
   readonly #send: (frame: FromWorker) => void;
@@ -25,20 +25,20 @@ export class LoadWorker implements FlightObserver {
   readonly #issuer: Issuer<Order>;
   readonly #headers: readonly string[];
   readonly #flights = new Set<Flight>();
-  /** Due, without a connection. */
+  /** Requests that are due but have no connection. */
   readonly #due: Order[] = [];
-  /** Frames of a closed loop that are dealt for slots to come. Their requests are made when a slot is free. */
+  /** Frames of a closed loop that wait for free slots. Their requests are made when a slot is free. */
   #pending: IssueFrame[] = [];
-  /** Place in the first of them. */
+  /** Index in the first of these frames. */
   #nextPending = 0;
-  /** Slots of the closed loop; null in an open one. */
+  /** Number of free slots of the closed loop; null in an open one. */
   #freeSlots: number | null = null;
-  /** Bodies of samples that were sent before, where there is nothing in them that changes. */
+  /** Bodies of samples that were sent before, where no part of them changes. */
   readonly #bodies = new WeakMap<Sample, Buffer>();
   readonly #samples = new Map<number, Sample>();
-  /** Wait for what Retry-After says. */
+  /** Requests that wait for the time in Retry-After. */
   readonly #retrying = new Set<Order>();
-  /** Flights that are over, to be used again: most of what a request needs is made once. */
+  /** Finished flights for reuse: most of what a request needs is made only once. */
   readonly #spare: Flight[] = [];
   readonly #record: RequestRecord;
   #patrol: NodeJS.Timeout | null = null;
@@ -72,7 +72,7 @@ export class LoadWorker implements FlightObserver {
     this.#send({ type: 'ready', connections: opened });
   }
 
-  /** Takes a frame. All that it holds is queued, and what is due of it issued, before anything else happens. */
+  /** Takes a frame: queues all its requests, and sends those that are due before anything else happens. */
   receive(frame: Exclude<ToWorker, { type: 'exit' }>): void {
     if (frame.type === 'begin') this.#begin(frame);
     else if (frame.type === 'issue') this.#take(frame);
@@ -112,7 +112,7 @@ export class LoadWorker implements FlightObserver {
   #goOn(flight: Flight, outcome: Outcome, message: string): void {
     const { order } = flight;
     if (outcome === 'rate_limited' && order.attempts <= this.#config.retries && !this.#isStopped) {
-      // The request's place in the schedule stays, and with it the time that it has waited.
+      // The request keeps its place in the schedule, and so the time that it has waited.
       const again = { ...order, attempts: order.attempts + 1 };
       setTimeout(() => this.#again(again), flight.retryAfterMs);
       this.#retrying.add(again);
@@ -266,7 +266,7 @@ export class LoadWorker implements FlightObserver {
     this.#send({ type: 'stopped', withdrawn: withdraw ? requestsOf(early) : 0 });
   }
 
-  /** The turns behind one that failed. */
+  /** Settles the turns behind one that failed. */
   #settleRest(order: Order, message: string): void {
     for (let turn = order.turn + 1; turn < order.sample.turns.length; turn++) {
       this.#settle(
@@ -280,7 +280,7 @@ export class LoadWorker implements FlightObserver {
 
   #settle(order: Order, outcome: Outcome, message: string, flight: Flight | null): void {
     const reader = flight?.reader ?? null;
-    // Filled anew each time: a record of numbers that is made is a dozen objects.
+    // One record is filled anew each time: making a record would make a dozen number objects.
     const record = this.#record;
     record.request = order.request;
     record.sample = order.sampleNumber;

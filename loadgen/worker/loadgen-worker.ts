@@ -1,4 +1,4 @@
-// Entry of a worker process. The first message is its configuration; then come frames.
+// Entry of a worker process. The first message is its configuration; then frames come.
 import type { FromWorker, ToWorker, WorkerConfig } from './frames.js';
 import { HealthProbe } from './health.js';
 import { LoadWorker } from './load-worker.js';
@@ -17,13 +17,13 @@ process.on('message', (message: WorkerConfig | ToWorker) => {
   if (!('type' in message)) start(message);
   else if (message.type === 'exit') exit();
   else {
-    // A run has what was from its beginning to its end, however short it is.
+    // A run's health covers the time from its beginning to its end, however short that is.
     if (message.type === 'begin') probe!.read(0);
     if (message.type === 'flush') tellHealth();
     worker!.receive(message);
   }
 });
-// Whoever started it is gone, or an interrupt meant for it: it tells workers what to do.
+// The starting process is gone; or it got an interrupt, and tells its workers itself what to do.
 process.on('disconnect', exit);
 process.on('SIGINT', () => {});
 

@@ -10,11 +10,11 @@ const NO_CONNECTION: ReadonlySet<string> = new Set([
   'ETIMEDOUT',
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
-/** Too many open files, no free port, no memory for a socket. */
+/** Error codes of the client's limits: too many open files, no free port, no memory for a socket. */
 const OWN_LIMITS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']);
 const NO_HTTP = /^(HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|RESPONSE|INVALID_ARG|INVALID_RETURN_VALUE))/;
 
-/** What an error of a connection makes of the request on it. `isBegun`: bytes of an answer have come. */
+/** Outcome of a request whose connection had an error. `isBegun`: bytes of an answer have come. */
 export function outcomeOfError(error: Error, isBegun: boolean): Outcome {
   const code = codeOf(error);
   if (OWN_LIMITS.has(code)) return 'client_limit';

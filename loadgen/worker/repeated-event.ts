@@ -1,12 +1,12 @@
-/** Stands in for a piece of text when a shape is tried; no escape, and no answer has it. */
+/** Stands in for a piece of text when a shape is tried. It needs no escape, and no answer contains it. */
 const PROBE = 'skein-probe-5f1d';
-/** Events that are looked at before a stream is taken for one whose events have nothing in common. */
+/** Number of events tried before a stream counts as one whose events have nothing in common. */
 const MOST_TRIES = 3;
 
 /**
- * The text of an event without parsing it, exactly as parsing it would give it. Most events of a stream are one JSON text
- * with another piece each, so: `prefix`, the piece as a JSON string's content, `suffix`. Where a piece of that form has
- * been proved to come out as the event's whole meaning, so does every other string content in that place.
+ * Reads the text of an event without parsing it, exactly as parsing would. Most events of a stream are one JSON text
+ * with another piece each: `prefix`, the piece as a JSON string's content, `suffix`. Once one piece in that place has
+ * been proved to be the event's whole meaning, so is every other string content there.
  */
 export class RepeatedEvent {
   #prefix = '';
@@ -14,24 +14,24 @@ export class RepeatedEvent {
   #tries = 0;
   readonly #meaning: (data: string) => string | null;
 
-  /** `meaning` is the text of an event that means a text and nothing else; null for any other. */
+  /** @param meaning returns the text of an event that holds only a text; null for any other */
   constructor(meaning: (data: string) => string | null) {
     this.#meaning = meaning;
   }
 
-  /** Another stream begins. It may have the same form: what was proved is so for any event. */
+  /** Begins another stream. It may use the same shape: the proof holds for any event. */
   beginStream(): void {
     this.#tries = 0;
   }
 
-  /** Length of the text of this event; -1 where it has to be parsed. */
+  /** Length of an event's text; -1 where the event must be parsed. */
   textLength(data: string): number {
     const start = this.#prefix.length;
     const end = data.length - this.#suffix.length;
     if (start === 0 || end <= start || !data.endsWith(this.#suffix) || !data.startsWith(this.#prefix))
       return -1;
     // Most pieces are a word, so this is shorter than two searches. Quotes end a string, backslashes begin an escape,
-    // and control characters must not be there.
+    // and control characters are not allowed.
     for (let i = start; i < end; i++) {
       const code = data.charCodeAt(i);
       if (code === 34 || code === 92 || code < 32) return -1;
@@ -44,7 +44,7 @@ export class RepeatedEvent {
     return data.slice(this.#prefix.length, data.length - this.#suffix.length);
   }
 
-  /** Takes the shape of this event, which had to be parsed and meant `text`, for those to come. */
+  /** Learns the shape of an event that had to be parsed and meant `text`, for later events. */
   learn(data: string, text: string): void {
     if (this.#tries >= MOST_TRIES) return;
     this.#tries++;
@@ -54,7 +54,7 @@ export class RepeatedEvent {
       const prefix = data.slice(0, at + 1);
       const suffix = data.slice(at + 1 + content.length);
       if (this.#meaning(prefix + PROBE + suffix) !== PROBE) continue;
-      // Flat strings of their own: slices would keep the text they are of, and compare slower.
+      // Flat strings: slices would keep their whole text alive, and compare slower.
       this.#prefix = flat(prefix);
       this.#suffix = flat(suffix);
       this.#tries = 0;

@@ -4,18 +4,18 @@ import type { Outcome } from '../outcomes.js';
 import { RecordList, type RequestRecord } from '../records.js';
 import { BIN_MS, type ResultFrame } from './frames.js';
 
-/** Results wait no longer than this for others to share a frame with. */
+/** Most milliseconds that results wait to share a frame with others. */
 const FLUSH_MS = 50;
-/** ... and not for more than so many. */
+/** Most results that wait to share a frame. */
 const FLUSH_RECORDS = 2048;
-/** Frames with beginnings of streams come no closer than this: making and sending one costs some 0.05 ms. */
+/** Least milliseconds between frames with first pieces: making and sending one costs some 0.05 ms. */
 const FIRSTS_MS = 5;
-/** Gaps between pieces are sent this often: encoding a histogram costs some 0.1 ms. */
+/** Milliseconds between frames with gaps between pieces: encoding a histogram costs some 0.1 ms. */
 const GAPS_MS = 1000;
-/** Messages of each outcome that are sent; they repeat themselves. */
+/** Most messages sent for each outcome; they repeat themselves. */
 const MESSAGES = 5;
 
-/** Gathers what a worker has to tell and sends it in frames: the first piece of a stream at once, all else batched. */
+/** Gathers a worker's results and sends them in frames: the first piece of a stream at once, all others batched. */
 export class Results {
   readonly #send: (frame: ResultFrame) => void;
   readonly #load: () => { inFlight: number; waiting: number };
@@ -30,7 +30,7 @@ export class Results {
   readonly #told = new Map<Outcome, number>();
   #startMs = 0;
   #timer: NodeJS.Timeout | null = null;
-  /** Timer for telling of the first pieces of answers. */
+  /** Timer for reporting first pieces of answers. */
   #soonTimer: NodeJS.Timeout | null = null;
   #soon: NodeJS.Immediate | null = null;
   #flushedMs = 0;
@@ -45,7 +45,9 @@ export class Results {
     this.#told.clear();
   }
 
-  /** A stream has begun, which is told at once, unless that was done a moment ago: then the next frame is near. */
+  /**
+   * Reports that a stream has begun: at once, unless a frame was sent a moment ago, in which case the next one is near.
+   */
   first(request: number, ms: number, nowMs: number): void {
     this.#firsts.push(request, ms);
     if (this.#soon !== null || this.#soonTimer !== null) return;
@@ -74,7 +76,7 @@ export class Results {
     else this.#timer ??= setTimeout(() => this.flush(), FLUSH_MS);
   }
 
-  /** Sends what there is; `all` with the gaps, whenever the last ones were sent. */
+  /** Sends all results; with `all` also the gaps, whenever the last ones were sent. */
   flush(all = false): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     if (this.#soonTimer !== null) clearTimeout(this.#soonTimer);

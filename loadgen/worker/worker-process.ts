@@ -2,13 +2,13 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { FromWorker, ToWorker, WorkerConfig } from './frames.js';
 
-/** What a worker process is started behind: `taskset -c 2,3`. */
+/** Command in front of a worker process: `taskset -c 2,3`. */
 export type Launcher = readonly string[];
 
 /** A worker process and its two-way channel of frames. */
 export class WorkerProcess {
   readonly #child: ChildProcess;
-  /** Rejects when the process ends without having been told to. */
+  /** Rejects when the process ends without having been asked to. */
   readonly failed: Promise<never>;
   #isClosing = false;
   onFrame: (frame: FromWorker) => void = () => {};
@@ -16,7 +16,7 @@ export class WorkerProcess {
   constructor(config: WorkerConfig, launcher: Launcher) {
     const [command, ...args] = launcher;
     this.#child = fork(new URL('./loadgen-worker.js', import.meta.url), {
-      // Typed arrays cross as they are.
+      // This mode sends typed arrays as they are.
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       ...(command === undefined
@@ -50,9 +50,12 @@ export class WorkerProcess {
   }
 }
 
-/** The options that this process was started with, less a program in them (node -e ...), which would run once more and start workers itself. */
+/**
+ * Options that this process was started with, without a program in them (node -e ...), which would run again and start
+ * workers itself.
+ */
 function nodeOptions(): string[] {
-  // One read from the standard input is told of by --input-type alone, which is refused with a file.
+  // Only --input-type reveals a program read from standard input, and it is refused with a file.
   const isProgram = process.execArgv.some((option) =>
     /^(-[ep]+|--eval|--print|--input-type)(=|$)/.test(option),
   );

@@ -5,9 +5,9 @@ import type { EncoderConfig } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
 
 /**
- * The BERT family (BERT, RoBERTa, XLM-RoBERTa): encoder layers whose tokens attend both ways, learned positions and token
- * types, LayerNorm behind each residual sum, biases everywhere. What comes out is one row for each text: its embedding,
- * or the score of a pair of texts (a cross-encoder).
+ * The BERT family (BERT, RoBERTa, XLM-RoBERTa): encoder layers whose tokens attend both ways, learned positions and
+ * token types, LayerNorm behind each residual sum, biases everywhere. The output is one row for each text: its
+ * embedding, or the score of a pair of texts (a cross-encoder).
  *
  *   tokens + types + positions -> norm -> [attention + x -> norm -> feed-forward + x -> norm] ... -> head
  */
@@ -85,7 +85,7 @@ function projection(
   };
 }
 
-/** The rows that leave the network. Of `selectRows` the batch says which: the first of each sequence, or its last. */
+/** Rows that leave the network. The batch's `selectRows` names them: the first row of each sequence, or its last. */
 function head(net: NetworkBuilder, x: ValueRef, { head: wanted }: EncoderConfig): ValueRef {
   if (wanted.kind === 'embedding') {
     const pooled = wanted.pooling === 'mean' ? net.meanPool(x) : net.selectRows(x);

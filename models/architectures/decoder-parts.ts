@@ -4,8 +4,8 @@ import type { AttentionShape, NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
 
 /**
- * What many decoders have in common, for their architecture files to put together: ops with the weights that they read,
- * these under the names that most checkpoints on Hugging Face give them. `layer` is the number of a layer.
+ * Parts common to many decoders, for architecture files to put together: ops with the weights that they read, under the
+ * names that most checkpoints on Hugging Face use. `layer` is the number of a layer.
  */
 export class DecoderParts {
   readonly net: NetworkBuilder;
@@ -19,7 +19,7 @@ export class DecoderParts {
     this.#config = config;
   }
 
-  /** The tokens' rows of the embedding, each times `scale`. */
+  /** Embedding rows of the tokens, each times `scale`. */
   embed(scale = 1): ValueRef {
     const { vocabSize: rows, hiddenSize: columns } = this.#config;
     return this.net.embedding(
@@ -28,7 +28,7 @@ export class DecoderParts {
     );
   }
 
-  /** RMSNorm by the weight `source` of the layer, which is called `name` here. */
+  /** RMSNorm by the layer's weight `source`, called `name` in the network. */
   norm(x: ValueRef, layer: number, name: string, source: string): ValueRef {
     return this.net.rmsNorm(x, this.#scales(layer, name, source, x.width), this.#config.rmsNormEpsilon);
   }
@@ -57,7 +57,7 @@ export class DecoderParts {
     this.net.rmsNormHeads(qkv, numHeads, numKvHeads, scales('keyNorm', 'self_attn.k_norm'), rmsNormEpsilon);
   }
 
-  /** Attention as the config has it for the layer: its window, its RoPE, its scale and cap. */
+  /** Attention of a layer as the config describes it: with its window, RoPE, scale and cap. */
   attention(qkv: ValueRef, layer: number): ValueRef {
     const { headDim, attentionScale, attentionSoftCap: softCap, layerWindows, localRopeTheta } = this.#config;
     const window = layerWindows?.[layer] ?? null;
@@ -72,7 +72,7 @@ export class DecoderParts {
     return this.projection(layer, 'attentionOutput', numHeads * headDim, biased, sources);
   }
 
-  /** activation(gate(x)) * up(x); of each source the name and its rows, gate above up. */
+  /** Computes activation(gate(x)) * up(x). Each source is [name, rows], with gate above up. */
   gatedUp(x: ValueRef, layer: number, biased: boolean, sources?: [string, number][]): ValueRef {
     const { intermediateSize, activation } = this.#config;
     const both = sources ?? [

@@ -3,8 +3,8 @@ import type { ModelConfig } from '../model-config.js';
 import { DecoderParts } from './decoder-parts.js';
 
 /**
- * Gemma 2: scaled embeddings, a norm before and behind each half of a layer, attention scores and logits that are capped,
- * every other layer with a window. Norm weights are as the network takes them: the checkpoint's, and 1.
+ * Gemma 2: scaled embeddings, a norm before and behind each half of a layer, capped attention scores and logits, a
+ * window in every other layer. The network's norm weights are the checkpoint's plus 1.
  *
  *   x -> [norm -> q k v -> attention -> output -> norm + x -> norm -> gated MLP -> down -> norm + x] ... -> norm -> logits
  */

@@ -4,8 +4,8 @@ import type { ModelConfig } from '../model-config.js';
 import { DecoderParts } from './decoder-parts.js';
 
 /**
- * Gemma 3 as it writes text: Gemma 2's layers, with a norm over each head of the queries and keys in the place of the caps,
- * and more layers with a window than without. Those with a window turn by a RoPE of their own, of a shorter period.
+ * Gemma 3 for text: Gemma 2's layers, with a norm over each head of queries and keys instead of the caps, and more
+ * layers with a window than without. Layers with a window have a RoPE of their own, with a shorter period.
  */
 export function gemma3(config: ModelConfig): NetworkPlan {
   const { hiddenSize, attentionBias, outputSoftCap } = config;
@@ -29,7 +29,7 @@ export function gemma3(config: ModelConfig): NetworkPlan {
   return parts.build(logits);
 }
 
-/** The one table of layers with a window. */
+/** Table of RoPE for the layers with a window. */
 function localRope({ localRopeTheta, rope: { rotaryDim } }: ModelConfig): number[][] {
   if (localRopeTheta === undefined) return [];
   const local = ropeFrequencies({ theta: localRopeTheta, rotaryDim, scaling: { type: 'none' } });

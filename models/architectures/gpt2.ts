@@ -4,8 +4,8 @@ import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
 
 /**
- * GPT-2: learned positions in place of RoPE, LayerNorm, biases everywhere, an MLP without a gate, and an output layer that
- * is nearly always the embedding.
+ * GPT-2: learned positions in place of RoPE, LayerNorm, biases everywhere, an MLP without a gate, and an output layer
+ * that nearly always shares the embedding's weights.
  *
  *   tokens + positions -> [norm -> q k v -> attention -> output + x -> norm -> up -> down + x] ... -> norm -> logits
  */

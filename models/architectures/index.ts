@@ -26,7 +26,7 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['bert', bert],
 ]);
 
-/** What config.json calls them in "architectures", and what GGUF calls them in general.architecture. */
+/** Architectures by their names in config.json's "architectures", and in GGUF's general.architecture. */
 const HUGGING_FACE_NAMES = new Map([
   ['LlamaForCausalLM', 'llama'],
   ['MistralForCausalLM', 'mistral'],
@@ -38,13 +38,14 @@ const HUGGING_FACE_NAMES = new Map([
   ['GPT2LMHeadModel', 'gpt2'],
   ['BertModel', 'bert'],
   ['BertForSequenceClassification', 'bert'],
-  // BERT with its positions behind the padding's; XLM-RoBERTa is RoBERTa with another tokenizer.
+  // RobertaModel is BERT with positions that begin behind those of padding; XLM-RoBERTa is RoBERTa with another
+  // tokenizer.
   ['RobertaModel', 'bert'],
   ['RobertaForSequenceClassification', 'bert'],
   ['XLMRobertaModel', 'bert'],
   ['XLMRobertaForSequenceClassification', 'bert'],
 ]);
-/** Mistral's files call themselves llama. */
+/** Mistral's files call their architecture llama. */
 const GGUF_NAMES = new Map([
   ['llama', 'llama'],
   ['qwen2', 'qwen2'],
@@ -58,12 +59,12 @@ const GGUF_NAMES = new Map([
 export const supportedHuggingFaceArchitectures: readonly string[] = [...HUGGING_FACE_NAMES.keys()];
 export const supportedGgufArchitectures: readonly string[] = [...GGUF_NAMES.keys()];
 
-/** The architecture of a name from config.json; undefined where there is none. */
+/** Architecture of a name in config.json; undefined for an unknown one. */
 export function architectureOfHuggingFace(name: string): string | undefined {
   return HUGGING_FACE_NAMES.get(name);
 }
 
-/** The architecture of GGUF's general.architecture; undefined where there is none. */
+/** Architecture of GGUF's general.architecture; undefined for an unknown one. */
 export function architectureOfGguf(name: string): string | undefined {
   return GGUF_NAMES.get(name);
 }

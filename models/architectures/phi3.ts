@@ -3,8 +3,9 @@ import type { ModelConfig } from '../model-config.js';
 import { DecoderParts } from './decoder-parts.js';
 
 /**
- * Phi-3, Phi-3.5 and Phi-4-mini: Llama's network, whose checkpoints hold queries, keys and values as one tensor, gate and
- * up as another: the order in which they are stacked here anyway. RoPE may turn only the first part of each head.
+ * Phi-3, Phi-3.5 and Phi-4-mini: Llama's network. Their checkpoints hold queries, keys and values as one tensor, gate
+ * and up as another, in the order in which they are stacked here anyway. RoPE may turn only the first part of each
+ * head.
  */
 export function phi3(config: ModelConfig): NetworkPlan {
   const { numHeads, numKvHeads, headDim, hiddenSize, intermediateSize } = config;

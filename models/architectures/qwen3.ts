@@ -3,8 +3,8 @@ import type { ModelConfig } from '../model-config.js';
 import { DecoderParts } from './decoder-parts.js';
 
 /**
- * Qwen3: Llama's layers, with an RMSNorm over each head of the queries and keys before RoPE turns them. The heads' size is
- * one of its own, not the hidden size divided by their number.
+ * Qwen3: Llama's layers, with an RMSNorm over each head of the queries and keys before RoPE turns them. The size of a
+ * head is independent of the hidden size and the number of heads.
  */
 export function qwen3(config: ModelConfig): NetworkPlan {
   const { attentionBias } = config;

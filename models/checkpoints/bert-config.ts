@@ -12,14 +12,14 @@ const ACTIVATIONS = new Map<unknown, ModelConfig['activation']>([
   ['relu', 'relu'],
 ]);
 
-/** Which tensors make the score of a cross-encoder; absent for models that embed. */
+/** Tensors that make the score of a cross-encoder, by architecture; absent for models that embed. */
 const SCORE_TENSORS: Readonly<Record<string, ScoreHead['tensors']>> = {
   BertForSequenceClassification: ['pooler.dense', 'classifier'],
   RobertaForSequenceClassification: ['classifier.dense', 'classifier.out_proj'],
   XLMRobertaForSequenceClassification: ['classifier.dense', 'classifier.out_proj'],
 };
 
-/** ModelConfig of the BERT family from config.json; `name` is what it calls the architecture. */
+/** Makes the ModelConfig of a BERT model from config.json; `name` is its name of the architecture. */
 export function configOfBert(config: ConfigFields, name: string): ModelConfig {
   refuseUnsupported(config);
   const vocabSize = config.integer('vocab_size', 1, LIMITS.vocabSize);
@@ -90,7 +90,7 @@ function encoderOf(
   return { encoder, maxPositions: Math.min(room, sentences.maxTokens ?? room) };
 }
 
-/** The sizes that config.json says the embeddings may be cut to, under the names that vLLM reads. */
+/** Sizes to which the embeddings may be cut, from the fields of config.json that vLLM reads. */
 function matryoshkaOf(config: ConfigFields, hiddenSize: number): number[] | 'any' | null {
   const sizes = config.raw('matryoshka_dimensions');
   if (sizes === undefined) return config.boolean('is_matryoshka', false) ? 'any' : null;
@@ -100,7 +100,10 @@ function matryoshkaOf(config: ConfigFields, hiddenSize: number): number[] | 'any
   return sizes as number[];
 }
 
-/** What sentence-transformers' CrossEncoder does with one label: sigmoid, unless config.json says otherwise. */
+/**
+ * Activation of a cross-encoder with one label, as in sentence-transformers: sigmoid, unless config.json says
+ * otherwise.
+ */
 function scoreActivation(config: ConfigFields): ScoreHead['activation'] {
   const labels = config.raw('id2label');
   const numLabels =
@@ -123,7 +126,7 @@ function scoreActivation(config: ConfigFields): ScoreHead['activation'] {
   );
 }
 
-/** What would be computed wrongly, silently, if it were not read. */
+/** Refuses settings that would be computed wrongly, without an error, if they were ignored. */
 function refuseUnsupported(config: ConfigFields): void {
   if (config.raw('quantization_config') !== undefined) {
     throw config.error('quantization_config', 'absent: weights in F32, F16 and BF16 are read');

@@ -17,49 +17,52 @@ export type TensorType =
   | 'Q5_K'
   | 'Q6_K';
 
-/** Where a tensor's bytes lie. The bytes themselves are only ever touched by native code. */
+/** Location of a tensor's bytes, which only native code reads. */
 export interface TensorLocation {
-  /** Hugging Face's name, whatever the container calls it. */
+  /** Hugging Face's name of the tensor, whatever the container calls it. */
   name: string;
   type: TensorType;
-  /** Row-major, outermost first, as PyTorch has it: a linear weight is [out, in]. */
+  /** Dimensions, row-major, outermost first, as in PyTorch: a linear weight is [out, in]. */
   shape: number[];
   file: string;
   offset: number;
   byteLength: number;
   /**
-   * llama.cpp's converter interleaves the rows of q and k of each head for its own RoPE order; with this set, the
-   * conversion puts them back: number of heads whose rows are interleaved.
+   * Number of heads whose rows are interleaved. llama.cpp's converter interleaves the rows of q and k of each head for
+   * its own order of RoPE; the conversion puts them back.
    */
   interleavedHeads?: number;
-  /** The file holds the matrix as [in, out], as GPT-2's layers do; the conversion turns it. `shape` is the file's. */
+  /**
+   * True where the file holds the matrix as [in, out], as for GPT-2's layers; the conversion turns it. `shape` is the
+   * file's.
+   */
   transposed?: boolean;
-  /** Added to each element: Gemma's norms store how far their weights are from 1. Absent: 0. */
+  /** Number added to each element: Gemma's norms store the difference of their weights from 1. Absent: 0. */
   addend?: number;
 }
 
 export interface TokenizerFiles {
   /** Contents of tokenizer.json, read or made from GGUF metadata. */
   tokenizerJson: unknown;
-  /** Contents of tokenizer_config.json, or what of it the GGUF metadata gives. */
+  /** Contents of tokenizer_config.json, or the part of them that GGUF metadata has. */
   tokenizerConfig: Record<string, unknown>;
-  /** Jinja source; null where the model has none. */
+  /** Jinja source of the chat template; null where the model has none. */
   chatTemplate: string | null;
 }
 
-/** A model as published: opened, checked, nothing of its weights read yet. */
+/** A published model: opened and checked, with no weights read yet. */
 export interface Checkpoint {
-  /** The path the user gave. */
+  /** Path that the user gave. */
   path: string;
   format: 'safetensors' | 'gguf';
   config: ModelConfig;
   tensors: Map<string, TensorLocation>;
   tokenizer: TokenizerFiles;
-  /** Changes when the checkpoint does: names, sizes, modification times and header bytes. */
+  /** Hash that changes with the checkpoint: of names, sizes, modification times and header bytes. */
   sourceHash: string;
 }
 
-/** The user's model is not what it should be. The message names file, tensor and expectation. */
+/** An error for a user's model with a fault. The message names file, tensor and expectation. */
 export class CheckpointError extends SkeinError {
   override name = 'CheckpointError';
   override readonly code = 'SKEIN_CHECKPOINT';

@@ -1,7 +1,7 @@
 import { CheckpointError } from './checkpoint.js';
 import type { JsonObject } from './file-reading.js';
 
-// Greatest dimensions that are believed. They keep every product of two far from 2^53 and a plan's size bounded.
+// Greatest accepted dimensions. They keep every product of two far below 2^53 and the size of a plan bounded.
 export const LIMITS = {
   vocabSize: 2 ** 24,
   width: 2 ** 20,
@@ -10,7 +10,7 @@ export const LIMITS = {
   positions: 2 ** 30,
 } as const;
 
-/** Typed access to the fields of a config, with errors that name file, field, expectation and what was found. */
+/** Typed access to the fields of a config, with errors that name file, field, expected and found. */
 export class ConfigFields {
   readonly where: string;
   readonly #fields: JsonObject;
@@ -20,12 +20,12 @@ export class ConfigFields {
     this.#fields = fields;
   }
 
-  /** The field; null and missing are the same. */
+  /** The value of a field; undefined where it is null or missing. */
   raw(key: string): unknown {
     return Object.hasOwn(this.#fields, key) ? (this.#fields[key] ?? undefined) : undefined;
   }
 
-  /** Whether it is there, null included. */
+  /** True where the field exists, even as null. */
   has(key: string): boolean {
     return Object.hasOwn(this.#fields, key);
   }
@@ -73,7 +73,7 @@ export class ConfigFields {
     return value as number[];
   }
 
-  /** A token id, or several: [] where the field is missing, or -1 as some configs say for none. */
+  /** One token id or several: [] where the field is missing, or -1, which some configs write for none. */
   tokenIds(key: string): number[] {
     const value = this.raw(key);
     if (value === undefined) return [];

@@ -4,10 +4,10 @@ import { isObject } from './file-reading.js';
 import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
 import { ropeOfHuggingFace } from './rope-config.js';
 
-/** What of a ModelConfig a family decides; the dimensions are read alike for all. */
+/** Fields of a ModelConfig that depend on the family; dimensions are read alike for all. */
 type OfFamily = Pick<ModelConfig, 'rope' | 'slidingWindow'> & Partial<ModelConfig>;
 
-/** Dimensions that are known before. */
+/** Dimensions that were read before. */
 export interface KnownDimensions {
   name: string;
   numLayers: number;
@@ -16,15 +16,15 @@ export interface KnownDimensions {
 }
 
 export interface DecoderFamily {
-  /** What transformers' config class takes where config.json does not say. headDim absent: hidden size / heads. */
+  /** Defaults of transformers' config class, where config.json does not say. headDim absent: hidden size / heads. */
   headDim?: number;
   tied?: boolean;
-  /** Field and default of the activation. */
+  /** Field of the activation and its default. */
   activation?: [field: string, fallback: string];
   read(config: ConfigFields, dimensions: KnownDimensions): OfFamily;
 }
 
-/** What transformers' MistralConfig takes where config.json has no such field. */
+/** Default of transformers' MistralConfig where config.json has no such field. */
 const MISTRAL_SLIDING_WINDOW = 4096;
 const GEMMA_ACTIVATION: [string, string] = ['hidden_activation', 'gelu_pytorch_tanh'];
 
@@ -102,7 +102,7 @@ const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
       const windows = windowsByType(config, numLayers, slidingWindow(config, 4096), isSliding);
       return {
         ...windowFields(windows),
-        // Layers with a window have another RoPE, also where all of them have one.
+        // Layers with a window have another RoPE, even where all layers have one.
         ...(windows.some((window) => window !== null) ? { layerWindows: windows } : {}),
         ...gemma3Ropes(config, headDim, maxPositions),
         ...gemmaFields(config),
@@ -123,7 +123,7 @@ function gemmaFields(config: ConfigFields): Partial<ModelConfig> {
   return { attentionScale: 1 / Math.sqrt(config.positive('query_pre_attn_scalar', 256)) };
 }
 
-/** A cap that is given; null there means none, and where the field is missing it is `fallback`. */
+/** A cap of the config; null means none, and a missing field means `fallback`. */
 function capOf(
   name: 'attentionSoftCap' | 'outputSoftCap',
   config: ConfigFields,
@@ -134,7 +134,10 @@ function capOf(
   return cap === null ? {} : { [name]: cap };
 }
 
-/** rope_theta, rope_scaling and rope_local_base_freq, or since transformers 5 rope_parameters by the layers' type. */
+/**
+ * RoPE by rope_theta, rope_scaling and rope_local_base_freq or, since transformers 5, by rope_parameters for each type
+ * of layers.
+ */
 function gemma3Ropes(
   config: ConfigFields,
   headDim: number,

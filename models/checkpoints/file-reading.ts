@@ -3,10 +3,12 @@ import { messageOf } from '../../base/error-text.js';
 import { readProblem } from '../../base/system-problem.js';
 import { CheckpointError } from './checkpoint.js';
 
-/** Calls `use` with an open regular file and its size; a file that cannot be opened or read is a CheckpointError. */
+/**
+ * Calls `use` with an open regular file and its size. @throws CheckpointError where the file cannot be opened or read.
+ */
 export function withFile<T>(path: string, use: (fd: number, size: number) => T): T {
   const fd = fileSystemErrors(path, () => {
-    // Looked at first: opening a pipe would wait for its other end.
+    // The type is checked first: opening a pipe would wait for its other end.
     if (!statSync(path).isFile()) throw new CheckpointError(`${path}: is not a regular file.`);
     return openSync(path, 'r');
   });
@@ -31,7 +33,7 @@ export function readExactly(path: string, fd: number, target: Uint8Array, offset
   }
 }
 
-/** The file's text; null where there is no such file. */
+/** Text of a file; null where there is no such file. */
 export function readText(path: string, limitBytes: number): string | null {
   return fileSystemErrors(path, () => {
     const status = statSync(path, { throwIfNoEntry: false });
@@ -48,13 +50,13 @@ export function readText(path: string, limitBytes: number): string | null {
 
 export type JsonObject = Record<string, unknown>;
 
-/** The JSON object in a file; null where there is no such file. */
+/** JSON object in a file; null where there is no such file. */
 export function readJsonObject(path: string, limitBytes: number): JsonObject | null {
   const text = readText(path, limitBytes);
   return text === null ? null : parseJsonObject(path, text);
 }
 
-/** `where` names the file, and the part of it, in errors. */
+/** Parses a JSON object. @param where names the file, and the part of it, in errors. */
 export function parseJsonObject(where: string, text: string): JsonObject {
   let value: unknown;
   try {

@@ -12,7 +12,9 @@ import type { GgufMetadata } from './gguf-metadata.js';
 import type { RawTensor } from './raw-tensor.js';
 import { checkTheta } from './rope-config.js';
 
-/** ModelConfig from a GGUF file's metadata and tensors. `generation` is generation_config.json beside it. */
+/**
+ * Makes the ModelConfig from a GGUF file's metadata and tensors. `generation` is the generation_config.json beside it.
+ */
 export function configOfGguf(header: GgufHeader, generation: ConfigFields | null): ModelConfig {
   const { metadata } = header;
   const architecture = architectureOf(metadata);
@@ -78,7 +80,7 @@ function architectureOf(metadata: GgufMetadata): string {
   return architecture;
 }
 
-/** What would be computed wrongly, silently, if it were not read. */
+/** Refuses settings that would be computed wrongly, without an error, if they were ignored. */
 function refuseUnsupported(metadata: GgufMetadata, keys: GgufKeys): void {
   const parts = metadata.number('split.count') ?? 1;
   if (parts > 1) {
@@ -94,7 +96,10 @@ function refuseUnsupported(metadata: GgufMetadata, keys: GgufKeys): void {
   if (experts !== 0) throw keys.error('expert_count', '0 (mixtures of experts are not supported)', experts);
 }
 
-/** GGUF has no key for it. One bias calls for them all: the network has no place for some of them. */
+/**
+ * True where any tensor is such a bias, since GGUF has no key for it. One bias requires all: the network has no place
+ * for only some.
+ */
 function hasBias(tensors: ReadonlyMap<string, RawTensor>, pattern: RegExp): boolean {
   return [...tensors.keys()].some((name) => pattern.test(name));
 }
@@ -133,7 +138,7 @@ function scalingOf(
 ): RopeConfig['scaling'] {
   const optional = (key: string) => (keys.number(key) === undefined ? null : keys.positive(key));
   const given = optional('rope.scaling.factor') ?? optional('rope.scale_linear') ?? 1;
-  // Without a type the factor is a linear one. Phi-3's files have the factors of longrope, and do not name it.
+  // Without a type the factor is linear. Phi-3's files have longrope's factors without naming the type.
   const usual = tensors.has('rope_factors_long.weight') ? 'longrope' : 'linear';
   const type = keys.string('rope.scaling.type') ?? usual;
   const factor = type === 'none' ? 1 : given;
@@ -184,7 +189,7 @@ function scalingOf(
   throw keys.error('rope.scaling.type', 'one of none, linear, yarn, longrope', type);
 }
 
-/** The one kind of tensor that is read here: rotaryDim / 2 numbers that belong to the configuration. */
+/** Numbers of the only kind of tensor that is read here: rotaryDim / 2 factors that belong to the configuration. */
 function readFactors(tensor: RawTensor, rotaryDim: number): number[] {
   const expected = rotaryDim / 2;
   const { file, name, type, shape, offset } = tensor;

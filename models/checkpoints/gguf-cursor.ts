@@ -1,7 +1,7 @@
 import { CheckpointError } from './checkpoint.js';
 import { readExactly } from './file-reading.js';
 
-/** Most bytes of a GGUF header that are read: vocabularies of a quarter of a million tokens take about a tenth of it. */
+/** Most bytes of a GGUF header: vocabularies of a quarter of a million tokens take about a tenth of it. */
 export const MAX_GGUF_HEADER_BYTES = 128 * 1024 * 1024;
 const FIRST_READ_BYTES = 2 * 1024 * 1024;
 
@@ -25,12 +25,12 @@ export class GgufCursor {
     return this.#position;
   }
 
-  /** Bytes that the header may still take. */
+  /** Number of bytes that the header may still take. */
   get remaining(): number {
     return this.#limit - this.#position;
   }
 
-  /** Moves over `length` bytes and returns where they begin in `bytes`. */
+  /** Moves over `length` bytes and returns their offset in `bytes`. */
   #take(length: number, what: string): number {
     const begin = this.#position;
     if (length > this.#limit - begin) {

@@ -3,15 +3,18 @@ import { LIMITS } from './config-fields.js';
 import type { GgufKeys } from './gguf-keys.js';
 import { windowFields } from './layer-windows.js';
 
-/** Every how many layers one has no window, where the file does not say: llama.cpp's defaults. It is the last of them. */
+/**
+ * Period of layers without a window where the file does not say, as in llama.cpp: the last layer of each period has
+ * none.
+ */
 const PATTERNS = new Map([
   ['gemma2', 2],
   ['gemma3', 6],
 ]);
-/** What llama.cpp takes for gemma2 where the key is missing. */
+/** Window of gemma2 where the key is missing, as in llama.cpp. */
 const GEMMA2_WINDOW = 4096;
 
-/** Windows of the layers; 0 stands for none. */
+/** Windows of the layers; a window of 0 in the file means none. */
 export function windowsOfGguf(
   keys: GgufKeys,
   architecture: string,
@@ -28,7 +31,10 @@ export function windowsOfGguf(
     : fields;
 }
 
-/** attention.sliding_window_pattern is a list with an entry for each layer, or a number as in PATTERNS; 0: all slide. */
+/**
+ * Tells which layers slide. attention.sliding_window_pattern is a list with an entry for each layer, or a number as in
+ * PATTERNS; 0: all slide.
+ */
 function slidingLayers(keys: GgufKeys, usual: number, numLayers: number): (layer: number) => boolean {
   const list = keys.list('attention.sliding_window_pattern');
   if (list !== undefined) {
@@ -40,13 +46,15 @@ function slidingLayers(keys: GgufKeys, usual: number, numLayers: number): (layer
   return (layer) => pattern === 0 || layer % pattern < pattern - 1;
 }
 
-/** The largest Gemma 2 and 3 scale their attention by another width than that of a head; GGUF has no key for it. */
+/**
+ * Numbers of layers of the 27B models, which scale attention by another width than a head's; GGUF has no key for it.
+ */
 const LAYERS_OF_27B = new Map([
   ['gemma2', 46],
   ['gemma3', 62],
 ]);
 
-/** What only Gemma's files say, and what they leave to the reader, as llama.cpp reads them. */
+/** Fields of Gemma's files, with the defaults that llama.cpp uses for those left out. */
 export function ggufGemmaFields(
   keys: GgufKeys,
   architecture: string,

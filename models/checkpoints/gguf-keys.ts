@@ -1,7 +1,7 @@
 import { CheckpointError } from './checkpoint.js';
 import type { GgufMetadata } from './gguf-metadata.js';
 
-/** Keys of a GGUF file's architecture, such as llama.block_count. */
+/** Values of a GGUF file by the keys of its architecture, such as llama.block_count. */
 export class GgufKeys {
   readonly #metadata: GgufMetadata;
   readonly #architecture: string;

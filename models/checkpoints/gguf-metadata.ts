@@ -13,14 +13,14 @@ export type GgufNumbers =
   | BigInt64Array
   | BigUint64Array;
 
-/** 64-bit integers are numbers where that is exact, bigint otherwise. */
+/** A value. 64-bit integers are numbers where that is exact, else bigint. */
 export type GgufScalar = number | bigint | boolean | string;
 export type GgufArray = GgufNumbers | readonly string[] | readonly boolean[] | readonly GgufArray[];
 export type GgufValue = GgufScalar | GgufArray;
 
 /**
- * The key-value pairs in a GGUF file's header. The typed getters answer undefined where the key is missing and
- * throw a CheckpointError that names file, key and type where its value is of another kind.
+ * The key-value pairs in a GGUF file's header. Typed getters return undefined for a missing key, and throw a
+ * CheckpointError that names file, key and type for a value of another kind.
  */
 export class GgufMetadata extends Map<string, GgufValue> {
   readonly file: string;
@@ -37,7 +37,7 @@ export class GgufMetadata extends Map<string, GgufValue> {
     throw this.#wrongKind(key, 'a string', value);
   }
 
-  /** Any numeric type of the file; a 64-bit integer that a number cannot hold is an error. */
+  /** A number of any type of the file; a 64-bit integer that a number cannot hold is an error. */
   number(key: string): number | undefined {
     const value = this.get(key);
     if (value === undefined || typeof value === 'number') return value;

@@ -1,8 +1,8 @@
-/** GGUF's tensor names in Hugging Face's words, by ModelConfig.architecture. */
+/** Hugging Face's names of GGUF's tensors, by ModelConfig.architecture. */
 interface Names {
   global: Readonly<Record<string, string>>;
   inLayer: Readonly<Record<string, string>>;
-  /** What stands in front of the number of a layer. */
+  /** Prefix in front of a layer's number. */
   layers: string;
 }
 
@@ -57,7 +57,7 @@ const FAMILIES: Readonly<Record<string, Names>> = {
   },
 };
 
-/** Names that are not known stay as they are. */
+/** Hugging Face's name of a GGUF tensor; unknown names stay as they are. */
 export function huggingFaceTensorName(name: string, architecture = 'llama'): string {
   const match = /^(?:blk\.(0|[1-9]\d*)\.)?([a-z_]+)\.(weight|bias)$/.exec(name);
   const family = FAMILIES[architecture];
@@ -70,8 +70,8 @@ export function huggingFaceTensorName(name: string, architecture = 'llama'): str
 }
 
 /**
- * Heads whose rows llama.cpp's converter interleaves: those of the queries and keys of Llama's family, for the RoPE that its
- * files are made for. All others keep Hugging Face's order.
+ * Number of heads whose rows llama.cpp's converter interleaves: those of queries and keys in Llama's family, for the
+ * RoPE that its files are made for. All others keep Hugging Face's order.
  */
 export function interleavedHeads(
   name: string,

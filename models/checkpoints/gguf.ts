@@ -10,7 +10,7 @@ import {
 } from './gguf-metadata.js';
 import { bytesOf, elementsOf, isSupportedType, type RawTensor, refuseOverlaps } from './raw-tensor.js';
 
-/** What the header of a GGUF file says. */
+/** Content of a GGUF file's header. */
 export interface GgufHeader {
   file: string;
   version: number;
@@ -19,18 +19,18 @@ export interface GgufHeader {
   tensors: RawTensor[];
 }
 
-// Limits on what a header may ask for; real models stay far below them.
+// Limits on a header; real models stay far below them.
 const MAX_KEYS = 65_536;
 const MAX_TENSORS = 1_000_000;
 const MAX_NAME_BYTES = 65_535;
 const MAX_DIMENSIONS = 4;
 const MAX_ARRAY_DEPTH = 4;
-/** Strings, booleans and arrays inside arrays, all together: each becomes an object of its own. */
+/** Most strings, booleans and nested arrays together: each becomes an object. */
 const MAX_ARRAY_OBJECTS = 8_388_608;
 const MAX_NESTED_ARRAYS = 65_536;
 const DEFAULT_ALIGNMENT = 32;
 
-/** Names of GGML's type ids. Those that cannot be converted are known too, so that an error can name them. */
+/** Names of GGML's type ids. Types that cannot be converted are included, so that an error can name them. */
 const TYPE_NAMES = new Map<number, string>(
   Object.entries({
     F32: 0,

@@ -2,7 +2,7 @@ import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import { ACTIVATIONS, checkHeads, eosTokenIds, tokenId } from './config-values.js';
 
-/** ModelConfig of GPT-2 from config.json, whose fields have names of their own. */
+/** Makes the ModelConfig of GPT-2 from config.json, whose fields have names of their own. */
 export function configOfGpt2(config: ConfigFields, generation: ConfigFields | null): ModelConfig {
   refuseUnsupported(config);
   const vocabSize = config.integer('vocab_size', 1, LIMITS.vocabSize);

@@ -7,7 +7,10 @@ import { decoderFamily } from './decoder-families.js';
 import type { JsonObject } from './file-reading.js';
 import { configOfGpt2 } from './gpt2-config.js';
 
-/** ModelConfig from config.json. `file` is its path, for errors; `generation` is generation_config.json's contents. */
+/**
+ * Makes the ModelConfig from config.json. `file` is its path, for errors; `generation` is the content of
+ * generation_config.json.
+ */
 export function configOfHuggingFace(
   file: string,
   json: JsonObject,
@@ -71,7 +74,7 @@ function architectureOf(config: ConfigFields): { name: string; architecture: str
   return { name, architecture };
 }
 
-/** What would be computed wrongly, silently, if it were not read. */
+/** Refuses settings that would be computed wrongly, without an error, if they were ignored. */
 function refuseUnsupported(config: ConfigFields): void {
   if (config.raw('quantization_config') !== undefined) {
     throw config.error(

@@ -1,4 +1,6 @@
-/** The keys of a JSON object's outermost level, repeated ones too, which JSON.parse drops. `text` is valid JSON. */
+/**
+ * Keys of a JSON object's outermost level, including repeated ones, which JSON.parse drops. `text` must be valid JSON.
+ */
 export function outermostKeys(text: string): string[] {
   const keys: string[] = [];
   let depth = 0;

@@ -3,21 +3,24 @@ import { type ConfigFields, LIMITS } from './config-fields.js';
 
 type Windows = Pick<ModelConfig, 'slidingWindow' | 'layerWindows'>;
 
-/** What of a ModelConfig the windows of all layers are. */
+/** Fields of a ModelConfig for the windows of all layers. */
 export function windowFields(windows: readonly (number | null)[]): Windows {
   const first = windows[0] ?? null;
   if (windows.every((window) => window === first)) return { slidingWindow: first };
   return { slidingWindow: null, layerWindows: [...windows] };
 }
 
-/** sliding_window; null there means none. */
+/** The value of sliding_window, where null means no window. */
 export function slidingWindow(config: ConfigFields, fallback: number | null): number | null {
   if (!config.has('sliding_window')) return fallback;
   if (config.raw('sliding_window') === undefined) return null;
   return config.integer('sliding_window', 1, LIMITS.positions);
 }
 
-/** The window of each layer: of those that layer_types calls sliding, or, where it is not given, `isSliding`. */
+/**
+ * Windows of the layers: a layer has one where layer_types calls it sliding or, without layer_types, where `isSliding`
+ * says so.
+ */
 export function windowsByType(
   config: ConfigFields,
   numLayers: number,

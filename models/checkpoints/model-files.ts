@@ -6,11 +6,11 @@ import { safetensorsFiles } from './safetensors-directory.js';
 import { SENTENCE_TRANSFORMERS_FILES } from './sentence-transformers.js';
 import { TOKENIZER_FILES } from './tokenizer-files.js';
 
-/** Which files a model path stands for. */
+/** Files of the model at a path. */
 export interface ModelFiles {
   path: string;
   format: 'safetensors' | 'gguf';
-  /** Where config.json, tokenizer.json and the like lie. */
+  /** Folder of config.json, tokenizer.json and the like. */
   directory: string;
   weights: string[];
 }
@@ -52,7 +52,7 @@ function find(path: string): ModelFiles {
   throw new CheckpointError(`${path}: holds neither *.safetensors nor a .gguf file${hint}.`);
 }
 
-/** All files that the model is made of and that are there, weights last. */
+/** All existing files of the model, weights last. */
 export function allModelFiles(files: ModelFiles): string[] {
   const beside = SIDE_FILES.map((name) => join(files.directory, name));
   return [...beside.filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile()), ...files.weights];

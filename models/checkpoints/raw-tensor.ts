@@ -1,21 +1,23 @@
 import type { TensorType } from './checkpoint.js';
 import { CheckpointError } from './checkpoint.js';
 
-/** A tensor as a container's header states it, of any type; checked to lie within its file where the size is known. */
+/**
+ * A tensor as a container's header describes it, of any type; checked to lie within its file where the size is known.
+ */
 export interface RawTensor {
   name: string;
-  /** The container's own name of the type. */
+  /** The container's name of the type. */
   type: string;
-  /** Outermost first. */
+  /** Dimensions, outermost first. */
   shape: number[];
   file: string;
-  /** Bytes from the start of the file. */
+  /** Offset from the start of the file, in bytes. */
   offset: number;
-  /** Null where the type's size is not known. */
+  /** Size in bytes; null where the type's size is not known. */
   byteLength: number | null;
 }
 
-/** The storage types that can be converted: elements and bytes of a block; a row holds whole blocks. */
+/** Storage types that can be converted: elements and bytes of a block; a row holds whole blocks. */
 const TYPES: Readonly<Record<TensorType, { elements: number; bytes: number }>> = {
   F32: { elements: 1, bytes: 4 },
   F16: { elements: 1, bytes: 2 },
@@ -38,7 +40,7 @@ export function isSupportedType(type: string): type is TensorType {
   return Object.hasOwn(TYPES, type);
 }
 
-/** Product of the dimensions; throws where it is too large to be the size of anything. */
+/** Product of the dimensions; throws where it is too large for a tensor. */
 export function elementsOf(file: string, name: string, shape: readonly number[]): number {
   let elements = 1;
   for (const dimension of shape) {
@@ -52,7 +54,7 @@ export function elementsOf(file: string, name: string, shape: readonly number[])
   return elements;
 }
 
-/** Bytes of a tensor of a supported type. `shape` has the row length last. */
+/** Size of a tensor of a supported type, in bytes. `shape` has the row length last. */
 export function bytesOf(file: string, name: string, type: TensorType, shape: readonly number[]): number {
   const { elements: perBlock, bytes } = TYPES[type];
   const elements = elementsOf(file, name, shape);

@@ -7,10 +7,10 @@ import { isObject, type JsonObject } from './file-reading.js';
 const SCALINGS = ['default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope'];
 
 /**
- * RoPE of a config.json. The scaling is in rope_scaling with "type" (old) or "rope_type", or, since transformers 5,
- * together with theta in rope_parameters.
+ * Reads RoPE from a config.json. The scaling is in rope_scaling with "type" (old) or "rope_type", or, since
+ * transformers 5, together with theta in rope_parameters.
  *
- * @param usual `parameters`: taken in place of those; `theta`: where the config says none
+ * @param usual `parameters`: used instead of the config's; `theta`: default where the config has none
  */
 export function ropeOfHuggingFace(
   config: ConfigFields,
@@ -101,7 +101,7 @@ function scalingOf(
   }
 }
 
-/** The scalings divide by log(theta) or by rotaryDim - 2: values at which that fails are refused here. */
+/** Checks theta: scalings divide by log(theta) or by rotaryDim - 2, so values at which that fails are refused. */
 export function checkTheta(where: string, theta: number, scaling: RopeConfig['scaling']): void {
   if (theta <= 1) throw new CheckpointError(`${where}: rope theta should be greater than 1, found ${theta}.`);
   if (scaling.type === 'longrope' && scaling.originalMaxPositions < 2) {

@@ -10,8 +10,8 @@ const INDEX = 'model.safetensors.index.json';
 const MAX_INDEX_BYTES = 64 * 1024 * 1024;
 
 /**
- * The safetensors files of a model: model.safetensors, or the shards that an index names, or all *.safetensors there
- * are; none gives an empty list. Sorted by name.
+ * The safetensors files of a model: model.safetensors, or the shards that an index names, or all *.safetensors in the
+ * folder; an empty list without any. Sorted by name.
  */
 export function safetensorsFiles(directory: string): string[] {
   if (existsSync(join(directory, SINGLE))) return [join(directory, SINGLE)];
@@ -23,7 +23,10 @@ export function safetensorsFiles(directory: string): string[] {
   return names.sort().map((name) => join(directory, name));
 }
 
-/** All tensors of a directory. A name in two shards, a shard that is missing or lacks what the index promises: an error. */
+/**
+ * All tensors of a directory. Errors: a name in two shards, a missing shard, a shard without a tensor that the index
+ * names.
+ */
 export function readSafetensorsDirectory(directory: string): RawTensor[] {
   const files = safetensorsFiles(directory);
   const tensors = new Map<string, RawTensor>();
@@ -65,7 +68,7 @@ function weightMap(index: string): Map<string, string> {
   return entries;
 }
 
-/** model-00002-of-00003.safetensors wants its siblings, also where no index lies beside them. */
+/** Refuses a file such as model-00002-of-00003.safetensors without its siblings, even where there is no index. */
 function refuseMissingShards(file: string, files: readonly string[]): void {
   const match = /^(.*)-\d{5}-of-(\d{5})\.safetensors$/.exec(basename(file));
   if (!match) return;

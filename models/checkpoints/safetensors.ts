@@ -3,7 +3,7 @@ import { isObject, parseJsonObject, readExactly, withFile } from './file-reading
 import { outermostKeys } from './json-keys.js';
 import { elementsOf, type RawTensor } from './raw-tensor.js';
 
-/** Most bytes of a safetensors header that are read: about 250 000 tensors. */
+/** Most bytes of a safetensors header: about 250 000 tensors. */
 export const MAX_SAFETENSORS_HEADER_BYTES = 32 * 1024 * 1024;
 const MAX_DIMENSIONS = 32;
 
@@ -32,7 +32,7 @@ const ELEMENT_BYTES = new Map<unknown, number>([
  *   0          8                     8 + N
  *   | N: u64 | JSON header, N bytes | data ...     data_offsets count from 8 + N
  *
- * Throws a CheckpointError where the header is not what the format says: the data must be covered without gap or overlap.
+ * Throws a CheckpointError for a header that violates the format: tensors must cover the data without gap or overlap.
  */
 export function readSafetensors(file: string): RawTensor[] {
   return withFile(file, (fd, size) => {
@@ -107,7 +107,7 @@ function isSizes(value: unknown): value is number[] {
   return Array.isArray(value) && value.every((item) => Number.isSafeInteger(item) && (item as number) >= 0);
 }
 
-/** The format wants every byte of the data to belong to exactly one tensor. */
+/** Checks that every byte of the data belongs to exactly one tensor, as the format requires. */
 function checkCoverage(
   file: string,
   tensors: readonly RawTensor[],

@@ -4,15 +4,17 @@ import { CheckpointError } from './checkpoint.js';
 import { ConfigFields, LIMITS } from './config-fields.js';
 import { isObject, readJsonObject, readText } from './file-reading.js';
 
-/** What sentence-transformers' own files say of a model: how its tokens become one embedding, and how long a text may be. */
+/**
+ * Settings in sentence-transformers' own files: how a model's tokens become one embedding, and how long a text may be.
+ */
 export interface SentenceTransformers {
   pooling: EmbeddingHead['pooling'];
   normalize: boolean;
-  /** Special tokens included; null: what the model has positions for. */
+  /** Most tokens of a text, special tokens included; null: as many as the model has positions for. */
   maxTokens: number | null;
 }
 
-/** Files beside config.json, wherever they are. The folder of the pooling's own config is named by modules.json. */
+/** Files beside config.json. modules.json names the folder of the pooling's own config. */
 export const SENTENCE_TRANSFORMERS_FILES = [
   'modules.json',
   'sentence_bert_config.json',
@@ -26,7 +28,10 @@ const POOLINGS: Readonly<Record<string, EmbeddingHead['pooling']>> = {
   pooling_mode_lasttoken: 'last',
 };
 
-/** Reads a folder's files; without modules.json it is the mean over the tokens, not normalised, as sentence-transformers takes it. */
+/**
+ * Reads a folder's files; without modules.json the mean over the tokens is used, not normalised, as
+ * sentence-transformers does.
+ */
 export function readSentenceTransformers(directory: string, hiddenSize: number): SentenceTransformers {
   const limits = join(directory, 'sentence_bert_config.json');
   const json = readJsonObject(limits, MAX_BYTES);
@@ -48,7 +53,7 @@ function modulesOf(
   let pooling: EmbeddingHead['pooling'] = 'mean';
   let normalize = false;
   for (const { type, path } of moduleList(file, text)) {
-    // Newer releases have moved the classes; the last part of the name has stayed.
+    // Newer releases have moved the classes, but the last part of the name has stayed.
     const kind = type.split('.').at(-1);
     if (kind === 'Transformer') continue;
     if (kind === 'Pooling') pooling = poolingOf(join(directory, path, 'config.json'), hiddenSize);

@@ -9,9 +9,9 @@ const SAMPLE_BYTES = 4096;
 const NUM_SAMPLES = 16;
 
 /**
- * Changes when the model does: over the name, size, modification time, first 64 KiB and sixteen samples of each file.
- * Cheap enough for every start; the samples tell apart fine-tunes whose names, sizes and times agree, as in images
- * with fixed times.
+ * Hash that changes with the model: of the name, size, modification time, first 64 KiB and sixteen samples of each
+ * file. It is cheap enough for every start; the samples tell apart fine-tunes whose names, sizes and times agree, as in
+ * images with fixed times.
  */
 export function sourceHash(files: ModelFiles): string {
   const hash = createHash('sha256');

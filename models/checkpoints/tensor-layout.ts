@@ -2,18 +2,18 @@ import type { ModelConfig } from '../model-config.js';
 import type { TensorLocation } from './checkpoint.js';
 import type { RawTensor } from './raw-tensor.js';
 
-/** A tensor under the name that the network asks for, with what its conversion does beside rounding. */
+/** A tensor under the name that the network asks for, with the steps of its conversion beside rounding. */
 export type NamedTensor = RawTensor & Pick<TensorLocation, 'interleavedHeads' | 'transposed' | 'addend'>;
 
-/** A model with a head on it has its own tensors under one more name, which is left out: `bert.encoder.layer.0...` */
+/** Prefix of the tensors of a model with a head on it, which is left out: `bert.encoder.layer.0...` */
 const ENCODER_PREFIX = /^(bert|roberta)\./;
 const GPT2_PREFIX = /^transformer\./;
-/** GPT-2's layers are what its authors call Conv1D: matrices [in, out]. */
+/** Matrices of GPT-2's layers, which its authors call Conv1D and store as [in, out]. */
 const GPT2_TURNED = /\.(c_attn|c_proj|c_fc)\.weight$/;
-/** Gemma's norms multiply by 1 + weight. */
+/** Weights of Gemma's norms, which multiply by 1 + weight. */
 const GEMMA_NORM = /norm\.weight$/;
 
-/** The tensors of safetensors files under the network's names. GGUF files hold them converted already. */
+/** Tensors of safetensors files under the network's names. GGUF files hold them converted already. */
 export function namedTensors(
   tensors: readonly RawTensor[],
   { architecture, encoder }: ModelConfig,

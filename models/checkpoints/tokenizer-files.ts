@@ -10,8 +10,8 @@ const MAX_TOKENIZER_BYTES = 128 * 1024 * 1024;
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 
 /**
- * The tokenizer of a model: tokenizer.json of its folder, else what a GGUF's metadata gives. The chat template comes
- * from chat_template.jinja, then tokenizer_config.json, then the GGUF.
+ * Reads the tokenizer of a model: its folder's tokenizer.json, else GGUF's metadata. The chat template comes from
+ * chat_template.jinja, then tokenizer_config.json, then the GGUF.
  */
 export function readTokenizer(
   directory: string,
@@ -42,7 +42,7 @@ export function readTokenizer(
   };
 }
 
-/** A string, or named templates of which "default" is taken. */
+/** The chat template: a string, or the one called "default" of several. */
 function templateOf(file: string, config: JsonObject | null): string | null {
   const template = config?.chat_template ?? null;
   if (template === null || typeof template === 'string') return template;
@@ -53,7 +53,7 @@ function templateOf(file: string, config: JsonObject | null): string | null {
   throw new CheckpointError(`${file}: chat_template should be a string or a list of named templates.`);
 }
 
-/** A token beyond the embedding's rows could be written into a prompt but never looked up. */
+/** Refuses a vocabulary with tokens beyond the embedding's rows: they could be in a prompt but never be looked up. */
 function checkVocabulary(file: string, tokenizer: JsonObject, vocabSize: number): void {
   const model = isObject(tokenizer.model) ? tokenizer.model : {};
   const vocabulary = model.vocab;
@@ -70,7 +70,7 @@ function checkVocabulary(file: string, tokenizer: JsonObject, vocabSize: number)
   }
 }
 
-/** What tokenizer_config.json would say of the special tokens. */
+/** The tokenizer_config.json of special tokens that GGUF metadata describes. */
 function configFromMetadata(gguf: GgufMetadata): Record<string, unknown> {
   const tokens = gguf.strings('tokenizer.ggml.tokens') ?? [];
   const config: Record<string, unknown> = {};

@@ -1,17 +1,17 @@
-/** A token that is found in the text before the model sees it. */
+/** A token that is found in the text before the model splits it. */
 export interface AddedToken {
   id: number;
   content: string;
-  /** Control tokens, such as <|im_start|>: only the template or the operator may write them. */
+  /** True for control tokens, such as <|im_start|>, which only the template or the operator may write. */
   special: boolean;
-  /** Must not touch a word character on either side. */
+  /** True where the token must not touch a word character on either side. */
   singleWord: boolean;
-  /** Swallow the white space before or after it. */
+  /** True where the token takes the white space before it along; stripRight: after it. */
   stripLeft: boolean;
   stripRight: boolean;
 }
 
-/** A stretch of text: one added token, or plain text for the model. */
+/** A part of a text: one added token, or plain text for the model. */
 export type TextSection = { token: AddedToken } | { text: string; start: number };
 
 interface TrieNode {
@@ -44,7 +44,7 @@ export class AddedTokenFinder {
   }
 
   /**
-   * @param mayBeSpecial tells whether a special token may stand at [start, end); plain text otherwise.
+   * Splits a text. @param mayBeSpecial tells whether [start, end) may be a special token; otherwise it is plain text.
    */
   split(text: string, mayBeSpecial: (start: number, end: number) => boolean): TextSection[] {
     const sections: TextSection[] = [];

@@ -2,7 +2,7 @@ import { type Merges, symbolsOf } from './long-words.js';
 
 /** A BPE model of @huggingface/tokenizers. */
 export interface LibraryBpe extends Merges {
-  /** Entries for words; one that the vocabulary lacks is `unk_token`. */
+  /** Entries of the vocabulary for words; one that it lacks is `unk_token`. */
   encode(words: string[]): string[];
   tokens_to_ids: ReadonlyMap<string, number>;
   unk_token?: string | null | undefined;
@@ -13,16 +13,16 @@ export interface LibraryBpe extends Merges {
   continuing_subword_suffix: string | null;
 }
 
-/** Words of more units are not the library's. */
+/** Longest word, in UTF-16 units, that is left to the library. */
 const MAX_WORD_UNITS = 1024;
-/** Units of words that the library gets at a time: it makes a list of all their tokens. */
+/** Units of words that the library gets at a time, since it makes a list of all their tokens. */
 const UNITS_AT_A_TIME = 16_384;
 
 const encoder = new TextEncoder();
 
 /**
- * Ids for the words of a text, as the library gives them; undefined for an entry that the vocabulary lacks. Holds little more
- * than the word that it is at, however long the text is.
+ * Ids for the words of a text, as the library gives them; undefined for an entry that the vocabulary lacks. Holds
+ * little more than the present word, however long the text is.
  */
 export function* bpeIds(model: LibraryBpe, words: Iterable<string>): Generator<number | undefined> {
   let afterUnknown = false;
@@ -34,7 +34,7 @@ export function* bpeIds(model: LibraryBpe, words: Iterable<string>): Generator<n
   }
 }
 
-/** Entries of the vocabulary. */
+/** Entries of the vocabulary for words. */
 function* entriesOf(model: LibraryBpe, words: Iterable<string>): Generator<string> {
   let short: string[] = [];
   let units = 0;
@@ -54,7 +54,7 @@ function* entriesOf(model: LibraryBpe, words: Iterable<string>): Generator<strin
   yield* model.encode(short);
 }
 
-/** What the library's `encode` does with one word. */
+/** Entries for one long word, as the library's `encode` makes them. */
 function* entriesOfLong(model: LibraryBpe, word: string): Generator<string> {
   if (model.ignore_merges && model.tokens_to_ids.has(word)) {
     yield word;

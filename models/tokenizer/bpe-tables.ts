@@ -3,33 +3,38 @@ import { adjustForLibrary } from './library-adjustments.js';
 import { parseTokenizerJson, type TokenizerJson } from './tokenizer-json.js';
 
 /**
- * A BPE model as two lists. To read them takes a quarter of the time that an object of a hundred thousand names and
- * the splitting of as many merges take, and a start waits for it.
+ * A BPE model as two lists. They are read in a quarter of the time that an object of a hundred thousand names and the
+ * splitting of as many merges take, which a start would wait for.
  */
 export interface BpeTables {
-  /** Texts of the vocabulary; a text's place is its id. */
+  /** Texts of the vocabulary by id. */
   tokens: string[];
-  /** Merges by rank, each as the library looks it up: the JSON of [left, right]. None makes a special token. */
+  /**
+   * Merges by rank, each in the form that the library looks up: the JSON of [left, right]. No merge makes a special
+   * token.
+   */
   merges: string[];
 }
 
-/** tokenizer-tables.json of an engine directory: tokenizer.json again, with its vocabulary and merges as tables. */
+/** The tokenizer-tables.json of an engine directory: tokenizer.json again, with its vocabulary and merges as tables. */
 export interface TablesFile {
   version: number;
-  /** sha256 of the tokenizer.json that it was made from, in hex; one that was changed since counts alone. */
+  /**
+   * sha256 of the tokenizer.json that it was made from, in hex; where that has changed since, the tables are ignored.
+   */
   source: string;
-  /** Contents of tokenizer.json with no vocabulary and no merges. */
+  /** Contents of tokenizer.json without vocabulary and merges. */
   tokenizerJson: unknown;
   tables: BpeTables;
 }
 
-/** Part of an engine directory, beside tokenizer.json; not there where the tokenizer is no BPE. */
+/** Name of the tables file in an engine directory, beside tokenizer.json; absent where the tokenizer is no BPE. */
 export const TABLES_FILE_NAME = 'tokenizer-tables.json';
 const VERSION = 1;
 
 /**
- * The tables of a tokenizer.json with this text; null where its model is no BPE that they can hold, or it is no
- * tokenizer.json at all, which is for the tokenizer to say.
+ * Makes the tables of a tokenizer.json with this text; null where its model is no BPE that tables can hold, or the text
+ * is no tokenizer.json, which the tokenizer reports.
  */
 export function makeTablesFile(tokenizerText: string): TablesFile | null {
   let json: TokenizerJson;
@@ -44,7 +49,7 @@ export function makeTablesFile(tokenizerText: string): TablesFile | null {
   return { version: VERSION, source: sha256(tokenizerText), tokenizerJson: { ...json, model }, tables };
 }
 
-/** Null for text that is not a tables file of this version, made from exactly this tokenizer.json. */
+/** Parses a tables file; null unless it has this version and was made from exactly this tokenizer.json. */
 export function parseTablesFile(text: string, tokenizerJson: Uint8Array): TablesFile | null {
   let file: Partial<TablesFile> | null;
   try {
@@ -63,7 +68,7 @@ function tablesOf(json: TokenizerJson): BpeTables | null {
   const entries = Object.entries(vocab as Record<string, number>);
   const tokens: string[] = new Array(entries.length);
   for (const [text, id] of entries) tokens[id] = text;
-  // Each id from 0 on once: as many texts as places, and no place empty.
+  // Each id from 0 on occurs once: there are as many texts as ids, and none is missing.
   if (tokens.length !== entries.length || tokens.includes(undefined as never)) return null;
   const pairs = (merges ?? []).map((merge) => (typeof merge === 'string' ? merge.split(' ', 2) : merge));
   return { tokens, merges: pairs.map((pair) => JSON.stringify(pair)) };

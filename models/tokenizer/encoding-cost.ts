@@ -7,30 +7,33 @@ import {
   type TokenizerJson,
 } from './tokenizer-json.js';
 
-/** Components of one kind, those of a Sequence each by itself. */
+/** Most components of one kind; those of a Sequence count one by one. */
 const MAX_COMPONENTS = 16;
-/** Times that all components together may lengthen a text. */
+/** Greatest factor by which all components together may lengthen a text. */
 const MAX_GROWTH = 96;
-/** Units of a vocabulary entry or added token: each is compared at every position. */
+/** Longest vocabulary entry or added token, in units: each is compared at every position. */
 const MAX_ENTRY = 1024;
-/** The same of a Unigram model, where the entries that begin and those that end at a position are compared with each other. */
+/**
+ * Longest entry of a Unigram model, where entries that begin and those that end at a position are compared with each
+ * other.
+ */
 const MAX_UNIGRAM_ENTRY = 64;
-/** Characters of a word that WordPiece takes apart; it tries each part of each rest. */
+/** Longest word, in characters, for WordPiece, which tries each part of each rest. */
 const MAX_WORD = 128;
 
-/** Times that a component lengthens a text at most; those that are not here are looked at one by one. */
+/** Greatest factor by which a component lengthens a text; components not listed are examined one by one. */
 const GROWTH: Readonly<Record<string, number>> = {
-  // U+FDFA alone becomes eighteen characters; other texts stay what they are.
+  // U+FDFA alone becomes eighteen characters; other texts stay the same.
   ...{ NFC: 3, NFD: 4, NFKC: 18, NFKD: 18, Precompiled: 18 },
   ...{ Lowercase: 3, Strip: 1, StripAccents: 1, BertNormalizer: 4 },
   ...{ BertPreTokenizer: 1, Whitespace: 1, WhitespaceSplit: 1, Punctuation: 1, Digits: 1, FixedLength: 1 },
-  // A letter for each byte; only the first of them changes anything else than Latin-1.
+  // This makes a letter for each byte; of several, only the first changes anything but Latin-1.
   ByteLevel: 3,
 };
 
 /**
- * Why it is not known that this tokenizer takes time in proportion to a text's length; null where it is. Judges what
- * tokenizer.json says, never by trying: a pattern that takes for ever does so on one text of millions.
+ * Why this tokenizer is not known to take time in proportion to a text's length; null where it is. Judged by
+ * tokenizer.json alone, never by trying: a pattern that takes for ever does so on one text in millions.
  *
  * @param vocabulary the model's entries
  */
@@ -43,7 +46,10 @@ export function whyUnproven(json: TokenizerJson, vocabulary: readonly (string | 
   );
 }
 
-/** The same of one kind of component. @param name what to call it */
+/**
+ * Why components of one kind are not known to take time in proportion to a text's length; null where they are. @param
+ * name name of the component in the reason
+ */
 export function unprovenComponents(part: ComponentJson | null, name: string): string | null {
   const parts = flattenComponents(part);
   if (parts.length > MAX_COMPONENTS) return `${name} has ${parts.length} components`;
@@ -56,12 +62,12 @@ export function unprovenComponents(part: ComponentJson | null, name: string): st
   return growth > MAX_GROWTH ? `${name} makes a text up to ${growth} times as long` : null;
 }
 
-/** How many times longer a component makes a text, or why that and its time are not known. */
+/** Factor by which a component lengthens a text, or why that or its time is not known. */
 function growthOf(part: ComponentJson): number | string {
   if (part.type === 'Split') return unprovenPattern(part) ?? 1;
   if (part.type === 'Replace') {
     const content = typeof part.content === 'string' ? part.content : '';
-    // JavaScript would put the text around the match in its place.
+    // JavaScript would replace $ by the text around the match.
     if (content.includes('$')) return 'the content of its Replace has a $';
     return unprovenPattern(part) ?? Math.max(1, content.length);
   }

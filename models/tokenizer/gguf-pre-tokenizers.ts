@@ -1,19 +1,19 @@
 import type { ComponentJson } from './tokenizer-json.js';
 
 /**
- * How a byte-level BPE cuts text into words before it merges. GGUF only names it (tokenizer.ggml.pre); what the names
- * mean is defined by llama.cpp's llama-vocab.cpp and by the tokenizer.json files that the names were made for.
+ * Rules by which a byte-level BPE cuts text into words before it merges. GGUF only names them (tokenizer.ggml.pre);
+ * llama.cpp's llama-vocab.cpp, and the tokenizer.json files that the names were made for, define the names.
  */
 export interface PreTokenization {
   preTokenizer: ComponentJson;
   normalizer: ComponentJson | null;
-  /** A whole word that is in the vocabulary is taken as it is. */
+  /** True where a whole word in the vocabulary is taken as it is. */
   ignoreMerges: boolean;
-  /** Whether BOS is added where the file does not say. */
+  /** True where BOS is added unless the file says otherwise. */
   addBos: boolean;
 }
 
-// Case-insensitive as the original patterns are; the long s folds to s.
+// The original patterns ignore case; the long s folds to s.
 const CONTRACTIONS = "'[sS\u017f]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]";
 const SPACES = '\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
 const GPT2 = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
@@ -46,7 +46,7 @@ const DEEPSEEK_CODER = [
 ];
 const FALCON = ['[\\p{P}\\$\\+<=>\\^~\\|`]+', GPT2, '[0-9][0-9][0-9]'];
 const DEFAULT = ['[\\p{P}\\$\\+<=>\\^~\\|]+', GPT2, '\\p{N}+', '[0-9][0-9][0-9]'];
-/** Every digit a word of its own, then GPT-2's words. */
+/** Patterns for single digits, then GPT-2's words. */
 const DIGITS_GPT2 = ['\\p{N}', GPT2];
 
 interface Family {
@@ -90,7 +90,7 @@ const FAMILIES: Family[] = [
 /** Names that preTokenization knows, in alphabetical order. */
 export const knownPreTokenizers: readonly string[] = FAMILIES.flatMap((family) => family.names).sort();
 
-/** Null for a name that is not known. */
+/** Pre-tokenization of a name; null for an unknown one. */
 export function preTokenization(name: string): PreTokenization | null {
   const family = FAMILIES.find((candidate) => candidate.names.includes(name));
   if (family === undefined) return null;

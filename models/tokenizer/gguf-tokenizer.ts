@@ -4,24 +4,24 @@ import { knownPreTokenizers, preTokenization } from './gguf-pre-tokenizers.js';
 import { sentencePieceMerges } from './sentencepiece-merges.js';
 import type { AddedTokenJson, TokenizerJson } from './tokenizer-json.js';
 
-/** tokenizer.ggml.token_type, as the GGUF specification numbers it. */
+/** Values of tokenizer.ggml.token_type in the GGUF specification. */
 const TokenType = { normal: 1, unknown: 2, control: 3, userDefined: 4, unused: 5, byte: 6 } as const;
 
 interface Vocabulary {
   tokens: readonly string[];
-  /** Type of each token; all are normal where the file does not say. */
+  /** Type of each token; null: the file does not say, and all are normal. */
   types: ArrayLike<number> | null;
 }
 
 /**
- * The Hugging Face tokenizer that a GGUF file's metadata describes: byte-level BPE ("gpt2") or SentencePiece
+ * Makes the Hugging Face tokenizer that a GGUF file's metadata describes: byte-level BPE ("gpt2") or SentencePiece
  * ("llama"), with its special tokens and chat template.
  *
  * @throws CheckpointError for another kind of tokenizer, an unknown pre-tokenizer or missing lists.
  */
 export function tokenizerFromGguf(metadata: GgufMetadata): TokenizerFiles {
   const chatTemplate = metadata.string('tokenizer.chat_template') ?? null;
-  // Some converters keep the original beside their own description; nothing is closer to it.
+  // Some converters keep the original tokenizer, which is better than their own description.
   const original = metadata.string('tokenizer.huggingface.json');
   const model = metadata.string('tokenizer.ggml.model');
   if (original === undefined && model !== 'gpt2' && model !== 'llama') {
@@ -133,7 +133,10 @@ function vocabularyIds(tokens: readonly string[]): Record<string, number> {
   return Object.fromEntries(tokens.map((token, id) => [token, id]));
 }
 
-/** Control and unknown tokens are special; user-defined ones are found in any text; unused ones never. */
+/**
+ * Added tokens: control and unknown ones are special, user-defined ones are found in any text, unused ones are left
+ * out.
+ */
 function addedTokens(metadata: GgufMetadata, { tokens, types }: Vocabulary): AddedTokenJson[] {
   const added: AddedTokenJson[] = [];
   for (const [id, content] of tokens.entries()) {
@@ -142,7 +145,7 @@ function addedTokens(metadata: GgufMetadata, { tokens, types }: Vocabulary): Add
     if (special || type === TokenType.userDefined) added.push({ id, content, special, normalized: false });
   }
   if (types !== null) return added;
-  // An old file without types: at least what ends and begins a text must not come from a user.
+  // In an old file without types, at least the tokens that end and begin a text must not come from a user.
   const ends = ['bos', 'eos'].map((role) => metadata.number(`tokenizer.ggml.${role}_token_id`));
   for (const id of new Set(ends)) {
     const content = id === undefined ? undefined : tokens[id];
@@ -153,7 +156,7 @@ function addedTokens(metadata: GgufMetadata, { tokens, types }: Vocabulary): Add
   return added;
 }
 
-/** What tokenizer_config.json would say. */
+/** The tokenizer_config.json of the special tokens. */
 function specialTokens(
   metadata: GgufMetadata,
   { tokens }: Vocabulary,

@@ -1,19 +1,19 @@
-/** A value that is greater than each that is kept. */
+/** A value greater than any that is kept, which stands for none. */
 export const NO_VALUE = 0x7fffffff;
 
-/** Values of a node: sixteen take one line of the processor's cache. */
+/** Bits of a node's number of values: sixteen values take one line of the processor's cache. */
 const WIDTH_BITS = 4;
 const WIDTH = 2 ** WIDTH_BITS;
 
 /**
- * A number for each of many places, and where the least of them is. Each sixteen numbers have their least in the level above
- * them, up to a single one; so it takes 4.3 bytes a place, however often numbers change, where a queue keeps what is outdated.
+ * A number for each of many places, and the place of the least. Each sixteen numbers have their least in the level
+ * above, up to a single one: 4.3 bytes a place, however often numbers change, where a queue would keep outdated ones.
  */
 export class LeastTree {
-  /** From the places up: each has the least of each sixteen of the one before. */
+  /** Levels from the places up: each has the least of each sixteen numbers of the level before. */
   readonly #levels: Int32Array[] = [];
 
-  /** All places have NO_VALUE. @param numPlaces 1 or more */
+  /** Starts with NO_VALUE at all places. @param numPlaces 1 or more */
   constructor(numPlaces: number) {
     for (let length = numPlaces; ; length = Math.ceil(length / WIDTH)) {
       this.#levels.push(new Int32Array(length).fill(NO_VALUE));
@@ -21,12 +21,12 @@ export class LeastTree {
     }
   }
 
-  /** Sets one place, without looking for what is least: `build` has to follow. */
+  /** Sets one place without updating the levels above: `build` must follow. */
   setUnbuilt(place: number, value: number): void {
     this.#levels[0]![place] = value;
   }
 
-  /** Finds what is least anew, everywhere. */
+  /** Computes all levels above the places. */
   build(): void {
     for (let height = 1; height < this.#levels.length; height++) {
       const level = this.#levels[height]!;
@@ -48,7 +48,7 @@ export class LeastTree {
     }
   }
 
-  /** The first place of those with the least value; -1 where none has a value. */
+  /** First place with the least value; -1 where none has a value. */
   first(): number {
     let height = this.#levels.length - 1;
     const least = this.#levels[height]![0]!;

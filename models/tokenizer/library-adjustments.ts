@@ -1,7 +1,7 @@
 import type { ComponentJson, ModelJson, TokenizerJson } from './tokenizer-json.js';
 
 /**
- * Changes to a tokenizer.json before @huggingface/tokenizers reads it, so that it tokenizes as Hugging Face's Rust
+ * Changes a tokenizer.json before @huggingface/tokenizers reads it, so that it tokenizes as Hugging Face's Rust
  * library does. The JavaScript library differs in two places, both repaired by an equal Split:
  *
  * - Digits uses JavaScript's \d (0-9 only); Rust takes every numeric character (\p{N}).
@@ -33,18 +33,18 @@ function adjustPreTokenizer(part: ComponentJson): ComponentJson {
     return { ...part, pretokenizers: part.pretokenizers.map(adjustPreTokenizer) };
   }
   if (part.type === 'Digits') return isolate(part.individual_digits ? '\\p{N}' : '\\p{N}+');
-  // With a prefix space the space has to come before the split, which only the library's own ByteLevel does.
+  // With a prefix space the space must come before the split, which only the library's own ByteLevel does.
   if (part.type === 'ByteLevel' && part.use_regex !== false && part.add_prefix_space !== true) {
     return { type: 'Sequence', pretokenizers: [isolate(GPT2_PATTERN), { ...part, use_regex: false }] };
   }
   return part;
 }
 
-/** A model that cannot spell a special token: no merge makes one, and no piece of a Unigram vocabulary is one. */
+/** The model without ways to spell a special token: no merge makes one, and no piece of a Unigram vocabulary is one. */
 function withoutSpecialTokens(model: ModelJson, specialTexts: ReadonlySet<string>): ModelJson {
   if (specialTexts.size === 0) return model;
   if (Array.isArray(model.vocab)) {
-    // Ids are positions, so the entry stays; its text becomes one that no UTF-8 text contains.
+    // Ids are positions, so the entry stays, with a text that no UTF-8 text contains.
     const vocab = model.vocab.map(([text, score], id): [string, number] =>
       specialTexts.has(text) ? [`\uDC00${id}`, score] : [text, score],
     );

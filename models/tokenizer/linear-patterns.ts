@@ -1,10 +1,10 @@
 /**
- * Which regular expressions cut a text in time proportional to its length, whatever the text. JavaScript's engine tries one way
- * after another: `(a+)+$` takes for ever on forty letters. What is proved here is the form that the patterns of tokenizers
- * have; everything else counts as unproven, also where it would be harmless.
+ * True for regular expressions that cut any text in time proportional to its length. JavaScript's engine tries one way
+ * after another: `(a+)+$` takes for ever on forty letters. The proof covers the form that patterns of tokenizers have;
+ * any other pattern counts as unproven, even a harmless one.
  *
- * A pattern is branches, tried in order at each position. A branch is pieces of bounded length, then unbounded repetitions of
- * single characters' classes. Three forms of the unbounded part are linear over a whole text:
+ * A pattern is branches, tried in order at each position. A branch is pieces of bounded length, then unbounded
+ * repetitions of single characters' classes. Three forms of the unbounded part are linear over a whole text:
  *
  *   C+ D* ...     only the first must match: having read a run it never fails, and what it read is consumed
  *   C* D+ ...     may read a run of C and fail; the next branch is the same with C+ first, and consumes the run
@@ -20,29 +20,31 @@ export function isLinearPattern(pattern: string): boolean {
 }
 
 const MAX_LENGTH = 4096;
-/** Ways to try the bounded pieces at one position, over all branches. */
+/** Most ways to match the bounded pieces at one position, over all branches. */
 const MAX_WAYS = 1024;
-/** Most repetitions that may be counted. */
+/** Greatest count of a repetition. */
 const MAX_COUNT = 64;
-/** BLOOM's: the library reads its bracket as one class. */
+/** BLOOM's pattern: the library reads its bracket as one class. */
 const KNOWN: ReadonlySet<string> = new Set([' ?[^(\\s|[.,!?…。，、।۔،])]+']);
 
 interface Piece {
   text: string;
   least: number;
-  /** Infinity: unbounded, and of one character each. */
+  /** Most repetitions; Infinity: unbounded, of one character each. */
   most: number;
-  /** Ways in which it can match at one position, its repetitions not counted. */
+  /** Number of ways to match at one position, without repetitions. */
   ways: number;
 }
 
 interface Branch {
   pieces: Piece[];
-  /** It ends with (?!\S). */
+  /** True where the branch ends with (?!\S). */
   beforeSpace: boolean;
 }
 
-/** What comes after the first unbounded piece is tried once for each way through those before it. */
+/**
+ * Number of ways of a branch: pieces after the first unbounded one are tried once for each way through those before.
+ */
 function waysOf({ pieces }: Branch): number {
   let ways = 1;
   let steps = 1;
@@ -66,13 +68,13 @@ function isLinear({ pieces, beforeSpace }: Branch, next: Branch | undefined): bo
   return mayFailOnce && next !== undefined && consumesRun(next, pieces, first);
 }
 
-/** Whether a branch begins like `pieces` does, and takes a whole run of the class that is repeated at `first`. */
+/** True where a branch begins with the same pieces, and takes a whole run of the class repeated at `first`. */
 function consumesRun(branch: Branch, pieces: readonly Piece[], first: number): boolean {
   const run = branch.pieces[first];
   if (run === undefined || !isRun(run) || run.text !== pieces[first]!.text) return false;
   for (let i = 0; i < first; i++) {
     const [one, other] = [branch.pieces[i]!, pieces[i]!];
-    // Where it can be left out, the run alone is enough for the branch.
+    // Where the piece can be left out, the run alone suffices for the branch.
     if (one.text !== other.text || one.least !== 0 || other.least !== 0 || one.most !== other.most)
       return false;
   }
@@ -87,10 +89,13 @@ function isRun(piece: Piece): boolean {
   return isUnbounded(piece) && piece.least === 1;
 }
 
-/** One character: a class, an escape for a class or a character, a character that stands for itself. */
+/** Pattern of one character: a class, an escape for a class or a character, a character that stands for itself. */
 const ATOM =
   /\[\^?(?:[^[\]\\&]|&(?!&)|\\(?:[pP]\{[^{}]*\}|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[nrtfvsSdDwW]|[^A-Za-z0-9]))+\]|\\(?:[pP]\{[^{}]*\}|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[nrtfvsSdDwW]|[^A-Za-z0-9])|[^\\()[\]{}|*+?^$]/uy;
-/** What the library makes of a possessive `++` is `+`; of a lazy one, or of a count with a sign behind it, nothing is proved. */
+/**
+ * Pattern of a quantifier. The library turns a possessive `++` into `+`; a lazy one, or a count followed by a sign, is
+ * not proved.
+ */
 const QUANTIFIER = /(?:([*+?])\+?|\{(\d{1,3})(,?)(\d{0,3})\})(?![*+?{])/y;
 const GROUP = /\((?:\?i?:)?/y;
 
@@ -102,7 +107,7 @@ class PatternReader {
     this.#pattern = pattern;
   }
 
-  /** Null for what is not of the form above. */
+  /** Parses a pattern; null where it does not have the form above. */
   read(): Branch[] | null {
     const branches: Branch[] = [];
     do {
@@ -124,7 +129,7 @@ class PatternReader {
       if (piece === null) return null;
       pieces.push(piece);
     }
-    // An empty branch matches between all characters.
+    // An empty branch would match between all characters.
     return pieces.length === 0 ? null : { pieces, beforeSpace: false };
   }
 

@@ -1,20 +1,21 @@
 import { LeastTree, NO_VALUE } from './least-tree.js';
 
-/** How a BPE model merges, as the library keeps it. */
+/** Merges of a BPE model, as the library keeps them. */
 export interface Merges {
-  /** The rank of a merge by the JSON of [left, right]; the lowest is done first. */
+  /** Ranks of merges by the JSON of [left, right]; the lowest is applied first. */
   bpe_ranks: ReadonlyMap<string, number>;
-  /** What the last symbol of a word has at its end. */
+  /** Suffix of the last symbol of a word. */
   end_of_word_suffix?: string | null | undefined;
 }
 
 /**
- * The symbols that are left of a word when nothing in it can be merged any more, in their order: always the merge of lowest rank,
- * of equal ones the leftmost. What the library's `bpe` gives, which makes objects and texts of some 400 bytes for each character
- * and keeps them until the word is done; here it is five bytes a UTF-16 unit, for words without an end.
+ * Symbols of a word when nothing in it can be merged any more, in order: each step applies the merge of lowest rank,
+ * the leftmost of equal ones. The result is that of the library's `bpe`, which makes objects and texts of some 400
+ * bytes for each character and keeps them until the word is done; here it takes five bytes a UTF-16 unit, for words of
+ * any length.
  *
- * A symbol is known by where it begins, and a character can begin one or not: a bit. For each symbol that is followed by another
- * the tree has the rank of the merge of both.
+ * A symbol is known by where it begins: a bit for each character tells whether one begins there. For each symbol
+ * followed by another one, the tree has the rank of the merge of both.
  *
  * @param word not empty
  */
@@ -50,12 +51,12 @@ export function* symbolsOf(word: string, merges: Merges): Generator<string> {
   }
 }
 
-/** UTF-16 units of the code point at a place. */
+/** UTF-16 units of the code point at an index. */
 function characterLength(text: string, at: number): number {
   return text.codePointAt(at)! > 0xffff ? 2 : 1;
 }
 
-/** Where in a text symbols begin, as bits. The text's end counts as a beginning. */
+/** Bits that tell where symbols begin in a text. The text's end counts as a beginning. */
 class Starts {
   readonly #bits: Int32Array;
 
@@ -72,7 +73,7 @@ class Starts {
     this.#bits[at >>> 5]! &= ~(1 << (at & 31));
   }
 
-  /** The first behind a place that is not the end. */
+  /** First beginning behind an index, other than the end. */
   after(at: number): number {
     let index = (at + 1) >>> 5;
     let bits = this.#bits[index]! & (-1 << ((at + 1) & 31));
@@ -80,7 +81,7 @@ class Starts {
     return index * 32 + 31 - Math.clz32(bits & -bits);
   }
 
-  /** The last before a place that is not the first beginning. */
+  /** Last beginning before an index, other than the first one. */
   before(at: number): number {
     let index = (at - 1) >>> 5;
     let bits = this.#bits[index]! & (-1 >>> (31 - ((at - 1) & 31)));

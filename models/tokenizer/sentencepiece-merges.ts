@@ -1,9 +1,9 @@
 /**
- * The merges of a SentencePiece BPE vocabulary, which stores only pieces and scores. SentencePiece joins the two
+ * Makes the merges of a SentencePiece BPE vocabulary, which stores only pieces and scores. SentencePiece joins the two
  * neighbours whose union has the best score; so every way to cut a piece into two other pieces is a merge, ranked by
  * the score of the piece. Equal scores go by the longer left part, as in Hugging Face's conversion.
  *
- * @param isPiece ids of ordinary pieces; control, byte and user-defined tokens are never merged.
+ * @param isPiece true for the id of an ordinary piece; control, byte and user-defined tokens are never merged.
  */
 export function sentencePieceMerges(
   tokens: readonly string[],

@@ -1,14 +1,15 @@
 import { type ComponentJson, flattenComponents, type TokenizerJson } from './tokenizer-json.js';
 
-/** Ids that stand before and after a text that is encoded with special tokens. */
+/** Ids before and after a text that is encoded with special tokens. */
 export interface SpecialAffixes {
   prefix: number[];
   suffix: number[];
 }
 
 /**
- * What the post-processor puts around one text, corrected by add_bos_token and add_eos_token of tokenizer_config.json
- * where they are given: published models have changed one and forgotten the other, and the flag is what people edit.
+ * Ids that the post-processor puts around one text, corrected by add_bos_token and add_eos_token of
+ * tokenizer_config.json where they are given: published models have changed one and forgotten the other, and people
+ * edit the flag.
  */
 export function specialAffixes(
   json: TokenizerJson,

@@ -1,7 +1,7 @@
 import { type AddedToken, AddedTokenFinder } from './added-token-finder.js';
 import type { TextSegment } from './tokenizer.js';
 
-/** Unicode's private use area: no script, not white space, one UTF-16 unit each. */
+/** First character of Unicode's private use area: of no script, not white space, one UTF-16 unit each. */
 const PRIVATE_USE_FIRST = 0xe000;
 const PRIVATE_USE_LAST = 0xf8ff;
 
@@ -46,14 +46,14 @@ export class SpecialTextGuard {
   }
 
   /**
-   * Starts one rendering. `taken` is any further text that will be rendered, such as the template: its private
-   * characters are not used.
+   * Starts one rendering. `taken` is further text that will be rendered, such as the template: its private characters
+   * are not used.
    */
   open(taken: string): GuardedRendering {
     return new GuardedRendering(this, taken);
   }
 
-  /** Pieces of a string: plain text, or the index of a special text that is not among `kept`. */
+  /** Parts of a string: plain text, or the index of a special text that is not among `kept`. */
   split(text: string, kept: ReadonlySet<string>): (string | number)[] {
     const sections = this.#finder.split(text, () => true);
     return sections.map((section) => {
@@ -84,13 +84,13 @@ export class SpecialTextGuard {
 }
 
 export interface ProtectOptions {
-  /** Under these keys no separating character is put at the borders of a string. */
+  /** Keys whose strings get no separating character at their borders. */
   unmarkedKeys?: ReadonlySet<string>;
-  /** Special texts that stay within these objects. */
+  /** Special texts that stay unprotected within these objects. */
   kept?: { texts: ReadonlySet<string>; within: ReadonlySet<unknown> };
 }
 
-/** How strings are treated at one place of the value. */
+/** Treatment of strings at one place of the value. */
 interface Place {
   marks: boolean;
   kept: ReadonlySet<string>;
@@ -98,11 +98,11 @@ interface Place {
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** The private characters of one rendering. */
+/** Private characters of one rendering. */
 export class GuardedRendering {
   readonly #guard: SpecialTextGuard;
   readonly #taken: string;
-  /** Strings seen so far that have private characters of their own. */
+  /** Strings seen so far that contain private characters themselves. */
   #privateTexts = '';
   readonly #strings: (Place & { text: string })[] = [];
   #characters: Map<number, string> | null = null;
@@ -113,9 +113,9 @@ export class GuardedRendering {
     this.#taken = taken;
   }
 
-  /** A copy of a JSON value in which every string, keys included, is protected. Once for each rendering. */
+  /** Copies a JSON value with every string, keys included, protected. Called once for each rendering. */
   protect<T>(value: T, options: ProtectOptions = {}): T {
-    // All strings are seen before the first is changed: a private character must be free in all of them.
+    // All strings are seen before the first is changed: a private character must be unused in all of them.
     const root = { marks: true, kept: NONE };
     mapStrings(value, root, options, (text, place) => {
       this.#strings.push({ ...place, text });
@@ -152,7 +152,7 @@ export class GuardedRendering {
     );
   }
 
-  /** One free character for each special text that occurs, and one that separates. */
+  /** Chooses an unused character for each special text that occurs, and one that separates. */
   #choose(): Map<number, string> {
     const wanted = new Set<number>();
     for (const { text, kept } of this.#strings) {
@@ -178,7 +178,7 @@ export class GuardedRendering {
       .map((piece) => (typeof piece === 'number' ? this.#characters!.get(piece)! : piece))
       .join('');
     if (!marks) return body;
-    // Inside the outer white space, so that trimming works as it would without.
+    // Inside the outer white space, the separator leaves trimming as it would be without.
     const lead = body.length - body.trimStart().length;
     const before = this.#guard.startsLikeEnding(text) ? this.#separator : '';
     const after = this.#guard.endsLikeBeginning(text) ? this.#separator : '';

@@ -2,11 +2,11 @@ const NONE = -1;
 const ROOT = 0;
 
 /**
- * All stop strings of a request as one automaton (Aho-Corasick over UTF-16 units), which any number of texts is followed
- * with: of a text nothing is kept but the number of its state.
+ * All stop strings of a request as one automaton (Aho-Corasick over UTF-16 units). It can follow any number of texts,
+ * each of which needs only the number of its state.
  *
- * A state stands for a beginning of a stop string. Its children are a list of siblings and not a map: two strings part at
- * one place at most, so all lists together have no more forks than there are strings, and a state takes 22 bytes.
+ * A state stands for a beginning of a stop string. Its children are a list of siblings and not a map: two strings part
+ * at one place at most, so all lists together have no more forks than there are strings, and a state takes 22 bytes.
  *
  *   "ab", "ac"      0 -a-> 1 -b-> 2 (stop 0)
  *                          |
@@ -21,7 +21,7 @@ export class StopAutomaton {
   /** State of the longest proper end of a state's text that also begins a stop string. */
   readonly #fallback: Int32Array;
   readonly #depth: Int32Array;
-  /** Index of the longest stop string that a state's text ends with, of equal ones the first; -1: none. */
+  /** Index of the longest stop string at the end of a state's text, of equal ones the first; -1: none. */
   readonly #stop: Int32Array;
   readonly #stops: readonly string[];
 
@@ -41,7 +41,7 @@ export class StopAutomaton {
     this.#setFallbacks();
   }
 
-  /** The state behind one more unit. */
+  /** State after one more unit. */
   step(state: number, unit: number): number {
     let from = state;
     for (;;) {
@@ -52,12 +52,12 @@ export class StopAutomaton {
     }
   }
 
-  /** UTF-16 units at the end of the text that could still become a stop string. */
+  /** Number of UTF-16 units at the end of the text that could still become a stop string. */
   depthOf(state: number): number {
     return this.#depth[state]!;
   }
 
-  /** Index of the stop string that the text ends with, the longest of several; -1: none. */
+  /** Index of the stop string at the end of the text, the longest of several; -1: none. */
   stopOf(state: number): number {
     return this.#stop[state]!;
   }
@@ -94,7 +94,7 @@ export class StopAutomaton {
     return count;
   }
 
-  /** Breadth first: a state's fallback is shorter than the state, so it is known before. */
+  /** Sets fallbacks, breadth first: a state's fallback is shorter than the state, so it is known by then. */
   #setFallbacks(): void {
     const queue = new Int32Array(this.numStates);
     let end = 1;

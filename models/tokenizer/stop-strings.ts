@@ -8,19 +8,16 @@ export interface StopPush {
 }
 
 export interface StopStringOptions {
-  /** The stop string itself is part of the answer. Default false. */
+  /** Keeps the stop string in the answer. Default false. */
   includeStop?: boolean;
 }
 
-/**
- * The stop strings of one request, for all of its texts: what they are looked for with is made once, when the first text
- * comes.
- */
+/** Stop strings of one request, for all of its texts: the automaton is made once, when the first text comes. */
 export class StopStrings {
   readonly texts: readonly string[];
   #automaton: StopAutomaton | null = null;
 
-  /** The list is copied. */
+  /** @param texts the stop strings; the list is copied */
   constructor(texts: readonly string[]) {
     this.texts = [...texts];
   }
@@ -29,7 +26,7 @@ export class StopStrings {
     return stops instanceof StopStrings ? stops : new StopStrings(stops);
   }
 
-  /** The same each time. @throws RangeError for an empty stop string. */
+  /** The automaton, made at the first call. @throws RangeError for an empty stop string. */
   get automaton(): StopAutomaton {
     this.#automaton ??= new StopAutomaton(this.texts);
     return this.#automaton;
@@ -59,7 +56,7 @@ export class StopStringMatcher {
     this.#includeStop = options.includeStop ?? false;
   }
 
-  /** After a match all further text is dropped. */
+  /** Takes text; after a match all further text is dropped. */
   push(text: string): StopPush {
     if (this.#matched !== null) return { emit: '', matched: this.#matched };
     const automaton = this.#automaton;
@@ -78,7 +75,7 @@ export class StopStringMatcher {
     return { emit: seen.slice(0, ready), matched: null };
   }
 
-  /** The end of the text: what was held back is text after all. */
+  /** Ends the text: text held back is returned. */
   flush(): string {
     const held = this.#held;
     this.#held = '';

@@ -2,20 +2,20 @@ import { decodeUtf8, type Tokenizer } from './tokenizer.js';
 import { decodableUtf8Length } from './utf8.js';
 
 export interface StreamingDetokenizerOptions {
-  /** Leave special tokens out of the text. Default true. */
+  /** Leaves special tokens out of the text. Default true. */
   skipSpecialTokens?: boolean;
-  /** Ids of special tokens that stay all the same. */
+  /** Ids of special tokens that stay in the text all the same. */
   shownTokens?: ReadonlySet<number>;
   /**
-   * The tokens continue a text (a completion): with SentencePiece models the space before the first word then belongs
-   * to the text. Default false: the tokens stand by themselves, as in Tokenizer.decode.
+   * True where the tokens continue a text (a completion): with SentencePiece models the space before the first word
+   * then belongs to the text. Default false: the tokens stand by themselves, as in Tokenizer.decode.
    */
   continuesText?: boolean;
 }
 
 /**
  * Turns the tokens of one sequence into text as they come. A character whose bytes are spread over several tokens is
- * held back until it is whole; what comes out, joined, is what Tokenizer.decode says of all the tokens.
+ * held back until it is whole; the joined output equals Tokenizer.decode of all the tokens.
  */
 export class StreamingDetokenizer {
   readonly #tokenizer: Tokenizer;
@@ -32,7 +32,7 @@ export class StreamingDetokenizer {
     this.#dropSpace = tokenizer.dropsLeadingSpace && !(options.continuesText ?? false);
   }
 
-  /** Text that these tokens complete; may be empty. */
+  /** Takes tokens and returns the text that they complete, which may be empty. */
   push(tokens: Iterable<number>): string {
     let text = '';
     for (const id of tokens) {
@@ -43,7 +43,7 @@ export class StreamingDetokenizer {
     return text;
   }
 
-  /** The end of the sequence: an unfinished character becomes U+FFFD. */
+  /** Ends the sequence: an unfinished character becomes U+FFFD. */
   flush(): string {
     const rest = decodeUtf8(this.#pending);
     this.#pending = new Uint8Array(0);
@@ -51,7 +51,7 @@ export class StreamingDetokenizer {
   }
 
   #pushOne(id: number): string {
-    // Most tokens are whole characters by themselves: one table look-up.
+    // Most tokens are whole characters by themselves: one table look-up suffices.
     if (this.#pending.length === 0) {
       const whole = this.#tokenizer.tokenText(id);
       if (whole !== null) return this.#withoutLeadingSpace(whole);

@@ -1,15 +1,15 @@
 import { type ComponentJson, flattenComponents, type TokenizerJson } from './tokenizer-json.js';
 
-/** What stands around and between texts, with token types: the post-processor of tokenizer.json. */
+/** Tokens around and between texts, with token types: the post-processor of tokenizer.json. */
 export interface TextTemplate {
   single: readonly TemplatePiece[];
   pair: readonly TemplatePiece[];
 }
 
-/** Special tokens, or the place of a text (0 or 1). */
+/** A piece of a template: special tokens, or the place of a text (0 or 1). */
 export type TemplatePiece = { tokens: readonly number[]; type: number } | { text: 0 | 1; type: number };
 
-/** Texts with everything around them. */
+/** Tokens and types of texts within their template. */
 export interface TemplatedText {
   tokenIds: Int32Array;
   tokenTypes: Int32Array;
@@ -29,7 +29,10 @@ export function textTemplate(json: TokenizerJson): TextTemplate {
   return { single: [first], pair: [first, second] };
 }
 
-/** [CLS] a [SEP] b [SEP] with the types 0 and 1; RoBERTa has a second separator between them and one type. */
+/**
+ * Template of a post-processor, such as [CLS] a [SEP] b [SEP] with the types 0 and 1; RoBERTa has a second separator
+ * between texts and one type.
+ */
 function processing(part: ComponentJson): TextTemplate {
   const [cls, sep] = [part.cls, part.sep] as [[string, number], [string, number]];
   const isRoberta = part.type === 'RobertaProcessing';
@@ -54,12 +57,12 @@ function templatePieces(part: ComponentJson, key: 'single' | 'pair'): TemplatePi
   );
 }
 
-/** Tokens that a template adds to its texts. */
+/** Number of tokens that a template adds to its texts. */
 export function templateLength(pieces: readonly TemplatePiece[]): number {
   return pieces.reduce((sum, piece) => sum + ('tokens' in piece ? piece.tokens.length : 0), 0);
 }
 
-/** One text, or two, with what belongs around them. */
+/** Puts one text, or two, into a template. */
 export function applyTemplate(
   template: TextTemplate,
   texts: readonly [Int32Array] | readonly [Int32Array, Int32Array],
@@ -79,8 +82,8 @@ export function applyTemplate(
 }
 
 /**
- * Cuts texts at their ends until they fit into `room` tokens, of two the longer one first: what Hugging Face's tokenizers
- * call longest_first.
+ * Cuts texts at their ends until they fit into `room` tokens, the longer one of two first: longest_first of Hugging
+ * Face's tokenizers.
  */
 export function truncateTexts<T extends readonly Int32Array[]>(texts: T, room: number): T {
   if (texts.reduce((sum, text) => sum + text.length, 0) <= room) return texts;
@@ -88,7 +91,7 @@ export function truncateTexts<T extends readonly Int32Array[]>(texts: T, room: n
   const lengths = [texts[0]!.length, texts[1]!.length];
   const shorter = Math.min(...lengths);
   const half = Math.floor(room / 2);
-  // The longer one takes what the shorter leaves, or they share evenly and the one more goes to the longer.
+  // The longer text gets the room that the shorter leaves, or they share evenly and the odd token goes to the longer.
   const [least, most] = 2 * shorter <= room ? [shorter, room - shorter] : [half, room - half];
   const firstIsLonger = lengths[0]! > lengths[1]!;
   const [a, b] = firstIsLonger ? [most, least] : [least, most];

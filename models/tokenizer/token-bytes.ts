@@ -3,19 +3,21 @@ import { type ComponentJson, flattenComponents, TokenizerError } from './tokeniz
 const utf8 = new TextEncoder();
 const METASPACE = '\u2581';
 
-/** How the text of a vocabulary entry stands for bytes, read from the decoder of tokenizer.json. */
+/** Bytes that texts of vocabulary entries stand for, by the decoder of tokenizer.json. */
 export interface TokenSpelling {
   /** The bytes of a vocabulary entry. */
   bytesOf(text: string): Uint8Array;
-  /** The same for an added token, whose text is meant literally. */
+  /** Bytes of an added token, whose text is literal. */
   bytesOfAdded(text: string): Uint8Array;
-  /** The first space of a sequence is not part of the text (SentencePiece puts one before the first word). */
+  /**
+   * True where the first space of a sequence is not part of the text (SentencePiece puts one before the first word).
+   */
   dropsLeadingSpace: boolean;
-  /** An entry has a letter for each of its bytes. */
+  /** True where an entry has a letter for each of its bytes. */
   isByteLevel: boolean;
 }
 
-/** @throws TokenizerError for a decoder whose tokens have no fixed bytes, or that is not known. */
+/** Reads a decoder. @throws TokenizerError where its tokens have no fixed bytes, or it is unknown. */
 export function tokenSpelling(decoder: ComponentJson | null): TokenSpelling {
   const parts = flattenComponents(decoder);
   const has = (type: string) => parts.some((part) => part.type === type);
@@ -68,8 +70,8 @@ function replacesMetaspace(part: ComponentJson): boolean {
 }
 
 /**
- * Byte-level BPE writes each byte as one printable character: those that print in Latin-1 as themselves, the others
- * (controls, space, soft hyphen) as U+0100 and up, in order. The table is GPT-2's.
+ * Bytes by their characters in byte-level BPE, by GPT-2's table: bytes that print in Latin-1 are themselves, the others
+ * (controls, space, soft hyphen) U+0100 and up, in order.
  */
 const byteOfCharacter = new Map<number, number>();
 for (let byte = 0, shifted = 0; byte < 256; byte++) {
@@ -77,7 +79,10 @@ for (let byte = 0, shifted = 0; byte < 256; byte++) {
   byteOfCharacter.set(prints ? byte : 0x100 + shifted++, byte);
 }
 
-/** A text with a character outside the table is literal: some added tokens contain spaces or other scripts. */
+/**
+ * Bytes of a byte-level text. One with a character outside the table is literal: some added tokens contain spaces or
+ * other scripts.
+ */
 function byteLevelBytes(text: string): Uint8Array {
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) {

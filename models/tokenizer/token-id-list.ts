@@ -1,6 +1,6 @@
 const FIRST_LENGTH = 64;
 
-/** Ids of tokens that become more, four bytes each. */
+/** A growing list of token ids, four bytes each. */
 export class TokenIdList {
   #ids = new Int32Array(FIRST_LENGTH);
   #length = 0;
@@ -14,12 +14,12 @@ export class TokenIdList {
     this.#ids[this.#length++] = id;
   }
 
-  /** The first of them; undefined where there is none. */
+  /** The first id; undefined where the list is empty. */
   get first(): number | undefined {
     return this.#length === 0 ? undefined : this.#ids[0];
   }
 
-  /** All of them between others, in an array of its own. */
+  /** All ids between a prefix and a suffix, in a new array. */
   between(prefix: readonly number[], suffix: readonly number[]): Int32Array {
     const all = new Int32Array(prefix.length + this.#length + suffix.length);
     all.set(prefix);

@@ -7,7 +7,7 @@ import { TokenizerError } from './tokenizer-json.js';
 
 /**
  * Reads tokenizer.json, tokenizer_config.json and chat_template.jinja from an engine directory or a Hugging Face
- * model's folder. Only tokenizer.json must be there. A chat template in the folder wins over one in
+ * model's folder. Only tokenizer.json is required. A chat template in the folder wins over one in
  * tokenizer_config.json; of several named ones in the latter, "default" is taken. An engine directory may hold the
  * vocabulary a second time, as tables: then tokenizer.json is not parsed.
  *
@@ -57,7 +57,7 @@ function parseJson(file: string, content: Buffer): unknown {
   }
 }
 
-/** A file's bytes: to decode them in one piece is faster than in the pieces in which they come. */
+/** Bytes of a file: decoding them at once is faster than in the pieces in which they come. */
 async function readIfThere(file: string): Promise<Buffer | undefined> {
   try {
     return await readFile(file);

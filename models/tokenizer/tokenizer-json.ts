@@ -1,7 +1,7 @@
 import { SkeinError } from '../../base/skein-error.js';
 import { checkConfigShape, checkTokenizerShape, type Refuse } from './tokenizer-shape.js';
 
-/** The parts of Hugging Face's tokenizer.json that Skein reads; everything else goes to the library untouched. */
+/** The parts of Hugging Face's tokenizer.json that Skein reads; all other parts go to the library unchanged. */
 export interface AddedTokenJson {
   id: number;
   content: string;
@@ -35,13 +35,13 @@ export interface TokenizerJson {
   model: ModelJson;
 }
 
-/** The model's tokenizer cannot be used, or was asked for something that it cannot do. */
+/** An error for a model's tokenizer that cannot be used, or that was asked for something it cannot do. */
 export class TokenizerError extends SkeinError {
   override name = 'TokenizerError';
   override readonly code: `SKEIN_${string}` = 'SKEIN_TOKENIZER';
 }
 
-/** Checks the shape of a parsed tokenizer.json and fills in what older files leave out. */
+/** Checks the shape of a parsed tokenizer.json and fills in fields that older files leave out. */
 export function parseTokenizerJson(value: unknown): TokenizerJson {
   if (!isObject(value)) {
     throw new TokenizerError(`tokenizer.json should be an object, found ${describe(value)}.`);
@@ -58,7 +58,7 @@ export function parseTokenizerJson(value: unknown): TokenizerJson {
   };
 }
 
-/** @throws TokenizerError where what is read of tokenizer_config.json is not what it should be. */
+/** @throws TokenizerError where a field of tokenizer_config.json that is read has a wrong value. */
 export function checkTokenizerConfig(value: unknown): void {
   if (!isObject(value)) {
     throw new TokenizerError(`tokenizer_config.json should be an object, found ${describe(value)}.`);

@@ -17,51 +17,51 @@ import { jsonUnits, UNITS_PER_VALUE } from '../json-units.js';
 import type { EncodeOptions, TextSegment, Tokenizer, TokenizerSourceFiles } from './tokenizer.js';
 import { TokenizerError } from './tokenizer-json.js';
 
-/** Where a worker gets its tokenizer: from a folder, which costs the main thread nothing, or from a copy. */
+/** Source of a worker's tokenizer: a folder, which costs the main thread nothing, or a copy of the files. */
 export type TokenizerSource =
   | { directory: string }
   | { files: TokenizerSourceFiles & { chatTemplate?: string | null } };
 
 export interface TokenizerPoolOptions {
   /**
-   * Threads at most; each is started when it is first needed. Default 1; with an unproven tokenizer 2, so that a text that takes
-   * all of its time does not hold up the others.
+   * Most threads; each is started when it is first needed. Default 1; with an unproven tokenizer 2, so that a text that
+   * takes all of its time does not hold up the others.
    */
   workers?: number;
   /**
-   * Texts longer than this many UTF-16 units go to a worker; all of them where the tokenizer is unproven. Default 2048: some
-   * 3 ms of work for prose, more for one endless word. A chat's values count too, 32 units each: a template has
-   * work with each of them.
+   * Texts longer than this many UTF-16 units go to a worker; all of them where the tokenizer is unproven. Default 2048:
+   * some 3 ms of work for prose, more for one endless word. A chat's values count too, 32 units each, since a template
+   * handles each of them.
    */
   threshold?: number;
-  /** Texts that may wait or be in work at a time. Default 256. */
+  /** Most texts that wait or are being encoded at a time. Default 256. */
   maxJobs?: number;
   /**
-   * Milliseconds that one of them may take. Default 60,000; with an unproven tokenizer, whose short texts wait behind each
-   * other in the workers, 2,000 and as much again for each 16,384 units of the text, up to 60,000.
+   * Milliseconds that encoding one text may take. Default 60,000; with an unproven tokenizer, whose short texts wait
+   * behind each other in the workers, 2,000 and as much again for each 16,384 units of the text, up to 60,000.
    */
   timeLimitMs?: number;
 }
 
-/** The pool was closed before the text was encoded: its model is not served any more. */
+/** An error for a pool that was closed before the text was encoded: its model is no longer served. */
 export class TokenizerClosedError extends TokenizerError {
   override name = 'TokenizerClosedError';
   override readonly code = 'SKEIN_TOKENIZER_CLOSED';
 }
 
-/** More long texts at a time than the pool takes: try again later. */
+/** An error for more long texts at a time than the pool takes: the caller may try again later. */
 export class TokenizerBusyError extends SkeinError {
   override name = 'TokenizerBusyError';
   override readonly code = 'SKEIN_TOKENIZER_BUSY';
 }
 
-/** Making a prompt took longer than it may. It is the request's fault, or the template's. */
+/** An error for a prompt that took longer to make than it may. The request, or the template, is at fault. */
 export class PromptTimeError extends SkeinError {
   override name = 'PromptTimeError';
   override readonly code = 'SKEIN_PROMPT_TIME';
 }
 
-/** What the template made of a chat is longer than it may be; it was not encoded. */
+/** An error for a rendered chat that is longer than it may be; it was not encoded. */
 export class PromptUnitsError extends SkeinError {
   override name = 'PromptUnitsError';
   override readonly code = 'SKEIN_PROMPT_TOO_LONG';
@@ -80,32 +80,35 @@ export type TokenizerJob = { addSpecialTokens: boolean } & (
   | { messages: readonly ChatMessage[]; render: RenderOptions; maxUnits: number }
 );
 
-/** The tokens of several texts, one behind the other; those of text i end before ends[i]. */
+/** Tokens of several texts, one behind the other; those of text i end before ends[i]. */
 export interface PackedTokens {
   tokens: Int32Array;
   ends: Int32Array;
 }
 
-/** The tokens of one text, or packed those of several. */
+/** Tokens of one text, or packed tokens of several. */
 export type TokenizerResult = Int32Array | PackedTokens;
 
-/** How a text is encoded. `signal`: once raised, a text that waits is dropped, and its promise rejects with the reason. */
+/** Options of encoding. `signal`: once aborted, a waiting text is dropped, and its promise rejects with the reason. */
 export interface PoolEncodeOptions {
   addSpecialTokens?: boolean;
   signal?: AbortSignal | undefined;
 }
 
-/** The library pushes all pieces of a Unigram model's endless word at once, which takes eight bytes of stack each. */
+/**
+ * Memory limits of a worker. For a Unigram model's endless word the library pushes all pieces at once, which takes
+ * eight bytes of stack each.
+ */
 const WORKER_LIMITS = { maxOldGenerationSizeMb: 2048, stackSizeMb: 64 };
 const MAX_TIME_MS = 60_000;
-/** Time that an unproven tokenizer has for so many units. */
+/** Milliseconds that an unproven tokenizer may take for a number of units. */
 const UNPROVEN_TIME_MS = 2000;
 const UNPROVEN_TIME_UNITS = 16_384;
-/** Units of a job for which it lets those that come later go first for a millisecond: a long text for some seconds. */
+/** Number of units for which a job lets later ones go first for a millisecond: a long text waits some seconds. */
 const UNITS_PER_PATIENCE_MS = 50;
-/** Units of several texts that are one job: between two of them the texts of others have their turn. */
+/** Units of several texts that make one job: between two jobs the texts of others have their turn. */
 const UNITS_PER_JOB = 2 ** 18;
-/** Steps of a template in the thread that asks; one that needs more is rendered in a worker, from the beginning. */
+/** Most steps of a template in the calling thread; a longer rendering is begun anew in a worker. */
 const MAX_STEPS_HERE = 20_000;
 
 /**
@@ -115,7 +118,7 @@ const MAX_STEPS_HERE = 20_000;
 export class TokenizerPool {
   readonly #tokenizer: Tokenizer;
   readonly #threshold: number;
-  /** Units of a text that is encoded in the thread that asks. */
+  /** Most units of a text that is encoded in the calling thread. */
   readonly #encodesHere: number;
   readonly #helpers: HelperPool<TokenizerJob, TokenizerResult>;
 
@@ -123,7 +126,7 @@ export class TokenizerPool {
     const { threshold = 2048, maxJobs, timeLimitMs } = options;
     const { workers = tokenizer.unproven === null ? 1 : 2 } = options;
     this.#tokenizer = tokenizer;
-    // Below every length: an empty text too may become another one, and meet a pattern.
+    // -1 is below every length: normalizing could turn even an empty text into another, and run a pattern on it.
     this.#encodesHere = tokenizer.unproven === null ? threshold : -1;
     this.#threshold = threshold;
     const script = new URL('./tokenizer-worker.js', import.meta.url);
@@ -153,8 +156,8 @@ export class TokenizerPool {
   }
 
   /**
-   * The tokens of each of several texts, as `encode` has them. What they are together decides who does it: many short texts
-   * are as much work as a long one.
+   * Tokens of several texts, each as `encode` gives them. Their total length decides where they are encoded: many short
+   * texts are as much work as a long one.
    * @throws TokenizerBusyError when too many long texts are waiting, PromptTimeError.
    */
   async encodeTexts(
@@ -174,10 +177,11 @@ export class TokenizerPool {
   }
 
   /**
-   * The tokens of a chat as the template renders it.
-   * @param template that of the source, for chats that are rendered here.
-   * @param options `maxUnits`: a rendered text of more UTF-16 units is not encoded.
-   * @throws ChatTemplateError; TokenizerBusyError when too many long texts are waiting; PromptTimeError; PromptUnitsError.
+   * Tokens of a chat as the template renders it.
+   * @param template the source's template, for chats that are rendered here.
+   * @param options `maxUnits`: most UTF-16 units of a rendered text; a longer one is not encoded.
+   * @throws ChatTemplateError; TokenizerBusyError when too many long texts are waiting; PromptTimeError;
+   * PromptUnitsError.
    */
   async encodeChat(
     template: ChatTemplate,
@@ -196,12 +200,12 @@ export class TokenizerPool {
     return this.#runOne({ messages, render, maxUnits, addSpecialTokens }, signal);
   }
 
-  /** Long texts that wait or are in work. */
+  /** Number of long texts that wait or are being encoded. */
   get jobs(): number {
     return this.#helpers.jobs;
   }
 
-  /** Fails what is still waiting or in work and ends the threads. */
+  /** Fails all texts that wait or are being encoded, and ends the threads. */
   close(): Promise<void> {
     return this.#helpers.close();
   }
@@ -233,7 +237,7 @@ function lengthOf(segments: readonly TextSegment[]): number {
   return segments.reduce((sum, { text }) => sum + text.length, 0);
 }
 
-/** Texts in their order, as many together as a job takes; a longer one is a job by itself. */
+/** Groups of texts, in order, each as large as a job may be; a longer text is a job by itself. */
 function groupsOf(texts: readonly string[]): string[][] {
   const groups: string[][] = [];
   let units = Number.POSITIVE_INFINITY;
@@ -248,7 +252,7 @@ function groupsOf(texts: readonly string[]): string[][] {
   return groups;
 }
 
-/** Tokens as they cross from one thread to another: two arrays, however many texts there are. */
+/** Packs tokens to cross threads: two arrays, however many texts there are. */
 export function packed(encoded: readonly Int32Array[]): PackedTokens {
   const tokens = new Int32Array(encoded.reduce((sum, { length }) => sum + length, 0));
   const ends = new Int32Array(encoded.length);
@@ -261,7 +265,7 @@ export function packed(encoded: readonly Int32Array[]): PackedTokens {
   return { tokens, ends };
 }
 
-/** Each an array of its own: a view would keep the tokens of all. */
+/** Unpacks tokens into an array for each text: views would keep the tokens of all. */
 function unpacked({ tokens, ends }: PackedTokens): Int32Array[] {
   return Array.from(ends, (end, i) => tokens.slice(i === 0 ? 0 : ends[i - 1]!, end));
 }

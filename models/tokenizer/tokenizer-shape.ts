@@ -1,6 +1,6 @@
 /**
- * What the values of tokenizer.json may be. The library that reads them believes all of it, and a wrong one would show as
- * an error of JavaScript's, far from its place.
+ * Checks of values in tokenizer.json. The library believes all of them, and a wrong one would show as an error of
+ * JavaScript, far from its place.
  */
 
 type Check = (value: unknown) => boolean;
@@ -10,10 +10,10 @@ interface Kind {
   fits: Check;
 }
 
-/** A value is not what its field takes. `where` is its place in tokenizer.json, such as model.merges[3]. */
+/** Refuses a value. `where` is its place in tokenizer.json, such as model.merges[3]. */
 export type Refuse = (where: string, expected: string, found: unknown) => never;
 
-/** Ids beyond are no token's: lists are made of them. */
+/** Greatest token id: lists are made of that length. */
 const MAX_ID = 2 ** 24;
 const MAX_CONTENT = 1024;
 const MAX_DEPTH = 16;
@@ -27,7 +27,7 @@ const isPair = (value: unknown, first: Check, second: Check): boolean =>
   Array.isArray(value) && value.length === 2 && first(value[0]) && second(value[1]);
 
 const text: Kind = { name: 'a string', fits: isText };
-/** Types stand in messages. */
+/** Names of types, which appear in messages. */
 const isName: Check = (value) => isText(value) && (value as string).length <= 64;
 const typeName: Kind = { name: 'the name of a type', fits: isName };
 const flag: Kind = { name: 'true or false', fits: (value) => typeof value === 'boolean' };
@@ -63,7 +63,7 @@ const MODEL_FIELDS: Readonly<Record<string, Kind>> = {
   ...{ fuse_unk: flag, byte_fallback: flag, ignore_merges: flag },
 };
 
-/** The fields of normalizers, pre-tokenizers, post-processors and decoders: a name means the same in all of them. */
+/** Fields of normalizers, pre-tokenizers, post-processors and decoders: a name means the same in all of them. */
 const COMPONENT_FIELDS: Readonly<Record<string, Kind>> = {
   ...{ content: text, prepend: text, replacement: text, str_rep: text, prepend_scheme: text, behavior: text },
   ...{ prefix: text, invert: flag, add_prefix_space: flag, use_regex: flag, trim_offsets: flag },
@@ -87,7 +87,7 @@ const ADDED_FIELDS: Readonly<Record<string, Kind>> = {
   ...{ special: flag, normalized: flag, single_word: flag, lstrip: flag, rstrip: flag },
 };
 
-/** @param refuse is called with the first value that does not fit */
+/** Checks a tokenizer.json. @param refuse called with the first wrong value */
 export function checkTokenizerShape(json: Record<string, unknown>, refuse: Refuse): void {
   checkAdded(json.added_tokens ?? [], refuse);
   for (const name of ['normalizer', 'pre_tokenizer', 'post_processor', 'decoder']) {
@@ -175,7 +175,7 @@ function checkScores(vocab: readonly unknown[], refuse: Refuse): void {
 function checkMerges(merges: unknown, refuse: Refuse): void {
   if (!Array.isArray(merges)) refuse('model.merges', 'a list of merges', merges);
   const list = merges as unknown[];
-  // The library takes all for what the first one is.
+  // The library takes all entries for the kind of the first one.
   const arePairs = Array.isArray(list[0]);
   for (let rank = 0; rank < list.length; rank++) {
     const merge = list[rank];
@@ -189,7 +189,7 @@ function checkMerges(merges: unknown, refuse: Refuse): void {
 
 const CONFIG_TOKENS = ['bos_token', 'eos_token', 'pad_token', 'unk_token'];
 
-/** The same of tokenizer_config.json, of what is read of it. */
+/** Checks the fields of tokenizer_config.json that are read. */
 export function checkConfigShape(config: Record<string, unknown>, refuse: Refuse): void {
   for (const name of CONFIG_TOKENS) {
     const value = config[name] ?? null;

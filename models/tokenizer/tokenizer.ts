@@ -22,13 +22,19 @@ import { decodableUtf8Length } from './utf8.js';
 import { type LibraryPreTokenizer, wordsOf } from './word-stream.js';
 
 export interface EncodeOptions {
-  /** Put what the model expects around a text (such as BOS). Never a second BOS where the text begins with one. */
+  /**
+   * Adds the tokens that the model expects around a text (such as BOS). Never a second BOS where the text begins with
+   * one.
+   */
   addSpecialTokens?: boolean;
-  /** False: text that looks like a special token is text. */
+  /** False: text that spells a special token stays text. */
   allowSpecial?: boolean;
 }
 
-/** Neighbouring segments form one text; special tokens are found only inside one segment with `special` set. */
+/**
+ * A part of a text. Neighbouring segments form one text; special tokens are found only inside one segment with
+ * `special` set.
+ */
 export interface TextSegment {
   text: string;
   special: boolean;
@@ -38,7 +44,7 @@ export interface DecodeOptions {
   skipSpecialTokens?: boolean;
 }
 
-/** What of @huggingface/tokenizers is used: its normalizer, pre-tokenizer and model, one after the other. */
+/** Parts of @huggingface/tokenizers that are used: its normalizer, pre-tokenizer and model, in this order. */
 interface LibraryParts {
   normalizer: { normalize(text: string): string } | null;
   pre_tokenizer: LibraryPreTokenizer | null;
@@ -52,23 +58,26 @@ interface LibraryParts {
   };
 }
 
-/** What a tokenizer is made from. With `tables` the JSON has neither vocabulary nor merges. */
+/** Files that a tokenizer is made from. With `tables` the JSON has neither vocabulary nor merges. */
 export type TokenizerSourceFiles = Pick<TokenizerFiles, 'tokenizerJson' | 'tokenizerConfig'> & {
   tables?: BpeTables | undefined;
 };
 
 const NOTHING = new Uint8Array(0);
-/** Longer ones are tokenized word by word, since the library makes lists of all that it does with a text. */
+/**
+ * Longest text, in units, encoded at once: the library makes lists of all its work, so longer ones are encoded word by
+ * word.
+ */
 const MAX_UNITS_AT_ONCE = 1024;
-/** Time for all added tokens, with a normalizer that is not known to be quick. */
+/** Milliseconds for all added tokens, with a normalizer that is not known to be quick. */
 const NORMALIZE_LIMIT_MS = 5000;
 
 /**
- * Text to token ids and back, for one model. @huggingface/tokenizers does the work on plain text; added and special
+ * Converts text to token ids and back, for one model. @huggingface/tokenizers handles plain text; added and special
  * tokens are found here, since the library cannot be told to leave them alone in a user's text.
  */
 export class Tokenizer {
-  /** One more than the largest id; the model's own vocabulary may be padded beyond it. */
+  /** The largest id plus 1; the model's own vocabulary may be padded beyond it. */
   readonly vocabSize: number;
   readonly bosTokenId: number | null;
   readonly eosTokenId: number | null;
@@ -78,11 +87,11 @@ export class Tokenizer {
   readonly eosToken: string | null;
   readonly specialTokenIds: ReadonlySet<number>;
   readonly specialTokenTexts: readonly string[];
-  /** Texts of the special tokens and of other marks: what a user's text must not smuggle in. */
+  /** Texts of special tokens and other marks, which a user's text must not smuggle in. */
   readonly controlTokenTexts: readonly string[];
-  /** SentencePiece: the first space of a sequence is not part of its text. */
+  /** True where the first space of a sequence is not part of its text, as in SentencePiece. */
   readonly dropsLeadingSpace: boolean;
-  /** Why encoding may take more than time in proportion to a text's length; null where it is known that it does not. */
+  /** Why encoding may take more than time in proportion to a text's length; null where it is known not to. */
   readonly unproven: string | null;
 
   readonly #parts: LibraryParts;
@@ -107,7 +116,7 @@ export class Tokenizer {
     this.specialTokenTexts = specials.map((token) => token.content);
     const inNormalized = json.normalizer ? json.added_tokens.filter(isNormalized) : [];
     const normalizedTexts = new Set(inNormalized.map(({ content }) => content));
-    // What is looked for in normalized text cannot be told from a user's there.
+    // Texts found in normalized text cannot be told from a user's there.
     const isControl = (token: AddedToken) => isControlToken(token) && !normalizedTexts.has(token.content);
     this.controlTokenTexts = added.filter(isControl).map((token) => token.content);
     this.#parts = libraryParts(json, config, new Set(this.controlTokenTexts));
@@ -213,7 +222,7 @@ export class Tokenizer {
     return bytes;
   }
 
-  /** Text of a token whose bytes are whole characters by themselves; null where they are not. */
+  /** Text of a token whose bytes are whole characters; null for any other token. */
   tokenText(id: number): string | null {
     const known = this.#texts[id];
     if (known !== undefined) return known;
@@ -230,20 +239,20 @@ export class Tokenizer {
   }
 
   /**
-   * UTF-16 units of a text that one token stands for at most; null where that cannot be told from the vocabulary, since texts
-   * are changed before they are cut into tokens, or tokens take the space around them.
+   * Most UTF-16 units of a text that one token stands for; null where the vocabulary cannot tell, since texts are
+   * changed before they are cut into tokens, or tokens take the space around them.
    */
   get unitsPerToken(): number | null {
     this.#unitsPerToken ??= this.#longestToken();
     return this.#unitsPerToken === 0 ? null : this.#unitsPerToken;
   }
 
-  /** 0: it cannot be told. */
+  /** Most units of a token; 0: unknown. */
   #longestToken(): number {
     const isChanged = this.#parts.normalizer !== null || !this.#spelling.isByteLevel;
     const added = [...this.#addedById.values()];
     if (isChanged || added.some(({ stripLeft, stripRight }) => stripLeft || stripRight)) return 0;
-    // An entry has a letter for each byte, and no unit of a text is less than a byte.
+    // An entry has a letter for each byte, and each unit of a text has at least one byte.
     let longest = 1;
     for (const entry of this.#parts.model.vocab) longest = Math.max(longest, entry?.length ?? 0);
     return added.reduce((most, { content }) => Math.max(most, content.length), longest);
@@ -292,7 +301,7 @@ export class Tokenizer {
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** UTF-8 to text; a byte order mark stays, what is invalid becomes U+FFFD. */
+/** Decodes UTF-8; a byte order mark stays, invalid bytes become U+FFFD. */
 export function decodeUtf8(bytes: Uint8Array): string {
   return decoder.decode(bytes);
 }
@@ -311,7 +320,10 @@ function libraryParts(
   }
 }
 
-/** A start must not wait for ever for a pattern that is not known: not with one added token, not with all of them. */
+/**
+ * Runs a normalizer within a time limit: a start must not wait for ever for an unknown pattern, neither with one added
+ * token nor with all of them.
+ */
 function boundedNormalizer(
   json: TokenizerJson,
   normalizer: LibraryParts['normalizer'],
@@ -336,18 +348,18 @@ function isBpe(model: LibraryParts['model']): model is LibraryParts['model'] & L
   return model.bpe_ranks instanceof Map;
 }
 
-/** Does what the library's constructor does with a vocabulary and merges. */
+/** Fills a BPE model with vocabulary and merges, as the library's constructor does. */
 function fillBpe(model: LibraryParts['model'], { tokens, merges }: BpeTables, unkToken: unknown): void {
   const ranks = model.bpe_ranks;
   if (!(ranks instanceof Map)) throw new TokenizerError('The tokenizer library keeps no ranks of merges.');
   model.vocab = tokens;
   for (let id = 0; id < tokens.length; id++) model.tokens_to_ids.set(tokens[id]!, id);
-  // The last of equal merges counts, as in the library.
+  // Of equal merges the last one counts, as in the library.
   for (let rank = 0; rank < merges.length; rank++) ranks.set(merges[rank]!, rank);
   model.unk_token_id = typeof unkToken === 'string' ? model.tokens_to_ids.get(unkToken) : undefined;
 }
 
-/** Whether [start, end) of the joined text lies within one segment that may hold special tokens. */
+/** Makes a test whether [start, end) of the joined text lies within one segment that may hold special tokens. */
 function specialRanges(segments: readonly TextSegment[]): (start: number, end: number) => boolean {
   if (segments.length === 1) return () => segments[0]!.special;
   const ends: number[] = [];
@@ -356,7 +368,7 @@ function specialRanges(segments: readonly TextSegment[]): (start: number, end: n
     length += segment.text.length;
     ends.push(length);
   }
-  // Questions come with rising starts, so the segment is found by walking on from the last one.
+  // Calls come with rising starts, so the segment is found by walking on from the last one.
   let current = 0;
   return (start, end) => {
     while (ends[current]! <= start) current++;
@@ -375,12 +387,12 @@ function addedToken(json: TokenizerJson['added_tokens'][number]): AddedToken {
   };
 }
 
-/** Special tokens are always looked for in the text as it came. */
+/** True for tokens found in normalized text; special tokens are always found in the text as it came. */
 function isNormalized(token: TokenizerJson['added_tokens'][number]): boolean {
   return !token.special && (token.normalized ?? true);
 }
 
-/** tokenizer_config.json gives a token as its text, or as an object with `content`. */
+/** Text of a token in tokenizer_config.json, which gives it as a string, or as an object with `content`. */
 function configuredText(config: Record<string, unknown>, key: string): string | null {
   const value = config[key];
   if (typeof value === 'string') return value;

@@ -1,5 +1,5 @@
 /**
- * How many bytes of bytes[0, length) can be turned into text now: all but an unfinished character at the end that
+ * Number of bytes of bytes[0, length) that can be turned into text now: all but an unfinished character at the end that
  * further bytes could still complete. Bytes that can never become a character count as decodable (to U+FFFD).
  *
  *   .. .. E4 B8 | AD      the last two wait for the third
@@ -17,7 +17,10 @@ export function decodableUtf8Length(bytes: Uint8Array, length: number): number {
   return length;
 }
 
-/** Overlong forms, surrogates and code points above U+10FFFF show in the second byte (Unicode, table 3-7). */
+/**
+ * True where the second byte fits: overlong forms, surrogates and code points above U+10FFFF show in it (Unicode, table
+ * 3-7).
+ */
 function secondByteFits(lead: number, second: number): boolean {
   if (lead === 0xe0) return second >= 0xa0;
   if (lead === 0xed) return second < 0xa0;

@@ -1,13 +1,13 @@
-/** A pre-tokenizer of @huggingface/tokenizers, as far as it is known from outside. */
+/** A pre-tokenizer of @huggingface/tokenizers, as far as its properties can be seen from outside. */
 export interface LibraryPreTokenizer {
   pre_tokenize(text: string, options: PreTokenizeOptions): string[];
   pre_tokenize_text(text: string, options: PreTokenizeOptions): string[];
-  /** Of a Sequence. */
+  /** Parts of a Sequence. */
   tokenizers?: readonly (LibraryPreTokenizer | null)[];
-  /** What tokenizer.json says of it; a Sequence has none. */
+  /** Its entry in tokenizer.json; a Sequence has none. */
   config?: { type?: unknown; invert?: unknown; behavior?: unknown };
   pattern?: RegExp | null;
-  /** Of a ByteLevel: the letter of each byte. */
+  /** Letters of bytes, in a ByteLevel. */
   byte_encoder?: Readonly<Record<number, string>>;
   add_prefix_space?: boolean;
   use_regex?: boolean;
@@ -17,14 +17,14 @@ export interface PreTokenizeOptions {
   section_index: number;
 }
 
-/** Units of a text that are spelled in letters for bytes at a time. */
+/** Units of a text that are converted to letters for bytes at a time. */
 const UNITS_AT_A_TIME = 1024;
 
 const encoder = new TextEncoder();
 
 /**
- * The words of a text as the library's pre-tokenizer makes them, one after the other: the library makes lists of all of them, and
- * of a Sequence one for each of its parts with a list for each word in it.
+ * Words of a text as the library's pre-tokenizer makes them, one by one: the library makes a list of all of them and,
+ * for a Sequence, one for each of its parts with a list for each word in it.
  */
 export function* wordsOf(
   part: LibraryPreTokenizer | null,
@@ -38,7 +38,7 @@ export function* wordsOf(
   else yield* part.pre_tokenize(text, options);
 }
 
-/** Each part works on the words of the one before it, by themselves. */
+/** Words of a Sequence: each part cuts the words of the part before. */
 function* wordsOfAll(
   parts: readonly (LibraryPreTokenizer | null)[],
   index: number,
@@ -59,7 +59,7 @@ function isPlainSplit(part: LibraryPreTokenizer): part is LibraryPreTokenizer & 
   return String(behavior).toLowerCase() !== 'removed';
 }
 
-/** What matches and what is between, as the library's `regex_split`. */
+/** Matches and the texts between them, as the library's `regex_split` gives them. */
 function* splitAt(pattern: RegExp, text: string): Generator<string> {
   let end = 0;
   for (const match of text.matchAll(pattern)) {
@@ -82,7 +82,7 @@ function* inLetters(part: ByteLevel, text: string): Generator<string> {
   else for (const [word] of prefixed.matchAll(part.pattern!)) yield lettersOf(word, part.byte_encoder);
 }
 
-/** A letter for each byte of a text's UTF-8. */
+/** Letters for the bytes of a text's UTF-8. */
 function lettersOf(text: string, letters: Readonly<Record<number, string>>): string {
   if (text.length <= UNITS_AT_A_TIME) return lettersOfPiece(text, letters);
   const pieces: string[] = [];
@@ -96,7 +96,10 @@ function lettersOf(text: string, letters: Readonly<Record<number, string>>): str
   return pieces.join('');
 }
 
-/** Not by adding letter to letter: each such text would be an object of 32 bytes, and all of them stay until it is read. */
+/**
+ * Letters of a short text. They are joined at once: a text built letter by letter would be an object of 32 bytes for
+ * each, all kept until it is read.
+ */
 function lettersOfPiece(text: string, letters: Readonly<Record<number, string>>): string {
   return Array.from(encoder.encode(text), (byte) => letters[byte]!).join('');
 }

@@ -8,33 +8,36 @@ export interface AskedMessage {
   content: string;
 }
 
-/** A conversation to answer, or a text to go on with. */
+/** A conversation to answer, or a text to continue. */
 export type Question = { messages: readonly AskedMessage[] } | { prompt: string };
 
 export interface AskOptions {
   settings: SamplingSettings;
-  /** Ends the answer, which then is what has come. */
+  /** Signal whose abort ends the answer, which is then the text so far. */
   signal: AbortSignal;
-  /** Called with each piece as it comes. */
+  /** Called with each piece of text as it comes. */
   onText?: (text: string, kind: 'answer' | 'reasoning') => void;
 }
 
 export interface Answer {
   text: string;
-  /** What the model thought before; '' where it did not. */
+  /** The model's reasoning; '' where it has none. */
   reasoning: string;
-  /** The reason as the API has it, or cancelled by the signal. */
+  /** Finish reason in the API's words, or 'cancelled' where the signal ended the answer. */
   finishReason: string;
-  /** null where the server does not tell. */
+  /** Seed of the answer; null where the server does not tell. */
   seed: number | null;
-  /** null where the answer was cancelled, or the server does not count. */
+  /** Counts of tokens; null where the answer was cancelled, or the server does not count. */
   usage: { promptTokens: number; cachedTokens: number; completionTokens: number } | null;
-  /** null where nothing came. */
+  /** Milliseconds to the first token; null where none came. */
   firstTokenMs: number | null;
   totalMs: number;
 }
 
-/** The longest answer where none is given and nobody says what the context leaves: /v1/completions ends after 16 tokens. */
+/**
+ * Most tokens of an answer where no limit is given and the room in the context is not known: /v1/completions would end
+ * after 16.
+ */
 const DEFAULT_MAX_TOKENS = 1024;
 
 interface Chunk {
@@ -51,7 +54,7 @@ interface Chunk {
   } | null;
 }
 
-/** Asks, and hands on the answer as it comes. @throws AskingError where it is refused or breaks off. */
+/** Sends a question and passes the answer on as it comes. @throws AskingError where it is refused or breaks off. */
 export async function ask(asker: Asker, question: Question, options: AskOptions): Promise<Answer> {
   const start = performance.now();
   const answer: Answer = {
@@ -108,7 +111,7 @@ async function stream(
   const response = await asker.post(path, body, signal);
   if (!response.ok || response.body === null) throw await refusalOf(response, null);
   const events = response.body
-    // Node types its decoder for more than bytes.
+    // Node's types give its decoder a wider input than bytes.
     .pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>, { signal })
     .pipeThrough(new EventSourceParserStream());
   for await (const { data } of events) {
@@ -120,14 +123,14 @@ async function stream(
   }
 }
 
-/** Tokens that the context leaves to a text that is gone on with. */
+/** Number of tokens that the context leaves behind a text to continue. */
 async function roomFor(asker: Asker, prompt: string, signal: AbortSignal): Promise<number> {
   const used = await countTokens(asker, { prompt }, signal);
   if (used === null || asker.maxSeqLen === null) return DEFAULT_MAX_TOKENS;
   return Math.max(1, Math.min(DEFAULT_MAX_TOKENS, asker.maxSeqLen - used));
 }
 
-/** Tokens that a question takes; null where the server does not count, which only some do. */
+/** Number of tokens of a question; null where the server does not count, as some do not. */
 export async function countTokens(
   asker: Asker,
   question: Question,
@@ -150,7 +153,7 @@ function usageOf(usage: NonNullable<Chunk['usage']>): NonNullable<Answer['usage'
   };
 }
 
-/** What the network says of a connection that ended is no sentence. */
+/** Replaces the network's error for an ended connection by a sentence. */
 function brokenOff(error: unknown): unknown {
   if (error instanceof TypeError || error instanceof SyntaxError) {
     return new AskingError('The answer broke off: the connection to the server was lost.');

@@ -2,24 +2,24 @@ import { SkeinError } from '../../base/skein-error.js';
 
 /** A model that can be asked through the OpenAI API, in this process or on a server. */
 export interface Asker {
-  /** The name that requests ask for. */
+  /** Name of the model in requests. */
   model: string;
-  /** Where it runs, and how, in a line. */
+  /** Description of where and how the model runs, in a line. */
   about: string;
-  /** Tokens of the longest sequence; null where the server does not say. */
+  /** Number of tokens of the longest sequence; null where the server does not say. */
   maxSeqLen: number | null;
-  /** Milliseconds that loading took; null where it runs elsewhere. */
+  /** Milliseconds that loading took; null where the model runs elsewhere. */
   loadMs: number | null;
-  /** Posts a body as JSON. @throws AskingError where there is no answer at all. */
+  /** Posts a body as JSON. @throws AskingError where no answer comes. */
   post(path: string, body: object, signal: AbortSignal): Promise<Response>;
   close(): Promise<void>;
 }
 
-/** A question that was refused, or an answer that broke off, in a sentence. */
+/** An error for a question that was refused, or an answer that broke off. */
 export class AskingError extends SkeinError {
   override name = 'AskingError';
   override readonly code = 'SKEIN_ASKING';
-  /** The server's code for it, one of OpenAI's, where there is one. */
+  /** The server's code for the error, one of OpenAI's; null where it gives none. */
   readonly apiCode: string | null;
 
   constructor(message: string, apiCode: string | null = null) {

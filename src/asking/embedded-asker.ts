@@ -6,11 +6,12 @@ import { threadCount } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
 import type { Asker } from './asker.js';
 
-/** How long the engine may take to end. */
+/** Milliseconds that the engine may take to end. */
 const ENGINE_END_MS = 1_500;
 
 /**
- * Loads a model to be asked in this process, without a socket: by the server's own app, so that it answers as it would there.
+ * Loads a model to be asked in this process, without a socket: the server's own app answers, so answers are the same as
+ * there.
  * @throws UsageError, HubError, CheckpointError, EngineError, AddonError.
  */
 export async function loadAsker(config: Config, signal: AbortSignal): Promise<Asker> {
@@ -19,7 +20,7 @@ export async function loadAsker(config: Config, signal: AbortSignal): Promise<As
     throw new UsageError(`One model is asked at a time, and ${config.models.length} are named by --model.`);
   }
   const start = performance.now();
-  // One asks: a cache for the sequences of many would be taken for nobody.
+  // One user asks one question at a time, so the cache needs room for one sequence only.
   const alone = { ...config, maxActiveRequests: config.maxActiveRequests ?? 1 };
   const [loaded] = await loadConfigured(alone, signal);
   const close = () => loaded!.close({ abort: true, terminateAfterMs: ENGINE_END_MS });

@@ -2,7 +2,7 @@ import { asSentence } from '../../base/sentences.js';
 import { plainText } from '../terminal/plain-text.js';
 import { AskingError } from './asker.js';
 
-/** The error of an answer that is none, in a sentence of the server's where it has one. */
+/** Makes the error for a response that is no answer, with the server's own sentence where it has one. */
 export async function refusalOf(response: Response, address: string | null): Promise<AskingError> {
   const text = await response.text().catch(() => '');
   if (response.status === 401) {
@@ -17,7 +17,10 @@ export async function refusalOf(response: Response, address: string | null): Pro
   return new AskingError(`${address ?? 'The server'} answers ${response.status} and does not say why.`);
 }
 
-/** {"error": {"message", "code"}}, as a whole answer or as a frame of a stream; null where it is nothing like it. */
+/**
+ * The error in {"error": {"message", "code"}}, a whole answer or a frame of a stream; null where the text has no such
+ * form.
+ */
 export function errorOf(json: string): AskingError | null {
   let body: { error?: { message?: unknown; code?: unknown } | string } | null;
   try {

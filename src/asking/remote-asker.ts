@@ -2,14 +2,14 @@ import { type Asker, AskingError } from './asker.js';
 import { refusalOf } from './refusal.js';
 import { connectionProblem } from './server-address.js';
 
-/** A server that does not say what it serves within this is taken for dead. */
+/** Milliseconds in which a server must say what it serves; after that it counts as dead. */
 const CONNECT_LIMIT_MS = 10_000;
 
 export interface RemoteAskerOptions {
   /** The server's address, as serverAddress gives it. */
   address: string;
   apiKey: string | undefined;
-  /** Default: the first that the server names. */
+  /** Name of the model; default: the first that the server names. */
   model: string | undefined;
 }
 

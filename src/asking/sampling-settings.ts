@@ -3,18 +3,18 @@ import { SAMPLING_RANGES } from '../../callbacks/sampling-params.js';
 import { fieldOfFlag } from '../request-vocabulary.js';
 import { UsageError } from '../usage-error.js';
 
-/** How an answer is drawn, by the names of the API's fields. */
+/** Settings of how an answer is drawn, by the names of the API's fields. */
 export type SamplingSettings = Readonly<Record<string, number | readonly string[]>>;
 
-/** One of them, as users of the terminal know it. */
+/** One such setting, as users of the terminal know it. */
 export interface SamplingSetting {
-  /** The flag without its dashes, and the name that /set of a chat takes. */
+  /** Flag without its dashes, which is also the name for /set in a chat. */
   name: string;
-  /** The field of the API's request. */
+  /** Field of the API's request. */
   field: string;
   metavar: string;
   help: string;
-  /** Absent: it takes a text, and may be given several times. */
+  /** Range of a number. Absent: the setting takes a text, and may be given several times. */
   range?: { min: number; max: number; integer: boolean };
 }
 
@@ -88,7 +88,7 @@ export const SAMPLING_SETTINGS: readonly SamplingSetting[] = SETTINGS.map((setti
   field: fieldOfFlag(setting.name),
 }));
 
-/** The setting of a name, written with - or with _. @throws UsageError that names the one that was meant, or all. */
+/** The setting of a name, written with - or with _. @throws UsageError that names the one probably meant, or all. */
 export function settingOf(name: string): SamplingSetting {
   const written = name.replaceAll('_', '-').toLowerCase();
   const setting = SAMPLING_SETTINGS.find((one) => one.name === written);
@@ -99,7 +99,7 @@ export function settingOf(name: string): SamplingSetting {
   throw new UsageError(`There is no setting ${name}; ${hint}`);
 }
 
-/** What a user wrote for a setting. @param where how it was written, for the error. @throws UsageError. */
+/** Value of a setting as a user wrote it. @param where how it was written, for the error. @throws UsageError. */
 export function settingValue({ range }: SamplingSetting, text: string, where: string): number | string {
   if (range === undefined) {
     if (text !== '') return text;
@@ -114,7 +114,7 @@ export function settingValue({ range }: SamplingSetting, text: string, where: st
   );
 }
 
-/** The settings among the flags of a command, by commander's names of them. @throws UsageError. */
+/** The settings among a command's flags, by commander's names. @throws UsageError. */
 export function settingsOfFlags(flags: Readonly<Record<string, unknown>>): SamplingSettings {
   const settings: Record<string, number | string[]> = {};
   for (const setting of SAMPLING_SETTINGS) {

@@ -1,7 +1,7 @@
 import { asSentence } from '../../base/sentences.js';
 import { UsageError } from '../usage-error.js';
 
-/** The base of a server's URLs from what a user wrote: with or without /v1, without a slash at its end. @throws UsageError. */
+/** Base of a server's URLs, from an address with or without /v1; without a slash at its end. @throws UsageError. */
 export function serverAddress(text: string, where: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) {
@@ -27,7 +27,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   SELF_SIGNED_CERT_IN_CHAIN: 'nobody vouches for its certificate; NODE_EXTRA_CA_CERTS=FILE makes it trusted',
 };
 
-/** Why a server could not be reached, in words. */
+/** Tells in words why a server could not be reached. */
 export function connectionProblem(error: unknown): string {
   const { name, message, cause } = error as Error & { cause?: { code?: string; message?: string } };
   if (name === 'TimeoutError') return 'it did not answer in time.';

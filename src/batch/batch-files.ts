@@ -15,15 +15,15 @@ import { UsageError } from '../usage-error.js';
 import { isObject } from './batch-line.js';
 import { splitLines } from './split-lines.js';
 
-/** A batch's files do not fit together, or cannot be written. */
+/** An error for files of a batch that do not fit together, or cannot be written. */
 export class BatchFileError extends SkeinError {
   override name = 'BatchFileError';
   override readonly code = 'SKEIN_BATCH_FILE';
 }
 
 /**
- * A file that grows line by line. A line is handed to the system whole, in one call, so that whatever ends this process
- * leaves whole lines, and at most one torn one at the end.
+ * A file that grows line by line. Each line is written whole in one call, so that a process that ends leaves whole
+ * lines, and at most one torn one at the end.
  */
 export class LineFile {
   readonly path: string;
@@ -34,7 +34,10 @@ export class LineFile {
     this.#descriptor = descriptor;
   }
 
-  /** Opens a file to write on behind its first `keepBytes` bytes; what follows them is cut off. @throws BatchFileError. */
+  /**
+   * Opens a file to write on behind its first `keepBytes` bytes; anything behind them is cut off. @throws
+   * BatchFileError.
+   */
   static open(path: string, keepBytes: number): LineFile {
     try {
       const descriptor = openSync(path, 'a');
@@ -55,7 +58,7 @@ export class LineFile {
     }
   }
 
-  /** With `unlinkEmpty`, a file that nothing was written to is gone. */
+  /** Closes the file. With `unlinkEmpty` a file that nothing was written to is deleted. */
   close({ unlinkEmpty = false } = {}): void {
     const isEmpty = unlinkEmpty && fstatSync(this.#descriptor).size === 0;
     closeSync(this.#descriptor);
@@ -63,10 +66,10 @@ export class LineFile {
   }
 }
 
-/** What an earlier run has left in the output. */
+/** Answers of an earlier run in the output file. */
 export interface Answered {
   customIds: Set<string>;
-  /** Bytes of its whole lines. */
+  /** Number of bytes of the file's whole lines. */
   bytes: number;
 }
 
@@ -96,7 +99,10 @@ export async function readAnswered(path: string): Promise<Answered> {
   return answered;
 }
 
-/** undefined: the line is none of a batch's. null: it tells of an input line that had none. */
+/**
+ * The custom_id of an answer's line. undefined: the line is none of a batch's. null: it answers an input line without
+ * one.
+ */
 function customIdOf(bytes: Buffer): string | null | undefined {
   try {
     const value: unknown = JSON.parse(bytes.toString('utf8'));

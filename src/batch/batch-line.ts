@@ -8,7 +8,7 @@ export interface BatchRequest {
   body: Record<string, unknown>;
 }
 
-/** A line of the input that is no request, in words. */
+/** A line of the input that is no request, with the reason. */
 export interface BadLine {
   line: number;
   customId: string | null;
@@ -29,7 +29,7 @@ export const BATCH_URLS = [
 const FIELDS = ['custom_id', 'method', 'url', 'body'];
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
 
-/** null for an empty line. What is in `body` is the route's to check. */
+/** Parses a line; null for an empty one. The route itself checks `body`. */
 export function parseBatchLine(line: FileLine, maxLineBytes: number): BatchRequest | BadLine | null {
   const bad = (message: string, customId: string | null = null): BadLine => ({
     line: line.number,

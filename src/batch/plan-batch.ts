@@ -4,11 +4,11 @@ import { type Answered, BatchFileError } from './batch-files.js';
 import { parseBatchLine } from './batch-line.js';
 import { splitLines } from './split-lines.js';
 
-/** What there is to do. */
+/** Amount of work in a batch. */
 export interface BatchPlan {
-  /** Lines of the input that are not empty. */
+  /** Number of lines of the input that are not empty. */
   total: number;
-  /** Requests that have no answer yet. Lines that are no requests are not counted. */
+  /** Number of requests without an answer so far. Lines that are no requests are not counted. */
   left: number;
   answered: Answered;
 }

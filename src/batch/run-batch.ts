@@ -10,36 +10,36 @@ export type Answer = (request: Request) => Response | Promise<Response>;
 export interface BatchOptions {
   input: string;
   output: LineFile;
-  /** Gets what failed: the server's refusals, and lines that are no requests. */
+  /** Receives failures: the server's refusals, and lines that are no requests. */
   errors: LineFile;
-  /** custom_ids that were answered before. */
+  /** Each custom_id that was answered before. */
   answered: ReadonlySet<string>;
   answer: Answer;
-  /** Requests under way at once. */
+  /** Number of requests at once. */
   concurrency: number;
   maxLineBytes: number;
-  /** Ends it: what is under way is dropped, and asked again by the next run. */
+  /** Signal whose abort ends the run: requests in progress are dropped, and asked again by the next run. */
   signal: AbortSignal;
   onProgress?: (counts: BatchCounts) => void;
 }
 
 export interface BatchCounts {
-  /** Answered by this run. */
+  /** Number of requests answered by this run. */
   completed: number;
   failed: number;
-  /** Answered by earlier runs. */
+  /** Number of requests answered by earlier runs. */
   skipped: number;
   promptTokens: number;
   completionTokens: number;
 }
 
-/** How long to wait where the queue is full. */
+/** Milliseconds to wait where the queue is full. */
 const RETRY_MS = 100;
 
 /**
- * Answers every line of a batch file that has no answer yet; as many at once as `concurrency`, in any order.
- * @throws BatchFileError where a file cannot be written; the signal's reason where that was aborted. Both leave files that
- * a next run goes on from.
+ * Answers every line of a batch file that has no answer yet, `concurrency` at once, in any order.
+ * @throws BatchFileError where a file cannot be written; the signal's reason where that was aborted. In both cases the
+ * next run can go on from the files.
  */
 export async function runBatch(options: BatchOptions): Promise<BatchCounts> {
   const counts: BatchCounts = { completed: 0, failed: 0, skipped: 0, promptTokens: 0, completionTokens: 0 };
@@ -100,7 +100,7 @@ async function answerOne(
         signal,
       }),
     );
-    // The queue is full, or the engine starts anew: it will have room.
+    // The queue is full, or the engine is restarting: it will have room later.
     if (response.status !== 429 && response.status !== 503) break;
     await response.body?.cancel();
     await delay(RETRY_MS, null, { signal });

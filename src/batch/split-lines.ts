@@ -4,19 +4,19 @@ import { createReadStream } from 'node:fs';
 export interface FileLine {
   /** Number of the line, from 1. */
   number: number;
-  /** null where it is longer than the limit; what it holds was skipped. */
+  /** Content of the line; null where it is longer than the limit and was skipped. */
   bytes: Buffer | null;
-  /** Bytes of the file up to the end of this line, its line feed included. */
+  /** Offset in the file of the end of this line, behind its line feed. */
   end: number;
-  /** Whether a line feed ended it. */
+  /** True where a line feed ended the line. */
   isWhole: boolean;
 }
 
 const LINE_FEED = 0x0a;
 
 /**
- * The lines of a file, however long it is; only line feeds part them (JSON may hold U+2028 as it is, which Node's readline
- * takes for an end). An empty rest behind the last line feed is no line.
+ * The lines of a file of any length. Only line feeds separate them: JSON may hold U+2028 as it is, where Node's
+ * readline would end a line. An empty rest behind the last line feed is no line.
  */
 export async function* splitLines(path: string, maxLineBytes: number): AsyncGenerator<FileLine> {
   let parts: Buffer[] = [];

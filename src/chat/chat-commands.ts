@@ -9,7 +9,7 @@ import { UsageError } from '../usage-error.js';
 import { loadChat, saveChat } from './chat-file.js';
 import type { Conversation } from './conversation.js';
 
-/** What the commands of a chat work on. */
+/** State of a chat that commands work on. */
 export interface ChatState {
   readonly model: string;
   conversation: Conversation;
@@ -18,7 +18,7 @@ export interface ChatState {
   lastStats: string | null;
 }
 
-/** What happens behind a command: the next message, an answer to the last question once more, or the end. */
+/** Next step after a command: the next message, another answer to the last question, or the end. */
 export type AfterCommand = 'next' | 'ask' | 'leave';
 
 interface ChatCommand {
@@ -114,13 +114,13 @@ const COMMANDS: readonly ChatCommand[] = [
   { name: 'exit', argument: '', help: 'leave, as Ctrl-D does', run: () => 'leave' },
 ];
 
-/** What else is taken for /exit. */
+/** Other words for /exit. */
 const EXITS: ReadonlySet<string> = new Set(['quit', 'bye', 'q']);
 
 /** Names of the commands, for the Tab key. */
 export const COMMAND_NAMES: readonly string[] = COMMANDS.map(({ name }) => `/${name}`);
 
-/** The list of /help. */
+/** Text of /help, by lines. */
 export function chatHelp(): string[] {
   const heads = COMMANDS.map(({ name, argument }) => `/${name} ${argument}`.trimEnd());
   const width = Math.max(...heads.map((head) => head.length));
@@ -131,12 +131,12 @@ export function chatHelp(): string[] {
   ];
 }
 
-/** Whether a message is a command: it begins with one slash. */
+/** True where a message is a command: it begins with one slash. */
 export function isChatCommand(message: string): boolean {
   return /^\/(?!\/)/.test(message);
 }
 
-/** Runs a command. @throws UsageError, ChatFileError, with the chat as it was. */
+/** Runs a command. @throws UsageError, ChatFileError; the chat is then unchanged. */
 export function runChatCommand(state: ChatState, message: string, say: (line: string) => void): AfterCommand {
   const [, name = '', argument = ''] = /^\/(\S*)\s*([\s\S]*)$/.exec(message.trimEnd()) ?? [];
   const known = EXITS.has(name) ? 'exit' : name;

@@ -7,7 +7,7 @@ import { SAMPLING_SETTINGS } from '../asking/sampling-settings.js';
 import { fileProblem } from '../file-problem.js';
 import { Conversation } from './conversation.js';
 
-/** A conversation that cannot be saved or loaded, in a sentence. */
+/** An error for a conversation that cannot be saved or loaded. */
 export class ChatFileError extends SkeinError {
   override name = 'ChatFileError';
   override readonly code = 'SKEIN_CHAT_FILE';
@@ -29,7 +29,9 @@ export interface SavedChat {
   conversation: Conversation;
 }
 
-/** Writes a conversation as JSON; what is there already is replaced where it is one too. @throws ChatFileError. */
+/**
+ * Writes a conversation as JSON; an existing file is replaced only where it is a saved chat too. @throws ChatFileError.
+ */
 export function saveChat(path: string, { model, settings, conversation }: SavedChat): void {
   if (existsSync(path) && !isChat(path)) {
     throw new ChatFileError(`${path} is there, and no saved chat; name another file.`);

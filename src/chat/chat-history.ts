@@ -11,22 +11,22 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { readProblem, writeProblem } from '../../base/system-problem.js';
 
-/** Entries that are kept. */
+/** Most entries kept. */
 export const MAX_ENTRIES = 1000;
-/** A longer message is not kept: it was pasted, and would push out all others. */
+/** Longest entry kept, in UTF-16 units: a longer one was pasted, and would push out all others. */
 const MAX_ENTRY_LENGTH = 20_000;
-/** The file is written anew, with the entries that are kept, when it has more lines than this. */
+/** Most lines of the file; with more it is rewritten with the entries that are kept. */
 const MAX_LINES = 2 * MAX_ENTRIES;
 
-/** SKEIN_STATE_DIR, else skein in XDG_STATE_HOME, else ~/.local/state/skein. */
+/** Folder for state: SKEIN_STATE_DIR, else skein in XDG_STATE_HOME, else ~/.local/state/skein. */
 export function stateDirectory(env: Readonly<Record<string, string | undefined>> = process.env): string {
   if (env.SKEIN_STATE_DIR) return env.SKEIN_STATE_DIR;
   return join(env.XDG_STATE_HOME || join(homedir(), '.local/state'), 'skein');
 }
 
 /**
- * What was typed in this chat and in those before, the newest first. In its file each entry is a line, a text in JSON;
- * the file is for its user alone. Where it cannot be read or written the chat goes on without.
+ * Lines typed in this chat and earlier ones, the newest first. Each entry is a line of the file, a text in JSON; only
+ * its user can read the file. Where it cannot be read or written the chat goes on without.
  */
 export class ChatHistory {
   readonly entries: string[];
@@ -42,7 +42,10 @@ export class ChatHistory {
     this.entries = lines.flatMap(entryOf).reverse().slice(0, MAX_ENTRIES);
   }
 
-  /** @param path null: nothing is kept beyond this chat. @param onProblem called once, with a sentence. */
+  /**
+   * @param path file of the history; null: nothing is kept beyond this chat. @param onProblem called once, with a
+   * sentence.
+   */
   static open(path: string | null, onProblem: (problem: string) => void): ChatHistory {
     if (path === null) return new ChatHistory(null, [], onProblem);
     try {
@@ -81,7 +84,7 @@ export class ChatHistory {
   }
 }
 
-/** A line that is none of ours, such as one that was torn, counts as nothing. */
+/** The entry in a line, as a list; empty for an invalid line, such as a torn one. */
 function entryOf(line: string): string[] {
   try {
     const entry: unknown = JSON.parse(line);

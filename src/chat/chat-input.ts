@@ -5,14 +5,14 @@ import { MessageLines } from './message-lines.js';
 
 const PROMPT = '>>> ';
 const GOES_ON = '... ';
-/** A terminal that knows it puts marks around what is pasted, so that its lines are not taken for typed ones. */
+/** Escape sequences that ask the terminal to mark pasted text, so that its lines are not taken for typed ones. */
 const BRACKETED_PASTE = { on: '\x1b[?2004h', off: '\x1b[?2004l' };
 
 export interface ChatInputOptions {
   input: NodeJS.ReadStream;
   output: NodeJS.WriteStream;
   history: ChatHistory;
-  /** Says something to the user that is no part of the conversation. */
+  /** Shows a line to the user that is no part of the conversation. */
   say: (line: string) => void;
 }
 
@@ -32,7 +32,7 @@ export class ChatInput {
   #isEnded = false;
   #warned = false;
   #wake: (() => void) | null = null;
-  /** What the arrow keys go through: the editor's own list, to which it adds each line. */
+  /** Entries for the arrow keys: the editor's own list, to which it adds each line. */
   #recalled: string[] = [];
 
   constructor(options: ChatInputOptions) {
@@ -47,7 +47,7 @@ export class ChatInput {
       crlfDelay: Number.POSITIVE_INFINITY,
     });
     this.#editor.on('line', (line) => {
-      // A message of several lines that was recalled: newer editors part its lines so.
+      // A recalled message may have several lines, which newer editors separate by CR.
       const text = line.replaceAll('\r', '\n');
       this.#lines.push({ text, isPasted: this.#isPasting });
       this.#wake?.();
@@ -74,7 +74,7 @@ export class ChatInput {
     return this.#isTerminal;
   }
 
-  /** The next message; null where there is none any more. */
+  /** Resolves with the next message; null at the end of the input. */
   async next(): Promise<string | null> {
     this.#resume();
     try {
@@ -98,7 +98,7 @@ export class ChatInput {
     }
   }
 
-  /** Keys are not read, and Ctrl-C is a signal again, as anywhere else. */
+  /** Stops reading keys, and lets Ctrl-C be a signal again. */
   pause(): void {
     if (this.#isEnded) return;
     this.#editor.pause();
@@ -122,18 +122,18 @@ export class ChatInput {
   }
 
   #prompt(): void {
-    // What belongs there are whole messages.
+    // The list is to hold whole messages.
     this.#recalled.splice(0, this.#recalled.length, ...this.#options.history.entries);
     this.#editor.setPrompt(this.#message.isOpen ? GOES_ON : PROMPT);
     this.#editor.prompt(true);
   }
 
-  /** Ctrl-C at the prompt drops what was begun; with nothing begun the second one leaves. */
+  /** Handles Ctrl-C at the prompt: it drops a message that was begun; without one the second Ctrl-C leaves. */
   #interrupt(): void {
     const isEmpty = this.#editor.line === '' && !this.#message.isOpen;
     this.#message.clear();
     this.#isPasting = false;
-    // What stands in the line goes, which only its own keys can tell the editor.
+    // Only the editor's own keys can empty its line.
     this.#editor.write(null, { ctrl: true, name: 'e' });
     this.#editor.write(null, { ctrl: true, name: 'u' });
     this.#options.output.write('\n');

@@ -3,7 +3,7 @@ import type { AskedMessage } from '../asking/ask.js';
 /** A conversation: a system message, if any, and questions with their answers. */
 export class Conversation {
   system: string | null;
-  /** Questions and answers in turns; a question without an answer is the last, and waits for one. */
+  /** Questions and answers in turns; the last may be a question that waits for its answer. */
   readonly turns: AskedMessage[] = [];
 
   constructor(system: string | null = null) {
@@ -18,7 +18,7 @@ export class Conversation {
     this.turns.push({ role: 'user', content: question });
   }
 
-  /** What was answered to the last question; nothing at all takes the question back. */
+  /** Adds the answer to the last question; an empty one takes the question back. */
   answer(text: string): void {
     if (text === '') this.turns.pop();
     else this.turns.push({ role: 'assistant', content: text });

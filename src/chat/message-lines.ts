@@ -1,14 +1,14 @@
 const FENCE = '"""';
 
 /**
- * Makes messages of lines. Three quotes begin a message of several lines and end it, a backslash at the end of a line goes
- * on with the next, and lines that were pasted are one message until a line is typed behind them.
+ * Makes messages of lines. Three quotes begin and end a message of several lines, a backslash at the end of a line
+ * continues it on the next one, and pasted lines are one message until a line is typed behind them.
  */
 export class MessageLines {
   #lines: string[] = [];
   #isFenced = false;
 
-  /** Something was begun that further lines belong to. */
+  /** True where a message was begun that further lines belong to. */
   get isOpen(): boolean {
     return this.#lines.length > 0 || this.#isFenced;
   }
@@ -25,7 +25,7 @@ export class MessageLines {
     return goesOn || isPasted ? null : this.take();
   }
 
-  /** What has come so far, as a message; nothing is open behind it. */
+  /** Takes the lines so far as a message; no message is open after that. */
   take(): string {
     const message = this.#lines.join('\n');
     this.clear();
@@ -40,7 +40,7 @@ export class MessageLines {
   #addFenced(line: string, isFirst = false): string | null {
     const end = line.trimEnd().endsWith(FENCE);
     const text = end ? line.trimEnd().slice(0, -FENCE.length) : line;
-    // Quotes that stand alone in their line add none.
+    // Quotes alone in a line add no line to the message.
     if (text !== '' || !(isFirst || end)) this.#lines.push(text);
     return end ? this.take() : null;
   }

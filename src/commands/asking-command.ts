@@ -9,10 +9,12 @@ import { flagsOf, gathered } from '../options/flags.js';
 import { flagName, OPTIONS } from '../options/table.js';
 import { UsageError } from '../usage-error.js';
 
-/** Options of the engine that who asks one model may want. All others can be given by variable or --config. */
+/**
+ * Options of the engine that are flags of commands which ask one model. Others can be given by variable or --config.
+ */
 const OF_ENGINE = OPTIONS.filter(({ flag }) => flag.isForAsking).map(({ name }) => name);
 
-/** Their names and aliases. */
+/** Names of these options, with their aliases. */
 const CALLED = OPTIONS.filter(({ flag }) => flag.isForAsking).flatMap(({ name, flag }) => [
   name,
   ...(flag.aliases ?? []),
@@ -28,7 +30,7 @@ export interface AskingFlags {
   [other: string]: unknown;
 }
 
-/** Gives a command the options by which a model is named, loaded and asked. */
+/** Adds the options for naming, loading and asking a model to a command. */
 export function defineAsking(command: Command): void {
   command
     .option(
@@ -50,10 +52,13 @@ export function defineAsking(command: Command): void {
   );
 }
 
-/** Opens what the flags named; what is wrong with them was said before. @throws what loadAsker and connectAsker throw. */
+/**
+ * Loads the model or connects to the server that the flags name; the flags were checked before. @throws as loadAsker
+ * and connectAsker.
+ */
 export type OpenAsker = (signal: AbortSignal) => Promise<Asker>;
 
-/** What loads the model, or connects to the server, that the flags name. @throws UsageError. */
+/** Makes the function that loads the model, or connects to the server, that the flags name. @throws UsageError. */
 export function askerOf(flags: AskingFlags): OpenAsker {
   return flags.url === undefined ? embedded(flags) : remote(flags, flags.url);
 }
@@ -90,7 +95,7 @@ function remote(flags: AskingFlags, url: string): OpenAsker {
   };
 }
 
-/** A server takes several keys from the variable; a client sends the first. */
+/** The API key to send: a server takes several keys from the variable; a client sends the first. */
 export function clientKey(flag: string | undefined): string | undefined {
   const key = flag ?? process.env.SKEIN_API_KEY?.split(',')[0]?.trim();
   return key === '' ? undefined : key;

@@ -3,14 +3,14 @@ import type { BatchCounts } from '../batch/run-batch.js';
 import type { ProgressOutput } from './build-progress.js';
 
 const BAR_WIDTH = 30;
-/** A terminal is written to at most so often. */
+/** Least milliseconds between two updates of a terminal. */
 const FRAME_MS = 100;
-/** Without a terminal a line is written as often as this share of the work is done. */
+/** Without a terminal a line is written for each such share of the work, in percent. */
 const PLAIN_STEP_PERCENT = 10;
 
 export interface BatchProgress {
   show(counts: BatchCounts): void;
-  /** Leaves the last state in its line. */
+  /** Ends the display, with the last state in its line. */
   end(): void;
 }
 

@@ -18,11 +18,11 @@ export interface BatchFlags {
   json?: boolean | undefined;
 }
 
-/** The batch is through, and some of its requests have no answer. */
+/** Exit code for a completed batch in which some requests have no answer. */
 const EXIT_SOME_FAILED = 3;
-/** What ends a process by a signal ends with this and the signal's number. */
+/** Base of the exit code of a process ended by a signal, to which the signal's number is added. */
 const EXIT_SIGNAL = 128;
-/** How long the engine may take to end. */
+/** Milliseconds that the engine may take to end. */
 const ENGINE_END_MS = 1_500;
 
 interface Files {
@@ -70,12 +70,12 @@ export async function batch(
 
 async function planOf(files: Files, restart: boolean, maxLineBytes: number): Promise<BatchPlan> {
   const answered = restart ? { customIds: new Set<string>(), bytes: 0 } : await readAnswered(files.output);
-  // What failed is asked again, and its file begun anew; one with other things in it is not touched.
+  // Failed requests are asked again, into a new file of errors; a file with other content is not touched.
   if (!restart) await readAnswered(files.errors);
   return planBatch(files, answered, maxLineBytes);
 }
 
-/** Loads the models only where something is left to ask. */
+/** Runs the batch, loading the models only where requests are left. */
 async function run(
   files: Files,
   plan: BatchPlan,
@@ -115,7 +115,10 @@ function refuseAll(): never {
   throw new Error('Nothing is left to ask.');
 }
 
-/** The server's own app answers: what a line may ask is what a client may. An engine that failed for good ends the batch. */
+/**
+ * Answers with the server's own app, so that a line may ask what a client may. An engine that failed for good ends the
+ * batch.
+ */
 function served(config: Config, loaded: readonly RunningModel[], abort: AbortController) {
   const running = config.models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
   const { app, failed } = serveModels(running, config, { apiKeys: new ApiKeys([]), corsOrigins: [] });
@@ -123,12 +126,12 @@ function served(config: Config, loaded: readonly RunningModel[], abort: AbortCon
   return (request: Request) => app.fetch(request);
 }
 
-/** out.jsonl: out.errors.jsonl */
+/** Path of the file of errors: out.errors.jsonl for out.jsonl. */
 function errorFileOf(output: string): string {
   return `${output.replace(/\.jsonl$/i, '')}.errors.jsonl`;
 }
 
-/** Twice as many as run at once, so that there is always a next one; no more than run and wait. */
+/** Requests at once: twice as many as run, so that there is always a next one; but no more than may run and wait. */
 function concurrencyOf(
   flag: string | undefined,
   { maxActiveRequests = DEFAULT_MAX_NUM_SEQUENCES, maxQueuedRequests }: Config,

@@ -22,7 +22,7 @@ written, marked incomplete) and for a server that does not answer; 2 for what is
   skein bench http://127.0.0.1:8000 --arrivals gamma --burstiness 0.5 --rate 10 --input-tokens lognormal:200:0.8
 `;
 
-/** Gives the command its options. They are known only where it is called: a start of another need not make them. */
+/** Adds the options of bench. Done only where bench is called, to keep other starts short. */
 export function defineBench(command: Command): void {
   command.argument('<URL>', 'base URL of a server, with or without /v1');
   defineRequests(command);
@@ -37,7 +37,7 @@ export function defineBench(command: Command): void {
   command.addCommand(compareCommand());
 }
 
-/** Where requests go, and what all of them have in common. */
+/** Adds options for the target and for fields of all requests. */
 function defineRequests(command: Command): void {
   command
     .option('--model <NAME>', 'default: the first that the server names')
@@ -57,7 +57,7 @@ function defineRequests(command: Command): void {
     );
 }
 
-/** When requests are sent, and how many. */
+/** Adds options for when requests are sent, and how many. */
 function defineLoad(command: Command): void {
   const arrivals = ['poisson', 'constant', 'gamma', 'burst', 'ramp', 'max'];
   command
@@ -86,7 +86,7 @@ function defineLoad(command: Command): void {
     .option('--repeat <N>', 'runs, each with another seed, for confidence intervals (default: 1)');
 }
 
-/** What the requests say. */
+/** Adds options for the content of requests. */
 function defineData(command: Command): void {
   const kinds = ['random', 'conversations', 'jsonl', 'trace'];
   command
@@ -107,7 +107,7 @@ function defineData(command: Command): void {
     );
 }
 
-/** Limits of requests, and how the load generator itself runs. */
+/** Adds options for limits of requests and for the load generator itself. */
 function defineLimits(command: Command): void {
   command
     .option('--slo <LIMITS>', 'limits for goodput')
@@ -130,7 +130,7 @@ function defineLimits(command: Command): void {
     .option('--no-calibrate', 'do not ask the server first how many tokens words have');
 }
 
-/** Where the results go. */
+/** Adds options for the results. */
 function defineReports(command: Command): void {
   command
     .option('-o, --output <FILE>', 'the report as JSON; - for standard output, then without the summary')
@@ -149,7 +149,7 @@ function compareCommand(): Command {
     .option('--html <FILE>', 'both on one page with plots')
     .action(async (a: string, b: string, _: unknown, compare: Command) => {
       const { compareFiles } = await import('./bench-compare.js');
-      // --html is an option of bench as well, which takes it wherever it stands.
+      // --html is an option of bench too, which takes it wherever it is written.
       compareFiles(a, b, compare.optsWithGlobals<CompareFlags>());
     });
 }

@@ -11,7 +11,9 @@ export interface CompareFlags {
   html?: string;
 }
 
-/** skein bench compare A.json B.json. @throws UsageError for what is no report, or has nothing in common. */
+/**
+ * Runs skein bench compare A.json B.json. @throws UsageError for files that are no reports, or have no load in common.
+ */
 export function compareFiles(a: string, b: string, flags: CompareFlags): void {
   try {
     const [left, right] = [read(a), read(b)];
@@ -40,7 +42,7 @@ function read(path: string): ReturnType<typeof readReport> {
   return readReport(text, path);
 }
 
-/** File names without what is the same in both. */
+/** File names without the parts that both have in common. */
 function namesOf(a: string, b: string): [string, string] {
   const short = (path: string) =>
     basename(path)

@@ -66,7 +66,7 @@ export interface BenchFlags {
 }
 
 type Name = keyof BenchFlags;
-/** Options of a number by the same name. */
+/** Flags of numbers whose option has the same name. */
 const NUMBERS = [
   'requests',
   'duration',
@@ -82,7 +82,7 @@ const NUMBERS = [
   'maxInFlight',
 ] as const satisfies Name[];
 
-/** @throws UsageError naming the flag that is wrong. */
+/** Makes benchmark options of flags. @throws UsageError naming the wrong flag. */
 export function benchOptionsOf(
   url: string,
   flags: BenchFlags,
@@ -226,7 +226,10 @@ function fieldsOf(text: string): Record<string, unknown> {
   throw new UsageError(`--body: expected a JSON object, found ${text}.`);
 }
 
-/** `rate=1,2,4`, `concurrency=1,8`, or one of the two alone, which doubles from --rate or --concurrency (1) on. */
+/**
+ * Parses a sweep: `rate=1,2,4`, `concurrency=1,8`, or one of the words alone, which doubles from --rate or
+ * --concurrency (1) on.
+ */
 function sweepOf(flags: BenchFlags): NonNullable<BenchOptions['sweep']> {
   const [over, list, ...rest] = flags.sweep!.split('=');
   if ((over !== 'rate' && over !== 'concurrency') || rest.length > 0) {
@@ -246,7 +249,7 @@ function sweepOf(flags: BenchFlags): NonNullable<BenchOptions['sweep']> {
   return { over, points };
 }
 
-/** A preset, or limits in milliseconds. */
+/** Parses a latency goal: a preset, or limits in milliseconds. */
 export function sloOf(text: string): SloPreset | Slo {
   if (text in SLO_PRESETS) return text as SloPreset;
   const slo: Slo = {};
@@ -262,7 +265,7 @@ export function sloOf(text: string): SloPreset | Slo {
   return slo;
 }
 
-/** @throws UsageError for what is no number; what the number may be is the library's to say. */
+/** Parses a flag of a number. @throws UsageError for other texts; the library checks the range. */
 function numberOf(flags: BenchFlags, name: Name): number | undefined {
   const text = flags[name];
   if (text === undefined) return undefined;

@@ -10,12 +10,12 @@ import { fileProblem } from '../file-problem.js';
 import { UsageError } from '../usage-error.js';
 import { type BenchFlags, benchOptionsOf } from './bench-flags.js';
 
-/** A second signal does not wait for the report. */
+/** Signals that end the run; a second one does not wait for the report. */
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /**
- * skein bench URL.
- * @throws UsageError for what is not understood, Error where the server does not answer or the run was cut off.
+ * Runs skein bench URL.
+ * @throws UsageError for flags that are wrong, Error where the server does not answer or the run was cut off.
  */
 export async function bench(url: string, flags: BenchFlags): Promise<void> {
   const options = benchOptionsOf(url, flags, process.env);
@@ -30,7 +30,7 @@ export async function bench(url: string, flags: BenchFlags): Promise<void> {
   let report: BenchReport;
   try {
     await askBeforeLoading(url, flags);
-    // What cannot be written is known before the load.
+    // Files that cannot be written are found before the load.
     for (const path of [flags.output, flags.html])
       if (path !== undefined && path !== '-') tryWriting(path, '');
     if (flags.csv !== undefined) tryWriting(flags.csv, CSV_HEAD);
@@ -62,7 +62,7 @@ export async function bench(url: string, flags: BenchFlags): Promise<void> {
   }
 }
 
-/** @throws UsageError where the file cannot be written. */
+/** Writes a file's first text. @throws UsageError where the file cannot be written. */
 function tryWriting(path: string, text: string): void {
   try {
     writeFileSync(path, text);
@@ -77,7 +77,10 @@ function write(path: string, report: BenchReport): void {
   else writeFileSync(path, text);
 }
 
-/** Load on a machine of others needs to be meant. @throws UsageError where nobody can be asked, Error for a no. */
+/**
+ * Asks for confirmation before loading a machine of others. @throws UsageError where nobody can be asked, Error for a
+ * no.
+ */
 async function askBeforeLoading(url: string, flags: BenchFlags): Promise<void> {
   if (flags.yes || !URL.canParse(url) || isThisMachine(url)) return;
   const { host } = new URL(url);

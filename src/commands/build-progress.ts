@@ -1,7 +1,7 @@
 import type { BuildProgress } from '../../engine/building/builder.js';
 
 const BAR_WIDTH = 30;
-/** Without a terminal a line is written as often as this share of the work is done. */
+/** Without a terminal a line is written for each such share of the work, in percent. */
 const PLAIN_STEP_PERCENT = 25;
 
 const PHASES: Readonly<Record<BuildProgress['phase'], string>> = {
@@ -36,7 +36,7 @@ function onTerminal(output: ProgressOutput): (progress: BuildProgress) => void {
       const bar = '█'.repeat(filled) + '░'.repeat(BAR_WIDTH - filled);
       line += ` ${bar} ${share} % of ${(total / 1e6).toFixed(0)} MB`;
     }
-    // Back to the start of the line; what is longer below is erased.
+    // The cursor returns to the line's start; the rest of a longer line before is erased.
     output.write(`\r${line}\x1b[K${phase === 'finishing' ? '\n' : ''}`);
   };
 }

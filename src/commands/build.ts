@@ -22,7 +22,7 @@ export interface BuildFlags {
   json?: boolean;
 }
 
-/** skein build MODEL -o DIR. @throws UsageError, HubError, CheckpointError, EngineError, AddonError. */
+/** Runs skein build MODEL -o DIR. @throws UsageError, HubError, CheckpointError, EngineError, AddonError. */
 export async function build(model: string, flags: BuildFlags): Promise<void> {
   const options: BuildOptions = {
     model,
@@ -55,7 +55,7 @@ export async function build(model: string, flags: BuildFlags): Promise<void> {
   }
 }
 
-/** An engine may be all that is left of a model: it is replaced only where that is said. @throws EngineError */
+/** Refuses to replace an engine unless a flag says so: it may be all that is left of a model. @throws EngineError */
 function refuseToReplace(output: string): void {
   const manifest = join(output, 'engine.json');
   if (!existsSync(manifest)) return;

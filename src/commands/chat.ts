@@ -20,12 +20,12 @@ export interface ChatFlags extends AskingFlags {
   verbose?: boolean;
 }
 
-/** Share of the context that an answer should find free, unless it may take less. */
+/** Share of the context to keep free for an answer whose limit is not smaller. */
 const ROOM_FOR_ANSWER = 1 / 4;
 const EXIT_SOME_FAILED = 1;
 
 /**
- * skein chat: answers what is typed, or what comes line by line from a pipe, until it ends.
+ * Runs skein chat: answers lines typed, or read from a pipe, until the input ends.
  * @returns the exit code: 1 where a question of a pipe was not answered. @throws as run.
  */
 export async function chat(flags: ChatFlags): Promise<number> {
@@ -124,7 +124,7 @@ class ChatSession {
     }
   }
 
-  /** Answers the last question. What fails is told, and the question is taken back. */
+  /** Answers the last question. A failure is shown, and the question is taken back. */
   async #answer(): Promise<void> {
     const { conversation } = this.#state;
     const interruption = listenForInterruption();
@@ -153,7 +153,10 @@ class ChatSession {
     }
   }
 
-  /** Ctrl-C at a terminal stops the answer alone; all else that ends it ends the chat. */
+  /**
+   * Leaves the chat where the signal asks for it: Ctrl-C at a terminal stops the answer alone, any other end of it ends
+   * the chat.
+   */
   #leaveWhereEnded(signal: AbortSignal): void {
     if (!signal.aborted) return;
     const { reason } = signal;
@@ -161,7 +164,7 @@ class ChatSession {
     throw reason;
   }
 
-  /** Asks; where the context is too short for all of the conversation, without its beginning. */
+  /** Asks the last question; where the conversation is too long for the context, without its beginning. */
   async #ask(printer: AnswerPrinter, signal: AbortSignal) {
     const { conversation, settings } = this.#state;
     for (;;) {
@@ -200,7 +203,7 @@ class ChatSession {
       this.#say(`the context is full: the oldest of this conversation is forgotten (${forgotten})`);
   }
 
-  /** Says something beside the conversation, and so on stderr. */
+  /** Shows a line on stderr, beside the conversation. */
   #say(line: string): void {
     const text = `${plainText(line)}\n`;
     const dim = process.stderr.isTTY && process.env.NO_COLOR === undefined;

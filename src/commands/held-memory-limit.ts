@@ -3,24 +3,24 @@ import { availableMemory } from '../../kvcache/available-memory.js';
 import { largestBodyMemory } from '../server/memory-estimates.js';
 import type { RunningModel } from '../serving/running-model.js';
 
-/** Share of the memory that is left once models are loaded and their caches full. */
+/** Share, for requests, of the memory left once models are loaded and their caches full. */
 const SHARE_OF_MEMORY = 1 / 4;
-/** Share of what the main thread's heap may hold: the rest is for garbage, for code, and for what is no request's. */
+/** Share of the main thread's heap for requests: the rest is for garbage, code, and all that belongs to no request. */
 const SHARE_OF_HEAP = 1 / 2;
-/** What there is beside the largest request. */
+/** Least bytes for other requests beside the largest one. */
 const LEAST_BESIDE_LARGEST = 64 * 1024 * 1024;
 
 export interface MemoryAround {
-  /** Bytes that this process may still take. */
+  /** Bytes of memory still available to this process. */
   availableBytes: number;
-  /** Bytes of them that KV caches have not taken yet, at most. */
+  /** Most bytes of these that KV caches may yet take. */
   kvCacheBytes: number;
-  /** Bytes that V8 lets the heap of the main thread have. */
+  /** V8's limit on the main thread's heap, in bytes. */
   heapBytes: number;
   maxBodyBytes: number;
 }
 
-/** Bytes that all requests together may hold, where nobody has said how many. */
+/** Default limit, in bytes, on what all requests together hold. */
 export function heldMemoryLimit({
   availableBytes,
   kvCacheBytes,
@@ -32,7 +32,7 @@ export function heldMemoryLimit({
   return Math.floor(Math.max(share, LEAST_BESIDE_LARGEST + largestBodyMemory(maxBodyBytes)));
 }
 
-/** The same beside models that are loaded. */
+/** The default limit computed beside models that are loaded. */
 export function heldMemoryLimitBeside(loaded: readonly RunningModel[], maxBodyBytes: number): number {
   return heldMemoryLimit({
     availableBytes: availableMemory().bytes,

@@ -16,7 +16,7 @@ export interface InfoFlags {
   json?: boolean;
 }
 
-/** skein info MODEL. @throws UsageError, HubError, CheckpointError, EngineError, AddonError. */
+/** Runs skein info MODEL. @throws UsageError, HubError, CheckpointError, EngineError, AddonError. */
 export async function info(
   model: string,
   { length: given, executor, kvCacheDtype, revision, json }: InfoFlags,
@@ -40,7 +40,7 @@ export async function info(
   process.stdout.write(json ? `${JSON.stringify(named)}\n` : textOf(named));
 }
 
-/** The choice of a flag or variable, as for serve. @throws UsageError */
+/** Value of a flag or its variable, as for serve. @throws UsageError */
 function chosen(name: 'executor', flag: string | undefined): ExecutorChoice;
 function chosen(name: 'kvCacheDtype', flag: string | undefined): 'auto' | KvDtype;
 function chosen(name: 'executor' | 'kvCacheDtype', flag: string | undefined): string {
@@ -90,7 +90,7 @@ function textOf(description: ModelDescription & { model: string }): string {
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join('');
 }
 
-/** What is said of a fallback says its name too. */
+/** Text about the executor; the sentence about a fallback names the executor too. */
 function executorText({ executor, executorFallback }: ModelDescription): string {
   return executorFallback ?? executor;
 }

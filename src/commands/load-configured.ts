@@ -8,8 +8,8 @@ import { showLoadProgress } from './load-progress.js';
 import { showPullProgress } from './pull-progress.js';
 
 /**
- * Loads the models of a configuration, in its order, with progress on stderr, where it is also said once which executor runs in
- * the place of a faster one. What the engine refuses is told in the words of who started the command. @throws what loadModels throws.
+ * Loads the models of a configuration, in its order, with progress on stderr. A slower executor than the fastest is
+ * reported there once. Errors of the engine use the user's names of options. @throws as loadModels.
  */
 export function loadConfigured({ models, ...shared }: Config, signal: AbortSignal): Promise<RunningModel[]> {
   const progress = showLoadProgress(

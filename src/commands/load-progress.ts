@@ -3,17 +3,17 @@ import type { ProgressOutput } from './build-progress.js';
 const BAR_WIDTH = 30;
 const LIT = 8;
 const FRAME_MS = 100;
-/** What is loaded by then needs no telling. */
+/** Milliseconds before progress is shown: faster loads show nothing. */
 const QUIET_MS = { terminal: 400, plain: 2_000 };
 
 export interface LoadProgress {
-  /** Something else is told of on the same line: the download, or the build. */
+  /** Hides the bar while a download or a build shows its progress on the same line. */
   busy(): void;
-  /** Takes the line away. */
+  /** Removes the line. */
   end(): void;
 }
 
-/** Shows that models are being loaded: a bar that moves on a terminal, one line elsewhere; nothing where it is done at once. */
+/** Shows that models are being loaded: a moving bar on a terminal, one line elsewhere; nothing for a fast load. */
 export function showLoadProgress(output: ProgressOutput, names: readonly string[]): LoadProgress {
   const text = `skein: loading ${names.join(', ')}`;
   const quietMs = output.isTTY ? QUIET_MS.terminal : QUIET_MS.plain;
@@ -48,7 +48,7 @@ export function showLoadProgress(output: ProgressOutput, names: readonly string[
   };
 }
 
-/** How far it is nobody knows: a part of the bar is lit, and goes to and fro. */
+/** Draws the bar: the true progress is not known, so a lit part moves to and fro. */
 function bar(step: number): string {
   const way = BAR_WIDTH - LIT;
   const at = way - Math.abs(way - (step % (2 * way)));

@@ -12,42 +12,46 @@ import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import { logEngines } from '../server/model-log.js';
 import { ServerState } from '../server/server-state.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
+import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { ServedModel } from '../serving/served-model.js';
 import { heldMemoryLimitBeside } from './held-memory-limit.js';
+import { modelRepository } from './model-repository.js';
 import type { ServerSecurity } from './server-security.js';
 
-/** The API of models that run. */
+/** The API of running models. */
 export interface ServedApp {
   models: LiveModels;
+  /** The same models, and those that take tensors alone; it owns them, and closes them. */
+  repository: ServingRepository;
   app: ReturnType<typeof createApp>;
   state: ServerState;
   metrics: ServerMetrics;
-  /** Resolves where an engine has failed for good. */
+  /** Resolves with the error when an engine has failed for good. */
   failed: Promise<Error>;
 }
 
-/** A server that listens. */
+/** A listening server. */
 export interface OpenServer {
   server: HttpServer;
-  models: LiveModels;
+  repository: ServingRepository;
   /** Resolves where an engine has failed for good. */
   failed: Promise<Error>;
 }
 
-/** A model that runs, and what was configured for it. */
+/** A running model and its configuration. */
 export interface LoadedEntry {
   entry: ConfiguredModel;
   loaded: RunningModel;
 }
 
-/** Listens for the clients of models that run; closes the models where that fails. @throws ListenError. */
+/** Listens for clients of running models; closes the models if that fails. @throws ListenError. */
 export async function openServer(
   running: readonly LoadedEntry[],
   config: Config,
   security: ServerSecurity & { allowedHosts: AllowedHosts },
 ): Promise<OpenServer> {
-  const { models, app, state, metrics, failed } = serveModels(running, config, security);
+  const { repository, app, state, metrics, failed } = serveModels(running, config, security);
   try {
     const server = await HttpServer.listen({
       app,
@@ -59,14 +63,14 @@ export async function openServer(
       stallLimitMs: 1000 * config.streamStallTimeoutSeconds,
       onStall: () => metrics.readerStalled(),
     });
-    return { server, models, failed };
+    return { server, repository, failed };
   } catch (error) {
-    await Promise.all(running.map(({ loaded }) => loaded.close()));
+    await repository.close({});
     throw error;
   }
 }
 
-/** The API of models that run, without a socket. */
+/** Makes the API of running models, without a socket. */
 export function serveModels(
   running: readonly LoadedEntry[],
   config: Config,
@@ -76,8 +80,9 @@ export function serveModels(
   const models = new LiveModels();
   for (const { entry, loaded } of running) {
     loaded.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
-    models.add(servedModel({ entry, loaded }, config));
   }
+  const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModel({ entry, loaded }, config);
+  const repository = modelRepository(running, config, models, describe, log);
   logEngines(models, log);
   const state = new ServerState(models);
   const metrics = new ServerMetrics(models, { process: true });
@@ -97,8 +102,9 @@ export function serveModels(
     ledger,
     requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
     eventStream: { stallLimitMs: 1000 * config.streamStallTimeoutSeconds },
+    platform: { repository, serverId: config.serverId, allowsUpload: config.allowModelUpload },
   });
-  return { models, app, state, metrics, failed: firstFailure(models) };
+  return { models, repository, app, state, metrics, failed: firstFailure(models) };
 }
 
 function memoryLedger(
@@ -111,7 +117,7 @@ function memoryLedger(
   return new MemoryLedger({ limit, isShared: apiKeys.count > 1 });
 }
 
-/** Resolves with the reason where an engine has failed for good; of several models it says which. */
+/** Resolves with the first error of an engine that failed for good; with several models the error names the model. */
 function firstFailure(models: ModelDirectory): Promise<Error> {
   return new Promise((resolve) => {
     followModels(models, ({ model: { id, state } }) => {

@@ -3,10 +3,13 @@ import type { ProgressOutput } from './build-progress.js';
 
 const BAR_WIDTH = 30;
 const REDRAW_MS = 100;
-/** Without a terminal a line is written as often as this share is there. */
+/** Without a terminal a line is written for each such share, in percent. */
 const PLAIN_STEP_PERCENT = 10;
 
-/** Shows a download: one moving line on a terminal, a few plain lines elsewhere. Nothing where all was there already. */
+/**
+ * Shows a download: one moving line on a terminal, a few plain lines elsewhere. Shows nothing where no file was
+ * missing.
+ */
 export function showPullProgress(output: ProgressOutput, clock = Date.now): (progress: PullProgress) => void {
   return output.isTTY ? onTerminal(output, clock) : asLines(output);
 }

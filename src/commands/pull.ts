@@ -10,7 +10,7 @@ export interface PullFlags {
   json?: boolean;
 }
 
-/** skein pull ORG/NAME[:QUANT]: prints where the model lies. @throws UsageError, HubError. */
+/** Runs skein pull ORG/NAME[:QUANT]: prints the path of the model. @throws UsageError, HubError. */
 export async function pullModel(
   name: string,
   { revision = DEFAULT_REVISION, json }: PullFlags,

@@ -1,13 +1,13 @@
 import { fstatSync } from 'node:fs';
 import { UsageError } from '../usage-error.js';
 
-/** More is no prompt of any model. */
+/** Most bytes read from stdin; no model takes a longer prompt. */
 const MAX_STDIN_BYTES = 16 * 2 ** 20;
 
 /**
- * The text to ask: the argument, what comes on stdin, or both, the argument first. A stdin that is no pipe and no file is
- * read only where `-` asks for it.
- * @throws UsageError where there is nothing, or no text.
+ * Reads the prompt: the argument, stdin, or both, the argument first. A stdin that is no pipe and no file is read only
+ * where `-` asks for it.
+ * @throws UsageError where there is no prompt, or it is no text.
  */
 export async function readPrompt(argument: string | undefined, stdin: NodeJS.ReadStream): Promise<string> {
   const given = argument === '-' ? undefined : argument;
@@ -19,13 +19,13 @@ export async function readPrompt(argument: string | undefined, stdin: NodeJS.Rea
   );
 }
 
-/** Where /dev/null or a terminal is, nobody has written anything for us. */
+/** True where stdin is a pipe or a file; /dev/null or a terminal holds no prompt. */
 function isPiped(): boolean {
   try {
     const status = fstatSync(0);
     return status.isFIFO() || status.isFile() || status.isSocket();
   } catch {
-    return false; // closed
+    return false; // stdin is closed
   }
 }
 

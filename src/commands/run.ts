@@ -16,9 +16,9 @@ export interface RunFlags extends AskingFlags {
 }
 
 /**
- * skein run "prompt".
- * @throws UsageError, AskingError, HubError, CheckpointError, EngineError, AddonError; InterruptedError after a signal, when
- * what has come of the answer is written.
+ * Runs skein run "prompt".
+ * @throws UsageError, AskingError, HubError, CheckpointError, EngineError, AddonError; InterruptedError after a signal,
+ * once the answer so far is written.
  */
 export async function run(argument: string | undefined, flags: RunFlags): Promise<void> {
   if (flags.raw && flags.system !== undefined) {
@@ -44,7 +44,7 @@ export async function run(argument: string | undefined, flags: RunFlags): Promis
       process.stderr.write(`skein: ${asker.about}\nskein: ${answerSummary(answer, asker.loadMs)}\n`);
     interruption.signal.throwIfAborted();
   } catch (error) {
-    // Whoever read has gone: there is nobody to tell of it, and nothing went wrong.
+    // The reader of stdout has gone: nobody is left to tell, and nothing went wrong.
     if (readerGone().aborted && !(error instanceof InterruptedError)) return;
     throw error;
   } finally {
@@ -61,7 +61,7 @@ function questionOf(prompt: string, { raw, system }: RunFlags): Question {
   return { messages };
 }
 
-/** What the README says that --json prints. */
+/** The object that --json prints, as the README describes it. */
 function jsonOf({ model, loadMs }: Asker, answer: Answer) {
   const { text, reasoning, finishReason, seed, usage } = answer;
   return {

@@ -7,14 +7,14 @@ import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
 import { isLoopbackName } from '../server/loopback.js';
 import { demoModelPath } from '../serving/demo-model.js';
-import type { LiveModels } from '../serving/model-directory.js';
-import type { EncoderInfoOfModel, RunningModel } from '../serving/running-model.js';
+import type { ServingRepository } from '../serving/repository/serving-repository.js';
+import type { EncoderInfoOfModel } from '../serving/running-model.js';
 import { threadCount } from '../thread-count.js';
 import { loadConfigured } from './load-configured.js';
 import type { LoadedEntry } from './open-server.js';
 import { allowedHosts, readSecurity } from './server-security.js';
 
-/** skein serve: runs until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
+/** Runs skein serve until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
 export async function serve(config: Config): Promise<void> {
   const keysAndOrigins = readSecurity(config);
   const address = await checkAddress(config.host, config.port);
@@ -22,19 +22,21 @@ export async function serve(config: Config): Promise<void> {
   const interruption = listenForInterruption('interrupted while loading');
   const { models } = config;
   const loading = loadConfigured(config, interruption.signal);
-  // The engine's thread is at work by now; the modules that answer clients are read beside it.
+  // While the engine's thread loads, this thread imports the modules that answer clients.
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   interruption.release();
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-  const { server, models: served, failed } = await openServer(running, config, security);
+  const { server, repository, failed } = await openServer(running, config, security);
+  const polling = await startFolders(repository, config, server);
   performance.mark('skein: listening');
-  process.stdout.write(greeting(running, server.url));
+  process.stdout.write(greeting(running, repository, server.url));
   if (security.apiKeys.count === 0 && !isLoopbackName(new URL(server.url).hostname)) {
     process.stderr.write(
       'skein: whoever reaches this address may use it, from other machines too; --api-key-file or --api-key asks for a key\n',
     );
   }
   const failure = await Promise.race([untilSignal(), ...(config.exitOnFailure ? [failed] : [])]);
+  clearInterval(polling);
   if (failure === null) {
     process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');
     if (!(await server.drain(config.drainTimeoutSeconds * 1000))) {
@@ -43,7 +45,24 @@ export async function serve(config: Config): Promise<void> {
       );
     }
   }
-  await end(server, served, loaded, failure);
+  await end(server, repository, failure);
+}
+
+/** Loads the models of the folders that are to be loaded at the start, and looks at them again where that is wanted. */
+async function startFolders(
+  repository: ServingRepository,
+  { modelRepository, modelControlMode: mode, loadModel = [], modelPollSeconds }: Config,
+  server: HttpServer,
+): Promise<NodeJS.Timeout | undefined> {
+  if (modelRepository === undefined) return undefined;
+  const isAll = mode !== 'explicit' || loadModel.includes('*');
+  try {
+    await repository.start(isAll ? null : loadModel);
+  } catch (error) {
+    await Promise.all([repository.close({ abort: true }), server.close()]);
+    throw error;
+  }
+  return mode === 'poll' ? setInterval(() => void repository.poll(), 1000 * modelPollSeconds) : undefined;
 }
 
 async function importServer() {
@@ -52,29 +71,21 @@ async function importServer() {
   return module;
 }
 
-/** How long an answer that is cut off, or failed, may take to say so to its client. */
+/** Milliseconds that an answer which is cut off, or failed, may take to tell its client. */
 const LAST_WORDS_MS = 3_000;
-/** How long the engine may take to end. */
+/** Milliseconds that the engine may take to end. */
 const ENGINE_END_MS = 5_000;
 
-/** What still runs is cancelled, its clients are told, and the engine is freed. Throws the failure, if there is one. */
-async function end(
-  server: HttpServer,
-  served: LiveModels,
-  loaded: readonly RunningModel[],
-  failure: Error | null,
-): Promise<void> {
-  const closed = Promise.all(
-    loaded.map((model) => model.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 })),
-  );
+/** What still runs is cancelled, its clients are told, and the models are freed. Throws the failure, if there is one. */
+async function end(server: HttpServer, repository: ServingRepository, failure: Error | null): Promise<void> {
+  const closed = repository.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 });
   await server.drain(LAST_WORDS_MS);
   await server.close();
-  for (const { id } of served.list()) served.remove(id);
   const limit = AbortSignal.timeout(ENGINE_END_MS);
   const tooLong = new Promise<boolean>((resolve) => limit.addEventListener('abort', () => resolve(true)));
-  if (await Promise.race([closed.then(() => loaded.some((model) => model.isStuck())), tooLong])) {
+  if (await Promise.race([closed.then(() => repository.isStuck()), tooLong])) {
     if (failure !== null) process.stderr.write(`skein: ${failure.message}\n`);
-    // Leaving in any other way would be to wait for the thread.
+    // Any other exit would wait for the thread.
     process.stderr.write('skein: the engine is in a native call that does not return; killing the process\n');
     process.kill(process.pid, 'SIGKILL');
   }
@@ -90,14 +101,19 @@ function aboutTheDemo(): string[] {
   ];
 }
 
-function greeting(running: readonly LoadedEntry[], url: string): string {
-  const names = running.map(({ entry }) => entry.name).join(', ');
+function greeting(running: readonly LoadedEntry[], repository: ServingRepository, url: string): string {
+  const given = new Set(running.map(({ entry }) => entry.name));
+  const ofFolders = repository.loaded().filter(({ config }) => !given.has(config.name));
+  const names = [...given, ...ofFolders.map(({ config }) => config.name)].join(', ') || 'no model yet';
   const lines = running.flatMap(({ entry, loaded: { info } }) => [
     ...(running.length === 1 ? [] : [`  ${entry.name}: ${entry.model}`]),
     `  ${info.executor} executor on ${info.instructionSet}, ${threadCount(info.threads)}`,
     `  weights ${info.weights}, ${'kvTokens' in info ? `KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context` : madeOf(info)} of ${info.maxSeqLen} tokens`,
   ]);
   if (running.some(({ entry }) => entry.model === demoModelPath())) lines.push(...aboutTheDemo());
+  for (const { config, version } of ofFolders)
+    lines.push(`  ${config.name}: version ${version}, backend ${config.backend}`);
+  if (ofFolders.length > 0) lines.push(`  by the Open Inference Protocol: ${url}/v2`);
   lines.push(`  to chat with it, and to see what is in flight: ${url}`);
   return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
 }
@@ -106,7 +122,7 @@ function madeOf({ task, dimensions }: EncoderInfoOfModel): string {
   return task === 'score' ? 'scores of pairs' : `embeddings of ${dimensions} values, from texts`;
 }
 
-/** Resolves at the first signal; the second ends the process where it stands, as it does without a handler. */
+/** Resolves at the first signal; a second one ends the process at once, as without a handler. */
 function untilSignal(): Promise<null> {
   const signals = ['SIGINT', 'SIGTERM'] as const;
   return new Promise((resolve) => {

@@ -8,15 +8,15 @@ import { type AllowedHosts, hostnameOf } from '../server/host-check.js';
 import { isLoopbackAddress } from '../server/loopback.js';
 import { type AllowedOrigins, LOOPBACK_ORIGINS } from '../server/origin-check.js';
 
-/** Who may use the server, and how. */
+/** Keys, origins and certificates that control access to the server. */
 export interface ServerSecurity {
   apiKeys: ApiKeys;
   corsOrigins: AllowedOrigins;
-  /** undefined: plain HTTP. */
+  /** Certificate and key; undefined: plain HTTP. */
   tls: { cert: Buffer; key: Buffer } | undefined;
 }
 
-/** Reads the files that the options name, before anything costly is begun. @throws UsageError. */
+/** Reads the files that the options name, before any costly work. @throws UsageError. */
 export function readSecurity(config: Config): ServerSecurity {
   const keys: ApiKey[] = (config.apiKey ?? []).map((key, index) => ({
     name: `key-${index + 1}`,
@@ -38,9 +38,10 @@ export function readSecurity(config: Config): ServerSecurity {
 }
 
 /**
- * The names that the server answers to beside those of the loopback. Any where it needs keys, which no web page has, or where
- * it is meant to be reached from elsewhere; else a page of a name that leads to this machine would be let in.
- * @param address what it listens on. @throws UsageError.
+ * The Host names that the server answers to beside those of the loopback. Any name is allowed where keys are needed,
+ * which no web page has, or where the server is meant to be reached from elsewhere; otherwise a web page whose name
+ * leads to this machine would be let in.
+ * @param address the address that it listens on. @throws UsageError.
  */
 export function allowedHosts(
   { host, allowedHost: named }: Config,
@@ -62,7 +63,7 @@ function isHostName(name: string): boolean {
   return !name.includes('*') && hostnameOf(name) === name.toLowerCase();
 }
 
-/** Refuses keys of equal names or texts: a key's requests and responses are known by its name, and its owner by its text. */
+/** Refuses keys with equal names or texts: a name identifies a key's requests and responses, a text its owner. */
 function checkDistinct(keys: readonly ApiKey[]): void {
   const names = new Set<string>();
   const seen = new Map<string, string>();
@@ -79,7 +80,7 @@ function checkDistinct(keys: readonly ApiKey[]): void {
   }
 }
 
-/** A list of {name, key, weight, admin, group}. */
+/** Reads a list of {name, key, weight, admin, group}. */
 function readKeyFile(path: string): ApiKey[] {
   const what = `The file of --api-key-file, ${path},`;
   const text = readFile('--api-key-file', path).toString('utf8');
@@ -149,7 +150,7 @@ function corsOriginsOf(origins: readonly string[]): AllowedOrigins {
   return origins;
 }
 
-/** Whether it is an origin as browsers send them: one of the web, or of a program or an extension, such as app://obsidian.md. */
+/** True for an origin as browsers send it: of the web, or of a program or an extension, such as app://obsidian.md. */
 function isOrigin(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, origin } = new URL(text);

@@ -15,9 +15,40 @@ export interface SetupFlags {
   quiet?: boolean;
 }
 
-/** skein setup tensorflow: prints the folder. @throws UsageError, TensorFlowError. */
+/** skein setup tensorflow, skein setup onnx: prints the folder. @throws UsageError, TensorFlowError, BackendError. */
 export async function setup(what: string, flags: SetupFlags): Promise<void> {
-  if (what !== 'tensorflow') throw new UsageError(`There is no setup of '${what}'; there is: tensorflow.`);
+  if (what === 'onnx') return setupOnnx(flags);
+  if (what !== 'tensorflow') {
+    throw new UsageError(`There is no setup of '${what}'; there are: tensorflow, onnx.`);
+  }
+  return setupTensorFlow(flags);
+}
+
+async function setupOnnx(flags: SetupFlags): Promise<void> {
+  const { from, download, package: name, force, quiet, json } = flags;
+  if (from !== undefined || download || name !== undefined) {
+    throw new UsageError('--from, --download and --package are options of "skein setup tensorflow".');
+  }
+  const interruption = listenForInterruption('interrupted; nothing was changed');
+  const { installOnnxRuntime } = await import('../../engine/backends/onnx/install-onnx.js');
+  const installed = await installOnnxRuntime({
+    force,
+    signal: interruption.signal,
+    onStep: (text) => {
+      if (!quiet) process.stderr.write(`skein: ${text}\n`);
+    },
+  });
+  interruption.release();
+  if (json) {
+    process.stdout.write(`${JSON.stringify(installed)}\n`);
+    return;
+  }
+  const state = installed.isNew ? 'is set up' : 'was set up already';
+  if (!quiet) process.stderr.write(`skein: ONNX Runtime ${installed.version} ${state}\n`);
+  process.stdout.write(`${installed.folder}\n`);
+}
+
+async function setupTensorFlow(flags: SetupFlags): Promise<void> {
   if (flags.download && flags.from !== undefined) {
     throw new UsageError('--from links a libtensorflow and --download fetches one; give one of them.');
   }

@@ -1,4 +1,4 @@
-/** What `skein simulate --help` says of its file. Apart from the command, so that asking costs no schema. */
+/** Text of `skein simulate --help` about its file. It is apart from the command, so that help loads no schema. */
 export const SIMULATE_HELP = `
 FILE.json:
   policy              MAX_UTILIZATION, GUARANTEED_NO_EVICT or STATIC_BATCH

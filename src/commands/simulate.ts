@@ -9,7 +9,10 @@ import { simulationChart } from './simulation-chart.js';
 
 const MAX_FILE_BYTES = 64 * 2 ** 20;
 
-/** skein simulate FILE.json [--json]. @throws UsageError for a bad file, SimulationError for what cannot run. */
+/**
+ * Runs skein simulate FILE.json [--json]. @throws UsageError for a bad file, SimulationError for a load that cannot
+ * run.
+ */
 export function simulateFile(path: string, flags: { json?: boolean }): void {
   const input = readInput(path);
   try {
@@ -21,7 +24,7 @@ export function simulateFile(path: string, flags: { json?: boolean }): void {
   }
 }
 
-/** Any JSON: `simulate` checks what it holds. */
+/** Reads any JSON; `simulate` checks its content. */
 function readInput(path: string): Parameters<typeof simulate>[0] {
   let text: string;
   try {

@@ -7,7 +7,7 @@ const MAX_LABEL = 16;
 const MAX_ROWS = 50;
 const BLOCKS = 'blocks';
 const BARS = ' ▁▂▃▄▅▆▇█';
-/** What a column of several iterations shows: the last of these that occurs in it. */
+/** Marks of a request's state, from the commonest to the rarest: a column of several iterations shows the rarest. */
 const STATES = ' .=Cp';
 
 /**
@@ -65,7 +65,7 @@ function label(id: SimulationId): string {
   return text.length <= MAX_LABEL ? text : `${text.slice(0, MAX_LABEL - 1)}…`;
 }
 
-/** The number of every tenth column's first iteration, where it has room. */
+/** The ruler: above every tenth column the number of its first iteration, where there is room. */
 function ruler(columns: number, perColumn: number): string {
   let text = '';
   for (let column = 0; column < columns; column += 10) {

@@ -15,14 +15,14 @@ export interface TopFlags {
   json?: boolean;
 }
 
-/** So long --once listens: rates need two events. */
+/** Milliseconds that --once listens: rates need two events. */
 const ONCE_MS = 1_000;
-/** A frame is drawn at most so often, and at least every REDRAW_MS. */
+/** Least milliseconds between two frames; the most are REDRAW_MS. */
 const FRAME_MS = 100;
 const REDRAW_MS = 1_000;
 const ONCE_COLUMNS = 120;
 
-/** skein top URL. @throws UsageError, AskingError; InterruptedError after a signal. */
+/** Runs skein top URL. @throws UsageError, AskingError; InterruptedError after a signal. */
 export async function top(url: string, flags: TopFlags): Promise<void> {
   const address = serverAddress(url, 'The address');
   const feed = { address, apiKey: clientKey(flags.apiKey), model: flags.model };
@@ -42,7 +42,7 @@ export async function top(url: string, flags: TopFlags): Promise<void> {
   }
 }
 
-/** The models of a server, in the order in which they are heard of. */
+/** Models of a server, in the order in which their events first came. */
 class Models {
   readonly followers = new Map<string, ModelFollower>();
 
@@ -92,7 +92,7 @@ async function showOnce(feed: FeedOptions, { json }: TopFlags, signal: AbortSign
   }
 }
 
-/** A line of JSON for each event that tells what is in flight. */
+/** Prints a line of JSON for each event with requests in flight. */
 async function showLines(feed: FeedOptions, signal: AbortSignal): Promise<void> {
   const models = new Models();
   for await (const event of watchFeed(feed, AbortSignal.any([signal, readerGone()]))) {
@@ -131,7 +131,7 @@ async function show(feed: FeedOptions, signal: AbortSignal): Promise<void> {
       }),
     );
   };
-  /** Soon, and once for all that comes until then. */
+  /** Redraws soon, once for all events that come until then. */
   const redraw = () => {
     timer ??= setTimeout(() => {
       timer = null;
@@ -150,7 +150,7 @@ async function show(feed: FeedOptions, signal: AbortSignal): Promise<void> {
   let isOpen = false;
   try {
     for await (const event of watchFeed(feed, AbortSignal.any([signal, leave.signal, readerGone()]))) {
-      // Not before the server has answered: what is wrong with it is told on the screen that stays.
+      // The screen opens once the server has answered: an error before that is shown on the normal screen.
       if (!isOpen) screen.open(onKey, redraw);
       isOpen = true;
       problem = event.kind === 'lost' ? event.problem : null;

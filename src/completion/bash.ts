@@ -36,7 +36,7 @@ complete -F _${root.name} ${root.name}
 `;
 }
 
-/** What may stand behind an option that takes a value. */
+/** Cases for the values of options. */
 function valueCases({ path, options }: CompletionCommand): string[] {
   return options.flatMap(({ long, short, value }) => {
     if (value === null) return [];
@@ -50,7 +50,7 @@ function completed({ values, isFile }: CompletionValue): string {
   return isFile ? '_skein_files "$current";' : '';
 }
 
-/** Options where a dash is typed, else commands or arguments. */
+/** Case for a word: options after a dash, else commands or arguments. */
 function wordCase({ path, options, commands, argument }: CompletionCommand): string {
   const flags = options.flatMap(({ long, short }) => (short === null ? [long] : [long, short]));
   const words = [...commands.map(({ name }) => name), ...argument.values];

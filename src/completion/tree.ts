@@ -1,14 +1,14 @@
 import type { Argument, Command, Option } from 'commander';
 import { ListedOption } from '../options/flags.js';
 
-/** What a shell needs to know of a command, read from commander's own definition of it. */
+/** Facts about a command that shells need, read from commander's definition. */
 export interface CompletionCommand {
-  /** The command with those above it, but without the program's own name: '', 'bench', 'bench compare'. */
+  /** Path of the command below the program's name: '', 'bench', 'bench compare'. */
   path: string;
   name: string;
   description: string;
   options: CompletionOption[];
-  /** What stands in the place of its arguments. */
+  /** Values of its arguments. */
   argument: CompletionValue;
   commands: CompletionCommand[];
 }
@@ -17,21 +17,21 @@ export interface CompletionOption {
   long: string;
   short: string | null;
   description: string;
-  /** null: it takes no value. */
+  /** Value that the option takes; null: none. */
   value: CompletionValue | null;
 }
 
 export interface CompletionValue {
-  /** The values, where there are only some. */
+  /** All values, where there are only some. */
   values: readonly string[];
   isFile: boolean;
 }
 
-/** A name of a value in --help that stands for a path. */
+/** Names of values in --help that stand for a path. */
 const OF_FILES = /\b(FILE|DIR|PATH|MODEL)\b|\.jsonl?\b/;
 const DESCRIPTION_LENGTH = 72;
 
-/** The program with all its commands; what is hidden in --help is hidden here. */
+/** Tree of all commands of the program, without those hidden in --help. */
 export function completionTree(command: Command, above = ''): CompletionCommand {
   const isRoot = command.parent === null;
   const path = isRoot ? '' : `${above} ${command.name()}`.trim();
@@ -46,7 +46,7 @@ export function completionTree(command: Command, above = ''): CompletionCommand 
   };
 }
 
-/** A command and all below it. */
+/** The command and all commands below it. */
 export function allCommands(command: CompletionCommand): CompletionCommand[] {
   return [command, ...command.commands.flatMap(allCommands)];
 }
@@ -70,7 +70,7 @@ function valuesOf(option: Option): readonly string[] {
   return written.includes('|') ? written.split('|') : [];
 }
 
-/** The first of several arguments that a shell can say anything about stands for all. */
+/** Values of a command's arguments: those of the first argument with known values stand for all. */
 function argumentOf(args: readonly Argument[]): CompletionValue {
   const values = args.flatMap(({ argChoices }) => argChoices ?? []);
   return { values, isFile: args.some((argument) => OF_FILES.test(argument.name())) };
@@ -78,7 +78,7 @@ function argumentOf(args: readonly Argument[]): CompletionValue {
 
 const metavar = (flags: string) => /<([^>]*)>/.exec(flags)?.[1] ?? '';
 
-/** The beginning of a help text, without the variable and the default behind it. */
+/** Beginning of a help text, without the variable and the default behind it. */
 function shortened(text: string): string {
   const line = text
     .replace(/ \((SKEIN_|default)[^)]*\)$/, '')

@@ -63,7 +63,7 @@ function wordCase({ path, commands, argument }: CompletionCommand): string {
   return `    "${path}") ${completed(argument)}:;;`.replace('; :;;', ' ;;');
 }
 
-/** NAME:TEXT, quoted. */
+/** Quoted NAME:TEXT for a list of descriptions. */
 function described(name: string, text: string): string {
   return `'${`${name}:${text.replaceAll(':', '\\:')}`.replaceAll("'", "'\\''")}'`;
 }

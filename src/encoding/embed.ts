@@ -4,25 +4,29 @@ import { InvalidRequestError } from '../generation/errors.js';
 import type { EncoderInput } from './encoder-codec.js';
 import type { EncoderModel, RowEngine } from './encoder-model.js';
 
+/** Options of embedding texts. */
 export interface EmbedOptions {
-  /** Values of each embedding, for Matryoshka models. Default: all. */
+  /** Number of values of each embedding, for Matryoshka models. Default: all. */
   dimensions?: number | undefined;
-  /** Tokens to which longer inputs are cut at their end; -1: what the model takes. Absent: they are refused. */
+  /**
+   * Number of tokens to which longer inputs are cut at their end; -1: the most that the model takes. Default: longer
+   * inputs are refused.
+   */
   truncatePromptTokens?: number | undefined;
-  /** Gives up. */
+  /** Signal whose abort ends the request. */
   signal?: AbortSignal | undefined;
 }
 
-/** Called once with the tokens of all inputs, when nothing is wrong with them and they go to the engine. */
+/** Called once with the number of tokens of all inputs, when they are valid and go to the engine. */
 export type OnAccepted = (promptTokens: number) => void;
 
 export interface Embeddings {
   embeddings: Float32Array[];
-  /** Tokens of all inputs, special tokens included. */
+  /** Number of tokens of all inputs, special tokens included. */
   promptTokens: number;
 }
 
-/** One embedding for each input. @throws InvalidRequestError; as EncoderHost.encode */
+/** Computes one embedding for each input. @throws InvalidRequestError; as EncoderHost.encode */
 export async function embed(
   model: EncoderModel,
   inputs: readonly EncoderInput[],
@@ -47,7 +51,7 @@ export async function embed(
   return { embeddings: isCut ? rows.map((row) => unit(row.subarray(0, dimensions))) : rows, promptTokens };
 }
 
-/** Checks inputs that came as ids. */
+/** Checks inputs given as token ids. */
 function checkTokens(tokenIds: Int32Array, name: string, vocabSize: number): void {
   const what = `${name[0]!.toUpperCase()}${name.slice(1)}`;
   if (tokenIds.length === 0) throw new InvalidRequestError(`${what} has no tokens.`, 'input');
@@ -59,7 +63,7 @@ function checkTokens(tokenIds: Int32Array, name: string, vocabSize: number): voi
   );
 }
 
-/** The rows of sequences, and their tokens. @throws as EncoderHost.encode */
+/** Output rows of sequences, and the number of their tokens. @throws as EncoderHost.encode */
 export async function encode(
   engine: RowEngine,
   sequences: readonly EncoderSequence[],
@@ -72,7 +76,9 @@ export async function encode(
   return { rows: await rows, promptTokens };
 }
 
-/** What truncate_prompt_tokens means. @throws InvalidRequestError where the model takes fewer tokens */
+/**
+ * Converts truncate_prompt_tokens to a number of tokens. @throws InvalidRequestError where the model takes fewer tokens
+ */
 export function truncation(asked: number | undefined, maxSeqLen: number): number | undefined {
   if (asked === undefined) return undefined;
   if (asked === -1) return maxSeqLen;

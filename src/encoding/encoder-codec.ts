@@ -11,17 +11,20 @@ import { parseTokenizerJson } from '../../models/tokenizer/tokenizer-json.js';
 import { ContextLengthError } from '../generation/errors.js';
 import { MAX_UNITS_PER_TOKEN } from '../generation/text-length.js';
 
-/** A text, or token ids that are taken as they are: whoever brings them has put special tokens around them. */
+/** A text, or token ids that are taken as they are, with any special tokens already among them. */
 export type EncoderInput = string | Int32Array | readonly number[];
 
-/** How long inputs may be, and what becomes of longer ones. */
+/** Longest input, and whether longer ones are cut. */
 export interface LengthLimit {
   maxSeqLen: number;
-  /** Tokens, special ones included, to which longer inputs are cut at their end. Absent: they are refused. */
+  /**
+   * Number of tokens, special ones included, to which longer inputs are cut at their end. Absent: longer inputs are
+   * refused.
+   */
   truncateTo?: number | undefined;
 }
 
-/** The tokenizer of an encoder, with what it puts around a text or a pair of texts. */
+/** Tokenizer of an encoder, which adds special tokens around a text or a pair of texts. */
 export class EncoderCodec {
   readonly #pool: TokenizerPool;
   readonly #template: TextTemplate;
@@ -39,7 +42,7 @@ export class EncoderCodec {
   }
 
   /**
-   * Sequences of single inputs. @param name what to call input i in errors @param param the field that it is in
+   * Makes sequences of single inputs. @param name what to call input i in errors @param param the field that holds it
    * @throws ContextLengthError for an input that is too long and not cut
    */
   async single(
@@ -59,7 +62,7 @@ export class EncoderCodec {
     });
   }
 
-  /** Sequences of pairs of texts; otherwise the same. */
+  /** Makes sequences of pairs of texts; parameters and errors as in `single`. */
   async pairs(
     pairs: readonly (readonly [string, string])[],
     limit: LengthLimit,
@@ -81,7 +84,7 @@ export class EncoderCodec {
     await this.#pool.close();
   }
 
-  /** Special tokens inside a text stay text. */
+  /** Tokens of texts. Special tokens spelled inside a text stay text. */
   async #tokens(inputs: readonly EncoderInput[]): Promise<Int32Array[]> {
     const texts = inputs.filter((input) => typeof input === 'string');
     const encoded = await this.#pool.encodeTexts(texts, { addSpecialTokens: false, allowSpecial: false });
@@ -90,7 +93,7 @@ export class EncoderCodec {
   }
 }
 
-/** Nobody reads so much, and its tokens would take gigabytes; also where they were to be cut. */
+/** Refuses a text so long that its tokens would take gigabytes, even where they were to be cut. */
 function checkUnits(text: string, { maxSeqLen }: LengthLimit, param: string): void {
   const most = maxSeqLen * MAX_UNITS_PER_TOKEN;
   if (text.length <= most) return;

@@ -2,9 +2,9 @@ import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import type { EncoderHead } from '../../models/encoder-config.js';
 import type { EncoderCodec } from './encoder-codec.js';
 
-/** The engine as the text level sees it. */
+/** The encoder's engine, as far as texts need it. */
 export interface RowEngine {
-  /** One row for each sequence. @throws as EncoderHost.encode */
+  /** Computes one row for each sequence. @throws as EncoderHost.encode */
   encode(sequences: readonly EncoderSequence[], signal?: AbortSignal): Promise<Float32Array[]>;
 }
 
@@ -16,6 +16,6 @@ export interface EncoderModel {
   /** Longest input in tokens, special tokens included. */
   maxSeqLen: number;
   vocabSize: number;
-  /** Values of an embedding; 1 for scores. */
+  /** Number of values of an embedding; 1 for scores. */
   outputWidth: number;
 }

@@ -1,9 +1,11 @@
 import { encode, type OnAccepted, truncation } from './embed.js';
 import type { EncoderModel } from './encoder-model.js';
 
+/** Options of scoring documents. */
 export interface ScoreOptions {
-  /** Most tokens of a pair, as in EmbedOptions; the longer text is cut first. */
+  /** Number of tokens to which pairs are cut, as in EmbedOptions; the longer text is cut first. */
   truncatePromptTokens?: number | undefined;
+  /** Signal whose abort ends the request. */
   signal?: AbortSignal | undefined;
 }
 
@@ -12,15 +14,15 @@ export interface Scores {
   promptTokens: number;
 }
 
-/** The fields that the texts of pair i are in, for errors. */
+/** Names of the fields that hold the texts of a pair, for errors. */
 export interface PairNames {
   param: string;
-  /** Pair i. */
+  /** Name of the pair at an index. */
   pair: (index: number) => string;
 }
 
 /**
- * One score for each pair: a cross-encoder's own, or of a model that embeds the cosine of the two embeddings.
+ * Computes one score for each pair: a cross-encoder's own, or for a model that embeds the cosine of the two embeddings.
  * @throws ContextLengthError; as EncoderHost.encode
  */
 export async function scorePairs(
@@ -38,7 +40,7 @@ export async function scorePairs(
     const activate = head.activation === 'sigmoid' ? (x: number) => 1 / (1 + Math.exp(-x)) : (x: number) => x;
     return { scores: rows.map((row) => activate(row[0]!)), promptTokens };
   }
-  // Each text once, whatever number of pairs it is in.
+  // Each text is embedded once, however many pairs it is in.
   const distinct = [...new Set(pairs.flat())];
   const nameOf = (i: number) => names.pair(pairs.findIndex((pair) => pair.includes(distinct[i]!)));
   const sequences = await codec.single(distinct, limit, names.param, (i) => `a text of ${nameOf(i)}`);
@@ -47,7 +49,7 @@ export async function scorePairs(
   return { scores: pairs.map(([a, b]) => cosine(rowOf.get(a)!, rowOf.get(b)!)), promptTokens };
 }
 
-/** The cosine in double precision; 0 where an embedding is all zeros. */
+/** Cosine of two embeddings, in double precision; 0 where one is all zeros. */
 function cosine(a: Float32Array, b: Float32Array): number {
   let [dot, squaresA, squaresB] = [0, 0, 0];
   for (let i = 0; i < a.length; i++) {
@@ -59,7 +61,7 @@ function cosine(a: Float32Array, b: Float32Array): number {
   return lengths === 0 ? 0 : dot / lengths;
 }
 
-/** Indices of the greatest scores first, equal ones in their order. */
+/** Indices of scores by size, the greatest first; equal ones keep their order. */
 export function ranking(scores: readonly number[], top = scores.length): number[] {
   return scores
     .map((_, index) => index)

@@ -1,12 +1,12 @@
 import { encodeTexts } from './encode-texts.js';
 import type { PromptTokens, TextCodec } from './text-model.js';
 
-/** What must not be generated: a text, or a sequence of tokens. */
+/** A text, or a sequence of tokens, that must not be generated. */
 export type BadWord = string | readonly number[];
 
 /**
- * The sequences of tokens that stand for bad words, each once. A text stands for two of them: as it is encoded by itself, and
- * after a space, which is another token where words carry the space before them. Other ways to spell it are not found.
+ * Sequences of tokens that stand for bad words, each once. A text gives two of them: one as it is encoded by itself,
+ * one after a space, which makes another token where words carry the space before them. Other spellings are not found.
  */
 export async function badWordTokens(codec: TextCodec, words: readonly BadWord[]): Promise<number[][]> {
   const texts = [...new Set(words.flatMap((word) => (typeof word === 'string' ? spellings(word) : [])))];

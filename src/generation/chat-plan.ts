@@ -32,20 +32,20 @@ import { type CallGuideOptions, callsFormat, freeFormat, marker, parametersOf } 
 import { plainMessages, templateTool, withResultNames } from './tools/tool-messages.js';
 import type { AnswerParser, FunctionTool, ToolChoice, ToolFormatName } from './tools/types.js';
 
-/** A chat in which functions may be called, and whose answer may begin with reasoning. */
+/** A chat to answer, with functions that may be called; its answer may begin with reasoning. */
 export interface ChatAsk {
   messages: readonly ChatMessage[];
   /** Functions that the model may call. */
   tools?: readonly FunctionTool[] | undefined;
-  /** Default auto. */
+  /** Choice whether functions are called. Default auto. */
   toolChoice?: ToolChoice | undefined;
-  /** false: at most one call. Default true. */
+  /** Allows several calls in an answer; false: at most one. Default true. */
   parallelToolCalls?: boolean | undefined;
-  /** Every call is of one of `tools`, even where the model chooses whether to call. */
+  /** Restricts calls to `tools`, even where the model chooses whether to call. */
   onlyKnownTools?: boolean | undefined;
-  /** What the answer has to look like where it is no call. */
+  /** Form that an answer without a call must have. */
   guide?: Guide | undefined;
-  /** It goes on past the model's end tokens. */
+  /** Continues past the model's end tokens. */
   ignoreEos?: boolean | undefined;
   addGenerationPrompt?: boolean | undefined;
   continueFinalMessage?: boolean | undefined;
@@ -54,17 +54,17 @@ export interface ChatAsk {
   reasoningEffort?: string | undefined;
 }
 
-/** How a chat is asked of the model, and how its answers are read. */
+/** Prompt and settings for a chat, and how its answers are read. */
 export interface ChatPlan {
   promptTokens: PromptTokens;
   guide: Guide | undefined;
-  /** Special tokens that are text to the parser. */
+  /** Special tokens that the parser reads as text. */
   shownTokens: readonly string[];
-  /** How an answer begins; null: without reasoning. */
+  /** Beginning of an answer's reasoning; null: answers have no reasoning. */
   reasoning: ReasoningStart | null;
-  /** Form of the ids that the template wants its calls to have. */
+  /** Form of call ids that the template expects. */
   callIds: 'openai' | 'mistral';
-  /** A new one for each answer; null: an answer is content and nothing else. */
+  /** Makes a parser for each answer; null: an answer is only content. */
   createParser: (() => AnswerParser) | null;
 }
 
@@ -79,7 +79,7 @@ const MARKERS: Readonly<Record<ToolFormatName, readonly string[]>> = {
 
 const NAMES_ARGUMENTS: ReadonlySet<ToolFormatName> = new Set(['pythonic', 'qwen3_coder']);
 
-/** @throws InvalidRequestError, ChatTemplateError. */
+/** Plans a chat. @throws InvalidRequestError, ChatTemplateError. */
 export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan> {
   const source = model.codec.templateSource ?? null;
   const choice: ToolChoice = ask.toolChoice ?? { mode: 'auto' };
@@ -118,7 +118,10 @@ function toolsOf(tools: readonly FunctionTool[], choice: ToolChoice): readonly F
   return tools.filter(({ name }) => name === choice.name);
 }
 
-/** All tools are told to the model, whichever it has to call: so prompts of one conversation begin alike. */
+/**
+ * Encodes the prompt. It names all tools, even where one must be called, so that prompts of one conversation begin
+ * alike.
+ */
 function promptOf(model: TextModel, ask: ChatAsk, style: ToolStyle): PromptTokens | Promise<PromptTokens> {
   const tools = ask.toolChoice?.mode === 'none' ? [] : (ask.tools ?? []);
   const variables = templateVariables(
@@ -160,7 +163,7 @@ function callParser(format: ToolFormatName, tools: readonly FunctionTool[]): Ans
   }
 }
 
-/** What the calls have to look like; null: as the model likes. @throws InvalidRequestError naming the schema at fault. */
+/** Form that calls must have; null: any. @throws InvalidRequestError naming the schema at fault. */
 async function callGuide(
   ask: ChatAsk,
   choice: ToolChoice,
@@ -182,7 +185,7 @@ async function callGuide(
     isSingle,
     specialTexts: known.specialTexts,
     templateSource: known.source,
-    // Where arguments are not one JSON object they have names, which are those of the schema all the same.
+    // In formats that do not write arguments as one JSON object, their names still come from the schema.
     schemaOf: (tool) =>
       followsSchema(tool) || NAMES_ARGUMENTS.has(format) ? parametersOf(tool) : { type: 'object' },
   };
@@ -203,7 +206,7 @@ async function checkParameters(
   }
 }
 
-/** Calls, what the client asked for, and the reasoning in front of both, as one guide. */
+/** Joins calls, the form that the client asked for, and the reasoning before both into one guide. */
 async function wholeGuide(
   ask: ChatAsk,
   choice: ToolChoice,

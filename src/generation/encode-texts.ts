@@ -1,6 +1,9 @@
 import type { PromptTokens, TextCodec } from './text-model.js';
 
-/** The tokens of several texts: as one piece of work, where the codec can. @param addSpecialTokens as prompts, not pieces */
+/**
+ * Encodes several texts, as one piece of work where the codec can. @param addSpecialTokens true for prompts, false for
+ * pieces
+ */
 export async function encodeTexts(
   codec: TextCodec,
   texts: readonly string[],

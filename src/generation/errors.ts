@@ -1,12 +1,12 @@
 import type { NamedText } from '../../base/named-text.js';
 import { SkeinError } from '../../base/skein-error.js';
 
-/** The request itself is at fault. `param` names the field, where there is one. */
+/** An error for a request that is itself at fault. `param` names the field, where one is. */
 export class InvalidRequestError extends SkeinError {
   override name = 'InvalidRequestError';
   override readonly code: `SKEIN_${string}` = 'SKEIN_INVALID_REQUEST';
   readonly param: string | null;
-  /** What OpenAI's API calls this kind of mistake, where it has a word. */
+  /** Code of this mistake in OpenAI's API; null where it has none. */
   readonly apiCode: string | null;
 
   constructor(text: NamedText, param: string | null = null, apiCode: string | null = null) {
@@ -16,7 +16,7 @@ export class InvalidRequestError extends SkeinError {
   }
 }
 
-/** The prompt, or the prompt with the tokens asked for, is longer than the model's context. */
+/** An error for a prompt that is longer than the model's context, alone or with the tokens asked for. */
 export class ContextLengthError extends InvalidRequestError {
   override name = 'ContextLengthError';
   override readonly code = 'SKEIN_CONTEXT_LENGTH';
@@ -26,7 +26,7 @@ export class ContextLengthError extends InvalidRequestError {
   }
 }
 
-/** The machine was too busy to check a guide: the guide is not at fault. */
+/** An error for a machine that was too busy to check a guide: the guide is not at fault. */
 export class GuideCheckTimeError extends SkeinError {
   override name = 'GuideCheckTimeError';
   override readonly code = 'SKEIN_GUIDE_CHECK_TIME';

@@ -5,25 +5,30 @@ import { ReadingWorkError } from '../../engine/guided/reading-work.js';
 import { HelperBusyError, HelperError, HelperPool, HelperTimeError } from '../../models/helper-pool.js';
 import { GuideCheckTimeError } from './errors.js';
 
-/** Guides up to this many UTF-16 units are checked at once, as long as that takes no more steps than these: a few milliseconds. */
+/**
+ * Most UTF-16 units of a guide that is checked in this thread, provided that takes no more steps than the next limit: a
+ * few milliseconds.
+ */
 const MAX_LENGTH_HERE = 512;
 const MAX_WORK_HERE = 10_000;
-/** Work is counted, so this is for a machine that stands still: what takes most is done in a small part of it. */
+/**
+ * Milliseconds for a check in the thread. Work is limited by steps, so only a machine that stands still takes so long.
+ */
 const TIME_LIMIT_MS = 60_000;
-/** Guides that were found right, by the time of their last use: clients send the same ones again and again. */
+/** Number of valid guides remembered, by last use: clients send the same ones again and again. */
 const MAX_KNOWN = 64;
 
 const GUIDE_ERRORS: ReadonlySet<string> = new Set(['SKEIN_GUIDE', 'SKEIN_GUIDE_READING_WORK']);
 
-/** Says whether a guide can be followed, as far as that can be told without the vocabulary. @throws GuideError */
+/** Checks whether a guide can be followed, as far as possible without the vocabulary. @throws GuideError */
 export function checkGuideHere(guide: Guide): void {
   readGuide(guide);
 }
 
 export interface GuideChecksOptions {
-  /** Longer guides are checked in a thread. Default 512 UTF-16 units. */
+  /** UTF-16 units above which guides are checked in the thread; default 512. */
   maxLengthHere?: number;
-  /** So are those that take more steps to read. Default 10,000. */
+  /** Steps above which guides are checked in the thread; default 10,000. */
   maxWorkHere?: number;
   /** Milliseconds that a check in the thread may take; default 60,000. */
   timeLimitMs?: number;
@@ -47,7 +52,10 @@ export class GuideChecks {
     this.#helpers = new HelperPool({ script, timeLimitMs });
   }
 
-  /** @throws GuideError where the guide cannot be followed; HelperBusyError where too many wait, GuideCheckTimeError. */
+  /**
+   * Checks a guide. @throws GuideError where it cannot be followed; HelperBusyError where too many wait,
+   * GuideCheckTimeError.
+   */
   async check(guide: Guide): Promise<void> {
     const key = `${guide.type} ${guide.guide}`;
     if (!this.#known.delete(key)) await this.#checkNew(guide);
@@ -65,7 +73,7 @@ export class GuideChecks {
       await this.#helpers.run(guide);
     } catch (error) {
       if (error instanceof HelperBusyError) throw error;
-      // How long it takes depends on what else the machine does, so that is no fault of the guide.
+      // The time depends on other work of the machine, so the guide is not at fault.
       if (error instanceof HelperTimeError)
         throw new GuideCheckTimeError('The guide could not be checked in time; try again later.');
       if (error instanceof HelperError && GUIDE_ERRORS.has(error.failure.code ?? ''))
@@ -74,7 +82,7 @@ export class GuideChecks {
     }
   }
 
-  /** False: it takes too many steps for this thread. */
+  /** Checks a guide in this thread; false where that takes too many steps. */
   #isCheckedHere(guide: Guide): boolean {
     try {
       readGuide(guide, this.#maxWorkHere);

@@ -6,26 +6,26 @@ import { InvalidRequestError } from './errors.js';
 import { checkGuideHere } from './guide-checks.js';
 import type { TextCodec } from './text-model.js';
 
-/** What an answer has to look like: one of these. */
+/** Form that an answer must have: one of these fields. */
 export interface GuidedOptions {
-  /** true: any JSON object; else a JSON schema, as an object or as text. */
+  /** JSON. true: any JSON object; else a JSON schema, as an object or as text. */
   json?: boolean | object | string | undefined;
-  /** The whole answer matches it; ECMAScript's syntax. */
+  /** Regular expression that the whole answer matches, in ECMAScript's syntax. */
   regex?: string | undefined;
-  /** The answer is one of these. */
+  /** Texts of which the answer is one. */
   choice?: readonly string[] | undefined;
-  /** EBNF, as llama.cpp and vLLM take it. */
+  /** Grammar in EBNF, as llama.cpp and vLLM take it. */
   grammar?: string | undefined;
-  /** Text in which tags have a form, as vLLM and XGrammar take it. */
+  /** Text in which tags have a given form, as vLLM and XGrammar take it. */
   structuralTag?: object | string | undefined;
 }
 
-/** What of a codec checks guides. */
+/** The part of a codec that checks guides. */
 type GuideCodec = Pick<TextCodec, 'checkGuide'>;
 
 /**
- * The guide in the engine's form, checked as far as that can be done without the vocabulary.
- * @param param the caller's name for it. @throws InvalidRequestError.
+ * Makes the engine's guide, checked as far as that can be done without the vocabulary.
+ * @param param the caller's name for the guide, for errors. @throws InvalidRequestError.
  */
 export async function guideOf(guided: GuidedOptions, param: string, codec: GuideCodec): Promise<Guide> {
   const wrong = Object.entries(guided).find(([name, value]) => value !== undefined && !FORMS[name]?.(value));
@@ -50,7 +50,10 @@ export async function guideOf(guided: GuidedOptions, param: string, codec: Guide
   return guide;
 }
 
-/** Before anything is made of it: a body may hold sixty times as much. @throws InvalidRequestError. */
+/**
+ * Checks a guide's length before anything is made of it, since a body may hold sixty times as much. @throws
+ * InvalidRequestError.
+ */
 function checkLength(value: unknown, param: string): void {
   const isWritten = typeof value === 'string';
   const length = isWritten ? value.length : leastJsonLength(value, MAX_GUIDE_LENGTH);
@@ -91,7 +94,7 @@ async function checkGuide(guide: Guide, param: string, codec: GuideCodec): Promi
   }
 }
 
-/** @throws InvalidRequestError where the answer could not end when what the guide asks for is complete. */
+/** @throws InvalidRequestError where the answer could not end once the guide is complete. */
 export function checkGuideEnds(ignoresEnd: boolean, param: string): void {
   if (!ignoresEnd) return;
   throw new InvalidRequestError(

@@ -1,16 +1,16 @@
 import { encodeTexts } from './encode-texts.js';
 import type { PromptTokens, TextCodec } from './text-model.js';
 
-/** The tokens between which a model finds what is before and behind the text that it fills in. */
+/** Tokens that mark the text before and behind the gap, and the gap to fill. */
 interface InfillTokens {
   prefix: string;
   suffix: string;
   middle: string;
-  /** The suffix comes first. */
+  /** True where the suffix comes first. */
   isSuffixFirst?: boolean;
 }
 
-/** Tokens of infilling by the names that published models give them. */
+/** Tokens of infilling in published models. */
 const KNOWN: readonly InfillTokens[] = [
   // Qwen coders, CodeGemma.
   { prefix: '<|fim_prefix|>', suffix: '<|fim_suffix|>', middle: '<|fim_middle|>' },
@@ -24,9 +24,9 @@ const KNOWN: readonly InfillTokens[] = [
 ];
 
 /**
- * The tokens of prompts in whose answers the text between each of `prompts` and `suffix` is filled in; null: the model's
- * vocabulary has no tokens for that.
- * @param prompts all of them texts, encoded with what the model wants around a text, or all of them tokens.
+ * Prompts for filling in the text between each of `prompts` and `suffix`; null where the vocabulary has no tokens for
+ * that.
+ * @param prompts all texts, encoded with the tokens that the model wants around a text, or all tokens.
  */
 export async function infillPrompts(
   codec: TextCodec,
@@ -41,7 +41,7 @@ export async function infillPrompts(
   const [beforePrefix, beforeSuffix, beforeMiddle, ofSuffix, ...ofTexts] = await encodeTexts(codec, pieces, {
     addSpecialTokens: false,
   });
-  // What the model wants in front of a text, such as a BOS, stands in front of the whole.
+  // Tokens that the model wants in front of a text, such as a BOS, go in front of the whole.
   const around = texts.length > 0 ? await codec.encodeText('') : [];
   const ofPrompts: readonly PromptTokens[] = texts.length > 0 ? ofTexts : (prompts as readonly number[][]);
   return ofPrompts.map((prompt) => {

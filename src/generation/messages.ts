@@ -2,12 +2,12 @@ import { closestName } from '../../base/did-you-mean.js';
 import { isObject, shown } from '../../base/option-values.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 
-/** Who may speak in a conversation. */
+/** Roles of messages in a conversation. */
 export const MESSAGE_ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
 
 /**
- * What is wrong with the messages of a conversation, as one sentence; null if they are right. A template would render
- * a role that it does not know as if it were one, and the model would answer something else than was meant.
+ * First fault of a conversation's messages, as one sentence; null if there is none. A template would render an unknown
+ * role as if it were a known one, and the model would answer something else than was meant.
  */
 export function messagesFault(messages: readonly unknown[]): string | null {
   if (messages.length === 0) return 'messages is empty; at least one message is needed.';
@@ -28,7 +28,7 @@ function messageFault(where: string, message: unknown): string | null {
     const hint = meant === null ? '' : ` Did you mean ${meant}?`;
     return `${where}.role is ${shown(role)}; it must be one of ${MESSAGE_ROLES.join(', ')}.${hint}`;
   }
-  // An assistant's message may hold nothing but tool calls.
+  // An assistant's message may consist of tool calls alone.
   if (role === 'assistant' && (content === undefined || content === null)) return null;
   if (typeof content === 'string' || (Array.isArray(content) && content.every(isTextPart))) return null;
   return `${where}.content is ${shown(content)}; it must be a text or a list of { type: 'text', text } parts.`;
@@ -38,7 +38,7 @@ function isTextPart(part: unknown): boolean {
   return isObject(part) && part.type === 'text' && typeof part.text === 'string';
 }
 
-/** A message as templates know it: most know the developer by the older name of the role only. */
+/** A message in the words of templates, most of which know the developer role only as system. */
 export function templateMessage(message: ChatMessage): ChatMessage {
   return message.role === 'developer' ? { ...message, role: 'system' } : message;
 }

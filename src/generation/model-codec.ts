@@ -17,7 +17,7 @@ import type {
   TextCodec,
 } from './text-model.js';
 
-/** The tokenizer and the chat template of an engine directory. Long texts and chats have a thread of their own. */
+/** Tokenizer and chat template of an engine directory. Long texts and chats are encoded in a thread of their own. */
 export class ModelCodec implements TextCodec {
   readonly #tokenizer: Tokenizer;
   readonly #pool: TokenizerPool;
@@ -41,7 +41,7 @@ export class ModelCodec implements TextCodec {
     return new ModelCodec(tokenizer, pool, files.chatTemplate);
   }
 
-  /** A prompt for completion is the caller's own: special tokens in it are tokens. */
+  /** Encodes a prompt for completion. It is the caller's own text: special tokens in it are tokens. */
   encodeText(text: string, signal?: AbortSignal): Promise<PromptTokens> {
     return this.#pool.encode(text, { signal });
   }
@@ -64,7 +64,7 @@ export class ModelCodec implements TextCodec {
     };
     if (options.tools !== undefined) render.tools = options.tools;
     if (options.variables !== undefined) render.templateKwargs = { ...options.variables };
-    // The template writes its own BOS: the tokenizer adds no second one.
+    // The template writes its own BOS, so the tokenizer must not add a second one.
     const { addSpecialTokens = false, signal, maxTokens } = options;
     const { unitsPerToken } = this;
     const most = maxTokens === undefined ? {} : { maxUnits: maxTokens * unitsPerToken };

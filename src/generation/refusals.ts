@@ -9,9 +9,9 @@ const PROMPT_INPUTS: ReadonlySet<string> = new Set(['input_ids', 'promptTokens']
 const GUIDE_INPUTS: ReadonlySet<string> = new Set(['guided_decoding_guide', 'guided_decoding_guide_type']);
 
 /**
- * A refusal by the engine in the words of the caller: the field and the message carry the names of GenerateOptions
- * instead of those of tensors. Any other error is returned as it is.
- * @param promptParam the field that held the prompt. @param guideParam the one that said what the answer has to look like.
+ * Rewrites a refusal by the engine in the caller's words: field and message get names of GenerateOptions instead of
+ * those of tensors. Any other error is returned unchanged.
+ * @param promptParam field that held the prompt. @param guideParam field that gave the answer's form.
  */
 export function inCallersWords(
   error: unknown,
@@ -30,7 +30,7 @@ function paramOf(input: string | null, promptParam: string | null, guideParam: s
   return GUIDE_INPUTS.has(input) ? (guideParam ?? 'guided') : optionOfInput(input);
 }
 
-/** The sentence with fields of the caller's in the place of tensors; one that the caller cannot give keeps its name. */
+/** Replaces names of tensors in a sentence by the caller's fields; tensors without such a field keep their name. */
 function inOptions(text: NamedText, guideParam: string | null): NamedText {
   if (typeof text === 'string') return text;
   const named = withPlainNames(text) as readonly (string | Name)[];

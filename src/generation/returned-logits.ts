@@ -1,23 +1,25 @@
 import type { TokenPiece } from '../../callbacks/token-request.js';
 import type { TextRequest, TokenLogProb } from './text-generation.js';
 
-/** A token of the prompt given those before it, and what would have been more probable. */
+/** Log-prob of a prompt token given those before it; `top`: the most probable tokens in its place. */
 export interface PromptLogProb extends TokenLogProb {
   top: readonly TokenLogProb[];
 }
 
-/** The logits of the first `numTokens` tokens of a piece: a stop string may hide the others. */
+/** Logits of the first `numTokens` tokens of a piece: a stop string may hide the others. */
 export function logitsOfShown({ tokens, generationLogits }: TokenPiece, numTokens: number): Float32Array {
   const vocabSize = tokens.length === 0 ? 0 : generationLogits!.length / tokens.length;
   return generationLogits!.subarray(0, numTokens * vocabSize);
 }
 
-/** The log-probs of each prompt token but the first, in the tensors that they came in, until one is asked for. */
+/**
+ * Log-probs of each prompt token but the first; each entry is made when it is asked for, out of the piece's tensors.
+ */
 export class PromptLogProbList {
   readonly length: number;
   readonly #piece: TokenPiece;
   readonly #promptTokens: ArrayLike<number>;
-  /** Others of each token. */
+  /** Number of most probable tokens known for each prompt token. */
   readonly #count: number;
 
   constructor(piece: TokenPiece, { promptTokens, contextLogProbs = 0 }: TextRequest) {
@@ -31,7 +33,7 @@ export class PromptLogProbList {
     return { token: this.#promptTokens[index + 1]!, logProb: this.#piece.contextLogProbs![index]! };
   }
 
-  /** The most probable ones in its place, `most` of those that were asked for. */
+  /** The most probable tokens in the place of a prompt token, at most `most`. */
   top(index: number, most = this.#count): TokenLogProb[] {
     const { contextTopTokens: tokens, contextTopLogProbs: logProbs } = this.#piece;
     const top: TokenLogProb[] = [];

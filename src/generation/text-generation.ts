@@ -9,34 +9,39 @@ import type { PromptLogProb, PromptLogProbList } from './returned-logits.js';
 import type { TextModel } from './text-model.js';
 import { TextStream } from './text-stream.js';
 
-/** How tokens are chosen. Every field has a default that changes nothing, but for temperature, which is 1. */
+/** Options of how tokens are chosen. Every default changes nothing, except that of temperature, which is 1. */
 export interface SamplingOptions {
-  /** 0 = greedy. */
+  /** Divisor of the logits; 0 = greedy. Default 1. */
   temperature?: number | undefined;
-  /** 0 = off. */
+  /** Draws from this many most probable tokens; 0 = off. */
   topK?: number | undefined;
-  /** 1 = off. */
+  /** Draws from the most probable tokens whose probabilities sum to this; 1 = off. */
   topP?: number | undefined;
-  /** 0 = off. */
+  /** Least probability of a token, relative to that of the most probable one; 0 = off. */
   minP?: number | undefined;
-  /** 1 = off. */
+  /**
+   * Divides the positive logits, and multiplies the negative ones, of tokens in the prompt or the answer so far; 1 =
+   * off.
+   */
   repetitionPenalty?: number | undefined;
+  /** Subtracted from the logit of each token that is in the answer already; 0 = off. */
   presencePenalty?: number | undefined;
+  /** Subtracted from a token's logit for each time that it is in the answer already; 0 = off. */
   frequencyPenalty?: number | undefined;
-  /** n > 0: no n tokens in a row of prompt and answer come up a second time. */
+  /** With n > 0 no n tokens in a row of prompt and answer occur a second time; 0 = off. */
   noRepeatNgramSize?: number | undefined;
-  /** Added to the logits of these tokens at every step; -Infinity: never drawn. */
+  /** Numbers added to the logits of tokens at every step, by token id; -Infinity: never drawn. */
   logitBias?: ReadonlyMap<number, number> | undefined;
-  /** Added to all logits at every step, one value for each token of the vocabulary. */
+  /** Numbers added to all logits at every step, one for each token of the vocabulary. */
   embeddingBias?: Float32Array | undefined;
-  /** Drawn where it is not given. */
+  /** Key of the random numbers; default: a random one. */
   seed?: bigint | number | undefined;
 }
 
 /** A request at the level of text: prompt tokens in, pieces of text out. */
 export interface TextRequest extends SamplingOptions {
   promptTokens: Int32Array | readonly number[];
-  /** Embeddings that the token ids from the vocabulary's size on stand for in promptTokens, one row for each. */
+  /** Embeddings for token ids in promptTokens from the vocabulary's size on, one row for each. */
   promptEmbeddings?: readonly Float32Array[] | undefined;
   /** Position of each prompt token; the answer counts on from the last. */
   positionIds?: Int32Array | readonly number[] | undefined;
@@ -49,46 +54,52 @@ export interface TextRequest extends SamplingOptions {
   stopTokens?: readonly number[] | undefined;
   /** Sequences of tokens that are not generated. */
   badWords?: readonly (readonly number[])[] | undefined;
-  /** Goes on past the model's own end tokens. */
+  /** Continues past the model's own end tokens. */
   ignoreEos?: boolean | undefined;
   includeStop?: boolean | undefined;
-  /** Default true. */
+  /** Leaves special tokens out of the text. Default true. */
   skipSpecialTokens?: boolean | undefined;
   /** Texts of special tokens that are not skipped. */
   shownTokens?: readonly string[] | undefined;
-  /** Not given: none; 0: the drawn token's log-prob; n: the n most probable ones too. */
+  /**
+   * Log-probs of the answer's tokens. Default: none; 0: those of the drawn tokens; n: those of the n most probable
+   * tokens too.
+   */
   logProbs?: number | undefined;
   returnContextLogits?: boolean | undefined;
   returnGenerationLogits?: boolean | undefined;
-  /** Not given: none; 0: the log-prob of each prompt token; n: the n most probable ones too. */
+  /**
+   * Log-probs of the prompt's tokens. Default: none; 0: those of the tokens themselves; n: those of the n most probable
+   * tokens too.
+   */
   contextLogProbs?: number | undefined;
   logitsPostProcessor?: string | undefined;
-  /** What the answer has to look like. */
+  /** Form that the answer must have. */
   guide?: Guide | undefined;
   /** The caller's field that the guide came from, for errors. */
   guideParam?: string | undefined;
   clientId?: bigint | undefined;
-  /** Most tokens of a draft that the engine finds for it; 0: none. */
+  /** Most tokens of a draft that the engine makes for the request; 0: none. */
   maxDraftLen?: number | undefined;
-  /** 0..1, higher first; default 0.5. */
+  /** Priority from 0 to 1, higher first; default 0.5. */
   priority?: number | undefined;
-  /** Milliseconds after which it ends with what it has, waiting included. */
+  /** Milliseconds, waiting included, after which the request ends with what it has. */
   timeLimitMs?: number | undefined;
   signal?: AbortSignal | undefined;
-  /** Which of several sequences from the prompt this is, with the random numbers of which it draws; default 0. */
+  /** Index of this sequence among several from the prompt; it selects the random numbers. Default 0. */
   sequenceIndex?: number | undefined;
-  /** Beam search; only with generateTexts. */
+  /** Beam search; only for generateTexts. */
   beams?: TokenBeams | undefined;
-  /** A name of the client's for it. */
+  /** The client's own name for the request. */
   label?: string | undefined;
-  /** Who asks, and its share beside others; see TokenRequest. */
+  /** Name of the client, and its weight beside others; see TokenRequest. */
   queueKey?: string | undefined;
   queueWeight?: number | undefined;
   /** Name of the field that holds the prompt, for errors. */
   promptParam?: string | undefined;
-  /** Requests of different salts share nothing through the cache; 0 to 2^64 - 1. */
+  /** Salt of the cache: requests of different salts share no blocks. 0 to 2^64 - 1. */
   cacheSalt?: bigint | undefined;
-  /** What is made once of lists that this request and others have alike; see SharedTensors. */
+  /** Store of tensors that this request shares with others; see SharedTensors. */
   shared?: Pick<SharedTensors, 'of'> | undefined;
 }
 
@@ -98,17 +109,23 @@ export interface TokenLogProb {
   logProb: number;
 }
 
+/** Log-prob of a generated token, with its place in the text and the most probable tokens there. */
 export interface TextLogProb extends TokenLogProb {
-  /** Where the token's text begins in the generated text, in UTF-16 units. */
+  /** Offset of the token's text in the generated text, in UTF-16 units. */
   offset: number;
   top: readonly TokenLogProb[];
 }
 
+/** A piece of an answer. */
 export interface TextPiece {
+  /** Text that is new since the last piece. */
   text: string;
-  /** Tokens of this piece. Their text may come later, where it is half a character or could begin a stop string. */
+  /**
+   * Tokens of this piece. Their text may come in a later piece, where it is half a character or could begin a stop
+   * string.
+   */
   tokens: readonly number[];
-  /** Log-probs of the tokens whose text is out. */
+  /** Log-probs of the tokens whose text leaves with this piece. */
   logProbs: readonly TextLogProb[];
   /** Raw logits of `tokens`, [tokens.length x vocabulary]; with returnGenerationLogits. */
   generationLogits?: Float32Array;
@@ -116,17 +133,20 @@ export interface TextPiece {
   contextLogits?: Float32Array;
   /** Log-probs of each prompt token but the first, given those before it; in the first piece, with contextLogProbs. */
   contextLogProbs?: readonly PromptLogProb[];
-  /** The same for who listens, who gets this in its place: for a long prompt the objects alone are a while's work. */
+  /**
+   * Log-probs of the prompt for a listener, in place of contextLogProbs: for a long prompt the objects alone are a
+   * while's work.
+   */
   contextLogProbList?: PromptLogProbList;
-  /** Prompt tokens that were found in the cache; in the first piece. */
+  /** Number of prompt tokens found in the cache; in the first piece. */
   cachedTokens?: number;
   /** Sum of a beam's log-probs, that of an end token included; only in pieces of beams. */
   cumLogProb?: number;
-  /** Set in the last piece. */
+  /** Why the answer ended; null for every piece but the last. */
   finishReason: FinishReason | null;
-  /** The stop string or stop token that ended the generation. */
+  /** The stop string or stop token that ended the generation, else null. */
   stopReason: string | number | null;
-  /** Set in the last piece, unless a stop string ended the request before the engine did. */
+  /** Times of the request; in the last piece, unless a stop string ended the request before the engine did. */
   timing?: TokenTiming;
 }
 
@@ -134,7 +154,9 @@ export function drawSeed(): bigint {
   return randomBytes(8).readBigUInt64LE();
 }
 
-/** @throws ContextLengthError, with the numbers, where the model's context cannot hold the request. */
+/**
+ * Checks the request's lengths. @throws ContextLengthError, with the numbers, where the model's context cannot hold it.
+ */
 export function checkLengths(model: TextModel, request: TextRequest): void {
   const prompt = request.promptTokens.length;
   const param = request.promptParam ?? null;
@@ -168,7 +190,7 @@ function ownIds(vocabSize: number, numIds: number): string {
 }
 
 /**
- * Starts a request. Checks and queues it before it returns, so that a refusal is known before any answer is begun.
+ * Starts a request: checks and queues it before returning, so that a refusal is known before any answer is begun.
  * @throws InvalidRequestError, ContextLengthError, QueueFullError.
  */
 export function generateText(model: TextModel, request: TextRequest): PieceSource<TextPiece> {
@@ -176,7 +198,7 @@ export function generateText(model: TextModel, request: TextRequest): PieceSourc
   return started(model, request);
 }
 
-/** Starts the candidates as requests of their own. */
+/** Starts each candidate as a request of its own. */
 function startAlone(model: TextModel, request: TextRequest, count: number): PieceSource<TextPiece>[] {
   const { beams: _, stop, ...rest } = request;
   checkLengths(model, request);
@@ -239,7 +261,7 @@ function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
     ...(request.beams === undefined ? {} : { beams: request.beams }),
     minLength: request.minTokens ?? 0,
     endTokenIds: request.ignoreEos ? [] : model.endTokens,
-    // Stop tokens are sent as stop words, which are part of what comes back: so it is known which one ended the request.
+    // Stop tokens are sent as stop words, which are returned: this shows which one ended the request.
     stopWords: (request.stopTokens ?? []).map((token) => [token]),
     ...(request.badWords === undefined ? {} : { badWords: request.badWords }),
     ...(logProbs === undefined ? {} : { returnLogProbs: true, topLogProbs: logProbs }),

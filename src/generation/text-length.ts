@@ -1,15 +1,15 @@
 import { ContextLengthError } from './errors.js';
 
 /**
- * No vocabulary has a longer token for text: where it is not known how long the longest is, a text of more UTF-16 units than
- * this for each token that it may have is not tokenized at all.
+ * Assumed most UTF-16 units of a token, where the longest is not known; no vocabulary has a longer one for text. Longer
+ * texts than this for each allowed token are not tokenized at all.
  */
 export const MAX_UNITS_PER_TOKEN = 256;
 
 /**
- * Refuses a text that is too long whatever its tokens are, before anybody makes them: those of ten million characters take
- * seconds and gigabytes.
- * @param unitsPerToken UTF-16 units that a token stands for at most. @throws ContextLengthError naming the field.
+ * Refuses a text that is too long whatever its tokens are, before it is tokenized: the tokens of ten million characters
+ * take seconds and gigabytes.
+ * @param unitsPerToken most UTF-16 units of one token. @throws ContextLengthError naming the field.
  */
 export function checkTextLength(
   units: number,

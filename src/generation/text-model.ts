@@ -10,15 +10,15 @@ export interface ChatRenderOptions {
   addGenerationPrompt?: boolean | undefined;
   /** Leaves the last message open, so that the answer continues it. */
   continueFinalMessage?: boolean | undefined;
-  /** Adds the tokens that the model wants around a text, besides those that the template wrote. Default false. */
+  /** Adds the tokens that the model wants around a text, besides those of the template. Default false. */
   addSpecialTokens?: boolean | undefined;
   /** Further variables of the template. */
   variables?: Readonly<Record<string, unknown>> | undefined;
-  /** Functions, as the template knows them. */
+  /** Functions, in the form that the template knows. */
   tools?: readonly unknown[] | undefined;
-  /** A prompt that has more tokens for certain is refused before it is encoded. */
+  /** Most tokens of a prompt; one that has more for certain is refused before it is encoded. */
   maxTokens?: number | undefined;
-  /** Raised where nobody wants the tokens any more: then the promise rejects with its reason. */
+  /** Signal whose abort makes the promise reject with its reason: nobody wants the tokens any more. */
   signal?: AbortSignal | undefined;
 }
 
@@ -33,21 +33,21 @@ export type PromptTokens = Int32Array | readonly number[];
 /** Turns tokens into text piece by piece; never emits half a character. */
 export interface Detokenizer {
   push(tokens: Iterable<number>): string;
-  /** What is left at the end; bytes that never became a character appear as U+FFFD. */
+  /** Returns the rest at the end; bytes that never became a character appear as U+FFFD. */
   flush(): string;
 }
 
-/** Text in, tokens out and back: a tokenizer with its chat template. */
+/** A tokenizer with its chat template: text to tokens and back. */
 export interface TextCodec {
-  /** UTF-16 units of a text that one token stands for at most. Absent: not known. */
+  /** Most UTF-16 units of a text that one token stands for. Absent: not known. */
   readonly unitsPerToken?: number;
   /** Encodes plain text, with the tokens that the model wants around a text (a BOS, where it has one). */
   encodeText(text: string, signal?: AbortSignal): PromptTokens | Promise<PromptTokens>;
-  /** Encodes a part of a text: nothing is added to it. */
+  /** Encodes a part of a text: no tokens are added. */
   encodePiece(text: string, signal?: AbortSignal): PromptTokens | Promise<PromptTokens>;
   /**
-   * Encodes several texts, as encodeText does each, or as encodePiece without special tokens: one piece of work, however
-   * many they are. Absent: they are encoded one by one.
+   * Encodes several texts as one piece of work: each as encodeText does, or without special tokens as encodePiece does.
+   * Absent: they are encoded one by one.
    */
   encodeTexts?(
     texts: readonly string[],
@@ -59,11 +59,14 @@ export interface TextCodec {
     options: ChatRenderOptions,
   ): PromptTokens | Promise<PromptTokens>;
   createDetokenizer(options: DetokenizerOptions): Detokenizer;
-  /** Says whether a guide can be followed, without holding up this thread. Absent: it is checked here. @throws GuideError. */
+  /**
+   * Checks whether a guide can be followed, without holding up this thread. Absent: it is checked in this thread.
+   * @throws GuideError.
+   */
   checkGuide?(guide: Guide): Promise<void>;
   /** The token's entry in the vocabulary, as its file spells it; null for an id outside of it. */
   tokenEntry(token: number): string | null;
-  /** The bytes that a token stands for; of one character possibly only a part. */
+  /** Bytes that a token stands for, which may be only a part of a character. */
   tokenBytes(token: number): Uint8Array;
   /** The chat template's source; null: the model has none. Absent: not known. */
   readonly templateSource?: string | null;
@@ -71,15 +74,17 @@ export interface TextCodec {
   readonly specialTexts?: readonly string[];
 }
 
-/** The engine as the text level sees it. */
+/** The engine, as far as texts need it. */
 export interface TokenEngine {
   /**
-   * Takes a request. Its pieces end with one that has a finish reason, or with a RequestError. Leaving them early cancels
-   * the request.
+   * Submits a request. Its pieces end with one that has a finish reason, or with a RequestError. Leaving them early
+   * cancels the request.
    * @throws QueueFullError at once, where the queue is full.
    */
   submit(request: TokenRequest): PieceSource<TokenPiece>;
-  /** The same for a request with several sequences or beams: pieces for each. Absent: it takes none such. */
+  /**
+   * Submits a request with several sequences or beams, with pieces for each. Absent: the engine takes no such requests.
+   */
   submitSeveral?(request: TokenRequest): PieceSource<TokenPiece>[];
 }
 
@@ -90,12 +95,12 @@ export interface TextModel {
   vocabSize: number;
   maxInputLen: number;
   maxSeqLen: number;
-  /** Whether `count` sequences from one prompt can run as one request; absent: never. */
+  /** True where `count` sequences from one prompt can run as one request. Absent: never. */
   fitsTogether?(count: number, promptLength: number, maxTokens: number): boolean;
   /** Tokens that end an answer. */
   endTokens: readonly number[];
-  /** How calls of functions are written; absent, auto: as the template has it. */
+  /** Format in which the model writes calls of functions; absent or auto: the template's. */
   toolCallParser?: ToolFormatName | 'auto';
-  /** How reasoning is told from answers; absent, auto: as the template has it. */
+  /** Way to tell reasoning from answers; absent or auto: as the template shows. */
   reasoningParser?: ReasoningParserName | 'auto';
 }

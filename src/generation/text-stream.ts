@@ -8,7 +8,7 @@ import type { Detokenizer, TextModel } from './text-model.js';
 
 const NO_LOG_PROBS: readonly TextLogProb[] = [];
 
-/** The tokens of one sequence on their way to text; what it is told of tokens, it does at once. */
+/** Turns the tokens of one sequence into text, at once as they come. */
 export class TextStream implements PieceSource<TextPiece> {
   readonly #request: TextRequest;
   readonly #tokens: PieceSource<TokenPiece>;
@@ -16,14 +16,14 @@ export class TextStream implements PieceSource<TextPiece> {
   readonly #stopStrings: StopStrings;
   readonly #stops: StopStringMatcher | null;
   readonly #stopTokens: ReadonlySet<number>;
-  /** Characters that the detokenizer has given; the stop matcher may hold back some of them. */
+  /** Number of characters decoded; the stop matcher may hold back some of them. */
   #decoded = 0;
-  /** Characters given out. */
+  /** Number of characters given out. */
   #released = 0;
   #matchedStop: string | null = null;
   #waiting: TextLogProb[] = [];
   readonly #single = [0];
-  /** A stop token, which is not text if it is the last token. */
+  /** A stop token, which is left out of the text if it is the last token. */
   #undecided: { token: number; logProb: TextLogProb | null } | null = null;
 
   constructor(model: TextModel, request: TextRequest, tokens: PieceSource<TokenPiece>) {
@@ -98,7 +98,7 @@ export class TextStream implements PieceSource<TextPiece> {
     return inCallersWords(error, promptParam, guideParam);
   }
 
-  /** Null where nothing of the piece is to be shown. */
+  /** Text of a piece; null where nothing of it is to be shown. */
   #textOf(piece: TokenPiece): TextPiece | null {
     const out = this.#take(piece);
     if (out === null) return null;
@@ -143,7 +143,7 @@ export class TextStream implements PieceSource<TextPiece> {
     return text + this.#decode(token, logProb);
   }
 
-  /** The undecided token turned out to be text. */
+  /** Treats the undecided token as text, since more tokens followed. */
   #settle(): string {
     if (this.#undecided === null) return '';
     const { token, logProb } = this.#undecided;
@@ -172,7 +172,7 @@ export class TextStream implements PieceSource<TextPiece> {
     return emit;
   }
 
-  /** The log-prob of a token, whose offset is not known yet. */
+  /** Log-prob of a token, without its offset, which is not known yet. */
   #logProbAt({ tokens, logProbs, topTokens, topLogProbs }: TokenPiece, index: number): TextLogProb {
     const top: TokenLogProb[] = [];
     const count = topTokens === undefined ? 0 : (this.#request.logProbs ?? 0);
@@ -191,7 +191,7 @@ export class TextStream implements PieceSource<TextPiece> {
     return { text, tokens, logProbs: this.#releaseLogProbs(finishReason !== null), finishReason, stopReason };
   }
 
-  /** Log-probs leave with the text of their tokens; those of a cut-off stop string never do. */
+  /** Log-probs whose tokens' text was given out; those of a cut-off stop string never are. */
   #releaseLogProbs(atEnd: boolean): readonly TextLogProb[] {
     const waiting = this.#waiting;
     if (waiting.length === 0) return NO_LOG_PROBS;

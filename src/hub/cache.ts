@@ -14,8 +14,8 @@ import type { Repository } from './repository.js';
 const COMMIT = /^[0-9a-f]{40}$/;
 
 /**
- * What is kept of a repository, in the layout that all tools of the Hugging Face hub share, so that each finds what another
- * has downloaded (huggingface_hub, "Understand caching"):
+ * Downloaded files of a repository, in the layout that all tools of the Hugging Face hub share, so that each finds what
+ * another has downloaded (huggingface_hub, "Understand caching"):
  *
  *   models--ORG--NAME/
  *     refs/main                     the commit that main was at
@@ -37,7 +37,7 @@ export class RepositoryCache {
     return join(this.folder, 'snapshots', commit);
   }
 
-  /** The commit that a branch or tag was at when it was last asked for; null where it never was. */
+  /** Commit of a branch or tag when it was last asked for; null where it never was. */
   commitOf(revision: string): string | null {
     if (COMMIT.test(revision)) return revision;
     try {
@@ -48,7 +48,7 @@ export class RepositoryCache {
     }
   }
 
-  /** Paths of the commit's files whose contents are there. */
+  /** Paths of the commit's files whose contents are in the cache. */
   filesOf(commit: string): string[] {
     const root = this.snapshot(commit);
     const found: string[] = [];
@@ -63,17 +63,17 @@ export class RepositoryCache {
     return found.sort();
   }
 
-  /** Gives a blob its name in a commit. */
+  /** Links a blob under its path in a commit. */
   link(commit: string, path: string, hash: string): void {
     const pointer = join(this.snapshot(commit), path);
     mkdirSync(dirname(pointer), { recursive: true });
     if (statSync(pointer, { throwIfNoEntry: false }) !== undefined) return;
-    // One whose blob was deleted still has the name.
+    // A link stays even after its blob was deleted.
     if (lstatSync(pointer, { throwIfNoEntry: false }) !== undefined) rmSync(pointer);
     symlinkSync(relative(dirname(pointer), this.blob(hash)), pointer);
   }
 
-  /** Notes what a branch or tag is at, once all of it is there. */
+  /** Notes the commit of a branch or tag, once all its files are in the cache. */
   noteCommit(revision: string, commit: string): void {
     if (COMMIT.test(revision)) return;
     const ref = this.#ref(revision);

@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 
-/** What a file's contents must be: sha256 of large files, git's own name of a blob for small ones. */
+/** Checksum of a file's contents: sha256 for large files, git's own name of the blob for small ones. */
 export interface Checksum {
   algorithm: 'sha256' | 'git';
   /** The checksum in lower case hexadecimal. */
   value: string;
 }
 
-/** Whether a file of `size` bytes has it. */
+/** True where a file of `size` bytes has the checksum. */
 export async function hasChecksum(
   file: string,
   size: number,

@@ -4,11 +4,11 @@ import { TOKENIZER_FILES } from '../../models/checkpoints/tokenizer-files.js';
 import { HubError } from './hub-error.js';
 import type { Repository } from './repository.js';
 
-/** Which files of a repository make the model that is wanted. */
+/** Files of a repository that make the wanted model. */
 export interface ChosenFiles {
   /** Paths in the repository, small ones first. */
   paths: string[];
-  /** What is to be loaded of them: a path of a GGUF file; null: the folder. */
+  /** Path of the GGUF file to load; null: the folder is loaded. */
   gguf: string | null;
 }
 
@@ -23,7 +23,7 @@ const SHARD = /^model-(\d{5})-of-(\d{5})\.safetensors$/;
 const SINGLE = 'model.safetensors';
 /** The precision in a file's name, as llama.cpp's tools write it: model-Q4_K_M.gguf, model.q8_0.gguf. */
 const QUANT = /[-._]((?:I?Q\d|TQ\d|BF16|F16|F32|FP16|MXFP4)\w*?)(?:-\d{5}-of-\d{5})?\.gguf$/i;
-/** Where no QUANT is given: what keeps most of the model at a moderate size comes first. */
+/** Preferred precisions where no QUANT is given: those that keep most of the model at a moderate size come first. */
 const PREFERRED = [
   'Q8_0',
   'Q6_K',
@@ -40,7 +40,7 @@ const PREFERRED = [
   'F32',
 ];
 
-/** @throws HubError where the repository holds no such model. */
+/** Chooses the files of a model. @throws HubError where the repository holds no such model. */
 export function chooseFiles(all: readonly string[], { id, quant }: Repository): ChosenFiles {
   const beside = BESIDE.filter((path) => all.includes(path));
   const safetensors = quant === null ? safetensorsOf(all) : [];
@@ -60,7 +60,7 @@ export function chooseFiles(all: readonly string[], { id, quant }: Repository): 
   throw new HubError(`${id} holds neither *.safetensors nor a .gguf file${hint}.`);
 }
 
-/** Whether files of a folder are all that a model needs, none of the parts missing. */
+/** True where files of a folder are all that a model needs, with no part missing. */
 export function isComplete({ paths, gguf }: ChosenFiles): boolean {
   if (gguf !== null) return true;
   if (!paths.includes('config.json')) return false;
@@ -68,7 +68,7 @@ export function isComplete({ paths, gguf }: ChosenFiles): boolean {
   return shards.length === 0 || shards.length === Number(shards[0]);
 }
 
-/** Weights in one file, or all parts of them; without files of these names whatever there is beside adapters. */
+/** Files of weights: one file, or all its parts; without files of these names all files but adapters. */
 function safetensorsOf(all: readonly string[]): string[] {
   if (all.includes(SINGLE)) return [SINGLE];
   const shards = all.filter((path) => SHARD.test(path)).sort();

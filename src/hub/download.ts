@@ -9,10 +9,10 @@ import { type Checksum, hasChecksum } from './checksum.js';
 import { HubError } from './hub-error.js';
 
 export interface Download {
-  /** What it is called in errors: ORG/NAME/path. */
+  /** Name of the file in errors: ORG/NAME/path. */
   name: string;
   url: string;
-  /** Bytes. */
+  /** Size of the file, in bytes. */
   size: number;
   checksum: Checksum;
   headers: Readonly<Record<string, string>>;
@@ -20,21 +20,21 @@ export interface Download {
 
 export interface DownloadOptions {
   fetch: typeof fetch;
-  /** Called with the bytes of this file that are there, often; they become fewer where it begins anew. */
+  /** Called often, with the number of this file's bytes that are here; it falls where the file begins anew. */
   onBytes: (bytes: number) => void;
   signal?: AbortSignal | undefined;
-  /** Before the second attempt; each further wait is twice as long. */
+  /** Wait before the second attempt; each further wait is twice as long. */
   retryDelayMs?: number;
-  /** The connection is given up when no byte has come for so long. */
+  /** Milliseconds without a byte after which the connection is given up. */
   stallLimitMs?: number;
 }
 
-/** Attempts in a row that bring nothing new. */
+/** Attempts in a row without a new byte, after which the download fails. */
 const MAX_VAIN_ATTEMPTS = 5;
 const MAX_DELAY_MS = 30_000;
 const DEFAULTS = { retryDelayMs: 1_000, stallLimitMs: 60_000 };
 
-/** What may pass: another attempt is made. */
+/** An error that may pass: another attempt is made. */
 class Passing extends SkeinError {
   override name = 'Passing';
   override readonly code = 'SKEIN_HUB_PASSING';
@@ -47,8 +47,8 @@ class Passing extends SkeinError {
 }
 
 /**
- * Downloads a file to `target`, which appears by one rename once its checksum is right. What has come stays beside it under
- * the name .incomplete whatever happens, so that the next attempt, or the next call, goes on where this one ended.
+ * Downloads a file to `target`, which appears by one rename once its checksum is right. Bytes received stay beside it
+ * under the name .incomplete whatever happens, so that the next attempt, or the next call, goes on there.
  * @throws HubError.
  */
 export async function download(source: Download, target: string, options: DownloadOptions): Promise<void> {
@@ -91,7 +91,7 @@ async function fetchAll(source: Download, part: string, options: DownloadOptions
   }
 }
 
-/** Bytes that are there; a file that is longer than it should be is dropped. */
+/** Number of bytes already here; a file longer than it should be is dropped. */
 function bytesOf(part: string, size: number): number {
   const bytes = statSync(part, { throwIfNoEntry: false })?.size ?? 0;
   if (bytes <= size) return bytes;
@@ -112,7 +112,7 @@ async function fetchRest(
     const range = start === 0 ? {} : { range: `bytes=${start}-` };
     const response = await fetch(url, { headers: { ...headers, ...range }, signal: signals });
     const body = bodyOf(response, name);
-    // A server that knows no ranges sends all of it again.
+    // A server without ranges sends the whole file again.
     const isRest = response.status === 206;
     let bytes = isRest ? start : 0;
     const count = async function* (chunks: AsyncIterable<Uint8Array>) {
@@ -144,7 +144,7 @@ function bodyOf({ status, headers, body }: Response, name: string): ReadableStre
   throw new HubError(`${name} cannot be downloaded: the hub answers ${status}.`);
 }
 
-/** What failed on this side is final; what failed on the way there is not. */
+/** Makes the error of a failed attempt: a fault of this machine is final, one of the network may pass. */
 function problemOf(
   error: unknown,
   { name, part, isStalled }: { name: string; part: string; isStalled: boolean },

@@ -9,9 +9,9 @@ import type { HubSettings } from './settings.js';
 /** A file of a repository at a commit. */
 export interface RemoteFile {
   path: string;
-  /** Bytes. */
+  /** Size of the file, in bytes. */
   size: number;
-  /** Names its contents; that of the blob in the cache. */
+  /** Hash of the file's contents, which also names its blob in the cache. */
   hash: string;
   checksum: Checksum;
 }
@@ -23,7 +23,10 @@ export interface RemoteRepository {
 
 const MAX_ATTEMPTS = 3;
 
-/** What the hub says of a repository at a branch, tag or commit; what may pass is tried again. @throws HubError. */
+/**
+ * Asks the hub for a repository's files at a branch, tag or commit; errors that may pass are tried again. @throws
+ * HubError.
+ */
 export async function askHub(
   repository: Repository,
   revision: string,
@@ -51,7 +54,7 @@ async function ask(
   { endpoint, token }: Pick<HubSettings, 'endpoint' | 'token'>,
   fetchWith: typeof fetch,
 ): Promise<RemoteRepository> {
-  // The library takes no tokens but those of huggingface.co; a mirror may have others.
+  // The library takes only tokens of huggingface.co; a mirror may have others.
   const withToken: typeof fetch = (input, init) => {
     const headers = new Headers(init?.headers);
     if (token !== null) headers.set('authorization', `Bearer ${token}`);
@@ -75,7 +78,7 @@ async function ask(
   return { commit: sha, files };
 }
 
-/** A path of a repository is joined to a folder of this machine. */
+/** True where a repository's path stays inside the folder that it is joined to. */
 function isInside(path: string): boolean {
   return !path.startsWith('/') && !path.includes('\\') && !path.split('/').includes('..');
 }
@@ -83,7 +86,7 @@ function isInside(path: string): boolean {
 export interface AskOptions {
   fetch: typeof fetch;
   signal?: AbortSignal | undefined;
-  /** Before the second attempt. */
+  /** Wait before the second attempt. */
   retryDelayMs?: number | undefined;
 }
 
@@ -105,7 +108,7 @@ function problemOf(error: unknown, { id, revision, endpoint, token }: Question):
   const { statusCode } = error;
   if (statusCode === 404 && revision !== 'main')
     return new HubError(`${hostname} has no ${id}, or no revision ${JSON.stringify(revision)} of it.`);
-  // The hub tells nobody who may not see it that there is one.
+  // The hub hides a repository from those who may not see it.
   if (statusCode === 401 || statusCode === 404) {
     const hint =
       token === null

@@ -13,14 +13,14 @@ export interface LocalModelOptions {
   revision?: string | undefined;
   onProgress?: ((progress: PullProgress) => void) | undefined;
   signal?: AbortSignal | undefined;
-  /** Default: those of the environment. */
+  /** Default: the settings of the environment. */
   settings?: HubSettings;
 }
 
 /**
- * Where a model lies that was named by a path or as ORG/NAME[:QUANT]. A path that exists is itself. A repository that is
- * complete in the cache is taken as it is there, without asking anybody: a start needs no network, and `skein pull` looks
- * for what is new. @throws HubError.
+ * Local path of a model named by a path or as ORG/NAME[:QUANT]. An existing path is returned as it is. A repository
+ * that is complete in the cache is taken without asking the hub: a start needs no network, and `skein pull` looks for
+ * updates. @throws HubError.
  */
 export async function localModel(model: string, options: LocalModelOptions = {}): Promise<string> {
   if (existsSync(model)) return model;
@@ -38,7 +38,7 @@ export async function localModel(model: string, options: LocalModelOptions = {})
   }
 }
 
-/** The path of a model all of whose files are in the cache; null where it is not. */
+/** Path of a model all of whose files are in the cache; null where one is missing. */
 export function cachedModel(
   repository: Repository,
   revision: string,

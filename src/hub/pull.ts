@@ -14,42 +14,42 @@ import type { HubSettings } from './settings.js';
 const LOCK_POLL_MS = 200;
 
 export interface PullProgress {
-  /** ORG/NAME. */
+  /** The repository, ORG/NAME. */
   id: string;
-  /** The file that comes now. */
+  /** Path of the file that is being downloaded. */
   path: string;
-  /** Bytes of all files that are there, of so many. */
+  /** Number of bytes of all files that are here; `total`: of all bytes. */
   done: number;
   total: number;
-  /** Bytes that were there before. */
+  /** Number of bytes that were here before. */
   kept: number;
 }
 
 export interface PullOptions {
   settings: HubSettings;
-  /** A branch, a tag or a commit. */
+  /** Branch, tag or commit. */
   revision: string;
   onProgress?: ((progress: PullProgress) => void) | undefined;
-  /** Another process downloads the same repository; called once. */
+  /** Called once, where another process is downloading the same repository. */
   onWait?: (() => void) | undefined;
   signal?: AbortSignal | undefined;
   fetch?: typeof fetch;
   retryDelayMs?: number;
 }
 
-/** A model that lies in the cache. */
+/** A model in the cache. */
 export interface PulledModel {
   id: string;
   commit: string;
-  /** The folder, or the GGUF file in it, that is to be loaded. */
+  /** Path to load: the folder, or the GGUF file in it. */
   path: string;
-  /** Bytes of its files. */
+  /** Size of its files, in bytes. */
   bytes: number;
-  /** How many of these bytes came now. */
+  /** Number of these bytes that were downloaded now. */
   downloadedBytes: number;
 }
 
-/** Downloads what a model needs and is not in the cache yet, and asks for what it is at now. @throws HubError. */
+/** Downloads a model's files that are not in the cache yet, at the revision's present commit. @throws HubError. */
 export async function pull(repository: Repository, options: PullOptions): Promise<PulledModel> {
   const { settings, revision, signal } = options;
   if (settings.isOffline) {
@@ -88,7 +88,10 @@ export async function pull(repository: Repository, options: PullOptions): Promis
   return { id: repository.id, commit: remote.commit, path, bytes, downloadedBytes };
 }
 
-/** Two that append to the same file would spoil it: the second one waits, and then finds what the first has brought. */
+/**
+ * Takes the cache's lock: two processes that append to the same file would spoil it, so the second one waits, and then
+ * finds the files of the first.
+ */
 async function lockOf(cache: RepositoryCache, { signal, onWait }: PullOptions): Promise<ProcessLock> {
   mkdirSync(join(cache.folder, 'blobs'), { recursive: true });
   for (let waits = 0; ; waits++) {
@@ -136,7 +139,7 @@ function bytesThere(cache: RepositoryCache, { hash, size }: RemoteFile): number 
   return Math.min(size, (whole ?? statSync(`${blob}.incomplete`, { throwIfNoEntry: false }))?.size ?? 0);
 }
 
-/** Said before the first byte rather than after the last that fits. */
+/** Checks the room on the disk before the first byte is downloaded. */
 function checkRoom(folder: string, id: string, bytes: number): void {
   const { bavail, bsize } = statfsSync(folder);
   const free = bavail * bsize;
@@ -147,7 +150,7 @@ function checkRoom(folder: string, id: string, bytes: number): void {
   );
 }
 
-/** What cannot be written is said of the cache. */
+/** Runs work that writes to the cache; an error of writing becomes one about the cache. */
 async function writing<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

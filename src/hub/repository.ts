@@ -2,22 +2,25 @@ import { UsageError } from '../usage-error.js';
 
 /** A model of a hub. */
 export interface Repository {
-  /** ORG/NAME. */
+  /** Name of the repository, ORG/NAME. */
   id: string;
-  /** Which of its GGUF files, such as Q8_0; null: its safetensors, else the file that suits best. */
+  /**
+   * Precision of the wanted GGUF file, such as Q8_0; null: the repository's safetensors, else the most suitable GGUF
+   * file.
+   */
   quant: string | null;
 }
 
 const PATTERN = /^([A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*?)(?::([\w-]+))?$/;
 
-/** What a text of the form ORG/NAME[:QUANT] names; null where it has another form, such as that of a path with more slashes. */
+/** The repository in a text of the form ORG/NAME[:QUANT]; null for any other text, such as a path with more slashes. */
 export function parseRepository(text: string): Repository | null {
   const [, id, quant] = PATTERN.exec(text) ?? [];
   if (id === undefined || id.includes('..') || id.includes('--') || /\.(gguf|git)$/i.test(id)) return null;
   return { id, quant: quant ?? null };
 }
 
-/** @throws UsageError where the text is none. */
+/** Parses a text as parseRepository does. @throws UsageError where it names no repository. */
 export function repositoryOf(text: string): Repository {
   const repository = parseRepository(text);
   if (repository !== null) return repository;

@@ -5,21 +5,21 @@ import { HubError } from './hub-error.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where models come from and where they are kept, by the variables that all tools of the Hugging Face hub know. */
+/** Address and cache of the hub, from the variables that all tools of Hugging Face share. */
 export interface HubSettings {
-  /** The hub's address, without a slash at its end. */
+  /** Address of the hub, without a slash at its end. */
   endpoint: string;
-  /** Null: only what is open to everybody. */
+  /** Token for the hub; null: only public repositories. */
   token: string | null;
-  /** The folder of the cache that these tools share. */
+  /** Folder of the shared cache. */
   cacheFolder: string;
-  /** Only what is in the cache: nothing is asked of the network. */
+  /** True where only the cache is used, without the network. */
   isOffline: boolean;
 }
 
 const DEFAULT_ENDPOINT = 'https://huggingface.co';
 
-/** @throws HubError where HF_ENDPOINT is no address. */
+/** Reads the settings. @throws HubError where HF_ENDPOINT is no address. */
 export function hubSettings(env: Environment = process.env): HubSettings {
   const home = env.HF_HOME || join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'huggingface');
   return {
@@ -37,12 +37,12 @@ function endpointOf(text: string): string {
   );
 }
 
-/** Whether a variable is set, as huggingface_hub reads it: 1, ON, YES and TRUE in any case. */
+/** True where a variable is set in huggingface_hub's sense: 1, ON, YES and TRUE in any case. */
 function isSet(value: string | undefined): boolean {
   return /^(1|on|yes|true)$/i.test(value ?? '');
 }
 
-/** The token of the environment, else the one that `hf auth login` has left. */
+/** The token of the environment, else the one stored by `hf auth login`. */
 function tokenOf(env: Environment, home: string): string | null {
   const given = (env.HF_TOKEN ?? env.HUGGING_FACE_HUB_TOKEN ?? '').trim();
   if (given !== '') return given;

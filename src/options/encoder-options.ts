@@ -2,7 +2,7 @@ import type { EncoderOptions } from '../serving/load-encoder-model.js';
 import { checkLoading, MODEL_RULES } from './model-options.js';
 import type { Rules } from './option-faults.js';
 
-/** Of the options of Skein.load those that an encoder has a use for. */
+/** Options of Skein.load that an encoder uses. */
 export const ENCODER_OPTIONS = [
   'model',
   'revision',
@@ -29,7 +29,7 @@ const RULES = Object.fromEntries(
   ENCODER_OPTIONS.map((name) => [name, MODEL_RULES[name]]),
 ) as Rules<EncoderOptions>;
 
-/** @throws ParameterError for an option that there is not, or a value that it does not take. */
+/** @throws ParameterError for an unknown option, or a value that an option does not take. */
 export function checkEncoderOptions(options: unknown): asserts options is EncoderOptions {
   checkLoading('Encoder.load', "{ model: './all-MiniLM-L6-v2' }", options, RULES);
 }

@@ -3,7 +3,7 @@ import { retell, textOf } from '../../base/skein-error.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import { flagName, OPTIONS, type OptionName } from './table.js';
 
-/** What the engine and the host call an option, by its plain name too. */
+/** Options by the names that the engine and the host use, and by their plain names. */
 const CALLED = new Map<string, OptionName>(
   OPTIONS.flatMap(({ name, engine, hostField }) => {
     const field = engine && lastOf(engine.nameInErrors);
@@ -13,28 +13,28 @@ const CALLED = new Map<string, OptionName>(
   }),
 );
 
-/** maxTokens of optionalParams.kvCacheConfig.maxTokens. */
+/** Last part of a path: maxTokens of optionalParams.kvCacheConfig.maxTokens. */
 function lastOf(path: string): string {
   return path.slice(path.lastIndexOf('.') + 1);
 }
 
-/** The plain name of an option, by what the engine or the host calls it; null for one that has none. */
+/** Plain name of an option, by the name that the engine or the host uses; null for an option without one. */
 export function plainNameOf(path: string): OptionName | null {
   return CALLED.get(lastOf(path)) ?? null;
 }
 
-/** `--max-batch-tokens` of maxNumTokens; null for an option that has no flag. */
+/** Flag of an option, such as `--max-batch-tokens` of maxNumTokens; null for an option without a flag. */
 export function flagOfOption(path: string): string | null {
   const name = plainNameOf(path);
   return name === null ? null : `--${flagName(name)}`;
 }
 
-/** A sentence of the engine with its options named as the flags of the server. */
+/** Words a sentence of the engine, with options named as the server's flags. */
 export function withFlagNames(text: NamedText): string {
   return worded(text, ({ of, name }) => (of === 'option' ? flagOfOption(name) : null) ?? name);
 }
 
-/** The sentence with options named as those of Skein.load: maxBatchTokens in the place of maxNumTokens. */
+/** Renames options in a sentence to those of Skein.load: maxBatchTokens instead of maxNumTokens. */
 export function withPlainNames(text: NamedText): NamedText {
   return typeof text === 'string'
     ? text
@@ -45,7 +45,7 @@ function inPlainName(part: Name): Name {
   return part.of === 'option' ? option(plainNameOf(part.name) ?? part.name) : part;
 }
 
-/** An error of a program's call with options named as those of Skein.load. */
+/** Rewrites an error of a program's call, with options named as those of Skein.load. */
 export function inPlainNames(error: unknown): unknown {
   if (error instanceof ParameterError) {
     const { field, kind, text } = error;

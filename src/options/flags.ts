@@ -10,15 +10,15 @@ import {
   variableName,
 } from './table.js';
 
-/** An option whose values are checked in our own words, and known to the completion of shells. */
+/** A flag whose values are checked in this project's own words, and listed for the completion of shells. */
 export class ListedOption extends Flag {
   values: readonly string[] = [];
 }
 
-/** What stands over the options that most want to know. */
+/** Heading of the options most often wanted. */
 const COMMON = 'Common options:';
 
-/** Options as flags of a command, in groups: the common ones first. */
+/** Flags of options, in groups: the common ones first. */
 export function flagsInGroups(options: readonly Option[]): Flag[] {
   const isCommon = ({ flag }: Option) => flag.isCommon ?? false;
   const inGroup = (group: Group) => options.filter((one) => one.flag.group === group && !isCommon(one));
@@ -28,7 +28,7 @@ export function flagsInGroups(options: readonly Option[]): Flag[] {
   ];
 }
 
-/** An option as flags of a command: two for a switch, and hidden ones for its aliases. */
+/** Flags of one option: two for a switch, and hidden ones for its aliases. */
 export function flagsOf(name: OptionName, heading?: string): Flag[] {
   const option = optionOf(name);
   const named = flagsNamed(name, option);
@@ -51,13 +51,13 @@ function flagsNamed(name: string, option: Option): Flag[] {
 
 function helpOf(option: Option): string {
   const { values, flag, name } = option;
-  // Where the metavar does not list the values already.
+  // The values are listed unless the metavar does so already.
   const choices =
     values.choices === undefined || flag.metavar === undefined ? '' : `; one of ${values.choices.join(', ')}`;
   return `${flag.help}${choices} (${variableName(name)}; default: ${defaultText(option)})`;
 }
 
-/** For an option that may be given several times. */
+/** Collects the values of an option that may be given several times. */
 export function gathered(value: string, before: string[] | undefined): string[] {
   return [...(before ?? []), value];
 }

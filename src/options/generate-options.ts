@@ -23,9 +23,9 @@ const U64 = rule(
 
 const RULES = {
   prompt: TEXT,
-  // What is in them: see messagesFault.
+  // messagesFault checks the messages themselves.
   messages: rule('a list of messages', Array.isArray),
-  // What is in them: see checkLengths, which knows the vocabulary.
+  // checkLengths, which knows the vocabulary, checks the tokens themselves.
   promptTokens: rule(
     'an Int32Array or an array of token ids',
     (value) => Array.isArray(value) || value instanceof Int32Array,
@@ -58,7 +58,7 @@ const RULES = {
   contextLogProbs: wholeNumber(0, MAX_COUNT),
   maxDraftLen: wholeNumber(0, MAX_COUNT),
   logitsPostProcessor: rule('a name', (value) => typeof value === 'string'),
-  // What is in it: see guideOf.
+  // guideOf checks the content.
   guided: rule("an object such as { json: true } or { regex: '[0-9]+' }", isObject),
   clientId: U64,
   priority: numberIn({ min: 0, max: 1, integer: false }),
@@ -89,7 +89,7 @@ const RULES = {
   seed: rule('a whole number', (value) => typeof value === 'bigint' || Number.isInteger(value)),
 } satisfies Rules<GenerateOptions>;
 
-/** @throws InvalidRequestError for an option that there is not, or a value that it does not take. */
+/** @throws InvalidRequestError for an unknown option, or a value that an option does not take. */
 export function checkGenerateOptions(call: string, options: unknown): asserts options is GenerateOptions {
   const fault = optionFault<GenerateOptions>(call, "{ prompt: 'Once upon a time' }", options, RULES);
   if (fault !== null) throw new InvalidRequestError(fault.message, fault.option);
@@ -98,7 +98,7 @@ export function checkGenerateOptions(call: string, options: unknown): asserts op
   if (wrong !== null) throw new InvalidRequestError(wrong, 'messages');
 }
 
-/** The options with their defaults. @throws InvalidRequestError, as above. */
+/** Checks the options and adds defaults. @throws InvalidRequestError as checkGenerateOptions. */
 export function checkSeveralOptions(options: unknown): SeveralOptions & { n: number; bestOf: number } {
   if (!isObject(options)) checkGenerateOptions('completeSeveral', options);
   const { n: asked, bestOf: candidates, beams, ...rest } = options as SeveralOptions;
@@ -131,7 +131,7 @@ export function checkSeveralOptions(options: unknown): SeveralOptions & { n: num
   return { ...rest, n, bestOf, ...(beams === undefined ? {} : { beams }) };
 }
 
-/** @throws InvalidRequestError, as above. */
+/** @throws InvalidRequestError as checkGenerateOptions. */
 export function checkCloseOptions(options: unknown): void {
   const fault = optionFault<{ abort?: boolean }>('close', '{ abort: true }', options, { abort: SWITCH });
   if (fault !== null) throw new InvalidRequestError(fault.message, fault.option);

@@ -4,26 +4,27 @@ import { UsageError } from '../usage-error.js';
 import { optionCalled, refusalOf } from './old-names.js';
 import { OPTIONS, type OptionName } from './table.js';
 
-/** Options that a model of a --config file may have for itself; all others are the server's. */
+/** Options that an entry of `models` in a --config file may have; all others are the server's. */
 const OPTIONS_OF_A_MODEL = OPTIONS.filter(({ isOfAModel }) => isOfAModel).map(({ name }) => name);
 
-/** A model to serve, as the user named it. */
+/** A model to serve, as the user gave it. */
 export interface ModelEntry {
-  /** What clients ask for. */
+  /** Name that clients ask for. */
   name: string;
-  /** Further names for it. */
+  /** Further names that clients may ask for. */
   aliases: readonly string[];
   /** Path of the model. */
   model: string;
 }
 
-/** An entry of `models` in a --config file, its own options not checked yet. */
+/** An entry of `models` in a --config file, whose own options are not checked yet. */
 export interface FileEntry extends ModelEntry {
   options: Partial<Record<OptionName, unknown>>;
 }
 
 /**
- * PATH, or NAME=PATH. A name does not begin with a dot, a slash or a tilde: what does is a path with an equals sign in it.
+ * Parses PATH, or NAME=PATH. A name does not begin with a dot, a slash or a tilde: such a text is a path with an equals
+ * sign in it.
  * @param where how the user wrote the option, for errors.
  */
 export function modelEntry(text: string, where: string): ModelEntry {
@@ -40,7 +41,7 @@ export function modelEntry(text: string, where: string): ModelEntry {
   return { name, aliases: [], model };
 }
 
-/** The list `models` of a --config file. @throws UsageError. */
+/** Parses the list `models` of a --config file. @throws UsageError. */
 export function fileEntries(list: unknown, where: string): FileEntry[] {
   if (!Array.isArray(list) || list.length === 0) {
     throw new UsageError(
@@ -85,7 +86,7 @@ function isName(value: unknown): boolean {
   return typeof value === 'string' && value.trim() !== '';
 }
 
-/** @throws UsageError where two models go by one name. */
+/** @throws UsageError where two models have one name. */
 export function checkNames(entries: readonly ModelEntry[]): void {
   const taken = new Map<string, ModelEntry>();
   for (const entry of entries) {

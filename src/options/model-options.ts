@@ -19,12 +19,15 @@ export const MODEL_RULES = {
   signal: SIGNAL,
 } as Rules<ModelOptions>;
 
-/** @throws ParameterError for an option that there is not, or a value that it does not take. */
+/** @throws ParameterError for an unknown option, or a value that an option does not take. */
 export function checkModelOptions(options: unknown): asserts options is ModelOptions {
   checkLoading('Skein.load', "{ model: './smollm2-135m-instruct' }", options, MODEL_RULES);
 }
 
-/** @throws ParameterError as checkModelOptions, in the words of who made the call. */
+/**
+ * Checks the options of a load. @param call the caller's own words for it, for errors. @throws ParameterError as
+ * checkModelOptions.
+ */
 export function checkLoading<Options extends { model: string }>(
   call: string,
   example: string,

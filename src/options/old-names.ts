@@ -1,6 +1,9 @@
 import { flagName, OPTIONS, type OptionName, variableName } from './table.js';
 
-/** Of other servers, what looks like an option of this one and means something else: the option, and why it is not that. */
+/**
+ * Options of other servers that look like one of this server and mean something else: the similar option, and the
+ * difference.
+ */
 const OTHER_THINGS: Readonly<Record<string, { option: OptionName; why: string }>> = {
   gpuMemoryUtilization: {
     option: 'memoryFraction',
@@ -14,20 +17,20 @@ const ALIASES = new Map(
 
 const FORMER = new Map(OPTIONS.flatMap(({ name, flag }) => (flag.formerly ? [[flag.formerly, name]] : [])));
 
-/** The option that goes by a name: its own, or one of its aliases. Words of a name may be parted by dashes. */
+/** The option with this name or alias. Words of a name may be separated by dashes. */
 export function optionCalled(name: string): OptionName | null {
   const key = camelCase(name);
   return OPTIONS.find((option) => option.name === key)?.name ?? ALIASES.get(key) ?? null;
 }
 
-/** max-batch-tokens -> maxBatchTokens. */
+/** Converts max-batch-tokens to maxBatchTokens. */
 export function camelCase(name: string): string {
   return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /**
- * What to say of a name that there was, or that means something else elsewhere; null: neither.
- * @param spelled how names are spelled where this one stands.
+ * A refusal of a former name, or of one that means something else elsewhere; null: the name is neither.
+ * @param spelled spells an option's name as its source does.
  */
 export function refusalOf(name: string, spelled: (option: string) => string): string | null {
   const key = camelCase(name);
@@ -39,8 +42,8 @@ export function refusalOf(name: string, spelled: (option: string) => string): st
 }
 
 /**
- * What to say of a flag that was, such as `--max-tokens` or `--no-enable-block-reuse`.
- * @param flags those of the command, which may know nothing of the option.
+ * A refusal of a former flag, such as `--max-tokens` or `--no-enable-block-reuse`.
+ * @param flags the command's flags, which may not include the option.
  */
 export function refusalOfFlag(flag: string, flags: readonly string[]): string | null {
   const [, no = '', name = ''] = /^--(no-)?(.*?)(=.*)?$/.exec(flag) ?? [];
@@ -48,7 +51,7 @@ export function refusalOfFlag(flag: string, flags: readonly string[]): string | 
   return refusal !== null && flags.some((one) => refusal.includes(` ${one} `)) ? refusal : null;
 }
 
-/** Variables that were: a sentence for the first that is set. */
+/** A refusal of the first former variable that is set. */
 export function refusalOfVariables(environment: Readonly<Record<string, string | undefined>>): string | null {
   for (const key of [...FORMER.keys(), ...Object.keys(OTHER_THINGS)]) {
     if (environment[variableName(key)]) return refusalOf(key, variableName);
@@ -56,7 +59,7 @@ export function refusalOfVariables(environment: Readonly<Record<string, string |
   return null;
 }
 
-/** Variables that are told of where options are read. */
+/** Former variables, which are refused where options are read. */
 export const FORMER_VARIABLES: readonly string[] = [...FORMER.keys(), ...Object.keys(OTHER_THINGS)].map(
   variableName,
 );

@@ -10,7 +10,7 @@ function markdownTable(head: readonly string[], rows: readonly (readonly string[
   return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');
 }
 
-/** Flags, variables, units, defaults and meanings as Markdown tables by groups, for users of the server. */
+/** Markdown tables, by groups, of flags, variables, units, defaults and meanings, for users of the server. */
 export function flagsTables(): string {
   const isCommon = ({ flag }: Option) => flag.isCommon ?? false;
   const parts: [string, readonly Option[]][] = [
@@ -41,7 +41,7 @@ function flagsTable(options: readonly Option[]): string {
   return markdownTable(['flag', 'environment', 'unit', 'default', 'meaning'], rows);
 }
 
-/** All names of each option side by side as a Markdown table, for readers of the code. */
+/** A Markdown table of all names of each option, for readers of the code. */
 export function namesTable(): string {
   const served = OPTIONS.map((option) => [
     code(`--${flagName(option.name)}`),
@@ -53,7 +53,7 @@ export function namesTable(): string {
   return markdownTable(['flag', 'option', 'GptManager field', "seed's name", 'was'], served);
 }
 
-/** Every option of GptManager, with the default that it has there. */
+/** A Markdown table of every option of GptManager, with its default. */
 export function managerTable(): string {
   const rows = ENGINE_TABLE.map(({ path, option }) => [
     code(path),
@@ -64,7 +64,7 @@ export function managerTable(): string {
   return markdownTable(['option', 'default', 'meaning', 'of the server'], rows);
 }
 
-/** What was renamed, as a Markdown table. */
+/** A Markdown table of renamed options. */
 export function formerNamesTable(): string {
   const rows = OPTIONS.flatMap(({ name, flag }) =>
     flag.formerly === undefined ? [] : [[code(`--${flagName(flag.formerly)}`), code(`--${flagName(name)}`)]],

@@ -3,7 +3,7 @@ import { type NamedText, option, says } from '../../base/named-text.js';
 import { isObject, rule, shown, type Values } from '../../base/option-values.js';
 import { refusalOf } from './old-names.js';
 
-/** What each field of an options interface takes: one that is added to the interface without it does not compile. */
+/** Accepted values of each field of an options interface. A field without them does not compile. */
 export type Rules<Options> = { readonly [Name in keyof Required<Options>]: Values };
 
 export const SIGNAL = rule<AbortSignal>(
@@ -12,17 +12,17 @@ export const SIGNAL = rule<AbortSignal>(
     isObject(value) && typeof value.aborted === 'boolean' && typeof value.addEventListener === 'function',
 );
 
-/** What is wrong with options: the option that it is about, null where it is all of them. */
+/** A fault of options: the option concerned, or null where it is all of them. */
 export interface OptionFault {
   option: string | null;
   message: NamedText;
 }
 
 /**
- * The first thing that is wrong with the options of a call, as one sentence; null if they are right. An option whose
- * value is undefined counts as not given; an unknown one is a mistake whatever its value.
- * @param call as the caller wrote it, such as `generate`.
- * @param example of right options, for a call without any.
+ * First fault of a call's options, as one sentence; null if there is none. An option whose value is undefined counts as
+ * not given; an unknown one is a fault whatever its value.
+ * @param call the call as the caller wrote it, such as `generate`.
+ * @param example correct options, to show for a call without any.
  */
 export function optionFault<Options>(
   call: string,

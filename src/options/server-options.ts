@@ -9,17 +9,17 @@ import {
 } from '../../base/option-values.js';
 import type { FlagSpec, FlagText } from '../../callbacks/options/option.js';
 
-/** A setting that the engine knows nothing of, under its plain name. */
+/** An option of the server or a model that the engine does not know, under its plain name. */
 export interface ServerOption<T = unknown, Configured = unknown> {
   values: Values<T>;
-  /** model: an entry of `models` in a file may have one of its own. */
+  /** Level of the option; model: each entry of `models` in a file may have its own. */
   level: 'server' | 'model';
   flag: FlagSpec;
-  /** `skein batch`, which has no clients, takes it too. */
+  /** True where `skein batch`, which has no clients, takes the option too. */
   isForBatch: boolean;
-  /** What the host in this process calls it, where that is another name. */
+  /** Name of the option in the in-process host, where that differs; else null. */
   hostField: string | null;
-  /** For the type alone: there is no such field. */
+  /** Exists for the type alone; no object has this field. */
   readonly configured?: Configured;
 }
 
@@ -53,11 +53,12 @@ const TEXTS = listOf('a text that is not empty, or a list of such');
 const NAMES = listOf('a name, or a list of names');
 const OF_CLIENTS = { isForBatch: false };
 const ACCESS = 'Address and access';
+const REPOSITORY = 'Model repository';
 const REQUESTS = 'Requests and answers';
 const DAY_SECONDS = 86_400;
 const LONGEST_QUEUE = wholeNumber(1, 1_000_000);
 
-/** Of the server's part, what Skein.load takes too. */
+/** Options of the server's part that Skein.load takes too. */
 export const LOADING_OPTIONS = {
   /** Branch, tag or commit of a `model` from the hub; default main. */
   revision: ofModel(NAME, {
@@ -82,7 +83,7 @@ export const LOADING_OPTIONS = {
     isForAsking: true,
     help: 'precision of the embedding and the output layer; auto is that of the weights, int8 with int4',
   }),
-  /** Where engines built from models are kept; default: the user's cache directory. */
+  /** Folder for engines built from models; default: the user's cache directory. */
   cacheDir: ofServer(NAME, {
     group: 'Models',
     metavar: 'DIR',
@@ -90,7 +91,10 @@ export const LOADING_OPTIONS = {
     defaultText: "the user's cache directory",
     isForAsking: true,
   }),
-  /** Requests that wait beside those in the engine before more are refused with a QueueFullError; default 256. */
+  /**
+   * Number of requests that may wait beside those in the engine before more are refused with a QueueFullError; default
+   * 256.
+   */
   maxQueuedRequests: ofModel(
     LONGEST_QUEUE,
     {
@@ -102,7 +106,7 @@ export const LOADING_OPTIONS = {
     },
     { hostField: 'maxQueueSize' },
   ),
-  /** The same for the requests of one queueKey; default: as many as of all. */
+  /** Number of requests of one queueKey that may wait; default: maxQueuedRequests. */
   maxQueuedRequestsPerKey: ofServer(
     LONGEST_QUEUE,
     {
@@ -114,7 +118,7 @@ export const LOADING_OPTIONS = {
     },
     { isForBatch: false, hostField: 'maxQueueSizePerKey' },
   ),
-  /** Whose request goes next is decided by deficit round robin over queueKeys, in tokens; default false. */
+  /** Chooses the next request by deficit round robin over queueKeys, in tokens; default false. */
   fairQueueing: ofServer(
     SWITCH,
     {
@@ -126,7 +130,7 @@ export const LOADING_OPTIONS = {
   ),
 };
 
-/** What the server alone takes. */
+/** Options of the server alone. */
 const SERVING_OPTIONS = {
   model: ofServer(PATHS, {
     group: 'Models',
@@ -141,6 +145,64 @@ const SERVING_OPTIONS = {
     help: 'the name that clients ask for, where there is one model; again for further names of it',
     defaultText: "the model's folder or file name",
   }),
+  modelRepository: ofServer(
+    listOf('a folder, or a list of folders'),
+    {
+      group: REPOSITORY,
+      metavar: 'DIR',
+      help: 'folder of models as Triton lays them out, NAME/config.pbtxt and NAME/1/...; repeated, several; code in these folders is run',
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
+  modelControlMode: ofServer(
+    oneOf('none', 'explicit', 'poll'),
+    {
+      group: REPOSITORY,
+      default: 'none',
+      help: 'what changes the models of the folders that are loaded: nothing once all are; clients, who load and unload them; or the folders, which are looked at again and again',
+    },
+    OF_CLIENTS,
+  ),
+  loadModel: ofServer(
+    NAMES,
+    {
+      group: REPOSITORY,
+      metavar: 'NAME',
+      help: 'with --model-control-mode explicit: a model of the folders that is loaded at the start; repeated, several; * for all',
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
+  modelPollSeconds: ofServer(
+    wholeNumber(1, DAY_SECONDS),
+    {
+      group: REPOSITORY,
+      unit: 'seconds',
+      default: 15,
+      help: 'time between two looks at the folders with --model-control-mode poll',
+    },
+    OF_CLIENTS,
+  ),
+  allowModelUpload: ofServer(
+    SWITCH,
+    {
+      group: REPOSITORY,
+      default: false,
+      help: 'a client who loads a model may bring its configuration and files, code among them',
+    },
+    OF_CLIENTS,
+  ),
+  serverId: ofServer(
+    NAME,
+    {
+      group: REPOSITORY,
+      metavar: 'NAME',
+      default: 'skein',
+      help: 'name of the server in GET /v2',
+    },
+    OF_CLIENTS,
+  ),
   host: ofServer(
     NAME,
     {

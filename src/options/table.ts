@@ -10,10 +10,10 @@ type Configured<Option> = Option extends ServerOption<infer _T, infer C> ? C : n
 
 type ServerValues<Table> = { -readonly [Name in keyof Table]: Configured<Table[Name]> };
 
-/** Of the server's part, what Skein.load takes too. */
+/** Options of the server's part that Skein.load takes too, with their values. */
 export type LoadingValues = ServerValues<typeof LOADING_OPTIONS>;
 
-/** The engine's options by their plain names: those of the command line, or (null) those that programs alone can give. */
+/** Options of the engine by their plain names: those of the command line or, with null, those of programs alone. */
 export type EngineValues<Flag extends FlagSpec | null> = PlainFields<typeof MANAGER_OPTIONS, Flag> &
   PlainFields<typeof OPTIONAL_PARAMS, Flag> &
   PlainFields<typeof KV_CACHE_OPTIONS, Flag>;
@@ -23,17 +23,17 @@ export type OptionValues = ServerValues<typeof SERVER_OPTIONS> & EngineValues<Fl
 
 export type OptionName = keyof OptionValues;
 
-/** An option of `skein serve`, wherever it is read. */
+/** An option of `skein serve`, from the command line, the environment or a file. */
 export interface Option {
   name: OptionName;
   values: Values;
   flag: FlagSpec;
-  /** A model may have one of its own: an entry of `models` in a file. */
+  /** True where each entry of `models` in a file may have its own. */
   isOfAModel: boolean;
   isForBatch: boolean;
-  /** In the engine's part: where it stands in GptManagerOptions, and what it is called in errors of the engine. */
+  /** Path in GptManagerOptions and name in the engine's errors; null for an option of the server's part. */
   engine: { path: string; nameInErrors: string; option: EngineOption } | null;
-  /** What the host in this process calls it. */
+  /** Name of the option in the in-process host, where that differs; else null. */
   hostField: string | null;
 }
 
@@ -71,22 +71,22 @@ export function optionOf(name: OptionName): Option {
   return BY_NAME.get(name)!;
 }
 
-/** kvCacheTokens -> kv-cache-tokens. */
+/** Spells a flag: kv-cache-tokens of kvCacheTokens. */
 export function flagName(option: string): string {
   return option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** kvCacheTokens -> SKEIN_KV_CACHE_TOKENS. */
+/** Spells a variable: SKEIN_KV_CACHE_TOKENS of kvCacheTokens. */
 export function variableName(option: string): string {
   return `SKEIN_${flagName(option).replaceAll('-', '_').toUpperCase()}`;
 }
 
-/** How the default is written. */
+/** Text of the option's default. */
 export function defaultText({ flag }: Pick<Option, 'flag'>): string {
   return flag.defaultText ?? String(flag.default);
 }
 
-/** What stands for the value: its unit, or the values that there are. */
+/** Placeholder of the value in --help: its unit, or the possible values. */
 export function metavarOf({ values, flag }: Pick<Option, 'values' | 'flag'>): string {
   return flag.metavar ?? values.choices?.join('|') ?? (flag.unit || 'N').toUpperCase();
 }

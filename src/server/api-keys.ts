@@ -1,22 +1,25 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-/** Who asks, by the name of the API key. */
+/** The sender of a request, known by the name of the API key. */
 export interface Caller {
-  /** Not the key itself; '' where the server has no keys. */
+  /** Name of the key, not the key itself; '' where the server has no keys. */
   name: string;
-  /** The share of the key beside others with fair queueing. */
+  /** Weight of the key beside others, with fair queueing. */
   weight: number;
-  /** Whether it may do what concerns all others too, such as dropping the cache, and see their ids: see ApiKeys. */
+  /**
+   * True where the caller may do what concerns all callers, such as dropping the cache, and may see others' ids: see
+   * ApiKeys.
+   */
   isAdmin: boolean;
-  /** Prompts of the same group share the KV cache; null: with all. */
+  /** Group whose prompts share the KV cache; null: all callers share it. */
   cacheGroup: string | null;
 }
 
 export interface ApiKey extends Pick<Caller, 'name' | 'weight'> {
   key: string;
-  /** Default: whether it is the only one. */
+  /** True for an admin's key; default: true for a key that is the only one. */
   admin?: boolean | undefined;
-  /** Keys of one group share the KV cache; default: the key alone. */
+  /** Group of keys that share the KV cache; default: the key alone. */
   group?: string | undefined;
 }
 
@@ -24,14 +27,14 @@ export const ANYBODY: Caller = { name: '', weight: 1, isAdmin: true, cacheGroup:
 
 const digest = (text: string) => createHash('sha256').update(text).digest();
 
-/** The keys that are good. A key that is alone is an admin's; of several, those that are said to be. */
+/** Valid keys. A single key is an admin's; of several, those that are marked so. */
 export class ApiKeys {
   readonly #keys: readonly { caller: Caller; digest: Buffer }[];
 
   constructor(keys: readonly ApiKey[]) {
     const isAlone = keys.length === 1;
     this.#keys = keys.map(({ name, weight, key, admin: isAdmin = isAlone, group }) => ({
-      // A group may have the name of a key.
+      // The prefix keeps a group apart from a key of the same name.
       caller: { name, weight, isAdmin, cacheGroup: group === undefined ? `key ${name}` : `group ${group}` },
       digest: digest(key),
     }));
@@ -46,8 +49,8 @@ export class ApiKeys {
   }
 
   /**
-   * Whose key it is, or null. Digests have one length and all of them are compared, so that it takes the same time
-   * whatever was sent and whether it is good.
+   * The caller of a key; null for an unknown one. All keys are compared, by digests of one length, so that the time
+   * does not depend on the text sent or on whether it is valid.
    */
   callerOf(given: string): Caller | null {
     const asked = digest(given);

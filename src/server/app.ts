@@ -7,6 +7,7 @@ import { bodyLimit } from './body-limit.js';
 import { MemoryLedger } from './held-memory.js';
 import { holdMemory } from './hold-memory.js';
 import { type AllowedHosts, requireKnownHost } from './host-check.js';
+import { errorAnswer, isOfProtocol, notFound, statusOf } from './kserve/errors.js';
 import type { ServerMetrics } from './metrics/server-metrics.js';
 import type { FeedOptions } from './model-feed.js';
 import { ModelFeeds } from './model-feeds.js';
@@ -18,6 +19,7 @@ import { type AllowedOrigins, crossOrigin, LOOPBACK_ORIGINS, refuseOtherPages } 
 import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from './read-json.js';
 import { RequestRegistry } from './request-registry.js';
 import { ROUTES } from './routes/index.js';
+import { KSERVE_ROUTES } from './routes/kserve.js';
 import { handlerNames, mountRoutes, openPaths } from './routes/mount.js';
 import type { AppEnv, ServerContext } from './routes/route.js';
 import type { ServerLog } from './server-log.js';
@@ -29,31 +31,36 @@ export interface AppOptions {
   metrics: ServerMetrics;
   version: string;
   log: ServerLog;
-  /** One line for each request; default: `log`. */
+  /** Log with one line for each request; default: `log`. */
   accessLog?: ServerLog;
-  /** Default: none, and everyone is welcome. */
+  /** Valid API keys; default: none are needed. */
   apiKeys?: ApiKeys;
-  /** Web pages that may use the server beside its own; default: those of this machine. */
+  /** Web pages, beside the server's own, that may use the server; default: those of this machine. */
   corsOrigins?: AllowedOrigins;
-  /** Names that the server has beside those of the loopback; default: any. */
+  /** Names of the server beside those of the loopback; default: any. */
   allowedHosts?: AllowedHosts;
-  /** Where the requests that are being answered are found; default: a registry of the app's own. */
+  /** Registry of the requests that are being answered; default: one of the app's own. */
   requests?: RequestRegistry;
   maxBodyBytes?: number;
-  /** What all requests hold together; default: one without a limit. */
+  /** Ledger of what all requests hold together; default: one without a limit. */
   ledger?: MemoryLedger;
-  /** Default: no limit. */
+  /** Most milliseconds of an answer; default: no limit. */
   requestTimeoutMs?: number | null;
   feed?: Partial<FeedOptions>;
   eventStream?: Partial<EventStreamOptions>;
+  /** Serves the Open Inference Protocol; default: its routes are not there. */
+  platform?: ServerContext['platform'];
 }
 
-/** Asked every few seconds by machines: their lines would bury the others. */
+const ALL_ROUTES = [...ROUTES, ...KSERVE_ROUTES];
+
+/** Paths that machines ask every few seconds: their lines would bury the others. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/live', '/metrics']);
 
-/** The HTTP API as a Hono app; it knows nothing of sockets. */
+/** Makes the HTTP API as a Hono app, which knows nothing of sockets. */
 export function createApp(options: AppOptions): Hono<AppEnv> {
   const { log, metrics, state, apiKeys = new ApiKeys([]), ledger = new MemoryLedger() } = options;
+  const { corsOrigins = [LOOPBACK_ORIGINS], maxBodyBytes = DEFAULT_MAX_BODY_BYTES } = options;
   const context: ServerContext = {
     models: options.models,
     state,
@@ -65,6 +72,8 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     feeds: new ModelFeeds(options.models, options.feed),
     requests: options.requests ?? new RequestRegistry(),
     requestTimeoutMs: options.requestTimeoutMs ?? null,
+    maxBodyBytes,
+    platform: options.platform ?? null,
     routes: ROUTES,
     observe: (request) => metrics.observe(request),
     eventStream: {
@@ -75,27 +84,36 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   };
   const app = new Hono<AppEnv>();
   const respondToError = (error: unknown, c: Context<AppEnv>): Response => {
+    if (isOfProtocol(c.req.path) && !leftEarly(c)) return respondInProtocol(error, c);
     const apiError = leftEarly(c) ? clientLeft() : toApiError(error);
     metrics.refused(apiError.apiCode);
-    // A 503 is a refusal, and /health says why.
+    // A 503 is a refusal, whose reason /health tells.
     if (apiError.status === 500) {
       log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'request failed');
     }
     return apiError.response();
   };
+  const respondInProtocol = (error: unknown, c: Context<AppEnv>): Response => {
+    const status = statusOf(error);
+    metrics.refused(`infer_${status}`);
+    if (status === 500) {
+      log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'request failed');
+    }
+    return errorAnswer(error);
+  };
   app.onError(respondToError);
   app.notFound((c) => {
+    if (isOfProtocol(c.req.path)) return respondInProtocol(notFound(), c);
     const message = `There is no ${c.req.method} ${c.req.path} on this server.`;
     return respondToError(new ApiError(404, message, { code: 'not_found' }), c);
   });
 
   app.use(requestIds);
   app.use(observeHttp(metrics, options.accessLog ?? log));
-  const { corsOrigins = [LOOPBACK_ORIGINS], maxBodyBytes = DEFAULT_MAX_BODY_BYTES } = options;
   app.use(requireKnownHost(options.allowedHosts ?? '*'));
   if (corsOrigins.length > 0) app.use(crossOrigin(corsOrigins));
   app.use(refuseOtherPages(corsOrigins));
-  app.use(requireApiKey(apiKeys, openPaths(ROUTES)));
+  app.use(requireApiKey(apiKeys, openPaths(ALL_ROUTES)));
   app.use(async (c, next) => {
     if (c.req.method === 'POST' && state.status === 'draining') throw shuttingDown(state.drainEndsInMs);
     await next();
@@ -104,17 +122,19 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   const onError = (c: Context) => respondToError(bodyTooLarge(maxBodyBytes), c);
   app.use(bodyLimit({ maxSize: maxBodyBytes, stallLimitMs: options.eventStream?.stallLimitMs, onError }));
 
-  mountRoutes(app, context);
+  mountRoutes(app, context, ALL_ROUTES);
   return app;
 }
 
-/** The client went before its whole body had come: whoever reads it gets an error, which is nobody's failure. */
+/** True where the client left before its whole body had come: reading the body then fails, which is nobody's fault. */
 function leftEarly(c: Context<AppEnv>): boolean {
   const incoming = c.env?.incoming;
   return incoming?.destroyed === true && !incoming.complete;
 }
 
-/** The client's X-Request-Id, where it is one, or a new one; it comes back with every answer. */
+/**
+ * Sets the request's id, the client's X-Request-Id if it is valid, else a new one, and returns it with every answer.
+ */
 async function requestIds(c: Context<AppEnv>, next: () => Promise<void>): Promise<void> {
   const given = c.req.header('x-request-id');
   const id = given !== undefined && /^[\x21-\x7e]{1,128}$/.test(given) ? given : `req-${randomUUID()}`;
@@ -124,9 +144,9 @@ async function requestIds(c: Context<AppEnv>, next: () => Promise<void>): Promis
   c.res.headers.set('x-request-id', id);
 }
 
-/** Counts and times each exchange up to its last byte, a stream's too, and writes the access log. */
+/** Counts and times each exchange up to its last byte, even of a stream, and writes the access log. */
 function observeHttp(metrics: ServerMetrics, log: ServerLog) {
-  const handlerOf = handlerNames(ROUTES);
+  const handlerOf = handlerNames(ALL_ROUTES);
   return async (c: Context<AppEnv>, next: () => Promise<void>): Promise<void> => {
     const startMs = performance.now();
     await next();
@@ -144,9 +164,9 @@ function observeHttp(metrics: ServerMetrics, log: ServerLog) {
         method,
         path: c.req.path,
         status,
-        // Microseconds are as fine as it means something.
+        // Finer than microseconds would mean nothing.
         durationMs: rounded(durationMs),
-        // false: the client left before the last byte.
+        // false where the client left before the last byte.
         isWhole: outgoing?.writableFinished ?? true,
       };
       if (PROBES.has(handler)) log.debug(fields, 'request');

@@ -4,8 +4,8 @@ import { ApiError } from './openai/errors.js';
 import type { AppEnv } from './routes/route.js';
 
 /**
- * Asks for `Authorization: Bearer KEY` or `X-Api-Key: KEY`, and notes who asks. Without keys everyone is welcome.
- * @param isOpen the paths that need none, such as those that orchestrators probe.
+ * Requires `Authorization: Bearer KEY` or `X-Api-Key: KEY`, and notes the caller. Without keys everyone may ask.
+ * @param isOpen tells paths that need no key, such as those that orchestrators probe.
  */
 export function requireApiKey(keys: ApiKeys, isOpen: (path: string) => boolean): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -21,7 +21,7 @@ export function requireApiKey(keys: ApiKeys, isOpen: (path: string) => boolean):
   };
 }
 
-/** @throws ApiError 403 where the caller is none. */
+/** @throws ApiError 403 where the caller is no admin. */
 export function requireAdmin({ name, isAdmin }: Caller, { hasAdmin }: ApiKeys): void {
   if (isAdmin) return;
   const why = hasAdmin

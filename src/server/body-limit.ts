@@ -5,18 +5,18 @@ import { readBody } from './read-body.js';
 import type { AppEnv } from './routes/route.js';
 
 export interface BodyLimitOptions {
-  /** Bytes. */
+  /** Longest body, in bytes. */
   maxSize: number;
-  /** How long nothing may come of a body that is not whole; not given: for ever. */
+  /** Milliseconds without new bytes after which an unfinished body is refused; default: no limit. */
   stallLimitMs?: number | undefined;
   onError: (c: Context) => Response;
 }
 
 /**
- * Reads the body, and refuses one that is too long, or that there is no memory for: by its declared length before anything of
- * it is read, and where none is declared as it grows. Node holds senders to the length that they declare. A sender that stops
- * in the middle is refused too. Hono's own limit makes a second request around a body without a length, which the request of
- * its server for Node does not let it.
+ * Reads the body, and refuses one that is too long or that there is no memory for: by its declared length before it is
+ * read, else as it grows. Node holds senders to the length that they declare. A sender that stops in the middle is
+ * refused too. Hono's own limit wraps a body without a length in a second request, which Hono's server for Node does
+ * not accept.
  */
 export function bodyLimit({ maxSize, stallLimitMs, onError }: BodyLimitOptions): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -26,13 +26,13 @@ export function bodyLimit({ maxSize, stallLimitMs, onError }: BodyLimitOptions):
     const reading = readBody(c, declared === undefined ? null : Number(declared), maxSize);
     const bytes = await unlessStalled(reading, c.env?.incoming, stallLimitMs);
     if (bytes === null) return onError(c);
-    // A promise is what is kept there, whatever the type says.
+    // The cache holds promises, whatever its type says.
     c.req.bodyCache.arrayBuffer = Promise.resolve(bytes) as never;
     return next();
   };
 }
 
-/** @throws ApiError 408 where nothing has come for so long. */
+/** Awaits a promise. @throws ApiError 408 where nothing has come for the limit. */
 async function unlessStalled<T>(
   reading: Promise<T>,
   incoming: IncomingMessage | undefined,

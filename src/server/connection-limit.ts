@@ -2,19 +2,19 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { ApiError } from './openai/errors.js';
 
-/** Connections beyond the limit that are let in, to be told so; those beyond these are closed without a word. */
+/** Number of connections beyond the limit that are let in to be told so; further ones are closed without a word. */
 const SURPLUS = 256;
-/** How long one of them may take to ask. */
+/** Milliseconds that such a connection may take to send its request. */
 const SURPLUS_MS = 5_000;
 const RETRY_AFTER_S = 5;
 
-/** Bounds how many connections are open at once, so that idle ones cannot use up what files the process may open. */
+/** Limits the number of open connections, so that idle ones cannot use up the files that the process may open. */
 export class ConnectionLimit {
   readonly #most: number;
   readonly #surplus = new WeakSet<Socket>();
   #open = 0;
 
-  /** @param most of connections that may ask. */
+  /** @param most number of connections that may send requests */
   constructor(server: Server, most: number, isTls: boolean) {
     this.#most = most;
     server.maxConnections = most + SURPLUS;
@@ -29,7 +29,7 @@ export class ConnectionLimit {
     socket.setTimeout(SURPLUS_MS, () => socket.destroy());
   }
 
-  /** Why a request on one connection too many is refused; null: it is not. That the process runs is told in any case. */
+  /** Why a request on a surplus connection is refused; null: it is not. /live is answered in any case. */
   refusalOf({ socket, url }: IncomingMessage): ApiError | null {
     if (!this.#surplus.has(socket) || url === '/live') return null;
     return new ApiError(

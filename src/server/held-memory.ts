@@ -1,21 +1,24 @@
-/** What memory is held for. */
+/** Kinds of memory held for clients. */
 export const HOLDINGS = ['request', 'stored'] as const;
 export type Holding = (typeof HOLDINGS)[number];
 
 export interface MemoryLedgerOptions {
-  /** Bytes that all together may hold. Default: no limit, and what is held is only counted. */
+  /** Most bytes held for all clients together. Default: no limit; bytes are only counted. */
   limit?: number | undefined;
-  /** Whether several API keys share it: then none holds more than half of it with several requests. Default false. */
+  /**
+   * True where several API keys share the limit: then no key holds more than half of it with several requests. Default
+   * false.
+   */
   isShared?: boolean | undefined;
 }
 
-/** Requests above this share of the limit leave the last eighth of it to smaller ones. */
+/** Share of the limit above which a request is large: large ones leave the last eighth to smaller ones. */
 const SMALL_SHARE = 1 / 64;
 const LARGE_ONES_SHARE = 7 / 8;
 const KEY_SHARE = 1 / 2;
 
 /**
- * The bytes that everything which clients make the server hold may take together, by estimate. Nothing waits for room: what
+ * Limits the bytes that all clients together make the server hold, by estimate. Nothing waits for room: a request that
  * does not fit is refused at once, so that nothing can wait for itself.
  *
  *   0                                               7/8         limit
@@ -29,7 +32,7 @@ export class MemoryLedger {
   readonly limit: number;
   readonly #isShared: boolean;
   readonly #byHolding: Record<Holding, number> = { request: 0, stored: 0 };
-  /** Bytes that requests hold, by the name of their key. */
+  /** Bytes held by requests, by the name of their key. */
   readonly #byKey = new Map<string, number>();
   #held = 0;
 
@@ -38,7 +41,7 @@ export class MemoryLedger {
     this.#isShared = isShared;
   }
 
-  /** Bytes that are held now. */
+  /** Bytes held now. */
   get held(): number {
     return this.#held;
   }
@@ -47,17 +50,20 @@ export class MemoryLedger {
     return this.#byHolding[holding];
   }
 
-  /** Keys that hold something. */
+  /** Number of keys that hold bytes. */
   get numKeys(): number {
     return this.#byKey.size;
   }
 
-  /** A hold of nothing yet, to be resized and, once, released. @param key whose request it is; '' where keys are not told apart. */
+  /**
+   * Opens a hold of 0 bytes, to be resized and, once, released. @param key name of the request's key; '' where keys are
+   * not told apart.
+   */
   open(holding: Holding, key = ''): MemoryHold {
     return new MemoryHold(this, holding, key);
   }
 
-  /** Whether a hold that has `own` bytes now, and `expected` at its end at least, may have `bytes`. */
+  /** True where a hold that has `own` bytes now, and at least `expected` at its end, may have `bytes`. */
   hasRoom({ holding, key, bytes: own, expected }: HoldState, bytes: number): boolean {
     if (bytes <= own) return true;
     const most = this.limit;
@@ -71,7 +77,7 @@ export class MemoryLedger {
     return !this.#isShared || ofKey === 0 || ofKey + bytes <= most * KEY_SHARE;
   }
 
-  /** Counts a change of what a MemoryHold holds. */
+  /** Counts a change in the size of a hold. */
   change(holding: Holding, key: string, difference: number): void {
     this.#held += difference;
     this.#byHolding[holding] += difference;
@@ -82,7 +88,7 @@ export class MemoryLedger {
   }
 }
 
-/** What decides whether a hold may grow. */
+/** Facts about a hold that decide whether it may grow. */
 interface HoldState {
   readonly holding: Holding;
   readonly key: string;
@@ -90,11 +96,13 @@ interface HoldState {
   readonly expected: number;
 }
 
-/** What one request, or one other thing, holds of a ledger. */
+/** Bytes of a ledger held by one request, or by one other thing. */
 export class MemoryHold {
   readonly holding: Holding;
   readonly key: string;
-  /** Bytes that it will have in the end, as far as that is known: a request is large from its beginning. */
+  /**
+   * Bytes that it will have in the end, as far as that is known: a large request counts as large from its beginning.
+   */
   expected = 0;
   readonly #ledger: MemoryLedger;
   #bytes = 0;
@@ -110,12 +118,12 @@ export class MemoryHold {
     return this.#bytes;
   }
 
-  /** Whether it could be resized to so many bytes now. */
+  /** True where it could be resized to this number of bytes now. */
   hasRoomFor(bytes: number): boolean {
     return !this.#isReleased && this.#ledger.hasRoom(this, bytes);
   }
 
-  /** Whole bytes from now on; false, and nothing changes, where there is no room for them or it was released. */
+  /** Sets its size in bytes, rounded up; false, without a change, where there is no room or it was released. */
   resize(bytes: number): boolean {
     const whole = Math.ceil(bytes);
     if (!this.hasRoomFor(whole)) return false;
@@ -124,7 +132,7 @@ export class MemoryHold {
     return true;
   }
 
-  /** Gives everything back; further calls do nothing. */
+  /** Gives all bytes back; further calls do nothing. */
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;

@@ -3,13 +3,16 @@ import type { MemoryLedger } from './held-memory.js';
 import { RequestMemory } from './request-memory.js';
 import type { AppEnv } from './routes/route.js';
 
-/** Opens an account of what a request makes the server hold; it is closed when the request is done with and its answer is out. */
+/**
+ * Opens an account of the memory that a request makes the server hold; it is closed when the request is done and its
+ * answer is out.
+ */
 export function holdMemory(ledger: MemoryLedger): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     const memory = new RequestMemory(ledger.open('request', c.get('caller').name), ledger.limit);
     c.set('memory', memory);
     const outgoing = c.env?.outgoing;
-    // A client that leaves ends its connection at once; what was begun for it ends a moment later.
+    // A client that leaves ends its connection at once; the work begun for it ends a moment later.
     let isDone = false;
     let isClosed = outgoing === undefined;
     const settle = () => {
@@ -21,7 +24,7 @@ export function holdMemory(ledger: MemoryLedger): MiddlewareHandler<AppEnv> {
     });
     try {
       await next();
-      // Without a socket (a program calls the app itself) the answer is out when its body has been read.
+      // Without a socket, where a program calls the app itself, the answer is out when its body has been read.
       if (outgoing === undefined && c.res.body !== null) {
         isClosed = false;
         const body = followed(c.res.body, () => {
@@ -38,7 +41,7 @@ export function holdMemory(ledger: MemoryLedger): MiddlewareHandler<AppEnv> {
   };
 }
 
-/** The same bytes; `onEnd` is called once they are through, or nobody wants the rest. */
+/** Passes the body on unchanged; `onEnd` is called when it has been read, or nobody wants the rest. */
 function followed(body: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   return new ReadableStream<Uint8Array>(

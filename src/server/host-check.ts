@@ -3,12 +3,13 @@ import { isLoopbackName } from './loopback.js';
 import { ApiError } from './openai/errors.js';
 import type { AppEnv } from './routes/route.js';
 
-/** Names by which the server may be asked beside those of the loopback, `.example.com` for all below it; * for any. */
+/** Host names of the server beside those of the loopback, `.example.com` for all below it; * for any. */
 export type AllowedHosts = readonly string[] | '*';
 
 /**
- * Refuses a Host that is none of the server's names. A web page whose own name suddenly leads to this machine (DNS rebinding)
- * is of the server's origin, as far as its browser can tell; what gives it away is the name. HTTP/1.0 may name none.
+ * Refuses a Host header that is none of the server's names. A web page whose own name suddenly leads to this machine
+ * (DNS rebinding) has the server's origin, as far as the browser can tell; only the name gives it away. HTTP/1.0 may
+ * name none.
  */
 export function requireKnownHost(allowed: AllowedHosts): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -25,10 +26,10 @@ function isKnown(host: string, allowed: readonly string[]): boolean {
   return allowed.some((one) => name === one || (one.startsWith('.') && name.endsWith(one)));
 }
 
-/** `LOCALHOST:8000` -> `localhost`; null where it is no host. */
+/** Host name of a Host header: `localhost` of `LOCALHOST:8000`; null where it is no host. */
 export function hostnameOf(host: string): string | null {
   const url = `http://${host}`;
-  // What would be a path, a query or a user in a URL belongs to no host.
+  // Characters of a path, a query or a user in a URL belong to no host.
   if (/[/\\?#@\s]/.test(host) || !URL.canParse(url)) return null;
   return new URL(url).hostname;
 }

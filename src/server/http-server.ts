@@ -9,13 +9,19 @@ import { noteAnswer, notHttp, refusalOfHead, refuse, refuseWhatIsNoRequest } fro
 import { RequestTurns } from './request-turns.js';
 import type { ServerState } from './server-state.js';
 
-/** Longer than the idle limit of common proxies, so that it is never this side which cuts a connection in use. */
+/**
+ * Milliseconds that an idle connection is kept: longer than common proxies do, so that this side never cuts a
+ * connection in use.
+ */
 const KEEP_ALIVE_MS = 75_000;
-/** Most time from a connection, or the end of the request before, to the end of a request's headers; then 408. */
+/**
+ * Most milliseconds from a connection, or from the end of the request before, to the end of a request's headers; then
+ * 408.
+ */
 const HEADERS_MS = 60_000;
-/** The same to the end of its body. Of a body of which nothing more comes, the app is tired earlier. */
+/** Most milliseconds to the end of its body. A body that stalls is refused earlier, by the app. */
 const REQUEST_MS = 300_000;
-/** How often those two are looked at. */
+/** Milliseconds between two checks of these limits. */
 const CHECK_MS = 15_000;
 const DEFAULT_MAX_CONNECTIONS = 10_000;
 
@@ -24,7 +30,7 @@ const OPTIONS = {
   headersTimeout: HEADERS_MS,
   requestTimeout: REQUEST_MS,
   connectionsCheckingInterval: CHECK_MS,
-  // The refusal would have no body: refusalOfHead has one.
+  // Node's refusal would have no body: refusalOfHead makes one.
   requireHostHeader: false,
 };
 
@@ -32,19 +38,19 @@ export interface HttpServerOptions {
   app: ReturnType<typeof createApp>;
   state: ServerState;
   host: string;
-  /** 0 takes a free port. */
+  /** Port to listen on; 0 takes a free one. */
   port: number;
-  /** Certificate chain and private key in PEM: HTTPS. */
+  /** Certificate chain and private key in PEM, for HTTPS. */
   tls?: { cert: Buffer; key: Buffer } | undefined;
-  /** Most connections at once; default 10,000. */
+  /** Most open connections; default 10,000. */
   maxConnections?: number | undefined;
-  /** How long a client may leave what was sent to it unread before it is cut off. */
+  /** Milliseconds that a client may leave data unread before it is cut off. */
   stallLimitMs?: number | undefined;
-  /** Called when one is. */
+  /** Called when a client is cut off. */
   onStall?: (() => void) | undefined;
 }
 
-/** The listening socket of an app, and the exchanges on it. */
+/** Listening socket of an app, with the exchanges on it. */
 export class HttpServer {
   readonly #server: Server;
   readonly #state: ServerState;
@@ -62,7 +68,7 @@ export class HttpServer {
     this.#onStall = onStall;
   }
 
-  /** Counts an exchange until its last byte is out, or its client has left. */
+  /** Follows an exchange until its last byte is out, or its client has left. */
   #follow(outgoing: ServerResponse): void {
     this.#active++;
     if (this.#stallLimitMs !== undefined) cutWhereStalled(outgoing, this.#stallLimitMs, this.#onStall);
@@ -72,14 +78,14 @@ export class HttpServer {
     });
   }
 
-  /** @throws ListenError where the address cannot be listened on. */
+  /** Starts to listen. @throws ListenError where the address cannot be listened on. */
   static async listen(options: HttpServerOptions): Promise<HttpServer> {
     const { app, host, port, tls, maxConnections = DEFAULT_MAX_CONNECTIONS } = options;
     const listener = getRequestListener(app.fetch, {
       overrideGlobalObjects: false,
-      // The host of a request of HTTP/1.0 that names none.
+      // This is the host of an HTTP/1.0 request that names none.
       hostname: 'localhost',
-      // What is no request to the library, such as one to an address that is none, never reaches the app.
+      // A request that the library rejects, such as one with a malformed address, never reaches the app.
       errorHandler: () => notHttp('the address or a header is malformed').response(),
     });
     const turns = new RequestTurns((incoming, outgoing) => {
@@ -92,7 +98,7 @@ export class HttpServer {
     const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => turns.take(incoming, outgoing);
     const server =
       tls === undefined ? createServer(OPTIONS, answer) : createTlsServer({ ...tls, ...OPTIONS }, answer);
-    // The length of all headers is limited; beyond a number of them some would be dropped, Host or a key among them.
+    // The length of all headers is limited; a limit on their number would drop some, perhaps Host or a key.
     server.maxHeadersCount = 0;
     const limit = new ConnectionLimit(server, maxConnections, tls !== undefined);
     refuseWhatIsNoRequest(server);
@@ -114,9 +120,9 @@ export class HttpServer {
   }
 
   /**
-   * Lets the answers under way end, for at most `limitMs`. The socket stays open meanwhile, so that /health can say 503
+   * Lets the present answers end, for at most `limitMs`. The socket stays open meanwhile, so that /health can say 503
    * and new requests get a proper refusal.
-   * @returns whether all of them ended in time.
+   * @returns true where all of them ended in time.
    */
   async drain(limitMs: number): Promise<boolean> {
     this.#state.drain(limitMs);
@@ -132,7 +138,7 @@ export class HttpServer {
     return this.#active === 0;
   }
 
-  /** Cuts what is left. */
+  /** Cuts the remaining connections. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#server.closeAllConnections();
@@ -141,9 +147,9 @@ export class HttpServer {
 }
 
 /**
- * Cuts the connection of a client that has left what was sent to it unread for `limitMs`: the event stream holds back
- * what it has for a reader that is behind, but whatever has left it waits here. A client that reads slowly is not cut,
- * and neither is one that waits for an answer.
+ * Cuts the connection of a client that has left data unread for `limitMs`. The event stream holds data back for a slow
+ * reader, but data that has left the stream waits here. A client that reads slowly is not cut, nor one that waits for
+ * an answer.
  */
 function cutWhereStalled(outgoing: ServerResponse, limitMs: number, onStall: (() => void) | undefined): void {
   outgoing.setTimeout(limitMs, () => {

@@ -1,13 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { jsonParts } from './json-parts.js';
 
-/** Characters of an answer that are made in one turn; an answer of fewer is sent as a whole. */
+/** Characters of an answer that are made in one turn; a shorter answer is sent whole. */
 export const ANSWER_SLICE = 64 * 1024;
 
 /**
- * An answer of JSON. One that is short is a text, with its length; of a longer one the first slice is made here, so that what
- * may be wrong with it is known before anything is sent, and each further one in a turn of its own, when the client has read what
- * was before.
+ * Makes an answer of JSON. A short one is a text, with its length. Of a longer one the first slice is made here, so
+ * that errors are known before anything is sent, and each further one in a turn of its own, once the client has read
+ * the one before.
  * @param value may hold lists and objects that are made as they are written (JsonList, JsonObject).
  */
 export function jsonAnswer(value: unknown, { status = 200 }: { status?: number } = {}): Response {
@@ -19,7 +19,7 @@ export function jsonAnswer(value: unknown, { status = 200 }: { status?: number }
   return new Response(inTurns([first, second], slices), { status, headers });
 }
 
-/** Parts joined to slices of at least ANSWER_SLICE characters, the last one excepted. */
+/** Joins parts to slices of at least ANSWER_SLICE characters, except for the last one. */
 export function* jsonSlices(parts: Iterable<string>): Generator<string, undefined, undefined> {
   let slice = '';
   for (const part of parts) {
@@ -32,7 +32,7 @@ export function* jsonSlices(parts: Iterable<string>): Generator<string, undefine
   return undefined;
 }
 
-/** The JSON of a value that is wanted as one text, with others' turns while it is made. */
+/** Makes the JSON of a value as one text, in several turns of the event loop. */
 export async function jsonInTurns(value: unknown): Promise<string> {
   let text = '';
   for (const slice of jsonSlices(jsonParts(value))) {
@@ -56,7 +56,7 @@ function inTurns(begun: string[], slices: Iterator<string, undefined>): Readable
         slices.return?.();
       },
     },
-    // Nothing is made ahead of the reader.
+    // No slice is made ahead of the reader.
     { highWaterMark: 0 },
   );
 }

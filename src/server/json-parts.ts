@@ -1,21 +1,21 @@
-/** Characters of a text, or items of a list of numbers, that are serialised in one go. */
+/** Most characters of a text, or items of a list of numbers, that are serialised at once. */
 const SLICE = 4096;
 
 /**
- * A list of an answer whose items are made when they are written, one at a time, so that the whole list is never there as
- * objects. JSON.stringify writes the same.
+ * A list whose items are made when they are written, one at a time, so that the whole list never exists as objects.
+ * JSON.stringify writes the same.
  */
 export class JsonList {
   readonly length: number;
   readonly #at: (index: number) => unknown;
 
-  /** @param at makes the item at an index, undefined never. */
+  /** @param at makes the item at an index; it never returns undefined */
   constructor(length: number, at: (index: number) => unknown) {
     this.length = length;
     this.#at = at;
   }
 
-  /** A list of items that are there, each written by `make`. */
+  /** Makes a list of existing items, each written by `make`. */
   static of<T>(items: readonly T[], make: (item: T, index: number) => unknown): JsonList {
     return new JsonList(items.length, (index) => make(items[index]!, index));
   }
@@ -50,7 +50,7 @@ export class JsonNumbers {
   }
 }
 
-/** An object of an answer that has long fields: each is written by itself. JSON.stringify writes the same. */
+/** An object with long fields, each of which is written by itself. JSON.stringify writes the same. */
 export class JsonObject {
   readonly #fields: object;
 
@@ -68,8 +68,8 @@ export class JsonObject {
 }
 
 /**
- * The JSON of a value in parts, each made when it is asked for: those of lists and objects of the kinds above one by one, of a
- * long text slice by slice, and anything else as a whole. Joined they are what JSON.stringify writes.
+ * The JSON of a value in parts, each made when it is asked for: lists and objects of the kinds above part by part, a
+ * long text slice by slice, any other value whole. Joined they are what JSON.stringify writes.
  */
 export function* jsonParts(value: unknown): Generator<string, void, undefined> {
   if (value instanceof JsonList) {
@@ -95,7 +95,7 @@ export function* jsonParts(value: unknown): Generator<string, void, undefined> {
   else yield JSON.stringify(value);
 }
 
-/** The parts of an item, without a generator of its own for what is one part anyway, as most items are. */
+/** Parts of an item, without a generator where there is only one part, as for most items. */
 function itemParts(value: unknown): Iterable<string> {
   const isLong = typeof value === 'string' ? value.length > SLICE : isInParts(value);
   return isLong ? jsonParts(value) : [JSON.stringify(value)];
@@ -110,7 +110,7 @@ function* textParts(text: string): Generator<string, void, undefined> {
   let end = 0;
   for (let start = 0; start < text.length; start = end) {
     end = Math.min(text.length, start + SLICE);
-    // The halves of a character are escaped where they stand alone.
+    // A cut between the halves of a character would make both be escaped.
     if (isHighSurrogate(text.charCodeAt(end - 1)) && end < text.length) end++;
     yield JSON.stringify(text.slice(start, end)).slice(1, -1);
   }

@@ -1,20 +1,20 @@
-/** Levels of lists and objects in each other: more than any schema or template needs, less than fills a stack. */
+/** Deepest nesting of lists and objects: more than any schema or template needs, and too little to fill a stack. */
 export const MAX_JSON_DEPTH = 200;
 /**
- * Values in one body, each by the work it makes: several times the token ids of a long prompt, or some nine thousand
- * messages. The worst of them take the parser some 30 ms.
+ * Most values in one body, each counted by the work that it makes: several times the token ids of a long prompt, or
+ * some nine thousand messages. The worst bodies take the parser some 30 ms.
  */
 export const MAX_JSON_VALUES = 500_000;
 
 /**
- * What a value counts beside the one that every item of a list or object does, by what the parser takes for it: 30 ns for
- * a number, up to 1000 for a name of a field that no other object has.
+ * Work of a list, an object or a text beside the 1 that each item counts, by the parser's time: 30 ns for a number, up
+ * to 1000 for a field's name that no other object has.
  */
 export const LIST_COUNTS = 4;
 export const TEXT_COUNTS = 8;
-/** Together with the text that it is, a name counts twice this, */
+/** Work of a name, beside that of the text that it is. */
 const NAME_COUNTS = 8;
-/** and one more for so many bytes of it: the parser looks up each name among all that it knows. */
+/** Bytes of a name that count 1 more: the parser looks up each name among all that it knows. */
 const NAME_BYTES = 16;
 
 const QUOTE = 0x22;
@@ -26,25 +26,25 @@ const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** Bytes that are looked at in one go: a millisecond or two. */
+/** Bytes that are counted at once, in a millisecond or two. */
 export const SLICE = 2 ** 20;
 /** Bytes of a text that are looked at one by one before its end is searched for: most texts are as short. */
 const SHORT_TEXT = 32;
 
-/** What a JSON text is made of. */
+/** Numbers of a JSON text's parts. */
 export interface JsonCounts {
   values: number;
-  /** Lists and objects among them. */
+  /** Number of lists and objects. */
   containers: number;
-  /** Fields of objects. */
+  /** Number of fields of objects. */
   keys: number;
-  /** Texts, the names of fields included. */
+  /** Number of texts, names of fields included. */
   strings: number;
 }
 
 /**
- * How deep a JSON text nests and how many values it has, counted without parsing it, slice by slice: the parser takes a
- * text as a whole, and what works on its result recurses. Text that is not JSON is counted as if it were.
+ * Counts how deep a JSON text nests and how many values it has, without parsing it, slice by slice: the parser takes a
+ * text whole, and code that works on its result recurses. Text that is not JSON is counted as if it were.
  */
 export class JsonSize implements JsonCounts {
   depth = 0;
@@ -52,9 +52,9 @@ export class JsonSize implements JsonCounts {
   containers = 0;
   keys = 0;
   strings = 0;
-  /** Bytes of the names of fields. */
+  /** Number of bytes in names of fields. */
   keyBytes = 0;
-  /** Bytes of the latest text. */
+  /** Number of bytes in the latest text. */
   #textBytes = 0;
   #open = 0;
   #isInText = false;
@@ -90,7 +90,10 @@ export class JsonSize implements JsonCounts {
     this.#open = open;
   }
 
-  /** Values by their work: an item of a list or object counts 1, a list or an object 4 besides, a text 8, a name 16 and its length. */
+  /**
+   * Sum of the values' work: an item of a list or object counts 1, a list or an object 4 more, a text 8, a name 16 and
+   * its length.
+   */
   get work(): number {
     const { values, containers, strings, keys, keyBytes } = this;
     const ofNames = NAME_COUNTS * keys + Math.floor(keyBytes / NAME_BYTES);
@@ -101,7 +104,7 @@ export class JsonSize implements JsonCounts {
     return this.depth > MAX_JSON_DEPTH || this.work > MAX_JSON_VALUES;
   }
 
-  /** Where what is behind the text begins, which is open at `start`; the text may go on in the next slice. */
+  /** Offset behind a text that is open at `start`; the text may go on in the next slice. */
   #skipText(bytes: Uint8Array, start: number): number {
     let isEscaped = this.#isEscaped;
     let i = start;
@@ -111,14 +114,14 @@ export class JsonSize implements JsonCounts {
       else if (byte === BACKSLASH) isEscaped = true;
       else if (byte === QUOTE) return this.#endText(i);
     }
-    // A quote ends the text unless an odd number of backslashes, counted from where we are, stand before it.
+    // A quote ends the text unless an odd number of backslashes, counted from `from`, stand before it.
     let from = i;
     while (from < bytes.length) {
       const quote = bytes.indexOf(QUOTE, from);
       const end = quote < 0 ? bytes.length : quote;
       let backslashes = 0;
       while (end - backslashes > from && bytes[end - backslashes - 1] === BACKSLASH) backslashes++;
-      // Backslashes that reach back to where we came from go on from what stood before.
+      // Backslashes that reach back to `from` continue those before it.
       const escapes = backslashes + (isEscaped && end - backslashes === from ? 1 : 0);
       isEscaped = escapes % 2 === 1;
       if (quote < 0) break;

@@ -2,13 +2,15 @@ import { type AddressInfo, createServer } from 'node:net';
 import { asSentence } from '../../base/sentences.js';
 import { SkeinError } from '../../base/skein-error.js';
 
-/** The address that was asked for cannot be listened on. */
+/** An error for an address that cannot be listened on. */
 export class ListenError extends SkeinError {
   override name = 'ListenError';
   override readonly code = 'SKEIN_LISTEN';
 }
 
-/** The address that a host is here. Fails where it cannot be listened on, before anything costly is begun. @throws ListenError */
+/**
+ * Address of a host on this machine. Fails before any costly work where it cannot be listened on. @throws ListenError
+ */
 export async function checkAddress(host: string, port: number): Promise<string> {
   const probe = createServer();
   await new Promise<void>((resolve, reject) => {
@@ -20,7 +22,7 @@ export async function checkAddress(host: string, port: number): Promise<string> 
   return address;
 }
 
-/** Why a server cannot listen, in words that name host and port. */
+/** Tells why a server cannot listen, with host and port. */
 export function listenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
   if (error.code === 'EADDRINUSE') {
     return new ListenError(

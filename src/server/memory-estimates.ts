@@ -4,42 +4,48 @@ import type { ServedGenerator } from '../serving/served-model.js';
 import { type JsonCounts, MAX_JSON_VALUES } from './json-size.js';
 import type { ChoiceCounts } from './openai/choice-run.js';
 
-/** What a request takes by being there: its objects, its timers, its place among the requests. */
+/** Bytes of a request by itself: its objects, its timers, its entries in tables. */
 export const REQUEST_BYTES = 16 * 1024;
-/** What waits for a reader that is behind, in the stream and in the socket, besides what the engine has made. */
+/** Bytes that wait for a slow reader in the stream and the socket, besides those in the engine. */
 export const STREAM_BYTES = 128 * 1024;
 
-/** What a byte of a body takes: as a text, the strings of its values, what a template makes of them, and that again in a helper thread. */
+/**
+ * Bytes for each byte of a body: the text, the strings of its values, a template's output, and that again in a helper
+ * thread.
+ */
 const PER_BODY_BYTE = 4;
-/** What the parts of JSON take, as V8 keeps them: measured at 64 bytes an object, 75 to 180 a key, 32 a short string, 8 a number. */
+/**
+ * Bytes of the parts of JSON in V8: measured at 64 for an object, 75 to 180 for a key, 32 for a short string, 8 for a
+ * number.
+ */
 const PER_CONTAINER = 64;
 const PER_KEY = 120;
 const PER_STRING = 40;
 const PER_VALUE = 16;
-/** What the parser makes, and what the schema makes of that. */
+/** Number of copies of a body's values: the parser's and the schema's. */
 const COPIES_OF_VALUES = 2;
 
-/** What a prompt token takes: in the request, in its tensor, in the message to the engine and in the engine. */
+/** Bytes of a prompt token: in the request, in its tensor, in the message to the engine and in the engine. */
 const PER_PROMPT_TOKEN = 24;
-/** The tensors of one request of the engine, in both threads. */
+/** Bytes of one engine request's tensors, in both threads. */
 const PER_ENGINE_REQUEST = 8 * 1024;
-/** What a token of the answer takes: its id, its text, the JSON around it. */
+/** Bytes of an answer's token: its id, its text, the JSON around it. */
 const PER_ANSWER_TOKEN = 64;
-/** What a log-prob takes: the object, what is written of it, and the text of that. */
+/** Bytes of a log-prob: the object, its JSON, and the text of that. */
 export const PER_LOG_PROB = 256;
 
-/** Bytes of a text of JSON whose parts are counted, from its parsing to the end of its request. */
+/** Bytes that a JSON text with these counts takes, from its parsing to the end of its request. */
 export function bodyMemory(bytes: number, counts: JsonCounts): number {
   return textMemory(bytes) + COPIES_OF_VALUES * partsMemory(counts);
 }
 
-/** Bytes of a value that is kept, which would be so long as JSON. */
+/** Bytes that a stored value takes, by the length and counts of its JSON. */
 export function storedMemory(bytes: number, counts: JsonCounts): number {
   return bytes + partsMemory(counts);
 }
 
 function partsMemory({ values, containers, keys, strings }: JsonCounts): number {
-  // A text that is no JSON may have any number of these; it is not parsed far.
+  // A text that is no JSON may have any number of values, but is not parsed far.
   const most = Math.min(values, MAX_JSON_VALUES + 1);
   return (
     PER_VALUE * most +
@@ -49,12 +55,12 @@ function partsMemory({ values, containers, keys, strings }: JsonCounts): number 
   );
 }
 
-/** What a body takes at least, whatever is in it. */
+/** Least bytes that a body takes, whatever its content. */
 export function textMemory(bytes: number): number {
   return PER_BODY_BYTE * bytes;
 }
 
-/** What the largest request that is taken may hold of its body. */
+/** Bytes that the body of the largest accepted request may take. */
 export function largestBodyMemory(maxBodyBytes: number): number {
   const values = MAX_JSON_VALUES;
   // A value with a key is no container, or its key has one the less.
@@ -63,9 +69,9 @@ export function largestBodyMemory(maxBodyBytes: number): number {
   );
 }
 
-/** What a number of an embedding takes: the number, and its text in the answer. */
+/** Bytes of a number of an embedding: the number, and its text in the answer. */
 const PER_EMBEDDING_VALUE = 32;
-/** What a token that is told of takes: its id, its text, and both in the answer. */
+/** Bytes of a reported token: its id, its text, and both in the answer. */
 const PER_TOLD_TOKEN = 96;
 
 export function embeddingsMemory(inputs: number, dimensions: number): number {
@@ -76,12 +82,15 @@ export function toldTokensMemory(tokens: number): number {
   return PER_TOLD_TOKEN * tokens;
 }
 
-/** A reader of events of which the longest is so many characters long. */
+/** Bytes that a reader of events takes, by the length of the longest event. */
 export function readerMemory(longestEvent: number): number {
   return STREAM_BYTES + 2 * longestEvent;
 }
 
-/** What the answers to prompts hold: the engine's requests, and all that they may say, should nobody read it before its end. */
+/**
+ * Bytes of the answers to prompts: the engine's requests, and all that they may say, should nobody read it before its
+ * end.
+ */
 export function answersMemory(
   model: Pick<ServedGenerator, 'fitsTogether'>,
   requests: readonly TextRequest[],
@@ -116,6 +125,6 @@ function outputMemory(request: TextRequest, count: number): number {
   const perToken = PER_ANSWER_TOKEN + (logProbs === undefined ? 0 : PER_LOG_PROB * (1 + logProbs));
   const ofPrompt =
     contextLogProbs === undefined ? 0 : PER_LOG_PROB * (1 + contextLogProbs) * promptTokens.length;
-  // Each choice says what there is to say of its prompt.
+  // Each choice repeats the values of its prompt.
   return count * (perToken * maxTokens + ofPrompt);
 }

@@ -2,7 +2,7 @@ import type { Formation, FormationEnd, FormationRow } from '../../callbacks/form
 import type { ModelWatch } from '../serving/served-model.js';
 
 export interface FeedOptions {
-  /** Milliseconds between two `stats` events at least. */
+  /** Least milliseconds between two `stats` events. */
   statsIntervalMs: number;
   /** Milliseconds of silence after which the last formation is sent again. */
   heartbeatMs: number;
@@ -10,22 +10,22 @@ export interface FeedOptions {
 
 export const DEFAULT_FEED_OPTIONS: Readonly<FeedOptions> = { statsIntervalMs: 200, heartbeatMs: 5_000 };
 
-/** Takes a server-sent event as text. */
+/** Receives a server-sent event as text. */
 export type EventListener = (event: string) => void;
 
 export interface Subscription {
-  /** Whether the names that clients gave their requests are left in, or blank. */
+  /** True where the names that clients gave their requests are shown; else they are blank. */
   showsLabels: boolean;
-  /** Called where the model is not served any more: no event follows. */
+  /** Called when the model is no longer served: no event follows. */
   onEnd?: () => void;
 }
 
 /**
- * The events of one model for any number of listeners, each written once for all that may see the same of it. While there is
- * no listener nothing is asked of the engine and no timer runs.
+ * Sends the events of one model to any number of listeners; an event is written once for all listeners with the same
+ * rights. Without a listener nothing is asked of the engine and no timer runs.
  *
  *   event: stats        the batch manager's JSON, when an iteration has been; none while the engine is idle
- *   event: formation    what is in flight; repeated with a new time as a heartbeat when nothing else was sent
+ *   event: formation    the requests in flight; repeated with a new time as a heartbeat when nothing else was sent
  */
 export class ModelFeed {
   readonly #model: string;
@@ -44,7 +44,7 @@ export class ModelFeed {
     this.#options = { ...DEFAULT_FEED_OPTIONS, ...options };
   }
 
-  /** The latest iteration, with the name of the model. */
+  /** Statistics of the latest iteration, with the name of the model. */
   stats(): string {
     return `{"model":${JSON.stringify(this.#model)},${this.#watch.statsJson().slice(1)}`;
   }
@@ -53,7 +53,7 @@ export class ModelFeed {
     return this.#listeners.size;
   }
 
-  /** The listener gets what is in flight at once, and every event until the function that this returns is called. */
+  /** Sends the listener the present formation at once, and then every event until the returned function is called. */
   subscribe(listener: EventListener, subscription: Subscription = { showsLabels: true }): () => void {
     this.#listeners.set(listener, subscription);
     if (this.#stop === null) this.#start();
@@ -66,7 +66,7 @@ export class ModelFeed {
     if (this.#listeners.size === 0) this.#stop?.();
   }
 
-  /** The model is not served any more. */
+  /** Ends the feed of a model that is no longer served. */
   end(): void {
     const subscriptions = [...this.#listeners.values()];
     this.#listeners.clear();
@@ -92,7 +92,7 @@ export class ModelFeed {
     };
   }
 
-  /** The first iteration is told at once, later ones when it is time, the last one of them in any case. */
+  /** Notes new statistics. The first are sent at once, later ones after the interval, and the last ones in any case. */
   #noteStats(): void {
     if (this.#statsTimer !== null) return;
     const waitMs = this.#lastStatsMs + this.#options.statsIntervalMs - performance.now();
@@ -134,14 +134,14 @@ export class ModelFeed {
   }
 }
 
-/** Requests and their numbers, but not by the names that others could know them by. */
+/** The formation without the names by which others could recognise requests. */
 function withoutLabels(formation: Formation): Formation {
   const requests = formation.requests.map((row) => row.with(1, '') as FormationRow);
   const ended = formation.ended.map((row) => row.with(1, '') as FormationEnd);
   return { ...formation, requests, ended };
 }
 
-/** What is still so, at a later time; what happened was told. */
+/** The formation at a later time: states stay, events were already sent. */
 function repeated(formation: Formation, timeMs: number): Formation {
   const sinceMs = timeMs - formation.timeMs;
   const requests = formation.requests.map((row) => row.with(3, row[3] + sinceMs) as FormationRow);

@@ -2,10 +2,10 @@ import { followModels, type ModelDirectory } from '../serving/model-directory.js
 import type { ServedGenerator } from '../serving/served-model.js';
 import { type EventListener, type FeedOptions, ModelFeed, type Subscription } from './model-feed.js';
 
-/** The feeds of all models that generate text, as these come and go. */
+/** Feeds of all models that generate text, as these come and go. */
 export class ModelFeeds {
   readonly #feeds = new Map<string, ModelFeed>();
-  /** Who listens to all of them, those that come later too. */
+  /** Listeners to all models, also those added later. */
   readonly #listenersOfAll = new Map<EventListener, Subscription>();
 
   constructor(models: ModelDirectory, options?: Partial<FeedOptions>) {
@@ -16,12 +16,15 @@ export class ModelFeeds {
     });
   }
 
-  /** Of a model that is served. */
+  /** Feed of a served model. */
   of({ id }: ServedGenerator): ModelFeed {
     return this.#feeds.get(id)!;
   }
 
-  /** The listener hears of every model, from when it is added to when it is removed; see ModelFeed.subscribe. */
+  /**
+   * Subscribes the listener to every model, from the time when it is added until it is removed; see
+   * ModelFeed.subscribe.
+   */
   subscribe(listener: EventListener, subscription: Subscription): () => void {
     this.#listenersOfAll.set(listener, subscription);
     for (const feed of this.#feeds.values()) feed.subscribe(listener, subscription);

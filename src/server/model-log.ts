@@ -2,7 +2,7 @@ import { followModels, type ModelDirectory } from '../serving/model-directory.js
 import type { ServedModel } from '../serving/served-model.js';
 import type { ServerLog } from './server-log.js';
 
-/** Logs that an engine which had died runs again, and what computes now where that is something slower than before. */
+/** Logs when an engine runs again after it died, and when it now uses a slower executor than before. */
 export function logEngines(models: ModelDirectory, log: ServerLog): void {
   const fallbacks = new Map<ServedModel, string | null>();
   const fallbackOf = ({ state }: ServedModel) => state.executor?.fallback ?? null;

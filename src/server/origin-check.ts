@@ -5,18 +5,22 @@ import { ApiError } from './openai/errors.js';
 import type { AppEnv } from './routes/route.js';
 
 /**
- * Stands for every origin on this machine: http or https, `localhost` and all below it, 127.0.0.0/8 or `[::1]`, any port; and
- * programs with windows of their own, whose pages are files of theirs and have origins that no page of the web can have.
+ * Name for every origin on this machine: http or https, `localhost` and all below it, 127.0.0.0/8 or `[::1]`, any port;
+ * and programs with windows of their own, whose pages are their own files and have origins that no page of the web can
+ * have.
  */
 export const LOOPBACK_ORIGINS = 'loopback';
 
-/** What the pages of such programs have for a scheme: Electron's by custom, Tauri's, Capacitor's, Visual Studio Code's. */
+/** Schemes of such programs' pages: Electron's by custom, Tauri's, Capacitor's, Visual Studio Code's. */
 const APP_SCHEMES = /^(app|tauri|capacitor|vscode-webview|vscode-file):\/\/[^/?#\s]+$/;
 
-/** Origins of web pages that may use the server beside its own; LOOPBACK_ORIGINS may be among them; * for all. */
+/** Origins of web pages, beside the server's own, that may use it; LOOPBACK_ORIGINS may be among them; * for all. */
 export type AllowedOrigins = readonly string[] | '*';
 
-/** What allowed pages may read. Browsers ask without a key whether they may ask with one; the headers that they name are allowed. */
+/**
+ * Allows the given pages to read answers. Browsers ask, without a key, whether they may send one; the headers that they
+ * name are allowed.
+ */
 export function crossOrigin(allowed: AllowedOrigins): MiddlewareHandler<AppEnv> {
   return cors({
     origin: allowed === '*' ? '*' : (origin) => (isAllowed(origin, allowed) ? origin : null),
@@ -27,9 +31,9 @@ export function crossOrigin(allowed: AllowedOrigins): MiddlewareHandler<AppEnv> 
 }
 
 /**
- * Refuses what a page of another origin makes its reader's browser send, before anything of it runs. That the page cannot
- * read the answer is not enough: a form, or a body of text, is sent without asking, and would be computed. Programs, which
- * say nothing of origins, pass.
+ * Refuses requests that a page of another origin makes its reader's browser send, before any work. It is not enough
+ * that the page cannot read the answer: a form, or a body of text, is sent without asking, and would be computed.
+ * Programs, which name no origin, pass.
  */
 export function refuseOtherPages(allowed: AllowedOrigins): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -42,7 +46,7 @@ export function refuseOtherPages(allowed: AllowedOrigins): MiddlewareHandler<App
       if (isElsewhere && !isVisit(c.req.method, c.req.header()))
         throw originNotAllowed('another origin', c.req.header('host'));
     } else if (c.req.method !== 'OPTIONS' && site !== 'same-origin') {
-      // A question whether it may is answered by crossOrigin, with what it may.
+      // crossOrigin answers the browser's question whether it may ask.
       if (!isOwn(origin, c.req.header('host')) && !isAllowed(origin, allowed)) {
         throw originNotAllowed(origin, c.req.header('host'));
       }
@@ -51,18 +55,21 @@ export function refuseOtherPages(allowed: AllowedOrigins): MiddlewareHandler<App
   };
 }
 
-/** Somebody opens a page of this server, from a link elsewhere. */
+/** True where a reader opens a page of this server, from a link elsewhere. */
 function isVisit(method: string, headers: Record<string, string>): boolean {
   return (
     method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
   );
 }
 
-/** The scheme is not compared: behind a proxy that speaks HTTPS the server does not know its own. */
+/**
+ * True for the server's own origin. Schemes are not compared: behind a proxy that speaks HTTPS the server does not know
+ * its own.
+ */
 function isOwn(origin: string, host: string | undefined): boolean {
   if (host === undefined || !URL.canParse(origin)) return false;
   const { protocol, host: ofPage } = new URL(origin);
-  // The host is read as a URL of the page's scheme, which leaves out the port that goes without saying.
+  // The host is parsed as a URL of the page's scheme, which drops the scheme's default port.
   const own = `${protocol}//${host}`;
   return ofPage !== '' && URL.canParse(own) && new URL(own).host === ofPage;
 }

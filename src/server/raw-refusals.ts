@@ -11,15 +11,18 @@ export function notHttp(reason: string): ApiError {
   });
 }
 
-/** The latest answer on each connection. */
+/** Latest answer on each connection. */
 const answers = new WeakMap<Duplex, ServerResponse>();
 
-/** The answer is the one that is made on its connection now. */
+/** Notes the answer that is now made on its connection. */
 export function noteAnswer(outgoing: ServerResponse): void {
   answers.set(outgoing.req.socket, outgoing);
 }
 
-/** Answers what Node.js hands to nobody: it would close the connection without a word, or with one that no client can read. */
+/**
+ * Answers requests that Node.js cannot parse: it would close the connection without a word, or with one that no client
+ * can read.
+ */
 export function refuseWhatIsNoRequest(server: Server): void {
   server.on('clientError', refuseUnparsed);
   server.on('connect', (_, socket) => {
@@ -39,8 +42,8 @@ export function refuseWhatIsNoRequest(server: Server): void {
 }
 
 /**
- * Why a request is refused that Node.js takes and that others could understand in another way; null: it is not.
- * HTTP/1.0 needs no Host.
+ * Why a request is refused that Node.js accepts but that others could understand differently; null: it is not. HTTP/1.0
+ * needs no Host.
  */
 export function refusalOfHead({ headers, rawHeaders, httpVersion }: IncomingMessage): ApiError | null {
   const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host').length;
@@ -52,7 +55,7 @@ export function refusalOfHead({ headers, rawHeaders, httpVersion }: IncomingMess
   return new ApiError(415, message, { code: 'unsupported_encoding' });
 }
 
-/** Answers in the place of the app, and ends the connection: what follows on it may be the rest of a body. */
+/** Answers instead of the app, and ends the connection: further bytes on it may be the rest of a body. */
 export function refuse(outgoing: ServerResponse, refusal: ApiError): void {
   noteAnswer(outgoing);
   const body = JSON.stringify(refusal.body());
@@ -62,7 +65,7 @@ export function refuse(outgoing: ServerResponse, refusal: ApiError): void {
   outgoing.end(body);
 }
 
-/** What cannot be parsed has no response object: the refusal is written to the socket, which is then closed. */
+/** Refuses a request that cannot be parsed, which has no response object: writes to the socket, and closes it. */
 function refuseUnparsed(error: NodeJS.ErrnoException, socket: Duplex): void {
   const answer = answers.get(socket);
   const isRefused = answer?.writableEnded === true && answer.getHeader('connection') === CLOSE.connection;
@@ -71,7 +74,7 @@ function refuseUnparsed(error: NodeJS.ErrnoException, socket: Duplex): void {
   } else if (isRefused) {
     socket.end();
   } else if (answer?.headersSent === true && !answer.writableFinished) {
-    // A second answer would be read as a part of the one that is being written.
+    // A second answer would be read as part of the one in progress.
     socket.destroy();
   } else if (error.code === 'HPE_HEADER_OVERFLOW') {
     endWith(socket, '431 Request Header Fields Too Large', notHttp('its headers are too long'));

@@ -3,14 +3,14 @@ import { REQUEST_BYTES, textMemory } from './memory-estimates.js';
 import type { RequestMemory } from './request-memory.js';
 import type { AppEnv } from './routes/route.js';
 
-/** Bodies up to this length are read by the HTTP library, whose way is the shortest. */
+/** Longest body, in bytes, that the HTTP library reads, which is the shortest way. */
 const SMALL_BODY = 64 * 1024;
-/** What is held beyond what has come, of a body whose length is declared: who sends slowly does not hold all of it. */
+/** Bytes held ahead of those received, of a body with a declared length: a slow sender does not hold all of it. */
 const AHEAD = 1024 * 1024;
 
 /**
- * All of a body, which the request's memory holds as it comes; null where it is longer than `maxSize`.
- * @param declared its length, where that was told. @throws ApiError 413, 429 where there is no memory for it.
+ * Reads a whole body into memory held for the request as it comes; null where it is longer than `maxSize`.
+ * @param declared its declared length; null: none. @throws ApiError 413, 429 where there is no memory for it.
  */
 export async function readBody(
   c: Context<AppEnv>,
@@ -41,7 +41,7 @@ async function readWithin(
   { length, maxSize, memory }: Bounds,
 ): Promise<ArrayBuffer | null> {
   if (body === null) return new ArrayBuffer(0);
-  // Pages that nothing has been written to take no memory.
+  // Memory pages that nothing has been written to cost nothing.
   let whole: Uint8Array<ArrayBuffer> | null = new Uint8Array(length ?? SMALL_BODY);
   let refusal: unknown;
   let size = 0;
@@ -52,7 +52,7 @@ async function readWithin(
       if (whole !== null) whole = withRoom(whole, { size, end, length, maxSize, memory });
       whole?.set(chunk, size);
     } catch (error) {
-      // A client that is still sending would not read why it is refused: the rest comes, and is dropped.
+      // A client that is still sending would not read the refusal: the rest is received and dropped.
       refusal = error;
       whole = null;
       memory.clear();
@@ -63,7 +63,7 @@ async function readWithin(
   return size === whole.length ? whole.buffer : whole.buffer.slice(0, size);
 }
 
-/** The bytes, or longer ones that begin like them, with room up to `end`. @throws ApiError 413, 429. */
+/** The bytes, or a longer copy of them, with room up to `end`. @throws ApiError 413, 429. */
 function withRoom(
   bytes: Uint8Array<ArrayBuffer>,
   { size, end, length, maxSize, memory }: Bounds & { size: number; end: number },
@@ -74,7 +74,7 @@ function withRoom(
   }
   if (end <= bytes.length) return bytes;
   const longer = new Uint8Array(Math.min(maxSize, 2 * Math.max(end, bytes.length)));
-  // It will be longer still, for all that is known, and is there twice while it is copied.
+  // The body grows further, as far as is known, and exists twice while it is copied.
   memory.expectBody(REQUEST_BYTES + textMemory(end));
   memory.holdBody(REQUEST_BYTES + bytes.length + longer.length);
   longer.set(bytes.subarray(0, size));

@@ -7,7 +7,7 @@ import { bodyMemory, REQUEST_BYTES } from './memory-estimates.js';
 import { ApiError } from './openai/errors.js';
 import type { RequestMemory } from './request-memory.js';
 
-/** Bytes of the longest body, unless another is asked for: some hundred thousand tokens of prompt. */
+/** Default limit of a body, in bytes: some hundred thousand tokens of prompt. */
 export const DEFAULT_MAX_BODY_BYTES = 16 * 1024 * 1024;
 
 export function bodyTooLarge(maxBytes: number): ApiError {
@@ -15,10 +15,10 @@ export function bodyTooLarge(maxBytes: number): ApiError {
 }
 
 /**
- * What the body holds is no more than can be parsed and walked without a stall. Others get their turn between two
+ * Counts a body, and refuses one that cannot be parsed and walked without a stall. Others get their turn between two
  * slices. @throws ApiError 400.
  */
-async function checkedSize(bytes: Uint8Array): Promise<JsonSize> {
+export async function checkedSize(bytes: Uint8Array): Promise<JsonSize> {
   const size = new JsonSize();
   for (let start = 0; start < bytes.length; start += SLICE) {
     if (start > 0) await nextTurn();
@@ -36,13 +36,13 @@ function tooMuch({ depth }: JsonSize): ApiError {
   return new ApiError(400, message, { code: 'invalid_json' });
 }
 
-/** A text is decoded in one go where no more than one in so many of its slices is not ASCII. */
+/** Greatest share of slices, as 1 in so many, that are not ASCII in a text that is decoded at once. */
 const MOSTLY_ASCII = 4;
 const ASCII_SLICE = 2 ** 16;
 
 /**
- * The text of UTF-8. In one go where that is a copy and little more; else slice by slice, too, since characters other than
- * ASCII take ten times as long. Joined slices are there twice when the parser wants them in one piece.
+ * Decodes UTF-8: at once where that is little more than a copy; else slice by slice, since characters other than ASCII
+ * take ten times as long. Joined slices exist twice when the parser wants them in one piece.
  * @throws ApiError 400.
  */
 async function decoded(bytes: Uint8Array): Promise<string> {
@@ -69,19 +69,19 @@ function isMostlyAscii(buffer: Buffer): boolean {
   return others <= most;
 }
 
-/** The body's text; its bytes are let go of before the text is parsed. @throws as readJson. */
+/** Text of the body, whose bytes are released before the text is parsed. @throws as readJson. */
 async function bodyText(c: Context, memory: RequestMemory): Promise<string> {
   const bytes = new Uint8Array(await c.req.arrayBuffer());
-  // The context lives as long as the answer is made; nobody reads the bytes again.
+  // The context lives until the answer is made, but the bytes are not read again.
   c.req.bodyCache = {};
   memory.holdBody(REQUEST_BYTES + bodyMemory(bytes.length, await checkedSize(bytes)));
   return decoded(bytes);
 }
 
 /**
- * The body as JSON.
- * @param memory holds what the body becomes, before it is parsed.
- * @throws ApiError 400, 415 where it is not UTF-8, not JSON, or more than is taken; 413, 429 where there is no memory for it.
+ * Parses the body as JSON.
+ * @param memory holds the memory that the body will take, before it is parsed.
+ * @throws ApiError 400, 415 where it is not UTF-8, not JSON, or too large; 413, 429 where there is no memory for it.
  */
 export async function readJson(c: Context, memory: RequestMemory): Promise<unknown> {
   const encoding = c.req.header('content-encoding') ?? 'identity';

@@ -2,9 +2,9 @@ import type { MemoryHold } from './held-memory.js';
 import { ApiError } from './openai/errors.js';
 
 /**
- * What one HTTP request makes the server hold, from its headers to the last byte of its answer. What it asks for beyond the
- * room that there is ends it before the work is begun: with 429 where others hold the room, so that it may come again, and
- * with 413 or 400 where it would never fit.
+ * Memory that one HTTP request makes the server hold, from its headers to the last byte of its answer. A request that
+ * needs more room than there is ends before the work begins: with 429 where others hold the room, so that it may come
+ * again, and with 413 or 400 where it would never fit.
  */
 export class RequestMemory {
   readonly #hold: MemoryHold;
@@ -19,7 +19,10 @@ export class RequestMemory {
     return this.#hold.bytes;
   }
 
-  /** Says that the request's body will take so many bytes in all, by what is known of it. @throws ApiError 429, 413 where it could not have them now. */
+  /**
+   * Announces the bytes that the request's body will take in all, as far as they are known. @throws ApiError 429, 413
+   * where it could not have them now.
+   */
   expectBody(bytes: number): void {
     this.#hold.expected = bytes;
     this.#checkBody(bytes);
@@ -30,25 +33,25 @@ export class RequestMemory {
     if (!this.#hold.hasRoomFor(bytes)) throw memoryFull();
   }
 
-  /** Says that the request's body takes so many bytes in all. @throws ApiError 429, 413. */
+  /** Holds the bytes that the request's body takes in all. @throws ApiError 429, 413. */
   holdBody(bytes: number): void {
     this.#checkBody(bytes);
     this.#hold.resize(bytes);
   }
 
-  /** Says that the request's answer takes so many bytes more. @throws ApiError 429, 400. */
+  /** Holds further bytes for the request's answer. @throws ApiError 429, 400. */
   addAnswer(bytes: number): void {
     const all = this.#hold.bytes + bytes;
     if (all > this.#limit) throw this.#neverFits(400, 'request', all, 'answer_too_large');
     if (!this.#hold.resize(all)) throw memoryFull();
   }
 
-  /** So many bytes in all, should it have less. False where there is no room. */
+  /** Holds at least this number of bytes in all. Returns false where there is no room. */
   raiseTo(bytes: number): boolean {
     return this.#hold.resize(Math.max(bytes, this.#hold.bytes));
   }
 
-  /** Gives back what it has, to go on with nothing. */
+  /** Gives all bytes back; the request goes on with none. */
   clear(): void {
     this.#hold.resize(0);
   }
@@ -68,7 +71,10 @@ export class RequestMemory {
   }
 }
 
-/** 429 and not 503, as for a full queue: the process is well, and has room again when others have had their answers. */
+/**
+ * Error for full memory: 429 and not 503, as for a full queue, since the process is well, and has room again when
+ * others have had their answers.
+ */
 export function memoryFull(): ApiError {
   const message =
     'The requests that are being served hold all the memory there is for them; try again later.';

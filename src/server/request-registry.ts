@@ -1,32 +1,35 @@
 import type { Caller } from './api-keys.js';
 
-/** A request that is being answered, or prepared for it, as far as others can get at it. */
+/** A request that is being answered, or prepared for it, as far as other requests can act on it. */
 export interface LiveRequest {
-  /** A further id under which it can be found. */
+  /** Adds a further id by which it can be found. */
   addId(id: string): void;
-  /** How it is ended, as soon as the engine has finished the iteration that runs; called at once if it was cancelled before. */
+  /**
+   * Sets the function that ends it, once the engine has finished the running iteration; called at once if the request
+   * was cancelled before.
+   */
   onCancel(cancel: () => void): void;
-  /** It has ended: it is found no more. */
+  /** Removes a request that has ended. */
   release(): void;
 }
 
 interface Entry {
   caller: string;
   isCancelled: boolean;
-  /** Null while it is prepared. */
+  /** Ends the request; null while it is prepared. */
   cancel: (() => void) | null;
 }
 
 /**
- * The requests that are being answered, by the ids that clients know them by: the X-Request-Id, which clients may choose
- * and use twice, and the id of the answer.
+ * Requests that are being answered, by the ids that clients know: the X-Request-Id, which clients may choose and use
+ * twice, and the id of the answer.
  */
 export class RequestRegistry {
   readonly #byId = new Map<string, Set<Entry>>();
 
   /**
-   * Prepares an answer: the request can be cancelled from now on, and is found no more once it is released, which is done
-   * here where the preparation fails.
+   * Prepares an answer. The request can be cancelled from now on, until it is released; where the preparation fails,
+   * that is done here.
    */
   async accept<T>(caller: Caller, id: string, prepare: (live: LiveRequest) => Promise<T>): Promise<T> {
     const live = this.#register(caller, id);
@@ -56,7 +59,7 @@ export class RequestRegistry {
   }
 
   /**
-   * Cancels what the caller has under this id; how many requests that were. Those of other API keys are left alone, and
+   * Cancels the caller's requests of this id and returns their number. Requests of other API keys are left alone, and
    * nobody learns whether there are any.
    */
   cancel(id: string, { name }: Caller): number {
@@ -68,7 +71,7 @@ export class RequestRegistry {
     return own.length;
   }
 
-  /** Ids in use. */
+  /** Number of ids in use. */
   get size(): number {
     return this.#byId.size;
   }

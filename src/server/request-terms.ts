@@ -2,15 +2,15 @@ import type { Caller } from './api-keys.js';
 import type { RequestMemory } from './request-memory.js';
 import type { RequestRegistry } from './request-registry.js';
 
-/** The terms on which a request is served. */
+/** Terms on which a request is served. */
 export interface RequestTerms {
   caller: Caller;
-  /** Comes back as X-Request-Id. */
+  /** Id of the request, which is returned as X-Request-Id. */
   requestId: string;
-  /** Most time that the answer may take, waiting included; null: no limit. */
+  /** Most milliseconds that the answer may take, waiting included; null: no limit. */
   timeLimitMs: number | null;
-  /** Where it can be found, to be cancelled. */
+  /** Registry where the request can be found and cancelled. */
   registry: RequestRegistry;
-  /** What it may hold, and does. */
+  /** Account of the memory that it holds. */
   memory: RequestMemory;
 }

@@ -1,22 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Requests that may wait behind the one that is answered on their connection; who sends more is cut off. */
+/** Most requests that may wait behind the one in progress on their connection; a client that sends more is cut off. */
 export const MOST_WAITING = 64;
 
 type Begin = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 
 /**
- * One request of a connection at a time: those that come before the one in front of them is answered (pipelining) wait. Node.js
- * begins all that a packet holds, a thousand as well as one, and where the connection ends it tells only the one whose answer
- * is being sent: whatever was begun for the others would be held for ever.
+ * Begins one request of a connection at a time: pipelined ones wait until the one in front is answered. Node.js would
+ * begin all requests in a packet, even a thousand, and at the connection's end tells only the one whose answer is being
+ * sent: memory of the others would be held for ever.
  *
  *   sent       A B C                        connection ends
  *   answered   AAAAAAAA BBBBBB              C is dropped: nothing of it was begun
  */
 export class RequestTurns {
   readonly #begin: Begin;
-  /** The requests that wait behind the one in work, by their connection. */
+  /** Requests that wait behind the one in progress, by their connection. */
   readonly #waiting = new WeakMap<Socket, [IncomingMessage, ServerResponse][]>();
 
   constructor(begin: Begin) {
@@ -34,7 +34,7 @@ export class RequestTurns {
   }
 
   #start(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    // This listens in front of all others, so that the connection is never idle between two of its requests.
+    // This listener runs before all others, so that the connection is never idle between two of its requests.
     outgoing.once('close', () => this.#next(incoming.socket));
     this.#begin(incoming, outgoing);
   }

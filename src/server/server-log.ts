@@ -1,4 +1,4 @@
-/** Where the server's own events go. */
+/** Log for the server's own events. */
 export interface ServerLog {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;

@@ -1,10 +1,13 @@
 import type { ModelDirectory } from '../serving/model-directory.js';
 import type { EngineStatus, ModelState } from '../serving/model-state.js';
 
-/** What /health says. One that is ready or degraded should be given work: a degraded one has models that do not run. */
+/**
+ * Status in /health. A server that is ready or degraded should be given work: a degraded one has some models that do
+ * not run.
+ */
 export type ServerStatus = EngineStatus | 'degraded' | 'draining';
 
-/** State shared by the routes and whoever starts and stops the server. */
+/** State shared by the routes and the code that starts and stops the server. */
 export class ServerState {
   readonly #models: ModelDirectory;
   readonly #drainListeners = new Set<() => void>();
@@ -15,12 +18,12 @@ export class ServerState {
     this.#models = models;
   }
 
-  /** Of the models that are served, by name, in their order. */
+  /** States of the served models, by name, in their order. */
   get models(): ReadonlyMap<string, ModelState> {
     return new Map(this.#models.list().map(({ id, state }) => [id, state]));
   }
 
-  /** @throws where there is none of this name. */
+  /** State of a model. @throws Error where none of this name is served. */
   model(name: string): ModelState {
     const state = this.models.get(name);
     if (state === undefined) throw new Error(`There is no state of a model '${name}'.`);
@@ -28,8 +31,8 @@ export class ServerState {
   }
 
   /**
-   * While any model is ready the server is, at least in part: a model that is down takes no others with it. Where there is none
-   * at all, nothing is down.
+   * Status of the server, which is at least degraded while any model is ready: a model that is down takes no others
+   * with it. Without models nothing is down.
    */
   get status(): ServerStatus {
     if (this.#isDraining) return 'draining';
@@ -39,22 +42,22 @@ export class ServerState {
     return some('ready') ? 'degraded' : some('restarting') ? 'restarting' : 'failed';
   }
 
-  /** Of the first model that is not ready; null where all are. */
+  /** Reason of the first model that is not ready; null where all are. */
   get reason(): string | null {
     return this.#models.list().find(({ state }) => state.reason !== null)?.state.reason ?? null;
   }
 
-  /** Restarts of all engines that are served. */
+  /** Number of restarts of all served engines. */
   get restarts(): number {
     return this.#models.list().reduce((sum, { state }) => sum + state.restarts, 0);
   }
 
-  /** Milliseconds until this process has ended at the latest; null where that was not said. */
+  /** Most milliseconds until this process has ended; null where that was not told. */
   get drainEndsInMs(): number | null {
     return this.#drainEndsMs === null ? null : Math.max(0, this.#drainEndsMs - performance.now());
   }
 
-  /** @param limitMs after which what has not ended is cut off. */
+  /** Begins to drain. @param limitMs milliseconds after which the rest is cut off. */
   drain(limitMs?: number): void {
     if (limitMs !== undefined) this.#drainEndsMs = performance.now() + limitMs;
     if (this.#isDraining) return;
@@ -62,7 +65,7 @@ export class ServerState {
     for (const listener of [...this.#drainListeners]) listener();
   }
 
-  /** Calls the listener when draining begins, until the function that it returns is called. */
+  /** Calls the listener when draining begins, until the returned function is called. */
   onDrain(listener: () => void): () => void {
     this.#drainListeners.add(listener);
     return () => this.#drainListeners.delete(listener);

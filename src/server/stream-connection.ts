@@ -1,24 +1,26 @@
 import type { ServerResponse } from 'node:http';
 
-/** The connection of an answer that is streamed, as far as the stream needs it. */
+/** Connection of a streamed answer, as far as the stream needs it. */
 export interface StreamConnection {
   readonly headersSent: boolean;
   readonly destroyed: boolean;
-  /** The reader is behind: 'drain' says when it is not any more. */
+  /** True while the reader is behind; 'drain' tells when it no longer is. */
   readonly writableNeedDrain: boolean;
-  /** Sends text, at the latest when what runs now has ended. False where the reader is behind. */
+  /**
+   * Sends text, at the latest when the present turn of the event loop ends. Returns false where the reader is behind.
+   */
   write(text: string): boolean;
-  /** Sends what was written at once. */
+  /** Sends all written text at once. */
   flush(): void;
   once(event: 'drain', listener: () => void): unknown;
-  /** Closes the reader's connection. */
+  /** Closes the connection. */
   destroy(): unknown;
 }
 
-/** Characters that are held at most, until what runs now has ended. */
+/** Most characters held until the present turn of the event loop ends. */
 const MAX_HELD = 16 * 1024;
 
-/** The connections with text to send. */
+/** Connections with text to send. */
 const waiting: HttpStreamConnection[] = [];
 
 function flushAll(): void {
@@ -26,9 +28,9 @@ function flushAll(): void {
 }
 
 /**
- * A response of Node's HTTP server whose headers are out. All that is written to it while one iteration of the engine is
- * answered, by several choices too, leaves as one chunk in one system call: Node's own `write` would send each text in four
- * pieces.
+ * Connection of a response of Node's HTTP server whose headers are out. All text written while one iteration of the
+ * engine is answered, by several choices too, leaves as one chunk in one system call: Node's own `write` would send
+ * each text in four pieces.
  *
  *   1f8\r\n data: {...}\n\n data: {...}\n\n \r\n        the end, "0\r\n\r\n", is Node's
  */
@@ -64,7 +66,7 @@ export class HttpStreamConnection implements StreamConnection {
     this.#text = '';
     const { socket, destroyed, chunkedEncoding } = this.#outgoing;
     if (text === '' || destroyed) return;
-    // A client of HTTP/1.0 knows no chunks, and a response of HTTP/2 has frames of its own.
+    // A client of HTTP/1.0 knows no chunks, and a response of HTTP/2 has its own frames.
     if (socket === null || chunkedEncoding !== true) this.#outgoing.write(text);
     else socket.write(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
   }

@@ -1,7 +1,7 @@
 import { onlyTold, warn } from '../../base/error-reporter.js';
 import { CallbackError, tellGuarded } from '../../base/guarded-calls.js';
 
-/** Hands on what an engine reports while it runs. A listener that throws is heard of by those of errors. */
+/** Passes on an engine's events. An error of a listener goes to the listeners of errors. */
 export class EngineEvents<Step> {
   readonly #statsListeners = new Set<(step: Step) => void>();
   readonly #errorListeners = new Set<(error: Error) => void>();
@@ -17,7 +17,7 @@ export class EngineEvents<Step> {
   }
 
   emitError(error: Error): void {
-    // Whoever has requests in flight hears of an engine that died; of a callback that failed nobody else would.
+    // Requests in flight show that an engine died; a failed callback would go unnoticed.
     if (this.#errorListeners.size === 0 && error instanceof CallbackError) warn(error.message);
     for (const listener of this.#errorListeners) onlyTold('onError', listener)(error);
   }

@@ -45,6 +45,8 @@ export type FailureReason = 'REJECTED' | 'CANCELED' | 'BACKEND' | 'OTHER';
 export interface InferModel {
   readonly config: ModelConfig;
   readonly version: string;
+  /** The model's folder, in which its labels are; null: it has none. */
+  readonly modelDirectory: string | null;
   statistics(): VersionStatistics;
   /** Requests that wait or run. */
   pending(): number;

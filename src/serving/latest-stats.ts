@@ -3,9 +3,9 @@ import type { EngineInfo, ExecutorMemory } from '../../callbacks/worker-messages
 import { batchManagerStatsJson, LoopStatistics, noCounts } from '../../engine/loop/loop-statistics.js';
 
 /**
- * The batch manager's statistics of the latest iteration, written when they are asked for. With nothing in flight they say
- * so: counts of requests and of an iteration's work are 0 and blocks are those still held. The iteration counter and the
- * timestamp stay those of the latest iteration, and tell how old that is.
+ * The batch manager's statistics of the latest iteration, written when they are asked for. With nothing in flight,
+ * counts of requests and of an iteration's work are 0, and blocks are those still held. Iteration counter and timestamp
+ * stay those of the latest iteration, and show how old it is.
  */
 export class LatestStats {
   readonly #modelType: ModelType;
@@ -14,7 +14,7 @@ export class LatestStats {
   #stats: IterationStats;
   #time = new Date();
 
-  /** `isIdle`: the engine has no request. */
+  /** @param isIdle true where the engine has no request */
   constructor(modelType: ModelType, engine: EngineInfo, isIdle: () => boolean) {
     this.#modelType = modelType;
     this.#engine = engine;
@@ -23,25 +23,25 @@ export class LatestStats {
   }
 
   note(stats: IterationStats): void {
-    // This is done at once: until the next request's first iteration is over, nobody else would know that there was a rest before it.
+    // This is done at once: after the next request's first iteration nobody would know that the engine was idle before.
     this.#stats = this.#isIdle() ? atRest(stats) : stats;
     this.#time = new Date();
   }
 
-  /** The engine died, and its memory with it. */
+  /** Notes that the engine died, and its memory with it. */
   noteLoss(): void {
     this.#stats = beforeTheFirst(this.#engine);
     this.#time = new Date();
   }
 
-  /** The keys of the batch manager's own scheme: see batchManagerStatsJson. */
+  /** JSON with the keys of the batch manager's own scheme: see batchManagerStatsJson. */
   json(): string {
     if (this.#isIdle()) this.#stats = atRest(this.#stats);
     return batchManagerStatsJson(this.#modelType, this.#stats, bytesOf(this.#engine.memory), this.#time);
   }
 }
 
-/** What is left of an iteration when nothing is in flight. */
+/** Statistics of an iteration as they are when nothing is in flight. */
 function atRest(stats: IterationStats): IterationStats {
   return {
     ...stats,
@@ -61,7 +61,7 @@ function atRest(stats: IterationStats): IterationStats {
   };
 }
 
-/** All free, and nothing counted. */
+/** Statistics before the first iteration: all blocks are free, and nothing is counted. */
 function beforeTheFirst({ numBlocks, tokensPerBlock, maxNumSequences }: EngineInfo): IterationStats {
   const nothing = {
     allocTotalBlocks: 0,
@@ -82,7 +82,7 @@ function beforeTheFirst({ numBlocks, tokensPerBlock, maxNumSequences }: EngineIn
   return { ...stats, iteration: 0 };
 }
 
-/** Bytes of the model and, where there is one, of its draft model. */
+/** Bytes of the model and of its draft model, if any. */
 function bytesOf({ draft, ...own }: EngineInfo['memory']): number {
   const sum = (memory: ExecutorMemory) =>
     memory.weightBytes + memory.kvCacheBytes + memory.secondaryKvCacheBytes + memory.workspaceBytes;

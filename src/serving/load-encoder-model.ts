@@ -9,11 +9,11 @@ import { findEngines, type ModelOptions } from './load-model.js';
 import type { EncoderInfoOfModel, RunningModel } from './running-model.js';
 import { engineFacts, type HostListeners, startEngine } from './start-engine.js';
 
-/** How to load an encoder: of the options of other models those that it has a use for. */
+/** Options for loading an encoder: those of ModelOptions that an encoder uses. */
 export type EncoderOptions = Pick<ModelOptions, (typeof ENCODER_OPTIONS)[number]>;
 
 /**
- * Builds the engine where that was not done before, and starts it.
+ * Builds the engine if it is not in the cache, and starts it.
  * @throws CheckpointError, EngineError, AddonError, each with one sentence about what is wrong.
  */
 export async function loadEncoderModel(options: EncoderOptions): Promise<RunningModel<'encoder'>> {
@@ -87,7 +87,7 @@ function infoOf(model: string, engine: Engine, loaded: EncoderInfo): EncoderInfo
   };
 }
 
-/** What of the options the worker is told. */
+/** Parameters for the worker, made of the options. */
 export function encoderParams(options: EncoderOptions): EncoderParams {
   const { executor, threads, computeWeight } = options;
   return {

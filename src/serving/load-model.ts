@@ -24,59 +24,69 @@ import { LatestStats } from './latest-stats.js';
 import type { ModelInfo, RunningModel } from './running-model.js';
 import { engineFacts, type HostListeners, startEngine } from './start-engine.js';
 
-/** Options by their plain names, none of which has to be given. */
+/** Options by their plain names, all optional. */
 type Loose<Values> = { [Name in keyof Values]?: Exclude<Values[Name], undefined> | undefined };
 
 /**
- * How to load a model. Names and values are those of the flags of `skein serve`, and so are the defaults, but for chunkedPrefill
- * and prefixCaching, which are off where they are not given. What each means: docs/options.md.
+ * Options for loading a model. Names, values and defaults are those of the flags of `skein serve`, except that
+ * chunkedPrefill and prefixCaching are off by default. docs/options.md explains each.
  */
 export interface ModelOptions extends Loose<LoadingValues>, Loose<EngineValues<FlagSpec | null>> {
   /**
-   * A Hugging Face directory, a GGUF file or a folder with one, an engine directory, or ORG/NAME[:QUANT] of the Hugging Face
-   * hub, which is downloaded where it is not in the cache. HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE and HF_HOME are honoured.
+   * The model: a Hugging Face directory, a GGUF file or a folder with one, an engine directory, or ORG/NAME[:QUANT] of
+   * the Hugging Face hub, which is downloaded unless it is in the cache. HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE and
+   * HF_HOME are honoured.
    */
   model: string;
-  /** Default InflightFusedBatching. With V1, chunkedPrefill and prefixCaching have no effect. */
+  /** Batching scheme; default InflightFusedBatching. With V1, chunkedPrefill and prefixCaching have no effect. */
   batchingScheme?: ModelType | undefined;
-  /** Like `model`: a smaller one with the same tokenizer, which drafts. See OptionalParams.draftEnginePath. */
+  /**
+   * A smaller model with the same tokenizer, which drafts tokens; named like `model`. See
+   * OptionalParams.draftEnginePath.
+   */
   draftModel?: string | undefined;
-  /** Needs chunkedPrefill, with which it is SHORTEST_FIRST unless given. */
+  /** Policy by which prompts share an iteration; default SHORTEST_FIRST. Needs chunkedPrefill. */
   chunkingPolicy?: ChunkingPolicy | undefined;
-  /** See OptionalParams.maxChunkMs. Needs chunkedPrefill, with which it is what suits the executor unless given. */
+  /**
+   * Milliseconds that an iteration may spend on prompts which it does not end; default: what suits the executor. Needs
+   * chunkedPrefill. See OptionalParams.maxChunkMs.
+   */
   maxChunkMs?: number | undefined;
-  /** Bytes; needs prefixCaching; without effect with V1. See KvCacheConfig.hostCacheSize. */
+  /**
+   * Bytes of memory to which cached blocks are swapped out; default 0. Needs prefixCaching; no effect with V1. See
+   * KvCacheConfig.hostCacheSize.
+   */
   kvCacheSwapBytes?: number | undefined;
-  /** Called while a model comes from the hub. */
+  /** Called with progress while a model is downloaded from the hub. */
   onDownload?: ((progress: PullProgress) => void) | undefined;
-  /** Called while the engine is built, which happens once per model. */
+  /** Called with progress while the engine is built, which happens once per model. */
   onProgress?: ((progress: BuildProgress) => void) | undefined;
   /**
-   * Hears, in a sentence, of an engine of the cache whose weights have changed on the disk: it is built anew. Default: a warning of
-   * the process, SKEIN_ENGINE_DAMAGED.
+   * Called with a sentence when the weights of a cached engine have changed on the disk; the engine is then built anew.
+   * Default: a process warning, SKEIN_ENGINE_DAMAGED.
    */
   onDamaged?: ((message: string) => void) | undefined;
-  /** Gives up loading. */
+  /** Signal whose abort ends the loading. */
   signal?: AbortSignal | undefined;
 }
 
-/** What a model runs on, found in the cache or built. */
+/** The engines of a model and its draft model, found in the cache or built. */
 export interface FoundEngines {
   engine: Engine;
   draft: Engine | null;
 }
 
 /**
- * Builds the engine where that was not done before, and starts it.
+ * Builds the engine if it is not in the cache, and starts it.
  * @throws CheckpointError, EngineError, AddonError, each with one sentence about what is wrong.
  */
 export async function loadModel(options: ModelOptions): Promise<RunningModel<'generator'>> {
   return startModel(options, await findEngines(options));
 }
 
-/** Builds the engine, and that of the draft model, where that was not done before. @throws as loadModel. */
+/** Builds the engine, and that of the draft model, if they are not in the cache. @throws as loadModel. */
 export async function findEngines(options: ModelOptions): Promise<FoundEngines> {
-  // Where nothing can run the model, nothing is built or downloaded for it.
+  // A model that nothing here can run is neither downloaded nor built.
   if (options.executorModule === undefined) await likelyExecutor(executorWish(options));
   const engine = await engineOf(options);
   const { draftModel } = options;
@@ -86,7 +96,7 @@ export async function findEngines(options: ModelOptions): Promise<FoundEngines> 
   return { engine, draft };
 }
 
-/** What the worker will be told to load. */
+/** Load request for the worker. */
 export function loadRequest(options: ModelOptions, engines: FoundEngines): LoadRequest {
   const { enginePath, optionalParams = {}, modelType, maxBeamWidth } = hostOptions(engines, options);
   return { enginePath, params: optionalParams, modelType, maxBeamWidth };
@@ -94,7 +104,8 @@ export function loadRequest(options: ModelOptions, engines: FoundEngines): LoadR
 
 /**
  * Starts a worker for an engine.
- * @param memory what it may count as available for its KV cache, where others share the memory; else it looks for itself.
+ * @param memory memory that the KV cache may count as available, where models share it; default: the worker asks the
+ * system.
  * @throws as loadModel.
  */
 export async function startModel(
@@ -121,7 +132,7 @@ export async function startModel(
   const { vocabSize, endTokenIds: endTokens, numBlocks: maxBlocks } = loaded;
   const isIdle = () => host.running === 0;
   const latest = new LatestStats(options.batchingScheme ?? 'InflightFusedBatching', loaded, isIdle);
-  /** Since the last iteration. */
+  /** KV cache blocks in use after the latest iteration. */
   let usedBlocks = 0;
   events.onStats((stats) => {
     usedBlocks = stats.heldBlocks;
@@ -129,7 +140,7 @@ export async function startModel(
   });
   running.state.onChange(() => {
     if (running.state.failure === null) return;
-    usedBlocks = 0; // the memory went with the engine
+    usedBlocks = 0; // the blocks were lost with the engine
     latest.noteLoss();
   });
   return {
@@ -157,7 +168,7 @@ export async function startModel(
   };
 }
 
-/** Beside the worker, which loads the engine meanwhile. */
+/** Opens the tokenizer in this thread, while the worker loads the engine. */
 async function openCodec(engine: Engine): Promise<ModelCodec> {
   const { ModelCodec } = await import('../generation/model-codec.js');
   const codec = await ModelCodec.open(engine.directory);
@@ -165,7 +176,7 @@ async function openCodec(engine: Engine): Promise<ModelCodec> {
   return codec;
 }
 
-/** Whether so many sequences are no more than the engine takes, in an iteration, in its pool, and in its window. */
+/** True where so many sequences fit into one iteration, into the pool and into the attention window. */
 function fitTogether(engine: EngineInfo, count: number, promptLength: number, maxNewTokens: number): boolean {
   const { maxSequences, maxNumTokens, maxAttentionWindow, numBlocks, tokensPerBlock } = engine;
   if (count > Math.min(maxSequences, maxNumTokens)) return false;
@@ -177,7 +188,8 @@ function fitTogether(engine: EngineInfo, count: number, promptLength: number, ma
 
 function modelInfo(model: string, engine: Engine, loaded: EngineInfo): ModelInfo {
   const kvTokens = loaded.numBlocks * loaded.tokensPerBlock;
-  // A sequence that the whole cache cannot hold would be refused later, with less of an explanation. In a window all can.
+  // A sequence that the whole cache cannot hold would be refused later, with less of an explanation. With a window any
+  // length fits.
   const maxSeqLen = Math.min(loaded.maxSeqLen, loaded.maxAttentionWindow === null ? kvTokens : Infinity);
   return {
     ...engineFacts(model, engine, loaded),
@@ -192,7 +204,7 @@ function modelInfo(model: string, engine: Engine, loaded: EngineInfo): ModelInfo
   };
 }
 
-/** Blocks of both pools are of one size. */
+/** Number of secondary blocks: blocks of both pools have the same size. */
 function secondaryBlocks({ numBlocks, memory }: EngineInfo): number {
   return Math.floor((memory.secondaryKvCacheBytes * numBlocks) / memory.kvCacheBytes) || 0;
 }
@@ -202,7 +214,7 @@ function executorWish({ kvCacheDtype, microBatchOverlap, ...options }: ModelOpti
   return { ...options, kvDtype, enableTrtOverlap: microBatchOverlap };
 }
 
-/** The fields of GptManagerOptions at a level, for the plain options that were given. */
+/** Fields of GptManagerOptions at one level, made of the plain options that were given. */
 function fieldsOf(level: EngineLevel, options: ModelOptions): Record<string, unknown> {
   const given: Readonly<Record<string, unknown>> = { ...options };
   const isInFlight = options.batchingScheme !== 'V1';
@@ -215,7 +227,7 @@ function fieldsOf(level: EngineLevel, options: ModelOptions): Record<string, unk
   return Object.fromEntries(fields);
 }
 
-/** Options of the host: those of its own names that were given. */
+/** Options of the host, made of the plain options that were given. */
 function hostOptions(
   { engine, draft }: FoundEngines,
   options: ModelOptions,
@@ -242,7 +254,7 @@ function hostOptions(
   };
 }
 
-/** Where prompts run in chunks, those of others do not wait for a long one. */
+/** Options of chunked prefill, so that one long prompt does not keep all others waiting. */
 function chunking(options: ModelOptions): Pick<OptionalParams, 'chunkingPolicy' | 'maxChunkMs'> {
   const { chunkedPrefill, batchingScheme, chunkingPolicy, maxChunkMs } = options;
   if (!chunkedPrefill || batchingScheme === 'V1') return {};

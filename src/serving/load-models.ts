@@ -5,16 +5,16 @@ import { type AvailableMemory, availableMemory } from '../../kvcache/available-m
 import { type FoundEngines, findEngines, loadRequest, type ModelOptions, startModel } from './load-model.js';
 import type { RunningModel } from './running-model.js';
 
-/** One of several models of a process. */
+/** One of several models in a process. */
 export interface NamedModel {
   name: string;
   options: ModelOptions;
 }
 
 /**
- * Loads models to run beside each other: builds what has to be built one after the other, splits the memory for their KV
- * caches, and starts all. Where one cannot be loaded, none is.
- * @throws what loadModel throws, with the model's name in front where there are several.
+ * Loads models that run beside each other: builds missing engines one after the other, splits the memory for KV caches,
+ * and starts all. If one cannot be loaded, none is.
+ * @throws as loadModel, with the model's name in front where there are several.
  */
 export async function loadModels(models: readonly NamedModel[]): Promise<RunningModel[]> {
   const of = <T>(index: number, work: () => T | Promise<T>) =>
@@ -22,7 +22,7 @@ export async function loadModels(models: readonly NamedModel[]): Promise<Running
   const engines: FoundEngines[] = [];
   for (const [index, { options }] of models.entries())
     engines.push(await of(index, () => findEngines(options)));
-  const shares = models.length === 1 ? [] : await sharesOf(models, engines, of);
+  const shares = models.length <= 1 ? [] : await sharesOf(models, engines, of);
   const starting = models.map(({ options }, index) =>
     of(index, () => startAny(options, engines[index]!, shares[index])),
   );
@@ -34,7 +34,10 @@ export async function loadModels(models: readonly NamedModel[]): Promise<Running
   throw failed.reason;
 }
 
-/** Of engines that run on executors of their own nothing is known: each looks at the memory for itself. */
+/**
+ * Shares of memory for the models; none where one has an executor of its own, whose needs are unknown: each engine then
+ * measures the memory itself.
+ */
 async function sharesOf(
   models: readonly NamedModel[],
   engines: readonly FoundEngines[],
@@ -58,7 +61,7 @@ async function sharesOf(
   return splitMemory(available, needs);
 }
 
-/** An encoder has no cache whose size could be chosen. What only it needs is imported only for it. */
+/** Starts a model of either kind. An encoder has no cache to size. Code for encoders is imported only for them. */
 async function startAny(
   options: ModelOptions,
   engines: FoundEngines,
@@ -75,7 +78,7 @@ async function encoderNeeds(options: ModelOptions, enginePath: string): Promise<
   return encoderMemoryNeeds(enginePath, encoderParams(options));
 }
 
-/** Errors of the work with the model's name in front. */
+/** Runs work, and puts the model's name in front of its errors. */
 async function named<T>(name: string, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();

@@ -16,67 +16,70 @@ import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import type { NetworkPlan } from '../../network/plan.js';
 
-/** What a model is, and what it takes on this machine. Bytes are whole numbers. */
+/** Description of a model, and of what it takes on this machine. Bytes are whole numbers. */
 export interface ModelDescription {
   path: string;
   format: 'safetensors' | 'gguf' | 'engine';
   architecture: string;
-  /** What it is for. */
+  /** Purpose of the model. */
   task: 'generate' | 'embed' | 'score';
   parameters: number;
-  /** Numbers of tensors of each type that the checkpoint stores; null for an engine directory. */
+  /** Number of tensors of each type in the checkpoint; null for an engine directory. */
   storedTypes: Record<string, number> | null;
   hasChatTemplate: boolean | null;
   vocabSize: number;
   numLayers: number;
   hiddenSize: number;
-  /** Null where every layer attends to the whole sequence; else the tokens that layers attend to, and how many such layers. */
+  /**
+   * Number of tokens that layers with a window attend to, and number of such layers; null where every layer attends to
+   * the whole sequence.
+   */
   attentionWindow: { tokens: number; layers: number } | null;
-  /** Tokens of the longest sequence. */
+  /** Number of tokens of the longest sequence. */
   maxSeqLen: number;
-  /** What `--weights auto` runs, or what the engine directory holds. */
+  /** Precision of `--weights auto`, or that of the engine directory. */
   weights: WeightPrecision;
   outputWeights: OutputPrecision;
   weightBytes: number;
-  /** What would compute here. */
+  /** Executor that would run here. */
   executor: ExecutorName;
-  /** Why that is not the fastest one, and how to get that; null: it is, or it was asked for. */
+  /** Why the executor is not the fastest one, and how to get that; null: it is the fastest, or was asked for. */
   executorFallback: string | null;
   /** Instruction set of the executor's kernels. */
   instructionSet: string;
   threads: number;
-  /** Null for an encoder, which has no cache. */
+  /** KV cache; null for an encoder, which has none. */
   kvCache: KvDescription | null;
 }
 
 export interface KvDescription {
   dtype: KvDtype;
   bytesPerToken: number;
-  /** Memory that is left for the KV cache beside the weights: the default share of what is free now. */
+  /** Bytes left for the KV cache beside the weights: the default share of the memory free now. */
   bytes: number;
   tokens: number;
-  /** How many sequences of so many tokens fit. */
+  /** Numbers of sequences of some lengths that fit. */
   sequences: { length: number; count: number }[];
 }
 
 const LENGTHS = [512, 2048, 8192, 32768, 131072];
-/** Blocks are whole; this is the default size of one. */
+/** Number of tokens of a block, by default; caches consist of whole blocks. */
 const TOKENS_PER_BLOCK = 32;
 
 export interface DescriptionOptions {
-  /** A length of sequences that is shown beside some usual ones. */
+  /** A sequence length to show beside some usual ones. */
   length?: number | undefined;
-  /** See OptionalParams.executor. */
+  /** Choice of the executor: see OptionalParams.executor. */
   executor?: ExecutorChoice | undefined;
-  /** Type of the KV cache; absent: what the executor takes for these weights. */
+  /** Number type of the KV cache; default: the executor's type for these weights. */
   kvDtype?: KvDtype | undefined;
 }
 
 /**
  * Describes a model without loading or building it.
  * @param path a Hugging Face directory, a GGUF file or a folder with one, or an engine directory
- * @throws CheckpointError, EngineError, AddonError, ExecutorUnavailableError; ParameterError for a cache that the executor
- * which is named does not keep.
+ * @throws CheckpointError, EngineError, AddonError, ExecutorUnavailableError; ParameterError for a cache type that the
+ * executor lacks.
  */
 export async function describeModel(
   path: string,

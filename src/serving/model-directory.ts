@@ -1,21 +1,24 @@
 import type { ServedModel } from './served-model.js';
 
 export interface ModelChange {
-  /** `state`: how its engine fares. */
+  /** Kind of change; `state`: the state of its engine changed. */
   kind: 'added' | 'removed' | 'state';
   model: ServedModel;
 }
 
 /**
- * The models that are served right now. They come and go while requests are answered: who needs one asks for it each time,
- * and who keeps something for each follows.
+ * The models served at present. They come and go while requests are answered: code that needs a model asks for it each
+ * time, and code that keeps something for each follows the changes.
  */
 export interface ModelDirectory {
-  /** In the order in which they were added. One whose engine is down is among them: its requests wait, or are told why not. */
+  /**
+   * All models in the order in which they were added, also those whose engine is down: their requests wait, or are told
+   * why not.
+   */
   list(): readonly ServedModel[];
-  /** The model that has this name, or goes by it too. */
+  /** The model with this name or alias. */
   find(name: string): ServedModel | undefined;
-  /** Calls the listener after each change, until the function that it returns is called. */
+  /** Calls the listener after each change, until the returned function is called. */
   onChange(listener: (change: ModelChange) => void): () => void;
 }
 
@@ -25,11 +28,11 @@ export function followModels(models: ModelDirectory, listener: (change: ModelCha
   return models.onChange(listener);
 }
 
-/** A directory whose owner adds and removes models. It starts and ends no engine: that is the owner's. */
+/** A directory whose owner adds and removes models. Starting and ending engines is the owner's task. */
 export class LiveModels implements ModelDirectory {
   #list: readonly ServedModel[] = [];
   readonly #byName = new Map<string, ServedModel>();
-  /** Of each model, what ends the following of its state. */
+  /** Functions that stop following the state of each model. */
   readonly #leave = new Map<ServedModel, () => void>();
   readonly #listeners = new Set<(change: ModelChange) => void>();
 
@@ -46,7 +49,10 @@ export class LiveModels implements ModelDirectory {
     return () => this.#listeners.delete(listener);
   }
 
-  /** From now on requests find it. @throws where another model has one of its names; then nothing was added. */
+  /**
+   * Adds a model, which requests find from now on. @throws Error where another model has one of its names; nothing is
+   * then added.
+   */
   add(model: ServedModel): void {
     const names = new Set([model.id, ...model.aliases]);
     for (const name of names) {
@@ -66,8 +72,8 @@ export class LiveModels implements ModelDirectory {
   }
 
   /**
-   * From now on no request finds it; those that have found it go on, until its engine is closed.
-   * @param id its own name. @returns the model; undefined where there is none of this name.
+   * Removes a model, which no request finds from now on; those that have found it go on, until its engine is closed.
+   * @param id the model's own name. @returns the model; undefined where there is none of this name.
    */
   remove(id: string): ServedModel | undefined {
     const model = this.#list.find((served) => served.id === id);

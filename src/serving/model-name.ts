@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { parseRepository } from '../hub/repository.js';
 
-/** The name of a model that was given none: ORG/NAME of one from the hub, else that of its folder or file. */
+/** Name of a model that was given none: ORG/NAME for one of the hub, else the name of its folder or file. */
 export function nameOf(model: string): string {
   const repository = parseRepository(model);
   if (repository !== null && !existsSync(model)) return repository.id;

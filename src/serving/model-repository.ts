@@ -1,4 +1,3 @@
-import type { ModelConfig } from '../../models/repository/model-config.js';
 import type { InferModel } from './infer-model.js';
 
 /** States of a version, as the index of the protocol's repository extension has them. */
@@ -19,6 +18,13 @@ export interface LoadParameters {
   config?: string;
   /** Contents by path within the model's folder: `1/model.onnx`. */
   files?: ReadonlyMap<string, Uint8Array>;
+  /**
+   * Values for `parameters` of the configuration, which make an endpoint of their own beside the model's. Source: the AMD Inference
+   * Server's modelLoad.
+   */
+  values?: Readonly<Record<string, string | number | boolean>>;
+  /** false: one more instance for the endpoint that has these values already. */
+  share?: boolean;
 }
 
 /** Every model that is served or may be: those of folders, and those of `--model`. */
@@ -31,14 +37,16 @@ export interface ModelRepository {
   /** Ready versions, lowest first. @throws InferError notFound for an unknown name */
   versions(name: string): readonly InferModel[];
   isReady(name: string, version: string): boolean;
-  /** Every model that is loaded answers. */
-  allReady(): boolean;
-  config(name: string, version: string): ModelConfig;
-  /** Every version of every model that is loaded, for statistics and metrics. */
+  /** Every version of every model that answers, for statistics and metrics. */
   loaded(): readonly InferModel[];
   index(options: { readyOnly: boolean }): Promise<readonly IndexRow[]>;
-  /** Loads or loads anew; a failed reload keeps what runs. @throws InferError with the reason */
-  load(name: string, parameters?: LoadParameters): Promise<void>;
-  /** Takes the model out of service; resolves once no request of it is left. */
+  /**
+   * Loads a model, or loads it anew; where that fails, what runs goes on. Resolves with the name under which clients find it: the
+   * model's own, but for values of their own. @throws InferError with the reason
+   */
+  load(name: string, parameters?: LoadParameters): Promise<string>;
+  /**
+   * From now on no request finds the model; resolves once it has answered what it had. @throws InferError for an unknown name
+   */
   unload(name: string, options?: { unloadDependents?: boolean }): Promise<void>;
 }

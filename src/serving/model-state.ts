@@ -1,18 +1,18 @@
-/** How an engine fares. */
+/** Status of an engine. */
 export type EngineStatus = 'ready' | 'restarting' | 'failed';
 
-/** What computes for a model. */
+/** The executor of a model. */
 export interface ModelExecutor {
   name: string;
-  /** Why it is not the fastest, and how to get that; null: it is, or it was asked for. */
+  /** Why the executor is not the fastest, and how to get that; null: it is the fastest, or was asked for. */
   fallback: string | null;
 }
 
-/** How the engine of one model fares, for all who follow it. */
+/** State of one model's engine, for all who follow it. */
 export class ModelState {
-  /** Null where that was not said. */
+  /** The model's executor; null where it is not known. */
   executor: ModelExecutor | null = null;
-  /** The id of the engine's process; null where it has none of its own, or has none now. */
+  /** Id of the engine's process; null where it has none of its own, or none at present. */
   pid: () => number | null = () => null;
   #status: EngineStatus = 'ready';
   #failure: Error | null = null;
@@ -28,33 +28,33 @@ export class ModelState {
     return this.#failure;
   }
 
-  /** The same as a text. */
+  /** Why the engine is not ready, as a text; null where it is. */
   get reason(): string | null {
     return this.#failure?.message ?? null;
   }
 
-  /** How often the engine was started again after it had died. */
+  /** Number of restarts of the engine after it had died. */
   get restarts(): number {
     return this.#restarts;
   }
 
-  /** The engine died and will be started again: requests wait meanwhile. */
+  /** Notes that the engine died and will be restarted: requests wait meanwhile. */
   restart(failure: Error): void {
     this.#set('restarting', failure);
   }
 
-  /** The engine runs again. */
+  /** Notes that the engine runs again. */
   recover(): void {
     this.#restarts++;
     this.#set('ready', null);
   }
 
-  /** The engine died for good. */
+  /** Notes that the engine died for good. */
   fail(failure: Error): void {
     this.#set('failed', failure);
   }
 
-  /** Calls the listener after each change, until the function that it returns is called. */
+  /** Calls the listener after each change, until the returned function is called. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -6,63 +6,63 @@ import type { EncoderModel } from '../encoding/encoder-model.js';
 import type { TextModel } from '../generation/text-model.js';
 import type { ModelState } from './model-state.js';
 
-/** What was loaded, and what computes for it, whatever the model does. */
+/** Properties of a loaded model of any kind, and of what computes for it. */
 export interface EngineFacts {
-  /** The model's folder or file name. */
+  /** Name of the model's folder or file. */
   name: string;
-  /** Changes with the model's files, its precision and the version of skein. */
+  /** Hash that changes with the model's files, its precision and the version of skein. */
   fingerprint: string;
   enginePath: string;
   executor: string;
-  /** Why it is not the fastest one, and how to get that; null: it is, or it was asked for. */
+  /** Why the executor is not the fastest one, and how to get that; null: it is the fastest, or was asked for. */
   executorFallback: string | null;
   instructionSet: string;
   threads: number;
   weights: string;
 }
 
-/** Of a model that generates text. */
+/** Properties of a model that generates text. */
 export interface ModelInfo extends EngineFacts {
   kvDtype: string;
-  /** Milliseconds of an iteration for chunks of long prompts; null: no bound. */
+  /** Bound on the milliseconds of an iteration for chunks of long prompts; null: no bound. */
   maxChunkMs: number | null;
-  /** Tokens that the KV cache holds over all requests. */
+  /** Number of tokens that the KV cache holds over all requests. */
   kvTokens: number;
-  /** What it takes where all of it is in use, and that of a draft model, in bytes. */
+  /** Bytes of the KV cache when it is full, that of a draft model included. */
   kvCacheBytes: number;
-  /** Tokens of one block of it. */
+  /** Number of tokens of one block of the KV cache. */
   tokensPerBlock: number;
-  /** Blocks of its secondary pool: see ModelOptions.hostCacheSize. */
+  /** Number of blocks of the secondary pool: see KvCacheConfig.hostCacheSize. */
   secondaryBlocks: number;
   maxInputLen: number;
   maxSeqLen: number;
 }
 
-/** Of an encoder. */
+/** Properties of an encoder. */
 export interface EncoderInfoOfModel extends EngineFacts {
-  /** What it makes of texts: embeddings, or scores of pairs. */
+  /** Output of the model: embeddings of texts, or scores of pairs. */
   task: 'embedding' | 'score';
-  /** Values of an embedding; 1 for scores. */
+  /** Number of values of an embedding; 1 for scores. */
   dimensions: number;
   /** Longest input in tokens, special tokens included. */
   maxSeqLen: number;
 }
 
-/** Requests in an engine and before it. */
+/** Numbers of requests in the engine (running) and in the queue before it (waiting). */
 export interface RequestCounts {
   running: number;
   waiting: number;
 }
 
-/** The same with the blocks of the KV cache. */
+/** Numbers of requests, and of blocks of the KV cache. */
 export interface EngineCounts extends RequestCounts {
   maxBlocks: number;
   usedBlocks: number;
 }
 
-/** What an engine counts. `Step` is what it tells of each of its steps: of an iteration, of a batch. */
+/** Numbers of an engine. `Step` is what the engine reports of each step: of an iteration, or of a batch. */
 export interface ModelStatistics<Counts extends RequestCounts, Step> {
-  /** Right now. */
+  /** The present numbers. */
   counts(): Counts;
   /** Calls the listener after each step, until the function that it returns is called. */
   onStats(listener: (step: Step) => void): () => void;
@@ -71,27 +71,27 @@ export interface ModelStatistics<Counts extends RequestCounts, Step> {
 export type GeneratorStatistics = ModelStatistics<EngineCounts, IterationStats>;
 export type EncoderStatistics = ModelStatistics<RequestCounts, EncoderBatch>;
 
-/** What every model that runs has, whatever it does. */
+/** Members of every running model, whatever it does. */
 interface Running<Kind, Info extends EngineFacts, Model, Statistics> {
   readonly kind: Kind;
-  /** Of the engine as it runs now: one that was started again may compute with another executor. */
+  /** Properties of the engine as it runs now: an engine that was restarted may use another executor. */
   readonly info: Info;
   readonly state: ModelState;
   readonly statistics: Statistics;
-  /** How texts get in and out of it. */
+  /** Interface by which texts get in and out of the model. */
   readonly model: Model;
-  /** Calls the listener with failures that belong to no request. */
+  /** Calls the listener with each failure that belongs to no request. */
   onError(listener: (error: Error) => void): void;
-  /** The engine's thread is in a native call that does not return: the process cannot end but by being killed. */
+  /** True where the engine's thread is in a native call that does not return: the process can then only be killed. */
   isStuck(): boolean;
-  /** Lets what is active end, then frees the engine. */
+  /** Lets active requests end, then frees the engine. */
   close(options?: CloseOptions): Promise<void>;
 }
 
 interface RunningGenerator extends Running<'generator', ModelInfo, TextModel, GeneratorStatistics> {
   /** The batch manager's statistics of the latest iteration, as JSON; with nothing in flight all counts are 0. */
   statsJson(): string;
-  /** See InProcessHost.watchFormation. */
+  /** Calls the listener with the requests in flight: see InProcessHost.watchFormation. */
   watchFormation(listener: FormationListener): () => void;
   /** Forgets every block of the KV cache that later requests could find; resolves with their number. */
   resetCache(): Promise<number>;
@@ -104,5 +104,5 @@ interface Kinds {
 
 export type ModelKind = keyof Kinds;
 
-/** A model that runs, of one kind or of any. */
+/** A running model, of one kind or of any. */
 export type RunningModel<Kind extends ModelKind = ModelKind> = Kinds[Kind];

@@ -4,48 +4,48 @@ import type { TextModel } from '../generation/text-model.js';
 import type { ModelState } from './model-state.js';
 import type { EncoderStatistics, GeneratorStatistics, ModelInfo } from './running-model.js';
 
-/** What every model has that clients can ask for by a name, whatever it does. */
+/** Members of every model that clients can ask for by name, whatever it does. */
 export interface ServedUnderName {
-  /** The name that clients ask for. */
+  /** Name that clients ask for. */
   id: string;
-  /** Further names for it. */
+  /** Further names that clients may ask for. */
   aliases: readonly string[];
-  /** Unix seconds. */
+  /** Time of loading, in Unix seconds. */
   created: number;
-  /** Longest input in tokens, with what is generated behind it. */
+  /** Most tokens of an input and the text generated behind it. */
   maxSeqLen: number;
-  /** How its engine fares. */
+  /** State of the model's engine. */
   state: ModelState;
-  /** Requests that may wait; absent: it was not said. */
+  /** Number of requests that may wait; absent: it is not known. */
   maxQueueSize?: number;
-  /** Bytes of the engine's process; null where it has none of its own, or none now. */
+  /** Bytes of the engine's process; null where it has none of its own, or none at present. */
   processMemory?: () => number | null;
 }
 
-/** What is told of a KV cache. */
+/** Properties of a KV cache that metrics tell. */
 export type KvCacheFacts = Pick<ModelInfo, 'tokensPerBlock' | 'secondaryBlocks' | 'kvDtype'>;
 
-/** What can be watched of a model's engine. */
+/** Events and statistics of a model's engine. */
 export interface ModelWatch {
-  /** Calls the listener after each iteration, until the function that it returns is called. */
+  /** Calls the listener after each iteration, until the returned function is called. */
   onStats(listener: () => void): () => void;
   /** The batch manager's statistics of the latest iteration, as a JSON object. */
   statsJson(): string;
-  /** Calls the listener with what is in flight, until the function that it returns is called. */
+  /** Calls the listener with the requests in flight, until the returned function is called. */
   watchFormation(listener: FormationListener): () => void;
 }
 
 /** A model that generates text. */
 export interface ServedGenerator extends TextModel, ServedUnderName {
   kind: 'generator';
-  /** Stable as long as the same build of the same model answers. */
+  /** Fingerprint, constant as long as the same build of the same model answers. */
   fingerprint: string;
   statistics: GeneratorStatistics;
-  /** As far as it is known. */
+  /** Properties of the KV cache, as far as they are known. */
   kvCache?: Partial<KvCacheFacts>;
-  /** What its engine does, for who watches. */
+  /** Events of the model's engine, for watchers. */
   watch: ModelWatch;
-  /** Forgets every block of its KV cache that later prompts could find; resolves with their number. */
+  /** Forgets every block of the KV cache that later prompts could reuse; resolves with their number. */
   resetCache(): Promise<number>;
   /** Most tokens of a chat answer whose request names no limit. */
   defaultMaxTokens: number;
@@ -59,5 +59,5 @@ export interface ServedEncoder extends EncoderModel, ServedUnderName {
   statistics: EncoderStatistics;
 }
 
-/** A model under its name; `kind` says which routes it answers. */
+/** A model under its name; `kind` decides which routes it answers. */
 export type ServedModel = ServedGenerator | ServedEncoder;

@@ -9,21 +9,24 @@ import { nameOf } from './model-name.js';
 import { ModelState } from './model-state.js';
 import type { EngineFacts, RunningModel } from './running-model.js';
 
-/** What a worker says of what computes in it. */
+/** A worker's report of its executor. */
 type Computing = Pick<EngineFacts, 'executor' | 'executorFallback' | 'instructionSet' | 'threads'>;
 
-/** What keeps an engine in a worker. */
+/** Host of an engine in a worker. */
 interface EngineHost<Loaded> {
   readonly ready: Promise<Loaded>;
-  /** As the engine runs, or ran last; null: it is not loaded yet. */
+  /** Properties of the engine as it runs, or ran last; null: it is not loaded yet. */
   readonly info: Loaded | null;
   readonly failure: Error | null;
-  /** Of the engine's process, with ModelOptions.isolate; null: there is none now, or the engine is a thread of this one. */
+  /**
+   * Id of the engine's process, with ModelOptions.isolate; null: there is none at present, or the engine is a thread of
+   * this one.
+   */
   readonly pid: number | null;
   close(options?: CloseOptions): Promise<void>;
 }
 
-/** What the host is to call. */
+/** Listeners that the host calls. */
 export interface HostListeners<Step> {
   onStep: (step: Step) => void;
   onStateChange: (state: ManagerState, failure: Error | null) => void;
@@ -33,14 +36,14 @@ export interface HostListeners<Step> {
 interface EngineStart<Host, Codec, Step> {
   startHost: (listeners: HostListeners<Step>) => Host;
   openCodec: () => Promise<Codec>;
-  /** Gives up starting. */
+  /** Signal whose abort ends the start. */
   signal: AbortSignal | undefined;
 }
 
-/** An engine that runs, and what all models have of one. */
+/** A running engine, with the members that all models share. */
 interface StartedEngine<Host, Loaded, Codec, Step> {
   host: Host;
-  /** As it was at the start. */
+  /** Report of the first worker. */
   loaded: Loaded;
   codec: Codec;
   events: EngineEvents<Step>;
@@ -48,7 +51,7 @@ interface StartedEngine<Host, Loaded, Codec, Step> {
 }
 
 /**
- * Starts an engine's worker and opens its tokenizer meanwhile; where one of them cannot be had, the other is closed.
+ * Starts an engine's worker and opens its tokenizer meanwhile; if one of them fails, the other is closed.
  * @throws what the host's `ready` rejects with, or openCodec; the reason of the signal.
  */
 export async function startEngine<
@@ -94,7 +97,7 @@ export async function startEngine<
   };
 }
 
-/** An engine that dies while its tokenizer is still being read has died too: the state knows from the first worker on. */
+/** Follows the state from the first worker on: an engine may die while its tokenizer is still being read. */
 function note(
   state: ModelState,
   engine: ManagerState,
@@ -109,7 +112,7 @@ function note(
   if (engine === 'failed' && failure !== null) state.fail(failure);
 }
 
-/** @param model as its options name it. */
+/** @param model the model's name among the options. */
 export function engineFacts(model: string, engine: Engine, computing: Computing): EngineFacts {
   const { executor, executorFallback, instructionSet, threads } = computing;
   return {
@@ -124,7 +127,7 @@ export function engineFacts(model: string, engine: Engine, computing: Computing)
   };
 }
 
-/** Such as 'bf16', or 'int4, output int8'. */
+/** Text of the precisions, such as 'bf16', or 'int4, output int8'. */
 function precisionsOf({ manifest: { precision, outputPrecision } }: Engine): string {
   return precision === outputPrecision ? precision : `${precision}, output ${outputPrecision}`;
 }

@@ -8,7 +8,7 @@ export interface TextOutput {
   write(text: string): unknown;
 }
 
-/** Writes an answer as it comes. What the model thinks before is shown, dimmed, on a terminal only. */
+/** Writes an answer as it comes. Reasoning is shown, dimmed, on a terminal only. */
 export class AnswerPrinter {
   readonly #output: TextOutput;
   #isThinking = false;

@@ -1,6 +1,6 @@
 import type { Answer } from '../asking/ask.js';
 
-/** Milliseconds, and tokens a second behind the first one. */
+/** Milliseconds of an answer, and tokens a second after the first token. */
 export interface AnswerTimings {
   loadMs: number | null;
   firstTokenMs: number | null;
@@ -20,7 +20,7 @@ export function answerTimings(answer: Answer, loadMs: number | null): AnswerTimi
   };
 }
 
-/** The counts and times of an answer in a line. */
+/** Counts and times of an answer, in a line. */
 export function answerSummary(answer: Answer, loadMs: number | null): string {
   const { usage, finishReason, seed } = answer;
   const { firstTokenMs, totalMs, tokensPerSecond } = answerTimings(answer, null);

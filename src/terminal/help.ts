@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import { wrapped, wrappedItem, wrappedText } from './wrapped-text.js';
 
-/** Where the output is no terminal. */
+/** Width of a help text where the output is no terminal. */
 const WIDTH = 80;
-/** As commander begins. */
+/** Beginning of commander's help. */
 const USAGE = 'Usage: ';
 
-/** Gives a command a help that fits into a terminal of any width. */
+/** Makes a command's help fit a terminal of any width. */
 export function wrapHelp(command: Command): void {
   command.configureHelp({
     minWidthToWrap: 1,
@@ -19,7 +19,7 @@ export function wrapHelp(command: Command): void {
   });
 }
 
-/** Writes a text behind the options in --help. */
+/** Adds a text behind the options in --help. */
 export function helpBehind(command: Command, text: string): Command {
   return command.addHelpText('after', () => {
     const width = command.configureOutput().getOutHelpWidth?.() ?? WIDTH;

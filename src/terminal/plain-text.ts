@@ -3,15 +3,15 @@
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
 
 /**
- * A text without control characters but newlines and tabs. What a model writes is nobody's word: an escape sequence in it
- * could move the cursor, set the title or the clipboard, or have the terminal type. Without its ESC it is harmless text.
- * Each character is judged alone, so that pieces of a stream may be given one by one.
+ * A text without control characters other than newlines and tabs. A model's text is not to be trusted: an escape
+ * sequence in it could move the cursor, set the title or the clipboard, or have the terminal type. Without its ESC it
+ * is harmless text. Each character is judged alone, so that pieces of a stream may be passed one by one.
  */
 export function plainText(text: string): string {
   return text.replace(CONTROL, '');
 }
 
-/** The same on one line, and shortened to so many characters. */
+/** A plain text on one line, shortened to at most `most` characters. */
 export function plainLine(text: string, most: number): string {
   const line = plainText(text).replace(/\s+/g, ' ').trim();
   const characters = Array.from(line);

@@ -9,8 +9,8 @@ const WRITE_PROBLEMS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Hears what goes wrong with stdout, which would end the process with a stack. That its reader has gone (`| head`) is
- * nothing wrong: what is still written is dropped, and who writes for it alone may end.
+ * Handles errors of stdout, which would end the process with a stack. A reader that has gone (`| head`) is no error:
+ * further text is dropped, and code that writes only for this reader may end.
  */
 export function watchStandardOutput(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -19,23 +19,23 @@ export function watchStandardOutput(): void {
     }
     gone.abort(new Error(problem ?? 'Whoever read the output has gone.'));
   });
-  // Where stderr is gone there is nobody to tell.
+  // Without stderr nobody can be told.
   process.stderr.on('error', () => {});
 }
 
-/** Aborted where stdout takes nothing more. */
+/** Signal aborted when stdout takes no more text. */
 export function readerGone(): AbortSignal {
   return gone.signal;
 }
 
 /**
- * Resolves when all that was written to stdout is out: with null, or with why not all of it has arrived, where that was no
- * wish of its reader.
+ * Waits until all text written to stdout is out. Resolves with null, or with why text was lost, unless its reader
+ * wanted no more.
  */
 export async function outputProblem(): Promise<string | null> {
   if (!process.stdout.destroyed)
     await new Promise<void>((resolve) => process.stdout.write('', () => resolve()));
-  // The error is told behind the callback of the write.
+  // The error is reported after the callback of the write.
   await new Promise((resolve) => setImmediate(resolve));
   return problem;
 }

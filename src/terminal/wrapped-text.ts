@@ -1,5 +1,5 @@
 /**
- * Words of a text in lines of at most `width` characters. A word that is longer is parted, behind a sign that parts it anyway where
+ * Words of a text in lines of at most `width` characters. A longer word is cut, behind a sign that divides it where
  * there is one.
  */
 export function wrapped(text: string, width: number): string[] {
@@ -28,14 +28,14 @@ function partsOf(word: string, width: number): string[] {
   return [word.slice(0, end), ...partsOf(word.slice(end), width)];
 }
 
-/** The column where descriptions begin, at most: what is longer has a line for itself. */
+/** Greatest width of terms beside their descriptions; a longer term has a line for itself. */
 const WIDEST_TERM = 34;
-/** Descriptions that would be narrower stand below their terms. */
+/** Least width of descriptions beside their terms; narrower ones go below. */
 const NARROWEST_DESCRIPTION = 44;
 const INDENT = 2;
 const INDENT_BELOW = 6;
 
-/** A term and what it means, side by side where there is room, else one below the other. */
+/** A term and its description, side by side where there is room, else one below the other. */
 export function wrappedItem(term: string, description: string, termWidth: number, width: number): string {
   const column = Math.min(termWidth, WIDEST_TERM) + 2 * INDENT;
   const isBeside = width - column >= NARROWEST_DESCRIPTION;
@@ -52,8 +52,9 @@ export function wrappedItem(term: string, description: string, termWidth: number
 }
 
 /**
- * A text of paragraphs and lists at a width. A line that begins with blanks is an item of a list, `  TERM   what it means`; one that
- * is indented further goes on with it. Other lines make paragraphs, which end with an empty line, or a line that ends a sentence.
+ * A text of paragraphs and lists at a width. A line that begins with blanks is an item of a list, `  TERM
+ * description`; a line indented further continues the item. Other lines make paragraphs, which end at an empty line, or
+ * at a line that ends a sentence.
  */
 export function wrappedText(text: string, width: number): string {
   return blocksOf(text)

@@ -3,7 +3,7 @@ import { AskingError } from '../asking/asker.js';
 import { refusalOf } from '../asking/refusal.js';
 import { connectionProblem } from '../asking/server-address.js';
 
-/** What comes of a server's /stats and /stats/stream. Fields are looked for, never relied on: another version may have others. */
+/** An event of a server's /stats and /stats/stream. No field is relied on: another version may have other fields. */
 export type FeedEvent =
   | { kind: 'stats'; data: Record<string, unknown> }
   | { kind: 'formation'; data: Record<string, unknown> }
@@ -14,18 +14,18 @@ export interface FeedOptions {
   /** The server's address, as serverAddress gives it. */
   address: string;
   apiKey: string | undefined;
-  /** Default: all models that generate. */
+  /** Name of the model; default: all models that generate text. */
   model: string | undefined;
   retryDelayMs?: number;
 }
 
 const RETRY_DELAY_MS = 1_000;
 const CONNECT_LIMIT_MS = 10_000;
-/** The server breaks its silence every five seconds. */
+/** Milliseconds of silence after which the server counts as away: it sends something every five seconds. */
 const SILENCE_LIMIT_MS = 16_000;
 
 /**
- * Watches a server until the signal is aborted; where it goes away, until it is back.
+ * Watches a server until the signal is aborted; if it goes away, waits until it is back.
  * @throws AskingError where it is not there at the beginning, refuses, or is no Skein server.
  */
 export async function* watchFeed(options: FeedOptions, signal: AbortSignal): AsyncGenerator<FeedEvent> {
@@ -61,7 +61,7 @@ async function readStats(options: FeedOptions, signal: AbortSignal): Promise<Rec
   const { address } = options;
   const text = await response.text().catch(() => '');
   const body = parsed(text);
-  // A server that is none of ours has this path for something else, or not at all, and its error has no code of ours.
+  // Another server has something else at this path, or nothing, and its error has no code of Skein.
   const isOurs =
     body !== null && typeof body === 'object' && ('Iteration Counter' in body || 'error' in body);
   const isAbsent = response.status === 404 && body?.error?.code !== 'model_not_found';

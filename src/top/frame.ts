@@ -9,15 +9,15 @@ export interface FrameLine {
 export interface FrameOptions {
   address: string;
   columns: number;
-  /** Rows of the whole frame; what is more is told in its last line. */
+  /** Number of rows of the whole frame; its last line tells how many requests do not fit. */
   rows: number;
-  /** Requests that are scrolled past. */
+  /** Number of requests scrolled past. */
   offset: number;
   /** Why the server is away; null: it is there. */
   problem: string | null;
-  /** Place of this model among those of the server. */
+  /** Index of this model among those of the server. */
   place: { index: number; count: number };
-  /** Keys that do something; '' where nobody can press any. */
+  /** Help on keys; '' where nobody can press any. */
   keys: string;
 }
 
@@ -50,7 +50,7 @@ export function frame(picture: ModelPicture, options: FrameOptions): FrameLine[]
     .map((line) => ({ ...line, text: fitted(line.text, columns) }));
 }
 
-/** Blanks between columns stay, other than in plainLine. */
+/** A text at the terminal's width. Blanks between columns stay, unlike in plainLine. */
 function fitted(text: string, columns: number): string {
   const characters = Array.from(text);
   return characters.length <= columns ? text : `${characters.slice(0, Math.max(0, columns - 1)).join('')}…`;
@@ -103,12 +103,12 @@ const COLUMNS: readonly Column[] = [
   ['cached', ({ cachedTokens }) => String(cachedTokens)],
 ];
 const LABEL: Column = ['request', ({ label }) => plainLine(label, 64)];
-/** The columns of a narrow terminal. */
+/** Columns for a narrow terminal. */
 const NARROW = COLUMNS.filter(([head]) => head !== 'age' && head !== 'cached');
 const NARROW_COLUMNS = 60;
 const TO_THE_LEFT: ReadonlySet<string> = new Set(['state', 'request']);
 
-/** While a context is computed it tells how far it is. */
+/** Text of the prompt's length; while its context is computed, with the tokens done. */
 function promptText({ state, promptTokens, contextDone, contextTokens }: RequestPicture): string {
   return state === 'context' ? `${contextDone}/${contextTokens}` : String(promptTokens);
 }

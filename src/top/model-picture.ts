@@ -1,12 +1,15 @@
-/** A model's engine at a time, as a terminal or a script shows it. Absent parts are null: the server did not tell them. */
+/**
+ * State of a model's engine at one time, for a terminal or a script. Absent parts are null: the server did not tell
+ * them.
+ */
 export interface ModelPicture {
   model: string;
-  /** Milliseconds since 1970, on the server's clock. */
+  /** Time in milliseconds since 1970, on the server's clock. */
   timeMs: number;
   tokensPerSecond: number | null;
   promptTokensPerSecond: number | null;
   iterationMs: number | null;
-  /** Requests in the latest iteration, and the most that can be active. */
+  /** Number of requests in the latest iteration; then the most that can be active. */
   batch: number;
   maxBatch: number | null;
   queued: number;
@@ -22,7 +25,7 @@ export interface Latency {
 }
 
 const STATES = ['queued', 'context', 'generation', 'paused'] as const;
-/** What follows id, label and state in a row of the formation, in its order. */
+/** Names of a formation row's entries behind id, label and state, in order. */
 const COUNTS = [
   'ageMs',
   'promptTokens',
@@ -41,7 +44,7 @@ export interface RequestPicture extends Record<(typeof COUNTS)[number], number> 
   state: (typeof STATES)[number];
 }
 
-/** Rates are of this time: long enough to be steady, short enough to follow. */
+/** Milliseconds that rates are taken over: long enough to be steady, short enough to follow. */
 const RATE_WINDOW_MS = 2_000;
 
 interface Sample {
@@ -78,7 +81,7 @@ export class ModelFollower {
       iterations: numberOf(totals.iterations),
       iterationMs: numberOf(totals.iterationMs),
     };
-    // An engine that was started anew counts from nothing.
+    // A restarted engine counts from 0 again.
     if (this.#samples.some(({ iterations }) => iterations > sample.iterations)) this.#samples = [];
     this.#samples.push(sample);
     while (this.#samples.length > 2 && sample.timeMs - this.#samples[1]!.timeMs > RATE_WINDOW_MS) {
@@ -86,7 +89,7 @@ export class ModelFollower {
     }
   }
 
-  /** The server is away: what comes next is no continuation. */
+  /** Notes that the server is away: later events do not continue earlier ones. */
   interrupt(): void {
     this.#samples = [];
   }

@@ -11,8 +11,8 @@ export interface Key {
 }
 
 /**
- * The alternate screen of a terminal, drawn on in place. However the process ends, other than by SIGKILL, the terminal is as
- * it was before, and what is said of an error is seen.
+ * The alternate screen of a terminal, drawn on in place. However the process ends, except by SIGKILL, the terminal is
+ * restored, and an error message is seen.
  */
 export class Screen {
   readonly #input: NodeJS.ReadStream;
@@ -28,7 +28,7 @@ export class Screen {
   open(onKey: (key: Key) => void, onResize: () => void): void {
     this.#isOpen = true;
     process.on('exit', this.close);
-    // Before the error is written, which would be lost with this screen.
+    // The screen is left before the error is written, which would otherwise be lost with it.
     process.on('uncaughtExceptionMonitor', this.close);
     this.#output.write(ENTER);
     this.#output.on('resize', onResize);
@@ -52,7 +52,7 @@ export class Screen {
     this.#output.write(`\x1b[H${text.join('\r\n')}\x1b[J`);
   }
 
-  /** What happens twice, or at the end of the process, happens once. */
+  /** Closes the screen. Further calls, as at the end of the process, do nothing. */
   readonly close = (): void => {
     if (!this.#isOpen) return;
     this.#isOpen = false;

@@ -10,17 +10,17 @@ class Counted implements QueuedRequest {
   static looks = 0;
   readonly timeoutUs: number;
   readonly priority: number;
-  readonly #size: number;
+  readonly #rows: number;
 
-  constructor(size = 1, { priority = 0, timeoutUs = 0 } = {}) {
-    this.#size = size;
+  constructor(rows = 1, { priority = 0, timeoutUs = 0 } = {}) {
+    this.#rows = rows;
     this.priority = priority;
     this.timeoutUs = timeoutUs;
   }
 
-  get size(): number {
+  get rows(): number {
     Counted.looks++;
-    return this.#size;
+    return this.#rows;
   }
 
   get fit(): string {

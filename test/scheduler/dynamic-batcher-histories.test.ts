@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type BatcherConfig, DynamicBatcher } from '../../scheduler/dynamic-batcher.js';
 import type { QueuePolicy } from '../../scheduler/queue-policy.js';
-import { type NamedRequest, namesOf, queued } from '../support/queued-requests.js';
+import { type NamedRequest, queued } from '../support/queued-requests.js';
 import { SlowBatcher } from './oracle/slow-batcher.js';
 
 const RUNS = 4000;
@@ -37,9 +37,9 @@ const config: fc.Arbitrary<BatcherConfig> = fc
   }));
 
 type Step =
-  | { kind: 'add'; size: number; priority: number; timeoutUs: number; fit: string }
+  | { kind: 'add'; rows: number; priority: number; timeoutUs: number; fit: string }
   | { kind: 'remove'; which: number }
-  | { kind: 'next' | 'expire' }
+  | { kind: 'next' | 'expire' | 'drain' }
   | { kind: 'pass'; us: number };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -47,14 +47,19 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 6,
     arbitrary: fc.record({
       kind: fc.constant('add' as const),
-      size: fc.oneof(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 1, max: 14 })),
+      rows: fc.oneof(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 1, max: 14 })),
       priority: fc.integer({ min: 0, max: 4 }),
       timeoutUs: fc.constantFrom(0, 0, 2, 9, 60),
       fit: fc.constantFrom('', '', '', '', '', 'x'),
     }),
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('remove' as const), which: fc.nat(20) }) },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('next' as const, 'next', 'expire') }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constantFrom('next' as const, 'next', 'next', 'expire', 'expire', 'drain'),
+    }),
+  },
   {
     weight: 2,
     arbitrary: fc.record({
@@ -86,18 +91,18 @@ class Pair {
     if (step.kind === 'pass') this.now += step.us;
     else if (step.kind === 'add') this.#add(step);
     else if (step.kind === 'remove') this.#remove(step.which);
-    else if (step.kind === 'next') this.next();
-    else this.expire();
+    else if (step.kind === 'expire') this.expire();
+    else this.next({ isDraining: step.kind === 'drain' });
     expect(this.fast.size).toBe(this.slow.waiting.length);
-    const rows = this.slow.waiting.reduce((sum, { request }) => sum + Math.max(1, request.size), 0);
+    const rows = this.slow.waiting.reduce((sum, { request }) => sum + Math.max(1, request.rows), 0);
     expect(this.fast.rows).toBe(rows);
   }
 
   /** @returns the batch, or null */
-  next(): NamedRequest[] | null {
-    const { batch, rejected, wakeAtUs } = this.fast.next(this.now);
+  next({ isDraining = false } = {}): NamedRequest[] | null {
+    const { batch, rejected, wakeAtUs } = this.fast.next(this.now, { isDraining });
     expect(rejected).toEqual(this.slow.expire(this.now));
-    expect(batch).toEqual(this.slow.take(this.now));
+    expect(batch).toEqual(this.slow.take(this.now, isDraining));
     expect(wakeAtUs).toBe(this.slow.wake(batch === null));
     for (const request of [...rejected, ...(batch ?? [])]) this.#leave(request);
     if (batch !== null) this.#look(batch);
@@ -105,27 +110,22 @@ class Pair {
   }
 
   expire(): void {
-    const { rejected, wakeAtUs } = this.fast.expire(this.now);
+    const { batch, rejected, wakeAtUs } = this.fast.next(this.now, { hasRoom: false });
+    expect(batch).toBeNull();
     expect(rejected).toEqual(this.slow.expire(this.now));
     expect(wakeAtUs).toBe(this.slow.wake(false));
     for (const request of rejected) this.#leave(request);
   }
 
-  /** Everything that came has gone, or waits. */
+  /** Nothing more comes: everything that came goes. */
   end(): void {
-    const order = [
-      ...this.slow.expire(Number.NEGATIVE_INFINITY),
-      ...this.slow.order().map(({ request }) => request),
-    ];
-    const left = this.fast.drain();
-    expect(namesOf(left)).toBe(namesOf(order));
-    for (const request of left) this.#leave(request);
+    while (this.next({ isDraining: true }) !== null);
     expect(this.#gone.size).toBe(this.#added.length);
     expect([this.fast.size, this.fast.rows]).toEqual([0, 0]);
   }
 
-  #add({ size, priority, timeoutUs, fit }: Step & { kind: 'add' }): void {
-    const request = queued(`r${this.#added.length}`, size, { priority, timeoutUs, fit });
+  #add({ rows, priority, timeoutUs, fit }: Step & { kind: 'add' }): void {
+    const request = queued(`r${this.#added.length}`, rows, { priority, timeoutUs, fit });
     const refusal = this.fast.add(request, this.now);
     expect(refusal).toBe(this.slow.add(request, this.now) ? null : 'queueFull');
     if (refusal === null) this.#added.push(request);
@@ -146,7 +146,7 @@ class Pair {
 
   #look(batch: readonly NamedRequest[]): void {
     this.ran.push([...batch]);
-    const rows = batch.reduce((sum, { size }) => sum + Math.max(1, size), 0);
+    const rows = batch.reduce((sum, request) => sum + Math.max(1, request.rows), 0);
     if (batch.length > 1) expect(rows).toBeLessThanOrEqual(this.config.maxBatchSize);
     expect(new Set(batch.map(({ fit }) => fit)).size).toBe(1);
   }
@@ -177,8 +177,8 @@ describe('random histories of the dynamic batcher', () => {
       fc.property(waiting, fc.array(step, { minLength: 5, maxLength: 40 }), (chosen, steps) => {
         const pair = new Pair(chosen);
         for (const one of steps) {
-          const isLarge = one.kind === 'add' && one.size > 6;
-          pair.apply(isLarge ? { ...one, size: (one.size % 4) + 1 } : one);
+          const isLarge = one.kind === 'add' && one.rows > 6;
+          pair.apply(isLarge ? { ...one, rows: (one.rows % 4) + 1 } : one);
           while (pair.next() !== null);
         }
         pair.end();
@@ -244,7 +244,7 @@ describe('random histories of the dynamic batcher', () => {
       instances: fc.integer({ min: 1, max: 3 }),
       computeUs: fc.integer({ min: 1, max: 30 }),
       gaps: fc.array(
-        fc.record({ gapUs: fc.integer({ min: 0, max: 12 }), size: fc.integer({ min: 1, max: 6 }) }),
+        fc.record({ gapUs: fc.integer({ min: 0, max: 12 }), rows: fc.integer({ min: 1, max: 6 }) }),
         {
           minLength: 1,
           maxLength: 40,
@@ -260,7 +260,7 @@ describe('random histories of the dynamic batcher', () => {
         for (; pair.now < 3000; pair.now++) {
           while (busyUntil.length > 0 && busyUntil[0]! <= pair.now) busyUntil.shift();
           for (; sent < gaps.length && nextArrival <= pair.now; ) {
-            pair.apply({ kind: 'add', priority: sent % 4, timeoutUs: 0, fit: '', size: gaps[sent]!.size });
+            pair.apply({ kind: 'add', priority: sent % 4, timeoutUs: 0, fit: '', rows: gaps[sent]!.rows });
             sent++;
             nextArrival += gaps[sent]?.gapUs ?? 0;
           }

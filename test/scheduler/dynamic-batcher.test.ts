@@ -383,15 +383,26 @@ describe('the clock', () => {
   });
 });
 
-describe('at the end', () => {
-  it('drain gives out all that wait and all that were to be rejected', () => {
-    const levels = { ...oneLevel({ timeoutUs: 10 }), count: 2, default: 2 };
+describe('where nothing will come any more', () => {
+  it('nothing waits for others, and batches are as large as they may be', () => {
+    const config = batching({ preferred: [4], maxDelayUs: Number.POSITIVE_INFINITY });
+    const batcher = new DynamicBatcher<NamedRequest>(config);
+    const requests = Array.from('ABCDEFGHIJ', (name) => queued(name));
+    for (const request of requests) batcher.add(request, 0);
+    const names = () =>
+      batcher
+        .next(0, { isDraining: true })
+        .batch?.map(({ name }) => name)
+        .join('') ?? null;
+    expect([names(), names(), names()]).toEqual(['ABCDEFGH', 'IJ', null]);
+  });
+
+  it('whoever has expired is rejected all the same', () => {
+    const levels = oneLevel({ timeoutUs: 10, maxQueueSize: 1 });
     const batcher = new DynamicBatcher<NamedRequest>(batching({ maxDelayUs: 100, levels }));
-    const [a, b, c] = [queued('A'), queued('B'), queued('C', 1, { priority: 1 })];
+    const [a, b] = [queued('A'), queued('B')];
     batcher.add(a, 0);
     batcher.add(b, 10);
-    batcher.add(c, 11);
-    expect(batcher.drain()).toEqual([a, c, b]);
-    expect([batcher.size, batcher.rows, batcher.next(500).batch]).toEqual([0, 0, null]);
+    expect(batcher.next(11, { isDraining: true })).toEqual({ batch: [b], rejected: [a], wakeAtUs: null });
   });
 });

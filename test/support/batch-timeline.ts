@@ -2,7 +2,7 @@ import { type BatcherConfig, DynamicBatcher } from '../../scheduler/dynamic-batc
 import { type NamedRequest, namesOf, queued } from './queued-requests.js';
 
 /** Milliseconds, name, rows, and whatever else matters of the request. */
-export type Arrival = [atMs: number, name: string, size?: number, more?: Partial<NamedRequest>];
+export type Arrival = [atMs: number, name: string, rows?: number, more?: Partial<NamedRequest>];
 
 /** Instances that run the batches; as many as there are batches, at once, where nothing else is said. */
 export interface Instances {
@@ -26,7 +26,7 @@ export function timeline(
   const lines: string[] = [];
   let busyUntil: number[] = [];
   let wakeMs: number | null = null;
-  const requests = new Map(arrivals.map(([, name, size, more]) => [name, queued(name, size, more)] as const));
+  const requests = new Map(arrivals.map(([, name, rows, more]) => [name, queued(name, rows, more)] as const));
   for (let nowMs = 0, index = 0; ; ) {
     busyUntil = busyUntil.filter((until) => until > nowMs);
     for (const [name, atMs] of Object.entries(leaves)) {
@@ -37,8 +37,8 @@ export function timeline(
       if (batcher.add(requests.get(name)!, nowMs * 1000) !== null) lines.push(`${nowMs} !${name}`);
     }
     for (;;) {
-      const isFree = nowMs >= fromMs && busyUntil.length < count;
-      const step = isFree ? batcher.next(nowMs * 1000) : { batch: null, ...batcher.expire(nowMs * 1000) };
+      const hasRoom = nowMs >= fromMs && busyUntil.length < count;
+      const step = batcher.next(nowMs * 1000, { hasRoom });
       for (const { name } of step.rejected) lines.push(`${nowMs} -${name}`);
       wakeMs = step.wakeAtUs === null ? null : step.wakeAtUs / 1000;
       if (step.batch === null) break;

@@ -6,8 +6,8 @@ export interface NamedRequest extends QueuedRequest {
   readonly name: string;
 }
 
-export function queued(name: string, size = 1, more: Partial<NamedRequest> = {}): NamedRequest {
-  return { name, size, fit: '', priority: 0, timeoutUs: 0, ...more };
+export function queued(name: string, rows = 1, more: Partial<NamedRequest> = {}): NamedRequest {
+  return { name, rows, fit: '', priority: 0, timeoutUs: 0, ...more };
 }
 
 /** A batcher of at most 8 rows without levels; what a case is about is given. */

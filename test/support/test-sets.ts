@@ -26,6 +26,8 @@ export const OUTSIDE = [
   'test/reference/{beams,encoders,smollm2}.test.ts',
   'test/src/gpu-memory.test.ts',
   'test/src/serve-encoder.test.ts',
+  'test/src/serving/onnx-models.test.ts',
+  'test/src/clients/tritonclient.test.ts',
   'test/src/clients/{openai-pip,openai-pip-responses,tool-calls}.test.ts',
   'test/src/clients/matrix/*.test.ts',
   'test/src/server/dashboard/browser.test.ts',

@@ -46,13 +46,14 @@ const wholeTokens = (count: number, first = 0) =>
 
 const dearPrompt: DearField = ({ maxSeqLen }) => {
   const most = maxSeqLen - 8;
-  const numLong = Math.min(256, Math.floor(400_000 / most));
+  // Attention is quadratic: few prompts as long as a long context are a minute of one thread.
+  const numLong = Math.min(256, Math.floor(4e8 / most ** 2));
   return [
     longTexts[0]!,
     text('Once upon a time ', 4 * most),
     ...longWords,
     wholeTokens(most),
-    list(256, (index) => `"${index} ${'once '.repeat(most / 2)}"`),
+    list(Math.min(256, 2 * numLong), (index) => `"${index} ${'once '.repeat(most / 2)}"`),
     list(256, () => text('x', LONGEST / 300)),
     list(numLong, (index) => wholeTokens(most, index)),
   ].map((value) => ({ prompt: value, max_tokens: '1' }));

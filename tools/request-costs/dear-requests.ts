@@ -36,6 +36,17 @@ export class DearRequests {
     return this.#request('/v1/completions', 'crowd', fields);
   }
 
+  /** The same where each answer goes on behind as long a prompt as the model takes, which all of them share. */
+  longCrowd(): DearRequest {
+    const prompt = list(this.#sizes.maxSeqLen - 20, (i) => String(5 + ((i * i) % 300)));
+    return this.#request('/v1/completions', 'long crowd', {
+      prompt,
+      n: '128',
+      max_tokens: '6',
+      ignore_eos: 'true',
+    });
+  }
+
   /** How many there are of one field; each is asked for by its index. */
   count(path: string, field: string): number {
     return this.#values(path, field).length;
@@ -71,7 +82,8 @@ export class DearRequests {
   #request(path: string, name: string, fields: Fields): DearRequest {
     const all = { ...DEAR_ROUTES[path]!.plain, ...fields, model: JSON.stringify(this.#modelOf(path)) };
     const text = Object.entries(all).map(([field, value]) => `${JSON.stringify(field)}:${value}`);
-    return { name: `${path} ${name}`, path, body: Buffer.from(`{${text.join()}}`) };
+    const isLong = 'n' in fields && (fields.prompt?.length ?? 0) > 1.7 * this.#sizes.maxSeqLen;
+    return { name: `${path} ${name}`, path, body: Buffer.from(`{${text.join()}}`), isLong };
   }
 }
 

@@ -8,6 +8,8 @@ export interface DearRequest {
   name: string;
   path: string;
   body: Buffer;
+  /** It has several sequences over a prompt as long as the context: each of its iterations attends to all of them. */
+  isLong: boolean;
 }
 
 /** What one request cost. Processor time in milliseconds, memory in bytes. */
@@ -33,8 +35,10 @@ export interface Cost {
 export interface Baseline {
   /** Processor time of the main thread for a token of the neighbour. */
   tokenMs: number;
-  /** Processor time of the engine's thread for an iteration as full as it may be. */
+  /** Processor time of the engine's thread for an iteration of as many sequences as it takes. */
   fullMs: number;
+  /** The same where the context of each is as long as it may be. */
+  longFullMs: number;
 }
 
 /** How long the answer of a request is read, before its client leaves. */
@@ -54,8 +58,8 @@ export async function tokenMsOf(server: MeteredServer): Promise<number> {
 /** Sends a request and notes what it costs until it has left. */
 export async function costOf(
   server: MeteredServer,
-  { name, path, body }: DearRequest,
-  { tokenMs, fullMs }: Baseline,
+  { name, path, body, isLong }: DearRequest,
+  { tokenMs, fullMs, longFullMs }: Baseline,
 ): Promise<Cost> {
   const bytesBefore = server.residentBytes();
   server.resetPeak();
@@ -77,7 +81,7 @@ export async function costOf(
     admissionMs: Math.max(0, admissionMs),
     holdMs: holdNs / 1e6,
     iterationMs: iterationNs / 1e6,
-    fullMs,
+    fullMs: isLong ? longFullMs : fullMs,
     memoryBytes: Math.max(0, server.peakBytes() - bytesBefore),
   };
 }

@@ -78,14 +78,15 @@ export class CostSession {
     const fields = await describedFields(server.url);
     const neighbour = new Neighbour(server.url, 'chat', sizes.maxSeqLen);
     const requests = new DearRequests(sizes, modelOf, fields);
-    const nothing = { tokenMs: 0, fullMs: 0 };
+    const nothing = { tokenMs: 0, fullMs: 0, longFullMs: 0 };
     const crowds: Cost[] = [];
     for (let i = 0; i < WARMING_UP; i++) {
       for (const path of Object.keys(DEAR_ROUTES)) await costOf(server, requests.plain(path), nothing);
       crowds.push(await costOf(server, requests.crowd(i), nothing));
     }
     const fullMs = leastOf(crowds.slice(-3)).iterationMs;
-    const baseline = { tokenMs: await tokenMsOf(server), fullMs };
+    const longFullMs = (await costOf(server, requests.longCrowd(), nothing)).iterationMs;
+    const baseline = { tokenMs: await tokenMsOf(server), fullMs, longFullMs };
     return new CostSession(server, neighbour, baseline, requests, fields);
   }
 

@@ -1,4 +1,5 @@
-// The script of a report's page. Runs in a browser: `reports` is what the page holds, `uPlot` the library before it.
+// Script of a report's page, which runs in a browser. `reports` is the page's data; the library before it defines
+// `uPlot`.
 /* global document, window, matchMedia, uPlot */
 (() => {
   const reports = JSON.parse(document.getElementById('reports').textContent);
@@ -58,7 +59,7 @@
     return element('span', {}, dot, run.name);
   }
 
-  /** A chart in a card; `make` gives its options and data with the colours of the moment. */
+  /** A chart in a card; `make` returns its options and data with the present colours. */
   function chart(title, make) {
     const place = element('div');
     const card = element('div', { class: 'card' }, element('h3', {}, title), place);
@@ -141,7 +142,10 @@
     );
   }
 
-  /** What `skein bench compare` prints: each load's figures side by side, and what is sure of the change. */
+  /**
+   * The comparison that `skein bench compare` prints: each load's figures side by side, with the certain part of each
+   * change.
+   */
   function comparisons() {
     for (const { names, comparisons: all } of changes) {
       root.append(element('h2', {}, `From ${names[0]} to ${names[1]}`));
@@ -234,7 +238,7 @@
     knees(sets);
   }
 
-  /** The points of each report's runs as one table of uPlot; repetitions of a load are one point. */
+  /** Points of each report's runs as one table for uPlot; repetitions of a load are one point. */
   function joinedPoints(sets, x, of) {
     const mean = (values) => values.reduce((sum, v) => sum + v, 0) / values.length;
     return uPlot.join(
@@ -251,7 +255,7 @@
     );
   }
 
-  /** A sentence for each sweep: its knee, and the load that the server kept up with. */
+  /** One sentence for each sweep: its knee, and the greatest load that the server kept up with. */
   function knees(sets) {
     for (const { name, report } of sets) {
       const { sweep } = report;
@@ -270,7 +274,7 @@
     root.append(element('h2', {}, 'Percentiles'));
     const grid = element('div', { class: 'grid' });
     const most = runs.slice(0, 16);
-    // Where a share of 1 would be infinitely far, the curve ends at that of its last value.
+    // A share of 1 would be infinitely far, so the curve ends at the share of its last value.
     const at = (share) => Math.min(4, -Math.log10(Math.max(1e-9, 1 - share)));
     for (const [name, title] of Object.entries(LATENCIES)) {
       const have = most.map((run, i) => ({ run, i })).filter(({ run }) => run.curves[name]);

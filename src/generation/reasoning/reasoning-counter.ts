@@ -5,7 +5,7 @@ import { PlainParser, ReasoningParser, type ReasoningStart } from './reasoning-p
 export class ReasoningCounter {
   readonly #detokenizer: Detokenizer;
   readonly #parser: ReasoningParser;
-  /** Tokens of which it is not known yet. */
+  /** Number of tokens that may yet prove to be reasoning. */
   #undecided = 0;
   #count = 0;
   #isOver = false;

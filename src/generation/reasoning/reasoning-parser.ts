@@ -6,7 +6,7 @@ export const THINK_BEGIN = '<think>';
 export const THINK_END = '</think>';
 
 /**
- * How an answer begins.
+ * Beginning of an answer:
  *
  *   open     with reasoning: the prompt opened it, or the model always thinks
  *   maybe    with reasoning if it opens it
@@ -26,7 +26,7 @@ export class ReasoningParser implements AnswerParser {
   readonly #endFinder = new MarkerFinder([THINK_END]);
   readonly #parts = new PartList();
   #state: 'start' | 'reasoning' | 'gap' | 'answer' = 'start';
-  /** What the answer has begun with, as long as it may be the marker. */
+  /** Beginning of the answer, as long as it may be the marker. */
   #begun = '';
   #space = '';
   #hasReasoning = false;
@@ -36,7 +36,7 @@ export class ReasoningParser implements AnswerParser {
     this.#inner = inner;
   }
 
-  /** Whether what comes next is reasoning; null: not known yet. */
+  /** True where the next text is reasoning, false where it is not; null: not known yet. */
   get isReasoning(): boolean | null {
     if (this.#state === 'start') return this.#start === 'open' ? true : null;
     return this.#state === 'reasoning';
@@ -77,7 +77,7 @@ export class ReasoningParser implements AnswerParser {
     } else if (!THINK_BEGIN.startsWith(begun)) this.#begin(this.#start === 'open');
   }
 
-  /** What was begun with is no marker, or was one. */
+  /** Ends the beginning, which has proved to be a marker or not. */
   #begin(isReasoning: boolean): void {
     const begun = this.#begun;
     this.#begun = '';
@@ -98,7 +98,7 @@ export class ReasoningParser implements AnswerParser {
   }
 }
 
-/** An answer that is text and nothing else. */
+/** Parser of an answer that is only text. */
 export class PlainParser implements AnswerParser {
   push(text: string): AnswerPart[] {
     return text === '' ? [] : [{ type: 'content', text }];

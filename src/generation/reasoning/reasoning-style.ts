@@ -3,16 +3,19 @@ import { mentions } from '../tools/detect-format.js';
 import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning-parser.js';
 
 /**
- * How reasoning is told from the answer.
+ * Ways to tell reasoning from the answer.
  *
- *   none          it is not
- *   qwen3         it stands between the markers, the first of which may be the prompt's
- *   deepseek_r1   the same, and an answer begins with it even without a marker
+ *   none          there is none
+ *   qwen3         between markers; the prompt may hold the first one
+ *   deepseek_r1   the same, and every answer begins with reasoning, even without a marker
  */
 export const REASONING_PARSER_NAMES = ['deepseek_r1', 'qwen3', 'none'] as const;
 export type ReasoningParserName = (typeof REASONING_PARSER_NAMES)[number];
 
-/** How a model marks its reasoning, told by its template: those of models that reason open it, or take it out of earlier answers. */
+/**
+ * Finds how a model marks its reasoning, by its template: templates of reasoning models open it, or remove it from
+ * earlier answers.
+ */
 export function reasoningStyle(
   source: string | null,
   chosen: ReasoningParserName | 'auto',
@@ -21,10 +24,10 @@ export function reasoningStyle(
   return source?.includes(THINK_END) ? 'qwen3' : 'none';
 }
 
-/** Enough for the markers and what stands around them. */
+/** Tokens at a prompt's end that can hold the markers and the text around them. */
 const TAIL = 16;
 
-/** How the answer to this prompt begins; null: without reasoning. */
+/** Finds how the answer to this prompt begins; null: without reasoning. */
 export function reasoningStart(
   style: ReasoningParserName,
   codec: TextCodec,
@@ -38,7 +41,7 @@ export function reasoningStart(
   return style === 'deepseek_r1' ? 'open' : 'maybe';
 }
 
-/** What a client may say of reasoning. */
+/** A client's settings for reasoning. */
 export interface ReasoningWishes {
   effort?: string | undefined;
   /** Variables for the template. */
@@ -46,8 +49,8 @@ export interface ReasoningWishes {
 }
 
 /**
- * The template's variables with what was asked of reasoning. Throws, through `refuse`, what the template does not know: it would
- * have no effect.
+ * Template variables including the client's settings for reasoning. Calls `refuse` for a variable that the template
+ * does not know, since it would have no effect.
  */
 export function templateVariables(
   source: string | null | undefined,
@@ -61,7 +64,7 @@ export function templateVariables(
     const asksForNothing = name === 'enable_thinking' && value === false && !source?.includes(THINK_END);
     if (asksForNothing) delete result[name];
     else if (!knows(name)) {
-      // A client made it up: as much of it as a template's own would have.
+      // A client may have made the name up: only as much of it is shown as a template's own would have.
       const shown = name.slice(0, 128);
       refuse(`chat_template_kwargs.${shown}`, `the chat template of this model has no variable ${shown}`);
     }

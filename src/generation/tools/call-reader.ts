@@ -1,17 +1,17 @@
 import { JsonScanner } from './json-scanner.js';
 
-/** What a character has led to. `call` and `args` are said once the name and the beginning of the arguments are known. */
+/** Result of one character. `call` and `args` are set once the name and the beginning of the arguments are known. */
 export interface CallStep {
-  /** `invalid`: the character is none of a call's. `broken`: the call was said, and its arguments turn out to be no JSON. */
+  /** `invalid`: the character belongs to no call. `broken`: the call was reported, and its arguments are no JSON. */
   state: 'more' | 'done' | 'invalid' | 'broken';
-  /** The call's name, in the step in which it is certain that this is a call. */
+  /** Name of the call, in the step that makes certain that this is a call. */
   call?: string;
-  /** More text of its arguments. */
+  /** Further text of the call's arguments. */
   args?: string;
 }
 
 const ARGUMENT_KEYS: ReadonlySet<string> = new Set(['arguments', 'parameters']);
-/** What else models write into a call. */
+/** Other keys that models write into a call. */
 const OTHER_KEYS: ReadonlySet<string> = new Set(['name', 'type', 'id']);
 const MAX_KEY_LENGTH = 32;
 const SPACE = /^\s$/;
@@ -23,8 +23,8 @@ const INVALID: CallStep = { state: 'invalid' };
  *
  *   {"name": "f", "arguments": {"a": 1}}        `arguments` or `parameters`; an object, or its JSON as a text
  *
- * The arguments are given out as they come, once their first character behind the brace is right. What is not such an object
- * is invalid as soon as that shows. It is for the caller to say what becomes of that.
+ * Arguments are given out as they come, once their first character behind the brace is right. Any other text is invalid
+ * as soon as that shows; the caller decides what to do with it.
  */
 export class CallReader {
   readonly #needsArguments: boolean;
@@ -32,37 +32,39 @@ export class CallReader {
   #phase: 'open' | 'key-or-end' | 'key' | 'colon' | 'value' | 'comma-or-end' = 'open';
   #scanner = new JsonScanner();
   #key = '';
-  /** The key or value so far. */
+  /** Text of the present key or value so far. */
   #raw = '';
   #name: string | null = null;
   #arguments: string | null = null;
   #isSaid = false;
   #streams = false;
 
-  /** @param needsArguments false: a call may do without, and then has none. @param isName which names are those of calls. */
+  /**
+   * @param needsArguments false: a call may lack arguments, and then has none. @param isName tells the names of calls.
+   */
   constructor(options: { needsArguments: boolean; isName: (name: string) => boolean }) {
     this.#needsArguments = options.needsArguments;
     this.#isName = options.isName;
   }
 
-  /** A reader of calls of any name, which may do without arguments. */
+  /** A reader of calls with any name, which may lack arguments. */
   static ofAny(): CallReader {
     return new CallReader({ needsArguments: false, isName: () => true });
   }
 
-  /** The same where the format has written the name in front: what comes next are the arguments. */
+  /** A reader of the arguments alone, for formats that write the name in front. */
   static behindName(name: string): CallReader {
     const reader = CallReader.ofAny();
     for (const character of `{"name":${JSON.stringify(name)},"arguments":`) reader.step(character);
     return reader;
   }
 
-  /** The name and arguments were given out. */
+  /** True once the name and arguments were given out. */
   get isSaid(): boolean {
     return this.#isSaid;
   }
 
-  /** All of its arguments were given out. */
+  /** True once all arguments were given out. */
   get isComplete(): boolean {
     return this.#isSaid && !this.#streams;
   }
@@ -129,7 +131,7 @@ export class CallReader {
     return this.#mayStream(character) ? this.#say() : MORE;
   }
 
-  /** The arguments of a call whose name is known have got as far as the first key. */
+  /** True where the arguments of a call with a known name have reached the first key. */
   #mayStream(character: string): boolean {
     const isBegun = ARGUMENT_KEYS.has(this.#key) && this.#name !== null && this.#raw.startsWith('{');
     return isBegun && this.#raw.length > 1 && !SPACE.test(character);
@@ -170,7 +172,7 @@ export class CallReader {
   }
 }
 
-/** The JSON text of an object, which may be written as a text; null: it is none. */
+/** JSON text of an object, which may itself be written as a text; null: it is no object. */
 function objectText(raw: string): string | null {
   const value: unknown = JSON.parse(raw);
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return raw;

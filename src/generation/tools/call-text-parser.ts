@@ -3,8 +3,8 @@ import { PartList } from './part-list.js';
 import type { AnswerParser, AnswerPart } from './types.js';
 
 /**
- * What the parsers of all formats share. White space between text and calls, and between calls, is the format's and not the
- * answer's, so white space is held back until it is known what follows it.
+ * Common part of the parsers of all formats. White space around and between calls belongs to the format and not to the
+ * answer, so it is held back until the next text is known.
  */
 export abstract class CallTextParser implements AnswerParser {
   readonly #parts = new PartList();
@@ -25,7 +25,7 @@ export abstract class CallTextParser implements AnswerParser {
 
   /** Takes one UTF-16 unit. */
   protected abstract step(character: string): void;
-  /** The text has ended: what was held back is content. */
+  /** Handles the end of the text: text held back is content. */
   protected abstract finish(): void;
 
   protected content(text: string): void {
@@ -48,7 +48,7 @@ export abstract class CallTextParser implements AnswerParser {
     this.#parts.add('arguments', text);
   }
 
-  /** What a step of a CallReader says. */
+  /** Reports the parts of a CallReader's step. */
   protected say({ call, args }: CallStep): void {
     if (call !== undefined) this.call(call);
     if (args !== undefined) this.args(args);

@@ -29,9 +29,9 @@ export class DeepSeekParser extends CallTextParser {
   readonly #end = new MarkerFinder([CALL_END, CALLS_END]);
   #state: 'text' | 'between' | 'head' | 'call' | 'broken' | 'behind' = 'text';
   #reader = CallReader.ofAny();
-  /** What may be part of a call, and is content if there is none. */
+  /** Text that may be part of a call, and is content if there is none. */
   #raw = '';
-  /** What stands from the begin of a call up to its arguments. */
+  /** Text between the begin of a call and its arguments. */
   #head = '';
 
   protected step(character: string): void {
@@ -60,7 +60,7 @@ export class DeepSeekParser extends CallTextParser {
         break;
       }
       case 'behind': {
-        // The end of the fence, and whatever else there is in front of the end.
+        // This skips the end of the fence and any other text in front of the end.
         const { marker } = this.#end.step(character);
         if (marker !== null) this.#state = marker === CALL_END ? 'between' : 'text';
       }
@@ -115,7 +115,7 @@ export class DeepSeekParser extends CallTextParser {
     } else if (this.#reader.isComplete) this.#state = 'behind';
   }
 
-  /** It was no call. What came may have the beginning of one in it. */
+  /** Handles text that proved to be no call. It may contain the beginning of one. */
   #fail(): void {
     const [first, ...rest] = units(this.#raw + this.#between.flush());
     this.#raw = '';
@@ -128,11 +128,11 @@ export class DeepSeekParser extends CallTextParser {
     if (this.#state === 'text') this.content(this.#outside.flush());
     if (this.#state === 'broken') this.args(this.#end.flush());
     if (this.#state === 'head' || this.#state === 'call') this.content(this.#raw);
-    // Behind calls there are only markers, and a marker that was cut is nothing that anyone has said.
+    // Only markers stand behind calls, and a cut marker is no text of the answer.
   }
 }
 
-/** The function of `function<sep>f\n```json\n` or `f<sep>`; null: it is neither. */
+/** Name of the function in `function<sep>f\n```json\n` or `f<sep>`; null for any other text. */
 function nameOf(head: string): string | null {
   const [before, after, more] = head.split(CALL_SEPARATOR);
   if (before === undefined || after === undefined || more !== undefined) return null;

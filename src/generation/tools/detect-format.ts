@@ -1,18 +1,18 @@
 import { CALLS_BEGIN } from './deepseek-parser.js';
 import type { ToolFormatName } from './types.js';
 
-/** How a model is asked to call functions, and how it writes its calls. */
+/** Way in which a model is told of functions, and the format of its calls. */
 export interface ToolStyle {
   format: ToolFormatName;
-  /** The template describes the functions and writes calls and results; else the messages have to. */
+  /** True where the template describes functions and writes calls and results; otherwise the messages must. */
   usesTemplate: boolean;
 }
 
-/** What tells a format from others in the template that asks for it, or writes it. */
+/** Tests that recognise a format by the template that asks for it or writes it. */
 const SIGNS: readonly (readonly [ToolFormatName, (source: string) => boolean])[] = [
   ['mistral', (source) => source.includes('[TOOL_CALLS]')],
   ['deepseek_v3', (source) => source.includes(CALLS_BEGIN)],
-  // The same markers around tags: only the tags tell it from Hermes.
+  // Hermes has the same markers; only the tags inside tell them apart.
   ['qwen3_coder', (source) => source.includes('<tool_call>') && source.includes('<function=')],
   ['hermes', (source) => source.includes('<tool_call>')],
   ['pythonic', (source) => /\[func_name1?\(/.test(source) || source.includes('<|python_start|>')],
@@ -20,8 +20,8 @@ const SIGNS: readonly (readonly [ToolFormatName, (source: string) => boolean])[]
 ];
 
 /**
- * A template that knows functions, but writes calls in a form that is not known here, is not used for them: the model would
- * answer with calls that nobody can read.
+ * Finds how a model calls functions, by its template. A template that knows functions, but writes calls in an unknown
+ * format, is not used for them: the model would answer with calls that nobody can read.
  * @param source the chat template; null: none. @param chosen the operator's choice.
  */
 export function toolStyle(source: string | null, chosen: ToolFormatName | 'auto'): ToolStyle {
@@ -31,9 +31,9 @@ export function toolStyle(source: string | null, chosen: ToolFormatName | 'auto'
   return format === undefined ? { format: 'hermes', usesTemplate: false } : { format, usesTemplate: true };
 }
 
-/** Whether a template's statements or expressions use the variable. */
+/** True where a template's statements or expressions use the variable. */
 export function mentions(source: string, variable: string): boolean {
-  // A client may have named it: what is no name is in no template, and must not become part of a pattern.
+  // A client may have named the variable: other characters occur in no template, and must not become part of a pattern.
   if (!/^\w{1,128}$/.test(variable)) return false;
   const word = new RegExp(`(?<![\\w.'"])${variable}(?![\\w'"])`);
   for (const [code] of source.matchAll(/\{%[\s\S]*?%\}|\{\{[\s\S]*?\}\}/g)) if (word.test(code)) return true;

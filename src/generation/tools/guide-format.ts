@@ -6,7 +6,7 @@ interface OlderTag {
   structures: { begin: string; schema?: unknown; end: string }[];
 }
 
-/** A guide as a format, so that something else can stand before or beside it. The guide was checked. */
+/** Converts a checked guide to a format, so that another format can stand before or beside it. */
 export function guideAsFormat({ type, guide }: Guide): TagFormat {
   switch (type) {
     case 'json':

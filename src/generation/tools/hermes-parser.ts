@@ -17,7 +17,7 @@ export class HermesParser extends CallTextParser {
   readonly #endFinder = new MarkerFinder([HERMES_END]);
   #state: 'text' | 'call' | 'broken' | 'behind' = 'text';
   #reader = CallReader.ofAny();
-  /** The call's text, as long as it may turn out to be none. */
+  /** Text of the call, as long as it may prove to be none. */
   #raw = '';
 
   protected step(character: string): void {
@@ -64,7 +64,7 @@ export class HermesParser extends CallTextParser {
     if (said.state === 'broken' || said.state === 'invalid') this.step(character);
   }
 
-  /** Reads up to the end marker. Some models put several calls between the markers, some forget the last brace. */
+  /** Reads to the end marker. Some models put several calls between the markers, some forget the last brace. */
   #behind(character: string): void {
     if (character === '{') {
       this.#open('');
@@ -82,7 +82,7 @@ export class HermesParser extends CallTextParser {
     if (this.#state === 'text') this.content(this.#beginFinder.flush());
     if (this.#state === 'call' && !this.#reader.isSaid) this.content(this.#raw);
     if (this.#state === 'broken') this.args(this.#endFinder.flush());
-    // A cut end marker is nothing that anyone has said.
+    // A cut end marker is no text of the answer.
   }
 }
 

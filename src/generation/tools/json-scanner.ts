@@ -1,31 +1,31 @@
-/** What a character is to the value. */
+/** Role of a character in a JSON value. */
 export type Scan =
-  /** Part of it; more has to come. */
+  /** Part of the value, which is not complete yet. */
   | 'more'
   /** The last character of the value. */
   | 'last'
-  /** The character behind the value: a number ends only there. */
+  /** The character behind the value, where alone a number ends. */
   | 'behind'
-  /** No JSON begins like this. */
+  /** No JSON value continues like this. */
   | 'invalid';
 
 const SPACE = /^[ \t\n\r]$/;
 const LITERALS: Readonly<Record<string, string>> = { t: 'true', f: 'false', n: 'null' };
-/** A number so far, and whether it may end. */
+/** Patterns of a number's beginning, and of a whole number. */
 const NUMBER_PREFIX = /^-?(?:0|[1-9]\d*)?(?:(?<=\d)\.\d*)?(?:(?<=\d)[eE][+-]?\d*)?$/;
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const MAX_NUMBER_LENGTH = 400;
 
-/** Reads one JSON value character by character, and says where it ends. White space in front of it is part of it. */
+/** Reads one JSON value character by character, and tells where it ends. White space in front counts as part of it. */
 export class JsonScanner {
   /** '{' or '[' of each object and list that is open. */
   readonly #open: string[] = [];
   #expects: 'value' | 'item-or-end' | 'key' | 'key-or-end' | 'colon' | 'comma-or-end' = 'value';
-  /** Inside of: a text, an escape in it and how much of it is left, a number, a word. */
+  /** Kind of token that the scanner is inside of; in an escape, #hexLeft counts the digits still to come. */
   #inside: 'nothing' | 'text' | 'escape' | 'number' | 'word' = 'nothing';
   #isKey = false;
   #hexLeft = 0;
-  /** What is left of a word; the number so far. */
+  /** Rest of a word, or the number so far. */
   #token = '';
 
   step(character: string): Scan {

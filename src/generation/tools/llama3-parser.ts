@@ -6,19 +6,19 @@ import { MarkerFinder } from './marker-finder.js';
 export const PYTHON_TAG = '<|python_tag|>';
 
 /**
- * Calls as Llama 3 writes them: an answer that is nothing else, or what follows the tag.
+ * Calls as Llama 3 writes them: an answer without other text, or the text behind the tag.
  *
  *   {"name": "f", "parameters": {"a": 1}}; {"name": "g", "parameters": {}}
  *   <|python_tag|>{"name": "f", "parameters": {"a": 1}}
  *
- * Without the tag only functions that there are make a call of a JSON object.
+ * Without the tag a JSON object is a call only where it names a known function.
  */
 export class Llama3Parser extends CallTextParser {
   readonly #names: ReadonlySet<string>;
   readonly #tagFinder = new MarkerFinder([PYTHON_TAG]);
   #state: 'before' | 'text' | 'call' | 'broken' = 'before';
   #reader: CallReader | null = null;
-  /** What may be part of a call, and is content if there is none. */
+  /** Text that may be part of a call, and is content if there is none. */
   #raw = '';
   #hasTag = false;
   #isBehindCall = false;
@@ -51,7 +51,7 @@ export class Llama3Parser extends CallTextParser {
     this.#state = 'before';
   }
 
-  /** A character in front of a call, or of text. */
+  /** Handles a character in front of a call, or of text. */
   #outside(character: string): void {
     if (this.#state === 'text') {
       this.content(character);
@@ -95,7 +95,7 @@ export class Llama3Parser extends CallTextParser {
   }
 
   protected finish(): void {
-    // Separators behind the last call separate nothing.
+    // Separators behind the last call belong to the format.
     const isOnlySeparators = this.#isBehindCall && /^[\s;,]*$/.test(this.#raw);
     this.content((isOnlySeparators ? '' : this.#raw) + this.#tagFinder.flush());
   }

@@ -7,14 +7,17 @@ export class MarkerFinder {
   readonly #markers: readonly string[];
   #held = '';
 
-  /** No marker may begin with another one. */
+  /** @param markers none of them may begin with another one */
   constructor(markers: readonly string[]) {
     this.#markers = markers;
   }
 
-  /** `text`: what is no part of a marker; `marker`: the one that is complete with this character, or null. */
+  /**
+   * Takes a character. `text`: text that is no part of a marker; `marker`: the marker completed by this character, or
+   * null.
+   */
   step(character: string): { text: string; marker: string | null } {
-    // Most text has nothing of a marker.
+    // Most text has no beginning of a marker.
     if (this.#held === '' && !this.#markers.some((marker) => marker.startsWith(character))) {
       return { text: character, marker: null };
     }
@@ -29,7 +32,7 @@ export class MarkerFinder {
     return { text, marker };
   }
 
-  /** What was held back. */
+  /** Returns the text held back. */
   flush(): string {
     const held = this.#held;
     this.#held = '';

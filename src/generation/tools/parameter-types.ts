@@ -2,14 +2,14 @@ import type { FunctionTool } from './types.js';
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Types that values of an argument have, in JSON schema's words; null: any. */
+/** Types that values of an argument may have, in JSON schema's words; null: any. */
 export function typesOfParameter({ parameters }: FunctionTool, name: string): ReadonlySet<string> | null {
   const properties = parameters?.properties as Readonly<Record<string, unknown>> | undefined;
   if (properties === undefined || !Object.hasOwn(properties, name)) return null;
   return typesOf(properties[name], 0);
 }
 
-/** More choices within choices than anyone writes. */
+/** Deepest nesting of choices that is followed. */
 const MAX_DEPTH = 8;
 
 export function typesOf(schema: unknown, depth: number): ReadonlySet<string> | null {
@@ -31,7 +31,7 @@ function typeOf(value: unknown): string {
   return typeof value;
 }
 
-/** Whether a value is of one of the types; a whole number is a number too. */
+/** True where a value has one of the types; a whole number is a number too. */
 export function isOneOf(value: unknown, types: ReadonlySet<string>): boolean {
   return types.has(typeOf(value)) || (types.has('integer') && Number.isInteger(value));
 }

@@ -1,6 +1,6 @@
 import type { AnswerPart } from './types.js';
 
-/** Parts in the order in which they came, neighbours of one kind joined. */
+/** Parts in order of arrival, with neighbours of one kind joined. */
 export class PartList {
   #parts: AnswerPart[] = [];
 
@@ -22,7 +22,7 @@ export class PartList {
     }
   }
 
-  /** The parts so far; from now on it is empty. */
+  /** Returns the parts so far and empties the list. */
   take(): AnswerPart[] {
     const parts = this.#parts;
     this.#parts = [];

@@ -1,6 +1,6 @@
 import type { Scan } from './json-scanner.js';
 
-/** What a character is to the value, and what it adds to the value's JSON. */
+/** Role of a character in the value, and the JSON that it adds. */
 export interface PythonStep {
   scan: Scan;
   json: string;
@@ -9,7 +9,7 @@ export interface PythonStep {
 const SPACE = /^\s$/;
 const WORDS: Readonly<Record<string, string>> = {
   ...{ True: 'true', False: 'false', None: 'null' },
-  // Models trained on JSON mix them up.
+  // Models trained on JSON mix these up with Python's words.
   ...{ true: 'true', false: 'false', null: 'null' },
 };
 const NUMBER = /^([-+]?)(\d[\d_]*)?(?:\.([\d_]*))?(?:[eE]([-+]?\d+))?$/;
@@ -158,7 +158,7 @@ export class PythonValue {
   }
 }
 
-/** Halves of a pair stay as they are: their other half comes next. */
+/** JSON of a text's unit. Half of a surrogate pair stays as it is: its other half comes next. */
 function inJson(unit: string): string {
   if (unit >= ' ' && unit !== '"' && unit !== '\\') return unit;
   return JSON.stringify(unit).slice(1, -1);

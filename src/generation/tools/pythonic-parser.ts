@@ -5,18 +5,18 @@ const NAME = /^[A-Za-z_][\w.-]*$/;
 const SPACE = /^\s$/;
 
 /**
- * Calls as Llama 3.2 and Llama 4 write them, an answer that is nothing else:
+ * Calls as Llama 3.2 and Llama 4 write them, in an answer without other text:
  *
  *   [f(a=1, b="x"), g()]
  *
- * Only functions that there are make a call of it. The arguments are written as the JSON of an object, as they come.
+ * It is a call only where it names a known function. The arguments are written as the JSON of an object, as they come.
  */
 export class PythonicParser extends CallTextParser {
   readonly #names: ReadonlySet<string>;
   #state: 'before' | 'name' | 'keyword' | 'value' | 'behind-value' | 'behind-call' | 'broken' | 'text' =
     'before';
   #value = new PythonValue();
-  /** What is content if it turns out to be no call. */
+  /** Text that is content if it proves to be no call. */
   #raw = '';
   #name = '';
   #keyword = '';
@@ -134,14 +134,14 @@ export class PythonicParser extends CallTextParser {
     }
   }
 
-  /** It is no call; nothing of it was said. */
+  /** Handles text that is no call; nothing of it was reported as one. */
   #giveUp(): void {
     this.#state = 'text';
     this.content(this.#raw);
     this.#raw = '';
   }
 
-  /** It was said to be a call, so what is left is all its arguments'. */
+  /** Handles a reported call whose text is broken: the rest goes to its arguments. */
   #fail(text: string): void {
     this.#state = 'broken';
     this.args(text);

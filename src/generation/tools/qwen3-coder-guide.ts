@@ -6,10 +6,12 @@ import type { FunctionTool } from './types.js';
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Where schemas keep others that they refer to. */
+/** Fields of a schema with definitions that other parts refer to. */
 const DEFINITIONS = ['$defs', 'definitions'] as const;
 
-/** Arguments of a function as tags, in the order in which its parameters have them. @param schema of them all. */
+/**
+ * Formats of a function's arguments as tags, in the order of its parameters. @param schema the schema of all arguments.
+ */
 export function parameterTags(tool: FunctionTool, schema: Schema): TagFormat {
   const properties = (schema.properties ?? {}) as Readonly<Record<string, unknown>>;
   const required = new Set((schema.required ?? []) as readonly string[]);
@@ -32,7 +34,7 @@ export function parameterTags(tool: FunctionTool, schema: Schema): TagFormat {
   return tags.length === 0 ? text('') : sequence(...tags);
 }
 
-/** A text as it is, all else as JSON. */
+/** Format of a value: a text as it is, any other value as JSON. */
 function valueFormat(tool: FunctionTool, name: string, schema: unknown, definitions: Schema): TagFormat {
   const isObject = typeof schema === 'object' && schema !== null;
   const types = typesOf(schema, 0);
@@ -52,7 +54,7 @@ function valueFormat(tool: FunctionTool, name: string, schema: unknown, definiti
     return either(...choices.map((value) => text(typeof value === 'string' ? value : JSON.stringify(value))));
   }
   if (minLength === undefined && maxLength === undefined) return { type: 'any_text' };
-  // The text is without the character that could end it too early.
+  // The text excludes the character that could end it too early.
   return { type: 'regex', pattern: `[^<]{${minLength ?? 0},${maxLength ?? ''}}` };
 }
 

@@ -24,18 +24,18 @@ const MAX_KEY_LENGTH = 256;
  *   </function>
  *   </tool_call>
  *
- * What a value is, a text or JSON, only the function's parameters tell. A text is given out as it comes, all else when it is
- * whole. The outer tag may be missing.
+ * Only the function's parameters tell whether a value is a text or JSON. A text is given out as it comes, JSON when it
+ * is whole. The outer tag may be missing.
  */
 export class Qwen3CoderParser extends CallTextParser {
   readonly #tools: ReadonlyMap<string, FunctionTool>;
   readonly #outside = new MarkerFinder([HERMES_BEGIN, FUNCTION_BEGIN]);
   readonly #inCall = new MarkerFinder([PARAMETER_BEGIN, FUNCTION_END, HERMES_END]);
-  // A model that forgets to close an argument goes on with the next, or closes the function.
+  // A model that forgets to close an argument begins the next one, or closes the function.
   readonly #inValue = new MarkerFinder([PARAMETER_END, PARAMETER_BEGIN, FUNCTION_END]);
   readonly #behindCall = new MarkerFinder([HERMES_END, FUNCTION_BEGIN]);
   #state: 'text' | 'opened' | 'name' | 'parameters' | 'key' | 'value' | 'behind' = 'text';
-  /** What may be part of a call, and is content if there is none. */
+  /** Text that may be part of a call, and is content if there is none. */
   #raw = '';
   #function = '';
   #key = '';
@@ -87,7 +87,7 @@ export class Qwen3CoderParser extends CallTextParser {
     this.#function = '';
   }
 
-  /** Behind the outer tag there is white space, and then a function. */
+  /** Handles a character behind the outer tag: white space, then a function. */
   #inOpened(character: string): void {
     this.#raw += character;
     const begun = this.#raw.slice(HERMES_BEGIN.length).trimStart();
@@ -113,7 +113,7 @@ export class Qwen3CoderParser extends CallTextParser {
     this.#state = 'parameters';
   }
 
-  /** It was no call. What came may have the beginning of one in it. */
+  /** Handles text that proved to be no call. It may contain the beginning of one. */
   #fail(): void {
     const [first, ...rest] = units(this.#raw);
     this.#raw = '';
@@ -167,11 +167,11 @@ export class Qwen3CoderParser extends CallTextParser {
   protected finish(): void {
     if (this.#state === 'text') this.content(this.#outside.flush());
     if (this.#state === 'opened' || this.#state === 'name') this.content(this.#raw);
-    // A call that was cut has no more than what came of it; a marker that was cut is nothing that anyone has said.
+    // A cut call keeps the arguments read so far; a cut marker is no text of the answer.
   }
 }
 
-/** An argument's value on its way to JSON. The line breaks around it are the format's. */
+/** Converts an argument's value to JSON. The line breaks around the value belong to the format. */
 interface ArgumentValue {
   push(text: string): string;
   end(): string;
@@ -184,7 +184,7 @@ function argumentValue(types: ReadonlySet<string> | null): ArgumentValue {
 
 class TextValue implements ArgumentValue {
   #isBegun = false;
-  /** The first line break, and what may be the last one; half a character. */
+  /** Text held back: the first line break, one that may be the last, half a character. */
   #held = '';
 
   push(text: string): string {
@@ -223,7 +223,7 @@ class JsonValue implements ArgumentValue {
   end(): string {
     const text = this.#text.replace(/^\n/, '').replace(/\n$/, '');
     const types = this.#types;
-    // Models write True for true, and TRUE.
+    // Models also write True for true, and TRUE.
     for (const json of [
       text.trim(),
       asPython(text.trim()),
@@ -241,7 +241,7 @@ class JsonValue implements ArgumentValue {
 function asPython(text: string): string | null {
   const reader = new PythonValue();
   let json = '';
-  // A number or a word ends only where something else begins.
+  // A number or a word ends only where another token begins.
   for (const unit of units(`${text}\n`)) {
     const { scan, json: more } = reader.step(unit);
     json += more;

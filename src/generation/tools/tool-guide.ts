@@ -10,23 +10,23 @@ import type { FunctionTool, ToolFormatName } from './types.js';
 export interface CallGuideOptions {
   format: ToolFormatName;
   tools: readonly FunctionTool[];
-  /** The answer has at most one call. */
+  /** True where the answer may have at most one call. */
   isSingle: boolean;
-  /** The special tokens of the vocabulary, which are no text to a guide. */
+  /** Special tokens of the vocabulary, which a guide does not take as text. */
   specialTexts: ReadonlySet<string>;
-  /** The model's template; of Mistral's forms it tells which one is its own. */
+  /** The model's template, which tells Mistral's forms apart. */
   templateSource: string | null;
-  /** The arguments that a call of the function may have. */
+  /** Schema of the arguments of a function's calls. */
   schemaOf: (tool: FunctionTool) => unknown;
 }
 
-/** The schema of a function's arguments; one that says nothing of them has none. */
+/** Schema of a function's arguments; an object without fields where the function declares none. */
 export function parametersOf({ parameters }: FunctionTool): Readonly<Record<string, unknown>> {
   if (parameters !== undefined && Object.keys(parameters).length > 0) return parameters;
   return { type: 'object', properties: {}, additionalProperties: false };
 }
 
-/** An answer that is calls and nothing else, at least one. */
+/** Format of an answer that consists of calls, at least one. */
 export function callsFormat(options: CallGuideOptions): TagFormat {
   switch (options.format) {
     case 'hermes':
@@ -45,7 +45,7 @@ export function callsFormat(options: CallGuideOptions): TagFormat {
   }
 }
 
-/** Any answer, in which calls, where there are any, have their form. */
+/** Format of any answer; calls in it have the right form. */
 export function freeFormat(options: CallGuideOptions): TagFormat {
   const { format, isSingle } = options;
   switch (format) {
@@ -67,7 +67,7 @@ export function freeFormat(options: CallGuideOptions): TagFormat {
   }
 }
 
-/** Text with one list of all calls in it. */
+/** Format of text with one list of all calls in it. */
 function withinOnce(begin: string, content: TagFormat, options: CallGuideOptions): TagFormat {
   return within([{ type: 'tag', begin: beginMarker(begin, options), content, end: '' }], begin, true);
 }
@@ -82,7 +82,7 @@ function qwen3CoderTags(options: CallGuideOptions): TagFormat[] {
   });
 }
 
-/** What stands between the markers around all calls, and the last of these. */
+/** Format of the calls between the outer markers, with the last of these. */
 function deepSeekCalls(options: CallGuideOptions): TagFormat {
   // V3.1 has neither the word nor the fence.
   const hasFence = options.templateSource?.includes(FENCE) ?? true;
@@ -171,7 +171,7 @@ function within(tags: readonly TagFormat[], trigger: string, isSingle: boolean):
   return { type: 'triggered_tags', tags, triggers, stop_after_first: isSingle };
 }
 
-/** Text that no call begins with. */
+/** Format of text that begins no call. */
 function textNotFrom(bracket: '[' | '{'): TagFormat {
   return { type: 'regex', pattern: `\\s*([^\\s\\${bracket}][\\s\\S]*)?` };
 }

@@ -3,7 +3,7 @@ import { HERMES_BEGIN, HERMES_END } from './hermes-parser.js';
 import { parametersOf } from './tool-guide.js';
 import type { FunctionTool } from './types.js';
 
-/** A function as templates know it. */
+/** A function in the form that templates know. */
 export function templateTool(tool: FunctionTool): object {
   const { name, description } = tool;
   return {
@@ -13,8 +13,8 @@ export function templateTool(tool: FunctionTool): object {
 }
 
 /**
- * Messages as templates of models with tools want them: without empty lists of calls, and results with the name of the
- * function that they are of.
+ * Messages in the form that templates of models with tools expect: without empty lists of calls, and with each result
+ * naming its function.
  */
 export function withResultNames(messages: readonly ChatMessage[]): ChatMessage[] {
   const names = new Map<unknown, string>();
@@ -30,15 +30,15 @@ export function withResultNames(messages: readonly ChatMessage[]): ChatMessage[]
 }
 
 /**
- * The same conversation for a template that knows nothing of tools: functions are described in the system message, calls are
- * the assistant's text, and results come from the user.
+ * The conversation for a template that knows no tools: the system message describes the functions, calls are the
+ * assistant's text, and results come from the user.
  */
 export function plainMessages(
   messages: readonly ChatMessage[],
   tools: readonly FunctionTool[],
 ): ChatMessage[] {
   const plain = messages.map(plainMessage);
-  // Neighbours of one role become one message: many templates want user and assistant to take turns.
+  // Neighbours of one role become one message, since many templates want user and assistant to take turns.
   const joined: ChatMessage[] = [];
   for (const message of plain) {
     const last = joined.at(-1);

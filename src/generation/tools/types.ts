@@ -2,14 +2,14 @@
 export interface FunctionTool {
   name: string;
   description?: string | undefined;
-  /** JSON schema of its arguments, an object's; absent: it takes none. */
+  /** JSON schema of the function's arguments, an object's; absent: it takes none. */
   parameters?: Readonly<Record<string, unknown>> | undefined;
-  /** The function's arguments follow the schema even where the model chooses whether to call it. */
+  /** Makes the function's arguments follow the schema even where the model chooses whether to call it. */
   strict?: boolean | undefined;
 }
 
 /**
- * Whether functions are called.
+ * Choice whether functions are called:
  *
  *   none       never
  *   auto       as the model likes
@@ -30,8 +30,8 @@ export const TOOL_FORMAT_NAMES = [
 export type ToolFormatName = (typeof TOOL_FORMAT_NAMES)[number];
 
 /**
- * A part of an answer, in its order. `arguments` parts belong to the call before them; joined they are its arguments as JSON,
- * unless the model wrote something else.
+ * A part of an answer, in order. `arguments` parts belong to the call before them; joined they are its arguments as
+ * JSON, unless the model wrote something else.
  */
 export type AnswerPart =
   | { type: 'content'; text: string }
@@ -40,11 +40,11 @@ export type AnswerPart =
   | { type: 'arguments'; text: string };
 
 /**
- * Takes an answer apart as it comes. What it says does not depend on how the text is cut: it looks at one character after
- * the other, and holds back what could still become something else.
+ * Takes an answer apart as it comes. The result does not depend on how the text is cut: characters are read one by one,
+ * and text that may still change its role is held back.
  */
 export interface AnswerParser {
   push(text: string): AnswerPart[];
-  /** The end of the text: what was held back. */
+  /** Ends the text and returns the parts held back. */
   end(): AnswerPart[];
 }

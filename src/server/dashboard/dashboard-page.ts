@@ -6,8 +6,9 @@ import { packageRoot } from '../../../base/package-info.js';
 import { ApiError } from '../openai/errors.js';
 
 /**
- * Nothing but this server's own files runs, and nothing else is asked. Text that would become HTML is refused by the
- * browser (Trusted Types without any policy), so that not even a mistake in the page can turn a model's output into it.
+ * Content policy: only this server's own files run and nothing else is asked. The browser refuses text that would
+ * become HTML (Trusted Types without any policy), so that not even a mistake in the page can turn a model's output into
+ * it.
  */
 const POLICY = [
   "default-src 'none'",
@@ -22,7 +23,7 @@ const POLICY = [
   "trusted-types 'none'",
 ].join('; ');
 
-/** The page and its files by name, with their types. The build puts them, compressed, into dist/dashboard. */
+/** Files of the page by name, with their types. The build puts them, compressed, into dist/dashboard. */
 export const DASHBOARD_FILES = {
   'index.html': 'text/html; charset=utf-8',
   'page.js': 'text/javascript; charset=utf-8',
@@ -39,11 +40,11 @@ interface Asset {
   tag: string;
 }
 
-/** What has been asked for, read once. */
+/** Files that were asked for, each read once. */
 const assets = new Map<DashboardFile, Promise<Asset>>();
 
 /**
- * @param knownTags the request's If-None-Match.
+ * Answers with a file of the page. @param knownTags the request's If-None-Match.
  * @throws ApiError 404 where the package was not built.
  */
 export async function dashboardFile(
@@ -57,7 +58,7 @@ export async function dashboardFile(
     'content-security-policy': POLICY,
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'no-referrer',
-    // Asked again each time, which is one short answer: a new version must not run with an old one's files.
+    // The browser asks each time, for a short answer: a new version must not run with old files.
     'cache-control': 'no-cache',
     vary: 'accept-encoding',
     etag: takesGzip ? tag : `W/${tag}`,
@@ -71,7 +72,7 @@ function assetOf(name: DashboardFile): Promise<Asset> {
   let asset = assets.get(name);
   if (asset === undefined) {
     asset = readAsset(name);
-    // A build may put it there later.
+    // A later build may put the file there.
     asset.catch(() => assets.delete(name));
     assets.set(name, asset);
   }

@@ -5,7 +5,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { packageRoot } from '../../../base/package-info.js';
 import { ApiError } from '../openai/errors.js';
 
-/** Nothing but this server's own files runs and nothing else is asked. Swagger UI writes style attributes. */
+/** Content policy: only this server's own files run and nothing else is asked. Swagger UI writes style attributes. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -19,7 +19,7 @@ const POLICY = [
 
 const SAFE_HEADERS = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' };
 
-/** Paths are relative, so that the page works behind a proxy's prefix too. */
+/** The page. Its paths are relative, so that it works behind a proxy's prefix too. */
 const PAGE = `<!doctype html>
 <html lang="en">
   <head>
@@ -70,7 +70,7 @@ export function docsPage(): Response {
   });
 }
 
-/** @throws ApiError 404 where Swagger UI is not installed. */
+/** Answers with a file of the page. @throws ApiError 404 where Swagger UI is not installed. */
 export async function docsFile(name: PageFile, takesGzip: boolean): Promise<Response> {
   const headers = { 'content-type': PAGE_FILES[name], 'cache-control': 'max-age=3600', ...SAFE_HEADERS };
   if (name === 'start.js') return new Response(START, { headers });
@@ -82,12 +82,12 @@ export async function docsFile(name: PageFile, takesGzip: boolean): Promise<Resp
 }
 
 interface SwaggerFile {
-  /** The page packed by gzip. */
+  /** The file packed by gzip. */
   packed: Uint8Array<ArrayBuffer>;
   plain(): Uint8Array<ArrayBuffer>;
 }
 
-/** Read, and unpacked where somebody wants that, once: anybody may ask for them, and as often as they like. */
+/** Files that were asked for, each read and unpacked once: anybody may ask for them, as often as they like. */
 const read = new Map<PageFile, Promise<SwaggerFile>>();
 
 function swaggerFile(name: PageFile): Promise<SwaggerFile> {
@@ -103,14 +103,16 @@ function swaggerFile(name: PageFile): Promise<SwaggerFile> {
         },
       };
     });
-    // What is not there may be there the next time.
+    // A missing file may be there the next time.
     file.catch(() => read.delete(name));
     read.set(name, file);
   }
   return file;
 }
 
-/** Compressed: from the package, where the build has put it, or in a checkout from Swagger UI's own package. */
+/**
+ * The compressed file: from the package, where the build has put it, or in a checkout from Swagger UI's own package.
+ */
 async function packedFile(name: PageFile): Promise<Uint8Array<ArrayBuffer>> {
   try {
     return new Uint8Array(await readFile(join(packageRoot(), 'dist/swagger-ui', `${name}.gz`)));

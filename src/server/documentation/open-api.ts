@@ -1,4 +1,4 @@
-// The API's description of itself. Loaded when it is asked for: it needs the generator.
+// The API's description of itself, imported when it is asked for, since it needs the generator.
 import { createRoute, OpenAPIHono } from '@hono/zod-openapi';
 import * as z from 'zod';
 import { errors } from '../openai/answers/shared.js';
@@ -20,7 +20,7 @@ const requestHeaders = z.object({
   ),
 });
 
-/** All routes as OpenAPI 3.1, made of the schemas that validate them. */
+/** OpenAPI 3.1 document of all routes, made of the schemas that validate them. */
 export async function openApiDocument(routes: readonly Route[], version: string): Promise<OpenApiDocument> {
   const app = new OpenAPIHono();
   const { openAPIRegistry: registry } = app;
@@ -36,9 +36,9 @@ export async function openApiDocument(routes: readonly Route[], version: string)
     description: 'X-Api-Key: KEY, the same key in another header.',
   });
   for (const route of routes) {
-    const config = await route.describe();
+    const config = await route.describe!();
     const request = { ...config.request, headers: requestHeaders };
-    // Refused before any route has it.
+    // These refusals happen before a route gets the request.
     const responses = { ...config.responses, ...errors(403), ...(request.body && errors(408)) };
     const security = route.open ? [] : [{ Bearer: [] }, { ApiKey: [] }];
     registry.registerPath(createRoute({ ...config, request, responses, security }));

@@ -12,12 +12,12 @@ export const LATENCY_BUCKETS = [
 export const ITERATION_TOKEN_BUCKETS = [1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384];
 export const CHOICE_BUCKETS = [1, 2, 5, 10, 20];
 
-/** Of the project's own metrics. */
+/** Buckets of the project's own metrics. */
 export const HTTP_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60];
 export const ITERATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 export const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
-/** 1, 2, 5, 10, ... up to the longest sequence. */
+/** Buckets 1, 2, 5, 10, ... up to the longest sequence. */
 export function tokenCountBuckets(most: number): number[] {
   const buckets: number[] = [];
   for (let magnitude = 1; magnitude <= most; magnitude *= 10) {

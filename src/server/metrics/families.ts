@@ -10,15 +10,15 @@ import {
   tokenCountBuckets,
 } from './buckets.js';
 
-/** Every metric of a model has these. `engine` is '0': each model has one. */
+/** Labels of every metric of a model. `engine` is '0': each model has one engine. */
 export const MODEL_LABELS = ['model_name', 'engine'] as const;
 export type ModelLabels = Record<(typeof MODEL_LABELS)[number], string>;
 
-/** vLLM's histograms, of seconds: the name without prefix and _seconds, what it measures, its buckets. */
+/** vLLM's histograms of seconds: the name without prefix and _seconds, a description, the buckets. */
 const SECONDS = {
   firstToken: ['time_to_first_token', 'Arrival to the first token', FIRST_TOKEN_BUCKETS],
   interToken: ['inter_token_latency', 'Between two tokens of a request', TOKEN_BUCKETS],
-  // What dashboards for vLLM before 0.11 read for the same.
+  // Dashboards for vLLM before 0.11 read this for the same.
   perOutputToken: ['time_per_output_token', 'Between two tokens of a request', TOKEN_BUCKETS],
   perToken: [
     'request_time_per_output_token',
@@ -63,7 +63,7 @@ const COUNTERS = {
   preemptions: ['vllm:num_preemptions_total', 'Times that a request was paused'],
   prefixQueries: ['vllm:prefix_cache_queries_total', 'Prompt tokens looked for in the prefix cache'],
   prefixHits: ['vllm:prefix_cache_hits_total', 'Prompt tokens found in the prefix cache'],
-  // What dashboards for vLLM before 0.11 read for these.
+  // Dashboards for vLLM before 0.11 read these.
   gpuPrefixQueries: ['vllm:gpu_prefix_cache_queries_total', 'Prompt tokens looked for in the prefix cache'],
   gpuPrefixHits: ['vllm:gpu_prefix_cache_hits_total', 'Prompt tokens found in the prefix cache'],
   drafts: ['vllm:spec_decode_num_drafts_total', 'Drafts verified, one a request and iteration'],
@@ -85,20 +85,20 @@ const GAUGES = {
   running: ['vllm:num_requests_running', 'Requests in the batch'],
   waiting: ['vllm:num_requests_waiting', 'Requests that wait for a place in it'],
   cacheUsage: ['vllm:kv_cache_usage_perc', 'Share of KV cache blocks in use, 0 to 1'],
-  // What dashboards for vLLM before 0.10 read for the same.
+  // Dashboards for vLLM before 0.10 read this for the same.
   gpuCacheUsage: ['vllm:gpu_cache_usage_perc', 'Share of KV cache blocks in use, 0 to 1'],
   ready: ['skein:engine_ready', '1 where the engine runs, 0 where it is being restarted or has failed'],
   queueLimit: ['skein:queue_limit', 'Requests that may wait'],
   blockTokens: ['skein:kv_block_tokens', 'Tokens of a KV cache block'],
 } as const;
 
-/** What the KV cache of a model is made of. */
+/** Labels that describe a model's KV cache. */
 export type CacheLabels = ModelLabels &
   Record<'block_size' | 'num_gpu_blocks' | 'num_cpu_blocks' | 'cache_dtype', string>;
 
 type Of<Names, M> = { readonly [Name in keyof Names]: M };
 
-/** All metrics of models: each of them once, whatever the number of models. */
+/** All metrics of models, each created once whatever the number of models. */
 export type ModelFamilies = Of<typeof SECONDS, ModelHistogram> &
   Of<typeof LENGTHS, ModelHistogram> &
   Of<typeof COUNTS, ModelHistogram> &
@@ -107,14 +107,17 @@ export type ModelFamilies = Of<typeof SECONDS, ModelHistogram> &
     success: Counter<keyof ModelLabels | 'finished_reason'>;
     /** KV cache blocks by state: used, free, secondary_used, secondary_free. */
     blocks: Gauge<keyof ModelLabels | 'state'>;
-    /** Only of engines in processes of their own. */
+    /** Only for engines in processes of their own. */
     processMemory: Gauge<keyof ModelLabels>;
     cacheConfig: Gauge<keyof CacheLabels>;
   };
 
 type ModelHistogram = Histogram<keyof ModelLabels>;
 
-/** @param maxSeqLen of the model with the longest sequences: a histogram has the same buckets for all models. */
+/**
+ * Creates the metrics of models. @param maxSeqLen longest sequence of any model: a histogram has the same buckets for
+ * all models.
+ */
 export function modelFamilies(registry: Registry, maxSeqLen: number): ModelFamilies {
   const common = { labelNames: MODEL_LABELS, registers: [registry] };
   const histogram = (name: string, help: string, buckets: readonly number[]) =>

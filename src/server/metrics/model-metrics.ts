@@ -6,13 +6,13 @@ import type { KvCacheFacts, ServedModel } from '../../serving/served-model.js';
 import type { ObservedRequest, RequestObserver } from '../request-observer.js';
 import type { CacheLabels, ModelFamilies, ModelLabels } from './families.js';
 
-/** A model whose metrics are kept: what of it is counted and told. */
+/** A model whose metrics are kept. */
 export type ObservedModel = Pick<ServedModel, 'id' | 'maxQueueSize' | 'processMemory'> & {
   statistics: { counts(): RequestCounts | EngineCounts };
   kvCache?: Partial<KvCacheFacts>;
 };
 
-/** What of an iteration's statistics is counted. */
+/** Statistics of an iteration that are counted. */
 export type IterationCounts = Pick<
   IterationStats,
   | 'iterationMs'
@@ -35,10 +35,10 @@ export type IterationCounts = Pick<
   | 'secondaryUsedBlocks'
 >;
 
-/** Reasons that are there from the start, so that their rates are. */
+/** Reasons whose series exist from the start, so that their rates do too. */
 const REASONS = ['stop', 'length', 'abort', 'error', 'timeout'];
 
-/** Totals of the engine since it was started: what is counted is by how much they grew. */
+/** Totals of the engine since its start, counted by their growth. */
 const TOTALS = {
   preemptions: 'totalPauses',
   reusedBlocks: 'reusedBlocks',
@@ -47,7 +47,7 @@ const TOTALS = {
   swappedIn: 'swappedInBlocks',
 } as const;
 
-/** What one step of an engine computed, be it an iteration or a batch of an encoder. */
+/** Counts of one step of an engine: an iteration, or an encoder's batch. */
 interface StepCounts {
   stepMs: number;
   executorMs: number;
@@ -57,10 +57,10 @@ interface StepCounts {
   contexts: number;
 }
 
-/** Labels of blocks by what they are used for. */
+/** Labels of blocks by their use. */
 const BLOCK_STATES = ['used', 'free', 'secondary_used', 'secondary_free'] as const;
 
-/** Follows a request whose model is not served any more: there is no series to count it in. */
+/** Follows a request of a model that is no longer served: its series have ended. */
 export const UNCOUNTED: RequestObserver = {
   onCachedTokens: () => {},
   onTokens: () => {},
@@ -68,7 +68,7 @@ export const UNCOUNTED: RequestObserver = {
   onEnd: () => {},
 };
 
-/** The metrics of one model among those of all. */
+/** Metrics of one model. */
 export class ModelMetrics {
   readonly #families: ModelFamilies;
   readonly #labels: ModelLabels;
@@ -78,7 +78,7 @@ export class ModelMetrics {
   #isReady = true;
   #isForgotten = false;
   readonly #reasons = new Set(REASONS);
-  /** Labels of its cacheConfig; null: it has none. */
+  /** Labels of the model's cacheConfig; null: it has none. */
   #cacheLabels: CacheLabels | null = null;
 
   constructor(families: ModelFamilies, model: ObservedModel) {
@@ -88,7 +88,7 @@ export class ModelMetrics {
     this.#begin();
   }
 
-  /** Every series is there from the start, at zero: a rate needs a sample from before the first event. */
+  /** Creates every series at zero: a rate needs a sample from before the first event. */
   #begin(): void {
     for (const family of Object.values(this.#families)) {
       if ('zero' in family) family.zero(this.#labels);
@@ -109,7 +109,7 @@ export class ModelMetrics {
     this.#families.cacheConfig.set(this.#cacheLabels, 1);
   }
 
-  /** The model is not served any more: its series end, and what of its requests still runs is not counted. */
+  /** Ends the series of a model that is no longer served; requests of it that still run are not counted. */
   forget(): void {
     if (this.#isForgotten) return;
     this.#isForgotten = true;
@@ -121,12 +121,12 @@ export class ModelMetrics {
     if (this.#cacheLabels !== null) cacheConfig.remove(this.#cacheLabels);
   }
 
-  /** An encoder has no blocks. */
+  /** Counts of the model; an encoder has no blocks. */
   #counts(): EngineCounts {
     return { maxBlocks: 0, usedBlocks: 0, ...this.#model.statistics.counts() };
   }
 
-  /** Called for each scrape. */
+  /** Updates values that are read at each scrape. */
   collect(): void {
     if (this.#isForgotten) return;
     const { running, waiting, maxBlocks, usedBlocks } = this.#counts();
@@ -183,7 +183,7 @@ export class ModelMetrics {
     this.#secondaryUsed = stats.secondaryUsedBlocks;
   }
 
-  /** Counts a batch of an encoder: whole texts, each as what a prompt is to a model that generates. */
+  /** Counts a batch of an encoder: each text as a model that generates counts a prompt. */
   batch({ sequences, tokens, forwardMs }: EncoderBatch): void {
     if (this.#isForgotten) return;
     const times = { stepMs: forwardMs, executorMs: forwardMs };
@@ -202,13 +202,13 @@ export class ModelMetrics {
     families.batchContexts.observe(labels, contexts);
   }
 
-  /** The engine died; another one is being started, or none is. */
+  /** Notes that the engine died; another one may be starting. */
   engineDown(): void {
     this.#isReady = false;
     this.#secondaryUsed = 0;
   }
 
-  /** The engine died and runs again; its own totals begin anew. */
+  /** Notes that the engine runs again, with totals that begin at 0. */
   engineRestarted(): void {
     if (this.#isForgotten) return;
     this.#isReady = true;
@@ -274,7 +274,7 @@ export class ModelMetrics {
     };
   }
 
-  /** The engine's own times: nothing of the way to the client is in them. */
+  /** Counts the engine's own times, which leave out the way to the client. */
   #observeTiming({ firstScheduledMs, firstTokenMs, lastTokenMs }: TokenTiming): void {
     if (firstScheduledMs === null) return;
     this.#families.queueTime.observe(this.#labels, firstScheduledMs / 1000);

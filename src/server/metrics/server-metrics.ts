@@ -14,21 +14,23 @@ export interface HttpExchange {
   durationMs: number;
 }
 
-/** Tokens up to which lengths are told apart where no model says how long its sequences are. */
+/** Longest sequence that buckets of lengths assume where no model tells its own. */
 const LONGEST_UNKNOWN = 131_072;
 
-/** Milliseconds between two looks at the event loop's lag: often enough to see it, too seldom to cost anything. */
+/**
+ * Milliseconds between two measurements of the event loop's lag: often enough to see it, too seldom to cost anything.
+ */
 const LAG_PRECISION_MS = 50;
 
 /**
- * Prometheus metrics of the server in one registry: vLLM's names, so that its dashboards work unchanged, those of HTTP,
- * those of the process, and the project's own, which begin with `skein:`.
+ * Prometheus metrics of the server in one registry: with vLLM's names, so that its dashboards work unchanged, those of
+ * HTTP and of the process, and the project's own, which begin with `skein:`.
  */
 export class ServerMetrics {
   readonly #registry = new Registry();
   readonly #families: ModelFamilies;
   readonly #models = new Map<string, ModelMetrics>();
-  /** Of each of them, what ends the hearing of its engine's steps. */
+  /** Functions that stop listening to each model's engine. */
   readonly #leave = new Map<string, () => void>();
   readonly #httpRequests = new Counter({
     name: 'http_requests_total',
@@ -75,8 +77,8 @@ export class ServerMetrics {
   #ledger: MemoryLedger | null = null;
 
   /**
-   * @param models that are observed as they come and go. A histogram has the same buckets for each: of tokens, up to the longest
-   *   sequence of those that are there now. What is longer in a model that comes later counts beyond the last bucket.
+   * @param models models to observe as they come and go. A histogram has the same buckets for each: of tokens, up to
+   * the longest sequence of the models at the start. Longer ones of later models count beyond the last bucket.
    */
   constructor(models: ModelDirectory, options: { process?: boolean } = {}) {
     const longest = Math.max(0, ...models.list().map(({ maxSeqLen }) => maxSeqLen));
@@ -97,14 +99,14 @@ export class ServerMetrics {
     return this.#registry.metrics();
   }
 
-  /** @throws where no model of this name is served. */
+  /** Metrics of a model. @throws Error where no model of this name is served. */
   model(name: string): ModelMetrics {
     const model = this.#models.get(name);
     if (model === undefined) throw new Error(`There are no metrics of a model '${name}'.`);
     return model;
   }
 
-  /** Follows a request that was just accepted; one of a model that was removed meanwhile is not counted. */
+  /** Follows a request that was just accepted; one of a model removed meanwhile is not counted. */
   observe({ model, ...request }: ObservedRequest): RequestObserver {
     return this.#models.get(model)?.observe(request) ?? UNCOUNTED;
   }
@@ -128,7 +130,7 @@ export class ServerMetrics {
     if (model.state.status !== 'ready') metrics.engineDown();
   }
 
-  /** The series of a model end; it may come again, and is then counted from 0. */
+  /** Ends the series of a model; should it come again, it is counted from 0. */
   forget(name: string): void {
     this.#leave.get(name)?.();
     this.#leave.delete(name);
@@ -142,7 +144,7 @@ export class ServerMetrics {
     this.#httpDuration.observe({ handler, method }, durationMs / 1000);
   }
 
-  /** What is held by this ledger is told from now on. */
+  /** Reports the memory held by this ledger from now on. */
   watchMemory(ledger: MemoryLedger): void {
     this.#ledger = ledger;
     this.#heldMemoryLimit.set(ledger.limit);
@@ -150,12 +152,12 @@ export class ServerMetrics {
     this.#refusals.inc({ code: 'memory_full' }, 0);
   }
 
-  /** A client did not read its answer and was cut off. */
+  /** Counts a client that was cut off because it did not read its answer. */
   readerStalled(): void {
     this.#stalledReaders.inc();
   }
 
-  /** @param code of the error; null for one whose parameter says it all. */
+  /** Counts a refusal. @param code code of the error; null for one that its parameter describes. */
   refused(code: string | null): void {
     this.#refusals.inc({ code: code ?? 'invalid_request' });
   }

@@ -16,14 +16,14 @@ export interface ChatAnswerOptions {
   request: ChatRequest;
   plan: ChatPlan;
   run: ChoiceRun;
-  /** The client named the function to call: that is then no news to it. */
+  /** True where the client named the function to call, and so needs no finish reason that tells of the call. */
   isNamed: boolean;
   callField: CallField;
 }
 
 const NOTHING_BESIDES = '"logprobs":null,"finish_reason":null}';
 
-/** The answer of a chat, whole or as a stream. */
+/** Answer of a chat, whole or as a stream. */
 export class ChatAnswer {
   readonly #options: ChatAnswerOptions;
   readonly #envelope: Envelope;
@@ -47,7 +47,7 @@ export class ChatAnswer {
 
   whole(clientSignal: AbortSignal): Promise<Response> {
     const messages: object[] = [];
-    // What a message is decides what the others say of it (the usage), and whether it can be read at all.
+    // All messages are read first: they decide what other fields say (the usage), and whether they can be read at all.
     const read = async (choices: readonly CollectedChoice[]) => {
       for (const [index, { text, tokens }] of choices.entries()) {
         const reader = this.#readers[index]!;
@@ -70,7 +70,7 @@ export class ChatAnswer {
     return this.#envelope.whole('chat.completion', clientSignal, toJson, () => this.#ofPrompt(), read);
   }
 
-  /** What is said of the prompt, beside the choices. */
+  /** Fields about the prompt, beside the choices. */
   #ofPrompt() {
     const { model, request, plan, run } = this.#options;
     const asked = request.prompt_logprobs;
@@ -110,7 +110,7 @@ export class ChatAnswer {
     };
   }
 
-  /** Chunks of what a piece adds; log-probs and token ids come with the first. */
+  /** Chunks for the parts that a piece adds; log-probs and token ids come with the first. */
   #deltas(index: number, piece: TextPiece, chunk: (choice: string) => string): string {
     const { model, request } = this.#options;
     const reader = this.#readers[index]!;

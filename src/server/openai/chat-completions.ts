@@ -22,7 +22,7 @@ import {
 } from './text-request.js';
 import { chatToolRequest } from './tool-request.js';
 
-/** POST /v1/chat/completions with a body that its schema has taken. */
+/** Answers POST /v1/chat/completions, whose body its schema has validated. */
 export async function chatCompletions(
   context: RouteContext,
   request: ChatRequest,
@@ -34,7 +34,7 @@ export async function chatCompletions(
   return request.functions === undefined ? answer() : inOtherWords(FUNCTION_FIELDS, answer);
 }
 
-/** What is said of tools, of a request that has functions. */
+/** Names of fields of tools, for requests that use functions instead. */
 const FUNCTION_FIELDS = fieldsOf('chat', [
   ['tools[].function', 'functions[]'],
   ['tool_choice.function.name', 'function_call.name'],

@@ -4,17 +4,17 @@ import { ReasoningCounter } from '../../generation/reasoning/reasoning-counter.j
 import type { TextCodec } from '../../generation/text-model.js';
 import type { AnswerParser, AnswerPart } from '../../generation/tools/types.js';
 
-/** A call as an answer has it. */
+/** A call of a function, as an answer writes it. */
 export interface MessageCall {
   id: string;
   type: 'function';
   function: { name: string; arguments: string };
 }
 
-/** The field of a message that has the calls: `function_call` is the older one, with room for one. */
+/** Field of a message for its calls; the older `function_call` has room for one. */
 export type CallField = 'tool_calls' | 'function_call';
 
-/** One choice on its way to a message: its parts, and what of it has to be counted. */
+/** Turns one choice into a message: reads its parts, and counts its reasoning. */
 export class ChatMessageReader {
   readonly #parser: AnswerParser | null;
   readonly #counter: ReasoningCounter | null;
@@ -37,7 +37,7 @@ export class ChatMessageReader {
     return this.#counter?.count ?? 0;
   }
 
-  /** What more there is of the answer. */
+  /** Reads further text of the answer. */
   read(text: string, tokens: readonly number[], isEnd: boolean): AnswerPart[] {
     this.#counter?.push(tokens);
     if (this.#parser === null) return text === '' ? [] : [{ type: 'content', text }];
@@ -45,7 +45,7 @@ export class ChatMessageReader {
     return isEnd ? [...parts, ...this.#parser.end()] : parts;
   }
 
-  /** The `delta` of a part, as JSON. */
+  /** JSON of a part's `delta`. */
   delta(part: AnswerPart): string {
     switch (part.type) {
       case 'content':
@@ -103,7 +103,7 @@ function openaiId(): string {
   return `call_${randomUUID().replaceAll('-', '').slice(0, 24)}`;
 }
 
-/** Nine letters and digits: Mistral's templates take no other. */
+/** An id of nine letters and digits, the only form that Mistral's templates take. */
 function mistralId(): string {
   return randomBytes(9).toString('hex').slice(0, 9);
 }

@@ -4,10 +4,13 @@ import type { ChatRequestMessage } from './schemas/chat.js';
 
 const NEWER_ROLES: Readonly<Record<string, string>> = { developer: 'system', function: 'tool' };
 
-/** Calls of the older form have no ids. As long as those of Mistral, whose templates take no other length. */
+/** Id for calls of the older form, which have none. Its length is the only one that Mistral's templates take. */
 const FUNCTION_CALL_ID = 'function0';
 
-/** A message as templates know it: with the name of the system role that they have, and no field that was not given. */
+/**
+ * A message in the form that templates know: with their name of the system role, and without fields that were not
+ * given.
+ */
 export function templateMessage(message: ChatRequestMessage): ChatMessage {
   const { role, content, name } = message;
   const result: ChatMessage = { role: NEWER_ROLES[role] ?? role, content: content ?? null };
@@ -28,7 +31,7 @@ export function templateMessage(message: ChatRequestMessage): ChatMessage {
   return result;
 }
 
-/** @throws ApiError where the last message is to be continued and cannot be. */
+/** Checks the last message. @throws ApiError where it is to be continued and cannot be. */
 export function checkFinalMessage(
   request: { continue_final_message?: boolean | undefined; add_generation_prompt?: boolean | undefined },
   messages: readonly ChatRequestMessage[],

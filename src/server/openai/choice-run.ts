@@ -13,24 +13,24 @@ import type { RequestTerms } from '../request-terms.js';
 import { cutOff } from './errors.js';
 import { TurnShare } from './turn-share.js';
 
-/** How many answers there are to each prompt. */
+/** Numbers of answers to each prompt. */
 export interface ChoiceCounts {
-  /** Answers that are given. */
+  /** Number of answers returned. */
   n: number;
-  /** Answers that are generated: where they are more, the best n are given. Beams come in the order of their worth. */
+  /** Number of answers generated: where it is greater, the best n are returned. Beams come sorted by score. */
   bestOf: number;
 }
 
-/** Tokens of a piece that are too few to count: a step's, with those of a draft. */
+/** Number of tokens too small to count: those of one step, with a draft. */
 const FEW_TOKENS = 16;
 
 interface Candidate {
   prompt: number;
-  /** Which of the prompt's. */
+  /** Index of the candidate among those of its prompt. */
   index: number;
   pieces: PieceSource<TextPiece>;
   observer: RequestObserver;
-  /** Nothing more is heard of it. */
+  /** True once no more of it is reported. */
   isOver: boolean;
   /** Called when it is over. */
   onOver: () => void;
@@ -39,8 +39,8 @@ interface Candidate {
 type OnPiece = (choice: number, piece: TextPiece) => void;
 
 /**
- * The choices of one HTTP request, which live and die together. Choice prompt * n + k is the k-th answer to prompt
- * `prompt`: its k-th sequence, or with best_of and beam search its k-th best.
+ * Runs the choices of one HTTP request, which start and end together. Choice prompt * n + k is the k-th answer to
+ * prompt `prompt`: its k-th sequence, or with best_of and beam search its k-th best.
  */
 export class ChoiceRun {
   readonly #candidates: Candidate[] = [];
@@ -50,22 +50,22 @@ export class ChoiceRun {
   readonly #live: LiveRequest;
   #isCancelled = false;
   #keepsEnded = false;
-  /** The reader is behind. */
+  /** True while the reader of the answer is behind. */
   #isBehind = false;
   readonly #share = new TurnShare({ onUsed: () => this.#hold(), onNext: () => this.#tell() });
-  /** The candidate that `resume` begins with. */
+  /** Index of the candidate that `resume` begins with. */
   #next = 0;
   readonly numChoices: number;
-  /** The seed of the answers to each prompt. */
+  /** Seed of the answers to each prompt. */
   readonly seeds: readonly bigint[];
-  /** Log-probs of each prompt's tokens, where they were asked for, once they have come. */
+  /** Log-probs of each prompt's tokens, once they have come, where they were asked for. */
   readonly promptLogProbs: (PromptLogProbList | null)[];
   readonly #requests: readonly TextRequest[];
   #completionTokens = 0;
   #cachedTokens = 0;
 
   /**
-   * Queues every choice, or none: one that is refused takes its neighbours along. `live` is released when all have ended.
+   * Queues every choice, or none: a refusal of one cancels the others. `live` is released when all have ended.
    * @throws InvalidRequestError, QueueFullError; ApiError where there is no memory for all that they may say.
    */
   constructor(
@@ -91,7 +91,7 @@ export class ChoiceRun {
         const asked: TextRequest = {
           ...request,
           ...termsOf(request, terms),
-          // An answer of no tokens is one of one that nobody sees: the prompt is computed for it.
+          // For an answer of no tokens one is generated and dropped, so that the prompt is computed.
           maxTokens: Math.max(1, request.maxTokens),
           seed: this.seeds[prompt]!,
           signal: this.#abort.signal,
@@ -119,40 +119,40 @@ export class ChoiceRun {
     live.onCancel(() => this.#cancel());
   }
 
-  /** Tokens generated so far, by all that were, given or not. */
+  /** Number of tokens generated so far, by all candidates, returned or not. */
   get completionTokens(): number {
     return this.#completionTokens;
   }
 
-  /** Prompt tokens found in the cache so far, each prompt counted once: by the first that says so. */
+  /** Number of prompt tokens found in the cache so far. Each prompt counts once, by its first candidate that tells. */
   get cachedTokens(): number {
     return this.#cachedTokens;
   }
 
-  /** The id of the answer: the request can be cancelled by it too. */
+  /** Adds the id of the answer, by which the request can be cancelled too. */
   addId(id: string): void {
     this.#live.addId(id);
   }
 
-  /** Every choice ends with what it has, and its client is told. */
+  /** Cancels the run: every choice ends with what it has, and its client is told. */
   #cancel(): void {
     this.#isCancelled = true;
     this.#abort.abort();
   }
 
-  /** What had ended before `abort` is told all the same: somebody else than the client has a use for it. */
+  /** Keeps choices that end before `abort`: somebody other than the client wants them. */
   keepEnded(): void {
     this.#keepsEnded = true;
   }
 
   /**
-   * Ends every choice; the engine frees their blocks within one iteration. What has gathered is forgotten: to write the log-probs
-   * of a hundred sequences for a client that has left would hold up the others.
+   * Ends every choice; the engine frees their blocks within one iteration. Gathered pieces are dropped: writing the
+   * log-probs of a hundred sequences for a client that has left would hold up others.
    */
   abort(): void {
     if (!this.#keepsEnded) for (const candidate of this.#candidates) this.#forget(candidate);
     this.#abort.abort();
-    // Nobody waits for a reader any more.
+    // No reader is waited for any more.
     this.resume();
   }
 
@@ -172,7 +172,7 @@ export class ChoiceRun {
     candidate.onOver();
   }
 
-  /** The reader is behind: pieces gather, and nothing is told until `resume`. */
+  /** Pauses for a reader that is behind: pieces gather until `resume`. */
   pause(): void {
     this.#isBehind = true;
     this.#hold();
@@ -183,7 +183,7 @@ export class ChoiceRun {
     this.#tell();
   }
 
-  /** Whether the run waits for its reader, or for the next turn of the event loop. */
+  /** True while the run waits for its reader, or for the next turn of the event loop. */
   get #waits(): boolean {
     return this.#isBehind || this.#share.isUsed;
   }
@@ -192,7 +192,10 @@ export class ChoiceRun {
     for (const { pieces } of this.#candidates) pieces.pause();
   }
 
-  /** What has gathered is told, choice by choice, until there is a reason to wait: the others are the first the next time. */
+  /**
+   * Reports gathered pieces, choice by choice, until there is a reason to wait; the next time begins with the choices
+   * left out.
+   */
   #tell(): void {
     const { length } = this.#candidates;
     for (let i = 0; i < length && !this.#waits; i++) {
@@ -204,8 +207,8 @@ export class ChoiceRun {
 
   /**
    * Runs all choices to their ends. An error of one, or of `onPiece`, ends the others and is thrown when all are done.
-   * Where the best are to be chosen, their pieces come when all have ended.
-   * @param onPiece is called in the iteration that made the piece: one call a piece, and no promise.
+   * Where the best are chosen, their pieces come when all have ended.
+   * @param onPiece called in the iteration that made the piece: one call a piece, and no promise.
    */
   async consume(onPiece: OnPiece): Promise<void> {
     const { n, bestOf } = this.#counts;
@@ -226,7 +229,7 @@ export class ChoiceRun {
     }
   }
 
-  /** Its client has left, and nobody else wants it. */
+  /** True where the client has left, and nobody else wants the answer. */
   get #isForgotten(): boolean {
     return this.#abort.signal.aborted && !this.#isCancelled && !this.#keepsEnded;
   }
@@ -285,7 +288,7 @@ export class ChoiceRun {
     if (piece.tokens.length > 0) observer.onTokens(piece.tokens.length);
     if (piece.finishReason === 'cancelled') {
       observer.onEnd('abort');
-      // Nobody hears the answer of a client that left; what nobody asked for is the server's doing.
+      // A client that left is told nothing; an end that nobody asked for is an error of the server.
       if (!this.#isCancelled && this.#abort.signal.aborted) return;
       if (!this.#isCancelled) throw cutOff();
     } else if (piece.finishReason !== null) observer.onEnd(piece.finishReason, piece.timing);
@@ -294,7 +297,7 @@ export class ChoiceRun {
   }
 }
 
-/** What a piece tells: log-probs, those of other tokens at its places included, and tokens that have gathered. */
+/** Number of entries in a piece: log-probs, those of other tokens in its places included, and gathered tokens. */
 function entriesOf(
   { tokens, logProbs, contextLogProbList }: TextPiece,
   { logProbs: top = 0, contextLogProbs: contextTop = 0 }: TextRequest,
@@ -304,7 +307,7 @@ function entriesOf(
   return gathered + logProbs.length * (1 + top) + ofPrompt;
 }
 
-/** A seed that a number of JSON holds, so that it can be told and sent again. */
+/** Draws a seed that fits a number of JSON, so that it can be told and sent again. */
 function drawShortSeed(): bigint {
   return BigInt.asUintN(53, drawSeed());
 }
@@ -314,7 +317,7 @@ function withoutTokens(piece: TextPiece): TextPiece {
   return { ...piece, text: '', tokens: [], logProbs: [], finishReason, stopReason: null };
 }
 
-/** What the server adds to a request of its own. */
+/** Fields that the server adds to a request. */
 function termsOf({ timeLimitMs, cacheSalt }: TextRequest, terms: RequestTerms): Partial<TextRequest> {
   const { caller } = terms;
   const limit = Math.min(
@@ -330,7 +333,7 @@ function termsOf({ timeLimitMs, cacheSalt }: TextRequest, terms: RequestTerms): 
   };
 }
 
-/** The greatest mean first; an answer without tokens comes last. */
+/** Sorts by mean log-prob, the greatest first; an answer without tokens comes last. */
 function byMeanLogProb(a: readonly TextPiece[], b: readonly TextPiece[]): number {
   const [meanA, meanB] = [meanLogProb(a), meanLogProb(b)];
   return meanA === meanB ? 0 : meanB - meanA;

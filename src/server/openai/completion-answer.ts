@@ -16,16 +16,16 @@ import type { FrameWriter } from './respond.js';
 import type { CompletionRequest } from './schemas/completions.js';
 import { finishReason, stopReason } from './usage.js';
 
-/** The answer of a legacy completion, whole or as a stream. */
+/** Answer of a legacy completion, whole or as a stream. */
 export class CompletionAnswer {
   readonly #model: ServedGenerator;
   readonly #request: CompletionRequest;
   readonly #prompts: readonly PromptTokens[];
   readonly #run: ChoiceRun;
   readonly #envelope: Envelope;
-  /** Per prompt: its text where it is echoed. */
+  /** Text of each prompt, where it is echoed. */
   readonly #echoes: readonly string[];
-  /** Where each prompt's tokens are in its text, once one of its answers is written. */
+  /** Offsets of each prompt's tokens in its text, once one of its answers is written. */
   readonly #offsets = new Map<number, Int32Array>();
 
   constructor(
@@ -95,7 +95,7 @@ export class CompletionAnswer {
     return detokenizer.push(prompt) + detokenizer.flush();
   }
 
-  /** Which prompt a choice answers. */
+  /** Index of the prompt that a choice answers. */
   #promptIndex(choice: number): number {
     return Math.floor(choice / (this.#request.n ?? 1));
   }
@@ -116,7 +116,7 @@ export class CompletionAnswer {
     return this.#request.return_token_ids ?? false;
   }
 
-  /** What is said of a choice's prompt. */
+  /** Fields about a choice's prompt. */
   #ofPrompt(choice: number) {
     const { prompt_logprobs: asked } = this.#request;
     const count = asked === -1 ? this.#model.vocabSize : asked;

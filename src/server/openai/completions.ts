@@ -17,10 +17,10 @@ import { findGenerator } from './route-context.js';
 import type { CompletionRequest } from './schemas/completions.js';
 import { badWordsOf, choiceCounts, promptLogProbsAsked, textRequest, topLogProbs } from './text-request.js';
 
-/** OpenAI's own default of this route. */
+/** Most tokens where the request names no limit: OpenAI's default for this route. */
 const DEFAULT_MAX_TOKENS = 16;
 
-/** POST /v1/completions with a body that its schema has taken. */
+/** Answers POST /v1/completions, whose body its schema has validated. */
 export async function completions(
   context: RouteContext,
   request: CompletionRequest,
@@ -32,7 +32,7 @@ export async function completions(
   );
 }
 
-/** What this route calls fields of a program. */
+/** This route's names for fields of programs. */
 const COMPLETION_FIELDS = fieldsOf('completions');
 
 async function answerCompletion(
@@ -97,7 +97,7 @@ function checkCombinations(request: CompletionRequest): void {
   }
 }
 
-/** The tokens of all prompts: texts of many short ones are as much work as a long one, so they are counted together. */
+/** Tokens of all prompts. They are counted together, since many short texts are as much work as a long one. */
 async function promptTokens(
   model: ServedGenerator,
   { prompt: prompts, suffix = '' }: CompletionRequest,
@@ -110,7 +110,7 @@ async function promptTokens(
   return encodeTexts(model.codec, texts, { addSpecialTokens: true });
 }
 
-/** @throws ContextLengthError for what is too long whatever its tokens are. */
+/** @throws ContextLengthError for prompts that are too long whatever their tokens are. */
 function checkLengths(
   { maxInputLen: maxTokens, codec }: ServedGenerator,
   param: string,

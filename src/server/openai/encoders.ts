@@ -12,7 +12,7 @@ import type { Exchange } from './respond.js';
 import { findEncoder, type RouteContext } from './route-context.js';
 import type { EmbeddingRequest, RerankRequest, ScoreRequest } from './schemas/encoders.js';
 
-/** POST /v1/embeddings with a body that its schema has taken. */
+/** Answers POST /v1/embeddings, whose body its schema has validated. */
 export async function embeddings(
   context: RouteContext,
   request: EmbeddingRequest,
@@ -42,7 +42,7 @@ export async function embeddings(
   );
 }
 
-/** POST /v1/rerank with a body that its schema has taken. */
+/** Answers POST /v1/rerank, whose body its schema has validated. */
 export async function rerank(
   context: RouteContext,
   request: RerankRequest,
@@ -69,7 +69,7 @@ export async function rerank(
   );
 }
 
-/** POST /v1/score with a body that its schema has taken. */
+/** Answers POST /v1/score, whose body its schema has validated. */
 export async function score(
   context: RouteContext,
   request: ScoreRequest,
@@ -135,7 +135,7 @@ async function observed<T>(
   }
 }
 
-/** 32-bit floats, little-endian on every machine. */
+/** Base64 of a row: 32-bit floats, little-endian on every machine. */
 function base64(row: Float32Array): string {
   const bytes = Buffer.alloc(4 * row.length);
   for (const [i, value] of row.entries()) bytes.writeFloatLE(value, 4 * i);

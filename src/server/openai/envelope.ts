@@ -20,14 +20,14 @@ export interface CollectedChoice {
 export interface EnvelopeOptions {
   model: ServedGenerator;
   run: ChoiceRun;
-  /** Tokens of all prompts together. */
+  /** Number of tokens of all prompts. */
   promptTokens: number;
   idPrefix: 'chatcmpl' | 'cmpl';
-  /** Tokens that were reasoning so far; absent: the model does not reason. */
+  /** Number of reasoning tokens so far; absent: the model does not reason. */
   reasoningTokens?: () => number;
 }
 
-/** What is around the choices of an answer, whole or in chunks, and the same on all routes. */
+/** Fields around an answer's choices, whole or in chunks, the same on all routes. */
 export class Envelope {
   readonly #options: EnvelopeOptions;
   readonly #id: string;
@@ -41,7 +41,8 @@ export class Envelope {
 
   /**
    * Collects the choices to their end and answers with all of them.
-   * @param toJson is called with each when it is written. @param read may look at all of them before anything is written.
+   * @param toJson called with each choice when it is written. @param read may look at all choices before anything is
+   * written.
    */
   async whole(
     object: string,
@@ -73,10 +74,7 @@ export class Envelope {
     );
   }
 
-  /**
-   * The frames of a stream around the JSON of their choices. Everything that is the same in all of them is serialised
-   * once.
-   */
+  /** Frames of a stream around the JSON of its choices. Parts common to all frames are serialised once. */
   frames(object: string, options: CompletionRequest['stream_options']) {
     const head = `data: ${JSON.stringify(this.#fields(object)).slice(0, -1)},"choices":[`;
     const withUsage = () => `],"usage":${JSON.stringify(this.#usage())}}\n\n`;
@@ -85,10 +83,10 @@ export class Envelope {
       return options?.include_usage ? '],"usage":null}\n\n' : ']}\n\n';
     };
     return {
-      /** `fields`: `,"name":value` of further fields beside the choices. */
+      /** A chunk. `fields`: `,"name":value` of further fields beside the choices. */
       chunk: (choice: string, fields = ''): string =>
         fields === '' ? `${head}${choice}${tail()}` : `${head}${choice}]${fields}${tail().slice(1)}`,
-      /** The last chunk, where the usage was asked for. */
+      /** The last chunk, where the usage was asked for; else ''. */
       end: (): string => (options?.include_usage ? `${head}${withUsage()}` : ''),
     };
   }

@@ -16,7 +16,9 @@ import { type CallField, fieldsOf, inFields } from './field-words.js';
 
 type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 408 | 413 | 415 | 417 | 429 | 499 | 500 | 503;
 
-/** Characters of a message, which may quote the request: its beginning and its end say what is wrong. */
+/**
+ * Most characters of a message, which may quote the request: its beginning and end are kept, which say what is wrong.
+ */
 const MAX_MESSAGE = 1000;
 /** Most characters of a field's name, which may be a client's own. */
 const MAX_PARAM = 200;
@@ -24,18 +26,20 @@ const MAX_PARAM = 200;
 function shortened(text: string, most: number): string {
   if (text.length <= most) return text;
   const end = Math.floor(most / 3);
-  // Half a character of the cut would not be UTF-8.
+  // Half a character at the cut would not be valid UTF-8.
   return `${text.slice(0, most - end - 1)}\u2026${text.slice(-end)}`.replaceAll(/\p{Surrogate}/gu, '\ufffd');
 }
 
-/** An error as OpenAI's clients know it: {"error": {"message", "type", "param", "code"}} with an HTTP status. */
+/**
+ * An error in the form that OpenAI's clients know: {"error": {"message", "type", "param", "code"}} with an HTTP status.
+ */
 export class ApiError extends SkeinError {
   override name = 'ApiError';
   override readonly code = 'SKEIN_API';
   readonly status: ErrorStatus;
   readonly type: string;
   readonly param: string | null;
-  /** The `code` of the body, one of OpenAI's where they have one. */
+  /** The `code` of the body, one of OpenAI's where there is one. */
   readonly apiCode: string | null;
   readonly headers: Readonly<Record<string, string>>;
 
@@ -58,7 +62,7 @@ export class ApiError extends SkeinError {
     this.headers = options.headers ?? {};
   }
 
-  /** The same in the words of another route, where its sentence or its field has names in it. */
+  /** The error with the names of another route in its sentence and its field. */
   inFields(callField: CallField): ApiError {
     const param = this.param === null ? null : callField(this.param);
     if (typeof this.text === 'string' && param === this.param) return this;
@@ -83,26 +87,27 @@ export class ApiError extends SkeinError {
   }
 }
 
-/** Seconds after which a client refused for lack of room may come again. */
+/** Seconds after which a client refused for lack of room may try again. */
 const RETRY_AFTER_S = 1;
 
-/** The longest time to name: OpenAI's clients pay no heed to a minute and more. */
+/** Longest time to tell, in seconds: OpenAI's clients ignore a minute and more. */
 const MAX_RETRY_AFTER_S = 30;
 
-/** Whole seconds, for the header. */
+/** Whole seconds for the Retry-After header. */
 function retryAfter(waitMs: number | null): string {
   const seconds = Math.ceil((waitMs ?? 0) / 1000);
   return String(Math.min(Math.max(seconds, RETRY_AFTER_S), MAX_RETRY_AFTER_S));
 }
 
-/** Nobody reads this; it is what the access log and the metrics say. */
+/** Error for a client that left: nobody reads it, but access log and metrics tell it. */
 export function clientLeft(): ApiError {
   return new ApiError(499, 'The client closed the request.', { code: 'client_closed_request' });
 }
 
 /**
- * The server is going down: this process takes nothing more, another may, but in its place not before it has ended.
- * @param endsInMs until that is so, at the latest; null where it is not known.
+ * Error of a server that is shutting down: another process may take the request, one in this place only after this one
+ * has ended.
+ * @param endsInMs most milliseconds until then; null where it is not known.
  */
 export function shuttingDown(endsInMs: number | null = null): ApiError {
   return new ApiError(503, 'The server is shutting down and takes no new requests.', {
@@ -111,7 +116,7 @@ export function shuttingDown(endsInMs: number | null = null): ApiError {
   });
 }
 
-/** An answer was under way when the time for ending it was over. */
+/** Error for an answer in progress when the time for draining was over. */
 export function cutOff(): ApiError {
   return new ApiError(503, 'The server is shutting down, and this answer was cut off.', {
     code: 'server_shutting_down',
@@ -121,7 +126,7 @@ export function cutOff(): ApiError {
 
 const CHAT_FIELDS = fieldsOf('chat');
 
-/** The error that a client sees for anything thrown below. Nothing of an unexpected error's text leaves the server. */
+/** Converts anything thrown to the error that a client sees. No text of an unexpected error leaves the server. */
 export function toApiError(error: unknown, callField: CallField = CHAT_FIELDS): ApiError {
   if (error instanceof ApiError) return error.inFields(callField);
   if (error instanceof InvalidRequestError) {
@@ -153,7 +158,7 @@ export function toApiError(error: unknown, callField: CallField = CHAT_FIELDS): 
     const headers = { 'retry-after': String(RETRY_AFTER_S) };
     return new ApiError(503, error.message, { code: 'server_busy', headers });
   }
-  // Where the engine was closed, the text may still have been on its way to it.
+  // Where the engine was closed, the text may still have been waiting for it.
   const isClosed = [HostClosedError, HelperClosedError, TokenizerClosedError].some(
     (kind) => error instanceof kind,
   );

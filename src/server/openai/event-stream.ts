@@ -9,7 +9,7 @@ export interface EventStreamOptions {
   keepAliveMs: number;
   /** Milliseconds that a reader may leave a full buffer untouched before it is cut off. */
   stallLimitMs: number;
-  /** Bytes buffered before writers wait for the reader. */
+  /** Number of buffered bytes above which writers wait for the reader. */
   highWaterMark: number;
   /** Called when a reader is cut off. */
   onStall?: () => void;
@@ -22,11 +22,12 @@ export const DEFAULT_EVENT_STREAM_OPTIONS: Readonly<EventStreamOptions> = {
 };
 
 /**
- * A body of server-sent events. While the reader is behind, its writer is to pause: the tokens of a request then gather in
- * its own queue, which the request's length bounds, and leave as one frame when the reader comes back.
+ * A body of server-sent events. While the reader is behind, the writer must pause: the tokens of a request then gather
+ * in its own queue, which the request's length bounds, and leave as one frame when the reader comes back.
  *
- * With a connection only the first frames take the way through the body, by which the HTTP library sends the headers. Once
- * these are out and the library waits for more, frames are written to the connection itself, which costs a fraction:
+ * With a connection only the first frames take the way through the body, by which the HTTP library sends the headers.
+ * Once these are out and the library waits for more, frames are written to the connection itself, which costs a
+ * fraction:
  *
  *   write(1) -> body -> library: headers, 1, read() -> pull     write(2), write(3) -> connection     close -> body -> end
  */
@@ -38,7 +39,7 @@ export class EventStream {
   readonly #connection: StreamConnection | null;
   readonly #keepAlive: NodeJS.Timeout;
   #controller!: ReadableStreamDefaultController<Uint8Array>;
-  /** Everything that was put into the body has been read, and more is waited for. */
+  /** True once everything put into the body has been read, and more is waited for. */
   #isBodyRead = false;
   #closed = false;
   #lastWriteMs = performance.now();
@@ -48,7 +49,7 @@ export class EventStream {
   /**
    * @param onGone called once when the reader leaves or is cut off.
    * @param onDrain called when a reader that was behind reads again.
-   * @param connection what the body is sent on, where there is one; it is closed where its reader is cut off. (An error
+   * @param connection connection that the body is sent on; null: none. It is closed where its reader is cut off. (An error
    * in the stream itself, which is what a reader without a connection gets, the HTTP library would print as a fault of
    * its own.)
    */
@@ -75,7 +76,7 @@ export class EventStream {
         },
         cancel: () => this.#end(true),
       },
-      // With 0 nothing is asked for in advance: a pull says that the one before was written to the connection.
+      // With 0 nothing is asked for in advance: a pull then means that the data before was written to the connection.
       new ByteLengthQueuingStrategy({ highWaterMark: connection === null ? options.highWaterMark : 0 }),
     );
     this.#keepAlive = setInterval(() => this.#breakSilence(), options.keepAliveMs).unref();
@@ -85,18 +86,18 @@ export class EventStream {
     return this.#closed;
   }
 
-  /** What was written waits for the reader. */
+  /** True while data waits for the reader. */
   get isBehind(): boolean {
     return this.#isBehind;
   }
 
-  /** Writes whole frames. False where the reader is behind: write no more until `onDrain`. */
+  /** Writes whole frames. Returns false where the reader is behind: the writer then waits for `onDrain`. */
   write(frames: string): boolean {
     if (this.#closed) return true;
     this.#lastWriteMs = performance.now();
     const connection = this.#direct();
     if (connection !== null) {
-      // A connection that was closed says so to the body's reader in a moment.
+      // A closed connection tells the body's reader so in a moment.
       if (connection.destroyed || connection.write(frames)) return true;
       if (!this.#isBehind) connection.once('drain', () => this.#release());
       this.#fallBehind();
@@ -115,7 +116,7 @@ export class EventStream {
     this.#end(false);
   }
 
-  /** The connection, where frames may be written past the body. */
+  /** The connection, where frames may be written past the body; else null. */
   #direct(): StreamConnection | null {
     return this.#isBodyRead && this.#connection?.headersSent ? this.#connection : null;
   }
@@ -125,7 +126,7 @@ export class EventStream {
     this.#controller.enqueue(bytes);
   }
 
-  /** Whether the body takes more. */
+  /** True where the body takes more. */
   #hasRoom(): boolean {
     const { highWaterMark } = this.#options;
     const free = this.#controller.desiredSize ?? 0;
@@ -149,7 +150,7 @@ export class EventStream {
 
   #cutOff(): void {
     if (this.#closed) return;
-    // The server looks for itself where something waits in the socket, and whoever is first counts.
+    // The server checks stalled sockets itself; whichever check is first counts.
     if (this.#connection?.destroyed !== true) this.#options.onStall?.();
     if (this.#connection === null) {
       this.#controller.error(new Error('The client did not read its stream in time.'));

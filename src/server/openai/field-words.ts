@@ -2,18 +2,18 @@ import { type CallName, type NamedText, worded } from '../../../base/named-text.
 import { flagOfOption } from '../../options/flag-names.js';
 import { fieldOfOption, optionOfInput, type TextRoute } from '../../request-vocabulary.js';
 
-/** What a route calls a field that is an option of a program, or has a path in the body of a chat. */
+/** Converts the name of a program's option, or a path in a chat's body, to a route's field. */
 export type CallField = (name: string) => string;
 
-/** Paths of a chat's fields and what a route calls them: those above first. `[]` is any index, and stays. */
+/** Paths of a chat's fields with a route's names, in order of precedence. `[]` matches any index, which stays. */
 export type OtherNames = readonly (readonly [string, string])[];
 
-/** The words of a route. */
+/** Makes the conversion for a route. */
 export function fieldsOf(route: TextRoute, names: OtherNames = []): CallField {
   return (name) => renamed(fieldOfOption(name, route), names);
 }
 
-/** A sentence as a client of a route reads it: options of the engine are the server's flags. */
+/** Words a sentence for a client of a route; options of the engine become the server's flags. */
 export function inFields(text: NamedText, callField: CallField): string {
   const call: CallName = ({ of, name }) => {
     if (of === 'option') return flagOfOption(name) ?? name;
@@ -34,7 +34,7 @@ function renamed(path: string, names: OtherNames): string {
   return path;
 }
 
-/** tools, [0], function, name of `tools[0].function.name`. */
+/** Parts of a path: tools, [0], function, name of `tools[0].function.name`. */
 function partsOf(path: string): string[] {
   return path.match(/\[\d*\]|[^.[]+/g) ?? [];
 }

@@ -12,7 +12,7 @@ const json = z.union([z.string(), z.boolean(), z.record(z.string(), z.unknown())
 });
 const choice = z.array(z.string().min(1)).min(1);
 
-/** OpenAI's response_format, and structural_tag beside it as vLLM has it. */
+/** Schema of OpenAI's response_format, with structural_tag as in vLLM. */
 export const responseFormat = z.discriminatedUnion('type', [
   about(z.object({ type: z.literal('text') }), 'Any text.'),
   about(z.object({ type: z.literal('json_object') }), 'Any JSON object.'),
@@ -34,7 +34,7 @@ export const responseFormat = z.discriminatedUnion('type', [
   about(z.looseObject({ type: z.literal('structural_tag') }), "XGrammar's structural tags."),
 ]);
 
-/** Names of vLLM, in its older and its newer form. */
+/** Fields of guides with vLLM's older and newer names. */
 export const guideFields = {
   structured_outputs: about(
     z
@@ -64,7 +64,7 @@ function older<T extends z.ZodType>(schema: T, name: string): T {
 
 type Request = CommonRequest & Partial<Pick<ChatRequest, 'response_format'>>;
 
-/** Forms that are asked for, each by the name of its field. */
+/** Forms that a request asks for, each with its field's name. */
 function askedForms(request: Request): [string, GuidedOptions][] {
   const asked: [string, GuidedOptions][] = [];
   const format = formatGuide(request.response_format);
@@ -89,12 +89,12 @@ function askedForms(request: Request): [string, GuidedOptions][] {
   return asked;
 }
 
-/** The field that says what the answer has to look like; undefined: none does. */
+/** Name of the field that gives the answer's form; undefined: none does. */
 export function guideParamOf(request: Request): string | undefined {
   return askedForms(request)[0]?.[0];
 }
 
-/** What the answer has to look like; undefined: anything. @throws ApiError, InvalidRequestError. */
+/** Guide for the form that a request asks for; undefined: any form. @throws ApiError, InvalidRequestError. */
 export async function guideOfRequest(request: Request, codec: TextCodec): Promise<Guide | undefined> {
   const asked = askedForms(request);
   const [first, second] = asked;

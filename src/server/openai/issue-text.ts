@@ -1,6 +1,6 @@
 import type * as z from 'zod';
 
-/** Types as a reader of JSON knows them. */
+/** Names of types for readers of JSON. */
 const TYPES: Readonly<Record<string, string>> = {
   int: 'an integer',
   number: 'a number',
@@ -11,10 +11,10 @@ const TYPES: Readonly<Record<string, string>> = {
   record: 'an object',
 };
 
-/** What a list or a text has many of. */
+/** Units in which a list's or a text's length is counted. */
 const UNITS: Readonly<Record<string, string>> = { array: ' items', string: ' characters' };
 
-/** What the validator expected, as it reads after "Invalid value for 'x': ". Sentences of the schemas' own stay. */
+/** Text of what the validator expected, to follow "Invalid value for 'x': ". The schemas' own sentences stay. */
 export function issueText(issue: z.core.$ZodIssue): string {
   if (!/^(Invalid (input|option|discriminator)|Too (big|small))/.test(issue.message)) return issue.message;
   switch (issue.code) {
@@ -37,7 +37,7 @@ export function issueText(issue: z.core.$ZodIssue): string {
   }
 }
 
-/** `expected a string or a list`, where every form fails by its type. */
+/** Text such as `expected a string or a list`, where every alternative fails by its type. */
 function typesText(issues: readonly z.core.$ZodIssue[]): string {
   const types = issues.map((issue) => (issue.code === 'invalid_type' ? TYPES[issue.expected] : undefined));
   if (types.length === 0 || types.includes(undefined)) return 'expected something else';

@@ -3,13 +3,13 @@ import type { TextLogProb, TokenLogProb } from '../../generation/text-generation
 import type { PromptTokens, TextCodec } from '../../generation/text-model.js';
 import { JsonList, JsonObject } from '../json-parts.js';
 
-/** JSON has no -Infinity; clients compare against this value of other engines. */
+/** Least log-prob in answers: JSON has no -Infinity, and other engines use this value. */
 const LEAST_LOG_PROB = -9999;
 
 const clamp = (logProb: number) => Math.max(logProb, LEAST_LOG_PROB);
 const strict = new TextDecoder('utf-8', { fatal: true });
 
-/** A token's text; a part of a character is written as its bytes, so that two tokens never look the same. */
+/** Text of a token; a part of a character is written as its bytes, so that no two tokens look the same. */
 function tokenName(bytes: Uint8Array): string {
   try {
     return strict.decode(bytes);
@@ -23,7 +23,7 @@ function chatToken(codec: TextCodec, { token, logProb }: { token: number; logPro
   return { token: tokenName(bytes), logprob: clamp(logProb), bytes: Array.from(bytes) };
 }
 
-/** An entry of a chat choice's log-probs. */
+/** Entry of a chat choice's log-probs. */
 export function chatLogProb(codec: TextCodec, entry: TextLogProb) {
   return { ...chatToken(codec, entry), top_logprobs: entry.top.map((other) => chatToken(codec, other)) };
 }
@@ -36,7 +36,7 @@ export function chatLogProbs(codec: TextCodec, entries: readonly TextLogProb[]):
   });
 }
 
-/** The same as JSON, for frames: what is said of a token at every place is written once. */
+/** JSON of the `logprobs` of a chat choice, for frames: the constant text around each token is written once. */
 export function chatLogProbsJson(codec: TextCodec, entries: readonly TextLogProb[]): string {
   const words = tokenWordsOf(codec);
   let content = '';
@@ -48,10 +48,10 @@ export function chatLogProbsJson(codec: TextCodec, entries: readonly TextLogProb
   return `{"content":[${content}],"refusal":null}`;
 }
 
-/** Tokens whose words are kept: the most probable ones are the same few thousand again and again. */
+/** Number of tokens whose text is kept: the most probable ones are the same few thousand again and again. */
 const MAX_WORDS = 16_384;
 
-/** The JSON of tokens around their log-probs: `{"token":" the","logprob":` and `,"bytes":[32,116,104,101]`. */
+/** JSON of tokens around their log-probs: `{"token":" the","logprob":` and `,"bytes":[32,116,104,101]`. */
 class TokenWords {
   readonly #codec: TextCodec;
   readonly #words = new Map<number, readonly [before: string, behind: string]>();
@@ -60,7 +60,7 @@ class TokenWords {
     this.#codec = codec;
   }
 
-  /** All but the closing brace. */
+  /** JSON of an entry without the closing brace. */
   write({ token, logProb }: TokenLogProb): string {
     const [before, behind] = this.#words.get(token) ?? this.#add(token);
     return before + clamp(logProb) + behind;
@@ -88,10 +88,10 @@ function tokenWordsOf(codec: TextCodec): TokenWords {
 }
 
 /**
- * The `prompt_logprobs` of vLLM: an object from token ids for each token of the prompt, null for the first, which nothing
- * comes before. The rank of a token that is not among the most probable ones is not known.
- * @param found of each token but the first; null: none is known.
- * @param count most probable ones that are given beside each.
+ * The `prompt_logprobs` of vLLM: an object by token ids for each token of the prompt, null for the first, which nothing
+ * precedes. The rank of a token that is not among the most probable ones is not known.
+ * @param found log-probs of each token but the first; null: none is known.
+ * @param count number of most probable tokens in each entry.
  */
 export function promptLogProbs(codec: TextCodec, found: PromptLogProbList | null, count: number): JsonList {
   const entry = ({ token, logProb }: TokenLogProb, rank: number | null) => ({
@@ -111,18 +111,21 @@ export function promptLogProbs(codec: TextCodec, found: PromptLogProbList | null
   });
 }
 
-/** Tokens with their log-probs and their places in a text, each looked up when it is written. */
+/** Tokens with their log-probs and their offsets in a text, each looked up when it is written. */
 export interface PlacedLogProbs {
   readonly length: number;
   token(index: number): number;
-  /** null: nothing comes before the token. */
+  /** Log-prob of a token; null where nothing precedes it. */
   logProb(index: number): number | null;
-  /** UTF-16 units before it. */
+  /** Offset of a token in the text, in UTF-16 units. */
   offset(index: number): number;
   top(index: number): readonly TokenLogProb[];
 }
 
-/** The log-probs of generated tokens with their places. @param base characters before the generated text (an echoed prompt). */
+/**
+ * Log-probs of generated tokens with their offsets. @param base characters before the generated text (an echoed
+ * prompt).
+ */
 export function placedBehind(base: number, entries: readonly TextLogProb[]): PlacedLogProbs {
   return {
     length: entries.length,
@@ -133,7 +136,7 @@ export function placedBehind(base: number, entries: readonly TextLogProb[]): Pla
   };
 }
 
-/** The log-probs of one list and then those of another. */
+/** Joins two lists of log-probs. */
 export function oneAfterAnother(first: PlacedLogProbs, second: PlacedLogProbs): PlacedLogProbs {
   const { length } = first;
   const pick = <T>(read: (list: PlacedLogProbs, index: number) => T) => {
@@ -168,8 +171,8 @@ export function legacyLogProbs(codec: TextCodec, entries: PlacedLogProbs): JsonO
 }
 
 /**
- * Where the tokens of an echoed prompt begin in it, in UTF-16 units. Tokens that are not in the text, such as a BOS that was
- * added, stand where it begins.
+ * Offsets of an echoed prompt's tokens, in UTF-16 units. Tokens that are not in the text, such as a BOS that was added,
+ * are at its beginning.
  */
 export function echoOffsets(codec: TextCodec, echo: string, prompt: PromptTokens): Int32Array {
   const detokenizer = codec.createDetokenizer({ skipSpecialTokens: false });
@@ -185,8 +188,9 @@ export function echoOffsets(codec: TextCodec, echo: string, prompt: PromptTokens
 }
 
 /**
- * The tokens of an echoed prompt with their places in it.
- * @param found of each token but the first; null: none is known. @param count most probable ones that are given beside each.
+ * Log-probs of an echoed prompt's tokens with their offsets.
+ * @param found log-probs of each token but the first; null: none is known. @param count number of most probable tokens
+ * in each entry.
  */
 export function echoLogProbs(
   prompt: PromptTokens,

@@ -1,6 +1,6 @@
 import type { ServedModel } from '../../serving/served-model.js';
 
-/** One entry of GET /v1/models. `max_model_len` is where clients of other engines look for the context length. */
+/** One entry of GET /v1/models. Clients of other engines look for the context length in `max_model_len`. */
 export function modelObject(model: ServedModel) {
   return {
     id: model.id,

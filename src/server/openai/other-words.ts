@@ -3,7 +3,7 @@ import { InvalidRequestError } from '../../generation/errors.js';
 import { ApiError, toApiError } from './errors.js';
 import type { CallField } from './field-words.js';
 
-/** Runs what several routes share; errors of a request come in the words of this one. */
+/** Runs code shared by several routes, and words errors of the request with this route's names. */
 export async function inOtherWords<T>(callField: CallField, run: () => Promise<T>): Promise<T> {
   try {
     return await run();

@@ -9,35 +9,35 @@ import { EventStream } from './event-stream.js';
 export const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache',
-  // nginx would otherwise gather the stream.
+  // Without this header nginx would buffer the stream.
   'x-accel-buffering': 'no',
 };
 
 /** Writes the frames of one answer. */
 export interface FrameWriter {
-  /** Frames of a piece; '' where there is nothing to say. */
+  /** Frames of a piece; '' where there is nothing to send. */
   piece(choice: number, piece: TextPiece): string;
-  /** What follows the last piece, before [DONE]: in parts of whole frames where it may be long. */
+  /** Frames between the last piece and [DONE]: in parts of whole frames where they may be long. */
   end(): string | AsyncIterable<string>;
-  /** What tells of an error after the stream has begun; absent: the body that an HTTP error would have. */
+  /** Frame for an error after the stream has begun; absent: the body that an HTTP error would have. */
   error?(error: ApiError): string;
-  /** Whether [DONE] is the last frame; default true. */
+  /** True where [DONE] is the last frame; default true. */
   endsWithDone?: boolean;
 }
 
-/** The HTTP exchange that an answer belongs to. */
+/** HTTP exchange that an answer belongs to. */
 export interface Exchange {
-  /** Raised when the client leaves. */
+  /** Signal aborted when the client leaves. */
   signal: AbortSignal;
-  /** What the answer is sent on; null where there is no socket. */
+  /** Connection that the answer is sent on; null where there is no socket. */
   connection: StreamConnection | null;
   logError: (error: unknown) => void;
   terms: RequestTerms;
 }
 
 /**
- * Answers with a stream. Its status and headers wait for the first frame, so that a refusal by the engine is still a
- * proper HTTP error; after a long silence (a long prompt) they go out with a keep-alive comment all the same.
+ * Answers with a stream. Status and headers wait for the first frame, so that a refusal by the engine is still a proper
+ * HTTP error; after a long silence (a long prompt) they are sent with a keep-alive comment.
  */
 export async function respondWithStream(
   run: ChoiceRun,
@@ -45,7 +45,7 @@ export async function respondWithStream(
   options: EventStreamOptions,
   { signal, connection, logError }: Exchange,
 ): Promise<Response> {
-  // Until the body is read, this alone tells of a client that left.
+  // Until the body is read, this signal alone shows that the client left.
   signal.addEventListener('abort', () => run.abort(), { once: true });
   if (signal.aborted) run.abort();
   const stream = new EventStream(options, {
@@ -99,7 +99,7 @@ export async function respondWithStream(
   return new Response(stream.body, { headers: STREAM_HEADERS });
 }
 
-/** Collects an answer for a client that does not stream; one that leaves ends its request. */
+/** Collects an answer for a client that does not stream; if the client leaves, the request ends. */
 export async function collect(
   run: ChoiceRun,
   clientSignal: AbortSignal,

@@ -4,7 +4,7 @@ import type { ObserveRequest } from '../request-observer.js';
 import { ApiError } from './errors.js';
 import type { EventStreamOptions } from './event-stream.js';
 
-/** What the routes of the API work with. */
+/** Services that the API's routes use. */
 export interface RouteContext {
   models: ModelDirectory;
   observe: ObserveRequest;
@@ -12,8 +12,8 @@ export interface RouteContext {
 }
 
 /**
- * The model of a name; without one, the first that was given.
- * @throws ApiError 404 that names the models there are.
+ * The model of a name; without a name, the first model.
+ * @throws ApiError 404 that lists the models.
  */
 export function findModel({ models }: Pick<RouteContext, 'models'>, id: string | undefined): ServedModel {
   const model = id === undefined ? models.list()[0] : models.find(id);
@@ -27,7 +27,7 @@ export function findModel({ models }: Pick<RouteContext, 'models'>, id: string |
 }
 
 /**
- * The same among those that generate text; without a name, the first of these.
+ * The model of a name that generates text; without a name, the first one that does.
  * @throws ApiError 404 as findModel, 400 for a model of another kind.
  */
 export function findGenerator(
@@ -48,7 +48,7 @@ export function findGenerator(
 const TASKS = { embedding: 'embeds', score: 'scores' } as const;
 
 /**
- * The same among encoders. Texts are scored by cross-encoders, and by models that embed; without a name, the first
+ * The encoder of a name. Texts are scored by cross-encoders, and by models that embed; without a name, the first
  * cross-encoder does it, if there is one.
  * @throws ApiError 404 as findModel, 400 for a model of another kind.
  */

@@ -9,7 +9,7 @@ import type { ChoiceCounts } from './choice-run.js';
 import { ApiError } from './errors.js';
 import type { CommonRequest } from './schemas/common.js';
 
-/** The part of a request that both routes read alike. */
+/** Makes the part of a request that both routes read alike. */
 export function textRequest(
   request: CommonRequest,
   fields: {
@@ -35,7 +35,7 @@ export function textRequest(
     ...fields,
     temperature: request.temperature,
     topP: request.top_p,
-    // Other engines write "off" as -1.
+    // Other engines write -1 for "off".
     topK: request.top_k === -1 ? 0 : request.top_k,
     minP: request.min_p,
     repetitionPenalty: request.repetition_penalty,
@@ -58,12 +58,12 @@ export function textRequest(
   };
 }
 
-/** Answers to all prompts of a request, whether they are given or only compared: four times the default queue. */
+/** Most answers to all prompts of a request, returned or only compared: four times the default queue. */
 export const MAX_ANSWERS = 1024;
 
 /**
- * How many answers to a prompt are given, and how many generated. @param prompts so many there are.
- * @throws ApiError for what cannot be together, and for more answers than are taken.
+ * Numbers of answers to return and to generate for each prompt. @param prompts number of prompts.
+ * @throws ApiError for options that exclude each other, and for too many answers.
  */
 export function choiceCounts(
   { n = 1, best_of: bestOf = n, stream }: CommonRequest,
@@ -93,7 +93,7 @@ export function choiceCounts(
   return { n, bestOf };
 }
 
-/** The beams of the request: as many as there are candidates. */
+/** Beam search of the request, with as many beams as candidates; undefined: none. */
 function beamsOf(request: CommonRequest): TokenBeams | undefined {
   const { use_beam_search, length_penalty: lengthPenalty, early_stopping: earlyStopping, stream } = request;
   if (!use_beam_search) {
@@ -122,7 +122,7 @@ function beamsOf(request: CommonRequest): TokenBeams | undefined {
   };
 }
 
-/** The tokens of the request's bad words; undefined: none. */
+/** Tokens of the request's bad words; undefined: none. */
 export async function badWordsOf(
   request: CommonRequest,
   model: ServedGenerator,
@@ -138,14 +138,14 @@ export async function badWordsOf(
   return request.bad_words && (await badWordTokens(model.codec, request.bad_words));
 }
 
-/** 64 bits that nobody finds a second text for by chance; 0 would be no salt. */
+/** Salt of a text: 64 bits for which nobody finds a second text by chance; 0 would be no salt. */
 function saltOf(text: string): bigint {
   return createHash('sha256').update(text).digest().readBigUInt64LE() || 1n;
 }
 
 /**
- * Most tokens of a chat answer. Without a limit in the request: what the context leaves, but no more than the
- * server's default, so that one request cannot reserve the whole cache.
+ * Most tokens of a chat answer. Without a limit in the request: what the context leaves, but no more than the server's
+ * default, so that one request cannot reserve the whole cache.
  */
 export function chatMaxTokens(
   model: ServedGenerator,
@@ -155,12 +155,12 @@ export function chatMaxTokens(
   return asked ?? Math.max(1, Math.min(model.maxSeqLen - promptTokens, model.defaultMaxTokens));
 }
 
-/** Most log-probs of a token beside its own. OpenAI gives as many; more take time and memory on the way. */
+/** Most log-probs of a token beside its own, as in OpenAI's API; more take time and memory on the way. */
 const DEFAULT_MAX_LOG_PROBS = 20;
 
 /**
- * How many log-probs were asked for beside each token's own; -1 asks for the whole vocabulary.
- * @throws ApiError where they are more than the server gives.
+ * Number of log-probs asked for beside each token's own; -1 asks for the whole vocabulary.
+ * @throws ApiError where it exceeds the server's limit.
  */
 export function topLogProbs(
   model: ServedGenerator,
@@ -178,7 +178,7 @@ export function topLogProbs(
   );
 }
 
-/** How many of each prompt token's were asked for. @throws ApiError where that cannot be. */
+/** Number of log-probs asked for beside each prompt token's own. @throws ApiError where they cannot be had. */
 export function promptLogProbsAsked(model: ServedGenerator, request: CommonRequest): number | undefined {
   const count = topLogProbs(model, 'prompt_logprobs', request.prompt_logprobs);
   if (count !== undefined && request.stream) {

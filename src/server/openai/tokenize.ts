@@ -10,7 +10,7 @@ import type { Exchange } from './respond.js';
 import { findGenerator, type RouteContext } from './route-context.js';
 import type { DetokenizeRequest, TokenizeRequest } from './schemas/tokenize.js';
 
-/** POST /tokenize: the tokens of a text, or of the prompt that a conversation becomes. */
+/** Answers POST /tokenize: the tokens of a text, or of the prompt made of a conversation. */
 export async function tokenize(
   context: RouteContext,
   request: TokenizeRequest,
@@ -31,7 +31,10 @@ export async function tokenize(
   );
 }
 
-/** POST /detokenize: the text of tokens, special ones included. @throws ApiError for an id outside the vocabulary. */
+/**
+ * Answers POST /detokenize: the text of tokens, special ones included. @throws ApiError for an id outside the
+ * vocabulary.
+ */
 export function detokenize(context: RouteContext, request: DetokenizeRequest): Response {
   const { codec, vocabSize } = findGenerator(context, request.model);
   const outside = request.tokens.findIndex((token) => token >= vocabSize);
@@ -48,7 +51,7 @@ export function detokenize(context: RouteContext, request: DetokenizeRequest): R
   return jsonAnswer(new JsonObject({ prompt: text + detokenizer.flush() }));
 }
 
-/** Fields that mean something with a conversation only. */
+/** Fields with a meaning only for conversations. */
 const CHAT_FIELDS = [
   'add_generation_prompt',
   'continue_final_message',
@@ -56,10 +59,10 @@ const CHAT_FIELDS = [
   'tools',
 ] as const satisfies readonly (keyof TokenizeRequest)[];
 
-/** UTF-16 units that are tokenized: more than any context holds. Each may be a token, which is written. */
+/** Most UTF-16 units to tokenize: more than any context holds. Each may become a token of the answer. */
 const MAX_UNITS = 2 ** 18;
 
-/** The same of a conversation, of which each value counts 32. */
+/** Most UTF-16 units of a conversation, of which each value counts 32. */
 const MAX_MESSAGE_UNITS = 2 ** 19;
 
 function checkUnits(units: number, param: string, most = MAX_UNITS): void {

@@ -3,7 +3,7 @@ import type { FunctionTool, ToolChoice } from '../../generation/tools/types.js';
 import { ApiError } from './errors.js';
 import type { ChatRequest } from './schemas/chat.js';
 
-/** What a request says of tools. */
+/** Tools of a request and the choice among them. */
 export interface ToolRequest {
   tools: readonly FunctionTool[];
   toolChoice: ToolChoice;
@@ -13,7 +13,7 @@ export interface ToolRequest {
 
 type ToolFields = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>;
 
-/** The tools of a chat, in their newer or their older form. @throws ApiError. */
+/** Reads the tools of a chat, in their newer or older form. @throws ApiError. */
 export function chatToolRequest(request: ChatRequest): ToolRequest {
   const { functions, function_call: choice, ...rest } = request;
   if (functions === undefined || functions.length === 0) {
@@ -36,12 +36,12 @@ export function chatToolRequest(request: ChatRequest): ToolRequest {
   return toolRequest({
     tools: functions.map((one) => ({ type: 'function', function: { ...one, strict: undefined } })),
     tool_choice: named,
-    // An answer of this form has room for one.
+    // An answer of the older form has room for one call.
     parallel_tool_calls: false,
   });
 }
 
-/** @throws ApiError for a choice among tools that there are not. */
+/** Reads tools. @throws ApiError for a choice of an unknown tool. */
 export function toolRequest(request: ToolFields): ToolRequest {
   const tools = (request.tools ?? []).map((tool): FunctionTool => tool.function);
   checkNames(tools);

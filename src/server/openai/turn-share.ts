@@ -1,16 +1,20 @@
-/** Log-probs, and tokens that have gathered, of one request that are told in a turn of the event loop: some milliseconds of work. */
+/**
+ * Most log-probs and gathered tokens of one request that are told in a turn of the event loop: some milliseconds of
+ * work.
+ */
 export const ENTRIES_A_TURN = 4096;
 
 export interface TurnShareEvents {
-  /** The share is used up: nothing more is to be told in this turn. */
+  /** Called when the share is used up: nothing more may be told in this turn. */
   onUsed: () => void;
-  /** The next turn has come, after one whose share was used up. */
+  /** Called in the turn after one whose share was used up. */
   onNext: () => void;
 }
 
 /**
- * What one request may do in a turn of the event loop. The log-probs of a hundred sequences come in one message of the engine, and
- * to write them all at once would hold up everybody else's tokens; what is left over gathers, and is told in the next turn.
+ * Limits what one request may tell in a turn of the event loop. The log-probs of a hundred sequences come in one
+ * message of the engine, and writing them all at once would hold up everybody else's tokens; the rest gathers, and is
+ * told in the next turn.
  */
 export class TurnShare {
   readonly #events: TurnShareEvents;
@@ -25,7 +29,7 @@ export class TurnShare {
     return this.#isUsed;
   }
 
-  /** So many entries have been told. Costs nothing where there are none. */
+  /** Notes that so many entries have been told. Costs nothing for 0. */
   use(entries: number): void {
     if (entries === 0) return;
     if (this.#told === 0) setImmediate(() => this.#next());

@@ -6,7 +6,9 @@ export interface Usage {
   completion_tokens_details?: { reasoning_tokens: number };
 }
 
-/** `cachedTokens`: those of the prompt tokens that were found in the cache instead of being computed. */
+/**
+ * Usage of an answer. `cachedTokens`: number of prompt tokens that were found in the cache instead of being computed.
+ */
 export function usage(
   promptTokens: number,
   completionTokens: number,
@@ -24,7 +26,7 @@ export function usage(
   };
 }
 
-/** What ended the answer, as vLLM has it, where more is known than the finish reason says. */
+/** vLLM's stop_reason: what ended the answer, where more is known than the finish reason says. */
 export function stopReason(piece: {
   finishReason: string | null;
   stopReason: string | number | null;
@@ -34,8 +36,8 @@ export function stopReason(piece: {
 }
 
 /**
- * OpenAI's finish reasons. A time limit, and a cancellation by POST /v1/requests/{id}/cancel, are a limit of length to
- * its clients: they know no other word for an answer that is not whole, and some fail on a word that they do not know.
+ * OpenAI's finish reason. A time limit, and a cancellation by POST /v1/requests/{id}/cancel, become 'length': clients
+ * know no other word for an incomplete answer, and some fail on an unknown one.
  */
 export function finishReason(reason: string): 'stop' | 'length' {
   return reason === 'stop' ? 'stop' : 'length';

@@ -5,7 +5,7 @@ import { defineRoute, type Route } from './route.js';
 
 const documents = new WeakMap<readonly Route[], Promise<string>>();
 
-/** Made once, when it is first asked for. */
+/** The document, made once, when it is first asked for. */
 async function documentOf(routes: readonly Route[], version: string): Promise<string> {
   let document = documents.get(routes);
   if (document === undefined) {

@@ -20,7 +20,7 @@ import { statsRoute, statsStreamRoute } from './stats.js';
 import { detokenizeRoute, tokenizeRoute } from './tokenize.js';
 import { versionRoute } from './version.js';
 
-/** Every route of the server. Methods that a path lacks are answered with 405 by themselves. */
+/** Every route of the server. Other methods of its paths are answered with 405. */
 export const ROUTES: readonly Route[] = [
   chatCompletionsRoute,
   completionsRoute,

@@ -1,18 +1,21 @@
 import type { Hono } from 'hono';
+import { isOfProtocol } from '../kserve/errors.js';
 import { ApiError } from '../openai/errors.js';
 import type { AppEnv, Route, ServerContext } from './route.js';
 
-/** Hangs the routes into the app, and behind them the refusal of methods that their paths do not have. */
-export function mountRoutes(app: Hono<AppEnv>, context: ServerContext): void {
+/** Adds the routes to the app, and behind them the refusal of other methods of their paths. */
+export function mountRoutes(app: Hono<AppEnv>, context: ServerContext, routes: readonly Route[]): void {
   const allowed = new Map<string, string[]>();
-  for (const route of context.routes) {
+  for (const route of routes) {
     app.on(route.method.toUpperCase(), route.pattern, (c) => route.handle(c, context));
     const methods = allowed.get(route.pattern) ?? [];
     allowed.set(route.pattern, [...methods, route.method.toUpperCase()]);
   }
   for (const [pattern, methods] of allowed) {
     app.all(pattern, (c) => {
-      const message = `${c.req.path} takes ${methods.join(' or ')}, not ${c.req.method}.`;
+      const message = isOfProtocol(c.req.path)
+        ? 'Method Not Allowed'
+        : `${c.req.path} takes ${methods.join(' or ')}, not ${c.req.method}.`;
       const headers = { allow: methods.join(', ') };
       throw new ApiError(405, message, { code: 'method_not_allowed', headers });
     });
@@ -20,8 +23,8 @@ export function mountRoutes(app: Hono<AppEnv>, context: ServerContext): void {
 }
 
 /**
- * The route that a path belongs to, whatever the method, as the metrics name it. Unknown paths share one name, or
- * clients could fill the metrics with names.
+ * Makes a function from a path to its route's name in the metrics, whatever the method. Unknown paths share one name,
+ * or clients could fill the metrics with names.
  */
 export function handlerNames(routes: readonly Route[]): (path: string) => string {
   const exact = new Set(routes.map(({ path }) => path));
@@ -33,14 +36,14 @@ export function handlerNames(routes: readonly Route[]): (path: string) => string
   };
 }
 
-/** Whether a path needs no API key. */
+/** Makes a function that is true for paths without an API key. */
 export function openPaths(routes: readonly Route[]): (path: string) => boolean {
   const handlerOf = handlerNames(routes);
   const open = new Set(routes.filter((route) => route.open).map(({ path }) => path));
   return (path) => open.has(handlerOf(path));
 }
 
-/** `/v1/models/:id{.+}` as a regular expression. */
+/** Regular expression of a pattern such as `/v1/models/:id{.+}`. */
 function expression(pattern: string): RegExp {
   const segments = pattern.split('/').map((segment) => {
     const parameter = /^:\w+(?:\{(.+)\})?$/.exec(segment);

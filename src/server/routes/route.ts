@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type * as z from 'zod';
+import type { ModelRepository } from '../../serving/model-repository.js';
 import type { ApiKeys, Caller } from '../api-keys.js';
 import type { ServerMetrics } from '../metrics/server-metrics.js';
 import type { ModelFeeds } from '../model-feeds.js';
@@ -21,7 +22,7 @@ export type AppEnv = {
   Variables: { requestId: string; caller: Caller; memory: RequestMemory };
 };
 
-/** What all routes work with. */
+/** Services that all routes use. */
 export interface ServerContext extends RouteContext {
   state: ServerState;
   metrics: ServerMetrics;
@@ -29,28 +30,32 @@ export interface ServerContext extends RouteContext {
   log: ServerLog;
   responses: ResponseStore;
   apiKeys: ApiKeys;
-  /** What can be watched of each model that generates text. */
+  /** Feeds of all models that generate text. */
   feeds: ModelFeeds;
-  /** Requests that are being answered. */
+  /** Registry of the requests that are being answered. */
   requests: RequestRegistry;
-  /** Most time that an answer may take; null: no limit. */
+  /** Most milliseconds that an answer may take; null: no limit. */
   requestTimeoutMs: number | null;
-  /** All of them, for the description of the API. */
+  /** Bytes of the longest body. */
+  maxBodyBytes: number;
+  /** The Open Inference Protocol's server; null: its routes are not there. */
+  platform: { repository: ModelRepository; serverId: string; allowsUpload: boolean } | null;
+  /** All routes, for the description of the API. */
   routes: readonly Route[];
 }
 
-/** One route: how it is reached, what answers it, and what the API's own description says of it. */
+/** One route: its method and path, the function that answers it, and its description in the API's own documentation. */
 export interface Route {
   method: 'get' | 'post' | 'delete';
-  /** The path as OpenAPI writes it, with parameters in braces; the metrics call the route by it. */
+  /** Path as OpenAPI writes it, with parameters in braces; also the route's name in the metrics. */
   path: string;
-  /** The same as Hono writes it. */
+  /** Path as Hono writes it. */
   pattern: string;
-  /** Needs no API key. */
+  /** True where no API key is needed. */
   open: boolean;
   handle(c: Context<AppEnv>, context: ServerContext): Promise<Response>;
-  /** The description for createRoute of @hono/zod-openapi. */
-  describe(): Promise<RouteConfig>;
+  /** The description for createRoute of @hono/zod-openapi; null: the route belongs to a protocol that has a description of its own. */
+  describe: (() => Promise<RouteConfig>) | null;
 }
 
 export type Responses = RouteConfig['responses'];
@@ -62,16 +67,16 @@ interface Request<Body, Params, Query> {
   params: Parsed<Params>;
   query: Parsed<Query>;
   exchange: Exchange;
-  /** The client reads compressed answers. */
+  /** True where the client reads compressed answers. */
   takesGzip: boolean;
-  /** The client's If-None-Match: validators of what it has. */
+  /** The client's If-None-Match: validators of the copies that it has. */
   knownTags: string | undefined;
 }
 
 interface RouteDefinition<Body, Params, Query> {
   method: Route['method'];
   path: string;
-  /** Where a parameter is more than one segment of the path. */
+  /** Hono's path, given where a parameter spans several segments. */
   pattern?: string;
   tags: readonly Tag[];
   summary: string;
@@ -80,16 +85,16 @@ interface RouteDefinition<Body, Params, Query> {
   body?: Body;
   params?: Params;
   query?: Query;
-  /** Bodies by name, for readers of the description. */
+  /** Example bodies by name, for readers of the description. */
   examples?: Readonly<Record<string, unknown>>;
-  /** Made when the description is asked for, and not at the start. */
+  /** Answers, made when the description is asked for and not at the start. */
   responses: () => Responses | Promise<Responses>;
-  /** Needs no API key: it tells nothing of the models and changes nothing. */
+  /** True where no API key is needed: the route tells nothing of the models and changes nothing. */
   open?: boolean;
   handle(request: Request<Body, Params, Query>, context: ServerContext): Response | Promise<Response>;
 }
 
-/** What a route is about, in the order of the description. */
+/** Topics of routes, in the order of the description. */
 export const TAGS = {
   Generation: 'Text from a model.',
   Encoders: 'Embeddings and scores of texts.',
@@ -148,12 +153,12 @@ export function defineRoute<
   };
 }
 
-/** {name: {value}}, as OpenAPI has examples. */
+/** Examples in OpenAPI's form, {name: {value}}. */
 function named(examples: Readonly<Record<string, unknown>>) {
   return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
 }
 
-/** `postChatCompletions` of POST /v1/chat/completions. */
+/** Id of an operation: `postChatCompletions` of POST /v1/chat/completions. */
 function operationId(method: string, path: string): string {
   const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '' && word !== 'v1');
   return method + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join('');

@@ -53,14 +53,14 @@ export const statsStreamRoute = defineRoute({
       stream.close();
     };
     leave.push(context.state.onDrain(close));
-    // None while the reader is behind, or no memory is left for it: the next event that it gets is newer.
+    // An event is dropped while the reader is behind, or no memory is left: the next event is newer anyway.
     const send = (event: string) => {
       if (!stream.isBehind && terms.memory.raiseTo(readerMemory(event.length))) stream.write(event);
     };
-    // So that the headers go out at once.
+    // A first comment makes the headers go out at once.
     send(': skein\n\n');
     const { isAdmin: showsLabels } = terms.caller;
-    // Of all models it goes on without one that is not served any more, and takes in those that are added.
+    // A subscription to all models goes on when one is removed, and includes those added later.
     if (feed === null) leave.push(context.feeds.subscribe(send, { showsLabels }));
     else leave.push(feed.subscribe(send, { showsLabels, onEnd: close }));
     if (signal.aborted) end();

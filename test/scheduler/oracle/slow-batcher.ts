@@ -59,9 +59,9 @@ export class SlowBatcher {
   }
 
   /** The batch that goes now; null: none. It is taken out. */
-  take(now: number): NamedRequest[] | null {
+  take(now: number, isDraining = false): NamedRequest[] | null {
     this.#advance(now);
-    const length = this.#decide();
+    const length = this.#decide(isDraining);
     if (length === 0) return null;
     const batch = this.order().slice(0, length);
     this.waiting = this.waiting.filter((one) => !batch.includes(one));
@@ -88,13 +88,13 @@ export class SlowBatcher {
   }
 
   /** How many of the order go now. */
-  #decide(): number {
+  #decide(isDraining: boolean): number {
     const { maxBatchSize, oneByOne, maxDelayUs } = this.#config;
     const preferred = this.#config.preferred.length > 0 ? this.#config.preferred : [maxBatchSize];
     const order = this.order();
     if (order.length === 0 || oneByOne) return Math.min(order.length, 1);
     const rows = (count: number) =>
-      order.slice(0, count).reduce((sum, { request }) => sum + Math.max(1, request.size), 0);
+      order.slice(0, count).reduce((sum, { request }) => sum + Math.max(1, request.rows), 0);
     const fits = (count: number) =>
       count === 1 ||
       (rows(count) <= maxBatchSize &&
@@ -103,7 +103,7 @@ export class SlowBatcher {
     const most = Math.max(...counts.filter((count) => counts.slice(0, count).every(fits)));
     const isOverdue =
       maxDelayUs > 0 && order.slice(0, most).some(({ since }) => this.#now - since >= maxDelayUs);
-    if (isOverdue) return most;
+    if (isOverdue || isDraining) return most;
     const met = counts.filter((count) => count <= most && preferred.includes(rows(count)));
     if (met.length > 0) return Math.max(...met);
     const beyond = counts.filter(

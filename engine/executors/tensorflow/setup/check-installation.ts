@@ -1,6 +1,6 @@
+import { runStep, type Step } from '../../../../base/run-step.js';
 import { type SetupRecord, TENSORFLOW_PACKAGE_VERSION, type TensorFlowPackage } from '../installation.js';
 import { TensorFlowError } from '../tensorflow-error.js';
-import { runStep, type Step } from './run-step.js';
 
 /** A product whose result is known, by a process of its own: a library that does not fit may end it. */
 const SCRIPT = `
@@ -27,6 +27,7 @@ export async function checkedRecord(
     directory: folder,
     env: { ...(options.env ?? process.env), TF_CPP_MIN_LOG_LEVEL: '3' },
     signal: options.signal,
+    failure: (message) => new TensorFlowError(message),
     advice: [[/cannot open shared object file/, 'a library that libtensorflow needs is missing']],
   });
   const { product, gpu, tensorflow } = JSON.parse(output.trim().split('\n').at(-1)!) as {

@@ -1,12 +1,12 @@
-import { existsSync, mkdirSync, renameSync, rmSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import {
   discardBuildDirectory,
   makeBuildDirectory,
-  publishBuildDirectory,
+  replaceByBuild,
 } from '../../../../base/build-directory.js';
 import { ProcessLock } from '../../../../base/process-lock.js';
+import { runStep, type Step } from '../../../../base/run-step.js';
 import { writeProblem } from '../../../../base/system-problem.js';
 import {
   packageFolder,
@@ -20,7 +20,6 @@ import {
 import { TensorFlowError } from '../tensorflow-error.js';
 import { checkedRecord } from './check-installation.js';
 import { findLibTensorFlow, type LibTensorFlow } from './find-libtensorflow.js';
-import { runStep, type Step } from './run-step.js';
 
 export interface InstallOptions {
   package: TensorFlowPackage;
@@ -44,7 +43,6 @@ export interface Installed extends SetupRecord {
   isNew: boolean;
 }
 
-const LOCK_POLL_MS = 200;
 /** The package with its binding, without a libtensorflow. */
 const PACKAGE_BYTES = 320 * 10 ** 6;
 /** A disk with less free when a step has failed was too full for it: npm and compilers then say anything, npm even nothing. */
@@ -97,12 +95,11 @@ async function lockOf(target: string, { onStep, signal }: InstallOptions): Promi
   const path = `${target}.lock`;
   try {
     mkdirSync(dirname(path), { recursive: true });
-    for (let isSaid = false; ; isSaid = true) {
-      const lock = ProcessLock.tryTake(path);
-      if (lock !== null) return lock;
-      if (!isSaid) onStep('waiting for another process that does the same');
-      await setTimeout(LOCK_POLL_MS, undefined, { signal });
-    }
+    return await ProcessLock.take(
+      path,
+      () => onStep('waiting for another process that does the same'),
+      signal,
+    );
   } catch (error) {
     signal?.throwIfAborted();
     throw new TensorFlowError(`${path} cannot be written: ${writeProblem(error)}`);
@@ -161,16 +158,9 @@ function freeOn(folder: string): number {
   return bavail * bsize;
 }
 
-/** Only a rename apart: who has the old one open keeps its files. */
 function replace(aside: string, target: string): void {
-  if (existsSync(target)) {
-    const old = join(dirname(target), `.${basename(target)}.old-${process.pid}`);
-    renameSync(target, old);
-    rmSync(old, { recursive: true, force: true });
-  }
-  if (!publishBuildDirectory(aside, target)) {
-    throw new TensorFlowError(`${target} was made by another process in between; run the command again.`);
-  }
+  if (replaceByBuild(aside, target)) return;
+  throw new TensorFlowError(`${target} was made by another process in between; run the command again.`);
 }
 
 async function installPackage(aside: string, options: InstallOptions): Promise<void> {
@@ -236,6 +226,7 @@ function npmStep(aside: string, options: InstallOptions, flags: string[], advice
     // Where Node.js came with its headers none have to be fetched.
     env: { ...(options.env ?? process.env), ...(hasHeaders ? { npm_config_nodedir: prefix } : {}) },
     signal: options.signal,
+    failure: (message) => new TensorFlowError(message),
     advice,
   };
 }

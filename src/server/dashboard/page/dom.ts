@@ -2,12 +2,12 @@ type Child = Node | string | null | false;
 
 type Listeners = { [K in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[K]) => void };
 
-/** Attributes by name: true writes an empty one, false and null none. Listeners stand in `on`. */
+/** Attributes by name: true writes an empty one, false and null write none. `on` holds listeners. */
 export type Attributes = Readonly<Record<string, string | number | boolean | null>>;
 
 /**
- * An element. Text is always text: nothing that is given here is ever read as HTML. Styles are set by `element.style`,
- * since the page's policy lets no style attributes through.
+ * Makes an element. Text stays text: nothing given here is ever read as HTML. Styles are set by `element.style`, since
+ * the page's policy refuses style attributes.
  */
 export function el<K extends keyof HTMLElementTagNameMap>(
   tag: K,
@@ -29,7 +29,7 @@ export function el<K extends keyof HTMLElementTagNameMap>(
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** A line drawing of 16 by 16 units, hidden from screen readers: what it stands beside says it in words. */
+/** A line drawing of 16 by 16 units, hidden from screen readers: the element beside it says the same in words. */
 export function icon(...paths: readonly string[]): SVGSVGElement {
   const svg = document.createElementNS(SVG, 'svg');
   const drawn = { viewBox: '0 0 16 16', width: '16', height: '16', fill: 'none', stroke: 'currentColor' };

@@ -2,7 +2,7 @@
 export class Emitter<Events extends object> {
   readonly #listeners = new Map<keyof Events, Set<(value: never) => void>>();
 
-  /** Listens until the function that this returns is called. */
+  /** Adds a listener; the returned function removes it. */
   on<K extends keyof Events>(event: K, listener: (value: Events[K]) => void): () => void {
     let listeners = this.#listeners.get(event);
     if (listeners === undefined) {

@@ -4,7 +4,7 @@ import { Emitter } from './emitter.js';
 import { problemOf, retryAfterSeconds } from './problem.js';
 import type { Session } from './session.js';
 
-/** What is in flight in a model: see callbacks/formation.ts. */
+/** An event with the requests in flight of a model: see callbacks/formation.ts. */
 export type FormationEvent = Formation & { model: string };
 
 /** The batch manager's statistics of an iteration, by the names of the batch manager. */
@@ -28,35 +28,35 @@ export interface StatsEvent {
 export type FeedState =
   | { kind: 'connecting' }
   | { kind: 'live' }
-  /** Cut off or refused; tries again then (on performance.now's clock). */
+  /** The feed was cut off or refused, and tries again at this time of performance.now's clock. */
   | { kind: 'waiting'; reason: string; retryAtMs: number }
-  /** There is nothing to watch. */
+  /** There is no model to watch. */
   | { kind: 'idle'; reason: string }
-  /** The server wants a key: goes on when the session is unlocked. */
+  /** The server wants a key: the feed goes on when the session is unlocked. */
   | { kind: 'locked' };
 
 export interface FeedEvents {
   formation: FormationEvent;
   stats: StatsEvent;
   state: FeedState;
-  /** Another model, or a new connection: what comes does not go on from what came. */
+  /** Emitted for another model or a new connection: its events do not continue earlier ones. */
   reset: { model: string | null };
-  /** The server does not know the model: it was started again with others. */
+  /** Emitted where the server does not know the model: it was restarted with other models. */
   gone: { model: string };
 }
 
 export interface FeedOptions {
-  /** Between attempts: doubles from the first to the most. */
+  /** Wait between attempts, which doubles from the first to maxWaitMs. */
   firstWaitMs: number;
   maxWaitMs: number;
-  /** The server sends something every 5 seconds: after so long without, the connection is dead. */
+  /** Milliseconds of silence after which the connection counts as dead: the server sends something every 5 seconds. */
   silenceLimitMs: number;
 }
 
 const OPTIONS: FeedOptions = { firstWaitMs: 500, maxWaitMs: 15_000, silenceLimitMs: 15_000 };
 
 /**
- * What one model does, as it happens, from GET /stats/stream. It is read with fetch and not with EventSource, which
+ * Live events of one model, from GET /stats/stream. It is read with fetch and not with EventSource, which
  * cannot send a key. Connects again by itself, with growing waits, until `close`.
  *
  *   const leave = feed.on('formation', ({ requests, blocks }) => ...);     each about five times a second
@@ -88,25 +88,25 @@ export class Feed extends Emitter<FeedEvents> {
     return this.#state;
   }
 
-  /** The latest formation of this connection. */
+  /** Latest formation of this connection; null before the first. */
   get formation(): FormationEvent | null {
     return this.#formation;
   }
 
-  /** Begins, or changes the model that is watched. */
+  /** Begins to watch a model, or changes the one watched. */
   watch(model: string): void {
     this.#model = model;
     this.#reconnect();
   }
 
-  /** What stands in the way of knowing a model to watch. */
+  /** Stops, with the state that says why no model can be watched. */
   hold(state: FeedState): void {
     this.close();
     this.#model = null;
     this.#setState(state);
   }
 
-  /** Tries again at once where it waits. */
+  /** Tries again at once, if the feed waits. */
   retryNow(): void {
     if (this.#state.kind === 'waiting') this.#reconnect();
   }
@@ -127,7 +127,7 @@ export class Feed extends Emitter<FeedEvents> {
     const connection = new AbortController();
     this.#connection = connection;
     void this.#read(connection, this.#model).then((end) => {
-      // Closed, or another connection has taken its place.
+      // The feed was closed, or another connection has replaced this one.
       if (connection !== this.#connection) return;
       if (end.isLocked) this.#setState({ kind: 'locked' });
       else this.#wait(end.reason, end.retryAfterMs);
@@ -138,13 +138,13 @@ export class Feed extends Emitter<FeedEvents> {
   #wait(reason: string, retryAfterMs: number): void {
     const { firstWaitMs, maxWaitMs } = this.#options;
     const grown = Math.min(maxWaitMs, firstWaitMs * 2 ** this.#failures++);
-    // Pages that were cut off together do not all come back at once.
+    // A random factor keeps pages that were cut off together from coming back at once.
     const waitMs = Math.max(retryAfterMs, grown * (0.75 + Math.random() / 2));
     this.#setState({ kind: 'waiting', reason, retryAtMs: performance.now() + waitMs });
     this.#retry = setTimeout(() => this.#reconnect(), waitMs);
   }
 
-  /** Reads until the stream ends, in whatever way. */
+  /** Reads until the stream ends in any way. */
   async #read(connection: AbortController, model: string): Promise<StreamEnd> {
     let silence: ReturnType<typeof setTimeout> | null = null;
     const heard = () => {

@@ -13,7 +13,7 @@ export interface HeaderActions {
   choose(model: string): void;
 }
 
-/** What is served and how the page is connected; the switches of the page. */
+/** Header of the page: models served, state of the connection, and the page's switches. */
 export class Header {
   readonly #feed: Feed;
   readonly #actions: HeaderActions;
@@ -44,7 +44,7 @@ export class Header {
     );
     feed.on('state', () => this.#showConnection());
     feed.on('formation', () => this.#showFacts());
-    // Seconds until the next attempt, and minutes of uptime.
+    // The timer shows seconds until the next attempt, and minutes of uptime.
     setInterval(() => {
       this.#showConnection();
       this.#showFacts();
@@ -114,7 +114,7 @@ function label(text: string): HTMLElement {
   return el('span', { class: 'visually-hidden' }, [text]);
 }
 
-/** 42 s, 12 min, 3 h 20 min, 5 d 2 h. */
+/** Text of a duration: 42 s, 12 min, 3 h 20 min, 5 d 2 h. */
 export function duration(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));
   if (whole < 60) return `${whole} s`;

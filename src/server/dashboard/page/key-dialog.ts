@@ -1,7 +1,7 @@
 import { el } from './dom.js';
 import type { Session } from './session.js';
 
-/** Asks for the API key when the server wants one. It stays in the tab. */
+/** Asks for the API key when the server wants one. The key stays in the tab. */
 export class KeyDialog {
   readonly #session: Session;
   readonly #dialog: HTMLDialogElement;

@@ -15,7 +15,7 @@ const header = new Header(byId('header'), feed, {
 });
 for (const [id, mount] of Object.entries(PANELS)) mount(byId(id), { feed, session });
 
-/** Between attempts to learn what is served. */
+/** Milliseconds between attempts to learn which models are served. */
 const RETRY_MS = 2000;
 
 let isLoading = false;
@@ -26,7 +26,7 @@ feed.on('gone', () => {
 });
 void start();
 
-/** Asks what is served until that is known: without a key it is not told. */
+/** Asks which models are served until that is known; without a key it may not be told. */
 async function start(): Promise<void> {
   if (isLoading || feed.model !== null) return;
   isLoading = true;
@@ -37,7 +37,7 @@ async function start(): Promise<void> {
     else feed.hold({ kind: 'idle', reason: 'No model here generates text' });
   } catch (error) {
     if (!(error instanceof ModelsProblem)) throw error;
-    // Unlocking begins again.
+    // Unlocking calls this function again.
     if (error.isLocked) return feed.hold({ kind: 'locked' });
     feed.hold({ kind: 'waiting', reason: error.message, retryAtMs: performance.now() + RETRY_MS });
     setTimeout(() => void start(), RETRY_MS);
@@ -46,7 +46,7 @@ async function start(): Promise<void> {
   }
 }
 
-/** Null where the browser allows no storage. */
+/** The tab's storage; null where the browser allows none. */
 function tabStorage(): Storage | null {
   try {
     return sessionStorage;

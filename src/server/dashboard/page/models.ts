@@ -5,13 +5,13 @@ import type { Session } from './session.js';
 /** A model of GET /v1/models that generates text. */
 export interface ChatModel {
   id: string;
-  /** When it was loaded, in seconds since 1970 on the server's clock. */
+  /** Time of loading, in seconds since 1970 on the server's clock. */
   created: number;
-  /** Tokens of prompt and answer together at most. */
+  /** Most tokens of prompt and answer together. */
   max_model_len: number;
 }
 
-/** What is served cannot be told; the message is for the reader. */
+/** An error for a server whose models cannot be listed; the message is for the reader. */
 export class ModelsProblem extends SkeinError {
   override name = 'ModelsProblem';
   override readonly code = 'SKEIN_PAGE_MODELS';
@@ -23,14 +23,14 @@ export class ModelsProblem extends SkeinError {
   }
 }
 
-/** @throws ModelsProblem */
+/** Lists the models that generate text. @throws ModelsProblem */
 export async function loadModels(session: Session): Promise<ChatModel[]> {
   const response = await session.fetch('v1/models').catch(() => {
     throw new ModelsProblem('The server cannot be reached.', false);
   });
   if (!response.ok) throw new ModelsProblem(await problemOf(response), response.status === 401);
   const { data } = (await response.json()) as { data: ChatModel[] };
-  // Encoders have no statistics of a batch manager.
+  // Only models that generate text have statistics of a batch manager; encoders have none.
   const generates = await Promise.all(
     data.map(
       async ({ id }) => (await session.fetch(`stats?model=${encodeURIComponent(id)}`).catch(() => null))?.ok,

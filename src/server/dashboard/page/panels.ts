@@ -5,22 +5,25 @@ import { mountFormation } from './formation/formation-panel.js';
 import { mountSchemes } from './schemes/schemes-panel.js';
 import type { Session } from './session.js';
 
-/** What a panel works with. */
+/** Services of the page that a panel uses. */
 export interface Page {
-  /** The feed of the model that is chosen in the header: `feed.model`, and events of it. */
+  /** Feed of the model chosen in the header: `feed.model`, and its events. */
   feed: Feed;
-  /** Asks the server, with the API key if there is one: `session.fetch('v1/models')`, `session.post(path, body)`. */
+  /**
+   * Sends requests to the server, with the API key if there is one: `session.fetch('v1/models')`, `session.post(path,
+   * body)`.
+   */
   session: Session;
 }
 
 /**
- * Fills a section of index.html, which is hidden until its panel shows it (`root.hidden = false`). Colours and distances
- * are those of style/tokens.css; a canvas gets them from `tokenColour`, and is drawn again `onThemeChange`. A panel's styles
- * are a file in style/, which page.css names.
+ * Fills a section of index.html, which is hidden until its panel shows it (`root.hidden = false`). Colours and
+ * distances come from style/tokens.css; a canvas gets them from `tokenColour`, and is drawn again on `onThemeChange`. A
+ * panel's styles are a file in style/, which page.css names.
  */
 export type MountPanel = (root: HTMLElement, page: Page) => void;
 
-/** What makes each panel, by the id of its section. */
+/** Functions that mount panels, by the id of their section. */
 export const PANELS: Readonly<Record<string, MountPanel>> = {
   chat: (root, page) => void new ChatPanel(root, page),
   formation: mountFormation,

@@ -1,4 +1,4 @@
-/** What went wrong with a request, as one sentence. */
+/** Problem of a request, as one sentence. */
 export async function problemOf(response: Response): Promise<string> {
   const body = (await response.json().catch(() => null)) as { error?: { message?: string } } | null;
   const said = body?.error?.message ?? `The server answered with status ${response.status}.`;
@@ -10,7 +10,7 @@ export async function problemOf(response: Response): Promise<string> {
     : `${said} T${when.slice(1)}.`;
 }
 
-/** 0 where the server says nothing of it. */
+/** Seconds that the server asks to wait; 0 where it does not say. */
 export function retryAfterSeconds({ headers }: Response): number {
   const seconds = Number(headers.get('retry-after'));
   return Number.isFinite(seconds) ? seconds : 0;

@@ -1,18 +1,18 @@
 import { Emitter } from './emitter.js';
 
-/** Where a browser keeps text; sessionStorage, which ends with the tab. */
+/** A store of text in the browser: sessionStorage, which ends with the tab. */
 export type KeyStore = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
 const STORED = 'skein-api-key';
 
 interface SessionEvents {
-  /** The server wants a key; `wasRefused`: one was sent, and it is none of the server's. */
+  /** Emitted when the server wants a key; `wasRefused`: the key that was sent is not valid. */
   locked: { wasRefused: boolean };
-  /** There is a key now that has not been refused. */
+  /** Emitted when there is a key that has not been refused. */
   unlocked: undefined;
 }
 
-/** How the page asks the server: with the API key, where one was entered. */
+/** Sends the page's requests to the server, with the API key where one was entered. */
 export class Session extends Emitter<SessionEvents> {
   readonly #base: string;
   readonly #store: KeyStore | null;
@@ -20,7 +20,7 @@ export class Session extends Emitter<SessionEvents> {
 
   /**
    * @param base the page's own address: paths are relative to it, so that a proxy's prefix stays.
-   * @param store null keeps the key in memory only.
+   * @param store keeps the key; null: in memory only.
    */
   constructor(base: string, store: KeyStore | null) {
     super();
@@ -29,7 +29,7 @@ export class Session extends Emitter<SessionEvents> {
     this.#key = store?.getItem(STORED) ?? null;
   }
 
-  /** Somebody wants something that needs the key which is not there. */
+  /** Asks for the missing key, since some action needs it. */
   askForKey(): void {
     this.emit('locked', { wasRefused: false });
   }
@@ -40,13 +40,13 @@ export class Session extends Emitter<SessionEvents> {
     this.emit('unlocked', undefined);
   }
 
-  /** @param path without a slash in front, as v1/models. An answer of 401 is returned as any other. */
+  /** Sends a request. @param path without a slash in front, as v1/models. A 401 is returned like any other answer. */
   async fetch(path: string, init: RequestInit = {}): Promise<Response> {
     const key = this.#key;
     const headers = new Headers(init.headers);
     if (key !== null) headers.set('authorization', `Bearer ${key}`);
     const response = await fetch(new URL(path, this.#base), { ...init, headers, cache: 'no-store' });
-    // A key entered meanwhile may be right.
+    // A key entered meanwhile may be valid.
     if (response.status === 401 && key === this.#key) this.#lock(key !== null);
     return response;
   }
@@ -57,7 +57,7 @@ export class Session extends Emitter<SessionEvents> {
     this.emit('locked', { wasRefused });
   }
 
-  /** POST of JSON. */
+  /** Sends a POST with a body of JSON. */
   post(path: string, body: unknown, init: RequestInit = {}): Promise<Response> {
     const headers = { 'content-type': 'application/json', ...init.headers };
     return this.fetch(path, { ...init, method: 'POST', headers, body: JSON.stringify(body) });

@@ -1,7 +1,8 @@
-// Before the first paint: what the switch was set to. A script of its own, since the page's comes after the document.
+// Sets the chosen theme before the first paint. It is a script of its own, since the page's script runs after the
+// document.
 try {
   const chosen = localStorage.getItem('skein-theme');
   if (chosen === 'light' || chosen === 'dark') document.documentElement.dataset.theme = chosen;
 } catch {
-  // Storage is not allowed here: the system's preference it is.
+  // Without storage the system's preference holds.
 }

@@ -1,4 +1,4 @@
-/** What the page looks like: as the system says, unless the switch says otherwise. */
+/** Look of the page: the system's, unless the switch says otherwise. */
 export type Theme = 'light' | 'dark';
 
 const STORED = 'skein-theme';
@@ -13,7 +13,7 @@ export function theme(): Theme {
   return system.matches ? 'dark' : 'light';
 }
 
-/** The system's own choice is not stored: it may change with the time of day. */
+/** Sets the theme. The system's own theme is not stored: it may change with the time of day. */
 export function setTheme(chosen: Theme): void {
   const isSystem = chosen === (system.matches ? 'dark' : 'light');
   if (isSystem) delete document.documentElement.dataset.theme;
@@ -22,18 +22,20 @@ export function setTheme(chosen: Theme): void {
     if (isSystem) localStorage.removeItem(STORED);
     else localStorage.setItem(STORED, chosen);
   } catch {
-    // Storage is not allowed here: it holds until the page is left.
+    // Without storage the choice holds until the page is left.
   }
   tell();
 }
 
-/** Canvases have to be drawn again: their colours are not the style sheet's. */
+/**
+ * Calls the listener when the theme changes: canvases have to be drawn again, since style sheets do not colour them.
+ */
 export function onThemeChange(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-/** The colour of a design token (`--generating`) as a canvas takes it, in the theme of now. */
+/** Colour of a design token (`--generating`) for a canvas, in the present theme. */
 export function tokenColour(name: `--${string}`): string {
   const probe = document.createElement('span');
   probe.style.color = `var(${name})`;

@@ -1,4 +1,4 @@
-// What answers look like, for the description of the API. Loaded when it is asked for.
+// Schemas of answers for the description of the API, imported when it is asked for.
 import * as z from 'zod';
 import type { Responses } from '../../routes/route.js';
 import { about, component } from '../schemas/fields.js';
@@ -28,7 +28,7 @@ export const errorSchema = component(
 const requestId = about(z.string(), 'The X-Request-Id of the request, or a new one where it had none.');
 const retryAfter = about(z.string(), 'Seconds after which to come again.');
 
-/** A schema with a name of its own, or null: the name stays that of the schema alone. */
+/** A named schema, or null; the name stays that of the schema alone. */
 export const orNull = <T extends z.ZodType>(schema: T, text: string) =>
   about(z.union([schema, z.null()]), text);
 
@@ -48,7 +48,7 @@ const ERRORS = {
   503: 'The server is shutting down, or its engine does not run.',
 } as const;
 
-/** Answers with errors; see documentation/open-api.ts for those that every route has. */
+/** Error answers; documentation/open-api.ts has those of every route. */
 export function errors(...statuses: (keyof typeof ERRORS)[]): Responses {
   return Object.fromEntries(
     statuses.map((status) => [
@@ -77,7 +77,7 @@ export const answerOrStream = (
   headers: answerHeaders,
   content: {
     'application/json': { schema: whole },
-    // OpenAPI 3.1 has no word for a sequence of events: the schema is of the data of each.
+    // OpenAPI 3.1 cannot describe a sequence of events: the schema is that of each event's data.
     'text/event-stream': { schema: event, example },
   },
 });
@@ -109,7 +109,7 @@ export const stopReason = about(
   "The stop text or stop token that ended the answer, or 'time_limit'.",
 );
 
-/** Fields around the choices. */
+/** Fields of an answer around its choices. */
 export const envelope = <Kind extends string>(object: Kind, idPrefix: string) => ({
   id: about(z.string(), {
     description: 'The same in all chunks of a stream.',
@@ -121,7 +121,7 @@ export const envelope = <Kind extends string>(object: Kind, idPrefix: string) =>
   system_fingerprint: about(z.string(), 'The same as long as the same build of the same model answers.'),
 });
 
-/** What choices say besides their text. */
+/** Fields of a choice beside its text. */
 export const choiceFields = {
   token_ids: about(z.array(z.int()).optional(), 'With `return_token_ids`: the tokens generated.'),
   seed: about(

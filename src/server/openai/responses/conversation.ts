@@ -5,7 +5,7 @@ import type { ResponseRequest } from '../schemas/responses.js';
 import { newId, type OutputItem } from './response-object.js';
 import type { OwnResponses, StoredItem, StoredResponse } from './response-store.js';
 
-/** What a response answers. */
+/** Conversation that a response answers. */
 export interface Conversation {
   messages: ChatMessage[];
   /** Items of the request itself. */
@@ -13,7 +13,7 @@ export interface Conversation {
   previous: StoredResponse | null;
 }
 
-/** The request's items behind those of the conversation that it goes on with. @throws ApiError. */
+/** The conversation that a request continues, followed by its own items. @throws ApiError. */
 export function conversationOf(request: ResponseRequest, store: OwnResponses): Conversation {
   const { previous_response_id: previousId, instructions } = request;
   const previous = previousId === undefined ? null : store.get(previousId, 'previous_response_id');
@@ -23,7 +23,7 @@ export function conversationOf(request: ResponseRequest, store: OwnResponses): C
   return { messages, input, previous };
 }
 
-/** Everything that a response answered and said, and what it went on with, the oldest first. */
+/** All items of a response and of those that it continues, the oldest first. */
 export function historyOf(last: StoredResponse | null): (StoredItem | OutputItem)[] {
   const turns: StoredResponse[] = [];
   for (let link = last; link !== null; link = link.previous) turns.unshift(link);
@@ -39,7 +39,7 @@ function messageOf(role: MessageItem['role'], content: MessageItem['content']): 
   return { type: 'message', role, content, id: undefined };
 }
 
-/** An item with an id, and with the content of messages in parts: as a list of items gives them back. */
+/** An item with an id, and with a message's content in parts, as lists of items return it. */
 function storedItem(item: InputItem, index: number, store: OwnResponses): StoredItem {
   if (item.type === 'item_reference') {
     const found = store.findItem(item.id);
@@ -69,8 +69,8 @@ function storedItem(item: InputItem, index: number, store: OwnResponses): Stored
 }
 
 /**
- * Items as a chat template knows them. What the model said and the calls that it made behind it are one message, with its
- * reasoning; each output of a call is one of the tool's.
+ * Messages of items, for a chat template. The model's text, its reasoning and the calls behind it become one message;
+ * each output of a call becomes one message of the tool.
  */
 function messagesOf(items: readonly (StoredItem | OutputItem)[]): ChatMessage[] {
   const messages: ChatMessage[] = [];

@@ -25,7 +25,7 @@ import { truncated } from './truncation.js';
 
 export type ResponsesContext = RouteContext & { responses: ResponseStore };
 
-/** POST /v1/responses with a body that its schema has taken. */
+/** Answers POST /v1/responses, whose body its schema has validated. */
 export async function createResponse(
   context: ResponsesContext,
   request: ResponseRequest,
@@ -83,7 +83,7 @@ async function planOf(
   return plan(kept);
 }
 
-/** null for a prompt that was too long to be encoded. */
+/** Turns the error of a prompt too long to be encoded into null; throws any other. */
 function tooLong(error: unknown): null {
   if (error instanceof ContextLengthError) return null;
   throw error;
@@ -112,7 +112,7 @@ async function runOf(
   return new ChoiceRun(model, [choice], { n: 1, bestOf: 1 }, context.observe, terms, live);
 }
 
-/** The request in the fields of chat: those that this route lacks were not given. */
+/** The request with the fields of chat; those that this route lacks are not given. */
 function commonOf(request: ResponseRequest): CommonRequest {
   const { stream_options: _, text, ...fields } = request;
   const format = text?.format;
@@ -123,7 +123,7 @@ function commonOf(request: ResponseRequest): CommonRequest {
   return common as CommonRequest;
 }
 
-/** Tools and the choice among them as chat has them, with the function in a field of its own. */
+/** Tools and the choice among them in the form of chat, with the function in a field of its own. */
 function toolFieldsOfChat({ tools, tool_choice: choice, parallel_tool_calls }: ResponseRequest) {
   return {
     tools: tools?.map(({ type, ...tool }) => ({

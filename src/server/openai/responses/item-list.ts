@@ -7,11 +7,11 @@ import type { OwnResponses } from './response-store.js';
 export interface ListOptions {
   order: 'asc' | 'desc';
   limit: number;
-  /** The item behind which the page begins. */
+  /** Id of the item behind which the page begins. */
   after?: string | undefined;
 }
 
-/** What a response answered, those of the conversation before it included, a page at a time. @throws ApiError 404. */
+/** A page of a response's input items, with those of the conversation before it. @throws ApiError 404. */
 export function inputItemList(store: OwnResponses, id: string, { order, limit, after }: ListOptions) {
   const { input, previous } = store.activeResponse(id) ?? store.get(id);
   const items = [...historyOf(previous), ...input];

@@ -7,23 +7,23 @@ type LogProbs = NonNullable<OutputText['logprobs']>;
 type Item<Type extends OutputItem['type']> = Extract<OutputItem, { type: Type }>;
 
 /**
- * Takes an event's type and fields; numbering and framing are its own affair. What is in parts (JsonObject, JsonList) does not
- * change any more and may be written later.
+ * Receives an event's type and fields, which the receiver numbers and frames. Fields in parts (JsonObject, JsonList) do
+ * not change any more and may be written later.
  */
 export type OnEvent = (type: string, fields: object) => void;
 
 export interface OutputOptions {
   onEvent: OnEvent;
   newCall: (name: string) => MessageCall;
-  /** Messages have log-probs. */
+  /** True where messages have log-probs. */
   hasLogProbs: boolean;
 }
 
-/** The items of a response as the parts of the answer come in, with the events that tell of them, in OpenAI's order. */
+/** Makes the items of a response out of the answer's parts, with their events in OpenAI's order. */
 export class OutputEvents {
   readonly items: OutputItem[] = [];
   readonly #options: OutputOptions;
-  /** The last of the items, while it is written. */
+  /** The last item, while it is being written. */
   #open: OutputItem | null = null;
   /** Log-probs of tokens whose text has not come yet. */
   #waitingLogProbs: LogProbs = [];
@@ -32,7 +32,7 @@ export class OutputEvents {
     this.#options = options;
   }
 
-  /** @param logProbs of the tokens that came with the parts. */
+  /** Takes parts of the answer. @param logProbs log-probs of the tokens that came with them. */
   push(parts: readonly AnswerPart[], logProbs: LogProbs): void {
     const isText =
       parts.some(({ type }) => type === 'content') || (this.#open ?? { type: 'message' }).type === 'message';
@@ -55,13 +55,13 @@ export class OutputEvents {
     }
   }
 
-  /** The answer has ended; one that says nothing is an empty message. */
+  /** Ends the answer; an empty one becomes an empty message. */
   end(status: 'completed' | 'incomplete'): void {
     if (this.items.length === 0) this.#openMessage();
     this.#close(status);
   }
 
-  /** Nothing more comes, for a reason of its own. */
+  /** Ends the open item as incomplete, since nothing more comes. */
   breakOff(): void {
     this.#close('incomplete');
   }

@@ -2,7 +2,7 @@ import { JsonList, JsonObject } from '../../json-parts.js';
 import type { OutputItem, ResponseObject } from './response-object.js';
 import type { StoredItem } from './response-store.js';
 
-/** A response as an answer that is written in parts: it may hold the log-probs of thousands of tokens. */
+/** A response as JSON that is written in parts: it may hold the log-probs of thousands of tokens. */
 export function responseJson(response: ResponseObject): JsonObject {
   return new JsonObject({
     ...response,
@@ -11,7 +11,7 @@ export function responseJson(response: ResponseObject): JsonObject {
   });
 }
 
-/** An item of a conversation in the same way. */
+/** An item of a conversation as JSON that is written in parts. */
 export function itemJson(item: OutputItem | StoredItem): JsonObject {
   const fields = Object.entries(item).map(([name, value]) => [
     name,
@@ -20,7 +20,7 @@ export function itemJson(item: OutputItem | StoredItem): JsonObject {
   return new JsonObject(Object.fromEntries(fields));
 }
 
-/** A part of an item, or whatever stands in a list that is not looked at. */
+/** A part of an item, or any value in a list that was not checked. */
 export function partJson(part: unknown): unknown {
   if (typeof part !== 'object' || part === null || Array.isArray(part)) return part;
   return 'logprobs' in part && Array.isArray(part.logprobs)
@@ -28,7 +28,7 @@ export function partJson(part: unknown): unknown {
     : new JsonObject(part);
 }
 
-/** A list of things that are short, or limited in what they hold. */
+/** A list of values that are short, or limited in size. */
 export function itemsJson(items: readonly unknown[]): JsonList {
   return JsonList.of(items, (item) => item);
 }

@@ -31,7 +31,7 @@ export interface MakingOptions {
   hasLogProbs: boolean;
 }
 
-/** A response while it is made: what it is so far, and the events that tell of it. */
+/** A response in the making: its present state, and its events. */
 export class ResponseMaking implements ActiveResponse {
   readonly #options: MakingOptions;
   readonly #fields: ReturnType<typeof responseFields>;
@@ -46,7 +46,7 @@ export class ResponseMaking implements ActiveResponse {
     completed_at: null,
   };
   #isCancelled = false;
-  /** Not sent yet: as JSON where it is short, or else what will not change. */
+  /** Events not sent yet: as JSON where it is short, else as a value that does not change. */
   readonly #frames: { type: string; data: string | JsonObject }[] = [];
   #sequence = 0;
 
@@ -99,7 +99,7 @@ export class ResponseMaking implements ActiveResponse {
     if (piece.finishReason !== null) this.#end(piece.finishReason);
   }
 
-  /** The answer has ended, or was cancelled. @returns what it is; null where its client left. */
+  /** Finishes a response whose answer has ended or was cancelled. @returns the response; null where its client left. */
   finish(): ResponseObject | null {
     const { store, conversation } = this.#options;
     store.end(this.#fields.id);
@@ -107,7 +107,7 @@ export class ResponseMaking implements ActiveResponse {
       this.#output.end('incomplete');
       this.#state = { ...this.#state, status: 'cancelled' };
     }
-    // Nothing of it changes any more.
+    // The response does not change any more.
     const response = this.snapshot();
     this.#resolveWhole(response);
     if (this.#state.status === 'in_progress') return null;
@@ -116,13 +116,13 @@ export class ResponseMaking implements ActiveResponse {
     return response;
   }
 
-  /** Nothing came of it. */
+  /** Drops a response that came to nothing. */
   forget(): void {
     this.#options.store.end(this.#fields.id);
     this.#resolveWhole(this.snapshot());
   }
 
-  /** What becomes of it where the engine fails. */
+  /** Finishes a response whose engine failed. */
   fail({ message, status }: ApiError): ResponseObject {
     const code = status === 429 ? 'rate_limit_exceeded' : status < 500 ? 'invalid_prompt' : 'server_error';
     this.#state = { ...this.#state, status: 'failed', error: { code, message } };
@@ -130,7 +130,7 @@ export class ResponseMaking implements ActiveResponse {
     return this.snapshot();
   }
 
-  /** The same as a stream of events. */
+  /** Writes the response as a stream of events. */
   frameWriter(): FrameWriter {
     const begin = () => {
       if (this.#sequence > 0) return;
@@ -142,7 +142,7 @@ export class ResponseMaking implements ActiveResponse {
       piece: (_, piece) => {
         begin();
         this.piece(piece);
-        // The last ones say again all that there was: they are written in turns.
+        // The last events repeat the whole response: they are written in turns.
         return piece.finishReason === null ? this.#takeFrames() : '';
       },
       end: () => this.#endFrames(),
@@ -151,8 +151,8 @@ export class ResponseMaking implements ActiveResponse {
         this.#output.breakOff();
         const { type, message, apiCode: code, param } = error;
         const fields = { code: code ?? 'server_error', message, param };
-        // OpenAI's description has the fields beside the type, and its server sends them as `error`: by that its clients
-        // notice an error and throw it.
+        // OpenAI's description has the fields beside the type, but its server nests them in `error`: by that its
+        // clients notice an error and throw it.
         this.#tell('error', { ...fields, error: { type, ...fields } });
         this.#tell('response.failed', { response: responseJson(this.fail(error)) });
         return this.#takeFrames();
@@ -207,11 +207,11 @@ export class ResponseMaking implements ActiveResponse {
       .join('');
   }
 
-  /** What is left to say, frame by frame. */
+  /** Remaining events, frame by frame. */
   async *#endFrames(): AsyncGenerator<string, void, undefined> {
     const response = this.finish();
     if (response !== null) {
-      // What was cancelled has no event of its own: it is a response that is not whole.
+      // A cancelled response has no event of its own: it counts as incomplete.
       const type = response.status === 'completed' ? 'completed' : 'incomplete';
       this.#tell(`response.${type}`, { response: responseJson(response) });
     }

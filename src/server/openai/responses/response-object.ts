@@ -31,7 +31,7 @@ export type OutputItem =
 
 export interface ResponseUsage {
   input_tokens: number;
-  /** Nothing is charged for what stays in the cache, so nothing is counted as written to it. */
+  /** Tokens found in the cache. Tokens written to it are not counted, since nothing is charged for them. */
   input_tokens_details: { cached_tokens: number; cache_write_tokens: 0 };
   output_tokens: number;
   output_tokens_details: { reasoning_tokens: number };
@@ -40,11 +40,11 @@ export interface ResponseUsage {
 
 export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
 
-/** What of a response changes while it is made. */
+/** Fields of a response that change while it is made. */
 export interface ResponseState {
   status: ResponseStatus;
   output: readonly OutputItem[];
-  /** The error by one of OpenAI's codes. */
+  /** The error, with one of OpenAI's codes. */
   error: { code: 'server_error' | 'rate_limit_exceeded' | 'invalid_prompt'; message: string } | null;
   incomplete_details: { reason: 'max_output_tokens'; stop_reason?: 'time_limit' } | null;
   usage: ResponseUsage | null;
@@ -53,12 +53,12 @@ export interface ResponseState {
 
 export type ResponseObject = ReturnType<typeof responseFields> & ResponseState;
 
-/** `resp_` and the like with 192 random bits: who knows an id may read what is under it. */
+/** A new id: `resp_` or the like with 192 random bits, since whoever knows an id may read the response. */
 export function newId(prefix: 'resp' | 'msg' | 'rs' | 'fc'): string {
   return `${prefix}_${randomBytes(24).toString('hex')}`;
 }
 
-/** What of a response comes from its request, as OpenAI's has it: defaults are written out. */
+/** Fields of a response that come from its request, with defaults written out as OpenAI does. */
 export function responseFields(request: ResponseRequest, model: string, id: string) {
   return {
     id,

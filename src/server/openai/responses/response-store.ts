@@ -5,12 +5,12 @@ import type { InputItem } from '../schemas/response-items.js';
 import type { OutputItem, ResponseObject } from './response-object.js';
 import { storedBytes } from './stored-size.js';
 
-/** What is kept of a response. */
+/** A response in the store. */
 export interface StoredResponse {
   response: ResponseObject;
-  /** The items of its own request, each with an id. */
+  /** Items of its own request, each with an id. */
   input: readonly StoredItem[];
-  /** The response that it went on with. It is reached from here even when the store has let go of it. */
+  /** The response that it continues. It stays reachable from here even when the store has dropped it. */
   previous: StoredResponse | null;
 }
 
@@ -20,15 +20,15 @@ export type StoredItem = InputItem & { id: string };
 export interface ActiveResponse {
   input: readonly StoredItem[];
   previous: StoredResponse | null;
-  /** The response as far as it is. */
+  /** The response as it is so far. */
   snapshot(): ResponseObject;
-  /** Ends it with what it has; the promise is of the whole. */
+  /** Ends the response with what it has; resolves with the whole of it. */
   cancel(): Promise<ResponseObject>;
 }
 
 export interface ResponseStoreLimits {
   maxResponses: number;
-  /** Most memory, by estimate; a conversation counts with each response that goes on with it. */
+  /** Most bytes, by estimate; a conversation counts with each response that continues it. */
   maxBytes: number;
 }
 
@@ -43,15 +43,15 @@ interface Entry {
   owner: string;
 }
 
-/** What is kept for one API key. */
+/** Amounts stored for one API key. */
 interface Holding {
   responses: number;
   bytes: number;
 }
 
 /**
- * Responses by their ids, in memory, those of an API key for itself. There are bounds to all of them together; where they
- * are passed, the key that keeps the most loses what it used longest ago, so that one key cannot crowd out the others.
+ * Store of responses by id, in memory, separate for each API key. Limits apply to all keys together; where they are
+ * passed, the key that stores the most loses what it used longest ago, so that one key cannot crowd out the others.
  */
 export class ResponseStore {
   readonly #limits: ResponseStoreLimits;
@@ -62,7 +62,7 @@ export class ResponseStore {
   readonly #hold: MemoryHold | null;
   #bytes = 0;
 
-  /** @param hold what is kept counts there too, and makes room where that has none. */
+  /** @param hold memory account of the stored responses; responses are dropped where it has no room. */
   constructor(limits: Partial<ResponseStoreLimits> = {}, hold: MemoryHold | null = null) {
     this.#limits = { ...DEFAULT_STORE_LIMITS, ...limits };
     this.#hold = hold;
@@ -76,12 +76,12 @@ export class ResponseStore {
     return this.#bytes;
   }
 
-  /** What this caller has; those of others are not there for it. */
+  /** The caller's own responses; those of others are not visible. */
   of({ name }: Pick<Caller, 'name'>): OwnResponses {
     return new OwnResponses(this, name);
   }
 
-  /** Keeps a response, unless it alone is more than there is room for. */
+  /** Stores a response, unless it alone exceeds the limits. */
   put(owner: string, stored: StoredResponse): void {
     const { id } = stored.response;
     this.forget(owner, id);
@@ -114,7 +114,7 @@ export class ResponseStore {
     return entry.stored;
   }
 
-  /** False where there is none. */
+  /** Removes a response. Returns false where there is none. */
   forget(owner: string, id: string): boolean {
     const entry = this.#entries.get(id);
     if (entry?.owner !== owner) return false;
@@ -123,7 +123,7 @@ export class ResponseStore {
     return true;
   }
 
-  /** An item of the output of some response. */
+  /** An item in the output of some response. */
   findItem(owner: string, id: string): OutputItem | null {
     for (const entry of this.#entries.values()) {
       if (entry.owner !== owner) continue;
@@ -148,7 +148,7 @@ export class ResponseStore {
     else this.#holdings.set(owner, holding);
   }
 
-  /** Who keeps the most; there is somebody. */
+  /** Key that stores the most; there is at least one. */
   #greatest(what: keyof Holding): string {
     const [first, ...others] = this.#holdings;
     return others.reduce((most, one) => (one[1][what] > most[1][what] ? one : most), first!)[0];
@@ -159,7 +159,7 @@ export class ResponseStore {
   }
 }
 
-/** The responses of one API key. */
+/** Responses of one API key. */
 export class OwnResponses {
   readonly #store: ResponseStore;
   readonly #owner: string;
@@ -169,7 +169,7 @@ export class OwnResponses {
     this.#owner = owner;
   }
 
-  /** Keeps a response, unless it alone is more than there is room for. */
+  /** Stores a response, unless it alone exceeds the limits. */
   put(stored: StoredResponse): void {
     this.#store.put(this.#owner, stored);
   }
@@ -186,19 +186,19 @@ export class OwnResponses {
     return this.#store.activeResponse(this.#owner, id);
   }
 
-  /** @throws ApiError 404. */
+  /** The stored response of an id. @throws ApiError 404. */
   get(id: string, param: string | null = null): StoredResponse {
     const found = this.#store.get(this.#owner, id);
     if (found === null) throw notFound(id, param);
     return found;
   }
 
-  /** @throws ApiError 404. */
+  /** Removes a response. @throws ApiError 404. */
   delete(id: string): void {
     if (!this.#store.forget(this.#owner, id)) throw notFound(id, null);
   }
 
-  /** An item of the output of some response. */
+  /** An item in the output of some response. */
   findItem(id: string): OutputItem | null {
     return this.#store.findItem(this.#owner, id);
   }

@@ -1,7 +1,7 @@
 import { fieldsOf } from '../field-words.js';
 import { inOtherWords } from '../other-words.js';
 
-/** What this route calls fields of a program and of a chat. */
+/** This route's names for fields of programs and of chats. */
 export const RESPONSE_FIELDS = fieldsOf('responses', [
   ['tools[].function', 'tools[]'],
   ['tool_choice.function.name', 'tool_choice.name'],
@@ -11,7 +11,7 @@ export const RESPONSE_FIELDS = fieldsOf('responses', [
   ['messages', 'input'],
 ]);
 
-/** Runs what chat and responses share; errors of a request come in the words of this route. */
+/** Runs code shared by chat and responses, and words errors of the request with this route's names. */
 export function inResponseWords<T>(run: () => Promise<T>): Promise<T> {
   return inOtherWords(RESPONSE_FIELDS, run);
 }

@@ -1,7 +1,7 @@
 import { PER_LOG_PROB, storedMemory } from '../../memory-estimates.js';
 import type { StoredResponse } from './response-store.js';
 
-/** What a kept value is made of, counted as JsonSize counts its text. */
+/** Counts the parts of a stored value, as JsonSize counts those of its text. */
 class KeptSize {
   bytes = 0;
   values = 0;
@@ -30,7 +30,7 @@ class KeptSize {
     } else this.bytes += 8;
   }
 
-  /** There may be a hundred thousand, each like the others. */
+  /** Counts log-probs at a fixed size each, without looking inside: there may be a hundred thousand, all alike. */
   #addLogProbs(entries: readonly ({ top_logprobs?: unknown } | null)[]): void {
     for (const entry of entries) {
       const top = entry?.top_logprobs;
@@ -42,8 +42,8 @@ class KeptSize {
 const known = new WeakMap<StoredResponse, number>();
 
 /**
- * Bytes of memory of a response by estimate, with all that it holds on to, so that what is reached from entries of the store
- * alone stays within the store's limit too. Each is looked at once, however many go on with it.
+ * Estimated bytes of a response with all that it refers to, so that responses which only entries of the store still
+ * reach stay within the limit too. Each is counted once, however many continue it.
  */
 export function storedBytes(stored: StoredResponse): number {
   const fresh: StoredResponse[] = [];

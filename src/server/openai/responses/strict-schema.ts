@@ -2,7 +2,7 @@ import type { ResponseRequest } from '../schemas/responses.js';
 
 type Tool = NonNullable<ResponseRequest['tools']>[number];
 
-/** Keywords that need no look inside, beside those that hold schemas. */
+/** Keywords without schemas inside, beside those that hold schemas. */
 const PLAIN = new Set([
   'type',
   'description',
@@ -15,9 +15,9 @@ const PLAIN = new Set([
 ]);
 
 /**
- * Whether the arguments of a call follow the function's schema even where the model chooses to call. What is not said is
- * taken as OpenAI's Responses does (and its chat does not): strict where the schema is one that strict asks for, in which
- * each object lists all its members as required and allows no others; else not.
+ * True where the arguments of a call must follow the function's schema even where the model chooses to call. The
+ * default is that of OpenAI's Responses (not of its chat): strict where the schema has the form that strict asks for,
+ * in which each object lists all its members as required and allows no others.
  */
 export function isStrict({ strict, parameters }: Tool): boolean {
   if (strict !== undefined && strict !== null) return strict;

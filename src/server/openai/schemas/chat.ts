@@ -5,7 +5,7 @@ import { about, component, count, ignored, notSupported, optional } from './fiel
 import { functionFieldsOfOld, madeCalls, madeFunctionCall, toolFields } from './tools.js';
 
 const text = () => z.string();
-/** Parts that are no text are refused by the name of their place. */
+/** A part of content; one that is no text is refused by the name of its place. */
 const part = () =>
   z.object({ type: z.string(), text: optional(text()) }).superRefine(({ type, text: given }, context) => {
     if (type !== 'text') {
@@ -16,7 +16,7 @@ const part = () =>
     }
   });
 
-/** Content of a message: text, or parts that are all text. */
+/** Content of a message: a text, or parts that are all text. */
 const content = () =>
   z.union([text(), z.array(part())], {
     error: 'expected a string or a list of {"type": "text"} parts (no other kind of part is supported)',

@@ -9,7 +9,7 @@ import { limitTexts } from './limit-texts.js';
 import { logitBias } from './logit-bias.js';
 
 const MAX_STOPS = 64;
-/** UTF-16 units: each answer is held back for as many. */
+/** Longest stop string, in UTF-16 units: each answer is held back by as many. */
 const MAX_STOP_LENGTH = 4096;
 const MAX_STOP_LENGTHS = 16_384;
 const MAX_BAD_WORDS = 1024;
@@ -112,7 +112,7 @@ export const stopFields = {
   }),
 };
 
-/** How the engine treats a request, which OpenAI's API has nothing of. */
+/** Fields about the engine's treatment of a request, which OpenAI's API lacks. */
 export const engineFields = {
   priority: optional(z.number().min(0).max(1), {
     description: 'Requests of a higher priority are started first, 0 to 1.',
@@ -129,7 +129,7 @@ export const engineFields = {
   max_draft_len: count(0, 'Most tokens of a draft that the engine may verify at once; 0 = no speculation.'),
 };
 
-/** Fields of OpenAI's that are for its own records. */
+/** Fields of OpenAI's API for its own records. */
 export const recordFields = {
   user: ignored('A name for the end user. Accepted; it has no bearing on the answer.'),
   metadata: ignored(),
@@ -147,7 +147,7 @@ const streamOptions = optional(
   "What a stream carries besides the text; only with 'stream'.",
 );
 
-/** Fields that chat and completions have. */
+/** Fields common to chat and completions. */
 export const commonFields = {
   model: optional(z.string(), 'A name that GET /v1/models lists. Not given: the first of them.'),
   max_tokens: count(1, 'Most tokens of the answer.'),
@@ -196,7 +196,7 @@ export const commonFields = {
   ...guideFields,
 };
 
-/** Fields that both routes share, parsed. */
+/** Parsed values of the common fields. */
 export type CommonRequest = Pick<
   ChatRequest,
   keyof ChatRequest & keyof CompletionRequest & keyof typeof commonFields

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { about, component, ignored, MAX_INT, optional, textsOrTokens } from './fields.js';
 
-/** OpenAI's own limits. */
+/** Most inputs, as in OpenAI's API. */
 const MAX_INPUTS = 2048;
 const MAX_DOCUMENTS = 2048;
 

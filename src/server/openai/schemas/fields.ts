@@ -1,18 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 
-/** What the API's own description says of a field. */
+/** Description of a field, for the API's own documentation. */
 export interface About {
   description: string;
-  /** What counts where the field is not given. */
+  /** Value where the field is not given. */
   default?: unknown;
   examples?: readonly unknown[];
   deprecated?: boolean;
-  /** The type to show, where it is narrower than what the validator is made of. */
+  /** Type to show, where it is narrower than the validator's. */
   type?: string | readonly string[];
 }
 
-/** Writes down what a field is for. The schema stays the one that validates: nothing is copied. */
+/** Attaches a description to a schema, which stays the one that validates: nothing is copied. */
 export function about<T extends z.ZodType>(schema: T, text: string | About): T {
   const meta = typeof text === 'string' ? { description: text } : text;
   z.globalRegistry.add(schema, meta as z.GlobalMeta);
@@ -20,8 +20,8 @@ export function about<T extends z.ZodType>(schema: T, text: string | About): T {
 }
 
 /**
- * A schema under a name of its own in the API's description, which others refer to. The key is the one under which the
- * generator of the description keeps names; its own way to set it would need the generator at start-up.
+ * Gives a schema a name in the API's description, by which others refer to it. The key is the one that the generator of
+ * the description reads; its own function for that would load the generator at the start.
  */
 export function component<T extends z.ZodType>(name: string, schema: T, text: string | About): T {
   const meta = typeof text === 'string' ? { description: text } : text;
@@ -29,15 +29,15 @@ export function component<T extends z.ZodType>(name: string, schema: T, text: st
   return schema;
 }
 
-/** OpenAI's clients send null for "not given". */
+/** An optional field, which may also be null: OpenAI's clients send null for "not given". */
 export function optional<T extends z.ZodType>(schema: T, text?: string | About) {
   const field = schema.nullish().transform((value) => value ?? undefined);
   return text === undefined ? field : about(field, text);
 }
 
 /**
- * A field of the API that cannot work here (yet). Values that ask for nothing are accepted, so that clients which
- * always send the field are served; anything else is refused by name rather than ignored.
+ * A field of the API that does not work here. Values that ask for nothing are accepted, so that clients which always
+ * send the field are served; other values are refused by name instead of being ignored.
  */
 export function notSupported(reason: string, ...harmless: readonly unknown[]) {
   const accepted = [undefined, null, ...harmless];
@@ -52,7 +52,7 @@ export function notSupported(reason: string, ...harmless: readonly unknown[]) {
   return about(field, `Not supported: this server does not have ${reason}. Accepted: ${values.join(', ')}.`);
 }
 
-/** A field that has no bearing on the answer. */
+/** A field without effect on the answer. */
 export function ignored(text = 'Accepted; it has no bearing on the answer.') {
   return about(z.unknown().optional(), text);
 }
@@ -70,7 +70,7 @@ export function count(least: number, text: string | About) {
 
 export const tokenId = z.int().min(0).max(MAX_INT);
 
-/** Place of the first that is not the id of a token of any vocabulary; -1: all are. */
+/** Index of the first value that is no token id of any vocabulary; -1: all are token ids. */
 export function firstThatIsNoToken(values: readonly unknown[]): number {
   for (let i = 0; i < values.length; i++) {
     const value = values[i];
@@ -80,8 +80,8 @@ export function firstThatIsNoToken(values: readonly unknown[]): number {
 }
 
 /**
- * A list of token ids as long as prompts are: validated in one go, since a validator's call for each of some hundred thousand
- * takes a hundred times as long. @param isOneOfSeveral the field may hold something else instead
+ * A list of token ids as long as prompts are, validated in one go: a validator's call for each of some hundred thousand
+ * ids takes a hundred times as long. @param isOneOfSeveral true where the field may hold something else instead
  */
 export function tokenList(least: number, isOneOfSeveral = true) {
   const schema = z.unknown().transform((value, context): number[] => {
@@ -92,7 +92,7 @@ export function tokenList(least: number, isOneOfSeveral = true) {
     if (!Array.isArray(value)) return refuse('expected a list of token ids');
     if (value.length < least) return refuse('expected a list that is not empty');
     const wrong = firstThatIsNoToken(value);
-    // A list that may also be one of texts, or of lists: where it is, none of its places is wrong.
+    // Where the list may also hold texts or lists, and does, no index of it is wrong.
     if (isOneOfSeveral && wrong === 0 && typeof value[0] !== 'number')
       return refuse('expected a list of token ids');
     return wrong < 0 ? value : refuse('expected the id of a token', [wrong]);
@@ -103,12 +103,15 @@ export function tokenList(least: number, isOneOfSeveral = true) {
   return schema;
 }
 
-/** A text of which clients send a line. */
+/** A text of at most a line. */
 export function shortText(most: number) {
   return z.string().max(most);
 }
 
-/** A text, several, a list of token ids, or several of those, as a list of 1 to `most`; a refusal of more calls them `what`. */
+/**
+ * A text, several texts, a list of token ids, or several such lists, converted to a list of 1 to `most`. @param what
+ * name of the entries in a refusal of more
+ */
 export function textsOrTokens(most: number, what: string) {
   return z
     .union(

@@ -6,7 +6,10 @@ export interface TextLimits {
   all: number;
 }
 
-/** A check for superRefine: what is made of a list of texts costs by their lengths. @param what the list has, for errors */
+/**
+ * Makes a check for superRefine that limits texts, whose lengths decide the cost. @param what name of the texts, for
+ * errors
+ */
 export function limitTexts(what: string, { each, all }: TextLimits) {
   return (texts: readonly string[], context: z.RefinementCtx): void => {
     const refuse = (message: string, path: number[] = []) =>

@@ -1,15 +1,15 @@
 import * as z from 'zod';
 import { type About, about, optional } from './fields.js';
 
-/** Biases of a request: many times what OpenAI takes. */
+/** Most biases of a request: many times OpenAI's limit. */
 const MAX_BIASES = 16_384;
 const LEAST = -100;
 const MOST = 100;
 
-/** Token ids are keys of an object, and so texts. */
+/** Pattern of a token id, which is a key of an object and so a text. */
 const TOKEN = /^\d{1,10}$/;
 
-/** Counted before anything is looked at, and looked at without the validator: it takes 2 us for each key. */
+/** Reads biases. They are counted first, and checked without the validator, which takes 2 us for each key. */
 function readBiases(value: unknown, context: z.RefinementCtx): Map<number, number> {
   const refuse = (message: string, path: string[] = []): never => {
     context.addIssue({ code: 'custom', message, path });

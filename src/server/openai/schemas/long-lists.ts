@@ -1,28 +1,28 @@
 import { ApiError } from '../errors.js';
 import { firstThatIsNoToken } from './fields.js';
 
-/** Items of a list, or fields of an object, that are looked at one by one. */
+/** Most items of a list, or fields of an object, that are checked one by one. */
 const MAX_ITEMS = 4096;
-/** Messages of a conversation. */
+/** Most messages of a conversation. */
 const MAX_MESSAGES = 8192;
 
-/** Fields that may hold as many token ids as a prompt has. */
+/** Fields that may hold as many token ids as a prompt. */
 const TOKEN_LISTS: ReadonlySet<string> = new Set(['prompt', 'input', 'tokens']);
 
-/** What is wrong, and where: the path begins at the field. */
+/** A fault and its place; the path begins at the field. */
 interface Finding {
   path: (string | number)[];
   message: string;
 }
 
 /**
- * Refuses lists of more items than a request can mean, before the validator looks at each.
+ * Refuses lists with more items than a request can need, before the validator checks each.
  * @throws ApiError 400 that names the field.
  */
 export function checkLists(body: object): void {
   for (const [name, value] of Object.entries(body)) {
     const most = name === 'messages' ? MAX_MESSAGES : MAX_ITEMS;
-    // How many biases there may be, their schema says.
+    // The schema of logit_bias limits it.
     const found = name === 'logit_bias' ? null : check(value, most, TOKEN_LISTS.has(name));
     if (found === null) continue;
     const param = found.path.reduce<string>(
@@ -40,7 +40,7 @@ function check(value: unknown, most: number, holdsTokens: boolean): Finding | nu
   const entries = Object.entries(value);
   if (entries.length > most) return tooLong(entries.length, most);
   for (const [key, item] of entries) {
-    // A path is written where something is wrong only: most values are right, and there are many.
+    // Only a fault gets a path, since most values are valid, and there are many.
     const found = check(item, MAX_ITEMS, false);
     if (found !== null) return within(key, found);
   }

@@ -4,7 +4,7 @@ import { ApiError } from '../errors.js';
 import { issueText } from '../issue-text.js';
 import { checkLists } from './long-lists.js';
 
-/** `messages[0].content` of ['messages', 0, 'content']. */
+/** Text of a path: `messages[0].content` of ['messages', 0, 'content']. */
 function paramName(path: readonly PropertyKey[]): string | null {
   if (path.length === 0) return null;
   return path.reduce<string>(
@@ -14,7 +14,7 @@ function paramName(path: readonly PropertyKey[]): string | null {
   );
 }
 
-/** Validates a body. @throws ApiError 400 that names the field, what it should be and what is possible instead. */
+/** Validates a body. @throws ApiError 400 that names the field, the expected value and the alternatives. */
 export function parseRequest<T extends z.ZodObject>(schema: T, body: unknown): z.output<T> {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new ApiError(400, 'The body must be a JSON object.');
@@ -28,7 +28,9 @@ export function parseRequest<T extends z.ZodObject>(schema: T, body: unknown): z
   throw issueError(deepest(parsed.error.issues[0]!), known);
 }
 
-/** A body with more fields than there are has an unknown one: it is named before the validator gathers all of them. */
+/**
+ * Refuses a body with more fields than exist by the name of an unknown one, before the validator gathers all of them.
+ */
 function checkNames(body: object, known: readonly string[]): void {
   const names = Object.keys(body);
   if (names.length <= known.length) return;
@@ -43,8 +45,8 @@ function unknownField(name: string, known: readonly string[]): ApiError {
 }
 
 /**
- * What is wrong with a value that may be one of several things, told of the one that it is most like, which is one whose `type` it
- * has; else that it is none.
+ * Fault of a value with several allowed forms, told of the form that the value resembles most: one with the same
+ * `type`. Else the fault is that the value has none of the forms.
  */
 function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   if (issue.code !== 'invalid_union') return issue;
@@ -59,7 +61,7 @@ function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   return best === undefined ? issue : { ...best, path: [...issue.path, ...best.path] };
 }
 
-/** How far into a list the validator came before something was wrong. */
+/** Index in a list that the validator reached before the fault. */
 function reached({ path }: z.core.$ZodIssue): number {
   return typeof path[0] === 'number' ? path[0] : 0;
 }

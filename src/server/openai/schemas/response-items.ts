@@ -70,7 +70,7 @@ const itemReference = z.object({
   id: about(z.string(), 'An item of the output of a stored response.'),
 });
 
-/** Items by their types. A message may come without one. */
+/** Items by type. A message may lack its type. */
 const typed = z.discriminatedUnion(
   'type',
   [

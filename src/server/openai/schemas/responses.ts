@@ -6,7 +6,7 @@ import { responseInput } from './response-items.js';
 import { functionName, limitTools } from './tools.js';
 
 const MAX_TOOLS = 512;
-/** UTF-16 units of a field of the client's own records, which comes back with every event. */
+/** Most UTF-16 units of a field for the client's own records, which comes back with every event. */
 const MAX_RECORD = 1024;
 const MAX_DESCRIPTION = 16_384;
 export const LOG_PROBS = 'message.output_text.logprobs';

@@ -47,7 +47,7 @@ export const tokenizeRequestSchema = component(
   "A text or a conversation, in vLLM's fields.",
 );
 
-/** More than any context has. */
+/** Most tokens: more than any context holds. */
 const MAX_TOKENS = 2 ** 17;
 
 const tokens = about(

@@ -3,17 +3,20 @@ import { jsonUnits } from '../../../../models/json-units.js';
 import { about, component, optional } from './fields.js';
 
 const MAX_TOOLS = 512;
-/** Units of all tools together: of their texts, and 32 for each value. They are written into prompts and answers. */
+/**
+ * Most units of all tools together: the length of their texts, and 32 for each value. They are written into prompts and
+ * answers.
+ */
 const MAX_TOOL_UNITS = 2 ** 20;
 
-/** A check for superRefine: tools are bounded in all. */
+/** Check for superRefine that limits the size of all tools. */
 export function limitTools(tools: readonly unknown[], context: z.RefinementCtx): void {
   if (jsonUnits(tools, MAX_TOOL_UNITS) <= MAX_TOOL_UNITS) return;
   const message = `the tools are longer together than ${MAX_TOOL_UNITS} characters, of which each value counts 32`;
   context.addIssue({ code: 'custom', message, continue: false });
 }
 
-/** Names that every format of calls can hold. */
+/** Schema of names that every format of calls can hold. */
 export const functionName = about(
   z.string().regex(/^[\w.:/-]{1,128}$/, 'expected up to 128 letters, digits and any of _ . : / -'),
   'The name of the function.',
@@ -81,7 +84,7 @@ export const toolFields = {
   }),
 };
 
-/** What `tools` and `tool_choice` were before; OpenAI's clients still have them. */
+/** The older forms of `tools` and `tool_choice`, which OpenAI's clients still have. */
 export const functionFieldsOfOld = {
   functions: optional(z.array(z.object(functionFields)).max(MAX_TOOLS).superRefine(limitTools), {
     description: "The older form of 'tools': at most one of them is called, by the message's function_call.",
@@ -95,13 +98,13 @@ export const functionFieldsOfOld = {
   ),
 };
 
-/** A call of the older form that an assistant's message has made. */
+/** Schema of a call in the older form, in an assistant's message. */
 export const madeFunctionCall = z.object({
   name: z.string(),
   arguments: about(z.string().nullish(), 'JSON, as it came.'),
 });
 
-/** Calls that an assistant's message has made. */
+/** Schema of calls in an assistant's message. */
 export const madeCalls = z.array(
   z.object({
     id: optional(z.string()),

@@ -5,7 +5,7 @@ export interface ChartLine {
   name: string;
   of: SeriesName;
   colour: `--${string}`;
-  /** Lines differ by their dashes too. */
+  /** Dashes of the line, so that lines differ not only by colour. */
   dash: readonly number[];
   fill: boolean;
 }
@@ -13,9 +13,9 @@ export interface ChartLine {
 export interface ChartSpec {
   title: string;
   lines: readonly ChartLine[];
-  /** The least that the top of the scale stands for. */
+  /** Least value for the top of the scale. */
   least: number;
-  /** The scale is that of a share, in percent. */
+  /** True for a share, whose scale is in percent. */
   isShare?: boolean;
   format: (value: number) => string;
 }

@@ -7,10 +7,10 @@ import { SeriesWindow } from './series.js';
 
 const WINDOW_S = 60;
 const HEIGHT = 132;
-/** What is said in words changes at most so often. */
+/** Least milliseconds between two changes of the words. */
 const WORDS_MS = 1000;
 
-/** How fast, how full, how long: the latest minute in numbers. */
+/** Panel with charts of the latest minute: speed, load and latency. */
 export const mountCharts: MountPanel = (root, { feed }) => {
   const series = new SeriesWindow(WINDOW_S);
   const charts = CHARTS.map((spec) => new Chart(spec, series));
@@ -77,7 +77,7 @@ class Chart {
     if (width > 0) this.#plot = new uPlot(optionsOf(this.#spec, width), this.#data(), this.#place);
   }
 
-  /** Drawn in the next frame, once for all that came before it. */
+  /** Draws the chart in the next frame, once for all updates before it. */
   update(speaks: boolean): void {
     if (speaks) this.#speak();
     if (this.#isStale) return;

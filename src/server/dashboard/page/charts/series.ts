@@ -1,6 +1,6 @@
 import type { Formation } from '../../../../../callbacks/formation.js';
 
-/** What is charted, one value for each event; null: nothing was known. */
+/** Charted series, with one value for each event; null: not known. */
 export const SERIES = [
   'generatedPerSecond',
   'promptPerSecond',
@@ -21,13 +21,16 @@ export const SERIES = [
 
 export type SeriesName = (typeof SERIES)[number];
 
-/** A longer silence than this is a gap and no straight line: heartbeats come every 5 seconds. */
+/** Seconds of silence above which a chart shows a gap instead of a straight line: heartbeats come every 5 seconds. */
 const GAP_S = 7;
 
-/** The latest `windowS` seconds of a model, from formation events. Rates are of totals, so that missed events leave no hole. */
+/**
+ * The latest `windowS` seconds of a model, from formation events. Rates come from totals, so that missed events leave
+ * no hole.
+ */
 export class SeriesWindow {
   readonly #windowS: number;
-  /** Seconds since 1970, on the server's clock; ascending. */
+  /** Times of the events in seconds since 1970, on the server's clock; ascending. */
   times: number[] = [];
   readonly values: Record<SeriesName, (number | null)[]>;
   #before: Formation | null = null;
@@ -47,12 +50,12 @@ export class SeriesWindow {
     return this.values[name].at(-1) ?? null;
   }
 
-  /** Events that come twice, or after later ones, are of no use. False where nothing changes. */
+  /** Takes an event; one that comes twice, or after later ones, is ignored. Returns false where nothing changes. */
   take(event: Formation): boolean {
     const before = this.#before;
     const timeS = event.timeMs / 1000;
     if (before !== null && event.timeMs <= before.timeMs) {
-      // A clock that was set back.
+      // The server's clock was set back.
       if (event.timeMs > before.timeMs - 60_000) return false;
       this.reset();
     }
@@ -115,7 +118,7 @@ function valuesOf(event: Formation, before: Formation | null): Values {
   };
 }
 
-/** How much the totals grew. A new engine begins with new ones. */
+/** Rates, by the growth of the totals. A new engine has new totals. */
 function ratesOf(
   { timeMs, totals }: Formation,
   before: Formation | null,

@@ -1,9 +1,9 @@
 import { el } from '../dom.js';
 
-/** More than a reader is behind; the rest stands in the conversation itself. */
+/** Most messages kept. A reader that is further behind finds the rest in the conversation itself. */
 const MAX_KEPT = 20;
 
-/** Says things to who does not see them, one after the other, when they have heard what they are hearing. */
+/** Announces texts to screen readers one after the other, each after the one before has been heard. */
 export class Announcer {
   readonly element = el('div', { class: 'visually-hidden', role: 'log', 'aria-label': 'New in the answer' });
 

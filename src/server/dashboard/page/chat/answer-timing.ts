@@ -1,7 +1,7 @@
-/** Below it times tell how packets came, and not how tokens were made. */
+/** Milliseconds of an answer below which its times show packets arriving, and not tokens being made. */
 const SHORTEST_MS = 20;
 
-/** Counts and times an answer as the reader sees it: from the moment that it was asked for. Milliseconds. */
+/** Counts and times an answer as the reader sees it, from the moment of the question. In milliseconds. */
 export class AnswerTiming {
   readonly #sentMs: number;
   #firstMs: number | null = null;
@@ -14,14 +14,14 @@ export class AnswerTiming {
     this.#lastMs = sentMs;
   }
 
-  /** Text has come: a token, as a rule. */
+  /** Notes a piece of text, which is one token as a rule. */
   notePiece(nowMs: number): void {
     this.#firstMs ??= nowMs;
     this.#lastMs = nowMs;
     this.#pieces++;
   }
 
-  /** The server has counted. */
+  /** Notes the server's count of tokens. */
   noteTokens(tokens: number): void {
     this.#tokens = tokens;
   }
@@ -30,7 +30,7 @@ export class AnswerTiming {
     return this.#firstMs === null ? null : this.#firstMs - this.#sentMs;
   }
 
-  /** Tokens so far: the server's count where there is one. */
+  /** Number of tokens so far: the server's count where there is one. */
   get tokens(): number {
     return this.#tokens ?? this.#pieces;
   }
@@ -40,8 +40,8 @@ export class AnswerTiming {
   }
 
   /**
-   * The pace of generation: tokens after the first, in the time after it. An answer so short that it came at one go has no
-   * such time; its tokens are then those of the whole.
+   * Pace of generation: tokens after the first, by the time after it. For an answer so short that it came at once, all
+   * tokens by the whole time.
    */
   get tokensPerSecond(): number | null {
     if (this.#firstMs === null) return null;
@@ -52,7 +52,7 @@ export class AnswerTiming {
   }
 }
 
-/** `12 ms`, `340 ms`, `1.25 s`. */
+/** Text of a duration: `12 ms`, `340 ms`, `1.25 s`. */
 export function milliseconds(ms: number): string {
   if (ms < 999.5) return `${ms < 9.95 ? ms.toFixed(1) : Math.round(ms)} ms`;
   return `${(ms / 1000).toFixed(ms < 9_950 ? 2 : 1)} s`;

@@ -6,16 +6,16 @@ import { type ChatEnd, endNote } from './stream-chat.js';
 
 export interface AnswerActions {
   again(): void;
-  /** Something stands at the end that was not there. */
+  /** Called when the answer has become longer. */
   grew(): void;
-  /** Says it to who does not see it. */
+  /** Announces a text to screen readers. */
   announce(text: string): void;
 }
 
-/** Drawing takes at most this share of the time that passes, however long the last block is. */
+/** Most share of the time spent on drawing, however long the last block is. */
 const DRAWING_SHARE = 0.25;
 
-/** One answer: its text as it comes, drawn at most once a frame, and what it took. */
+/** View of one answer: its text as it comes, drawn at most once a frame, and its timing. */
 export class AnswerView {
   readonly element: HTMLElement;
   text = '';
@@ -68,7 +68,7 @@ export class AnswerView {
     this.#actions.grew();
   }
 
-  /** One sentence, in the place where the answer should be. */
+  /** Shows a sentence in place of the answer, which failed. */
   fail(sentence: string): void {
     this.#close('failed');
     const again = el('button', { class: 'button', type: 'button' }, ['Try again'], {

@@ -10,10 +10,10 @@ import { ParameterForm, type Parameters } from './parameters.js';
 import { QuestionView } from './question-view.js';
 import { ChatProblem, streamChat } from './stream-chat.js';
 
-/** Pixels from the end within which the reader is taken to read along. */
+/** Distance from the end, in pixels, within which the reader is taken to read along. */
 const NEAR_END = 60;
 
-/** A conversation with the model that is chosen in the header. */
+/** Panel with a conversation with the model chosen in the header. */
 export class ChatPanel {
   readonly #page: Page;
   readonly #parameters = new ParameterForm();
@@ -60,12 +60,12 @@ export class ChatPanel {
     root.hidden = false;
   }
 
-  /** Stops the answer that is being written. */
+  /** Stops the answer in progress. */
   stop(): void {
     this.#running?.abort();
   }
 
-  /** Asks, in the place of the turn `at` and all after it. */
+  /** Asks a question in place of the turn `at` and all later turns. */
   #ask(question: string, at: number): void {
     const { model } = this.#page.feed;
     const parameters = this.#parameters.read();
@@ -90,7 +90,7 @@ export class ChatPanel {
     else void this.#answer(view, timing, model, parameters);
   }
 
-  /** There is nobody to ask. */
+  /** Shows that there is no model to ask. */
   #refuse(view: AnswerView): void {
     const isLocked = this.#page.feed.state.kind === 'locked';
     view.fail(isLocked ? 'This server needs an API key.' : 'The server has not yet said what it serves.');

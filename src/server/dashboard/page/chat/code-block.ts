@@ -6,7 +6,7 @@ export interface CodeBlock {
   text: Text;
 }
 
-/** Code with its language and a button that copies it. */
+/** Element with code, its language, and a button that copies the code. */
 export function codeBlock(code: string, info: string): CodeBlock {
   const text = new Text(code);
   const language = /^[\w+#.-]{1,24}/.exec(info)?.[0] ?? '';

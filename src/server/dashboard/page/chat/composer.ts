@@ -10,7 +10,7 @@ export interface ComposerActions {
   stop(): void;
 }
 
-/** Where the reader writes. Enter sends, Shift+Enter begins a line; while an answer comes the button stops it. */
+/** Box for the reader's question. Enter sends, Shift+Enter begins a line; while an answer comes the button stops it. */
 export class Composer {
   readonly element: HTMLElement;
   readonly #text: HTMLTextAreaElement;
@@ -52,7 +52,7 @@ export class Composer {
         },
       },
     );
-    // It is opened from elsewhere too, where a field in it is wrong.
+    // The form is also opened from elsewhere, where a field in it is wrong.
     new MutationObserver(() => {
       toggle.setAttribute('aria-expanded', String(!parameters.element.hidden));
     }).observe(parameters.element, { attributes: true, attributeFilter: ['hidden'] });
@@ -90,7 +90,7 @@ export class Composer {
     this.#actions.send(text);
   }
 
-  /** Makes the box as high as what is written, within the limits of the style sheet. */
+  /** Makes the box as high as its text, within the limits of the style sheet. */
   #fit(): void {
     this.#text.style.height = 'auto';
     this.#text.style.height = `${this.#text.scrollHeight}px`;

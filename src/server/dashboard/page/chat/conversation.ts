@@ -2,7 +2,7 @@ import type { AnswerView } from './answer-view.js';
 import type { Parameters } from './parameters.js';
 import type { ChatMessage, ChatRequest } from './stream-chat.js';
 
-/** A question and what was answered; no answer where it failed. */
+/** A question and its answer; the answer is empty where it failed. */
 export interface Turn {
   question: string;
   answer: Pick<AnswerView, 'text'>;
@@ -10,8 +10,8 @@ export interface Turn {
 }
 
 /**
- * The request that asks for the answer of the last turn. Turns before it without an answer are left out: many models'
- * templates want question and answer by turns.
+ * Request for the answer of the last turn. Earlier turns without an answer are left out: many models' templates want
+ * question and answer in turns.
  */
 export function chatRequest(model: string, turns: readonly Turn[], parameters: Parameters): ChatRequest {
   const { system, ...sampling } = parameters;

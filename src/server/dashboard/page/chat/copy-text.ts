@@ -1,10 +1,10 @@
-/** @returns whether it is in the clipboard now. */
+/** Copies a text. @returns true where it is in the clipboard now. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // Over plain HTTP from another machine a browser has no clipboard to give, but still knows the older way.
+    // Over plain HTTP from another machine a browser offers no clipboard, but the older way works.
     return copySelected(text);
   }
 }

@@ -1,6 +1,6 @@
 import { el } from '../dom.js';
 
-/** What the model in the box can do: it knows little stories, and nothing else. */
+/** Name of the model in the package, which knows little stories and nothing else. */
 const DEMO_MODEL = 'gosling';
 const STORIES = [
   'Tell me a story about a cat',
@@ -13,7 +13,7 @@ const GENERAL = [
   'A table of four planets with their moons',
 ];
 
-/** What stands in the chat before anything was said. */
+/** Element shown in a chat before the first question. */
 export function emptyChat(model: string | null, ask: (text: string) => void): HTMLElement {
   const isDemo = model === DEMO_MODEL;
   const text = isDemo

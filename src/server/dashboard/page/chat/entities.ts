@@ -13,7 +13,7 @@ const NAMED: Readonly<Record<string, string>> = {
   copy: '\u00a9',
 };
 
-/** The characters that Markdown lets one write as entities; those that models write. Unknown ones stay as they are. */
+/** Decodes the entities of Markdown that models write. Unknown ones stay as they are. */
 export function decodeEntities(text: string): string {
   if (!text.includes('&')) return text;
   return text.replaceAll(

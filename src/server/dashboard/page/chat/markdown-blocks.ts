@@ -1,8 +1,8 @@
 import { Lexer, type Token } from 'marked';
 
 /**
- * Top-level blocks of a text, whose `raw` add up to it. A paragraph that is nested so deeply that the reader gives up is one
- * text; what stands before and behind it is read all the same.
+ * Top-level blocks of a text, whose `raw` add up to it. A paragraph nested too deeply for the parser becomes one plain
+ * text; the text before and behind it is still parsed.
  */
 export function blocksOf(text: string): Token[] {
   const blocks: Token[] = [];
@@ -16,7 +16,7 @@ export function blocksOf(text: string): Token[] {
   }
 }
 
-/** Reads of a text that cannot be read as many paragraphs as can be, and the next one as plain text. */
+/** Parses as many paragraphs as possible of a text that cannot be parsed whole, and the next one as plain text. */
 function throughFirstDeep(text: string): { read: Token[]; length: number } {
   const paragraphs = text.split(/(?<=\n\n)/);
   const upTo = (count: number) => paragraphs.slice(0, count).join('');
@@ -31,10 +31,10 @@ function throughFirstDeep(text: string): { read: Token[]; length: number } {
   return { read: [...read, plain(paragraphs[readable]!)], length: upTo(unreadable).length };
 }
 
-/** null: its stack is not deep enough for it. */
+/** Parses a text; null where the stack is not deep enough. */
 function lexed(text: string): Token[] | null {
   try {
-    // Line feeds are kept, as in a chat.
+    // `breaks` keeps line feeds, as in a chat.
     return new Lexer({ gfm: true, breaks: true }).lex(text);
   } catch {
     return null;

@@ -4,12 +4,12 @@ import { codeBlock } from './code-block.js';
 import { decodeEntities } from './entities.js';
 import { safeLink } from './safe-link.js';
 
-/** Elements within each other at most; deeper ones are shown as they were written. */
+/** Deepest nesting of elements; deeper ones are shown as they were written. */
 const MAX_DEPTH = 40;
 
 /**
- * Nodes of what Markdown means, each made as an element: no text is ever read as HTML. HTML in the text is shown as the
- * text that it is; pictures become links, since nothing is loaded from elsewhere.
+ * Nodes for blocks of Markdown, each made as an element: no text is ever read as HTML. HTML in the text is shown as
+ * text; pictures become links, since nothing is loaded from elsewhere.
  */
 export function blockNodes(tokens: readonly Token[], depth = 0): Node[] {
   return tokens.flatMap((token) => block(token as MarkedToken, depth));
@@ -46,7 +46,7 @@ function block(token: MarkedToken, depth: number): Node[] {
   }
 }
 
-/** An answer's headings stand below those of the page: h3 to h6. */
+/** Makes a heading: those of an answer are below those of the page, h3 to h6. */
 function heading({ depth: level, tokens }: Tokens.Heading, depth: number): HTMLElement {
   const tag = (['h3', 'h4', 'h5', 'h6'] as const)[Math.min(level, 4) - 1]!;
   return el(tag, {}, inlineNodes(tokens, depth + 1));
@@ -65,7 +65,7 @@ function table({ header, rows }: Tokens.Table, depth: number): HTMLElement {
       {},
       row.map(({ align, tokens }) => el(tag, { 'data-align': align }, inlineNodes(tokens, depth + 1))),
     );
-  // Wide ones scroll by themselves, with the keyboard too.
+  // A wide table scrolls by itself, also with the keyboard.
   return el('div', { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Table' }, [
     el('table', {}, [
       el('thead', {}, [cells('th', header)]),
@@ -105,12 +105,12 @@ function inline(token: MarkedToken, depth: number): Node[] {
       if (token.tokens !== undefined) return inlineNodes(token.tokens, depth + 1);
       return [new Text(decodeEntities(token.text))];
     default:
-      // HTML among them.
+      // HTML, among others, is shown as text.
       return [new Text(token.raw)];
   }
 }
 
-/** One that leads nowhere safe stands there as it was written. */
+/** Makes a link; one without a safe target is shown as it was written. */
 function link(href: string, raw: string, children: readonly Node[]): Node[] {
   const target = safeLink(href);
   if (target === null) return [new Text(raw)];

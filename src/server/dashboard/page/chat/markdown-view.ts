@@ -4,8 +4,8 @@ import { blocksOf } from './markdown-blocks.js';
 import { blockNodes } from './markdown-nodes.js';
 
 /**
- * Text that grows, shown as Markdown. Only the last block can still change its meaning, so what stands before it is made
- * once, and forgotten as text:
+ * Shows growing text as Markdown. Only the last block can still change its meaning, so earlier blocks are made once,
+ * and their text is forgotten:
  *
  *   # Title          made            the text of these is not read again
  *   A paragraph.     made
@@ -17,21 +17,21 @@ export class MarkdownView {
   readonly #onBlock: (text: string) => void;
   #tail = '';
   #live: Node[] = [];
-  /** The last block while it is code: text is added to it where it stands. */
+  /** The last block while it is code: text is then added to it in place. */
   #code: (CodeBlock & { info: string }) | null = null;
 
-  /** @param onBlock gets each block's text once it is whole. */
+  /** @param onBlock called with each block's text once the block is whole. */
   constructor(root: HTMLElement, onBlock: (text: string) => void = () => {}) {
     this.#root = root;
     this.#onBlock = onBlock;
   }
 
   append(text: string): void {
-    // The reader counts line ends as one character.
+    // The parser counts each line end as one character.
     this.#tail += text.replaceAll('\r', '');
   }
 
-  /** Shows what was appended. Cost: that of the last block. */
+  /** Shows the appended text. The cost is that of the last block. */
   render(): void {
     const tokens = blocksOf(this.#tail);
     const last = tokens.findLastIndex(({ type }) => type !== 'space');
@@ -41,13 +41,13 @@ export class MarkdownView {
     else if (live !== undefined) this.#replaceLive(blockNodes([live]));
   }
 
-  /** Nothing more comes. */
+  /** Ends the text: nothing more comes. */
   end(): void {
     this.render();
     for (const node of this.#live) this.#onBlock(spokenText(node));
   }
 
-  /** These are whole: what comes cannot change them. */
+  /** Keeps whole blocks, which further text cannot change. */
   #settle(blocks: readonly Token[]): void {
     const nodes = blockNodes(blocks);
     this.#replaceLive(nodes);
@@ -75,7 +75,7 @@ export class MarkdownView {
   }
 }
 
-/** Code without the words around it. */
+/** Text of a node for screen readers: of code without the words around it. */
 function spokenText(node: Node): string {
   const code = node instanceof Element ? node.querySelector('.code-block > pre, :scope > pre') : null;
   return (code ?? node).textContent ?? '';

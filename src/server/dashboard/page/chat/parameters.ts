@@ -1,6 +1,6 @@
 import { el } from '../dom.js';
 
-/** What a request may say of its answer; what is not said is the server's own. */
+/** Parameters of an answer; the server's own defaults hold for those not given. */
 export interface Parameters {
   system: string;
   temperature?: number;
@@ -21,7 +21,7 @@ const FIELDS: readonly NumberField[] = [
     name: 'temperature',
     label: 'Temperature',
     placeholder: '1',
-    // Below the 1 of the API: small models keep to their subject.
+    // The default is below the API's 1, since small models then keep to their subject.
     attributes: { value: '0.7', min: '0', max: '2', step: '0.1' },
   },
   { name: 'top_p', label: 'Top p', placeholder: '1', attributes: { min: '0.01', max: '1', step: '0.01' } },
@@ -34,7 +34,7 @@ const FIELDS: readonly NumberField[] = [
   { name: 'seed', label: 'Seed', placeholder: 'random', attributes: { min: '0', step: '1' } },
 ];
 
-/** The form of an answer's parameters. */
+/** Form for an answer's parameters. */
 export class ParameterForm {
   readonly element: HTMLFormElement;
   readonly #system: HTMLTextAreaElement;
@@ -62,7 +62,7 @@ export class ParameterForm {
     );
   }
 
-  /** Null where a field is wrong: the browser points at it and says why. */
+  /** Reads the form; null where a field is wrong: the browser then points at it and says why. */
   read(): Parameters | null {
     const parameters: Parameters = { system: this.#system.value.trim() };
     for (const [name, input] of this.#inputs) {

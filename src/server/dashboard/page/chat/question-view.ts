@@ -1,6 +1,6 @@
 import { el } from '../dom.js';
 
-/** What the reader asked, which can be changed and sent again. */
+/** View of the reader's question, which can be changed and sent again. */
 export class QuestionView {
   readonly element: HTMLElement;
   readonly #resend: (text: string) => void;

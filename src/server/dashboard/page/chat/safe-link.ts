@@ -1,8 +1,8 @@
 const SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:']);
 
 /**
- * Where a link of an answer may lead: to another place, by a scheme that runs nothing. What is no address by itself, as a
- * path of this server would be, leads nowhere: a model does not know this server.
+ * Target of a link in an answer, by a scheme that runs nothing; null for any other. A text that is no full address,
+ * such as a path of this server, has no target: a model does not know this server.
  */
 export function safeLink(href: string): string | null {
   const url = URL.canParse(href) ? new URL(href) : null;

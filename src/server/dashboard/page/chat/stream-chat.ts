@@ -9,7 +9,7 @@ export interface ChatMessage {
   content: string;
 }
 
-/** Body of POST /v1/chat/completions; what is left out is the server's own. */
+/** Body of POST /v1/chat/completions; the server's defaults hold for fields left out. */
 export interface ChatRequest {
   model: string;
   messages: ChatMessage[];
@@ -35,24 +35,24 @@ export interface ChatListener {
   onReasoning(text: string): void;
 }
 
-/** How an answer came to its end. */
+/** End of an answer. */
 export interface ChatEnd {
-  /** `aborted`: by the reader. */
+  /** Why the answer ended; `aborted`: the reader stopped it. */
   finishReason: string;
   stopReason: string | number | null;
-  /** The one that was given, or that the server drew. */
+  /** Seed of the answer, given or drawn by the server. */
   seed: number | null;
 }
 
-/** What stands in the place of an answer that could not be given, or not to its end: one sentence. */
+/** An error for an answer that did not come, or not to its end: one sentence. */
 export class ChatProblem extends SkeinError {
   override name = 'ChatProblem';
   override readonly code = 'SKEIN_PAGE_CHAT';
 }
 
 /**
- * Asks for an answer and listens to it as it is written.
- * @param signal stops it; what has come stays.
+ * Asks for an answer and reads it as it is written.
+ * @param signal stops the answer; the text so far stays.
  * @throws ChatProblem where the server refuses, fails, or is cut off before the end.
  */
 export async function streamChat(
@@ -99,7 +99,7 @@ function takeChunk(chunk: Chunk, end: ChatEnd, listener: ChatListener, timing: A
   end.seed = choice.seed ?? null;
 }
 
-/** Reads until [DONE], or the end of the stream. */
+/** Reads chunks until [DONE] or the end of the stream. */
 async function readChunks(response: Response, take: (chunk: Chunk) => void): Promise<void> {
   let isDone = false;
   const parser = createParser({
@@ -117,7 +117,7 @@ async function readChunks(response: Response, take: (chunk: Chunk) => void): Pro
   }
 }
 
-/** What is to be said of an answer that ended otherwise than by itself. */
+/** Note about an answer that did not end by itself. */
 export function endNote({ finishReason, stopReason }: ChatEnd): string {
   if (finishReason === 'aborted') return 'Stopped';
   if (stopReason === 'time_limit') return 'Cut off by the server\u2019s time limit';

@@ -1,15 +1,15 @@
-/** What a block is. */
+/** States of a block. */
 export const FREE = 0;
 export const USED = 1;
 export const CACHED = 2;
 export const SHARED = 3;
 export const NUM_KINDS = 4;
 
-/** Cells of equal size in rows, each for one block, or for several where there are more blocks than room. */
+/** Cells of equal size in rows, each for one block, or for several where the blocks outnumber the room. */
 export interface BlockLayout {
   columns: number;
   rows: number;
-  /** Side of a cell without the gap behind it, in CSS pixels. */
+  /** Side of a cell without its gap, in CSS pixels. */
   size: number;
   gap: number;
   blocksPerCell: number;
@@ -17,10 +17,13 @@ export interface BlockLayout {
 }
 
 const LARGEST_PITCH = 16;
-/** Below it cells cannot be told apart: they stand for several blocks instead. */
+/** Smallest distance of cells that can be told apart: below it a cell stands for several blocks. */
 const SMALLEST_PITCH = 5;
 
-/** The largest cells with which all blocks fit; where the smallest are too large, several blocks to a cell. */
+/**
+ * Layout with the largest cells at which all blocks fit; where the smallest are too large, with several blocks to a
+ * cell.
+ */
 export function layoutBlocks(count: number, width: number, height: number): BlockLayout {
   const at = (pitch: number) => {
     const columns = Math.max(1, Math.floor(width / pitch));
@@ -43,23 +46,23 @@ export function layoutBlocks(count: number, width: number, height: number): Bloc
   };
 }
 
-/** What is in each cell. */
+/** Content of all cells. */
 export interface BlockCells {
-  /** For each cell, its blocks of each kind: FREE, USED, CACHED, SHARED. */
+  /** Number of blocks of each kind in each cell: FREE, USED, CACHED, SHARED. */
   counts: Uint32Array;
-  /** For each cell, the owner of most of its used blocks, the first of equals: a row of the formation; -1: none. */
+  /** Owner of most used blocks of each cell, the first of equals: a row of the formation; -1: none. */
   owners: Int32Array;
-  /** Blocks of each kind in all cells. */
+  /** Number of blocks of each kind in all cells. */
   totals: [free: number, used: number, cached: number, shared: number];
 }
 
-/** Kind of a run by its owner, as formation events say it. */
+/** Kind of a run of blocks, by its owner in formation events. */
 export function kindOf(owner: number): number {
   if (owner >= 0) return USED;
   return owner === -2 ? CACHED : owner === -3 ? SHARED : FREE;
 }
 
-/** @param runs [length, owner, length, owner, ...], in the order of the pool. */
+/** Fills cells. @param runs [length, owner, length, owner, ...], in the order of the pool. */
 export function fillCells(runs: readonly number[], { cells, blocksPerCell }: BlockLayout): BlockCells {
   const counts = new Uint32Array(cells * NUM_KINDS);
   const owners = new Int32Array(cells).fill(-1);
@@ -67,7 +70,7 @@ export function fillCells(runs: readonly number[], { cells, blocksPerCell }: Blo
   const totals: BlockCells['totals'] = [0, 0, 0, 0];
   let cell = 0;
   let room = blocksPerCell;
-  /** Blocks of the running cell by owner. */
+  /** Number of blocks of the present cell, by owner. */
   const held = new Map<number, number>();
   for (let i = 0; i + 1 < runs.length; i += 2) {
     const owner = runs[i + 1]!;
@@ -95,7 +98,7 @@ export function fillCells(runs: readonly number[], { cells, blocksPerCell }: Blo
   return { counts, owners, totals };
 }
 
-/** For each cell, how many of its blocks are this owner's. */
+/** Number of blocks of one owner in each cell. */
 export function blocksOf(
   owner: number,
   runs: readonly number[],

@@ -25,7 +25,7 @@ const COLOURS = [
   'surface',
 ] as const;
 
-/** The pool of KV blocks: who holds which. */
+/** View of the pool of KV blocks and their owners. */
 export class BlockView {
   readonly #model: TimelineModel;
   readonly #selection: Selection;
@@ -92,7 +92,10 @@ export class BlockView {
     return false;
   }
 
-  /** Told by form too: used is a full cell, cached a small one, shared has a hole, free is a faint one. */
+  /**
+   * Draws a cell of one block. Its form tells its kind too: used fills the cell, cached is small, shared has a hole,
+   * free is faint.
+   */
   #drawBlock({ counts, owners }: BlockCells, cell: number, x: number, y: number): void {
     const { context } = this.#picture;
     const { size } = this.#layout;
@@ -118,7 +121,7 @@ export class BlockView {
     }
   }
 
-  /** Several blocks to a cell: filled from below with as much of each kind as there is. */
+  /** Draws a cell of several blocks, filled from below with each kind's share. */
   #drawShares({ counts, owners }: BlockCells, cell: number, x: number, y: number): void {
     const { context } = this.#picture;
     const { size } = this.#layout;
@@ -149,7 +152,7 @@ export class BlockView {
     context.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
   }
 
-  /** The colour of what the owner's request does, in two shades, so that neighbours are told apart. */
+  /** Colour of the state of the owner's request, in two shades, so that neighbours can be told apart. */
   #ownerColour(row: number): string {
     const { context } = this.#picture;
     const colours = this.#colours();

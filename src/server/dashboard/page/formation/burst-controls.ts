@@ -13,10 +13,12 @@ const LENGTHS: readonly [BurstLength, string][] = [
   ['long', 'long'],
 ];
 const USUAL_CONTEXT = 512;
-/** Two at once, so that newcomers are seen to join; more would take all connections that a browser opens to a server. */
+/**
+ * Most bursts at once. Two show newcomers joining; more would take all connections that a browser opens to a server.
+ */
 const MOST_BURSTS = 2;
 
-/** "Send 16 prompts", how many and how long, and stop. */
+/** Controls for bursts: "Send 16 prompts", their number and length, and stop. */
 export class BurstControls {
   readonly element: HTMLElement;
   readonly #session: Session;
@@ -35,7 +37,7 @@ export class BurstControls {
   });
   readonly #status = el('p', { class: 'burst-status', role: 'status' });
   readonly #bursts = new Set<Burst>();
-  /** The bursts that the line below tells of. */
+  /** Bursts that the line below reports. */
   #told: Burst[] = [];
   #turn = 0;
 
@@ -54,7 +56,7 @@ export class BurstControls {
     ]);
   }
 
-  /** One more button that sends. */
+  /** Makes a further button that sends. */
   sendButton(style: string): HTMLButtonElement {
     const button = el('button', { class: style, type: 'button' }, [], { click: () => void this.#send() });
     this.#senders.push(button);
@@ -72,7 +74,7 @@ export class BurstControls {
     const context = await contextOf(this.#session, model);
     const length = this.#length.value as BurstLength;
     const groups = burstOf(Number(this.#count.value), length, context, this.#turn++);
-    // What was told of those before is over.
+    // Earlier bursts are over, so their report ends.
     if (this.#bursts.size === 0) this.#told = [];
     const burst = new Burst(this.#session, model, groups, () => this.#tell());
     this.#bursts.add(burst);

@@ -1,11 +1,11 @@
-/** How long the answers and prompts of a burst are. */
+/** Length of a burst's answers and prompts. */
 export type BurstLength = 'short' | 'mixed' | 'long';
 
-/** A request to the server: its prompts, and when their answers end. */
+/** One request of a burst: its prompts, and what ends their answers. */
 export interface BurstGroup {
   prompts: string[];
   maxTokens: number;
-  /** Words that end an answer before that, so that each ends somewhere else, as answers do. */
+  /** Words that end an answer before its limit, so that answers differ in length, as real ones do. */
   stop: string[];
 }
 
@@ -34,7 +34,7 @@ const PREAMBLE =
   'wait for the others. In the second one it rained for seven days, and the mouse built a boat out of a walnut shell. In ' +
   'the third one the bear lost his hat, and everybody looked for it under every tree until the wind brought it back. ';
 
-/** The rarer the words, the longer the answers. */
+/** Groups of each length: the rarer the stop words, the longer the answers. */
 const KINDS: Record<BurstLength, readonly Omit<BurstGroup, 'prompts'>[]> = {
   short: [{ maxTokens: 96, stop: ['.', '!'] }],
   mixed: [
@@ -43,15 +43,16 @@ const KINDS: Record<BurstLength, readonly Omit<BurstGroup, 'prompts'>[]> = {
   ],
   long: [{ maxTokens: 800, stop: [] }],
 };
-/** Most characters of a prompt. */
+/** Most characters in a prompt. */
 const LONGEST_PROMPT = 4000;
 
 /**
- * Browsers open six connections to a server at most, so a burst is one or two requests of many prompts, and not many requests.
- * Prompts differ; the long ones begin alike, so that they share blocks.
+ * Requests of a burst: one or two with many prompts, since browsers open only six connections to a server. Prompts
+ * differ; the long ones begin alike, so that they share blocks.
  *
- * @param contextTokens of the model: prompt and answer must fit. A token of English is three to five characters.
- * @param turn counts bursts, so that the next one has other prompts.
+ * @param contextTokens the model's context, which must hold prompt and answer. A token of English is three to five
+ * characters.
+ * @param turn number of the burst, so that the next one has other prompts.
  */
 export function burstOf(
   count: number,

@@ -7,14 +7,14 @@ import type { BurstGroup } from './burst-prompts.js';
 export interface BurstProgress {
   sent: number;
   ended: number;
-  /** What went wrong first; '' while nothing has. */
+  /** First problem of the burst; '' where there was none. */
   problem: string;
 }
 
-/** Sends prompts at once and reads their answers away, until all have ended or `stop`. */
+/** Sends prompts at once and discards their answers, until all have ended or `stop`. */
 export class Burst {
   readonly progress: BurstProgress = { sent: 0, ended: 0, problem: '' };
-  /** Settles when it is over. */
+  /** Resolves when the burst is over. */
   readonly done: Promise<void>;
   readonly #session: Session;
   readonly #aborted = new AbortController();
@@ -45,7 +45,7 @@ export class Burst {
     this.#onProgress();
   }
 
-  /** The answers are not shown here; parsing each would cost frames. */
+  /** Reads an answer without parsing it: it is not shown, and parsing would cost frames. */
   async #read(response: Response): Promise<void> {
     const parser = createParser({
       onEvent: ({ data }) => {

@@ -12,14 +12,14 @@ import { TimelineModel } from './timeline-model.js';
 import { PLAYOUT_MS, TimelineView } from './timeline-view.js';
 import { count, plural } from './words.js';
 
-/** Rows of the timeline; the picture grows with them up to here. */
+/** Most rows of the timeline, with which the picture grows. */
 const MAX_ROWS = 72;
 const WINDOWS_S = [10, 30, 60];
 const USUAL_WINDOW_S = 10;
-/** What is said in words changes at most so often. */
+/** Least milliseconds between two changes of the words. */
 const WORDS_MS = 500;
 
-/** What is in flight: a timeline of requests, and the KV blocks that they hold. */
+/** Panel with a timeline of requests in flight, and the KV blocks that they hold. */
 export const mountFormation: MountPanel = (root, { feed, session }) => {
   const model = new TimelineModel(MAX_ROWS);
   const selection = new Selection();

@@ -1,9 +1,9 @@
 import type { Track } from './track.js';
 
-/** Between the end of a request and the beginning of the next one in its row. */
+/** Gap in a row between the end of a request and the next one, in milliseconds. */
 const GAP_MS = 150;
 
-/** Gives each request the first row that is free from when it came, and lets it keep that. */
+/** Gives each request the first row that is free from its arrival on, for as long as it is shown. */
 export class Lanes {
   readonly #max: number;
 
@@ -11,9 +11,9 @@ export class Lanes {
     this.#max = max;
   }
 
-  /** Where no row was free from when one came, it is shown from when one becomes free. */
+  /** Places requests in rows. A request that found no free row is shown from the time that one becomes free. */
   place(tracks: Iterable<Track>, nowMs: number): void {
-    /** The time until which each row is taken. */
+    /** Time until which each row is taken. */
     const until: number[] = [];
     const waiting: Track[] = [];
     for (const track of tracks) {
@@ -38,7 +38,7 @@ export class Lanes {
     if (free >= 0) return free;
     if (until.length < this.#max) return until.length;
     const freed = until.findIndex((ms) => ms + GAP_MS <= nowMs);
-    // One that has ended meanwhile has nothing more to show.
+    // A request that has ended meanwhile has nothing left to show.
     return freed >= 0 && endOf(track) > until[freed]! + GAP_MS ? freed : -1;
   }
 }

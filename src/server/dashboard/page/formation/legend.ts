@@ -11,7 +11,7 @@ const ENTRIES: readonly [mark: string, text: string][] = [
   ['failed', 'failed'],
 ];
 
-/** Marks of the timeline with their names; form tells as much as colour. */
+/** Legend: the marks of the timeline with their names. Marks differ by form as well as by colour. */
 export function legend(): HTMLElement {
   return el(
     'ul',

@@ -1,11 +1,11 @@
 import { onThemeChange, tokenColour } from '../theme.js';
 
-/** Draws at most once a frame, and only when somebody asked for it. */
+/** Draws at most once a frame, and only when asked to. */
 export class Redraw {
   readonly #draw: (nowMs: number) => boolean;
   #frame = 0;
 
-  /** `draw` says whether it goes on by itself in the next frame. */
+  /** @param draw returns true where it must be called again in the next frame */
   constructor(draw: (nowMs: number) => boolean) {
     this.#draw = draw;
   }
@@ -20,14 +20,14 @@ export class Redraw {
   }
 }
 
-/** A canvas of the size of its box, in CSS pixels whatever the screen's are. */
+/** A canvas of the size of its box, in CSS pixels whatever the screen's pixels are. */
 export class Picture {
   readonly canvas: HTMLCanvasElement;
   readonly context: CanvasRenderingContext2D;
   width = 0;
   height = 0;
 
-  /** `onResize` after each change of its box. */
+  /** @param onResize called after each change of the box */
   constructor(canvas: HTMLCanvasElement, onResize: () => void) {
     this.canvas = canvas;
     this.context = canvas.getContext('2d', { alpha: true })!;
@@ -51,7 +51,7 @@ export class Picture {
 
 export type Palette<Name extends string> = Record<Name, string>;
 
-/** Design tokens as a canvas takes them, read again when the theme changes. */
+/** Colours of design tokens for a canvas, read again when the theme changes. */
 export function palette<Name extends string>(
   names: readonly Name[],
   onChange: () => void,

@@ -3,7 +3,7 @@ import type { Selection } from './selection.js';
 import type { TimelineModel } from './timeline-model.js';
 import { doingOf, numbersOf, plural } from './words.js';
 
-/** One line below the timeline: the request that is looked at, else what is in flight. Always of one height. */
+/** Line below the timeline about the selected request, else about all requests in flight. Its height is constant. */
 export class RequestDetails {
   readonly element = el('div', { class: 'details' });
   readonly #model: TimelineModel;
@@ -33,7 +33,7 @@ export class RequestDetails {
   }
 }
 
-/** 12 in flight: 9 generating, 2 reading their prompts, 1 paused. 4 waiting. */
+/** Summary: "12 in flight: 9 generating, 2 reading their prompts, 1 paused. 4 waiting." */
 export function summaryOf({ latest, unplaced }: TimelineModel): string {
   if (latest === null) return 'Nothing is known yet.';
   const states = [0, 0, 0, 0];

@@ -13,7 +13,7 @@ const KEYS: Readonly<Record<string, (index: number, last: number) => number>> = 
   End: (_, last) => last,
 };
 
-/** The rows of the timeline for keyboard and screen reader: a list box, whose options stand in no picture. */
+/** Rows of the timeline for keyboard and screen reader: a list box, whose options are not drawn in the picture. */
 export class RequestList {
   readonly element: HTMLElement;
   readonly #model: TimelineModel;
@@ -38,7 +38,7 @@ export class RequestList {
     selection.onChange(() => this.#mark());
   }
 
-  /** Sentences cost layout: they are written less often while nobody is in the list. */
+  /** Updates the sentences, less often while nobody is in the list, since they cost layout. */
   update(): void {
     const nowMs = performance.now();
     const isIn = document.activeElement === this.element;
@@ -70,7 +70,7 @@ export class RequestList {
     this.#mark();
   }
 
-  /** Tracks in flight, in the order of the rows. */
+  /** Tracks in flight, in the order of their rows. */
   #inFlight(): Track[] {
     return Array.from(this.#model.tracks)
       .filter(({ end, lane }) => end === null && lane >= 0)

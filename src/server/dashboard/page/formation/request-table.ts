@@ -4,7 +4,7 @@ import { count, doingOf, milliseconds } from './words.js';
 
 const HEAD = ['Request', 'State', 'Prompt', 'From cache', 'Generated', 'Blocks', 'First token', 'Pauses'];
 
-/** The same as a table, for who does not see the picture or wants the numbers. Nothing is computed while it is closed. */
+/** The requests as a table, for those who do not see the picture or want the numbers. A closed table costs nothing. */
 export class RequestTable {
   readonly element: HTMLDetailsElement;
   readonly #body = el('tbody');

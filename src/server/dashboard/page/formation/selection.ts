@@ -1,4 +1,4 @@
-/** Which request is looked at: under the pointer, else the one chosen by keyboard. */
+/** The selected request: the one under the pointer, else the one chosen by keyboard. */
 export class Selection {
   #pointed: number | null = null;
   #chosen: number | null = null;

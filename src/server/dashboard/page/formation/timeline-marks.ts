@@ -19,7 +19,7 @@ export const TIMELINE_COLOURS = [
 export type TimelineColours = Palette<(typeof TIMELINE_COLOURS)[number]>;
 
 /**
- * What a request does, told by form as well as by colour:
+ * Draws a state of a request, told by form as well as by colour:
  *
  *   queued       an outline          between     a thin line (its context waits for its next chunk)
  *   context      blocks with gaps    generating  a solid bar
@@ -108,7 +108,10 @@ export function drawHead(
   context.fill();
 }
 
-/** How it ended: a dot (completed), a cross (cancelled, out of time), a triangle (failed), a ring (not known). */
+/**
+ * Draws the end of a request: a dot (completed), a cross (cancelled, out of time), a triangle (failed), a ring (not
+ * known).
+ */
 export function drawEnd(
   context: CanvasRenderingContext2D,
   reason: string,

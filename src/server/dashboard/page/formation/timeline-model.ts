@@ -2,26 +2,26 @@ import type { Formation, FormationRow } from '../../../../../callbacks/formation
 import { Lanes } from './lanes.js';
 import { type Mark, Track } from './track.js';
 
-/** Longest time that is kept behind a request's end. */
+/** Milliseconds for which a request is kept after its end. */
 export const KEPT_MS = 65_000;
-/** Requests that are kept at most; of more those that ended first are forgotten. */
+/** Most requests kept; beyond it those that ended first are forgotten. */
 export const MAX_TRACKS = 2000;
-/** A server's clock that is set by more than this begins a new timeline. */
+/** Change of the server's clock, in milliseconds, above which a new timeline begins. */
 const CLOCK_JUMP_MS = 5_000;
-/** How fast the estimate of the way from the server forgets its best one. */
+/** Rate at which the estimated delay from the server forgets its best value. */
 const DRIFT = 0.001;
 
 const MARKS: readonly Mark['kind'][] = ['chunk', 'pause', 'lastChunk'];
 
 /**
- * The requests of one model over the latest minute, from formation events. Events may be missing, come twice or in
- * another order: what they say happened counts once, and what was missed is filled in from what is seen later.
+ * Requests of one model over the latest minute, from formation events. Events may be missing, come twice or in another
+ * order: each thing that they tell counts once, and missed ones are filled in from later events.
  */
 export class TimelineModel {
   readonly #tracks = new Map<number, Track>();
   readonly #lanes: Lanes;
   #latest: Formation | null = null;
-  /** Between the server's clock and the client's, of the event that was fastest here. */
+  /** Difference of the client's and the server's clocks, by the event with the least delay. */
   #offsetMs = Number.POSITIVE_INFINITY;
   #receivedMs = 0;
   #version = 0;
@@ -30,7 +30,7 @@ export class TimelineModel {
     this.#lanes = new Lanes(maxLanes);
   }
 
-  /** Changes with everything that a picture shows. */
+  /** Number that changes with everything that a picture shows. */
   get version(): number {
     return this.#version;
   }
@@ -44,7 +44,7 @@ export class TimelineModel {
     return this.#latest;
   }
 
-  /** Requests in flight that have no row, because there is none left. */
+  /** Number of requests in flight without a row, since none is left. */
   get unplaced(): number {
     let count = 0;
     for (const { lane, end } of this.#tracks.values()) if (lane < 0 && end === null) count++;
@@ -55,7 +55,7 @@ export class TimelineModel {
     return this.#tracks.get(id);
   }
 
-  /** The server's time at a time of the client; 0 before the first event. */
+  /** Server's time at a time of the client; 0 before the first event. */
   serverMs(clientMs: number): number {
     return this.#offsetMs === Number.POSITIVE_INFINITY ? 0 : clientMs - this.#offsetMs;
   }
@@ -67,7 +67,7 @@ export class TimelineModel {
     this.#version++;
   }
 
-  /** `receivedMs`: when it was, on the client's clock. */
+  /** @param receivedMs time of arrival on the client's clock */
   take(event: Formation, receivedMs: number): void {
     this.#follow(event.timeMs, receivedMs);
     const isNews = this.#latest === null || event.timeMs >= this.#latest.timeMs;
@@ -87,7 +87,10 @@ export class TimelineModel {
     this.#version++;
   }
 
-  /** The time between sending and receiving is never below the true one: the least seen is the best estimate. */
+  /**
+   * Follows the clocks: the time between sending and receiving is never less than the true difference, so the least
+   * seen is the best estimate.
+   */
   #follow(timeMs: number, receivedMs: number): void {
     const offset = receivedMs - timeMs;
     if (offset < this.#offsetMs - CLOCK_JUMP_MS || offset > this.#offsetMs + CLOCK_JUMP_MS) {
@@ -104,7 +107,7 @@ export class TimelineModel {
     const [id, label, state, ageMs, ...counts] = row;
     const known = this.#tracks.get(id);
     const track = known ?? this.#add(new Track(id, label, timeMs - ageMs));
-    // What was taken for gone is there.
+    // A request taken for gone is there again.
     if (track.end?.reason === 'gone') track.end = null;
     if (track.end !== null) return;
     track.row = index;
@@ -116,7 +119,7 @@ export class TimelineModel {
     track.numbers = { ...lengths, blocks, cachedTokens, pauses, firstTokenMs };
   }
 
-  /** Where what was told does not lead to what is seen, something was missed. */
+  /** Fills in missed events, where those told do not lead to the state that is seen. */
   #lookAgain({ timeMs, requests }: Formation): void {
     for (const row of requests) {
       const track = this.#tracks.get(row[0]);
@@ -142,7 +145,7 @@ export class TimelineModel {
     }
   }
 
-  /** Who is not listed has ended, unless not all that wait are listed. */
+  /** Ends requests that are no longer listed, unless the list of waiting ones is cut. */
   #endMissing({ timeMs, requests, queued }: Formation): void {
     const isCut = requests.filter((row) => row[2] === 0).length < queued;
     for (const track of this.#tracks.values()) {
@@ -170,7 +173,7 @@ export class TimelineModel {
   }
 }
 
-/** When its first context was done. */
+/** Milliseconds from arrival to the first token, when the first context was done; -1: not yet. */
 function firstTokenOf({ beginMs, segments }: Track): number {
   const generating = segments.find(({ kind }) => kind === 'generating');
   return generating === undefined ? -1 : Math.round(generating.beginMs - beginMs);

@@ -4,16 +4,16 @@ import { drawEnd, drawHead, drawSegment, TIMELINE_COLOURS, type TimelineColours 
 import type { TimelineModel } from './timeline-model.js';
 import type { Track } from './track.js';
 
-/** The picture is that much behind, so that what it shows at its edge has been told already. */
+/** Milliseconds by which the picture lags, so that events up to its edge have arrived. */
 export const PLAYOUT_MS = 400;
 const AXIS_HEIGHT = 22;
 const EDGE = 14;
 const MIN_PITCH = 4;
 const MAX_PITCH = 22;
-/** Where motion is not wanted, a new picture at most so often. */
+/** Least milliseconds between two pictures where motion is not wanted. */
 const STILL_MS = 1000;
 
-/** Requests as bars over time: now is at the right. */
+/** View of requests as bars over time, with the present at the right. */
 export class TimelineView {
   readonly #model: TimelineModel;
   readonly #selection: Selection;
@@ -23,7 +23,7 @@ export class TimelineView {
   #windowMs = 10_000;
   #pitch = MAX_PITCH;
   #drawnMs = 0;
-  /** -1: something else than the model has changed. */
+  /** Version of the model that was drawn; -1: something else has changed. */
   #shownVersion = -1;
   #isEasing = false;
   #wasBusy = false;
@@ -51,13 +51,13 @@ export class TimelineView {
     return this.#windowMs;
   }
 
-  /** There is something new to draw, which does not wait. */
+  /** Draws soon: something other than the model has changed. */
   changed(): void {
     this.#shownVersion = -1;
     this.#redraw.ask();
   }
 
-  /** The model has changed. */
+  /** Notes that the model has changed. */
   modelChanged(): void {
     this.#redraw.ask();
   }
@@ -66,13 +66,14 @@ export class TimelineView {
     return this.#model.serverMs(performance.now()) - PLAYOUT_MS;
   }
 
-  /** Draws where it is time. True: time itself moves the picture. */
+  /** Draws where it is time. Returns true where time itself moves the picture. */
   #step(nowMs: number): boolean {
     const isNew = this.#shownVersion !== this.#model.version;
     const moves = this.isBusy;
     const sinceMs = nowMs - this.#drawnMs;
     const isDue = prefersStill() ? sinceMs >= STILL_MS : this.#hasMoved(sinceMs) || this.#isEasing;
-    // A change of something else, such as the size or the theme, asks for it too; and the last bar has to leave the picture.
+    // A change of something else, such as the size or the theme, asks for a picture too; and the last bar has to leave
+    // it.
     const isAsked = this.#shownVersion < 0 || (this.#wasBusy && !moves);
     if (!isDue && !isAsked && (!isNew || prefersStill())) return moves;
     this.#drawnMs = nowMs;
@@ -82,12 +83,12 @@ export class TimelineView {
     return moves || this.#isEasing;
   }
 
-  /** Whether the picture has moved by as much as can be seen. */
+  /** True where the picture has moved visibly. */
   #hasMoved(sinceMs: number): boolean {
     return (sinceMs * (this.#picture.width - EDGE)) / this.#windowMs >= 0.5;
   }
 
-  /** There is a bar in the picture. */
+  /** True where a bar is in the picture. */
   get isBusy(): boolean {
     const fromMs = this.nowMs - this.#windowMs;
     for (const { lane, end } of this.#model.tracks) {
@@ -156,7 +157,7 @@ export class TimelineView {
     }
   }
 
-  /** Rows grow and shrink slowly with their number. */
+  /** Lets rows grow and shrink slowly with their number. */
   #easePitch(fromMs: number): boolean {
     let lanes = 1;
     for (const { lane, end } of this.#model.tracks) {
@@ -170,7 +171,7 @@ export class TimelineView {
     return this.#pitch !== wanted;
   }
 
-  /** The request under the pointer. */
+  /** Id of the request under the pointer; null: none. */
   #at(event: PointerEvent): number | null {
     const nowMs = this.nowMs;
     const lane = Math.floor(event.offsetY / this.#pitch);

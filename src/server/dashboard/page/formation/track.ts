@@ -1,16 +1,16 @@
-/** What a request does for a time. `between`: its context waits for its next chunk. */
+/** State of a request for a time. `between`: its context waits for its next chunk. */
 export type SegmentKind = 'queued' | 'context' | 'between' | 'generating' | 'paused' | 'resuming';
 
 export interface Segment {
   kind: SegmentKind;
   beginMs: number;
-  /** Infinity: it still does. */
+  /** End of the state; Infinity: it lasts. */
   endMs: number;
-  /** Tokens of a chunk; 0 for anything else. */
+  /** Number of tokens of a chunk; 0 for any other state. */
   tokens: number;
 }
 
-/** What happened to a request, as told (chunks and pauses) or, where that was missed, as seen later. */
+/** An event of a request: told (chunks and pauses) or, where that was missed, seen later. */
 export interface Mark {
   kind: 'chunk' | 'lastChunk' | 'pause' | 'seenQueued' | 'seenContext' | 'seenGenerating' | 'seenPaused';
   beginMs: number;
@@ -18,7 +18,7 @@ export interface Mark {
   tokens: number;
 }
 
-/** The numbers of a request, as last told. */
+/** Latest numbers of a request. */
 export interface TrackNumbers {
   promptTokens: number;
   contextTokens: number;
@@ -28,13 +28,13 @@ export interface TrackNumbers {
   blocks: number;
   cachedTokens: number;
   pauses: number;
-  /** -1: not known, or not yet. */
+  /** Milliseconds to the first token; -1: not known, or not yet. */
   firstTokenMs: number;
 }
 
 export interface TrackEnd {
   ms: number;
-  /** 'gone': it is no longer there, and how it ended was missed. */
+  /** Why the request ended; 'gone': its end was missed. */
   reason: string;
 }
 
@@ -42,15 +42,15 @@ export interface TrackEnd {
 export class Track {
   readonly id: number;
   readonly label: string;
-  /** When it came. */
+  /** Time of arrival. */
   beginMs: number;
-  /** Row of the timeline; -1: there was none left. */
+  /** Row of the timeline; -1: none was left. */
   lane = -1;
-  /** When the track got its row; meaningless before it has one. */
+  /** Time when the track got its row; meaningless before that. */
   shownFromMs = 0;
-  /** 0 queued, 1 context, 2 generation, 3 paused. */
+  /** State by formation events: 0 queued, 1 context, 2 generation, 3 paused. */
   state = 0;
-  /** The request's row of the latest formation, by which blocks name their owner; -1: it is not in it. */
+  /** Row of the request in the latest formation, by which blocks name their owner; -1: none. */
   row = -1;
   numbers: TrackNumbers = {
     promptTokens: 0,
@@ -73,10 +73,10 @@ export class Track {
     this.beginMs = beginMs;
   }
 
-  /** It was listed in a formation, and not only told of. */
+  /** True once a formation has listed the request; before that only events told of it. */
   wasListed = false;
 
-  /** The end of what is known to have happened. */
+  /** End of the latest known event. */
   get lastMarkMs(): number {
     return this.#marks.at(-1)?.endMs ?? this.beginMs;
   }
@@ -90,18 +90,18 @@ export class Track {
     this.#segments = null;
   }
 
-  /** One behind the other from when it came to its end, or to Infinity. */
+  /** States one behind the other, from arrival to the end, or to Infinity. */
   get segments(): readonly Segment[] {
     this.#segments ??= segmentsOf(this.beginMs, this.#marks, this.#end);
     return this.#segments;
   }
 
-  /** What it does, or did last. */
+  /** State that the request is in, or was in last. */
   get doing(): SegmentKind {
     return this.segments.at(-1)?.kind ?? 'queued';
   }
 
-  /** False where it was known. */
+  /** Adds an event. Returns false where it was known. */
   add(mark: Mark): boolean {
     const isKnown = this.#marks.some(
       ({ kind, beginMs }) => kind === mark.kind && Math.abs(beginMs - mark.beginMs) < 0.5,
@@ -114,7 +114,7 @@ export class Track {
     return true;
   }
 
-  /** It was seen in this state at that time; marks that were missed are put in their place. */
+  /** Notes a state seen at a time, adding the events that were missed. */
   see(state: number, ms: number, since: { scheduledMs: number; firstTokenMs: number }): void {
     this.state = state;
     const { doing } = this;
@@ -123,7 +123,7 @@ export class Track {
     const at = (told: number) => (told >= 0 && isFirst ? Math.max(lately, this.beginMs + told) : ms);
     const seen = (kind: Mark['kind'], beginMs: number) => {
       this.add({ kind, beginMs, endMs: beginMs, tokens: 0 });
-      // It is no earlier than what was told meanwhile.
+      // It cannot be earlier than the events told meanwhile.
       if (this.doing === doing) this.add({ kind, beginMs: ms, endMs: ms, tokens: 0 });
     };
     if (state === 1 && (doing === 'queued' || doing === 'generating' || doing === 'paused')) {
@@ -133,11 +133,11 @@ export class Track {
     else if (state === 0 && doing !== 'queued') seen('seenQueued', ms);
   }
 
-  /** Marks of long ago are of no picture any more. */
+  /** Drops events so old that no picture shows them. */
   forgetBefore(ms: number): void {
     if (this.#marks.length < 64 || this.#marks[0]!.endMs >= ms) return;
     const first = this.#marks.findIndex(({ endMs }) => endMs >= ms);
-    // The one before the first that stays says what it did until then.
+    // The event before the first one kept tells the state until then.
     const kept = Math.max(0, (first < 0 ? this.#marks.length : first) - 1);
     if (kept === 0) return;
     this.#marks = this.#marks.slice(kept);
@@ -146,14 +146,14 @@ export class Track {
   }
 }
 
-/** queued, then chunks with what is between them, then generating, and so on behind every pause. */
+/** States of a request: queued, then chunks with waits between them, then generating, and so on after every pause. */
 function segmentsOf(beginMs: number, marks: readonly Mark[], end: TrackEnd | null): Segment[] {
   const segments: Segment[] = [];
   const endMs = end?.ms ?? Number.POSITIVE_INFINITY;
   let kind: SegmentKind = 'queued';
   let fromMs = beginMs;
   let wasPaused = false;
-  /** What was seen in the midst of a chunk was that chunk. */
+  /** Latest end of a told event: a state seen before it is part of that event. */
   let toldMs = Number.NEGATIVE_INFINITY;
   const put = (of: SegmentKind, begin: number, until: number, tokens: number) => {
     const from = Math.min(Math.max(begin, fromMs), endMs);

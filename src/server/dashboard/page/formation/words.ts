@@ -18,14 +18,14 @@ const ENDED: Record<string, string> = {
   gone: 'gone',
 };
 
-/** What a request does, or how it ended, in a few words. */
+/** State of a request, or the way that it ended, in a few words. */
 export function doingOf(track: Track): string {
   if (track.end !== null) return ENDED[track.end.reason] ?? `ended (${track.end.reason})`;
   if (track.doing === 'generating' && track.numbers.pauses > 0) return 'generating, resumed after a pause';
   return DOING[track.doing];
 }
 
-/** Name and value of each number that is known. */
+/** Names and values of the known numbers of a request. */
 export function numbersOf({ numbers, end }: Track): [name: string, value: string][] {
   const { promptTokens, generated, maxNewTokens, cachedTokens, blocks, firstTokenMs, pauses } = numbers;
   const pairs: [string, string | null][] = [
@@ -42,7 +42,7 @@ export function numbersOf({ numbers, end }: Track): [name: string, value: string
   return pairs.filter((pair): pair is [string, string] => pair[1] !== null);
 }
 
-/** One sentence for a screen reader. */
+/** One sentence about a request for a screen reader. */
 export function sentenceOf(track: Track): string {
   const numbers = numbersOf(track).map(([name, value]) => `${name} ${value}`);
   return `Request ${track.id}: ${doingOf(track)}; ${numbers.join(', ')}.`;
@@ -52,7 +52,7 @@ export function count(value: number): string {
   return value.toLocaleString('en');
 }
 
-/** 7.4 ms, 118 ms, 2.31 s. */
+/** Text of a duration: 7.4 ms, 118 ms, 2.31 s. */
 export function milliseconds(ms: number): string {
   if (ms < 10) return `${ms.toFixed(1)} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;

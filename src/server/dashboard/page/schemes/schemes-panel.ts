@@ -21,7 +21,7 @@ const LEGEND: readonly [mark: string, text: string][] = [
   ['done', 'answered'],
 ];
 
-/** The same work under the three batching schemes, in step. */
+/** Panel that plays the same work under the three batching schemes side by side. */
 export const mountSchemes: MountPanel = (root) => {
   const { schemes } = RECORDINGS;
   const totals = schemes.map(totalsOf);

@@ -4,7 +4,7 @@ import { type RecordedRequest, type SchemeRecording, segmentsOf } from './record
 
 const EDGE = 10;
 
-/** One recording up to a time: a row for each request, in the order in which they came. */
+/** View of one recording up to a time: a row for each request, in order of arrival. */
 export class SchemeView {
   readonly #requests: readonly RecordedRequest[];
   readonly #totalMs: number;
@@ -13,7 +13,7 @@ export class SchemeView {
   readonly #redraw = new Redraw(() => this.#draw());
   #ms = 0;
 
-  /** @param totalMs what the width stands for: the same for all that play in step. */
+  /** @param totalMs time that the width stands for: the same for all views that play together. */
   constructor(canvas: HTMLCanvasElement, { requests }: SchemeRecording, totalMs: number) {
     this.#requests = requests;
     this.#totalMs = totalMs;
@@ -54,7 +54,7 @@ export class SchemeView {
     return false;
   }
 
-  /** A slot that computes for nobody. */
+  /** Draws a slot that computes for no request. */
   #drawEmpty(colours: TimelineColours, left: number, right: number, top: number, thick: number): void {
     const { context } = this.#picture;
     context.globalAlpha = 0.8;
@@ -75,7 +75,7 @@ export class SchemeView {
   }
 }
 
-/** Plays a time from its beginning to its end; where motion is not wanted it goes on by seconds. */
+/** Plays a stretch of time from beginning to end; where motion is not wanted it moves by seconds. */
 export class Player {
   readonly #totalMs: number;
   readonly #onChange: (ms: number, isPlaying: boolean) => void;

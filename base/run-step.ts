@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { TensorFlowError } from '../tensorflow-error.js';
 
 export interface Step {
   /** What it is called in errors: 'npm install'. */
@@ -11,11 +10,13 @@ export interface Step {
   signal?: AbortSignal | undefined;
   /** What to do, where it fails with such words. */
   advice: readonly (readonly [pattern: RegExp, advice: string])[];
+  /** The error that its failure is. */
+  failure: (message: string) => Error;
 }
 
 /**
  * Runs a program to its end and gives what it wrote on standard output. A signal ends it and all that it started.
- * @throws TensorFlowError with the line of its output that says most.
+ * @throws its failure with the line of its output that says most.
  */
 export async function runStep(step: Step): Promise<string> {
   const child = spawn(step.command, step.arguments, {
@@ -46,7 +47,7 @@ export async function runStep(step: Step): Promise<string> {
   });
   step.signal?.removeEventListener('abort', end);
   step.signal?.throwIfAborted();
-  if (status !== 0) throw new TensorFlowError(problemOf(step, status, `${stderr}\n${stdout}`));
+  if (status !== 0) throw step.failure(problemOf(step, status, `${stderr}\n${stdout}`));
   return stdout;
 }
 

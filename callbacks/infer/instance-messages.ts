@@ -1,0 +1,98 @@
+import type { Datatype } from './datatypes.js';
+import type { InferCaller, InferParameters, InferTensor } from './infer-types.js';
+
+/** A tensor whose elements lie in a message's bytes. */
+export interface PackedTensor {
+  name: string;
+  datatype: Datatype;
+  shape: readonly number[];
+  offset: number;
+  length: number;
+}
+
+export interface PackedRequest {
+  id: string;
+  inputs: readonly PackedTensor[];
+  /** null: all of them. */
+  outputs: readonly string[] | null;
+  parameters: InferParameters;
+  batchSize: number;
+}
+
+/** Nanoseconds of the parts of a batch's execution. */
+export interface BatchTimes {
+  inputNs: number;
+  inferNs: number;
+  outputNs: number;
+}
+
+/** Requests that are run together. */
+export interface BatchCommand {
+  type: 'batch';
+  /** Number of the batch, of all models in this process. */
+  batch: number;
+  /** Elements of all inputs. */
+  bytes: Uint8Array;
+  /** The worker sends the memory of `bytes` back with `done`: it is lent to a thread. */
+  isLent: boolean;
+  requests: readonly PackedRequest[];
+  /** Batches of other models that wait for one of these requests. */
+  callers: readonly InferCaller[];
+}
+
+/** What an instance's worker is sent. */
+export type InstanceCommand =
+  | BatchCommand
+  /** The answer to a `call`. */
+  | { type: 'called'; call: number; responses: readonly ModelCallResponse[] | null; error: string | null }
+  /** No batch follows. */
+  | { type: 'shutdown' };
+
+/** Which request of the batch, and an answer to it. */
+export interface PackedResponse {
+  request: number;
+  outputs: readonly PackedTensor[];
+  parameters: InferParameters | null;
+}
+
+/** Answers to requests of the batch that runs. */
+export interface PackedAnswers {
+  /** Elements of all outputs. */
+  bytes: Uint8Array;
+  responses: readonly PackedResponse[];
+  /** Requests to which nothing more will come. */
+  ended: readonly number[];
+  /** Requests that failed, each with the reason. */
+  failed: readonly (readonly [request: number, reason: string])[];
+}
+
+/** What an instance's worker sends beside what every worker says of its life. Batches are run in order. */
+export type InstanceMessage =
+  /** In the middle of a batch, of a model that may give several answers. */
+  | { type: 'answers'; answers: PackedAnswers }
+  /** The batch is done: each of its requests has ended, or failed, with this or before. */
+  | { type: 'done'; answers: PackedAnswers; times: BatchTimes; memory: ArrayBuffer | null }
+  /** The model's code asks another model. */
+  | { type: 'call'; call: number; asked: ModelCall; callers: readonly InferCaller[] };
+
+/** What an instance says of itself when it is loaded. */
+export interface InstanceInfo {
+  instanceName: string;
+  loadMs: number;
+}
+
+/** A request of a model's code to another model. */
+export interface ModelCall {
+  model: string;
+  /** '': the latest. */
+  version: string;
+  inputs: readonly InferTensor[];
+  /** null: all of them. */
+  outputs: readonly string[] | null;
+  parameters: InferParameters;
+}
+
+export interface ModelCallResponse {
+  outputs: readonly InferTensor[];
+  parameters: InferParameters | null;
+}

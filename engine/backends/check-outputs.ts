@@ -1,0 +1,43 @@
+import { BYTES_PER_ELEMENT, countTexts, datatypeOf } from '../../callbacks/infer/datatypes.js';
+import type { InferTensor } from '../../callbacks/infer/infer-types.js';
+import type { ModelConfig, ModelOutput } from '../../models/repository/model-config.js';
+
+/**
+ * What is wrong with an answer of a model's code beside its configuration; null: nothing.
+ * @param batchSize rows of the request
+ */
+export function whyNotOutput(
+  { output, max_batch_size: maxBatchSize, model_transaction_policy: { decoupled } }: ModelConfig,
+  { name, datatype, shape, data }: InferTensor,
+  batchSize: number,
+): string | null {
+  const known = output.find((one) => one.name === name);
+  if (known === undefined) return `'${name}' is no output of the model; it has ${namesOf(output)}`;
+  const expected = datatypeOf(known.data_type);
+  if (datatype !== expected) return `output '${name}' has the datatype ${datatype}; ${expected} is expected`;
+  const dims = [...(maxBatchSize > 0 ? [decoupled ? -1 : batchSize] : []), ...known.dims];
+  const fits = shape.length === dims.length && shape.every((size, i) => isSize(size) && isOf(dims[i]!, size));
+  if (!fits) return `output '${name}' has the shape [${shape}]; [${dims}] is expected`;
+  const elements = shape.reduce((product, size) => product * size, 1);
+  return whyNotData({ name, datatype, data }, elements);
+}
+
+function whyNotData(
+  { name, datatype, data }: Pick<InferTensor, 'name' | 'datatype' | 'data'>,
+  elements: number,
+): string | null {
+  const size = BYTES_PER_ELEMENT[datatype];
+  if (size !== null) {
+    if (data.length === elements * size) return null;
+    return `output '${name}' has ${data.length} bytes; its shape takes ${elements * size}`;
+  }
+  const found = countTexts(data);
+  if (found === elements) return null;
+  return found === null
+    ? `output '${name}' ends in the middle of an element`
+    : `output '${name}' has ${found} elements; its shape takes ${elements}`;
+}
+
+const isSize = (size: number) => Number.isSafeInteger(size) && size >= 0;
+const isOf = (dim: number, size: number) => dim === -1 || dim === size;
+const namesOf = (outputs: readonly ModelOutput[]) => outputs.map(({ name }) => `'${name}'`).join(', ');

@@ -1,0 +1,43 @@
+import type { ModelConfig } from '../../models/repository/model-config.js';
+import type { Backend } from './backend.js';
+import { BackendError } from './backend-error.js';
+import { moduleBackend } from './module/module-backend.js';
+import { onnxBackend } from './onnx/onnx-backend.js';
+
+const BACKENDS: readonly Backend[] = [moduleBackend, onnxBackend];
+
+/** Files whose names tell the backend of a model without a configuration. */
+const BY_FILENAME: ReadonlyMap<string, Backend> = new Map([
+  ['model.onnx', onnxBackend],
+  ['model.mjs', moduleBackend],
+  ['model.js', moduleBackend],
+  ['model.ts', moduleBackend],
+]);
+
+/** `skein` of a configuration: models that generate text, and encoders, which have engines of their own. */
+export const ENGINE_BACKEND = 'skein';
+
+/**
+ * The backend that a configuration names, or that a version's files tell; null: it is a model of an engine.
+ * @param filenames of the version's folder @throws BackendError for one that there is not
+ */
+export function findBackend(
+  { backend = '', platform = '' }: Partial<ModelConfig>,
+  filenames: readonly string[],
+): Backend | null {
+  if (backend === ENGINE_BACKEND) return null;
+  const found =
+    backend !== ''
+      ? BACKENDS.find(({ name }) => name === backend)
+      : platform !== ''
+        ? BACKENDS.find(({ platforms }) => platforms.includes(platform))
+        : filenames.map((name) => BY_FILENAME.get(name)).find((one) => one !== undefined);
+  if (found !== undefined) return found;
+  const names = [...BACKENDS.map(({ name }) => name), ENGINE_BACKEND].join(', ');
+  if (backend !== '') throw new BackendError(`there is no backend '${backend}' here; there are: ${names}`);
+  if (platform !== '')
+    throw new BackendError(`there is no backend for the platform '${platform}' here; there are: ${names}`);
+  throw new BackendError(
+    `its configuration names no backend, and no file of it tells one; there are: ${names}`,
+  );
+}

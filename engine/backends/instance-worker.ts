@@ -1,0 +1,143 @@
+import { performance } from 'node:perf_hooks';
+import { workerData } from 'node:worker_threads';
+import { messageOf } from '../../base/error-text.js';
+import { Heartbeat } from '../../callbacks/heartbeat.js';
+import type { InferCaller } from '../../callbacks/infer/infer-types.js';
+import type {
+  BatchCommand,
+  InstanceCommand,
+  InstanceInfo,
+  InstanceMessage,
+  ModelCall,
+  ModelCallResponse,
+} from '../../callbacks/infer/instance-messages.js';
+import type { WorkerLife } from '../../callbacks/worker-messages.js';
+import type { WorkerWires } from '../../callbacks/worker-wires.js';
+import type { Instance, InstanceSetup, OpenInstance } from './backend.js';
+import { AnswerWriter } from './packed-answers.js';
+import { RunningRequest } from './running-request.js';
+
+/** Data that the worker of an instance is started with. */
+export interface InstanceWorkerData {
+  /** URL of the module that exports `openInstance`. */
+  entry: string;
+  setup: InstanceSetup;
+}
+
+/** Milliseconds between two beats while a batch runs whose code awaits something. */
+const BEAT_MS = 250;
+
+/** Calls to other models that have no answer yet, by their numbers. */
+const calls = new Map<
+  number,
+  { resolve(responses: readonly ModelCallResponse[]): void; reject(error: Error): void }
+>();
+let numCalls = 0;
+/** Batches that wait for what the running one asks of other models. */
+let callers: readonly InferCaller[] = [];
+
+await main(workerData as InstanceWorkerData & WorkerWires);
+
+/** The life of an instance: it is set up, runs batches in their order, and is torn down. */
+async function main({
+  entry,
+  setup,
+  port,
+  heartbeat: beats,
+}: InstanceWorkerData & WorkerWires): Promise<void> {
+  const startMs = performance.now();
+  const heartbeat = new Heartbeat(beats);
+  const post = (message: InstanceMessage | WorkerLife<InstanceInfo>, transfer: ArrayBuffer[] = []) =>
+    port.postMessage(message, transfer);
+  const { openInstance } = (await import(entry)) as { openInstance: OpenInstance };
+  const infer = (asked: ModelCall) =>
+    new Promise<readonly ModelCallResponse[]>((resolve, reject) => {
+      const call = numCalls++;
+      calls.set(call, { resolve, reject });
+      post({ type: 'call', call, asked, callers });
+    });
+  const instance = await openInstance(setup, { infer }); // init
+  await instance.allocate?.();
+  await instance.acquire?.();
+  const { instanceName } = setup;
+  post({ type: 'ready', info: { instanceName, loadMs: performance.now() - startMs } });
+  heartbeat.sleep();
+  let last: Promise<void> = Promise.resolve();
+  port.on('message', (command: InstanceCommand) => {
+    if (command.type === 'called') settleCall(command);
+    else if (command.type === 'batch') last = last.then(() => run(command));
+    else last = last.then(tearDown);
+  });
+
+  async function run(command: BatchCommand): Promise<void> {
+    heartbeat.beat();
+    const beating = setInterval(() => heartbeat.beat(), BEAT_MS);
+    callers = command.callers;
+    try {
+      await runBatch(instance, setup, command, post);
+    } finally {
+      clearInterval(beating);
+      heartbeat.sleep();
+    }
+  }
+
+  async function tearDown(): Promise<void> {
+    await instance.release?.();
+    await instance.deallocate?.();
+    await instance.close(); // destroy
+    post({ type: 'closed' });
+    port.close();
+  }
+}
+
+function settleCall({ call, responses, error }: Extract<InstanceCommand, { type: 'called' }>): void {
+  const waiting = calls.get(call);
+  calls.delete(call);
+  if (responses === null) waiting?.reject(new Error(error ?? 'The model gave no reason.'));
+  else waiting?.resolve(responses);
+}
+
+/** Runs a batch and answers each of its requests, whatever the instance's code does. */
+async function runBatch(
+  instance: Instance,
+  { config }: InstanceSetup,
+  { bytes, isLent, requests }: BatchCommand,
+  post: (message: InstanceMessage, transfer: ArrayBuffer[]) => void,
+): Promise<void> {
+  const writer = new AnswerWriter();
+  let isFlushing = false;
+  const flush = () => {
+    isFlushing = false;
+    const answers = writer.take();
+    if (answers.responses.length > 0) post({ type: 'answers', answers }, [answers.bytes.buffer]);
+  };
+  // Answers of a decoupled model go as they come, all of one turn together; others with the end of the batch.
+  const onAnswer = () => {
+    if (isFlushing || !config.model_transaction_policy.decoupled) return;
+    isFlushing = true;
+    setImmediate(flush);
+  };
+  const beganMs = performance.now();
+  const running = requests.map(
+    (request, i) => new RunningRequest(request, i, bytes, config, writer, onAnswer),
+  );
+  const unpackedMs = performance.now();
+  try {
+    await instance.execute(running);
+    for (const request of running) request.end();
+  } catch (error) {
+    for (const request of running) request.fail(`the model '${config.name}' failed: ${messageOf(error)}`);
+  }
+  const ranMs = performance.now();
+  const answers = writer.take();
+  const times = {
+    inputNs: 1e6 * (unpackedMs - beganMs),
+    inferNs: 1e6 * (ranMs - unpackedMs),
+    outputNs: 1e6 * (performance.now() - ranMs),
+  };
+  const memory = isLent ? (bytes.buffer as ArrayBuffer) : null;
+  post({ type: 'done', answers, times, memory }, [
+    answers.bytes.buffer,
+    ...(memory === null ? [] : [memory]),
+  ]);
+}

@@ -1,0 +1,101 @@
+import type { Datatype } from '../../../callbacks/infer/datatypes.js';
+import type { InferParameters } from '../../../callbacks/infer/infer-types.js';
+import type { ModelConfig } from '../../../models/repository/model-config.js';
+
+/** Elements of a tensor: an array of their type, FP16 and BF16 as their bits; texts of BYTES as their bytes. */
+export type TensorData =
+  | Int8Array
+  | Uint8Array
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array
+  | Float32Array
+  | Float64Array
+  | Uint8Array[];
+
+/** An input of a request. */
+export interface ModuleInput {
+  readonly name: string;
+  readonly datatype: Datatype;
+  /** The batch dimension first, where the model has one. */
+  readonly shape: readonly number[];
+  readonly data: TensorData;
+  /** The elements of a BYTES tensor as texts. @throws a TypeError for another one */
+  readonly texts: readonly string[];
+}
+
+/** An output: its datatype is that of the configuration. */
+export interface ModuleOutput {
+  /** Default: the batch size and the configuration's sizes, where those are known. */
+  shape?: readonly number[];
+  /** Numbers of an array or a list, booleans for BOOL, texts or bytes for BYTES. */
+  data: TensorData | readonly (number | bigint | boolean | string | Uint8Array)[];
+}
+
+export interface ModuleResponse {
+  outputs: Readonly<Record<string, ModuleOutput>>;
+  parameters?: InferParameters;
+}
+
+/** A request that a module answers. */
+export interface ModuleRequest {
+  readonly id: string;
+  readonly inputs: Readonly<Record<string, ModuleInput>>;
+  /** Names of the outputs that are wanted; null: all of them. */
+  readonly outputs: readonly string[] | null;
+  readonly parameters: InferParameters;
+  /** Rows; 1 where the model takes no batches. */
+  readonly batchSize: number;
+  /** Gives an answer at once: one, or any number where the model is decoupled. */
+  send(response: ModuleResponse): void;
+}
+
+/** A request to another model of the repository. */
+export interface ModuleCall {
+  model: string;
+  /** Default: the latest. */
+  version?: string;
+  /** `datatype` and `shape` default to those of the data: a list of numbers is FP32, one of texts BYTES. */
+  inputs: Readonly<
+    Record<string, { datatype?: Datatype; shape?: readonly number[]; data: ModuleOutput['data'] }>
+  >;
+  /** Default: all of them. */
+  outputs?: readonly string[];
+  parameters?: InferParameters;
+}
+
+export interface ModuleSetup {
+  modelConfig: ModelConfig;
+  modelName: string;
+  modelVersion: string;
+  /** The model's folder. */
+  modelRepository: string;
+  /** NAME_0, NAME_1, ...: each instance has a module of its own. */
+  instanceName: string;
+  /** Asks another model, in the middle of `execute`. Rejects with what that model says where it cannot answer. */
+  infer(call: ModuleCall): Promise<{ outputs: Readonly<Record<string, ModuleInput>> }>;
+}
+
+/** An answer, or why there is none. */
+export type ModuleResult = ModuleResponse | Error | { error: string };
+
+/**
+ * A model in JavaScript or TypeScript: 1/model.mjs, model.js or model.ts of its folder exports these functions. It runs in a thread of
+ * its own, or in a process.
+ */
+export interface ModelModule {
+  /** Called once, before anything else. */
+  initialize?(setup: ModuleSetup): void | Promise<void>;
+  /**
+   * Answers a batch of requests: one result for each, in their order; nothing, where it has given all answers through `send`.
+   * What it throws fails every request of the batch.
+   */
+  execute(
+    requests: readonly ModuleRequest[],
+  ): readonly ModuleResult[] | undefined | Promise<readonly ModuleResult[] | undefined>;
+  /** Called once, behind the last batch. */
+  finalize?(): void | Promise<void>;
+}

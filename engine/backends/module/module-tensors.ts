@@ -1,0 +1,125 @@
+import type { Datatype } from '../../../callbacks/infer/datatypes.js';
+import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
+import type { ModuleInput, ModuleOutput, TensorData } from './model-module.js';
+
+const ARRAYS = {
+  BOOL: Uint8Array,
+  INT8: Int8Array,
+  INT16: Int16Array,
+  INT32: Int32Array,
+  INT64: BigInt64Array,
+  UINT8: Uint8Array,
+  UINT16: Uint16Array,
+  UINT32: Uint32Array,
+  UINT64: BigUint64Array,
+  FP16: Uint16Array,
+  BF16: Uint16Array,
+  FP32: Float32Array,
+  FP64: Float64Array,
+} as const;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** A tensor as a module reads it. Numbers are not copied where they lie at a multiple of their size. */
+export function moduleInput({ name, datatype, shape, data }: InferTensor): ModuleInput {
+  return {
+    name,
+    datatype,
+    shape,
+    data: datatype === 'BYTES' ? partsOf(data) : numbersOf(datatype, data),
+    get texts() {
+      if (datatype !== 'BYTES')
+        throw new TypeError(`Input '${name}' is of type ${datatype} and holds no texts.`);
+      return partsOf(data).map((part) => decoder.decode(part));
+    },
+  };
+}
+
+function numbersOf(datatype: Exclude<Datatype, 'BYTES'>, data: Uint8Array): TensorData {
+  const ArrayOf = ARRAYS[datatype];
+  const size = ArrayOf.BYTES_PER_ELEMENT;
+  const own = data.byteOffset % size === 0 ? data : data.slice();
+  return new ArrayOf(own.buffer as ArrayBuffer, own.byteOffset, own.length / size);
+}
+
+function partsOf(data: Uint8Array): Uint8Array[] {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const parts: Uint8Array[] = [];
+  for (let offset = 0; offset + 4 <= data.length; ) {
+    const end = offset + 4 + view.getUint32(offset, true);
+    parts.push(data.subarray(offset + 4, end));
+    offset = end;
+  }
+  return parts;
+}
+
+/**
+ * A module's output as a tensor of the datatype. @param shape where the output names none
+ * @throws an Error whose message says what is wrong with the data
+ */
+export function tensorOf(
+  name: string,
+  datatype: Datatype,
+  { data, shape }: ModuleOutput,
+  shapeOfNone: (elements: number) => readonly number[],
+): InferTensor {
+  if (
+    data === null ||
+    typeof data !== 'object' ||
+    typeof (data as { length?: unknown }).length !== 'number'
+  ) {
+    throw new Error(`'${name}' has no data: a typed array or a list is expected`);
+  }
+  const bytes = datatype === 'BYTES' ? bytesOfTexts(name, data) : bytesOfNumbers(name, datatype, data);
+  return { name, datatype, shape: shape ?? shapeOfNone(data.length), data: bytes };
+}
+
+function bytesOfNumbers(
+  name: string,
+  datatype: Exclude<Datatype, 'BYTES'>,
+  data: ModuleOutput['data'],
+): Uint8Array {
+  const ArrayOf = ARRAYS[datatype];
+  if (ArrayBuffer.isView(data)) {
+    if (!(data instanceof ArrayOf)) {
+      throw new Error(`'${name}' is a ${data.constructor.name}; ${ArrayOf.name} is expected for ${datatype}`);
+    }
+    return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  }
+  const isBig = datatype === 'INT64' || datatype === 'UINT64';
+  const values = data as readonly unknown[];
+  const wrong = values.find((value) => !['number', 'bigint', 'boolean'].includes(typeof value));
+  if (wrong !== undefined)
+    throw new Error(`'${name}' holds ${String(wrong)}; numbers are expected for ${datatype}`);
+  const array = isBig
+    ? (ArrayOf as typeof BigInt64Array).from(values as (number | bigint)[], (value) => BigInt(value))
+    : (ArrayOf as typeof Float32Array).from(values as number[], Number);
+  return new Uint8Array(array.buffer);
+}
+
+function bytesOfTexts(name: string, data: ModuleOutput['data']): Uint8Array {
+  const values = ArrayBuffer.isView(data) ? [data] : (data as readonly unknown[]);
+  const parts = values.map((value) => {
+    if (typeof value === 'string') return encoder.encode(value);
+    if (value instanceof Uint8Array) return value;
+    throw new Error(`'${name}' holds ${typeof value} values; texts or bytes are expected for BYTES`);
+  });
+  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + 4 + length, 0));
+  const view = new DataView(bytes.buffer);
+  let offset = 0;
+  for (const part of parts) {
+    view.setUint32(offset, part.length, true);
+    bytes.set(part, offset + 4);
+    offset += 4 + part.length;
+  }
+  return bytes;
+}
+
+/** The datatype of data that names none. */
+export function datatypeOfData(data: ModuleOutput['data']): Datatype {
+  if (Array.isArray(data))
+    return typeof data[0] === 'string' || data[0] instanceof Uint8Array ? 'BYTES' : 'FP32';
+  const found = Object.entries(ARRAYS).find(([name, ArrayOf]) => name !== 'BOOL' && data instanceof ArrayOf);
+  return (found?.[0] ?? 'FP32') as Datatype;
+}

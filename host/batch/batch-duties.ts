@@ -1,0 +1,44 @@
+import type { BatchFormer } from './batch-former.js';
+import type { BatchInstance } from './batch-instance.js';
+
+/** A request from its submission until it has its answer or has failed. The host sets the first two fields. */
+export interface BatchEntry {
+  /** An instance has been given some of it. */
+  hasStarted: boolean;
+  /** Leaves the entry's AbortSignal alone again. */
+  release: (() => void) | null;
+  /** It has failed; told once, and nothing follows. */
+  fail(error: unknown): void;
+}
+
+/** A batch as an instance is sent it. */
+export interface PackedBatch<Command> {
+  command: Command;
+  /** Buffers of the command that need not be copied to a thread. */
+  transfer: readonly ArrayBuffer[];
+}
+
+/** What a batch host does not know of the work that it has done. */
+export interface BatchDuties<Entry, Batch, Info, Message extends { type: string }, Command> {
+  readonly former: BatchFormer<Entry, Batch>;
+  /** All instances run: `ready` resolves with what the first says of itself. Called again with what a new worker says. */
+  noteReady(info: Info): void;
+  /** Entries of which the batch has something. */
+  entriesOf(batch: Batch): Iterable<Entry>;
+  /** Called again for a batch that an instance lost before it began with it. */
+  pack(batch: Batch): PackedBatch<Command>;
+  /** An instance lost the batch, whose memory is gone with it. */
+  drop?(batch: Batch): void;
+  /**
+   * The message ends the batch. The instance gets its next one before `deliver` hands out what the message brings; buffers
+   * that the next one can use are taken out of the message here.
+   */
+  endsBatch(message: Message, batch: Batch): boolean;
+  deliver(
+    message: Message,
+    batch: Batch | null,
+    instance: BatchInstance<Batch, Info, Message, Command>,
+  ): void;
+  /** What an entry fails with whose batch was being computed when the instance was lost. */
+  lostError(error: Error): Error;
+}

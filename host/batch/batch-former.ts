@@ -1,0 +1,33 @@
+/** What a former answers. */
+export interface Formed<Entry, Batch> {
+  /** The batch that goes now; null: none. */
+  batch: Batch | null;
+  /** Entries that will be in no batch, each with the reason. */
+  refused: readonly Refusal<Entry>[];
+  /** When to ask again though nothing has come or ended meanwhile, where there is no batch; null: never. */
+  wakeAtUs: number | null;
+}
+
+export interface Refusal<Entry> {
+  entry: Entry;
+  error: Error;
+}
+
+/**
+ * Says what the next batch is: a state machine that holds what waits. It reads no clock; times are microseconds on one clock
+ * that never goes back.
+ */
+export interface BatchFormer<Entry, Batch> {
+  /** An entry begins to wait. @throws an error that refuses it */
+  add(entry: Entry, nowUs: number): void;
+  /** Nobody wants this entry's answer any more; of the entry that is in a batch already there is nothing to do. */
+  remove(entry: Entry): void;
+  /**
+   * @param hasRoom false: no batch can go now, and it is only asked who is refused
+   * @param isDraining nothing will come any more, so nothing is worth waiting for
+   */
+  form(nowUs: number, hasRoom: boolean, isDraining: boolean): Formed<Entry, Batch>;
+}
+
+/** The answer of a former for which nothing is to do. */
+export const NO_BATCH = { batch: null, refused: [], wakeAtUs: null } as const;

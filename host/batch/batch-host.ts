@@ -1,0 +1,334 @@
+import { onAbort } from '../../base/on-abort.js';
+import type { ManagerState } from '../../callbacks/gpt-manager-options.js';
+import {
+  DEFAULT_TERMINATE_TIMEOUT_MS,
+  DEFAULT_WATCHDOG_TIMEOUT_MS,
+} from '../../callbacks/options/optional-params.js';
+import type { WorkerRestartOptions } from '../../callbacks/restart-policy.js';
+import { HostClosedError, QueueFullError } from '../../callbacks/token-request.js';
+import type { CloseOptions } from '../in-process-host.js';
+import { openLink } from '../links/open-link.js';
+import { type LifeOptions, ManagerLife } from '../manager-life.js';
+import type { BatchDuties, BatchEntry } from './batch-duties.js';
+import { BatchInstance, type InstanceEvents } from './batch-instance.js';
+import { WakeTimer } from './wake-timer.js';
+
+export interface BatchHostOptions extends LifeOptions {
+  /** What a sentence calls what runs here, at its beginning: 'The encoder'. */
+  subject: string;
+  /** The module that each worker runs. */
+  script: URL;
+  /** What the worker of an instance is given. */
+  data: (instance: number) => object;
+  /** Whose worker it is, as a sentence says it; default 'The engine'. */
+  ownerName?: (instance: number) => string;
+  /** How many of them; default 1. */
+  instances?: number | undefined;
+  /** Batches that an instance may have: those beyond the first wait in its port, so that it never waits for this thread. Default 1. */
+  batchesAhead?: number | undefined;
+  /** Entries that wait or run before `submit` throws QueueFullError. */
+  maxEntries: number;
+  /** Milliseconds that an instance may take over a batch; 0, the default: any time. */
+  timeLimitMs?: number | undefined;
+  /** See OptionalParams of the GptManager: they mean the same. */
+  isolate?: boolean | undefined;
+  workerRestart?: WorkerRestartOptions | false | undefined;
+  watchdogTimeoutMs?: number | undefined;
+  terminateTimeoutMs?: number | undefined;
+}
+
+/**
+ * Runs batches of requests in workers, each a thread or a process, for everything that is not the loop of tokens. Batches are formed here,
+ * from whatever waits when a worker can take another one.
+ *
+ *                                          +-> instance 0   [ computes | waits ]
+ *   submit -> former: who waits -> batch --+-> instance 1   [ computes | waits ]    -> endsBatch -> deliver
+ *                ^                         '-> ...
+ *                '---- asked when something came, a batch ended, or its time is there
+ *
+ * An instance that dies takes with it the batch that it computed; a batch that waited for it goes to another instance, once.
+ * Where none will run any more, everything fails with a HostClosedError.
+ */
+export class BatchHost<
+  Entry extends BatchEntry,
+  Batch extends object,
+  Info,
+  Message extends { type: string },
+  Command,
+> {
+  readonly #options: BatchHostOptions;
+  readonly #duties: BatchDuties<Entry, Batch, Info, Message, Command>;
+  readonly #life: ManagerLife<Info>;
+  readonly #instances: BatchInstance<Batch, Info, Message, Command>[];
+  /** In order of arrival. */
+  readonly #entries = new Set<Entry>();
+  /** Batches that an instance lost before it began with them. */
+  #returned: Batch[] = [];
+  readonly #wereReturned = new WeakSet<Batch>();
+  readonly #timer = new WakeTimer(() => this.#post());
+  #isReady = false;
+  #isClosed = false;
+  #isScheduled = false;
+  #endError: Error | null = null;
+  #onEmpty: (() => void)[] = [];
+
+  constructor(options: BatchHostOptions, duties: BatchDuties<Entry, Batch, Info, Message, Command>) {
+    this.#options = options;
+    this.#duties = duties;
+    this.#life = new ManagerLife(options);
+    this.#instances = Array.from({ length: options.instances ?? 1 }, (_, index) => this.#open(index));
+  }
+
+  /** Settles when all instances are loaded; rejects where one cannot be. */
+  get ready(): Promise<Info> {
+    return this.#life.ready;
+  }
+
+  get state(): ManagerState {
+    return this.#life.state;
+  }
+
+  /** Why the state is 'failed' or 'restarting', else null. */
+  get failure(): Error | null {
+    return this.#life.failure;
+  }
+
+  /** What the instances say of themselves, of the latest worker of each; null: it is not loaded yet. */
+  get infos(): readonly (Info | null)[] {
+    return this.#instances.map(({ info }) => info);
+  }
+
+  /** Workers started after the first one of each instance. */
+  get restarts(): number {
+    return this.#instances.reduce((sum, { restarts }) => sum + restarts, 0);
+  }
+
+  /** The process of each instance; null where it is a thread, and while there is none. */
+  get pids(): readonly (number | null)[] {
+    return this.#instances.map(({ pid }) => pid);
+  }
+
+  /** Requests that wait or run. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Requests of which an instance has had a part. */
+  get running(): number {
+    let count = 0;
+    for (const entry of this.#entries) if (entry.hasStarted) count++;
+    return count;
+  }
+
+  /** It waits or runs, and wants its answer. */
+  has(entry: Entry): boolean {
+    return this.#entries.has(entry);
+  }
+
+  entries(): Iterable<Entry> {
+    return this.#entries;
+  }
+
+  /** @throws HostClosedError, QueueFullError */
+  requireRoom(): void {
+    if (this.#isClosed || this.state === 'failed' || this.state === 'stopped') {
+      throw new HostClosedError(this.failure?.message ?? 'The host is closed and takes no more requests.');
+    }
+    const { maxEntries } = this.#options;
+    if (this.#entries.size >= maxEntries) throw new QueueFullError(maxEntries);
+  }
+
+  /**
+   * Takes a request. An aborted signal fails it with its reason, at once.
+   * @throws as requireRoom, the signal's reason, or what the former refuses it with; then its `fail` is not called
+   */
+  submit(entry: Entry, signal?: AbortSignal): void {
+    this.requireRoom();
+    signal?.throwIfAborted();
+    this.#duties.former.add(entry, this.#timer.nowUs());
+    entry.release = signal ? onAbort(signal, () => this.fail(entry, signal.reason)) : null;
+    this.#entries.add(entry);
+    this.#schedule();
+  }
+
+  /** The request has its answer. */
+  settle(entry: Entry): void {
+    entry.release?.();
+    this.#entries.delete(entry);
+    if (this.#entries.size === 0) for (const resolve of this.#onEmpty.splice(0)) resolve();
+  }
+
+  /** The request fails; nothing happens where it has ended before. */
+  fail(entry: Entry, error: unknown): void {
+    if (!this.#entries.has(entry)) return;
+    this.#duties.former.remove(entry);
+    this.settle(entry);
+    entry.fail(error);
+  }
+
+  /** A failure that belongs to no request. */
+  report(error: Error): void {
+    this.#life.report(error);
+  }
+
+  tell(callback: string, call: () => unknown): void {
+    this.#life.tell(callback, call);
+  }
+
+  /** Takes no more requests, lets those that were taken end, and ends the workers. May be called again, to abort. */
+  async close({ abort = false, timeoutMs, terminateAfterMs }: CloseOptions = {}): Promise<void> {
+    this.#isClosed = true;
+    const closed = `${this.#options.subject} was closed.`;
+    const timers: NodeJS.Timeout[] = [];
+    const cancel = () => {
+      if (terminateAfterMs !== undefined) {
+        timers.push(setTimeout(() => this.#terminate(closed), terminateAfterMs));
+      }
+      this.#failAll(new HostClosedError(closed));
+    };
+    if (abort) cancel();
+    else if (timeoutMs !== undefined) timers.push(setTimeout(cancel, timeoutMs));
+    this.#schedule();
+    if (this.#entries.size > 0) await new Promise<void>((resolve) => this.#onEmpty.push(resolve));
+    for (const instance of this.#instances) instance.shutdown();
+    await this.#life.ended;
+    for (const timer of timers) clearTimeout(timer);
+  }
+
+  #open(index: number): BatchInstance<Batch, Info, Message, Command> {
+    const { script, data, isolate = false, watchdogTimeoutMs = DEFAULT_WATCHDOG_TIMEOUT_MS } = this.#options;
+    const owner = this.#options.ownerName?.(index) ?? 'The engine';
+    const events: InstanceEvents<Batch, Info, Message> = {
+      onReady: (info) => this.#noteReady(info),
+      onMessage: (message, oldest) => this.#receive(instance, message, oldest),
+      onLost: (error, begun, others) => this.#lose(error, begun, others),
+      onEnded: (error) => this.#noteEnd(error),
+    };
+    const instance = new BatchInstance<Batch, Info, Message, Command>({
+      name: owner,
+      batchesAhead: this.#options.batchesAhead ?? 1,
+      timeLimitMs: this.#options.timeLimitMs ?? 0,
+      link: (links) => openLink(script, data(index), links, { isolate, watchdogTimeoutMs, owner }),
+      restart: this.#options.workerRestart ?? {},
+      watchdogTimeoutMs,
+      terminateTimeoutMs: this.#options.terminateTimeoutMs ?? DEFAULT_TERMINATE_TIMEOUT_MS,
+      events,
+    });
+    return instance;
+  }
+
+  #noteReady(info: Info): void {
+    if (!this.#isReady && !this.#instances.every(({ isRunning }) => isRunning)) return;
+    this.#isReady = true;
+    this.#duties.noteReady(info);
+    this.#life.setState('running', null);
+    this.#life.noteReady(this.#instances[0]!.info!);
+    this.#schedule();
+  }
+
+  /** Once for all requests that come in one turn of the event loop, so that they share a batch. */
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#post();
+    });
+  }
+
+  #post(): void {
+    for (;;) {
+      const instance = this.#freest();
+      const batch = this.#nextBatch(instance !== null);
+      if (batch === null || instance === null) return;
+      this.#give(batch, instance);
+    }
+  }
+
+  /** The instance that is to get the next batch; null: none may have one now. */
+  #freest(): BatchInstance<Batch, Info, Message, Command> | null {
+    if (!this.#isReady) return null;
+    let freest: BatchInstance<Batch, Info, Message, Command> | null = null;
+    for (const instance of this.#instances) {
+      if (instance.isFree && instance.numPosted < (freest?.numPosted ?? Number.POSITIVE_INFINITY))
+        freest = instance;
+    }
+    return freest;
+  }
+
+  #nextBatch(hasRoom: boolean): Batch | null {
+    while (hasRoom && this.#returned.length > 0) {
+      const batch = this.#returned.shift()!;
+      for (const entry of this.#duties.entriesOf(batch)) if (this.#entries.has(entry)) return batch;
+    }
+    const nowUs = this.#timer.nowUs();
+    const { batch, refused, wakeAtUs } = this.#duties.former.form(nowUs, hasRoom, this.#isClosed);
+    for (const { entry, error } of refused) this.fail(entry, error);
+    this.#timer.set(wakeAtUs);
+    return batch;
+  }
+
+  #give(batch: Batch, instance: BatchInstance<Batch, Info, Message, Command>): void {
+    for (const entry of this.#duties.entriesOf(batch)) entry.hasStarted = true;
+    try {
+      const { command, transfer } = this.#duties.pack(batch);
+      if (!instance.post(batch, command, transfer)) this.#returned.push(batch);
+    } catch (error) {
+      this.#duties.drop?.(batch);
+      for (const entry of this.#duties.entriesOf(batch)) this.fail(entry, error);
+    }
+  }
+
+  #receive(
+    instance: BatchInstance<Batch, Info, Message, Command>,
+    message: Message,
+    oldest: Batch | null,
+  ): void {
+    if (oldest !== null && this.#duties.endsBatch(message, oldest)) {
+      instance.endOldest();
+      // The worker's next batch first, then what those who wait do with their answers.
+      this.#post();
+    }
+    this.#duties.deliver(message, oldest, instance);
+  }
+
+  #lose(error: Error, begun: Batch | null, others: Batch[]): void {
+    const again = others.filter((batch) => !this.#wereReturned.has(batch));
+    const lost = [...(begun === null ? [] : [begun]), ...others.filter((batch) => !again.includes(batch))];
+    for (const batch of again) this.#wereReturned.add(batch);
+    this.#returned.push(...again);
+    for (const batch of [...lost, ...again]) this.#duties.drop?.(batch);
+    for (const batch of lost) {
+      for (const entry of this.#duties.entriesOf(batch)) this.fail(entry, this.#duties.lostError(error));
+    }
+    if (!this.#isReady) return;
+    const runs = this.#instances.some(({ isRunning }) => isRunning);
+    if (!runs && (this.state === 'running' || this.state === 'restarting'))
+      this.#life.setState('restarting', error);
+    this.#life.report(error);
+    this.#schedule();
+  }
+
+  /** An instance has ended for good. Before all were ready, it takes the others with it. */
+  #noteEnd(error: Error | null): void {
+    this.#endError ??= error;
+    if (!this.#instances.every(({ hasEnded }) => hasEnded)) {
+      if (!this.#isReady) this.#terminate(`${this.#options.subject} cannot be loaded.`);
+      return;
+    }
+    this.#timer.set(null);
+    const { subject } = this.#options;
+    this.#life.noteEnded(this.#endError, `${subject} was closed before it was loaded.`);
+    const why =
+      this.#endError === null ? `${subject} was shut down.` : `The engine failed: ${this.#endError.message}`;
+    this.#failAll(new HostClosedError(why));
+  }
+
+  #terminate(reason: string): void {
+    for (const instance of this.#instances) instance.terminate(reason);
+  }
+
+  #failAll(error: Error): void {
+    for (const entry of [...this.#entries]) this.fail(entry, error);
+  }
+}

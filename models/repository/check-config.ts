@@ -1,0 +1,156 @@
+import type { DynamicBatching, ModelConfig, ModelInput, ModelOutput } from './model-config.js';
+import { type FieldPath, fieldError, type WrittenConfig } from './written-config.js';
+
+const MOST_BATCH_SIZE = 65_536;
+const MOST_INSTANCES = 64;
+const MOST_LEVELS = 64;
+const MOST_PARAMETER = 64 * 1024;
+const MOST_DIMS = 32;
+
+/** Calls for each rule: where it is broken, with the rest of a sentence that begins with the field. */
+type Refuse = (path: FieldPath, rest: string) => never;
+
+/**
+ * Holds a whole configuration against the rules across its fields. @param written where its errors are found
+ * @throws ModelConfigError
+ */
+export function checkConfig(config: ModelConfig, written: WrittenConfig): void {
+  const refuse: Refuse = (path, rest) => {
+    throw fieldError(written, path, rest);
+  };
+  checkNumber(config.max_batch_size, 0, MOST_BATCH_SIZE, ['max_batch_size'], refuse);
+  checkTensors(config.input, 'input', refuse);
+  checkTensors(config.output, 'output', refuse);
+  checkScheduling(config, refuse);
+  checkInstances(config, refuse);
+  checkFilename(config.default_model_filename, ['default_model_filename'], refuse);
+  for (const [name, { string_value: value }] of Object.entries(config.parameters)) {
+    if (value === undefined) refuse(['parameters', name], 'has no string_value.');
+    if (value.length > MOST_PARAMETER) {
+      refuse(['parameters', name], `has ${value.length} characters; at most ${MOST_PARAMETER} are taken.`);
+    }
+  }
+  const { version_policy: policy } = config;
+  if ('latest' in policy && !((policy.latest.num_versions ?? 0) >= 1)) {
+    refuse(['version_policy', 'latest', 'num_versions'], 'must be at least 1.');
+  }
+  if ('specific' in policy && !((policy.specific.versions?.length ?? 0) >= 1)) {
+    refuse(['version_policy', 'specific', 'versions'], 'names no version.');
+  }
+}
+
+function checkNumber(value: number, least: number, most: number, path: FieldPath, refuse: Refuse): void {
+  if (value < least || value > most)
+    refuse(path, `is ${value}; a whole number from ${least} to ${most} is expected.`);
+}
+
+function checkTensors(
+  tensors: readonly (ModelInput | ModelOutput)[],
+  kind: 'input' | 'output',
+  refuse: Refuse,
+): void {
+  const names = new Set<string>();
+  if (tensors.length === 0) refuse([kind], `is missing: the model has to have at least one ${kind}.`);
+  for (const [i, tensor] of tensors.entries()) {
+    const { name, data_type, dims, reshape } = tensor;
+    if (name === '') refuse([kind, i, 'name'], 'is missing.');
+    if (names.has(name)) refuse([kind, i, 'name'], `is '${name}', the name of another ${kind} too.`);
+    names.add(name);
+    if (data_type === ('TYPE_INVALID' as string)) refuse([kind, i, 'data_type'], 'is missing.');
+    if (dims.length === 0) refuse([kind, i, 'dims'], 'is missing; at least one dimension is expected.');
+    checkDims(dims, [kind, i, 'dims'], refuse);
+    if (tensor.is_shape_tensor)
+      refuse([kind, i, 'is_shape_tensor'], 'is true; no backend here has shape tensors.');
+    if (reshape !== undefined) checkReshape(dims, reshape.shape ?? [], [kind, i, 'reshape', 'shape'], refuse);
+    if ('label_filename' in tensor && tensor.label_filename !== '') {
+      checkFilename(tensor.label_filename, [kind, i, 'label_filename'], refuse);
+    }
+  }
+}
+
+function checkDims(dims: readonly number[], path: FieldPath, refuse: Refuse): void {
+  if (dims.length > MOST_DIMS) refuse(path, `has ${dims.length} dimensions; at most ${MOST_DIMS} are taken.`);
+  const wrong = dims.find((size) => size < 1 && size !== -1);
+  if (wrong !== undefined) refuse(path, `has ${wrong}; sizes from 1 are expected, or -1 for any.`);
+}
+
+function checkReshape(
+  dims: readonly number[],
+  shape: readonly number[],
+  path: FieldPath,
+  refuse: Refuse,
+): void {
+  checkDims(shape, path, refuse);
+  const elements = (sizes: readonly number[]) =>
+    sizes.filter((size) => size !== -1).reduce((product, size) => product * size, 1);
+  const free = (sizes: readonly number[]) => sizes.filter((size) => size === -1).length;
+  if (free(dims) !== free(shape)) {
+    refuse(path, `is [${shape}] and dims is [${dims}]: they must have as many sizes of -1.`);
+  }
+  if (free(dims) > 1) refuse(path, `has ${free(dims)} sizes of -1; at most one is taken with reshape.`);
+  if (elements(dims) !== elements(shape)) {
+    refuse(path, `is [${shape}] and dims is [${dims}]: they must have as many elements.`);
+  }
+}
+
+function checkScheduling(config: ModelConfig, refuse: Refuse): void {
+  const kinds = ['dynamic_batching', 'sequence_batching', 'ensemble_scheduling'] as const;
+  const given = kinds.filter((kind) => config[kind] !== undefined);
+  if (given.length > 1) refuse([given[1]!], `and ${given[0]} exclude each other; one of them is expected.`);
+  for (const kind of ['sequence_batching', 'ensemble_scheduling'] as const) {
+    if (config[kind] !== undefined)
+      refuse([kind], 'is not run by this server: it has models without state alone.');
+  }
+  const { dynamic_batching: batching } = config;
+  if (batching === undefined) return;
+  if (config.max_batch_size < 1) {
+    refuse(['dynamic_batching'], 'needs a max_batch_size of at least 1: this model takes no batches.');
+  }
+  checkBatching(batching, config.max_batch_size, refuse);
+}
+
+function checkBatching(batching: DynamicBatching, maxBatchSize: number, refuse: Refuse): void {
+  const at = (...path: FieldPath): FieldPath => ['dynamic_batching', ...path];
+  for (const [i, size] of batching.preferred_batch_size.entries()) {
+    checkNumber(size, 1, maxBatchSize, at('preferred_batch_size', i), refuse);
+  }
+  const { priority_levels: levels, default_priority_level: level } = batching;
+  checkNumber(levels, 0, MOST_LEVELS, at('priority_levels'), refuse);
+  if (levels > 0) checkNumber(level, 1, levels, at('default_priority_level'), refuse);
+  else if (level !== 0)
+    refuse(at('default_priority_level'), `is ${level}, but priority_levels is not given.`);
+  for (const key of Object.keys(batching.priority_queue_policy)) {
+    const number = Number(key);
+    if (!Number.isInteger(number) || number < 1 || number > levels) {
+      refuse(at('priority_queue_policy', key), `is of no level; there are ${levels} levels, from 1 on.`);
+    }
+  }
+  if (batching.preserve_ordering && levels > 1) {
+    refuse(at('preserve_ordering'), 'excludes priority_levels above 1: a higher level overtakes.');
+  }
+}
+
+function checkInstances(config: ModelConfig, refuse: Refuse): void {
+  let count = 0;
+  for (const [i, group] of config.instance_group.entries()) {
+    const kind: string = group.kind;
+    if (kind !== 'KIND_CPU' && kind !== 'KIND_AUTO') {
+      refuse(
+        ['instance_group', i, 'kind'],
+        `is ${kind}; backends run on the processor here: KIND_CPU or KIND_AUTO is expected.`,
+      );
+    }
+    checkNumber(group.count, 1, MOST_INSTANCES, ['instance_group', i, 'count'], refuse);
+    count += group.count;
+  }
+  if (count > MOST_INSTANCES) {
+    refuse(['instance_group'], `asks for ${count} instances; at most ${MOST_INSTANCES} are taken.`);
+  }
+}
+
+/** A name within a folder: no way leads out of it. */
+function checkFilename(name: string, path: FieldPath, refuse: Refuse): void {
+  if (name === '.' || name === '..' || /[/\\\0]/.test(name)) {
+    refuse(path, `is ${JSON.stringify(name)}; the name of a file in the model's folder is expected.`);
+  }
+}

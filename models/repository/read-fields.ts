@@ -1,0 +1,113 @@
+import type protobuf from 'protobufjs';
+import { closestName } from '../../base/did-you-mean.js';
+import { shown } from '../../base/option-values.js';
+import type { FieldPath } from './written-config.js';
+
+/** Elements of one list or map: a model has few inputs, and a step for each model of an ensemble. */
+const MOST_ELEMENTS = 4096;
+
+/** Thrown with the rest of a sentence that begins with the field. */
+export class FieldProblem extends Error {
+  readonly path: FieldPath;
+
+  constructor(path: FieldPath, rest: string) {
+    super(rest);
+    this.path = path;
+  }
+}
+
+/** What JSON or YAML has for a message, as fields of the schema: enums by their names, whole numbers as numbers. @throws FieldProblem */
+export function readMessage(type: protobuf.Type, value: unknown, path: FieldPath): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new FieldProblem(path, `is ${shown(value)}; an object is expected`);
+  }
+  const read: Record<string, unknown> = {};
+  const chosen = new Map<string, string>();
+  for (const [name, given] of Object.entries(value)) {
+    const field = Object.hasOwn(type.fields, name) ? type.fields[name]! : null;
+    if (field === null) throw new FieldProblem([...path, name], unknownField(type, name));
+    if (given === undefined || given === null) continue;
+    const { partOf } = field;
+    if (partOf !== null) {
+      const other = chosen.get(partOf.name);
+      if (other !== undefined) {
+        throw new FieldProblem([...path, name], `and ${other} exclude each other; one of them is expected`);
+      }
+      chosen.set(partOf.name, name);
+    }
+    read[name] = readField(field.resolve(), given, [...path, name]);
+  }
+  return read;
+}
+
+function unknownField(type: protobuf.Type, name: string): string {
+  const names = Object.keys(type.fields);
+  const meant = closestName(name, names);
+  return `is no field here; ${meant === null ? `there are ${names.join(', ')}` : `${meant} may be meant`}`;
+}
+
+function readField(field: protobuf.Field, value: unknown, path: FieldPath): unknown {
+  if (field.map) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      throw new FieldProblem(path, `is ${shown(value)}; an object is expected`);
+    }
+    const entries = Object.entries(value);
+    if (entries.length > MOST_ELEMENTS) throw tooMany(path, entries.length);
+    return Object.fromEntries(entries.map(([key, one]) => [key, readValue(field, one, [...path, key])]));
+  }
+  if (!field.repeated) return readValue(field, value, path);
+  const list = Array.isArray(value) ? value : [value];
+  if (list.length > MOST_ELEMENTS) throw tooMany(path, list.length);
+  return list.map((one, i) => readValue(field, one, [...path, i]));
+}
+
+function tooMany(path: FieldPath, count: number): FieldProblem {
+  return new FieldProblem(path, `has ${count} elements; at most ${MOST_ELEMENTS} are taken`);
+}
+
+function readValue(field: protobuf.Field, value: unknown, path: FieldPath): unknown {
+  const { resolvedType, type } = field;
+  if (resolvedType !== null && 'fields' in resolvedType) return readMessage(resolvedType, value, path);
+  if (resolvedType !== null) return readEnum(resolvedType, value, path);
+  switch (type) {
+    case 'string':
+      if (typeof value === 'string') return value;
+      throw new FieldProblem(path, `is ${shown(value)}; a text is expected`);
+    case 'bool':
+      if (typeof value === 'boolean') return value;
+      throw new FieldProblem(path, `is ${shown(value)}; true or false is expected`);
+    case 'float':
+    case 'double':
+      if (typeof value === 'number' && Number.isFinite(value)) return value;
+      throw new FieldProblem(path, `is ${shown(value)}; a number is expected`);
+    default:
+      return wholeNumber(type, value, path);
+  }
+}
+
+const BOUNDS: Readonly<Record<string, readonly [number, number]>> = {
+  int32: [-(2 ** 31), 2 ** 31 - 1],
+  uint32: [0, 2 ** 32 - 1],
+  int64: [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
+  uint64: [0, Number.MAX_SAFE_INTEGER],
+};
+
+/** 64-bit numbers may be written as texts, as protobuf's JSON has them. */
+function wholeNumber(type: string, value: unknown, path: FieldPath): number {
+  const [least, most] = BOUNDS[type]!;
+  const number = typeof value === 'string' && /^-?\d{1,20}$/.test(value) ? Number(value) : value;
+  if (typeof number === 'number' && Number.isInteger(number) && number >= least && number <= most)
+    return number;
+  throw new FieldProblem(path, `is ${shown(value)}; a whole number from ${least} to ${most} is expected`);
+}
+
+function readEnum({ values, valuesById }: protobuf.Enum, value: unknown, path: FieldPath): string {
+  if (typeof value === 'string' && Object.hasOwn(values, value)) return value;
+  if (typeof value === 'number' && Object.hasOwn(valuesById, value)) return valuesById[value]!;
+  const names = Object.keys(values);
+  const meant = typeof value === 'string' ? closestName(value, names) : null;
+  throw new FieldProblem(
+    path,
+    `is ${shown(value)}; ${meant === null ? `one of ${names.join(', ')} is expected` : `${meant} may be meant`}`,
+  );
+}

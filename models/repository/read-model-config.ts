@@ -1,0 +1,138 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import type protobuf from 'protobufjs';
+import { messageOf } from '../../base/error-text.js';
+import type { ModelConfig } from './model-config.js';
+import { ModelConfigError } from './model-config-error.js';
+import { configType } from './model-config-schema.js';
+import { pbtxtLines } from './pbtxt-lines.js';
+import { FieldProblem, readMessage } from './read-fields.js';
+import { type FieldPath, fieldError, pathText, type WrittenConfig } from './written-config.js';
+
+/** Names of the file, each for its format; one of them at most is in a model's folder. */
+const FILES = ['config.pbtxt', 'config.json', 'config.yaml', 'config.yml'] as const;
+
+const MOST_BYTES = 2 ** 20;
+/** Messages within messages; the schema has eight. */
+const DEEPEST = 32;
+
+/**
+ * The configuration in a model's folder; null: there is none, and the backend has to tell everything.
+ * @throws ModelConfigError naming file, line and field, what is expected and what was found
+ */
+export function readModelConfig(modelDirectory: string): WrittenConfig | null {
+  const found = FILES.filter((name) => existsSync(join(modelDirectory, name)));
+  const [name, second] = found;
+  if (name === undefined) return null;
+  if (second !== undefined) {
+    throw new ModelConfigError(`${modelDirectory} has both ${name} and ${second}; one of them is expected.`);
+  }
+  const file = join(modelDirectory, name);
+  return parseModelConfig(readBounded(file), file, name === 'config.pbtxt' ? 'pbtxt' : 'yaml');
+}
+
+/** A configuration that came as a text, such as the JSON of a request to load a model. @throws ModelConfigError */
+export function parseModelConfig(text: string, origin: string, format: 'pbtxt' | 'yaml'): WrittenConfig {
+  if (text.length > MOST_BYTES) throw tooLong(origin, text.length);
+  return format === 'pbtxt' ? fromPbtxt(text, origin) : fromYaml(text, origin);
+}
+
+function readBounded(file: string): string {
+  try {
+    const { size } = statSync(file);
+    if (size > MOST_BYTES) throw tooLong(file, size);
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if (error instanceof ModelConfigError) throw error;
+    throw new ModelConfigError(`${file} cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function tooLong(origin: string, bytes: number): ModelConfigError {
+  return new ModelConfigError(`${origin} has ${bytes} bytes; at most ${MOST_BYTES} are taken.`);
+}
+
+function fromPbtxt(text: string, origin: string): WrittenConfig {
+  const { fromText } = createRequire(import.meta.url)('protobufjs/ext/textformat.js') as {
+    fromText(type: protobuf.Type, text: string): protobuf.Message;
+  };
+  checkDepth(text, origin);
+  const type = configType();
+  let fields: unknown;
+  try {
+    const message = fromText(type, text);
+    fields = type.toObject(message, { enums: String, longs: String, defaults: false });
+  } catch (error) {
+    throw new ModelConfigError(`${origin}${pbtxtProblem(messageOf(error))}`, { cause: error });
+  }
+  const lines = pbtxtLines(text);
+  return checked(fields, origin, (path) => nearestLine(path, (one) => lines.get(withoutFirst(one))));
+}
+
+/** The library's sentence, which ends with the line: `:3: unknown field 'nme'`. */
+function pbtxtProblem(message: string): string {
+  const [, text, line] = /^\.?(.*?)(?: \(line (\d+)\))?$/s.exec(message)!;
+  return `${line === undefined ? '' : `:${line}`}: ${text}.`;
+}
+
+/** Before anything that calls itself reads it. */
+function checkDepth(text: string, origin: string): void {
+  let depth = 0;
+  for (const character of text) {
+    if (character === '{' || character === '<') depth++;
+    else if (character === '}' || character === '>') depth--;
+    if (depth > DEEPEST) {
+      throw new ModelConfigError(`${origin} has more than ${DEEPEST} messages within messages.`);
+    }
+  }
+}
+
+function fromYaml(text: string, origin: string): WrittenConfig {
+  const { parseDocument, LineCounter } = createRequire(import.meta.url)('yaml') as typeof import('yaml');
+  const lineCounter = new LineCounter();
+  const document = parseDocument(text, { lineCounter, uniqueKeys: true });
+  const [wrong] = document.errors;
+  if (wrong !== undefined) {
+    const [reason] = wrong.message.split('\n');
+    throw new ModelConfigError(`${origin}:${lineCounter.linePos(wrong.pos[0]).line}: ${reason}`);
+  }
+  let fields: unknown;
+  try {
+    fields = document.toJS({ maxAliasCount: 0 });
+  } catch (error) {
+    throw new ModelConfigError(`${origin}: ${messageOf(error)}`, { cause: error });
+  }
+  return checked(fields ?? {}, origin, (path) => {
+    for (let length = path.length; length > 0; length--) {
+      const node = document.getIn(path.slice(0, length), true) as
+        | { range?: [number, ...number[]] }
+        | undefined;
+      const offset = node?.range?.[0];
+      if (offset !== undefined) return lineCounter.linePos(offset).line;
+    }
+    return null;
+  });
+}
+
+/** A message that is not in a list has no index. */
+const withoutFirst = (path: string) => path.replaceAll('[0]', '');
+
+function nearestLine(path: FieldPath, lineOf: (path: string) => number | undefined): number | null {
+  for (let length = path.length; length > 0; length--) {
+    const line = lineOf(pathText(path.slice(0, length)));
+    if (line !== undefined) return line;
+  }
+  return null;
+}
+
+function checked(fields: unknown, origin: string, lineOf: WrittenConfig['lineOf']): WrittenConfig {
+  const config = { fields: {}, origin, lineOf };
+  try {
+    return { ...config, fields: readMessage(configType(), fields, []) as Partial<ModelConfig> };
+  } catch (error) {
+    if (!(error instanceof FieldProblem)) throw error;
+    if (error.path.length === 0) throw new ModelConfigError(`${origin} ${error.message}.`);
+    throw fieldError(config, error.path, `${error.message}.`);
+  }
+}

@@ -1,0 +1,161 @@
+import { InferError } from '../../callbacks/infer/infer-error.js';
+import type { InferCaller } from '../../callbacks/infer/infer-types.js';
+import type { ModelCall, ModelCallResponse } from '../../callbacks/infer/instance-messages.js';
+import { type Config, type ConfiguredModel, optionsOfTexts } from '../config.js';
+import type { ServerLog } from '../server/server-log.js';
+import type { LiveModels } from '../serving/model-directory.js';
+import type { FolderServices } from '../serving/repository/folder-source.js';
+import type { LoadPlan, ModelSource, ServedVersion } from '../serving/repository/model-source.js';
+import { type FoundModel, ServingRepository } from '../serving/repository/serving-repository.js';
+import { textVersion } from '../serving/repository/text-version.js';
+import type { RunningModel } from '../serving/running-model.js';
+import type { ServedModel } from '../serving/served-model.js';
+import type { LoadedEntry } from './open-server.js';
+
+/** What the routes of texts are told of a model of the command line. */
+export type Describe = (entry: ConfiguredModel, loaded: RunningModel) => ServedModel;
+
+/** Identity of every load of a model of the command line: its options stay what they are. */
+const GIVEN = 'command line';
+
+/**
+ * The repository of a server: the models of the command line, which run already, and the folders of --model-repository. Models of texts
+ * come and go in `models` too.
+ */
+export function modelRepository(
+  running: readonly LoadedEntry[],
+  config: Config,
+  models: LiveModels,
+  describe: Describe,
+  log: ServerLog,
+): ServingRepository {
+  const services: FolderServices = {
+    onCall: (call, callers) => answerCall(repository, call, callers),
+    onError: (name, error) => log.error({ err: error, model: name }, 'model error'),
+    startText: (name, version, versionDirectory, parameters) =>
+      startFolderText({ name, version, versionDirectory, parameters }, config, describe, log),
+  };
+  const repository: ServingRepository = new ServingRepository({
+    mode: config.modelControlMode,
+    drainMs: 1000 * config.drainTimeoutSeconds,
+    listener: {
+      added: ({ served }) => {
+        if (served !== null) models.add(served);
+      },
+      removed: ({ served }) => {
+        if (served !== null) models.remove(served.id);
+      },
+    },
+    onError: (error) => log.error({ err: error }, 'model repository'),
+    ...(config.modelRepository === undefined
+      ? {}
+      : { scan: () => scanFolders(config.modelRepository!, services) }),
+  });
+  for (const { entry, loaded } of running) {
+    const version = textVersion(entry.name, '1', loaded, (one) => describe(entry, one));
+    repository.adopt(entry.name, givenSource(entry, config, describe, log), version, GIVEN);
+  }
+  return repository;
+}
+
+async function scanFolders(
+  folders: readonly string[],
+  services: FolderServices,
+): Promise<ReadonlyMap<string, FoundModel>> {
+  const { scanRepositories } = await import('../../models/repository/repository-scan.js');
+  const { FolderSource } = await import('../serving/repository/folder-source.js');
+  const scanned = await scanRepositories(folders);
+  return new Map(
+    Array.from(scanned, ([name, model]) => [
+      name,
+      { source: new FolderSource(model, services), stamp: model.stamp },
+    ]),
+  );
+}
+
+/** A request of a model's code, answered as a client's would be. */
+function answerCall(
+  repository: ServingRepository,
+  { model, version, inputs, outputs, parameters }: ModelCall,
+  callers: readonly InferCaller[],
+): Promise<readonly ModelCallResponse[]> {
+  return new Promise((resolve, reject) => {
+    const responses: ModelCallResponse[] = [];
+    const request = {
+      id: '',
+      inputs,
+      outputs,
+      parameters,
+      sequence: null,
+      priority: 0,
+      timeoutUs: 0,
+      callers,
+    };
+    repository.find(model, version).infer(request, {
+      response: ({ outputs: given, parameters: told }) =>
+        responses.push({ outputs: given, parameters: told ?? null }),
+      end: () => resolve(responses),
+      fail: reject,
+    });
+  });
+}
+
+/** A model of texts in a folder: its version's folder holds it, or `model` of its parameters names it; the others are options. */
+async function startFolderText(
+  { name, version, versionDirectory, parameters }: FolderText,
+  config: Config,
+  describe: Describe,
+  log: ServerLog,
+): Promise<ServedVersion> {
+  const { model = versionDirectory, ...given } = parameters;
+  const { loadModels } = await import('../serving/load-models.js');
+  const { models: _, ...shared } = config;
+  const own = optionsOfTexts(given, `parameters of ${name}`);
+  const entry: ConfiguredModel = { name, aliases: [], model, options: own };
+  const [loaded] = await loadModels([{ name, options: { ...shared, ...own, model } }]);
+  loaded!.onError((error) => log.error({ err: error, model: name }, 'engine error'));
+  return textVersion(name, version, loaded!, (one) => describe(entry, one));
+}
+
+interface FolderText {
+  name: string;
+  version: string;
+  versionDirectory: string;
+  parameters: Readonly<Record<string, string>>;
+}
+
+/** A model of the command line, loaded anew from what the command line says. */
+function givenSource(
+  entry: ConfiguredModel,
+  config: Config,
+  describe: Describe,
+  log: ServerLog,
+): ModelSource {
+  return {
+    plan: async (name, { config: given, files, values, addedInstances }): Promise<LoadPlan> => {
+      if (
+        given !== undefined ||
+        files !== undefined ||
+        Object.keys(values).length > 0 ||
+        addedInstances > 0
+      ) {
+        throw new InferError(
+          'it is a model of the command line, which takes no parameters; --model-repository has models that do',
+          'invalid',
+        );
+      }
+      return {
+        identity: GIVEN,
+        versions: ['1'],
+        start: async () => {
+          const { loadModels } = await import('../serving/load-models.js');
+          const { models: _, ...shared } = config;
+          const options = { ...shared, ...entry.options, model: entry.model };
+          const [loaded] = await loadModels([{ name, options }]);
+          loaded!.onError((error) => log.error({ err: error, model: name }, 'engine error'));
+          return textVersion(name, '1', loaded!, (one) => describe(entry, one));
+        },
+      };
+    },
+  };
+}

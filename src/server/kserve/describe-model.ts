@@ -1,0 +1,44 @@
+import { datatypeOf } from '../../../callbacks/infer/datatypes.js';
+import type { ModelInput, ModelOutput } from '../../../models/repository/model-config.js';
+import type { InferModel } from '../../serving/infer-model.js';
+
+/** GET /v2/models/M. @param versions those that answer */
+export function metadataOf({ config }: InferModel, versions: readonly string[]): object {
+  const { name, platform, backend, input, output, max_batch_size } = config;
+  const described = ({ name: tensor, data_type, dims }: ModelInput | ModelOutput) => ({
+    name: tensor,
+    datatype: datatypeOf(data_type),
+    shape: [...(max_batch_size > 0 ? [-1] : []), ...dims],
+  });
+  return {
+    name,
+    versions,
+    platform: platform || backend,
+    inputs: input.map(described),
+    outputs: output.map(described),
+  };
+}
+
+/** One of GET /v2/models/M/stats, with every field of the protocol's extension. */
+export function statisticsOf(model: InferModel): object {
+  const { inference_stats, batch_stats, ...counts } = model.statistics();
+  return {
+    name: model.config.name,
+    version: model.version,
+    ...counts,
+    inference_stats: rounded(inference_stats),
+    response_stats: {},
+    batch_stats: batch_stats.map(rounded),
+    memory_usage: [],
+  };
+}
+
+/** Nanoseconds are whole numbers. */
+function rounded<T extends object>(durations: T): object {
+  return Object.fromEntries(
+    Object.entries(durations).map(([name, value]) => [
+      name,
+      typeof value === 'object' ? { count: value.count, ns: Math.round(value.ns) } : value,
+    ]),
+  );
+}

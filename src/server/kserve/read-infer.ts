@@ -1,0 +1,195 @@
+import { isDatatype } from '../../../callbacks/infer/datatypes.js';
+import type {
+  InferParameters,
+  InferRequest,
+  InferSequence,
+  InferTensor,
+} from '../../../callbacks/infer/infer-types.js';
+import { malformed } from './errors.js';
+import { bytesOfJson } from './json-tensors.js';
+
+/** How a client wants an output. */
+export interface OutputWish {
+  name: string;
+  isBinary: boolean;
+  /** Classes to name in the place of the tensor; 0: the tensor itself. */
+  classification: number;
+}
+
+/** A request of the protocol, and the form that its client wants the answer in. */
+export interface ReadInfer {
+  request: InferRequest;
+  /** Null: all outputs. */
+  wishes: readonly OutputWish[] | null;
+  /** All outputs that are not asked for by name come as binary data. */
+  isBinary: boolean;
+}
+
+const MOST_TENSORS = 1024;
+const MOST_PARAMETERS = 256;
+const MOST_DIMS = 32;
+const LONGEST_NAME = 1024;
+
+/**
+ * Reads the JSON of a request and the raw tensors behind it, in the order in which the inputs name them:
+ *
+ *   { inputs: [ A with binary_data_size 64, B with data, C with binary_data_size 8 ] }  |  A: 64 bytes  |  C: 8 bytes
+ *
+ * @param binary everything behind the JSON @throws InferError for whatever is not as the protocol has it
+ */
+export function readInfer(body: unknown, binary: Uint8Array, signal: AbortSignal): ReadInfer {
+  const { id = '', inputs, outputs, parameters } = objectOf(body, 'the request');
+  if (typeof id !== 'string' || id.length > LONGEST_NAME)
+    throw malformed("Unable to parse 'id': a string is expected");
+  if (!Array.isArray(inputs)) throw malformed("Unable to parse 'inputs': a list is expected");
+  if (inputs.length > MOST_TENSORS)
+    throw malformed(`the request has ${inputs.length} inputs; at most ${MOST_TENSORS} are taken`);
+  const given = parametersOf(parameters);
+  const { binary_data_output: isBinary = false, ...rest } = given;
+  if (typeof isBinary !== 'boolean')
+    throw malformed("Unable to parse 'binary_data_output': true or false is expected");
+  const reader = new BinaryReader(binary);
+  const tensors = inputs.map((input) => readInput(objectOf(input, 'an input'), reader));
+  reader.checkEnd();
+  const wishes = outputs === undefined || outputs === null ? null : readOutputs(outputs, isBinary);
+  const { sequence_id, sequence_start, sequence_end, priority, timeout, ...others } = rest;
+  const request: InferRequest = {
+    id,
+    inputs: tensors,
+    outputs: wishes === null || wishes.length === 0 ? null : wishes.map(({ name }) => name),
+    parameters: others,
+    sequence: sequenceOf(sequence_id, sequence_start, sequence_end),
+    priority: unsigned('priority', priority),
+    timeoutUs: unsigned('timeout', timeout),
+    signal,
+  };
+  return { request, wishes: wishes?.length === 0 ? null : wishes, isBinary };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function objectOf(value: unknown, what: string): Fields {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields;
+  throw malformed(`Unable to parse ${what}: an object is expected`);
+}
+
+function readInput({ name, shape, datatype, parameters, data }: Fields, reader: BinaryReader): InferTensor {
+  if (typeof name !== 'string' || name.length > LONGEST_NAME) {
+    throw malformed("Unable to parse 'name': a string is expected for each input");
+  }
+  if (typeof datatype !== 'string')
+    throw malformed(`Unable to parse 'datatype': a string is expected for input '${name}'`);
+  if (!isDatatype(datatype)) throw malformed(`invalid datatype for input ${name}`);
+  const sizes = shapeOf(name, shape);
+  const { binary_data_size: size, shared_memory_region: region } = parametersOf(parameters);
+  if (region !== undefined)
+    throw malformed(`input '${name}' is in a shared memory region; this server has none`);
+  if ((size === undefined) === (data === undefined)) {
+    throw malformed(
+      `Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters'. But ${size === undefined ? 'no field is' : 'both are'} set`,
+    );
+  }
+  if (size !== undefined) {
+    return { name, datatype, shape: sizes, data: reader.take(name, unsigned('binary_data_size', size)) };
+  }
+  const count = sizes.reduce((product, one) => product * one, 1);
+  return { name, datatype, shape: sizes, data: bytesOfJson(name, datatype, data, count) };
+}
+
+/** Sizes whose product is a number that can be counted. */
+function shapeOf(name: string, shape: unknown): number[] {
+  const isShape = Array.isArray(shape) && shape.length <= MOST_DIMS && shape.every(isSize);
+  if (!isShape) {
+    throw malformed(
+      `Unable to parse 'shape': a list of at most ${MOST_DIMS} whole numbers is expected for input '${name}'`,
+    );
+  }
+  const count = (shape as number[]).reduce((product, size) => product * size, 1);
+  if (!Number.isSafeInteger(count))
+    throw malformed(`the shape of input '${name}' has more elements than can be counted`);
+  return shape as number[];
+}
+
+const isSize = (size: unknown) => typeof size === 'number' && Number.isSafeInteger(size) && size >= 0;
+
+function readOutputs(outputs: unknown, isBinaryByDefault: boolean): OutputWish[] {
+  if (!Array.isArray(outputs)) throw malformed("Unable to parse 'outputs': a list is expected");
+  if (outputs.length > MOST_TENSORS) {
+    throw malformed(`the request asks for ${outputs.length} outputs; at most ${MOST_TENSORS} are taken`);
+  }
+  return outputs.map((output) => {
+    const { name, parameters } = objectOf(output, 'an output');
+    if (typeof name !== 'string')
+      throw malformed("Unable to parse 'name': a string is expected for each output");
+    const {
+      binary_data: isBinary = isBinaryByDefault,
+      classification,
+      shared_memory_region: region,
+    } = parametersOf(parameters);
+    if (region !== undefined)
+      throw malformed(`output '${name}' is to go to a shared memory region; this server has none`);
+    if (typeof isBinary !== 'boolean')
+      throw malformed("Unable to parse 'binary_data': true or false is expected");
+    return { name, isBinary, classification: unsigned('classification', classification) };
+  });
+}
+
+function parametersOf(parameters: unknown): InferParameters {
+  if (parameters === undefined || parameters === null) return {};
+  const fields = objectOf(parameters, "'parameters'");
+  const entries = Object.entries(fields);
+  if (entries.length > MOST_PARAMETERS) {
+    throw malformed(`there are ${entries.length} parameters; at most ${MOST_PARAMETERS} are taken`);
+  }
+  for (const [name, value] of entries) {
+    if (!['string', 'number', 'bigint', 'boolean'].includes(typeof value)) {
+      throw malformed(
+        `parameter '${name}' has invalid type. It should be either 'int', 'bool', or 'string'.`,
+      );
+    }
+  }
+  return fields as InferParameters;
+}
+
+function unsigned(name: string, value: unknown): number {
+  if (value === undefined) return 0;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
+  throw malformed(`Unable to parse '${name}': a whole number from 0 is expected`);
+}
+
+function sequenceOf(id: unknown, start: unknown = false, end: unknown = false): InferSequence | null {
+  if (typeof start !== 'boolean' || typeof end !== 'boolean') {
+    throw malformed("Unable to parse 'sequence_start' and 'sequence_end': true or false is expected");
+  }
+  if (id === undefined || id === 0 || id === '') return null;
+  if (typeof id === 'string') return { id, start, end };
+  if ((typeof id === 'number' && Number.isSafeInteger(id) && id > 0) || (typeof id === 'bigint' && id > 0n)) {
+    return { id: BigInt(id), start, end };
+  }
+  throw malformed("Unable to parse 'sequence_id': a whole number from 0 or a string is expected");
+}
+
+/** Hands out the raw tensors behind the JSON, one after the other. */
+class BinaryReader {
+  readonly #bytes: Uint8Array;
+  #offset = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  take(name: string, size: number): Uint8Array {
+    const left = this.#bytes.length - this.#offset;
+    if (size > left) {
+      throw malformed(`unexpected size for input '${name}', expecting ${size - left} additional bytes`);
+    }
+    const begin = this.#offset;
+    this.#offset += size;
+    return this.#bytes.subarray(begin, this.#offset);
+  }
+
+  checkEnd(): void {
+    const left = this.#bytes.length - this.#offset;
+    if (left > 0) throw malformed(`unexpected additional input data: ${left} bytes follow the last tensor`);
+  }
+}

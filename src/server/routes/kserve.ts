@@ -1,0 +1,137 @@
+import type { Context } from 'hono';
+import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { InferModel } from '../../serving/infer-model.js';
+import type { ModelRepository } from '../../serving/model-repository.js';
+import { metadataOf, statisticsOf } from '../kserve/describe-model.js';
+import { malformed, notFound } from '../kserve/errors.js';
+import { infer } from '../kserve/infer.js';
+import { loadParametersOf } from '../kserve/load-parameters.js';
+import { EXTENSIONS, LOG_SETTINGS, TRACE_SETTINGS } from '../kserve/settings.js';
+import type { AppEnv, Route, ServerContext } from './route.js';
+
+/** A server of the protocol: its models, and what it says of itself. */
+interface Platform {
+  repository: ModelRepository;
+  serverId: string;
+  allowsUpload: boolean;
+}
+
+type Answer = (
+  c: Context<AppEnv>,
+  platform: Platform,
+  context: ServerContext,
+) => Response | Promise<Response>;
+
+/** A route of the Open Inference Protocol; its errors have the protocol's form, and its description is docs/kserve.md. */
+function protocolRoute(method: Route['method'], path: string, answer: Answer, isOpen = false): Route {
+  return {
+    method,
+    path,
+    pattern: path.replaceAll(/\{(.+?)\}/g, ':$1'),
+    open: isOpen,
+    handle: async (c, context) => {
+      if (context.platform === null) throw notFound();
+      return answer(c, context.platform, context);
+    },
+    describe: null,
+  };
+}
+
+const MODEL = '/v2/models/{model}';
+const VERSION = `${MODEL}/versions/{version}`;
+
+/** A route of a model, and the same of one of its versions. */
+function modelRoutes(method: Route['method'], rest: string, answer: Answer): Route[] {
+  return [MODEL, VERSION].map((path) => protocolRoute(method, `${path}${rest}`, answer));
+}
+
+/** The model that the path names. @throws InferError, ApiError 404 for a version that is no number */
+function modelOf(c: Context<AppEnv>, { repository }: Platform): InferModel {
+  return repository.find(nameIn(c), versionIn(c));
+}
+
+const nameIn = (c: Context<AppEnv>) => c.req.param('model') ?? '';
+
+function versionIn(c: Context<AppEnv>): string {
+  const version = c.req.param('version') ?? '';
+  if (!/^\d{0,18}$/.test(version)) throw notFound();
+  return version;
+}
+
+/** An empty answer, as health has them. */
+const empty = (status: number) =>
+  status === 200
+    ? new Response(null, { status, headers: { 'content-type': 'text/plain' } })
+    : Response.json(
+        { error: status === 400 ? 'Model version not ready' : 'Server not ready' },
+        { status: 400 },
+      );
+
+/** The body as JSON; undefined where there is none. @throws InferError */
+async function jsonOf(c: Context<AppEnv>): Promise<unknown> {
+  const text = await c.req.text();
+  if (text.trim() === '') return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw malformed('failed to parse the request JSON buffer');
+  }
+}
+
+const statistics = (models: readonly InferModel[]) =>
+  Response.json({ model_stats: models.map(statisticsOf) });
+
+/** Routes of the Open Inference Protocol with Triton's extensions. Those with fewer parameters go before those that would take their paths. */
+export const KSERVE_ROUTES: readonly Route[] = [
+  protocolRoute('get', '/v2', (_, { serverId }, { version }) =>
+    Response.json({ name: serverId, version, extensions: EXTENSIONS }),
+  ),
+  protocolRoute('get', '/v2/health/live', () => empty(200), true),
+  protocolRoute(
+    'get',
+    '/v2/health/ready',
+    (_, __, { state }) => empty(state.status === 'ready' || state.status === 'degraded' ? 200 : 503),
+    true,
+  ),
+  protocolRoute('get', '/v2/models/stats', (_, { repository }) => statistics(repository.loaded())),
+  ...modelRoutes('get', '/ready', (c, { repository }) =>
+    empty(repository.isReady(nameIn(c), versionIn(c)) ? 200 : 400),
+  ),
+  ...modelRoutes('get', '/config', (c, platform) => Response.json(modelOf(c, platform).config)),
+  ...modelRoutes('get', '/stats', (c, { repository }) => {
+    const version = versionIn(c);
+    const found = repository.loaded().filter(({ config }) => config.name === nameIn(c));
+    const asked = version === '' ? found : found.filter((model) => model.version === version);
+    if (asked.length === 0)
+      throw new InferError(`requested model '${nameIn(c)}' is not available`, 'invalid');
+    return statistics(asked);
+  }),
+  ...modelRoutes('post', '/infer', (c, platform, { maxBodyBytes }) =>
+    infer(c, modelOf(c, platform), maxBodyBytes),
+  ),
+  ...(['get', 'post'] as const).flatMap((method) =>
+    ['/v2/trace/setting', `${MODEL}/trace/setting`].map((path) =>
+      protocolRoute(method, path, () => Response.json(TRACE_SETTINGS)),
+    ),
+  ),
+  protocolRoute('get', '/v2/logging', () => Response.json(LOG_SETTINGS)),
+  protocolRoute('post', '/v2/logging', () => Response.json(LOG_SETTINGS)),
+  protocolRoute('post', '/v2/repository/index', async (c, { repository }) => {
+    const { ready = false } = ((await jsonOf(c)) ?? {}) as { ready?: unknown };
+    return Response.json(await repository.index({ readyOnly: ready === true }));
+  }),
+  protocolRoute('post', '/v2/repository/models/{model}/load', async (c, { repository, allowsUpload }) => {
+    const endpoint = await repository.load(nameIn(c), loadParametersOf(await jsonOf(c), allowsUpload));
+    return Response.json({ endpoint });
+  }),
+  protocolRoute('post', '/v2/repository/models/{model}/unload', async (c, { repository }) => {
+    const { parameters } = ((await jsonOf(c)) ?? {}) as { parameters?: { unload_dependents?: unknown } };
+    await repository.unload(nameIn(c), { unloadDependents: parameters?.unload_dependents === true });
+    return new Response(null, { status: 200, headers: { 'content-type': 'application/json' } });
+  }),
+  ...modelRoutes('get', '', (c, platform) => {
+    const model = modelOf(c, platform);
+    const versions = platform.repository.versions(nameIn(c)).map(({ version }) => version);
+    return Response.json(metadataOf(model, versionIn(c) === '' ? versions : [model.version]));
+  }),
+];

@@ -1,0 +1,79 @@
+import { performance } from 'node:perf_hooks';
+import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type {
+  InferCaller,
+  InferListener,
+  InferRequest,
+  InferResponse,
+  InferTensor,
+} from '../../../callbacks/infer/infer-types.js';
+import type { BatchTimes } from '../../../callbacks/infer/instance-messages.js';
+import type { BatchEntry } from '../../../host/batch/batch-duties.js';
+import type { QueuedRequest } from '../../../scheduler/dynamic-batcher.js';
+
+/** Called once, when a request has its last answer or has failed. */
+export type OnOver = (entry: BatchedEntry, error: InferError | null) => void;
+
+/** A request for tensors on its way through the batcher and an instance. */
+export class BatchedEntry implements BatchEntry, QueuedRequest {
+  readonly id: string;
+  readonly inputs: readonly InferTensor[];
+  readonly outputs: readonly string[] | null;
+  readonly parameters: InferRequest['parameters'];
+  readonly rows: number;
+  readonly fit: string;
+  readonly priority: number;
+  readonly timeoutUs: number;
+  readonly callers: readonly InferCaller[];
+  readonly on: InferListener;
+  readonly startMs = performance.now();
+  hasStarted = false;
+  release: (() => void) | null = null;
+  /** When an instance was given it, on performance.now's clock; null: it waits. */
+  givenMs: number | null = null;
+  /** Responses that wait until those of all earlier requests are out; empty where order is not preserved. */
+  readonly held: InferResponse[] = [];
+  times: BatchTimes = { inputNs: 0, inferNs: 0, outputNs: 0 };
+  readonly #onOver: OnOver;
+
+  constructor(
+    { id, outputs, parameters, priority, timeoutUs, callers = [] }: InferRequest,
+    { inputs, batchSize }: { inputs: readonly InferTensor[]; batchSize: number },
+    fit: string,
+    on: InferListener,
+    onOver: OnOver,
+  ) {
+    this.id = id;
+    this.inputs = inputs;
+    this.outputs = outputs;
+    this.parameters = parameters;
+    this.rows = batchSize;
+    this.fit = fit;
+    this.priority = priority;
+    this.timeoutUs = timeoutUs;
+    this.callers = callers;
+    this.on = on;
+    this.#onOver = onOver;
+  }
+
+  get batchSize(): number {
+    return this.rows;
+  }
+
+  /** It has its last answer. */
+  end(): void {
+    this.#onOver(this, null);
+  }
+
+  fail(error: unknown): void {
+    this.#onOver(this, asInferError(error));
+  }
+}
+
+function asInferError(error: unknown): InferError {
+  if (error instanceof InferError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  const isLeft = error instanceof DOMException;
+  const isRefused = (error as { code?: unknown } | null)?.code === 'SKEIN_HOST_CLOSED';
+  return new InferError(message, isLeft || isRefused ? 'unavailable' : 'internal', { cause: error });
+}

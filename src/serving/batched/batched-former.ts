@@ -1,0 +1,37 @@
+import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { BatchFormer, Formed } from '../../../host/batch/batch-former.js';
+import type { ModelConfig } from '../../../models/repository/model-config.js';
+import { modelBatcher } from '../../../scheduler/batcher-presets.js';
+import { DynamicBatcher } from '../../../scheduler/dynamic-batcher.js';
+import type { BatchedEntry } from './batched-entry.js';
+
+/** Requests of one batch, in its order. */
+export type Batch = readonly BatchedEntry[];
+
+/** The dynamic batcher as a batch host asks it. */
+export class BatchedFormer implements BatchFormer<BatchedEntry, Batch> {
+  readonly #batcher: DynamicBatcher<BatchedEntry>;
+
+  constructor(config: ModelConfig) {
+    this.#batcher = new DynamicBatcher(modelBatcher(config));
+  }
+
+  add(entry: BatchedEntry, nowUs: number): void {
+    if (this.#batcher.add(entry, nowUs) === null) return;
+    throw refused(entry, 'Exceeds maximum queue size');
+  }
+
+  remove(entry: BatchedEntry): void {
+    this.#batcher.remove(entry);
+  }
+
+  form(nowUs: number, hasRoom: boolean, isDraining: boolean): Formed<BatchedEntry, Batch> {
+    const { batch, rejected, wakeAtUs } = this.#batcher.next(nowUs, { hasRoom, isDraining });
+    const refusals = rejected.map((entry) => ({ entry, error: refused(entry, 'Request timeout expired') }));
+    return { batch, refused: refusals, wakeAtUs };
+  }
+}
+
+function refused({ id }: BatchedEntry, message: string): InferError {
+  return new InferError(`[request id: ${id === '' ? '<id_unknown>' : id}] ${message}`, 'unavailable');
+}

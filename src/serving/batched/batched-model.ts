@@ -1,0 +1,254 @@
+import { performance } from 'node:perf_hooks';
+import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { InferCaller, InferListener, InferRequest } from '../../../callbacks/infer/infer-types.js';
+import type {
+  InstanceCommand,
+  InstanceInfo,
+  InstanceMessage,
+  ModelCall,
+  ModelCallResponse,
+} from '../../../callbacks/infer/instance-messages.js';
+import type { Backend, InstanceSetup } from '../../../engine/backends/backend.js';
+import { BatchMemory } from '../../../engine/backends/batch-memory.js';
+import type { InstanceWorkerData } from '../../../engine/backends/instance-worker.js';
+import { packBatch, unpackTensor } from '../../../engine/backends/packed-batch.js';
+import { instanceWorkerScript } from '../../../engine/backends/worker-script.js';
+import { BatchHost } from '../../../host/batch/batch-host.js';
+import type { BatchInstance } from '../../../host/batch/batch-instance.js';
+import type { CloseOptions } from '../../../host/in-process-host.js';
+import { WorkerStuckError } from '../../../host/worker-supervisor.js';
+import type { ModelConfig } from '../../../models/repository/model-config.js';
+import type { OwnParameters } from '../../../models/repository/model-parameters.js';
+import { type FitTensor, fitOf } from '../../../scheduler/batch-fit.js';
+import { ReplyOrder } from '../../../scheduler/reply-order.js';
+import { checkedRequest } from '../check-request.js';
+import type { FailureReason, InferModel } from '../infer-model.js';
+import { InferenceCounters } from '../inference-counters.js';
+import { BatchedEntry } from './batched-entry.js';
+import { type Batch, BatchedFormer } from './batched-former.js';
+
+/** Batches that an instance may have: one that it runs and one that waits, so that it never waits for this thread. */
+const BATCHES_AHEAD = 2;
+/** Requests that wait or run, where the configuration sets no limit. */
+const MOST_ENTRIES = 65_536;
+
+export interface BatchedModelOptions {
+  backend: Backend;
+  files: InstanceSetup['files'];
+  config: ModelConfig;
+  own: OwnParameters;
+  /** Answers what the model's code asks of other models. */
+  onCall: (call: ModelCall, callers: readonly InferCaller[]) => Promise<readonly ModelCallResponse[]>;
+  onError: (error: Error) => void;
+}
+
+type Host = BatchHost<BatchedEntry, Batch, InstanceInfo, InstanceMessage, InstanceCommand>;
+type OwnInstance = BatchInstance<Batch, InstanceInfo, InstanceMessage, InstanceCommand>;
+
+/** Batches of all models of this process, counted. */
+let numBatches = 0;
+
+/**
+ * A model of a repository that takes tensors: requests are held against its configuration, put together to batches, and run by its
+ * instances, each in a worker.
+ *
+ *   infer -> checkedRequest -> DynamicBatcher -> BatchHost -> instance -> answers -> each request's listener
+ */
+export class BatchedModel implements InferModel {
+  readonly config: ModelConfig;
+  readonly version: string;
+  readonly modelDirectory: string;
+  readonly #options: BatchedModelOptions;
+  readonly #host: Host;
+  readonly #memory: BatchMemory;
+  readonly #counters = new InferenceCounters();
+  /** Where the model preserves the order of its requests; null: answers go as they come. */
+  readonly #order: ReplyOrder<BatchedEntry, () => void> | null;
+  /** Requests of equal text may be rows of one batch. */
+  readonly #fit: (inputs: readonly FitTensor[]) => string;
+
+  constructor(options: BatchedModelOptions) {
+    const { backend, files, config, own, onError } = options;
+    this.#options = options;
+    this.config = config;
+    this.version = files.version;
+    this.modelDirectory = files.directory;
+    const instances = config.instance_group.flatMap(({ name, count }) =>
+      Array.from({ length: count }, (_, i) => `${name}_${i}`),
+    );
+    const isProcess = own.instanceKind === 'process';
+    this.#memory = new BatchMemory(BATCHES_AHEAD * instances.length);
+    this.#fit = fitOf(config.input, config.max_batch_size > 0);
+    this.#order = config.dynamic_batching?.preserve_ordering ? new ReplyOrder() : null;
+    const data = (i: number): InstanceWorkerData => ({
+      entry: backend.entry.href,
+      setup: { files, config, instanceName: instances[i]! },
+    });
+    this.#host = new BatchHost(
+      {
+        subject: `The model '${config.name}'`,
+        script: instanceWorkerScript(),
+        data,
+        ownerName: (i) => `Instance ${instances[i]}`,
+        instances: instances.length,
+        batchesAhead: BATCHES_AHEAD,
+        maxEntries: MOST_ENTRIES,
+        timeLimitMs: own.executeTimeoutMs,
+        isolate: isProcess,
+        onError,
+      },
+      {
+        former: new BatchedFormer(config),
+        noteReady: () => {},
+        entriesOf: (batch) => batch,
+        pack: (batch) => this.#pack(batch, !isProcess),
+        endsBatch: (message) => {
+          if (message.type !== 'done') return false;
+          if (message.memory !== null) this.#memory.give(message.memory);
+          return true;
+        },
+        deliver: (message, batch, instance) => this.#deliver(message, batch ?? [], instance),
+        lostError: (error) =>
+          new InferError(`the model '${config.name}' failed: ${error.message}`, 'internal'),
+      },
+    );
+  }
+
+  /** Settles when all instances run. */
+  get ready(): Promise<InstanceInfo> {
+    return this.#host.ready;
+  }
+
+  statistics() {
+    return this.#counters.read();
+  }
+
+  pending(): number {
+    return this.#host.size;
+  }
+
+  failures(): Readonly<Record<FailureReason, number>> {
+    return this.#counters.failures();
+  }
+
+  isStuck(): boolean {
+    return this.#host.failure instanceof WorkerStuckError;
+  }
+
+  close(options?: CloseOptions): Promise<void> {
+    return this.#host.close(options);
+  }
+
+  infer(request: InferRequest, on: InferListener): void {
+    const checked = checkedRequest(this.config, request);
+    const { callers = [] } = request;
+    this.#checkCallers(callers);
+    const fit = this.#fit(checked.inputs);
+    const entry = new BatchedEntry(request, checked, fit, on, (one, error) => this.#over(one, error));
+    try {
+      this.#host.submit(entry, request.signal);
+    } catch (error) {
+      const told =
+        error instanceof InferError
+          ? error
+          : new InferError((error as Error).message, 'unavailable', { cause: error });
+      this.#counters.noteFailure('REJECTED', nsSince(entry.startMs));
+      throw told;
+    }
+    this.#order?.begin(entry);
+  }
+
+  /** A model whose instances all wait for this very request would wait for ever. */
+  #checkCallers(callers: readonly InferCaller[]): void {
+    const { name, instance_group: groups } = this.config;
+    const numInstances = groups.reduce((sum, { count }) => sum + count, 0);
+    const waiting = new Set(callers.filter(({ model }) => model === name).map(({ batch }) => batch)).size;
+    if (waiting < numInstances) return;
+    throw new InferError(
+      `the model '${name}' is asked by its own code while all of its ${numInstances} instances wait for the answer`,
+      'invalid',
+    );
+  }
+
+  #pack(batch: Batch, isLent: boolean) {
+    const givenMs = performance.now();
+    for (const entry of batch) entry.givenMs ??= givenMs;
+    const { memory, bytes, requests } = packBatch(batch, this.#memory);
+    const callers = batch.flatMap((entry) => entry.callers);
+    const number = numBatches++;
+    const command: InstanceCommand = { type: 'batch', batch: number, bytes, isLent, requests, callers };
+    command.callers = [...callers, { model: this.config.name, batch: number }];
+    return { command, transfer: isLent ? [memory] : [] };
+  }
+
+  #deliver(message: InstanceMessage, batch: Batch, instance: OwnInstance): void {
+    if (message.type === 'call') {
+      void this.#call(message, instance);
+      return;
+    }
+    const { answers } = message;
+    if (message.type === 'done') {
+      for (const entry of batch) entry.times = message.times;
+      this.#counters.noteExecution(
+        batch.reduce((sum, { rows }) => sum + rows, 0),
+        message.times,
+      );
+    }
+    for (const { request, outputs, parameters } of answers.responses) {
+      const entry = batch[request];
+      if (entry === undefined || !this.#host.has(entry)) continue;
+      const tensors = outputs.map((output) => unpackTensor(output, answers.bytes));
+      const response = { outputs: tensors, ...(parameters === null ? {} : { parameters }) };
+      if (this.#order === null) entry.on.response(response);
+      else entry.held.push(response);
+    }
+    for (const index of answers.ended) this.#settle(batch[index]);
+    for (const [index, reason] of answers.failed) {
+      const entry = batch[index];
+      if (entry !== undefined) this.#host.fail(entry, new InferError(reason, 'internal'));
+    }
+  }
+
+  #settle(entry: BatchedEntry | undefined): void {
+    if (entry === undefined || !this.#host.has(entry)) return;
+    this.#host.settle(entry);
+    entry.end();
+  }
+
+  #over(entry: BatchedEntry, error: InferError | null): void {
+    const totalNs = nsSince(entry.startMs);
+    if (error === null) {
+      const queueNs = 1e6 * ((entry.givenMs ?? entry.startMs) - entry.startMs);
+      this.#counters.noteSuccess(entry.rows, totalNs, queueNs, entry.times);
+    } else this.#counters.noteFailure(reasonOf(error), totalNs);
+    const tell = () => {
+      for (const response of entry.held) entry.on.response(response);
+      if (error === null) entry.on.end();
+      else entry.on.fail(error);
+    };
+    if (this.#order === null) tell();
+    else for (const { answer } of this.#order.settle(entry, tell)) answer();
+  }
+
+  async #call(
+    { call, asked, callers }: Extract<InstanceMessage, { type: 'call' }>,
+    instance: OwnInstance,
+  ): Promise<void> {
+    try {
+      const responses = await this.#options.onCall(asked, callers);
+      instance.send({ type: 'called', call, responses, error: null });
+    } catch (error) {
+      instance.send({ type: 'called', call, responses: null, error: (error as Error).message });
+    }
+  }
+}
+
+function nsSince(startMs: number): number {
+  return 1e6 * (performance.now() - startMs);
+}
+
+function reasonOf({ kind, cause }: InferError): FailureReason {
+  if (cause instanceof DOMException) return 'CANCELED';
+  if (kind === 'unavailable') return 'REJECTED';
+  return kind === 'internal' ? 'BACKEND' : 'OTHER';
+}

@@ -1,0 +1,110 @@
+import type {
+  BatchStatistics,
+  FailureReason,
+  InferStatistics,
+  StatisticDuration,
+  VersionStatistics,
+} from './infer-model.js';
+
+/** Nanoseconds of the parts of one execution. */
+export interface ExecutionTimes {
+  inputNs: number;
+  inferNs: number;
+  outputNs: number;
+}
+
+/** Batch sizes that are told apart; larger ones of a model without a limit share the last. */
+const MOST_BATCH_SIZES = 1024;
+
+const zero = (): StatisticDuration => ({ count: 0, ns: 0 });
+
+/** Counts of one version of a model since it was loaded, whichever protocol its requests came by. */
+export class InferenceCounters {
+  #lastInference = 0;
+  #inferences = 0;
+  #executions = 0;
+  readonly #failures: Record<FailureReason, number> = { REJECTED: 0, CANCELED: 0, BACKEND: 0, OTHER: 0 };
+  readonly #infer: InferStatistics = {
+    success: zero(),
+    fail: zero(),
+    queue: zero(),
+    compute_input: zero(),
+    compute_infer: zero(),
+    compute_output: zero(),
+    cache_hit: zero(),
+    cache_miss: zero(),
+  };
+  readonly #batches = new Map<number, BatchStatistics>();
+
+  /** One execution of a batch with so many rows. */
+  noteExecution(rows: number, { inputNs, inferNs, outputNs }: ExecutionTimes): void {
+    this.#executions++;
+    const size = Math.min(rows, MOST_BATCH_SIZES);
+    let batch = this.#batches.get(size);
+    if (batch === undefined) {
+      batch = { batch_size: size, compute_input: zero(), compute_infer: zero(), compute_output: zero() };
+      this.#batches.set(size, batch);
+    }
+    add(batch.compute_input, inputNs);
+    add(batch.compute_infer, inferNs);
+    add(batch.compute_output, outputNs);
+  }
+
+  /** A request of so many rows that was answered. @param totalNs from its arrival to its last response */
+  noteSuccess(rows: number, totalNs: number, queueNs: number, times: ExecutionTimes): void {
+    this.#lastInference = Date.now();
+    this.#inferences += rows;
+    add(this.#infer.success, totalNs);
+    add(this.#infer.queue, queueNs);
+    add(this.#infer.compute_input, times.inputNs);
+    add(this.#infer.compute_infer, times.inferNs);
+    add(this.#infer.compute_output, times.outputNs);
+  }
+
+  /** Requests that were answered, of which the times are noted apart. */
+  noteAnswered(count: number): void {
+    this.#lastInference = Date.now();
+    this.#inferences += count;
+    this.#infer.success.count += count;
+    this.#infer.compute_infer.count += count;
+  }
+
+  /** Nanoseconds of requests whose answers are noted apart: in all, and while they were computed. */
+  noteTime(totalNs: number, inferNs: number): void {
+    this.#infer.success.ns += totalNs;
+    this.#infer.compute_infer.ns += inferNs;
+  }
+
+  /** Requests that have left the queue, and the sum of what they waited. */
+  noteQueued(count: number, ns: number): void {
+    this.#infer.queue.count += count;
+    this.#infer.queue.ns += ns;
+  }
+
+  /** A request that was not answered. @param totalNs from its arrival to its failure */
+  noteFailure(reason: FailureReason, totalNs: number): void {
+    this.#lastInference = Date.now();
+    this.#failures[reason]++;
+    add(this.#infer.fail, totalNs);
+  }
+
+  failures(): Readonly<Record<FailureReason, number>> {
+    return { ...this.#failures };
+  }
+
+  read(): VersionStatistics {
+    const batches = [...this.#batches.values()].sort((a, b) => a.batch_size - b.batch_size);
+    return {
+      last_inference: this.#lastInference,
+      inference_count: this.#inferences,
+      execution_count: this.#executions,
+      inference_stats: structuredClone(this.#infer),
+      batch_stats: structuredClone(batches),
+    };
+  }
+}
+
+function add(duration: StatisticDuration, ns: number): void {
+  duration.count++;
+  duration.ns += ns;
+}

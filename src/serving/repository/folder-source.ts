@@ -1,0 +1,157 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { InferCaller } from '../../../callbacks/infer/infer-types.js';
+import type { ModelCall, ModelCallResponse } from '../../../callbacks/infer/instance-messages.js';
+import type { Backend } from '../../../engine/backends/backend.js';
+import { findBackend } from '../../../engine/backends/find-backend.js';
+import { checkConfig } from '../../../models/repository/check-config.js';
+import { completeConfig } from '../../../models/repository/complete-config.js';
+import type { ModelConfig } from '../../../models/repository/model-config.js';
+import { ModelConfigError } from '../../../models/repository/model-config-error.js';
+import { ownParameters } from '../../../models/repository/model-parameters.js';
+import { readLabels } from '../../../models/repository/read-labels.js';
+import { parseModelConfig, readModelConfig } from '../../../models/repository/read-model-config.js';
+import type { ScannedModel } from '../../../models/repository/repository-scan.js';
+import { chooseVersions } from '../../../models/repository/versions.js';
+import type { WrittenConfig } from '../../../models/repository/written-config.js';
+import { BatchedModel } from '../batched/batched-model.js';
+import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
+import { uploadedModel } from './uploaded-model.js';
+
+/** What models of folders need of the server around them. */
+export interface FolderServices {
+  /** Answers what the code of a model asks of other models. */
+  onCall: (call: ModelCall, callers: readonly InferCaller[]) => Promise<readonly ModelCallResponse[]>;
+  /** Failures that belong to no request, of the model of this name. */
+  onError: (name: string, error: Error) => void;
+  /** Starts a model of texts: of a version's folder, with the configuration's parameters. */
+  startText: (
+    name: string,
+    version: string,
+    versionDirectory: string,
+    parameters: Readonly<Record<string, string>>,
+  ) => Promise<ServedVersion>;
+}
+
+/** A model in a folder of a repository. */
+export class FolderSource implements ModelSource {
+  readonly #scanned: ScannedModel;
+  readonly #services: FolderServices;
+
+  constructor(scanned: ScannedModel, services: FolderServices) {
+    this.#scanned = scanned;
+    this.#services = services;
+  }
+
+  async plan(name: string, asked: AskedLoad): Promise<LoadPlan> {
+    const { problem } = this.#scanned;
+    if (problem !== null && asked.files === undefined) throw new ModelConfigError(problem);
+    const uploaded = asked.files === undefined ? null : await uploadedModel(this.#scanned.name, asked.files);
+    const model = uploaded?.model ?? this.#scanned;
+    const written =
+      asked.config === undefined
+        ? readModelConfig(model.directory)
+        : parseModelConfig(asked.config, 'the configuration of the request', 'yaml');
+    const policy = written?.fields.version_policy ?? { latest: { num_versions: 1 } };
+    const versions = chooseVersions(policy, model.versions);
+    if (versions.length === 0) {
+      throw new ModelConfigError(
+        `at least one version must be available under the version policy of model '${name}': ${model.directory} has ${model.versions.join(', ') || 'none'}`,
+      );
+    }
+    const { values, addedInstances, config, files } = asked;
+    const isRepeatable = config === undefined && files === undefined;
+    return {
+      identity: isRepeatable ? JSON.stringify([model.stamp, values, addedInstances]) : null,
+      versions,
+      start: async (version) => {
+        const started = await this.#start(name, { ...model, versions }, version, written, asked);
+        return uploaded === null
+          ? started
+          : { ...ownedBy(started), close: (options) => uploaded.closeWith(started, options) };
+      },
+    };
+  }
+
+  async #start(
+    name: string,
+    model: ScannedModel,
+    version: string,
+    written: WrittenConfig | null,
+    { values, addedInstances }: AskedLoad,
+  ): Promise<ServedVersion> {
+    const versionDirectory = join(model.directory, version);
+    const files = { directory: model.directory, versionDirectory, version };
+    const backend = findBackend(written?.fields ?? {}, await readdir(versionDirectory));
+    const texts = Object.entries(values).map(([key, value]) => [key, String(value)] as const);
+    if (backend === null) {
+      const numVersions = model.versions.length;
+      if (numVersions > 1) {
+        throw new ModelConfigError(
+          `it is a model of texts, of which one version is served at a time; version_policy has ${numVersions}`,
+        );
+      }
+      const own = Object.entries(written?.fields.parameters ?? {}).map(
+        ([key, { string_value: value }]) => [key, value ?? ''] as const,
+      );
+      return this.#services.startText(
+        name,
+        version,
+        versionDirectory,
+        Object.fromEntries([...own, ...texts]),
+      );
+    }
+    const problem = await backend.problem();
+    if (problem !== null) throw new ModelConfigError(problem);
+    const config = await completed(name, model, files, written, backend);
+    const withValues = {
+      ...config,
+      parameters: {
+        ...config.parameters,
+        ...Object.fromEntries(texts.map(([key, value]) => [key, { string_value: value }])),
+      },
+      instance_group: config.instance_group.map((group, i) =>
+        i === 0 ? { ...group, count: group.count + addedInstances } : group,
+      ),
+    };
+    const origin = written ?? parseModelConfig('', 'the configuration', 'yaml');
+    checkConfig(withValues, origin);
+    for (const { label_filename: labels } of withValues.output) {
+      if (labels !== '') readLabels(model.directory, labels);
+    }
+    const batched = new BatchedModel({
+      backend,
+      files,
+      config: withValues,
+      own: ownParameters(withValues, origin),
+      onCall: this.#services.onCall,
+      onError: (error) => this.#services.onError(name, error),
+    });
+    try {
+      await batched.ready;
+    } catch (error) {
+      await batched.close({ abort: true });
+      throw error;
+    }
+    return {
+      model: batched,
+      served: null,
+      close: (options) => batched.close(options),
+      isStuck: () => batched.isStuck(),
+    };
+  }
+}
+
+const ownedBy = ({ model, served, isStuck }: ServedVersion) => ({ model, served, isStuck });
+
+async function completed(
+  name: string,
+  { name: folder }: ScannedModel,
+  files: Parameters<Backend['describe']>[0],
+  written: WrittenConfig | null,
+  backend: Backend,
+): Promise<ModelConfig> {
+  const told = await backend.describe(files, written?.fields ?? {});
+  const facts = { name, folder, backend: backend.name, defaultFilename: backend.defaultFilename, told };
+  return completeConfig(written, facts);
+}

@@ -1,0 +1,170 @@
+import { messageOf } from '../../../base/error-text.js';
+import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { CloseOptions } from '../../../host/in-process-host.js';
+import type { InferModel } from '../infer-model.js';
+import type { IndexRow, VersionState } from '../model-repository.js';
+import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
+
+/** Told when a version can be found, and when it no longer can. */
+export interface EntryListener {
+  added(version: ServedVersion): void;
+  removed(version: ServedVersion): void;
+}
+
+interface Row {
+  state: VersionState;
+  reason: string;
+}
+
+/**
+ * A name of the repository through its life. Its changes are called one after the other: the command queue sees to it.
+ *
+ *   unloaded --load--> LOADING --started--> READY --unload--> UNLOADING --last answer--> UNAVAILABLE
+ *                         '--failed--> UNAVAILABLE, with the reason; beside one that runs: it stays READY
+ */
+export class ModelEntry {
+  readonly name: string;
+  /** Null: the model's folder is gone. */
+  source: ModelSource | null;
+  readonly #listener: EntryListener;
+  readonly #rows = new Map<string, Row>();
+  /** Versions that answer, lowest first. */
+  #live: readonly ServedVersion[] = [];
+  /** Versions that no request finds any more, and that still answer. */
+  readonly #leaving = new Set<ServedVersion>();
+  #identity: string | null = null;
+  /** Why the latest load failed; null: it did not, or there was none. */
+  #problem: string | null = null;
+
+  /** It comes and goes with a folder of a repository. */
+  readonly isOfFolder: boolean;
+
+  constructor(
+    name: string,
+    { source, isOfFolder }: Pick<ModelEntry, 'source' | 'isOfFolder'>,
+    listener: EntryListener,
+  ) {
+    this.name = name;
+    this.source = source;
+    this.isOfFolder = isOfFolder;
+    this.#listener = listener;
+  }
+
+  get models(): readonly InferModel[] {
+    return this.#live.map(({ model }) => model);
+  }
+
+  /** Rows of the index: one for each version that is or was loaded; else what is known of the model. */
+  get index(): readonly IndexRow[] {
+    const { name } = this;
+    if (this.#rows.size === 0) {
+      return [this.#problem === null ? { name } : { name, state: 'UNAVAILABLE', reason: this.#problem }];
+    }
+    const rows = [...this.#rows].sort(([a], [b]) => Number(a) - Number(b));
+    return rows.map(([version, { state, reason }]) => ({ name, version, state, ...(reason && { reason }) }));
+  }
+
+  /** The version, or with '' the latest. @throws InferError */
+  find(version: string): InferModel {
+    const served =
+      version === '' ? this.#live.at(-1) : this.#live.find(({ model }) => model.version === version);
+    if (served !== undefined) return served.model;
+    const row = this.#rows.get(version);
+    if (version !== '' && row === undefined) {
+      throw new InferError(
+        `Request for unknown model: '${this.name}' version ${version} is not found`,
+        'notFound',
+      );
+    }
+    const which = version === '' ? 'has no available versions' : `version ${version} is not at ready state`;
+    throw new InferError(
+      `Request for unknown model: '${this.name}' ${which}`,
+      version === '' ? 'notFound' : 'unavailable',
+    );
+  }
+
+  /** Takes over a version that runs already, in the place of a load whose plan had this identity. */
+  adopt(version: ServedVersion, identity: string): void {
+    this.#replace([version], identity);
+  }
+
+  /** A version, or one that was to leave, is in a native call that does not return. */
+  isStuck(): boolean {
+    return [...this.#live, ...this.#leaving].some((version) => version.isStuck());
+  }
+
+  /** Loads what the source says now; where that fails, what runs goes on. @throws InferError with the reason */
+  async load(asked: AskedLoad): Promise<void> {
+    try {
+      if (this.source === null) throw new Error('it is in no model repository any more');
+      const plan = await this.source.plan(this.name, asked);
+      if (plan.identity !== null && plan.identity === this.#identity && this.#live.length > 0) return;
+      const started = await this.#start(plan);
+      this.#replace(started, plan.identity);
+    } catch (error) {
+      this.#problem = messageOf(error);
+      for (const [version, row] of this.#rows) {
+        if (row.state === 'LOADING') this.#rows.set(version, { state: 'UNAVAILABLE', reason: this.#problem });
+      }
+      throw new InferError(`failed to load '${this.name}', ${this.#problem}`, 'invalid', { cause: error });
+    }
+  }
+
+  /** No request finds the model from now on; resolves when those that have found it are answered, and the model is freed. */
+  async unload(options: CloseOptions): Promise<void> {
+    const leaving = this.#live;
+    this.#withdraw(leaving);
+    this.#identity = null;
+    for (const { model } of leaving)
+      this.#rows.set(model.version, { state: 'UNLOADING', reason: 'unloading' });
+    await Promise.all(leaving.map((version) => this.#close(version, options)));
+    await Promise.all([...this.#leaving].map((version) => version.close(options)));
+    for (const { model } of leaving)
+      this.#rows.set(model.version, { state: 'UNAVAILABLE', reason: 'unloaded' });
+  }
+
+  /** Starts all versions; where one cannot be, those that did start are closed. */
+  async #start({ versions, start }: LoadPlan): Promise<ServedVersion[]> {
+    const isRunning = new Set(this.#live.map(({ model }) => model.version));
+    for (const version of versions) {
+      if (!isRunning.has(version)) this.#rows.set(version, { state: 'LOADING', reason: '' });
+    }
+    const results = await Promise.allSettled(versions.map((version) => start(version)));
+    const started = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    const failed = results.find((result) => result.status === 'rejected');
+    if (failed === undefined) return started;
+    await Promise.all(started.map((version) => version.close({ abort: true })));
+    throw failed.reason;
+  }
+
+  /** From now on requests find the new versions; the old ones answer what they have, and are freed. */
+  #replace(started: readonly ServedVersion[], identity: string | null): void {
+    const old = this.#live;
+    this.#withdraw(old);
+    for (const { model } of old) {
+      this.#rows.set(model.version, { state: 'UNAVAILABLE', reason: 'unloaded' });
+    }
+    this.#live = started;
+    this.#identity = identity;
+    this.#problem = null;
+    for (const version of started) {
+      this.#rows.set(version.model.version, { state: 'READY', reason: '' });
+      this.#listener.added(version);
+    }
+    for (const version of old) this.#close(version).catch(() => {}); // its own listeners hear why it failed
+  }
+
+  async #close(version: ServedVersion, options?: CloseOptions): Promise<void> {
+    this.#leaving.add(version);
+    try {
+      await version.close(options);
+    } finally {
+      if (!version.isStuck()) this.#leaving.delete(version);
+    }
+  }
+
+  #withdraw(versions: readonly ServedVersion[]): void {
+    this.#live = [];
+    for (const version of versions) this.#listener.removed(version);
+  }
+}

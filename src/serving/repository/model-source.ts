@@ -1,0 +1,39 @@
+import type { CloseOptions } from '../../../host/in-process-host.js';
+import type { InferModel } from '../infer-model.js';
+import type { LoadParameters } from '../model-repository.js';
+import type { ServedModel } from '../served-model.js';
+
+/** A version of a model that runs. */
+export interface ServedVersion {
+  readonly model: InferModel;
+  /** The same model as the routes of texts and encoders know it; null: it takes tensors alone. */
+  readonly served: ServedModel | null;
+  /** Takes no more requests, lets those that were taken end, and frees the model. */
+  close(options?: CloseOptions): Promise<void>;
+  /** It is in a native call that does not return: the process cannot end but by being killed. */
+  isStuck(): boolean;
+}
+
+/** One load of a model, decided on and not begun. */
+export interface LoadPlan {
+  /** Loads of equal identity make equal models: there is nothing to load anew. Null: nobody knows. */
+  readonly identity: string | null;
+  /** Versions that are to be served, lowest first; at least one. */
+  readonly versions: readonly string[];
+  /** Starts a version. @throws an Error whose message is one sentence about what is wrong */
+  start(version: string): Promise<ServedVersion>;
+}
+
+/** A load as it comes to a source. */
+export interface AskedLoad extends Pick<LoadParameters, 'config' | 'files'> {
+  /** Values for `parameters` of the configuration. */
+  values: Readonly<Record<string, string | number | boolean>>;
+  /** Instances beyond those of the configuration. */
+  addedInstances: number;
+}
+
+/** Where models of one name come from: a folder of a repository, or an entry of the command line. */
+export interface ModelSource {
+  /** Looks at what there is now. @throws an Error whose message is one sentence about what is wrong */
+  plan(name: string, asked: AskedLoad): Promise<LoadPlan>;
+}

@@ -1,0 +1,248 @@
+import { messageOf } from '../../../base/error-text.js';
+import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { CloseOptions } from '../../../host/in-process-host.js';
+import type { InferModel } from '../infer-model.js';
+import type { IndexRow, LoadParameters, ModelRepository } from '../model-repository.js';
+import { CommandQueue } from './command-queue.js';
+import { Endpoints } from './endpoints.js';
+import { type EntryListener, ModelEntry } from './model-entry.js';
+import type { ModelSource, ServedVersion } from './model-source.js';
+
+/** Who may change what is loaded: nobody, clients, or the folders by what lies in them. */
+export type ControlMode = 'none' | 'explicit' | 'poll';
+
+/** A model as a look at the folders found it. */
+export interface FoundModel {
+  source: ModelSource;
+  /** Changes with the files. */
+  stamp: string;
+}
+
+export interface ServingRepositoryOptions {
+  mode: ControlMode;
+  /** Looks at the folders. Absent: there are none. */
+  scan?: () => Promise<ReadonlyMap<string, FoundModel>>;
+  listener: EntryListener;
+  /** Hears of what fails where nobody waits for it, such as a model that a look at the folders wanted to load. */
+  onError: (error: Error) => void;
+  /** How long a model that is unloaded may go on answering, in milliseconds. */
+  drainMs: number;
+}
+
+/** The queue's name for looks at the folders; no model's, since a folder's name has no slash. */
+const FOLDERS = '/';
+
+/**
+ * Models by name, from folders and from the command line alike, and all that changes them.
+ *
+ *   clients: load, unload --+
+ *   folders: poll           +--> CommandQueue --> ModelEntry: load, unload --> ModelSource: plan, start
+ *   the start of the server-+
+ */
+export class ServingRepository implements ModelRepository {
+  readonly #options: ServingRepositoryOptions;
+  readonly #entries = new Map<string, ModelEntry>();
+  readonly #queue = new CommandQueue();
+  readonly #endpoints = new Endpoints();
+  /** The folders as they were at the latest look. */
+  #found: ReadonlyMap<string, FoundModel> = new Map();
+  /** Of each model of the folders, as it was when it was loaded last. */
+  readonly #stamps = new Map<string, string>();
+
+  constructor(options: ServingRepositoryOptions) {
+    this.#options = options;
+  }
+
+  find(name: string, version: string): InferModel {
+    return this.#entry(name).find(version);
+  }
+
+  versions(name: string): readonly InferModel[] {
+    return this.#entry(name).models;
+  }
+
+  isReady(name: string, version: string): boolean {
+    const models = this.#entries.get(name)?.models ?? [];
+    return version === '' ? models.length > 0 : models.some((model) => model.version === version);
+  }
+
+  loaded(): readonly InferModel[] {
+    return [...this.#entries.values()].flatMap(({ models }) => models);
+  }
+
+  async index({ readyOnly }: { readyOnly: boolean }): Promise<readonly IndexRow[]> {
+    await this.#look();
+    const rows = [...this.#entries.values()].flatMap(({ index }) => index);
+    return readyOnly ? rows.filter(({ state }) => state === 'READY') : rows;
+  }
+
+  async load(name: string, parameters: LoadParameters = {}): Promise<string> {
+    this.#checkMode(`failed to load '${name}'`);
+    await this.#look();
+    if (!this.#entries.has(name)) {
+      throw new InferError(`failed to load '${name}', failed to poll from model repository`, 'invalid');
+    }
+    return this.#load(name, parameters);
+  }
+
+  async unload(name: string): Promise<void> {
+    this.#checkMode(`failed to unload '${name}'`);
+    await this.#look();
+    const entry = this.#entry(name);
+    await this.#queue.run(name, 'unload', () => this.#unload(entry));
+  }
+
+  /** Adds a model of the command line, which runs already, as if by a plan of this identity. @throws an Error where there is one of its name */
+  adopt(name: string, source: ModelSource, version: ServedVersion, identity: string): void {
+    if (this.#entries.has(name)) throw new Error(`There is a model '${name}' already.`);
+    const entry = new ModelEntry(name, { source, isOfFolder: false }, this.#options.listener);
+    this.#entries.set(name, entry);
+    this.#endpoints.keep(name);
+    entry.adopt(version, identity);
+  }
+
+  /**
+   * Loads these models of the folders; null: all. @throws InferError with what is wrong with each model that cannot be loaded; the
+   * others are loaded
+   */
+  async start(names: readonly string[] | null): Promise<void> {
+    const found = await this.#look();
+    const wanted = names ?? [...found.keys()];
+    const results = await Promise.allSettled(wanted.map((name) => this.#load(name, {})));
+    const problems = results.flatMap((result) =>
+      result.status === 'rejected' ? [messageOf(result.reason)] : [],
+    );
+    for (const name of wanted) this.#stamps.set(name, found.get(name)?.stamp ?? '');
+    for (const name of wanted) {
+      if (this.#entries.get(name)?.isOfFolder === false && found.has(name)) {
+        problems.push(`failed to load '${name}', the command line names another model so`);
+      }
+    }
+    if (problems.length > 0) throw new InferError(problems.join('\n'), 'invalid');
+  }
+
+  /** Looks at the folders and loads what is new or has changed, and unloads what is gone. Errors go to `onError`. */
+  async poll(): Promise<void> {
+    let found: ReadonlyMap<string, FoundModel>;
+    try {
+      found = await this.#look();
+    } catch (error) {
+      this.#options.onError(error as Error);
+      return;
+    }
+    const changes = Array.from(found, async ([name, { stamp }]) => {
+      if (this.#stamps.get(name) === stamp) return;
+      this.#stamps.set(name, stamp);
+      await this.#load(name, {});
+    });
+    for (const name of [...this.#stamps.keys()].filter((one) => !found.has(one))) {
+      this.#stamps.delete(name);
+      const entry = this.#entries.get(name);
+      if (entry !== undefined) changes.push(this.#queue.run(name, 'unload', () => this.#unload(entry)));
+    }
+    for (const result of await Promise.allSettled(changes)) {
+      if (result.status === 'rejected') this.#options.onError(result.reason as Error);
+    }
+  }
+
+  /** Some model is in a native call that does not return. */
+  isStuck(): boolean {
+    return [...this.#entries.values()].some((entry) => entry.isStuck());
+  }
+
+  /** Takes no more changes and closes every model. */
+  async close(options: CloseOptions): Promise<void> {
+    await this.#queue.close();
+    await Promise.all(Array.from(this.#entries.values(), (entry) => entry.unload(options)));
+  }
+
+  async #load(name: string, { values, share, ...parameters }: LoadParameters): Promise<string> {
+    const model = this.#entry(name);
+    const endpoint = this.#endpointFor(name, values, share);
+    const entry = endpoint === name ? model : this.#endpointEntry(endpoint, model);
+    const addedInstances =
+      share === false ? this.#endpoints.addInstance(endpoint) : this.#endpoints.added(endpoint);
+    const asked = { ...parameters, values: this.#endpoints.values(endpoint), addedInstances };
+    const isPlain = parameters.config === undefined && parameters.files === undefined;
+    try {
+      await this.#queue.run(endpoint, isPlain ? `load ${addedInstances}` : null, () => entry.load(asked));
+    } catch (error) {
+      if (entry.models.length === 0 && !this.#queue.has(endpoint)) this.#endpoints.forget(endpoint);
+      throw error;
+    }
+    return endpoint;
+  }
+
+  #endpointFor(name: string, values: LoadParameters['values'], share: boolean | undefined): string {
+    if (values === undefined && share === undefined) {
+      this.#endpoints.keep(name);
+      return name;
+    }
+    try {
+      return this.#endpoints.nameFor(name, values ?? {}, (taken) => this.#entries.has(taken));
+    } catch (error) {
+      throw new InferError(`failed to load '${name}', ${messageOf(error)}`, 'invalid');
+    }
+  }
+
+  #endpointEntry(endpoint: string, { source, isOfFolder }: ModelEntry): ModelEntry {
+    let entry = this.#entries.get(endpoint);
+    if (entry === undefined) {
+      entry = new ModelEntry(endpoint, { source, isOfFolder }, this.#options.listener);
+      this.#entries.set(endpoint, entry);
+    }
+    return entry;
+  }
+
+  async #unload(entry: ModelEntry): Promise<void> {
+    await entry.unload({ timeoutMs: this.#options.drainMs });
+    this.#endpoints.forget(entry.name);
+  }
+
+  /**
+   * Looks at the folders, one look at a time and in the order of the commands that wait for it, so that none overtakes another.
+   */
+  async #look(): Promise<ReadonlyMap<string, FoundModel>> {
+    const { scan } = this.#options;
+    if (scan === undefined) return this.#found;
+    await this.#queue.run(FOLDERS, 'look', async () => {
+      this.#found = await scan();
+      this.#note(this.#found);
+    });
+    return this.#found;
+  }
+
+  /** Entries for what is new in the folders; no source for what is gone. */
+  #note(found: ReadonlyMap<string, FoundModel>): void {
+    for (const [name, { source }] of found) {
+      const entry = this.#entries.get(name);
+      if (entry === undefined) {
+        this.#entries.set(name, new ModelEntry(name, { source, isOfFolder: true }, this.#options.listener));
+      } else if (entry.isOfFolder) entry.source = source;
+    }
+    for (const entry of this.#entries.values()) {
+      const isGone = entry.isOfFolder && !found.has(this.#endpoints.modelOf(entry.name));
+      if (isGone) entry.source = null;
+      if (isGone && entry.models.length === 0 && !this.#queue.has(entry.name))
+        this.#entries.delete(entry.name);
+    }
+  }
+
+  #entry(name: string): ModelEntry {
+    const entry = this.#entries.get(name);
+    if (entry === undefined) throw unknown(name);
+    return entry;
+  }
+
+  #checkMode(what: string): void {
+    if (this.#options.mode === 'explicit') return;
+    throw new InferError(
+      `${what}, explicit model load / unload is not allowed if polling is enabled`,
+      'unavailable',
+    );
+  }
+}
+
+function unknown(name: string): InferError {
+  return new InferError(`Request for unknown model: '${name}' is not found`, 'notFound');
+}

@@ -1,0 +1,33 @@
+import type { RunningModel } from '../running-model.js';
+import type { ServedEncoder, ServedGenerator, ServedModel } from '../served-model.js';
+import { EncoderInfer } from '../texts/encoder-infer.js';
+import { GeneratorInfer } from '../texts/generator-infer.js';
+import type { ServedVersion } from './model-source.js';
+
+/** What a model of texts has for the routes of texts, beside what every version has. */
+export interface TextVersion extends ServedVersion {
+  readonly served: ServedModel;
+}
+
+/**
+ * A model of texts that runs, as a version of the repository: clients of every protocol ask the same engine.
+ * @param describe what the routes of texts are told of it
+ */
+export function textVersion(
+  name: string,
+  version: string,
+  loaded: RunningModel,
+  describe: (loaded: RunningModel) => ServedModel,
+): TextVersion {
+  const described = describe(loaded);
+  const life = { close: loaded.close.bind(loaded), isStuck: () => loaded.isStuck() };
+  if (loaded.kind === 'encoder') {
+    const model = new EncoderInfer(name, version, loaded.model);
+    loaded.statistics.onStats((batch) => model.noteBatch(batch));
+    const served: ServedEncoder = { ...(described as ServedEncoder), ...model.counted };
+    return { model, served, ...life };
+  }
+  const model = new GeneratorInfer(name, version, loaded.model, () => loaded.statistics.counts());
+  loaded.statistics.onStats((stats) => model.noteIteration(stats));
+  return { model, served: described as ServedGenerator, ...life };
+}

@@ -1,0 +1,52 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { CloseOptions } from '../../../host/in-process-host.js';
+import { ModelConfigError } from '../../../models/repository/model-config-error.js';
+import type { ScannedModel } from '../../../models/repository/repository-scan.js';
+import { isVersion } from '../../../models/repository/versions.js';
+import type { ServedVersion } from './model-source.js';
+
+/** Files of a model that came with a request, in a folder of their own for as long as a version of them runs. */
+export interface UploadedModel {
+  model: ScannedModel;
+  /** Closes a version, and with the last one removes the folder. */
+  closeWith(version: ServedVersion, options?: CloseOptions): Promise<void>;
+}
+
+/** Writes the files to a temporary folder. @param files contents by path within the model's folder @throws ModelConfigError */
+export async function uploadedModel(
+  name: string,
+  files: ReadonlyMap<string, Uint8Array>,
+): Promise<UploadedModel> {
+  const root = await mkdtemp(join(tmpdir(), 'skein-model-'));
+  const directory = join(root, name);
+  const versions = new Set<string>();
+  try {
+    for (const [path, content] of files) {
+      const [first = ''] = path.split('/');
+      if (isVersion(first) && path.includes('/')) versions.add(first);
+      const file = join(directory, path);
+      await mkdir(dirname(file), { recursive: true });
+      await writeFile(file, content);
+    }
+    if (versions.size === 0) {
+      throw new ModelConfigError(
+        'the files of the request have no version: a path such as file:1/model.onnx is expected',
+      );
+    }
+  } catch (error) {
+    await rm(root, { recursive: true, force: true });
+    throw error;
+  }
+  const model = { name, directory, versions: [...versions], stamp: '', problem: null };
+  const left = new Set(versions);
+  return {
+    model,
+    closeWith: async (version, options) => {
+      await version.close(options);
+      left.delete(version.model.version);
+      if (left.size === 0) await rm(root, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,126 @@
+import { performance } from 'node:perf_hooks';
+import type { InferListener, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
+import type { EncoderBatch } from '../../../host/encoder-host.js';
+import type { ModelConfig } from '../../../models/repository/model-config.js';
+import { embed } from '../../encoding/embed.js';
+import type { EncoderModel, RowEngine } from '../../encoding/encoder-model.js';
+import { scorePairs } from '../../encoding/score.js';
+import { checkedRequest } from '../check-request.js';
+import type { InferModel } from '../infer-model.js';
+import { InferenceCounters } from '../inference-counters.js';
+import { floatTensor, textsOf } from './tensor-values.js';
+import { inputOf, outputOf, textConfig } from './text-config.js';
+import { asInferError, reasonOf } from './text-infer-error.js';
+
+/** Texts of one request; each is a row of its answer. */
+const MOST_TEXTS = 2048;
+
+/**
+ * An encoder by tensors of texts: `text_input` to `embedding`, or `query` and `document` to `score`. It shares its engine, and
+ * with it each batch, with the routes of embeddings, and counts what comes by either.
+ */
+export class EncoderInfer implements InferModel {
+  readonly config: ModelConfig;
+  readonly version: string;
+  readonly modelDirectory = null;
+  /** The model as every protocol has to ask it, so that its requests are counted. */
+  readonly counted: EncoderModel;
+  readonly #counters = new InferenceCounters();
+  #pending = 0;
+
+  /** @param model the encoder; its engine is asked through `counted` from now on */
+  constructor(name: string, version: string, model: EncoderModel) {
+    this.version = version;
+    const { head, outputWidth, engine } = model;
+    const isScore = head.kind === 'score';
+    this.config = textConfig(
+      name,
+      {
+        max_batch_size: MOST_TEXTS,
+        input: isScore
+          ? [inputOf('query', 'TYPE_STRING', false), inputOf('document', 'TYPE_STRING', false)]
+          : [inputOf('text_input', 'TYPE_STRING', false)],
+        output: [outputOf(isScore ? 'score' : 'embedding', 'TYPE_FP32', [isScore ? 1 : outputWidth])],
+      },
+      { task: head.kind, max_context_tokens: model.maxSeqLen },
+    );
+    this.counted = { ...model, engine: this.#count(engine) };
+  }
+
+  /** A batch that the engine has run, whoever's texts were in it. */
+  noteBatch({ sequences, forwardMs }: EncoderBatch): void {
+    this.#counters.noteExecution(sequences, { inputNs: 0, inferNs: 1e6 * forwardMs, outputNs: 0 });
+  }
+
+  statistics() {
+    return this.#counters.read();
+  }
+
+  pending(): number {
+    return this.#pending;
+  }
+
+  failures() {
+    return this.#counters.failures();
+  }
+
+  infer(request: InferRequest, on: InferListener): void {
+    const { inputs } = checkedRequest(this.config, request);
+    this.#rows(inputs, request.signal).then(
+      (output) => {
+        on.response({ outputs: [output] });
+        on.end();
+      },
+      (error: unknown) => on.fail(asInferError(error, 'text_input')),
+    );
+  }
+
+  async #rows(inputs: readonly InferTensor[], signal: AbortSignal | undefined): Promise<InferTensor> {
+    const texts = inputs.map(textsOf);
+    if (this.counted.head.kind === 'score') {
+      const [queries = [], documents = []] = texts;
+      const pairs = queries.map((query, i) => [query, documents[i]!] as const);
+      const names = { param: 'document', pair: (index: number) => `pair ${index}` };
+      const { scores } = await scorePairs(this.counted, pairs, { signal }, names);
+      return floatTensor('score', Float32Array.from(scores), [scores.length, 1]);
+    }
+    const { embeddings } = await embed(this.counted, texts[0]!, { signal });
+    const width = this.counted.outputWidth;
+    const values = new Float32Array(embeddings.length * width);
+    for (const [i, row] of embeddings.entries()) values.set(row, i * width);
+    return floatTensor('embedding', values, [embeddings.length, width]);
+  }
+
+  #count(engine: RowEngine): RowEngine {
+    return {
+      encode: (sequences, signal) => {
+        const startMs = performance.now();
+        const sinceStart = () => 1e6 * (performance.now() - startMs);
+        const noteFailure = (error: unknown) => {
+          this.#counters.noteFailure(reasonOf(asInferError(error, 'text_input')), sinceStart());
+        };
+        let rows: Promise<Float32Array[]>;
+        try {
+          rows = engine.encode(sequences, signal);
+        } catch (error) {
+          noteFailure(error);
+          throw error;
+        }
+        this.#pending++;
+        rows.then(
+          () => {
+            this.#pending--;
+            this.#counters.noteSuccess(sequences.length, sinceStart(), 0, NO_TIMES);
+          },
+          (error: unknown) => {
+            this.#pending--;
+            noteFailure(error);
+          },
+        );
+        return rows;
+      },
+    };
+  }
+}
+
+const NO_TIMES = { inputNs: 0, inferNs: 0, outputNs: 0 };

@@ -1,0 +1,137 @@
+import type { InferListener, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
+import type { IterationStats } from '../../../callbacks/iteration-stats.js';
+import type { ModelConfig } from '../../../models/repository/model-config.js';
+import { generateText, type TextRequest } from '../../generation/text-generation.js';
+import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
+import type { TextModel } from '../../generation/text-model.js';
+import { checkedRequest } from '../check-request.js';
+import type { FailureReason, InferModel } from '../infer-model.js';
+import { InferenceCounters } from '../inference-counters.js';
+import type { RequestCounts } from '../running-model.js';
+import { numberOf, textsOf, textTensor } from './tensor-values.js';
+import { inputOf, outputOf, textConfig } from './text-config.js';
+import { asInferError, reasonOf } from './text-infer-error.js';
+
+/** Inputs of one number, with the field of a request that each sets. */
+const NUMBERS = {
+  temperature: ['TYPE_FP32', 'temperature'],
+  top_k: ['TYPE_INT32', 'topK'],
+  top_p: ['TYPE_FP32', 'topP'],
+  repetition_penalty: ['TYPE_FP32', 'repetitionPenalty'],
+  presence_penalty: ['TYPE_FP32', 'presencePenalty'],
+  frequency_penalty: ['TYPE_FP32', 'frequencyPenalty'],
+  min_tokens: ['TYPE_INT32', 'minTokens'],
+  seed: ['TYPE_UINT64', 'seed'],
+} as const;
+
+const DEFAULT_MAX_TOKENS = 16;
+
+/**
+ * A model that generates text, by tensors: `text_input` to `text_output`. Its requests share the engine's iterations with those of
+ * every other protocol, and what is counted is what the engine did for all of them.
+ */
+export class GeneratorInfer implements InferModel {
+  readonly config: ModelConfig;
+  readonly version: string;
+  readonly modelDirectory = null;
+  readonly #model: TextModel;
+  readonly #counts: () => RequestCounts;
+  readonly #counters = new InferenceCounters();
+
+  /** @param counts requests in the engine and before it */
+  constructor(name: string, version: string, model: TextModel, counts: () => RequestCounts) {
+    this.version = version;
+    this.#model = model;
+    this.#counts = counts;
+    const numbers = Object.entries(NUMBERS).map(([input, [type]]) => inputOf(input, type, true));
+    this.config = textConfig(
+      name,
+      {
+        max_batch_size: 0,
+        input: [
+          inputOf('text_input', 'TYPE_STRING', false),
+          inputOf('max_tokens', 'TYPE_INT32', true),
+          inputOf('stop_words', 'TYPE_STRING', true, [-1]),
+          ...numbers,
+        ],
+        output: [outputOf('text_output', 'TYPE_STRING', [1]), outputOf('finish_reason', 'TYPE_STRING', [1])],
+      },
+      { task: 'generation', max_context_tokens: model.maxSeqLen },
+    );
+  }
+
+  /**
+   * An iteration of the engine. The time of all requests together is the sum of the iterations' times, each as often as requests
+   * were active in it.
+   */
+  noteIteration(stats: IterationStats): void {
+    const { scheduledRequests, iterationMs, executorMs, completedRequests, activeRequests } = stats;
+    const inferNs = 1e6 * executorMs;
+    if (scheduledRequests > 0) {
+      this.#counters.noteExecution(scheduledRequests, { inputNs: 0, inferNs, outputNs: 0 });
+    }
+    this.#counters.noteTime(1e6 * iterationMs * activeRequests, inferNs * scheduledRequests);
+    this.#counters.noteQueued(stats.newRequests, 1e6 * stats.newRequestsQueueMs);
+    if (completedRequests > 0) this.#counters.noteAnswered(completedRequests);
+  }
+
+  statistics() {
+    return this.#counters.read();
+  }
+
+  pending(): number {
+    const { running, waiting } = this.#counts();
+    return running + waiting;
+  }
+
+  failures(): Readonly<Record<FailureReason, number>> {
+    return this.#counters.failures();
+  }
+
+  infer(request: InferRequest, on: InferListener): void {
+    const { inputs } = checkedRequest(this.config, request);
+    this.#generate(inputs, request.signal).then(
+      (outputs) => {
+        on.response({ outputs });
+        on.end();
+      },
+      (error: unknown) => {
+        const told = asInferError(error, 'text_input');
+        this.#counters.noteFailure(reasonOf(told), 0);
+        on.fail(told);
+      },
+    );
+  }
+
+  async #generate(inputs: readonly InferTensor[], signal: AbortSignal | undefined): Promise<InferTensor[]> {
+    const given = new Map(inputs.map((input) => [input.name, input]));
+    const [text = ''] = textsOf(given.get('text_input')!);
+    const { codec, maxInputLen: maxTokens } = this.#model;
+    const unitsPerToken = codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN;
+    checkTextLength(text.length, { maxTokens, unitsPerToken }, 'text_input');
+    const promptTokens = await codec.encodeText(text, signal);
+    const request = { ...fieldsOf(given), promptTokens, promptParam: 'text_input', signal };
+    let answer = '';
+    let finishReason = '';
+    for await (const piece of generateText(this.#model, request)) {
+      answer += piece.text;
+      finishReason = piece.finishReason ?? '';
+    }
+    return [textTensor('text_output', [answer]), textTensor('finish_reason', [finishReason])];
+  }
+}
+
+function fieldsOf(given: ReadonlyMap<string, InferTensor>): Pick<TextRequest, 'maxTokens' | 'stop'> {
+  const fields: Record<string, number | bigint> = {};
+  for (const [name, [, field]] of Object.entries(NUMBERS)) {
+    const tensor = given.get(name);
+    if (tensor !== undefined) fields[field] = numberOf(tensor);
+  }
+  const maxTokens = given.get('max_tokens');
+  const stops = given.get('stop_words');
+  return {
+    ...fields,
+    maxTokens: maxTokens === undefined ? DEFAULT_MAX_TOKENS : Number(numberOf(maxTokens)),
+    ...(stops === undefined ? {} : { stop: textsOf(stops) }),
+  };
+}

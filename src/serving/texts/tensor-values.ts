@@ -1,0 +1,69 @@
+import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
+
+const LENGTH_BYTES = 4;
+const decoder = new TextDecoder('utf-8', { fatal: true });
+const encoder = new TextEncoder();
+
+/** The texts of a BYTES tensor. @throws InferError for one that is no UTF-8, or whose lengths are not those of its data */
+export function textsOf({ name, data }: InferTensor): string[] {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const texts: string[] = [];
+  for (let offset = 0; offset < data.length; ) {
+    const left = data.length - offset - LENGTH_BYTES;
+    const length = left < 0 ? 0 : view.getUint32(offset, true);
+    if (left < length) {
+      throw new InferError(
+        `unexpected end of the data of input '${name}': element ${texts.length} has fewer bytes than its length says`,
+        'invalid',
+      );
+    }
+    const begin = offset + LENGTH_BYTES;
+    try {
+      texts.push(decoder.decode(data.subarray(begin, begin + length)));
+    } catch {
+      throw new InferError(`element ${texts.length} of input '${name}' is not valid UTF-8`, 'invalid');
+    }
+    offset = begin + length;
+  }
+  return texts;
+}
+
+/** A BYTES tensor of one dimension, or of the shape. */
+export function textTensor(
+  name: string,
+  texts: readonly string[],
+  shape: readonly number[] = [texts.length],
+): InferTensor {
+  const parts = texts.map((text) => encoder.encode(text));
+  const data = new Uint8Array(parts.reduce((sum, { length }) => sum + LENGTH_BYTES + length, 0));
+  const view = new DataView(data.buffer);
+  let offset = 0;
+  for (const part of parts) {
+    view.setUint32(offset, part.length, true);
+    data.set(part, offset + LENGTH_BYTES);
+    offset += LENGTH_BYTES + part.length;
+  }
+  return { name, datatype: 'BYTES', shape, data };
+}
+
+/** An FP32 tensor; the values are not copied. */
+export function floatTensor(name: string, values: Float32Array, shape: readonly number[]): InferTensor {
+  const data = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+  return { name, datatype: 'FP32', shape, data };
+}
+
+/** The first element of a tensor of whole numbers or floats, 64-bit ones exactly. */
+export function numberOf({ datatype, data }: InferTensor): number | bigint {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  switch (datatype) {
+    case 'INT32':
+      return view.getInt32(0, true);
+    case 'UINT64':
+      return view.getBigUint64(0, true);
+    case 'FP32':
+      return view.getFloat32(0, true);
+    default:
+      throw new Error(`An element of ${datatype} is not read here.`);
+  }
+}

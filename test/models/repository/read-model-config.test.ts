@@ -1,0 +1,143 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { ModelConfigError } from '../../../models/repository/model-config-error.js';
+import { parseModelConfig, readModelConfig } from '../../../models/repository/read-model-config.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'skein-config-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const PBTXT = `
+# A comment with { braces.
+name: "simple"
+platform: "onnxruntime_onnx"
+max_batch_size: 8
+input [
+  { name: "INPUT0" data_type: TYPE_INT32 dims: [ 16 ] },
+  {
+    name: 'INPUT1'  # of the same shape
+    data_type: TYPE_INT32
+    dims: [ -1, 16 ]
+  }
+]
+output { name: "OUTPUT0" data_type: TYPE_STRING dims: 16 }
+dynamic_batching { preferred_batch_size: [ 4, 8 ] max_queue_delay_microseconds: 100 }
+version_policy: { specific: { versions: [ 1, 3 ] } }
+parameters { key: "a" value: { string_value: "b" } }
+instance_group [ { count: 2 kind: KIND_CPU } ]
+`;
+
+const FIELDS = {
+  name: 'simple',
+  platform: 'onnxruntime_onnx',
+  max_batch_size: 8,
+  input: [
+    { name: 'INPUT0', data_type: 'TYPE_INT32', dims: [16] },
+    { name: 'INPUT1', data_type: 'TYPE_INT32', dims: [-1, 16] },
+  ],
+  output: [{ name: 'OUTPUT0', data_type: 'TYPE_STRING', dims: [16] }],
+  dynamic_batching: { preferred_batch_size: [4, 8], max_queue_delay_microseconds: 100 },
+  version_policy: { specific: { versions: [1, 3] } },
+  parameters: { a: { string_value: 'b' } },
+  instance_group: [{ count: 2, kind: 'KIND_CPU' }],
+};
+
+describe('a configuration', () => {
+  it.each([
+    ['pbtxt', PBTXT],
+    ['yaml', JSON.stringify(FIELDS)],
+    ['yaml', stringify(FIELDS)],
+  ] as const)('is the same in each format: %s', (format, text) => {
+    expect(parseModelConfig(text, 'c', format).fields).toEqual(FIELDS);
+  });
+
+  it('knows the lines of its fields', () => {
+    const lineIn = (format: 'pbtxt' | 'yaml', text: string, ...path: (string | number)[]) =>
+      parseModelConfig(text, 'c', format).lineOf(path);
+    expect(lineIn('pbtxt', PBTXT, 'max_batch_size')).toBe(5);
+    expect(lineIn('pbtxt', PBTXT, 'input', 0, 'dims')).toBe(7);
+    expect(lineIn('pbtxt', PBTXT, 'input', 1, 'data_type')).toBe(10);
+    expect(lineIn('pbtxt', PBTXT, 'dynamic_batching', 'preferred_batch_size', 1)).toBe(15);
+    expect(lineIn('pbtxt', PBTXT, 'response_cache')).toBeNull();
+    const json = JSON.stringify(FIELDS, null, 1);
+    expect(lineIn('yaml', json, 'max_batch_size')).toBe(4);
+    expect(json.split('\n')[lineIn('yaml', json, 'input', 1, 'name')! - 1]).toContain('INPUT1');
+  });
+
+  it.each([
+    ['pbtxt', 'nme: "x"', "c:1: ModelConfig: unknown field 'nme'"],
+    ['pbtxt', 'name: "x"\nmax_batch_size: 1.5', 'c.*integer'],
+    ['pbtxt', 'name: "x"\ninput [ { name: "a" dims: [1 }', "c:2: expected '\\]'"],
+    ['pbtxt', 'name: "a', 'c:1: unterminated string'],
+    ['pbtxt', `${'input { '.repeat(40)}`, 'c has more than 32 messages within messages'],
+    ['yaml', '{"nme": "x"}', 'c:1: nme is no field here; name may be meant'],
+    ['yaml', 'name: x\nmax_batch_size: 1.5', 'c:2: max_batch_size is 1.5; a whole number from'],
+    [
+      'yaml',
+      'name: x\ninput:\n- name: a\n  data_type: TYPE_FOO',
+      'c:4: input\\[0\\].data_type is "TYPE_FOO"; ',
+    ],
+    ['yaml', 'name: 5', 'c:1: name is 5; a text is expected'],
+    ['yaml', 'input: 5', 'c:1: input\\[0\\] is 5; an object is expected'],
+    ['yaml', 'parameters: [1]', 'c:1: parameters is a list of 1; an object is expected'],
+    ['yaml', 'model_transaction_policy: {decoupled: 1}', 'decoupled is 1; true or false is expected'],
+    [
+      'yaml',
+      'dynamic_batching: {}\nensemble_scheduling: {}',
+      'ensemble_scheduling and dynamic_batching exclude',
+    ],
+    ['yaml', 'max_batch_size: 1\nmax_batch_size: 2', 'c:2: '],
+    ['yaml', '{', 'c:1: '],
+    ['yaml', '[1]', 'c is a list of 1; an object is expected'],
+    ['yaml', 'a: &a [1]\nb: *a', 'c: '],
+    [
+      'yaml',
+      'dynamic_batching: {max_queue_delay_microseconds: 18446744073709551615}',
+      'a whole number from 0 to',
+    ],
+  ] as const)('of %s that is wrong is refused with the place: %s', (format, text, expected) => {
+    const call = () => parseModelConfig(text, 'c', format);
+    expect(call).toThrow(ModelConfigError);
+    expect(call).toThrow(new RegExp(expected));
+  });
+
+  it('is one file of a folder, or none', () => {
+    expect(readModelConfig(folder)).toBeNull();
+    writeFileSync(join(folder, 'config.pbtxt'), PBTXT);
+    expect(readModelConfig(folder)!.fields).toEqual(FIELDS);
+    writeFileSync(join(folder, 'config.json'), '{}');
+    expect(() => readModelConfig(folder)).toThrow('has both config.pbtxt and config.json');
+    rmSync(join(folder, 'config.json'));
+    writeFileSync(join(folder, 'config.pbtxt'), ' '.repeat(2 ** 20 + 1));
+    expect(() => readModelConfig(folder)).toThrow('1048577 bytes; at most 1048576');
+  });
+
+  it('that was mutated is read or refused, and nothing else', () => {
+    const texts = [PBTXT, stringify(FIELDS), JSON.stringify(FIELDS)];
+    const mutation = fc.record({
+      which: fc.nat(2),
+      at: fc.nat(1000),
+      remove: fc.nat(30),
+      insert: fc.oneof(
+        fc.string({ maxLength: 8 }),
+        fc.constantFrom('{', '[', '<', '"', '*', '&a', '-1', '\n'),
+      ),
+    });
+    fc.assert(
+      fc.property(mutation, ({ which, at, remove, insert }) => {
+        const text = texts[which]!;
+        const place = at % text.length;
+        const mutated = text.slice(0, place) + insert + text.slice(place + remove);
+        try {
+          parseModelConfig(mutated, 'c', which === 0 ? 'pbtxt' : 'yaml');
+        } catch (error) {
+          expect(error).toBeInstanceOf(ModelConfigError);
+        }
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});

@@ -1,0 +1,300 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { int32, ModuleModels, numbersOf } from './support/module-models.js';
+
+const IO =
+  'input: [{name: X, data_type: TYPE_INT32, dims: [-1]}]\noutput: [{name: Y, data_type: TYPE_INT32, dims: [-1]}]\n';
+const BATCHED = `${IO}max_batch_size: 8\n`;
+const echo = 'execute = (requests) => requests.map(({ inputs: { X } }) => ({ outputs: { Y: X } }));';
+
+const models = new ModuleModels();
+
+beforeAll(async () => {
+  models.write('echo', BATCHED, `export const ${echo}`);
+  models.write(
+    'sizes',
+    `${BATCHED}dynamic_batching: {preferred_batch_size: [4], max_queue_delay_microseconds: 200000}`,
+    `export const execute = (requests) => requests.map(({ batchSize }) => ({
+      outputs: { Y: { data: Array(batchSize).fill(requests.length), shape: [batchSize, 1] } } }));`,
+  );
+  models.write(
+    'faulty',
+    `${BATCHED}parameters: {execute_timeout_ms: {string_value: "300"}}\n`,
+    `export async function execute(requests) {
+      const what = requests[0].parameters.what;
+      if (what === 'throw') throw new Error('no luck');
+      if (what === 'exit') process.exit(3);
+      if (what === 'hang') await new Promise(() => {});
+      if (what === 'spin') for (;;);
+      if (what === 'few') return [];
+      if (what === 'error') return [{ error: 'not this one' }];
+      if (what === 'name') return [{ outputs: { Z: { data: [1] } } }];
+      if (what === 'shape') return [{ outputs: { Y: { data: [1, 2], shape: [1, 3] } } }];
+      if (what === 'type') return [{ outputs: { Y: { data: new Float32Array(1), shape: [1, 1] } } }];
+      if (what === 'twice') for (const r of requests) { r.send({ outputs: { Y: r.inputs.X } }); r.send({ outputs: { Y: r.inputs.X } }); }
+      if (what === 'nothing') return;
+      return requests.map(({ inputs: { X } }) => ({ outputs: { Y: X } }));
+    }`,
+  );
+  models.write(
+    'counter',
+    `${IO}max_batch_size: 0\nmodel_transaction_policy: {decoupled: true}\n`,
+    `export async function execute(requests) {
+      for (const request of requests) {
+        for (const value of request.inputs.X.data) {
+          request.send({ outputs: { Y: { data: [value] } } });
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+      }
+    }`,
+  );
+  models.write(
+    'caller',
+    BATCHED,
+    `let infer;
+    export function initialize(setup) { infer = setup.infer; }
+    export const execute = (requests) => Promise.all(requests.map(async ({ inputs: { X }, parameters: { model } }) => {
+      try {
+        const { outputs } = await infer({ model, inputs: { X: { data: X.data, shape: X.shape } }, parameters: { model } });
+        return { outputs: { Y: outputs.Y } };
+      } catch (error) {
+        return { error: 'the other said: ' + error.message };
+      }
+    }));`,
+  );
+  models.write(
+    'pair',
+    `${BATCHED}instance_group: [{count: 2}]\n`,
+    `import { threadId } from 'node:worker_threads';
+    export async function execute(requests) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return requests.map(({ batchSize }) => ({ outputs: { Y: { data: Array(batchSize).fill(threadId) } } }));
+    }`,
+  );
+  models.write(
+    'apart',
+    `${BATCHED}parameters: {instance_kind: {string_value: process}}\n`,
+    `
+    export const execute = (requests) => requests.map(({ batchSize }) => ({ outputs: { Y: { data: Array(batchSize).fill(process.pid) } } }));`,
+  );
+  models.write(
+    'ordered',
+    `${BATCHED}instance_group: [{count: 2}]\ndynamic_batching: {preserve_ordering: true, preferred_batch_size: [1]}\n`,
+    `
+    export async function execute(requests) {
+      await new Promise((resolve) => setTimeout(resolve, requests[0].inputs.X.data[0]));
+      return requests.map(({ inputs: { X } }) => ({ outputs: { Y: X } }));
+    }`,
+  );
+  models.write(
+    'slow',
+    `${BATCHED}dynamic_batching: {default_queue_policy: {max_queue_size: 2, allow_timeout_override: true}}\n`,
+    `
+    import { existsSync } from 'node:fs';
+    export async function execute(requests) {
+      const { gate } = requests[0].parameters;
+      while (gate && !existsSync(gate)) await new Promise((resolve) => setTimeout(resolve, 2));
+      return requests.map(({ inputs: { X } }) => ({ outputs: { Y: X } }));
+    }`,
+  );
+  await models.open();
+}, 60_000);
+afterAll(() => models.close());
+
+describe('a model in JavaScript', () => {
+  it('answers a request of several rows', async () => {
+    expect(
+      await models.numbers('echo', [
+        [1, 2],
+        [3, 4],
+      ]),
+    ).toEqual([1, 2, 3, 4]);
+  });
+
+  it('gets requests together, as the batcher puts them', async () => {
+    const answers = await Promise.all([1, 2, 3, 4].map(() => models.numbers('sizes', [[7]])));
+    expect(answers).toEqual([[4], [4], [4], [4]]);
+    expect(await models.numbers('sizes', [[7]])).toEqual([1]); // once its delay is over
+    const { execution_count, inference_count, batch_stats, inference_stats } = models.repository
+      .find('sizes', '')
+      .statistics();
+    expect([execution_count, inference_count, inference_stats.success.count]).toEqual([2, 5, 5]);
+    expect(batch_stats.map(({ batch_size, compute_infer }) => [batch_size, compute_infer.count])).toEqual([
+      [1, 1],
+      [4, 1],
+    ]);
+  });
+
+  it('gives any number of answers where it is decoupled', async () => {
+    const x = { ...int32('X', [[5, 6, 7]]), shape: [3] };
+    const answers = await models.infer('counter', [x]);
+    expect(answers.map(({ outputs }) => numbersOf(outputs[0]!))).toEqual([[5], [6], [7]]);
+    expect(await models.infer('counter', [{ ...x, shape: [0], data: new Uint8Array(0) }])).toEqual([]);
+  });
+
+  it('runs in as many instances as its group has', async () => {
+    const answers = await Promise.all([1, 2].map(() => models.numbers('pair', [[1]])));
+    expect(new Set(answers.flat()).size).toBe(2);
+  });
+
+  it('runs in a process where it is to', async () => {
+    const [pid] = await models.numbers('apart', [[1]]);
+    expect(pid).not.toBe(process.pid);
+    process.kill(pid!, 'SIGKILL');
+    await expect
+      .poll(async () => models.numbers('apart', [[1]]).catch(() => [pid]), { timeout: 20_000 })
+      .not.toEqual([pid]);
+  });
+
+  it('answers in the order of requests where that is preserved', async () => {
+    const order: number[] = [];
+    await Promise.all(
+      [120, 1, 60].map(async (ms) => {
+        await models.numbers('ordered', [[ms]]);
+        order.push(ms);
+      }),
+    );
+    expect(order).toEqual([120, 1, 60]);
+  });
+});
+
+describe('what a model does wrong', () => {
+  const asked = (what: string) => models.numbers('faulty', [[1]], { parameters: { what } });
+
+  it.each([
+    ['throw', "the model 'faulty' failed: no luck"],
+    ['few', "the model 'faulty' failed: execute returned 0 responses to 1 requests"],
+    ['error', 'not this one'],
+    ['name', "gave a wrong answer: 'Z' is no output of the model"],
+    ['shape', "output 'Y' has 8 bytes; its shape takes 12"],
+    ['type', "'Y' is a Float32Array; Int32Array is expected for INT32"],
+    ['nothing', "the model 'faulty' gave no answer to a request"],
+    ['twice', "the model 'faulty' gave a second answer to a request"],
+    ['exit', "the model 'faulty' failed: "],
+    ['hang', 'took longer over a batch than the 300 ms that it may'],
+    ['spin', 'took longer over a batch than the 300 ms that it may'],
+  ])('is its requests own error: %s', async (what, message) => {
+    await expect(asked(what)).rejects.toThrow(message);
+    await expect.poll(() => asked('nothing else').catch(() => null), { timeout: 20_000 }).toEqual([1]);
+  });
+
+  it('hurts nobody beside it', async () => {
+    const [wrong, ...right] = await Promise.allSettled([
+      asked('exit'),
+      models.numbers('echo', [[1]]),
+      models.numbers('echo', [[2]]),
+    ]);
+    expect(wrong.status).toBe('rejected');
+    expect(right).toEqual([
+      { status: 'fulfilled', value: [1] },
+      { status: 'fulfilled', value: [2] },
+    ]);
+    await expect.poll(() => asked('').catch(() => null), { timeout: 20_000 }).toEqual([1]);
+  });
+});
+
+describe('what a model asks of others', () => {
+  const call = (model: string) => models.numbers('caller', [[3]], { parameters: { model } });
+
+  it('is answered as a client is', async () => {
+    expect(await call('echo')).toEqual([3]);
+    await expect(call('nobody')).rejects.toThrow(
+      "the other said: Request for unknown model: 'nobody' is not found",
+    );
+  });
+
+  it('may not be for itself where every instance waits for that', async () => {
+    await expect(call('caller')).rejects.toThrow(
+      "'caller' is asked by its own code while all of its 1 instances wait",
+    );
+  });
+});
+
+describe('a request', () => {
+  it.each([
+    [
+      [{ ...int32('X', [[1]]), datatype: 'FP32' as const }],
+      "data-type is 'FP32', but model 'echo' expects 'INT32'",
+    ],
+    [
+      [{ ...int32('X', [[1]]), shape: [1] }],
+      "unexpected shape for input 'X' for model 'echo'. Expected [-1,-1], got [1]",
+    ],
+    [[int32('Z', [[1]])], "unexpected inference input 'Z' for model 'echo'"],
+    [
+      [],
+      "expected 1 inputs but got 0 inputs for model 'echo'. Got input(s) [], but missing required input(s) ['X']",
+    ],
+    [[int32('X', [[1]]), int32('X', [[1]])], "input 'X' already exists in request"],
+    [
+      [
+        int32(
+          'X',
+          Array.from({ length: 9 }, () => [1]),
+        ),
+      ],
+      "batch-size must be <= 8 for 'echo'",
+    ],
+    [[{ ...int32('X', [[1]]), shape: [1, 2] }], 'Expected 8, got 4'],
+    [[{ ...int32('X', [[1]]), shape: [0, 1], data: new Uint8Array(0) }], 'batch-size must be <= 8'],
+  ])('that does not fit the configuration is refused: %#', async (inputs, message) => {
+    await expect(models.infer('echo', inputs)).rejects.toThrow(message);
+  });
+
+  it('is refused where the queue is full or its time in it is over, and leaves it with its client', async () => {
+    const gone = new AbortController();
+    const parameters = { gate: join(models.folder, 'gate') };
+    const first = models.numbers('slow', [[1]], { parameters });
+    await nextTurn();
+    const second = models.numbers('slow', [[2]], { parameters }); // waits in the worker
+    await nextTurn();
+    const late = models.numbers('slow', [[3]], { timeoutUs: 1000 });
+    const left = models.numbers('slow', [[4]], { signal: gone.signal });
+    await expect(models.numbers('slow', [[5]])).rejects.toThrow('Exceeds maximum queue size');
+    gone.abort();
+    await expect(left).rejects.toThrow(/abort/i);
+    await expect(late).rejects.toThrow('Request timeout expired');
+    writeFileSync(parameters.gate, '');
+    expect(await Promise.all([first, second])).toEqual([[1], [2]]);
+    expect(models.repository.find('slow', '').failures()).toMatchObject({ REJECTED: 2, CANCELED: 1 });
+  });
+});
+
+describe('a reload', () => {
+  it('serves the new files, and keeps the old ones where those are broken', async () => {
+    models.write('changes', BATCHED, `export const ${echo}`);
+    expect(await models.repository.load('changes')).toBe('changes');
+    models.write('changes', BATCHED, 'export const execute = 5;', '2');
+    await expect(models.repository.load('changes')).rejects.toThrow("exports no function 'execute'");
+    expect(await models.numbers('changes', [[1]])).toEqual([1]);
+    models.write('changes', BATCHED, "throw new Error('not today');", '2');
+    await expect(models.repository.load('changes')).rejects.toThrow('not today');
+    models.write(
+      'changes',
+      BATCHED,
+      'export const execute = (requests) => requests.map(() => ({ outputs: { Y: { data: [42] } } }));',
+      '2',
+    );
+    await models.repository.load('changes');
+    expect(await models.numbers('changes', [[1]])).toEqual([42]);
+    expect(models.repository.find('changes', '').version).toBe('2');
+  });
+
+  it('takes a configuration and files of a client', async () => {
+    const code =
+      'export const execute = (requests) => requests.map(() => ({ outputs: { Y: { data: [9] } } }));';
+    const config = JSON.stringify({
+      backend: 'module',
+      max_batch_size: 2,
+      input: [{ name: 'X', data_type: 'TYPE_INT32', dims: [-1] }],
+      output: [{ name: 'Y', data_type: 'TYPE_INT32', dims: [-1] }],
+    });
+    await models.repository.load('echo', { config, files: new Map([['7/model.mjs', Buffer.from(code)]]) });
+    expect(await models.numbers('echo', [[1]])).toEqual([9]);
+    expect(models.repository.find('echo', '').version).toBe('7');
+    await models.repository.load('echo');
+    expect(await models.numbers('echo', [[1]])).toEqual([1]);
+  });
+});

@@ -1,0 +1,267 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { InferModel } from '../../../../src/serving/infer-model.js';
+import type { ModelSource, ServedVersion } from '../../../../src/serving/repository/model-source.js';
+import {
+  type FoundModel,
+  ServingRepository,
+  type ServingRepositoryOptions,
+} from '../../../../src/serving/repository/serving-repository.js';
+
+/** A folder of models that a test changes, and what became of all that was started from it. */
+class FakeFolder {
+  readonly models = new Map<string, { stamp: string; versions: string[]; problem?: string }>();
+  readonly running = new Set<ServedVersion>();
+  readonly found = new Set<ServedVersion>();
+  started = 0;
+  closed = 0;
+
+  readonly scan = async (): Promise<ReadonlyMap<string, FoundModel>> =>
+    new Map(
+      Array.from(this.models, ([name, { stamp }]) => [name, { stamp, source: this.source(name) }] as const),
+    );
+
+  source(folder: string): ModelSource {
+    return {
+      plan: async (name, { values, addedInstances, config }) => {
+        await sleep(0);
+        const model = this.models.get(folder);
+        if (model === undefined) throw new Error('its folder is gone');
+        const { stamp, versions, problem } = { ...model };
+        return {
+          identity: config === undefined ? JSON.stringify([stamp, values, addedInstances]) : null,
+          versions,
+          start: async (version) => {
+            await sleep(1);
+            if (problem !== undefined) throw new Error(problem);
+            return this.#start(name, version);
+          },
+        };
+      },
+    };
+  }
+
+  #start(name: string, version: string): ServedVersion {
+    this.started++;
+    const served: ServedVersion = {
+      model: { version, config: { name } } as unknown as InferModel,
+      served: null,
+      isStuck: () => false,
+      close: async () => {
+        await sleep(1);
+        if (this.running.delete(served)) this.closed++; // may be asked to end sooner
+      },
+    };
+    this.running.add(served);
+    return served;
+  }
+}
+
+function open(folder: FakeFolder, options: Partial<ServingRepositoryOptions> = {}) {
+  const errors: Error[] = [];
+  const repository = new ServingRepository({
+    mode: 'explicit',
+    scan: folder.scan,
+    listener: {
+      added: (version) => folder.found.add(version),
+      removed: (version) => folder.found.delete(version),
+    },
+    onError: (error) => errors.push(error),
+    drainMs: 1000,
+    ...options,
+  });
+  return { repository, errors };
+}
+
+function folderWith(...names: string[]): FakeFolder {
+  const folder = new FakeFolder();
+  for (const name of names) folder.models.set(name, { stamp: '1', versions: ['1'] });
+  return folder;
+}
+
+describe('a repository under explicit control', () => {
+  it('has nothing loaded at first, and loads and unloads what clients name', async () => {
+    const { repository } = open(folderWith('simple', 'other'));
+    await repository.start([]);
+    expect(await repository.index({ readyOnly: false })).toEqual([{ name: 'simple' }, { name: 'other' }]);
+    expect(() => repository.find('simple', '')).toThrow(/'simple' has no available versions/);
+    expect(await repository.load('simple')).toBe('simple');
+    expect(repository.find('simple', '').version).toBe('1');
+    expect(repository.isReady('simple', '1')).toBe(true);
+    expect(await repository.index({ readyOnly: true })).toEqual([
+      { name: 'simple', version: '1', state: 'READY' },
+    ]);
+    await repository.unload('simple');
+    expect(repository.isReady('simple', '')).toBe(false);
+    expect((await repository.index({ readyOnly: false }))[0]).toEqual({
+      name: 'simple',
+      version: '1',
+      state: 'UNAVAILABLE',
+      reason: 'unloaded',
+    });
+  });
+
+  it('answers for the latest version where none is named', async () => {
+    const folder = folderWith();
+    folder.models.set('m', { stamp: '1', versions: ['2', '10'] });
+    const { repository } = open(folder);
+    await repository.start(null);
+    expect(repository.find('m', '').version).toBe('10');
+    expect(repository.find('m', '2').version).toBe('2');
+    expect(() => repository.find('m', '3')).toThrow(/'m' version 3 is not found/);
+    expect(repository.versions('m').map(({ version }) => version)).toEqual(['2', '10']);
+  });
+
+  it('does nothing where what runs is what the folder has', async () => {
+    const folder = folderWith('m');
+    const { repository } = open(folder);
+    await repository.load('m');
+    await repository.load('m');
+    expect(folder.started).toBe(1);
+    folder.models.get('m')!.stamp = '2';
+    await repository.load('m');
+    expect(folder.started).toBe(2);
+    await expect.poll(() => folder.running.size).toBe(1);
+  });
+
+  it('keeps what runs where a reload fails, and says why', async () => {
+    const folder = folderWith('m');
+    const { repository } = open(folder);
+    await repository.load('m');
+    const running = repository.find('m', '');
+    folder.models.set('m', { stamp: '2', versions: ['1', '2'], problem: 'the file is no model' });
+    await expect(repository.load('m')).rejects.toThrow("failed to load 'm', the file is no model");
+    expect(repository.find('m', '')).toBe(running);
+    expect(await repository.index({ readyOnly: false })).toEqual([
+      { name: 'm', version: '1', state: 'READY' },
+      { name: 'm', version: '2', state: 'UNAVAILABLE', reason: 'the file is no model' },
+    ]);
+    expect(folder.running.size).toBe(1);
+  });
+
+  it('is one load however often it is asked for at once', async () => {
+    const folder = folderWith('m');
+    const { repository } = open(folder);
+    await Promise.all(Array.from({ length: 200 }, () => repository.load('m')));
+    expect(folder.started).toBe(1);
+  });
+
+  it('runs contradictory commands in their order', async () => {
+    const folder = folderWith('m');
+    const { repository } = open(folder);
+    const ends = [];
+    for (let i = 0; i < 5; i++) ends.push(repository.load('m'), repository.unload('m'));
+    await Promise.all([...ends, repository.load('m')]);
+    expect(repository.isReady('m', '')).toBe(true);
+    await Promise.all([repository.load('m'), repository.unload('m')]);
+    expect(repository.isReady('m', '')).toBe(false);
+    expect(folder.running.size).toBe(0);
+  });
+
+  it('names an unknown model', async () => {
+    const { repository } = open(folderWith());
+    await expect(repository.load('x')).rejects.toThrow(
+      "failed to load 'x', failed to poll from model repository",
+    );
+    await expect(repository.unload('x')).rejects.toThrow("Request for unknown model: 'x' is not found");
+    expect(() => repository.find('x', '')).toThrow(/unknown model: 'x'/);
+  });
+});
+
+describe('endpoints', () => {
+  it('are a model for each set of values, and one more instance where a load shares nothing', async () => {
+    const folder = folderWith('m', 'm-1');
+    const { repository } = open(folder);
+    expect(await repository.load('m')).toBe('m');
+    expect(await repository.load('m', { values: { a: 1 } })).toBe('m-0');
+    expect(await repository.load('m', { values: { b: 2, a: 1 } })).toBe('m-2'); // m-1 is a model of its own
+    expect(await repository.load('m', { values: { a: 1, b: 2 } })).toBe('m-2');
+    expect(await repository.load('m', { values: {} })).toBe('m');
+    expect(folder.started).toBe(3);
+    expect(await repository.load('m', { values: { a: 1 }, share: false })).toBe('m-0');
+    expect(folder.started).toBe(4);
+    await repository.unload('m-0');
+    expect(await repository.load('m', { values: { c: 3 } })).toBe('m-0');
+    expect(await repository.load('m')).toBe('m');
+  });
+
+  it('is the model itself for its first load, with whatever values', async () => {
+    const { repository } = open(folderWith('m'));
+    expect(await repository.load('m', { values: { a: 1 } })).toBe('m');
+    expect(await repository.load('m', { values: {} })).toBe('m-0');
+  });
+});
+
+describe('the folders', () => {
+  it('decide where they are polled', async () => {
+    const folder = folderWith('a', 'b');
+    const { repository, errors } = open(folder, { mode: 'poll' });
+    await repository.start(null);
+    await expect(repository.load('a')).rejects.toThrow(/not allowed/);
+    folder.models.delete('a');
+    folder.models.set('c', { stamp: '1', versions: ['1'] });
+    folder.models.get('b')!.stamp = '2';
+    await repository.poll();
+    expect(repository.loaded().map(({ config }) => config.name)).toEqual(['b', 'c']);
+    expect(folder.started).toBe(4);
+    folder.models.set('c', { stamp: '2', versions: ['1'], problem: 'broken' });
+    await repository.poll();
+    await repository.poll();
+    expect(errors.map(({ message }) => message)).toEqual(["failed to load 'c', broken"]);
+    expect(repository.isReady('c', '')).toBe(true);
+    expect((await repository.index({ readyOnly: false })).map(({ name }) => name)).toEqual(['b', 'c']);
+  });
+
+  it('name every model that cannot be loaded at the start, and load the others', async () => {
+    const folder = folderWith('good');
+    for (const name of ['bad', 'worse']) {
+      folder.models.set(name, { stamp: '1', versions: ['1'], problem: `${name} is broken` });
+    }
+    const { repository } = open(folder, { mode: 'none' });
+    await expect(repository.start(null)).rejects.toThrow(
+      "failed to load 'bad', bad is broken\nfailed to load 'worse', worse is broken",
+    );
+    expect(repository.isReady('good', '')).toBe(true);
+  });
+});
+
+it('comes to no harm by commands in any number and order', async () => {
+  const command = fc.record({
+    kind: fc.constantFrom('load', 'unload', 'values', 'more', 'change', 'break', 'mend', 'pause'),
+    name: fc.constantFrom('a', 'b'),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(command, { maxLength: 40 }), async (commands) => {
+      const folder = folderWith('a', 'b');
+      const { repository } = open(folder);
+      const ends: Promise<unknown>[] = [];
+      const note = (end: Promise<unknown>) => void ends.push(end.catch(() => {})); // a load may fail
+      let stamp = 1;
+      for (const { kind, name } of commands) {
+        const model = folder.models.get(name)!;
+        if (kind === 'load') note(repository.load(name));
+        if (kind === 'unload') note(repository.unload(name));
+        if (kind === 'values') note(repository.load(name, { values: { size: 1 } }));
+        if (kind === 'more') note(repository.load(name, { share: false }));
+        if (kind === 'change') model.stamp = String(++stamp);
+        if (kind === 'break') model.problem = 'broken';
+        if (kind === 'mend') delete model.problem;
+        if (kind === 'pause') await sleep(2);
+      }
+      await Promise.all(ends);
+      for (const name of ['a', 'b']) delete folder.models.get(name)!.problem;
+      // Whatever came before: a load loads, and what answers is one version of one start.
+      await repository.load('a');
+      await repository.unload('b').catch(() => {});
+      expect(repository.isReady('a', '1')).toBe(true);
+      expect(repository.isReady('b', '')).toBe(false);
+      await expect.poll(() => folder.running.size, { interval: 1 }).toBe(repository.loaded().length);
+      expect(folder.found.size).toBe(folder.running.size);
+      await repository.close({ abort: true });
+      expect(folder.running.size).toBe(0);
+      expect(folder.closed).toBe(folder.started);
+    }),
+    { numRuns: 60 },
+  );
+});

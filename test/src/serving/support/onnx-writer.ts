@@ -1,0 +1,75 @@
+import protobuf from 'protobufjs';
+
+/** The messages of an ONNX file as far as these models need them. Source: onnx.proto, https://github.com/onnx/onnx. */
+const SCHEMA = `
+syntax = "proto3";
+message ModelProto { int64 ir_version = 1; repeated OperatorSetIdProto opset_import = 8; GraphProto graph = 7; }
+message OperatorSetIdProto { string domain = 1; int64 version = 2; }
+message GraphProto { repeated NodeProto node = 1; string name = 2; repeated ValueInfoProto input = 11; repeated ValueInfoProto output = 12; }
+message NodeProto { repeated string input = 1; repeated string output = 2; string name = 3; string op_type = 4; }
+message ValueInfoProto { string name = 1; TypeProto type = 2; }
+message TypeProto { Tensor tensor_type = 1; message Tensor { int32 elem_type = 1; TensorShapeProto shape = 2; } }
+message TensorShapeProto { repeated Dimension dim = 1; message Dimension { int64 dim_value = 1; string dim_param = 2; } }
+`;
+
+/** Element types by their numbers in ONNX. */
+export const ONNX_TYPES = {
+  FP32: 1,
+  UINT8: 2,
+  INT8: 3,
+  UINT16: 4,
+  INT16: 5,
+  INT32: 6,
+  INT64: 7,
+  BYTES: 8,
+  BOOL: 9,
+  FP16: 10,
+  FP64: 11,
+  UINT32: 12,
+  UINT64: 13,
+} as const;
+
+export interface OnnxTensorInfo {
+  name: string;
+  type: keyof typeof ONNX_TYPES;
+  /** A text is a free size. */
+  dims: readonly (number | string)[];
+}
+
+/** The bytes of a model of one operation a node. */
+export function onnxModel(
+  inputs: readonly OnnxTensorInfo[],
+  outputs: readonly OnnxTensorInfo[],
+  nodes: readonly { op: string; input: string[]; output: string[] }[],
+): Uint8Array {
+  const type = protobuf.parse(SCHEMA, { keepCase: true }).root.lookupType('ModelProto');
+  const info = ({ name, type: element, dims }: OnnxTensorInfo) => ({
+    name,
+    type: {
+      tensor_type: {
+        elem_type: ONNX_TYPES[element],
+        shape: {
+          dim: dims.map((size) => (typeof size === 'string' ? { dim_param: size } : { dim_value: size })),
+        },
+      },
+    },
+  });
+  const node = nodes.map(({ op, input, output }, i) => ({ op_type: op, input, output, name: `n${i}` }));
+  const graph = { name: 'g', node, input: inputs.map(info), output: outputs.map(info) };
+  return type
+    .encode(type.fromObject({ ir_version: 8, opset_import: [{ domain: '', version: 13 }], graph }))
+    .finish();
+}
+
+/** OUTPUT0 = INPUT0 + INPUT1 and OUTPUT1 = INPUT0 - INPUT1, of rows of 16. */
+export function addSubModel(): Uint8Array {
+  const tensor = (name: string): OnnxTensorInfo => ({ name, type: 'INT32', dims: ['batch', 16] });
+  return onnxModel(
+    [tensor('INPUT0'), tensor('INPUT1')],
+    [tensor('OUTPUT0'), tensor('OUTPUT1')],
+    [
+      { op: 'Add', input: ['INPUT0', 'INPUT1'], output: ['OUTPUT0'] },
+      { op: 'Sub', input: ['INPUT0', 'INPUT1'], output: ['OUTPUT1'] },
+    ],
+  );
+}
