@@ -1,29 +1,34 @@
 import { spawn } from 'node:child_process';
 
 export interface Step {
-  /** What it is called in errors: 'npm install'. */
+  /** Name of the step in errors: 'npm install'. */
   name: string;
   command: string;
   arguments: string[];
   directory: string;
   env: NodeJS.ProcessEnv;
   signal?: AbortSignal | undefined;
-  /** What to do, where it fails with such words. */
+  /** Advice to give if the step fails with words that match. */
   advice: readonly (readonly [pattern: RegExp, advice: string])[];
   /** The error that its failure is. */
   failure: (message: string) => Error;
 }
 
 /**
+<<<<<<< HEAD:base/run-step.ts
  * Runs a program to its end and gives what it wrote on standard output. A signal ends it and all that it started.
  * @throws its failure with the line of its output that says most.
+=======
+ * Runs a program to its end and returns its standard output. A signal ends it and all processes that it started.
+ * @throws TensorFlowError with the most telling line of its output.
+>>>>>>> w1:engine/executors/tensorflow/setup/run-step.ts
  */
 export async function runStep(step: Step): Promise<string> {
   const child = spawn(step.command, step.arguments, {
     cwd: step.directory,
     env: step.env,
     stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true, // a group of its own: compilers end with it
+    detached: true, // a process group of its own, so that compilers end with it
   });
   const end = () => {
     try {

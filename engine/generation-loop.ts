@@ -19,7 +19,7 @@ import type { ActiveRequests } from './request/active-requests.js';
 import type { LlmRequest } from './request/llm-request.js';
 import type { BatchingScheme } from './schemes/batching-scheme.js';
 
-/** What an iteration is made of, in the order in which it comes to it; assembleLoop makes them. */
+/** Parts of an iteration, in the order in which it uses them; assembleLoop makes them. */
 export interface LoopParts {
   /** Milliseconds since the epoch, monotonic. */
   clock: () => number;
@@ -28,34 +28,34 @@ export interface LoopParts {
   intake: RequestIntake;
   guided: GuidedDecoding;
   planner: IterationPlanner;
-  /** null: all that is scheduled runs together. */
+  /** null: all scheduled requests run together. */
   split: MicroBatchSplit | null;
-  /** null: nobody drafts. */
+  /** null: requests get no drafts. */
   drafts: DraftStage | null;
   scheme: BatchingScheme;
   calls: CallRunner;
   update: TokenUpdate;
   stops: RequestStops;
   exit: RequestExit;
-  /** The caches are checked after every iteration. */
+  /** Checks the caches after every iteration. */
   checksIntegrity: boolean;
   recorder: FlightRecorder;
   reporter: IterationReporter;
-  /** null: contexts are as long as there is room for. */
+  /** null: contexts are as long as the room allows. */
   pace: ContextPace | null;
 }
 
 /** The token generation loop: one call of `iterate` is one iteration. It knows nothing of threads. */
 export class GenerationLoop {
   readonly #parts: LoopParts;
-  /** What has not started, because nothing could beside what was running. */
+  /** Iteration that was not started, because it could not run beside the running one. */
   #unstarted: Iteration | null = null;
 
   constructor(parts: LoopParts) {
     this.#parts = parts;
   }
 
-  /** Requests that could be taken now. */
+  /** Number of requests that could be taken now. */
   get freePlaces(): number {
     return this.#parts.intake.freePlaces;
   }
@@ -68,18 +68,21 @@ export class GenerationLoop {
     return this.#parts.intake.isDraining;
   }
 
-  /** From now on new requests are refused; what is active goes on. */
+  /** From now on refuses new requests; active ones go on. */
   drain(): void {
     this.#parts.intake.drain();
   }
 
-  /** What is in flight now, for who watches. */
+  /** Snapshot of all requests in flight, for monitoring. */
   formation(): EngineFormation {
     const { active, kvCache, recorder, reporter, clock } = this.#parts;
     return formationOf(active.ordered, kvCache, reporter.iteration, recorder.take(clock()));
   }
 
-  /** Forgets what the KV cache keeps for others, between two iterations; see KvCacheManager.dropReusable. */
+  /**
+   * Forgets the blocks that the KV cache keeps for later prompts; called between two iterations; see
+   * KvCacheManager.dropReusable.
+   */
   resetCache(): number {
     const { kvCache, checksIntegrity, reporter } = this.#parts;
     const dropped = kvCache.dropReusable();
@@ -89,9 +92,9 @@ export class GenerationLoop {
   }
 
   /**
-   * One iteration. False if nothing was active and there was nothing to send.
+   * Runs one iteration. Returns false if nothing was active and there was nothing to send.
    *
-   * With overlap it starts a micro-batch when the one before has ended, and then updates and answers that one:
+   * With overlap it starts a micro-batch when the one before has ended, and then updates and answers that earlier one:
    *
    *   iterate    receive  schedule 1  pack 1  | end of 0, start of 1 |  update 0  stops  respond  report 0
    *   executor   --------- step 0 ------------|                      |--------- step 1 -------------------
@@ -118,7 +121,7 @@ export class GenerationLoop {
     return hasReported || calls.running !== null;
   }
 
-  /** The iteration that this call of `iterate` is to start, beside the one that runs. */
+  /** The iteration that this call of `iterate` will start, beside the one that runs. */
   #nextIteration(running: Iteration | null): Iteration {
     const { reporter, clock } = this.#parts;
     const number = reporter.iteration + (running === null ? 1 : 2);
@@ -127,7 +130,7 @@ export class GenerationLoop {
     return iteration;
   }
 
-  /** Without overlap the iteration itself; with it the one before, or null at the beginning. */
+  /** The iteration that has ended: without overlap this one, with overlap the one before, or null at the beginning. */
   #endedIteration(before: Iteration | null, iteration: Iteration): Iteration | null {
     const { running } = this.#parts.calls;
     const ended = running === null ? (before ?? iteration) : before;
@@ -135,7 +138,9 @@ export class GenerationLoop {
     return ended;
   }
 
-  /** Who runs how many tokens now; who has to pause gives its blocks back first. */
+  /**
+   * Decides which requests run now, and how many tokens each; requests that have to pause first give back their blocks.
+   */
   #schedule({ number, counts }: Iteration): Chunks {
     const { active, guided, planner, split, drafts, recorder, calls, clock } = this.#parts;
     counts.activeRequests = active.size;
@@ -149,7 +154,7 @@ export class GenerationLoop {
     }
     counts.pausedRequests += paused.length;
     const isIdle = chunks.length === 0 && paused.length === 0 && calls.running === null;
-    // Who waits for its masks may hold what the others need.
+    // A request that waits for its masks may hold blocks that the others need.
     const waitsForGuides = running.length === 0 || running.some((request) => request.isHeld);
     if (isIdle && waitsForGuides) guided.waitAWhile();
     else if (isIdle) this.#failStuckRequest(running[0]!);
@@ -171,7 +176,7 @@ export class GenerationLoop {
     drafts?.checkIntegrity();
   }
 
-  /** What an iteration took tells how long the next contexts and drafts should be. */
+  /** Learns from the time of an iteration how long the next contexts and drafts should be. */
   #learnFrom(ended: Iteration | null): void {
     if (ended === null || ended.counts.executorMs <= 0) return;
     const { pace, drafts, reporter } = this.#parts;

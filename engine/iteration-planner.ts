@@ -13,11 +13,11 @@ import type { RequestProgress } from './request/request-progress.js';
 
 export interface PlannerOptions extends ResumeLimits {
   policy: CapacityPolicy;
-  /** Default scheduleMicroBatch; V1 brings its own. */
+  /** Default: scheduleMicroBatch; V1 brings its own. */
   scheduleMicroBatch?: MicroBatchScheduler;
   /** Most requests that run at once. */
   maxNumSequences: number;
-  /** Whether all that was written to these blocks is finite; false where that cannot be said now. */
+  /** True if all values in these blocks are finite; false if that is unknown at the moment. */
   areFinite(blocks: Int32Array): boolean;
   /** MAX_UTILIZATION: see CapacityOptions. */
   startHorizon?: number | undefined;
@@ -25,22 +25,22 @@ export interface PlannerOptions extends ResumeLimits {
   pace?: ContextPace | null | undefined;
 }
 
-/** Parts the requests that can run into micro-batches: see engine/loop/micro-batch-split.ts. */
+/** Divides the requests that can run into micro-batches: see engine/loop/micro-batch-split.ts. */
 export interface Split {
-  /** How many of `withCapacity` requests run now while `inFlight` others do; 0: none until those have ended. */
+  /** Most of `withCapacity` requests that may run now while `inFlight` others do; 0: none until those have ended. */
   mostRequests(withCapacity: number, inFlight: number): number;
 }
 
 export interface IterationPlan<R extends RequestProgress> {
-  /** What runs; context chunks first. */
+  /** Chunks that run; context chunks first. */
   chunks: ScheduledChunk<R>[];
-  /** What was paused for it, last in the list first. */
+  /** Requests that were paused for it, last in the list first. */
   paused: R[];
 }
 
 /**
- * The part of an iteration that needs no model: who runs how many tokens, who is paused for it, who holds which
- * blocks. The generation loop and the simulator share it.
+ * The part of an iteration that needs no model: it decides which requests run how many tokens, which are paused, and
+ * which hold which blocks. The generation loop and the simulator share it.
  *
  *   plan(active)    capacity -> pauses give their blocks back -> micro-batch -> chunks
  *   allocate(r)     for each chunk, in order: the blocks of its step
@@ -60,9 +60,9 @@ export class IterationPlanner {
   }
 
   /**
-   * Decides the iteration for the active list, in its order. Requests to be paused are paused; who does not run waits.
-   * `split`, where requests may be in flight: how many of those with capacity the next micro-batch takes at most; with 0
-   * nothing is changed.
+   * Decides the iteration for the active list, in its order. Requests to be paused are paused; those that do not run
+   * wait. `split`, given if requests may be in flight, limits how many of those with capacity the next micro-batch
+   * takes; at 0 nothing is changed.
    */
   plan<R extends RequestProgress>(active: readonly R[], split: Split | null = null): IterationPlan<R> {
     const { policy, maxNumSequences, microBatch } = this.#options;
@@ -89,7 +89,7 @@ export class IterationPlanner {
     return { chunks, paused };
   }
 
-  /** The limits of the micro-batch, with no more context tokens than there is time for. The pace does not change meanwhile. */
+  /** The limits of the micro-batch, with no more context tokens than there is time for. The pace must not change meanwhile. */
   #paced<R extends RequestProgress>(
     active: readonly R[],
     scheduled: readonly R[],
@@ -104,8 +104,8 @@ export class IterationPlanner {
   }
 
   /**
-   * Gives a request of the plan the blocks of its step. A context that finds its beginning in the cache begins behind
-   * it, and its first chunk may be shorter for it. False, and nothing changed, if there is no room.
+   * Gives a request of the plan the blocks of its step. A context that finds its beginning in the cache starts behind
+   * it, and its first chunk may become shorter. Returns false and changes nothing if there is no room.
    */
   allocate(request: RequestProgress): boolean {
     const { requestId } = request;
@@ -122,8 +122,9 @@ export class IterationPlanner {
   }
 
   /**
-   * Keeps the full blocks of what is verified for other requests, and for this one after a pause: where it has drawn,
-   * all that went into finite logits; between two chunks what has been written, if it is finite.
+   * Keeps the full blocks of verified tokens for other requests, and for this one after a pause. Verified are, once the
+   * request draws, all tokens whose logits were finite; between two chunks, all that have been written, if they are
+   * finite.
    */
   keep(request: RequestProgress): void {
     const shared = this.sharedOf(request);
@@ -132,37 +133,40 @@ export class IterationPlanner {
     if (numVerified > 0) this.#kvCache.store(request.requestId, shared.tokens, numVerified);
   }
 
-  /** What the request shares with others; null: nothing, since it does not want to or the cache cannot. */
+  /** Data by which the request shares blocks with others; null if the request does not want to or the cache cannot. */
   sharedOf(request: RequestProgress): SharedPrefix | null {
     return this.#kvCache.canShare(request.finalLength) ? request.shared : null;
   }
 
-  /** Between two chunks no logits have shown yet that all is well, so the blocks themselves are looked at. */
+  /** Between two chunks no logits have shown yet that the values are finite, so the blocks themselves are checked. */
   #verifiedContext({ requestId, contextPosition }: RequestProgress): number {
     if (contextPosition < this.#kvCache.tokensPerBlock) return 0;
     const blocks = this.#kvCache.fullBlocks(requestId, contextPosition);
     return this.#options.areFinite(blocks) ? contextPosition : 0;
   }
 
-  /** Gives back the blocks of the draft that the step rejected, all behind the `kept` first tokens of the sequence. */
+  /** Gives back the blocks of a rejected draft, all behind the first `kept` tokens of the sequence. */
   rejectDraft(request: RequestProgress, kept: number): void {
     if (request.phase !== 'generation' || request.draftLength === 0) return;
     this.#kvCache.trimSequence(request.requestId, kept);
     request.blocksHeld = this.#kvCache.blocksHeld(request.requestId);
   }
 
-  /** Sequence i of the request goes on from what was its sequence parents[i]: see KvCacheManager.forkSequences. */
+  /** Sequence i of the request goes on from its former sequence parents[i]: see KvCacheManager.forkSequences. */
   fork(request: RequestProgress, parents: readonly number[]): void {
     this.#kvCache.forkSequences(request.requestId, parents);
     request.blocksHeld = this.#kvCache.blocksHeld(request.requestId);
   }
 
-  /** Takes back the blocks of a request that has ended, after `keep` where they are worth it. */
+  /** Frees the blocks of a request that has ended; to be called after `keep` if they are worth keeping. */
   release(request: RequestProgress): void {
     this.#kvCache.freeSequence(request.requestId);
   }
 
-  /** Only where the cache or the prompt has changed since the last look: many may wait, and for long. */
+  /**
+   * Looks up a request's blocks, but only if the cache or the prompt has changed since the last look-up: many requests
+   * may wait, and for long.
+   */
   #lookUp(request: RequestProgress): void {
     const version = this.#kvCache.cacheVersion;
     if (request.phase === 'generation') request.firstMissingBlock = null;

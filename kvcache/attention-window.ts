@@ -4,17 +4,17 @@ import { retell } from '../base/skein-error.js';
 export interface WindowOptions {
   /** Tokens that a token attends to, itself included. */
   maxAttentionWindow: number;
-  /** How many of these are the first tokens of the sequence, which stay for ever; default 0. */
+  /** Number of these tokens that are the first ones of the sequence, which stay for ever; default 0. */
   sinkTokenLength?: number | undefined;
   tokensPerBlock: number;
 }
 
 /**
- * Where a sequence's tokens lie when only a window of them is kept (and, as in StreamingLLM, the first ones, the sinks).
- * The token at position q attends to the positions t <= q with t < sinks or t > q - (window - sinks): with the last
- * `window` tokens where there are no sinks. Positions, RoPE included, are those of the whole sequence.
+ * Places of a sequence's tokens when only a window of them is kept (and, as in StreamingLLM, the first ones, the sinks).
+ * The token at position q attends to the positions t <= q with t < sinks or t > q - (window - sinks); without sinks
+ * these are the last `window` tokens. Positions, RoPE included, are those of the whole sequence.
  *
- * Blocks are counted as without a window, block b holding positions b * tokensPerBlock and on. Those with sinks keep
+ * Blocks are counted as without a window: block b holds positions b * tokensPerBlock and on. Blocks with sinks keep
  * their entries of the table, the others take turns in the rest of it:
  *
  *   tokensPerBlock 4, window 11, sinks 2      sinkBlocks ceil(2 / 4) = 1, ringBlocks ceil(9 / 4) = 3
@@ -27,8 +27,8 @@ export interface WindowOptions {
  *                                     2 [20  9 10 11 ]     21 takes the place of 9, which is 12 back
  *                                     3 [12 13 14 15 ]     21 attends to 13 .. 21
  *
- * So a table has ceil(window / tokensPerBlock) entries at most without sinks, and with them
- * ceil((window + bubble) / tokensPerBlock), the bubble being what the sinks leave over of their last block.
+ * So a table has at most ceil(window / tokensPerBlock) entries without sinks, and ceil((window + bubble) /
+ * tokensPerBlock) with them, where the bubble is the part of their last block that the sinks leave over.
  */
 export class AttentionWindow {
   readonly maxAttentionWindow: number;
@@ -38,7 +38,7 @@ export class AttentionWindow {
   readonly sinkBlocks: number;
   readonly ringBlocks: number;
 
-  /** Throws a RangeError naming what does not fit. */
+  /** @throws RangeError naming the option that does not fit */
   constructor({ maxAttentionWindow, sinkTokenLength = 0, tokensPerBlock }: WindowOptions) {
     if (!Number.isInteger(maxAttentionWindow) || maxAttentionWindow < 1) {
       throw retell(
@@ -65,7 +65,7 @@ export class AttentionWindow {
     return { maxAttentionWindow: this.maxAttentionWindow, sinkTokenLength: this.sinkTokenLength };
   }
 
-  /** Entries of the longest table. */
+  /** Number of entries in the longest table. */
   get maxBlocks(): number {
     return this.sinkBlocks + this.ringBlocks;
   }

@@ -1,26 +1,26 @@
 import { readFileSync } from 'node:fs';
 import { freemem } from 'node:os';
 
-/** Where the numbers come from; tests bring their own. */
+/** Sources of the numbers; tests bring their own. */
 export interface MemorySources {
-  /** A small text file, or null if it cannot be read. */
+  /** Content of a small text file, or null if it cannot be read. */
   readText(path: string): string | null;
-  /** What the operating system says is free for this process, in bytes. */
+  /** Bytes that the operating system reports as free for this process. */
   freeBytes(): number;
 }
 
 export interface AvailableMemory {
   bytes: number;
-  /** What decides, with its numbers, for messages. */
+  /** The limit that decides, with its numbers, for messages. */
   from: string;
 }
 
-/** One way of accounting: where its control groups are mounted and what its files are called. */
+/** One version of control groups: its mount point and the names of its files. */
 interface CgroupFiles {
   root: string;
   limit: string;
   usage: string;
-  /** Key in memory.stat of file pages that are given up without a loss when memory is short. */
+  /** Key in memory.stat of file pages that the kernel can drop without a loss when memory is short. */
   reclaimable: string;
 }
 
@@ -40,7 +40,7 @@ const CGROUP_V1: CgroupFiles = {
 const NO_LIMIT_BYTES = 2 ** 60;
 
 /**
- * Memory that this process may still take: what the machine has free, or what is left under the limit of the control
+ * Memory that this process may still take: the machine's free memory, or what is left under the limit of the control
  * group it runs in or of any group above it (a container's limit), whichever is least.
  *
  *   /sys/fs/cgroup             no limit
@@ -63,7 +63,7 @@ export function availableMemory(sources: MemorySources = processSources): Availa
   return least;
 }
 
-/** The real files of this process. */
+/** Sources that read the real files of this process. */
 const processSources: MemorySources = {
   readText(path) {
     try {
@@ -83,9 +83,9 @@ function machineMemory(sources: MemorySources): AvailableMemory {
 }
 
 /**
- * The groups named by /proc/self/cgroup. v2 is the line "0::/path", v1 the line whose controllers include memory.
- * Inside a container the path may be that of the host, which is not mounted here; the root of the mount is then the
- * container's own group, and it is among the ancestors that are looked at.
+ * The groups named by /proc/self/cgroup. In v2 it is the line "0::/path", in v1 the line whose controllers include
+ * memory. Inside a container the path may be that of the host, which is not mounted here; the root of the mount is then
+ * the container's own group, and it is among the ancestors that are looked at.
  */
 function ownCgroups(sources: MemorySources): { files: CgroupFiles; path: string }[] {
   const groups: { files: CgroupFiles; path: string }[] = [];
@@ -99,7 +99,7 @@ function ownCgroups(sources: MemorySources): { files: CgroupFiles; path: string 
   return groups;
 }
 
-/** "/a/b" -> "/a/b", "/a", "" */
+/** Lists a group's path and those of its ancestors: "/a/b" -> "/a/b", "/a", "". */
 function groupAndAncestors(path: string): string[] {
   const names = path.split('/').filter((name) => name !== '');
   return Array.from({ length: names.length + 1 }, (_, up) =>
@@ -124,7 +124,7 @@ function leftInGroup(sources: MemorySources, files: CgroupFiles, group: string):
   };
 }
 
-/** null for a missing file and for "max". */
+/** Number of bytes in a file; null for a missing file and for "max". */
 function readBytes(sources: MemorySources, path: string): number | null {
   const text = sources.readText(path)?.trim();
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : null;

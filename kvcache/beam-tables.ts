@@ -1,14 +1,14 @@
 import type { BlockTable } from './block-table.js';
 
-/** What the tables of a request ask of the pool. */
+/** Operations of the pool that a request's tables use. */
 export interface BlockSource {
-  /** A new block with one holder, to be zeroed. */
+  /** Takes a new block with one holder, to be zeroed. */
   take(): number;
-  /** One more holder for a block that somebody holds. */
+  /** Adds a holder to a block that somebody holds. */
   share(block: number): void;
-  /** One holder less. */
+  /** Removes one holder from a block. */
   release(block: number): void;
-  /** The target gets the content of the source before the next step. */
+  /** Gives the target the content of the source before the next step. */
   copy(source: number, target: number): void;
 }
 
@@ -29,16 +29,16 @@ export interface BlockSource {
  *     beam 1   [ 7 | 2 | 4 | 3 ]       8 is copied to 3, which was the last block of beam 2, from which nobody goes on
  *     beam 2   [ 7 | 2 | 5 | 9 ]       1 is free again: 7 blocks
  *
- * So a fork takes no block from the pool, and the tables never hold more blocks than they would without sharing what
- * was generated: what the schedulers count with.
+ * So a fork takes no block from the pool, and the tables never hold more blocks than they would without sharing
+ * generated tokens, which is the number that the schedulers count with.
  */
 export class BeamTables {
   readonly #source: BlockSource;
   #tables: BlockTable[];
-  /** How many of the tables name each block; empty as long as there is one table. */
+  /** Number of tables that name each block; empty as long as there is one table. */
   readonly #uses = new Map<number, number>();
 
-  /** `first` holds the whole prompt's blocks; the `numShared` first of them are full of it. */
+  /** `first` holds the whole prompt's blocks, of which the first `numShared` are full of prompt tokens. */
   constructor(first: BlockTable, width: number, numShared: number, source: BlockSource) {
     this.#source = source;
     this.#tables = [first];
@@ -52,7 +52,7 @@ export class BeamTables {
     }
   }
 
-  /** Blocks that a request of this width holds beside its first table of `tableBlocks` before anything is forked. */
+  /** Blocks that a request of this width holds beyond its first table of `tableBlocks`, before anything is forked. */
   static numBeside(width: number, numShared: number, tableBlocks: number): number {
     return (width - 1) * Math.max(0, tableBlocks - numShared);
   }
@@ -69,7 +69,7 @@ export class BeamTables {
     return this.#tables;
   }
 
-  /** Blocks held, each counted once. */
+  /** Number of blocks held, each counted once. */
   get numBlocks(): number {
     return this.width === 1 ? this.first.numBlocks : this.#uses.size;
   }
@@ -82,7 +82,7 @@ export class BeamTables {
     }
   }
 
-  /** Gives back what is behind the `tableBlocks` first blocks of each table. */
+  /** Gives back the blocks behind the first `tableBlocks` of each table. */
   trim(tableBlocks: number, length: number): void {
     for (const table of this.#tables) {
       while (table.numBlocks > tableBlocks) this.#release(table.removeLast());
@@ -91,8 +91,8 @@ export class BeamTables {
   }
 
   /**
-   * Table i goes on from what was table parents[i]; what nobody goes on from is given back. `hasPartial`: the last
-   * blocks are not full.
+   * Table i goes on from the former table parents[i]; tables from which none goes on are given back. `hasPartial`: the
+   * last blocks are not full.
    */
   fork(parents: readonly number[], hasPartial: boolean): void {
     const old = this.#tables;
@@ -127,7 +127,7 @@ export class BeamTables {
     if (this.width === 1) this.#uses.clear();
   }
 
-  /** Another block with the same content takes the place of `own`, which is entry `index` of the first table. */
+  /** Puts another block with the same content in the place of `own`, which is entry `index` of the first table. */
   exchange(index: number, other: number): void {
     const own = this.first.blocks[index]!;
     for (const table of this.#tables) {
@@ -138,7 +138,7 @@ export class BeamTables {
     }
   }
 
-  /** Gives all back, tails first: the head of a sequence is what another one may share, so it goes last. */
+  /** Gives all blocks back, tails first: other sequences may share the head of a sequence, so it goes last. */
   releaseAll(): void {
     for (let index = this.width - 1; index >= 0; index -= 1) {
       const { blocks } = this.#tables[index]!;

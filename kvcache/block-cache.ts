@@ -6,24 +6,24 @@ import { type PrefixNode, PrefixTree } from './prefix-tree.js';
 import { PriorityExpiry } from './priority-expiry.js';
 import { DEFAULT_RETENTION_PRIORITY, type RetentionPriority } from './retention.js';
 
-/** Priority from which an evicted block is worth a place in the secondary pool, unless another is asked for. */
+/** Default of the priority from which an evicted block is worth a place in the secondary pool. */
 export const DEFAULT_OFFLOAD_MIN_PRIORITY = 30;
 
 export interface BlockCacheOptions {
-  /** Blocks 0 and on of the primary pool: only these are ever in tables. */
+  /** Number of blocks in the primary pool, numbered from 0; only these are ever in tables. */
   numBlocks: number;
   tokensPerBlock: number;
-  /** Blocks of the secondary pool, numbered behind those of the primary one; default 0. */
+  /** Number of blocks in the secondary pool, numbered behind the primary ones; default 0. */
   numSecondaryBlocks?: number;
   /** Lowest priority with which an evicted block goes to the secondary pool; default 30. */
   secondaryOffloadMinPriority?: number;
-  /** Default 0. */
+  /** Most events kept until they are drained; default 0. */
   maxEvents?: number;
 }
 
 /**
- * The pools' blocks, and which of them are kept for their content. A block of the primary pool is in one of three
- * states:
+ * The blocks of both pools, and which of them are kept for their content. A block of the primary pool is in one of
+ * three states:
  *
  *             take                     release, not in the tree
  *   free  ------------->  held  ------------------------------->  free
@@ -37,12 +37,12 @@ export interface BlockCacheOptions {
  *                                     +--- evict: gone
  *
  * A held block may be in the tree too, and in several tables. Whoever holds a block of the tree holds all its
- * ancestors, so nothing below a cached block is held, and every cached block can be evicted in the end: free and
- * cached together are what can be had. Evicted is a leaf, that of the lowest priority, and among these the one
+ * ancestors, so nothing below a cached block is held, and every cached block can be evicted in the end: free and cached
+ * blocks together are available. The block that is evicted is a leaf of the lowest priority, and among these the one
  * released longest ago; as tables are released from the tail, tails go before heads.
  *
- * What lies in the secondary pool counts for nothing in what can be had: it needs a primary block again before it is
- * of use. In each branch of the tree the primary part comes first:
+ * Content in the secondary pool does not add to the available blocks: it needs a primary block again before it is of
+ * use. In each branch of the tree the primary part comes first:
  *
  *   root -- 7 -- 2 ------ 5            primary pool: 2 goes only after 5, but does not wait for 31 and 30
  *                +-- 31 -- 30          secondary pool: 30 is the leaf that goes first
@@ -55,7 +55,7 @@ export class BlockCache {
   readonly #offloadMinPriority: number;
   readonly #primary: BlockPool;
   readonly #secondary: BlockPool;
-  /** The node of each block that is in the tree. */
+  /** Node of each block that is in the tree, indexed by block. */
   readonly #nodes: (PrefixNode | undefined)[];
   readonly #queues: EvictionQueues;
   readonly #expiry: PriorityExpiry;
@@ -87,7 +87,7 @@ export class BlockCache {
     this.events.add({ type: 'created', numBlocksPerCacheLevel: levels });
   }
 
-  /** Primary blocks that can be had: free ones, and cached ones that nobody holds. */
+  /** Number of primary blocks available: free ones, and cached ones that nobody holds. */
   get availableBlocks(): number {
     return this.#primary.freeBlocks + this.#numCached;
   }
@@ -114,14 +114,14 @@ export class BlockCache {
     return this.#primary.references(block);
   }
 
-  /** A primary block with one reference, its content undefined; evicts one where none is free. */
+  /** Takes a primary block with one reference and undefined content; evicts one if none is free. */
   take(): number {
     const next = this.#primary.freeBlocks === 0 ? this.#queues.nextPrimary() : undefined;
     if (next) this.#evict(next);
     return this.#primary.take();
   }
 
-  /** One more holder for a node of the tree. Where it was swapped out it gets a primary block, which there must be. */
+  /** Adds a holder to a node of the tree. A node that was swapped out gets a primary block, which must be available. */
   acquire(node: PrefixNode): void {
     if (!this.isPrimary(node)) {
       this.#swapIn(node, this.take());
@@ -133,14 +133,13 @@ export class BlockCache {
     this.#queues.update(node);
   }
 
-  /** One more holder for a block that somebody holds, in the tree or not. */
+  /** Adds a holder to a block that somebody holds, in the tree or not. */
   share(block: number): void {
     this.#primary.reference(block);
   }
 
   /**
-   * Whether the node's block is of no use to anybody else, as far as can be seen: nobody holds it and nothing hangs on
-   * it.
+   * True if nobody holds the node's block and it has no children: then, as far as can be seen, nobody else can use it.
    */
   isUnusedLeaf(node: PrefixNode): boolean {
     return !this.isHeld(node) && node.children.length === 0;
@@ -154,7 +153,7 @@ export class BlockCache {
     return block;
   }
 
-  /** The node's content is of use again: it is evicted as late as if it had just been released. */
+  /** Marks the node's content as used again: it is evicted as late as if it had just been released. */
   touch(node: PrefixNode): void {
     this.#queues.remove(node);
     this.#noteRelease(node);
@@ -166,7 +165,7 @@ export class BlockCache {
     this.#queues.whilePinned(node, use);
   }
 
-  /** One holder less. A block that nobody holds any more is free, or cached if it is in the tree. */
+  /** Removes one holder. A block that nobody holds any more is free, or cached if it is in the tree. */
   release(block: number): void {
     if (this.#primary.unreference(block) > 0) return;
     const node = this.#nodes[block];
@@ -197,7 +196,7 @@ export class BlockCache {
     return node;
   }
 
-  /** A held block that is in no tree takes the place of a swapped-out one with the same content. */
+  /** Puts a held block that is in no tree in the place of a swapped-out one with the same content. */
   replaceSecondary(node: PrefixNode, block: number): void {
     this.#changes.keep(block);
     const old = node.block;
@@ -211,14 +210,15 @@ export class BlockCache {
     this.#expiry.set(node, retention.durationMs);
   }
 
-  /** Tells the time, on any clock that goes forward; priorities whose time is over fall back to the default. */
+  /** Sets the time, on any clock that goes forward; priorities whose time is over fall back to the default. */
   advanceClock(nowMs: number): void {
     for (const node of this.#expiry.advance(nowMs)) this.#setPriority(node, DEFAULT_RETENTION_PRIORITY);
   }
 
   /**
-   * Forgets all content: the tree is empty afterwards. Blocks that nobody holds are free, those of the secondary pool
-   * too; a held one stays with its holders and is free once they have released it. Returns how many were in the tree.
+   * Forgets all content: the tree is empty afterwards. Blocks that nobody holds become free, those of the secondary
+   * pool too; a held block stays with its holders and becomes free once they have released it. Returns how many blocks
+   * were in the tree.
    */
   dropAll(): number {
     const nodes = this.tree.removeAll();
@@ -236,7 +236,7 @@ export class BlockCache {
     return nodes.length;
   }
 
-  /** What the integrity check looks at. */
+  /** State that the integrity check reads. */
   inspect(): {
     free: Int32Array;
     referenceCounts: Int32Array;
@@ -256,7 +256,9 @@ export class BlockCache {
     };
   }
 
-  /** Makes a primary block free: its content goes to the secondary pool if it is worth it there, else it is gone. */
+  /**
+   * Makes a primary block free: its content goes to the secondary pool if it is worth a place there, else it is lost.
+   */
   #evict(node: PrefixNode): void {
     const { block } = node;
     const place = this.#secondaryPlaceFor(node);
@@ -272,10 +274,10 @@ export class BlockCache {
   }
 
   /**
-   * A secondary block for a node that leaves the primary pool, or -1. Both pools together are one cache: the least
-   * worth keeping of the secondary leaves and the node itself is dropped. A node with swapped-out blocks below it goes
-   * with them whatever its own priority, since they would be lost without it. (There is always a leaf to drop then: its
-   * own last one at worst, which is not pinned, because the blocks before a pinned one are held.)
+   * Finds a secondary block for a node that leaves the primary pool; -1: there is none. Both pools together are one
+   * cache: the least valuable of the secondary leaves and the node itself is dropped. A node with swapped-out blocks
+   * below it goes with them whatever its own priority, since they would be lost without it. (There is always a leaf to
+   * drop then: its own last one at worst, which is not pinned, because the blocks before a pinned one are held.)
    */
   #secondaryPlaceFor(node: PrefixNode): number {
     const carriesOthers = node.children.length > 0;
@@ -298,7 +300,7 @@ export class BlockCache {
     this.#secondary.release(old);
   }
 
-  /** The node's content is in another block, of the other pool. */
+  /** Notes that the node's content is in another block, of the other pool. */
   #move(node: PrefixNode, block: number): void {
     const { parent } = node;
     const [oldValue, newValue] = this.isPrimary(node) ? [0, 1] : [1, 0];

@@ -1,8 +1,11 @@
-/** Entries of a block map for blocks that are not one request's alone; any other entry is the row of who holds it. */
+/**
+ * Entries of a block map for blocks that do not belong to one request alone; any other entry is the row of the request
+ * that holds the block.
+ */
 export const BLOCK_FREE = -1;
-/** Kept for later prompts; nobody holds it. */
+/** The block is kept for later prompts; nobody holds it. */
 export const BLOCK_CACHED = -2;
-/** Held by several, or several times. */
+/** The block is held by several sequences, or several times. */
 export const BLOCK_SHARED = -3;
 
 /** Runs of equal entries, in order: [length, entry, length, entry, ...]. */

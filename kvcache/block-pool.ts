@@ -15,7 +15,7 @@ export class BlockPool {
   #numFree: number;
   readonly #referenceCounts: Int32Array;
 
-  /** Blocks firstBlock, firstBlock + 1, ...: a second pool is numbered behind the first. */
+  /** @param firstBlock number of the first block, so that a second pool can be numbered behind the first */
   constructor(numBlocks: number, firstBlock = 0) {
     this.numBlocks = numBlocks;
     this.#firstBlock = firstBlock;
@@ -28,7 +28,7 @@ export class BlockPool {
     return this.#numFree;
   }
 
-  /** A block with one reference. The caller has made sure that one is free. */
+  /** Takes a block and gives it one reference. The caller has made sure that one is free. */
   take(): number {
     if (this.#numFree === 0) {
       throw new Error(
@@ -45,12 +45,12 @@ export class BlockPool {
     return this.#referenceCounts[block - this.#firstBlock]!;
   }
 
-  /** One more reference to a block that is not in the free list: held by somebody, or kept in the prefix tree. */
+  /** Adds a reference to a block that is not in the free list: held by somebody, or kept in the prefix tree. */
   reference(block: number): void {
     this.#referenceCounts[block - this.#firstBlock]! += 1;
   }
 
-  /** Takes back one reference and returns how many are left. With none left the caller frees the block or keeps it. */
+  /** Removes one reference and returns how many are left. With none left the caller frees the block or keeps it. */
   unreference(block: number): number {
     const count = this.#referenceCounts[block - this.#firstBlock];
     if (count === undefined || count === 0) {
@@ -66,7 +66,7 @@ export class BlockPool {
     this.#numFree += 1;
   }
 
-  /** Gives back one reference; the block is free again once none is left. */
+  /** Removes one reference; the block is free again once none is left. */
   release(block: number): void {
     if (this.unreference(block) === 0) this.free(block);
   }

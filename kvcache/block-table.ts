@@ -1,7 +1,7 @@
 import type { AttentionWindow } from './attention-window.js';
 
 /**
- * Where a sequence's tokens lie: entry i is the block of positions i * tokensPerBlock and on.
+ * Places of a sequence's tokens: entry i is the block of positions i * tokensPerBlock and on.
  *
  *   tokensPerBlock 8, length 19           table  [ 4 | 9 | 2 ]
  *   position 17 = 2 * 8 + 1               slot   table[2] * 8 + 1 = 17
@@ -26,7 +26,7 @@ export class BlockTable {
     this.#entries = new Int32Array(Math.min(4, maxBlocks));
   }
 
-  /** Tokens that the table is to hold, those of the running step included. */
+  /** Number of tokens that the table has to hold, those of the running step included. */
   get length(): number {
     return this.#length;
   }
@@ -35,12 +35,12 @@ export class BlockTable {
     return this.#numBlocks;
   }
 
-  /** The blocks in the order of positions, as long as none has been written over: a view, valid until the table grows. */
+  /** Blocks in the order of positions, as long as none has been written over: a view, valid until the table grows. */
   get blocks(): Int32Array {
     return this.#entries.subarray(0, this.#numBlocks);
   }
 
-  /** A table of its own that begins with the first `numBlocks` blocks of this one. */
+  /** Returns a separate table that begins with the first `numBlocks` blocks of this one. */
   beginning(numBlocks: number): BlockTable {
     const table = new BlockTable(this.#tokensPerBlock, this.#maxBlocks, this.#window);
     table.#entries = new Int32Array(this.#entries.length);
@@ -60,7 +60,7 @@ export class BlockTable {
     this.#numBlocks += 1;
   }
 
-  /** Another block with the same content takes the place of entry `index`. */
+  /** Puts another block with the same content into entry `index`. */
   replace(index: number, block: number): void {
     this.#entries[index] = block;
   }

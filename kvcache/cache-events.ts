@@ -1,16 +1,16 @@
 export interface StoredBlock {
   blockHash: number;
   tokens: number[];
-  /** null: no adapter. */
+  /** Id of the LoRA adapter; null: no adapter. */
   loraId: number | null;
-  /** 0: the primary pool, where every block begins. */
+  /** Pool of the block; 0: the primary pool, where every block begins. */
   cacheLevel: number;
   priority: number;
 }
 
 /**
- * What happened to the cached blocks. Block hashes are chained: each stands for all tokens up to the block's end. Cache
- * level 0 is the primary pool, 1 the secondary one; a block that is swapped out or in changes its level.
+ * Changes of the cached blocks. Block hashes are chained: each stands for all tokens up to the block's end. Cache level
+ * 0 is the primary pool, 1 the secondary one; a block that is swapped out or in changes its level.
  */
 export type KvCacheEventData =
   | { type: 'created'; numBlocksPerCacheLevel: number[] }
@@ -25,12 +25,15 @@ export interface Change {
 }
 
 export interface KvCacheEvent {
-  /** Counts from 0 without a gap, also over events that were lost. */
+  /** Number of the event: counts from 0 without a gap, also over events that were lost. */
   eventId: number;
   data: KvCacheEventData;
 }
 
-/** The events since the last drain, at most `maxEvents` of them: beyond that the oldest are lost, which the ids show. */
+/**
+ * The events since the last drain, at most `maxEvents` of them: beyond that the oldest are lost, which shows as a gap in
+ * the ids.
+ */
 export class KvCacheEvents {
   readonly #maxEvents: number;
   #events: KvCacheEvent[] = [];
@@ -40,7 +43,7 @@ export class KvCacheEvents {
     this.#maxEvents = maxEvents;
   }
 
-  /** False where there is no room for events, so that nobody needs to put one together. */
+  /** False if there is no room for events, so that callers need not create them. */
   get isOn(): boolean {
     return this.#maxEvents > 0;
   }

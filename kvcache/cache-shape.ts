@@ -1,13 +1,13 @@
 /**
- * What a layer keeps of each token. All layers share one block table: a block has room for so many tokens in each of them,
- * whatever a layer keeps of them.
+ * Values that a layer keeps of each token. All layers share one block table: a block has room for the same number of
+ * tokens in each layer, whatever the layer keeps of them.
  */
 export type CacheShape = {
-  /** A key and a value in each head. */
+  /** A key and a value for each head. */
   kind: 'keysAndValues';
   kvHeads: number;
-  /** Numbers of a key. */
+  /** Numbers in a key. */
   keyDim: number;
-  /** Numbers of a value. */
+  /** Numbers in a value. */
   valueDim: number;
 };

@@ -1,6 +1,6 @@
 import type { PrefixNode } from './prefix-tree.js';
 
-/** A request's tables. */
+/** Block tables of one request. */
 export interface SequenceSnapshot {
   requestId: bigint;
   length: number;
@@ -12,20 +12,20 @@ export interface SequenceSnapshot {
 /** The block manager's state as plain data. */
 export interface KvCacheSnapshot {
   tokensPerBlock: number;
-  /** Entries of the longest table. */
+  /** Number of entries in the longest table. */
   maxBlocks: number;
   /** Free blocks of the primary pool, and of the secondary one. */
   free: ArrayLike<number>;
   secondaryFree: ArrayLike<number>;
-  /** Blocks of the secondary pool, numbered behind those of the primary one. */
+  /** Number of blocks in the secondary pool, numbered behind those of the primary one. */
   numSecondaryBlocks: number;
-  /** One entry for each block of the primary pool. */
+  /** Number of references to each block of the primary pool. */
   referenceCounts: ArrayLike<number>;
   sequences: Iterable<SequenceSnapshot>;
   roots: Iterable<PrefixNode>;
-  /** Entry of each block that is in the tree. */
+  /** Node of each block that is in the tree, indexed by block. */
   nodes: readonly (PrefixNode | undefined)[];
-  /** Primary blocks of the tree without a reference. */
+  /** Number of primary blocks in the tree without a reference. */
   numCached: number;
   isEvictable(block: number): boolean;
 }

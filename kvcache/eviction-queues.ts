@@ -1,17 +1,17 @@
 import { IndexedHeap } from './indexed-heap.js';
 import type { PrefixNode } from './prefix-tree.js';
 
-/** What the queues have to know of a node. */
+/** The state of nodes that the queues read. */
 export interface NodeStates {
-  /** Entry of each block that is in the tree. */
+  /** Node of each block that is in the tree, indexed by block. */
   nodes: readonly (PrefixNode | undefined)[];
   isPrimary(node: PrefixNode): boolean;
   isHeld(node: PrefixNode): boolean;
 }
 
 /**
- * Which nodes of the tree can be evicted from each pool, and which of them goes next: leaves of the primary part that
- * nobody holds, whatever has been swapped out below them, and leaves of the secondary part.
+ * Queues of the nodes that can be evicted from each pool, in order: leaves of the primary part that nobody holds,
+ * whatever has been swapped out below them, and leaves of the secondary part.
  */
 export class EvictionQueues {
   readonly #states: NodeStates;
@@ -39,14 +39,14 @@ export class EvictionQueues {
     return this.#primary.has(block) || this.#secondary.has(block);
   }
 
-  /** Takes the node out of its queue; to be called before anything changes that the order depends on. */
+  /** Takes the node out of its queue; to be called before anything changes that determines its place there. */
   remove({ block }: PrefixNode): void {
     if (block < 0) return;
     this.#primary.remove(block);
     this.#secondary.remove(block);
   }
 
-  /** Puts the node into the queue of its pool if it can be evicted, and takes it out if not. */
+  /** Puts the node into the queue of its pool if it can be evicted, and takes it out otherwise. */
   update(node: PrefixNode): void {
     if (node.block < 0) return;
     this.remove(node);
@@ -67,7 +67,7 @@ export class EvictionQueues {
   }
 }
 
-/** The lower priority goes first, and of equals the one released longest ago. */
+/** True if a goes before b: the lower priority goes first, and of equal ones the one released longest ago. */
 export function isEvictedBefore(a: PrefixNode, b: PrefixNode): boolean {
   return a.priority === b.priority ? a.releasedAt < b.releasedAt : a.priority < b.priority;
 }

@@ -9,7 +9,7 @@ export class IndexedHeap {
   readonly #places: Int32Array;
   #size = 0;
 
-  /** `precedes(a, b)`: whether block a comes before block b. It may change its mind only about blocks not in here. */
+  /** @param precedes true if block a comes before block b; its answer may change only for blocks not in the heap */
   constructor(numBlocks: number, precedes: (a: number, b: number) => boolean) {
     this.#precedes = precedes;
     this.#heap = new Int32Array(numBlocks);
@@ -24,7 +24,7 @@ export class IndexedHeap {
     return this.#places[block]! >= 0;
   }
 
-  /** The first block, or -1. */
+  /** First block of the heap; -1 if it is empty. */
   peek(): number {
     return this.#size === 0 ? -1 : this.#heap[0]!;
   }
@@ -37,7 +37,7 @@ export class IndexedHeap {
     this.#rise(this.#size - 1);
   }
 
-  /** Does nothing if the block is not in here. */
+  /** Takes the block out of the heap; does nothing if it is not there. */
   remove(block: number): void {
     const place = this.#places[block]!;
     if (place < 0) return;

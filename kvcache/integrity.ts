@@ -2,7 +2,7 @@ import type { KvCacheSnapshot, SequenceSnapshot } from './cache-snapshot.js';
 import { findWrongNode } from './tree-integrity.js';
 
 /**
- * The first inconsistency as a sentence, or null. Every block is in exactly one place: a primary block is free, or in as
+ * The first inconsistency as a sentence, or null. Every block is in exactly one place. A primary block is free, or in as
  * many tables as it has references, or kept in the tree: free + held + cached is the whole pool. A secondary block is
  * free or in the tree, once, and in no table.
  */

@@ -18,10 +18,11 @@ export type { ReuseCounts, SharedPrefix } from './prefix-sharing.js';
 const NOTHING_SHARED: ReuseCounts = { reusedTokens: 0, reusedBlocks: 0, missedBlocks: 0 };
 
 /**
- * Which blocks hold which request's keys and values. It hands out numbers only; the memory is the executor's.
+ * Keeps the block tables of all requests: which blocks hold which keys and values. It hands out numbers only; the
+ * memory is the executor's.
  *
- * A request has a block table from its first context chunk, which takes the blocks of the whole prompt, until it
- * ends or is paused. Every call that needs blocks either succeeds whole or changes nothing and returns false.
+ * A request has a block table from its first context chunk, which takes the blocks of the whole prompt, until it ends
+ * or is paused. Every call that needs blocks either succeeds completely or changes nothing and returns false.
  *
  * With block reuse, full blocks whose every slot has been written are kept in a prefix tree (`store`), and a new
  * sequence begins with those of its prompt:
@@ -47,7 +48,7 @@ export class KvCacheManager implements KvCacheSizes {
   readonly #sequences: SequenceTables;
   readonly #sharing: PrefixSharing;
 
-  /** Throws if the options make no sense or if one sequence of maxSeqLen does not fit. */
+  /** @throws if the options make no sense or if one sequence of maxSeqLen does not fit */
   constructor(options: KvCacheOptions) {
     const sizes = resolveSizes(options);
     this.numBlocks = sizes.numBlocks;
@@ -64,12 +65,12 @@ export class KvCacheManager implements KvCacheSizes {
     this.#sharing = new PrefixSharing(sharing, this.#cache, this.#changes, this.#counters);
   }
 
-  /** Blocks that can be had: free ones, and cached ones that no sequence holds. */
+  /** Number of blocks available: free ones, and cached ones that no sequence holds. */
   get freeBlocks(): number {
     return this.#cache.availableBlocks;
   }
 
-  /** What the capacity scheduler needs to know. */
+  /** State that the capacity scheduler needs. */
   capacity(): KvCapacity {
     return {
       freeBlocks: this.#cache.availableBlocks,
@@ -79,13 +80,13 @@ export class KvCacheManager implements KvCacheSizes {
     };
   }
 
-  /** Tokens of one sequence that the cache has room for at most, as the schedulers count; Infinity without a window. */
+  /** Most tokens of one sequence that the cache has room for, as the schedulers count; Infinity without a window. */
   get cachedTokensPerSequence(): number {
     return this.window?.cachedTokens ?? Number.POSITIVE_INFINITY;
   }
 
   /**
-   * Whether a sequence that ends with this length may share blocks with others. Past the window it would write over
+   * True if a sequence that ends with this length may share blocks with others. Past the window it would write over
    * blocks that others hold or find, so then it neither finds nor leaves any.
    */
   canShare(finalLength: number): boolean {
@@ -96,17 +97,17 @@ export class KvCacheManager implements KvCacheSizes {
     return this.#sequences.has(requestId);
   }
 
-  /** 0 for a request that has no sequence. */
+  /** Number of blocks that the request holds; 0 for a request that has no sequence. */
   blocksHeld(requestId: bigint): number {
     return this.#sequences.blocksHeld(requestId);
   }
 
-  /** Tokens that the request's table covers. */
+  /** Number of tokens that the request's table covers. */
   sequenceLength(requestId: bigint): number {
     return this.#sequences.table(requestId).length;
   }
 
-  /** What the request's sequence found in the cache when it was added. */
+  /** Blocks that the request's sequence found in the cache when it was added. */
   reuseOf(requestId: bigint): ReuseCounts {
     const { reusedTokens, reusedBlocks, missedBlocks } = this.#sequences.sequence(requestId);
     return { reusedTokens, reusedBlocks, missedBlocks };
@@ -131,10 +132,10 @@ export class KvCacheManager implements KvCacheSizes {
   }
 
   /**
-   * Takes the blocks of the whole prompt, those in the cache included where the sequence shares (see `reuseOf`), in one
-   * table for each of `beamWidth` sequences. They share the full ones; each has the last one, that its tokens will be
-   * written into, for itself. The prompt is written into the first table; `forkSequences` brings it to the others.
-   * False, and nothing changed, if there is no room.
+   * Takes the blocks of the whole prompt, in one table for each of `beamWidth` sequences. If the sequence may share,
+   * blocks found in the cache are among them (see `reuseOf`). The sequences share the full blocks; each has a last
+   * block of its own, which its tokens will be written into. The prompt is written into the first table;
+   * `forkSequences` brings it to the others. Returns false and changes nothing if there is no room.
    */
   addSequence(requestId: bigint, promptLength: number, prefix?: SharedPrefix, beamWidth = 1): boolean {
     if (this.#sequences.has(requestId)) {
@@ -163,8 +164,9 @@ export class KvCacheManager implements KvCacheSizes {
 
   /**
    * Keeps the full blocks of the sequence's first `numWritten` tokens for others. The keys and values of all of them
-   * must have been written and found finite. A block that the tree has already is given up for the one in the tree,
-   * which has the same content. What beams have generated is not kept: which of it will stay is not known.
+   * must have been written and found finite. If the tree already has a block with the same content, the sequence takes
+   * that one and gives up its own. Tokens that beams have generated are not kept: nobody knows yet which of them will
+   * stay.
    */
   store(requestId: bigint, tokens: Int32Array, numWritten: number): void {
     const { tables, shared, promptLength } = this.#sequences.sequence(requestId);
@@ -180,7 +182,7 @@ export class KvCacheManager implements KvCacheSizes {
     this.#sharing.store({ tables, shared, promptLength }, tokens, kept);
   }
 
-  /** Blocks of a table that covers `length` tokens; with a window, the window's part of them. */
+  /** Number of blocks in a table that covers `length` tokens, or the part of them that a window keeps. */
   blocksOf(length: number): number {
     return this.#sequences.blocksOf(length);
   }
@@ -194,7 +196,10 @@ export class KvCacheManager implements KvCacheSizes {
     return this.#sequences.hasRoomToGrow(this.#sequences.sequence(requestId), length);
   }
 
-  /** Makes the table cover `length` tokens, never fewer than before. False, and nothing changed, if there is no room. */
+  /**
+   * Makes the table cover `length` tokens, never fewer than before. Returns false and changes nothing if there is no
+   * room.
+   */
   growSequence(requestId: bigint, length: number): boolean {
     const sequence = this.#sequences.sequence(requestId);
     this.#sequences.checkLength(requestId, length);
@@ -210,22 +215,22 @@ export class KvCacheManager implements KvCacheSizes {
   }
 
   /**
-   * Sequence i of the request goes on from what was its sequence parents[i]; what nobody goes on from is given back.
-   * Full blocks are shared, the last one is copied where it is not full: see BeamTables. Never takes a block.
+   * Sequence i of the request goes on from its former sequence parents[i]; sequences from which none goes on are given
+   * back. Full blocks are shared, the last one is copied if it is not full: see BeamTables. Never takes a block.
    */
   forkSequences(requestId: bigint, parents: readonly number[]): void {
     this.#sequences.fork(requestId, parents);
   }
 
-  /** Gives back what the request holds and returns how many blocks that were; 0 if it has no sequence. */
+  /** Gives back the blocks that the request holds and returns how many there were; 0 if it has no sequence. */
   freeSequence(requestId: bigint): number {
     return this.#sequences.remove(requestId);
   }
 
   /**
-   * Forgets every block that others could find, those in the secondary pool included, and returns how many they were.
-   * What sequences hold stays theirs; it is found by nobody any more and not kept when they end. Sequences added from
-   * now on compute their prompts and share them as ever.
+   * Forgets every block that others could find, those in the secondary pool included, and returns how many there were.
+   * Sequences keep the blocks they hold, but nobody finds them any more and they are not kept when the sequences end.
+   * Sequences added from now on compute their prompts and share them as before.
    */
   dropReusable(): number {
     this.#sequences.stopSharing();
@@ -233,8 +238,8 @@ export class KvCacheManager implements KvCacheSizes {
   }
 
   /**
-   * Writes the slots (block * tokensPerBlock + offset) of positions [start, end) into target from `offset` on. `index`:
-   * which of the request's sequences.
+   * Writes the slots (block * tokensPerBlock + offset) of positions [start, end) into target from `offset` on. @param
+   * index number of the sequence among the request's
    */
   writeSlots(
     requestId: bigint,
@@ -249,7 +254,7 @@ export class KvCacheManager implements KvCacheSizes {
 
   /**
    * Writes the block table of one of the request's sequences into target[offset, offset + maxBlocks); unused entries
-   * become 0. Returns the used ones.
+   * become 0. Returns the number of used ones.
    */
   writeBlockTable(
     requestId: bigint,
@@ -270,33 +275,33 @@ export class KvCacheManager implements KvCacheSizes {
   }
 
   /**
-   * The same of those new blocks that a step is the first to write to: `slots` are all that it writes. The others stay
-   * listed until theirs.
+   * Like drainNewBlocks, but only for those new blocks that a step is the first to write to: `slots` are all slots that
+   * the step writes. The others stay listed until a step writes to them.
    */
   drainWrittenBlocks(slots: Int32Array, target: Int32Array): number {
     return this.#changes.drainWrittenBlocks(slots, this.tokensPerBlock, target);
   }
 
   /**
-   * The copies of whole blocks that partial reuse and swapping ask for since the last call, or null. The executor makes
-   * them in this order before it zeroes or writes anything; blocks from numBlocks on are those of the secondary pool.
+   * The copies of whole blocks for partial reuse and swapping since the last call, or null. The executor makes them in
+   * this order before it zeroes or writes anything; block numbers from numBlocks on belong to the secondary pool.
    */
   drainCopies(): BlockCopies | null {
     return this.#changes.drainCopies();
   }
 
-  /** Tells the time in milliseconds, for priorities that end. */
+  /** Sets the time in milliseconds, for priorities that end. */
   advanceClock(nowMs: number): void {
     this.#cache.advanceClock(nowMs);
   }
 
-  /** What happened to cached blocks since the last call. */
+  /** Events of cached blocks since the last call. */
   drainEvents(): KvCacheEvent[] {
     return this.#cache.events.drain();
   }
 
   /**
-   * Who holds each block of the primary pool: what `rowOf` says of the request, or BLOCK_FREE, BLOCK_CACHED,
+   * Holder of each block of the primary pool: the row that `rowOf` gives for the request, or BLOCK_FREE, BLOCK_CACHED,
    * BLOCK_SHARED. O(blocks).
    */
   blockOwners(rowOf: (requestId: bigint) => number): Int32Array {
@@ -319,7 +324,10 @@ export class KvCacheManager implements KvCacheSizes {
     return this.#counters.stats({ maxBlocks, freeBlocks, tokensPerBlock, secondary });
   }
 
-  /** Throws a sentence naming the first inconsistency. O(blocks): after each iteration in tests, when idle otherwise. */
+  /**
+   * Throws an error whose sentence names the first inconsistency. O(blocks): called after each iteration in tests,
+   * otherwise when idle.
+   */
   checkIntegrity(): void {
     const { tokensPerBlock } = this;
     const sequences = this.#sequences.inspect();
@@ -335,7 +343,7 @@ export class KvCacheManager implements KvCacheSizes {
     if (wrong !== null) throw new Error(`The KV cache is inconsistent: ${wrong}`);
   }
 
-  /** The longest sequence that writes over nothing of its own. */
+  /** Length of the longest sequence that writes over nothing of its own. */
   #longestUnbroken(): number {
     return this.maxBlocksPerSequence * this.tokensPerBlock;
   }

@@ -7,25 +7,36 @@ const GREATEST_SLOT = 2 ** 31 - 1;
 
 export interface KvCacheOptions {
   numBlocks: number;
-  /** Default 32. Executors and their kernels ask for powers of two; the numbers here do not depend on it. */
+  /**
+   * Tokens in a block; default 32. Executors and their kernels ask for powers of two; the numbers here do not depend on
+   * it.
+   */
   tokensPerBlock?: number;
-  /** Longest sequence, prompt and generated tokens together. */
+  /** Most tokens of a sequence, prompt and generated ones together. */
   maxSeqLen: number;
-  /** Tokens that a token attends to; a sequence holds blocks for no more. Absent, or maxSeqLen and more: no window. */
+  /** Tokens that a token attends to; a sequence holds blocks for no more. Absent, or at least maxSeqLen: no window. */
   maxAttentionWindow?: number;
-  /** How many tokens of the window are the first ones of the sequence, which stay; default 0. See AttentionWindow. */
+  /**
+   * Number of the window's tokens that are the first ones of the sequence, which stay; default 0. See AttentionWindow.
+   */
   sinkTokenLength?: number;
-  /** Full blocks are kept after their sequence has ended, and shared by sequences that begin alike. Default false. */
+  /** Keeps full blocks after their sequence has ended, for other sequences that begin alike. Default false. */
   enableBlockReuse?: boolean;
-  /** A block of which only the first tokens are common is reused too; default true. */
+  /** Reuses a block of which only the first tokens are common, too; default true. */
   enablePartialReuse?: boolean;
-  /** Partial reuse copies the block; default true. Without it only unused leaves are taken over, and others not used. */
+  /**
+   * Partial reuse copies the block; default true. If false, only unused leaves are taken over, and other blocks are not
+   * used.
+   */
   copyOnPartialReuse?: boolean;
-  /** With reuse: blocks of a secondary pool, to which blocks are swapped out instead of being evicted; default 0. */
+  /**
+   * With reuse: number of blocks in a secondary pool, to which blocks are swapped out instead of being evicted; default
+   * 0.
+   */
   numSecondaryBlocks?: number;
   /** Lowest retention priority (0 to 100) with which a block is swapped out; default 30. */
   secondaryOffloadMinPriority?: number;
-  /** Events kept until they are drained; default 0: none. */
+  /** Most events kept until they are drained; default 0: none. */
   maxEvents?: number;
 }
 
@@ -34,15 +45,15 @@ export interface KvCacheSizes {
   numBlocks: number;
   tokensPerBlock: number;
   maxSeqLen: number;
-  /** null: sequences are held whole. */
+  /** Attention window; null: sequences are held whole. */
   window: AttentionWindow | null;
-  /** Entries of the longest table. */
+  /** Number of entries in the longest table. */
   maxBlocksPerSequence: number;
-  /** Numbered behind the blocks of the primary pool, which alone are in tables. */
+  /** Number of secondary blocks, numbered behind those of the primary pool, which alone are in tables. */
   numSecondaryBlocks: number;
 }
 
-/** Throws a RangeError if the options make no sense or if one sequence of maxSeqLen does not fit. */
+/** @throws RangeError if the options make no sense or if one sequence of maxSeqLen does not fit */
 export function resolveSizes(options: KvCacheOptions): KvCacheSizes {
   const { numBlocks, maxSeqLen, tokensPerBlock = DEFAULT_TOKENS_PER_BLOCK } = options;
   const { numSecondaryBlocks = 0 } = options;
@@ -77,7 +88,9 @@ export function resolveSizes(options: KvCacheOptions): KvCacheSizes {
   return { numBlocks, tokensPerBlock, maxSeqLen, window, maxBlocksPerSequence, numSecondaryBlocks };
 }
 
-/** null where no sequence is longer than the window. Throws a RangeError for a window that makes no sense. */
+/**
+ * The attention window, or null if no sequence is longer than it. @throws RangeError for a window that makes no sense
+ */
 export function resolveWindow(options: {
   maxSeqLen: number;
   tokensPerBlock: number;
@@ -96,7 +109,7 @@ export function resolveWindow(options: {
   return maxAttentionWindow < maxSeqLen ? window : null;
 }
 
-/** Blocks of a sequence of maxSeqLen tokens. */
+/** Number of blocks in a sequence of maxSeqLen tokens. */
 export function longestTable(
   maxSeqLen: number,
   tokensPerBlock: number,

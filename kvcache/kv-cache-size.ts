@@ -8,30 +8,30 @@ import type { KvDtype } from './kv-dtype.js';
 export interface KvCacheSizeOptions {
   /** Memory that may still be taken, after the weights are loaded. */
   availableBytes: number;
-  /** Where availableBytes comes from, for the error message. */
+  /** Source of availableBytes, for the error message. */
   availableFrom?: NamedText;
   /** Share of availableBytes that the cache may take, above 0 and at most 1. */
   freeMemoryFraction: number;
   bytesPerBlock: number;
   tokensPerBlock: number;
-  /** kvCacheConfig.maxTokens; absent: no limit of its own. */
+  /** kvCacheConfig.maxTokens; absent: no such limit. */
   maxTokens?: number;
   maxNumSequences: number;
   maxSeqLen: number;
-  /** null or absent: sequences are held whole. */
+  /** Attention window; null or absent: sequences are held whole. */
   window?: AttentionWindow | null;
 }
 
 export interface KvCacheSize {
   numBlocks: number;
   bytes: number;
-  /** Which of the three limits decided. */
+  /** The limit that decided. */
   limitedBy: 'maxTokens' | 'memory' | 'maxNumSequences x maxSeqLen';
 }
 
 /**
- * Bytes of one block in all layers. In int8 a token's keys in one head are whole pairs of bytes and a scale in f32, and its
- * values are bytes and a scale.
+ * Bytes of one block in all layers. In int8 each head of a token has a key of whole pairs of bytes with a scale in f32, and
+ * a value of bytes with a scale.
  */
 export function kvBytesPerBlock(
   caches: readonly CacheShape[],
@@ -52,14 +52,14 @@ export function kvBytesPerToken({ kvHeads, keyDim, valueDim }: CacheShape, kvDty
 }
 
 /**
- * How many blocks the pool gets: the least of
+ * Number of blocks that the pool gets: the least of
  *
  *   maxTokens                     in whole blocks, rounded up
  *   memory                        freeMemoryFraction * availableBytes, rounded down
  *   maxNumSequences x maxSeqLen   more than this could never be held
  *
- * With an attention window a sequence of maxSeqLen takes the blocks of the window.
- * Throws with the numbers if not even one sequence of maxSeqLen fits.
+ * With an attention window a sequence of maxSeqLen takes the blocks of the window. @throws an error with the numbers if
+ * not even one sequence of maxSeqLen fits
  */
 export function kvCacheSize(options: KvCacheSizeOptions): KvCacheSize {
   checkOptions(options);

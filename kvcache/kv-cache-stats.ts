@@ -1,27 +1,27 @@
-/** The block counts that statistics report, and what they come from. */
+/** Block counts that statistics report, and the counters behind them. */
 export interface KvCacheStats {
   maxBlocks: number;
   freeBlocks: number;
   usedBlocks: number;
   tokensPerBlock: number;
-  /** Blocks put into tables since the start. */
+  /** Number of blocks put into tables since the start. */
   allocTotalBlocks: number;
-  /** Allocated blocks that were free or evicted: neither shared nor taken over with their content. */
+  /** Number of allocated blocks that were free or evicted: neither shared nor taken over with their content. */
   allocNewBlocks: number;
   /** Sums of the sequences' ReuseCounts since the start. */
   reusedBlocks: number;
   missedBlocks: number;
-  /** reusedBlocks / (reusedBlocks + missedBlocks), 0 before the first. */
+  /** reusedBlocks / (reusedBlocks + missedBlocks), 0 before the first block was looked for. */
   cacheHitRate: number;
-  /** Blocks of the secondary pool, and those of them that hold something; 0 without such a pool. */
+  /** Number of blocks in the secondary pool, and of those that hold something; 0 without such a pool. */
   secondaryMaxBlocks: number;
   secondaryUsedBlocks: number;
-  /** Blocks moved to the secondary pool, and back from it, since the start. */
+  /** Number of blocks moved to the secondary pool, and back from it, since the start. */
   swappedOutBlocks: number;
   swappedInBlocks: number;
 }
 
-/** What the pools say of themselves. */
+/** Current state of the pools. */
 export interface PoolState {
   maxBlocks: number;
   freeBlocks: number;
@@ -29,25 +29,25 @@ export interface PoolState {
   secondary: { maxBlocks: number; usedBlocks: number; swappedOut: number; swappedIn: number };
 }
 
-/** What is counted from the start on; the rest of KvCacheStats is the pool's state. */
+/** Counters since the start; the rest of KvCacheStats is the pool's current state. */
 export class KvCacheCounters {
   #allocTotalBlocks = 0;
   #allocNewBlocks = 0;
   #reusedBlocks = 0;
   #missedBlocks = 0;
 
-  /** Blocks were put into tables with the content that they had. */
+  /** Counts blocks that were put into tables with the content that they had. */
   addKept(blocks: number): void {
     this.#allocTotalBlocks += blocks;
   }
 
-  /** Blocks were put into tables as new. */
+  /** Counts blocks that were put into tables as new. */
   addNew(blocks: number): void {
     this.#allocTotalBlocks += blocks;
     this.#allocNewBlocks += blocks;
   }
 
-  /** A sequence looked for its full blocks. */
+  /** Counts a sequence's search for its full blocks. */
   addLookUp({ reusedBlocks, missedBlocks }: { reusedBlocks: number; missedBlocks: number }): void {
     this.#reusedBlocks += reusedBlocks;
     this.#missedBlocks += missedBlocks;

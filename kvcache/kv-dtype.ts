@@ -1,2 +1,2 @@
-/** Numeric type of the KV cache: int8 with a scale for each token's keys, and its values, in each head. */
+/** Numeric type of the KV cache: int8 has one scale for each token's key, and one for its value, in each head. */
 export type KvDtype = 'f32' | 'bf16' | 'int8';

@@ -7,10 +7,11 @@ export interface BlockCopies {
 }
 
 /**
- * What the executor has to do to its memory before the next step, in this order: the copies as they were decided, then
- * the zeroing of new blocks, then the step's own writes. The manager hands out numbers long before memory moves, so a
- * block's content at any place in the list is what all entries before it made of it. With a primary pool of blocks 0 to
- * 9, a secondary one of 10 to 13, and a prompt that finds the swapped-out 12 and the beginning of the cached 4:
+ * Changes that the executor makes to its memory before the next step, in this order: the copies as they were decided,
+ * then the zeroing of new blocks, then the step's own writes. The manager hands out numbers long before memory moves,
+ * so a block's content at any place in the list is what all earlier entries made of it. An example with a primary pool
+ * of blocks 0 to 9, a secondary one of 10 to 13, and a prompt that finds the swapped-out 12 and the beginning of the
+ * cached 4:
  *
  *   decided                                       copies, in this order
  *   2 is evicted, worth keeping: swapped out      2 -> 10
@@ -19,7 +20,7 @@ export interface BlockCopies {
  *   7 takes the beginning of 4 (partial reuse)    4 -> 7
  *   4 is evicted for good, handed out as new      none: zeroed after all copies, so 7 has got what it needs
  *
- * One step's changes are made whole before that step and after the step before it, so nothing moves under a forward.
+ * All changes for one step are made before that step and after the step before it, so nothing moves under a forward.
  */
 export class MemoryChanges {
   readonly #newBlocks: NewBlocks;
@@ -30,29 +31,29 @@ export class MemoryChanges {
     this.#newBlocks = new NewBlocks(numBlocks);
   }
 
-  /** The block is new: nothing of what it held may be read. */
+  /** Marks the block as new: none of its former content may be read. */
   zero(block: number): void {
     this.#newBlocks.add(block);
   }
 
-  /** The block's content is wanted as it is. */
+  /** Keeps the block's content as it is. */
   keep(block: number): void {
     this.#newBlocks.remove(block);
   }
 
-  /** The target gets the content of the source. */
+  /** Gives the target the content of the source. */
   copy(source: number, target: number): void {
     this.keep(target);
     this.#copySources.push(source);
     this.#copyTargets.push(target);
   }
 
-  /** Writes the blocks to be zeroed into target, each once, forgets them, and returns how many they were. */
+  /** Writes the blocks to be zeroed into target, each once, forgets them, and returns how many there were. */
   drainNewBlocks(target: Int32Array): number {
     return this.#newBlocks.drain(target);
   }
 
-  /** The same of those that the step which writes to these slots is the first to write to. */
+  /** Like drainNewBlocks, but only for blocks that the step which writes to these slots is the first to write to. */
   drainWrittenBlocks(slots: Int32Array, tokensPerBlock: number, target: Int32Array): number {
     return this.#newBlocks.drainWritten(slots, tokensPerBlock, target);
   }

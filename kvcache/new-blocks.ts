@@ -1,7 +1,7 @@
 /**
  * Blocks handed out that nothing has been written to yet. The executor zeroes the K and V of each before it writes, so
- * that no value of an earlier sequence (a NaN, say) can reach a later one. That is done in the step that first writes to
- * the block: a long prompt takes all its blocks at once, and to zero them all in its first step would keep everybody
+ * that no value of an earlier sequence (a NaN, say) can reach a later one. A block is zeroed in the step that first
+ * writes to it: a long prompt takes all its blocks at once, and zeroing them all in its first step would keep everybody
  * waiting. Each block is listed once, even if it was given back and handed out again in between.
  *
  *   blocks of a prompt   [ 4 | 7 | 2 | 9 | 5 ]      new
@@ -10,7 +10,7 @@
  */
 export class NewBlocks {
   readonly #blocks: Int32Array;
-  /** Where each block is listed, or -1. */
+  /** Place of each block in the list, or -1. */
   readonly #places: Int32Array;
   #count = 0;
 
@@ -30,7 +30,10 @@ export class NewBlocks {
     this.#count += 1;
   }
 
-  /** The block must not be zeroed: its content is wanted. A block behind the pool never is. */
+  /**
+   * Takes the block from the list: its content is wanted, so it must not be zeroed. A block behind the pool is never
+   * listed.
+   */
   remove(block: number): void {
     const place = this.#places[block] ?? -1;
     if (place < 0) return;
@@ -42,7 +45,9 @@ export class NewBlocks {
     this.#places[moved] = place;
   }
 
-  /** Writes those of the given slots' blocks that are new into target, forgets them, and returns how many they were. */
+  /**
+   * Writes the new blocks among those of the given slots into target, forgets them, and returns how many there were.
+   */
   drainWritten(slots: Int32Array, tokensPerBlock: number, target: Int32Array): number {
     let count = 0;
     for (let i = 0; i < slots.length; i++) {
@@ -55,7 +60,7 @@ export class NewBlocks {
     return count;
   }
 
-  /** Writes the blocks into target, forgets them, and returns how many they were. */
+  /** Writes the blocks into target, forgets them, and returns how many there were. */
   drain(target: Int32Array): number {
     const count = this.#count;
     if (count > target.length) {

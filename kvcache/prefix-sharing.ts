@@ -7,21 +7,21 @@ import type { MemoryChanges } from './memory-changes.js';
 import type { PrefixMatch, PrefixNode } from './prefix-tree.js';
 import { checkRetention, type Retention, retentionAt } from './retention.js';
 
-/** What a sequence may share with others. */
+/** Data by which a sequence shares blocks with others. */
 export interface SharedPrefix {
   /** The prompt; may be longer than promptLength. */
   tokens: Int32Array;
-  /** Sequences of different salts share nothing; 0n where there is none. */
+  /** Sequences of different salts share nothing; 0n: no salt. */
   salt: bigint;
   retention?: Retention;
 }
 
 /**
- * What the sequence found in the cache. The last prompt token is always computed, so of a prompt of n tokens
+ * Blocks that the sequence found in the cache. The last prompt token is always computed, so of a prompt of n tokens
  * floor((n - 1) / tokensPerBlock) full blocks can be found: each of them counts as reused or as missed.
  */
 export interface ReuseCounts {
-  /** Tokens whose keys and values were there, those of a part of a block included. */
+  /** Tokens whose keys and values were found, those in a part of a block included. */
   reusedTokens: number;
   /** Full blocks shared. */
   reusedBlocks: number;
@@ -30,13 +30,13 @@ export interface ReuseCounts {
 
 export interface SharingOptions {
   tokensPerBlock: number;
-  /** Default true. */
+  /** See KvCacheOptions; default true. */
   enablePartialReuse?: boolean;
-  /** Default true. */
+  /** See KvCacheOptions; default true. */
   copyOnPartialReuse?: boolean;
 }
 
-/** What of a sequence must be known to keep its blocks. */
+/** Parts of a sequence that are needed to keep its blocks. */
 export interface Storable {
   tables: BeamTables;
   promptLength: number;
@@ -45,7 +45,7 @@ export interface Storable {
 
 const NOTHING_FOUND: PrefixMatch = { nodes: [], partial: null, partialLength: 0 };
 
-/** How sequences find the beginnings that others have left in the tree, and leave theirs. */
+/** Lets sequences find the beginnings that others have left in the tree, and leave theirs. */
 export class PrefixSharing {
   readonly #tokensPerBlock: number;
   readonly #enablePartialReuse: boolean;
@@ -63,7 +63,7 @@ export class PrefixSharing {
     this.#counters = counters;
   }
 
-  /** What the cache has of the prompt but its last token, as far as the options allow to use it. */
+  /** Finds cached blocks for the prompt except its last token, as far as the options allow to use them. */
   find(shared: SharedPrefix | null, promptLength: number): PrefixMatch {
     if (shared === null) return NOTHING_FOUND;
     if (shared.retention) checkRetention(shared.retention);
@@ -81,14 +81,14 @@ export class PrefixSharing {
     return usable ? match : { nodes: match.nodes, partial: null, partialLength: 0 };
   }
 
-  /** How many blocks of the match take nothing from what can be had, since somebody holds them. */
+  /** Number of the match's blocks that somebody holds, so that they take nothing from the available ones. */
   numHeld({ nodes }: PrefixMatch): number {
     return nodes.reduce((sum, node) => sum + (this.#cache.isHeld(node) ? 1 : 0), 0);
   }
 
   /**
-   * Puts what was found into the empty table of a sequence that is to have `numBlocks` of them, for which there is room.
-   * Blocks of the primary pool come before swapped-out ones, so they are held before anything is evicted.
+   * Puts the blocks found into the empty table of a sequence that is to have `numBlocks` of them, for which there is
+   * room. Blocks of the primary pool come before swapped-out ones, so they are held before anything is evicted.
    */
   take(table: BlockTable, match: PrefixMatch, numBlocks: number): void {
     const { nodes, partial } = match;
@@ -102,7 +102,7 @@ export class PrefixSharing {
     });
   }
 
-  /** What a match means for a prompt of this length; counted, too. */
+  /** Reuse counts of a match for a prompt of this length; adds them to the counters. */
   count({ nodes, partialLength }: PrefixMatch, promptLength: number): ReuseCounts {
     const reusedTokens = nodes.length * this.#tokensPerBlock + partialLength;
     const reusedBlocks = nodes.length;
@@ -139,10 +139,10 @@ export class PrefixSharing {
   }
 
   /**
-   * A block of the sequence's own with the content of `partial`, when `blocksToTake` blocks are still to be had: a copy,
-   * since others may come for the whole block, which counts as used now and is evicted late. The very block only where
-   * the sequence takes all there is, so that it would be evicted anyway, or where copying is off. A swapped-out block
-   * is always copied.
+   * Gets a block of the sequence's own with the content of `partial`, when `blocksToTake` blocks are still to be taken.
+   * Normally it is a copy, since others may come for the whole block, which counts as used now and is evicted late. The
+   * block itself is taken only if the sequence takes all available blocks, so that it would be evicted anyway, or if
+   * copying is off. A swapped-out block is always copied.
    *
    *   to take 2, available 5      copy; the two blocks that were released longest ago go
    *   to take 2, available 2      one of these is `partial` itself: taken over in place
@@ -157,13 +157,13 @@ export class PrefixSharing {
     this.#cache.touch(partial);
     const block = this.#cache.take();
     this.#counters.addNew(1);
-    // Where it lies now: to make room it may have been swapped out, or handed out as this very block.
+    // partial.block is its place now: to make room it may have been swapped out, or handed out as this very block.
     if (partial.block !== block) this.#changes.copy(partial.block, block);
     return block;
   }
 
   #exchange(tables: BeamTables, index: number, node: PrefixNode): void {
-    // Held while the tables change over, so that nothing is evicted for it.
+    // The node is held while the tables change over, so that it is not evicted meanwhile.
     this.#cache.acquire(node);
     tables.exchange(index, node.block);
     this.#cache.release(node.block);

@@ -1,20 +1,22 @@
 /** A full block in the tree: the keys and values of its tokens after those of all its ancestors. */
 export interface PrefixNode {
-  /** null for a root. */
+  /** Node of the block before this one; null for a root. */
   readonly parent: PrefixNode | null;
-  /** tokensPerBlock tokens; none for a root. */
+  /** The block's tokens [tokensPerBlock]; none for a root. */
   readonly tokens: Int32Array;
-  /** Number in the primary pool, or behind it in the secondary one; changes when it moves. -1 for a root. */
+  /**
+   * Number of the block, in the primary pool or behind it in the secondary one; changes when it moves. -1 for a root.
+   */
   block: number;
-  /** Identifies the tokens from the start of the sequence up to the end of this block, salt included. */
+  /** Identifies the tokens from the start of the sequence to the end of this block, salt included. */
   readonly hash: number;
-  /** What the root is kept under. */
+  /** Salt of the root. */
   readonly salt: bigint;
   /** Children in the order of their tokens. */
   readonly children: PrefixNode[];
-  /** How many of the children lie in the primary pool: kept up by BlockCache. */
+  /** Number of children that lie in the primary pool: kept up to date by BlockCache. */
   primaryChildren: number;
-  /** When it was used last: a count of releases, not a time. Kept up by BlockCache. */
+  /** Time of the last use, as a count of releases. Kept up to date by BlockCache. */
   releasedAt: number;
   /** 0 to 100: the lower, the sooner evicted. */
   priority: number;
@@ -25,14 +27,14 @@ export interface PrefixNode {
 export interface PrefixMatch {
   /** The longest chain of full blocks from the start. */
   nodes: PrefixNode[];
-  /** The block with the longest common beginning after them, null if there is none. */
+  /** The block with the longest common beginning after them; null if there is none. */
   partial: PrefixNode | null;
-  /** Tokens of `partial` that are common, at least 1 with a partial block and 0 without. */
+  /** Number of tokens that are common with `partial`, at least 1; 0 if there is none. */
   partialLength: number;
 }
 
 /**
- * Which full blocks hold which beginnings of sequences: a radix tree whose edges are the tokens of one block.
+ * Finds the full blocks that hold the beginning of a sequence: a radix tree whose edges are the tokens of one block.
  *
  *   tokensPerBlock 4          root(salt 0) --[a b c d]-- block 7 --[e f g h]-- block 2
  *                                       |                   +-----[e f x y]-- block 5
@@ -62,7 +64,7 @@ export class PrefixTree {
     return this.#roots.get(salt) ?? createRoot(salt);
   }
 
-  /** What the tree knows of tokens[0, limit). */
+  /** Finds the blocks that hold tokens[0, limit). */
   match(salt: bigint, tokens: Int32Array, limit: number): PrefixMatch {
     const size = this.#tokensPerBlock;
     const nodes: PrefixNode[] = [];
@@ -125,7 +127,7 @@ export class PrefixTree {
     return node;
   }
 
-  /** Takes out a leaf, and its root with it if that was the last. */
+  /** Takes out a leaf, and its root with it if it was the root's last one. */
   remove(leaf: PrefixNode): void {
     const { parent } = leaf;
     if (parent === null || leaf.children.length > 0) {
@@ -136,7 +138,7 @@ export class PrefixTree {
     if (parent.parent === null && parent.children.length === 0) this.#roots.delete(parent.salt);
   }
 
-  /** Takes out everything; returns the nodes, each before those below it. */
+  /** Takes out all nodes and returns them, each before those below it. */
   removeAll(): PrefixNode[] {
     const nodes = [...this.#roots.values()].flatMap(({ children }) => children);
     this.#roots.clear();
@@ -163,7 +165,7 @@ function createRoot(salt: bigint): PrefixNode {
   };
 }
 
-/** Index of the first child whose beginning is not less than tokens[start, start + length). */
+/** Index of the first child whose first tokens are not less than tokens[start, start + length). */
 function lowerBound(
   children: readonly PrefixNode[],
   tokens: Int32Array,
@@ -182,7 +184,10 @@ function lowerBound(
   return low;
 }
 
-/** The neighbours of the place in the order have the longest common beginning; the right one where both are equal. */
+/**
+ * The child with the longest common beginning: one of the two neighbours of the place in the order, the right one if
+ * both are equal.
+ */
 function longestBeginning(
   node: PrefixNode,
   tokens: Int32Array,

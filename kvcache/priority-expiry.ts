@@ -1,26 +1,26 @@
 import { IndexedHeap } from './indexed-heap.js';
 import type { PrefixNode } from './prefix-tree.js';
 
-/** Nodes whose priority holds for a time only, the next one to end first. */
+/** Nodes whose priority holds for a limited time, the next one to end first. */
 export class PriorityExpiry {
   readonly #nodes: readonly (PrefixNode | undefined)[];
   readonly #heap: IndexedHeap;
   #nowMs = 0;
 
-  /** `nodes`: entry of each block that is in the tree. */
+  /** @param nodes node of each block that is in the tree, indexed by block */
   constructor(numBlocks: number, nodes: readonly (PrefixNode | undefined)[]) {
     this.#nodes = nodes;
     this.#heap = new IndexedHeap(numBlocks, (a, b) => nodes[a]!.expiresAtMs < nodes[b]!.expiresAtMs);
   }
 
-  /** The node's priority ends after durationMs; undefined: never. */
+  /** Lets the node's priority end after durationMs; undefined: never. */
   set(node: PrefixNode, durationMs: number | undefined): void {
     this.remove(node);
     node.expiresAtMs = this.#nowMs + (durationMs ?? Number.POSITIVE_INFINITY);
     this.add(node);
   }
 
-  /** Counts the node's time, if it has one; also after it has moved to another block. */
+  /** Starts to watch the node's time, if it has one; also to be called after it has moved to another block. */
   add(node: PrefixNode): void {
     if (Number.isFinite(node.expiresAtMs)) this.#heap.push(node.block);
   }
@@ -30,7 +30,7 @@ export class PriorityExpiry {
     this.#heap.remove(block);
   }
 
-  /** Tells the time; returns the nodes whose priority has ended. */
+  /** Sets the time; returns the nodes whose priority has ended. */
   advance(nowMs: number): PrefixNode[] {
     this.#nowMs = nowMs;
     const ended: PrefixNode[] = [];

@@ -1,4 +1,4 @@
-/** Priority of a cached block for which nobody asked another. */
+/** Default priority of a cached block. */
 export const DEFAULT_RETENTION_PRIORITY = 35;
 
 export interface RetentionPriority {
@@ -8,7 +8,7 @@ export interface RetentionPriority {
   durationMs?: number;
 }
 
-/** How long a sequence's blocks are worth keeping. A block goes by its first token. */
+/** Priorities by which a sequence's blocks are kept. A block has the priority of its first token. */
 export interface Retention {
   /** Token ranges [start, end); the first that holds a block's first token counts. No end: up to the prompt's end. */
   ranges?: readonly (RetentionPriority & { start: number; end?: number })[];
@@ -16,7 +16,7 @@ export interface Retention {
   generated?: RetentionPriority;
 }
 
-/** Throws a RangeError naming what is out of its limits. */
+/** @throws RangeError naming the value that is out of its limits */
 export function checkRetention({ ranges = [], generated }: Retention): void {
   for (const { start, end } of ranges) {
     if (!(Number.isInteger(start) && start >= 0 && (end === undefined || end > start))) {
@@ -35,7 +35,7 @@ export function checkRetention({ ranges = [], generated }: Retention): void {
   }
 }
 
-/** What was asked for the block that begins at `position`, or null. */
+/** Priority asked for the block that begins at `position`; null if none was. */
 export function retentionAt(
   { ranges = [], generated }: Retention,
   position: number,

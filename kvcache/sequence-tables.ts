@@ -11,11 +11,11 @@ import type { ReuseCounts, SharedPrefix } from './prefix-sharing.js';
 export interface Sequence extends ReuseCounts {
   tables: BeamTables;
   promptLength: number;
-  /** null: it neither finds nor leaves anything in the cache. */
+  /** null: the sequence neither finds nor leaves anything in the cache. */
   shared: Omit<SharedPrefix, 'tokens'> | null;
 }
 
-/** The requests that have sequences, and how their block tables grow, shrink and are written out. */
+/** Requests that have sequences. Grows, shrinks and writes out their block tables. */
 export class SequenceTables {
   readonly #sizes: KvCacheSizes;
   readonly #cache: BlockCache;
@@ -46,14 +46,14 @@ export class SequenceTables {
     this.#sequences.set(requestId, sequence);
   }
 
-  /** Throws if the request has none. */
+  /** @throws if the request has no sequence */
   sequence(requestId: bigint): Sequence {
     const sequence = this.#sequences.get(requestId);
     if (!sequence) throw new Error(`Request ${requestId} has no sequence in the KV cache.`);
     return sequence;
   }
 
-  /** The table of one of the request's sequences, of the first where none is named. @throws if the request has none */
+  /** The table of one of the request's sequences; the first one by default. @throws if the request has none */
   table(requestId: bigint, index = 0): BlockTable {
     const table = this.sequence(requestId).tables.all[index];
     if (!table) throw new Error(`Request ${requestId} has no table ${index} in the KV cache.`);
@@ -66,8 +66,8 @@ export class SequenceTables {
   }
 
   /**
-   * The tables of a request whose first one has what was found of its prompt: room for all of the prompt in each of
-   * `width` tables, which share their `numShared` first blocks. The caller has seen that there is room.
+   * Creates the tables of a request whose first table already has the blocks found in the cache. Each of `width` tables
+   * gets room for the whole prompt; they share their first `numShared` blocks. The caller has seen that there is room.
    */
   createTables(first: BlockTable, promptLength: number, width: number, numShared: number): BeamTables {
     const needed = this.blocksOf(promptLength);
@@ -76,18 +76,18 @@ export class SequenceTables {
     return new BeamTables(first, width, numShared, this.#source);
   }
 
-  /** Each counted once; 0 for a request that has no sequence. */
+  /** Number of blocks that the request holds, each counted once; 0 for a request that has no sequence. */
   blocksHeld(requestId: bigint): number {
     return this.#sequences.get(requestId)?.tables.numBlocks ?? 0;
   }
 
-  /** Blocks of a table that covers `length` tokens, or the window's part of them. */
+  /** Number of blocks in a table that covers `length` tokens, or the part of them that a window keeps. */
   blocksOf(length: number): number {
     const { tokensPerBlock, maxBlocksPerSequence } = this.#sizes;
     return Math.min(Math.ceil(length / tokensPerBlock), maxBlocksPerSequence);
   }
 
-  /** Throws where no sequence can have this length. */
+  /** @throws if no sequence can have this length */
   checkLength(requestId: bigint, length: number): void {
     const { maxSeqLen } = this.#sizes;
     if (Number.isInteger(length) && length >= 1 && length <= maxSeqLen) return;
@@ -134,7 +134,7 @@ export class SequenceTables {
     tables.fork(parents, length % this.#sizes.tokensPerBlock !== 0);
   }
 
-  /** Gives back what the request holds and returns how many blocks that were; 0 if it has no sequence. */
+  /** Gives back the blocks that the request holds and returns how many there were; 0 if it has no sequence. */
   remove(requestId: bigint): number {
     const sequence = this.#sequences.get(requestId);
     if (!sequence) return 0;
@@ -144,12 +144,15 @@ export class SequenceTables {
     return held;
   }
 
-  /** What the sequences that there are hold is found by nobody from now on, and nothing of it is kept. */
+  /** From now on nobody finds the blocks that present sequences hold, and none of them is kept. */
   stopSharing(): void {
     for (const sequence of this.#sequences.values()) sequence.shared = null;
   }
 
-  /** Asked for one request after the other, it tells the blocks that nobody holds any more once this and those before are paused. */
+  /**
+   * Returns a function that is called for one request after the other: the number of blocks that nobody holds any more once this
+   * request and those before are paused.
+   */
   creditOfPauses(): (requestId: bigint) => number {
     const released = new Map<number, number>();
     return (requestId) => {
@@ -202,7 +205,7 @@ export class SequenceTables {
     return blocks.length;
   }
 
-  /** What the integrity check looks at. */
+  /** State that the integrity check reads. */
   inspect(): { requestId: bigint; length: number; blocks: Int32Array; further: Int32Array[] }[] {
     return Array.from(this.#sequences, ([requestId, { tables }]) => ({
       requestId,

@@ -3,7 +3,7 @@ import type { PrefixNode } from './prefix-tree.js';
 
 /**
  * Walks the tree below `node`, marks its blocks in `inTree`, and returns the first inconsistency as a sentence, or null.
- * A block that is held keeps all its ancestors held; below a swapped-out block there are only swapped-out ones.
+ * All ancestors of a held block must be held; below a swapped-out block there must be only swapped-out ones.
  */
 export function findWrongNode(cache: KvCacheSnapshot, node: PrefixNode, inTree: Uint8Array): string | null {
   const { tokensPerBlock, nodes } = cache;
@@ -44,7 +44,7 @@ function isPrimary({ referenceCounts }: KvCacheSnapshot, { block }: PrefixNode):
   return block < referenceCounts.length;
 }
 
-/** Nobody holds a swapped-out block. */
+/** False for a swapped-out block: nobody holds one. */
 function isHeld({ referenceCounts }: KvCacheSnapshot, { block }: PrefixNode): boolean {
   return block < referenceCounts.length && referenceCounts[block]! > 0;
 }

@@ -3,7 +3,7 @@ import { qkvWidth } from './cache-layers.js';
 import type { Activation, AttentionShape, NetworkPlan, PlanOp, PlanWeight, Rows } from './plan.js';
 import { assignSlots } from './slot-assignment.js';
 
-/** A matrix in a value: which one it is, and its shape. Handed out by the builder's ops and passed to the next ones. */
+/** A matrix in a value: its index and its shape. The builder's ops return refs and take them as inputs. */
 export interface ValueRef {
   readonly index: number;
   readonly rows: Rows;
@@ -22,11 +22,13 @@ export interface LinearOptions {
   activation?: Activation;
 }
 
-/** What of a layer's attention is not the same in all networks. */
+/** Attention settings of one layer that differ between networks. */
 export interface AttentionOptions {
-  /** Tokens that a token of this layer attends to, itself included; absent or null: all that the engine keeps. */
+  /**
+   * Tokens that a token of this layer attends to, itself included; absent or null: all tokens that the engine keeps.
+   */
   window?: number | null;
-  /** Absent or null: none. */
+  /** Cap on the attention scores; absent or null: none. */
   softCap?: number | null;
   /** Index into the header's ropeTables; absent or null: the frequencies of the batch. */
   ropeTable?: number | null;
@@ -35,11 +37,11 @@ export interface AttentionOptions {
 export interface NetworkHeader {
   architecture: string;
   vocabSize: number;
-  /** Width of what comes out; absent: logits over the vocabulary. */
+  /** Width of the network's output; absent: logits over the vocabulary. */
   outputWidth?: number;
   hiddenSize: number;
   attention: AttentionShape;
-  /** One for each of the attention's layers. */
+  /** One cache shape for each of the attention's layers. */
   caches: CacheShape[];
 }
 
@@ -60,7 +62,7 @@ export class NetworkBuilder {
     this.#header = header;
   }
 
-  /** A weight [sum of the sources' rows, columns]; returns its name. */
+  /** Adds a weight [sum of the sources' rows, columns]; returns its name. */
   matrix(name: string, sources: WeightSource[]): string {
     const columns = sources[0]!.columns;
     require(sources.every((source) => source.columns === columns), `${name}: its sources differ in columns`);
@@ -68,14 +70,14 @@ export class NetworkBuilder {
     return this.#addWeight({ name, kind: 'matrix', rows, columns, sources });
   }
 
-  /** A weight [sum of the sources' columns]; returns its name. */
+  /** Adds a weight [sum of the sources' columns]; returns its name. */
   vector(name: string, sources: { name: string; columns: number }[]): string {
     const columns = sources.reduce((sum, source) => sum + source.columns, 0);
     const stacked = sources.map((source) => ({ ...source, rows: 1 }));
     return this.#addWeight({ name, kind: 'vector', rows: 1, columns, sources: stacked });
   }
 
-  /** [T x hiddenSize], each row times `scale`. */
+  /** Returns the tokens' embeddings [T x hiddenSize], each row times `scale`. */
   embedding(weight: string, scale = 1): ValueRef {
     const table = this.#weight(weight, 'matrix');
     require(table.rows === this.#header.vocabSize, `${weight}: the embedding has ${table.rows} rows`);
@@ -120,7 +122,7 @@ export class NetworkBuilder {
     this.#ops.push({ op: 'rmsNormHeads', value: qkv.index, first: first * headDim, heads, weight, epsilon });
   }
 
-  /** cap * tanh(value / cap), in place. */
+  /** value = cap * tanh(value / cap), in place. */
   softCap(value: ValueRef, cap: number): void {
     this.#ops.push({ op: 'softCap', value: value.index, cap });
   }
@@ -146,7 +148,7 @@ export class NetworkBuilder {
     this.#pushLinear(input, residual, options, residual);
   }
 
-  /** activation(input * gate^T) * (input * up^T); the weight stacks gate over up. */
+  /** Returns activation(input * gate^T) * (input * up^T); the weight stacks gate over up. */
   gatedLinear(input: ValueRef, options: LinearOptions & { activation: Activation }): ValueRef {
     const stacked = this.#linearWidth(input, options);
     require(stacked % 2 === 0, `${options.weight}: ${stacked} rows cannot be halved into gate and up`);
@@ -163,7 +165,7 @@ export class NetworkBuilder {
     return output;
   }
 
-  /** Rotates q and k of qkv in place, stores k and v, attends. [T x numHeads * valueDim] */
+  /** Rotates q and k of qkv in place, stores k and v, attends. Returns [T x numHeads * valueDim]. */
   attention(qkv: ValueRef, layer: number, scale: number, options: AttentionOptions = {}): ValueRef {
     const { numHeads, numLayers, ropeTables = [] } = this.#header.attention;
     const table = options.ropeTable ?? undefined;
@@ -187,21 +189,21 @@ export class NetworkBuilder {
     return output;
   }
 
-  /** [R x width]: the rows whose logits are needed. */
+  /** Returns the rows whose logits are needed, [R x width]. */
   selectRows(input: ValueRef): ValueRef {
     const output = this.#newValue('logits', input.width);
     this.#ops.push({ op: 'selectRows', input: input.index, output: output.index });
     return output;
   }
 
-  /** [R x width]: the mean over the rows of each sequence. */
+  /** Returns the mean over the rows of each sequence, [R x width]. */
   meanPool(input: ValueRef): ValueRef {
     const output = this.#newValue('logits', input.width);
     this.#ops.push({ op: 'meanPool', input: input.index, output: output.index });
     return output;
   }
 
-  /** Rows of length 1. */
+  /** Returns the rows scaled to length 1. */
   normalize(input: ValueRef): ValueRef {
     const output = this.#newValue(input.rows, input.width);
     this.#ops.push({ op: 'normalize', input: input.index, output: output.index });

@@ -1,7 +1,7 @@
 import type { CacheShape } from '../kvcache/cache-shape.js';
 
 /**
- * A network as a flat list of ops over values: what an architecture file writes and every executor reads.
+ * A network as a flat list of ops over values: architecture files write it and every executor reads it.
  *
  * A value is a matrix [rows x width] in f32. Rows are the batch's tokens (T), or after `selectRows` the rows whose
  * logits are needed (R), after `meanPool` one row for each sequence (R too). Values live in slots; a slot is reused once its value is no longer read.
@@ -59,14 +59,14 @@ export type PlanOp =
       activation: Activation;
     }
   /**
-   * Rotates q and k inside qkv in place (half-split pairs i, i + rotaryDim / 2) and writes k and v into the cache. By the
-   * frequencies that come with the batch, or by those of the plan's ropeTables[table].
+   * Rotates q and k inside qkv in place (half-split pairs i, i + rotaryDim / 2) and writes k and v into the cache. The
+   * frequencies are those of the plan's ropeTables[table], or without `table` those that come with the batch.
    */
   | { op: 'ropeAndCache'; qkv: number; layer: number; table?: number }
   /**
    * Attention of each token over its sequence's cache, up to its own position unless bothWays; reads q from qkv. output
-   * [T x heads * valueDim]. window: the layer's own, of that many tokens, the token itself included; a mask, which keeps
-   * nothing less in the cache. softCap: what each score becomes before the softmax is cap * tanh(score * scale / cap).
+   * [T x heads * valueDim]. window: the layer's own, in tokens, the token itself included; it is a mask, and the cache
+   * keeps no less for it. softCap: each score becomes cap * tanh(score * scale / cap) before the softmax.
    */
   | {
       op: 'attention';
@@ -79,9 +79,9 @@ export type PlanOp =
     }
   /** Changes the value to cap * tanh(value / cap). */
   | { op: 'softCap'; value: number; cap: number }
-  /** Keeps the rows in logitRows. */
+  /** Keeps the rows that logitRows names. */
   | { op: 'selectRows'; input: number; output: number }
-  /** The mean over each sequence's rows: rows and sequences are as many. */
+  /** Takes the mean over each sequence's rows: there are as many output rows as sequences. */
   | { op: 'meanPool'; input: number; output: number }
   /** output = input / |input| */
   | { op: 'normalize'; input: number; output: number };
@@ -89,15 +89,15 @@ export type PlanOp =
 export interface AttentionShape {
   /** Layers that keep something of each token, as many as the plan has caches. */
   numLayers: number;
-  /** Heads of queries, in all layers. */
+  /** Heads of queries, the same in all layers. */
   numHeads: number;
   /** Dimensions of a head that RoPE rotates. */
   rotaryDim: number;
-  /** Inverse frequencies [rotaryDim / 2] of layers that do not take those of the batch; the same for every sequence. */
+  /** Inverse frequencies [rotaryDim / 2] of layers that do not use the batch's; the same for every sequence. */
   ropeTables?: number[][];
   /**
-   * A token attends to its whole sequence, also to what follows it: an encoder. Its keys and values are read only while
-   * their layer runs, so that numLayers, which counts caches, is 1: the layers write over one another's.
+   * True for an encoder: a token attends to its whole sequence, also to what follows it. Its keys and values are read
+   * only while their layer runs, so that numLayers, which counts caches, is 1: the layers write over one another's.
    */
   bothWays?: boolean;
 }
@@ -106,17 +106,19 @@ export interface AttentionShape {
 export interface NetworkPlan {
   architecture: string;
   vocabSize: number;
-  /** Width of what comes out: vocabSize; of an encoder that of an embedding, or the number of its scores. */
+  /**
+   * Width of the network's output: vocabSize; for an encoder the width of an embedding, or the number of its scores.
+   */
   outputWidth: number;
   hiddenSize: number;
   attention: AttentionShape;
-  /** What each layer keeps: that of op.layer. */
+  /** Cache shape of each layer, indexed by op.layer. */
   caches: CacheShape[];
   weights: PlanWeight[];
   values: PlanValue[];
-  /** Width of each slot and the rows it is sized for. */
+  /** Width of each slot, and which rows it is sized for. */
   slots: { rows: Rows; width: number }[];
   ops: PlanOp[];
-  /** Value that holds the logits, or what else comes out [R x outputWidth]. */
+  /** Value that holds the network's output, usually the logits [R x outputWidth]. */
   logits: number;
 }

@@ -1,4 +1,4 @@
-/** RoPE as the checkpoint states it; `type` uses Hugging Face's names. `factor` null in longrope means 1. */
+/** RoPE settings of the checkpoint; `type` uses Hugging Face's names. `factor` null in longrope means 1. */
 export interface RopeConfig {
   theta: number;
   rotaryDim: number;
@@ -37,7 +37,7 @@ export interface RopeConfig {
 }
 
 export interface RopeFrequencies {
-  /** [rotaryDim / 2], computed in float32 as the reference does. */
+  /** Inverse frequencies [rotaryDim / 2], computed in float32 as the reference does. */
   inverseFrequencies: Float32Array;
   /** Factor on cos and sin. */
   scale: number;
@@ -59,7 +59,7 @@ export function ropeDependsOnLength(rope: RopeConfig): boolean {
  * Inverse frequencies and the factor on cos and sin. Every step rounds to float32 where transformers does.
  *
  * @param finalLength prompt and most new tokens together; only read where ropeDependsOnLength. The default is the
- *   model's original length, at which those scalings are still the plain RoPE (dynamic) or the short factors (longrope).
+ *   model's original length, at which these scalings are still the plain RoPE (dynamic) or the short factors (longrope).
  */
 export function ropeFrequencies(rope: RopeConfig, finalLength = 0): RopeFrequencies {
   const { scaling } = rope;
@@ -88,7 +88,7 @@ export function ropeFrequencies(rope: RopeConfig, finalLength = 0): RopeFrequenc
   }
 }
 
-/** theta ** (2 i / rotaryDim) */
+/** theta ** (2 i / rotaryDim) for each i: the inverses of the unscaled frequencies. */
 function periods(rope: RopeConfig, theta: number): Float32Array {
   const base = f32(theta);
   return Float32Array.from({ length: rope.rotaryDim / 2 }, (_, i) => base ** f32((2 * i) / rope.rotaryDim));
@@ -116,7 +116,10 @@ function longropeScale({ attentionFactor, factor, originalMaxPositions }: Scalin
   return Math.sqrt(1 + Math.log(factor) / Math.log(originalMaxPositions));
 }
 
-/** Fast dimensions keep their frequency, slow ones are divided by the factor, those between go over linearly. */
+/**
+ * Fast dimensions keep their frequency, slow ones are divided by the factor, and those in between are interpolated
+ * linearly.
+ */
 function yarn(rope: RopeConfig, scaling: Scaling<'yarn'>): RopeFrequencies {
   const { rotaryDim, theta } = rope;
   const { factor, originalMaxPositions, betaFast, betaSlow, truncate } = scaling;
@@ -144,7 +147,7 @@ function yarnScale({ attentionFactor, factor, mscale, mscaleAllDim }: Scaling<'y
   return mscale && mscaleAllDim ? magnitude(mscale) / magnitude(mscaleAllDim) : magnitude(1);
 }
 
-/** Long wavelengths are divided by the factor, short ones kept, those between blended. */
+/** Long wavelengths are divided by the factor, short ones kept, and those in between blended. */
 function llama3(rope: RopeConfig, scaling: Scaling<'llama3'>): RopeFrequencies {
   const { factor, lowFreqFactor, highFreqFactor, originalMaxPositions } = scaling;
   const longest = originalMaxPositions / lowFreqFactor;

@@ -1,6 +1,6 @@
 import type { NetworkPlan, PlanOp, PlanValue, Rows } from './plan.js';
 
-/** The values an op touches: what it reads, and what it writes. */
+/** Indices of the values that an op reads, and of those that it writes. */
 export function valuesOf(op: PlanOp): { reads: number[]; writes: number[] } {
   switch (op.op) {
     case 'embedding':
@@ -69,7 +69,7 @@ export function assignSlots(
   return { values: values.map(({ rows, width }, i) => ({ rows, width, slot: slotOf[i]! })), slots };
 }
 
-/** The narrowest free slot that is wide enough; else the widest free one, grown; else a new one. */
+/** Takes the narrowest free slot that is wide enough; else the widest free one, grown; else a new one. */
 function takeSlot(
   slots: NetworkPlan['slots'],
   free: Set<number>,

@@ -5,16 +5,18 @@ import type { ResumeLimits } from './pause.js';
 import type { SchedulableRequest } from './types.js';
 
 export interface AdmissionLimits extends ResumeLimits {
-  /** Longest sequence, prompt and generated tokens together. */
+  /** Most tokens of a sequence, prompt and generated ones together. */
   maxSeqLen: number;
-  /** Blocks of the whole pool. */
+  /** Number of blocks in the whole pool. */
   numBlocks: number;
   tokensPerBlock: number;
-  /** Infinity without a window. */
+  /** Tokens attended to; Infinity without a window. */
   maxAttentionWindow: number;
 }
 
-/** Why a request can never run: the tensor that is too much, where it is one, and a sentence with the numbers. */
+/**
+ * Reason why a request can never run: the tensor that is too large, if there is one, and a sentence with the numbers.
+ */
 export interface Refusal {
   field: string | null;
   text: NamedText;
@@ -24,9 +26,9 @@ const ofPrompt = (text: NamedText): Refusal => ({ field: 'input_ids', text });
 const ofSequences = (text: NamedText): Refusal => ({ field: null, text });
 
 /**
- * Why a request could never finish even with the engine to itself, as a sentence with the numbers; null if it can.
- * Asked once, before a request enters the list: the schedulers rely on it, since a request at the head of the list
- * that never fits would stop everyone behind it.
+ * Reason why a request could never finish even with the engine to itself, as a sentence with the numbers; null if it
+ * could. Asked once, before a request enters the list: the schedulers rely on it, since a request at the head of the
+ * list that never fits would stop everyone behind it.
  */
 export function whyItCanNeverRun(
   request: Pick<SchedulableRequest, 'promptLength' | 'maxNewTokens' | 'beamWidth' | 'draftLength'>,
@@ -59,7 +61,10 @@ export function whyItCanNeverRun(
   );
 }
 
-/** Sequences side by side share blocks, and past its window a sequence writes over its own. */
+/**
+ * Reason to refuse several sequences that outgrow the window: they share blocks, and past the window a sequence writes
+ * over its blocks.
+ */
 function whyTheWindowIsTooSmall(
   {
     promptLength,

@@ -1,18 +1,18 @@
-/** What the ageing rule sees of a request: a higher number came later. */
+/** The part of a request that the ageing rule reads: a higher number came later. */
 export interface Arrived {
   readonly arrivalNumber: number;
 }
 
 /**
- * Moves the request at `place` of the list in front of all that came later. Those before it that came earlier stay
+ * Moves the request at `place` of the list in front of all that came later. Requests before it that came earlier stay
  * before it, and so move too; everything else keeps its order.
  *
  *   arrival        1  .  7  3  9  5       5 has waited too long; 7 and 9 have higher priorities
  *   becomes        1  .  3  5  7  9       3 came before 5 and stood before it: it is not overtaken
  *
- * It is what ends starvation: a request of low priority waits as long as others of higher priority keep coming.
- * Since only earlier arrivals ever pass later ones, requests of equal priority stay in order of arrival; and since the
- * earliest of all has everybody behind it once it has waited its time, each request ends, whatever comes.
+ * This ends starvation: without it, a request of low priority waits as long as others of higher priority keep coming.
+ * Since only earlier arrivals ever pass later ones, requests of equal priority stay in order of arrival. And since the
+ * earliest request of all has everybody behind it once it has waited its time, each request ends, whatever comes.
  */
 export function passLaterArrivals<R extends Arrived>(list: R[], place: number): void {
   const request = list[place]!;

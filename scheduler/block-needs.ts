@@ -11,8 +11,8 @@ type Lengths = Pick<SchedulableRequest, 'promptLength' | 'maxNewTokens' | 'beamW
  *     |pppp|pppp|pp..|....|      ceil(15 / 4) = 4 blocks
  *      shared    per beam        floor(10 / 4) = 2 shared, the other 2 once for each beam: 2 + 2 * 2 = 6
  *
- * The last token of a sequence never enters the cache, so this may count one block too many. That is the rule as
- * users of the policy know it, and it errs on the safe side.
+ * The last token of a sequence never enters the cache, so this may count one block too many. Users of the policy know
+ * the rule in this form, and it errs on the safe side.
  */
 export function blocksToCompletion(request: Lengths, kv: BlockSize): number {
   const { tokensPerBlock, maxAttentionWindow: window } = kv;

@@ -5,17 +5,17 @@ import type { CapacityPlan, CapacityPolicy, KvCapacity, SchedulableRequest } fro
 
 export interface CapacityOptions {
   /**
-   * MAX_UTILIZATION: a request starts only if it could generate this many tokens beside those that run in front of it:
-   * see StartHorizon. Absent or 0: it starts wherever it fits into one step.
+   * MAX_UTILIZATION: a request starts only if it could generate this many tokens beside the requests that run in front
+   * of it: see StartHorizon. Absent or 0: a request starts wherever it fits into one step.
    */
   startHorizon?: number | undefined;
 }
 
 /**
- * Which of the active requests may run in this iteration: the question of KV blocks. How many tokens each of them
- * runs is the micro-batch scheduler's question.
+ * Decides which active requests may run in this iteration, by the KV blocks they need. The micro-batch scheduler
+ * decides how many tokens each of them runs.
  *
- * `requests` is the active list in order (descending priority, arrivals stable). Nothing given is changed. The
+ * `requests` is the active list in order (descending priority, arrivals stable). The arguments are not changed. The
  * caller frees the blocks of `paused` first; then every step of `scheduled` finds its blocks, whichever of them run.
  */
 export function scheduleCapacity<R extends SchedulableRequest>(

@@ -5,13 +5,13 @@ export function contextLeft(request: SchedulableRequest): number {
   return request.promptLength - request.contextPosition;
 }
 
-/** All chunks of an iteration together take at most so many times the time of one that is cut. */
+/** Limit on the time of all chunks of an iteration together, as a multiple of the time that cut chunks may take. */
 export const MOST_TOGETHER = 4;
 
 /**
- * What an iteration still has for chunks: tokens, and time. A chunk that is cut takes its share of the time of one, so that
- * they come to no more together; chunks that end their contexts may come to MOST_TOGETHER times as much, since every one of
- * them is a request's first token, and what waits behind them is another's next.
+ * Room that an iteration still has for chunks: tokens, and time. All chunks that are cut share the time of one chunk.
+ * Chunks that end their contexts may together take MOST_TOGETHER times as long: each of them gives a request its first
+ * token, and what waits behind them is another request's next token.
  */
 export class ChunkRoom {
   readonly #unit: number;
@@ -20,7 +20,7 @@ export class ChunkRoom {
   #tokens: number;
   /** Share of the time that is left for chunks that are cut: see Chunking.longestChunk. */
   #time = 1;
-  /** What is left of the time of all chunks, in the same measure. */
+  /** Time left for all chunks, in the same unit as #time. */
   #together = MOST_TOGETHER;
 
   constructor(capacity: number, { unit, maxContextLength, longestChunk }: Readonly<Chunking>) {
@@ -30,7 +30,7 @@ export class ChunkRoom {
     this.#longestChunk = longestChunk ?? (() => Number.POSITIVE_INFINITY);
   }
 
-  /** Whether each of them can run to its end in this iteration, with the drafts that ride on them. */
+  /** True if all contexts can run to their ends in this iteration, with the drafts that ride on them. */
   holdsAll(contexts: readonly SchedulableRequest[]): boolean {
     let wanted = 0;
     let time = 0;
@@ -44,7 +44,7 @@ export class ChunkRoom {
     return wanted <= this.#tokens && time <= this.#together + ROUNDING;
   }
 
-  /** Whether the context can run to its end with what is left. */
+  /** True if the context can run to its end with the tokens and the time that are left. */
   holdsWhole(request: SchedulableRequest): boolean {
     const wanted = contextLeft(request);
     const longest = this.#longestChunk(request);
@@ -52,7 +52,10 @@ export class ChunkRoom {
     return wanted <= Math.min(this.#tokens, this.#maxContextLength, inTime);
   }
 
-  /** Takes for a request as much as there is, out of the tokens and, where the chunk is cut, out of the time. */
+  /**
+   * Takes as many tokens as possible for a request and returns their number. They come out of the tokens left and,
+   * where the chunk is cut, out of the time left.
+   */
   take(request: SchedulableRequest): number {
     const wanted = contextLeft(request);
     const longest = this.#longestChunk(request);
@@ -66,7 +69,10 @@ export class ChunkRoom {
     return size;
   }
 
-  /** One unit, or the rest, for a context that has `taken` so many in this iteration; 0 where that is too much. */
+  /**
+   * Takes one more unit, or the rest, for a context that has `taken` tokens in this iteration; returns 0 if that does
+   * not fit.
+   */
   takeUnit(request: SchedulableRequest, taken: number): number {
     const longest = this.#longestChunk(request);
     const wanted = contextLeft(request);
@@ -78,7 +84,7 @@ export class ChunkRoom {
     return more;
   }
 
-  /** Tokens of a chunk that is cut, where one of `longest` tokens takes all the time of such chunks. */
+  /** Tokens of a cut chunk that fit into the time left, where a chunk of `longest` tokens would take all of it. */
   #inTime(longest: number): number {
     return within(Math.min(this.#time, this.#together), longest);
   }

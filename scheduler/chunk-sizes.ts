@@ -3,8 +3,8 @@ import { shortestFirst } from './shortest-first.js';
 import type { Chunking, SchedulableRequest } from './types.js';
 
 /**
- * Context tokens of each request, in the order of the list, out of `capacity`: all that is left of each where all fit, else
- * what the policy gives.
+ * Context tokens of each request, in the order of the list, out of `capacity`: all remaining tokens of each if they all
+ * fit, else as many as the policy gives.
  */
 export function chunkSizes(
   contexts: readonly SchedulableRequest[],
@@ -23,7 +23,9 @@ export function chunkSizes(
   }
 }
 
-/** Round robin, one unit (or the rest) more each; ends after a pass in which nobody could take more. */
+/**
+ * Goes round the contexts and gives each one more unit (or the rest); ends after a pass in which none could take more.
+ */
 function equalProgress(contexts: readonly SchedulableRequest[], room: ChunkRoom): number[] {
   const sizes = contexts.map(() => 0);
   for (let progress = true; progress; ) {

@@ -1,19 +1,25 @@
 import { type IterationCost, IterationCostEstimator, type IterationWork } from './iteration-cost.js';
 import type { SchedulableRequest } from './types.js';
 
-/** What was learned from small chunks says little of large ones: they grow by no more than this at a time. */
+/** Largest growth of chunks from one iteration to the next: times seen for small chunks say little about large ones. */
 const MOST_GROWTH = 2;
-/** Tokens, and pairs of tokens that attend to each other, of which a chunk may be whatever was seen. */
+/**
+ * A chunk may always have this many tokens, and pairs of tokens that attend to each other, even if none so large was
+ * seen.
+ */
 const SMALL_TOKENS = 256;
 const SMALL_PAIRS = 2 ** 20;
-/** The same of tokens whose logits are returned. */
+/** A chunk may always have this many tokens whose logits are returned, even if none so large was seen. */
 const SMALL_RETURNED = 16;
-/** A context beside which there is nobody may take so many times as long: only who comes while it runs would wait. */
+/**
+ * A context that runs with no other request may take this many times as long: only a request that arrives meanwhile
+ * would wait.
+ */
 const MOST_ALONE = 4;
-/** A chunk that takes a whole iteration's time for less than a unit still has so many tokens. */
+/** Smallest chunk, in tokens, even if it takes longer than the bound. */
 const FEWEST_TOKENS = 8;
 
-/** Each absent where there is no such bound. */
+/** A bound that is absent does not apply. */
 export interface PaceBounds {
   /** Milliseconds between two tokens of a generating request. */
   maxInterTokenLatencyMs?: number | undefined;
@@ -22,7 +28,7 @@ export interface PaceBounds {
 }
 
 /**
- * Keeps iterations short while prompts come in, by what recent iterations took. Two bounds:
+ * Keeps iterations short while prompts come in, by how long recent iterations took. Two bounds:
  *
  * maxInterTokenLatencyMs: as long as something generates, an iteration gets only as many context tokens as it has time for.
  *
@@ -30,35 +36,36 @@ export interface PaceBounds {
  *   time     [ fixed | generation rows |  context     | usual error ]
  *                                        as many tokens as fit, at least one unit
  *
- * maxChunkMs: long contexts are cut so that their chunks take no longer, whether anything generates or not: somebody may
- * come while it runs. Where there is no other request at all they may take MOST_ALONE times as long. The further a chunk is behind its prompt's beginning, the more its tokens attend to, and the fewer
- * they are; there are always FEWEST_TOKENS.
+ * maxChunkMs: long contexts are cut so that each chunk takes no longer than this, whether anything generates or not, since a
+ * request may arrive while the chunk runs. Where there is no other request at all, chunks may take MOST_ALONE times as long. The
+ * further a chunk is from its prompt's beginning, the more its tokens attend to, and the fewer tokens it has; it always has at
+ * least FEWEST_TOKENS.
  *
  *   prompt   [  chunk  |  chunk | chunk | chunk |...| c | c | c | c | c | c | c | c ]    each takes as long
  *
- * They are predictions, not promises: a machine that is suddenly slower exceeds the bound until that has been seen, and
- * where the generation alone takes longer than the bound, prompts still come in by one unit an iteration. Answers do not
- * depend on it, since they do not depend on how prompts are cut.
+ * The bounds rest on predictions and are no promises: a machine that suddenly slows down exceeds them until the slower iterations
+ * have been seen; and where the generation alone takes longer than the bound, prompts still come in by one unit an iteration.
+ * Answers do not depend on the bounds, since they do not depend on how prompts are cut.
  */
 export class ContextPace {
   readonly #bounds: PaceBounds;
   readonly #unit: number;
   readonly #estimator = new IterationCostEstimator();
 
-  /** `unit`: tokens of the smallest chunk that is worth an iteration, such as those of a block; a power of two. */
+  /** @param unit tokens of the smallest chunk that is worth an iteration, such as those of a block; a power of two */
   constructor(bounds: PaceBounds, unit: number) {
     this.#bounds = bounds;
     this.#unit = unit;
   }
 
-  /** An iteration took this long. */
+  /** Records how long an iteration took. */
   note(work: IterationWork, ms: number): void {
     this.#estimator.note(work, ms);
   }
 
   /**
    * Most context tokens of the next iteration; Infinity where nothing generates and so nobody waits for a token.
-   * `scheduled` are those of the active requests that may run. `turns`: micro-batches that take turns, so that a request
+   * `scheduled` are the active requests that may run. `turns` is the number of micro-batches that alternate: a request
    * waits for each of them between two of its tokens.
    */
   mostContextTokens(
@@ -76,7 +83,7 @@ export class ContextPace {
     for (const request of scheduled) {
       if (request.phase === 'generation') generationRows += request.beamWidth + request.draftLength;
       else {
-        // Where there are several contexts, the one whose tokens attend to most counts.
+        // With several contexts, the one whose tokens attend to most counts.
         position = Math.max(position, request.contextPosition);
         isReturned ||= request.returnsContextRows ?? false;
       }
@@ -88,7 +95,10 @@ export class ContextPace {
     return Math.max(this.#unit, tokens - (tokens % this.#unit));
   }
 
-  /** See Chunking.longestChunk; what an iteration costs beside the chunk does not count. `turns` as above. */
+  /**
+   * See Chunking.longestChunk. Only the chunk's own cost counts, not the iteration's other work. `turns` as in
+   * mostContextTokens.
+   */
   longestChunk(request: SchedulableRequest, turns: 1 | 2, isAlone = false): number {
     const { contextPosition: position, returnsContextRows: isReturned = false } = request;
     const { maxChunkMs } = this.#bounds;
@@ -96,7 +106,7 @@ export class ContextPace {
     const boundMs = isAlone ? MOST_ALONE * maxChunkMs : maxChunkMs;
     const { cost } = this.#estimator;
     if (cost === null) return this.#unit;
-    // Nobody counts on this bound as on the other: chunks that usually take as long are right.
+    // This bound needs no safety margin: chunks that usually take this long are right.
     const chunkOnly = { ...cost, fixedMs: 0, rowMs: 0, spread: 0 };
     const within = contextTokensWithin(boundMs / turns, chunkOnly, {
       generationRows: 0,
@@ -109,7 +119,7 @@ export class ContextPace {
     return this.#rounded(Math.min(within, mostTokens, mostBehind, mostReturned(isReturned, cost)));
   }
 
-  /** Whole units, or the largest number that halving a unit comes to. */
+  /** Rounds down to whole units or, below one unit, to a unit halved as often as needed, at least FEWEST_TOKENS. */
   #rounded(tokens: number): number {
     if (tokens >= this.#unit) return tokens - (tokens % this.#unit);
     let part = this.#unit;
@@ -119,31 +129,31 @@ export class ContextPace {
 }
 
 /**
- * Most tokens of a context whose logits are returned: what they cost shows with the first chunk of them, which is of
- * SMALL_RETURNED tokens. A row of logits may cost as much as a hundred tokens of a small model with a large vocabulary.
+ * Most tokens of a context whose logits are returned. Their cost shows only once a first chunk of SMALL_RETURNED tokens
+ * has run; a row of logits may cost as much as a hundred tokens of a small model with a large vocabulary.
  */
 function mostReturned(isReturned: boolean, { returnedSeen }: IterationCost): number {
   return isReturned ? Math.max(SMALL_RETURNED, MOST_GROWTH * returnedSeen) : Number.POSITIVE_INFINITY;
 }
 
-/** What the context tokens of an iteration stand beside and behind. */
+/** Work of an iteration beside a chunk, and the chunk's place in its context. */
 interface ChunkPlace {
   generationRows: number;
   position: number;
-  /** Their logits are returned. */
+  /** True where the logits of the chunk's tokens are returned. */
   isReturned?: boolean;
 }
 
-/** Context tokens from `position` on that an iteration beside so many generation rows has time for; may be Infinity. */
+/** Context tokens from `position` on that an iteration with so many generation rows has time for; may be Infinity. */
 export function contextTokensWithin(
   boundMs: number,
   { fixedMs, rowMs, tokenMs, pairMs, returnedMs, spread }: IterationCost,
   { generationRows, position, isReturned = false }: ChunkPlace,
 ): number {
-  // Two usual errors: what is predicted in the middle would be exceeded by every other iteration.
+  // Two usual errors of margin: without them every other iteration would exceed the bound.
   const leftMs = boundMs / (1 + 2 * spread) - fixedMs - rowMs * generationRows;
   if (leftMs <= 0) return 0;
-  // tokens * perToken + tokens^2 * pairMs / 2 = leftMs, solved in the form that needs no pairMs above 0.
+  // Solves tokens * perToken + tokens^2 * pairMs / 2 = leftMs, in the form that also works for pairMs = 0.
   const perToken = tokenMs + (isReturned ? returnedMs : 0) + pairMs * position;
   const root = Math.sqrt(perToken * perToken + 2 * pairMs * leftMs);
   return perToken + root === 0 ? Number.POSITIVE_INFINITY : Math.floor((2 * leftMs) / (perToken + root));

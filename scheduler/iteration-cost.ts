@@ -1,6 +1,6 @@
-/** What an iteration computes, as far as its time depends on it. */
+/** Amounts of work in an iteration that its time depends on. */
 export interface IterationWork {
-  /** Rows of generating sequences: a token for each beam, and the tokens of drafts. */
+  /** Rows of generating sequences: one token for each beam, and the tokens of drafts. */
   generationRows: number;
   contextTokens: number;
   /** Pairs of a context token and a token that it attends to: see contextPairs. */
@@ -11,39 +11,43 @@ export interface IterationWork {
 
 /** Milliseconds of an iteration, part by part; none is below 0. */
 export interface IterationCost {
-  /** What any iteration takes: the weights are read once, whatever the number of rows. */
+  /** Time that any iteration takes: the weights are read once, whatever the number of rows. */
   fixedMs: number;
   rowMs: number;
   tokenMs: number;
   pairMs: number;
-  /** What a context token whose logits are returned takes beside tokenMs. */
+  /** Extra time of a context token whose logits are returned, added to tokenMs. */
   returnedMs: number;
-  /** How far iterations usually are from what the parts add up to, as a share of it. */
+  /** Usual distance of an iteration's time from the sum of its parts, as a share of that sum. */
   spread: number;
-  /** Most context tokens of an iteration that this was learned from. */
+  /** Most context tokens of any iteration that the cost was learned from. */
   tokensSeen: number;
-  /** Most context pairs of one of these. */
+  /** Most context pairs of any of these iterations. */
   pairsSeen: number;
-  /** Most returned rows of one of these. */
+  /** Most returned rows of any of these iterations. */
   returnedSeen: number;
 }
 
-/** Pairs of a chunk's tokens with all tokens up to their own: `tokens` of them, behind `position` others. */
+/**
+ * Number of pairs of a chunk's token with a token up to its own place, for `tokens` of them behind `position` others.
+ */
 export function contextPairs(position: number, tokens: number): number {
   return tokens * (position + tokens / 2);
 }
 
-/** Iterations that are remembered of each kind, with contexts and without, so that neither crowds out the other. */
+/**
+ * Number of iterations remembered of each kind, with and without contexts, so that neither kind crowds out the other.
+ */
 const REMEMBERED = 16;
-/** Residuals beyond this many usual ones count less, in proportion: a pause of the machine is no property of the work. */
+/** Residuals above this many usual ones count less, in proportion: a pause of the machine is no property of the work. */
 const USUAL_RESIDUALS = 2;
 const REWEIGHTINGS = 4;
 const SWEEPS = 60;
-/** Keeps parts that the iterations do not tell apart from growing against each other. */
+/** Keeps parts that the iterations cannot tell apart from growing against each other. */
 const RIDGE = 1e-4;
 const PARTS = 5;
 /**
- * The order in which time is put down to the parts where iterations do not tell them apart, as the first ones do not:
+ * Order in which time is put down to the parts where iterations do not tell them apart, as the first ones do not:
  * context tokens first, so that the next chunk is rather too short than too long.
  */
 const FIT_ORDER = [2, 4, 1, 3, 0];
@@ -53,8 +57,8 @@ const FIT_ORDER = [2, 4, 1, 3, 0];
  *
  *   ms = fixedMs + rowMs * generationRows + tokenMs * contextTokens + pairMs * contextPairs + returnedMs * returnedRows
  *
- * The fit is of least squares in relative errors, with parts of at least 0, and iterations far from the others count
- * for little. Nothing is promised of it but this: it follows a machine whose speed changes within REMEMBERED iterations.
+ * The fit is of least squares in relative errors, with parts of at least 0, and iterations far from the others count for
+ * little. It promises only this: it follows a machine whose speed changes within REMEMBERED iterations.
  */
 export class IterationCostEstimator {
   readonly #withContext: Sample[] = [];
@@ -62,7 +66,7 @@ export class IterationCostEstimator {
   #counts = { withContext: 0, withoutContext: 0 };
   #cost: IterationCost | null = null;
 
-  /** An iteration took this long. */
+  /** Records how long an iteration took. */
   note(work: IterationWork, ms: number): void {
     if (!(ms > 0) || !Number.isFinite(ms)) return;
     const kind = work.contextTokens > 0 ? 'withContext' : 'withoutContext';
@@ -72,7 +76,7 @@ export class IterationCostEstimator {
     this.#cost = null;
   }
 
-  /** null as long as no iteration with context tokens was seen: then nothing is known of what they cost. */
+  /** null until an iteration with context tokens was seen: before that nothing is known of their cost. */
   get cost(): IterationCost | null {
     if (this.#withContext.length === 0) return null;
     this.#cost ??= fitted([...this.#withContext, ...this.#withoutContext]);
@@ -81,7 +85,7 @@ export class IterationCostEstimator {
 }
 
 interface Sample {
-  /** What each part of the cost is multiplied with, [PARTS]. */
+  /** Amounts that the parts of the cost are multiplied with, [PARTS]. */
   parts: number[];
   ms: number;
 }
@@ -103,9 +107,9 @@ function fitted(samples: readonly Sample[]): IterationCost {
   return { fixedMs, rowMs, tokenMs, pairMs, returnedMs, spread, tokensSeen, pairsSeen, returnedSeen };
 }
 
-/** Weighted least squares in relative errors, each part at least 0, by going down one coordinate after the other. */
+/** Weighted least squares in relative errors, each part at least 0, by coordinate descent. */
 function weightedFit(samples: readonly Sample[], weights: readonly number[]): number[] {
-  // Columns of about the same size: rows are tens, pairs are millions.
+  // Brings the columns to about the same size: rows are tens, pairs are millions.
   const scales = Array.from(
     { length: PARTS },
     (_, p) => Math.max(...samples.map(({ parts }) => parts[p]!)) || 1,

@@ -2,18 +2,18 @@ import { contextLeft } from './chunk-room.js';
 import { chunkSizes } from './chunk-sizes.js';
 import type { Chunking, MicroBatchLimits, SchedulableRequest, ScheduledChunk } from './types.js';
 
-/** How requests with capacity become the chunks of an iteration. */
+/** Turns requests that have capacity into the chunks of an iteration. */
 export type MicroBatchScheduler = <R extends SchedulableRequest>(
   requests: readonly R[],
   limits: Readonly<MicroBatchLimits>,
 ) => ScheduledChunk<R>[];
 
 /**
- * Which of the requests with capacity run in this iteration, and how many tokens each of them brings.
+ * Decides which requests with capacity run in this iteration, and how many tokens each of them brings.
  *
- * The list is walked in order. The walk stops at the first request that would exceed maxNumTokens, and once
- * maxBatchSize requests are taken (a request with beams counts as one); and at the first with which there would be more
- * than maxSequences sequences (where it counts as many).
+ * The list is walked in order. The walk stops at the first request that would exceed maxNumTokens, and once maxBatchSize requests
+ * are taken (a request with beams counts as one). It also stops at the first request with which there would be more than
+ * maxSequences sequences (here a request counts with all its beams).
  *
  *   generation                  beamWidth + draft tokens
  *   context, no chunking        the whole prompt + draft tokens
@@ -61,8 +61,8 @@ export function scheduleMicroBatch<R extends SchedulableRequest>(
 }
 
 /**
- * The longest context that can run at all, in one piece or in chunks. Without chunking it is what one iteration
- * takes; so it is where not even one unit fits into an iteration; otherwise there is no limit.
+ * Length of the longest context that can run at all, in one piece or in chunks. Without chunking, or where not even one
+ * unit fits into an iteration, it is what one iteration takes; otherwise there is no limit.
  */
 export function longestContext(limits: Readonly<MicroBatchLimits>, draftLength: number): number {
   const { maxNumTokens, chunking } = limits;

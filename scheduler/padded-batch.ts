@@ -1,6 +1,6 @@
 import type { MicroBatchLimits, SchedulableRequest, ScheduledChunk } from './types.js';
 
-/** The micro-batch scheduler of V1: a batch that generates runs on whole; where none does, the next one starts. */
+/** The micro-batch scheduler of V1: a batch that generates runs on whole; if there is none, the next one starts. */
 export function schedulePaddedBatch<R extends SchedulableRequest>(
   requests: readonly R[],
   limits: Readonly<MicroBatchLimits>,
@@ -11,9 +11,9 @@ export function schedulePaddedBatch<R extends SchedulableRequest>(
 }
 
 /**
- * The batch that V1 starts: the first requests of the list whose contexts, each padded to the longest among them, fit
- * into one iteration, and their sequences into each of those that follow. The walk stops at the first that does not fit;
- * nobody overtakes it.
+ * Forms the batch that V1 starts: the first requests of the list whose contexts, each padded to the longest among them,
+ * fit into one iteration, and their sequences into each of those that follow. The walk stops at the first request that
+ * does not fit; nobody overtakes it.
  *
  *   maxNumTokens 24, prompts 5, 8, 3, 2       ppppp...
  *                                             pppppppp      3 rows of 8 are 24 tokens; a fourth would be 32

@@ -13,9 +13,9 @@ export interface ResumeLimits {
  *   prompt 10, maxNew 6, generated 4     pppppppppp gggg..
  *   after the pause                      pppppppppppppp ..     prompt 14, maxNew 2, generated 0
  *
- * The new prompt is at most maxInputLen long; and without chunking at most what one iteration can take, because a
+ * The new prompt is at most maxInputLen long, and without chunking at most what one iteration can take, because a
  * longer one could never run again. Tokens beyond that are dropped and generated a second time. With beams all
- * generated tokens are dropped: which of them survive is not known before the end.
+ * generated tokens are dropped, because nobody knows before the end which of them survive.
  */
 export function lengthsAfterPause(
   request: Pick<

@@ -1,17 +1,17 @@
 import { hasStarted, type SchedulableRequest } from './types.js';
 
 /**
- * The reuse delay: a request waits for this iteration where another one is about to write the first block that it
- * misses, so that it finds the block in the cache instead of computing it a second time.
+ * The reuse delay: a request waits for one iteration if another request is about to write the first block that it
+ * misses. It then finds the block in the cache instead of computing it a second time.
  *
  *   cached  [a]      A  a b c d   not started   runs: it will write b
  *                    B  a b x y   not started   waits for b
  *                    C  a e f g   not started   runs: it will write e
  *
- * It is enough to compare first missing blocks: if one that B misses first is any that A will write, then A has all
- * blocks before it in common with B, these are cached, and so it is the first that A misses too. It concerns only a
- * request's first chunk. Requests whose context is running in chunks count as writers from the beginning, since what
- * they write is shared when their context is complete.
+ * Comparing first missing blocks is enough: if the block that B misses first is any that A will write, then A has all
+ * blocks before it in common with B, these are cached, and so it is also the first that A misses. The delay concerns
+ * only a request's first chunk. Requests whose context is running in chunks count as writers from the beginning, since
+ * the blocks they write are shared when their context is complete.
  */
 export class ReuseDelay {
   readonly #beingWritten = new Set<number>();
@@ -28,7 +28,7 @@ export class ReuseDelay {
     return this.#beingWritten.has(firstMissingBlock);
   }
 
-  /** The request runs in this iteration. */
+  /** Notes that the request runs in this iteration. */
   schedules({ phase, firstMissingBlock = null }: SchedulableRequest): void {
     if (phase === 'context' && firstMissingBlock !== null) this.#beingWritten.add(firstMissingBlock);
   }

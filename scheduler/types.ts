@@ -1,4 +1,4 @@
-/** What the schedulers see of a request. LlmRequest is one; tests and the simulator bring plain objects. */
+/** The part of a request that the schedulers read. LlmRequest is one; tests and the simulator bring plain objects. */
 export interface SchedulableRequest {
   readonly requestId: bigint;
   readonly phase: 'context' | 'generation';
@@ -10,34 +10,34 @@ export interface SchedulableRequest {
   readonly maxNewTokens: number;
   /** Context tokens already in the cache; 0 until the first chunk has run. */
   readonly contextPosition: number;
-  /** Blocks that its sequences hold; a block shared by several beams counts once. */
+  /** Blocks that the request's sequences hold; a block shared by several beams counts once. */
   readonly blocksHeld: number;
   readonly beamWidth: number;
   /**
-   * Draft tokens to verify in its next step. Whoever sets it keeps it below maxNewTokens - generatedLength: a draft
-   * beyond the last token cannot be used, and its blocks are in no reservation.
+   * Draft tokens to verify in the request's next step. Whoever sets this number keeps it below maxNewTokens -
+   * generatedLength: a draft beyond the last token cannot be used, and its blocks are in no reservation.
    */
   readonly draftLength: number;
   /**
-   * Set in the context phase: name of the first full block of the prompt that is not in the cache and that the request will leave
+   * In the context phase: name of the first full block of the prompt that is not in the cache and that the request will leave
    * there. null or absent: there is none. Two requests with the same name would compute the same block.
    */
   readonly firstMissingBlock?: number | null;
   /**
-   * The request's step is running in the other micro-batch. It holds the blocks of that step, keeps what is reserved for it, and
-   * can neither be scheduled nor paused.
+   * The request's step is running in the other micro-batch. The request holds the blocks of that step, keeps what is reserved
+   * for it, and can neither be scheduled nor paused.
    */
   readonly inFlight?: boolean;
   /**
-   * What its next step needs beside blocks is not there yet. It keeps its blocks and what is reserved for it, and is not
-   * scheduled; it can be paused.
+   * The request's next step lacks something other than blocks. The request keeps its blocks and what is reserved for it,
+   * and is not scheduled; it can be paused.
    */
   readonly isHeld?: boolean;
   /** Requests side by side in the list with the same priority are equals for SHORTEST_FIRST; absent: all are. */
   readonly priority?: number;
-  /** Logits of its prompt's rows are to be computed too, which may cost more than the rows themselves; absent: no. */
+  /** The logits of the prompt's rows are computed too, which may cost more than the rows themselves; absent: no. */
   readonly returnsContextRows?: boolean;
-  /** Iterations in a row in which its context could have run and got no token; absent: 0. */
+  /** Iterations in a row in which the request's context could have run and got no token; absent: 0. */
   readonly passedOver?: number;
 }
 
@@ -48,8 +48,8 @@ export interface KvCapacity {
   /** Tokens attended to; Infinity without a window. */
   maxAttentionWindow: number;
   /**
-   * Given where sequences share blocks. Asked once for each plan; what it returns is asked for one paused request
-   * after the other, and says how many blocks become free by each.
+   * Given where sequences share blocks. Called once for each plan; the function it returns is called for one paused
+   * request after the other and returns how many blocks each pause frees.
    */
   creditOfPauses?: () => (requestId: bigint) => number;
 }
@@ -61,28 +61,27 @@ export interface CapacityPlan<R extends SchedulableRequest> {
   paused: R[];
 }
 
-/** What a user chooses from. */
+/** Policies that a user chooses from. */
 export type SchedulerPolicy = 'MAX_UTILIZATION' | 'GUARANTEED_NO_EVICT';
-/** What the capacity scheduler knows: V1 runs STATIC_BATCH whatever the user's policy. */
+/** Policies that the capacity scheduler knows: V1 runs STATIC_BATCH whatever the user's policy. */
 export type CapacityPolicy = SchedulerPolicy | 'STATIC_BATCH';
 
-/** How the contexts of an iteration share its tokens: see scheduleMicroBatch and shortestFirst. */
+/** Ways to share an iteration's tokens among its contexts: see scheduleMicroBatch and shortestFirst. */
 export const CHUNKING_POLICIES = ['FIRST_COME_FIRST_SERVED', 'EQUAL_PROGRESS', 'SHORTEST_FIRST'] as const;
 export type ChunkingPolicy = (typeof CHUNKING_POLICIES)[number];
 
 export interface Chunking {
   policy: ChunkingPolicy;
-  /** tokensPerBlock. */
+  /** Chunk lengths are multiples of this many tokens: tokensPerBlock. */
   unit: number;
   /** Longest chunk; absent: only maxNumTokens limits it. */
   maxContextLength?: number;
   /** Most context tokens of one iteration, all chunks together; absent: only maxNumTokens limits them. */
   maxContextTokens?: number;
   /**
-   * Tokens of this context that an iteration has time for: a multiple of the unit, or a smaller number that divides it.
-   * A context that is longer is cut, and all that are cut share the time of one of them; the others run whole, and all together
-   * take MOST_TOGETHER times as long at most. Absent:
-   * there is time for any number.
+   * Tokens of this context that an iteration has time for: a multiple of the unit, or a smaller number that divides it. A
+   * longer context is cut, and all cut contexts share the time of one of them; the others run whole. All together take at most
+   * MOST_TOGETHER times as long. Absent: there is time for any number.
    */
   longestChunk?: (request: SchedulableRequest) => number;
 }
@@ -90,7 +89,7 @@ export interface Chunking {
 export interface MicroBatchLimits {
   /** Most requests of one iteration. */
   maxBatchSize: number;
-  /** Most sequences of one iteration: a request counts with all that it generates side by side. Absent: no limit. */
+  /** Most sequences of one iteration: a request counts with all its beams or samples. Absent: no limit. */
   maxSequences?: number;
   /** Most tokens of one iteration, context and generation together. */
   maxNumTokens: number;
@@ -98,14 +97,17 @@ export interface MicroBatchLimits {
   chunking?: Chunking;
 }
 
-/** A request of this iteration; context chunks first. */
+/** A request's part of this iteration; context chunks come first. */
 export interface ScheduledChunk<R extends SchedulableRequest> {
   request: R;
   /** Context tokens of this iteration; 0 for a generating request. */
   contextTokens: number;
 }
 
-/** Generating, or in context past its first chunk, or in its first: it holds blocks. */
+/**
+ * True once the request holds blocks: it is generating, or in context past its first chunk, or its first chunk is
+ * running.
+ */
 export function hasStarted(request: SchedulableRequest): boolean {
   return request.phase === 'generation' || request.contextPosition > 0 || request.inFlight === true;
 }

@@ -12,18 +12,18 @@ import type { RopeTable } from './rope-table.js';
 export interface BatchLimits {
   maxNumTokens: number;
   maxNumSequences: number;
-  /** Rows of logits for draft tokens, beside one for each of maxNumSequences; default 0. */
+  /** Most rows of logits for draft tokens, beside one row for each of maxNumSequences; default 0. */
   maxDraftRows?: number;
-  /** Sequences of rows that belong to nobody, beside maxNumSequences of requests; default 0. */
+  /** Most sequences of padding rows, beside the maxNumSequences of requests; default 0. */
   maxPaddingSequences?: number;
 }
 
-/** The limits of calls that pack requests of a cache. */
+/** Limits of calls that pack the requests of a cache. */
 export function callLimits(limits: BatchLimits, kvCache: KvCacheManager): CallLimits {
   const { maxNumTokens, maxNumSequences, maxPaddingSequences = 0, maxDraftRows = 0 } = limits;
   const { numBlocks, tokensPerBlock, maxSeqLen, maxBlocksPerSequence } = kvCache;
-  // Scheduled sequences have their tokens in the pool, all but the one being drawn for; shared ones count once there,
-  // and of those longer than a window only a part is there.
+  // The pool holds the tokens of all scheduled sequences except those being drawn. With reuse, shared tokens count only
+  // once there; with a window, only a part of a longer sequence is there.
   const isWholeInPool = !kvCache.enableBlockReuse && kvCache.window === null;
   const tokensOfPool = isWholeInPool ? numBlocks * tokensPerBlock : Number.POSITIVE_INFINITY;
   return {
@@ -36,15 +36,15 @@ export function callLimits(limits: BatchLimits, kvCache: KvCacheManager): CallLi
   };
 }
 
-/** Packs the scheduled requests of one iteration. All arrays are made before; nothing allocates while packing. */
+/** Packs the scheduled requests of one iteration. All arrays are made beforehand; nothing allocates while packing. */
 export class BatchFormer extends PackedArrays {
-  /** Empty in most iterations. */
+  /** Rows whose logits are returned; empty in most iterations. */
   readonly returnedRows: ReturnedRows[] = [];
-  /** Empty in most iterations. */
+  /** Rows with embeddings of their requests; empty in most iterations. */
   readonly promptTables: PromptTableRows[] = [];
-  /** Rows whose logits a post-processor is to see before they are sampled; empty in most iterations. */
+  /** Rows whose logits a post-processor sees before they are sampled; empty in most iterations. */
   readonly processedRows: RequestRows[] = [];
-  /** Rows that may draw only what their guides allow; empty in most iterations. */
+  /** Rows that may draw only tokens that their guides allow; empty in most iterations. */
   readonly guidedRows: RequestRows[] = [];
   /** Sampling parameters of the rows in logitRows. */
   readonly sampling: SamplingRows;
@@ -70,8 +70,8 @@ export class BatchFormer extends PackedArrays {
   }
 
   /**
-   * Appends the request's rows: its context chunk, or the newest token of each of its sequences, and its draft. Its
-   * tables already cover them. Requests in context come first.
+   * Appends the request's rows: its context chunk, or the newest token of each of its sequences, and its draft. The
+   * request's tables already cover them. Requests in context come first.
    *
    *   request    A (context chunk, last)   B (3 beams)     C    D (draft of 2)
    *   tokenIds   a4 a5 a6                  b9  b'9  b"9    c2   d7 d8 d9
@@ -111,7 +111,7 @@ export class BatchFormer extends PackedArrays {
     }
   }
 
-  /** Its rows, which are added next, go to a post-processor, or have masks. */
+  /** Notes that the request's rows, which are added next, go to a post-processor or have masks. */
   #noteProcessed(request: LlmRequest): void {
     const { postProcessor, guide } = request.spec;
     if ((postProcessor === null && guide === null) || request.rows.length === 0) return;
@@ -120,7 +120,7 @@ export class BatchFormer extends PackedArrays {
     if (guide !== null) this.guidedRows.push(rows);
   }
 
-  /** Appends places [start, end) of one of the request's sequences, which has this block table. */
+  /** Appends places [start, end) of one of the request's sequences, whose block table has the index `table`. */
   #addRows(
     request: LlmRequest,
     { table, tokens, start, end }: { table: number; tokens: Int32Array; start: number; end: number },
@@ -142,7 +142,10 @@ export class BatchFormer extends PackedArrays {
     this.ropeRows[sequence] = ropeRow;
   }
 
-  /** The newest row of the sequence draws a token for it; of those of a draft, the one behind its `ahead` first tokens. */
+  /**
+   * Adds a draw for the sequence: its newest row draws a token, or among the rows of a draft the one behind its first
+   * `ahead` tokens.
+   */
   #addDraw(request: LlmRequest, sequence: GeneratedSequence, ahead = 0): void {
     const { returned } = request;
     if (returned !== null && request.drawsNewToken(sequence)) {
@@ -153,16 +156,17 @@ export class BatchFormer extends PackedArrays {
   }
 
   /**
-   * Appends rows at positions [start, end) of a sequence that nobody asked for. Its K and V go to the blocks behind
-   * the pool, which no request's table ever names; what lies in front of `start` is read from them too, whatever it is.
+   * Appends padding: rows at positions [start, end) of a sequence that belongs to no request. Its K and V go to the
+   * blocks behind the pool, which no request's table ever names; positions in front of `start` are read from them too,
+   * whatever they hold.
    *
    *   tokensPerBlock 4, rows 6..9         position  0 1 2 3 | 4 5 6 7 | 8 9
    *   the pool has blocks 0..31           table        32   |    32   |  33
    *                                       rows                   * *     * *
    *
-   * With an attention window these blocks take turns as those of requests do.
+   * With an attention window these blocks take turns like those of requests.
    *
-   * `drawsToken`: the last row costs its logits and a draw as well; the token is nobody's.
+   * `drawsToken`: the last row also computes logits and draws a token, which nobody reads.
    */
   addPadding(start: number, end: number, drawsToken: boolean): void {
     const { tokensPerBlock, window } = this.#kvCache;

@@ -4,14 +4,14 @@ import { type PackedLimits, packedCounts } from '../packed-call/call-limits.js';
 import { PACKED_TABLE, type PackedBatch } from './packed-batch.js';
 import type { RopeTable } from './rope-table.js';
 
-/** An empty PackedBatch: its arrays and counts, made once. What goes into them others pack. */
+/** An empty PackedBatch: its arrays and counts, made once. Subclasses fill them. */
 export class PackedArrays extends columnHolder(PACKED_TABLE) implements PackedBatch {
   readonly maxBlocks: number;
   readonly ropeFrequencies: Float32Array;
   readonly ropeScales: Float32Array;
   readonly #counts: Int32Array;
 
-  /** `place`: where they lie; absent: in memory of their own. */
+  /** @param place memory for the arrays; absent: memory of their own */
   constructor(limits: PackedLimits, rope: Pick<RopeTable, 'frequencies' | 'scales'>, place?: CallPlace) {
     super(packedCounts(limits), place?.region);
     this.maxBlocks = limits.maxBlocksPerSequence;

@@ -2,50 +2,53 @@ import { type ColumnArrays, ColumnTable, column, startColumn } from '../../base/
 
 /** Log-probs of given tokens under rows of logits, and the most probable tokens of each row. */
 export interface RowLogProbs {
-  /** The token whose log-prob each row gives [count]; -1: none, and NaN is given. */
+  /** Token whose log-prob is asked for in each row [count]; -1: none, and the log-prob is NaN. */
   readonly tokens: Int32Array;
-  /** [count] */
+  /** Log-prob of each of these tokens [count]. */
   readonly logProbs: Float32Array;
-  /** Most probable tokens per row; 0: none. */
+  /** Number of most probable tokens listed per row; 0: none. */
   readonly numTop: number;
-  /** [count x numTop], most probable first, equal ones by id; -1 beyond the vocabulary. */
+  /**
+   * The most probable tokens of each row [count x numTop], most probable first, equal ones by id; -1 beyond the
+   * vocabulary.
+   */
   readonly topTokens: Int32Array;
   readonly topLogProbs: Float32Array;
 }
 
 /**
- * Consecutive rows whose logits leave the executor as the network gave them, before penalties and bans. Whoever asks
+ * Consecutive rows whose logits leave the executor as the network gave them, before penalties and bans. The caller
  * brings the memory; it must stay in place until the step is over.
  */
 export interface ReturnedRows {
-  /** 'tokens': rows of T, of which the logits are computed for this. 'logitRows': rows of logitRows. */
+  /** 'tokens': rows of T, whose logits are computed for this purpose. 'logitRows': rows of logitRows. */
   readonly of: 'tokens' | 'logitRows';
   readonly first: number;
   readonly count: number;
-  /** [count x vocabSize]; null: not wanted. */
+  /** Memory for the logits [count x vocabSize]; null: not wanted. */
   readonly logits: Float32Array | null;
   /** Log-softmax of the same rows, NaN where a row is not finite; null: not wanted. */
   readonly logProbs: RowLogProbs | null;
 }
 
-/** Consecutive rows of T of a request with embeddings of its own. */
+/** Consecutive rows of T that belong to a request with embeddings of its own. */
 export interface PromptTableRows {
   readonly first: number;
   readonly count: number;
-  /** [ids x hidden size]: row i stands for the token id vocabSize + i in these rows. */
+  /** Embeddings of the request [ids x hidden size]: row i stands for the token id vocabSize + i in these rows. */
   readonly table: Float32Array;
 }
 
 /** The flat arrays of a batch that are packed anew in each iteration. */
 export const PACKED_COLUMNS = {
   tokenIds: column('i32', 'token'),
-  /** What RoPE turns by: the places, or what the request says. */
+  /** Positions for RoPE: the tokens' places, or positions that the request gives. */
   positions: column('i32', 'token'),
-  /** Where K and V of each token go: block * tokensPerBlock + offset. */
+  /** Slots that K and V of each token are written to: block * tokensPerBlock + offset. */
   slots: column('i32', 'token'),
-  /** Where the rows of each sequence begin. */
+  /** First row of each sequence. */
   queryStart: startColumn('sequence'),
-  /** Tokens in the cache after this step. */
+  /** Number of tokens in the cache after this step. */
   contextLength: column('i32', 'sequence'),
   /** maxBlocks entries for each sequence. */
   blockTables: column('i32', 'tableEntry'),
@@ -54,13 +57,13 @@ export const PACKED_COLUMNS = {
   /** Blocks that this iteration is the first to write to. */
   newBlocks: column('i32', 'newBlock'),
   /**
-   * Row of ropeFrequencies that each sequence uses; row 0 serves all sequences unless the RoPE scaling depends on the final
-   * length, which is then fixed at admission.
+   * Row of ropeFrequencies that each sequence uses. Row 0 serves all sequences unless the RoPE scaling depends on the final
+   * length; then each gets its row at admission.
    */
   ropeRows: column('i32', 'sequence'),
 } as const;
 
-/** The flat arrays of a batch that are written when a request is admitted, and are those of all batches. */
+/** Flat arrays that are written when a request is admitted, and that all batches share. */
 export const ROPE_COLUMNS = {
   /** Inverse frequencies [rows x rotaryDim / 2]. */
   ropeFrequencies: column('f32', 'ropeFrequency'),
@@ -72,8 +75,8 @@ export const PACKED_TABLE = new ColumnTable(PACKED_COLUMNS);
 export const ROPE_TABLE = new ColumnTable(ROPE_COLUMNS);
 
 /**
- * One iteration's rows without padding. Context chunks come first, then one row per generating sequence, and one for each
- * token of its draft, every one of which has a row of logits too.
+ * The rows of one iteration without padding. Context chunks come first, then one row per generating sequence, and one for
+ * each token of its draft, each of which has a row of logits too.
  *
  *   sequences      A (context chunk of 5)   B (generation)   C (generation)
  *   tokenIds       a3 a4 a5 a6 a7           b9               c2              [T]
@@ -92,13 +95,13 @@ export interface PackedBatch extends ColumnArrays<typeof PACKED_COLUMNS>, Column
   numTokens: number;
   numSequences: number;
   numLogitRows: number;
-  /** Blocks that this iteration is the first to write to: their K and V are zeroed before that. */
+  /** Blocks that this iteration is the first to write to: their K and V are zeroed before the step writes. */
   numNewBlocks: number;
   /** Entries per sequence in blockTables. */
   readonly maxBlocks: number;
-  /** Type of each token [T], for networks that embed it (addEmbedding); absent where none does. */
+  /** Type of each token [T], for networks that embed it (addEmbedding); absent for all others. */
   readonly tokenTypes?: Int32Array;
-  /** Rows whose logits are handed out beside what is sampled; absent or empty: none. */
+  /** Rows whose logits are returned in addition to sampling; absent or empty: none. */
   readonly returnedRows?: readonly ReturnedRows[];
   /** Rows whose ids may name embeddings that the request brought, rows ascending; absent or empty: none. */
   readonly promptTables?: readonly PromptTableRows[];

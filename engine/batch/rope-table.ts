@@ -7,16 +7,16 @@ import { ROPE_TABLE } from './packed-batch.js';
  * iteration or neighbour changes an angle.
  */
 export class RopeTable {
-  /** [rows x width] */
+  /** Inverse frequencies [rows x width]. */
   readonly frequencies: Float32Array;
-  /** [rows] */
+  /** Factor on cos and sin of each row [rows]. */
   readonly scales: Float32Array;
   readonly #width: number;
   readonly #perLength: ((finalLength: number) => RopeFrequencies) | null;
   readonly #freeRows: number[] = [];
 
   /**
-   * `shared`: the row of all sequences. `perLength`: given where frequencies depend on the final length; then
+   * `shared`: the row of all sequences. `perLength`: given if frequencies depend on the final length; then
    * `maxRequests` rows are kept for them, after row 0.
    */
   constructor(
@@ -34,7 +34,7 @@ export class RopeTable {
     for (let row = rows - 1; row > 0; row--) this.#freeRows.push(row);
   }
 
-  /** Row for a request whose prompt and new tokens make up `finalLength`. Give it back with `release`. */
+  /** Returns a row for a request whose prompt and new tokens make up `finalLength`. Give it back with `release`. */
   assign(finalLength: number): number {
     if (this.#perLength === null) return 0;
     const row = this.#freeRows.pop();

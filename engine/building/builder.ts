@@ -43,7 +43,10 @@ import {
 } from './weight-precision.js';
 import { withChecksums } from './weights-checksum.js';
 
-/** `waiting`: another process builds the same engine. done and total are bytes of weights (0 where none are known). */
+/**
+ * Progress of a build; `waiting`: another process builds the same engine. done and total are bytes of weights (0 if
+ * none are known).
+ */
 export interface BuildProgress {
   phase: 'waiting' | 'reading' | 'converting' | 'finishing';
   done: number;
@@ -56,22 +59,25 @@ export interface BuildOptions {
   outputDirectory: string;
   /** 'f32', 'bf16', 'int8', 'int4' or 'auto'. */
   precision: string;
-  /** Precision of the embedding and the output layer: 'f32', 'bf16', 'int8' or 'auto' (the default: as the others, int8 with int4). */
+  /**
+   * Precision of the embedding and the output layer: 'f32', 'bf16', 'int8' or 'auto' (the default: that of the other weights,
+   * int8 with int4).
+   */
   outputPrecision?: string;
   /** Threads that convert; default: the container's CPU quota. */
   threads?: number;
   onProgress?: (progress: BuildProgress) => void;
-  /** Ends the build; nothing of it stays. */
+  /** Aborts the build, which then leaves nothing behind. */
   signal?: AbortSignal;
 }
 
-/** Weights converted between two looks at the signal and the event loop. */
+/** Bytes of weights converted before the signal and the event loop are checked again. */
 const BYTES_PER_STEP = 32 * 1024 * 1024;
 
 /**
  * Builds an engine directory from a checkpoint: written aside, then renamed, so that the output is complete or absent.
- * An engine that lies there already is replaced; any other non-empty folder is refused. Throws CheckpointError for what
- * is wrong with the model and EngineError for what is wrong with the output.
+ * An existing engine in its place is replaced; any other non-empty folder is refused. @throws CheckpointError if the
+ * model is at fault, EngineError if the output is
  */
 export async function buildEngine(options: BuildOptions): Promise<Engine> {
   const target = resolve(options.outputDirectory);
@@ -132,7 +138,8 @@ async function writeEngine(
     await convertAll(weightsFile, convertJobs(checkpoint, plan, tensors), byteLength, options);
     options.onProgress?.({ phase: 'finishing', done: byteLength, total: byteLength });
     fdatasyncSync(fd);
-    // Servers map it, and cutting off a mapped file kills who has it mapped (SIGBUS): nobody is to write it again.
+    // Servers map the file, and truncating a mapped file kills the processes that have it mapped (SIGBUS), so it
+    // becomes read-only.
     fchmodSync(fd, 0o444);
   } finally {
     closeSync(fd);
@@ -153,14 +160,17 @@ async function writeEngine(
   writeFileSync(join(directory, 'engine.json'), `${JSON.stringify(manifest, null, 1)}\n`, { flush: true });
 }
 
-/** Dynamic RoPE is stretched beyond the positions of the config; all other scalings are counted in them already. */
+/**
+ * Length of the longest sequence. Dynamic RoPE stretches beyond the positions of the config; the config already counts
+ * in all other scalings.
+ */
 export function longestSequence({ maxPositions, rope }: ModelConfig): number {
   return rope.scaling.type === 'dynamic'
     ? Math.floor(maxPositions * Math.max(1, rope.scaling.factor))
     : maxPositions;
 }
 
-/** One job per source: the sources of a stacked weight follow one another in its rows. */
+/** Makes one job per source: the sources of a stacked weight follow one another in its rows. */
 function convertJobs(
   checkpoint: Checkpoint,
   plan: NetworkPlan,
@@ -171,7 +181,7 @@ function convertJobs(
     let targetOffset = offset;
     return weight.sources.map(({ name, rows, columns }): ConvertJob => {
       const tensor = checkpoint.tensors.get(name)!;
-      // The rows of a bias that belong to interleaved heads are its elements.
+      // In the bias of interleaved heads, each element counts as a row.
       const asColumn = weight.kind === 'vector' && tensor.interleavedHeads !== undefined;
       const job: ConvertJob = {
         source: tensor.file,
@@ -216,7 +226,7 @@ async function convertAll(
   }
 }
 
-/** What goes wrong is the model's fault or the output's. */
+/** Runs a conversion; its errors say whether the model or the output is at fault. */
 async function convertStep(
   convert: ConvertWeights,
   weightsFile: string,
@@ -253,7 +263,7 @@ function makeTarget(target: string): string {
   }
 }
 
-/** Errors of the file system name the target; all others are clear already. */
+/** Adds the target's name to errors of the file system; all others are clear already. */
 function named(target: string, error: unknown): unknown {
   const { code } = error as NodeJS.ErrnoException;
   const isSystemError = typeof code === 'string' && (error as NodeJS.ErrnoException).syscall !== undefined;
@@ -281,7 +291,7 @@ function isReplaceable(target: string): boolean {
   }
 }
 
-/** Puts the new directory in the place of the old one, which processes that have it mapped keep. */
+/** Puts the new directory in the place of the old one; processes that have the old one mapped keep it. */
 function replace(directory: string, target: string): void {
   if (publishBuildDirectory(directory, target)) return;
   const old = makeBuildDirectory(target);

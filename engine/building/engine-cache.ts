@@ -22,11 +22,14 @@ import { weightsDamage } from './weights-checksum.js';
 export interface CachedEngineOptions extends Omit<BuildOptions, 'outputDirectory'> {
   /** Default: SKEIN_CACHE_DIR, else skein in XDG_CACHE_HOME, else ~/.cache/skein. */
   cacheDirectory?: string;
-  /** After a build the engines used longest ago are removed until the cache is no larger; default 50 GiB. */
+  /**
+   * Most bytes of the cache; default 50 GiB. After a build the engines used longest ago are removed until it is no
+   * larger.
+   */
   maxCacheBytes?: number;
   /** The executor that will run the engine: only native, the default, reads matrices out of packed files. */
   executor?: string | undefined;
-  /** Hears of an engine whose weights have changed on the disk; it is built anew. */
+  /** Called with a message when an engine's weights have changed on the disk and it is built anew. */
   onDamaged?: (message: string) => void;
 }
 
@@ -43,14 +46,14 @@ export function defaultCacheDirectory(
 }
 
 /**
- * The engine of a model from the user's cache, built there first where it is missing, incomplete or of another version.
- * Several processes may ask at once: one builds, the others wait for it; were two to build all the same, the first to
- * finish wins and the other's work is discarded, because an engine appears by one rename.
+ * Returns a model's engine from the user's cache; builds it there first if it is missing, incomplete or of another
+ * version. Several processes may ask at once: one builds, the others wait for it. If two should build all the same, the
+ * first to finish wins and the other's work is discarded, because an engine appears by one rename.
  */
 export async function cachedEngine(options: CachedEngineOptions): Promise<Engine> {
   const directory = resolve(options.cacheDirectory ?? defaultCacheDirectory());
   const files = findModelFiles(options.model);
-  // 'auto' is a name of its own: what it means for this model stands in the engine, and a start need not open the model.
+  // 'auto' stays a name of its own: the engine records what it means for this model, so a start need not open the model.
   const precision = checkWeightPrecision(options.precision);
   const outputPrecision = checkOutputPrecision(options.outputPrecision ?? 'auto');
   const entry = join(directory, entryName(files, precision, outputPrecision));
@@ -75,7 +78,7 @@ export async function cachedEngine(options: CachedEngineOptions): Promise<Engine
   return engine;
 }
 
-/** Readable, and different for each model, precision and format version. */
+/** Name of a cache entry: readable, and different for each model, precision and format version. */
 function entryName(files: ModelFiles, precision: string, outputPrecision: string): string {
   const precisions = outputPrecision === 'auto' ? precision : `${precision}-${outputPrecision}`;
   const name = basename(resolve(files.path))
@@ -86,7 +89,7 @@ function entryName(files: ModelFiles, precision: string, outputPrecision: string
   return `${name}-${precisions}-v${ENGINE_FORMAT_VERSION}-${key.digest('hex').slice(0, 20)}`;
 }
 
-/** Null where the entry is missing or unusable: it is then built anew. */
+/** Opens the entry; null if it is missing or unusable, and is then built anew. */
 function tryOpen(entry: string): Engine | null {
   if (!existsSync(entry)) return null;
   try {
@@ -97,7 +100,7 @@ function tryOpen(entry: string): Engine | null {
   }
 }
 
-/** The same for one whose weights have changed since: it is removed, so that no other process takes it meanwhile. */
+/** Like tryOpen, but also removes an entry whose weights have changed, so that no other process takes it meanwhile. */
 async function tryOpenWhole(
   entry: string,
   executor?: string,
@@ -108,7 +111,7 @@ async function tryOpenWhole(
   const damage = await weightsDamage(engine, executor);
   if (damage === null) return engine;
   onDamaged?.(`${damage}; it is built anew.`);
-  rmSync(entry, { recursive: true, force: true }); // who has it mapped keeps its pages
+  rmSync(entry, { recursive: true, force: true }); // processes that have it mapped keep its pages
   return null;
 }
 
@@ -117,13 +120,13 @@ function touched(engine: Engine): Engine {
     const now = new Date();
     utimesSync(join(engine.directory, USED_MARK), now, now);
   } catch {
-    // A cache that cannot be written still serves; only its order of use is not kept.
+    // A cache that cannot be written to still serves; only its order of use is not kept.
   }
   return engine;
 }
 
 async function buildInto(entry: string, options: Omit<BuildOptions, 'outputDirectory'>): Promise<void> {
-  // Most starts find an engine and need nothing that builds one.
+  // Imported here because most starts find an engine and need nothing that builds one.
   const { buildAside } = await import('./builder.js');
   const directory = await buildAside(entry, options);
   try {
@@ -143,8 +146,8 @@ async function buildInto(entry: string, options: Omit<BuildOptions, 'outputDirec
 }
 
 /**
- * Saves several processes from building the same engine; correctness never depends on it. Null where another has built the
- * entry meanwhile.
+ * Takes the lock that saves several processes from building the same engine; correctness never depends on it. Null if
+ * another process has built the entry meanwhile.
  */
 async function lockOf(entry: string, options: CachedEngineOptions): Promise<ProcessLock | null> {
   discardBuildDirectory(makeProbe(entry));
@@ -179,7 +182,7 @@ function heartbeat(
   };
 }
 
-/** Fails at once, naming the cache, where it cannot be written. */
+/** Makes a directory in the cache, to fail at once, naming the cache, if it cannot be written to. */
 function makeProbe(entry: string): string {
   try {
     return makeBuildDirectory(entry);
@@ -191,7 +194,7 @@ function makeProbe(entry: string): string {
   }
 }
 
-/** Removes the engines used longest ago until the cache takes at most `maxBytes`; `keep` stays. Returns what it removed. */
+/** Removes the engines used longest ago until the cache takes at most `maxBytes`; `keep` stays. Returns their paths. */
 export function pruneCache(directory: string, maxBytes: number, keep: string | null = null): string[] {
   const entries = readdirSync(directory)
     .map((name) => join(directory, name))
@@ -203,7 +206,7 @@ export function pruneCache(directory: string, maxBytes: number, keep: string | n
   for (const { path, bytes } of entries) {
     if (total <= maxBytes) break;
     if (path === keep) continue;
-    rmSync(path, { recursive: true, force: true }); // who has it mapped keeps its pages
+    rmSync(path, { recursive: true, force: true }); // processes that have it mapped keep its pages
     removed.push(path);
     total -= bytes;
   }

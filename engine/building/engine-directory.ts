@@ -18,7 +18,7 @@ export interface EngineTensor {
   columns: number;
   offset: number;
   byteLength: number;
-  /** CRC-32 of its bytes; absent in engines of versions that wrote none. */
+  /** CRC-32 of the tensor's bytes; absent in engines of versions that wrote none. */
   checksum?: number;
 }
 
@@ -29,7 +29,7 @@ export interface EngineManifest {
   /** Precision of the embedding and the output layer. */
   outputPrecision: OutputPrecision;
   config: ModelConfig;
-  /** Longest prompt and longest sequence that the engine takes; flags may lower them. */
+  /** Length of the longest prompt and of the longest sequence that the engine takes; flags may lower them. */
   maxInputLen: number;
   maxSeqLen: number;
   source: { path: string; format: string; hash: string };
@@ -37,7 +37,7 @@ export interface EngineManifest {
   tensors: EngineTensor[];
 }
 
-/** Raised when engine.json or weights.bin change in a way that older readers would misread. */
+/** Version of engine.json and weights.bin; raised when older readers would misread them. */
 export const ENGINE_FORMAT_VERSION = 2;
 /** Names of files with matrices in the layout of an instruction set. */
 export const PACKED_FILE = /^packed-.*\.bin$/;

@@ -10,7 +10,7 @@ import type { OutputPrecision, WeightPrecision } from '../executors/executor.js'
 import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
 import { outputWeights, storedBytes } from './weight-precision.js';
 
-/** An engine directory is not what it should be. The message names file, expected and found. */
+/** An engine directory is invalid. The message names file, expected and found. */
 export class EngineError extends SkeinError {
   override name = 'EngineError';
   override readonly code = 'SKEIN_ENGINE';
@@ -28,7 +28,7 @@ export interface Engine {
 const TENSOR_ALIGNMENT = 64;
 const MAX_MANIFEST_BYTES = 64 * 1024 * 1024;
 
-/** Where a plan's weights lie in weights.bin: one after another in the plan's order. Vectors are always f32. */
+/** Places of a plan's weights in weights.bin: one after another in the plan's order. Vectors are always f32. */
 export function layOutWeights(
   plan: NetworkPlan,
   precision: WeightPrecision,
@@ -47,7 +47,7 @@ export function layOutWeights(
   return { tensors, byteLength };
 }
 
-/** Opens an engine directory. Throws an EngineError where it was written by another version, is incomplete or damaged. */
+/** Opens an engine directory. @throws EngineError if another version wrote it, or it is incomplete or damaged */
 export function openEngine(path: string): Engine {
   const directory = resolve(path);
   const manifest = readManifest(join(directory, 'engine.json'));
@@ -98,7 +98,7 @@ function readManifest(file: string): EngineManifest {
   return manifest as EngineManifest;
 }
 
-/** A precision that no kernel of this version has, by name; whether there is one at all is for the caller to see. */
+/** Refuses a precision that no kernel of this version has, by name; the caller checks that there is one at all. */
 function checkPrecision(file: string, field: string, value: unknown): void {
   if (typeof value !== 'string' || isPrecision(value)) return;
   throw new EngineError(
@@ -113,7 +113,7 @@ function isPrecision(value: unknown): value is WeightPrecision {
 }
 
 function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
-  // Each layer has tensors of its own: a plan is never longer than the list in the file that it is made from.
+  // Each layer has tensors of its own, so a plan is never longer than the list in its file.
   const numLayers = manifest.config?.numLayers;
   if (!(numLayers <= manifest.tensors.length)) {
     throw new EngineError(
@@ -129,7 +129,7 @@ function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
   }
 }
 
-/** The tensors must be those of the plan, at the places where this version would put them. */
+/** Checks that the tensors are those of the plan, at the places where this version would put them. */
 function checkTensors(file: string, manifest: EngineManifest, plan: NetworkPlan): void {
   const expected = layOutWeights(plan, manifest.precision, manifest.outputPrecision);
   const fits =

@@ -3,8 +3,8 @@ import type { ConvertJob } from '../executors/native/addon.js';
 import { loadAddon, nativeAddonAvailable } from '../executors/native/load-addon.js';
 
 /**
- * Converts tensors of checkpoint files into a file of its final size. Throws naming the file that is at fault; with the
- * signal's reason where that is aborted.
+ * Converts tensors of checkpoint files into a file of its final size. Throws an error naming the file that is at fault,
+ * or the signal's reason if that is aborted.
  */
 export type ConvertWeights = (
   target: string,
@@ -12,7 +12,7 @@ export type ConvertWeights = (
   options: { threads: number; signal?: AbortSignal | undefined },
 ) => Promise<void>;
 
-/** The addon's threads where there is an addon; otherwise TypeScript, which writes the same bytes. */
+/** Converter that runs in the addon's threads or, without an addon, in TypeScript, which writes the same bytes. */
 export function weightConverter(): ConvertWeights {
   return nativeAddonAvailable() ? convertNatively : convertPortably;
 }
@@ -23,7 +23,7 @@ const convertNatively: ConvertWeights = async (target, jobs, { threads, signal }
   signal?.throwIfAborted();
 };
 
-/** Milliseconds of work between two looks at the signal and the event loop. */
+/** Milliseconds of work before the signal and the event loop are checked again. */
 const MS_PER_TURN = 50;
 
 export const convertPortably: ConvertWeights = async (target, jobs, { threads, signal }) => {
@@ -39,7 +39,10 @@ export const convertPortably: ConvertWeights = async (target, jobs, { threads, s
   signal?.throwIfAborted();
 };
 
-/** Signals and timers have their turn. One immediate may run in the turn that is under way, after its look at events. */
+/**
+ * Lets signals and timers have their turn. Awaits two immediates, because one may still run in the current turn, after
+ * its look at events.
+ */
 async function eventLoopTurn(): Promise<void> {
   await setImmediate();
   await setImmediate();

@@ -5,24 +5,25 @@ import type { OutputPrecision, WeightPrecision } from '../executors/executor.js'
 const PRECISIONS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
 const OUTPUT_PRECISIONS: readonly OutputPrecision[] = ['f32', 'bf16', 'int8'];
 
-/** Weights of a group share a scale. */
+/** Number of weights that share a scale. */
 export const WEIGHT_GROUP = 32;
 const BYTES_PER_GROUP = { int8: 34, int4: 20 } as const;
 
-/** What --weights names, 'auto' included; throws for anything else. */
+/** Checks the value of --weights, which may be 'auto'; throws for an unknown one. */
 export function checkWeightPrecision(precision: string): WeightPrecision | 'auto' {
   return precision === 'auto' ? precision : oneOf('Weight precision', precision, PRECISIONS);
 }
 
-/** What --output-weights names, 'auto' included; throws for anything else. */
+/** Checks the value of --output-weights, which may be 'auto'; throws for an unknown one. */
 export function checkOutputPrecision(precision: string): OutputPrecision | 'auto' {
   return precision === 'auto' ? precision : oneOf('Output precision', precision, OUTPUT_PRECISIONS);
 }
 
 /**
- * What 'auto' means for a model: a table, never a timing, and written into engine.json, so that a model always gets the
- * same engine. It takes the fastest format that rounds the checkpoint's weights no further, or, for formats of which no
- * kernel computes as they are, the next larger one. The order of speed is the same on every instruction set.
+ * Precision that 'auto' means for a model. It comes from a table, never from a timing, and is written into engine.json,
+ * so that a model always gets the same engine. It is the fastest format that rounds the checkpoint's weights no
+ * further; for formats that no kernel computes with directly, it is the next larger one. The order of speed is the same
+ * on every instruction set.
  *
  * | matrices of the layers are stored as | weights |
  * |---|---|
@@ -30,7 +31,7 @@ export function checkOutputPrecision(precision: string): OutputPrecision | 'auto
  * | other formats of up to 8 bits, all of them | int8: Q8_0's numbers, a second rounding for the others |
  * | anything else | bf16 |
  *
- * @param checkpoint of which the stored types are looked at
+ * @param checkpoint whose stored types are read
  * @param plan whose embedding and output layer are left out: they have a precision of their own
  */
 export function automaticPrecision(

@@ -4,13 +4,13 @@ import zlib from 'node:zlib';
 import { type Engine, EngineError } from './engine.js';
 import { type EngineTensor, PACKED_FILE } from './engine-directory.js';
 
-/** Bytes that are read at a time: so much holds up this thread for a millisecond. */
+/** Number of bytes read at a time: they hold up this thread for a millisecond. */
 const READ_BYTES = 4 * 1024 * 1024;
 
-/** Node.js 22.0 and 22.1 have no CRC-32. */
+/** False in Node.js 22.0 and 22.1, which have no CRC-32. */
 const CAN_SUM = typeof zlib.crc32 === 'function';
 
-/** The tensors with the CRC-32 of their bytes in a weights.bin that has just been written. */
+/** Returns the tensors with the CRC-32 of their bytes in a weights.bin that has just been written. */
 export async function withChecksums(
   weightsFile: string,
   tensors: readonly EngineTensor[],
@@ -23,19 +23,20 @@ export async function withChecksums(
   });
 }
 
-/** @throws EngineError that names the file and the tensor where weightsDamage finds something. */
+/** @throws EngineError that names the file and the tensor if weightsDamage finds something */
 export async function checkWeights(engine: Engine, executor?: string): Promise<void> {
   const damage = await weightsDamage(engine, executor);
   if (damage !== null) throw new EngineError(`${damage}; build the engine again.`);
 }
 
 /**
- * Whether the bytes of weights.bin are those that were built: a flipped bit would show as nonsense in the answers. Only the
- * tensors that are read from it at every step, where the matrices are in a packed file, which has its own checksum; where that
- * is not good they are checked before they are packed again. Engines of versions that wrote no checksums are taken as they are.
+ * Checks that the bytes of weights.bin are those that were built: a flipped bit would show as nonsense in the answers. If the
+ * matrices are in a packed file, which has its own checksum, only the tensors that every step reads from weights.bin are
+ * checked; if the packed file is damaged, the matrices are checked before they are packed again. Engines of versions that wrote
+ * no checksums are taken as they are.
  *
- * @param executor that is asked for: only native, which is the default, has packed files
- * @returns what is wrong, without a full stop, with the file and the tensor; null where nothing is.
+ * @param executor that the user asked for: only native, the default, has packed files
+ * @returns the damage without a full stop, with the file and the tensor; null if there is none
  */
 export async function weightsDamage(
   { directory, manifest, plan, weightsFile }: Engine,
@@ -47,7 +48,7 @@ export async function weightsDamage(
   for (const op of isPacked ? plan.ops : []) {
     if (op.op === 'linear' || op.op === 'gatedLinear') inPackedFile.add(op.weight);
   }
-  // A matrix of both kinds is looked up here by its rows.
+  // A matrix used in both ways is looked up here, in weights.bin, by its rows.
   for (const op of plan.ops) {
     if (op.op === 'embedding' || op.op === 'addEmbedding') inPackedFile.delete(op.weight);
   }

@@ -1,8 +1,8 @@
 import { WordEndings } from './word-endings.js';
 
 /**
- * The words that a request must not generate. A word of several tokens is not banned as such: its last token is, where
- * the tokens before it are there already, those of the prompt included (as in Hugging Face's bad_words_ids).
+ * Words that a request must not generate. A word of several tokens is not banned as a whole: its last token is, once
+ * the tokens before it have been generated or stand in the prompt (as in Hugging Face's bad_words_ids).
  *
  *   words 5 | 7 3 9      tokens ... 2 4      banned 5
  *                        tokens ... 7 3      banned 5 9
@@ -10,11 +10,11 @@ import { WordEndings } from './word-endings.js';
 export class BadWords {
   /** Words of one token. */
   readonly single: Int32Array;
-  /** Words of several tokens: here all their tokens but the last, below the last. */
+  /** Words of several tokens: this holds all their tokens but the last, #last the last. */
   readonly #beginnings: WordEndings;
   readonly #last: Int32Array;
 
-  /** `words`: none of them empty, tokens inside the vocabulary. */
+  /** @param words none of them empty, with tokens inside the vocabulary */
   constructor(words: readonly Int32Array[]) {
     this.single = Int32Array.from(new Set(words.filter((word) => word.length === 1).map((word) => word[0]!)));
     const longer = words.filter((word) => word.length > 1);

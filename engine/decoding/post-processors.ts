@@ -29,7 +29,10 @@ export class PostProcessors {
   }
 }
 
-/** The post-processors that a module exports. Throws, naming what is no post-processor, or that there is none. */
+/**
+ * Collects the post-processors that a module exports. Throws an error naming an export that is none, or if there are
+ * none.
+ */
 export function postProcessorsOf(exports: Record<string, unknown>, url: string): PostProcessors {
   const named = new Map<string, LogitsPostProcessor>();
   const add = (name: string, value: unknown) => {

@@ -2,14 +2,14 @@ import { columnHolder, type MemoryRegion } from '../../base/columns.js';
 import { outputCounts } from '../packed-call/call-limits.js';
 import { OUTPUT_TABLE, type SamplingBatch, type SamplingOutput } from './sampling-batch.js';
 
-/** Room for what `maxRows` rows of sampling give back: made once, but for the most probable tokens, whose room grows. */
+/** Room for the results of `maxRows` sampled rows: made once, except for the most probable tokens, whose room grows. */
 export class SamplingResults extends columnHolder(OUTPUT_TABLE) implements SamplingOutput {
-  /** `region`: where the arrays lie; absent: in memory of their own. */
+  /** @param region memory for the arrays; absent: memory of their own */
   constructor(maxRows: number, region?: MemoryRegion) {
     super(outputCounts(maxRows), region);
   }
 
-  /** Makes room for all that the rows of a batch ask for: how much that is only its requests know. */
+  /** Makes room for all that the rows of a batch ask for: only its requests know how much that is. */
   makeRoom({ numRows, numTopLogProbs }: Pick<SamplingBatch, 'numRows' | 'numTopLogProbs'>): void {
     let needed = 0;
     for (let row = 0; row < numRows; row++) needed += Math.max(0, numTopLogProbs[row]!);

@@ -14,12 +14,12 @@ import {
 } from './sampling-batch.js';
 
 /**
- * The SamplingBatch of the loop: allocated once, filled row by row in each iteration. `banned` is another array once the rows
- * ban more than it holds, and `history` once drafts, each token of which repeats the history before it, need more than
- * it holds: how much that is only the requests know.
+ * The SamplingBatch of the loop: allocated once, filled row by row in each iteration. `banned` is replaced by a larger array
+ * once the rows ban more than it holds; so is `history` once drafts need more, since each draft token repeats the history
+ * before it. Only the requests know how much that is.
  */
 export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements SamplingBatch {
-  /** Set where a row of the batch has a guide. */
+  /** Set if a row of the batch has a guide. */
   tokenMasks: TokenMasks | null = null;
   /** Empty in most iterations. */
   readonly biases: RowBias[] = [];
@@ -29,8 +29,8 @@ export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements Sampli
   readonly #counts: Int32Array;
 
   /**
-   * `expectedHistory`: most tokens that all rows' histories hold together where there are no drafts. `place`: where the arrays
-   * and the count lie; absent: in memory of their own.
+   * `expectedHistory`: most tokens that all rows' histories hold together without drafts. `place`: memory for the arrays and
+   * the count; absent: memory of their own.
    */
   constructor(maxRows: number, expectedHistory: number, place?: CallPlace) {
     super(samplingCounts(maxRows, expectedHistory), place?.region);
@@ -53,8 +53,8 @@ export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements Sampli
   }
 
   /**
-   * Appends the row that draws a token of one of the request's sequences: the next one, or the one behind the `ahead`
-   * first tokens of its draft, which then count as if they had been generated.
+   * Appends the row that draws a token of one of the request's sequences: the next one, or the one behind the first
+   * `ahead` tokens of its draft, which then count as if they had been generated.
    */
   add(request: LlmRequest, sequence: GeneratedSequence, ahead = 0): void {
     const row = this.numRows++;
@@ -80,7 +80,7 @@ export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements Sampli
     this.#addHistory(row, request, sequence, length);
   }
 
-  /** Appends a row whose token nobody waits for: greedy, without log-probs. */
+  /** Appends a row whose token is not used: greedy, without log-probs. */
   addEmpty(): void {
     const row = this.numRows++;
     this.temperature[row] = 0;
@@ -110,7 +110,7 @@ export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements Sampli
     badWords.forEachCompletion(tokens, length, (token) => this.#banOne(row, token));
   }
 
-  /** Appends to what the newest row must not draw. */
+  /** Adds tokens to those that the newest row must not draw. */
   #ban(row: number, tokens: Int32Array): void {
     const start = this.bannedStart[row + 1]!;
     const end = start + tokens.length;
@@ -140,7 +140,7 @@ export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements Sampli
     this.historyStart[row + 1] = end;
   }
 
-  /** Ids of a prompt table are no tokens of the vocabulary. */
+  /** Hides ids of a prompt table, which are no tokens of the vocabulary. */
   #hideFrom(firstId: number, start: number, end: number): void {
     for (let i = start; i < end; i++) if (this.history[i]! >= firstId) this.history[i] = -1;
   }

@@ -1,20 +1,20 @@
 /**
- * Which of many words a sequence ends with. The words are kept in the order of their tokens read from the last one on, so
- * that those which still fit are always a range of them:
+ * Finds the words that a sequence ends with. The words are kept in the order of their tokens read from the last one on,
+ * so that the words which still fit are always a range of the list:
  *
  *   words, backwards   b         tokens  ... x a b
  *                      b a                        b: the words 0 to 2     b a: 1 and 2     b a x: 2
  *                      b a x
  *
- * A look-up takes a step for each token of the longest word that fits, and a search where the range gets smaller: words
- * that are long, and many that begin or end alike, cost no more for being so.
+ * A look-up takes a step for each token of the longest word that fits, and a search where the range gets smaller. So long
+ * words, and many words that begin or end alike, cost no more.
  */
 export class WordEndings {
   readonly #words: readonly Int32Array[];
-  /** Places in the list that was given, in the order above. */
+  /** Place in the given list of each word of #words. */
   readonly #places: readonly number[];
 
-  /** `words`: none of them empty. */
+  /** @param words none of them empty */
   constructor(words: readonly Int32Array[]) {
     this.#places = sortedBackwards(words);
     this.#words = this.#places.map((place) => words[place]!);
@@ -26,7 +26,7 @@ export class WordEndings {
     let [first, end] = [0, words.length];
     for (let depth = 0; first < end && depth < length; depth++) {
       const token = tokens[length - 1 - depth]!;
-      // Mostly all that still fit have the same token here.
+      // Usually all words that still fit have the same token here.
       if (tokenAt(words[first]!, depth) !== token) first = this.#boundOf(token, depth, first, end);
       if (first < end && tokenAt(words[end - 1]!, depth) !== token)
         end = this.#boundOf(token + 1, depth, first, end);
@@ -34,7 +34,7 @@ export class WordEndings {
     }
   }
 
-  /** The first of words [first, end) whose token at this depth is not less. */
+  /** Index of the first of words [first, end) whose token at this depth is not less than `token`. */
   #boundOf(token: number, depth: number, first: number, end: number): number {
     let [low, high] = [first, end];
     while (low < high) {
@@ -46,15 +46,15 @@ export class WordEndings {
   }
 }
 
-/** Counted from the last one; -1 in front of the first. */
+/** Token at `depth` counted from the word's last one; -1 in front of the first. */
 function tokenAt(word: Int32Array, depth: number): number {
   return word[word.length - 1 - depth] ?? -1;
 }
 
 /**
- * The places of the words in the order of their tokens from the last one on, by radix: words that are alike in their first
- * `depth` tokens are parted by the next one. No token is looked at more often than the parting takes, so that the time
- * follows the number of tokens and not of comparisons of whole words.
+ * Sorts the places of the words by their tokens from the last one on, by radix: words that are alike in their first
+ * `depth` tokens are parted by the next one. Each token is read no more often than the parting needs, so that the time
+ * grows with the number of tokens and not with comparisons of whole words.
  */
 function sortedBackwards(words: readonly Int32Array[]): number[] {
   const places = words.map((_, place) => place);
@@ -63,7 +63,7 @@ function sortedBackwards(words: readonly Int32Array[]): number[] {
     const { first, end } = group;
     let { depth } = group;
     const tokenOf = (place: number) => tokenAt(words[place]!, depth);
-    // The tokens that all of them have.
+    // Skips the tokens that all of them have.
     while (end - first > 1 && hasOneToken(places, first, end, tokenOf)) {
       if (tokenOf(places[first]!) < 0) break;
       depth++;

@@ -4,8 +4,8 @@ import type { EncoderAnswer, EncoderSequence } from '../../callbacks/encoder-mes
 import type { LoadedEncoder } from './load-encoder.js';
 
 /**
- * The rows of a batch. Where it fails as a whole, each sequence is tried by itself, so that the error is that of the
- * sequence which caused it; a row that is not finite is an error of its sequence too.
+ * Computes the rows of a batch. If the batch fails as a whole, each sequence is tried by itself, so that the error goes
+ * to the sequence that caused it; a row that is not finite is an error of its sequence too.
  */
 export function encodeBatch(
   encoder: Pick<LoadedEncoder, 'encode' | 'outputWidth'>,

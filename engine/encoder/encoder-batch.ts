@@ -2,21 +2,21 @@ import type { EncoderBatchLimits, EncoderSequence } from '../../callbacks/encode
 import type { EncoderConfig } from '../../models/encoder-config.js';
 import { PackedArrays } from '../batch/packed-arrays.js';
 
-/** A step of the attention lies in one block. */
+/** Block size of encoders, chosen so that a step of the attention lies in one block. */
 export const ENCODER_TOKENS_PER_BLOCK = 32;
 
-/** Positions of an encoder are embedded. */
+/** Encoders have no RoPE: their positions are embedded. */
 const NO_ROPE = { frequencies: new Float32Array(0), scales: new Float32Array(0) };
 
-/** Blocks that any batch within the limits fits into: each sequence begins at a block of its own. */
+/** Number of blocks that suffices for any batch within the limits: each sequence begins at a block of its own. */
 export function encoderBlocks({ maxNumTokens, maxNumSequences }: EncoderBatchLimits): number {
   return Math.ceil(maxNumTokens / ENCODER_TOKENS_PER_BLOCK) + maxNumSequences;
 }
 
 /**
  * Whole sequences, packed one behind the other; each brings one row of output. No cache outlives a batch, so blocks are
- * handed out from 0 on each time. The last block of a sequence, whose end nothing is written to, is zeroed, so that what
- * an earlier batch left there is never read.
+ * handed out from 0 on each time. The last block of a sequence, whose end is not written to, is zeroed, so that values
+ * of an earlier batch are never read.
  *
  *   sequences     5 tokens            40 tokens
  *   blocks        [ 0 ]               [ 1 ][ 2 ]        newBlocks 0, 2
@@ -37,7 +37,7 @@ export class EncoderBatch extends PackedArrays {
         sequences: maxNumSequences,
         logitRows: maxNumSequences,
         maxBlocksPerSequence: Math.ceil(maxSeqLen / ENCODER_TOKENS_PER_BLOCK),
-        // Only the last block of each sequence is told of.
+        // Only the last block of each sequence is announced as new.
         newBlocks: maxNumSequences,
       },
       NO_ROPE,
@@ -47,7 +47,7 @@ export class EncoderBatch extends PackedArrays {
     this.#takesLast = head.kind === 'embedding' && head.pooling === 'last';
   }
 
-  /** Replaces what the batch holds. The sequences must be within the limits, each with a token at least. */
+  /** Replaces the batch's content. The sequences must be within the limits, each with at least one token. */
   pack(sequences: readonly EncoderSequence[]): void {
     this.clear();
     let block = 0;
@@ -56,7 +56,7 @@ export class EncoderBatch extends PackedArrays {
     this.numNewBlocks = this.numSequences;
   }
 
-  /** @returns the first block behind the sequence's */
+  /** @returns the first block behind the sequence's blocks */
   #add({ tokenIds, tokenTypes }: EncoderSequence, firstBlock: number): number {
     const index = this.numSequences++;
     const begin = this.numTokens;

@@ -7,17 +7,17 @@ import type { WorkerWires } from '../../callbacks/worker-wires.js';
 import { encodeBatch } from './encode-batch.js';
 import { type EncoderParams, type LoadedEncoder, loadEncoder } from './load-encoder.js';
 
-/** What the host gives an encoder's worker. */
+/** Data that the host gives to an encoder's worker. */
 export interface EncoderWorkerData {
   enginePath: string;
   params: EncoderParams;
-  /** Exports `loadEncoder` in the place of the native one: for tests. */
+  /** Module that exports `loadEncoder` in place of the native one: for tests. */
   encoderModule: string | null;
 }
 
 await main(workerData as EncoderWorkerData & WorkerWires);
 
-/** Loads the encoder and answers batches until it is told to end; asleep at the doorbell while there are none. */
+/** Loads the encoder and answers batches until it is told to end; sleeps at the doorbell while there are none. */
 async function main({ enginePath, params, encoderModule, port, ...wires }: EncoderWorkerData & WorkerWires) {
   const startMs = performance.now();
   const load = encoderModule

@@ -9,7 +9,7 @@ import type { ExecutorKind, LoadableEngine } from '../executors/executor-kind.js
 import type { MemoryNeeds } from '../worker/memory-split.js';
 import { ENCODER_TOKENS_PER_BLOCK, EncoderBatch, encoderBlocks } from './encoder-batch.js';
 
-/** How to run an encoder; what is not given is the engine's, or the default. */
+/** Settings of an encoder; one that is absent has the engine's value, or the default. */
 export interface EncoderParams {
   /** See OptionalParams.executor. */
   executor?: ExecutorChoice | undefined;
@@ -34,18 +34,18 @@ export interface LoadedEncoder {
   threads: number;
   limits: EncoderBatchLimits;
   vocabSize: number;
-  /** Values of one row of output. */
+  /** Number of values in one row of output. */
   outputWidth: number;
   config: EncoderConfig;
   memory: ExecutorMemory;
-  /** One row for each sequence [sequences x outputWidth]: a view that is valid until the next call. */
+  /** Computes one row for each sequence [sequences x outputWidth]: a view that is valid until the next call. */
   encode(sequences: readonly EncoderSequence[]): Float32Array;
   close(): void;
 }
 
 /**
- * Opens the engine directory of an encoder and starts the executor that is asked for, or the best that runs here.
- * @throws EngineError where it is not one; Error where the memory cannot be had.
+ * Opens the engine directory of an encoder and starts the requested executor, or the best that runs here.
+ * @throws EngineError if the directory is no encoder's; Error if there is not enough memory
  */
 export async function loadEncoder(
   enginePath: string,
@@ -76,7 +76,7 @@ export async function loadEncoder(
   };
 }
 
-/** What an encoder needs of memory that it shares with others: its pool is a part of its workspace. Takes none. */
+/** Memory that an encoder needs where models share memory: its pool is a part of its workspace. Takes none. */
 export async function encoderMemoryNeeds(enginePath: string, params: EncoderParams): Promise<MemoryNeeds> {
   const { kind } = await likelyExecutor(params);
   const { loadable, options } = prepare(kind, enginePath, params);
@@ -84,7 +84,7 @@ export async function encoderMemoryNeeds(enginePath: string, params: EncoderPara
   return { fixed: { ...fixed, workspace: fixed.workspace + kvCache }, mostBytes: 0 };
 }
 
-/** What is known of an encoder before any memory is taken for it. */
+/** Gathers an encoder's settings before any memory is taken for it. */
 function prepare(kind: ExecutorKind, enginePath: string, params: EncoderParams, heartbeat?: Int32Array) {
   const engine = openEngine(enginePath);
   const { manifest, plan, weightsFile, directory: packedFolder } = engine;
@@ -101,7 +101,7 @@ function prepare(kind: ExecutorKind, enginePath: string, params: EncoderParams, 
     maxLogitRows: limits.maxNumSequences,
     numBlocks: encoderBlocks(limits),
     tokensPerBlock: ENCODER_TOKENS_PER_BLOCK,
-    // Read once, in the layer that writes them: two bytes instead of four would save nothing.
+    // Keys and values are read once, in the layer that writes them: two bytes instead of four would save nothing.
     kvDtype: 'f32',
     ...(params.instructionSet === undefined ? {} : { instructionSet: params.instructionSet }),
     ...(params.computeWeight === undefined ? {} : { computeWeight: params.computeWeight }),
@@ -111,7 +111,7 @@ function prepare(kind: ExecutorKind, enginePath: string, params: EncoderParams, 
   return { config, limits, options, loadable };
 }
 
-/** A sequence is computed in one piece, so none is longer than a batch. */
+/** Limits of a batch; a sequence is computed in one piece, so none is longer than a batch. */
 export function encoderLimits(params: EncoderParams, engineSeqLen: number): EncoderBatchLimits {
   const {
     maxNumTokens = DEFAULT_ENCODER_NUM_TOKENS,

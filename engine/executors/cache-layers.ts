@@ -1,13 +1,13 @@
 import type { CacheShape } from '../../kvcache/cache-shape.js';
 import type { AttentionShape, NetworkPlan } from '../../network/plan.js';
 
-/** Heads that a layer keeps, with keys and values of one width. */
+/** Heads that a layer keeps, with keys as wide as values. */
 export interface CachedHeads {
   numKvHeads: number;
   headDim: number;
 }
 
-/** What a layer keeps, for an executor whose keys are as wide as its values. Throws where they are not. */
+/** Heads that a layer keeps, for an executor whose keys are as wide as its values. @throws if they are not */
 export function cachedHeads({ caches }: NetworkPlan, layer: number, executor: string): CachedHeads {
   const { kvHeads, keyDim, valueDim } = caches[layer]!;
   if (keyDim === valueDim) return { numKvHeads: kvHeads, headDim: keyDim };
@@ -17,10 +17,10 @@ export function cachedHeads({ caches }: NetworkPlan, layer: number, executor: st
   );
 }
 
-/** A plan all of whose layers keep the same. */
+/** A plan whose layers all keep the same heads. */
 export type UniformPlan = NetworkPlan & { attention: AttentionShape & CachedHeads };
 
-/** The plan with what every layer keeps, for an executor whose layers all keep the same. Throws where they do not. */
+/** The plan with the heads that every layer keeps, for an executor that needs them equal. @throws if layers differ */
 export function uniformPlan(plan: NetworkPlan, executor: string): UniformPlan {
   const { caches, attention } = plan;
   if (caches.length !== attention.numLayers || caches.length === 0) {

@@ -13,7 +13,7 @@ import { nativeKind } from './native-kind.js';
 import { tensorflowKind } from './tensorflow-kind.js';
 import { wasmKind } from './wasm-kind.js';
 
-/** What a user has said about who is to compute, and how. */
+/** Executor that a user asks for, and its options. */
 export interface ExecutorWish extends ExecutorOptionParams {
   executor?: ExecutorChoice | undefined;
 }
@@ -21,16 +21,19 @@ export interface ExecutorWish extends ExecutorOptionParams {
 /** The executor that was chosen. */
 export interface ChosenExecutor {
   kind: ExecutorKind;
-  /** Why it is not the one that `auto` would rather have, how to get that one, and what it ignores; null: nothing of that. */
+  /**
+   * Reason why `auto` did not get the executor it prefers, how to get that one, and which options are ignored; null: none of
+   * these.
+   */
   fallback: string | null;
 }
 
-/** The kinds of executors that this version has, from the one that `auto` likes best. */
+/** The kinds of executors in this version, the one that `auto` prefers first. */
 const KINDS: readonly ExecutorKind[] = [tensorflowKind, nativeKind, wasmKind];
 
 /**
- * Who would compute, as far as can be told without loading anything large.
- * @throws AddonError, ExecutorUnavailableError where nothing can.
+ * Finds the executor that would compute, as far as this is known without loading anything large.
+ * @throws AddonError, ExecutorUnavailableError if none can run
  */
 export async function likelyExecutor(wish: ExecutorWish): Promise<ChosenExecutor> {
   const { started, fallback } = await startOnExecutor(wish, async (kind) => kind);
@@ -38,10 +41,10 @@ export async function likelyExecutor(wish: ExecutorWish): Promise<ChosenExecutor
 }
 
 /**
- * Starts something on the executor that is named, or with `auto` on the first that can run here with these options. One that
- * turns out not to run while it starts (an ExecutorUnavailableError, an AddonError) makes room for the next; any other error
- * is the caller's.
- * @throws ParameterError for an option that the executor which is named has no use for.
+ * Starts something on the named executor, or with `auto` on the first that can run here with these options. If an executor
+ * turns out not to run while it starts (an ExecutorUnavailableError, an AddonError), the next is tried; any other error is
+ * the caller's.
+ * @throws ParameterError for an option that the named executor has no use for
  */
 export async function startOnExecutor<T>(
   wish: ExecutorWish,
@@ -94,7 +97,7 @@ function unavailable({ name }: ExecutorKind, problem: string): Error {
   return name === 'native' ? new AddonError(problem) : new ExecutorUnavailableError(problem);
 }
 
-/** @throws ParameterError where the executor is named, ExecutorUnavailableError where another may be found. */
+/** @throws ParameterError if the user named the executor, ExecutorUnavailableError if another may be tried */
 function checkOptions(name: ExecutorName, wish: ExecutorWish): void {
   if (wish.executor === name) {
     checkOptionsOf(name, wish);

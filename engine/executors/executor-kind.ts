@@ -7,56 +7,64 @@ import type { EngineTensor } from '../building/engine-directory.js';
 import type { FixedMemory } from '../worker/memory-budget.js';
 import type { Executor, ExecutorOptions, WeightPrecision } from './executor.js';
 
-/** What of an engine an executor needs. */
+/** Parts of an engine that an executor needs. */
 export interface LoadableEngine {
   plan: NetworkPlan;
   weightsFile: string;
   tensors: EngineTensor[];
-  /** Where an executor may keep weights in a layout of its own. May be read-only. */
+  /** Folder where an executor may keep weights in a layout of its own. May be read-only. */
   packedFolder: string;
 }
 
-/** What an executor takes, in bytes. */
+/** Memory that an executor takes, in bytes. */
 export interface MeasuredMemory {
   /** Memory beside the KV pool. */
   fixed: FixedMemory;
-  /** The KV pool of the measured options. */
+  /** Size of the KV pool with the measured options. */
   kvCache: number;
-  /** The largest KV pool that such an executor can have, whatever memory there is, and what holds no more; absent: any. */
+  /**
+   * Size of the largest KV pool that such an executor can have however much memory there is, and the name of what sets
+   * this limit; absent: no limit.
+   */
   mostKvCache?: { bytes: number; of: string };
 }
 
-/** An executor as the engine comes to it: looked at and measured first, then opened. */
+/** An executor before it is opened: the engine inspects and measures it first. */
 export interface ExecutorKind {
   readonly name: ExecutorName;
-  /** Whether `auto` takes it on this machine; absent: it does. Where it does not, that is no fallback to speak of. */
+  /**
+   * True if `auto` may choose it on this machine; absent: true. If false, the choice of another is not reported as a
+   * fallback.
+   */
   isAutomatic?(): Promise<boolean>;
-  /** Where `auto` does not take it: what this machine has that it could use, and how to let it, as one sentence; null: nothing. */
+  /**
+   * For a machine where `auto` does not choose it: a sentence naming the hardware it could use and how to enable it; null: none.
+   */
   hint?(): Promise<string | null>;
-  /** Why it cannot run on this machine, as one sentence that says what to do; null: nothing is known against it. */
+  /** Reason why it cannot run on this machine, as one sentence that says what to do; null: no reason is known. */
   problem(): Promise<string | null>;
-  /** What it computes with here: its kernels, and how many threads where none are asked for. Throws where it cannot run. */
+  /** Kernels that it computes with here, and the number of threads by default. @throws if it cannot run */
   computesWith(): Promise<{ instructionSet: string; threads: number }>;
   /**
-   * What of the available memory its KV cache can have, in bytes: less its weights, and no more than it can address.
+   * Bytes of the available memory that its KV cache can have: without its weights, and no more than it can address.
    * Absent: all that weights.bin leaves.
    */
   kvRoom?(plan: NetworkPlan, availableBytes: number): Promise<number>;
-  /** What is free where it keeps weights and cache; absent, or null: the system's memory counts. */
+  /** Free memory of the device that holds weights and cache; absent, or null: the system's memory counts. */
   deviceMemory?(): Promise<AvailableMemory | null>;
-  /** Threads that it computes with where so many are asked for; undefined: as it likes. */
+  /** Number of threads that it computes with if `asked` are wanted; undefined: its own choice. */
   threadsFor(asked: number | undefined): number;
-  /** Numeric type of the KV cache where none is asked for. */
+  /** Default numeric type of the KV cache. */
   kvDtypeFor(weights: WeightPrecision): KvDtype;
-  /** What such an executor takes, without taking any of it. Throws where it cannot run. */
+  /** Memory that such an executor takes, without taking any of it. @throws if it cannot run */
   measure(engine: LoadableEngine, options: ExecutorOptions): Promise<MeasuredMemory>;
-  /** Loads the weights and takes all memory. Throws one sentence where it cannot. */
+  /** Loads the weights and takes all memory. Throws an error of one sentence if it cannot. */
   open(engine: LoadableEngine, options: ExecutorOptions): Promise<Executor>;
-  /** The same where `auto` has come to it; absent: there is no difference. */
+  /** Like `open`, but after `auto` has chosen it; absent: there is no difference. */
   openAutomatically?(engine: LoadableEngine, options: ExecutorOptions): Promise<Executor>;
 }
 
-/** This executor cannot run on this machine, whatever the engine and the options. The message says what to do. */
+/** The executor cannot run on this machine, whatever the engine and the options. The message says what to do. */
 export class ExecutorUnavailableError extends SkeinError {
   override name = 'ExecutorUnavailableError';
   override readonly code = 'SKEIN_EXECUTOR_UNAVAILABLE';

@@ -11,7 +11,7 @@ export type WeightPrecision = 'f32' | 'bf16' | 'int8' | 'int4';
 export type OutputPrecision = Exclude<WeightPrecision, 'int4'>;
 
 export interface ExecutorOptions {
-  /** Threads that compute, the calling one included. */
+  /** Number of threads that compute, the calling one included. */
   threads: number;
   /** Most tokens of one PackedBatch (T). */
   maxNumTokens: number;
@@ -19,27 +19,30 @@ export interface ExecutorOptions {
   maxNumSequences: number;
   /** Most rows of logits of one step (R). */
   maxLogitRows: number;
-  /** Longest sequence, prompt and generated tokens together. */
+  /** Most tokens of a sequence, prompt and generated ones together. */
   maxSeqLen: number;
   numBlocks: number;
-  /** Blocks numbered behind those, for copyBlocks only: no table names them. Default 0. */
+  /** Number of blocks numbered behind the numBlocks ones, for copyBlocks only: no table names them. Default 0. */
   numSecondaryBlocks?: number;
   tokensPerBlock: number;
   kvDtype: KvDtype;
-  /** Tokens that a token attends to, and of these the sequence's first ones: see kvcache/attention-window.ts. Absent: all. */
+  /**
+   * Tokens that a token attends to, and how many of these are the sequence's first ones: see kvcache/attention-window.ts.
+   * Absent: all.
+   */
   maxAttentionWindow?: number;
   sinkTokenLength?: number;
   /** Weight of the engine beside others of the process: with twice the weight an engine gets twice the time. Default 1. */
   computeWeight?: number;
   /** A heartbeat whose first element grows while a call waits for other engines of the process. */
   heartbeat?: Int32Array;
-  /** Not given: the best that this processor has, or what SKEIN_ISA names. */
+  /** Default: the best that this processor has, or the one that SKEIN_ISA names. */
   instructionSet?: InstructionSet;
 }
 
 /**
- * What runs a network over a packed batch. The loop knows no more of the machine than this.
- * All memory is taken when the executor is made; nothing allocates in `step`.
+ * Runs a network over a packed batch. The loop knows no more of the machine than this. All memory is taken when the
+ * executor is made; nothing allocates in `step`.
  */
 export interface Executor {
   readonly name: 'native' | 'tensorflow' | 'wasm' | 'fake';
@@ -51,39 +54,41 @@ export interface Executor {
   /** Forward and sampling fused: one call an iteration. Fills `output` for the batch's sampled rows. */
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
   /**
-   * Begins what `step` does and returns at once: a thread of the executor's own runs it while the caller goes on.
-   * An executor without such a thread computes in `finish`; the rules are the same.
+   * Begins a `step` and returns at once: a thread of the executor's own runs it while the caller goes on. An executor
+   * without such a thread computes in `finish`; the rules are the same.
    *
    *   begin(A)  caller packs B   finish()  begin(B)  caller reads A's output   finish() ...
    *             |------- A runs -------|          |-------------- B runs ----------|
    *
    * Until `finish` the arrays of all three belong to the executor: the caller neither reads nor writes them, and keeps
-   * their buffers. A batch that is not valid is refused here. Every other call but `memory` is refused until `finish`,
-   * a second `begin` and `close` too.
+   * their buffers. A batch that is not valid is refused here. Until `finish`, every other call except `memory` is
+   * refused, also a second `begin`, and `close`.
    */
   begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
-  /** Waits for the begun step to end; throws what it threw. Refused where none was begun. */
+  /** Waits for the begun step to end and throws any error of it. Refused if no step was begun. */
   finish(): void;
-  /** Forward only; the view [numLogitRows x the plan's outputWidth] is valid and writable until the next call. */
+  /**
+   * Runs the forward only; the view [numLogitRows x the plan's outputWidth] is valid and writable until the next call.
+   */
   forward(batch: PackedBatch): Float32Array;
   /** Samples from the logits of the last `forward`. */
   sample(sampling: SamplingBatch, output: SamplingOutput): void;
   /**
-   * Copies whole KV blocks source[i] -> target[i] in every layer, one after the other as far as anyone can tell: a
+   * Copies whole KV blocks source[i] -> target[i] in every layer, with the effect of copying one after the other: a
    * block that is first copied from and then copied to has been read before it is written. Secondary blocks included.
    */
   copyBlocks(source: Int32Array, target: Int32Array): void;
-  /** Whether all keys and values of these blocks are finite, in every layer. */
+  /** True if all keys and values of these blocks are finite, in every layer. */
   areFinite(blocks: Int32Array): boolean;
   memory(): ExecutorMemory;
-  /** Milliseconds since the start that calls have waited for other engines of the process; absent: they do not. */
+  /** Milliseconds since the start that calls have waited for other engines of the process; absent: they never wait. */
   waitedMs?(): number;
   close(): void;
 }
 
 /**
- * What an executor computes on is gone, and with it weights and cache: every later call throws it too. The engine's worker ends
- * with it; the next one opens an executor anew. The message is a sentence.
+ * The device that an executor computes on is gone, and with it weights and cache: every later call throws this error too. The
+ * engine's worker ends with it; the next worker opens an executor anew. The message is a sentence.
  */
 export class ExecutorLostError extends SkeinError {
   override name = 'ExecutorLostError';

@@ -6,7 +6,7 @@ import { chooseInstructionSet } from './native/instruction-set.js';
 import { loadAddon } from './native/load-addon.js';
 import { NativeExecutor } from './native/native-executor.js';
 
-/** The C++ addon, which runs on the CPU. */
+/** The executor of the C++ addon, which runs on the CPU. */
 export const nativeKind: ExecutorKind = {
   name: 'native',
   problem: async () => {

@@ -7,10 +7,13 @@ import type { Gpu } from './tensorflow/gpu.js';
 export const GPU_HINT =
   'This machine has an NVIDIA GPU, which the tensorflow executor could use: run "skein setup tensorflow" (docs/tensorflow.md), or name the executor to hear no more of it.';
 
-/** @tensorflow/tfjs-node-gpu or tfjs-node, where it is set up. Nothing of it is loaded before something is opened. */
+/**
+ * The executor of @tensorflow/tfjs-node-gpu or tfjs-node, if it is set up. None of its code is loaded before something
+ *   is opened.
+ */
 export const tensorflowKind: ExecutorKind = {
   name: 'tensorflow',
-  // On a CPU the others are faster.
+  // On a CPU the other executors are faster, so `auto` needs a GPU.
   isAutomatic: async () => {
     const { findInstallation, seesGpu } = await import('./tensorflow/installation.js');
     const installation = findInstallation();
@@ -43,7 +46,7 @@ export const tensorflowKind: ExecutorKind = {
       options,
       await likelyGpu(),
     );
-    // weights.bin is read once; what stays of it is the copy.
+    // weights.bin is read once; only the copy stays in memory.
     const fixed = { packedWeights: weightBytes, storedWeights: 0, workspace: workspaceBytes };
     return { fixed, kvCache: kvCacheBytes };
   },
@@ -55,7 +58,7 @@ export const tensorflowKind: ExecutorKind = {
   openAutomatically: (engine, options) => open(engine, options, true),
 };
 
-/** null: it computes on the CPU, or nothing is known of the GPU. Loads nothing. */
+/** The GPU that would compute; null: TensorFlow computes on the CPU, or nothing is known of the GPU. Loads nothing. */
 async function likelyGpu(): Promise<Gpu | null> {
   const [{ findInstallation, seesGpu }, { findGpu }] = await Promise.all([
     import('./tensorflow/installation.js'),
@@ -65,7 +68,7 @@ async function likelyGpu(): Promise<Gpu | null> {
   return installation !== null && seesGpu(installation) ? findGpu() : null;
 }
 
-/** `needsGpu`: on a CPU another executor is faster. */
+/** `needsGpu`: fails without a GPU, since on a CPU another executor is faster. */
 async function open(engine: LoadableEngine, options: ExecutorOptions, needsGpu: boolean): Promise<Executor> {
   await load(options.threads, needsGpu);
   const [{ PortableExecutor }, { openTensorFlowRunner }] = await Promise.all([
@@ -75,7 +78,10 @@ async function open(engine: LoadableEngine, options: ExecutorOptions, needsGpu: 
   return PortableExecutor.open(engine, options, openTensorFlowRunner);
 }
 
-/** Loads the library into this thread. @throws ExecutorUnavailableError where it does not load here: another may be found. */
+/**
+ * Loads the library into this thread. @throws ExecutorUnavailableError if it does not load here: another executor may be
+ * tried
+ */
 async function load(threads: number, needsGpu: boolean): Promise<void> {
   const [{ claimTensorFlow, releaseTensorFlow }, { loadTensorFlow }] = await Promise.all([
     import('./tensorflow/thread-claim.js'),

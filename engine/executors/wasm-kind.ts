@@ -2,7 +2,10 @@ import type { ExecutorKind } from './executor-kind.js';
 
 const THREADS = 1;
 
-/** @tensorflow/tfjs-backend-wasm: wherever Node.js runs. Nothing of it is imported before it is asked for. */
+/**
+ * The executor of @tensorflow/tfjs-backend-wasm, which runs wherever Node.js does. None of it is imported before it is
+ *   used.
+ */
 export const wasmKind: ExecutorKind = {
   name: 'wasm',
   problem: async () => (await import('./wasm/open-wasm-runner.js')).wasmProblem(),
@@ -20,7 +23,7 @@ export const wasmKind: ExecutorKind = {
     const layout = memoryLayout(plan, options);
     const { packedWeights, tables, workspace, kvCache } = layout;
     return {
-      // weights.bin is read once; what stays of it is the copy.
+      // weights.bin is read once; only the copy stays in memory.
       fixed: { packedWeights: packedWeights + tables, storedWeights: 0, workspace },
       kvCache,
       mostKvCache: {

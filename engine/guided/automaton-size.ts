@@ -4,7 +4,7 @@ import { characterBytes } from './utf8-ranges.js';
 
 /** Most states of an automaton. */
 export const MAX_STATES = 100_000;
-/** Most ways from one of its states to another: some 20 bytes each. */
+/** Most edges from one state to another: some 20 bytes each. */
 export const MAX_EDGES = 400_000;
 
 interface Size {
@@ -13,8 +13,8 @@ interface Size {
 }
 
 /**
- * How large the automaton of a grammar will be, told from the grammar: repetitions are multiplied, not written out.
- * @throws GuideError where it is too large.
+ * Computes the size of a grammar's automaton before it is built: repetitions are multiplied, not written out.
+ * @throws GuideError if it is too large.
  */
 export function checkSize({ rules }: Grammar): Size {
   const size: Size = { states: 0, edges: 0 };
@@ -35,7 +35,7 @@ export function checkSize({ rules }: Grammar): Size {
   return size;
 }
 
-/** What the expression adds between two states that are there. */
+/** States and edges that the expression adds between two existing states. */
 function sizeOf(expr: Expr): Size {
   spend(1);
   switch (expr.kind) {

@@ -3,21 +3,21 @@ import type { Expr, Grammar } from './grammar.js';
 import { specialBytes } from './special-bytes.js';
 import { characterBytes, OUTSIDE } from './utf8-ranges.js';
 
-/** The ways out of each state: those of state s stand from start[s] to start[s + 1]. */
+/** Edges out of the states: those of state s have the indices start[s] to start[s + 1]. */
 interface Ways {
   readonly start: Int32Array;
   readonly target: Int32Array;
 }
 
 /**
- * A grammar as states over the bytes of UTF-8, in flat tables, which can be handed from thread to thread. Rules call each
- * other, so a place in it is a state and a stack of states to return to. Repetitions are written out.
+ * A grammar as states over the bytes of UTF-8, in flat tables, which can be passed from thread to thread. Rules call each
+ * other, so a place in the grammar is a state and a stack of states to return to. Repetitions are written out.
  *
  *   bytes   a byte from `low` to `high` leads to the state `target`
  *   empty   the state `target` is reached without a byte
  *   calls   the rule that begins in the state `target` comes next, and when it has ended the state `back`
  *
- * A state without a way is the end of its rule.
+ * A state without any edge is the end of its rule.
  */
 export interface Automaton {
   readonly start: number;
@@ -27,13 +27,13 @@ export interface Automaton {
   readonly calls: Ways & { readonly back: Int32Array };
 }
 
-/** Nothing follows: the rule has ended. */
+/** True if nothing follows the state: its rule has ended. */
 export function isEnd({ bytes, empty, calls }: Automaton, state: number): boolean {
   const hasNone = ({ start }: Ways) => start[state] === start[state + 1];
   return hasNone(bytes) && hasNone(empty) && hasNone(calls);
 }
 
-/** Bytes of its tables. */
+/** Number of bytes in its tables. */
 export function bytesOfAutomaton({ bytes, empty, calls }: Automaton): number {
   const tables = [bytes.start, bytes.target, bytes.low, bytes.high, empty.start, empty.target];
   return [...tables, calls.start, calls.target, calls.back].reduce(
@@ -42,7 +42,7 @@ export function bytesOfAutomaton({ bytes, empty, calls }: Automaton): number {
   );
 }
 
-/** @param grammar one that `checkedGrammar` has made. @throws GuideError where it is larger than an automaton may be. */
+/** @param grammar as returned by `checkedGrammar`. @throws GuideError if it is larger than an automaton may be */
 export function newAutomaton(grammar: Grammar): Automaton {
   checkSize(grammar);
   return new AutomatonBuilder(grammar).build();
@@ -52,7 +52,7 @@ class AutomatonBuilder {
   readonly #grammar: Grammar;
   readonly #ruleStarts = new Map<string, number>();
   #numStates = 0;
-  /** Ways in the order in which they were made: (from, low, high, to), (from, to), (from, rule, back). */
+  /** Edges in the order in which they were made: (from, low, high, to), (from, to), (from, rule, back). */
   readonly #bytes: number[] = [];
   readonly #empty: number[] = [];
   readonly #calls: number[] = [];
@@ -87,7 +87,7 @@ class AutomatonBuilder {
     return this.#numStates++;
   }
 
-  /** Lets the expression lead from one state to another. */
+  /** Adds edges by which the expression leads from one state to another. */
   #add(expr: Expr, from: number, to: number): void {
     switch (expr.kind) {
       case 'text':
@@ -155,7 +155,7 @@ class AutomatonBuilder {
    */
   #addRepeat({ item, min, max }: Extract<Expr, { kind: 'repeat' }>, from: number, to: number): void {
     let state = from;
-    // A state of its own: what leads back into a loop must not lead back into what surrounds it.
+    // Begin in a separate state: edges that lead back into a loop must not lead back into the expression around it.
     const step = (): void => {
       const next = this.#newState();
       this.#add(item, state, next);
@@ -179,7 +179,9 @@ class AutomatonBuilder {
   }
 }
 
-/** Ways (from, ...), `width` numbers each, by the state that they lead out of; those of a state stay in their order. */
+/**
+ * Sorts edges (from, ...), `width` numbers each, by the state that they lead out of; those of a state keep their order.
+ */
 function table(ways: readonly number[], width: number, numStates: number) {
   const count = ways.length / width;
   const start = new Int32Array(numStates + 1);

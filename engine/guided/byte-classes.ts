@@ -1,32 +1,35 @@
 import type { Automaton } from './automaton.js';
 
-/** Bytes that lead to the same places from some states belong to one class; those that lead nowhere to class 0. */
+/**
+ * Classes of bytes: bytes that lead to the same places from some states share a class; bytes that lead nowhere have
+ * class 0.
+ */
 export interface ByteClasses {
   readonly classOf: Uint8Array;
-  /** A byte of each class. */
+  /** An example byte of each class. */
   readonly byteOf: readonly number[];
 }
 
-/** The bytes that lead out of a state, whatever they lead to; states that differ in their targets only have the same one. */
+/** The bytes that lead out of a state, whatever their targets; states that differ only in targets share one signature. */
 interface Signature {
   readonly id: number;
-  /** Bytes at which one of its ranges begins, or behind which one ends. */
+  /** Bytes at which a range of the state begins, or behind which one ends. */
   readonly borders: readonly number[];
-  /** 1 for each byte that one of the ways fits. */
+  /** 1 for each byte that one of the edges accepts. */
   readonly covers: Uint8Array;
-  /** The state's ways that each byte fits, once that was asked. */
+  /** The state's edges that accept each byte, once asked for. */
   readonly waysAt: (readonly number[] | undefined)[];
 }
 
 /**
- * Which bytes can be told apart in a set of states. Repetitions are written out, so very many states have the same bytes:
- * these are looked at once.
+ * Finds the bytes that can be told apart in a set of states. Repetitions are written out, so very many states accept the
+ * same bytes: these are examined only once.
  */
 export class StateBytes {
   readonly #automaton: Automaton;
   readonly #signatures: Signature[] = [];
   readonly #byRanges = new Map<string, Signature>();
-  /** The signature of each state and 1; 0: nobody has asked. */
+  /** The signature of each state, plus 1; 0: not computed yet. */
   readonly #ofState: Int32Array;
   readonly #classes = new Map<string, ByteClasses>();
 
@@ -53,7 +56,7 @@ export class StateBytes {
     return classes;
   }
 
-  /** Where in the automaton's table of bytes the ways of a state that fit the byte stand, each counted from its first one. */
+  /** Indices of the state's edges that accept the byte, counted from its first one in the automaton's table of bytes. */
   waysOf(state: number, byte: number): readonly number[] {
     const signature = this.#signature(state);
     let ways = signature.waysAt[byte];
@@ -92,7 +95,7 @@ export class StateBytes {
     return signature;
   }
 
-  /** Bytes that it takes, about. */
+  /** Bytes of memory that it takes, roughly. */
   get size(): number {
     return this.#ofState.byteLength + 400 * this.#classes.size + 2000 * this.#signatures.length;
   }

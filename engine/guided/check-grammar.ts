@@ -2,8 +2,8 @@ import { EMPTY, type Expr, type Grammar, GuideError } from './grammar.js';
 import { spend } from './reading-work.js';
 
 /**
- * Makes a grammar fit for an automaton. What can never be completed is taken out, so that no answer is led into it; a
- * grammar of which nothing is left, that names a rule it does not have, or that is left-recursive is refused.
+ * Makes a grammar fit for an automaton. Parts that can never be completed are taken out, so that no answer is led into
+ * them. A grammar is refused if nothing of it is left, if it names a rule it does not have, or if it is left-recursive.
  * @throws GuideError.
  */
 export function checkedGrammar({ rules, root }: Grammar): Grammar {
@@ -43,14 +43,17 @@ function forEachRule(expr: Expr, visit: (name: string) => void): void {
     for (const item of expr.items) forEachRule(item, visit);
 }
 
-/** Rules with at least one text. */
+/** Rules that match at least one text. */
 function productiveRules(rules: ReadonlyMap<string, Expr>): Set<string> {
   const productive = new Set<string>();
   grow(rules, productive, (expr) => isProductive(expr, productive));
   return productive;
 }
 
-/** Adds rules whose expression holds until none is left to add. Each is asked again only when one that it uses was added. */
+/**
+ * Adds rules whose expression `holds` until none is left to add. Each rule is tested again only when one that it uses was
+ * added.
+ */
 function grow(rules: ReadonlyMap<string, Expr>, found: Set<string>, holds: (expr: Expr) => boolean): void {
   const users = new Map<string, Set<string>>();
   for (const [name, expr] of rules) {
@@ -87,7 +90,7 @@ function isProductive(expr: Expr, rules: ReadonlySet<string>): boolean {
   }
 }
 
-/** The expression without what can never be completed; null where nothing of it can. */
+/** The expression without parts that can never be completed; null if nothing of it is left. */
 function prune(expr: Expr, productive: ReadonlySet<string>): Expr | null {
   spend(1);
   switch (expr.kind) {
@@ -132,13 +135,15 @@ function isNullable(expr: Expr, rules: ReadonlySet<string>): boolean {
   }
 }
 
-/** A rule that can begin with itself, nothing being matched before, would be followed for ever. */
+/**
+ * Refuses left recursion: a rule that can begin with itself, before anything is matched, would be followed for ever.
+ */
 function checkLeftRecursion(rules: ReadonlyMap<string, Expr>): void {
   const nullable = new Set<string>();
   grow(rules, nullable, (expr) => isNullable(expr, nullable));
   const state = new Map<string, 'open' | 'done'>();
   const visit = (first: string): void => {
-    // A stack of its own: grammars may be as deep as they are long.
+    // Uses an explicit stack, because grammars may be nested as deeply as they are long.
     const path: { name: string; next: string[] }[] = [
       { name: first, next: firstRules(rules.get(first)!, nullable) },
     ];
@@ -162,7 +167,7 @@ function checkLeftRecursion(rules: ReadonlyMap<string, Expr>): void {
   for (const name of rules.keys()) if (!state.has(name)) visit(name);
 }
 
-/** Rules with which the expression can begin. */
+/** Names of the rules with which the expression can begin. */
 function firstRules(expr: Expr, nullable: ReadonlySet<string>): string[] {
   spend(1);
   switch (expr.kind) {

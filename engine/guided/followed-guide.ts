@@ -4,23 +4,23 @@ import { wordsOfMask } from './guide-messages.js';
 import type { Places } from './places.js';
 import type { TokenTrie } from './token-trie.js';
 
-/** Where a sequence is. */
+/** State of one sequence in its guide. */
 export interface FollowedSequence {
   /** Places of the grammar behind the tokens so far. */
   places: Places;
   numTokens: number;
-  /** Places that following it has led through. */
+  /** Cost of following the sequence so far, in places. */
   cost: number;
 }
 
-/** A request's guide, and how far its sequences are in it. */
+/** A request's guide, and the places that its sequences have reached in it. */
 export class FollowedGuide {
   readonly first: number;
   readonly count: number;
   readonly key: string;
   readonly matcher: GrammarMatcher;
   readonly trie: TokenTrie;
-  /** What is under way for it. */
+  /** Jobs under way for this guide. */
   readonly jobs = new Set<{ readonly standingAt: Places }>();
   readonly #endTokens: Int32Array;
   readonly #masks: SharedArrayBuffer;
@@ -55,12 +55,12 @@ export class FollowedGuide {
     this.#sequences[sequence - this.first] = place;
   }
 
-  /** The places that its sequences stand at, and those who look for their masks. */
+  /** Places at which its sequences, and the jobs for their masks, stand. */
   get standingAt(): Places[] {
     return [...this.#sequences.map(({ places }) => places), ...[...this.jobs].map((job) => job.standingAt)];
   }
 
-  /** Writes the mask of these places, which is there, to a row: the request's ending tokens fit where the text may end. */
+  /** Writes the finished mask of these places to a row; the request's ending tokens are allowed if the text may end. */
   write({ mask, isAccepting }: Places, row: number): void {
     const target = this.#row(row);
     target.set(mask!);
@@ -71,7 +71,7 @@ export class FollowedGuide {
     }
   }
 
-  /** Lets no token fit. */
+  /** Writes a mask that allows no token. */
   writeNone(row: number): void {
     this.#row(row).fill(0);
   }

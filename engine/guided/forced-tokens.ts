@@ -3,24 +3,25 @@ import type { Places } from './places.js';
 import { tokenMask } from './token-mask.js';
 import type { TokenTrie } from './token-trie.js';
 
-/** Most tokens that are looked ahead. */
+/** Most tokens to look ahead. */
 export const MAX_FORCED_TOKENS = 16;
-/** Most bytes that they are cut from. */
+/** Most bytes of text from which these tokens are cut. */
 const MAX_FORCED_BYTES = 256;
-/** Where more tokens than this may come next, nothing is said of what follows each. */
+/** Most possible next tokens for which forced tokens are computed. */
 const MAX_WAYS = 32;
 
 const NONE = new Int32Array(0);
 
 /**
- * What is certain behind each token that may come next: (token, count, `count` tokens) for each token that has some.
+ * Finds the tokens that are certain behind each token that may come next: (token, count, `count` tokens) for each token
+ * that has some.
  *
  *   the text so far     {
  *   what may come next  "   "n   "na   "name      the grammar leaves `"name":` and nothing else
  *   what is said        "  -> name ":     "n -> ame ":     "na -> me ":     "name -> ":
  *
- * Stays with the places. Masks of the places behind these tokens are made at once, so that none is named behind which
- * there could be no mask.
+ * The result is stored in the places. Masks of the places behind these tokens are made at once, so that no token is
+ * listed behind which there could be no mask.
  */
 export function forcedBehind(matcher: GrammarMatcher, trie: TokenTrie, places: Places): Int32Array {
   if (places.forcedBehind !== null) return places.forcedBehind;
@@ -35,7 +36,7 @@ export function forcedBehind(matcher: GrammarMatcher, trie: TokenTrie, places: P
   return places.forcedBehind;
 }
 
-/** The tokens of a mask; none where there are more than MAX_WAYS. */
+/** The tokens of a mask; none if there are more than MAX_WAYS. */
 function fewTokens(mask: Int32Array): readonly number[] {
   const tokens: number[] = [];
   for (let word = 0; word < mask.length; word++) {
@@ -47,10 +48,10 @@ function fewTokens(mask: Int32Array): readonly number[] {
   return tokens;
 }
 
-/** The text that the grammar forces behind these places, cut into the longest tokens. Stays with the places. */
+/** The text that the grammar forces behind these places, cut into the longest tokens. Stored in the places. */
 function forcedTokens(matcher: GrammarMatcher, trie: TokenTrie, places: Places): Int32Array {
   if (places.forced !== null) return places.forced;
-  // Where making it takes too long, or makes too many places, there is none; that is no fault of the answer.
+  // Stays empty if the search takes too long or makes too many places; the answer is not at fault for that.
   places.forced = NONE;
   const { bytes, end } = forcedText(matcher, places);
   const goesOn = (byte: number) => matcher.fits(end, byte);
@@ -58,7 +59,7 @@ function forcedTokens(matcher: GrammarMatcher, trie: TokenTrie, places: Places):
   let behind = places;
   for (let start = 0; start < bytes.length && tokens.length < MAX_FORCED_TOKENS; ) {
     const { token, length, isCut } = trie.longestIn(bytes, start, goesOn);
-    // What follows the text may belong to its last token: which one that is, is not certain.
+    // Text that follows may belong to the last token, so that its id is not certain.
     if (token < 0 || isCut) break;
     behind = matcher.follow(behind, bytes.subarray(start, start + length))!;
     tokenMask(matcher, trie, behind);
@@ -69,7 +70,10 @@ function forcedTokens(matcher: GrammarMatcher, trie: TokenTrie, places: Places):
   return places.forced;
 }
 
-/** Byte by byte, as long as one is all that may come next, and the text may not end. `end`: the places behind it. */
+/**
+ * Follows the grammar byte by byte, as long as only one byte may come next and the text may not end. `end`: the places
+ * behind it.
+ */
 function forcedText(matcher: GrammarMatcher, places: Places): { bytes: Uint8Array; end: Places } {
   const bytes: number[] = [];
   let end = places;

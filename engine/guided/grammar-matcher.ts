@@ -6,13 +6,13 @@ import { Places, Step } from './places.js';
 import { Stacks } from './stacks.js';
 import type { MaskWalk } from './token-mask.js';
 
-/** Above any number of states. */
+/** Greater than any number of states. */
 const STACK_FACTOR = 2 ** 20;
-/** Bytes of a set of places and of the step to it, beside those of each place. */
+/** Estimated bytes of a set of places and of the step to it, beside those of each place. */
 const BYTES_OF_SET = 320;
 const BYTES_OF_PLACE = 16;
 
-/** More was to be found than whoever asked for it wanted to: see `limited`. The guide is not at fault. */
+/** A search would cost more than the limit that its caller set: see `limited`. The guide is not at fault. */
 export class SearchLimitError extends SkeinError {
   override name = 'SearchLimitError';
   override readonly code = 'SKEIN_GUIDE_SEARCH_LIMIT';
@@ -20,27 +20,27 @@ export class SearchLimitError extends SkeinError {
 
 /**
  * Follows texts through a grammar byte by byte. Sets of places are made when a text first leads to them, and remembered
- * for all texts: in effect a deterministic automaton, of which only what is used exists.
+ * for all texts: in effect a deterministic automaton, of which only the used part exists.
  *
- * A place is a state and the stack of states to return to; stacks that are alike are one (a number). A rule that is
- * called last in a rule returns to where that one would, so that lists written as a recursion need no deeper stack.
+ * A place is a state and the stack of states to return to; equal stacks share one number. A rule that is called last in
+ * another rule returns directly to that rule's caller, so that lists written as a recursion need no deeper stack.
  */
 export class GrammarMatcher {
   readonly start: Places;
-  /** Who stands somewhere in the grammar, and where: what `forget` keeps. */
+  /** Users that stand at places of the grammar; `forget` keeps these places. */
   readonly users = new Set<{ readonly standingAt: Iterable<Places> }>();
-  /** The mask that is being made, which everybody who needs one pushes on; null: none. */
+  /** The mask that is being made; everybody who needs one advances this walk; null: none. */
   walk: MaskWalk | null = null;
-  /** How often it has forgotten. */
+  /** Number of times that it has forgotten. */
   generation = 0;
   readonly #automaton: Automaton;
   readonly #bytesOfStates: StateBytes;
   /** 1 for each state that ends its rule. */
   readonly #ends: Uint8Array;
   readonly #stacks = new Stacks();
-  /** Places that are known, by their hash. */
+  /** Known sets of places, by their hash. */
   readonly #known = new Map<number, Places>();
-  /** States that the search under way has come to with the stack that it began with: those marked with its number. */
+  /** Marks the states that the present search has reached with its initial stack: they have the search's number. */
   readonly #marks: Int32Array;
   #search = 0;
   readonly #sizeOfTables: number;
@@ -48,7 +48,7 @@ export class GrammarMatcher {
   #spent = 0;
   #limit = Number.POSITIVE_INFINITY;
 
-  /** @throws GuideBudgetError where a text could begin in too many ways. */
+  /** @throws GuideBudgetError if a text could begin in too many ways */
   constructor(automaton: Automaton) {
     this.#automaton = automaton;
     this.#bytesOfStates = new StateBytes(automaton);
@@ -60,27 +60,27 @@ export class GrammarMatcher {
     this.start = this.#placesFrom([automaton.start, 0]).places;
   }
 
-  /** Bytes that its automaton takes, about. */
+  /** Bytes of memory that its automaton takes, roughly. */
   get sizeOfAutomaton(): number {
     return this.#sizeOfTables + this.#bytesOfStates.size;
   }
 
-  /** Bytes that what was found takes, about. */
+  /** Bytes of memory that the found places take, roughly. */
   get sizeOfSets(): number {
     return this.#ownSize + this.#stacks.size;
   }
 
-  /** Cost of all steps that were found so far. */
+  /** Cost of all steps found so far. */
   get work(): number {
     return this.#spent;
   }
 
-  /** Notes what hangs on its sets of places beside them, such as masks. */
+  /** Counts bytes that are stored along with its sets of places, such as masks. */
   noteBytes(bytes: number): void {
     this.#ownSize += bytes;
   }
 
-  /** Does `compute` until it has found steps that cost so much, and then throws a SearchLimitError. */
+  /** Runs `compute`; throws a SearchLimitError once it has found steps of this total cost. */
   limited<T>(cost: number, compute: () => T): T {
     this.#limit = this.#spent + cost;
     try {
@@ -90,7 +90,7 @@ export class GrammarMatcher {
     }
   }
 
-  /** The places behind these bytes; null where they do not fit. */
+  /** The places behind these bytes; null if the bytes do not fit. */
   follow(from: Places, bytes: Uint8Array): Places | null {
     let places: Places = from;
     for (let i = 0; i < bytes.length; i++) {
@@ -101,7 +101,7 @@ export class GrammarMatcher {
     return places;
   }
 
-  /** Where the byte leads; null: it does not fit. @throws GuideBudgetError. */
+  /** The step that the byte takes; null: the byte does not fit. @throws GuideBudgetError */
   step(places: Places, byte: number): Step | null {
     if (places.classes === null) this.#open(places);
     const { classOf, byteOf } = places.classes!;
@@ -114,7 +114,7 @@ export class GrammarMatcher {
     return step;
   }
 
-  /** Whether it is known where the byte leads. */
+  /** True if the step of this byte is already known. */
   knows(places: Places, byte: number): boolean {
     return places.classes !== null && places.steps[places.classes.classOf[byte]!] !== undefined;
   }
@@ -124,7 +124,7 @@ export class GrammarMatcher {
     return places.classes!.classOf[byte] !== 0;
   }
 
-  /** The only byte that may come next; -1 where there are several or none. */
+  /** The only byte that may come next; -1 if there are several or none. */
   onlyByte(places: Places): number {
     if (places.classes === null) this.#open(places);
     const { classOf, byteOf } = places.classes!;
@@ -134,8 +134,8 @@ export class GrammarMatcher {
   }
 
   /**
-   * Forgets all that was found, but for the sets that its users stand at: others must not be held any longer. What is asked
-   * for again is found again, at the same cost. Not while a mask is being made.
+   * Forgets everything found except the sets at which its users stand; others must not be held any longer. Forgotten places
+   * are found again when needed, at the same cost. Not to be called while a mask is being made.
    */
   forget(): void {
     const all = new Set([this.start, ...[...this.users].flatMap(({ standingAt }) => [...standingAt])]);
@@ -177,7 +177,7 @@ export class GrammarMatcher {
     return new Step(places, cost);
   }
 
-  /** The places that are reached from these pairs (state, stack) without a byte; `seen`: how many were looked at. */
+  /** Places that are reached from these pairs (state, stack) without a byte; `seen`: number of pairs examined. */
   #placesFrom(targets: readonly number[]): { places: Places; seen: number } {
     const { bytes, empty, calls } = this.#automaton;
     const ends = this.#ends;

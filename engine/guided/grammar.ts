@@ -4,8 +4,9 @@ import { spend } from './reading-work.js';
 export type CodePoints = readonly (readonly [number, number])[];
 
 /**
- * What a text may look like. `chars` is one character, `text` these very characters; `repeat` with max null has no upper
- * bound; `special` is the special token of this text, which no character stands for. An `alt` without items matches nothing, a `seq` without items the empty text.
+ * An expression that texts match. `chars` is one character of the ranges, `text` exactly these characters; `repeat` with max null
+ * has no upper bound; `special` is the special token of this text, which no character stands for. An `alt` without items matches
+ * nothing, a `seq` without items the empty text.
  */
 export type Expr =
   | { readonly kind: 'chars'; readonly ranges: CodePoints }
@@ -16,7 +17,7 @@ export type Expr =
   | { readonly kind: 'repeat'; readonly item: Expr; readonly min: number; readonly max: number | null }
   | { readonly kind: 'rule'; readonly name: string };
 
-/** Rules by name; a text matches if the rule `root` does from its first character to its last. */
+/** Rules by name; a text matches if the rule `root` matches it from its first character to its last. */
 export interface Grammar {
   readonly rules: ReadonlyMap<string, Expr>;
   readonly root: string;
@@ -47,7 +48,7 @@ export function repeat(item: Expr, min: number, max: number | null): Expr {
 
 export const optional = (item: Expr): Expr => repeat(item, 0, 1);
 
-/** The characters of a string, such as '0-9a-f' with ranges written as in a class. */
+/** One of the characters of a string, such as '0-9a-f' with ranges written as in a class. */
 export function oneOf(classText: string): Expr {
   const ranges: [number, number][] = [];
   for (let i = 0; i < classText.length; i++) {
@@ -60,13 +61,13 @@ export function oneOf(classText: string): Expr {
 }
 
 const LAST_CODE_POINT = 0x10ffff;
-/** Surrogates are no characters: UTF-8 has no bytes for them. */
+/** All characters. Surrogates are none: UTF-8 has no bytes for them. */
 const ALL: CodePoints = [
   [0, 0xd7ff],
   [0xe000, LAST_CODE_POINT],
 ];
 
-/** Sorted, joined, and without surrogates. */
+/** Sorts and joins ranges, and removes surrogates. */
 export function normalized(ranges: readonly (readonly [number, number])[]): CodePoints {
   spend(ranges.length);
   const joined: [number, number][] = [];
@@ -91,7 +92,7 @@ export function intersection(a: CodePoints, b: CodePoints): CodePoints {
   return common;
 }
 
-/** All characters but these. */
+/** All characters except these. */
 export function complement(ranges: CodePoints): CodePoints {
   spend(ranges.length);
   const rest: [number, number][] = [];

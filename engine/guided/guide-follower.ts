@@ -26,8 +26,8 @@ const NO_TOKENS = new Int32Array(0);
 type OpenRequest = Extract<GuideRequest, { type: 'open' }>;
 
 /**
- * Follows the guides of sequences token by token, and says which tokens may come next. Knows nothing of threads: it is
- * told of requests by `handle`, and works by `work`, a turn at a time, so that more can be asked for between two turns.
+ * Follows the guides of sequences token by token, and finds the tokens that may come next. It knows nothing of threads:
+ * `handle` takes requests, and `work` works a turn at a time, so that more can be asked for between two turns.
  *
  *   masks that are known           at once, when they are asked for
  *   the others                     in turns, one request after the other: whose masks take long waits for them alone
@@ -43,7 +43,7 @@ export class GuideFollower {
   readonly #bySequence = new Map<number, FollowedGuide>();
   /** Requests whose guide is being read, by the guide's key. */
   readonly #reading = new Map<string, OpenRequest[]>();
-  /** The guides in turns: the next one stands first. */
+  /** Guides with waiting jobs, in the order of their turns: the next one is first. */
   readonly #waiting = new Map<FollowedGuide, MaskJob[]>();
   #ahead: Ahead[] = [];
   #done: number[] = [];
@@ -51,8 +51,8 @@ export class GuideFollower {
   readonly #noteBusy: (first: number) => void;
 
   /**
-   * `read`: has a guide read, whose automaton comes back by `take`; default: it is read at once, here. `noteBusy`: told of the
-   * guide that it works for from now on, by its first sequence; -1: of none.
+   * `read`: starts to read a guide, whose automaton is then passed to `take`; default: it is read at once, here. `noteBusy`:
+   * called with the first sequence of the guide that is worked on from now on; -1: none.
    */
   constructor(
     trie: TokenTrie,
@@ -66,7 +66,7 @@ export class GuideFollower {
     this.#read = read ?? ((request) => this.take(compileGuide(request)));
   }
 
-  /** Replies at once where that takes no work. */
+  /** Takes a request; replies at once if that takes no work. */
   handle(request: GuideRequest): void {
     if (request.type === 'open') this.#open(request);
     else if (request.type === 'close') this.#close(request.first);
@@ -75,17 +75,17 @@ export class GuideFollower {
     this.#flush();
   }
 
-  /** There is something that `work` can do. */
+  /** True if there is something for `work` to do. */
   get hasWork(): boolean {
     return this.#waiting.size > 0 || this.#ahead.length > 0;
   }
 
-  /** Bytes that guides take here, about; those of automata in use left out. */
+  /** Bytes of memory that guides take here, roughly; without automata in use. */
   get size(): number {
     return this.#kept.size;
   }
 
-  /** A turn: about a millisecond. */
+  /** Works for one turn: about a millisecond. */
   work(): void {
     const [first] = this.#waiting;
     if (first === undefined) {
@@ -99,7 +99,7 @@ export class GuideFollower {
     this.#flush();
   }
 
-  /** A guide that was read. */
+  /** Takes a guide that was read. */
   take({ key, automaton, error, isInvalid }: ReadingReply): void {
     const requests = this.#reading.get(key) ?? [];
     this.#reading.delete(key);
@@ -153,7 +153,7 @@ export class GuideFollower {
   #close(first: number): void {
     for (const [key, requests] of this.#reading) {
       const left = requests.filter((request) => request.first !== first);
-      // Where nobody waits for it any more it is read all the same: that cannot be called back.
+      // A guide that nobody waits for any more is read all the same, since reading cannot be cancelled.
       this.#reading.set(key, left);
     }
     const guide = this.#guides.get(first);
@@ -167,7 +167,7 @@ export class GuideFollower {
   }
 
   #ask({ step, entries }: Extract<GuideRequest, { type: 'mask' }>): void {
-    // What is known to belong to a step that is over is of no use any more.
+    // Work queued for a step that is over is of no use any more.
     this.#ahead = [];
     for (let i = 0; i < entries.length; ) {
       const [sequence, position, count, draftLength, jumps] = entries.subarray(i, i + 5) as unknown as Five;
@@ -180,7 +180,7 @@ export class GuideFollower {
     }
   }
 
-  /** What takes no work is done at once; the rest waits for its turns, behind what its guide waits for already. */
+  /** Does at once the part of a job that takes no work; the rest waits for its turns, behind the guide's other jobs. */
   #add(guide: FollowedGuide, job: MaskJob): void {
     guide.jobs.add(job);
     const jobs = this.#waiting.get(guide);
@@ -188,7 +188,7 @@ export class GuideFollower {
     else if (this.#goOn(guide, job, 0)) this.#waiting.set(guide, [job]);
   }
 
-  /** False: the job is over. */
+  /** Continues a job; false: the job is over. */
   #goOn(guide: FollowedGuide, job: MaskJob, fuel: number): boolean {
     this.#noteBusy(guide.first);
     try {
@@ -248,7 +248,10 @@ export class GuideFollower {
     }
   }
 
-  /** Nothing where it takes too much or cannot be followed: then it is asked again, and fails, when it is the answer's turn. */
+  /**
+   * Forced tokens behind these places; none if finding them costs too much or fails: then the mask is asked for again, and
+   * fails, when it is the answer's turn.
+   */
   #forcedBehind(matcher: GrammarMatcher, places: Places, cost: number): Int32Array {
     try {
       return matcher.limited(cost, () => forcedBehind(matcher, this.#trie, places));

@@ -7,7 +7,7 @@ import { regexExpr } from './sources/regex.js';
 import type { JsonValue } from './sources/schema-keywords.js';
 import { structuralTagGrammar } from './sources/structural-tag.js';
 
-/** Reads a guide. @throws GuideError with what is wrong with it. */
+/** Reads a guide into a grammar. @throws GuideError that says what is wrong with it */
 export function guideGrammar({ type, guide }: Guide): Grammar {
   if (guide.length > MAX_GUIDE_LENGTH) {
     throw new GuideError(

@@ -9,8 +9,8 @@ export interface GuideReaderData {
 }
 
 /**
- * Reads guides for the thread that follows them: what takes long here keeps no mask waiting. Automata are flat tables, which
- * are handed over.
+ * Reads guides for the thread that follows them, so that slow reading keeps no mask waiting. Automata are flat tables, which
+ * are transferred.
  */
 const { follower, control: shared } = workerData as GuideReaderData;
 const control = new Int32Array(shared);

@@ -6,9 +6,9 @@ import type { GuideReaderData } from './guide-reader-worker.js';
 import type { GuideThreadStarter } from './guide-thread.js';
 import type { GuideWorkerData } from './guide-worker.js';
 
-/** MiB that guides may take, all of them together: beyond it ends the thread and not the process. */
+/** MiB that all guides together may take: exceeding this ends the thread and not the process. */
 const HEAP_OF_GUIDES = 512;
-/** Bytes that a token of the vocabulary takes while the tokenizer is read. */
+/** Bytes per token of the vocabulary while the tokenizer is read. */
 const BYTES_OF_TOKEN = 8192;
 
 /** Starts threads that follow guides, in a thread with an event loop; one at a time, with one that reads guides for it. */
@@ -18,7 +18,7 @@ export class GuideThreadHost implements GuideThreadStarter {
   start(setup: GuideThreadSetup): void {
     this.stop();
     const control = new Int32Array(setup.control);
-    // The loop hears of it by the control block, and makes the guides that it needs again.
+    // The loop learns of a death through the control block, and makes the guides that it needs again.
     const tellDeath = () => {
       Atomics.store(control, DEAD, 1);
       Atomics.add(control, REPLY_BELL, 1);
@@ -59,7 +59,7 @@ export class GuideThreadHost implements GuideThreadStarter {
   }
 }
 
-/** Starts a thread; ports in its data are handed over. */
+/** Starts a thread; ports in its data are transferred. */
 function newWorker(script: URL, name: string, heap: number, data: GuideWorkerData | GuideReaderData): Worker {
   const resourceLimits: ResourceLimits = { maxOldGenerationSizeMb: heap };
   const ports = 'port' in data ? [data.port, data.reader] : [data.follower];

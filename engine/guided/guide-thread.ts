@@ -12,7 +12,7 @@ import {
   REQUEST_BELL,
 } from './guide-messages.js';
 
-/** How a thread is had: whoever has an event loop starts it and sees its end. */
+/** Starts and ends guide threads: implemented by a thread with an event loop, which sees their end. */
 export interface GuideThreadStarter {
   start(setup: GuideThreadSetup): void;
   /** Ends the thread that was started last. */
@@ -20,15 +20,15 @@ export interface GuideThreadStarter {
 }
 
 /**
- * The loop's end of the thread that follows guides. The loop never returns to an event loop, so the thread is not its own
- * child: it is started by `starter`, on another thread, which writes into the control block when it has ended.
+ * The loop's interface to the thread that follows guides. The loop never returns to an event loop, so the thread is not
+ * its own child: `starter` starts it on another thread, which writes into the control block when it has ended.
  */
 export class GuideThreadPort implements GuideThread {
   readonly #starter: GuideThreadStarter;
   readonly #engine: Pick<GuideThreadSetup, 'enginePath' | 'vocabSize'>;
   #port: MessagePort | null = null;
   #control: Int32Array = new Int32Array(CONTROL_CELLS);
-  /** The bell when `wait` last looked. */
+  /** Value of the bell at the last `wait`. */
   #seen = 0;
 
   constructor(starter: GuideThreadStarter, engine: Pick<GuideThreadSetup, 'enginePath' | 'vocabSize'>) {
@@ -72,7 +72,7 @@ export class GuideThreadPort implements GuideThread {
     return receiveMessageOnPort(this.#port)?.message as GuideReply | undefined;
   }
 
-  /** A bell that has rung since the last look means replies that `receive` may not have seen. */
+  /** Returns at once if the bell has rung since the last call: there may be replies that `receive` has not seen. */
   wait(timeoutMs: number): boolean {
     const isHeard = () => {
       const bell = Atomics.load(this.#control, REPLY_BELL);

@@ -18,7 +18,7 @@ export interface GuideWorkerData extends GuideThreadSetup {
 
 await main(workerData as GuideWorkerData);
 
-/** Answers the loop until it is ended from outside: asleep at the bell while nothing is asked. */
+/** Answers the loop until it is ended from outside; sleeps at the bell while there are no requests. */
 async function main({
   port,
   reader,

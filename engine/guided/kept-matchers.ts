@@ -1,19 +1,22 @@
 import type { GrammarMatcher } from './grammar-matcher.js';
 
-/** Bytes of sets of places and masks that one guide may keep when its next mask is made; that one mask may add as much again. */
+/**
+ * Most bytes of sets of places and masks that one guide may keep when its next mask is made; that one mask may add as much
+ * again.
+ */
 export const MAX_SETS_OF_GUIDE = 8 * 2 ** 20;
-/** Bytes that guides which nobody follows now may keep, with their automata, and those that are followed without. */
+/** Most bytes that all kept guides take: those that nobody follows now with their automata, the others without. */
 export const MAX_KEPT_BYTES = 64 * 2 ** 20;
 
 interface Kept {
   matcher: GrammarMatcher;
-  /** Requests that follow it now. */
+  /** Number of requests that follow it now. */
   users: number;
 }
 
-/** The automata of guides with what was found in them, for all who follow the same guide, now or later. */
+/** Automata of guides with everything found in them, for all requests that follow the same guide, now or later. */
 export class KeptMatchers {
-  /** Matchers by type and text of their guide, the one used last at the end. */
+  /** Matchers by type and text of their guide, the last used one at the end. */
   readonly #kept = new Map<string, Kept>();
   readonly #maxBytes: number;
 
@@ -21,7 +24,7 @@ export class KeptMatchers {
     this.#maxBytes = maxBytes;
   }
 
-  /** Takes one that is there for a request more. */
+  /** Takes a kept matcher for one more request; null if there is none. */
   take(key: string): GrammarMatcher | null {
     const kept = this.#kept.get(key);
     if (kept === undefined) return null;
@@ -35,15 +38,15 @@ export class KeptMatchers {
     this.#kept.set(key, { matcher, users: 1 });
   }
 
-  /** A request less follows it. True: it was the last one. */
+  /** Notes that one request fewer follows it. True: it was the last one. */
   release(key: string): boolean {
     const kept = this.#kept.get(key);
     return kept !== undefined && --kept.users === 0;
   }
 
   /**
-   * Keeps within its bytes: what was used longest ago goes first, whole where nobody follows it, else without what can be
-   * found again.
+   * Keeps the total below its limit, beginning with the guide used longest ago: a guide that nobody follows is removed,
+   * of others everything that can be found again.
    */
   trim(): void {
     let total = this.size;
@@ -58,7 +61,7 @@ export class KeptMatchers {
     }
   }
 
-  /** Bytes that it takes, about; automata that are in use count as their requests'. */
+  /** Bytes of memory that it takes, roughly; automata in use count as their requests'. */
   get size(): number {
     let total = 0;
     for (const [key, kept] of this.#kept) total += sizeOf(key, kept);

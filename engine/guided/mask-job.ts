@@ -5,14 +5,14 @@ import { MAX_SETS_OF_GUIDE } from './kept-matchers.js';
 import type { Places } from './places.js';
 import { MaskWalk } from './token-mask.js';
 
-/** What is to be said of the token at a position of a sequence. */
+/** Places at which forced tokens are to be found, for the token at a position of a sequence. */
 export interface Ahead {
   guide: FollowedGuide;
   step: number;
   sequence: number;
   position: number;
   places: Places;
-  /** What the matcher had forgotten when this was noted: see GrammarMatcher.forget. */
+  /** The matcher's `generation` when this was noted: see GrammarMatcher.forget. */
   generation: number;
 }
 
@@ -25,12 +25,12 @@ export interface MaskEntry {
   jumps: boolean;
 }
 
-/** A token that a sequence has does not follow its guide. */
+/** A token of a sequence does not follow the sequence's guide. */
 export class StrayTokenError extends SkeinError {
   override name = 'StrayTokenError';
   override readonly code = 'SKEIN_GUIDE_STRAY_TOKEN';
   readonly token: number;
-  /** Which of the generated tokens it is. */
+  /** Index of the token among the generated ones. */
   readonly place: number;
 
   constructor(token: number, place: number) {
@@ -40,17 +40,17 @@ export class StrayTokenError extends SkeinError {
   }
 }
 
-/** The masks that a sequence needs next: behind its newest token, and behind each token of its draft. */
+/** Makes the masks that a sequence needs next: behind its newest token, and behind each token of its draft. */
 export class MaskJob {
   readonly step: number;
   readonly sequence: number;
-  /** It is the first masks of all sequences of a guide. */
+  /** True if the job makes the first masks of all sequences of a guide. */
   readonly isBeginning: boolean;
   readonly ahead: Ahead[] = [];
   readonly #guide: FollowedGuide;
   readonly #steps: Generator<void>;
   #fuel = 0;
-  /** Where it stands between two turns. */
+  /** Places at which the job stands between two turns. */
   standingAt: Places;
 
   constructor(guide: FollowedGuide, entry: MaskEntry | null) {
@@ -66,7 +66,10 @@ export class MaskJob {
     return new MaskJob(guide, null);
   }
 
-  /** Goes on with work of so many places; with 0 as long as it takes none. True: all is written. @throws GuideBudgetError. */
+  /**
+   * Continues with work of so many places; with 0 only as long as no work is needed. True: all masks are written. @throws
+   * GuideBudgetError
+   */
   goOn(fuel: number): boolean {
     this.#fuel = fuel;
     return this.#steps.next().done === true;
@@ -105,7 +108,8 @@ export class MaskJob {
     note(here);
     for (const [i, token] of draft.entries()) {
       const next = yield* this.#makeDraftMask(here, token);
-      // Behind a token that does not follow the guide, which is not drawn in front of it, no token fits.
+      // Behind a draft token that does not follow the guide no token is allowed; the mask in front of it already keeps
+      // it from being drawn.
       if (next === null) {
         for (let ahead = i; ahead < draft.length; ahead++) guide.writeNone(row + ahead + 1);
         return;
@@ -116,7 +120,7 @@ export class MaskJob {
     }
   }
 
-  /** A draft is nobody's answer yet: what is too costly behind it is no reason to fail. */
+  /** A draft is not part of the answer yet: if a mask behind it costs too much, that is no reason to fail. */
   *#makeDraftMask(here: FollowedSequence, token: number): Generator<void, FollowedSequence | null> {
     try {
       const next = yield* this.#follow(here, token);
@@ -128,7 +132,7 @@ export class MaskJob {
     }
   }
 
-  /** Where its tokens begin that are known: behind all that came before, or at the beginning. */
+  /** The state in front of the given tokens: behind all earlier tokens, or at the beginning. */
   #placeAt(sequence: number, position: number): FollowedSequence {
     const here = this.#guide.at(sequence);
     if (position === here.numTokens) return here;
@@ -155,7 +159,10 @@ export class MaskJob {
     return { places, numTokens: here.numTokens + 1, cost };
   }
 
-  /** Whoever needs a mask of this grammar pushes on the walk that is under way there: it may be another one's. */
+  /**
+   * Makes the mask of some places. Whoever needs a mask of this grammar advances the walk that is under way there, even
+   * if another job began it.
+   */
   *#makeMask(places: Places): Generator<void> {
     const { matcher, trie } = this.#guide;
     this.standingAt = places;
@@ -172,7 +179,7 @@ export class MaskJob {
         if (walk.places.mask !== null) matcher.walk = null;
       } catch (error) {
         matcher.walk = null;
-        // The mask of another sequence fails when that sequence asks for it.
+        // An error in another sequence's mask is raised again when that sequence asks for it.
         if (walk.places === places) throw error;
       }
     }

@@ -1,12 +1,12 @@
 import type { ByteClasses } from './byte-classes.js';
 import type { GuideBudgetError } from './guide-budget.js';
 
-/** Where a byte leads, from some places. */
+/** A step by one byte from some places to others. */
 export class Step {
   readonly places: Places;
-  /** What it costs to find, in places; the same whoever finds it. */
+  /** Cost of finding the step, in places; always the same, whoever finds it. */
   readonly cost: number;
-  /** The walk that counted it last: see MaskWalk. */
+  /** Number of the walk that counted this step last: see MaskWalk. */
   walk = 0;
 
   constructor(places: Places, cost: number) {
@@ -15,25 +15,25 @@ export class Step {
   }
 }
 
-/** All places of a grammar that a text can have led to, and the sets that one more byte leads to. */
+/** All places of a grammar that a text can have led to, and the steps to the sets behind one more byte. */
 export class Places {
   /** Pairs (state, stack), each state one that takes a byte; sorted by stack and state. */
   pairs: readonly number[];
-  /** The text may end here. */
+  /** True if the text may end here. */
   readonly isAccepting: boolean;
-  /** Which bytes can be told apart here, once a byte was asked for. */
+  /** Bytes that can be told apart here, once a byte was asked for. */
   classes: ByteClasses | null = null;
-  /** Where each class of bytes leads, once it was asked for; null: the byte does not fit. */
+  /** Step of each class of bytes, once asked for; null: the byte does not fit. */
   steps: (Step | null | undefined)[] = NO_STEPS;
-  /** Tokens that fit here, as TokenMasks has them, once they were asked for; without those that end a text. */
+  /** Mask of the tokens that fit here, in the form of TokenMasks, once asked for; without those that end a text. */
   mask: Int32Array | null = null;
-  /** Why there can be no mask. */
+  /** Reason why there can be no mask. */
   failure: GuideBudgetError | null = null;
-  /** Tokens of the text that has to follow, once they were asked for. */
+  /** Tokens of the text that has to follow, once asked for. */
   forced: Int32Array | null = null;
-  /** What `forcedBehind` says of the tokens that fit here, once it was asked. */
+  /** Result of `forcedBehind` for these places, once asked for. */
   forcedBehind: Int32Array | null = null;
-  /** The next of those with the same hash. */
+  /** The next set of places with the same hash. */
   sameHash: Places | null = null;
 
   constructor(pairs: readonly number[], isAccepting: boolean) {
@@ -41,7 +41,7 @@ export class Places {
     this.isAccepting = isAccepting;
   }
 
-  /** Forgets all that can be made again. `failure` stays: it is a word, and would be the same one. */
+  /** Forgets everything that can be made again. `failure` stays: it is small, and would be the same again. */
   forget(): void {
     this.classes = null;
     this.steps = NO_STEPS;

@@ -6,8 +6,8 @@ import { guideGrammar } from './guide-grammar.js';
 import { MAX_READING_WORK, withinReadingWork } from './reading-work.js';
 
 /**
- * Reads a guide as far as that can be done without a vocabulary: the grammar that an automaton is made of. `maxWork`: steps
- * that it may take. @throws GuideError where it cannot be followed, ReadingWorkError where it takes more steps.
+ * Reads a guide without a vocabulary: returns the grammar that an automaton is made of. `maxWork`: most steps that it may
+ * take. @throws GuideError if it cannot be followed, ReadingWorkError if it takes more steps
  */
 export function readGuide(guide: Guide, maxWork = MAX_READING_WORK): Grammar {
   try {

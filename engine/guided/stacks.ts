@@ -1,10 +1,10 @@
 import type { Places } from './places.js';
 
-/** Above any number of states. */
+/** Greater than any number of states. */
 const STACK_FACTOR = 2 ** 20;
 const BYTES_OF_STACK = 80;
 
-/** Stacks of states to return to. Stacks that are alike are one, and each is a number; stack 0 is empty. */
+/** Stacks of states to return to. Equal stacks share one number; stack 0 is empty. */
 export class Stacks {
   /** Stack s is the state #returnTo[s] on top of the stack #below[s]. */
   #returnTo: number[] = [-1];
@@ -30,12 +30,12 @@ export class Stacks {
     return stack;
   }
 
-  /** Bytes that they take, about. */
+  /** Bytes of memory that they take, roughly. */
   get size(): number {
     return BYTES_OF_STACK * this.#below.length;
   }
 
-  /** Forgets all but those of these places, whose numbers change. They stay in their order. */
+  /** Forgets all stacks except those of these places, whose numbers change but keep their order. */
   keep(all: Iterable<Places>): void {
     const [returnTo, below] = [this.#returnTo, this.#below];
     const used = new Set<number>();
@@ -48,7 +48,7 @@ export class Stacks {
     this.#returnTo = [-1];
     this.#below = [-1];
     this.#known.clear();
-    // A stack was made after the one below it.
+    // In this order the stack below each has already been renamed, since it was made before.
     for (const stack of [...used].sort((a, b) => a - b)) {
       renamed.set(stack, this.push(returnTo[stack]!, renamed.get(below[stack]!)!));
     }

@@ -2,25 +2,25 @@ import { GuideBudgetError, MAX_MASK_COST, tooCostlyMask } from './guide-budget.j
 import type { Places, Step } from './places.js';
 import type { TokenTrie } from './token-trie.js';
 
-/** Nodes of a vocabulary's trie that take as long as a place of a grammar: one is looked up, the other made. */
+/** Nodes of a vocabulary's trie that take as long as a place of a grammar: a node is looked up, a place is made. */
 const NODES_OF_PLACE = 4;
-/** Nodes between two looks at how much was done. */
+/** Number of nodes after which the work done is counted. */
 const NODES_OF_PIECE = 2048;
 
 let numWalks = 0;
 
-/** The grammar that a walk goes through: a GrammarMatcher. */
+/** The grammar that a walk follows: a GrammarMatcher. */
 interface WalkedGrammar {
-  /** Where a byte leads from these places; null: nowhere. */
+  /** The step of a byte from these places; null: the byte does not fit. */
   step(places: Places, byte: number): Step | null;
-  /** So much more is held with places of it. */
+  /** Counts bytes that are stored along with its places. */
   noteBytes(bytes: number): void;
 }
 
 /**
- * The way through a vocabulary that makes the mask of some places: the tokens that fit behind a text. It can be gone in
- * pieces. What it costs is what it would with nothing known before, each step counted once, so that it does not depend on
- * what others asked for; for that, one walk at a time goes through the places of a grammar.
+ * A walk through a vocabulary's trie that makes the mask of some places: the tokens that fit behind a text. It can be
+ * done in pieces. Its cost is counted as if nothing had been known before, each step once, so that it does not depend on
+ * other requests; for this, only one walk at a time goes through the places of a grammar.
  */
 export class MaskWalk {
   readonly places: Places;
@@ -44,8 +44,8 @@ export class MaskWalk {
   }
 
   /**
-   * Goes on until it has done work worth `fuel` places, or has come to its end, where the mask stays with the places. Returns
-   * what is left of `fuel`; 0 and less where it is not at its end. @throws GuideBudgetError, which stays as well.
+   * Continues until it has done work worth `fuel` places, or has reached its end and stored the mask in the places. Returns
+   * the rest of `fuel`; 0 or less if it is not at its end. @throws GuideBudgetError, which is stored as well
    */
   advance(fuel: number): number {
     if (this.places.failure !== null) throw this.places.failure;
@@ -59,7 +59,7 @@ export class MaskWalk {
     }
   }
 
-  /** Up to so many nodes; less where steps cost more than `fuel`. Returns the work that it was. */
+  /** Visits up to NODES_OF_PIECE nodes, fewer if steps cost more than `fuel`. Returns the work done. */
   #goOn(fuel: number): number {
     const { numNodes, bytes, depths, skips, tokens, nextSame } = this.#trie;
     const path = this.#path;
@@ -71,7 +71,7 @@ export class MaskWalk {
       const depth = depths[node]!;
       const here = path[depth]!;
       const byte = bytes[node]!;
-      // Most are known: that look is the mask's time.
+      // Most steps are known: this look-up takes most of a mask's time.
       const known = here.classes === null ? undefined : here.steps[here.classes.classOf[byte]!];
       const step = known === undefined ? this.#matcher.step(here, byte) : known;
       if (step === null) {
@@ -100,7 +100,7 @@ export class MaskWalk {
 
 const BYTES_OF_ARRAY = 120;
 
-/** The same at once. @throws GuideBudgetError. */
+/** Makes the mask at once. @throws GuideBudgetError */
 export function tokenMask(matcher: WalkedGrammar, trie: TokenTrie, places: Places): Int32Array {
   if (places.mask === null) new MaskWalk(matcher, trie, places).advance(Number.POSITIVE_INFINITY);
   return places.mask!;

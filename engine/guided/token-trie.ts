@@ -6,16 +6,16 @@
  *                                         token    5     7     9
  *                                         skip     2     2     3      the first node behind its subtree
  *
- * Tokens without bytes are not in it: places that the vocabulary leaves empty.
+ * Tokens without bytes are left out: ids that the vocabulary does not use.
  */
 export class TokenTrie {
   readonly numNodes: number;
   readonly bytes: Uint8Array;
   readonly depths: Uint16Array;
   readonly skips: Int32Array;
-  /** -1: no token ends here. */
+  /** Token that ends at each node; -1: none. */
   readonly tokens: Int32Array;
-  /** The next token of the same bytes; -1: none. */
+  /** The next token with the same bytes; -1: none. */
   readonly nextSame: Int32Array;
   readonly maxDepth: number;
   readonly #bytesOf: readonly (Uint8Array | null)[];
@@ -68,8 +68,8 @@ export class TokenTrie {
   }
 
   /**
-   * The longest token that the bytes from `start` on begin with, -1: none. `isCut`: there are longer ones that begin with
-   * all of them and go on with a byte that `goesOn` says yes to.
+   * The longest token that the bytes from `start` on begin with, -1: none. `isCut`: a longer token begins with all these
+   * bytes and continues with a byte that `goesOn` accepts.
    */
   longestIn(
     bytes: Uint8Array,
@@ -97,14 +97,14 @@ export class TokenTrie {
     return { token, length, isCut };
   }
 
-  /** The node of this byte among the nodes beside each other from `first` on, in front of `end`; -1: none. */
+  /** The child node of this byte: siblings lie from `first` on, in front of `end`; -1: none. */
   #child(first: number, end: number, byte: number): number {
     let node = first;
     while (node < end && this.bytes[node]! < byte) node = this.skips[node]!;
     return node < end && this.bytes[node] === byte ? node : -1;
   }
 
-  /** The bytes of a token; null where no guide may choose it. */
+  /** Bytes of a token; null if no guide may choose it. */
   bytesOf(token: number): Uint8Array | null {
     const bytes = this.#bytesOf[token] ?? null;
     return bytes === null || bytes.length === 0 ? null : bytes;

@@ -8,7 +8,7 @@ const LAST_OF_LENGTH = [0x7f, 0x7ff, 0xffff, 0x10ffff];
  *
  *   U+00E9..U+0905    [C3][A9..BF]  [C4..DF][80..BF]  [E0][A0..A3][80..BF]  [E0][A4][80..85]
  *
- * Neither overlong forms nor surrogates are among them as long as none are asked for.
+ * The result has neither overlong forms nor surrogates unless surrogates are asked for.
  */
 export function utf8Ranges(low: number, high: number): ByteRanges[] {
   const found: ByteRanges[] = [];
@@ -22,13 +22,13 @@ export function utf8Ranges(low: number, high: number): ByteRanges[] {
   return found;
 }
 
-/** Both ends have the same number of bytes. */
+/** Splits a range whose ends have the same number of bytes. */
 function split(low: number, high: number, found: ByteRanges[]): void {
   if (high <= 0x7f) {
     found.push([[low, high]]);
     return;
   }
-  // Where the ends differ in more than their last 6, 12 or 18 bits, all that lies between must be whole there.
+  // If the ends differ in more than their last 6, 12 or 18 bits, the range between must be whole there.
   for (let bits = 6; bits <= 18; bits += 6) {
     const mask = (1 << bits) - 1;
     if ((low & ~mask) === (high & ~mask)) continue;
@@ -56,19 +56,24 @@ export function encoded(codePoint: number): number[] {
   return [0xf0 | (codePoint >> 18), 0x80 | ((codePoint >> 12) & 63), ...tail];
 }
 
-/** One character of some ranges, as ways over bytes between states. */
+/** One character of some ranges, as edges over bytes between states. */
 export interface CharacterBytes {
-  /** States between the first and the last, numbered from 0. */
+  /** Number of states between the first and the last, numbered from 0. */
   readonly states: number;
   readonly edges: number;
-  /** (from, low, high, to) for each way; OUTSIDE as `from` is the state in front of the character, as `to` the one behind. */
+  /**
+   * (from, low, high, to) for each edge; OUTSIDE as `from` is the state in front of the character, as `to` the one behind.
+   */
   readonly ways: readonly number[];
 }
 
 export const OUTSIDE = -1;
 const known = new WeakMap<object, CharacterBytes>();
 
-/** Sequences with the same rest share it. What was made of ranges stays with them: repetitions ask for it again and again. */
+/**
+ * Byte edges of some ranges. Sequences with the same rest share it. Results are kept with the ranges, since repetitions ask
+ * for them again and again.
+ */
 export function characterBytes(ranges: readonly (readonly [number, number])[]): CharacterBytes {
   let made = known.get(ranges);
   if (made === undefined) {

@@ -2,8 +2,8 @@ import { readTokenizerFiles, Tokenizer } from '../../models/tokenizer/index.js';
 import { hasSpecialBytes, specialBytes } from './special-bytes.js';
 
 /**
- * The bytes of each token that a guide may choose, [vocabSize]; null for places of the model's vocabulary that the tokenizer
- * leaves empty, and for bytes that are in no text. Special tokens are no text: they have bytes of their own.
+ * Bytes of each token that a guide may choose, [vocabSize]; null for ids of the model's vocabulary that the tokenizer does
+ * not use, and for bytes that occur in no text. Special tokens are no text: they have bytes of their own.
  */
 export async function vocabularyBytes(
   engineDirectory: string,

@@ -2,7 +2,7 @@ import { input, says } from '../../base/named-text.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
 
-/** The draft that a request brings; null where it brings none. What it does not go together with: checkCombinations. */
+/** The draft that a request brings; null if it brings none. For combinations that are refused see checkCombinations. */
 export function readDraftTokens(
   inputs: Record<string, Tensor>,
   limits: { vocabSize: number; whyNoDrafts?: string | undefined },
@@ -25,8 +25,8 @@ export function readDraftTokens(
 }
 
 /**
- * What each token of the draft was drawn from, [d, V]; null where it is not given. Throws where a token could not have
- * been drawn from its row.
+ * Logits that each token of the draft was drawn from, [d, V]; null if they are not given. Throws if a token could not
+ * have been drawn from its row.
  */
 export function readDraftLogits(inputs: Record<string, Tensor>, vocabSize: number): Float32Array | null {
   const logits = inputs.draft_logits?.data as Float32Array | undefined;

@@ -8,8 +8,8 @@ const TYPE = 'guided_decoding_guide_type';
 const GUIDE = 'guided_decoding_guide';
 
 /**
- * What the answer has to look like, by TensorRT-LLM's names of the tensors; null where neither is given. Whether the guide
- * itself can be followed is found out where it is compiled.
+ * The form that the answer must have, by TensorRT-LLM's names of the tensors; null if none is given. Whether the guide
+ * itself can be followed is checked when it is compiled.
  */
 export function readGuide(
   inputs: Record<string, Tensor>,

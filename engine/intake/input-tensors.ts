@@ -8,12 +8,12 @@ const TYPES = {
   f32: Float32Array,
   u64: BigUint64Array,
   bool: Uint8Array,
-  /** UTF-8. */
+  /** Bytes of UTF-8. */
   text: Uint8Array,
 } as const;
 type TypeName = keyof typeof TYPES;
 
-/** Shape as the contract has it: 'one' is [1] (or [1, 1], which some clients send); V is the vocabulary, H the hidden size. */
+/** Shape in the contract: 'one' is [1] (or [1, 1], which some clients send); V is the vocabulary, H the hidden size. */
 export type ShapeRule =
   | 'one'
   | '[n]'
@@ -32,11 +32,11 @@ export type ShapeRule =
 export interface InputRule {
   type: TypeName;
   shape: ShapeRule;
-  /** Without it the tensor has no value that cannot work. */
+  /** Values that cannot work; absent: all values can. */
   cannotWork?: CannotWork;
 }
 
-/** What of a tensor's values the engine cannot serve. */
+/** Values of a tensor that the engine cannot serve. */
 interface CannotWork {
   reason: string;
   /** True for values that change nothing, so that clients which always send the tensor are served. */
@@ -50,7 +50,7 @@ const cannot = (reason: string, isNeutral: CannotWork['isNeutral']): { cannotWor
 });
 const LORA = 'LoRA is not supported yet';
 
-/** All inputs of the contract, and those of our own: those that are read, and those of later work. */
+/** All inputs of the contract, and our own: those that are read, and those reserved for later. */
 export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   input_ids: { type: 'i32', shape: '[1, n]' },
   request_output_len: { type: 'i32', shape: 'one' },
@@ -104,7 +104,7 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   lora_config: { type: 'i32', shape: '[n, 3]', ...cannot(LORA, isEmpty) },
 };
 
-/** Of the model. */
+/** Sizes of the model. */
 export interface TensorSizes {
   vocabSize: number;
   hiddenSize: number;
@@ -113,8 +113,8 @@ export interface TensorSizes {
 const REQUIRED = ['input_ids', 'request_output_len'];
 
 /**
- * Checks names, types and shapes, and refuses what cannot work. Throws a ParameterError that names the tensor, what was
- * found and what is expected. Ranges of values are checked where they are read.
+ * Checks names, types and shapes, and refuses values that cannot work. Throws a ParameterError that names the tensor,
+ * what was found and what is expected. Ranges of values are checked where they are read.
  */
 export function checkInputTensors(inputs: unknown, sizes: TensorSizes): Record<string, Tensor> {
   if (typeof inputs !== 'object' || inputs === null) {
@@ -172,7 +172,7 @@ function shownRule(rule: ShapeRule, { vocabSize, hiddenSize }: TensorSizes): str
   return rule.replace('V', String(vocabSize)).replace('H', String(hiddenSize));
 }
 
-/** A dimension that is a small letter takes any size. */
+/** True if the shape fits the rule; a dimension that is a small letter takes any size. */
 function fitsRule(
   shape: readonly number[],
   rule: ShapeRule,
@@ -188,7 +188,7 @@ function fitsRule(
   });
 }
 
-/** Sizes that are shown of a shape. */
+/** Most sizes of a shape that an error message shows. */
 const SHOWN_SIZES = 8;
 
 function shapeText(shape: readonly number[]): string {

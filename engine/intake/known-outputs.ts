@@ -12,13 +12,13 @@ import type { Tensor } from '../../callbacks/types.js';
 import type { KnownOutput, RequestSpec } from '../request/request-spec.js';
 
 const FIELD = 'known_output_ids';
-/** Behind the last token of a row. */
+/** Fills a row behind its last token. */
 const PADDING = -1;
-/** Places of a row that it may have whatever the request asks for. */
+/** Number of places that a row may always have, whatever the request asks for. */
 const MOST_PADDED = 4096;
 const NOTHING: KnownOutput = { tokens: new Int32Array(0), finishReason: FINISH_NOT_FINISHED };
 
-/** What says which tokens can be known, and where they end a sequence. */
+/** Limits of known tokens, and the conditions that end a sequence. */
 export interface KnownOutputLimits
   extends Pick<RequestSpec, 'maxNewTokens' | 'numSequences' | 'endId' | 'stopWords'> {
   minLength: number;
@@ -26,15 +26,16 @@ export interface KnownOutputLimits
 }
 
 /**
- * The tokens that a request's sequences have generated before, elsewhere, an entry for each row; null where none has any. Row i of the tensor [s, n] is of sequence i, and its tokens end with -1 or with the row:
+ * Reads the tokens that a request's sequences have generated before, elsewhere, an entry for each row; null if no row has any.
+ * Row i of the tensor [s, n] is of sequence i, and its tokens end with -1 or with the row:
  *
  *   request with 4 sequences, end_id 2
  *     [[ 5,  7,  9, 4 ],     sequence 0 goes on behind 5 7 9 4
  *      [ 5,  8,  2, -1],     sequence 1 has ended behind 5 8, by end_id
  *      [-1, -1, -1, -1]]     sequence 2 begins anew, and so does sequence 3, which has no row
  *
- * Tokens are taken as they are, and checked against no stop condition but at their end: they have been checked where they
- * were generated. Takes time in proportion to the tensor and the stop words. @throws ParameterError.
+ * Tokens are not checked against stop conditions except at their end: they were checked when they were generated. Takes time in
+ * proportion to the tensor and the stop words. @throws ParameterError
  */
 export function readKnownOutputs(
   { [FIELD]: tensor }: Record<string, Tensor>,
@@ -93,7 +94,7 @@ function checkValues(values: Int32Array, length: number, row: number, vocabSize:
   throw refused(`holds ${values[wrong]} at [${row}, ${wrong}]; ${expected}`);
 }
 
-/** What the last of these tokens ended where it was generated, as GeneratedSequence.append tells it. */
+/** Finish reason that the last of these tokens had where it was generated, as in GeneratedSequence.append. */
 function reasonToEnd(tokens: Int32Array, { maxNewTokens, stopWords, minLength }: KnownOutputLimits) {
   const { length } = tokens;
   if (length >= minLength && endsWithStopWord(stopWords, tokens, 0, length)) return FINISH_STOP_WORDS;

@@ -9,7 +9,7 @@ import type { LogitBias } from '../decoding/sampling-batch.js';
 export const BIAS_MAX = 1e30;
 
 /**
- * What the request adds to its logits at every step, or null where that changes nothing.
+ * Bias that the request adds to its logits at every step; null if it changes nothing.
  *
  *   embedding_bias                     [1, V]            one value for each token of the vocabulary
  *   logit_bias_tokens, logit_bias      [1, n], [1, n]    the same for some tokens; both may be given, and add up
@@ -63,7 +63,7 @@ function checkValues(field: string, values: Float32Array): void {
   );
 }
 
-/** The words of bad_words_list [1, 2, n] (see decodeWordList), or null where there are none. */
+/** The words of bad_words_list [1, 2, n] (see decodeWordList); null if there are none. */
 export function readBadWords(inputs: Record<string, Tensor>, vocabSize: number): BadWords | null {
   const { bad_words_list: list } = inputs;
   if (!list) return null;
@@ -81,7 +81,7 @@ function checkTokens(field: string, tokens: Int32Array, vocabSize: number): void
   );
 }
 
-/** Throws where biases and bad words together leave no token that could ever be drawn. */
+/** Throws if biases and bad words together leave no token that could ever be drawn. */
 export function checkSomeTokenIsLeft(
   badWords: BadWords | null,
   bias: LogitBias | null,

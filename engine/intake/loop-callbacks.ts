@@ -4,30 +4,33 @@ import type { SequenceStop } from '../../callbacks/worker-messages.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import type { ResponseWriter } from './response-writer.js';
 
-/** What one iteration hands over at its end. The writer is emptied afterwards: copy what is to be kept. */
+/**
+ * Results that one iteration reports at its end. The writer is emptied afterwards, so the receiver must copy what it
+ * keeps.
+ */
 export interface IterationReport {
   responses: ResponseWriter;
-  /** null where nothing was active (only refusals are sent). */
+  /** null if nothing was active (only refusals are sent). */
   stats: IterationStats | null;
-  /** The statistics string; null where nothing was active or nobody wants it. */
+  /** The statistics string; null if nothing was active or nobody wants it. */
   json: string | null;
-  /** Requests that can be taken now. */
+  /** Number of requests that can be taken now. */
   freePlaces: number;
-  /** What happened to cached blocks; absent where nothing did or nobody asked. */
+  /** Events of cached blocks; absent if there were none or nobody wants them. */
   kvEvents?: KvCacheEvent[];
 }
 
-/** The callbacks as the loop sees them, whichever thread they live in. None of them may throw. */
+/** The callbacks in the form that the loop calls, whichever thread they live in. None of them may throw. */
 export interface LoopCallbacks {
   readonly wantsStatsJson: boolean;
-  /** At the start of each iteration; more than `max` are refused. */
+  /** Called at the start of each iteration; requests beyond `max` are refused. */
   getInferenceRequests(max: number): readonly InferenceRequest[];
-  /** After the step: requests to be stopped, whatever state they are in. */
+  /** Called after the step: returns requests to be stopped, whatever state they are in. */
   pollStopSignals(): Iterable<bigint>;
-  /** The same for single sequences of requests with several. */
+  /** Like pollStopSignals, for single sequences of requests with several. */
   pollSequenceStops?(): Iterable<SequenceStop>;
-  /** At the end of each iteration that has something to send or in which something was active. */
+  /** Called at the end of each iteration that has something to send or in which something was active. */
   endIteration(report: IterationReport): void;
-  /** A failure that belongs to no request. */
+  /** Reports a failure that belongs to no request. */
   reportError(error: Error): void;
 }

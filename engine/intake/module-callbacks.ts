@@ -9,9 +9,12 @@ import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
 import { whyIdIsInvalid } from './request-validation.js';
 
-/** What goes to the thread of the manager nevertheless. */
+/** Reports that go to the manager's thread even if the callbacks are a module. */
 export interface ModuleHost {
-  /** What the module brought: should the worker die, the next one tells the module's next life of their end. */
+  /**
+   * Requests that the module brought: if the worker dies, the next worker tells its copy of the module that they have
+   * ended.
+   */
   reportTaken(requestIds: bigint[]): void;
   /** Requests whose final response the module is about to get. */
   reportAnswered(requestIds: bigint[]): void;
@@ -23,7 +26,7 @@ export interface ModuleHost {
 export interface ModuleLimits {
   maxSeqLen: number;
   maxNumSequences: number;
-  /** The id that asks for the end: no request, and nobody is told of its end. */
+  /** The id that asks for the end: it is no request, and its end is not reported. */
   terminateReqId: bigint | null;
 }
 
@@ -31,17 +34,17 @@ const PULLING = { callback: 'getInferenceRequests' };
 const POLLING = { callback: 'pollStopSignals' };
 
 /**
- * Callbacks of a module that was imported into the worker: called directly. One that returns a promise is waited for between
- * iterations (`turn`), as the bridge does with those of the host's thread: one call of getInferenceRequests and of
- * pollStopSignals at a time, and no more requests while very many promises of the others are unsettled. What they throw,
- * or are rejected with, is reported; the loop and the other callbacks go on.
+ * Calls the callbacks of a module that was imported into the worker directly. If one returns a promise, it is awaited
+ * between iterations (`turn`), like the bridge awaits those of the host's thread: only one call of getInferenceRequests and
+ * one of pollStopSignals is pending at a time, and no more requests are taken while very many promises of the other
+ * callbacks are unsettled. Errors and rejections are reported; the loop and the other callbacks go on.
  */
 export class ModuleLoopCallbacks implements LoopCallbacks {
   readonly wantsStatsJson: boolean;
   readonly #module: CallbackModule;
   readonly #limits: ModuleLimits;
   readonly #host: ModuleHost;
-  /** Of promises that have settled since they were asked for. */
+  /** Results of promises that have settled since the last call. */
   #brought: InferenceRequest[] = [];
   #stops: bigint[] = [];
   #isPulling = false;
@@ -58,7 +61,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
     this.wantsStatsJson = module.returnBatchManagerStats !== undefined;
   }
 
-  /** Promises of the module are unsettled: they need the thread's event loop. */
+  /** True while promises of the module are unsettled: they need the thread's event loop. */
   get hasPending(): boolean {
     return this.#numPending > 0;
   }
@@ -108,7 +111,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
     if (kvEvents) this.#host.reportKvEvents(kvEvents);
   }
 
-  /** Final responses for requests of the module's life before, whose worker died. */
+  /** Sends final responses for requests of the module's former life, whose worker died. */
   failLost(requestIds: readonly bigint[], reason: string): void {
     for (const requestId of requestIds) this.#fail(requestId, failure('internal', reason));
   }
@@ -118,8 +121,8 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
   }
 
   /**
-   * Gives the event loop a turn, and where there is nothing else to do more: until a promise settles or the time is over.
-   * True where one settled.
+   * Gives the event loop a turn. If `timeoutMs` is above 0, waits until a promise settles or the time is over. Returns
+   * true if one settled.
    */
   async turn(timeoutMs: number): Promise<boolean> {
     const before = this.#numSettled;
@@ -134,7 +137,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
     });
   }
 
-  /** The loop has ended: waits a while for what is pending, and refuses what that still brings. */
+  /** Called when the loop has ended: waits a while for pending promises, and refuses requests that they still bring. */
   async end(timeoutMs: number): Promise<void> {
     const untilMs = performance.now() + timeoutMs;
     this.#hasEnded = true;
@@ -154,7 +157,10 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
     }
   }
 
-  /** Throws where it is given no array. Those that can be read; what is none is reported, and one that cannot be read is refused by its id. */
+  /**
+   * Returns the requests that can be read. Throws if it is given no array. Entries that are no requests are reported, and one
+   * that cannot be read is refused by its id.
+   */
   #checked(given: unknown): InferenceRequest[] {
     const requests: InferenceRequest[] = [];
     for (const one of requestsIn(given)) this.#guard(PULLING, () => this.#check(one, requests));
@@ -212,7 +218,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
   }
 }
 
-/** The callbacks that a module exports. Throws, naming what is missing. */
+/** Collects the callbacks that a module exports. Throws an error naming the missing one. */
 export function callbacksOfModule(exports: Record<string, unknown>, url: string): CallbackModule {
   for (const name of ['getInferenceRequests', 'sendResponse']) {
     if (typeof exports[name] !== 'function') {

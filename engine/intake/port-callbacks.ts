@@ -19,10 +19,10 @@ export class PortCallbacks implements LoopCallbacks {
   #stops: bigint[] = [];
   #sequenceStops: SequenceStop[] = [];
   #cacheResets: number[] = [];
-  /** 0: nobody watches. */
+  /** Milliseconds between two formations; 0: nobody watches. */
   #watchIntervalMs = 0;
   #watchedMs = Number.NEGATIVE_INFINITY;
-  /** Something happened since the last formation was told. */
+  /** True if something happened since the last formation was reported. */
   #isFormationStale = false;
   #received = 0;
   #reported = 0;
@@ -36,20 +36,20 @@ export class PortCallbacks implements LoopCallbacks {
     this.#wantsKvEvents = wants.kvEvents;
   }
 
-  /** The host asked for the end, and the loop has taken all that was sent before. */
+  /** True if the host asked for the end, and the loop has taken all requests sent before. */
   get shutdownAsked(): boolean {
     return this.#shutdownAsked && this.#requests.length === 0;
   }
 
-  /** From now on the messages tell the host that nothing more is taken. */
+  /** Makes the messages from now on tell the host that no more requests are taken. */
   noteDraining(): void {
     if (!this.#isDraining) this.#port.postMessage({ type: 'draining' } satisfies WorkerMessage);
     this.#isDraining = true;
   }
 
   /**
-   * What the host has sent, as far as it can be read in no time: the rest comes with the next calls. The host keeps to
-   * the credits, so the loop's `max` is kept too.
+   * Requests from the host, as many as one iteration has time to read: the rest comes with the next calls. The host
+   * keeps to the credits, so the loop's `max` is respected too.
    */
   getInferenceRequests(_max: number): InferenceRequest[] {
     this.#drain();
@@ -59,12 +59,15 @@ export class PortCallbacks implements LoopCallbacks {
     return requests;
   }
 
-  /** Requests have come that the loop has not taken yet. */
+  /** True if requests have come that the loop has not taken yet. */
   get hasRequests(): boolean {
     return this.#requests.length > 0;
   }
 
-  /** Signals that came in the meantime included. Those for a request that is itself still to be taken wait for it. */
+  /**
+   * Stop signals that have come, also during the iteration. A signal for a request that has not been taken yet waits
+   * for it.
+   */
   pollStopSignals(): Iterable<bigint> {
     this.#drain();
     if (this.#stops.length === 0) return this.#stops;
@@ -83,7 +86,7 @@ export class PortCallbacks implements LoopCallbacks {
     return now;
   }
 
-  /** Asked between two iterations: `reset` is called where the host wants it, and the host is told what it returns. */
+  /** Called between two iterations: calls `reset` for each request of the host, and reports the result to the host. */
   answerCacheResets(reset: () => number): void {
     if (this.#cacheResets.length === 0) return;
     for (const askId of this.#cacheResets) {
@@ -92,7 +95,9 @@ export class PortCallbacks implements LoopCallbacks {
     this.#cacheResets = [];
   }
 
-  /** Asked between two iterations: tells what is in flight where that is watched, and at once when all has come to rest. */
+  /**
+   * Called between two iterations: reports the requests in flight if somebody watches, and at once when all work has ended.
+   */
   reportFormation(wasBusy: boolean, nowMs: number, describe: () => EngineFormation): void {
     if (this.#watchIntervalMs === 0) return;
     if (wasBusy) this.#isFormationStale = true;
@@ -133,12 +138,12 @@ export class PortCallbacks implements LoopCallbacks {
     } satisfies WorkerMessage);
   }
 
-  /** The statistics alone, for a host whose callbacks are a module. */
+  /** Sends only the statistics, for a host whose callbacks are a module. */
   reportStats(stats: IterationStats): void {
     if (this.#wantsStats) this.#port.postMessage({ type: 'stats', stats } satisfies WorkerMessage);
   }
 
-  /** The same of what happened to cached blocks. */
+  /** Sends only the events of cached blocks. */
   reportKvEvents(events: KvCacheEvent[]): void {
     if (this.#wantsKvEvents) this.#port.postMessage({ type: 'kvEvents', events } satisfies WorkerMessage);
   }

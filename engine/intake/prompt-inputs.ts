@@ -4,10 +4,10 @@ import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
 import type { PromptTable } from '../request/request-spec.js';
 
-/** What a prompt is made of. */
+/** Parts of a prompt. */
 export interface PromptInputs {
   promptTokens: Int32Array;
-  /** null: no token names a row of one. */
+  /** null: no token has an embedding of the request's own. */
   promptTable: PromptTable | null;
   /** Positions of the prompt's tokens; null: 0, 1, 2, ... */
   positionIds: Int32Array | null;
@@ -17,7 +17,7 @@ export interface PromptLimits {
   vocabSize: number;
   hiddenSize: number;
   maxSeqLen: number;
-  /** A token attends to all before it. */
+  /** True if a token attends to all tokens before it. */
   attendsToAll: boolean;
 }
 
@@ -116,7 +116,7 @@ function readPositions(
 }
 
 /**
- * The salt under which a request's blocks are kept. Keys and values depend on embeddings and positions, so only requests
+ * Salt under which a request's blocks are kept. Keys and values depend on embeddings and positions, so only requests
  * that bring the same of both, and give the same salt, may share blocks.
  */
 export function cacheSaltOf(salt: bigint, { promptTable, positionIds }: PromptInputs): bigint {

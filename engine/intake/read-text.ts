@@ -2,7 +2,7 @@ import { input, says } from '../../base/named-text.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
 
-/** UTF-8 of a tensor of bytes; null where it is not given. */
+/** Text of a tensor of UTF-8 bytes; null if it is not given. */
 export function readText(inputs: Record<string, Tensor>, name: string): string | null {
   const tensor = inputs[name];
   if (!tensor) return null;

@@ -4,17 +4,17 @@ import type { Tensor } from '../../callbacks/types.js';
 
 type Inputs = Record<string, Tensor>;
 
-/** What of a request does not go together with what else of it, and why. */
+/** Two inputs of a request that cannot be combined, and the reason. */
 interface RefusedCombination {
-  /** The tensor that is refused. */
+  /** Name of the tensor that is refused. */
   field: string;
-  /** Whether its value asks for what the other one cannot have; default: whether it asks for anything. */
+  /** True if its value cannot be combined with the other one; default: if it asks for anything. */
   asks?: (inputs: Inputs) => boolean;
   other: string;
   why: string;
 }
 
-/** Whether a tensor asks for anything; for those that are in a refused combination. A value that changes nothing asks for nothing. */
+/** True if a tensor asks for anything, for the tensors in refused combinations. A value that changes nothing asks for nothing. */
 const ASKS: Readonly<Record<string, (inputs: Inputs) => boolean>> = {
   beam_width: (inputs) => numberOf(inputs, 'beam_width', 1) > 1,
   num_return_sequences: (inputs) => numberOf(inputs, 'num_return_sequences', 1) > 1,
@@ -33,7 +33,9 @@ const ASKS: Readonly<Record<string, (inputs: Inputs) => boolean>> = {
 const NO_DRAWS = 'a beam search takes the most probable tokens and draws none; leave it out or make it';
 const ROWS = 'each step has a row for each sequence already, and none for a draft';
 
-/** The one list of them. Whatever is not in it works, alone and with everything else that is not. */
+/**
+ * All refused combinations. Every input that is not listed here works, alone and with all others that are not listed.
+ */
 export const REFUSED_COMBINATIONS: readonly RefusedCombination[] = [
   { field: 'temperature', asks: not('temperature', 0, 1), other: 'beam_width', why: `${NO_DRAWS} 1` },
   { field: 'runtime_top_k', asks: not('runtime_top_k', 0, 1), other: 'beam_width', why: `${NO_DRAWS} 1` },
@@ -97,7 +99,7 @@ export const REFUSED_COMBINATIONS: readonly RefusedCombination[] = [
   })),
 ];
 
-/** Throws a ParameterError for the first combination of these that cannot work; it names both and says why. */
+/** Throws a ParameterError for the first refused combination; it names both inputs and the reason. */
 export function checkCombinations(inputs: Inputs): void {
   for (const { field, asks = ASKS[field]!, other, why } of REFUSED_COMBINATIONS) {
     if (!ASKS[other]!(inputs) || !asks(inputs)) continue;
@@ -117,7 +119,7 @@ function numberOf(inputs: Inputs, name: string, ifAbsent: number): number {
   return Number(inputs[name]?.data[0] ?? ifAbsent);
 }
 
-/** Whether the tensor is given with another value than these. */
+/** True if the tensor is given with another value than these. */
 function not(name: string, ...values: number[]): (inputs: Inputs) => boolean {
   return (inputs) => isGiven(inputs, name) && !values.includes(numberOf(inputs, name, 0));
 }

@@ -25,17 +25,17 @@ import { MAX_INT32, readBool, readInt } from './tensor-values.js';
 export interface RequestLimits extends PromptLimits {
   maxBeamWidth: number;
   maxTopLogProbs: number;
-  /** Names of the logits post-processors that there are; null: the batching scheme has none. Default: none are there. */
+  /** Names of the available logits post-processors; null: the batching scheme has none. Default: none are available. */
   postProcessors?: readonly string[] | null;
-  /** Why no request of this engine can bring a draft; absent: it can. */
+  /** Reason why no request of this engine can bring a draft; absent: requests can. */
   whyNoDrafts?: string | undefined;
-  /** Answers can be guided. Default: they cannot. */
+  /** True if answers can be guided. Default: they cannot. */
   guides?: boolean;
 }
 
 const MAX_U64 = 0xffff_ffff_ffff_ffffn;
 
-/** Sampling parameters by the name of their tensor. */
+/** Names of the sampling parameters, by the name of their tensor. */
 const SAMPLING_INPUTS: Readonly<Record<string, keyof typeof SAMPLING_RANGES>> = {
   temperature: 'temperature',
   runtime_top_k: 'topK',
@@ -56,9 +56,9 @@ export function whyIdIsInvalid(requestId: unknown): string | null {
 }
 
 /**
- * Reads and checks the tensors of a request. Throws ParameterError naming field, value and limit. A request that
- * gives none of temperature, runtime_top_k, runtime_top_p and runtime_min_p is greedy. `drawSeed` is asked for a
- * seed where the request gives none.
+ * Reads and checks the tensors of a request. Throws a ParameterError naming field, value and limit. A request that
+ * gives none of temperature, runtime_top_k, runtime_top_p and runtime_min_p is greedy. `drawSeed` is called for a seed
+ * if the request gives none.
  */
 export function validateRequest(
   request: InferenceRequest,
@@ -112,12 +112,14 @@ export function validateRequest(
     maxDraftLen: inputs.max_draft_len ? readInt(inputs, 'max_draft_len', undefined, 0, MAX_INT32) : null,
     guide: readGuide(inputs, { isAvailable: limits.guides ?? false, endingTokens: ending }),
     clientId: (inputs.client_id?.data[0] as bigint | undefined) ?? null,
-    // Positions taken from the cache have no logits.
+    // Positions found in the cache have no logits.
     reusesBlocks: !context.returnContextLogits && !context.returnContextLogProbs,
   };
 }
 
-/** `wasTold`: the first response has left, elsewhere, and what is told of the prompt with it; that is not told again. */
+/**
+ * `wasTold`: the first response has already been sent, elsewhere, with the prompt's results; they are not sent again.
+ */
 function readContextReturns(
   inputs: Record<string, Tensor>,
   maxTopLogProbs: number,
@@ -148,7 +150,7 @@ function readStopWords({ stop_words_list: words }: Record<string, Tensor>): Int3
 
 const POST_PROCESSOR = 'logits_post_processor_name';
 
-/** Null where it names none: an empty name does not either. */
+/** Name of the post-processor; null if the request names none: an empty name does not count. */
 function readPostProcessor(
   inputs: Record<string, Tensor>,
   names: readonly string[] | null = [],

@@ -18,20 +18,20 @@ import type { LlmRequest } from '../request/llm-request.js';
 import type { ReturnedLogits } from '../request/returned-logits.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
 
-/** How a sequence stands in the batch. */
+/** State of a sequence in the batch. */
 interface SequenceEntry {
-  /** Its place among those that are answered; -1: it is the only one. */
+  /** Its index among the answered sequences; -1: it is the only one. */
   place: number;
   isFinal: boolean;
-  /** It is told of for the last time. */
+  /** True if this is its last entry. */
   isEnd: boolean;
-  /** With prompt and all output. */
+  /** True if the entry has the prompt and all output. */
   isWhole: boolean;
   /** Further flags. */
   flags: number;
 }
 
-/** What there is room for before anything has to grow. */
+/** Initial room of the arrays, before any has to grow. */
 const FIRST_ROOM = { response: 64, token: 256, logProb: 64, topEntry: 64 };
 
 /** Collects the responses of an iteration in arrays that are reused and only grow. */
@@ -52,7 +52,7 @@ export class ResponseWriter extends columnHolder(RESPONSE_TABLE) implements Resp
     this.#numTop = 0;
   }
 
-  /** A final response without tensors. */
+  /** Adds a final response without tensors. */
   addError(requestId: bigint, failure: RequestFailure): void {
     const index = this.#open(requestId);
     this.flags[index] =
@@ -60,7 +60,10 @@ export class ResponseWriter extends columnHolder(RESPONSE_TABLE) implements Resp
     this.errors.push({ index, ...failure });
   }
 
-  /** What of the request has not been sent yet; with a final response of a request that does not stream, everything. */
+  /**
+   * Adds all of the request that has not been sent yet; with a final response of a request that does not stream,
+   * everything.
+   */
   add(request: LlmRequest, final: boolean): void {
     if (request.failure !== null) {
       this.addError(request.requestId, request.failure);
@@ -72,7 +75,7 @@ export class ResponseWriter extends columnHolder(RESPONSE_TABLE) implements Resp
     }
     const { sequences } = request;
     const { streaming } = request.spec;
-    // Where it streams, those that have told all say nothing more; but somebody has to say that it was the last response.
+    // When streaming, sequences without news are left out; but some sequence has to carry the mark of the last response.
     const told = streaming ? sequences.findLastIndex((sequence) => request.isNews(sequence)) : -1;
     const last = told < 0 ? sequences.length - 1 : told;
     for (const [place, sequence] of sequences.entries()) {
@@ -87,7 +90,7 @@ export class ResponseWriter extends columnHolder(RESPONSE_TABLE) implements Resp
     }
   }
 
-  /** All of them whole each time: what they have in common with those of the response before may change. */
+  /** Adds every beam whole each time: beams of the response before may have changed. */
   #addBeams(request: LlmRequest, final: boolean): void {
     for (const [place, sequence] of request.sequences.entries()) {
       this.#addSequence(request, sequence, {
@@ -138,8 +141,9 @@ export class ResponseWriter extends columnHolder(RESPONSE_TABLE) implements Resp
   }
 
   /**
-   * A copy of exactly what is filled, all in one buffer, which may be transferred: that is what a post costs by. Rows
-   * of logits are not copied; their buffers belong to nobody else and may be transferred too (see transferables).
+   * A copy of exactly the filled part, in one buffer, which may be transferred: the cost of a post depends on the
+   * number of buffers. Rows of logits are not copied; their buffers belong to nobody else and may be transferred too
+   * (see transferables).
    */
   snapshot(): ResponseBatch {
     const { count, errors, returned } = this;

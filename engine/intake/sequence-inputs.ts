@@ -7,12 +7,12 @@ import { MAX_INT32, readInt } from './tensor-values.js';
 
 type Inputs = Record<string, Tensor>;
 
-/** Those of TensorRT-LLM. */
+/** Defaults of TensorRT-LLM. */
 const DEFAULT_LEN_PENALTY = 0;
 const DEFAULT_EARLY_STOPPING = 1;
 
 /**
- * How many sequences a request generates side by side, and in which way:
+ * Reads the number of sequences that a request generates side by side, and how:
  *
  *   beam_width              more than 1: beam search, with len_penalty and early_stopping (1: true, 0: false, else: never)
  *   num_return_sequences    so many are drawn, independently of each other
@@ -38,7 +38,7 @@ function allOf({ width }: BeamParams) {
   return { numSequences: width, numReturned: width };
 }
 
-/** Both parameters are read with one beam too: they change nothing, but a value that nobody takes is a mistake. */
+/** Reads both parameters with one beam too: they change nothing then, but an invalid value is a mistake. */
 function readBeams(inputs: Inputs, maxBeamWidth: number): BeamParams | null {
   const width = readInt(inputs, 'beam_width', 1, 1, MAX_INT32);
   if (width > maxBeamWidth) {

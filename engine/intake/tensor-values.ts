@@ -3,7 +3,7 @@ import type { Tensor } from '../../callbacks/types.js';
 
 export const MAX_INT32 = 2 ** 31 - 1;
 
-/** The one value of a tensor; `fallback` where it is not given. Throws a ParameterError outside min to max. */
+/** The one value of a tensor; `fallback` if it is not given. Throws a ParameterError for a value outside min to max. */
 export function readInt(
   inputs: Record<string, Tensor>,
   name: string,

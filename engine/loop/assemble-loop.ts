@@ -28,7 +28,7 @@ import { RequestStops } from './request-stops.js';
 import { RunningStep } from './running-step.js';
 import { TokenUpdate } from './token-update.js';
 
-/** Makes the parts of a generation loop and puts them together: each is finished when the next one is given it. */
+/** Makes the parts of a generation loop and connects them: each is finished before the next one gets it. */
 export function assembleLoop(options: LoopOptions, world: LoopEnvironment): GenerationLoop {
   const { modelType = 'InflightFusedBatching', statsFormat = 'BatchManager', maxNumSequences } = options;
   const { executor, kvCache, rope, clock, callbacks, guideThread = null } = world;
@@ -79,12 +79,12 @@ export function assembleLoop(options: LoopOptions, world: LoopEnvironment): Gene
   });
 }
 
-/** Rows that a call has room for. */
+/** Most rows that a call has room for. */
 interface CallSizes {
   maxNumTokens: number;
   maxNumSequences: number;
   maxPaddingSequences: number;
-  /** Rows of logits that the executor has beside one for each sequence, where anybody drafts. */
+  /** Rows of logits that the executor has for drafts, beside one for each sequence. */
   maxDraftRows: number;
 }
 
@@ -131,13 +131,13 @@ function newPlanner({ options, world, limits, scheme, pace, runningStep }: Plann
   const { executor, kvCache } = world;
   const { maxNumSequences, startHorizon } = options;
   const { capacityPolicy: policy, scheduleMicroBatch } = scheme;
-  // While a step runs the executor answers nothing else.
+  // While a step runs the executor refuses other calls.
   const areFinite = (blocks: Int32Array) => runningStep.iteration === null && executor.areFinite(blocks);
   const planning = { policy, scheduleMicroBatch, maxNumSequences, startHorizon, areFinite, pace };
   return new IterationPlanner({ ...limits, ...planning }, kvCache);
 }
 
-/** null where no bound was asked for, or contexts run whole. */
+/** null if no bound was asked for, or contexts run whole. */
 function paceOf(options: LoopOptions, unit: number): ContextPace | null {
   const { maxInterTokenLatencyMs, maxChunkMs, microBatch } = options;
   const isBounded = maxInterTokenLatencyMs !== undefined || maxChunkMs !== undefined;

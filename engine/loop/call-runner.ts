@@ -7,27 +7,27 @@ import type { PackedCall } from './packed-call.js';
 import type { RunningStep } from './running-step.js';
 
 /**
- * Runs calls of the executor. A call that throws fails its own requests and nothing else, but for an ExecutorLostError, which is
- * thrown on.
+ * Runs calls of the executor. A call that throws fails only its own requests, except for an ExecutorLostError, which is
+ * rethrown.
  */
 export interface CallRunner {
-  /** The iteration whose call runs while the loop goes on; null where none does. */
+  /** The iteration whose call runs while the loop goes on; null: none. */
   readonly running: Iteration | null;
-  /** Packs a call and starts it. The call that has ended for it, if any: itself, or the one that ran before. */
+  /** Packs a call and starts it. Returns the call that has ended, if any: this one, or the one that ran before. */
   start(chunks: Chunks, iteration: Iteration): EndedCall | null;
-  /** Waits for the call that runs; null where none does. */
+  /** Waits for the running call; null if there is none. */
   finish(): EndedCall | null;
 }
 
 export interface RunnerParts {
   executor: Executor;
-  /** What looks at the logits of split calls. */
+  /** Runs post-processors on the logits of split calls. */
   logitsStage: LogitsStage;
   kvCache: KvCacheManager;
   clock: () => number;
 }
 
-/** One call after the other; the loop waits for each. */
+/** Runs one call after the other; the loop waits for each. */
 export class SerialCalls implements CallRunner {
   readonly running = null;
   readonly #parts: RunnerParts;
@@ -49,7 +49,7 @@ export class SerialCalls implements CallRunner {
 }
 
 /**
- * Two calls take turns: while one runs on a thread of the executor, the loop updates and answers the one before it,
+ * Two calls take turns: while one runs on a thread of the executor, the loop updates and answers the one before it, then
  * receives, schedules and packs the next one.
  *
  *   loop       pack 0 |begin 0| pack 1       |finish 0, begin 1| update 0, respond, schedule, pack 0 |finish 1, begin 0| ...
@@ -62,15 +62,15 @@ export class SerialCalls implements CallRunner {
  *              step 0 |             | step 1 runs, 7 is in none of its tables     | step 0: zeroes 7, writes it
  *                     update 0: 7 is given back, pack 0: 7 is handed out
  *
- * Blocks of requests in flight are held by them, and no request in flight is paused or freed, so nothing that a step
- * reads or writes is handed out while it runs. Blocks that both micro-batches read are shared ones, full and never
- * written again; where one is copied or swapped, that is done between the steps too.
+ * Requests in flight hold their blocks, and are neither paused nor freed, so no block that a step reads or writes is handed
+ * out while it runs. Blocks that both micro-batches read are shared ones, full and never written again; if one is copied or
+ * swapped, that is done between the steps too.
  *
- * A micro-batch whose logits JavaScript has to see cannot be left to another thread: it runs in the loop's own, where the
- * other ones are waited for.
+ * A micro-batch whose logits JavaScript has to read cannot run on another thread: it runs in the loop's own, at the point
+ * where others are waited for.
  *
- * A micro-batch that is all there is runs in the loop's own thread, as without overlap: there is nothing to hide behind
- * it, and waking another thread twice would only cost.
+ * A micro-batch without another beside it runs in the loop's own thread, as without overlap: there is nothing to hide behind
+ * it, and waking another thread twice would only cost time.
  */
 export class OverlappedCalls implements CallRunner {
   readonly #parts: RunnerParts;
@@ -141,7 +141,7 @@ export class OverlappedCalls implements CallRunner {
   }
 }
 
-/** Runs a packed call in this thread, if there is anything in it. */
+/** Runs a packed call in this thread, unless it is empty. */
 function step(call: PackedCall, parts: RunnerParts): EndedCall {
   if (call.isEmpty) return call.end(false);
   const startMs = parts.clock();
@@ -150,7 +150,7 @@ function step(call: PackedCall, parts: RunnerParts): EndedCall {
   return compute(call, parts);
 }
 
-/** One call of the executor; two where post-processors run, or masks are waited for, between them. */
+/** Makes one call of the executor, or two if post-processors run or masks are waited for in between. */
 function compute(call: PackedCall, { executor, logitsStage, clock }: RunnerParts): EndedCall {
   const { batch, output, iteration } = call;
   let startMs = clock();
@@ -172,15 +172,19 @@ function compute(call: PackedCall, { executor, logitsStage, clock }: RunnerParts
   return call.end(hasRun);
 }
 
-/** A device that is gone is no batch's failure: what all requests have in the cache went with it, and the loop ends. */
+/**
+ * Fails the requests of a call. A lost device is no batch's failure: everything in the cache is gone with it, and the
+ * loop ends.
+ */
 function failCall(call: PackedCall, error: unknown): void {
   if (error instanceof ExecutorLostError) throw error;
   call.fail(messageOf(error));
 }
 
 /**
- * Copies of blocks come before the step that zeroes and writes what was handed out with them. One that throws is no
- * single request's failure: cached blocks might not hold what they say. The loop ends with it, and what it had fails.
+ * Copies blocks before the step that zeroes and writes the blocks handed out with them. A failed copy is no single
+ * request's failure, since cached blocks might then have the wrong content: the loop ends with it, and all its requests
+ * fail.
  */
 function copyBlocks({ executor, kvCache }: RunnerParts): void {
   const copies = kvCache.drainCopies();

@@ -10,24 +10,24 @@ import type { IterationCounts } from './loop-statistics.js';
 
 export interface DraftStageOptions {
   maxNumTokens: number;
-  /** Rows of logits that the executor has beside one for each sequence. */
+  /** Rows of logits that the executor has for drafts, beside one for each sequence. */
   maxDraftRows: number;
   /**
-   * Drafts may take free blocks, since nobody else is scheduled until they are given back. Not so with overlap: while a
-   * draft is in flight the other micro-batch is scheduled, and must find what it would find without drafts.
+   * Drafts may take free blocks, since nobody else is scheduled until they are given back. False with overlap: while a
+   * draft is in flight the other micro-batch is scheduled, and must find as many blocks as without drafts.
    */
   takesBlocks: boolean;
 }
 
 /**
- * Where sequences get drafts: behind the schedulers, which know nothing of them. So drafts have what is left over, of
- * blocks and of tokens, and never pause, delay or shorten anybody:
+ * Gives sequences their drafts after the schedulers, which know nothing of drafts. So drafts get only blocks and tokens
+ * that are left over, and never pause, delay or shorten any request:
  *
  *   maxNumTokens    | contexts | generation |  drafts  | unused
  *   free blocks     | what this step's chunks take |  drafts  | free
  *
- * The blocks that a rejected draft leaves empty are given back when its step has been read, before anything else is
- * scheduled.
+ * The blocks that a rejected draft leaves empty are given back when its step's results are read, before anything else
+ * is scheduled.
  */
 export class DraftStage {
   readonly #policy: DraftPolicy;
@@ -46,7 +46,7 @@ export class DraftStage {
     this.#options = options;
   }
 
-  /** Gives requests of an iteration that has been scheduled, and not yet packed, their drafts. */
+  /** Gives drafts to the requests of an iteration that has been scheduled and not yet packed. */
   propose(chunks: Chunks): void {
     const room = this.#room(chunks);
     if (room.spareRows <= 0) return;
@@ -61,7 +61,7 @@ export class DraftStage {
     this.#fitIntoBlocks([...jumping, ...drafting], spareBlocks);
   }
 
-  /** Generating requests of these that may have a token more than the newest one. */
+  /** Generating requests among these that may have another token behind the newest one. */
   #candidates(
     chunks: Chunks,
     { spareRows }: DraftRoom,
@@ -77,8 +77,8 @@ export class DraftStage {
   }
 
   /**
-   * What a guide leaves no choice about comes first, and with contexts as well: these tokens need their rows in any case,
-   * now or one by one later.
+   * Takes the tokens that a guide forces, before other drafts and even beside contexts: these tokens need their rows in
+   * any case, now or one by one later.
    */
   #jump({ request, most }: DraftCandidate, room: DraftRoom): void {
     const tokens = this.#guided.forcedBehind(request);
@@ -90,13 +90,13 @@ export class DraftStage {
     room.spareRows -= request.draftLength;
   }
 
-  /** A draft of `drafted` tokens was verified: its first `accepted` ones were right. */
+  /** Notes that a draft of `drafted` tokens was verified and its first `accepted` ones were right. */
   noteVerified(request: LlmRequest, drafted: number, accepted: number): void {
     const source = request.spec.guide === null ? this.#policy : this.#guided;
     source.noteVerified(request, drafted, accepted);
   }
 
-  /** An iteration has ended. */
+  /** Notes the work and time of an iteration that has ended. */
   noteStep({ contextTokens, generationRows, executorMs }: IterationCounts): void {
     this.#policy.noteStep(generationRows, contextTokens, executorMs);
   }
@@ -106,7 +106,7 @@ export class DraftStage {
     this.#policy.release(request);
   }
 
-  /** Throws where a cache of the drafts' own contradicts itself. */
+  /** Throws if a cache that belongs to the drafts contradicts itself. */
   checkIntegrity(): void {
     this.#policy.checkIntegrity();
   }
@@ -122,7 +122,10 @@ export class DraftStage {
     return { rows, contextTokens, spareRows: Math.min(maxNumTokens - rows, maxDraftRows) };
   }
 
-  /** A draft beyond the last token cannot be used; one beyond the window would write over what is still seen. */
+  /**
+   * Most tokens of a draft: one beyond the last token cannot be used; one beyond the window would write over tokens
+   * that are still attended to.
+   */
   #mostTokens(request: LlmRequest): number {
     const { window, tokensPerBlock } = this.#kvCache;
     const left = request.maxNewTokens - request.generatedLength - 1;
@@ -138,7 +141,7 @@ export class DraftStage {
     return Math.max(0, spare);
   }
 
-  /** Cuts drafts that need more blocks than there are. */
+  /** Cuts drafts that need more blocks than are free. */
   #fitIntoBlocks(candidates: readonly DraftCandidate[], spareBlocks: number): void {
     let spare = spareBlocks;
     for (const { request } of candidates) {

@@ -4,23 +4,23 @@ import type { IterationCounts } from './loop-statistics.js';
 
 /** Numbers of a step in FlightRecord.steps: id, kind, begin, end, from, tokens. */
 export const NUMBERS_PER_STEP = 6;
-/** Steps that are kept until somebody takes them; of more the oldest are forgotten. */
+/** Most steps kept until somebody takes them; beyond that the oldest are forgotten. */
 export const MAX_STEPS = 512;
 const CHUNK = 0;
 const PAUSE = 1;
 const LAST_CHUNK = 2;
 
 /**
- * What has happened lately to the requests of a loop, for who watches: context chunks and pauses with their times, totals,
- * and how long tokens took. Its memory is fixed and nothing is allocated while it records, so that it can always run.
+ * Records recent events of a loop's requests, for monitoring: context chunks and pauses with their times, totals, and how
+ * long tokens took. Its memory is fixed and nothing is allocated while it records, so that it can always run.
  */
 export class FlightRecorder {
   readonly #steps = new Float64Array(MAX_STEPS * NUMBERS_PER_STEP);
-  /** The iteration of each step, in which it ends. */
+  /** The iteration in which each step ends. */
   readonly #iterations = new Float64Array(MAX_STEPS);
   #first = 0;
   #count = 0;
-  /** How many of the #count entries, from the first on, belong to iterations that have ended. */
+  /** Number of the #count entries, from the first on, that belong to iterations that have ended. */
   #numEnded = 0;
   readonly #totals = {
     iterations: 0,
@@ -38,8 +38,9 @@ export class FlightRecorder {
   readonly #interToken = new LatencyWindow();
 
   /**
-   * A request's step of this iteration brings so many tokens of its context, behind `from`; with the last it generates.
-   * It begins when it is packed: an iteration has begun before it asks for requests, which may come in between.
+   * Notes that a request's step of this iteration computes so many tokens of its context, behind `from`; after the last
+   * chunk it generates. The step begins when it is packed, not with the iteration, which begins before it asks for
+   * requests.
    */
   noteChunk(
     requestId: bigint,
@@ -51,22 +52,22 @@ export class FlightRecorder {
     this.#add(iteration, Number(requestId), kind, nowMs, chunk.from, chunk.tokens);
   }
 
-  /** A request has given its blocks back. */
+  /** Notes that a request has given its blocks back. */
   notePause(requestId: bigint, iteration: number, nowMs: number): void {
     this.#add(iteration, Number(requestId), PAUSE, nowMs, 0, 0);
   }
 
-  /** A request got its first token so long after it came. */
+  /** Notes the time from a request's arrival to its first token. */
   noteFirstToken(ms: number, nowMs: number): void {
     this.#firstToken.note(ms, nowMs);
   }
 
-  /** A request got so many tokens at once, so long after the one before. */
+  /** Notes that a request got so many tokens at once, and the time since the one before. */
   noteTokens(count: number, ms: number, nowMs: number): void {
     this.#interToken.note(ms / count, nowMs, count);
   }
 
-  /** The iteration, and with it every step of it, has ended. */
+  /** Notes that the iteration, and with it every step of it, has ended. */
   endIteration(number: number, counts: IterationCounts, iterationMs: number, nowMs: number): void {
     while (this.#numEnded < this.#count) {
       const place = (this.#first + this.#numEnded) % MAX_STEPS;
@@ -87,7 +88,7 @@ export class FlightRecorder {
     this.#longestIterationMs = Math.max(this.#longestIterationMs, iterationMs);
   }
 
-  /** What has been recorded since it was last asked; totals since the start. */
+  /** Records since the last call; totals since the start. */
   take(nowMs: number): FlightRecord {
     const steps = new Float64Array(this.#numEnded * NUMBERS_PER_STEP);
     for (let i = 0; i < this.#numEnded; i++) {
@@ -118,7 +119,7 @@ export class FlightRecorder {
     this.#count++;
   }
 
-  /** The oldest. */
+  /** Forgets the oldest steps. */
   #forget(count: number): void {
     this.#first = (this.#first + count) % MAX_STEPS;
     this.#count -= count;

@@ -11,7 +11,7 @@ const CONTEXT = 1;
 const GENERATION = 2;
 const PAUSED = 3;
 
-/** What is in flight, in the order of the schedulers, and who holds which blocks. O(requests + blocks). */
+/** All requests in flight, in the order of the schedulers, and the holder of each block. O(requests + blocks). */
 export function formationOf(
   active: readonly LlmRequest[],
   kvCache: KvCacheManager,
@@ -48,7 +48,7 @@ export function formationOf(
   };
 }
 
-/** Whole milliseconds from the request's arrival to `ms`; -1 for what has not happened. */
+/** Whole milliseconds from the request's arrival to `ms`; -1 for an event that has not happened. */
 function sinceArrival({ timing: { arrivalMs } }: LlmRequest, ms: number): number {
   return Number.isNaN(ms) ? -1 : Math.max(0, Math.round(ms - arrivalMs));
 }

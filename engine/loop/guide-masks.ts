@@ -3,9 +3,9 @@ import type { TokenMasks } from '../decoding/sampling-batch.js';
 import { wordsOfMask } from '../guided/guide-messages.js';
 import type { LlmRequest } from '../request/llm-request.js';
 
-/** The masks of a call's rows. Made when a call first has a guided row. */
+/** Masks of a call's rows. The memory is taken when a call first has a guided row. */
 export class GuideMasks {
-  /** Rows of a call at most. */
+  /** Most rows of a call. */
   readonly #maxRows: number;
   #masks: TokenMasks | null = null;
 
@@ -22,12 +22,12 @@ export class GuideMasks {
   }
 }
 
-/** What waiting for masks takes and gives. */
+/** Data of a wait for masks, with its results in `late` and `failures`. */
 export interface MaskWait {
   masks: GuideMasks;
-  /** What the forward took. */
+  /** Milliseconds that the forward took. */
   forwardMs: number;
-  /** Requests whose masks are not there yet. */
+  /** Requests whose masks have not come yet. */
   late: Set<LlmRequest>;
   failures: Map<LlmRequest, RequestFailure>;
 }

@@ -1,8 +1,8 @@
 import { type GuidedRequest, guideFailure } from './guided-request.js';
 
-/** Threads that end one after the other without a word before all is given up. */
+/** Number of threads that may die in a row without any reply before all guides are given up. */
 const MAX_SILENT_THREADS = 3;
-/** Threads that may end while they are busy with a guide, and while they have it. */
+/** Number of threads that may die while busy with a guide, and while merely having it. */
 const MAX_STRIKES = 2;
 const MAX_DEATHS = 10;
 
@@ -11,19 +11,19 @@ const KILLED_IT =
 const NO_THREAD = 'The thread that follows guides cannot be kept running; try again.';
 
 /**
- * What the ends of threads that follow guides mean for the requests that have some: another thread reads them again, but
- * one that ends its thread time and again is given up.
+ * Decides what the death of a guide thread means for the requests that have guides: another thread reads the guides
+ * again, but one whose threads die time and again is given up.
  */
 export class GuideThreadDeaths {
-  /** Threads in a row that have said nothing. */
+  /** Number of threads in a row that died without any reply. */
   #numSilent = 0;
 
-  /** The thread has said something. */
+  /** Notes that the thread has replied. */
   noteWord(): void {
     this.#numSilent = 0;
   }
 
-  /** A thread has ended, which was busy with the guide of `culprit`, where it was with one, and had those of `all`. */
+  /** Notes that a thread has died. It was busy with the guide of `culprit`, if any, and had those of `all`. */
   note(culprit: GuidedRequest | undefined, all: Iterable<GuidedRequest>): void {
     if (culprit !== undefined && ++culprit.strikes === MAX_STRIKES) {
       culprit.failure ??= guideFailure(KILLED_IT, true);

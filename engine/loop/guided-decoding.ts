@@ -8,32 +8,32 @@ import { GuideThreadDeaths } from './guide-thread-deaths.js';
 import { GuidedRequest, guideFailure } from './guided-request.js';
 import type { RequestRows } from './logits-stage.js';
 
-/** How long the loop hears nothing of what it asked for before it holds the thread for dead. */
+/** Time without a reply to open requests after which the loop considers the thread dead. */
 const STUCK_MS = 60_000;
-/** How long the loop sleeps at a time where all there is to do is to wait for guides. */
+/** Time that the loop sleeps at once if it has to wait for guides only. */
 const WAIT_MS = 5;
-/** How long a step waits for its masks when its forward is done: what that took, within these. */
+/** Limits on a step's wait for its masks after its forward; within these it waits as long as the forward took. */
 const [LEAST_WAIT_MS, MOST_WAIT_MS] = [2, 10];
 const NO_TOKENS = new Int32Array(0);
 
 export interface GuidedDecodingOptions {
   vocabSize: number;
-  /** There are rows for what `forcedBehind` says. */
+  /** True if there are rows for the tokens of `forcedBehind`. */
   canDraft: boolean;
   /** All requests of a step go on together, so a step waits for the last of its masks. */
   isLockstep: boolean;
 }
 
 /**
- * What the loop has of guided decoding: it asks for the masks of a step when its tokens are known, goes on with the step's
- * forward, and waits for them a moment before it samples. Whose masks are late is left out of the sampling, and of the
- * batch until they have come: it waits alone, and its bits are the same.
+ * The loop's side of guided decoding. It asks for the masks of a step when its tokens are known, runs the step's forward,
+ * and waits for them a moment before it samples. A request whose masks are late is left out of the sampling, and of later
+ * batches until they have come: only that request waits, and its bits are the same.
  *
  *   loop     pack, ask | forward ............ | wait | sample | update | pack, ask | forward ...
  *   thread             | mask mask mask mask  |                        | mask mask
  *
- * A request is not scheduled before its guide has been read, so nobody waits for that. If the thread dies, another one is
- * started, which reads the guides again and follows the tokens that there are. A guide that has ended two threads fails.
+ * A request is not scheduled before its guide has been read, so others never wait for that. If the thread dies, another
+ * one is started, which reads the guides again and follows the existing tokens. A guide that has killed two threads fails.
  */
 export class GuidedDecoding {
   readonly #thread: GuideThread | null;
@@ -51,7 +51,7 @@ export class GuidedDecoding {
     this.#options = options;
   }
 
-  /** Requests may have guides. */
+  /** True if requests may have guides. */
   get isAvailable(): boolean {
     return this.#thread !== null;
   }
@@ -81,8 +81,8 @@ export class GuidedDecoding {
   }
 
   /**
-   * The requests that can run now, and those that hold blocks and have to wait for their masks, which `isHeld` says.
-   * Those that cannot be guided fail; one in flight fails by its step.
+   * Returns the requests that can run now, and those that hold blocks but have to wait for their masks, for which
+   * `isHeld` is set. Requests that cannot be guided fail; one in flight fails after its step.
    */
   ready(active: readonly LlmRequest[]): readonly LlmRequest[] {
     if (this.#guided.size === 0) return active;
@@ -95,14 +95,14 @@ export class GuidedDecoding {
     return active.filter((request) => this.#canBePlanned(request));
   }
 
-  /** Sleeps until the thread has something to say, for a short while at most. */
+  /** Sleeps until the thread replies, for a short while at most. */
   waitAWhile(): void {
     if (this.#guided.size > 0) this.#thread!.wait(WAIT_MS);
   }
 
   /**
-   * The tokens that the guide leaves no choice about behind the newest one, as far as that is known: the thread says it
-   * after its masks, and nobody waits for it.
+   * Tokens that the guide forces behind the newest one, if known already: the thread sends them after its masks, and
+   * nobody waits for them.
    */
   forcedBehind(request: LlmRequest): Int32Array {
     const guided = this.#guided.get(request);
@@ -114,8 +114,8 @@ export class GuidedDecoding {
   }
 
   /**
-   * The text is forced, not how the model cuts it into tokens. Where it cuts it otherwise, fewer are drafted: one more than
-   * were right, and twice as many each time all were.
+   * Notes how much of a draft was right. The text is forced, but not how the model cuts it into tokens: if it cuts it
+   * otherwise, fewer tokens are drafted the next time, one more than were right; if all were right, twice as many.
    */
   noteVerified(request: LlmRequest, drafted: number, accepted: number): void {
     const guided = this.#guided.get(request);
@@ -124,7 +124,7 @@ export class GuidedDecoding {
     guided.reach = Math.min(MAX_FORCED_TOKENS, most);
   }
 
-  /** Asks for the masks of these rows that were not asked for before. They are there after `finish`. */
+  /** Asks for the masks of these rows, if not asked for before. `finish` delivers them. */
   ask(rows: readonly RequestRows[]): void {
     const open = rows.filter(({ request }) => {
       const guided = this.#guided.get(request)!;
@@ -134,8 +134,8 @@ export class GuidedDecoding {
   }
 
   /**
-   * Waits for the masks of these rows, for about as long as the forward took, and writes them where sampling reads them. Whose
-   * masks are not there is put into `late`, or with the reason into `failures`.
+   * Waits for the masks of these rows, for about as long as the forward took, and writes them into memory for sampling.
+   * Requests whose masks have not come are added to `late`, or with the reason to `failures`.
    */
   finish(rows: readonly RequestRows[], { masks, forwardMs, late, failures }: MaskWait): TokenMasks {
     this.#await(rows, forwardMs);
@@ -177,8 +177,8 @@ export class GuidedDecoding {
   }
 
   /**
-   * Masks are asked for before the request is scheduled where the last ones came late; and where it is in its context, which
-   * is not computed twice.
+   * True if masks are to be asked for before the request is scheduled: if its last ones came late, or if it is in its
+   * context, which must not be computed twice.
    */
   #isAskedEarly(request: LlmRequest): boolean {
     const guided = this.#guided.get(request);
@@ -196,7 +196,7 @@ export class GuidedDecoding {
       return false;
     }
     if (guided.hasMasks) {
-      // They came while no more than one other step ran: the next ones may be asked for when it is packed.
+      // The masks came while no more than one other step ran, so the next ones can wait until the request is packed.
       if (guided.looks <= 1) guided.isSlow = false;
       guided.looks = 0;
       return true;
@@ -219,7 +219,7 @@ export class GuidedDecoding {
     this.#thread!.post({ type: 'mask', step, entries: Int32Array.from(entries) });
   }
 
-  /** Somebody beside these waits for the thread. */
+  /** True if a request other than these waits for the thread. */
   #isWaiting(asking: readonly LlmRequest[]): boolean {
     for (const [request, guided] of this.#guided) {
       if (!asking.includes(request) && (!guided.isOpen || (guided.isAsked && !guided.hasMasks))) return true;
@@ -227,7 +227,7 @@ export class GuidedDecoding {
     return false;
   }
 
-  /** Takes what the thread has said; where it has died, has another one go on. */
+  /** Takes the thread's replies; if the thread has died, starts another one. */
   #listen(): void {
     this.#receive();
     const thread = this.#thread!;
@@ -259,7 +259,10 @@ export class GuidedDecoding {
     }
   }
 
-  /** What comes too late, when the next masks have been asked for, is of a text that may not be there. */
+  /**
+   * Takes forced tokens. If the next masks have been asked for already, they are too late, and may belong to a text
+   * that was not generated.
+   */
   #takeForced({ step, entries }: Extract<GuideReply, { type: 'forced' }>): void {
     for (let i = 0; i < entries.length; ) {
       const end = i + 4 + entries[i + 3]!;
@@ -269,7 +272,7 @@ export class GuidedDecoding {
     }
   }
 
-  /** Starts a thread, and has it read the guides of all that are under way. The tokens that they have come with the next masks. */
+  /** Starts a thread and makes it read the guides of all open requests. The tokens so far follow with the next masks. */
   #restart(): void {
     const thread = this.#thread!;
     if (this.#hasStarted) {

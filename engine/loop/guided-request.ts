@@ -9,37 +9,37 @@ export function guideFailure(error: string, isInvalid: boolean): RequestFailure 
   return failure(isInvalid ? 'guide' : 'internal', error, isInvalid ? 'guided_decoding_guide' : null);
 }
 
-/** A request with a guide: what the loop knows of its masks. */
+/** A request with a guide, and the state of its masks in the loop. */
 export class GuidedRequest {
   readonly request: LlmRequest;
-  /** What the thread calls the first of its sequences; the others follow. */
+  /** The thread's number of its first sequence; the others follow. */
   readonly first: number;
-  /** The thread has read its guide. */
+  /** True once the thread has read its guide. */
   isOpen = false;
-  /** Why it cannot be guided (any more). */
+  /** Reason why it cannot be guided (any more). */
   failure: RequestFailure | null = null;
-  /** The step that its masks were last asked for in. */
+  /** The step in which its masks were last asked for. */
   step = -1;
-  /** The request's masks came too late: the next ones are asked for before it is scheduled. */
+  /** True if the request's masks came too late: the next ones are asked for before it is scheduled. */
   isSlow = false;
-  /** Looks for masks that were asked for before it is scheduled. */
+  /** Number of looks for masks that were asked for before the request was scheduled. */
   looks = 0;
-  /** What is certain behind the tokens that the step may draw: position, token, count and tokens, for each. */
+  /** Tokens forced behind those that the step may draw: position, token, count and tokens, for each. */
   forced: Int32Array[] = [];
-  /** Most of these tokens that are worth a row. */
+  /** Number of these tokens that are worth a row, at most. */
   reach = MAX_FORCED_TOKENS;
-  /** Threads that ended while it had a guide there, and those that ended while they were busy with it. */
+  /** Number of threads that died while they had its guide, and of those that died while busy with it. */
   deaths = 0;
   strikes = 0;
   readonly #vocabSize: number;
   readonly #numRows: number;
-  /** Tokens of each sequence that the thread knows. */
+  /** Number of tokens of each sequence that the thread knows. */
   #numKnown: number[];
   /** The request's masks: a row for each sequence, and behind it one for each token of a draft. */
   #masks: Int32Array | null = null;
-  /** What the thread writes from the next time on that it is asked. */
+  /** Memory that the thread writes masks to from the next request on. */
   #nextMasks: SharedArrayBuffer | null = null;
-  /** Tokens behind which the masks stand, or will; -1: nowhere. */
+  /** Number of tokens behind which the present or requested masks apply; -1: none. */
   #end = -1;
   /** Sequences whose masks have not come yet. */
   readonly #missing = new Set<number>();
@@ -56,22 +56,22 @@ export class GuidedRequest {
     return this.request.spec.numSequences;
   }
 
-  /** Tokens that its sequences have now. */
+  /** Number of tokens that its sequences have now. */
   get end(): number {
     return this.request.numTokens - this.request.originalPromptLength;
   }
 
-  /** The masks behind its newest tokens are there. */
+  /** True if the masks behind its newest tokens have come. */
   get hasMasks(): boolean {
     return this.isAsked && this.#missing.size === 0;
   }
 
-  /** They were asked for. */
+  /** True if the masks behind its newest tokens were asked for. */
   get isAsked(): boolean {
     return this.#end === this.end;
   }
 
-  /** Has a thread that knows nothing of it read its guide. Masks that are there stay. */
+  /** Request by which a new thread reads its guide. Masks that have come stay. */
   opening(): GuideRequest {
     const { guide, endingTokens: endTokens } = this.request.spec;
     const bytes = 4 * wordsOfMask(this.#vocabSize) * this.#numRows;
@@ -84,7 +84,7 @@ export class GuidedRequest {
     return { type: 'open', first, count, guide: guide!, endTokens, masks: this.#nextMasks };
   }
 
-  /** The guide has been read, and the masks in front of the first tokens are there. */
+  /** Notes that the guide has been read, and the masks in front of the first tokens have come. */
   noteOpened(): void {
     this.isOpen = true;
     if (this.hasMasks || this.end > 0) return;
@@ -96,7 +96,9 @@ export class GuidedRequest {
     if (this.step === step) this.#missing.delete(sequence);
   }
 
-  /** One of its sequences cannot be guided any more. Tokens that are known from elsewhere may not be the guide's. */
+  /**
+   * Notes that one of its sequences cannot be guided any more. Tokens known from elsewhere may not follow the guide.
+   */
   noteFailure({ sequence, error, isInvalid, stray }: GuideFailure): void {
     const index = sequence - this.first;
     const known = this.request.spec.known?.[index]?.tokens.length ?? 0;
@@ -110,7 +112,7 @@ export class GuidedRequest {
           );
   }
 
-  /** Asks for the masks behind its newest tokens: appends what is to be said to `entries`. */
+  /** Asks for the masks behind its newest tokens: appends the request to `entries`. */
   ask(step: number, jumps: boolean, entries: number[]): void {
     const { request, end } = this;
     const { draftLength } = request;
@@ -121,7 +123,7 @@ export class GuidedRequest {
     this.#missing.clear();
     for (const sequence of request.live) {
       const known = this.#numKnown[sequence.index]!;
-      // What was generated beyond this place is generated again: the thread begins at the beginning.
+      // The sequence went back and generates anew from here, so the thread follows it from its beginning.
       const position = known <= end ? known : 0;
       const number = this.first + sequence.index;
       entries.push(number, position, end - position, draftLength, jumps ? 1 : 0);

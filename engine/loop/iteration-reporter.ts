@@ -8,7 +8,7 @@ import { iterationStatsJson } from './iteration-stats-json.js';
 import type { LoopEnvironment } from './loop-options.js';
 import { batchManagerStatsJson, LoopStatistics } from './loop-statistics.js';
 
-/** Hands over what an iteration leaves behind: its responses and its statistics, in one call. */
+/** Reports the results of an iteration, its responses and its statistics, in one call. */
 export class IterationReporter {
   readonly #world: LoopEnvironment;
   readonly #responses: ResponseWriter;
@@ -33,19 +33,19 @@ export class IterationReporter {
     this.#recorder = recorder;
   }
 
-  /** Iterations reported so far. */
+  /** Number of iterations reported so far. */
   get iteration(): number {
     return this.#statistics.iteration;
   }
 
-  /** What the latest reported iteration took. */
+  /** Milliseconds that the latest reported iteration took. */
   get iterationMs(): number {
     return this.#iterationMs;
   }
 
   /**
-   * `iteration`: the one that has ended; null where none has, and there may be responses all the same. `blocks`: the KV
-   * cache before what ended gave its own back. False if there was nothing to hand over.
+   * `iteration`: the one that has ended; null if none has, though there may be responses. `blocks`: statistics of the
+   * KV cache before the ended requests gave back their blocks. Returns false if there was nothing to report.
    */
   report(iteration: Iteration | null, blocks: KvCacheStats, freePlaces: number): boolean {
     const { callbacks, kvCache } = this.#world;
@@ -60,7 +60,7 @@ export class IterationReporter {
     return true;
   }
 
-  /** Hands over what happened to cached blocks between two iterations, where no other may follow soon. */
+  /** Reports events of cached blocks between two iterations, in case no iteration follows soon. */
   reportEvents(freePlaces: number): void {
     const kvEvents = this.#world.kvCache.drainEvents();
     if (kvEvents.length === 0) return;
@@ -69,7 +69,7 @@ export class IterationReporter {
     this.#responses.clear();
   }
 
-  /** Where iterations overlap, each counts from the report of the one before, so that their times add up to all time. */
+  /** With overlap each iteration counts from the report of the one before, so that their times add up to all time. */
   #finish({ number, counts, startMs, microBatchId }: Iteration, blocks: KvCacheStats): IterationStats {
     const { kvCache, clock, executor } = this.#world;
     const nowMs = clock();

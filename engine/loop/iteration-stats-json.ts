@@ -4,7 +4,7 @@ import { formatTimestamp } from './loop-statistics.js';
 
 /**
  * The statistics string in its richer form (optionalParams.statsFormat 'IterationStats'). The blocks are those of this
- * iteration's step, as in the other form; times are in milliseconds. V1 has staticBatchingStats in the place of
+ * iteration's step, as in the other form; times are in milliseconds. V1 has staticBatchingStats instead of
  * inflightBatchingStats. specDecodingStats is null in an iteration without drafts.
  */
 export function iterationStatsJson(
@@ -59,7 +59,7 @@ function inflightBatching(stats: IterationStats) {
   };
 }
 
-/** acceptanceLength: tokens that a request with a draft got in its step, on average. */
+/** acceptanceLength: average number of tokens that a request with a draft got in its step. */
 function specDecoding({ drafts, draftedTokens, acceptedDraftTokens }: IterationStats) {
   return {
     numDraftTokens: draftedTokens,

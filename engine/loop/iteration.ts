@@ -4,15 +4,15 @@ import type { LlmRequest } from '../request/llm-request.js';
 import type { RowFailures } from './logits-stage.js';
 import { type IterationCounts, noCounts } from './loop-statistics.js';
 
-/** Requests that run in one call of the executor, and how many context tokens each brings. */
+/** Requests that run in one call of the executor, and the number of context tokens of each. */
 export type Chunks = readonly ScheduledChunk<LlmRequest>[];
 
-/** A micro-batch from the first look for requests to the report of what it did. */
+/** A micro-batch from the first look for requests to the report of its results. */
 export interface Iteration {
-  /** The iteration counter with which it will be reported. */
+  /** Number of the iteration in its report. */
   readonly number: number;
   readonly startMs: number;
-  /** 1 where it began beside a micro-batch 0; always 0 without overlap. */
+  /** 1 if it began beside a micro-batch 0; always 0 without overlap. */
   microBatchId: 0 | 1;
   readonly counts: IterationCounts;
 }
@@ -21,14 +21,17 @@ export function newIteration(number: number, startMs: number): Iteration {
   return { number, startMs, microBatchId: 0, counts: noCounts() };
 }
 
-/** A call of the executor that is over. */
+/** A call of the executor that has ended. */
 export interface EndedCall {
   readonly chunks: Chunks;
   readonly iteration: Iteration;
-  /** What was drawn, a row for each request that draws a token, in order; null where it failed: its requests know why. */
+  /**
+   * Results of sampling, a row for each request that draws a token, in order; null if the call failed: its requests have
+   * the reason.
+   */
   readonly output: SamplingOutput | null;
-  /** Requests whose draw does not count, and why. */
+  /** Requests whose draw does not count, with the reason. */
   readonly failures: RowFailures;
-  /** Requests that are where they were: their step is done again when their masks have come. */
+  /** Requests that did not move on: their step is repeated when their masks have come. */
   readonly late: ReadonlySet<LlmRequest>;
 }

@@ -1,13 +1,13 @@
 import type { Quantiles } from '../../callbacks/formation.js';
 
-/** Milliseconds of a generation of counts; quantiles are of the running one and the one before. */
+/** Milliseconds of a generation of counts; quantiles are over the running generation and the one before. */
 export const GENERATION_MS = 10_000;
-/** Buckets to a doubling: one is 4.4 % wider than the one before, so that its middle is at most 2.2 % away. */
+/** Buckets per doubling: each is 4.4 % wider than the one before, so that its middle is at most 2.2 % off. */
 const BUCKETS_PER_OCTAVE = 16;
 const SHORTEST_MS = 0.05;
 const NUM_BUCKETS = 24 * BUCKETS_PER_OCTAVE;
 
-/** How long something took in the latest 10 to 20 seconds, as quantiles. Fixed memory; a note is a logarithm and a count. */
+/** Durations in the latest 10 to 20 seconds, as quantiles. Fixed memory; a note is a logarithm and a count. */
 export class LatencyWindow {
   #running = new Float64Array(NUM_BUCKETS);
   #before = new Float64Array(NUM_BUCKETS);
@@ -18,7 +18,7 @@ export class LatencyWindow {
     this.#running[bucketOf(ms)]! += count;
   }
 
-  /** null: there was nothing. */
+  /** Quantiles; null if nothing was noted. */
   quantiles(nowMs: number): Quantiles | null {
     this.#turn(nowMs);
     const counts = this.#running.map((count, bucket) => count + this.#before[bucket]!);
@@ -32,7 +32,7 @@ export class LatencyWindow {
     };
   }
 
-  /** Begins a new generation when it is time; after a longer silence both are empty. */
+  /** Begins a new generation when it is time; after a longer silence both become empty. */
   #turn(nowMs: number): void {
     const age = nowMs - this.#startMs;
     if (age < GENERATION_MS) return;
@@ -48,7 +48,7 @@ function bucketOf(ms: number): number {
   return Math.min(Math.max(0, bucket), NUM_BUCKETS - 1) || 0;
 }
 
-/** The middle of the bucket in which the value of this rank is. */
+/** The middle of the bucket that holds the value of this rank. */
 function at(counts: Float64Array, rank: number): number {
   let sum = 0;
   for (let bucket = 0; bucket < counts.length; bucket++) {

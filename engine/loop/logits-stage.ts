@@ -14,15 +14,15 @@ export interface RequestRows {
   readonly sequences: readonly GeneratedSequence[];
 }
 
-/** Why the draws of some requests of a step do not count. */
+/** Requests of a step whose draws do not count, with the reasons. */
 export type RowFailures = Map<LlmRequest, RequestFailure>;
 
-/** On the CPU there is nothing to wait for. */
+/** Stream for post-processors: on the CPU there is nothing to wait for. */
 const STREAM: LogitsStream = Object.freeze({ synchronize() {} });
 
 /**
- * What JavaScript does with the logits between the forward of a step and its sampling: the post-processors that requests
- * of it name. Each sees its own rows, in place.
+ * Work of JavaScript on the logits between the forward of a step and its sampling: runs the post-processors that its
+ * requests name. Each gets its own rows, in place.
  */
 export class LogitsStage {
   readonly #processors: PostProcessors;
@@ -35,7 +35,7 @@ export class LogitsStage {
     this.#clock = clock;
   }
 
-  /** `logits` [rows x vocabSize] are changed in place; whose post-processor failed is put into `failures`. */
+  /** Changes `logits` [rows x vocabSize] in place; requests whose post-processor failed are added to `failures`. */
   run(users: readonly RequestRows[], logits: Float32Array, vocabSize: number, failures: RowFailures): void {
     const batched: RequestRows[] = [];
     for (const rows of users) {
@@ -81,7 +81,9 @@ export class LogitsStage {
     });
   }
 
-  /** Why the call failed, or null. One that never returns is the watchdog's. */
+  /**
+   * Runs a post-processor; returns the reason if it failed, else null. One that never returns is left to the watchdog.
+   */
   #guard(name: string, call: () => void): string | null {
     const startMs = this.#clock();
     try {
@@ -103,7 +105,7 @@ function tokensPerBeam({ request, sequences }: RequestRows): Int32Array[] {
   return sequences.map(({ tokens }) => tokens.slice(0, request.numTokens));
 }
 
-/** Takes what a post-processor returned, where it did not write to the view. */
+/** Copies a post-processor's result into the view, unless it has written there itself. */
 function replace(view: Float32Array, result: unknown): void {
   if (result === undefined || result === view) return;
   checkNoPromise(result);
@@ -113,7 +115,9 @@ function replace(view: Float32Array, result: unknown): void {
   view.set(result);
 }
 
-/** Sampling waits for nobody: what a promise brings would come too late, and what it is rejected with is of no step. */
+/**
+ * Refuses a promise: sampling does not wait, its result would come too late, and its rejection would belong to no step.
+ */
 function checkNoPromise(result: unknown): void {
   const pending = promiseOf(result);
   if (pending === null) return;

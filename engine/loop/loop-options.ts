@@ -15,13 +15,13 @@ export interface LoopOptions {
   schedulerPolicy: SchedulerPolicy;
   microBatch: MicroBatchLimits;
   /**
-   * Two micro-batches take turns, so that what the loop does for one is hidden behind the forward of the other; default
+   * Two micro-batches take turns, so that the loop's work for one is hidden behind the forward of the other; default
    * false. Not with V1.
    */
   enableTrtOverlap?: boolean;
   /** Fewest requests of a micro-batch beside another one; default DEFAULT_MIN_MICRO_BATCH_SIZE. */
   minMicroBatchSize?: number;
-  /** Requests that can be active at once. */
+  /** Most requests that can be active at once. */
   maxNumSequences: number;
   maxInputLen: number;
   maxSeqLen: number;
@@ -34,7 +34,7 @@ export interface LoopOptions {
   startHorizon?: number | undefined;
   maxInterTokenLatencyMs?: number | undefined;
   maxChunkMs?: number | undefined;
-  /** Bytes that active requests may hold for logits to be returned; default DEFAULT_MAX_RETURNED_LOGITS_BYTES. */
+  /** Most bytes that active requests may hold for logits to be returned; default DEFAULT_MAX_RETURNED_LOGITS_BYTES. */
   maxReturnedLogitsBytes?: number;
   /** See OptionalParams. */
   logitsPostProcessorTimeoutMs?: number | undefined;
@@ -46,22 +46,22 @@ export interface LoopOptions {
   checkIntegrity?: boolean;
 }
 
-/** What the loop needs of the world around it; tests bring their own. */
+/** The loop's environment; tests bring their own. */
 export interface LoopEnvironment {
   executor: Executor;
   kvCache: KvCacheManager;
   rope: RopeTable;
   callbacks: LoopCallbacks;
-  /** What requests can name; default: none. */
+  /** Post-processors that requests can name; default: none. */
   postProcessors?: PostProcessors;
   /**
-   * Where sequences get drafts from; default: nowhere. Their rows of logits are those that the executor has beyond
+   * Source of drafts for sequences; default: none. Drafts use the rows of logits that the executor has beyond
    * maxBatchSize. Not with V1.
    */
   drafts?: DraftPolicy;
-  /** What the draft model takes beside the executor's memory, for the statistics; default: nothing. */
+  /** Memory that the draft model takes beside the executor's, for the statistics; default: none. */
   draftMemory?: ExecutorMemory;
-  /** What follows guides; default: requests with guides are refused. */
+  /** Thread that follows guides; default: requests with guides are refused. */
   guideThread?: GuideThread;
   /** Milliseconds since the epoch, monotonic. */
   clock: () => number;

@@ -1,7 +1,7 @@
 import type { IterationStats, ModelType } from '../../callbacks/gpt-manager-options.js';
 import type { KvCacheStats } from '../../kvcache/kv-cache-manager.js';
 
-/** What the loop counts within one iteration. */
+/** Counts of the loop within one iteration. */
 export interface IterationCounts {
   activeRequests: number;
   newRequests: number;
@@ -12,7 +12,7 @@ export interface IterationCounts {
   pausedRequests: number;
   completedRequests: number;
   contextTokens: number;
-  /** What its time depends on beside contextTokens: see IterationWork. */
+  /** Work that the iteration's time depends on beside contextTokens: see IterationWork. */
   contextPairs: number;
   /** Context tokens whose logits were computed to be returned. */
   returnedRows: number;
@@ -76,8 +76,8 @@ export class LoopStatistics {
   }
 
   /**
-   * `blocks`: the KV cache after this iteration's allocation, before finished requests gave theirs back; `heldBlocks`:
-   * those in use after they did.
+   * `blocks`: state of the KV cache after this iteration's allocation, before finished requests gave back their blocks;
+   * `heldBlocks`: those in use after they did.
    */
   finishIteration(
     counts: IterationCounts,
@@ -138,8 +138,9 @@ export class LoopStatistics {
 }
 
 /**
- * The statistics string: always all keys of its scheme, since parsers in the field need each. An iteration of V1 is one
- * step of its batch, so its two counts are of the step: tokens that requests drew, and slots that ran for nobody.
+ * The statistics string: always with all keys of its scheme, since existing parsers need each. An iteration of V1 is
+ * one step of its batch, so its two counts are of the step: tokens that requests drew, and slots that ran for no
+ * request.
  */
 export function batchManagerStatsJson(
   modelType: ModelType,
@@ -174,7 +175,7 @@ export function batchManagerStatsJson(
   });
 }
 
-/** %m-%d-%Y %H:%M:%S in local time. */
+/** Formats a local time as %m-%d-%Y %H:%M:%S. */
 export function formatTimestamp(time: Date): string {
   const two = (value: number) => String(value).padStart(2, '0');
   const date = `${two(time.getMonth() + 1)}-${two(time.getDate())}-${String(time.getFullYear()).padStart(4, '0')}`;

@@ -1,7 +1,7 @@
 import { DEFAULT_MIN_MICRO_BATCH_SIZE } from '../../callbacks/options/optional-params.js';
 
 /**
- * With overlap: how the requests that can run are parted into two micro-batches. Requests in flight are one of them.
+ * With overlap: divides the requests that can run into two micro-batches. Requests in flight are one of them.
  *
  *   minimum 4             in flight   with capacity
  *   nothing runs              -             7         7: two halves would be too small, all run together
@@ -10,8 +10,8 @@ import { DEFAULT_MIN_MICRO_BATCH_SIZE } from '../../callbacks/options/optional-p
  *   one more came             6             7         7: half of all
  *   most have ended           6             3         wait: 3 are too few; then the 9 run together
  *
- * Whoever waits runs in the very next micro-batch, if it still has capacity: after a wait nothing is parted. So nobody
- * starves, and with one request or few the loop does what it does without overlap.
+ * A request that waits runs in the very next micro-batch, if it still has capacity: after a wait nothing is divided. So
+ * no request starves, and with one or few requests the loop works as without overlap.
  */
 export class MicroBatchSplit {
   readonly #minimum: number;
@@ -22,7 +22,7 @@ export class MicroBatchSplit {
     this.#minimum = minimum;
   }
 
-  /** The next micro-batch is all there is: nothing will run beside it. */
+  /** True if the next micro-batch is the only one: nothing will run beside it. */
   get runsTogether(): boolean {
     return this.#runsTogether;
   }

@@ -15,7 +15,7 @@ import type { Chunks, EndedCall, Iteration } from './iteration.js';
 import type { RequestRows, RowFailures } from './logits-stage.js';
 import type { IterationCounts } from './loop-statistics.js';
 
-/** What packing a call needs of the loop. */
+/** Parts of the loop that packing a call uses. */
 export interface CallParts {
   planner: IterationPlanner;
   scheme: BatchingScheme;
@@ -25,20 +25,22 @@ export interface CallParts {
   clock: () => number;
 }
 
-/** One call of the executor, from its requests' blocks to what it drew. Its memory is used again for later calls. */
+/**
+ * One call of the executor, from allocating its requests' blocks to its results. Its memory is reused for later calls.
+ */
 export class PackedCall {
   readonly batch: BatchFormer;
   readonly output: SamplingResults;
-  /** Filled between forward and sampling. */
+  /** Requests whose draws do not count; filled between forward and sampling. */
   readonly failures: RowFailures = new Map();
-  /** Requests whose masks have not come in time: what was drawn for them does not count. */
+  /** Requests whose masks have not come in time: their draws do not count. */
   readonly late = new Set<LlmRequest>();
   readonly #masks: GuideMasks;
   readonly #parts: CallParts;
   #chunks: Chunks = [];
   #iteration: Iteration | null = null;
 
-  /** `room`: the most that it may have. */
+  /** @param room greatest size of the call */
   constructor(room: BatchLimits, rope: RopeTable, parts: CallParts) {
     const limits = callLimits(room, parts.kvCache);
     const memory = new CallMemory(new ArrayBuffer(CallMemory.sizeOf(limits)), limits);
@@ -52,7 +54,7 @@ export class PackedCall {
     return this.batch.numSequences === 0;
   }
 
-  /** JavaScript has to see its logits: forward and sampling are two calls of the executor. */
+  /** True if JavaScript has to read its logits: forward and sampling are then two calls of the executor. */
   get isSplit(): boolean {
     return this.batch.processedRows.length > 0 || this.batch.guidedRows.length > 0;
   }
@@ -61,7 +63,7 @@ export class PackedCall {
     return this.#iteration!;
   }
 
-  /** Gives each request its blocks and packs its rows. One without blocks fails and stays out. */
+  /** Gives each request its blocks and packs its rows. A request that gets no blocks fails and is left out. */
   pack(chunks: Chunks, iteration: Iteration): void {
     const { planner, scheme, recorder, clock } = this.#parts;
     const { counts } = iteration;
@@ -105,7 +107,7 @@ export class PackedCall {
     if (guidedRows.length > 0) this.#parts.guided.ask(guidedRows);
   }
 
-  /** Waits a moment for the masks that `pack` asked for. `forwardMs`: what the forward took. */
+  /** Waits a moment for the masks that `pack` asked for. `forwardMs`: time that the forward took. */
   awaitMasks(forwardMs: number): void {
     const { guidedRows, sampling } = this.batch;
     if (guidedRows.length === 0) return;
@@ -114,7 +116,7 @@ export class PackedCall {
     sampling.tokenMasks = this.#parts.guided.finish(guidedRows, wait);
   }
 
-  /** Rows that post-processors are to see; not those whose masks are late, which they see when these have come. */
+  /** Rows for post-processors; without requests whose masks are late, which get them when the masks have come. */
   get processedRows(): readonly RequestRows[] {
     const { processedRows } = this.batch;
     return this.late.size === 0
@@ -122,12 +124,12 @@ export class PackedCall {
       : processedRows.filter(({ request }) => !this.late.has(request));
   }
 
-  /** Marks those of its requests that have not failed. */
+  /** Marks its requests that have not failed. */
   setInFlight(inFlight: boolean): void {
     for (const { request } of this.#chunks) request.inFlight = inFlight && request.failure === null;
   }
 
-  /** The call's requests fail with this reason, but those that have failed already. */
+  /** Fails the call's requests with this reason, except those that have failed already. */
   fail(reason: string): void {
     for (const { request } of this.#chunks) {
       request.failure ??= failure(
@@ -137,7 +139,7 @@ export class PackedCall {
     }
   }
 
-  /** What is left of it once it has run, or has failed. */
+  /** Result of the call once it has run or has failed. */
   end(hasRun: boolean): EndedCall {
     const output = hasRun ? this.output : null;
     return {

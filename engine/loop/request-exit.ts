@@ -9,7 +9,7 @@ import type { DraftStage } from './draft-stage.js';
 import type { GuidedDecoding } from './guided-decoding.js';
 import type { IterationCounts } from './loop-statistics.js';
 
-/** What a request gives back when it leaves, and where it is answered. */
+/** Parts of the loop from which a leaving request is removed, and through which it is answered. */
 export interface ExitParts {
   active: ActiveRequests<LlmRequest>;
   scheme: BatchingScheme;
@@ -21,7 +21,7 @@ export interface ExitParts {
   responses: ResponseWriter;
 }
 
-/** Where answers leave, and requests with their last one. */
+/** Sends answers, and removes requests with their last one. */
 export class RequestExit {
   readonly #parts: ExitParts;
 
@@ -29,7 +29,7 @@ export class RequestExit {
     this.#parts = parts;
   }
 
-  /** Frees what has ended before its final response is written; then streams what is new. */
+  /** Frees ended requests before their final response is written; then streams new tokens. */
   respond(counts: IterationCounts): void {
     const { active, scheme, responses } = this.#parts;
     const isHeld = (request: LlmRequest) => scheme.holds(request);

@@ -21,7 +21,7 @@ import type { IterationCounts } from './loop-statistics.js';
 
 export interface IntakeParts {
   options: LoopOptions;
-  /** Beyond them a request can never run. */
+  /** Limits beyond which a request can never run. */
   limits: AdmissionLimits;
   world: LoopEnvironment;
   active: ActiveRequests<LlmRequest>;
@@ -30,10 +30,10 @@ export interface IntakeParts {
   guided: GuidedDecoding;
 }
 
-/** Where requests come in: each becomes active or is refused with the reason as its final response. */
+/** Takes requests in: each becomes active or is refused with the reason as its final response. */
 export class RequestIntake {
   readonly #parts: IntakeParts;
-  /** Names that requests can give; null: the scheme has no post-processors. */
+  /** Names of post-processors that requests can give; null: the scheme has none. */
   readonly #postProcessors: readonly string[] | null;
   readonly #whyNoDrafts: string | undefined;
   #isDraining = false;
@@ -46,7 +46,7 @@ export class RequestIntake {
       modelType === 'V1' ? 'V1 draws one token a step for each slot of its batch' : undefined;
   }
 
-  /** Requests that could be taken now. */
+  /** Number of requests that could be taken now. */
   get freePlaces(): number {
     const { maxNumSequences, maxWaitingRequests } = this.#parts.options;
     const places = maxNumSequences - this.#parts.active.size;
@@ -60,7 +60,7 @@ export class RequestIntake {
     return this.#isDraining;
   }
 
-  /** Refuses new requests from now on; what is active goes on. */
+  /** Refuses new requests from now on; active ones go on. */
   drain(): void {
     this.#isDraining = true;
   }
@@ -70,7 +70,7 @@ export class RequestIntake {
     const max = this.#isDraining ? 0 : this.freePlaces;
     const requests = this.#parts.world.callbacks.getInferenceRequests(max);
     for (const [index, request] of requests.entries()) {
-      // No request but a sign, whenever it comes and however often: it has no answer.
+      // The terminate id is no request but a signal, at any time and any number of times: it gets no answer.
       if (request.requestId === this.#parts.options.terminateReqId) {
         this.drain();
         continue;
@@ -106,7 +106,7 @@ export class RequestIntake {
         whyNoDrafts: this.#whyNoDrafts,
       };
       const spec = validateRequest(request, limits, this.#parts.world.drawSeed);
-      // Before there is anything of it: it may ask for a million sequences.
+      // This is checked before the request is built, since it may ask for a million sequences.
       const impossible = this.#whyImpossible(spec) ?? this.#parts.logitsBudget.whyRefused(spec);
       if (impossible !== null) {
         this.#refuse(request, impossible);
@@ -130,14 +130,14 @@ export class RequestIntake {
     return refusal === null ? null : failure('tooLong', refusal.text, refusal.field);
   }
 
-  /** A final response with the reason; where not even the id can be used, only the error hook hears of it. */
+  /** Sends a final response with the reason; if not even the id can be used, only the error hook is called. */
   #refuse(request: InferenceRequest, why: RequestFailure): void {
     if (whyIdIsInvalid(request.requestId) === null) this.#parts.responses.addError(request.requestId, why);
     else this.#parts.world.callbacks.reportError(new Error(messageOfFailure(why)));
   }
 }
 
-/** What a request can come to: all of its sequences, of which some may have ended elsewhere, at their greatest length. */
+/** Greatest size of a request: all of its sequences, of which some may have ended elsewhere, at their greatest length. */
 function mostOf({ promptTokens, maxNewTokens, numSequences }: RequestSpec) {
   return { promptLength: promptTokens.length, maxNewTokens, beamWidth: numSequences, draftLength: 0 };
 }

@@ -7,8 +7,8 @@ import type { LlmRequest } from '../request/llm-request.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
 
 /**
- * What ends a request from outside, whatever state it is in: a stop signal, or its time limit. One in flight ends when
- * its step has: at the end of the next iteration.
+ * Ends requests from outside, whatever state they are in: by a stop signal, or at their time limit. One in flight ends
+ * after its step: at the end of the next iteration.
  */
 export class RequestStops {
   readonly #active: ActiveRequests<LlmRequest>;
@@ -40,7 +40,10 @@ export class RequestStops {
     this.#deferredSequences = sequences.filter((stop) => !this.#stopSequence(stop));
   }
 
-  /** False: not now, its request is in flight. What went on from a context that has not ended shares its table still. */
+  /**
+   * Stops one sequence. Returns false if that is not possible now because its request is in flight. Sequences whose
+   * context has not ended still share one table.
+   */
   #stopSequence({ requestId, index }: SequenceStop): boolean {
     const request = this.#active.get(requestId);
     if (request?.inFlight) return false;
@@ -63,7 +66,7 @@ export class RequestStops {
     }
   }
 
-  /** It goes on, or waits for its batch: there is something that a stop can cut short. */
+  /** True if the request still runs or waits for its batch: a stop can cut it short. */
   #isUnanswered(request: LlmRequest): boolean {
     return !request.isComplete || this.#scheme.holds(request);
   }

@@ -1,7 +1,7 @@
 import type { Iteration } from './iteration.js';
 
-/** The step that the executor computes while the loop goes on, of which everybody else has to keep clear. */
+/** The step that the executor computes while the loop goes on; other parts must not interfere with it. */
 export class RunningStep {
-  /** The iteration that it belongs to; null while none runs. Set by who runs calls. */
+  /** The iteration of the step; null while none runs. Set by the runner of calls. */
   iteration: Iteration | null = null;
 }

@@ -7,17 +7,17 @@ import type { FlightRecorder } from './flight-recorder.js';
 import type { EndedCall } from './iteration.js';
 import type { IterationCounts } from './loop-statistics.js';
 
-/** What a call drew for one request. */
+/** Results of a call for one request. */
 interface DrawnForRequest {
   output: SamplingOutput;
   firstRow: number;
-  /** Rows of one position: one for each of the request's sequences. */
+  /** Number of rows for one position: one for each of the request's sequences. */
   numRows: number;
-  /** The step ended its context. */
+  /** True if the step ended its context. */
   wasContext: boolean;
 }
 
-/** After a call: ends chunks, appends what was drawn, and evaluates the stop conditions. */
+/** Updates requests after a call: ends chunks, appends drawn tokens, and evaluates the stop conditions. */
 export class TokenUpdate {
   readonly #planner: IterationPlanner;
   readonly #drafts: DraftStage | null;
@@ -36,7 +36,7 @@ export class TokenUpdate {
     this.#clock = clock;
   }
 
-  /** null: no call has ended. */
+  /** Updates the requests of a call; null: no call has ended. */
   apply(ended: EndedCall | null): void {
     if (ended === null || ended.output === null) return;
     const { chunks, iteration, output, failures, late } = ended;
@@ -61,7 +61,7 @@ export class TokenUpdate {
     }
   }
 
-  /** Takes the draft's tokens as far as they are what was drawn, and the token drawn behind them. */
+  /** Takes the draft's tokens as far as they equal the drawn ones, and the token drawn behind them. */
   #take(request: LlmRequest, drawn: DrawnForRequest, counts: IterationCounts, nowMs: number): void {
     const { output, firstRow, numRows } = drawn;
     const accepted = request.numAccepted(output, firstRow);
@@ -83,13 +83,13 @@ export class TokenUpdate {
     this.#dropDraft(request, request.numVerified);
   }
 
-  /** Takes back the draft's tokens but for the `kept` first ones. */
+  /** Drops the draft's tokens except the first `kept`. */
   #dropDraft(request: LlmRequest, kept: number): void {
     this.#planner.rejectDraft(request, kept);
     request.draftLength = 0;
   }
 
-  /** Tokens that were known before have no time. */
+  /** Records times, except for tokens that were known before, which have none. */
   #noteTimes({ timing }: LlmRequest, taken: number, beforeMs: number, nowMs: number): void {
     if (timing.lastTokenMs !== nowMs) return;
     if (Number.isNaN(beforeMs)) this.#recorder.noteFirstToken(nowMs - timing.arrivalMs, nowMs);
@@ -110,7 +110,9 @@ function firstFailure({ status }: SamplingOutput, first: number, count: number):
   return ROW_OK;
 }
 
-/** A beam for which no token is left ends; the others go on as long as there are some. */
+/**
+ * Status of a request with beams: a beam without any possible token ends; the others go on as long as there are some.
+ */
 function failureOfBeams(output: SamplingOutput, first: number, count: number): number {
   const statuses = output.status.subarray(first, first + count);
   const broken = statuses.find((status) => status !== ROW_OK && status !== ROW_NO_TOKEN_LEFT);

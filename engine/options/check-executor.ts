@@ -2,7 +2,7 @@ import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import { checkOptionsOf } from './option-effects.js';
 
-/** Throws a ParameterError for an executor that is named, where something beside it cannot be honoured. */
+/** Throws a ParameterError if an option cannot be honoured by the named executor. */
 export function checkExecutor(params: OptionalParams): void {
   const { executor, executorModule } = params;
   if (executor === undefined || executor === 'auto') return;

@@ -6,7 +6,7 @@ import { checkValues } from './check-values.js';
 import { checkOptionalParams } from './engine-limits.js';
 import { checkOptionNames } from './option-names.js';
 
-/** Throws a ParameterError, naming field, value and limit, for options that cannot work whatever the engine. */
+/** Throws a ParameterError, naming field, value and limit, for options that cannot work with any engine. */
 export function checkManagerOptions(options: GptManagerOptions): void {
   checkOptionNames(options);
   for (const field of Object.keys(MANAGER_OPTIONS) as (keyof typeof MANAGER_OPTIONS)[]) {

@@ -4,7 +4,7 @@ import { ENGINE_TABLE, type EngineLevel } from '../../callbacks/options/table.js
 import { ParameterError } from '../../callbacks/sampling-params.js';
 
 /**
- * Refuses what an option of a level does not take, whatever the others are; undefined counts as not given.
+ * Refuses values that an option of a level cannot have, whatever the other options are; undefined counts as not given.
  * @throws ParameterError naming field, value and what is expected.
  */
 export function checkValues(level: EngineLevel, given: object): void {
@@ -19,7 +19,7 @@ export function checkValues(level: EngineLevel, given: object): void {
   }
 }
 
-/** A text as it is, since it stands behind the name of what it was given for. */
+/** Shows a value for an error message; a text is not quoted, since it follows the name of its option. */
 function told(value: unknown): string {
   if (typeof value !== 'string') return shown(value);
   return value === '' ? 'empty' : value;

@@ -20,12 +20,12 @@ import { checkIsolation } from './check-isolation.js';
 import { checkValues } from './check-values.js';
 
 /**
- * Rows of logits for draft tokens, of all sequences of a step together. On a CPU more rows than these cost their full
- * share of the time, and then a draft is worth nothing.
+ * Most rows of logits for draft tokens, for all sequences of a step together. On a CPU further rows cost their full
+ * share of the time, and then a draft gains nothing.
  */
 const MAX_DRAFT_ROWS = 32;
 
-/** The sizes that an engine runs with: its own limits, lowered and completed by the optional parameters. */
+/** Sizes that an engine runs with: its own limits, lowered and completed by the optional parameters. */
 export interface EngineLimits {
   maxInputLen: number;
   maxSeqLen: number;
@@ -39,7 +39,7 @@ export interface EngineLimits {
   microBatch: MicroBatchLimits & { maxSequences: number };
   /** Rows of logits that an executor needs for drafts, beside one for each sequence. */
   maxDraftRows: number;
-  /** What an executor needs beyond maxBatchSize sequences and the pool's blocks. */
+  /** Room that an executor needs beyond maxBatchSize sequences and the pool's blocks. */
   padding: PaddingRoom;
 }
 
@@ -143,7 +143,7 @@ function checkSecondaryPool({ hostCacheSize, enableBlockReuse }: KvCacheConfig):
   );
 }
 
-/** Lowers the engine's limits to what is asked for and fills in the rest. */
+/** Lowers the engine's limits to those asked for and fills in the rest. */
 export function resolveLimits(
   params: OptionalParams,
   engine: {
@@ -202,7 +202,7 @@ function windowOf(
 
 const SINKS = 'kvCacheConfig.sinkTokenLength';
 
-/** `window`: undefined where there is none. */
+/** @param window undefined: there is none */
 function checkSinks(sinkTokenLength: number | undefined, window: number | undefined): void {
   if (sinkTokenLength === undefined || sinkTokenLength === 0) return;
   const field = SINKS;
@@ -219,13 +219,13 @@ export interface KvBudget {
   limits: EngineLimits;
   /** Bytes of keys and values of one block in all layers. */
   bytesPerBlock: number;
-  /** The same of a draft model, which has a pool of as many blocks; absent or 0: there is none. */
+  /** Bytes of one block of a draft model, whose pool has as many blocks; absent or 0: there is none. */
   draftBytesPerBlock?: number;
-  /** What could still be taken once everything else is loaded. */
+  /** Memory that is left once everything else is loaded. */
   available: AvailableMemory;
 }
 
-/** Blocks of the secondary pool: as many as hostCacheSize has room for. Throws where it has room for none. */
+/** Number of blocks in the secondary pool: as many as hostCacheSize has room for. Throws if it has room for none. */
 export function secondaryBlocks({ kvCacheConfig = {} }: OptionalParams, bytesPerBlock: number): number {
   const { hostCacheSize = 0 } = kvCacheConfig;
   if (hostCacheSize === 0 || hostCacheSize >= bytesPerBlock) return Math.floor(hostCacheSize / bytesPerBlock);
@@ -236,12 +236,12 @@ export function secondaryBlocks({ kvCacheConfig = {} }: OptionalParams, bytesPer
 }
 
 /**
- * Blocks of the KV pool: see kvCacheSize, which throws with the numbers where not even one sequence fits. What padding
- * and the secondary pool take is not available.
+ * Number of blocks in the KV pool: see kvCacheSize, which throws with the numbers if not even one sequence fits. Memory
+ * for padding and the secondary pool is subtracted first.
  *
  *   available   [ padding | secondary pool | freeGpuMemoryFraction of the rest: the pool | left free ]
  *
- * With a draft model the pool is two of as many blocks: both hold the same tokens.
+ * With a draft model there are two pools with the same number of blocks: both hold the same tokens.
  */
 export function kvBlocks(
   params: OptionalParams,

@@ -3,20 +3,20 @@ import type { ExecutorName, OptionalParams } from '../../callbacks/gpt-manager-o
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
 
-/** Options of a model that not every executor has a use for. */
+/** Options of a model that some executors cannot use. */
 export type ExecutorOptionParams = {
   [Name in 'threads' | 'instructionSet' | 'computeWeight' | 'enableTrtOverlap' | 'kvDtype']?:
     | OptionalParams[Name]
     | undefined;
 };
 
-/** An option as it was given, and why an executor has no use for it. */
+/** A given option that an executor cannot use, and the reason. */
 export interface UselessOption {
   option: string;
   why: string;
 }
 
-/** What each executor keeps a KV cache in. */
+/** Types that each executor's KV cache can have. */
 const KV_DTYPES: Readonly<Record<ExecutorName, readonly KvDtype[]>> = {
   native: ['f32', 'bf16', 'int8'],
   tensorflow: ['f32', 'bf16'],
@@ -26,8 +26,8 @@ const KV_DTYPES: Readonly<Record<ExecutorName, readonly KvDtype[]>> = {
 const HAS_NO_INSTRUCTION_SETS = 'instruction sets are of the native executor';
 
 /**
- * Options given that change no answer and that an executor has no use for: refused where the executor is named, told where
- * `auto` has come to it.
+ * Given options that change no answer and that an executor cannot use: an error if the user named the executor, a notice
+ * if `auto` chose it.
  */
 export function uselessOptions(
   executor: ExecutorName,
@@ -48,7 +48,7 @@ export function uselessOptions(
   return useless;
 }
 
-/** Why an executor cannot run with these options, as `kvDtype is refused: ...` goes on; null: it can. */
+/** Reason why an executor cannot run with these options, to follow `kvDtype is refused: ...`; null: it can. */
 export function impossibleOption(executor: ExecutorName, params: ExecutorOptionParams): UselessOption | null {
   const { kvDtype } = params;
   const kept = KV_DTYPES[executor];
@@ -56,7 +56,7 @@ export function impossibleOption(executor: ExecutorName, params: ExecutorOptionP
   return { option: 'kvDtype', why: `it keeps the KV cache as ${kept.join(' or ')}` };
 }
 
-/** @throws ParameterError for an option that an executor which is named has no use for. */
+/** @throws ParameterError for an option that the named executor cannot use */
 export function checkOptionsOf(executor: ExecutorName, params: ExecutorOptionParams): void {
   const refused = impossibleOption(executor, params) ?? uselessOptions(executor, params)[0];
   if (refused === undefined) return;

@@ -6,7 +6,7 @@ import { MANAGER_EVENTS, MANAGER_OPTIONS } from '../../callbacks/options/manager
 import { OPTIONAL_PARAMS } from '../../callbacks/options/optional-params.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 
-/** A name for each callback: one that the interface gets or loses does not compile until it is here or gone. */
+/** Name of each callback: this does not compile unless it has exactly those of the interface. */
 const CALLBACKS = {
   getInferenceRequests: true,
   sendResponse: true,
@@ -15,10 +15,10 @@ const CALLBACKS = {
   callbackModule: true,
 } satisfies Record<keyof Required<FunctionCallbacks>, true>;
 
-/** Refuses what is no option of a GptManager: ignored, it would be a wrong answer. @throws ParameterError */
+/** Refuses unknown options of a GptManager: ignoring one would give wrong answers. @throws ParameterError */
 export function checkOptionNames(options: GptManagerOptions): void {
   checkNames('', options, { ...MANAGER_OPTIONS, optionalParams: true, ...CALLBACKS, ...MANAGER_EVENTS });
-  // An executor of one's own may have parameters of its own.
+  // A custom executor may have parameters of its own.
   const own = options.optionalParams?.executorModule === undefined ? {} : options.optionalParams;
   const params = { kvCacheConfig: true, ...OPTIONAL_PARAMS };
   checkNames('optionalParams', options.optionalParams, { ...own, ...params });

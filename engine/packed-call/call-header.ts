@@ -1,23 +1,23 @@
 import type { MemoryRegion } from '../../base/columns.js';
 
-/** Where the header of a call has its counts. */
+/** Index of each count in the header of a call. */
 export const CALL_HEADER = {
   numTokens: 0,
   numSequences: 1,
   numLogitRows: 2,
   numNewBlocks: 3,
-  /** Rows of sampling parameters. */
+  /** Number of rows of sampling parameters. */
   numRows: 4,
 } as const;
 
 export const HEADER_LENGTH = Object.keys(CALL_HEADER).length;
 
-/** Of what has memory of its own. */
+/** A header for arrays that have memory of their own. */
 export function newHeader(): Int32Array {
   return new Int32Array(HEADER_LENGTH);
 }
 
-/** Where a part of a call has its arrays and its counts. */
+/** Places of the arrays and the counts of a part of a call. */
 export interface CallPlace {
   readonly header: Int32Array;
   readonly region: MemoryRegion;

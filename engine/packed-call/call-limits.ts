@@ -2,28 +2,28 @@ import type { ColumnCounts } from '../../base/columns.js';
 import type { PACKED_COLUMNS } from '../batch/packed-batch.js';
 import type { CANDIDATE_COLUMNS, OUTPUT_COLUMNS, SAMPLING_COLUMNS } from '../decoding/sampling-batch.js';
 
-/** The greatest size of a batch. */
+/** Greatest size of a batch. */
 export interface PackedLimits {
   tokens: number;
   sequences: number;
   logitRows: number;
-  /** Entries of each sequence's block table. */
+  /** Entries in each sequence's block table. */
   maxBlocksPerSequence: number;
-  /** The most that a batch is the first to write to. */
+  /** Most blocks that a batch may be the first to write to. */
   newBlocks: number;
 }
 
-/** The greatest size of a call of the executor. */
+/** Greatest size of a call of the executor. */
 export interface CallLimits extends PackedLimits {
-  /** Most tokens that all rows' histories hold together where there are no drafts. */
+  /** Most tokens that all rows' histories hold together without drafts. */
   history: number;
 }
 
-/** Tokens that a row bans, and most probable ones that it asks for, before their columns have to grow. */
+/** Banned tokens, and most probable tokens, that a row has room for before their columns have to grow. */
 const BANNED_PER_ROW = 4;
 const TOP_PER_ROW = 20;
 
-/** Entries of a batch's columns. */
+/** Number of entries in a batch's columns. */
 export function packedCounts(limits: PackedLimits): ColumnCounts<typeof PACKED_COLUMNS> {
   return {
     token: limits.tokens,
@@ -34,7 +34,7 @@ export function packedCounts(limits: PackedLimits): ColumnCounts<typeof PACKED_C
   };
 }
 
-/** Entries of the columns of sampling parameters. */
+/** Number of entries in the columns of sampling parameters. */
 export function samplingCounts(
   rows: number,
   history: number,
@@ -42,7 +42,7 @@ export function samplingCounts(
   return { row: rows, banned: BANNED_PER_ROW * rows, history };
 }
 
-/** Entries of the columns of what sampling gives back. */
+/** Number of entries in the columns of sampling's results. */
 export function outputCounts(rows: number): ColumnCounts<typeof OUTPUT_COLUMNS> {
   return { row: rows, topEntry: TOP_PER_ROW * rows };
 }

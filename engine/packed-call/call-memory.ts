@@ -4,34 +4,37 @@ import { OUTPUT_TABLE, SAMPLING_TABLE } from '../decoding/sampling-batch.js';
 import { type CallPlace, HEADER_LENGTH } from './call-header.js';
 import { type CallLimits, outputCounts, packedCounts, samplingCounts } from './call-limits.js';
 
-/** Parts begin at a cache line of their own, so that who writes the one does not slow down who writes the next. */
+/**
+ * Size of a cache line: each part begins at one of its own, so that writing one part does not slow down writing the
+ * next.
+ */
 const LINE_BYTES = 64;
 
 /**
- * One call of the executor in one piece of memory: what is packed, how it is drawn, and what comes back. Whoever knows
- * the limits and has the memory, another thread or process too, finds everything in it at the same place.
+ * One call of the executor in one piece of memory: the batch, its sampling parameters, and the results. Any thread or process
+ * that knows the limits and has the memory finds everything at the same place.
  *
  *   header | tokenIds positions ... ropeRows | seed temperature ... | tokens topStart ...
  *   counts | batch                           | sampling             | output
  *
- * What is rare and of no fixed size is not in it: tables of prompts, biases, masks, drafts' logits and returned rows. The
- * columns that grow (banned tokens, histories, most probable tokens) are in it as long as they have room there; then they are
- * arrays of their own. Angles are one table for all calls (RopeTable), and not in it either.
+ * Rare data of no fixed size are left out: tables of prompts, biases, masks, drafts' logits and returned rows. Columns that
+ * grow (banned tokens, histories, most probable tokens) are in it as long as they have room there; then they become arrays of
+ * their own. Angles are one table for all calls (RopeTable), and are left out too.
  */
 export class CallMemory {
   readonly limits: CallLimits;
-  /** The counts of the call, see CALL_HEADER. */
+  /** Counts of the call, see CALL_HEADER. */
   readonly header: Int32Array;
   readonly batch: CallPlace;
   readonly sampling: CallPlace;
   readonly output: MemoryRegion;
 
-  /** Bytes of a call within these limits. */
+  /** Number of bytes of a call within these limits. */
   static sizeOf(limits: CallLimits): number {
     return layoutOf(limits).bytes;
   }
 
-  /** Throws a RangeError where the memory is too small. It is not written to. */
+  /** Throws a RangeError if the memory is too small. Writes nothing into it. */
   constructor(buffer: ArrayBufferLike, limits: CallLimits) {
     const { batch, sampling, output, bytes } = layoutOf(limits);
     if (buffer.byteLength < bytes) {
@@ -48,7 +51,7 @@ export class CallMemory {
   }
 }
 
-/** Where each part begins, and where the last one ends. */
+/** Begin of each part, and end of the last one. */
 function layoutOf(limits: CallLimits) {
   const { logitRows, history } = limits;
   const batch = wholeLines(HEADER_LENGTH * Int32Array.BYTES_PER_ELEMENT);

@@ -2,9 +2,9 @@ import { passLaterArrivals } from '../../scheduler/ageing.js';
 import type { RequestProgress } from './request-progress.js';
 
 /**
- * The requests in flight: by id, and as the list that the schedulers walk, by descending priority and then in
- * order of arrival. A paused request keeps its place. With a limit to waiting, one that has waited so many iterations
- * (not only in a row) goes in front of all that came later, and no later one is put before it.
+ * The requests in flight: by id, and as the list that the schedulers walk, by descending priority and then in order of
+ * arrival. A paused request keeps its place. With a limit to waiting, a request that has waited so many iterations (not
+ * only in a row) goes in front of all that came later, and no later one is put before it.
  */
 export class ActiveRequests<R extends RequestProgress> {
   readonly #byId = new Map<bigint, R>();
@@ -21,12 +21,12 @@ export class ActiveRequests<R extends RequestProgress> {
     return this.#ordered.length;
   }
 
-  /** In scheduling order; not to be changed. */
+  /** The requests in scheduling order; not to be changed. */
   get ordered(): readonly R[] {
     return this.#ordered;
   }
 
-  /** Those of the list that are not complete. */
+  /** Requests of the list that are not complete. */
   get running(): readonly R[] {
     return this.#numHeld === 0 ? this.#ordered : this.#ordered.filter((request) => !request.isComplete);
   }
@@ -39,7 +39,7 @@ export class ActiveRequests<R extends RequestProgress> {
     return this.#byId.get(requestId);
   }
 
-  /** One that is complete already leaves with the next `removeComplete`, and never runs. */
+  /** Adds a request. One that is already complete leaves with the next `removeComplete`, and never runs. */
   add(request: R): void {
     let place = this.#ordered.length;
     while (place > 0 && givesWayTo(request, this.#ordered[place - 1]!)) place--;
@@ -49,7 +49,7 @@ export class ActiveRequests<R extends RequestProgress> {
     if (request.isComplete) this.#numHeld++;
   }
 
-  /** Moves those that have waited too long; asked at the start of an iteration. */
+  /** Moves requests forward that have waited too long; called at the start of an iteration. */
   promoteAged(): void {
     if (this.#maxWaitIterations === Number.POSITIVE_INFINITY) return;
     for (const [place, request] of this.#ordered.entries()) {
@@ -59,7 +59,7 @@ export class ActiveRequests<R extends RequestProgress> {
     }
   }
 
-  /** Takes out the complete ones that are not held back, calling `retire` for each in order. */
+  /** Takes out the complete requests that are not held back, calling `retire` for each in order. */
   removeComplete(isHeld: (request: R) => boolean, retire: (request: R) => void): void {
     let kept = 0;
     this.#numHeld = 0;

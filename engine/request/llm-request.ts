@@ -23,12 +23,13 @@ const NO_SEQUENCES: readonly GeneratedSequence[] = [];
  *   beyond the cap    [ p p p p p   g | r r ]         promptLength 6: r r are known, but generated again
  *   with several      [ p p p p p | r r r ]           promptLength 5: which of their tokens would be the prompt's?
  *
- * One that has generated tokens elsewhere enters as if it had been paused behind them.
+ * A request that has generated tokens elsewhere enters as if it had been paused behind them.
  *
  *   context --(last chunk: a token)--> generation --(stop condition, cancel, error)--> complete
  *      ^------------------- pause ----------|
  *
- * A draft stands behind its known tokens until its step has been read; there is one only where there is one sequence:
+ * A draft stands behind its known tokens until the results of its step have been read; only a request with one sequence
+ * can have a draft:
  *
  *   with a draft      [ p p p p p | g g g ] d d d     draftLength 3: rows for the last g and each d
  *
@@ -37,22 +38,22 @@ const NO_SEQUENCES: readonly GeneratedSequence[] = [];
  */
 export class LlmRequest extends RequestProgress {
   readonly spec: RequestSpec;
-  /** Tokens of its draft in the step that is packed or runs; 0 whenever schedulers look. */
+  /** Number of draft tokens in the step that is packed or runs; 0 whenever schedulers read it. */
   draftLength = 0;
-  /** Time after which the request ends, on the loop's clock; Infinity without a limit. */
+  /** Time at which the request ends, on the loop's clock; Infinity without a limit. */
   readonly deadlineMs: number;
   readonly timing: RequestTiming;
   /** Rows of logits that leave with its responses; null: none are asked for. */
   readonly returned: ReturnedLogits | null;
   readonly reportsLogProbs: boolean;
-  /** They are computed, whether they are reported or not. */
+  /** True if log-probs are computed, even if they are not reported. */
   readonly needsLogProbs: boolean;
 
   /** Row of PackedBatch.ropeFrequencies, fixed at admission. */
   ropeRow = 0;
-  /** Why it failed; null unless it did. */
+  /** Reason why it failed; null unless it did. */
   failure: RequestFailure | null = null;
-  /** A response has been written. */
+  /** True if a response has been written. */
   isAnswered = false;
 
   /** null: its tokens are drawn. */
@@ -100,17 +101,17 @@ export class LlmRequest extends RequestProgress {
     return this.spec.promptTokens.length;
   }
 
-  /** Those that are answered, in the order of the answers. */
+  /** The sequences that are answered, in the order of the answers. */
   get sequences(): readonly GeneratedSequence[] {
     return this.#group.sequences;
   }
 
-  /** Those that go on, in the order of its block tables. */
+  /** The sequences that still go on, in the order of its block tables. */
   get live(): readonly GeneratedSequence[] {
     return this.#group.live;
   }
 
-  /** Sequences that hold blocks side by side. */
+  /** Number of sequences that hold blocks side by side. */
   get beamWidth(): number {
     return Math.max(1, this.#group.live.length);
   }
@@ -120,12 +121,12 @@ export class LlmRequest extends RequestProgress {
     return this.drawsToken ? this.#group.rows(this.phase === 'context') : NO_SEQUENCES;
   }
 
-  /** The prompt, as far as promptLength says; with one sequence its tokens. */
+  /** The prompt, up to promptLength; a single sequence's tokens follow it. */
   get tokens(): Int32Array {
     return this.#group.first.tokens;
   }
 
-  /** Keys turned by frequencies of the sequence's own fit no other sequence. */
+  /** Keys rotated by frequencies of the sequence's own fit no other sequence, so then nothing is shared. */
   override get shared(): SharedPrefix | null {
     if (!this.spec.reusesBlocks || this.ropeRow !== 0) return null;
     const { cacheSalt: salt, retention } = this.spec;
@@ -136,55 +137,57 @@ export class LlmRequest extends RequestProgress {
     return this.#group.live.length === 0 || this.failure !== null;
   }
 
-  /** It was ended from outside. */
+  /** True if it was ended from outside. */
   get isStopped(): boolean {
     return this.#isStopped;
   }
 
-  /** Tokens generated again whose value differed from the first time. */
+  /** Number of tokens generated again whose value differed from the first time. */
   get replayMismatches(): number {
     return this.sequences.reduce((sum, sequence) => sum + sequence.replayMismatches, 0);
   }
 
-  /** There is something in it that no response has carried yet. */
+  /** True if it has something that no response has carried yet. */
   get hasNews(): boolean {
     return this.beams?.hasNews ?? this.sequences.some((sequence) => this.isNews(sequence));
   }
 
-  /** The same of one of its sequences. Where there are several, its end is something to tell of before that of the last. */
+  /**
+   * True if one of its sequences has news. With several sequences, the end of each is news, even before the last one ends.
+   */
   isNews(sequence: GeneratedSequence): boolean {
     if (sequence.numGenerated > sequence.numSent) return true;
     return this.spec.numReturned > 1 && sequence.isFinished && !sequence.isEndSent;
   }
 
-  /** False where the step draws a token for the sequence again that is known from before a pause. */
+  /** False if the step draws a token for the sequence again that is known from before a pause. */
   drawsNewToken(sequence: GeneratedSequence): boolean {
     return this.numTokens === sequence.numKnown;
   }
 
-  /** Tokens behind numTokens that are known, from before a pause or from elsewhere: the best of drafts. */
+  /** Number of tokens behind numTokens that are known, from before a pause or from elsewhere: the best of drafts. */
   get numReplayed(): number {
     return this.#group.first.numKnown - this.numTokens;
   }
 
-  /** The first `length` of these tokens may come next, and are verified in its next step. */
+  /** Sets a draft: the first `length` of these tokens may come next, and are verified in its next step. */
   setDraft(tokens: Int32Array, length: number): void {
     this.draftLength = this.#group.first.writeDraft(this.numTokens, tokens, length);
   }
 
-  /** How many tokens of its draft are what was drawn from `firstRow` on. */
+  /** Number of its draft's tokens that equal those drawn from `firstRow` on. */
   numAccepted({ tokens: drawn }: SamplingOutput, firstRow: number): number {
     if (this.draftLength === 0) return 0;
     const draft = this.tokens.subarray(this.numTokens, this.numTokens + this.draftLength);
     return countAccepted(draft, drawn, firstRow);
   }
 
-  /** Asked once, before it becomes active: it goes on behind what it has generated elsewhere. */
+  /** Called once, before the request becomes active: it goes on behind the tokens that it has generated elsewhere. */
   goOnFromElsewhere(limits: ResumeLimits): void {
     if (!this.isComplete) this.enterPaused(this.#group.first.numFromElsewhere, limits);
   }
 
-  /** What the cache has may reach beyond the prompt as the client gave it. */
+  /** Limits cachedTokens to the client's prompt, since the cache may hold more of the sequence. */
   override beginContext(found: ReuseCounts): void {
     super.beginContext(found);
     this.cachedTokens = Math.min(this.cachedTokens, this.originalPromptLength);
@@ -213,14 +216,17 @@ export class LlmRequest extends RequestProgress {
     return change;
   }
 
-  /** Ends one of its sequences from outside. Returns the parents of those that go on; null: nothing changes for them. */
+  /**
+   * Ends one of its sequences from outside. Returns the parents of the remaining sequences; null: nothing changes for
+   * them.
+   */
   stopSequence(index: number, reason: FinishCode): readonly number[] | null {
     const parents = this.#group.stopSequence(index, reason);
     if (this.#group.live.length === 0) this.#isStopped = true;
     return parents;
   }
 
-  /** Ends it from outside. */
+  /** Ends the request from outside. */
   stop(reason: FinishCode): void {
     this.#group.stop(reason);
     this.#isStopped = true;

@@ -3,8 +3,8 @@ import { lengthsAfterPause, type ResumeLimits } from '../../scheduler/pause.js';
 import type { SchedulableRequest } from '../../scheduler/types.js';
 
 /**
- * How far a request is: what the schedulers see of it, and how a chunk, a token and a pause move it on. It knows
- * lengths only; LlmRequest adds tokens, stop conditions and responses, the simulator needs little more.
+ * State of a request for the schedulers, and how a chunk, a token and a pause change it. It knows lengths only;
+ * LlmRequest adds tokens, stop conditions and responses, the simulator needs little more.
  *
  *   context --(last chunk: a token)--> generation --> complete
  *      ^-------------- pause ---------------|
@@ -19,31 +19,31 @@ export abstract class RequestProgress implements SchedulableRequest {
   generatedLength = 0;
   maxNewTokens: number;
   contextPosition = 0;
-  /** Its place in the order in which requests became active. */
+  /** Number of the request in the order in which requests became active. */
   arrivalNumber = 0;
-  /** Iterations in which it was active and did not run, over all runs; counted by the planner. */
+  /** Number of iterations in which it was active and did not run, over all runs; counted by the planner. */
   waitedIterations = 0;
   /** See SchedulableRequest; counted by the planner. */
   passedOver = 0;
-  /** It has waited too long, and nobody that came later stands before it: see ActiveRequests. */
+  /** True if it has waited too long, so that no later request stands before it: see ActiveRequests. */
   hasAged = false;
-  /** Blocks in its table, kept up to date by the planner. */
+  /** Number of blocks in its table, kept up to date by the planner. */
   blocksHeld = 0;
   /** Context tokens of the running iteration; 0 while generating. */
   chunkLength = 0;
-  /** Its step runs while the loop goes on: until that ends it keeps its blocks and everything else. */
+  /** True while its step runs and the loop goes on: until the step ends it keeps its blocks and everything else. */
   inFlight = false;
-  /** See SchedulableRequest; set by whoever lets it wait, before each plan. */
+  /** See SchedulableRequest; set before each plan, if the request has to wait. */
   isHeld = false;
-  /** Kept up to date by the planner while in the context phase. */
+  /** See SchedulableRequest; kept up to date by the planner while in the context phase. */
   firstMissingBlock: number | null = null;
   /** Version of the cache for which firstMissingBlock holds. */
   firstMissingAsOf = -1;
-  /** Tokens whose keys and values are in the cache and went into logits that were finite. */
+  /** Number of tokens whose keys and values are in the cache and whose logits were finite. */
   numVerified = 0;
-  /** Prompt tokens that its first run found in the cache. */
+  /** Number of prompt tokens that its first run found in the cache. */
   cachedTokens = 0;
-  /** Full blocks found and missed in the cache, over all runs. */
+  /** Numbers of full blocks found and missed in the cache, over all runs. */
   reusedBlocks = 0;
   missedBlocks = 0;
   numPauses = 0;
@@ -57,8 +57,8 @@ export abstract class RequestProgress implements SchedulableRequest {
   }
 
   /**
-   * The longest draft that any step of it can have. A resumed prompt must leave room for it: where tokens are dropped,
-   * there is again more to draft than before the pause.
+   * Length of the longest draft that any step of it can have. A resumed prompt must leave room for it: if tokens were
+   * dropped, there is again more to draft than before the pause.
    */
   get longestDraft(): number {
     return this.draftLength;
@@ -67,12 +67,12 @@ export abstract class RequestProgress implements SchedulableRequest {
   /** True once it needs no further iteration. */
   abstract get isComplete(): boolean;
 
-  /** What it shares with others through the cache; null: nothing. */
+  /** Data by which it shares blocks through the cache; null: none. */
   get shared(): SharedPrefix | null {
     return null;
   }
 
-  /** Begins the context behind what the cache had of it; the running chunk ends with the prompt at the latest. */
+  /** Begins the context behind the part found in the cache; the running chunk ends with the prompt at the latest. */
   beginContext(found: ReuseCounts): void {
     this.contextPosition = found.reusedTokens;
     this.chunkLength = Math.min(this.chunkLength, this.promptLength - found.reusedTokens);
@@ -82,7 +82,7 @@ export abstract class RequestProgress implements SchedulableRequest {
     this.missedBlocks += found.missedBlocks;
   }
 
-  /** Tokens of the sequence in this run; the next one is drawn for this position. */
+  /** Number of the sequence's tokens in this run; the next one is drawn for this position. */
   get numTokens(): number {
     return this.promptLength + this.generatedLength;
   }
@@ -92,7 +92,7 @@ export abstract class RequestProgress implements SchedulableRequest {
     return this.promptLength + this.maxNewTokens;
   }
 
-  /** True where the running iteration computes the logits of this request's next token. */
+  /** True if the running iteration computes the logits of this request's next token. */
   get drawsToken(): boolean {
     return this.phase === 'generation' || this.contextPosition + this.chunkLength === this.promptLength;
   }
@@ -104,13 +104,15 @@ export abstract class RequestProgress implements SchedulableRequest {
     if (this.contextPosition === this.promptLength) this.phase = 'generation';
   }
 
-  /** Back to the context phase in place; what was generated joins the prompt. Its blocks are the planner's to free. */
+  /**
+   * Puts the request back into the context phase; its generated tokens join the prompt. The planner frees its blocks.
+   */
   pause(limits: ResumeLimits): void {
     this.numPauses++;
     this.#startAgain(limits);
   }
 
-  /** Before its first step: it is where a pause behind so many generated tokens would have left it. */
+  /** Called before its first step: puts it into the state after a pause behind so many generated tokens. */
   protected enterPaused(generatedLength: number, limits: ResumeLimits): void {
     this.generatedLength = generatedLength;
     this.#startAgain(limits);

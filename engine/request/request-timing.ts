@@ -1,5 +1,5 @@
 /**
- * When what happened to a request, in milliseconds on the loop's clock; NaN for what has not happened.
+ * Times of a request's events, in milliseconds on the loop's clock; NaN for an event that has not happened.
  *
  *   arrival ---- queue ----> first scheduled ---- context ----> first token ---- generation ----> last token
  */
@@ -8,7 +8,7 @@ export class RequestTiming {
   firstScheduledMs = Number.NaN;
   firstTokenMs = Number.NaN;
   lastTokenMs = Number.NaN;
-  /** Iterations in which the request ran; those after a pause count too. */
+  /** Number of iterations in which the request ran; those after a pause count too. */
   numIterations = 0;
 
   constructor(arrivalMs: number) {
@@ -20,7 +20,7 @@ export class RequestTiming {
     this.numIterations++;
   }
 
-  /** A token that was not known before came at this time. */
+  /** Notes the time of a token that was not known before. */
   noteToken(nowMs: number): void {
     if (Number.isNaN(this.firstTokenMs)) this.firstTokenMs = nowMs;
     this.lastTokenMs = nowMs;

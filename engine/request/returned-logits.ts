@@ -5,7 +5,7 @@ import type { ContextLogProbs, ContextReturn } from '../../callbacks/response-ba
 import type { ReturnedRows, RowLogProbs } from '../batch/packed-batch.js';
 import type { RequestSpec } from './request-spec.js';
 
-/** What a request asks for of its rows of logits. */
+/** Options of a request that concern its rows of logits. */
 export type ReturnOptions = Pick<
   RequestSpec,
   | 'promptTokens'
@@ -19,20 +19,20 @@ export type ReturnOptions = Pick<
   | 'numSequences'
 >;
 
-/** Rows of generation logits that are taken at once where they leave with the final response. */
+/** Rows of generation logits for which memory is taken at once, if they leave with the final response. */
 const ROWS_PER_PAGE = 16;
 const BYTES_PER_LOGIT = Float32Array.BYTES_PER_ELEMENT;
-/** A token and its log-prob. */
+/** Bytes of a token and its log-prob. */
 const BYTES_PER_TOP_LOG_PROB = 8;
-/** Top log-probs of a token that are too few to be counted. */
+/** Number of a token's top log-probs that are too few to be counted. */
 const UNCOUNTED_TOP_LOG_PROBS = 20;
 
-/** True where the request wants anything of its rows besides tokens and their log-probs. */
+/** True if the request wants more from its rows than tokens and their log-probs. */
 export function returnsRows(options: ReturnOptions): boolean {
   return options.returnContextLogits || options.returnGenerationLogits || options.returnContextLogProbs;
 }
 
-/** Most rows of logits that a request holds at once: generated ones that are streamed leave one by one. */
+/** Most rows of logits that a request holds at once: generated rows that are streamed leave one by one. */
 export function heldRows(options: ReturnOptions): { context: number; generation: number } {
   const generation = options.streaming ? 1 : options.maxNewTokens;
   return {
@@ -41,7 +41,7 @@ export function heldRows(options: ReturnOptions): { context: number; generation:
   };
 }
 
-/** Top log-probs that a request holds at once, as far as they are counted: those of all its tokens. */
+/** Most top log-probs that a request holds at once for all its tokens, counting only those above the uncounted ones. */
 function heldTopLogProbs(options: ReturnOptions): { context: number; generation: number } {
   const counted = (numTop: number) => Math.max(0, numTop - UNCOUNTED_TOP_LOG_PROBS);
   return {
@@ -52,7 +52,7 @@ function heldTopLogProbs(options: ReturnOptions): { context: number; generation:
 
 /**
  * Collects the rows that a request asked to have returned, in memory that is the request's own and leaves with its
- * responses. Each row is collected once: what a pause makes the engine compute again is not written again.
+ * responses. Each row is collected once: rows that are computed again after a pause are not written again.
  *
  *   prompt p0 p1 p2 p3 | g4 g5        context logits of p0..p3, generation logits of g4, g5
  *   row    0  1  2  3    4            row t holds the logits of token t + 1: g4 is drawn from row 3
@@ -63,10 +63,10 @@ export class ReturnedLogits {
   readonly vocabSize: number;
   readonly #options: ReturnOptions;
   #context: ContextReturn | null = null;
-  /** Rows of the prompt that are collected. */
+  /** Number of the prompt's rows that are collected. */
   #contextRows = 0;
   #pages: Float32Array[] = [];
-  /** Rows in #pages that are collected. */
+  /** Number of rows in #pages that are collected. */
   #generationRows = 0;
 
   constructor(options: ReturnOptions, vocabSize: number) {
@@ -86,7 +86,7 @@ export class ReturnedLogits {
   askForContext(rows: ReturnedRows[], start: number, end: number, firstRow: number): void {
     const { promptTokens, returnContextLogits, returnContextLogProbs } = this.#options;
     if (!returnContextLogits && !returnContextLogProbs) return;
-    // The last row has a log-prob of a generated token only.
+    // The last row has a log-prob only of a generated token.
     const numRows = returnContextLogits ? promptTokens.length : promptTokens.length - 1;
     const from = Math.max(start, this.#contextRows);
     const to = Math.min(end, numRows);
@@ -102,7 +102,7 @@ export class ReturnedLogits {
     });
   }
 
-  /** What the chunk up to `end` asked for is there. */
+  /** Notes that the rows asked for by the chunk up to `end` have been written. */
   finishContext(end: number): void {
     this.#contextRows = Math.max(this.#contextRows, Math.min(end, this.#options.promptTokens.length));
   }
@@ -119,12 +119,12 @@ export class ReturnedLogits {
     rows.push({ of: 'logitRows', first: logitRow, count: 1, logits, logProbs: null });
   }
 
-  /** The token that was drawn is part of the output, and so are its logits. */
+  /** Keeps the logits of the token that was drawn, which is now part of the output. */
   keepGeneration(): void {
     if (this.#options.returnGenerationLogits) this.#generationRows++;
   }
 
-  /** Hands over what was collected of the prompt: all of it, unless the request ended before its context did. */
+  /** Hands over everything collected of the prompt: all rows, unless the request ended before its context did. */
   takeContext(): ContextReturn {
     const { returnContextLogits, returnContextLogProbs, topContextLogProbs: numTop } = this.#options;
     const context = this.#context ?? this.#noContext();
@@ -144,7 +144,7 @@ export class ReturnedLogits {
     };
   }
 
-  /** Hands over the logits of the tokens generated since the last call, one or more rows an array. */
+  /** Hands over the logits of the tokens generated since the last call, in arrays of one or more rows. */
   takeGeneration(): Float32Array[] {
     const numRows = this.#generationRows;
     const perPage = this.#rowsPerPage;
@@ -173,12 +173,15 @@ export class ReturnedLogits {
     return { logits: new Float32Array(0), logProbs: noLogProbs(0, 0) };
   }
 
-  /** Places [from, to); the last row of the prompt has no next token that is known, and its entry is never handed over. */
+  /**
+   * Log-probs of places [from, to); the last row of the prompt has no known next token, and its entry is never handed
+   * over.
+   */
   #logProbRows(all: ContextLogProbs, from: number, to: number): RowLogProbs {
     const { numTop } = all;
     const tokens = new Int32Array(to - from);
     tokens.set(this.#options.promptTokens.subarray(from + 1, to + 1));
-    // An embedding of the request's own is no token that the model could have given a log-prob.
+    // An embedding of the request's own is no token of the model, so it has no log-prob.
     for (const [i, token] of tokens.entries()) if (token >= this.vocabSize) tokens[i] = -1;
     return {
       tokens,
@@ -199,7 +202,7 @@ function noLogProbs(numRows: number, numTop: number): ContextLogProbs {
   };
 }
 
-/** The memory that active requests together may hold for logits and top log-probs that are to be returned. */
+/** Limits the memory that active requests together may hold for logits and top log-probs to be returned. */
 export class ReturnedLogitsBudget {
   readonly #maxBytes: number;
   readonly #bytesPerRow: number;
@@ -214,7 +217,9 @@ export class ReturnedLogitsBudget {
     return this.#reservedBytes;
   }
 
-  /** Why the request cannot have what it asks for: not at all, or not beside those that hold logits now; else null. */
+  /**
+   * Reason why the request is refused: its rows never fit, or not beside those that other requests hold now; else null.
+   */
   whyRefused(options: ReturnOptions): RequestFailure | null {
     const bytes = this.#bytesOf(options);
     if (bytes === 0 || bytes <= this.#maxBytes - this.#reservedBytes) return null;
@@ -251,7 +256,7 @@ export class ReturnedLogitsBudget {
   }
 }
 
-/** What of the request counts, and the first tensor that asks for it. */
+/** The parts of the request that count, and the first tensor that asks for them. */
 function describe(options: ReturnOptions): { field: string; text: NamedText } {
   const { context, generation } = heldRows(options);
   const top = heldTopLogProbs(options);

@@ -6,7 +6,8 @@ import type { LlmRequest } from '../request/llm-request.js';
 type Chunks = readonly ScheduledChunk<LlmRequest>[];
 
 /**
- * What the three values of modelType decide about an iteration. Everything else of the loop is the same for all:
+ * Decisions about an iteration that differ between the three values of modelType. Everything else of the loop is the
+ * same for all:
  *
  *                         context             generation         a request leaves
  *   InflightFusedBatching |------- one call of the executor ----|  when its own condition is met
@@ -15,14 +16,14 @@ type Chunks = readonly ScheduledChunk<LlmRequest>[];
  *                         |   longest        |  slots           |
  */
 export interface BatchingScheme {
-  /** What the capacity scheduler runs instead of the user's policy. */
+  /** Policy that the capacity scheduler runs, usually the user's. */
   readonly capacityPolicy: CapacityPolicy;
-  /** How many tokens each of the requests with capacity runs. */
+  /** Decides how many tokens each of the requests with capacity runs. */
   readonly scheduleMicroBatch: MicroBatchScheduler;
-  /** The calls of the executor in which an iteration's chunks run, in this order. Asked once an iteration. */
+  /** The calls of the executor in which an iteration's chunks run, in this order. Called once per iteration. */
   calls(chunks: Chunks): Chunks[];
-  /** Appends the rows that belong to nobody; returns how many of them are slots of a batch that generates. */
+  /** Appends padding rows, which belong to no request; returns how many of them are slots of a batch that generates. */
   pad(batch: BatchFormer, chunks: Chunks): number;
-  /** A request that has reached its end but does not leave yet. */
+  /** True for a request that has reached its end but does not leave yet. */
   holds(request: LlmRequest): boolean;
 }

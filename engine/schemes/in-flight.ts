@@ -27,7 +27,9 @@ export class FusedScheme implements BatchingScheme {
   }
 }
 
-/** InflightBatching: the same, but contexts and generation run apart, one call after the other. */
+/**
+ * InflightBatching: like InflightFusedBatching, but contexts and generation run in separate calls, one after the other.
+ */
 export class SplitScheme extends FusedScheme {
   override calls(chunks: Chunks): Chunks[] {
     const contexts = chunks.filter(({ contextTokens }) => contextTokens > 0);

@@ -1,17 +1,17 @@
 import type { ModelType } from '../../callbacks/gpt-manager-options.js';
 
-/** What rows that belong to nobody take of an executor, beside what requests take. */
+/** Room that padding rows take of an executor, in addition to those of requests. */
 export interface PaddingRoom {
-  /** Sequences of one step. */
+  /** Number of padding sequences in one step. */
   sequences: number;
-  /** KV blocks behind those of the pool. */
+  /** Number of KV blocks behind those of the pool. */
   blocks: number;
 }
 
 /**
- * Only V1 pads. Every padding row has a slot of its own within a step, so that no two threads write the same one: a
- * context's padding of n rows touches at most floor(n / tokensPerBlock) + 2 blocks, all of them together are fewer
- * rows than maxNumTokens, and an empty generation slot touches one block.
+ * Room for padding, which only V1 uses. Every padding row has a slot of its own within a step, so that no two threads
+ * write the same one: a context's padding of n rows touches at most floor(n / tokensPerBlock) + 2 blocks, all of them
+ * together are fewer rows than maxNumTokens, and an empty generation slot touches one block.
  */
 export function paddingRoom(
   modelType: ModelType,

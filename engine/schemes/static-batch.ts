@@ -7,14 +7,14 @@ import type { BatchingScheme } from './batching-scheme.js';
 type Chunks = readonly ScheduledChunk<LlmRequest>[];
 
 /**
- * V1: a batch runs in lockstep until the last of it has ended; only then the next one starts.
+ * V1: a batch runs in lockstep until its last request has ended; only then the next one starts.
  *
  *   step       0 (context)   1  2  3  4
  *   A          aaaaaaaa      a  a  .  .     ended in step 2: its slot runs on empty
  *   B          bbbbb...      b  b  b  b     a context padded to the longest
  *                                           4 live slots and then 2 empty ones: A and B answer after step 4
  *
- * Padding and empty slots are computed like any other row, so that the scheme costs what it costs; they belong to no
+ * Padding and empty slots are computed like any other row, so that the scheme has its true cost; they belong to no
  * request and have blocks of their own (BatchFormer.addPadding). A request that streams gets its tokens as they come
  * and its final response with the batch. One that failed, was cancelled or ran out of time leaves at once; its slot
  * stays. An empty slot's length grows with the others', but not beyond maxSeqLen.
@@ -23,7 +23,7 @@ export class StaticBatchScheme implements BatchingScheme {
   readonly capacityPolicy = 'STATIC_BATCH';
   readonly scheduleMicroBatch = schedulePaddedBatch;
   readonly #maxSeqLen: number;
-  /** The requests with which the running batch began, and how many sequences each had to run. */
+  /** Requests with which the running batch began, and the number of sequences that each had to run. */
   #members: readonly { request: LlmRequest; slots: number }[] = [];
   #generationSteps = 0;
 

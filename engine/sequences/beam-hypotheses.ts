@@ -1,27 +1,27 @@
 import type { BeamParams } from './beam-params.js';
 import type { GeneratedSequence } from './generated-sequence.js';
 
-/** A sequence and what it is worth beside others of its search. */
+/** A sequence and its score beside others of its search. */
 export interface Hypothesis {
   sequence: GeneratedSequence;
   score: number;
 }
 
-/** What a hypothesis of `numTokens` generated tokens is worth, the one that ended it included. */
+/** Score of a hypothesis of `numTokens` generated tokens, including the one that ended it. */
 export function scoreOf(cumLogProb: number, numTokens: number, lengthPenalty: number): number {
   return cumLogProb / numTokens ** lengthPenalty;
 }
 
-/** The best first; of equal ones the one that was there before. */
+/** The best hypotheses, best first; of equal ones the one that was there before. */
 export function bestOf(hypotheses: readonly Hypothesis[], count: number): Hypothesis[] {
-  // -Infinity less -Infinity would be no number.
+  // Equal scores are compared first, since -Infinity minus -Infinity is NaN.
   const order = (a: number, b: number) => (a === b ? 0 : b - a);
   return hypotheses.toSorted((a, b) => order(a.score, b.score)).slice(0, count);
 }
 
 /**
- * The best hypotheses that have ended, as many as there are beams, and whether the search is over. Its rules are those of
- * Hugging Face transformers. Once there are as many as beams:
+ * The best hypotheses that have ended, as many as there are beams, and the test whether the search is over. Its rules are those
+ * of Hugging Face transformers. Once there are as many hypotheses as beams:
  *
  *   earlyStopping true       it is over
  *                 false      it is over if the best beam, ended as long as it is now, would not be better than the worst of them
@@ -38,12 +38,12 @@ export class BeamHypotheses {
     this.#maxNewTokens = maxNewTokens;
   }
 
-  /** Best first. */
+  /** The hypotheses, best first. */
   get best(): readonly Hypothesis[] {
     return this.#best;
   }
 
-  /** Whether one of this score would be among the best. */
+  /** True if a hypothesis of this score would be among the best. */
   takes(score: number): boolean {
     return this.#best.length < this.#params.width || score > this.#best.at(-1)!.score;
   }
@@ -52,7 +52,7 @@ export class BeamHypotheses {
     this.#best = bestOf([...this.#best, hypothesis], this.#params.width);
   }
 
-  /** `cumLogProb`: of the best beam that goes on, after `numTokens` generated tokens. */
+  /** `cumLogProb`: that of the best beam that goes on, after `numTokens` generated tokens. */
   isOver(cumLogProb: number, numTokens: number): boolean {
     const { width, lengthPenalty, earlyStopping } = this.#params;
     if (this.#best.length < width) return false;

@@ -1,8 +1,8 @@
-/** What a request asks of its beam search. */
+/** A request's parameters of beam search. */
 export interface BeamParams {
   /** Number of beams, at least 2. */
   width: number;
-  /** A hypothesis of n tokens is worth the sum of its log-probs / n ** lengthPenalty. */
+  /** Exponent of the length: a hypothesis of n tokens scores the sum of its log-probs / n ** lengthPenalty. */
   lengthPenalty: number;
   /** See BeamHypotheses. */
   earlyStopping: EarlyStopping;
@@ -11,8 +11,9 @@ export interface BeamParams {
 export type EarlyStopping = boolean | 'never';
 
 /**
- * Candidates that each beam brings to a step. The search goes on with the best `width` of all that do not end a hypothesis,
- * and at most `endings` tokens do: so many always hold them, and the best `width` of all too.
+ * Number of candidates that each beam brings to a step. The search goes on with the best `width` candidates that do not end
+ * a hypothesis, and at most `endings` tokens do end one: so many candidates always contain them, and the best `width` of
+ * all too.
  */
 export function candidatesPerBeam({ width }: BeamParams, endings: number): number {
   return width + endings;

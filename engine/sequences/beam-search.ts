@@ -20,7 +20,7 @@ interface Candidate {
   logProb: number;
   /** Sum of the log-probs of all its tokens. */
   cumLogProb: number;
-  /** The row of the output that it comes from. */
+  /** Row of the output that the candidate comes from. */
   row: number;
 }
 
@@ -34,11 +34,11 @@ interface Candidate {
  *                                                3   beam 0 + b   -3.9
  *   parents [1, 0]
  *
- * Those that end are kept if they are among the first `width`, and good enough beside the others that have ended; the best
- * `width` of those that do not end go on. What begins with fewer candidates than beams has beams of sum -Infinity, which
- * are never answered as long as there are others.
+ * Candidates that end are kept if they are among the first `width`, and good enough beside other ended ones; the best
+ * `width` of the candidates that do not end go on. A search that begins with fewer candidates than beams has beams of sum
+ * -Infinity, which are never answered as long as there are others.
  *
- * A pause drops what was generated, since what of it will stay is not known; the same bits come again.
+ * A pause drops all generated tokens, since nobody knows which of them will stay; the same bits come again.
  */
 export class BeamSearch implements SequenceGroup {
   readonly #spec: RequestSpec;
@@ -48,9 +48,9 @@ export class BeamSearch implements SequenceGroup {
   #beams: GeneratedSequence[];
   #live: readonly GeneratedSequence[];
   #first: GeneratedSequence;
-  /** What is answered, once it has ended. */
+  /** The answered sequences, once the search has ended. */
   #answer: readonly GeneratedSequence[] | null = null;
-  /** Steps of the search so far, those of this run and of the one that got furthest. */
+  /** Number of steps of the search so far, in this run, and in the run that got furthest. */
   #steps = 0;
   #furthest = 0;
   #reported = 0;
@@ -75,12 +75,14 @@ export class BeamSearch implements SequenceGroup {
     return this.#first;
   }
 
-  /** Candidates that each of its rows is to list. */
+  /** Number of candidates that each of its rows lists. */
   get numCandidates(): number {
     return this.#numCandidates;
   }
 
-  /** The answer; until the end the best of what has ended and what has not, each by what it would be worth if it ended now. */
+  /**
+   * The answer. Until the end these are the best of all ended and unended sequences, the latter scored as if they ended now.
+   */
   get sequences(): readonly GeneratedSequence[] {
     return this.#answer ?? this.#best();
   }
@@ -115,7 +117,7 @@ export class BeamSearch implements SequenceGroup {
     this.#end(this.sequences);
   }
 
-  /** Beams are one answer. */
+  /** Does nothing: beams are one answer, and are not stopped one by one. */
   stopSequence(): null {
     return null;
   }
@@ -137,7 +139,7 @@ export class BeamSearch implements SequenceGroup {
     });
   }
 
-  /** All that the step brings, the best first. */
+  /** All candidates of the step, the best first. */
   #candidates(output: SamplingOutput, firstRow: number, fromContext: boolean): Candidate[] {
     const candidates: Candidate[] = [];
     const numBeams = fromContext ? 1 : this.#beams.length;
@@ -153,7 +155,7 @@ export class BeamSearch implements SequenceGroup {
     return candidates.sort((a, b) => b.cumLogProb - a.cumLogProb || a.beam - b.beam || a.token - b.token);
   }
 
-  /** Keeps what ends a hypothesis and is worth it; returns what goes on. */
+  /** Keeps candidates that end a hypothesis, if they are good enough; returns those that go on. */
   #sortOut(candidates: readonly Candidate[], output: SamplingOutput, isLast: boolean): Candidate[] {
     const { width } = this.#params;
     const going: Candidate[] = [];
@@ -178,7 +180,7 @@ export class BeamSearch implements SequenceGroup {
     const score = scoreOf(cumLogProb, this.#steps, this.#params.lengthPenalty);
     if (!this.#pool.takes(score)) return;
     const sequence = this.#beams[beam]!.copy(beam);
-    // The token that ends it is no part of it, but of what it is worth.
+    // The end token is not part of the sequence, but its log-prob counts.
     if (reason === FINISH_END_ID) sequence.cumLogProb = cumLogProb;
     else sequence.extend(token, logProb, output, row);
     sequence.finishReason = reason;
@@ -194,7 +196,7 @@ export class BeamSearch implements SequenceGroup {
       isTaken[beam] = true;
       return { base: old[beam]!, isFirst, index };
     });
-    // Copies first: a beam that goes on itself is changed in place.
+    // Copies are made first, since a beam that goes on itself is changed in place.
     const next = beams.map(({ base, isFirst, index }) => (isFirst ? base : base.copy(index)));
     for (const [i, { token, logProb, row }] of going.entries()) next[i]!.extend(token, logProb, output, row);
     const parents = going.map(({ beam }) => beam);
@@ -210,7 +212,7 @@ export class BeamSearch implements SequenceGroup {
     return parents;
   }
 
-  /** Where less than `width` ended before nothing could go on any more, the rest is empty. */
+  /** Ends the search. If fewer than `width` sequences could be completed, the rest are empty. */
   #end(answer: readonly GeneratedSequence[]): void {
     const missing = Array.from({ length: this.#params.width - answer.length }, (_, i) => {
       const empty = new GeneratedSequence(this.#spec, answer.length + i);

@@ -10,22 +10,25 @@ import type { SamplingOutput } from '../decoding/sampling-batch.js';
 import type { RequestSpec } from '../request/request-spec.js';
 
 /**
- * One of the sequences that a request generates: its tokens, the prompt first, in one array; what is reported of each
- * generated one; and how it ended.
+ * One of the sequences that a request generates: its tokens, the prompt first, in one array; the reported values of
+ * each generated token; and how the sequence ended.
  */
 export class GeneratedSequence {
-  /** Which sequence of its request: the random numbers are drawn with it, counted from firstSequenceIndex. */
+  /** Index of the sequence in its request, which its random numbers depend on; counted from firstSequenceIndex. */
   readonly index: number;
   finishReason: FinishCode;
-  /** Generated tokens that are known from elsewhere: they have no log-probs here, and no response carries them. */
+  /**
+   * Number of generated tokens that are known from elsewhere: they have no log-probs here, and no response carries
+   * them.
+   */
   readonly numFromElsewhere: number;
-  /** Generated tokens that have been handed to a response. */
+  /** Number of generated tokens that have been handed to a response. */
   numSent: number;
-  /** A response has said how it ended. */
+  /** True if a response has said how it ended. */
   isEndSent = false;
   /** Sum of the log-probs of the tokens generated here, in token order. */
   cumLogProb = 0;
-  /** Tokens generated here again whose value differed from the first time. */
+  /** Number of tokens generated here again whose value differed from the first time. */
   replayMismatches = 0;
 
   readonly #spec: RequestSpec;
@@ -54,7 +57,7 @@ export class GeneratedSequence {
     this.#topLogProbs = new Float32Array(topLogProbs * room);
   }
 
-  /** Mean log-prob of the generated tokens; -Infinity where there are none. */
+  /** Mean log-prob of the generated tokens; -Infinity if there are none. */
   get meanLogProb(): number {
     return this.numGenerated === 0 ? Number.NEGATIVE_INFINITY : this.cumLogProb / this.numGenerated;
   }
@@ -63,27 +66,29 @@ export class GeneratedSequence {
     return this.finishReason !== FINISH_NOT_FINISHED;
   }
 
-  /** Tokens known so far, prompt and generated ones of all runs. */
+  /** Number of tokens known so far, prompt and generated ones of all runs. */
   get numKnown(): number {
     return this.#numKnown;
   }
 
-  /** Generated tokens known so far, over all runs. */
+  /** Number of generated tokens known so far, over all runs. */
   get numGenerated(): number {
     return this.#numKnown - this.#promptLength;
   }
 
-  /** All known tokens, prompt first, and behind them a draft: those that are known end with numKnown. */
+  /** All known tokens, prompt first, followed by a draft; the known ones end at numKnown. */
   get tokens(): Int32Array {
     return this.#tokens;
   }
 
-  /** One per generated token; valid from numFromElsewhere up to numGenerated where the request reports log-probs. */
+  /**
+   * Log-prob of each generated token; valid from numFromElsewhere up to numGenerated if the request reports log-probs.
+   */
   get logProbs(): Float32Array {
     return this.#logProbs;
   }
 
-  /** [numGenerated x topLogProbs]. */
+  /** Most probable tokens of each generated token [numGenerated x topLogProbs]. */
   get topTokens(): Int32Array {
     return this.#topTokens;
   }
@@ -93,9 +98,9 @@ export class GeneratedSequence {
   }
 
   /**
-   * Takes the token drawn in `row` of the output for place `place` and evaluates the stop conditions; `isLast`: there
-   * may be none behind it. A token that is known, from before a pause or from elsewhere, keeps its first value and log-prob
-   * and is checked against no stop condition. Returns how many tokens are new: 0 or 1.
+   * Takes the token drawn in `row` of the output for place `place` and evaluates the stop conditions; `isLast`: no token
+   * may follow it. A token that is known, from before a pause or from elsewhere, keeps its first value and log-prob and is
+   * checked against no stop condition. Returns the number of new tokens: 0 or 1.
    */
   append(place: number, output: SamplingOutput, row: number, isLast: boolean): number {
     const token = output.tokens[row]!;
@@ -115,8 +120,8 @@ export class GeneratedSequence {
   }
 
   /**
-   * Writes the first `length` tokens of a draft to the places from `place` on, where tokens that are drawn come to stand.
-   * Those that are known from before a pause are a better draft, and stay. Returns how many tokens the draft has.
+   * Writes the first `length` tokens of a draft to the places from `place` on, where drawn tokens will go. Tokens known
+   * there from before a pause are a better draft, and stay. Returns the number of tokens in the draft.
    */
   writeDraft(place: number, draft: Int32Array, length: number): number {
     const known = this.#numKnown - place;
@@ -126,7 +131,7 @@ export class GeneratedSequence {
     return length;
   }
 
-  /** The same sequence once more, as far as it is known; `index`: as which of its request's. */
+  /** A copy of the sequence as far as it is known; `index`: the copy's index in its request. */
   copy(index: number): GeneratedSequence {
     const copy = new GeneratedSequence(this.#spec, index);
     copy.#tokens = this.#tokens.slice();
@@ -138,12 +143,12 @@ export class GeneratedSequence {
     return copy;
   }
 
-  /** Appends a token, whatever it ends, that is listed in `row` of the output. */
+  /** Appends a token listed in `row` of the output, without checking stop conditions. */
   extend(token: number, logProb: number, output: SamplingOutput, row: number): void {
     this.#push(token, logProb, output, row);
   }
 
-  /** Whether it would end with a stop word if this token were its next. */
+  /** True if the sequence would end with a stop word if this token came next. */
   wouldStop(token: number): boolean {
     const { sampling, stopWords } = this.#spec;
     if (stopWords.length === 0 || this.numGenerated + 1 < sampling.minLength) return false;
@@ -194,12 +199,12 @@ export class GeneratedSequence {
   }
 }
 
-/** Whether each generated token is reported with its log-prob. */
+/** True if each generated token is reported with its log-prob. */
 export function reportsLogProbs({ returnLogProbs, topLogProbs }: RequestSpec): boolean {
   return returnLogProbs || topLogProbs > 0;
 }
 
-/** Whether the log-prob of each generated token is to be known: to be reported, or to choose the best sequences or beams by. */
+/** True if the log-prob of each generated token is needed: to be reported, or to choose the best sequences or beams. */
 export function needsLogProbs(spec: RequestSpec): boolean {
   return reportsLogProbs(spec) || spec.numReturned < spec.numSequences || spec.beams !== null;
 }

@@ -7,7 +7,7 @@ const UNMOVED: readonly GroupChange[] = [0, 1].map((newTokens) => ({ newTokens, 
 
 /**
  * Sequences that are drawn independently of each other: one, or several from the same prompt, each with the random
- * numbers of its index. Where fewer are answered than drawn, these are the ones of the greatest mean log-prob.
+ * numbers of its index. If fewer are answered than drawn, they are those of the greatest mean log-prob.
  */
 export class SampledSequences implements SequenceGroup {
   readonly #all: readonly GeneratedSequence[];
@@ -22,10 +22,11 @@ export class SampledSequences implements SequenceGroup {
     this.#first = this.#live[0] ?? this.#all[0]!;
   }
 
-  /** The best first where some are left out; else in the order of their indexes. */
+  /** The answered sequences: the best first if some are left out; else in the order of their indexes. */
   get sequences(): readonly GeneratedSequence[] {
     if (this.#numReturned === this.#all.length) return this.#all;
-    // A stable sort: of equal ones the lower index comes first. Infinity - Infinity would be no number.
+    // The sort is stable: of equal ones the lower index comes first. Equal values are compared first, since Infinity -
+    // Infinity is NaN.
     const better = (a: number, b: number) => (a === b ? 0 : b - a);
     return this.#all.toSorted((a, b) => better(a.meanLogProb, b.meanLogProb)).slice(0, this.#numReturned);
   }
@@ -55,7 +56,7 @@ export class SampledSequences implements SequenceGroup {
     return { newTokens, parents: this.#keepLive(fromContext) };
   }
 
-  /** Known tokens stay known. */
+  /** Nothing to do: known tokens stay known. */
   pause(): void {}
 
   stop(reason: FinishCode): void {
@@ -70,7 +71,7 @@ export class SampledSequences implements SequenceGroup {
     return this.#keepLive(false);
   }
 
-  /** Takes out what has ended; the parents of what goes on, or null where nothing does. */
+  /** Takes out ended sequences; returns the parents of the others, or null if there are none. */
   #keepLive(fromContext: boolean): readonly number[] | null {
     const before = this.#live;
     const live = before.filter((sequence) => !sequence.isFinished);

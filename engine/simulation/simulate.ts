@@ -2,10 +2,12 @@ import { SkeinError } from '../../base/skein-error.js';
 import { type SimulatedIteration, type SimulatedStep, Simulation } from './simulation.js';
 import { checkSimulationInput, MAX_ITERATIONS, type SimulationInput } from './simulation-input.js';
 
-/** Entries of all lists together after which a simulation is given up: its output would not fit into memory. */
+/**
+ * Most entries in all lists together; beyond that a simulation is given up, since its output would not fit into memory.
+ */
 const MAX_ENTRIES = 4_000_000;
 
-/** An id as the input gives it. */
+/** An id in the input's form. */
 export type SimulationId = number | string;
 
 export interface SimulationIteration {
@@ -13,15 +15,15 @@ export interface SimulationIteration {
   active: SimulationId[];
   scheduled: ({ id: SimulationId } & Omit<SimulatedStep, 'requestId'>)[];
   paused: SimulationId[];
-  /** `reused`: blocks taken from the cache since iteration 0. */
+  /** `reused`: number of blocks taken from the cache since iteration 0. */
   blocks: { free: number; used: number; reused: number };
 }
 
 export interface SimulationRequestResult {
   id: SimulationId;
-  /** The first one in which it ran. */
+  /** First iteration in which the request ran. */
   firstIteration: number;
-  /** The one that brought its last token. */
+  /** Iteration that brought its last token. */
   lastIteration: number;
   pauses: number;
   reusedBlocks: number;
@@ -40,8 +42,8 @@ export class SimulationError extends SkeinError {
 }
 
 /**
- * Runs the real schedulers and the real block manager over a list of requests, without a model: who runs when, who is
- * paused, how many blocks are held. For planning capacity, and for understanding a policy.
+ * Runs the real schedulers and the real block manager over a list of requests, without a model, and shows which requests
+ * run when, which are paused, and how many blocks are held. For planning capacity, and for understanding a policy.
  *
  * Conventions
  *
@@ -67,8 +69,8 @@ export class SimulationError extends SkeinError {
  *     and with reuse only the blocks of their prompts are kept.
  *  9. `maxBatchSize` is maxNumRequests and `maxNumTokens` unlimited where absent; `priority` is 0.5, `draftLength` 0,
  *     `beamWidth` 1. Without `maxWaitIterations` and `startHorizon` nobody ages, and whatever fits starts.
- * 10. `promptLength` stands for a prompt that shares no token with any other; `tokens` for these tokens. Generated tokens
- *     are unique to their request. Without reuse there is no difference between the two.
+ * 10. `promptLength` stands for a prompt that shares no token with any other; `tokens` gives actual tokens. Generated
+ *     tokens are unique to their request. Without reuse there is no difference between the two.
  * 11. With `enableBlockReuse` a context begins behind what the cache has of it: `contextBefore` of its first chunk. The
  *     last prompt token is always computed; the beginning of a block can be reused too, by taking an unused block over
  *     or by a copy. A resumed request finds the full blocks that it left, also in the midst of its context, as far as
@@ -76,7 +78,7 @@ export class SimulationError extends SkeinError {
  *     neither the blocks to completion nor what the first chunk is admitted with: the reused blocks are then simply not
  *     allocated. `free` counts cached blocks that nobody holds. A request whose first missing block is about to be
  *     written by another waits for it: it is active but not scheduled.
- * 12. STATIC_BATCH is the capacity policy of V1: nobody starts while anybody generates. V1's padding, and its slots that
+ * 12. STATIC_BATCH is the capacity policy of V1: no request starts while any generates. V1's padding, and its slots that
  *     run on empty until the whole batch has ended, are not simulated.
  * 13. With `maxAttentionWindow` W a request never holds more than ceil(W / tokensPerBlock) blocks: once it has them all,
  *     its tokens are written over its oldest ones, and a step of it takes no block. So a request may be longer than the
@@ -167,7 +169,7 @@ function arrive(simulation: Simulation, { requests }: SimulationInput, index: nu
   }
 }
 
-/** Writes down what happened, by the ids of the input. */
+/** Writes down the iterations, with the ids of the input. */
 class Log {
   readonly result: SimulationResult;
   entries = 0;

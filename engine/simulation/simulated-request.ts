@@ -6,19 +6,19 @@ export interface SimulatedArrival {
   requestId: bigint;
   promptLength: number;
   maxNewTokens: number;
-  /** 0 to 1, higher first; default 0.5. */
+  /** Priority from 0 to 1, higher first; default 0.5. */
   priority?: number;
-  /** Default 1. */
+  /** Number of beams; default 1. */
   beamWidth?: number;
   /** Draft tokens of each step, all of them rejected; default 0. */
   draftLength?: number;
   /** The prompt, as long as promptLength; absent: a prompt that shares no token with any other. */
   tokens?: Int32Array;
-  /** Tokens after which it ends by itself, as with an end token; absent: it runs to maxNewTokens. */
+  /** Number of tokens after which it ends by itself, as with an end token; absent: it runs to maxNewTokens. */
   endsAfter?: number;
 }
 
-/** A request for which no model draws tokens: where one would, it is one longer. */
+/** A request for which no model draws tokens: whenever a model would draw one, it just becomes longer by one. */
 export class SimulatedRequest extends RequestProgress {
   readonly beamWidth: number;
   readonly #originalPromptLength: number;
@@ -27,7 +27,7 @@ export class SimulatedRequest extends RequestProgress {
   readonly #tokens: SimulatedTokens | null;
   #sequence: Int32Array | null;
 
-  /** Without `tokens` it shares nothing. */
+  /** @param tokens null: the request shares nothing */
   constructor(arrival: SimulatedArrival, tokens: SimulatedTokens | null) {
     const { requestId, promptLength, maxNewTokens, priority = 0.5 } = arrival;
     super(requestId, { promptLength, maxNewTokens, priority });
@@ -39,7 +39,7 @@ export class SimulatedRequest extends RequestProgress {
     this.#sequence = arrival.tokens ?? null;
   }
 
-  /** A draft never reaches beyond the last token: there it could not be used. */
+  /** Length of the draft, which never reaches beyond the last token: there it could not be used. */
   get draftLength(): number {
     return Math.max(0, Math.min(this.#draftLength, this.maxNewTokens - this.generatedLength - 1));
   }
@@ -48,7 +48,7 @@ export class SimulatedRequest extends RequestProgress {
     return this.#draftLength;
   }
 
-  /** A prompt without tokens has a salt of its own: it finds nobody's blocks but, after a pause, those it left. */
+  /** A prompt without tokens has a salt of its own: it finds only blocks that it left itself before a pause. */
   override get shared(): SharedPrefix | null {
     if (this.#tokens === null) return null;
     if (this.#sequence === null) {
@@ -58,7 +58,7 @@ export class SimulatedRequest extends RequestProgress {
     return { tokens: this.#sequence, salt: 0n };
   }
 
-  /** Tokens generated over all its runs. */
+  /** Number of tokens generated over all its runs. */
   get generated(): number {
     return this.numTokens - this.#originalPromptLength;
   }
@@ -68,7 +68,7 @@ export class SimulatedRequest extends RequestProgress {
     return this.generatedLength >= this.maxNewTokens || this.generated >= this.#endsAfter;
   }
 
-  /** One step has run: a chunk of context, whose last one brings a token, or one more token. */
+  /** Notes that one step has run: a chunk of context, whose last one brings a token, or one more token. */
   finishStep(): void {
     const { drawsToken } = this;
     if (this.phase === 'context') this.finishChunk();

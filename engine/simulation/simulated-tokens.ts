@@ -3,7 +3,10 @@ export class SimulatedTokens {
   #positions = new Int32Array(0);
   #numDrawn = 0;
 
-  /** 0, 1, 2, ... for at least `length` tokens: for sequences that a salt of their own keeps apart from all others. */
+  /**
+   * The tokens 0, 1, 2, ..., at least `length` of them: for sequences that a salt of their own keeps apart from all
+   * others.
+   */
   positions(length: number): Int32Array {
     if (length > this.#positions.length) {
       const grown = Math.max(length, 2 * this.#positions.length);
@@ -12,7 +15,7 @@ export class SimulatedTokens {
     return this.#positions;
   }
 
-  /** The sequence with at least `length` tokens. Those beyond its end are below 0, where no prompt's are, and new. */
+  /** The sequence with at least `length` tokens. Tokens beyond its end are new, and below 0, unlike any prompt's. */
   continued(sequence: Int32Array, length: number): Int32Array {
     if (length <= sequence.length) return sequence;
     const longer = new Int32Array(Math.max(length, 2 * sequence.length));

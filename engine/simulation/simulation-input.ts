@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { SkeinError } from '../../base/skein-error.js';
 import { CHUNKING_POLICIES } from '../../scheduler/types.js';
 
-/** Iterations after which a simulation is given up. */
+/** Most iterations; beyond that a simulation is given up. */
 export const MAX_ITERATIONS = 100_000;
 const MAX_REQUESTS = 10_000;
 const MAX_BLOCKS = 10_000_000;
@@ -24,7 +24,7 @@ const whole = (min: number, max: number) => {
 const oneOf = <const T extends readonly string[]>(names: T) =>
   z.enum(names, { error: `must be one of ${names.join(', ')}` });
 
-/** A field that is known but cannot work yet; the value that changes nothing is taken. */
+/** Schema of a field that is known but cannot work yet; only the value that changes nothing is accepted. */
 const refused = (harmless: unknown, why: string) =>
   z.custom<never>((value) => value === undefined || value === harmless, {
     error: `is refused: ${why}`,
@@ -92,11 +92,11 @@ const simulation = z.strictObject(
   { error: 'must be an object' },
 );
 
-/** What a simulation is given: see `simulate`. */
+/** Input of a simulation: see `simulate`. */
 export type SimulationInput = z.input<typeof simulation>;
 export type SimulationRequest = SimulationInput['requests'][number];
 
-/** Checks the input. @throws SimulationInputError for the first thing that is wrong. */
+/** Checks the input. @throws SimulationInputError for the first error found */
 export function checkSimulationInput(input: unknown): SimulationInput {
   const parsed = simulation.safeParse(input);
   if (!parsed.success) throw new SimulationInputError(sentence(parsed.error.issues[0]!, input));
@@ -158,7 +158,7 @@ function sentence(issue: z.core.$ZodIssue, input: unknown): string {
     : `${where} is ${shown(value)}; it ${issue.message}.`;
 }
 
-/** requests[3].promptLength */
+/** Name of a field in messages, for example requests[3].promptLength. */
 function fieldName(path: readonly PropertyKey[]): string {
   let name = '';
   for (const key of path)

@@ -17,12 +17,12 @@ export interface SimulationOptions {
   /** Most requests that run at once; any number may be in the list. */
   maxNumRequests: number;
   microBatch: MicroBatchLimits;
-  /** Default false. */
+  /** See KvCacheOptions; default false. */
   enableBlockReuse?: boolean;
   /** See KvCacheOptions. */
   maxAttentionWindow?: number;
   sinkTokenLength?: number;
-  /** Longest prompt, that of a resumed request included; absent: only the pool limits it. */
+  /** Longest prompt, also of a resumed request; absent: only the pool limits it. */
   maxInputLen?: number;
   /** See OptionalParams. */
   maxWaitIterations?: number | undefined;
@@ -34,25 +34,28 @@ export interface SimulatedStep {
   requestId: bigint;
   phase: 'context' | 'generation';
   /**
-   * Context tokens in the cache before and after the step, those that a first chunk found there included; while
+   * Context tokens in the cache before and after the step, including those that a first chunk found there; while
    * generating both are the prompt's length.
    */
   contextBefore: number;
   contextAfter: number;
-  /** Tokens it has generated after the step, over all its runs. */
+  /** Number of tokens it has generated after the step, over all its runs. */
   generated: number;
 }
 
 export interface SimulatedIteration {
-  /** The list as the capacity scheduler saw it. */
+  /** The list as the capacity scheduler gets it. */
   active: bigint[];
-  /** What ran, context first. */
+  /** Steps that ran, context first. */
   steps: SimulatedStep[];
-  /** Last in the list first. */
+  /** Paused requests, last in the list first. */
   paused: bigint[];
-  /** Ended in this iteration, in list order. */
+  /** Requests that ended in this iteration, in list order. */
   finished: SimulatedRequest[];
-  /** After this iteration's allocation, before finished requests give theirs back. `reused` counts from the start. */
+  /**
+   * Blocks after this iteration's allocation, before finished requests give theirs back. `reused` counts from the
+   * start.
+   */
   blocks: { free: number; used: number; reused: number };
   /** Blocks handed out in this iteration. */
   newBlocks: number[];
@@ -60,7 +63,7 @@ export interface SimulatedIteration {
 
 /**
  * The token generation loop without a model: the same list, planner, schedulers and block manager, and requests that
- * draw a token whenever theirs would. `simulate` reads files into it.
+ * become one token longer whenever a model would draw one. `simulate` reads files into it.
  */
 export class Simulation {
   readonly kvCache: KvCacheManager;
@@ -83,7 +86,7 @@ export class Simulation {
       maxAttentionWindow: this.kvCache.cachedTokensPerSequence,
       microBatch,
     };
-    // No model, no NaN.
+    // Without a model no values can be NaN.
     this.#planner = new IterationPlanner(
       { ...this.limits, policy, maxNumSequences, startHorizon, areFinite: () => true },
       this.kvCache,
@@ -97,7 +100,7 @@ export class Simulation {
     return this.#active.ordered;
   }
 
-  /** Puts the request into the list behind those of its priority; or says why it could never run. */
+  /** Puts the request into the list behind those of its priority; returns the reason if it could never run. */
   arrive(arrival: SimulatedArrival): string | null {
     const request = new SimulatedRequest(arrival, this.#tokens);
     const refusal = whyItCanNeverRun(request, this.limits);
@@ -105,7 +108,7 @@ export class Simulation {
     return refusal && worded(refusal.text);
   }
 
-  /** Throws where schedulers and block manager disagree: a step without a block, or an iteration that runs nothing. */
+  /** Throws if schedulers and block manager disagree: a step without a block, or an iteration that runs nothing. */
   iterate(): SimulatedIteration {
     this.#active.promoteAged();
     const ordered = this.#active.ordered;
@@ -122,7 +125,7 @@ export class Simulation {
       throw new Error(`Request ${request.requestId} was scheduled, but its step finds no block.`);
     }
     const newBlocks = Array.from(this.#drained.subarray(0, this.kvCache.drainNewBlocks(this.#drained)));
-    // Nothing is there to be copied; the manager only forgets what it asked for.
+    // There is no memory to copy; this only empties the manager's list of copies.
     this.kvCache.drainCopies();
     const { freeBlocks: free, usedBlocks: used, reusedBlocks: reused } = this.kvCache.stats();
     const steps = chunks.map(({ request }) => this.#step(request));
@@ -148,7 +151,7 @@ export class Simulation {
   }
 }
 
-/** The longest that the pool can hold: any length where it holds a window, unless that is the whole pool anyway. */
+/** Longest sequence that the pool can hold: any length if it holds a window, unless that is the whole pool anyway. */
 function longestSequence(options: SimulationOptions): number {
   const { numBlocks, tokensPerBlock, maxAttentionWindow, sinkTokenLength } = options;
   const wholePool = numBlocks * tokensPerBlock;

@@ -7,13 +7,13 @@ import type { DraftCaches } from './draft-caches.js';
 export interface DraftRows {
   start: number;
   end: number;
-  /** They reach the end of its draft: the last row draws the next token of it. */
+  /** True if the rows reach the end of the draft: the last row draws its next token. */
   draws: boolean;
 }
 
-/** Packs one round of the draft model. All arrays are made once, but for histories, which grow as they are needed. */
+/** Packs one round of the draft model. All arrays are made once, except histories, which grow as needed. */
 export class DraftBatch extends PackedArrays {
-  /** Sampling parameters of the rows in logitRows: those that the same places have in the model itself. */
+  /** Sampling parameters of the rows in logitRows, the same as the model itself has for these places. */
   readonly sampling: SamplingRows;
   readonly #caches: DraftCaches;
 
@@ -31,7 +31,7 @@ export class DraftBatch extends PackedArrays {
     this.sampling.clear();
   }
 
-  /** Appends rows of a request, whose cache has blocks for them and holds what is in front of them. */
+  /** Appends rows of a request, whose cache has blocks for them and holds all tokens in front of them. */
   add(request: LlmRequest, { start, end, draws }: DraftRows): void {
     const { requestId, tokens } = request;
     const { kvCache } = this.#caches;
@@ -51,7 +51,7 @@ export class DraftBatch extends PackedArrays {
     if (!draws) return;
     this.logitRows[this.numLogitRows] = this.numTokens - 1;
     this.sampling.add(request, request.live[0]!, end - request.numTokens);
-    // Nobody reads a draft's log-probs.
+    // A draft's log-probs are not used.
     this.sampling.numTopLogProbs[this.numLogitRows++] = -1;
   }
 

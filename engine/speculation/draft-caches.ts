@@ -2,23 +2,24 @@ import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { RopeTable } from '../batch/rope-table.js';
 import type { LlmRequest } from '../request/llm-request.js';
 
-/** What the draft model's cache holds of a sequence. */
+/** State of a sequence in the draft model's cache. */
 interface DraftCache {
-  /** Tokens of the sequence whose keys and values it has. */
+  /** Number of the sequence's tokens whose keys and values are in the cache. */
   length: number;
-  /** Draft tokens behind these that have been written too; which of them were right is seen when the next draft begins. */
+  /** Draft tokens behind these that have been written too; which of them were right shows when the next draft begins. */
   ahead: number[];
   ropeRow: number;
 }
 
 /**
- * Which tokens of which sequences are in the draft model's KV cache. It follows the sequences from afar:
+ * Tracks which tokens of which sequences are in the draft model's KV cache. It need not follow the sequences step by
+ * step:
  *
  *   cache      g7 g8 | d9 d10          the draft d9 d10 d11 has been drawn: d11 was not fed to the draft model
  *   sequence   g7 g8   g9 g10' g11     d9 was right, d10 was not: the next round writes g10' over d10, and g11
  *
- * A sequence that is new to it, or had no draft for some steps, is only further behind. What it holds is compared with
- * the sequence itself, so it need not be told what was accepted.
+ * A sequence that is new to it, or had no draft for some steps, is only further behind. The cache's content is compared
+ * with the sequence itself, so it need not be told which tokens were accepted.
  */
 export class DraftCaches {
   readonly kvCache: KvCacheManager;
@@ -30,14 +31,14 @@ export class DraftCaches {
     this.rope = rope;
   }
 
-  /** Sequences that have blocks. */
+  /** Number of sequences that have blocks. */
   get size(): number {
     return this.#caches.size;
   }
 
   /**
-   * Keeps of the sequence's cache what is right, gives back the blocks behind it, and returns its length. The newest
-   * token is never part of it: its logits are wanted.
+   * Keeps the right part of the sequence's cache, gives back the blocks behind it, and returns its length. The newest
+   * token is never part of it, since its logits are needed.
    */
   settle({ requestId, tokens, numTokens }: LlmRequest): number {
     const cache = this.#caches.get(requestId);
@@ -54,12 +55,15 @@ export class DraftCaches {
     return length;
   }
 
-  /** Tokens of the sequence that it has not got, the newest one too; what a wrong draft left counts as read. */
+  /**
+   * Number of the sequence's tokens that are not in the cache, the newest one too; wrong tokens of a draft count as
+   * read.
+   */
   unread({ requestId, numTokens }: LlmRequest): number {
     return numTokens - Math.min(this.#caches.get(requestId)?.length ?? 0, numTokens - 1);
   }
 
-  /** Takes blocks for `length` tokens of the sequence. False, and nothing changed, if there is no room. */
+  /** Takes blocks for `length` tokens of the sequence. Returns false and changes nothing if there is no room. */
   reserve({ requestId, finalLength }: LlmRequest, length: number): boolean {
     if (this.#caches.has(requestId)) return this.kvCache.growSequence(requestId, length);
     if (!this.kvCache.addSequence(requestId, length)) return false;
@@ -67,7 +71,7 @@ export class DraftCaches {
     return true;
   }
 
-  /** Places that have been written: those of the sequence and of the draft behind them. */
+  /** Number of places that have been written: those of the sequence and of the draft behind them. */
   written({ requestId }: LlmRequest): number {
     const { length, ahead } = this.#cache(requestId);
     return length + ahead.length;
@@ -77,7 +81,7 @@ export class DraftCaches {
     return this.#cache(requestId).ropeRow;
   }
 
-  /** The places up to `end` have been written, those from numTokens on with tokens of the draft. */
+  /** Notes that the places up to `end` have been written, those from numTokens on with tokens of the draft. */
   noteWritten({ requestId, tokens, numTokens }: LlmRequest, end: number): void {
     const cache = this.#cache(requestId);
     cache.length = Math.min(end, numTokens);
@@ -85,7 +89,7 @@ export class DraftCaches {
       cache.ahead.push(tokens[place]!);
   }
 
-  /** Gives back what is held for the request, if anything. */
+  /** Gives back the blocks held for the request, if any. */
   release({ requestId }: Pick<LlmRequest, 'requestId'>): void {
     const cache = this.#caches.get(requestId);
     if (cache === undefined) return;

@@ -1,29 +1,32 @@
 import { ReadingCost } from './reading-cost.js';
 
-/** A time is believed sooner where it is shorter: what disturbs a measurement makes it longer. */
+/** Weights of a new time: a shorter one counts more, because disturbances make measurements longer. */
 const SHORTER_WEIGHT = 0.4;
 const LONGER_WEIGHT = 0.1;
-/** What is left of a measured share after a step without rounds: what once looked slow gets another chance. */
+/**
+ * Share of a measured value that is kept after a step without rounds, so that rounds which once looked slow get another
+ * chance.
+ */
 const KEPT_BY_IDLE_STEP = 0.995;
 
 /**
- * What the draft model takes, measured as the loop runs: rounds, which draw a token for each of some sequences, as a share
- * of what the model's own step of as many rows takes, and reading what it has not seen of a sequence, by the token.
+ * Cost of the draft model, measured as the loop runs: of rounds, which draw a token for each of some sequences, as a share
+ * of the time of the model's own step of as many rows; and of reading a sequence's unread tokens, per token.
  */
 export class DraftCost {
-  /** The guess, until something was measured. */
+  /** Cost of a round as a share; the guess until something was measured. */
   #share: number;
-  /** The first step reads the weights from the disk, and says nothing of those after it. */
+  /** False until the first step, whose time is not used because it reads the weights from the disk. */
   #isWarm = false;
   #isMeasured = false;
   readonly #reading = new ReadingCost();
 
-  /** `share`: of the model's own step, until it has been measured. */
+  /** @param share guess for a round as a share of the model's own step, until it has been measured */
   constructor(share: number) {
     this.#share = share;
   }
 
-  /** A round took `ms`; the model's own step of as many rows takes `stepMs`. */
+  /** Notes the time of a round; the model's own step of as many rows takes `stepMs`. */
   noteRound(ms: number, stepMs: number): void {
     if (!this.#warm(ms) || !(stepMs > 0)) return;
     const share = ms / stepMs;
@@ -32,7 +35,7 @@ export class DraftCost {
     this.#isMeasured = true;
   }
 
-  /** A step that read so many tokens took `ms`. */
+  /** Notes the time of a step that read so many tokens. */
   noteReading(tokens: number, ms: number): void {
     if (this.#warm(ms)) this.#reading.note(tokens, ms);
   }
@@ -41,12 +44,12 @@ export class DraftCost {
     if (this.#isMeasured) this.#share *= KEPT_BY_IDLE_STEP;
   }
 
-  /** Milliseconds of a round beside the model's own step of as many rows that takes `stepMs`. */
+  /** Milliseconds of a round, if the model's own step of as many rows takes `stepMs`. */
   ofRound(stepMs: number): number {
     return this.#share * stepMs;
   }
 
-  /** Milliseconds of reading a token, where the model itself takes `ownMs` for one. */
+  /** Milliseconds of reading a token, if the model itself takes `ownMs` for one. */
   ofReading(ownMs: number): number {
     return this.#reading.perToken ?? this.#share * ownMs;
   }

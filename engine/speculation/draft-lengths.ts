@@ -1,6 +1,6 @@
-/** Nothing is ever certain: a draft token is counted with at most this probability. */
+/** Greatest probability that a draft token is counted with, since none is ever certain. */
 const MAX_ACCEPTANCE = 0.95;
-/** What a draft must promise at least to be worth the trouble: this much more per millisecond. */
+/** Least gain that a draft must promise: this many times as much per millisecond. */
 const LEAST_GAIN = 1.02;
 
 /** A sequence that could have a draft. */
@@ -9,35 +9,35 @@ export interface DraftCandidate {
   most: number;
   /** Probability that a token of it is accepted, given that those before it are. */
   acceptance: number;
-  /** The draft model draws its tokens, one round for each. */
+  /** True if the draft model draws its tokens, one round for each. */
   drawn: boolean;
 }
 
 export interface DraftLoad {
-  /** Rows of the step without drafts, those of contexts included. */
+  /** Rows of the step without drafts, including those of contexts. */
   rows: number;
-  /** Rows that there is room for beside them. */
+  /** Rows that there is room for in addition. */
   spareRows: number;
-  /** What a step of so many rows costs. */
+  /** Cost of a step of so many rows. */
   costOf: (rows: number) => number;
-  /** What a round of the draft model that draws for so many sequences costs, in the same unit. */
+  /** Cost of a round of the draft model for so many sequences, in the same unit. */
   roundCostOf: (sequences: number) => number;
 }
 
 export interface DraftChoice {
   /** Length of each candidate's draft. */
   lengths: number[];
-  /** What each token takes less, in the unit of the costs, because the draft model draws; 0 where it does not. */
+  /** Cost saved per token by the draft model, in the unit of the costs; 0 if it does not draw. */
   savedByModel: number;
 }
 
 /**
- * How long a draft each candidate gets, so that the step brings the most tokens for its time; all 0 where drafts would
- * make the engine slower.
+ * Chooses the length of each candidate's draft, so that the step brings the most tokens for its time; all 0 if drafts
+ * would make the engine slower.
  *
  * Draft tokens are added one by one, the most probable first. A token is worth the probability that it and all before it
- * are accepted; every row of the step without drafts, a context's too, is worth 1. Of all the steps that come about in
- * this way the one that is worth most for its cost is taken:
+ * are accepted; every row of the step without drafts, a context's too, is worth 1. Of all the steps made in this way the
+ * one that is worth most for its cost is taken:
  *
  *   rows   worth                   cost of the step   worth / cost     acceptance 0.7, 3 rows cost what 1 does
  *    1     1                       10                 0.100
@@ -45,8 +45,8 @@ export interface DraftChoice {
  *    3     1 + 0.7 + 0.49          10                 0.219            <- a draft of 2
  *    4     1 + 0.7 + 0.49 + 0.34   13                 0.195
  *
- * Once each row costs its share, as in a full batch, a token that is not certain is worth less than its row costs, and
- * nothing is drafted. Whether the draft model's rounds pay is seen against the best without it.
+ * Once each row costs its full share, as in a full batch, an uncertain token is worth less than its row costs, and
+ * nothing is drafted. The draft model's rounds are compared with the best choice without them.
  */
 export function chooseDraftLengths(candidates: readonly DraftCandidate[], load: DraftLoad): DraftChoice {
   const none = { lengths: candidates.map(() => 0), value: leastValue(load) };
@@ -57,23 +57,23 @@ export function chooseDraftLengths(candidates: readonly DraftCandidate[], load: 
   return { lengths: best.lengths, savedByModel: 1 / withoutRounds.value - 1 / best.value };
 }
 
-/** What a step must be worth for its cost to be better than one without drafts. */
+/** Worth per cost that a step needs to be better than one without drafts. */
 function leastValue({ rows, costOf }: Pick<DraftLoad, 'rows' | 'costOf'>): number {
   return (rows / costOf(rows)) * LEAST_GAIN;
 }
 
 interface Choice {
   lengths: number[];
-  /** Worth for its cost. */
+  /** Worth of the step, divided by its cost. */
   value: number;
 }
 
-/** The best of the steps that come about by adding one token after the other, if it is better than `choice`. */
+/** The best of the steps made by adding one token after the other, if it is better than `choice`. */
 function improve(choice: Choice, candidates: readonly DraftCandidate[], load: DraftLoad): Choice {
   const lengths = candidates.map(() => 0);
   let best = choice;
   let worth = load.rows;
-  // Sequences in each round of the draft model: round 1 is at 0.
+  // Number of sequences in each round of the draft model; index 0 is round 1.
   const rounds: number[] = [];
   let roundsCost = 0;
   for (let added = 1; added <= load.spareRows; added++) {
@@ -95,15 +95,15 @@ function improve(choice: Choice, candidates: readonly DraftCandidate[], load: Dr
 }
 
 /**
- * Whether any draft at all could pay, if every token of it were as good as certain and drawn for nothing: asked before
- * anything is proposed, in every step of a full batch, which is to lose nothing. So it makes nothing.
+ * True if any draft at all could pay, even if every token of it were nearly certain and drawn for nothing. Asked before
+ * anything is proposed, in every step of a full batch, which must lose no time; so it allocates nothing.
  */
 export function couldPay(load: Omit<DraftLoad, 'roundCostOf'>, candidates: number, most: number): boolean {
   const least = leastValue(load);
   let worth = load.rows;
   let probability = 1;
   for (let added = 1; added <= Math.min(load.spareRows, candidates * most); added++) {
-    // Level by level: the first token of every draft, then the second of each.
+    // Tokens are added level by level: the first token of every draft, then the second of each.
     if ((added - 1) % candidates === 0) probability *= MAX_ACCEPTANCE;
     worth += probability;
     if (worth / load.costOf(load.rows + added) > least) return true;
@@ -111,7 +111,7 @@ export function couldPay(load: Omit<DraftLoad, 'roundCostOf'>, candidates: numbe
   return false;
 }
 
-/** The candidate whose next draft token is the most probable; -1: none takes another. */
+/** The candidate whose next draft token is the most probable; -1: none can take another. */
 function mostProbable(candidates: readonly DraftCandidate[], lengths: readonly number[]): number {
   let best = -1;
   let greatest = 0;

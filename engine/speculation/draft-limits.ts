@@ -9,8 +9,8 @@ import type { AttentionWindow } from '../../kvcache/attention-window.js';
  *   a draft at 21 and 22     takes the slots of 9 and 10, which nobody sees any more
  *   a third token, at 23     would take that of 11
  *
- * So as many as the ring has slots more than the window, which is few, and none where a window is whole blocks. As long as
- * a sequence writes over nothing at all there is no such limit.
+ * So a draft may have as many tokens as the ring has slots more than the window, which is few, and none if a window is
+ * whole blocks. As long as a sequence writes over nothing at all there is no such limit.
  */
 export function longestDraftInWindow(
   window: AttentionWindow | null,

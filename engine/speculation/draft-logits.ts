@@ -3,14 +3,15 @@ import type { LlmRequest } from '../request/llm-request.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
 
 /**
- * What place `length` of the sequence is drawn against, where its request brought logits with its draft; null: nothing.
+ * Draft token and logits that place `length` of the sequence is drawn against, if its request brought logits with its
+ * draft; null: none.
  *
  *   draft      5 7 9 4
  *   sequence   prompt 5 7 .      the third token is drawn against 9 and its logits
  *   sequence   prompt 5 8 .      nothing more is: the draft is over
  *
- * It follows from the tokens before the place alone, so that a token does not depend on how many rows of the draft are
- * verified at once, at what load, or after how many pauses.
+ * The result depends only on the tokens before the place, so that a token does not depend on how many rows of the draft
+ * are verified at once, at what load, or after how many pauses.
  */
 export function draftLogitsAt(
   { spec, originalPromptLength }: LlmRequest,

@@ -10,22 +10,22 @@ import { DraftCaches } from './draft-caches.js';
 import { DraftCost } from './draft-cost.js';
 
 export interface DraftModelParts {
-  /** Runs the draft model; of the same vocabulary. */
+  /** Runs the draft model, which has the same vocabulary. */
   executor: Executor;
   /** The draft model's own pool, without reuse and windows. */
   kvCache: KvCacheManager;
   rope: RopeTable;
-  /** What a round is taken to cost until it was measured: this share of the model's own step. */
+  /** Guess for the cost of a round until it was measured, as a share of the model's own step. */
   costShare: number;
   clock: () => number;
   /** Called once, when the draft model has failed and will not be asked again. */
   onFailure: (error: Error) => void;
 }
 
-/** A draft that is wanted of the draft model. */
+/** A request for a draft by the draft model. */
 export interface WantedDraft {
   request: LlmRequest;
-  /** Tokens of the draft, at least 1. */
+  /** Number of tokens in the draft, at least 1. */
   length: number;
 }
 
@@ -34,7 +34,7 @@ interface GrowingDraft extends WantedDraft {
   tokens: Int32Array;
 }
 
-/** More rows than this for a sequence are no round but a part of its prompt. */
+/** Most rows of a sequence in a round: more are a part of its prompt. */
 const ROWS_OF_A_ROUND = 2;
 
 /**
@@ -44,11 +44,11 @@ const ROWS_OF_A_ROUND = 2;
  *   round 2   A: d1      B: d1
  *   round 3   A: d2               B wanted two
  *
- * It draws with the parameters of the request and the random numbers of the place: where its distribution is like that of
- * the model the same numbers give the same token. A sequence whose prompt it has not seen yet reads it in round 1, as far
- * as there is room in the executor's step, and has a draft once it has all of it.
+ * It draws with the parameters of the request and the random numbers of the place: if its distribution is like that of
+ * the model, the same numbers give the same token. A sequence whose prompt it has not read yet is read in round 1, as far
+ * as there is room in the executor's step, and has a draft once it is read completely.
  *
- * Whatever goes wrong here costs speed alone: drafts are verified.
+ * Errors here only cost speed, since drafts are verified.
  */
 export class DraftModel {
   readonly #parts: DraftModelParts;
@@ -67,18 +67,21 @@ export class DraftModel {
     this.#cost = new DraftCost(parts.costShare);
   }
 
-  /** Most tokens that a draft of the request may have now. Logits of the request's own say what its tokens are drawn against. */
+  /**
+   * Most tokens that a draft of the request may have now; 0 if the request brought draft logits, which its tokens are drawn
+   * against, or positions of its own.
+   */
   mostTokens({ spec, numTokens }: LlmRequest): number {
     if (this.#hasFailed || spec.draftLogits !== null || spec.positionIds !== null) return 0;
     return Math.max(0, this.#parts.kvCache.maxSeqLen - numTokens);
   }
 
-  /** Milliseconds of a round beside the model's own step of as many rows that takes `stepMs`. */
+  /** Milliseconds of a round, if the model's own step of as many rows takes `stepMs`. */
   roundCost(stepMs: number): number {
     return this.#cost.ofRound(stepMs);
   }
 
-  /** Milliseconds until it can draw for the request, where the model itself takes `ownMs` for each token that it reads. */
+  /** Milliseconds until it can draw for the request, if the model itself takes `ownMs` for each token that it reads. */
   readingCost(request: LlmRequest, ownMs: number): number {
     const unread = this.#caches.unread(request);
     return unread <= ROWS_OF_A_ROUND ? 0 : unread * this.#cost.ofReading(ownMs);
@@ -89,7 +92,7 @@ export class DraftModel {
   }
 
   /**
-   * Gives the requests their drafts (`LlmRequest.setDraft`), none or a shorter one where more cannot be had now.
+   * Gives the requests their drafts (`LlmRequest.setDraft`), none or a shorter one if that is all that is possible now.
    * `costOf`: milliseconds of the model's own step of so many rows.
    */
   draw(wanted: readonly WantedDraft[], costOf: (rows: number) => number): void {
@@ -106,7 +109,7 @@ export class DraftModel {
     }
   }
 
-  /** Gives back what is held for a request that is paused or has ended. */
+  /** Gives back the blocks held for a request that is paused or has ended. */
   release(request: LlmRequest): void {
     this.#caches.release(request);
   }
@@ -123,13 +126,13 @@ export class DraftModel {
     let growing = wanted
       .filter(({ request, length }) => this.#caches.reserve(request, request.numTokens + length - 1))
       .map((draft): GrowingDraft => ({ ...draft, drawn: 0, tokens: new Int32Array(draft.length) }))
-      // Requests that draw at once come before those that have prompts to read.
+      // Requests that can draw at once come before those whose prompts must be read.
       .sort((a, b) => behind.get(a.request)! - behind.get(b.request)!)
       .slice(0, maxNumSequences);
     while (growing.length > 0) growing = this.#round(growing, costOf);
   }
 
-  /** The drafts that are to have another token. */
+  /** Runs a round; returns the drafts that are to have another token. */
   #round(growing: readonly GrowingDraft[], costOf: (rows: number) => number): GrowingDraft[] {
     const { executor, clock } = this.#parts;
     const rows = this.#pack(growing);
@@ -168,7 +171,7 @@ export class DraftModel {
     return rows;
   }
 
-  /** Whether the draft goes on behind the token drawn for it. */
+  /** Takes a drawn token; returns true if the draft goes on behind it. */
   #take(draft: GrowingDraft, row: number): boolean {
     const { request, tokens, length } = draft;
     if (this.#output.status[row] !== ROW_OK) return false;

@@ -9,27 +9,27 @@ export interface DraftCandidate {
 
 /** The step that drafts are for. */
 export interface DraftRoom {
-  /** Rows that it has without drafts, those of contexts included. */
+  /** Rows of the step without drafts, including those of contexts. */
   rows: number;
-  /** How many of these rows are of contexts. */
+  /** Number of these rows that belong to contexts. */
   contextTokens: number;
-  /** Rows that there is room for beside them. */
+  /** Rows that there is room for in addition. */
   spareRows: number;
 }
 
 /** Decides which tokens may follow which sequences, and how many of them are worth a row. */
 export interface DraftPolicy {
   /**
-   * Gives some of the candidates a draft (`LlmRequest.setDraft`), of no more tokens than each may have and than there is
-   * room for altogether.
+   * Gives some of the candidates a draft (`LlmRequest.setDraft`), within each candidate's limit and the room for all
+   * together.
    */
   draft(candidates: readonly DraftCandidate[], room: DraftRoom): void;
-  /** A draft of `drafted` tokens was verified: its first `accepted` ones were right. */
+  /** Notes that a draft of `drafted` tokens was verified and its first `accepted` ones were right. */
   noteVerified(request: LlmRequest, drafted: number, accepted: number): void;
-  /** A step of so many rows of generating sequences, and so many context tokens beside them, took so many milliseconds. */
+  /** Notes the milliseconds of a step of so many rows of generating sequences, and so many context tokens beside them. */
   noteStep(rows: number, contextTokens: number, ms: number): void;
-  /** A request is paused or has ended: what is held for it is given back. */
+  /** Gives back everything held for a request that is paused or has ended. */
   release(request: LlmRequest): void;
-  /** Throws a sentence naming the first inconsistency in what it holds; in tests after each iteration. */
+  /** Throws a sentence naming the first inconsistency in its state; called in tests after each iteration. */
   checkIntegrity(): void;
 }

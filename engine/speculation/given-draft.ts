@@ -1,8 +1,8 @@
 const NOTHING = new Int32Array(0);
 
 /**
- * The draft that a request brings: tokens that may come behind its prompt. It is of use as long as what has been
- * generated is the draft; with the first token that differs it is over.
+ * The draft that a request brings: tokens that may follow its prompt. It is of use as long as the generated tokens
+ * equal it; with the first token that differs it is over.
  *
  *   draft      5 7 9 4
  *   generated  5 7          what is left: 9 4
@@ -10,7 +10,7 @@ const NOTHING = new Int32Array(0);
  */
 export class GivenDraft {
   readonly #draft: Int32Array;
-  /** Generated tokens that are known to be the draft's. */
+  /** Number of generated tokens that are known to equal the draft's. */
   #matching = 0;
   #isOver = false;
 
@@ -18,7 +18,7 @@ export class GivenDraft {
     this.#draft = draft;
   }
 
-  /** What of the draft may follow the first `length` of these tokens, those of the prompt included. */
+  /** The part of the draft that may follow the first `length` of these tokens, those of the prompt included. */
   rest(tokens: Int32Array, promptLength: number, length: number): Int32Array {
     const generated = length - promptLength;
     while (!this.#isOver && this.#matching < generated) {

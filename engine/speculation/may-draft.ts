@@ -1,12 +1,13 @@
 import type { LlmRequest } from '../request/llm-request.js';
 
 /**
- * Whether a request may have drafts at all. Its answer is the same either way: these only go without the speed.
+ * True if a request may have drafts at all. Its answer is the same either way; without drafts only the speed differs.
+ * These have none:
  *
  * - several sequences or beams: each step already has a row for each of them, and beams choose among each other's tokens;
  * - a logits post-processor: it is promised one row a step, and the tokens so far in front of it;
- * - a guide: what it leaves no choice about is its draft (mayJump);
- * - embeddings of its own in the prompt: what repeats the prompt could name one, and none is ever generated;
+ * - a guide: the tokens that it forces are its draft (mayJump);
+ * - embeddings of its own in the prompt: a draft that repeats the prompt could name one, and none is ever generated;
  * - returned generation logits: the memory that is reserved for them counts one row a step.
  */
 export function mayDraft(request: LlmRequest): boolean {
@@ -14,7 +15,7 @@ export function mayDraft(request: LlmRequest): boolean {
   return guide === null && promptTable === null && hasRowsForDrafts(request);
 }
 
-/** Whether what a request's guide forces may be its draft. */
+/** True if the tokens that a request's guide forces may be its draft. */
 export function mayJump(request: LlmRequest): boolean {
   const { guide, maxDraftLen } = request.spec;
   return guide !== null && maxDraftLen !== 0 && hasRowsForDrafts(request);

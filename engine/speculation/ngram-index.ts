@@ -1,36 +1,36 @@
-/** Places that are looked at for one proposal, the latest first. */
+/** Most places that are compared for one proposal, the latest first. */
 const MAX_PLACES = 64;
-/** Matches longer than this are all the same. */
+/** Longest match that is told apart: longer ones are treated alike. */
 const MAX_MATCH = 32;
 const BUCKETS = 4096;
 const NOWHERE = -1;
 
 export interface Proposal {
-  /** Tokens proposed; 0: what the sequence ends with stood nowhere before. */
+  /** Number of tokens proposed; 0: the sequence's last tokens occurred nowhere before. */
   length: number;
-  /** How many of the last tokens stood before what is proposed. */
+  /** Number of last tokens that also occurred before the proposed ones. */
   matchLength: number;
 }
 
 /**
- * Prompt lookup: finds where the last tokens of a sequence stood before, and proposes what followed there. In answers
- * that repeat their prompt (edited code, summaries, extracted data) that is often what comes next.
+ * Prompt lookup: finds an earlier occurrence of a sequence's last tokens, and proposes the tokens that followed there.
+ * In answers that repeat their prompt (edited code, summaries, extracted data) these often come next.
  *
  *   tokens     the cat sat . the dog ran . the cat
  *                  ^^^ ^^^ ^             |---------|     the last 2 stood at the beginning
  *   proposed   sat . the ...                             what followed; the longest match wins, then the latest
  *
- * Where what followed runs into the end of the sequence, it goes on with the proposal itself: a b a b -> a b a b a b.
+ * If those tokens run into the end of the sequence, the proposal continues with itself: a b a b -> a b a b a b.
  *
- * Only where the last two tokens stood nowhere before is what followed the last one proposed.
+ * If the last two tokens occurred nowhere before, the last one alone is looked up.
  */
 export class NgramIndex {
   readonly #pairs = new PlaceChains(2);
   readonly #singles = new PlaceChains(1);
 
   /**
-   * Writes at most `target.length` tokens that may follow tokens[0 .. length) into target. The tokens given before must
-   * stay as they were; those that have come since are indexed now.
+   * Writes at most `target.length` tokens that may follow tokens[0 .. length) into target. Tokens of earlier calls must
+   * be unchanged; new ones are indexed now.
    */
   propose(tokens: Int32Array, length: number, target: Int32Array): Proposal {
     this.#pairs.index(tokens, length);
@@ -69,7 +69,7 @@ class PlaceChains {
   readonly #ngram: number;
   readonly #latest = new Int32Array(BUCKETS).fill(NOWHERE);
   #previous = new Int32Array(64);
-  /** Tokens that are indexed. */
+  /** Number of tokens that are indexed. */
   #length = 0;
 
   constructor(ngram: 1 | 2) {
@@ -100,7 +100,7 @@ function bucketOf(first: number, second: number): number {
   return (hash ^ (hash >>> 15)) & (BUCKETS - 1);
 }
 
-/** How many tokens up to and with `early` are those up to and with `late`, at most MAX_MATCH. */
+/** Number of tokens ending at `early` that equal those ending at `late`, at most MAX_MATCH. */
 function commonEnding(tokens: Int32Array, early: number, late: number): number {
   let count = 0;
   while (count < MAX_MATCH && count <= early && tokens[early - count] === tokens[late - count]) count++;

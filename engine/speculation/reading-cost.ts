@@ -1,4 +1,4 @@
-/** What is left of older steps when another is noted. */
+/** Share of older steps that still counts when another is noted. */
 const KEPT = 0.8;
 
 /** Milliseconds that a model takes for each context token, from its latest steps with contexts. */
@@ -6,14 +6,14 @@ export class ReadingCost {
   #tokens = 0;
   #ms = 0;
 
-  /** A step with so many tokens in it took `ms`. */
+  /** Notes the time of a step with so many tokens. */
   note(tokens: number, ms: number): void {
     if (!(ms > 0) || tokens < 1) return;
     this.#tokens = KEPT * this.#tokens + tokens;
     this.#ms = KEPT * this.#ms + ms;
   }
 
-  /** Undefined: nothing was measured. */
+  /** Milliseconds per token; undefined: nothing was measured. */
   get perToken(): number | undefined {
     return this.#tokens === 0 ? undefined : this.#ms / this.#tokens;
   }

@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import { option, says } from '../../base/named-text.js';
 import { type Engine, EngineError } from '../building/engine.js';
 
-/** What of a tokenizer.json says which token is which text. */
+/** The part of a tokenizer.json that assigns ids to texts. */
 interface TokenizerFile {
   model?: { vocab?: Record<string, number> | [string, number][] };
   added_tokens?: { id: number; content: string }[];
 }
 
 /**
- * A draft names tokens by their ids, so both engines must mean the same by each. Settings that change no id (padding,
- * truncation, templates) may differ.
+ * Checks that both engines give each id the same text, since a draft names tokens by their ids. Settings that change no
+ * id (padding, truncation, templates) may differ.
  * @throws EngineError naming both engines and the first difference.
  */
 export function checkSameVocabulary(engine: Engine, draft: Engine): void {

@@ -9,24 +9,24 @@ import { ReadingCost } from './reading-cost.js';
 import { StepCost } from './step-cost.js';
 
 export interface SpeculationOptions {
-  /** Whether sequences are looked through for what followed when their last tokens stood there before. */
+  /** True if drafts are taken from earlier occurrences of a sequence's last tokens. */
   usesNgrams: boolean;
-  /** Draws drafts where nothing else proposes any; absent or null: there is none. */
+  /** Draws drafts if there is no other proposal; absent or null: there is no draft model. */
   draftModel?: DraftModel | null;
   /** Most tokens of a draft that the engine finds itself. */
   maxDraftLen: number;
-  /** Most rows of a step of generating sequences. */
+  /** Most rows of generating sequences in a step. */
   maxRows: number;
 }
 
-/** A place of so many equal tokens is found by more than chance; one token stands almost anywhere. */
+/** Number of equal tokens from which a match is more than chance; a single token occurs almost anywhere. */
 const LONG_MATCH = 4;
 const SHORT_MATCH = 2;
-/** What a draft token is taken to be worth before any was verified. */
+/** Guesses for the acceptance of a draft token before any was verified. */
 const GUESSES = { given: 0.7, singleMatch: 0.2, shortMatch: 0.4, longMatch: 0.7, model: 0.6 };
-/** How much of what was seen of the draft model, over all requests, still counts after another draft. */
+/** Share of older observations of the draft model, over all requests, that still counts after another draft. */
 const KEPT_OF_MODEL = 0.98;
-/** A sequence is taken to go on for as long as it has gone, and at least for so many tokens, if it may. */
+/** Least number of tokens that a sequence is expected to go on for; otherwise as many as it already has. */
 const LEAST_EXPECTED = 128;
 const NO_TOKENS = new Int32Array(0);
 
@@ -34,15 +34,15 @@ const NO_TOKENS = new Int32Array(0);
 interface Proposal {
   tokens: Int32Array;
   length: number;
-  /** Where the outcome is noted; null: they are known to be right. */
+  /** Rate that notes the outcome; null: the tokens are known to be right. */
   rate: AcceptanceRate | null;
-  /** They are not known yet: the draft model will draw as many as are wanted. */
+  /** True if the tokens are not known yet: the draft model will draw as many as are wanted. */
   drawn: boolean;
 }
 
 const NO_PROPOSAL: Proposal = { tokens: NO_TOKENS, length: 0, rate: null, drawn: false };
 
-/** What is remembered of a request as long as it is there. */
+/** State kept for a request while it is active. */
 class RequestState {
   readonly given: GivenDraft | null;
   readonly givenRate = new AcceptanceRate(GUESSES.given);
@@ -54,10 +54,10 @@ class RequestState {
   readonly maxLength: number;
   readonly index: NgramIndex | null;
   readonly found: Int32Array;
-  /** The acceptance rate that the draft which is being verified counts for. */
+  /** The acceptance rate that the draft being verified counts for. */
   rate: AcceptanceRate | null = null;
 
-  /** `modelGuess`: how good the draft model was for others. */
+  /** `modelGuess`: acceptance of the draft model's tokens in other requests. */
   constructor({ spec }: LlmRequest, { usesNgrams, maxDraftLen }: SpeculationOptions, modelGuess: number) {
     this.modelRate = new AcceptanceRate(modelGuess);
     const length = Math.min(maxDraftLen, spec.maxDraftLen ?? maxDraftLen);
@@ -67,7 +67,7 @@ class RequestState {
     this.found = this.index === null ? NO_TOKENS : new Int32Array(length);
   }
 
-  /** The acceptance rate of drafts that were found by so many tokens. */
+  /** Acceptance rate of drafts found by a match of so many tokens. */
   rateOf(matchLength: number): AcceptanceRate {
     if (matchLength >= LONG_MATCH) return this.longMatches;
     return matchLength >= SHORT_MATCH ? this.shortMatches : this.singleMatches;
@@ -82,19 +82,19 @@ class RequestState {
 }
 
 /**
- * The drafts of an engine. In order: tokens that are known from before a pause, those that the request brought, what
- * followed in the sequence itself where its last tokens stood before, and what a draft model draws. How many of them get rows is a matter of what a row
- * costs just then and of how often such tokens have been right.
+ * The drafts of an engine. Their sources, in order: tokens known from before a pause, tokens that the request brought, tokens
+ * that followed an earlier occurrence of the sequence's last ones, and tokens drawn by a draft model. How many of them get rows
+ * depends on the present cost of a row and on how often such tokens have been right.
  *
- * Steps with context tokens have no drafts: there every row costs its full share.
+ * Steps with context tokens have no drafts: in them every row costs its full share.
  */
 export class Speculation implements DraftPolicy {
   readonly #options: SpeculationOptions;
   readonly #cost: StepCost;
-  /** What the model itself takes to read a token. */
+  /** Time that the model itself takes to read a token. */
   readonly #reading = new ReadingCost();
   readonly #draftModel: DraftModel | null;
-  /** Acceptance rate of all that the draft model drew lately: the guess for the next request. */
+  /** Acceptance rate of the draft model's latest tokens: the guess for the next request. */
   readonly #modelRate = new AcceptanceRate(GUESSES.model, KEPT_OF_MODEL);
   readonly #states = new WeakMap<LlmRequest, RequestState>();
 
@@ -135,7 +135,7 @@ export class Speculation implements DraftPolicy {
     this.#draftModel?.checkIntegrity();
   }
 
-  /** Asked of every sequence in every step, so it makes nothing. */
+  /** True if a draft can be proposed at all. Asked of every sequence in every step, so it allocates nothing. */
   #mayPropose(request: LlmRequest): boolean {
     const { draftTokens, maxDraftLen } = request.spec;
     if ((this.#options.usesNgrams || this.#draftModel !== null) && maxDraftLen !== 0) return true;
@@ -165,8 +165,9 @@ export class Speculation implements DraftPolicy {
   }
 
   /**
-   * Before the draft model draws for a sequence it has to read it, which may take it longer than all its drafts save: at
-   * the end of a full batch, when the last of many sequences would be read for a few tokens each.
+   * Chooses the lengths of drafts. Before the draft model can draw for a sequence it has to read it, which may cost more
+   * than all its drafts save: at the end of a full batch, for example, the last of many sequences would be read for a
+   * few tokens each.
    */
   #chooseLengths(
     candidates: readonly DraftCandidate[],

@@ -1,15 +1,21 @@
-/** Rows that cost hardly more than one until it has been measured: a hopeful guess is corrected by the first steps. */
+/**
+ * Rows that are assumed to cost hardly more than one until this has been measured: the first steps correct a hopeful
+ * guess.
+ */
 const GUESSED_IDLE_ROWS = 8;
 const GUESSED_SLOPE = 0.02;
-/** Steps after which times that were not seen again are forgotten, so that a row count which once looked slow gets another chance. */
+/**
+ * Number of steps after which a time that was not measured again is forgotten, so that a row count which once looked slow gets
+ * another chance.
+ */
 const FORGET_AFTER_STEPS = 256;
-/** Times of a row count that are kept, the latest. */
+/** Number of latest times kept for each row count. */
 const KEPT = 5;
-/** Before so many were seen the shortest counts: what disturbs a measurement makes it longer, and seldom twice. */
+/** Number of times below which the shortest counts: disturbances make a measurement longer, and seldom occur twice. */
 const ENOUGH = 3;
 
 /**
- * What a generation step of so many rows takes, measured as the loop runs. On a CPU a step of few rows reads all the
+ * Cost of a generation step by its number of rows, measured as the loop runs. On a CPU a step of few rows reads all the
  * weights and computes little, so that rows cost almost nothing until the arithmetic takes as long as the reading:
  *
  *   ms |            . '
@@ -17,22 +23,22 @@ const ENOUGH = 3;
  *      |_ _ _ '
  *      +--------------- rows
  *
- * Of each row count the median of the latest times counts, so that one slow step, of which there are many on a machine that
- * does something else too, changes nothing. A row count seen once is no slower than what is guessed from others, nor is
- * any slower than a greater one: it is tried again before it is held for slow.
+ * For each row count the median of the latest times counts, so that one slow step changes nothing; on a busy machine there
+ * are many. A row count measured once is taken to be no slower than the guess from others, and none to be slower than a
+ * greater one: it is measured again before it counts as slow.
  *
  *   rows    1  2  3  4  5  6  7         between two row counts that were measured the time is interpolated; beyond them
  *   ms      3  .  9  .  .  4  .         a guess of this shape is scaled to the nearest one
  *   taken   3  3  4  4  4  4  4
  */
 export class StepCost {
-  /** [rows x KEPT], the latest times of each row count in turns. */
+  /** The latest times of each row count, used as a ring [rows x KEPT]. */
   readonly #times: Float64Array;
   readonly #counts: Int32Array;
   readonly #seenAt: Float64Array;
-  /** What a row count that is known was typically seen to take. */
+  /** Typical time of each measured row count. */
   readonly #typical: Float64Array;
-  /** What each row count is taken to cost; made of that when it is asked for after a step. */
+  /** Assumed cost of each row count; computed from the typical times when needed after a step. */
   readonly #curve: Float64Array;
   #isCurveOld = false;
   #steps = 0;
@@ -45,7 +51,7 @@ export class StepCost {
     this.#curve = Float64Array.from({ length: maxRows + 1 }, (_, rows) => shapeOf(rows));
   }
 
-  /** A step of `rows` rows, all of them of generating sequences, took so many milliseconds. */
+  /** Notes the milliseconds of a step of `rows` rows, all of them of generating sequences. */
   note(rows: number, ms: number): void {
     if (!(ms > 0) || rows < 1 || rows >= this.#typical.length) return;
     if (!this.#isKnown(rows)) this.#counts[rows] = 0;
@@ -59,7 +65,7 @@ export class StepCost {
     this.#isCurveOld = true;
   }
 
-  /** Milliseconds of a step of so many rows; in units of a step of one row while nothing was measured. */
+  /** Milliseconds of a step of so many rows; in units of a step of one row as long as nothing was measured. */
   of(rows: number): number {
     if (this.#isCurveOld) this.#drawCurve();
     const most = this.#curve.length - 1;
@@ -72,7 +78,9 @@ export class StepCost {
     return times[count < ENOUGH ? 0 : count >> 1]!;
   }
 
-  /** Draws the curve from the most rows to the fewest: what is known, then what lies between that and the next one that is. */
+  /**
+   * Draws the curve from the most rows to the fewest: a measured row count, then those between it and the next measured one.
+   */
   #drawCurve(): void {
     const curve = this.#curve;
     let above = 0;

@@ -11,13 +11,13 @@ import { DraftModel } from '../speculation/draft-model.js';
 import { Speculation } from '../speculation/speculation.js';
 import type { LoadedExecutor } from './load-executor.js';
 
-/** What a loop does, as the GptManager was asked. */
+/** Settings of a loop from the GptManager's options. */
 export type LoopSetup = Pick<
   WorkerData,
   'modelType' | 'schedulerPolicy' | 'maxBeamWidth' | 'terminateReqId' | 'params'
 >;
 
-/** The loop over an executor that is loaded, with its KV cache and what drafts for it. */
+/** Creates the loop over a loaded executor, with its KV cache and its source of drafts. */
 export function createLoop(
   loaded: LoadedExecutor,
   brought: Pick<LoopEnvironment, 'callbacks' | 'postProcessors' | 'guideThread'>,
@@ -101,7 +101,7 @@ function draftModelOf(
   });
 }
 
-/** Blocks that requests can have; those for padding lie behind them. */
+/** Number of blocks for requests; those for padding lie behind them. */
 export function poolBlocks(
   { options }: LoadedExecutor['executor'],
   { padding }: LoadedExecutor['limits'],

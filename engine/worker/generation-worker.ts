@@ -17,17 +17,19 @@ import type { LoopEnvironment } from '../loop/loop-options.js';
 import { createLoop, poolBlocks } from './create-loop.js';
 import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
 
-/** Events of one iteration that are kept where somebody listens: more than a long prompt has blocks. */
+/** Number of events of one iteration that are kept if somebody listens: more than a long prompt has blocks. */
 const DEFAULT_EVENT_BUFFER_SIZE = 16_384;
-/** How long promises of a callback module are waited for when the loop has ended. */
+/** Time to wait for promises of a callback module when the loop has ended. */
 const MODULE_END_MS = 1000;
-/** A thread that lets promises go on cannot sleep at the doorbell: it looks so often. */
+/**
+ * Interval at which the doorbell is checked by a thread that has to let promises proceed, and so cannot sleep at it.
+ */
 const BELL_LOOK_MS = 20;
 
 const data = workerData as WorkerData;
 await main(data);
 
-/** Loads the engine, runs the loop until it is told to end and has nothing left to do, and says so. */
+/** Loads the engine, runs the loop until it is told to end and has nothing left to do, and reports the end. */
 async function main({ port, params, ...setup }: WorkerData): Promise<void> {
   const startMs = performance.now();
   const load: LoadExecutor = setup.executorModule
@@ -73,13 +75,13 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
   port.close();
 }
 
-/** Who has a callback for events gets some without asking for a buffer too. */
+/** Gives a buffer to users with a callback for events, who then need not ask for one. */
 function withEventBuffer(params: WorkerData['params']): WorkerData['params'] {
   const { eventBufferMaxSize = DEFAULT_EVENT_BUFFER_SIZE, ...config } = params.kvCacheConfig ?? {};
   return { ...params, kvCacheConfig: { ...config, eventBufferMaxSize } };
 }
 
-/** While there is work: one iteration after another. While there is none: asleep at the doorbell. */
+/** Runs iterations one after another while there is work; otherwise sleeps at the doorbell. */
 async function run(
   loop: GenerationLoop,
   port: PortCallbacks,
@@ -91,7 +93,7 @@ async function run(
     heartbeat.beat();
     const bell = doorbell.read();
     const wasBusy = loop.iterate();
-    if (module !== null) port.pollStopSignals(); // with callbacks in a module the port brings nothing but the shutdown
+    if (module !== null) port.pollStopSignals(); // with callbacks in a module the port brings only the shutdown
     port.answerCacheResets(() => loop.resetCache());
     port.reportFormation(wasBusy, performance.now(), () => loop.formation());
     if (port.shutdownAsked) loop.drain();
@@ -108,7 +110,10 @@ async function run(
   }
 }
 
-/** Asleep, but for the promises of the module: until one of them settles, the bell rings, or the time is over. */
+/**
+ * Waits without work, but lets promises of the module proceed: until one of them settles, the bell rings, or the time
+ * is over.
+ */
 async function waitWithModule(
   module: ModuleLoopCallbacks,
   doorbell: Doorbell,
@@ -121,7 +126,10 @@ async function waitWithModule(
   } while (doorbell.read() === bell && performance.now() < untilMs);
 }
 
-/** Guides are followed with the engine's tokenizer, in a thread that is started when a request first has one. */
+/**
+ * Creates the port to the thread that follows guides with the engine's tokenizer; the thread is started when a request
+ * first has a guide.
+ */
 function guidesOf(
   port: MessagePort,
   enginePath: string,

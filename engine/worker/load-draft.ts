@@ -10,8 +10,8 @@ import { checkSameVocabulary } from '../speculation/same-vocabulary.js';
 import type { FixedMemory } from './memory-budget.js';
 
 /**
- * Most rows of one round of the draft model. Sequences that it has not seen yet are read in parts of this size, so that
- * those beside them wait no longer than for one.
+ * Most rows of one round of the draft model. Sequences that it has not read yet are read in parts of this size, so that
+ * others wait for only one part.
  */
 const MAX_ROUND_ROWS = 512;
 
@@ -19,7 +19,7 @@ const MAX_ROUND_ROWS = 512;
 export interface LoadedDraft {
   executor: Executor;
   rope: RopeTable;
-  /** What a round is taken to cost, as a share of a step of the model, until it was measured. */
+  /** Guess for the cost of a round, as a share of a step of the model, until it was measured. */
   costShare: number;
 }
 
@@ -33,7 +33,7 @@ export interface OpenedDraft {
 }
 
 export interface DraftSetup {
-  /** The executor of both. */
+  /** Kind of executor for both models. */
   kind: ExecutorKind;
   /** The engine that it drafts for. */
   engine: Engine;
@@ -44,9 +44,9 @@ export interface DraftSetup {
 }
 
 /**
- * Opens the engine of a draft model. It attends to all tokens of a sequence, so one that was made for a window drafts for
- * no longer sequences than fit into it.
- * @throws EngineError where its vocabulary is another.
+ * Opens the engine of a draft model. The draft model attends to all tokens of a sequence, so one made for a window drafts
+ * only for sequences that fit into it.
+ * @throws EngineError if it has another vocabulary.
  */
 export async function openDraft(
   path: string,

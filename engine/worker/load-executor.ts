@@ -13,13 +13,13 @@ import { type LoadedDraft, openDraft } from './load-draft.js';
 import { addMemory, afterLoading, withinPools } from './memory-budget.js';
 import type { MemoryNeeds } from './memory-split.js';
 
-/** What a module given as `executorModule` exports under the name `loadExecutor`. */
+/** The function that a module given as `executorModule` exports under the name `loadExecutor`. */
 export type LoadExecutor = (request: LoadRequest) => LoadedExecutor | Promise<LoadedExecutor>;
 
 export interface LoadRequest {
   enginePath: string;
   params: OptionalParams;
-  /** V1 needs room for padding: EngineLimits.padding says how much. */
+  /** V1 needs room for padding: EngineLimits.padding has the size. */
   modelType: ModelType;
   /** Default 1. The executor needs room for as many sequences of each request: EngineLimits.microBatch.maxSequences. */
   maxBeamWidth?: number;
@@ -27,7 +27,7 @@ export interface LoadRequest {
   heartbeat?: Int32Array;
 }
 
-/** An executor ready to run, and what the loop needs to know beside it. */
+/** An executor ready to run, with the data that the loop needs about it. */
 export interface LoadedExecutor {
   executor: Executor;
   limits: EngineLimits;
@@ -35,16 +35,19 @@ export interface LoadedExecutor {
   /** Tokens that end a generation; the first is the usual end_id. */
   endTokenIds: number[];
   padTokenId: number | null;
-  /** Why another executor than the fastest runs, and how to get that one; absent or null: it does not. */
+  /** Reason why another executor than the fastest runs, and how to get that one; absent or null: the fastest runs. */
   executorFallback?: string | null;
-  /** Where OptionalParams.draftEnginePath is given. */
+  /** The draft model, if OptionalParams.draftEnginePath is given. */
   draft?: LoadedDraft;
 }
 
-/** Rows of logits of one pass: where a prompt's logits are returned, few sequences must not mean one row at a time. */
+/**
+ * Least number of logits' rows in one pass: returning a prompt's logits must not go one row at a time if there are few
+ * sequences.
+ */
 const ROWS_PER_PASS_MIN = 16;
 
-/** What is known of an engine before any memory is taken for it. */
+/** Gathers an engine's settings before any memory is taken for it. */
 async function prepare(
   kind: ExecutorKind,
   { enginePath, params, modelType, maxBeamWidth = 1, heartbeat }: LoadRequest,
@@ -97,7 +100,7 @@ async function prepare(
   };
 }
 
-/** What an engine needs of memory that it shares with others. Takes none. Throws as loadExecutor. */
+/** Memory that an engine needs where engines share memory. Takes none. Throws like loadExecutor. */
 export async function memoryNeeds(request: LoadRequest): Promise<MemoryNeeds> {
   const { params } = request;
   const { kind } = await likelyExecutor(params);
@@ -111,8 +114,8 @@ export async function memoryNeeds(request: LoadRequest): Promise<MemoryNeeds> {
 }
 
 /**
- * Opens an engine directory, sizes the KV cache by what `memory` says is left beside everything else that is loaded, and
- * starts the executor that is asked for, or the best that runs here.
+ * Opens an engine directory, sizes the KV cache by the memory that `memory` reports as left beside everything else that
+ * is loaded, and starts the requested executor, or the best that runs here.
  */
 export const loadExecutor = async (
   request: LoadRequest,
@@ -133,7 +136,7 @@ async function startOn(
     await prepare(kind, request);
   const { params } = request;
   const device = await kind.deviceMemory?.();
-  // What several models of a process were given is of the system's memory.
+  // The share of memory given to one of several models is of the system's memory, so it does not apply to a device.
   const given = device ? undefined : params.availableMemory;
   const numBlocks = kvBlocks(params, {
     limits,

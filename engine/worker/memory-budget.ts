@@ -2,15 +2,15 @@ import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { EngineTensor } from '../building/engine-directory.js';
 
-/** What stays in memory beside the KV cache while an engine runs, in bytes. */
+/** Memory that a running engine takes beside the KV cache, in bytes. */
 export interface FixedMemory {
   packedWeights: number;
-  /** Bytes of weights.bin that are read as they are stored. */
+  /** Bytes of weights.bin that are read in their stored form. */
   storedWeights: number;
   workspace: number;
 }
 
-/** What both take together: a model and its draft model. */
+/** Sum of the memory of a model and its draft model. */
 export function addMemory(a: FixedMemory, b: FixedMemory): FixedMemory {
   return {
     packedWeights: a.packedWeights + b.packedWeights,
@@ -20,8 +20,8 @@ export function addMemory(a: FixedMemory, b: FixedMemory): FixedMemory {
 }
 
 /**
- * What is left for the KV cache. Weights are mapped files and come in while running: their place counts as available,
- * but it is taken.
+ * Memory left for the KV cache. Weights are mapped files and come in while running: their place counts as available,
+ * but will be taken.
  */
 export function afterLoading(memory: AvailableMemory, fixed: FixedMemory): AvailableMemory {
   const { packedWeights, storedWeights, workspace } = fixed;
@@ -31,14 +31,14 @@ export function afterLoading(memory: AvailableMemory, fixed: FixedMemory): Avail
   };
 }
 
-/** One of the pools that hold the same blocks. */
+/** Limit of one of the pools that hold the same blocks. */
 export interface PoolLimit {
-  /** The largest such pool that its executor can have; absent: any. */
+  /** Size of the largest such pool that its executor can have; absent: no limit. */
   most: { bytes: number; of: string } | undefined;
   bytesPerBlock: number;
 }
 
-/** The available memory, or less, where the executors' pools cannot be so large. */
+/** The available memory, or less if the executors' pools cannot be so large. */
 export function withinPools(available: AvailableMemory, pools: readonly PoolLimit[]): AvailableMemory {
   const perBlock = pools.reduce((sum, { bytesPerBlock }) => sum + bytesPerBlock, 0);
   return pools.reduce((least, { most, bytesPerBlock }) => {

@@ -1,22 +1,23 @@
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import { addMemory, type FixedMemory } from './memory-budget.js';
 
-/** What an engine takes of the memory that it shares with others. */
+/** Memory that an engine needs of the memory shared with others. */
 export interface MemoryNeeds {
-  /** What it takes in any case. */
+  /** Memory that it takes in any case. */
   fixed: FixedMemory;
-  /** Most that its KV cache could use, by its own limits, in bytes that have to be available for it. */
+  /** Most memory, in bytes, that must be available for its KV cache to use its own limits fully. */
   mostBytes: number;
 }
 
 /**
- * What each of several engines of one process may count as available for its KV cache. What the engines take in any case
- * goes first; the rest is shared equally, and what one cannot use is shared by the others:
+ * Splits the available memory among the KV caches of several engines in one process. The memory that the engines take in any
+ * case is subtracted first; the rest is shared equally, and what one cannot use is shared by the others:
  *
  *   available 20 GiB   - fixed 2 + 1 + 1                                  = 16 to share
  *   engines can use    2 (maxTokens), 40, 40   -> equal shares of 5.33    -> 2, 7, 7
  *
- * The same engines in the same order get the same of the same memory. Each takes its own freeGpuMemoryFraction of its share.
+ * The same engines in the same order get the same shares of the same memory. Each takes its own freeGpuMemoryFraction of its
+ * share.
  */
 export function splitMemory(available: AvailableMemory, needs: readonly MemoryNeeds[]): AvailableMemory[] {
   const fixed = needs.map((one) => one.fixed).reduce(addMemory);

@@ -1,37 +1,31 @@
 import type protobuf from 'protobufjs';
 import { closestName } from '../../base/did-you-mean.js';
 import { shown } from '../../base/option-values.js';
+import { ModelConfigError } from './model-config-error.js';
 import type { FieldPath } from './written-config.js';
 
 /** Elements of one list or map: a model has few inputs, and a step for each model of an ensemble. */
 const MOST_ELEMENTS = 4096;
 
-/** Thrown with the rest of a sentence that begins with the field. */
-export class FieldProblem extends Error {
-  readonly path: FieldPath;
+/** An error with the rest of a sentence that begins with the field. */
+const problem = (path: FieldPath, rest: string) => new ModelConfigError(rest, { path });
 
-  constructor(path: FieldPath, rest: string) {
-    super(rest);
-    this.path = path;
-  }
-}
-
-/** What JSON or YAML has for a message, as fields of the schema: enums by their names, whole numbers as numbers. @throws FieldProblem */
+/** What JSON or YAML has for a message, as fields of the schema: enums by their names, whole numbers as numbers. @throws ModelConfigError with the field's path */
 export function readMessage(type: protobuf.Type, value: unknown, path: FieldPath): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new FieldProblem(path, `is ${shown(value)}; an object is expected`);
+    throw problem(path, `is ${shown(value)}; an object is expected`);
   }
   const read: Record<string, unknown> = {};
   const chosen = new Map<string, string>();
   for (const [name, given] of Object.entries(value)) {
     const field = Object.hasOwn(type.fields, name) ? type.fields[name]! : null;
-    if (field === null) throw new FieldProblem([...path, name], unknownField(type, name));
+    if (field === null) throw problem([...path, name], unknownField(type, name));
     if (given === undefined || given === null) continue;
     const { partOf } = field;
     if (partOf !== null) {
       const other = chosen.get(partOf.name);
       if (other !== undefined) {
-        throw new FieldProblem([...path, name], `and ${other} exclude each other; one of them is expected`);
+        throw problem([...path, name], `and ${other} exclude each other; one of them is expected`);
       }
       chosen.set(partOf.name, name);
     }
@@ -49,7 +43,7 @@ function unknownField(type: protobuf.Type, name: string): string {
 function readField(field: protobuf.Field, value: unknown, path: FieldPath): unknown {
   if (field.map) {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      throw new FieldProblem(path, `is ${shown(value)}; an object is expected`);
+      throw problem(path, `is ${shown(value)}; an object is expected`);
     }
     const entries = Object.entries(value);
     if (entries.length > MOST_ELEMENTS) throw tooMany(path, entries.length);
@@ -61,8 +55,8 @@ function readField(field: protobuf.Field, value: unknown, path: FieldPath): unkn
   return list.map((one, i) => readValue(field, one, [...path, i]));
 }
 
-function tooMany(path: FieldPath, count: number): FieldProblem {
-  return new FieldProblem(path, `has ${count} elements; at most ${MOST_ELEMENTS} are taken`);
+function tooMany(path: FieldPath, count: number): ModelConfigError {
+  return problem(path, `has ${count} elements; at most ${MOST_ELEMENTS} are taken`);
 }
 
 function readValue(field: protobuf.Field, value: unknown, path: FieldPath): unknown {
@@ -72,14 +66,14 @@ function readValue(field: protobuf.Field, value: unknown, path: FieldPath): unkn
   switch (type) {
     case 'string':
       if (typeof value === 'string') return value;
-      throw new FieldProblem(path, `is ${shown(value)}; a text is expected`);
+      throw problem(path, `is ${shown(value)}; a text is expected`);
     case 'bool':
       if (typeof value === 'boolean') return value;
-      throw new FieldProblem(path, `is ${shown(value)}; true or false is expected`);
+      throw problem(path, `is ${shown(value)}; true or false is expected`);
     case 'float':
     case 'double':
       if (typeof value === 'number' && Number.isFinite(value)) return value;
-      throw new FieldProblem(path, `is ${shown(value)}; a number is expected`);
+      throw problem(path, `is ${shown(value)}; a number is expected`);
     default:
       return wholeNumber(type, value, path);
   }
@@ -98,7 +92,7 @@ function wholeNumber(type: string, value: unknown, path: FieldPath): number {
   const number = typeof value === 'string' && /^-?\d{1,20}$/.test(value) ? Number(value) : value;
   if (typeof number === 'number' && Number.isInteger(number) && number >= least && number <= most)
     return number;
-  throw new FieldProblem(path, `is ${shown(value)}; a whole number from ${least} to ${most} is expected`);
+  throw problem(path, `is ${shown(value)}; a whole number from ${least} to ${most} is expected`);
 }
 
 function readEnum({ values, valuesById }: protobuf.Enum, value: unknown, path: FieldPath): string {
@@ -106,7 +100,7 @@ function readEnum({ values, valuesById }: protobuf.Enum, value: unknown, path: F
   if (typeof value === 'number' && Object.hasOwn(valuesById, value)) return valuesById[value]!;
   const names = Object.keys(values);
   const meant = typeof value === 'string' ? closestName(value, names) : null;
-  throw new FieldProblem(
+  throw problem(
     path,
     `is ${shown(value)}; ${meant === null ? `one of ${names.join(', ')} is expected` : `${meant} may be meant`}`,
   );

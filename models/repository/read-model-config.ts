@@ -7,7 +7,7 @@ import type { ModelConfig } from './model-config.js';
 import { ModelConfigError } from './model-config-error.js';
 import { configType } from './model-config-schema.js';
 import { pbtxtLines } from './pbtxt-lines.js';
-import { FieldProblem, readMessage } from './read-fields.js';
+import { readMessage } from './read-fields.js';
 import { type FieldPath, fieldError, pathText, type WrittenConfig } from './written-config.js';
 
 /** Names of the file, each for its format; one of them at most is in a model's folder. */
@@ -131,7 +131,7 @@ function checked(fields: unknown, origin: string, lineOf: WrittenConfig['lineOf'
   try {
     return { ...config, fields: readMessage(configType(), fields, []) as Partial<ModelConfig> };
   } catch (error) {
-    if (!(error instanceof FieldProblem)) throw error;
+    if (!(error instanceof ModelConfigError) || error.path === null) throw error;
     if (error.path.length === 0) throw new ModelConfigError(`${origin} ${error.message}.`);
     throw fieldError(config, error.path, `${error.message}.`);
   }

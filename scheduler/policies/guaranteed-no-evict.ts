@@ -3,14 +3,14 @@ import { ReuseDelay } from '../reuse-delay.js';
 import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest } from '../types.js';
 
 /**
- * GUARANTEED_NO_EVICT: a request starts only when its blocks to completion are there, and then runs to its end.
+ * GUARANTEED_NO_EVICT: a request starts only when its blocks to completion are free, and then runs to its end.
  *
  * 1. Every generating request is scheduled, and its remaining blocks to completion are set aside.
  * 2. Requests in their context phase are then tried in list order, each with its blocks to completion. The first one
- *    that does not fit ends the scan: nobody behind it may overtake it.
- *    One that is held by the reuse delay is skipped, and does not end the scan.
- * 3. Nothing is ever paused.
- * A request in flight, or held, is not scheduled, but counts, and its remaining blocks are set aside before all others.
+ *    that does not fit ends the scan: nobody behind it may overtake it. A request held by the reuse delay is skipped
+ *    and does not end the scan.
+ * 3. Nothing is ever paused. A request in flight, or held, is not scheduled, but it counts, and its remaining blocks
+ * are set aside before all others.
  *
  *   list               to completion   left of 8 free blocks
  *     A  generation           2            6      rule 1
@@ -20,11 +20,11 @@ import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest
  *     E  generation           1            5      rule 1
  *   scheduled A E B
  *
- * One case needs more than these rules. With priorities, a request may be put in front of one that is between two
- * chunks of its context; if the newcomer waits for the very blocks that the other holds, the scan ends before
- * reaching it and neither would ever run. So where rules 1 and 2 schedule nothing at all, started contexts are
- * scheduled as far as their blocks to completion go. One always fits: the one that started last fitted beside the
- * blocks that the others held then, and they have taken none since.
+ * One case needs more than these rules. With priorities, a request may be put in front of another that is between two
+ * chunks of its context. If the newcomer waits for the very blocks that the other holds, the scan ends before reaching
+ * it and neither would ever run. So if rules 1 and 2 schedule nothing at all, started contexts are scheduled as far as
+ * their blocks to completion go. At least one fits: the one that started last fitted beside the blocks that the others
+ * held then, and they have taken none since.
  */
 export function guaranteedNoEvict<R extends SchedulableRequest>(
   requests: readonly R[],

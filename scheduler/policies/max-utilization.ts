@@ -24,14 +24,14 @@ import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest
  *     C                           2         0     1     does not fit; nothing in [C, D) has started: stop
  *   scheduled A B, paused D. C and E wait. D stays where it is in the list and restarts from its prompt.
  *
- * A request in flight is passed over: its step has its blocks; so is one that is held, which can be paused. Where the last started one is in flight, the walk stops
- * and nothing is paused instead of it: it gives way once its step has ended.
+ * A request in flight is passed over: its step has its blocks. A held request is passed over too, but can be paused. If the last
+ * started request is in flight, the walk stops and nothing is paused instead of it: it gives way once its step has ended.
  *
- * With a `startHorizon` of some tokens, a request that has not started is passed over while it could not last so long
- * beside those that run in front of it: see StartHorizon.
+ * With a `startHorizon` of some tokens, a request that has not started is passed over while it could not run for that many tokens
+ * beside the requests in front of it: see StartHorizon.
  *
- * Where nothing is in flight, every started request is thereby either scheduled or paused. The first of the list is never paused as long as it
- * fits into the whole pool (see admission), so the list always moves on.
+ * If nothing is in flight, every started request is thereby either scheduled or paused. The first of the list is never paused as
+ * long as it fits into the whole pool (see admission), so the list always moves on.
  */
 export function maxUtilization<R extends SchedulableRequest>(
   requests: readonly R[],

@@ -2,8 +2,8 @@ import type { CapacityPlan, KvCapacity, SchedulableRequest } from '../types.js';
 import { guaranteedNoEvict } from './guaranteed-no-evict.js';
 
 /**
- * The batch of V1: as GUARANTEED_NO_EVICT, but it admits only when no request is generating, so that a batch runs in
- * lockstep to its end before the next one starts; so there is no reuse delay either.
+ * The policy of V1: like GUARANTEED_NO_EVICT, but it admits requests only when none is generating, so that a batch runs
+ * in lockstep to its end before the next one starts. For the same reason there is no reuse delay.
  */
 export function staticBatch<R extends SchedulableRequest>(
   requests: readonly R[],

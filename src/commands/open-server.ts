@@ -88,6 +88,7 @@ export function serveModels(
   const metrics = new ServerMetrics(models, { process: true });
   const ledger = memoryLedger(running, config, security.apiKeys);
   metrics.watchMemory(ledger);
+  metrics.watchInference(() => repository.loaded());
   const app = createApp({
     models,
     state,

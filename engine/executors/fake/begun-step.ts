@@ -1,13 +1,13 @@
 import type { PackedBatch } from '../../batch/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
 
-/** A step between begin and finish, with what its arrays held at the beginning. */
+/** A step between begin and finish, with a copy of its arrays' content at the beginning. */
 export class BegunStep {
   readonly batch: PackedBatch;
   readonly sampling: SamplingBatch;
   readonly output: SamplingOutput;
   readonly startMs = performance.now();
-  /** What the forward threw, where it ran at the beginning. */
+  /** Error that the forward threw, if it ran at the beginning. */
   error: unknown = null;
   readonly #before: Map<string, unknown>;
 
@@ -15,7 +15,7 @@ export class BegunStep {
     this.batch = batch;
     this.sampling = sampling;
     this.output = output;
-    // Whoever reads what was drawn before the end must not find it.
+    // Overwrites the results, so that whoever reads them before the end does not find them.
     output.status.fill(-1);
     output.tokens.fill(-1);
     this.#before = this.#contents();
@@ -38,7 +38,7 @@ export class BegunStep {
     return null;
   }
 
-  /** Rows of RoPE frequencies that the batch does not use may be given to new requests meanwhile. */
+  /** Content of the arrays. RoPE frequencies are left out, since unused rows may be given to new requests meanwhile. */
   #contents(): Map<string, unknown> {
     const { ropeFrequencies: _, ropeScales: __, returnedRows: ___, ...batch } = fieldsOf(this.batch);
     const all = { ...batch, ...fieldsOf(this.sampling), ...fieldsOf(this.output) };
@@ -46,7 +46,7 @@ export class BegunStep {
   }
 }
 
-/** Numbers and arrays, those behind getters too. */
+/** Fields of an object that are numbers or arrays, also those behind getters. */
 function fieldsOf(object: object): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
   const inherited = Object.getOwnPropertyNames(Object.getPrototypeOf(object));

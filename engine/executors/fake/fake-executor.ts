@@ -10,10 +10,10 @@ import { allowedBy, contentOf, hashChanges, logitsOf, mix, POISONED, placeOf } f
 
 export interface FakeExecutorOptions extends ExecutorOptions {
   vocabSize: number;
-  /** Default 4. */
+  /** Width of an embedding; default 4. */
   hiddenSize?: number;
   /**
-   * From here on blocks hold what belongs to no request: they are written over and over, and a sequence whose table
+   * First padding block: from here on blocks belong to no request and are written over and over. A sequence whose table
    * begins in front of it must not read them.
    */
   firstPaddingBlock?: number;
@@ -23,30 +23,33 @@ export interface FakeExecutorOptions extends ExecutorOptions {
   throwToken?: number;
   /** A step that is given this token ends its thread, as a crash would. */
   dieToken?: number;
-  /** Every step blocks its thread for this long, as a real forward does. */
+  /** Milliseconds for which every step blocks its thread, as a real forward does. */
   stepMs?: number;
-  /** When a step that was begun computes; default at its end. A test runs both: a real thread is between them. */
+  /**
+   * When a begun step computes; default at its end. Tests run both, since a real thread may compute at any time in
+   * between.
+   */
   begunStepsRun?: 'at-begin' | 'at-finish';
-  /** With block reuse a slot may be written over: its block was copied or taken over with what it held. */
+  /** With block reuse a slot may be written over, since its block was copied or taken over with its content. */
   allowsOverwriting?: boolean;
 }
 
 /**
- * An executor without a model: its KV pool holds token ids, and the token it draws is a hash of all tokens of the
- * sequence, read back through the block table, and of the row's sampling parameters. So a wrong slot, a stale or
- * shared block, a missed zeroing or a wrong position changes the output or throws. For tests of everything above an
- * executor, and for writing callbacks before a model is at hand.
+ * An executor without a model. Its KV pool holds token ids, and the token it draws is a hash of all tokens of the
+ * sequence, read back through the block table, and of the row's sampling parameters. So a wrong slot, a stale or shared
+ * block, a missed zeroing or a wrong position changes the output or throws. For tests of everything above an executor,
+ * and for writing callbacks before a model is at hand.
  *
  *   slot     0   1   2  ...        a slot holds 0 after zeroing, token + 1 once written
  *   pool    12   7   1   0   0     writing a slot that is not 0 throws: its block was not announced as new. With
  *                                  allowsOverwriting only what memory held before is refused.
  *
- * What a slot holds of an embedding of the request's own is a hash of it, above all tokens; and the hash of a sequence is
- * also of the positions that its tokens were given, where these are not their places.
+ * For an embedding of the request's own, a slot holds a hash of it, above all token ids. The hash of a sequence also
+ * covers the positions that its tokens were given, if these are not their places.
  *
- * With an attention window the hash is of the tokens in it, and a slot may also be written over by the token that its
- * turn has come for. So may one of a draft token, by a token of the same place; and any by what it holds already: a row
- * whose draw did not count runs again.
+ * With an attention window the hash covers the tokens in the window, and a slot may also be written over by the token
+ * whose turn it is there. A slot of a draft token may be written over by a token of the same place, and any slot by its
+ * present content: a row whose draw did not count runs again.
  */
 export class FakeExecutor implements Executor {
   readonly name = 'fake';
@@ -54,21 +57,21 @@ export class FakeExecutor implements Executor {
   readonly options: Readonly<FakeExecutorOptions>;
   readonly vocabSize: number;
   readonly hiddenSize: number;
-  /** Calls of `step` and `forward` so far. */
+  /** Number of calls of `step` and `forward` so far. */
   numSteps = 0;
   readonly #firstPaddingSlot: number;
-  /** Secondary blocks lie here and behind. */
+  /** First slot of the secondary blocks. */
   readonly #firstSecondarySlot: number;
   readonly #window: AttentionWindow | null;
   readonly #pool: Int32Array;
   /** Position of the token in each slot. */
   readonly #positions: Int32Array;
-  /** 1 where the token in a slot was a draft when it was written. */
+  /** 1 if the token in a slot was a draft when it was written. */
   readonly #isDraft: Uint8Array;
-  /** The hash of each row of logits, or POISONED. */
+  /** Hash of each row of logits, or POISONED. */
   readonly #hashes: Float64Array;
   readonly #logits: Float32Array;
-  /** The last batch ran by `forward`: its logits may have been written to since. */
+  /** True if `forward` ran the last batch: its logits may have been written to since. */
   #areLogitsOut = false;
   #begun: BegunStep | null = null;
 
@@ -79,7 +82,7 @@ export class FakeExecutor implements Executor {
     this.#firstPaddingSlot = (options.firstPaddingBlock ?? options.numBlocks) * options.tokensPerBlock;
     this.#firstSecondarySlot = options.numBlocks * options.tokensPerBlock;
     const numBlocks = options.numBlocks + (options.numSecondaryBlocks ?? 0);
-    // What memory held before is never 0, so that a block that nobody zeroed is noticed.
+    // Fresh memory is never 0, so that a block that was not zeroed is noticed.
     this.#pool = new Int32Array(numBlocks * options.tokensPerBlock).fill(-1);
     this.#positions = new Int32Array(this.#pool.length);
     this.#isDraft = new Uint8Array(this.#pool.length);
@@ -129,7 +132,7 @@ export class FakeExecutor implements Executor {
     return this.#logits.subarray(0, batch.numLogitRows * this.vocabSize);
   }
 
-  /** As a real executor does, it reads the logits that `forward` handed out as they are now. */
+  /** Like a real executor, reads the logits that `forward` handed out in their present state. */
   sample(sampling: SamplingBatch, output: SamplingOutput): void {
     this.#refuseWhileBegun();
     for (let row = 0; row < sampling.numRows; row++) {
@@ -178,7 +181,7 @@ export class FakeExecutor implements Executor {
     }
   }
 
-  /** A block that holds the token whose logits are not finite is not finite either. */
+  /** False also for a block that holds the token whose logits are not finite. */
   areFinite(blocks: Int32Array): boolean {
     this.#refuseWhileBegun();
     const { tokensPerBlock: size, poisonToken = -1 } = this.options;
@@ -215,7 +218,7 @@ export class FakeExecutor implements Executor {
     }
   }
 
-  /** What row t of T, which has just been written, is asked for. */
+  /** Computes the hash and the returned logits that are asked for row t of T, which has just been written. */
   #readRow(batch: PackedBatch, sequence: number, t: number): void {
     const logitRows = batch.logitRows.subarray(0, batch.numLogitRows);
     for (let row = logitRows.indexOf(t); row >= 0; row = logitRows.indexOf(t, row + 1)) {
@@ -242,12 +245,12 @@ export class FakeExecutor implements Executor {
     }
   }
 
-  /** Each row is written and then reads what it attends to: in a window, later rows may take those slots. */
+  /** Writes each row and then reads the tokens it attends to: in a window, later rows may take their slots. */
   #runSequence(batch: PackedBatch, sequence: number): void {
     const start = batch.queryStart[sequence]!;
     const end = batch.queryStart[sequence + 1]!;
     const logitRows = batch.logitRows.subarray(0, batch.numLogitRows);
-    // Behind a row that a token is drawn from there are only drafts.
+    // Behind a row that draws a token there are only drafts.
     let isDraft = false;
     for (let t = start; t < end; t++) {
       const token = batch.tokenIds[t]!;
@@ -288,7 +291,7 @@ export class FakeExecutor implements Executor {
     return block * size + (position % size);
   }
 
-  /** It holds this token of this place already. */
+  /** True if the slot already holds this token of this place. */
   #isAgain(held: number, content: number, slot: number, place: number): boolean {
     return held === content + 1 && this.#positions[slot] === place;
   }
@@ -298,7 +301,7 @@ export class FakeExecutor implements Executor {
     return this.#positions[slot] === position - this.#window.ringBlocks * this.options.tokensPerBlock;
   }
 
-  /** The slot holds a draft token of this very place, which may have been rejected. */
+  /** True if the slot holds a draft token of this very place, which may have been rejected. */
   #isRejected(slot: number, position: number): boolean {
     return this.#isDraft[slot] === 1 && this.#positions[slot] === position;
   }
@@ -309,7 +312,7 @@ export class FakeExecutor implements Executor {
     return position < sinkTokenLength || position > from - (maxAttentionWindow - sinkTokenLength);
   }
 
-  /** A hash of what row t of T attends to; POISONED if that cannot be computed. */
+  /** Hash of the tokens that row t of T attends to; POISONED if it cannot be computed. */
   #hashOf(batch: PackedBatch, sequence: number, t: number): number {
     const last = placeOf(batch, sequence, t);
     let hash = 0x9e3779b9;
@@ -346,7 +349,7 @@ function writeLogProbs(target: RowLogProbs, index: number, logits: Float32Array)
   }
 }
 
-/** Every token's log-prob is a hash too. */
+/** Lists candidates whose log-probs are hashes too. */
 function listCandidates(
   hash: number,
   isBanned: (token: number) => boolean,
@@ -369,7 +372,7 @@ function listCandidates(
   output.status[row] = output.logProbs[row]! > -Infinity ? ROW_OK : ROW_NO_TOKEN_LEFT;
 }
 
-/** Mostly the draft's token, else one that depends on its logits. */
+/** Returns the draft's token most of the time, else one that depends on its logits. */
 function drawnAgainst({ token, logits }: DraftRow, hash: number, vocabSize: number): number {
   const mixed = mix(hash, Math.round(logits[token]! * 1000));
   return mixed % 4 > 0 ? token : (mixed >>> 2) % vocabSize;

@@ -1,10 +1,10 @@
 import type { PackedBatch } from '../../batch/packed-batch.js';
 import type { TokenMasks } from '../../decoding/sampling-batch.js';
 
-/** Stands in the place of a hash, which is never below 0: the row's logits are not finite. */
+/** Takes the place of a hash, which is never below 0, if the row's logits are not finite. */
 export const POISONED = -1;
 
-/** A step of a 32-bit hash (multiplications and shifts of murmur3's finaliser). */
+/** Mixes a value into a 32-bit hash (multiplications and shifts of murmur3's finaliser). */
 export function mix(hash: number, value: number): number {
   let h = Math.imul(hash ^ value, 0x85ebca6b);
   h ^= h >>> 13;
@@ -18,7 +18,7 @@ export function logitsOf(hash: number, vocabSize: number): Float32Array {
   return Float32Array.from({ length: vocabSize }, (_, token) => mix(hash, token) / 2 ** 32);
 }
 
-/** Folds in what was written to a row of logits since it was handed out; -infinity is left to `isPossible`. */
+/** Folds in changes made to a row of logits since it was handed out; -infinity is left to `isPossible`. */
 export function hashChanges(hash: number, row: Float32Array): number {
   const before = logitsOf(hash, row.length);
   let changed = hash;
@@ -30,7 +30,7 @@ export function hashChanges(hash: number, row: Float32Array): number {
   return row.every((logit) => logit === -Infinity) ? POISONED : changed;
 }
 
-/** Whether the row's mask lets a token be drawn. */
+/** True if the row's mask lets a token be drawn. */
 export function allowedBy(
   masks: TokenMasks | null,
   row: number,
@@ -42,14 +42,14 @@ export function allowedBy(
   return (token) => (masks.words[first + (token >> 5)]! & (1 << (token & 31))) !== 0;
 }
 
-/** Place in its sequence of row t of T. */
+/** Place of row t of T in its sequence. */
 export function placeOf(batch: PackedBatch, sequence: number, t: number): number {
   return batch.contextLength[sequence]! - (batch.queryStart[sequence + 1]! - t);
 }
 
 /**
- * What a slot is to hold of row t of T, which has this place in its sequence: the token; a hash above all tokens where the
- * embedding is one that the request brought, or the position is not the place.
+ * Content that a slot gets for row t of T, which has this place in its sequence: the token, or a hash above all tokens if
+ * the request brought the embedding or the position is not the place.
  */
 export function contentOf(
   batch: PackedBatch,

@@ -1,12 +1,13 @@
-// The addon's border to JavaScript.
+// Entry point of the addon: the functions that JavaScript sees.
 #include <napi.h>
 
 #include "convert/register-convert.h"
 #include "executor/executor_object.h"
 #include "kernels/test_hooks.h"
 
-// Grows with every change of what JavaScript calls or hands over: ADDON_ABI in engine/executors/native/load-addon.ts is the same
-// number. An addon compiled from older sources is refused on load instead of misreading what it is given.
+// Number of the interface between the addon and JavaScript, which grows with every change of it: ADDON_ABI in
+// engine/executors/native/load-addon.ts is the same number. An addon compiled from older sources is refused on load instead of
+// misreading its arguments.
 static constexpr int kAddonAbi = 12;
 
 static Napi::Object Init(Napi::Env env, Napi::Object exports) {

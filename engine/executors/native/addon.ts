@@ -18,9 +18,9 @@ export interface ConvertJob {
   columns: number;
   /** Heads whose rows llama.cpp interleaved (see TensorLocation); 0 = none. */
   interleavedHeads: number;
-  /** The source holds [columns, rows]. Default: it does not. */
+  /** True if the source holds [columns, rows]. Default: false. */
   transposed?: boolean;
-  /** Added to each element. Default 0. */
+  /** Value added to each element. Default 0. */
   addend?: number;
   targetOffset: number;
   targetType: WeightPrecision;
@@ -30,7 +30,7 @@ export interface NativeExecutorOptions {
   plan: UniformPlan;
   weightsFile: string;
   tensors: EngineTensor[];
-  /** Mapped when it exists and matches; otherwise written aside, renamed, then mapped. */
+  /** File of packed weights. Mapped if it exists and matches; otherwise written aside, renamed, then mapped. */
   packedFile: string;
   instructionSet: InstructionSet;
   threads: number;
@@ -41,12 +41,12 @@ export interface NativeExecutorOptions {
   numBlocks: number;
   tokensPerBlock: number;
   kvDtype: KvDtype;
-  /** 0: none. */
+  /** Tokens attended to; 0: no window. */
   maxAttentionWindow: number;
   sinkTokenLength: number;
-  /** Processors that the threads of executors which compute at the same time may take together. */
+  /** Number of processors that the threads of all executors computing at the same time may take together. */
   processors: number;
-  /** Share of the processors beside other environments: see ExecutorOptions. */
+  /** Share of the processors relative to other environments: see ExecutorOptions. */
   computeWeight?: number;
   heartbeat?: Int32Array;
 }
@@ -54,12 +54,12 @@ export interface NativeExecutorOptions {
 /** The addon has one KV pool; which of its blocks are secondary is decided outside. */
 export type NativeMemory = Omit<ExecutorMemory, 'secondaryKvCacheBytes'>;
 
-/** Times of all executors of an environment (a worker) together. */
+/** Times of all executors of an environment (a worker), summed. */
 export interface NativeTurns {
-  /** Computed, and waited while executors of other environments did. */
+  /** Seconds spent computing, and waiting while executors of other environments computed. */
   heldSeconds: number;
   waitedSeconds: number;
-  /** Steps that were parted between two ops, for an environment that was further behind. */
+  /** Number of steps that were interrupted between two ops for an environment that was further behind. */
   partings: number;
 }
 
@@ -72,7 +72,7 @@ export interface NativeExecutorHandle {
   copyBlocks(source: Int32Array, target: Int32Array): void;
   areFinite(blocks: Int32Array): boolean;
   memory(): NativeMemory;
-  /** Seconds per kind of op since the last call; counts on only where `on` is true. For benchmarks. */
+  /** Seconds per kind of op since the last call; counted only while `on` is true. For benchmarks. */
   profile(on: boolean): Record<string, number>;
   turns(): NativeTurns;
   close(): void;
@@ -80,9 +80,9 @@ export interface NativeExecutorHandle {
 
 export interface SimulatedTurns {
   processors: number;
-  /** How long it runs. */
+  /** Length of the simulation. */
   seconds: number;
-  /** Each runs steps of so many ops, with a gap between two of them. */
+  /** Engines that each run steps of so many ops, with a gap between two steps. */
   engines: {
     threads: number;
     weight: number;
@@ -93,7 +93,7 @@ export interface SimulatedTurns {
   }[];
 }
 
-/** What an engine had until then. */
+/** Times of one engine during the simulation. */
 export interface SimulatedTurnsResult {
   heldSeconds: number;
   waitedSeconds: number;
@@ -102,18 +102,21 @@ export interface SimulatedTurnsResult {
   partings: number;
 }
 
-/** What the compiled addon exports. */
+/** Exports of the compiled addon. */
 export interface NativeAddon {
   /** Number of this interface: see ADDON_ABI. */
   readonly abi: number;
-  /** The instruction sets that this processor runs, from the slowest to the fastest. */
+  /** Instruction sets that this processor runs, from the slowest to the fastest. */
   supportedInstructionSets(): InstructionSet[];
-  /** Converts into `target`, an existing file of its final size. Checks every bound; throws naming file and tensor bounds. */
+  /**
+   * Converts into `target`, an existing file of its final size. Checks every bound; throws an error naming file and tensor
+   * bounds.
+   */
   convert(target: string, jobs: ConvertJob[], threads: number): void;
   createExecutor(options: NativeExecutorOptions): NativeExecutorHandle;
-  /** What memory() of an executor of these options would say, without taking any of it. */
+  /** Result that memory() of an executor with these options would have, without taking any memory. */
   measureExecutor(options: NativeExecutorOptions): NativeMemory;
-  /** Who computes when among engines that take turns, on a clock of its own, for the test of its fairness. */
+  /** Simulates engines that take turns to compute, on a clock of its own, for the test of fairness. */
   simulateTurns(options: SimulatedTurns): SimulatedTurnsResult[];
   /** The sampler's random generator, for its known-answer test: counter [4], key [2] -> words [4]. */
   philox4x32(counter: Uint32Array, key: Uint32Array): Uint32Array;

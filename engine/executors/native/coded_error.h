@@ -5,13 +5,13 @@
 
 namespace skein {
 
-// An error that the program acts on: it is known by its code, which becomes `code` in JavaScript, and not by its sentence.
+// An error that the program reacts to by its code, which becomes `code` in JavaScript, and not by its sentence.
 class CodedError : public std::runtime_error {
  public:
   CodedError(const char* code, const std::string& what) : std::runtime_error(what), code_(code) {}
   const char* code() const { return code_; }
 
-  // The code of any exception; null where it has none.
+  // Code of an exception; null if it has none.
   static const char* of(const std::exception& error) {
     const auto* coded = dynamic_cast<const CodedError*>(&error);
     return coded == nullptr ? nullptr : coded->code();
@@ -21,9 +21,9 @@ class CodedError : public std::runtime_error {
   const char* code_;
 };
 
-// The file that is written is at fault, and not one that is read.
+// The file being written is at fault, and not one that is read.
 inline constexpr const char* kTargetFile = "SKEIN_TARGET_FILE";
-// Weights are not those that were built: somebody changed the file.
+// Weights are not those that were built: the file was changed.
 inline constexpr const char* kWeightsChanged = "SKEIN_WEIGHTS_CHANGED";
 
 }  // namespace skein

@@ -1,8 +1,8 @@
 import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
 
 /**
- * The instruction set to run: what the options name, else what SKEIN_ISA names, else the fastest.
- * `supported` goes from the slowest to the fastest. Throws where this processor does not run the one that is named.
+ * Chooses the instruction set to run: the one in the options, else the one in SKEIN_ISA, else the fastest. `supported`
+ * goes from the slowest to the fastest. Throws if this processor does not run the named one.
  */
 export function chooseInstructionSet(
   supported: readonly InstructionSet[],

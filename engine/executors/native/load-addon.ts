@@ -5,12 +5,12 @@ import { SkeinError } from '../../../base/skein-error.js';
 import type { NativeAddon } from './addon.js';
 
 /**
- * Grows with every change of NativeAddon or of what is handed to it, together with kAddonAbi in addon.cpp: an addon
- * that was compiled from other sources is refused.
+ * Number of the interface to the addon, kAddonAbi in addon.cpp. It grows with every change of NativeAddon or of its
+ * arguments, so that an addon compiled from other sources is refused.
  */
 export const ADDON_ABI = 12;
 
-/** The compiled addon is not there, does not load on this machine, or was compiled from other sources. */
+/** The compiled addon is missing, does not load on this machine, or was compiled from other sources. */
 export class AddonError extends SkeinError {
   override name = 'AddonError';
   override readonly code = 'SKEIN_ADDON';
@@ -18,13 +18,13 @@ export class AddonError extends SkeinError {
 
 let loaded: NativeAddon | undefined;
 
-/** The compiled addon, loaded once per thread. Throws an AddonError that says what to do where it is missing. */
+/** Loads the compiled addon, once per thread. Throws an AddonError that says what to do if it is missing. */
 export function loadAddon(): NativeAddon {
   loaded ??= load();
   return loaded;
 }
 
-/** Whether the compiled addon is there and loads. */
+/** True if the compiled addon exists and loads. */
 export function nativeAddonAvailable(): boolean {
   try {
     loadAddon();
@@ -42,7 +42,7 @@ function load(): NativeAddon {
   });
 }
 
-/** What `open` returns. Throws an AddonError where it throws, and where the addon has another ABI. */
+/** Returns the addon that `open` loads. Throws an AddonError if it fails or the addon has another ABI. */
 export function checkedAddon(open: () => NativeAddon): NativeAddon {
   const addon = opened(open);
   if (addon.abi === ADDON_ABI) return addon;

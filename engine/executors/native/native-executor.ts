@@ -17,14 +17,14 @@ import { chooseInstructionSet } from './instruction-set.js';
 import { loadAddon } from './load-addon.js';
 
 /**
- * What of an engine the native executor needs: weights.bin is mapped, never read into JavaScript. In its folder the packed
- * weights of each instruction set are kept; where it is read-only they are packed at each start.
+ * Parts of an engine that the native executor needs: weights.bin is mapped, never read into JavaScript. The packed weights
+ * of each instruction set are kept in its folder; if that is read-only they are packed at each start.
  */
 export type NativeEngine = LoadableEngine;
 
-/** Part of the packed file's name; its header says more, and a file that does not match is made again. */
+/** Part of the packed file's name; its header tells the rest, and a file that does not match is made again. */
 const PACKED_FORMAT_VERSION = 2;
-/** The addon's code for matrices that are to be packed and are not those that were built. */
+/** The addon's error code for matrices that are to be packed and have changed since the build. */
 const WEIGHTS_CHANGED = 'SKEIN_WEIGHTS_CHANGED';
 
 /** Runs a network on the CPU through the C++ addon. */
@@ -38,8 +38,8 @@ export class NativeExecutor implements Executor {
   readonly #secondaryKvCacheBytes: number;
 
   /**
-   * Maps the weights, packs them on first use, and takes all memory. Throws where the addon is not built, the plan and
-   * the weights do not agree, or the memory cannot be had.
+   * Maps the weights, packs them on first use, and takes all memory. Throws if the addon is not built, the plan and the
+   * weights do not agree, or there is not enough memory.
    */
   constructor(engine: NativeEngine, options: ExecutorOptions) {
     const native = nativeOptions(engine, options);
@@ -51,7 +51,7 @@ export class NativeExecutor implements Executor {
     this.#handle = createExecutor(native, engine.packedFolder);
   }
 
-  /** What memory() of such an executor would say, without taking any of it. Throws where the constructor does. */
+  /** Result that memory() of such an executor would have, without taking any memory. Throws like the constructor. */
   static measure(engine: NativeEngine, options: ExecutorOptions): ExecutorMemory {
     const memory = loadAddon().measureExecutor(nativeOptions(engine, options));
     return withSecondary(memory, secondaryBytes(engine, options));
@@ -61,7 +61,7 @@ export class NativeExecutor implements Executor {
     this.#handle.step(batch, sampling, output);
   }
 
-  /** A thread of the addon's own computes in the place of the calling one; it starts with the first call. */
+  /** Begins a step in a thread of the addon's own, which starts with the first call, instead of the calling one. */
   begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
     this.#handle.begin(batch, sampling, output);
   }
@@ -94,12 +94,12 @@ export class NativeExecutor implements Executor {
     return 1000 * this.#handle.turns().waitedSeconds;
   }
 
-  /** What it had of the processors, beside the engines of other workers. */
+  /** Time that this worker's executors had on the processors, beside the engines of other workers. */
   turns(): NativeTurns {
     return this.#handle.turns();
   }
 
-  /** Seconds per kind of op since the last call; counting goes on where `on` is true. */
+  /** Seconds per kind of op since the last call; counting goes on if `on` is true. */
   profile(on: boolean): Record<string, number> {
     return this.#handle.profile(on);
   }
@@ -119,8 +119,9 @@ function embeddingWidth({ ops, values }: NetworkPlan): number {
 }
 
 /**
- * Where matrices are packed whose bytes have changed the addon refuses them. No start looks at those of weights.bin while
- * there is a packed file, of whatever instruction set: without one the next start finds the damage and builds the engine anew.
+ * Makes the executor. If matrices to be packed have changed since the build, the addon refuses them; then all packed files are
+ * removed. Starts do not check the matrices of weights.bin while there is a packed file, of any instruction set: without one
+ * the next start finds the damage and builds the engine anew.
  */
 function createExecutor(options: NativeExecutorOptions, packedFolder: string): NativeExecutorHandle {
   try {
@@ -135,11 +136,11 @@ function removePackedFiles(folder: string): void {
   try {
     for (const name of readdirSync(folder)) if (PACKED_FILE.test(name)) rmSync(join(folder, name));
   } catch {
-    // A folder that cannot be written: what is wrong is said all the same.
+    // The folder cannot be written to; the error is reported all the same.
   }
 }
 
-/** The addon has one pool: it knows nothing of two. */
+/** Splits the memory of the two pools: the addon has only one. */
 function withSecondary(memory: NativeMemory, secondaryKvCacheBytes: number): ExecutorMemory {
   const kvCacheBytes = memory.kvCacheBytes - secondaryKvCacheBytes;
   return { ...memory, kvCacheBytes, secondaryKvCacheBytes };
@@ -162,7 +163,7 @@ function nativeOptions(engine: NativeEngine, options: ExecutorOptions): NativeEx
     processors: cpuQuota(),
     ...options,
     numBlocks: options.numBlocks + (options.numSecondaryBlocks ?? 0),
-    // The addon reads one shape of cache, that of all layers.
+    // The addon reads one shape of cache, the same for all layers.
     plan: uniformPlan(engine.plan, 'native'),
     weightsFile: engine.weightsFile,
     tensors: engine.tensors,

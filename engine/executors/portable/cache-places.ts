@@ -1,14 +1,14 @@
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
 import type { PackedBatch } from '../../batch/packed-batch.js';
 
-/** How an engine's cache is cut: blocks of so many tokens, which take turns where there is a window. */
+/** Shape of an engine's cache: the size of its blocks, and the window in which they take turns, if there is one. */
 export interface CacheShape {
   tokensPerBlock: number;
   window: AttentionWindow | null;
 }
 
 /**
- * Places of a sequence, counted from 0, that lay in the cache before a step and that rows of the step attend to:
+ * Places of a sequence, counted from 0, that were in the cache before a step and that rows of the step attend to:
  *
  *   0 .. sinks | not seen | recent .. end | the step's own rows
  */
@@ -19,8 +19,8 @@ export interface PlacesBefore {
 }
 
 /**
- * The places of the layers without a window of their own, or of those with one. Rows of the step may write over some of these places
- * (see `staysInCache`): whoever attends reads them first.
+ * The places for layers without a window of their own, or for those with one. Rows of the step may write over some of these
+ * places (see `staysInCache`), so attention must read them first.
  */
 export function placesBefore(
   batch: PackedBatch,
@@ -34,7 +34,7 @@ export function placesBefore(
   return { sinks: Math.min(window?.sinkTokenLength ?? 0, recent), recent, end };
 }
 
-/** Whether the row at place `from` of its sequence attends to place `place`, which is not behind it. */
+/** True if the row at place `from` of its sequence attends to place `place`, which is not behind it. */
 export function isAttendedTo(
   place: number,
   from: number,
@@ -44,13 +44,13 @@ export function isAttendedTo(
   return place < (window?.sinkTokenLength ?? 0) || place > from - recentTokens(window, layerWindow);
 }
 
-/** How many tokens a row looks back to, itself included, beside the sinks. */
+/** Number of tokens that a row looks back to, itself included, not counting sinks. */
 function recentTokens(window: AttentionWindow | null, layerWindow = Infinity): number {
   const recent = window === null ? Infinity : window.maxAttentionWindow - window.sinkTokenLength;
   return Math.min(recent, layerWindow);
 }
 
-/** Where the key and the value of a place of a sequence lie: block * tokensPerBlock + offset. */
+/** Slot of the key and value of a place in a sequence: block * tokensPerBlock + offset. */
 export function slotOf(batch: PackedBatch, sequence: number, place: number, shape: CacheShape): number {
   const { tokensPerBlock, window } = shape;
   const block = Math.floor(place / tokensPerBlock);
@@ -59,8 +59,8 @@ export function slotOf(batch: PackedBatch, sequence: number, place: number, shap
 }
 
 /**
- * Whether what a row of a step writes into the cache is still there at the step's end. With a window a later row of the
- * same step may take its slot; of each slot exactly one row stays.
+ * True if the key and value that a row of a step writes are still in the cache at the step's end. With a window a later
+ * row of the same step may take their slot; in each slot exactly one row stays.
  *
  * @param length of the sequence after the step
  */

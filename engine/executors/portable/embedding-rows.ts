@@ -2,7 +2,7 @@ import type { PackedBatch } from '../../batch/packed-batch.js';
 
 export interface EmbeddingShape {
   vocabSize: number;
-  /** Values of a row. */
+  /** Number of values in a row. */
   width: number;
 }
 
@@ -27,12 +27,12 @@ export function writeEmbeddingRows(
   }
 }
 
-/** output[t] = the row of its request's own table, where token t names one; as it is, without a scale. */
+/** Sets output[t] to the row of its request's own table, if token t names one, without scaling it. */
 export function writePromptRows(batch: PackedBatch, shape: EmbeddingShape, output: Float32Array): void {
   forEachPromptRow(batch, shape, (t, row) => output.set(row, t * shape.width));
 }
 
-/** Calls back for each row of T whose id names an embedding that the request brought, with that embedding. */
+/** Calls `each` for each row of T whose id names an embedding that the request brought, with that embedding. */
 export function forEachPromptRow(
   batch: PackedBatch,
   { vocabSize, width }: EmbeddingShape,

@@ -1,16 +1,16 @@
 import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
 
-/** The ops of a plan on both sides of the one that selects rows. */
+/** The ops of a plan before and after the one that selects rows. */
 export interface PlanParts {
-  /** Over rows of tokens: run once a step. */
+  /** Ops over rows of tokens: run once a step. */
   forward: PlanOp[];
-  /** The value [T x width] whose rows are selected, and the one [R x width] that they become. */
+  /** The value [T x width] whose rows are selected, and the value [R x width] of the selected rows. */
   selected: { input: number; output: number };
-  /** Over rows of logits: run for any rows of the step, as often as is wanted. */
+  /** Ops over rows of logits: run for any rows of the step, as often as needed. */
   head: PlanOp[];
 }
 
-/** Throws where the network selects no rows: an encoder's come from whole sequences (meanPool). */
+/** Splits a plan. Throws if the network selects no rows: an encoder's come from whole sequences (meanPool). */
 export function splitPlan({ architecture, ops }: NetworkPlan): PlanParts {
   const at = ops.findIndex((op) => op.op === 'selectRows');
   const select = ops[at];

@@ -19,15 +19,15 @@ interface BegunStep {
 }
 
 /**
- * An executor whose network a tensor library runs: the checks, what is handed out, and sampling on the host around a
+ * An executor whose network a tensor library runs: adds checks, returned logits and sampling on the host to a
  * NetworkRunner.
  *
- * It has no thread of its own. `begin` checks, and `finish` computes: what the caller does in between (it packs, and
- * answers with what the step before gave) would wait for a whole step if `begin` computed, and nobody would gain by it.
+ * This executor has no thread of its own. `begin` only checks, and `finish` computes: if `begin` computed, the caller's
+ * work in between (packing, answering with the results of the step before) would have to wait for a whole step.
  */
 export class PortableExecutor implements Executor {
   readonly name: NetworkRunner['name'];
-  /** What the runner computes with: see NetworkRunner. */
+  /** Device or instructions of the runner: see NetworkRunner. */
   readonly instructionSet: string;
   readonly options: Readonly<ExecutorOptions>;
   readonly vocabSize: number;
@@ -37,12 +37,15 @@ export class PortableExecutor implements Executor {
   readonly #sampler: HostSampler;
   #runner: NetworkRunner | null;
   #begun: BegunStep | null = null;
-  /** Rows of logits of the last forward that came to its end. */
+  /** Number of logits' rows in the last forward that completed. */
   #numLogitRows = 0;
-  /** The logits of the last forward where they have been handed out, since when they may have been written to. */
+  /** The logits of the last forward if they have been handed out, and so may have been written to. */
   #view: Float32Array | null = null;
 
-  /** Takes what `openRunner` opens; throws one sentence where the options do not fit or the runner cannot be had. */
+  /**
+   * Makes an executor of the runner that `openRunner` opens; throws one sentence if the options do not fit or the
+   * runner cannot be opened.
+   */
   static async open(
     engine: RunnableEngine,
     options: ExecutorOptions,
@@ -140,7 +143,7 @@ export class PortableExecutor implements Executor {
     this.#runner = null;
   }
 
-  /** Blocks of both pools. */
+  /** Number of blocks in both pools. */
   get #numBlocks(): number {
     return this.options.numBlocks + (this.options.numSecondaryBlocks ?? 0);
   }
@@ -183,7 +186,7 @@ export class PortableExecutor implements Executor {
     returnSampledRows(batch, () => runner.logits(), this.#sampler);
   }
 
-  /** Lets the runner sample where the logits lie, unless they have been handed out and may have changed. */
+  /** Lets the runner sample where the logits are, unless they have been handed out and may have changed. */
   #sample(runner: NetworkRunner, sampling: SamplingBatch, output: SamplingOutput): void {
     if (sampling.numRows === 0) {
       output.topStart[0] = 0;

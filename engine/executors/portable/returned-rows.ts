@@ -27,7 +27,7 @@ export function returnTokenRows(
   }
 }
 
-/** Hands out rows of the logits that are sampled; `logits` is asked for where any are wanted. */
+/** Hands out rows of the logits that are sampled; calls `logits` only if any are wanted. */
 export function returnSampledRows(
   batch: PackedBatch,
   logits: () => Float32Array,

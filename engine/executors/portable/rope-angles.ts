@@ -1,25 +1,27 @@
 import type { PackedBatch } from '../../batch/packed-batch.js';
 
 export interface RopeAngles {
-  /** [numTokens x rotaryDim / 2], the batch's factor in them. */
+  /** Cosines [numTokens x rotaryDim / 2], multiplied by the batch's factor. */
   cosine: Float32Array;
   sine: Float32Array;
 }
 
 export interface RopeChoice {
   rotaryDim: number;
-  /** Inverse frequencies of one of the plan's own tables [rotaryDim / 2], without a factor; absent: those of the batch. */
+  /**
+   * Inverse frequencies of one of the plan's own tables [rotaryDim / 2], which have no factor; absent: those of the batch.
+   */
   table?: readonly number[] | undefined;
   /**
-   * Positions end here: with an attention window that has sinks, queries turn to maxAttentionWindow - 1 at most where
-   * they are multiplied with the keys of sinks. Absent: positions as they are.
+   * Greatest position: with an attention window that has sinks, queries to be multiplied with keys of sinks rotate to
+   * maxAttentionWindow - 1 at most. Absent: positions are not limited.
    */
   lastPosition?: number | undefined;
 }
 
 /**
- * Angles of each token of a batch, the same for all layers that choose alike. As the native executor has them: the angle
- * is rounded to float32 first, its cosine and sine are then exact to float32.
+ * Writes the angles of each token of a batch; layers with the same choice share them. As in the native executor, the
+ * angle is rounded to float32 first; its cosine and sine are then exact to float32.
  */
 export function writeRopeAngles(batch: PackedBatch, choice: RopeChoice, { cosine, sine }: RopeAngles): void {
   const { rotaryDim, table, lastPosition = Infinity } = choice;

@@ -7,18 +7,21 @@ import type { Ops } from './graph/ops.js';
 import type { KvPool } from './kv-pool.js';
 import { softCap } from './row-ops.js';
 
-/** Added to a masked score: its weight is then 0, and a unit of which all is masked has no infinities. */
+/** Value added to a masked score: its weight is then 0, and a fully masked unit has no infinities. */
 const MASKED = -1e30;
 
 export interface AttentionFeeds {
-  /** Units as PackedStep has them: owners [U], slices of the pool [U * kvHeads * blocks of a unit], places [U x places of a unit]. */
+  /**
+   * Units of single rows: owners [U], slices of the pool [U * kvHeads * blocks of a unit], places [U x places of a unit]; see
+   * PackedStep.
+   */
   singleOwner: Output;
   singleSlices: Output;
   singleKeyPlaces: Output;
-  /** Row of each owner's query, and its place; without `results` owners are the rows. */
+  /** Row of each owner's query, and its place; without `results` the owners are the rows themselves. */
   singleRows: Output;
   singlePlaces: Output;
-  /** The same of tiles; null in a graph for steps without them. */
+  /** Units of tiles, in the same form; null in a graph for steps without them. */
   tiles: {
     owner: Output;
     slices: Output;
@@ -26,7 +29,7 @@ export interface AttentionFeeds {
     rows: Output;
     places: Output;
   } | null;
-  /** The place of each row among the results; null: the results are the rows. */
+  /** Index of each row among the results; null: the results are the rows. */
   results: Output | null;
 }
 
@@ -35,17 +38,17 @@ export interface AttentionGraphOptions {
   window: AttentionWindow | null;
   tokensPerBlock: number;
   blocksPerUnit: number;
-  /** Rows of a product are a multiple of this. */
+  /** The number of rows in a product is a multiple of this. */
   rowMultiple: number;
 }
 
 type AttentionOp = Extract<PlanOp, { op: 'attention' }>;
 
-/** Queries of one kind of units, as they are multiplied. */
+/** Units of one kind, with the sizes of their products. */
 interface Kind {
-  /** Rows of one owner: 1, or those of a tile. */
+  /** Number of rows of one owner: 1, or those of a tile. */
   rows: number;
-  /** Heads that share keys, filled up so that a product has the rows that it may have. */
+  /** Number of heads that share keys, filled up so that a product has an allowed number of rows. */
   group: number;
   owner: Output;
   slices: Output;
@@ -75,9 +78,10 @@ export class AttentionGraph {
   }
 
   /**
-   * @param queries [rows x heads * headDim], turned to their places; `sinkQueries` to those that sinks are seen from
-   * @param after what writes keys and values
-   * @returns [rows x heads * headDim], and the nodes that have read the cache.
+   * @param queries [rows x heads * headDim], rotated to their places; `sinkQueries`: rotated for the products with
+   *   sinks
+   * @param after nodes that write keys and values
+   * @returns the result [rows x heads * headDim], and the nodes that have read the cache.
    */
   attend(
     op: AttentionOp,
@@ -121,7 +125,7 @@ export class AttentionGraph {
     return { result, read: [...singles.read, ...tiled.read] };
   }
 
-  /** [owners, heads * headDim] -> [U * kvHeads, group, headDim] */
+  /** Arranges queries [owners, heads * headDim] as [U * kvHeads, group, headDim]. */
   #singleQueries(queries: Output, { owner, group }: Kind): Output {
     const ops = this.#ops;
     const { numHeads, numKvHeads, headDim } = this.#options.attention;
@@ -132,7 +136,7 @@ export class AttentionGraph {
     return ops.reshape(ops.gather(filledUp, owner), [-1, group, headDim]);
   }
 
-  /** [tiles * rows, heads * headDim] -> [U * kvHeads, rows * group, headDim] */
+  /** Arranges queries [tiles * rows, heads * headDim] as [U * kvHeads, rows * group, headDim]. */
   #tileQueries(queries: Output, { owner, rows }: Kind): Output {
     const ops = this.#ops;
     const { numHeads, numKvHeads, headDim } = this.#options.attention;
@@ -175,7 +179,8 @@ export class AttentionGraph {
     const greatest = ops.segment('Max', ops.max(masked, 2), kind.owner);
     const weights = ops.exp(ops.sub(masked, ops.expand(ops.gather(greatest, kind.owner), 2)));
     const sums = ops.segment('Sum', ops.sum(weights, 2), kind.owner);
-    // Once the keys are done with, which waited for `after`: on a CPU a step is some 5 % faster than with both at once.
+    // Values are gathered once the keys, which waited for `after`, are used up: on a CPU a step is some 5 % faster than
+    // with both at once.
     const valueNode = this.#pool.values(op.layer).gather(kind.slices, [scores]);
     const product = ops.batchMatMul(ops.reshape(weights, [-1, perOwner, places]), wide(valueNode));
     const added = ops.segment('Sum', ops.reshape(product, [-1, numKvHeads * perOwner, headDim]), kind.owner);
@@ -189,7 +194,7 @@ export class AttentionGraph {
     return { result, read: [keyNode, valueNode] };
   }
 
-  /** What is added to scores [U, 1, rows, 1, places]: the same in all layers that look back as far. */
+  /** Mask added to scores [U, 1, rows, 1, places]: shared by all layers with the same window. */
   #mask(kind: Kind, layerWindow?: number): Output {
     const key = `${kind.owner}|${layerWindow}`;
     const known = this.#masks.get(key);

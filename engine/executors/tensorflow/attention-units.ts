@@ -3,24 +3,27 @@ import type { PackedBatch } from '../../batch/packed-batch.js';
 import { staysInCache } from '../portable/cache-places.js';
 import { filledRows, type RowRule } from './row-rule.js';
 
-/** Places of the keys that one product takes at a time, about: whole blocks of them. */
+/** Number of key places that one product takes at a time, roughly: whole blocks of them. */
 const UNIT_PLACES = 64;
-/** Rows of a tile: of a chunk that are multiplied with the same keys at once. A multiple of six, see row-rule.ts. */
+/**
+ * Number of a chunk's rows in a tile, which are multiplied with the same keys at once. A multiple of six, see
+ * row-rule.ts.
+ */
 export const TILE_ROWS = 36;
-/** A sequence with fewer rows (a generation, with its draft) has a unit for each row. */
+/** Least number of rows for tiles: a sequence with fewer (a generation, with its draft) has a unit for each row. */
 const ROWS_OF_TILES = 5;
 
-/** How the cache lies in its variables, in blocks. */
+/** Layout of the cache in its variables, in blocks. */
 export interface PoolShape {
   tokensPerBlock: number;
   numKvHeads: number;
   window: AttentionWindow | null;
   bothWays: boolean;
-  /** Holds zeros for ever: what a unit has beyond its sequence. */
+  /** Number of a block that always holds zeros, for the part of a unit beyond its sequence. */
   zeroBlock: number;
-  /** Where the rows go that only fill up a step. */
+  /** Number of a block that takes the rows which only fill up a step. */
   wasteBlock: number;
-  /** The first of those in which chunks are kept apart while they run; see FreshChunk. */
+  /** First of the blocks that hold chunks separately while they run; see FreshChunk. */
   firstFreshBlock: number;
 }
 
@@ -30,25 +33,25 @@ export const blocksPerUnit = (tokensPerBlock: number) =>
 /** Consecutive rows of T of one sequence. */
 export interface Piece {
   sequence: number;
-  /** Row of T. */
+  /** First row of T. */
   first: number;
   count: number;
-  /** The place of the first row in its sequence. */
+  /** Place of the first row in its sequence. */
   place: number;
 }
 
 /**
  * Attention of a step, cut into units of fixed size whatever the sequences' lengths: one row, or one tile of rows, and the keys
- * of one stretch of places. What belongs together is added up by its number afterwards:
+ * of one stretch of places. Units of the same owner are added up afterwards by its number:
  *
  *   sequence of 150 tokens    [ 0 .. 63 | 64 .. 127 | 128 .. 149 - ]     3 units, the rest of the last one masked
  *                                 \          |           /
  *   rows or tiles                  '--- segment number --'
  *
- * A unit begins at a multiple of its length whatever the step, so that a row's sums are the same ones in every step.
+ * A unit begins at a multiple of its length in every step, so that a row's sums are always the same.
  */
 export interface Units {
-  /** Row of T, or tile, that each unit belongs to [U]; ascending. */
+  /** Owner of each unit [U], a row of T or a tile; ascending. */
   owner: number[];
   /** Blocks of the pool [U x blocks of a unit]. */
   blocks: number[];
@@ -56,34 +59,40 @@ export interface Units {
   places: number[];
 }
 
-/** With a window a chunk's late rows write over what its early rows attend to: such a chunk lies apart while it runs. */
+/**
+ * A chunk that is kept in separate blocks while it runs, since with a window its late rows would write over keys that
+ * its early rows attend to.
+ */
 interface FreshChunk {
   firstBlock: number;
-  /** Number of that block in the pool; the others follow. */
+  /** Number of that block in the pool; the chunk's other blocks follow. */
   target: number;
 }
 
-/** A step's rows as the graph takes them; rows are those of the step, filled up as the rule has it. */
+/** A step's rows as the graph takes them; these are the step's rows, filled up as the rule demands. */
 export interface PackedStep {
-  /** Row of T of each row; -1: one that only fills up. */
+  /** Row of T of each row; -1: the row only fills up. */
   rows: number[];
-  /** Where K and V go [rows x kvHeads x (first axis, offset)]. */
+  /** Places that K and V are written to [rows x kvHeads x (first axis, offset)]. */
   writes: number[];
-  /** Units of single rows. Owners count these rows. */
+  /** Units of single rows. Owners are numbers of these rows. */
   single: Units;
-  /** Row of each owner. */
+  /** Row of the step for each owner. */
   singleRows: number[];
   singlePlaces: number[];
   tiles: Units;
-  /** Rows of each tile [tiles x TILE_ROWS], what is left over repeats row 0, at place -1. */
+  /** Rows of each tile [tiles x TILE_ROWS]; a tile with fewer rows repeats row 0, at place -1. */
   tileRows: number[];
   tilePlaces: number[];
-  /** The place of each row among the results: singles, then the tiles' rows. */
+  /** Index of each row among the results: singles, then the tiles' rows. */
   results: number[];
-  /** Blocks to be zeroed beside the batch's own, and copied from the cache before anything is written. */
+  /**
+   * Blocks to be zeroed in addition to the batch's own, and blocks to be copied from the cache before anything is
+   * written.
+   */
   freshBlocks: number[];
   copies: { source: number[]; target: number[] };
-  /** Rows that the cache keeps of chunks that lay apart, and where. */
+  /** Rows that the cache keeps of separately held chunks, and their places. */
   kept: { rows: number[]; writes: number[] };
 }
 
@@ -212,7 +221,7 @@ function addTile(
   return tile;
 }
 
-/** The keys that rows at places `from` to `to` may see. */
+/** Adds units for the keys that rows at places `from` to `to` may see. */
 function addUnits(
   batch: PackedBatch,
   piece: Piece,
@@ -229,7 +238,7 @@ function addUnits(
   const recent =
     window === null ? 0 : Math.max(0, from + 1 - (window.maxAttentionWindow - window.sinkTokenLength));
   const sinkUnits = Math.ceil((window?.sinkTokenLength ?? 0) / unitPlaces);
-  // The latest place that was written into the cache itself, where each writes over the one a ring before it.
+  // The latest place written into the cache itself, where each place is written over the one a ring before it.
   const written = fresh === null ? to : piece.place - 1;
   for (let unit = 0; unit * unitPlaces < end; unit++) {
     if (unit >= sinkUnits && (unit + 1) * unitPlaces <= recent) continue;
@@ -265,7 +274,7 @@ function addFiller(pool: PoolShape, step: PackedStep): void {
   step.singlePlaces.push(-1);
 }
 
-/** Units of nobody behind the others, so that threads share them evenly. */
+/** Adds units without an owner behind the others, so that threads share the units evenly. */
 function fillUnits(pool: PoolShape, { attentionProducts }: RowRule, step: PackedStep): void {
   const { single, tiles } = step;
   const isUneven = ({ owner }: Units) => (owner.length * pool.numKvHeads) % attentionProducts > 0;
@@ -290,7 +299,7 @@ function addEmptyUnit(pool: PoolShape, units: Units, owner: number): void {
   for (let i = 0; i < inUnit * pool.tokensPerBlock; i++) units.places.push(-1);
 }
 
-/** How many units a piece takes, about: what bounds a step's memory. */
+/** Number of units that a piece takes, roughly: it bounds a step's memory. */
 export function countUnits({ place, count }: Piece, length: number, pool: PoolShape): number {
   const { tokensPerBlock, window, bothWays } = pool;
   const places = blocksPerUnit(tokensPerBlock) * tokensPerBlock;

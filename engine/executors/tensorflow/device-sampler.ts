@@ -8,20 +8,25 @@ import { philox4x32 } from '../portable/sampling/philox.js';
 import { NO_BOUND, SAMPLE } from './sampling-graph.js';
 import type { Feed, Session } from './session.js';
 
-/** Temperatures below are greedy, as for the host's sampler. */
+/** Temperatures below this are greedy, as in the host's sampler. */
 const LEAST_TEMPERATURE = Math.fround(1e-5);
 
-/** A row that draws: what it is drawn from so far. */
+/** A row that draws, with the state of its draws so far. */
 interface DrawingRow {
   row: number;
   greatest: number;
   logit: number;
   before: number;
-  /** Below it what is before a drawn token is too little for top-p to go on; null before the first draw. */
+  /**
+   * Mass from which top-p rejects: if less lies before a drawn token, the token is kept; null before the first draw.
+   */
   mass: number | null;
 }
 
-/** Draws where the logits lie: greedy, temperature, top-k and top-p. Only tokens and a few numbers a row come back. */
+/**
+ * Draws on the device that holds the logits: greedy, temperature, top-k and top-p. Only tokens and a few numbers per
+ * row are copied back.
+ */
 export class DeviceSampler {
   readonly #session: Session;
   readonly #vocabSize: number;
@@ -31,7 +36,7 @@ export class DeviceSampler {
     this.#vocabSize = vocabSize;
   }
 
-  /** False, and nothing is written, where a row asks for what only the host's sampler has. */
+  /** Returns false, and writes nothing, if a row needs a feature that only the host's sampler has. */
   sample(sampling: SamplingBatch, output: SamplingOutput): boolean {
     const { numRows } = sampling;
     if (needsHost(sampling)) return false;
@@ -71,7 +76,10 @@ export class DeviceSampler {
     });
   }
 
-  /** One number for each; gives those that have to draw again, from what is before the token that top-p does not keep. */
+  /**
+   * Draws once for each row; returns the rows that have to draw again, among the tokens before the one that top-p
+   * rejects.
+   */
   #draw(
     sampling: SamplingBatch,
     output: SamplingOutput,
@@ -102,10 +110,10 @@ export class DeviceSampler {
   }
 }
 
-/** A single row's sums would be taken by all threads, as those of several rows are not: rounded otherwise. */
+/** All threads would add up a single row together, unlike several rows, and round it otherwise; so it is doubled. */
 const atLeastTwo = <T>(rows: readonly T[]): readonly T[] => (rows.length === 1 ? [rows[0]!, rows[0]!] : rows);
 
-/** What is done to logits, or read of them, beyond drawing. */
+/** True if the logits are changed, or read for more than drawing. */
 function needsHost(sampling: SamplingBatch): boolean {
   const { numRows, bannedStart } = sampling;
   if (
@@ -124,7 +132,7 @@ function needsHost(sampling: SamplingBatch): boolean {
   return false;
 }
 
-/** Philox's 53 bits as integers of 27 and 26. */
+/** Philox's 53 bits as integers of 27 and 26 bits. */
 function uniforms(
   { seed, sequenceIndex, position }: SamplingBatch,
   drawing: readonly DrawingRow[],

@@ -16,30 +16,33 @@ export interface NetworkParts {
   plan: UniformPlan;
   weights: NetworkWeights;
   pool: KvPool;
-  /** What heads read: the value whose rows they take [maxNumTokens + 1, width]. */
+  /** The value that heads take rows of [maxNumTokens + 1, width]. */
   hidden: Variable;
   tokensPerBlock: number;
   window: AttentionWindow | null;
   rule: RowRule;
 }
 
-/** Whether units of attention may be more than the rows of a step without tiles have. */
+/** True if a step without tiles may have more units of attention than rows. */
 export const looksUpResults = ({ attentionProducts }: RowRule) => attentionProducts > 1;
 
-/** Where a plan's ops part: those before work on rows of tokens, this one and those behind it on rows of logits. */
+/**
+ * Index of the op at which a plan's ops part: those before work on rows of tokens, this one and those behind it on rows
+ * of logits.
+ */
 export function headStart({ ops, architecture }: NetworkPlan): number {
   const at = ops.findIndex(({ op }) => op === 'selectRows' || op === 'meanPool');
   if (at < 0) throw new Error(`The network ${architecture} has neither rows of logits nor a mean of rows.`);
   return at;
 }
 
-/** The value of which the head takes rows. */
+/** Index of the value that the head takes rows of. */
 export function hiddenValue(plan: NetworkPlan): number {
   const op = plan.ops[headStart(plan)]!;
   return (op as Extract<PlanOp, { op: 'selectRows' | 'meanPool' }>).input;
 }
 
-/** What a qkv value is once its queries are turned and its keys and values written. */
+/** A qkv value after its queries are rotated and its keys and values written. */
 interface Turned {
   queries: Output;
   sinkQueries: Output | null;
@@ -49,8 +52,8 @@ interface Turned {
 }
 
 /**
- * The ops over rows of tokens as nodes under `scope`; what they are fed is named there too (see step-feeds.ts). `done` is what
- * is run. One graph has tiles, one has not: chunks of context are what needs them.
+ * The ops over rows of tokens as nodes under `scope`, like the names of their feeds (see step-feeds.ts). `done` is the node to
+ * run. One graph has tiles, for chunks of context; the other has none.
  */
 export class ForwardGraph {
   readonly #parts: NetworkParts;
@@ -58,7 +61,7 @@ export class ForwardGraph {
   readonly #values = new Map<number, Output>();
   readonly #turned = new Map<number, Turned>();
   readonly #kept: Output[] = [];
-  /** For each cache that has been written, what has read it since. An encoder's layers write over one another's. */
+  /** Nodes that have read each cache since it was written. An encoder's layers write over one another's caches. */
   readonly #readers = new Map<Variable, readonly Output[]>();
   readonly #feed: (name: string, dtype: DType, shape: readonly number[]) => Output;
 
@@ -190,7 +193,7 @@ export class ForwardGraph {
     return { queries, sinkQueries, written, keys, values: values! };
   }
 
-  /** Half-split pairs of each head [rows x heads * headDim], by the angles of that name. */
+  /** Rotates half-split pairs of each head [rows x heads * headDim], by the angles of that name. */
   #turn(x: Output, heads: number, name: string): Output {
     const { ops, plan } = this.#parts;
     const { headDim, rotaryDim } = plan.attention;
@@ -207,7 +210,10 @@ export class ForwardGraph {
     return ops.reshape(ops.concat(parts, 2), [-1, heads * headDim]);
   }
 
-  /** After the new blocks are zeroed, what lies apart has been copied there, and an earlier layer has read what it wrote. */
+  /**
+   * Writes keys and values, after the new blocks are zeroed, separately held chunks have been copied, and the layer that
+   * wrote this cache before has read it.
+   */
   #write(layer: number, keys: Output, values: Output): Output[] {
     const { pool, window } = this.#parts;
     const zeroed = this.#ints('zeroed', [-1]);
@@ -227,7 +233,7 @@ export class ForwardGraph {
     });
   }
 
-  /** [rows x kvHeads * headDim] as it lies in the cache [rows * kvHeads, headDim]. */
+  /** Arranges [rows x kvHeads * headDim] as in the cache [rows * kvHeads, headDim]. */
   #stored(rows: Output): Output {
     const { ops, pool, plan } = this.#parts;
     return ops.cast(ops.reshape(rows, [-1, plan.attention.headDim]), DType.float, pool.dtype);
@@ -258,7 +264,7 @@ interface RowOpContext {
   values: Map<number, Output>;
 }
 
-/** An op that is alike for rows of tokens and rows of logits. */
+/** Runs an op that is the same for rows of tokens and rows of logits. */
 export function runRowOp(op: PlanOp, { ops, weights, plan, values }: RowOpContext): void {
   const value = (index: number) => values.get(index)!;
   const plus = (x: Output, added: number | null | undefined) =>

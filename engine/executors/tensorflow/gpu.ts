@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 
-/** The first GPU that TensorFlow may use, as the driver tells of it. */
+/** The first GPU that TensorFlow may use, as the driver reports it. */
 export interface Gpu {
   name: string;
-  /** 8.0: an A100; 9.0: an H100. */
+  /** CUDA's number of the GPU's generation; 8.0: an A100; 9.0: an H100. */
   computeCapability: number;
   freeBytes: number;
 }
@@ -11,7 +11,7 @@ export interface Gpu {
 const MIB = 2 ** 20;
 
 /**
- * Asks nvidia-smi; null where there is none, or it says nothing that is understood. tfjs-node tells no more of a GPU than
+ * Asks nvidia-smi; null if it is missing or its output is not understood. tfjs-node itself tells no more of a GPU than
  * that it uses one.
  */
 export function findGpu(

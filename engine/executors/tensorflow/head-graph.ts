@@ -3,17 +3,17 @@ import { headStart, hiddenValue, type NetworkParts, runRowOp } from './forward-g
 import { DType, type Output } from './graph/graph.js';
 import type { Variable } from './graph/variable.js';
 
-/** What the head is fed and run by. The logits stay on the device until `head/logits` is asked for. */
+/** Names of the head's feeds and results. The logits stay on the device until `head/logits` is run. */
 export const HEAD = {
   rows: 'head/rows',
   segments: 'head/segments',
-  /** The first rows, and those behind them where they are taken in several passes. */
+  /** Runs over the first rows, and over those behind them if there are several passes. */
   first: 'head/first',
   more: 'head/more',
   logits: 'head/logits',
 };
 
-/** The ops over rows of logits: takes rows of what the forward left, leaves logits [rows, outputWidth]. */
+/** Writes the ops over rows of logits: they take rows of the forward's result and leave logits [rows, outputWidth]. */
 export function writeHead(parts: NetworkParts, logits: Variable): void {
   const { ops, plan } = parts;
   ops.graph.within('head', () => {

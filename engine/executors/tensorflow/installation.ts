@@ -3,14 +3,14 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { defaultCacheDirectory } from '../../building/engine-cache.js';
 
-/** The packages in the order in which they are looked for: the one that can use a GPU, and what is taken in its place. */
+/** The packages in the order of search: the one that can use a GPU, then its replacement. */
 export const TENSORFLOW_PACKAGES = ['@tensorflow/tfjs-node-gpu', '@tensorflow/tfjs-node'] as const;
 export type TensorFlowPackage = (typeof TENSORFLOW_PACKAGES)[number];
 
-/** What `skein setup tensorflow` installs: the version that this executor is tested with. */
+/** Version that `skein setup tensorflow` installs, with which this executor is tested. */
 export const TENSORFLOW_PACKAGE_VERSION = '4.22.0';
 
-/** Where a package of TensorFlow lies. */
+/** Place of an installed TensorFlow package. */
 export interface TensorFlowInstallation {
   package: TensorFlowPackage;
   /** The package's own folder. */
@@ -19,7 +19,7 @@ export interface TensorFlowInstallation {
   from: 'app' | 'setup';
 }
 
-/** What `skein setup tensorflow` writes last: without it an installation is not there. */
+/** Record that `skein setup tensorflow` writes last: without it an installation counts as missing. */
 export interface SetupRecord {
   package: TensorFlowPackage;
   packageVersion: string;
@@ -27,13 +27,13 @@ export interface SetupRecord {
   tensorflow: string;
   /** The library that was linked; null: the package's own download. */
   library: string | null;
-  /** Whether TensorFlow saw a GPU then. */
+  /** True if TensorFlow saw a GPU then. */
   gpu: boolean;
 }
 
 const RECORD_NAME = 'skein-setup.json';
 
-/** The folder of `skein setup tensorflow`: one for each user and kind of machine. */
+/** Folder of `skein setup tensorflow`: one for each user and kind of machine. */
 export function setupFolder(cacheDirectory = defaultCacheDirectory()): string {
   return join(cacheDirectory, 'tensorflow', `${process.platform}-${process.arch}`);
 }
@@ -42,7 +42,7 @@ export const recordPath = (folder: string) => join(folder, RECORD_NAME);
 
 export const packageFolder = (folder: string, name: TensorFlowPackage) => join(folder, 'node_modules', name);
 
-/** What a complete setup left in the folder; null where there is none, and where the library that it linked is gone. */
+/** Record of a complete setup in the folder; null if there is none, or if the library that it linked is gone. */
 export function readSetupRecord(folder: string): SetupRecord | null {
   try {
     const record = JSON.parse(readFileSync(recordPath(folder), 'utf8')) as SetupRecord;
@@ -54,8 +54,8 @@ export function readSetupRecord(folder: string): SetupRecord | null {
 }
 
 /**
- * The program's own installation goes before that of `skein setup tensorflow`; one whose native part was never built
- * (npm's --ignore-scripts) is passed over. null: there is neither. Loads nothing.
+ * Finds an installation: the program's own, else that of `skein setup tensorflow`. One whose native part was never
+ * built (npm's --ignore-scripts) is passed over. null: there is none. Loads nothing.
  */
 export function findInstallation(cacheDirectory?: string): TensorFlowInstallation | null {
   for (const name of TENSORFLOW_PACKAGES) {
@@ -70,7 +70,7 @@ export function findInstallation(cacheDirectory?: string): TensorFlowInstallatio
   return null;
 }
 
-/** A cache that was named is looked into first, then the user's own. */
+/** Folders to search: that of the named cache first, then of the user's own. */
 function setupFolders(cacheDirectory: string | undefined): string[] {
   if (cacheDirectory !== undefined) return [setupFolder(cacheDirectory)];
   const { SKEIN_CACHE_DIR: _, ...others } = process.env;
@@ -78,27 +78,30 @@ function setupFolders(cacheDirectory: string | undefined): string[] {
 }
 
 /**
- * Whether TensorFlow sees a GPU there, as far as can be said without loading it: the setup has tried, of an app's own
- * package the name says whether it could.
+ * True if TensorFlow sees a GPU there, as far as known without loading it: the setup has tried; an app's own package is
+ * judged by its name.
  */
 export function seesGpu({ package: name, folder, from }: TensorFlowInstallation): boolean {
   if (from === 'setup') return readSetupRecord(join(folder, '..', '..', '..'))?.gpu === true;
   return name === TENSORFLOW_PACKAGES[0] && existsSync('/dev/nvidiactl');
 }
 
-/** Seen from this package (npm puts an app's modules beside it) and from the working directory (a linked package). */
+/**
+ * Finds a package as seen from this package (npm puts an app's modules beside it) and from the working directory (a
+ * linked package).
+ */
 function ofApp(name: TensorFlowPackage): string | null {
   for (const origin of [import.meta.url, join(process.cwd(), 'package.json')]) {
     try {
       return dirname(createRequire(origin).resolve(`${name}/package.json`));
     } catch {
-      // Not there.
+      // The package is not installed there.
     }
   }
   return null;
 }
 
-/** node-pre-gyp puts it into a folder for each version of Node-API. */
+/** True if the native part was built; node-pre-gyp puts it into a folder for each version of Node-API. */
 export function hasBinding(folder: string): boolean {
   for (let version = Number(process.versions.napi); version >= 3; version--) {
     if (existsSync(join(folder, 'lib', `napi-v${version}`, 'tfjs_binding.node'))) return true;

@@ -3,7 +3,7 @@ import { DType, type Output } from './graph/graph.js';
 import type { Ops } from './graph/ops.js';
 import { Variable } from './graph/variable.js';
 
-/** What is run beside the steps, and what it is fed. */
+/** Names of the pool's operations outside of steps, and of their feeds. */
 export const POOL = {
   clear: 'pool/clear',
   from: 'pool/from',
@@ -14,7 +14,7 @@ export const POOL = {
 
 /**
  * Keys and values of all layers, a variable for each: [blocks * kvHeads, tokensPerBlock, headDim]. So one head's keys of a
- * block lie side by side, and what is gathered by block and head is multiplied as it comes, without a transposition.
+ * block lie side by side, and slices gathered by block and head can be multiplied without a transposition.
  */
 export class KvPool {
   readonly #keys: Variable[] = [];
@@ -71,12 +71,12 @@ export class KvPool {
     return variable.update(slices, this.#zeros(slices));
   }
 
-  /** Slices of every layer, source[i] to target[i]: all are read before one is written. */
+  /** Copies slices of every layer, source[i] to target[i]: all are read before one is written. */
   copy(source: Output, target: Output): Output[] {
     return this.#all.map((variable) => variable.update(target, variable.gather(source)));
   }
 
-  /** One number for each slice: 1 where all of every layer is finite. */
+  /** One number for each slice: 1 if it is finite in every layer. */
   areFinite(slices: Output): Output {
     const parts = this.#all.map((variable) => {
       const wide = this.#ops.cast(variable.gather(slices), this.dtype, DType.float);
@@ -85,7 +85,7 @@ export class KvPool {
     return parts.reduce((a, b) => this.#ops.add(a, b));
   }
 
-  /** Slices of one block are as large as each other. */
+  /** Zeros of the shape of these slices: slices of one block are all of the same size. */
   #zeros(slices: Output): Output {
     const [, tokens, width] = this.#shape;
     const { graph } = this.#ops;

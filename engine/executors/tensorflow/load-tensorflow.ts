@@ -7,18 +7,18 @@ import { TensorFlowError } from './tensorflow-error.js';
 
 type TypedArray = Float32Array | Int32Array | Uint8Array;
 
-/** A tensor, as far as this executor uses it. */
+/** A tensor, reduced to the members that this executor uses. */
 export interface TensorHandle {
   readonly shape: number[];
   dataSync(): TypedArray;
   dispose(): void;
 }
 
-/** TensorFlow.js's backend of the name `tensorflow`. */
+/** TensorFlow.js's backend named `tensorflow`. */
 export interface TensorFlowBackend {
   isUsingGpuDevice: boolean;
   binding: { TF_Version: string; getNumOfTensors(): number };
-  /** What tf.node.loadSavedModel does, less its own reading of the file: gives a number for the loaded graph. */
+  /** Like tf.node.loadSavedModel without its own reading of the file: returns a number for the loaded graph. */
   loadSavedModelMetaGraph(path: string, tags: string): number;
   runSavedModel(
     id: number,
@@ -29,21 +29,21 @@ export interface TensorFlowBackend {
   deleteSavedModel(id: number): void;
 }
 
-/** What this executor uses of @tensorflow/tfjs-node-gpu and @tensorflow/tfjs-node, which are alike. */
+/** Members that this executor uses of @tensorflow/tfjs-node-gpu and @tensorflow/tfjs-node, which are alike. */
 export interface TensorFlow {
   tensor(values: TypedArray, shape: number[], dtype: 'float32' | 'int32' | 'bool'): TensorHandle;
   memory(): { numTensors: number; numDataBuffers: number; numBytes: number };
   backend(): TensorFlowBackend;
 }
 
-/** The command that makes what is missing. */
+/** The command that installs what is missing. */
 export const SETUP_COMMAND = 'skein setup tensorflow';
 
 export const MISSING = `TensorFlow is not installed; run "${SETUP_COMMAND}" (npx ${SETUP_COMMAND} in a project), which links one from pip or downloads it.`;
 
 /**
- * Loads TensorFlow into this thread. Before that the threads that it computes with are said to it, which it reads once:
- * the first of a process decides.
+ * Loads TensorFlow into this thread, after setting the number of threads that it computes with. TensorFlow reads that
+ * once: the first caller in a process decides.
  *
  * @param threads absent: one for each processor.
  * @throws TensorFlowError
@@ -64,19 +64,19 @@ export function loadTensorFlow(threads?: number, installation = findInstallation
   }
 }
 
-/** Read by TensorFlow's C++ part, so that they must reach the process: a worker shares its environment for that. */
+/** Sets variables for TensorFlow's C++ part, which must reach the process: a worker shares its environment for that. */
 function setEnvironment(threads: number | undefined): void {
   if (threads !== undefined) {
     process.env.TF_NUM_INTRAOP_THREADS ??= String(threads);
-    // Two ops at a time: one is begun while the other's threads end.
+    // Two ops may run at a time, so that one begins while the other's threads end.
     process.env.TF_NUM_INTEROP_THREADS ??= String(Math.min(2, threads));
   }
   process.env.TF_CPP_MIN_LOG_LEVEL ??= '2';
-  // A GPU's memory is taken as it is needed, not all of it at once.
+  // A GPU's memory is taken as needed, not all of it at once.
   process.env.TF_FORCE_GPU_ALLOW_GROWTH ??= 'true';
 }
 
-/** The package calls functions that Node 23 took out of node:util. */
+/** Restores functions that Node 23 took out of node:util and the package still calls. */
 function restoreRemovedFunctions(util: Record<string, unknown>): void {
   util.isNullOrUndefined ??= (value: unknown) => value === null || value === undefined;
   util.isArray ??= Array.isArray;

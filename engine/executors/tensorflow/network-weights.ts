@@ -3,7 +3,7 @@ import { DType, type Graph, type Output } from './graph/graph.js';
 import type { Ops } from './graph/ops.js';
 import { Variable } from './graph/variable.js';
 
-/** How a weight lies on the device: products are fastest with [columns x rows]; what is only looked up lies in its rows. */
+/** A weight on the device: products are fastest with [columns x rows]; a weight that is only looked up is kept by rows. */
 interface HeldWeight {
   weight: PlanWeight;
   variable: Variable;
@@ -11,10 +11,10 @@ interface HeldWeight {
   dtype: DType;
 }
 
-/** Weights that are filled by one call, in bytes, about: each call for other nodes has TensorFlow look through the graph anew. */
+/** Bytes of weights that are filled by one call, roughly: each call for other nodes makes TensorFlow search the graph anew. */
 const BYTES_AT_ONCE = 64 << 20;
 
-/** Weights that are filled together: what is fed for each, and what is run. */
+/** Weights that are filled together: a feed for each, and the node to run. */
 export interface WeightLoad {
   weights: { weight: PlanWeight; feed: string }[];
   run: string;
@@ -26,7 +26,7 @@ export class NetworkWeights {
   readonly #held = new Map<string, HeldWeight>();
   readonly #ops: Ops;
 
-  /** @param matrixType of the matrices that products read; float32 or bfloat16. */
+  /** @param matrixType type of the matrices that products read; float32 or bfloat16 */
   constructor(ops: Ops, plan: NetworkPlan, matrixType: DType) {
     this.#ops = ops;
     const multiplied = new Set(
@@ -57,7 +57,7 @@ export class NetworkWeights {
     end();
   }
 
-  /** Bytes of all weights. */
+  /** Number of bytes of all weights. */
   get bytes(): number {
     let bytes = 0;
     for (const { weight, dtype } of this.#held.values())
@@ -69,7 +69,7 @@ export class NetworkWeights {
     return this.#of(name).variable.read();
   }
 
-  /** Rows of a matrix that is looked up; those of one that is multiplied too are its columns. */
+  /** Looks up rows of a matrix; if it is multiplied too, they are its columns on the device. */
   rows(name: string, indices: Output): Output {
     const { variable, isTransposed, dtype } = this.#of(name);
     const ops = this.#ops;
@@ -78,7 +78,7 @@ export class NetworkWeights {
     return ops.transpose(columns, [1, 0]);
   }
 
-  /** input [rows x columns] times the weight's transpose [columns x rows]. */
+  /** Multiplies input [rows x columns] by the weight's transpose [columns x rows]. */
   product(input: Output, name: string): Output {
     const { variable, dtype } = this.#of(name);
     const ops = this.#ops;

@@ -2,9 +2,9 @@ import { existsSync, readdirSync } from 'node:fs';
 
 export interface GpuPlaces {
   platform: NodeJS.Platform;
-  /** Device files. */
+  /** Folder of device files. */
   devices: string;
-  /** The driver of Windows, as its Linux sees it. */
+  /** File of the Windows driver as WSL shows it. */
   windowsDriver: string;
 }
 
@@ -15,8 +15,8 @@ const PLACES: GpuPlaces = {
 };
 
 /**
- * Whether an NVIDIA GPU can be reached from here: one listing of a folder, no process, no library. A container that was given
- * a GPU has a numbered device file of it; the driver's version in /proc says nothing there, since that is the host's.
+ * True if an NVIDIA GPU can be reached from here: one listing of a folder, no process, no library. A container that was given
+ * a GPU has a numbered device file of it; the driver's version in /proc tells nothing there, since it is the host's.
  */
 export function hasNvidiaGpu(places: Partial<GpuPlaces> = {}): boolean {
   const { platform, devices, windowsDriver } = { ...PLACES, ...places };
@@ -24,7 +24,7 @@ export function hasNvidiaGpu(places: Partial<GpuPlaces> = {}): boolean {
   try {
     if (readdirSync(devices).some((name) => /^nvidia\d+$/.test(name))) return true;
   } catch {
-    // It may not be listed: then nothing is known of a GPU.
+    // The folder cannot be listed: then no GPU is known.
   }
   return existsSync(windowsDriver);
 }

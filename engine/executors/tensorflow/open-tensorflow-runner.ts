@@ -24,7 +24,9 @@ import { STEP_UNIT_BYTES, TensorFlowRunner } from './tensorflow-runner.js';
 
 type UniformEngine = RunnableEngine & { plan: UniformPlan };
 
-/** The NetworkRunner on TensorFlow. Throws a TensorFlowError where it is not installed, or the device has too little memory. */
+/**
+ * Opens the NetworkRunner on TensorFlow. Throws a TensorFlowError if it is not installed, or the device has too little memory.
+ */
 export const openTensorFlowRunner: OpenRunner = async (given, options): Promise<NetworkRunner> => {
   checkCache(options);
   const engine = uniform(given);
@@ -66,7 +68,7 @@ function uniform(engine: RunnableEngine): UniformEngine {
   return { ...engine, plan: uniformPlan(engine.plan, 'tensorflow') };
 }
 
-/** Linux gives more memory than there is, and ends the process that then takes it. */
+/** Checks that there is enough memory. Linux would grant more than there is, and end the process that then uses it. */
 function checkRoom({ weightBytes, kvCacheBytes, workspaceBytes }: ReturnType<NetworkRunner['memory']>): void {
   const needed = weightBytes + kvCacheBytes + workspaceBytes;
   const { bytes, from } = availableMemory();
@@ -76,7 +78,10 @@ function checkRoom({ weightBytes, kvCacheBytes, workspaceBytes }: ReturnType<Net
   );
 }
 
-/** Blocks behind those that the cache has: of zeros, of waste, and of chunks that lie apart while they run. */
+/**
+ * Shape of the pool, with blocks behind those of the cache: for zeros, for unused rows, and for chunks held separately
+ * while they run.
+ */
 function poolShape({ plan }: UniformEngine, options: ExecutorOptions): { shape: PoolShape; blocks: number } {
   const { numBlocks, numSecondaryBlocks = 0, tokensPerBlock, maxNumTokens, maxNumSequences } = options;
   const window = resolveWindow(options);
@@ -94,7 +99,7 @@ function poolShape({ plan }: UniformEngine, options: ExecutorOptions): { shape: 
   return { shape, blocks: zeroBlock + 2 + fresh };
 }
 
-/** The threads that TensorFlow has are those that the first model of the process asked for. */
+/** Rule for this device. TensorFlow has the threads that the first model of the process asked for. */
 function ruleOf({ plan }: RunnableEngine, options: ExecutorOptions, isGpu: boolean): RowRule {
   const threads = Number(process.env.TF_NUM_INTRAOP_THREADS) || options.threads;
   return rowRuleOf(plan, isGpu ? 'any' : cpuRowDevice(), threads);
@@ -162,7 +167,7 @@ function loadWeights(engine: RunnableEngine, weights: NetworkWeights, session: S
   }
 }
 
-/** What such a runner takes, in bytes, on this GPU, or null on the CPU. Takes none of it. */
+/** Bytes that such a runner takes on this GPU, or on the CPU if it is null. Takes no memory. */
 export function measureTensorFlow(
   given: RunnableEngine,
   options: ExecutorOptions,
@@ -174,7 +179,7 @@ export function measureTensorFlow(
   return memoryOf(engine, options, weights, pool);
 }
 
-/** All that is taken on the device: nothing of it grows with what is asked. */
+/** All memory that is taken on the device: none of it grows with requests. */
 function memoryOf(engine: UniformEngine, options: ExecutorOptions, weights: NetworkWeights, pool: KvPool) {
   const { shape, blocks } = poolShape(engine, options);
   return {
@@ -184,11 +189,11 @@ function memoryOf(engine: UniformEngine, options: ExecutorOptions, weights: Netw
   };
 }
 
-/** The most that a step takes beside weights and cache: its rows, its units of attention, its logits. */
+/** Most bytes that a step takes beside weights and cache: its rows, its units of attention, its logits. */
 function workspaceBytes({ plan }: UniformEngine, options: ExecutorOptions): number {
   const widthOf = (rows: 'tokens' | 'logits') =>
     Math.max(0, ...plan.values.filter((value) => value.rows === rows).map(({ width }) => width));
-  // A gated product is twice as wide as its value, and an op has its inputs and its output at a time.
+  // A gated product is twice as wide as its value, and an op holds its inputs and its output at the same time.
   const perRow = 4 * 2 * widthOf('tokens');
   const perLogitRow = 4 * Math.max(widthOf('logits'), plan.outputWidth);
   return 3 * (options.maxNumTokens * perRow + options.maxLogitRows * perLogitRow) + STEP_UNIT_BYTES;

@@ -4,7 +4,10 @@ import type { Gpu } from './gpu.js';
 import { DType } from './graph/graph.js';
 import { TensorFlowError } from './tensorflow-error.js';
 
-/** What matrices are held and multiplied in; sums, and all that is no product of matrices with weights, are float32. */
+/**
+ * Type in which matrices are held and multiplied; sums, and everything that is not a product with a weight matrix, are
+ * float32.
+ */
 export type ProductType = 'f32' | 'bf16' | 'f16';
 
 export const PRODUCT_DTYPES: Readonly<Record<ProductType, DType>> = {
@@ -15,10 +18,10 @@ export const PRODUCT_DTYPES: Readonly<Record<ProductType, DType>> = {
 
 /**
  * bf16 on a GPU that multiplies it (compute capability 8.0 and more), f16 on one that multiplies that (7.x), else f32: on a
- * CPU, and where the driver says nothing. An engine whose matrices are stored as f32 (`--weights f32`) is multiplied in f32
- * everywhere. SKEIN_TENSORFLOW_PRODUCTS names another.
+ * CPU, and if the driver reports nothing. An engine whose matrices are stored as f32 (`--weights f32`) is multiplied in f32
+ * everywhere. SKEIN_TENSORFLOW_PRODUCTS overrides this.
  *
- * @param gpu null: a CPU computes, or nothing is known of the GPU.
+ * @param gpu null: a CPU computes, or nothing is known of the GPU
  * @throws TensorFlowError
  */
 export function productType(

@@ -2,16 +2,16 @@ import type { Activation } from '../../../network/plan.js';
 import { DType, type Output } from './graph/graph.js';
 import type { Ops } from './graph/ops.js';
 
-/** Values of a vector register, taken to be this many whatever the processor. */
+/** Number of values in a vector register, assumed to be the same on every processor. */
 const LANES = 16;
 
 /**
- * The square root of x + added [rows, 1]. Vector registers take another root than what is left over of them, so each row's
- * is taken a whole register wide: a row has the same bits wherever it lies.
+ * Square root of x + added [rows, 1]. Vector registers and scalar code for the remainder round roots differently, so each
+ * row's root is taken a whole register wide: then a row has the same bits in any place.
  */
 function rootOf(ops: Ops, x: Output, added: number, axis: number): Output {
   const spread = ops.graph.constant(DType.float, new Array(LANES).fill(added), [LANES]);
-  // A slice: the greatest of roots would be made into the root of the greatest.
+  // A slice is taken because TensorFlow would turn a maximum of roots into the root of a maximum.
   return ops.firstColumn(ops.sqrt(ops.add(x, spread)), axis);
 }
 

@@ -2,42 +2,54 @@ import { readFileSync } from 'node:fs';
 import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
 import { TensorFlowError } from './tensorflow-error.js';
 
-/** How a step is cut and filled up so that a row has the same bits whatever else is in it. */
+/** Rule by which a step is cut and filled up so that a row has the same bits whatever else is in the step. */
 export interface RowRule {
-  /** Rows of a product are a multiple of `multiple`, at least `least`; where they are more than `coarseFrom`, of `coarse`. */
+  /**
+   * The number of rows in a product is a multiple of `multiple`, at least `least`; above `coarseFrom` it is a multiple of
+   * `coarse`.
+   */
   multiple: number;
   least: number;
   coarse: number;
   coarseFrom: number;
-  /** Most rows of a step; one with more is run as several. One encoder's sequence is never parted, and has a step of its own. */
+  /** Most rows of a step; larger batches run as several steps. An encoder's sequence is never cut, and has a step of its own. */
   most: number;
-  /** Rows of one product of attention (a row's or a tile's heads that share keys) are a multiple of this. */
+  /**
+   * The number of rows in one product of attention (the heads of a row or a tile that share keys) is a multiple of
+   * this.
+   */
   attentionRows: number;
-  /** Products of attention in a step are a multiple of this. */
+  /** The number of attention's products in a step is a multiple of this. */
   attentionProducts: number;
 }
 
-/** Whose kernels compute: oneDNN's of this width on a CPU; any: a row's bits are not asked for, or nobody knows. */
+/**
+ * Kernels that compute: oneDNN's of this width on a CPU; any: equal bits are not asked for, or the kernels are unknown.
+ */
 export type RowDevice = 'avx512' | 'avx2' | 'any';
 
-/** Elements that are computed at once; a function of what is left over at the end of all may be rounded otherwise. */
+/** Number of elements computed at once; a function of the remainder may be rounded otherwise. */
 const VECTOR = 16;
-/** Sums of so many terms and more are parted, by another size where there are more rows than MOST_LONG. */
+/** Sums of so many terms and more are computed in parts, whose size changes when there are more rows than MOST_LONG. */
 const LONG_SUM = 1984;
 const MOST_LONG = 96;
-/** Rows that AVX2's kernels take at a time; of what is left over 1 to 3 are rounded otherwise. */
+/** Number of rows that AVX2's kernels take at a time; a remainder of 1 to 3 rows is rounded otherwise. */
 const AVX2_ROWS = 6;
-/** More of them are shared by the threads; 72 are whole sixes for as many threads as divide it. */
+/**
+ * Most rows that one thread computes alone; more are shared by the threads. 72 rows are whole sixes for as many threads
+ * as divide it.
+ */
 const AVX2_ALONE = 48;
 const AVX2_SHARED = 72;
 
 /**
- * What tools/tensorflow-bits finds of TensorFlow 2.21 (oneDNN 3): the rows for which a row's bits do not depend on the others.
+ * Numbers of rows for which a row's bits do not depend on the others, as tools/tensorflow-bits measures them for TensorFlow
+ * 2.21 (oneDNN 3):
  *
  *   AVX-512   one row alone has kernels of its own; sums of 2000 terms are parted otherwise from about 100 rows on
  *   AVX2      what is left over of six rows, also where threads part the rows among them; from 264 rows on other kernels
  *
- * A GPU has never been tried, and nothing is promised there.
+ * No GPU has been measured, and nothing is promised there.
  */
 export function rowRuleOf(plan: NetworkPlan, device: RowDevice, threads: number): RowRule {
   const ofFunctions = vectorRows(plan);
@@ -69,20 +81,20 @@ const anyRows = (multiple: number, least: number) => ({
   coarseFrom: Infinity,
 });
 
-/** Where threads share a product's rows each has to have whole sixes of them. */
+/** Most rows of a step: if threads share a product's rows, each must have whole sixes of them. */
 function avx2Most(coarse: number, threads: number): number {
   if (AVX2_SHARED % threads > 0) return AVX2_ALONE;
   return threads <= 4 ? downTo(216, coarse) : coarse > AVX2_SHARED ? AVX2_ALONE : AVX2_SHARED;
 }
 
-/** Rows of a product of so many. */
+/** Number of rows in a product of `rows`, filled up by the rule. */
 export function filledRows(rows: number, { multiple, least, coarse, coarseFrom }: RowRule): number {
   return Math.max(least, upTo(rows, rows > coarseFrom ? coarse : multiple));
 }
 
 /**
- * Rows whose values fill whole vectors, of each value that a function other than a sum or a product is taken of: 1 where
- * widths are a multiple of a vector, as those of nearly all models are.
+ * Number of rows whose values fill whole vectors, in each value to which a function other than a sum or a product is
+ * applied: 1 if widths are a multiple of a vector, as in nearly all models.
  */
 function vectorRows({ ops, values }: NetworkPlan): number {
   const widths = ops.flatMap((op: PlanOp) => {
@@ -96,10 +108,12 @@ function vectorRows({ ops, values }: NetworkPlan): number {
   );
 }
 
-/** What SKEIN_TENSORFLOW_ROWS may be: each row's bits its own, or whatever is fastest. */
+/**
+ * Values of SKEIN_TENSORFLOW_ROWS: 'own' makes each row's bits independent of other rows, 'free' takes the fastest way.
+ */
 const ROWS = ['own', 'free'];
 
-/** The kernels that oneDNN chooses here: by the processor, and by what its environment allows it. @throws TensorFlowError */
+/** The kernels that oneDNN chooses here, by the processor and by its environment variables. @throws TensorFlowError */
 export function cpuRowDevice(
   environment: Readonly<Record<string, string | undefined>> = process.env,
   flags = processorFlags(),
@@ -115,7 +129,7 @@ export function cpuRowDevice(
   return has && allows && isOneDnn ? 'avx512' : 'avx2';
 }
 
-/** Linux tells. Elsewhere nothing is known of them, and the narrower kernels are taken for granted. */
+/** The processor's features as Linux lists them. Elsewhere they are unknown, and the narrower kernels are assumed. */
 function processorFlags(): ReadonlySet<string> {
   try {
     const line = /^flags\s*:(.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1] ?? '';

@@ -2,34 +2,36 @@ import { DType, type Output } from './graph/graph.js';
 import type { Ops } from './graph/ops.js';
 import type { Variable } from './graph/variable.js';
 
-/** Tokens that are added up at a time when a token is looked for. */
+/** Number of tokens that are added up at a time in the search for a token. */
 const CHUNK = 256;
-/** Below every finite logit. */
+/** A number below every finite logit. */
 const LEAST = -3.4e38;
 
-/** What the graphs of sampling are fed and run by; rows are rows of the head's logits. */
+/** Names of the sampling graphs' feeds and results; rows are rows of the head's logits. */
 export const SAMPLE = {
   rows: 'sample/rows',
-  /** Greedy and for all: the most probable token, its logit, and whether a row has no number to draw from. */
+  /** For all rows: the most probable token, its logit, and a flag for rows without a number to draw from. */
   best: ['sample/best', 'sample/greatest', 'sample/broken'],
   counts: 'sample/counts',
   mostTokens: 'sample/mostTokens',
-  /** The logit and the id behind which top-k ends. */
+  /** Logit and id of the bound at which top-k ends. */
   bounds: ['sample/boundLogit', 'sample/boundId'],
   inverseTemperature: 'sample/inverseTemperature',
   greatest: 'sample/greatestFed',
   least: 'sample/leastFed',
   before: 'sample/beforeFed',
   uniform: 'sample/uniform',
-  /** The drawn token, its logit, what all that could be drawn weighs, and what is before the token in the order. */
+  /**
+   * The drawn token, its logit, the total weight of all drawable tokens, and the weight before the token in the order.
+   */
   draw: ['sample/token', 'sample/tokenLogit', 'sample/weight'],
   weightBefore: 'sample/weightBefore',
 } as const;
 
 /**
- * Draws where the logits lie, as the host's sampler does (engine/executors/portable/sampling): the order is by logit, equal ones by id,
- * a bound (logit, id) holds what comes before it, and the token is where the running sum in ascending id passes its share.
- * Weights are float32, sums are doubles.
+ * Draws on the device that holds the logits, like the host's sampler (engine/executors/portable/sampling): the order is by logit,
+ * equal ones by id, a bound (logit, id) holds the tokens before it, and the drawn token is the one at which the running sum in
+ * ascending id passes its share. Weights are float32, sums are doubles.
  */
 export function writeSampling(ops: Ops, logits: Variable, vocabSize: number): void {
   ops.graph.within('sample', () => {
@@ -71,7 +73,8 @@ function writeBounds(ops: Ops, chosen: Output): void {
 }
 
 function writeDraw(ops: Ops, logits: Output, vocabSize: number): void {
-  // Filled up to whole chunks, and so to whole vectors, before weights are taken: a row's do not depend on where it lies.
+  // Rows are filled up to whole chunks, and so to whole vectors, before weights are computed: so a row's weights do not
+  // depend on its place.
   const width = Math.ceil(vocabSize / CHUNK) * CHUNK;
   const chosen = width === vocabSize ? logits : ops.pad(logits, [0, width - vocabSize], LEAST);
   const { graph } = ops;
@@ -102,13 +105,13 @@ function writeDraw(ops: Ops, logits: Output, vocabSize: number): void {
 
 const casts = (from: DType, to: DType) => ({ SrcT: { type: from }, DstT: { type: to } });
 
-/** What comes before the bound: a greater logit, or an equal one with a lower id. */
+/** True for tokens before the bound: a greater logit, or an equal one with a lower id. */
 function heldBy(ops: Ops, logits: Output, ids: Output, logit: Output, before: Output): Output {
   const isLower = ops.and(ops.equal(logits, logit), ops.less(ids, before, DType.int32));
   return ops.or(ops.greater(logits, logit), isLower);
 }
 
-/** 53 bits, fed as two integers of 27 and 26. */
+/** Random numbers of 53 bits, fed as two integers of 27 and 26 bits. */
 function splitUniform(ops: Ops): Output {
   const fed = ops.graph.placeholder(SAMPLE.uniform, DType.int32, [-1, 2]);
   const parts = ops.cast(fed, DType.int32, DType.double);
@@ -116,14 +119,14 @@ function splitUniform(ops: Ops): Output {
   return ops.sum(ops.mul(parts, scales, DType.double), 1, false, DType.double);
 }
 
-/** [rows, width] -> [rows, chunks, CHUNK] */
+/** Reshapes [rows, width] to [rows, chunks, CHUNK]. */
 const inChunks = (ops: Ops, weights: Output, width: number) =>
   ops.reshape(weights, [-1, width / CHUNK, CHUNK]);
 
 const doubleSum = (ops: Ops, sums: Output) =>
   ops.sum(ops.cast(sums, DType.float, DType.double), 1, false, DType.double);
 
-/** The first token at which the running sum passes its share: among the chunks first, then in one. */
+/** Finds the first token at which the running sum passes its share: first its chunk, then its place in the chunk. */
 function tokenAt(ops: Ops, weights: Output, share: Output, width: number): { token: Output; total: Output } {
   const chunked = inChunks(ops, weights, width);
   const sums = ops.cast(ops.sum(chunked, 2), DType.float, DType.double);
@@ -148,7 +151,7 @@ function tokenAt(ops: Ops, weights: Output, share: Output, width: number): { tok
   return { token, total };
 }
 
-/** The first column that weighs something and whose running sum is above the target; past the end the last that weighs something. */
+/** Index of the first column with a weight whose running sum is above the target; past the end, the last column with a weight. */
 function firstPast(ops: Ops, weights: Output, target: Output): Output {
   const zero = ops.graph.constant(DType.double, [0], []);
   const weighs = ops.greater(weights, zero, DType.double);
@@ -160,7 +163,7 @@ function firstPast(ops: Ops, weights: Output, target: Output): Output {
     ops.graph.node('Cast', { inputs: [x], attributes: casts(DType.bool, DType.int32) });
   const first = ops.argMax(asInts(passes), 1, DType.int32);
   const anyPasses = ops.any(passes, 1);
-  // The greatest of the running counts comes first at the last column that weighs something.
+  // The running count of columns with a weight first reaches its greatest value at the last such column.
   const last = ops.argMax(ops.cumsum(asInts(weighs), 1, DType.int32), 1, DType.int32);
   return ops.select(anyPasses, first, last, DType.int32);
 }

@@ -7,15 +7,15 @@ import type { Graph } from './graph/graph.js';
 import type { TensorFlow, TensorHandle } from './load-tensorflow.js';
 import { TensorFlowError } from './tensorflow-error.js';
 
-/** What a placeholder is given. The array is read while the call runs. */
+/** Value for a placeholder. The array is read while the call runs. */
 export interface Feed {
   values: Float32Array | Int32Array;
   shape: number[];
 }
 
 /**
- * A graph that TensorFlow has loaded. `run` is one call into it, and leaves no tensor behind: what goes in and comes out lives
- * as long as the call.
+ * A graph that TensorFlow has loaded. `run` is one call into it, and leaves no tensor behind: inputs and outputs live only
+ * during the call.
  */
 export class Session {
   readonly #tensorflow: TensorFlow;
@@ -37,7 +37,10 @@ export class Session {
     }
   }
 
-  /** The values of these outputs, in their order. @throws TensorFlowError; ExecutorLostError, from then on always. */
+  /**
+   * Runs the graph and returns the values of these outputs, in order. @throws TensorFlowError; ExecutorLostError, then
+   * in every later call too
+   */
   run(feeds: Readonly<Record<string, Feed>>, outputs: readonly string[]): (Float32Array | Int32Array)[] {
     if (this.#lost !== null) throw this.#lost;
     const backend = this.#tensorflow.backend();
@@ -61,7 +64,7 @@ export class Session {
     }
   }
 
-  /** Frees its variables too. */
+  /** Frees the graph with its variables. */
   close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
@@ -69,13 +72,13 @@ export class Session {
   }
 }
 
-/** CUDA's own code for too little memory has underscores, and is no lost device. */
+/** Messages of too little memory. CUDA's own code for it has underscores, and must not count as a lost device. */
 const NO_MEMORY = /\bOOM\b|RESOURCE_EXHAUSTED|out[ _]of[ _]memory|failed to allocate|bad_alloc/i;
-/** What CUDA says of a context that nothing can be done with any more, and the driver of a GPU that is not there. */
+/** Messages of CUDA for a context that cannot be used any more, and of the driver for a GPU that is gone. */
 const LOST =
   /CUDA_ERROR|cudaError|device\b.{0,40}\blost|illegal (memory access|address|instruction)|ILLEGAL_ADDRESS|launch failed|unspecified launch failure|fallen off the bus|uncorrectable ECC/i;
 
-/** TensorFlow's errors tell of nodes over many lines. */
+/** Makes one sentence of a TensorFlow error, whose message may name nodes over many lines. */
 function deviceProblem(what: string, error: unknown): Error {
   const message = messageOf(error).replace(/\s+/g, ' ').trim();
   if (NO_MEMORY.test(message)) {

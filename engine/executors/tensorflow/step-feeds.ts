@@ -10,16 +10,16 @@ export interface StepContext {
   plan: NetworkPlan;
   pool: PoolShape;
   window: AttentionWindow | null;
-  /** Row of the hidden rows that nobody reads. */
+  /** Index of the hidden row that nobody reads. */
   wasteRow: number;
-  /** Whether rows of a step without tiles are looked up among results too. */
+  /** True if rows of a step without tiles are looked up among results too. */
   looksUpResults: boolean;
 }
 
-/** A batch's angles by the name of their feeds, for all rows of T. */
+/** Angles of a batch by the name of their feeds, for all rows of T. */
 export type Angles = Record<string, Float32Array>;
 
-/** Angles of a batch: of the batch's own frequencies, of each table of the plan, and those that sinks are seen by. */
+/** Computes the angles of a batch: by the batch's own frequencies, by each table of the plan, and those for sinks. */
 export function anglesOf(batch: PackedBatch, { plan, window }: StepContext): Angles {
   const { rotaryDim } = plan.attention;
   if (rotaryDim === 0) return {};
@@ -40,7 +40,7 @@ export function anglesOf(batch: PackedBatch, { plan, window }: StepContext): Ang
   return angles;
 }
 
-/** What the forward graph of that name is fed for a step. */
+/** Feeds of the forward graph of that name for a step. */
 export function stepFeeds(
   scope: string,
   batch: PackedBatch,
@@ -139,7 +139,7 @@ export function slicesOf(blocks: ArrayLike<number>, numKvHeads: number): Int32Ar
   return slices;
 }
 
-/** Unit by unit, head by head, each with its blocks. */
+/** Slices unit by unit, head by head, each with its blocks. */
 function unitSlices(blocks: readonly number[], inUnit: number, numKvHeads: number): Int32Array {
   const slices = new Int32Array(blocks.length * numKvHeads);
   let at = 0;
@@ -151,7 +151,7 @@ function unitSlices(blocks: readonly number[], inUnit: number, numKvHeads: numbe
   return slices;
 }
 
-/** Rows of a matrix; zeros for -1. */
+/** Copies rows of a matrix; zeros for -1. */
 function rowsOf(values: Float32Array, rows: readonly number[], width: number): Float32Array {
   const chosen = new Float32Array(rows.length * width);
   rows.forEach((row, i) => {

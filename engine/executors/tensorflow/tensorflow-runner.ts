@@ -20,7 +20,7 @@ import { filledRows, type RowRule } from './row-rule.js';
 import type { Session } from './session.js';
 import { anglesOf, type StepContext, slicesOf, stepFeeds } from './step-feeds.js';
 
-/** What the units of attention of one step may take; a batch that needs more is run as several steps. */
+/** Most bytes that the units of attention of one step may take; a batch that needs more is run as several steps. */
 export const STEP_UNIT_BYTES = 256 << 20;
 
 export interface RunnerContext {
@@ -33,7 +33,7 @@ export interface RunnerContext {
   memory: ReturnType<NetworkRunner['memory']>;
 }
 
-/** Feeds a loaded graph: a batch is one or several steps of it, each one call. */
+/** Runs batches on a loaded graph: a batch takes one or several steps, each one call. */
 export class TensorFlowRunner implements NetworkRunner {
   readonly name = 'tensorflow';
   readonly device: string;
@@ -119,7 +119,9 @@ export class TensorFlowRunner implements NetworkRunner {
     return { values, shape: [values.length] };
   }
 
-  /** Each sequence's rows, in the order of the batch, parted so that no step's units take more than they may. */
+  /**
+   * Cuts the sequences' rows, in the order of the batch, into steps whose units do not take more memory than allowed.
+   */
   *#steps(batch: PackedBatch): Generator<Piece[]> {
     const { pool, plan, rule } = this.#context;
     const most = Math.max(1, Math.floor(STEP_UNIT_BYTES / unitBytes(plan, pool)));
@@ -136,7 +138,7 @@ export class TensorFlowRunner implements NetworkRunner {
           units + countUnits({ sequence, first: at, count, place }, length, pool) <= most;
         let count = end - at;
         if (!pool.bothWays && !fits(count)) {
-          // What room there is, if it is worth a tile; else all that a step of its own holds.
+          // Use the room that is left, if it is worth a tile; else all that a separate step holds.
           const room = rule.most - rows;
           count = Math.min(count, room >= TILE_ROWS ? room : rule.most);
           while (count > TILE_ROWS && !fits(count)) count = Math.ceil(count / 2 / TILE_ROWS) * TILE_ROWS;
@@ -152,7 +154,7 @@ export class TensorFlowRunner implements NetworkRunner {
         units += countUnits(piece, length, pool);
         rows += count;
         at += count;
-        // The rest of a sequence reads what this piece writes.
+        // The rest of the sequence reads what this piece writes, so it needs a later step.
         if (at < end) {
           yield pieces;
           pieces = [];
@@ -163,7 +165,7 @@ export class TensorFlowRunner implements NetworkRunner {
     if (pieces.length > 0) yield pieces;
   }
 
-  /** Means are of whole sequences, in their order; what only fills up is the mean of a row of its own. */
+  /** Feeds for means of whole sequences, in their order; rows that only fill up are the mean of one row each. */
   #meanFeeds(first: number, count: number, filled: number) {
     const { queryStart } = this.#batch!;
     const [begin, end] = [queryStart[first]!, queryStart[first + count]!];
@@ -192,7 +194,9 @@ function filledUp(rows: Int32Array, count: number) {
   return { values, shape: [values.length] };
 }
 
-/** Copies as if one came after the other, in as few calls as that takes: what is written is not copied from in the same call. */
+/**
+ * Cuts copies into as few calls as possible with the effect of one after the other: no call copies from a block that it writes.
+ */
 function* independentCopies(
   source: Int32Array,
   target: Int32Array,

@@ -2,24 +2,28 @@ import { readFileSync } from 'node:fs';
 import { threadId } from 'node:worker_threads';
 import { ExecutorUnavailableError } from '../executor-kind.js';
 
-/** Which thread has TensorFlow: in the environment, which the threads of an engine share with the process. */
+/**
+ * Environment variable that names the thread using TensorFlow; the threads of an engine share the environment with the
+ * process.
+ */
 const CLAIM = 'SKEIN_TENSORFLOW_CLAIM';
-/** A thread that died while it loaded left a claim behind; no loading takes longer. */
+/** Age at which a claim is stale: no loading takes longer, so its thread died while loading. */
 const LOADING_MS = 10_000;
 
 export interface ClaimScene {
   environment: Record<string, string | undefined>;
   threadId: number;
   nowMs: number;
-  /** Whether TensorFlow's binding is in this process; null: it cannot be told. */
+  /** True if TensorFlow's binding is loaded in this process; null: unknown. */
   isLoaded: boolean | null;
 }
 
 /**
- * Claims TensorFlow for this thread: its binding has one state for a process, which a second thread would take over, and
- * the process die of it when one of them ends. A thread that is gone has unloaded it, and the next one may have it.
- * @returns what is to be called when it is loaded.
- * @throws ExecutorUnavailableError where another thread has it.
+ * Claims TensorFlow for this thread. Its binding has one state for a process: a second thread would take that over, and
+ * the process would die when one of the threads ends. A thread that has ended has unloaded the binding, and another may
+ * claim it.
+ * @returns function to be called once TensorFlow is loaded.
+ * @throws ExecutorUnavailableError if another thread has it.
  */
 export function claimTensorFlow(scene: ClaimScene = presentScene()): () => void {
   const { environment, threadId: own, nowMs, isLoaded } = scene;
@@ -38,7 +42,7 @@ export function claimTensorFlow(scene: ClaimScene = presentScene()): () => void 
   };
 }
 
-/** Gives it back, so that nobody has to find out that this thread is gone. */
+/** Gives up the claim, so that nobody has to find out that this thread is gone. */
 export function releaseTensorFlow(
   environment: ClaimScene['environment'] = process.env,
   own = threadId,
@@ -50,7 +54,7 @@ function presentScene(): ClaimScene {
   return { environment: process.env, threadId, nowMs: Date.now(), isLoaded: isBindingLoaded() };
 }
 
-/** Linux says which files a process has mapped. */
+/** Reads the process's mapped files, which Linux lists. */
 function isBindingLoaded(): boolean | null {
   try {
     return readFileSync('/proc/self/maps', 'utf8').includes('tfjs_binding.node');

@@ -28,17 +28,17 @@ export class AttendedRows {
   readonly #heap: WasmHeap;
   readonly #workspace: Workspace;
   readonly #plan: NetworkPlan;
-  /** What each layer keeps. */
+  /** Heads that each layer keeps. */
   readonly #heads: readonly CachedHeads[];
   readonly #options: ExecutorOptions;
   readonly #window: AttentionWindow | null;
   readonly #tableEntries: number;
-  /** Rows of a piece: Infinity where blocks never take turns. */
+  /** Rows of a piece: Infinity if blocks never take turns. */
   readonly #pieceRows: number;
   /** Tables of frequencies that ops name, 0 being the batch's. */
   readonly #tables: readonly number[];
   #batch!: PackedBatch;
-  /** For each sequence of the batch, whether its chunk is cut. */
+  /** 1 for each sequence of the batch whose chunk is cut. */
   readonly #isCut: Uint8Array;
   #anyCut = false;
 
@@ -60,7 +60,10 @@ export class AttendedRows {
     this.#isCut = new Uint8Array(options.maxNumSequences);
   }
 
-  /** What the layers of a step share: zeroes its new blocks, makes the angles, brings slots and tables into the heap. */
+  /**
+   * Prepares what all layers of a step share: zeroes its new blocks, computes the angles, brings slots and tables into
+   * the heap.
+   */
   begin(batch: PackedBatch): void {
     this.#batch = batch;
     const { numNewBlocks, newBlocks, numTokens, slots } = batch;

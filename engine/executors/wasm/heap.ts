@@ -3,10 +3,10 @@ import type { BackendWasm } from '@tensorflow/tfjs-backend-wasm';
 import { type Kernels, loadKernels } from './kernels.js';
 import { requireMemory } from './web-assembly.js';
 
-/** Bytes that a heap can grow to: what 32-bit pointers reach, less the page that emscripten keeps. */
+/** Bytes that a heap can grow to: the reach of 32-bit pointers, less the page that emscripten keeps. */
 export const MOST_HEAP_BYTES = 2 ** 32 - 2 ** 16;
 
-/** What of an emscripten module is used beyond tfjs's own declarations. */
+/** Members of an emscripten module that tfjs does not declare. */
 interface WasmModule {
   readonly asm: { readonly memory?: object };
   readonly HEAPU8: Uint8Array<ArrayBuffer>;
@@ -21,25 +21,25 @@ interface WasmModule {
 
 /** A product's matrix, packed. */
 export interface PackedMatrix {
-  /** Where the rows of the input and of the output begin. */
+  /** Length of an input row, and of an output row. */
   readonly inputs: number;
   readonly outputs: number;
-  /** Numbers of tensors; 0: no bias. */
+  /** Numbers of tensors; bias 0: none. */
   readonly tensor: number;
   readonly bias: number;
 }
 
 /**
- * A heap of tfjs-backend-wasm with its products (XNNPACK) and the kernels of this package on it. A backend of its own that
- * tfjs-core does not know as its current one: no tensor of tfjs-core is made, memory is taken once, and what closes an
- * executor gives all of it back.
+ * A heap of tfjs-backend-wasm, with its products (XNNPACK) and the kernels of this package. It is a backend that tfjs-core
+ * does not know as its current one: no tensor of tfjs-core is made, memory is taken once, and closing the executor gives
+ * all of it back.
  *
- * The backend packs the matrix of a product when it first multiplies by it and knows it by its tensor's number from then
- * on, so that the memory which the matrix came in is free for another.
+ * The backend packs the matrix of a product when it first multiplies by it, and from then on finds it by its tensor's
+ * number, so that the memory of the unpacked matrix is free for another.
  */
 export class WasmHeap {
   readonly kernels: Kernels;
-  /** Views of the whole heap, as it is once all memory has been taken: growing gives it another buffer. */
+  /** Views of the whole heap, made once all memory has been taken: growing gives the heap another buffer. */
   floats = new Float32Array(0);
   ints = new Int32Array(0);
   readonly #module: WasmModule;
@@ -60,16 +60,16 @@ export class WasmHeap {
     this.#view();
   }
 
-  /** @throws MemoryError where the process may not have the addresses of one. */
+  /** @throws MemoryError if the process may not have enough address space */
   static async open(): Promise<WasmHeap> {
     requireMemory();
-    // Large, and no part of the bundles: loaded here and nowhere else.
+    // Large packages that are in no bundle: loaded here and nowhere else.
     const require = createRequire(import.meta.url);
     const { findBackendFactory } = require('@tensorflow/tfjs-core') as typeof import('@tensorflow/tfjs-core');
-    // Registers the factory that is asked for.
+    // Registers the factory that the next line asks for.
     require('@tensorflow/tfjs-backend-wasm');
     const backend = (await withoutListeners(() => findBackendFactory('wasm')()).catch((reason: unknown) => {
-      // An object that is no Error.
+      // The library throws an object that is no Error.
       throw new Error(`The wasm executor's library cannot be used: ${messageOf(reason)}`);
     })) as BackendWasm;
     const module = backend.wasm as unknown as WasmModule;
@@ -80,17 +80,17 @@ export class WasmHeap {
     return new WasmHeap(module, memory);
   }
 
-  /** Bytes that it has grown to. */
+  /** Number of bytes that the heap has grown to. */
   get bytes(): number {
     return this.#module.HEAPU8.length;
   }
 
-  /** How many places have been made known to the backend as tensors. */
+  /** Number of places that the backend knows as tensors. */
   get tensorsMade(): number {
     return this.#tensors;
   }
 
-  /** Takes memory for so many bytes; null: there is not as much. Views of the heap are old after this. */
+  /** Takes memory for so many bytes; null: there is not enough. Earlier views of the heap are invalid after this. */
   take(bytes: number): number | null {
     const pointer = this.#module._malloc(bytes) >>> 0;
     this.#view();
@@ -101,7 +101,7 @@ export class WasmHeap {
     this.#module._free(pointer);
   }
 
-  /** Numbers that begin at a pointer. */
+  /** View of the floats that begin at a pointer. */
   floatsAt(pointer: number, length: number): Float32Array<ArrayBuffer> {
     return new Float32Array(this.#module.HEAPU8.buffer, pointer, length);
   }
@@ -115,9 +115,9 @@ export class WasmHeap {
   }
 
   /**
-   * Packs a matrix [inputs x outputs] that lies at `values`, and a bias behind it.
+   * Packs a matrix [inputs x outputs] at `values`, and a bias behind it.
    *
-   * @param room behind them, for a row of inputs and one of outputs: packing comes with a product
+   * @param values with room behind matrix and bias for a row of inputs and one of outputs: packing comes with a product
    */
   pack(values: number, inputs: number, outputs: number, hasBias: boolean): PackedMatrix {
     const behind = values + 4 * inputs * outputs;
@@ -133,7 +133,7 @@ export class WasmHeap {
     return matrix;
   }
 
-  /** output = input x matrix + bias: [rows x outputs] = [rows x inputs] x [inputs x outputs]. */
+  /** Computes output = input x matrix + bias: [rows x outputs] = [rows x inputs] x [inputs x outputs]. */
   multiply(input: number, matrix: PackedMatrix, rows: number, output: number): void {
     this.#product(this.#tensorOf(input), matrix, rows, this.#tensorOf(output));
   }
@@ -146,11 +146,11 @@ export class WasmHeap {
   ): void {
     this.#ofInput.set([1, rows, inputs]);
     this.#ofMatrix.set([1, inputs, outputs]);
-    // Not transposed, no activation, no weights of one.
+    // The zeros mean: not transposed, no activation, no weights for one.
     this.#multiply(input, this.#inputShape, 3, tensor, this.#matrixShape, 3, 0, 0, 0, bias, 0, 0, output);
   }
 
-  /** The tensor of rows that begin at a pointer: there are as many as places of rows. */
+  /** Number of the tensor for rows that begin at a pointer: one for each place of rows. */
   #tensorOf(pointer: number): number {
     let tensor = this.#tensorAt.get(pointer);
     if (tensor === undefined) {
@@ -175,7 +175,10 @@ export class WasmHeap {
 
 const EVENTS = ['uncaughtException', 'unhandledRejection'] as const;
 
-/** emscripten's modules throw whatever nobody has caught anew, which would end the process: that stays the host's to decide. */
+/**
+ * Removes the listeners that emscripten's modules add: they rethrow uncaught errors, which would end the process. That is the
+ * host's to decide.
+ */
 async function withoutListeners<T>(open: () => Promise<T> | T): Promise<T> {
   const before = EVENTS.map((event) => process.listeners(event as 'uncaughtException'));
   try {

@@ -4,7 +4,7 @@ import { packageRoot } from '../../../base/package-info.js';
 import type { Activation } from '../../../network/plan.js';
 import { webAssembly } from './web-assembly.js';
 
-/** Functions of engine/executors/wasm/kernels, which says what each does. Pointers are byte offsets of the heap. */
+/** Functions of engine/executors/wasm/kernels, which documents each. Pointers are byte offsets of the heap. */
 export interface Kernels {
   attention(
     qkv: number,
@@ -45,7 +45,7 @@ export interface Kernels {
   finishRows(x: number, residual: number, activation: number, count: number, y: number): void;
   gateRows(x: number, rows: number, width: number, activation: number, y: number): void;
   capRows(x: number, cap: number, count: number): void;
-  /** 1 or 0. */
+  /** Returns 1 if all values are finite, else 0. */
   allFinite(x: number, count: number): number;
   rmsNorm(
     x: number,
@@ -89,7 +89,7 @@ export interface Kernels {
   copyColumns(x: number, stride: number, width: number, rows: number, y: number): void;
 }
 
-/** Numbers that the kernels know activations by. */
+/** Numbers by which the kernels know activations. */
 export const ACTIVATIONS: Record<Activation, number> = {
   none: 0,
   silu: 1,
@@ -99,10 +99,10 @@ export const ACTIVATIONS: Record<Activation, number> = {
   relu: 5,
 };
 
-/** Compiled by tools/build-wasm.mjs; a checkout runs its tests with them too. */
+/** The kernels as compiled by tools/build-wasm.mjs; tests in a checkout use them too. */
 const FILE = 'dist/engine/executors/wasm/kernels.wasm';
 
-/** The kernels, computing in this memory (a WebAssembly.Memory). Throws where they have not been built. */
+/** Loads the kernels, computing in this memory (a WebAssembly.Memory). Throws if they have not been built. */
 export function loadKernels(memory: object): Kernels {
   const file = join(packageRoot(), FILE);
   let bytes: Buffer<ArrayBuffer>;

@@ -4,24 +4,24 @@ import { WeightReader } from '../portable/weights/weight-reader.js';
 import type { PackedMatrix, WasmHeap } from './heap.js';
 import { productWeights, tableWeights, vectorWeights } from './memory-layout.js';
 
-/** An engine's weights as the ops use them, all of them f32. */
+/** An engine's weights in the form that the ops use, all of them f32. */
 export interface WasmWeights {
   /** The matrix of each product with its bias, by the op's index. */
   products: Map<number, PackedMatrix>;
   /** Pointers of vectors. */
   vectors: Map<string, number>;
-  /** Tables that rows are looked up in [rows x columns], outside of the heap. */
+  /** Tables for looking up rows [rows x columns], outside of the heap. */
   tables: Map<string, Float32Array>;
 }
 
-/** Rows that are turned at once: both they and what they become stay in cache. */
+/** Number of rows that are transposed at once: both they and the result stay in cache. */
 const ROWS_TURNED = 32;
 
 /**
  * Reads all weights of an engine.
  *
- * @param staging where matrices lie until they are packed
- * @param take memory that stays
+ * @param staging memory for matrices until they are packed
+ * @param take takes memory for good
  */
 export function loadWeights(
   engine: RunnableEngine,
@@ -45,7 +45,7 @@ export function loadWeights(
   }
 }
 
-/** One after the other; a matrix that several ops multiply by with the same bias is packed once. */
+/** Packs matrices one after the other; one that several ops multiply by with the same bias is packed once. */
 function packProducts(
   plan: NetworkPlan,
   heap: WasmHeap,
@@ -71,7 +71,7 @@ function packProducts(
   return products;
 }
 
-/** weight [rows x columns] of weights.bin to [columns x rows], which is what products take. */
+/** Transposes a weight [rows x columns] of weights.bin to [columns x rows], as products need it. */
 function readTurned({ name, rows, columns }: PlanWeight, reader: WeightReader, heap: WasmHeap, at: number) {
   const target = heap.floatsAt(at, rows * columns);
   const piece = new Float32Array(ROWS_TURNED * columns);

@@ -5,21 +5,23 @@ import type { NetworkPlan, PlanWeight } from '../../../network/plan.js';
 import type { ExecutorOptions } from '../executor.js';
 import { MOST_HEAP_BYTES } from './heap.js';
 
-/** Rows that a product and what follows it take at once: what lies between them stays in a core's cache. */
+/** Number of rows that a product and the op after it take at once: the values between them stay in a core's cache. */
 export const ROWS_AT_ONCE = 128;
-/** Bytes of the heap that tfjs and emscripten take for themselves, and gaps between what is taken; a generous guess. */
+/** Bytes of the heap for tfjs and emscripten themselves, and for gaps between regions; a generous guess. */
 const BESIDES_BYTES = 32 << 20;
 
-/** Where a runner's memory goes, in bytes. */
+/** Parts of a runner's memory, in bytes. */
 export interface MemoryLayout {
-  /** Weights that lie in the heap: packed matrices, norms. */
+  /** Weights in the heap: packed matrices, norms. */
   packedWeights: number;
-  /** Weights outside of the heap: tables that rows are looked up in. */
+  /** Weights outside of the heap: tables for looking up rows. */
   tables: number;
   kvCache: number;
   /** Values of the plan, angles, scores and the rest. */
   workspace: number;
-  /** The largest matrix as it comes, with what packing needs beside it: lies where the KV cache comes to lie. */
+  /**
+   * The largest unpacked matrix, with the room that packing needs beside it; it takes the later place of the KV cache.
+   */
   staging: number;
 }
 
@@ -44,7 +46,7 @@ function isProduct(op: string): boolean {
   return op === 'linear' || op === 'gatedLinear';
 }
 
-/** What such a runner takes. */
+/** Memory that such a runner takes. */
 export function memoryLayout(plan: NetworkPlan, options: ExecutorOptions): MemoryLayout {
   const { numBlocks, numSecondaryBlocks = 0, tokensPerBlock } = options;
   const products = productWeights(plan);
@@ -58,7 +60,7 @@ export function memoryLayout(plan: NetworkPlan, options: ExecutorOptions): Memor
   };
 }
 
-/** Columns in panels of 8, each with its bias. */
+/** Size of a packed matrix: columns in panels of 8, each with its bias. */
 function packedBytes({ rows, columns }: PlanWeight): number {
   return rounded(8 * Math.ceil(rows / 8) * (columns + 1));
 }
@@ -74,13 +76,13 @@ function rounded(numbers: number): number {
 
 /** Bytes of each part of the workspace. */
 export interface WorkspaceParts {
-  /** Where each slot of the plan begins. */
+  /** Begin of each slot of the plan. */
   slots: number[];
-  /** Where the results of ROWS_AT_ONCE rows lie for what products leave to do: activations, gates, residuals. */
+  /** Results of ROWS_AT_ONCE rows for the ops that products leave to do: activations, gates, residuals. */
   product: number;
-  /** Cosines, and as much for sines, of one table of frequencies. */
+  /** Size of the cosines, and of the sines, for one table of frequencies. */
   angles: number;
-  /** Queries turned to their places in the cache, of a layer at a time; 0 where there are no sinks. */
+  /** Queries rotated to their places in the cache, of a layer at a time; 0 without sinks. */
   sinkQueries: number;
   scores: number;
   slotsOfRows: number;
@@ -99,7 +101,7 @@ export function workspaceParts(plan: NetworkPlan, options: ExecutorOptions): Wor
   const product = rounded(ROWS_AT_ONCE * Math.max(...productWeights(plan).map(({ rows }) => rows)));
   const angles = rounded((maxNumTokens * rotaryDim) / 2);
   const sinkQueries = hasSinks ? rounded(maxNumTokens * numHeads * widestKey) : 0;
-  // The scores take what attentionScratchBytes says.
+  // Scores need the size that attentionScratchBytes gives.
   const scores = 4 * rounded(maxSeqLen + 8) + 256;
   const slotsOfRows = rounded(maxNumTokens);
   const window = resolveWindow(options);
@@ -111,12 +113,12 @@ export function workspaceParts(plan: NetworkPlan, options: ExecutorOptions): Wor
   return { slots, product, angles, sinkQueries, scores, slotsOfRows, blockTables, total };
 }
 
-/** What the heap holds of a layout, in bytes. */
+/** Bytes that a layout takes in the heap. */
 export function heapBytes({ packedWeights, kvCache, workspace, staging }: MemoryLayout): number {
   return packedWeights + Math.max(kvCache, staging) + workspace + BESIDES_BYTES;
 }
 
-/** Throws one sentence with the numbers where a layout is more than a heap can be. */
+/** Throws one sentence with the numbers if a layout is larger than a heap can be. */
 export function checkHeap(layout: MemoryLayout): void {
   const bytes = heapBytes(layout);
   if (bytes <= MOST_HEAP_BYTES) return;
@@ -132,7 +134,7 @@ function mebibytes(bytes: number): string {
   return `${Math.ceil(bytes / 2 ** 20)} MiB`;
 }
 
-/** The layout's bytes as Executor.memory tells them. */
+/** The layout's bytes in the form of Executor.memory. */
 export function executorMemory(layout: MemoryLayout): Omit<ExecutorMemory, 'secondaryKvCacheBytes'> {
   return {
     weightBytes: layout.packedWeights + layout.tables,

@@ -8,11 +8,11 @@ import type { RunnerParts } from './runner-parts.js';
 
 type Op<T extends PlanOp['op']> = Extract<PlanOp, { op: T }>;
 
-/** Each op of a plan over rows that lie in the heap. */
+/** Runs each op of a plan over rows in the heap. */
 export class OpRunner {
   readonly #parts: RunnerParts;
   readonly #attended: AttendedRows;
-  /** Columns of each vector. */
+  /** Number of columns of each vector. */
   readonly #vectorWidths: ReadonlyMap<string, number>;
   #seconds: Record<string, number> | null = null;
   #batch!: PackedBatch;
@@ -33,14 +33,14 @@ export class OpRunner {
     this.#selected = rows;
   }
 
-  /** Seconds per kind of op since the last call; counting goes on where `on` is true. */
+  /** Seconds per kind of op since the last call; counting goes on if `on` is true. */
   profile(on: boolean): Record<string, number> {
     const seconds = this.#seconds ?? {};
     this.#seconds = on ? {} : null;
     return seconds;
   }
 
-  /** @param rows that the op's values have */
+  /** @param rows number of rows in the op's values */
   run(index: number, rows: number): void {
     if (this.#seconds === null) {
       this.#run(index, rows);
@@ -91,7 +91,7 @@ export class OpRunner {
     }
   }
 
-  /** Where a value begins. */
+  /** Pointer to a value. */
   #at(value: number): number {
     return this.#parts.workspace.values[value]!;
   }
@@ -159,7 +159,7 @@ export class OpRunner {
       return;
     }
     const activation = ACTIVATIONS[op.activation];
-    // The product waits beside: the output may be what it is added to.
+    // The product goes to separate memory first, since the output may be the residual that it is added to.
     for (let row = 0; row < rows; row += ROWS_AT_ONCE) {
       const count = Math.min(ROWS_AT_ONCE, rows - row);
       const begin = 4 * row * outputs;
@@ -190,7 +190,7 @@ export class OpRunner {
     }
   }
 
-  /** A row of each selected row's sequence. */
+  /** Writes the mean of each selected row's sequence. */
   #meanPool({ input, output }: Op<'meanPool'>): void {
     const { queryStart } = this.#batch;
     const width = this.#width(input);

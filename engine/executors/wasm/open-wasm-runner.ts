@@ -9,18 +9,21 @@ import { WasmRunner } from './wasm-runner.js';
 import { webAssembly } from './web-assembly.js';
 import { takeWorkspace } from './workspace.js';
 
-/** A function of one SIMD instruction: a V8 or a processor without them refuses it. */
+/** A module with one SIMD instruction: a V8 or a processor without SIMD refuses it. */
 const SIMD_MODULE = Uint8Array.of(
   ...[0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 9, 1, 7, 0, 65, 0, 253, 15, 26, 11],
 );
 
-/** Why no such runner can run here; null: it can. */
+/** Reason why no such runner can run here; null: it can. */
 export function wasmProblem(): string | null {
   if (webAssembly.validate(SIMD_MODULE)) return null;
   return 'The wasm executor needs the SIMD instructions of WebAssembly, which Node.js does not offer on this processor.';
 }
 
-/** Runs networks on @tensorflow/tfjs-backend-wasm, in the calling thread. Matrices and the KV cache are f32 whatever is stored. */
+/**
+ * Runs networks on @tensorflow/tfjs-backend-wasm, in the calling thread. Matrices and the KV cache are f32, whatever type the
+ * weights are stored in.
+ */
 export const openWasmRunner: OpenRunner = async (engine, options): Promise<NetworkRunner> => {
   const problem = wasmProblem();
   if (problem !== null) throw new ExecutorUnavailableError(problem);
@@ -37,7 +40,7 @@ export const openWasmRunner: OpenRunner = async (engine, options): Promise<Netwo
         'this model needs, and the machine gives no more.',
     );
   };
-  // One growth in the place of many, and the one place to fail.
+  // Grows the heap once instead of often, so that only this place can fail.
   heap.giveBack(take(heapBytes(layout)));
   const pool = take(Math.max(layout.kvCache, layout.staging));
   const workspace = takeWorkspace(plan, options, pool, take);

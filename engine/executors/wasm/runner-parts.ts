@@ -5,7 +5,7 @@ import type { WasmWeights } from './load-weights.js';
 import type { MemoryLayout } from './memory-layout.js';
 import type { Workspace } from './workspace.js';
 
-/** What a runner works with, once all memory has been taken and the weights are loaded. */
+/** Parts of a runner after all memory has been taken and the weights are loaded. */
 export interface RunnerParts {
   plan: NetworkPlan;
   options: ExecutorOptions;

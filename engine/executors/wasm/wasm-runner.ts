@@ -6,7 +6,9 @@ import { executorMemory } from './memory-layout.js';
 import { OpRunner } from './op-runner.js';
 import type { RunnerParts } from './runner-parts.js';
 
-/** The ops of a plan over a heap: products by XNNPACK, the rest by the kernels of engine/executors/wasm/kernels. */
+/**
+ * Runs the ops of a plan over a heap: products by XNNPACK, the rest by the kernels of engine/executors/wasm/kernels.
+ */
 export class WasmRunner implements NetworkRunner {
   readonly name = 'wasm';
   readonly device = 'SIMD';
@@ -58,12 +60,12 @@ export class WasmRunner implements NetworkRunner {
     return this.#memory;
   }
 
-  /** Seconds per kind of op since the last call; counting goes on where `on` is true. */
+  /** Seconds per kind of op since the last call; counting goes on if `on` is true. */
   profile(on: boolean): Record<string, number> {
     return this.#opened().ops.profile(on);
   }
 
-  /** The heap goes with the last reference to it. */
+  /** Drops the references to the heap, which is freed with the last one. */
   close(): void {
     this.#open = null;
   }

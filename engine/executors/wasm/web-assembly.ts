@@ -1,7 +1,7 @@
 import { addressSpace, MemoryError, memoryProblem } from '../../../base/address-space.js';
 import { messageOf } from '../../../base/error-text.js';
 
-/** What is used of the global WebAssembly, whose types come with those of browsers. */
+/** The used part of the global WebAssembly, whose types come with those of browsers. */
 interface WebAssemblyOfNode {
   Memory: new (size: { initial: number }) => object;
   validate(bytes: Uint8Array): boolean;
@@ -12,8 +12,8 @@ interface WebAssemblyOfNode {
 export const webAssembly = (globalThis as unknown as { WebAssembly: WebAssemblyOfNode }).WebAssembly;
 
 /**
- * Where addresses are limited, to be asked before a library opens a memory of WebAssembly: what it says of its failure is no
- * sentence. Trying is the only way to know, since Node.js may be told to reserve less. @throws MemoryError.
+ * Checks that a memory of WebAssembly can be opened if addresses are limited, before a library tries: the library's message
+ * is no sentence. Trying is the only way to know, since Node.js may be told to reserve less. @throws MemoryError
  */
 export function requireMemory(): void {
   if (addressSpace() === null) return;

@@ -3,30 +3,30 @@ import type { NetworkPlan } from '../../../network/plan.js';
 import type { ExecutorOptions } from '../executor.js';
 import { workspaceParts } from './memory-layout.js';
 
-/** Where the angles of a table of frequencies lie, and those of rows turned to their places in the cache. */
+/** Pointers to the angles of a table of frequencies, by rows' positions or by their places in the cache. */
 export interface AnglePlaces {
   cosines: number;
   sines: number;
 }
 
-/** Pointers of all that a step writes. */
+/** Pointers to all memory that a step writes. */
 export interface Workspace {
-  /** Where each value of the plan begins. */
+  /** Pointer to each value of the plan. */
   values: number[];
   product: number;
-  /** Places of the angles of each table: that of the batch, then the plan's own. */
+  /** Angles of each table: that of the batch, then the plan's own. */
   angles: AnglePlaces[];
-  /** Places of the sinks' angles, as in `angles`; empty where there are no sinks. */
+  /** Angles for the sinks, as in `angles`; empty without sinks. */
   sinkAngles: AnglePlaces[];
   sinkQueries: number;
   scores: number;
   slots: number;
   blockTables: number;
-  /** Where the pool of each layer begins. */
+  /** Pointer to the pool of each layer. */
   pools: number[];
 }
 
-/** Takes it. */
+/** Takes memory for the workspace. */
 export function takeWorkspace(
   plan: NetworkPlan,
   options: ExecutorOptions,
@@ -50,7 +50,10 @@ export function takeWorkspace(
   };
 }
 
-/** One behind the other: all blocks of a layer, and then those of the next, which may be of another size. */
+/**
+ * Pointers to the pools, one behind the other: all blocks of a layer, then those of the next, which may be of another
+ * size.
+ */
 function poolsOf({ caches }: NetworkPlan, options: ExecutorOptions, first: number): number[] {
   const { numBlocks, numSecondaryBlocks = 0, tokensPerBlock } = options;
   const tokens = (numBlocks + numSecondaryBlocks) * tokensPerBlock;

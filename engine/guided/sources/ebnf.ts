@@ -30,7 +30,7 @@ const ESCAPES: Readonly<Record<string, number>> = {
 };
 
 /**
- * A grammar in the EBNF that llama.cpp, vLLM and SGLang take:
+ * Reads a grammar in the EBNF of llama.cpp, vLLM and SGLang:
  *
  *   root   ::= item ("," item)*        # a comment
  *   item   ::= "\"" [^"\n]{1,20} "\"" | digit+ | .
@@ -110,7 +110,7 @@ class EbnfReader {
     return { min, max };
   }
 
-  /** Null where the sequence ends: also in front of the next rule. */
+  /** Reads one atom; null at the end of the sequence, also in front of the next rule. */
   #atom(): Expr | null {
     const character = this.#source[this.#place];
     if (character === '"' || character === "'") return text(this.#literal(character));
@@ -173,7 +173,7 @@ class EbnfReader {
     return isNegated ? complement(normalized(ranges)) : normalized(ranges);
   }
 
-  /** The next character of a text or class, escapes read; null behind its end. */
+  /** Reads the next character of a text or class, with escapes; null behind its end. */
   #character(what: string, end: string): number | null {
     const codePoint = this.#source.codePointAt(this.#place);
     if (codePoint === undefined || codePoint === 10) throw this.#fault(`${what} is not closed by ${end}`);

@@ -2,7 +2,7 @@ import { alt, EMPTY, type Expr, GuideError, oneOf, rule, seq, text } from '../gr
 import { spend } from '../reading-work.js';
 import { MAX_DIGITS } from './json-text.js';
 
-/** Greatest multipleOf: a rule for each remainder and digit. */
+/** Greatest multipleOf: each remainder and digit takes a rule. */
 export const MAX_MULTIPLE = 1000;
 
 export interface NumberBounds {
@@ -14,27 +14,27 @@ export interface NumberBounds {
   multipleOf?: number | undefined;
 }
 
-/** Steps that a place in a number costs, of which each is a rule. */
+/** Steps that a place in a number costs; each place is a rule. */
 const PLACE_WORK = 100;
-/** Greater than any number that is written. */
+/** Greater than any number that can be written. */
 const BEYOND = 10 ** MAX_DIGITS;
 
 interface Bound {
-  /** MAX_DIGITS digits before the point and MAX_DIGITS behind it. */
+  /** Exactly MAX_DIGITS digits before the point, and as many behind it. */
   whole: string;
   fraction: string;
   isExclusive: boolean;
 }
 
-/** Adds a rule and gives it back. */
+/** Adds a rule and returns a reference to it. */
 export type AddRule = (name: string, expr: Expr) => Expr;
 
-/** Digits behind the point of a number within bounds: those that it takes to write the bounds, and no fewer than these. */
+/** Least number of digits behind the point of a number within bounds; more if the bounds themselves have more. */
 const MIN_FRACTION = 6;
 
 /**
- * Numbers within bounds in plain notation, without an exponent, of at most MAX_DIGITS digits before the point.
- * `prefix` names the rules. @throws GuideError for bounds that no such number can be compared with.
+ * Grammar of numbers within bounds in plain notation, without an exponent, with at most MAX_DIGITS digits before the
+ * point. `prefix` names the rules. @throws GuideError for bounds that no such number can be compared with
  */
 export function boundedNumber(
   bounds: NumberBounds,
@@ -45,7 +45,7 @@ export function boundedNumber(
   const low = lower(bounds);
   const high = upper(bounds);
   const ways: Expr[] = [];
-  // Numbers from 0 up; those below 0 are the same with a sign, between the bounds mirrored.
+  // Numbers from 0 up; negative numbers are the same with a sign and mirrored bounds.
   const positive = new DecimalRules(low === null || low.sign < 0 ? null : low, high, {
     isInteger,
     multipleOf: bounds.multipleOf ?? 1,
@@ -70,7 +70,7 @@ function lower({ minimum, exclusiveMinimum }: NumberBounds): Limit | null {
   const isExclusive =
     exclusiveMinimum !== undefined && (minimum === undefined || exclusiveMinimum >= minimum);
   const value = isExclusive ? exclusiveMinimum : minimum;
-  // No number has as many digits.
+  // No number has as many digits as this bound, so it excludes none.
   return value === undefined || value <= -BEYOND ? null : limitOf(value, isExclusive);
 }
 
@@ -96,7 +96,7 @@ function limitOf(value: number, isExclusive: boolean): Limit {
   };
 }
 
-/** The number without an exponent. */
+/** Digits of the number without an exponent. */
 function plainDigits(value: number): string {
   const [digits = '', exponent] = String(value).split('e');
   if (exponent === undefined) return digits;
@@ -107,14 +107,14 @@ function plainDigits(value: number): string {
 }
 
 interface Place {
-  /** Digits still to come before the point; -1 and less: behind it. */
+  /** Number of digits still to come before the point; negative: the place is behind it. */
   left: number;
-  /** All digits so far are those of the bound. */
+  /** True if all digits so far equal those of the bound. */
   onLow: boolean;
   onHigh: boolean;
   remainder: number;
   isZero: boolean;
-  /** Digits before the point in all, where some may follow behind it. */
+  /** Total number of digits before the point, if some may follow behind it. */
   length: number;
 }
 
@@ -125,7 +125,10 @@ interface DecimalOptions {
   withoutZero?: boolean;
 }
 
-/** Numbers from `low` (null: 0) to `high` (null: no bound), digit by digit: a rule for each place that matters. */
+/**
+ * Rules for numbers from `low` (null: 0) to `high` (null: no bound), digit by digit: a rule for each place that
+ * matters.
+ */
 class DecimalRules {
   readonly #low: Bound | null;
   readonly #high: Bound | null;
@@ -147,7 +150,7 @@ class DecimalRules {
       const lead = MAX_DIGITS - length;
       const onLow = this.#low !== null && /^0*$/.test(this.#low.whole.slice(0, lead));
       const onHigh = this.#high !== null && /^0*$/.test(this.#high.whole.slice(0, lead));
-      // Fewer digits than the lower bound has: too small.
+      // A number with fewer digits than the lower bound is too small.
       if (this.#low !== null && !onLow) continue;
       const place = { left: length, onLow, onHigh, remainder: 0, isZero: true, length };
       ways.push(this.#digits(place, length === 1 ? 0 : 1, addRule));
@@ -155,7 +158,7 @@ class DecimalRules {
     return alt(...ways);
   }
 
-  /** The next digit is at least `least`. */
+  /** Expression for the next digit, at least `least`, and all that follows. */
   #digits(place: Place, least: number, addRule: AddRule): Expr {
     const { onLow, onHigh } = place;
     const from = Math.max(least, onLow ? digitAt(this.#low!, place.left) : 0);
@@ -181,7 +184,7 @@ class DecimalRules {
     return alt(...ways);
   }
 
-  /** What may stand behind the digits so far, as a rule. */
+  /** Rule for everything that may stand behind the digits so far. */
   #behind(place: Place, addRule: AddRule): Expr {
     const name = this.#nameOf(place);
     if (this.#named.has(name)) return rule(name);
@@ -215,7 +218,7 @@ class DecimalRules {
   }
 }
 
-/** The bound's digit where `left` digits are still to come before the point, that one included. */
+/** The bound's digit at the place where `left` digits before the point are still to come, that one included. */
 function digitAt({ whole, fraction }: Bound, left: number): number {
   return Number(left > 0 ? whole[MAX_DIGITS - left] : fraction[-left]);
 }

@@ -42,22 +42,22 @@ import { listed } from './schema-merge.js';
 import { SchemaResolver } from './schema-resolver.js';
 import { STRING_FORMATS } from './string-formats.js';
 
-/** Schemas within a schema, each counted as often as it is written out. */
+/** Most schemas within a schema, each counted as often as it is written out. */
 const MAX_SCHEMAS = 20_000;
-/** Steps that a schema costs, beside what it is made of. */
+/** Steps that a schema costs, in addition to its parts. */
 const SCHEMA_WORK = 20;
-/** How deep schemas may be nested; a $ref begins anew. */
+/** Deepest nesting of schemas; a $ref begins to count anew. */
 const MAX_DEPTH = 200;
 
-/** How an object is written: {"a": 1} or, the outermost one only, a=1. */
+/** Notation of an object: {"a": 1} or, for the outermost one only, a=1. */
 export type ObjectStyle = 'json' | 'keyword_arguments';
 
 /**
- * The JSON texts of a schema, as a grammar: properties in the order in which the schema has them, at most a space or a line
- * break with an indent where JSON allows white space. Not every valid text is among them (additional properties only
- * where the schema asks for them, numbers of at most 15 digits), but none that is not valid.
+ * Grammar of the JSON texts that fulfil a schema: properties in the schema's order, at most a space or a line break with an
+ * indent where JSON allows white space. It does not match every valid text (additional properties only if the schema asks
+ * for them, numbers of at most 15 digits), but never an invalid one.
  *
- * `prefix` tells its rules from those of other schemas in one grammar. @throws GuideError naming keyword and place.
+ * `prefix` keeps its rules apart from those of other schemas in one grammar. @throws GuideError naming keyword and place
  */
 export function jsonSchemaGrammar(
   schema: JsonValue,
@@ -78,7 +78,7 @@ class SchemaReader {
   #numNames = 0;
   #depth = 0;
   #openReferences = 0;
-  /** Rules of schemas that were put together, by what came of it. */
+  /** Names of the rules for combined schemas, by the combined schema. */
   readonly #composed = new Map<string, string>();
 
   constructor(root: JsonValue, prefix: string) {
@@ -91,7 +91,7 @@ class SchemaReader {
     return this.#value(this.#root, '');
   }
 
-  /** The members of an object as arguments in a call are written in Python, their values as JSON. */
+  /** Writes the members of an object as keyword arguments of a Python call, with their values as JSON. */
   readKeywordArguments(): Expr {
     const schema = checkedKeywords(this.#root, '');
     if (typeof schema === 'boolean' || schema.type !== 'object' || !this.#resolver.isPlain(schema)) {
@@ -105,7 +105,7 @@ class SchemaReader {
     return this.#memberList({ ...schema, additionalProperties: false }, '', (name) => text(`${name}=`));
   }
 
-  /** A value of the schema at `path`. */
+  /** Expression for a value of the schema at `path`. */
   #value(given: JsonValue, path: string): Expr {
     spend(SCHEMA_WORK);
     if (++this.#numSchemas > MAX_SCHEMAS)
@@ -123,7 +123,7 @@ class SchemaReader {
     if (branches !== null) return alt(...branches.map(({ schema, path }) => this.#value(schema, path)));
     const alternatives = this.#resolver.alternatives(given, path);
     const plain = () => alt(...alternatives.map((schema) => this.#plain(schema, path)));
-    // What was put together of several schemas may lead back to itself, like a reference.
+    // A combination of several schemas may lead back to itself, like a reference.
     if (this.#resolver.isPlain(given)) return plain();
     const key = JSON.stringify(alternatives);
     spend(key.length);
@@ -141,7 +141,7 @@ class SchemaReader {
     return rule(name);
   }
 
-  /** A rule for each schema that is referred to, so that schemas may refer to themselves. */
+  /** Makes a rule for each schema that is referred to, so that schemas may refer to themselves. */
   #referenced(reference: string, path: string): Expr {
     const name = `${this.#prefix}-ref-${reference}`;
     if (!this.rules.has(name)) {
@@ -158,7 +158,7 @@ class SchemaReader {
     return rule(name);
   }
 
-  /** A schema without references and choices. */
+  /** Expression for a schema without references and choices. */
   #plain(schema: Schema, path: string): Expr {
     if (typeof schema === 'boolean') return schema ? JSON_VALUE : NOTHING;
     const types = typesOf(schema);
@@ -202,7 +202,8 @@ class SchemaReader {
       format !== undefined && 'format',
     ].filter((kind) => kind !== false);
     if (kinds.length > 1) throw fault(path, `${kinds.join(' together with ')} is not supported`);
-    // One rule for all strings of a kind: an address alone is some thousand states, and schemas have hundreds of them.
+    // One rule serves all strings of a kind: an address alone takes some thousand states, and schemas have hundreds of
+    // them.
     if (pattern !== undefined) {
       return this.#ruleFor(`pattern ${pattern}`, () =>
         asJsonString(regexExpr(pattern as string, { mode: 'search' })),
@@ -243,13 +244,13 @@ class SchemaReader {
     return seq(text('{'), members, text('}'));
   }
 
-  /** What stands between the braces. */
+  /** Expression for the text between the braces. */
   #memberList(schema: SchemaObject, path: string, key: (name: string) => Expr): Expr {
     const given = (schema.properties ?? {}) as { [name: string]: JsonValue };
     const required = new Set((schema.required ?? []) as string[]);
     const additional = schema.additionalProperties;
     const names = new Set([...Object.keys(given), ...required]);
-    // With properties of its own and nothing said of others, there are no others.
+    // An object with named properties that does not mention additional ones has none.
     const others = additional ?? names.size === 0;
     const members = [...names].map((name) => {
       const value = Object.hasOwn(given, name) ? given[name]! : (additional ?? true);
@@ -270,7 +271,10 @@ class SchemaReader {
     return this.#members(members, other, least, most);
   }
 
-  /** A rule, since it stands in several places: written out in each, others within others would be as many as 3^depth. */
+  /**
+   * Makes a rule, since it is used in several places: written out in each, nested additional properties would take
+   * 3^depth.
+   */
   #otherRule(other: Expr): Expr {
     const name = `${this.#prefix}-other-${this.#numNames++}`;
     this.rules.set(name, other);
@@ -278,8 +282,8 @@ class SchemaReader {
   }
 
   /**
-   * Members with commas between them, in their order; `first(i)` is what may follow where none was written yet, `rest(i)` where
-   * some were:
+   * Members with commas between them, in their order; `first(i)` is what may follow if none was written yet, `rest(i)` if some
+   * were:
    *
    *   first(i) = member i rest(i + 1) | first(i + 1) if i may be left out       rest(i) = , member i rest(i + 1) | ...
    */
@@ -322,13 +326,13 @@ class SchemaReader {
     const items = isTuple ? undefined : schema.items;
     const [least, most] = counts('Items', schema.minItems, schema.maxItems, path);
     const first = prefixItems.map((item, i) => this.#value(item, `${path}/prefixItems/${i}`));
-    // Behind a tuple that says nothing of more items there are none, unless it asks for them.
+    // A tuple that does not mention further items has none, unless its minimum asks for them.
     const isClosed = items === false || (items === undefined && first.length > 0 && least <= first.length);
     const item = isClosed ? NOTHING : this.#itemRule(items ?? true, `${path}/items`);
     return seq(text('['), this.#items(first, item, least, most), text(']'));
   }
 
-  /** A rule: repetitions are written out, and a call is a single state. */
+  /** Makes a rule for an item: repetitions are written out, and a call takes only one state. */
   #itemRule(items: JsonValue, path: string): Expr {
     const name = `${this.#prefix}-item-${this.#numNames++}`;
     this.rules.set(name, this.#value(items, path));
@@ -355,7 +359,7 @@ class SchemaReader {
   }
 }
 
-/** Types that values of the schema have: those that it names, else those of which its keywords speak, else all. */
+/** Types of the schema's values: those that it names, else those that its keywords apply to, else all. */
 function typesOf(schema: SchemaObject): TypeName[] {
   if (schema.type !== undefined) {
     const types = listed(schema.type) as TypeName[];
@@ -383,7 +387,9 @@ function counts(
   return [least, most];
 }
 
-/** What can be counted of properties: additional ones, where none of the named ones can be left out. */
+/**
+ * Checks that the number of properties can be counted: of additional ones, and only if no named one can be left out.
+ */
 function checkNumberOfProperties(
   { minProperties: min, maxProperties: max }: SchemaObject,
   numNames: number,
@@ -392,7 +398,7 @@ function checkNumberOfProperties(
   path: string,
 ): void {
   const [least, most] = counts('Properties', min, max, path);
-  // Two additional properties could have the same name, and then count once.
+  // Two additional properties could have the same name, and would then count once.
   if (least > numRequired + 1 || (least > numRequired && (numNames > numRequired || !isOpen))) {
     throw fault(
       path,

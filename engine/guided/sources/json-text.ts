@@ -34,22 +34,22 @@ const SHORT_ESCAPES: Readonly<Record<number, string>> = {
   9: '\\t',
 };
 
-/** Most digits of a number before its point or exponent, and behind the point: what a double keeps. */
+/** Most digits of a number before its point or exponent, and behind the point: as many as a double keeps. */
 export const MAX_DIGITS = 15;
 const DIGIT = oneOf('0-9');
-/** -0 is left out: it equals 0 and yet is written differently by whoever reads it. */
+/** -0 is left out: it equals 0, but programs write it differently after reading it. */
 const INTEGER = alt(text('0'), seq(optional(text('-')), oneOf('1-9'), repeat(DIGIT, 0, MAX_DIGITS - 1)));
 const SIGNED = seq(optional(text('-')), alt(text('0'), seq(oneOf('1-9'), repeat(DIGIT, 0, MAX_DIGITS - 1))));
 const NUMBER = seq(
   SIGNED,
   optional(seq(text('.'), repeat(DIGIT, 1, MAX_DIGITS))),
-  // Two digits: no number becomes infinite, or a zero that should be none.
+  // The exponent has at most two digits, so that no number becomes infinite, or wrongly zero.
   optional(seq(oneOf('eE'), optional(oneOf('+-')), repeat(DIGIT, 1, 2))),
 );
 
 /**
- * One character of a JSON string, which is one code point of its value: as it is, escaped by a letter, or by \u with four
- * digits that are no half of a pair.
+ * One character of a JSON string, that is one code point of its value: unescaped, escaped by a letter, or by \u with four
+ * digits that are no half of a surrogate pair.
  */
 const CHARACTER = alt(
   { kind: 'chars', ranges: PLAIN },
@@ -60,7 +60,7 @@ const CHARACTER = alt(
   ),
 );
 
-/** At most one space, or a line break and an indent: white space without an end would be an answer without one. */
+/** At most one space, or a line break and an indent: unlimited white space could make an answer endless. */
 const SPACE = optional(alt(text(' '), seq(text('\n'), repeat(text(' '), 0, 32))));
 
 export const WS = rule('json-space');
@@ -95,12 +95,12 @@ function list(item: Expr): Expr {
   return alt(WS, seq(WS, item, repeat(seq(text(','), WS, item), 0, null), WS));
 }
 
-/** A value as JSON.stringify writes it. */
+/** The text of a value as JSON.stringify writes it. */
 export function literal(value: unknown): Expr {
   return text(JSON.stringify(value));
 }
 
-/** The characters as they are written in a JSON string, each in one way. */
+/** The characters in the form that they have in a JSON string, one form for each. */
 export function inString(ranges: CodePoints): Expr {
   const ways: Expr[] = [{ kind: 'chars', ranges: intersection(ranges, PLAIN) }];
   for (const [low, high] of intersection(ranges, complement(PLAIN))) {
@@ -112,7 +112,7 @@ export function inString(ranges: CodePoints): Expr {
   return alt(...ways);
 }
 
-/** An expression over the characters of a string's value, turned into one over the string as JSON writes it. */
+/** Turns an expression over the characters of a string's value into one over the JSON text of the string. */
 export function asJsonString(value: Expr): Expr {
   return seq(text('"'), escapedIn(value), text('"'));
 }
@@ -136,7 +136,7 @@ function escapedIn(expr: Expr): Expr {
 }
 
 /**
- * A string that is none of these, written without escapes: what keys beside the known ones may be.
+ * A string that is none of these names, written without escapes: a key of additional properties.
  *
  *   names "ab" "b"      "  a  b  <anything behind>        at each character of a name: one that no name goes on with,
  *                       "  <neither a nor b> ...          or the end where no name has its own

@@ -55,13 +55,13 @@ const CONTROLS: Readonly<Record<string, number>> = { n: 10, r: 13, t: 9, f: 12, 
 export interface RegexOptions {
   /**
    * 'full': the text matches from its first character to its last (anchors at the ends change nothing). 'search': some part of
-   * the text matches, as JSON Schema's `pattern` has it; with anchors that part reaches to the text's ends.
+   * the text matches, as for JSON Schema's `pattern`; with anchors that part reaches to the text's ends.
    */
   mode: 'full' | 'search';
 }
 
 /**
- * A regular expression as ECMAScript has it with the flag u, as far as it is regular: no look-around, no back-references, no
+ * Reads an ECMAScript regular expression with the flag u, as far as it is regular: no look-around, no back-references, no
  * \b. Characters are code points. Greedy and lazy quantifiers match the same texts.
  * @throws GuideError naming the place and what is not supported.
  */
@@ -88,7 +88,7 @@ class RegexReader {
     return alt(...branches);
   }
 
-  /** One alternative. Anchors may stand at the ends of those that are not in a group. */
+  /** Reads one alternative. Anchors may stand at the ends of alternatives that are not in a group. */
   #branch(isOutermost: boolean): Expr {
     const items: Expr[] = [];
     const begins = this.#take('^');
@@ -177,7 +177,7 @@ class RegexReader {
     return alt(...branches);
   }
 
-  /** Behind (?: what names a group is passed, what looks around or sets flags is refused. */
+  /** Skips the name of a group behind (? and refuses look-arounds and flags. */
   #groupKind(): void {
     const rest = this.#pattern.slice(this.#place, this.#place + 80).join('');
     const found = /^(:|P?<[A-Za-z_]\w*>)/.exec(rest);
@@ -292,16 +292,19 @@ class RegexReader {
 const one = (codePoint: number): CodePoints => [[codePoint, codePoint]];
 const isOne = (ranges: CodePoints) => ranges.length === 1 && ranges[0]![0] === ranges[0]![1];
 
-/** Categories of assigned characters, and common scripts: each is looked for once, in all planes that have any. */
+/**
+ * Categories of assigned characters, and common scripts: the ranges of each are found once, in all planes that have
+ * any.
+ */
 const PROPERTIES =
   /^(L[ultmo]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|Letter|Alphabetic|Lowercase|Uppercase|(Script|sc)=(Latin|Greek|Cyrillic|Han|Hiragana|Katakana|Hangul|Arabic|Hebrew|Thai|Devanagari))$/;
 const LAST_ASSIGNED = 0x323af;
-/** Steps that a property costs: the first time all characters are asked whether they have it. */
+/** Steps that a property costs: the first time every character is tested for it. */
 const PROPERTY_WORK = 20_000;
 
 const knownProperties = new Map<string, CodePoints>();
 
-/** The code points of a Unicode property; null where there is none of that name. */
+/** Code points of a Unicode property; null if there is none of that name. */
 function propertyRanges(name: string): CodePoints | null {
   spend(PROPERTY_WORK);
   const known = knownProperties.get(name);

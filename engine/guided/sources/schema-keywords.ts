@@ -10,12 +10,12 @@ export type Schema = boolean | SchemaObject;
 export const TYPES = ['string', 'number', 'integer', 'boolean', 'null', 'object', 'array'] as const;
 export type TypeName = (typeof TYPES)[number];
 
-/** Keywords that say nothing of a value. */
+/** Keywords that do not restrict a value. */
 const ANNOTATIONS = new Set(
   `title description default examples example deprecated readOnly writeOnly $schema $id $comment $defs definitions
    discriminator contentMediaType contentEncoding`.split(/\s+/),
 );
-/** The keywords that speak of values of one type only, by that type. */
+/** Keywords that apply to values of one type only, by that type. */
 export const KEYWORDS_OF: Readonly<
   Record<Exclude<TypeName, 'boolean' | 'null' | 'integer'>, readonly string[]>
 > = {
@@ -32,7 +32,7 @@ const REFUSED =
   dependentRequired dependentSchemas unevaluatedItems unevaluatedProperties additionalItems $anchor $dynamicRef
   $dynamicAnchor $recursiveRef $recursiveAnchor $vocabulary`.split(/\s+/);
 
-/** Steps that a look at a keyword costs. */
+/** Steps that checking a keyword costs. */
 const KEYWORD_WORK = 4;
 
 export function isObject(value: unknown): value is { [key: string]: JsonValue } {
@@ -45,7 +45,7 @@ export function fault(path: string, what: string): GuideError {
   );
 }
 
-/** The part of a schema that says something, with the form of each keyword checked. @throws GuideError naming keyword and place. */
+/** The keywords of a schema that restrict values, with the form of each checked. @throws GuideError naming keyword and place */
 export function checkedKeywords(schema: JsonValue, path: string): Schema {
   if (typeof schema === 'boolean') return schema;
   if (!isObject(schema)) throw fault(path, `a schema is an object or a boolean, found ${shown(schema)}`);

@@ -1,12 +1,14 @@
 import { spend } from '../reading-work.js';
 import { fault, isObject, type JsonValue, type Schema, type SchemaObject, shown } from './schema-keywords.js';
 
-/** Steps that putting two schemas together costs, and as many for each keyword. */
+/** Steps that merging two schemas costs, and as many for each keyword. */
 const MERGE_WORK = 10;
 
 type Merged = { [keyword: string]: JsonValue };
 
-/** What must hold where both schemas do. References and choices have been resolved. @throws GuideError. */
+/**
+ * Merges two schemas into one that holds if both hold. References and choices have been resolved. @throws GuideError
+ */
 export function mergeSchemas(a: Schema, b: Schema, path: string): Schema {
   if (a === false || b === false) return false;
   if (a === true) return b;
@@ -57,7 +59,7 @@ function mergeKeyword(keyword: string, a: JsonValue, b: JsonValue, path: string)
   );
 }
 
-/** A property that only one of the two names must also be what the other one allows as an additional property. */
+/** Merges properties. A property that only one schema names must also fulfil the other's additional properties. */
 function mergeProperties(merged: Merged, a: SchemaObject, b: SchemaObject): void {
   const propertiesOf = (schema: SchemaObject) => (schema.properties ?? {}) as { [name: string]: JsonValue };
   const [ofA, ofB] = [propertiesOf(a), propertiesOf(b)];
@@ -88,14 +90,16 @@ function commonValues(a: JsonValue[], b: JsonValue[]): JsonValue[] {
   return a.filter((value) => ofB.has(canonical(value)));
 }
 
-/** An integer is a number. */
+/** Types that both lists allow; an integer is a number. */
 function commonTypes(a: JsonValue[], b: JsonValue[]): JsonValue[] {
   const has = (list: JsonValue[], type: JsonValue) =>
     list.includes(type) || (type === 'integer' && list.includes('number'));
   return [...new Set([...a, ...b])].filter((type) => has(a, type) && has(b, type));
 }
 
-/** Equal for values that JSON Schema holds for equal: the order of keys does not count, and 1.0 is 1. */
+/**
+ * Text that is the same for values that JSON Schema considers equal: the order of keys does not count, and 1.0 is 1.
+ */
 export function canonical(value: JsonValue): string {
   spend(4);
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;

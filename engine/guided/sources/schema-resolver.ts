@@ -13,14 +13,14 @@ import {
 } from './schema-keywords.js';
 import { canonical, listed, mergeSchemas } from './schema-merge.js';
 
-/** Alternatives of one value that choices within choices may make. */
+/** Most alternatives of one value that nested choices may make. */
 const MAX_ALTERNATIVES = 2000;
-/** References that one value may lead through. */
+/** Most references that one value may lead through. */
 const MAX_REFERENCES = 100;
 
 type Property = { name: string; values: Set<string> };
 
-/** Takes references, allOf, anyOf and oneOf out of schemas. */
+/** Resolves references, allOf, anyOf and oneOf in schemas. */
 export class SchemaResolver {
   readonly #root: JsonValue;
 
@@ -28,7 +28,7 @@ export class SchemaResolver {
     this.#root = root;
   }
 
-  /** What a schema that says nothing else refers to; null for any other. */
+  /** The reference of a schema that contains nothing else; null for any other. */
   pureReference(schema: JsonValue, path: string): string | null {
     const said = checkedKeywords(schema, path);
     if (typeof said === 'boolean' || said.$ref === undefined || Object.keys(said).length > 1) return null;
@@ -36,7 +36,7 @@ export class SchemaResolver {
     return said.$ref as string;
   }
 
-  /** The schemas of a choice that says nothing else, of which a value must fulfil one; null for any other schema. */
+  /** The branches of a schema that is only a choice, of which a value must fulfil one; null for any other schema. */
   pureBranches(schema: JsonValue, path: string): { schema: JsonValue; path: string }[] | null {
     const said = checkedKeywords(schema, path);
     if (typeof said === 'boolean' || Object.keys(said).length !== 1) return null;
@@ -48,7 +48,7 @@ export class SchemaResolver {
     return (choice as JsonValue[]).map((branch, i) => ({ schema: branch, path: `${path}/${keyword}/${i}` }));
   }
 
-  /** It neither refers to others nor consists of others. */
+  /** True if the schema neither refers to others nor combines others. */
   isPlain(schema: JsonValue): boolean {
     return (
       !isObject(schema) ||
@@ -56,7 +56,7 @@ export class SchemaResolver {
     );
   }
 
-  /** The schema that a reference means: # or a JSON pointer behind it. */
+  /** The schema that a reference points to: # or a JSON pointer behind it. */
   target(reference: string, path: string): JsonValue {
     if (!reference.startsWith('#')) {
       throw fault(
@@ -122,7 +122,7 @@ export class SchemaResolver {
   }
 }
 
-/** oneOf asks for exactly one: what fulfils one branch must not fulfil another. */
+/** Checks oneOf, which asks for exactly one: a value that fulfils one branch must not fulfil another. */
 function checkDisjoint(branches: readonly Schema[][], path: string): void {
   for (const [i, one] of branches.entries()) {
     for (const other of branches.slice(i + 1)) {

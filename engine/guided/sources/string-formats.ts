@@ -1,4 +1,4 @@
-/** A month and a day that every year has; 29 February is left out. */
+/** Dates with a month and a day that every year has; 29 February is left out. */
 const DATE =
   '[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))';
 const TIME = '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])';
@@ -7,7 +7,7 @@ const HOST = `${LABEL}(\\.${LABEL}){0,3}`;
 const BYTE = '(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
 const GROUP = '[0-9A-Fa-f]{1,4}';
 
-/** Texts of each `format`, as regular expressions: not always all of them, but none that is not one. */
+/** Regular expressions for texts of each `format`: some valid texts may be missing, but no invalid one matches. */
 export const STRING_FORMATS: Readonly<Record<string, string>> = {
   date: DATE,
   time: TIME,

@@ -25,7 +25,7 @@ const MAX_DEPTH = 50;
 type Fields = { [field: string]: JsonValue };
 
 interface Tag {
-  /** A text, or a special token. */
+  /** Begin of the tag: a text, or a special token. */
   begin: string | { token: string };
   content: JsonValue;
   end: string;
@@ -33,7 +33,7 @@ interface Tag {
 }
 
 /**
- * Text in which tags have a form, as vLLM and XGrammar take it:
+ * Reads a structural tag, a text in which tags have a form, in the notation of vLLM and XGrammar:
  *
  *   { "format": { "type": "triggered_tags", "triggers": ["<f="], "tags": [{ "type": "tag", "begin": "<f=a>",
  *     "content": { "type": "json_schema", "json_schema": {...} }, "end": "</f>" }] } }
@@ -71,7 +71,7 @@ class TagReader {
     return this.#triggered(tags, textsOf(triggers, 'triggers'), { atLeastOne: false, stopAfterFirst: false });
   }
 
-  /** `until`: what follows, which a text without a form must not contain. */
+  /** `until`: the text that follows, which a text without a form must not contain. */
   #format(given: JsonValue, path: string, until: string | null): Expr {
     if (++this.#depth > MAX_DEPTH) throw fault(path, `formats are nested deeper than ${MAX_DEPTH}`);
     const fields = fieldsOf(given, path);
@@ -131,7 +131,7 @@ class TagReader {
     }
   }
 
-  /** The tag behind `begun`, with which its begin begins. */
+  /** The rest of the tag behind `begun`, the first part of its begin. */
   #tag({ begin, content, end, path }: Tag, begun: string): Expr {
     const first = typeof begin === 'string' ? text(begin.slice(begun.length)) : special(begin.token);
     return seq(first, this.#format(content, `${path}.content`, end), text(end));
@@ -145,7 +145,7 @@ class TagReader {
     return atLeastOne ? some : alt(EMPTY, some);
   }
 
-  /** Any text, in which each trigger begins a tag, and so does each special token that a tag begins with. */
+  /** Any text in which each trigger, and each special token that begins a tag, starts a tag. */
   #triggered(
     tags: readonly Tag[],
     triggers: readonly string[],
@@ -176,8 +176,8 @@ class TagReader {
   }
 
   /**
-   * Text in which none of the words comes up but where `behind` goes on, and `token` anywhere; a rule for each beginning of a
-   * word that the text may have come to (Aho and Corasick's automaton).
+   * Text in which any of the words must be followed by `behind`, and `token` may come anywhere; a rule for each beginning of
+   * a word that the text may have reached (Aho and Corasick's automaton).
    */
   #textUntil(
     words: readonly string[],
@@ -219,7 +219,7 @@ class TagReader {
     return rule(names.get('')!);
   }
 
-  /** Takes over the rules of another grammar; under names of their own where they could be those of a third. */
+  /** Takes over the rules of another grammar, renamed if they could clash with those of a third. */
   #nested(grammar: Grammar, renames: boolean): Expr {
     const prefix = `${this.#newRule()}-`;
     const renamed = (name: string) => (renames || name === grammar.root ? prefix + name : name);
@@ -248,8 +248,9 @@ function withNames(expr: Expr, renamed: (name: string) => string): Expr {
 }
 
 /**
- * The longest of the beginnings that a text ends with when it ended with one of them and a character more has come; as
- * Aho and Corasick have it, by way of the longest beginning that each ends with beside itself.
+ * Returns the function that finds the longest of the beginnings that a text ends with, given the one it ended with
+ * before and one more character. As in Aho and Corasick's algorithm, it goes by the longest shorter beginning that each
+ * beginning ends with.
  */
 function follower(beginnings: ReadonlySet<string>): (beginning: string, character: string) => string {
   const ends = new Map<string, string>([['', '']]);
@@ -259,7 +260,7 @@ function follower(beginnings: ReadonlySet<string>): (beginning: string, characte
       if (end === '') return '';
     }
   };
-  // A set has its texts in the order in which they came: each beginning of a word behind the shorter ones.
+  // A set keeps its order of insertion: each beginning of a word comes behind the shorter ones.
   for (const beginning of beginnings) {
     const characters = [...beginning];
     const last = characters.pop();

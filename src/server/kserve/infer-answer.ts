@@ -9,7 +9,8 @@ import type { OutputWish, ReadInfer } from './read-infer.js';
 
 /** An answer in bytes, and the headers that tell how to read them. */
 export interface InferBody {
-  bytes: Uint8Array;
+  /** A text where all of it is JSON. */
+  bytes: Uint8Array | string;
   headers: Record<string, string>;
 }
 
@@ -40,10 +41,9 @@ export function inferBody(
   const id = request.id === '' ? '' : `"id":${JSON.stringify(request.id)},`;
   const extra = parameters === undefined ? '' : `"parameters":${parametersText(parameters)},`;
   const name = JSON.stringify(config.name);
-  const json = Buffer.from(
-    `{${id}"model_name":${name},"model_version":"${version}",${extra}"outputs":[${texts.join(',')}]}`,
-  );
-  if (raw.length === 0) return { bytes: json, headers: { 'content-type': 'application/json' } };
+  const text = `{${id}"model_name":${name},"model_version":"${version}",${extra}"outputs":[${texts.join(',')}]}`;
+  if (raw.length === 0) return { bytes: text, headers: { 'content-type': 'application/json' } };
+  const json = Buffer.from(text);
   const headers = {
     'content-type': 'application/octet-stream',
     'inference-header-content-length': String(json.length),
@@ -90,7 +90,7 @@ export async function inferResponse(
 ): Promise<Response> {
   const found =
     bytes.length < LEAST_COMPRESSED ? undefined : COMPRESSORS.find(([name]) => acceptEncoding.includes(name));
-  if (found === undefined) return new Response(bytes as Uint8Array<ArrayBuffer>, { headers });
+  if (found === undefined) return new Response(bytes as Uint8Array<ArrayBuffer> | string, { headers });
   const [encoding, compress] = found;
   const compressed = await compress(bytes);
   return new Response(new Uint8Array(compressed), { headers: { ...headers, 'content-encoding': encoding } });

@@ -29,7 +29,18 @@ async function readRequest(c: Context<AppEnv>, maxBodyBytes: number): Promise<Re
   const json = bytes.subarray(0, length);
   c.get('memory').holdBody(REQUEST_BYTES + bytes.length + bodyMemory(length, await checkedSize(json)));
   const text = Buffer.from(json.buffer, json.byteOffset, json.length).toString('utf8');
-  return readInfer(parseExactJson(text), bytes.subarray(length), c.req.raw.signal);
+  return readInfer(parseExactJson(text), bytes.subarray(length), leavingSignal(c));
+}
+
+/** Aborted when the client leaves. The library's own signal would make a whole request of the web's kind for it. */
+function leavingSignal(c: Context<AppEnv>): AbortSignal {
+  const outgoing = c.env?.outgoing;
+  if (outgoing === undefined) return c.req.raw.signal;
+  const leaving = new AbortController();
+  outgoing.once('close', () => {
+    if (!outgoing.writableFinished) leaving.abort();
+  });
+  return leaving.signal;
 }
 
 /** @throws ApiError 413 where it is longer than a body may be, InferError */

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { InferModel } from '../../serving/infer-model.js';
 import { followModels, type ModelChange, type ModelDirectory } from '../../serving/model-directory.js';
 import type { ServedModel } from '../../serving/served-model.js';
 import { HOLDINGS, type MemoryLedger } from '../held-memory.js';
@@ -6,6 +7,7 @@ import type { ObservedRequest, RequestObserver } from '../request-observer.js';
 import { HTTP_BUCKETS } from './buckets.js';
 import { type ModelFamilies, modelFamilies } from './families.js';
 import { ModelMetrics, UNCOUNTED } from './model-metrics.js';
+import { tritonFamilies } from './triton-families.js';
 
 export interface HttpExchange {
   handler: string;
@@ -150,6 +152,11 @@ export class ServerMetrics {
     this.#heldMemoryLimit.set(ledger.limit);
     // A rate needs a sample from before the first refusal.
     this.#refusals.inc({ code: 'memory_full' }, 0);
+  }
+
+  /** Observes models that take tensors, under Triton's names. @param models those that are loaded now */
+  watchInference(models: () => readonly InferModel[]): void {
+    tritonFamilies(this.#registry, models);
   }
 
   /** Counts a client that was cut off because it did not read its answer. */

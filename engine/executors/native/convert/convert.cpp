@@ -22,9 +22,9 @@
 namespace skein {
 namespace {
 
-// Rows are converted in pieces of about this many elements: 1 MiB of float32.
+// Number of elements in a piece of rows, about: 1 MiB of float32.
 constexpr int64_t kPieceElements = 1 << 18;
-// Rows of a transposed source are read piece by piece: no piece is narrower than this.
+// Least number of rows in a piece of a transposed source, which is read piece by piece.
 constexpr int64_t kTransposedRows = 256;
 constexpr int64_t kMaxColumns = 1 << 24;
 constexpr int64_t kMaxRows = int64_t(1) << 32;
@@ -36,7 +36,8 @@ enum class Role { kSource, kTarget };
   throw std::runtime_error(what);
 }
 
-// O_NONBLOCK: a pipe in the place of a file is refused, not waited for; it means nothing to files.
+// A file opened for reading or writing. O_NONBLOCK: a pipe in the place of a file is refused, not waited for; the flag
+// has no effect on files.
 class File {
  public:
   File(const std::string& path, Role role)
@@ -134,7 +135,7 @@ void checkJob(const ConvertJob& job, const File& source, const std::string& targ
              job.rows * int64_t(rowBytes(job.targetType, job.columns)), target.size(), Role::kTarget);
 }
 
-// Where target row `row` lies in the source. llama.cpp stores the halves of a head as pairs:
+// Row of the source that holds target row `row`. llama.cpp stores the halves of a head as pairs:
 //
 //   target (halves)   0 1 2 3 | 4 5 6 7      row = half * size + i
 //   source (pairs)    0 4 1 5 2 6 3 7        row = 2 * i + half
@@ -187,7 +188,7 @@ class Piece {
   }
 
  private:
-  // floats_ from [columns, rows] to [rows, columns]
+  // Transposes floats_ from [columns, rows] to [rows, columns].
   void transpose(int64_t rows, int64_t columns) {
     turned_.resize(floats_.size());
     for (int64_t c = 0; c < columns; c++)
@@ -195,7 +196,7 @@ class Piece {
     floats_.swap(turned_);
   }
 
-  // floats_ into converted_
+  // Rounds floats_ into converted_.
   void round(DType type, int64_t rows, int64_t columns) {
     if (type == DType::kBf16) {
       uint16_t* rounded = reinterpret_cast<uint16_t*>(converted_.data());
@@ -249,7 +250,7 @@ void convert(const std::string& targetPath, const std::vector<ConvertJob>& jobs,
   try {
     for (int32_t i = 1; i < threads && i < pieces; i++) helpers.emplace_back(work);
   } catch (const std::system_error&) {
-    // No more threads to be had: those there do the work.
+    // No more threads can be started: the existing ones do the work.
   }
   work();
   for (std::thread& helper : helpers) helper.join();

@@ -25,7 +25,8 @@ struct ConvertJob {
 
 // Converts all jobs into `target`, an existing file of its final size, on `threads` threads. Every bound is checked
 // against the files' present sizes first; throws std::runtime_error naming the file and the bound. Files are read and
-// written by position, not mapped, so that a file truncated or a disk filled meanwhile is an error and not a signal.
+// written by position, not mapped, so that a file truncated or a disk filled meanwhile causes an error and not a
+// signal.
 void convert(const std::string& target, const std::vector<ConvertJob>& jobs, int32_t threads);
 
 }  // namespace skein

@@ -22,7 +22,7 @@ bool allFinite(const float* x, int count) {
   return std::all_of(x, x + count, [](float value) { return std::isfinite(value); });
 }
 
-// f16 scale | 32 signed bytes
+// Writes a block of int8: f16 scale | 32 signed bytes
 void int8Block(const float* x, int count, uint8_t* block) {
   std::memset(block, 0, 34);
   float greatest = 0;
@@ -37,7 +37,7 @@ void int8Block(const float* x, int count, uint8_t* block) {
     block[2 + i] = uint8_t(int8_t(std::clamp(std::nearbyintf(x[i] / scale), -127.0f, 127.0f)));
 }
 
-// The nibbles of one block for a scale and a minimum, and how far they are from x.
+// The nibbles of one block for a scale and a minimum, and their squared error.
 struct Int4Fit {
   uint16_t scale = 0, minimum = 0;
   uint8_t quants[kGroup] = {};
@@ -55,7 +55,7 @@ struct Int4Fit {
   }
 };
 
-// Scale and minimum of the least squared error for given nibbles: a straight line through (quant, x).
+// Finds scale and minimum of the least squared error for given nibbles: a straight line through (quant, x).
 bool fitLine(const float* x, const uint8_t* quants, int count, float& scale, float& minimum) {
   double q = 0, qq = 0, y = 0, qy = 0;
   for (int i = 0; i < count; i++) {
@@ -75,7 +75,7 @@ Int4Fit bestInt4Fit(const float* x, int count) {
   const auto [least, greatest] = std::minmax_element(x, x + count);
   const float low = *least, range = *greatest - *least;
   Int4Fit best(x, count, range / 15.0f, low);
-  // Ranges somewhat narrower and wider than the values': the ends are clipped, the middle is finer.
+  // Tries ranges somewhat narrower and wider than that of the values: the ends are clipped, the middle is finer.
   for (float steps = 14.5f; range > 0 && best.error > 0 && steps < 18.0f; steps += 0.5f) {
     const float begin = low + range * 0.5f * (1.0f - 15.0f / steps);
     const Int4Fit guess(x, count, range / steps, begin);
@@ -97,13 +97,13 @@ void int4Block(const float* x, int count, uint8_t* block) {
   for (int i = 0; fits && i < 16; i++) block[4 + i] = uint8_t(fit.quants[i] | (fit.quants[i + 16] << 4));
 }
 
-// Q8_0 is int8 and Q4_1 is int4.
+// Copies blocks unchanged: Q8_0 is int8 and Q4_1 is int4.
 template <int kBytes>
 void copyBlocks(const uint8_t* source, int64_t blocks, uint8_t* target) {
   std::memcpy(target, source, size_t(blocks) * kBytes);
 }
 
-// d * (q - 8) as int4: d * q + (-8 d); eight times a half is a half, unless it is beyond all weights.
+// Converts d * (q - 8) to int4 as d * q + (-8 d); eight times a half is a half, unless it is beyond all weights.
 void q4_0ToInt4(const uint8_t* source, int64_t blocks, uint8_t* target) {
   for (; blocks > 0; blocks--, source += 18, target += 20) {
     std::memcpy(target, source, 2);

@@ -29,7 +29,7 @@ void bf16Row(const uint8_t* s, int64_t n, float* t) {
   for (int64_t i = 0; i < n; i++) t[i] = std::bit_cast<float>(uint32_t(load16(s + 2 * i)) << 16);
 }
 
-// Blocks of 32. The low nibbles of 16 bytes are elements 0..15, the high ones 16..31.
+// Formats with blocks of 32. The low nibbles of 16 bytes are elements 0..15, the high ones 16..31.
 void q4_0Row(const uint8_t* s, int64_t blocks, float* t) {  // f16 scale | 16 bytes
   for (; blocks > 0; blocks--, s += 18, t += 32) {
     const float d = loadHalf(s);

@@ -1,4 +1,4 @@
-// The storage types of checkpoints: how a row of each becomes float32. Layouts are GGML's, little endian.
+// Storage types of checkpoints, and how a row of each becomes float32. Layouts are GGML's, little endian.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,15 +10,15 @@ struct TensorType {
   std::string_view name;
   int32_t blockElements;  // a row holds a whole number of blocks
   int32_t blockBytes;
-  // `blocks` blocks at `source` (any alignment) -> blocks * blockElements floats
+  // Converts `blocks` blocks at `source` (any alignment) into blocks * blockElements floats.
   void (*toF32)(const uint8_t* source, int64_t blocks, float* target);
 };
 
-// Null where there is no such type.
+// The type of this name; null if there is none.
 const TensorType* tensorTypeOf(std::string_view name);
 
 float halfToFloat(uint16_t half);
-// Round to nearest, ties to even; NaN stays a (quiet) NaN.
+// Rounds to nearest, ties to even; NaN stays a (quiet) NaN.
 uint16_t floatToBf16(float value);
 
 }  // namespace skein

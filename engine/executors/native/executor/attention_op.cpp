@@ -1,4 +1,4 @@
-// The attention op: the tasks of the AttentionSchedule over the kernels' split and merge.
+// The attention op: runs the tasks of the AttentionSchedule with the kernels' split and merge.
 #include <algorithm>
 #include <limits>
 
@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-// One layer's attention as all of its tasks see it.
+// Data of one layer's attention that all of its tasks share.
 struct Layer {
   const KernelTable& kernels;
   const NetworkPlan& plan;
@@ -22,10 +22,10 @@ struct Layer {
   const float* sinkQueries;
 
   int32_t headsPerKvHead() const { return plan.numHeads / plan.numKvHeads; }
-  // Floats of one row's and of one unit's partial results in one split.
+  // Number of floats in the partial results of one row, and of one unit, in one split.
   int64_t rowStride() const { return int64_t(headsPerKvHead()) * (plan.headDim + 2); }
   int64_t splitStride(const AttentionUnit& unit) const { return rowStride() * (unit.rowEnd - unit.rowBegin); }
-  // Positions of the sequence where all rows attend to all of them, else 0.
+  // Length of the sequence if all rows attend to all of it, else 0.
   int32_t bothWays(const AttentionUnit& unit) const { return plan.bothWays ? batch.contextLength[unit.sequence] : 0; }
   int32_t firstPosition(const AttentionUnit& unit) const {
     const int32_t rows = batch.queryStart[unit.sequence + 1] - batch.queryStart[unit.sequence];
@@ -41,7 +41,8 @@ const void* firstKeys(const Layer& layer, const AttentionUnit& unit, int32_t ind
   return layer.kv.keys(block, unit.kvHead, position % tokens);
 }
 
-// partials: [split of the unit][row][head][headDim + 2]. Rows that end before the split are left out.
+// Computes one split of a unit into partials: [split of the unit][row][head][headDim + 2]. Rows that end before the
+// split are left out.
 void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, const void* next, float* scratch,
               float* partials) {
   const int32_t split = unit.splitAt(index);
@@ -85,8 +86,8 @@ void merge(const Layer& layer, const AttentionUnit& unit, const float* partials)
   }
 }
 
-// What the rows of a layer see: no more than the layer's own window. Where the engine has none, every block of a sequence
-// is there, and entry b of its table is block b.
+// The window of a layer: no more than the layer's own. If the engine has none, every block of a sequence is kept, and
+// entry b of its table is block b.
 AttentionWindow windowOf(const PlanOp& op, AttentionWindow window) {
   if (op.window == 0) return window;
   if (window.on()) {
@@ -122,7 +123,8 @@ void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
         continue;
       }
       float* partials = scratch + attentionScratchFloats_;
-      // Only the first step of the unit that comes next has no step of its own unit before it to call for it.
+      // The first step of the next unit has no earlier step of its own unit that could prefetch its keys, so this one
+      // does.
       const AttentionItem* following = i + 1 < schedule_.groupBegin(group + 1) ? &item + 1 : nullptr;
       const void* next = following ? firstKeys(attended, schedule_.units()[static_cast<size_t>(following->unit)],
                                                std::max(following->split, 0))

@@ -6,15 +6,15 @@ namespace skein {
 namespace {
 
 constexpr size_t kPartialBytesWanted = size_t(1) << 20;
-// Tasks per thread: enough for an even end, few enough that claiming them costs nothing.
+// Number of tasks per thread: enough for an even end, few enough that claiming them costs nothing.
 constexpr int32_t kGroupsPerThread = 6;
 
 int64_t costOf(const AttentionUnit& unit, int32_t tokens) { return int64_t(unit.rowEnd - unit.rowBegin) * tokens; }
 
 int32_t splitsOf(int64_t tokens) { return static_cast<int32_t>((tokens + kSplitTokens - 1) / kSplitTokens); }
 
-// Splits that a unit of the most rows can touch. A window of n tokens that slides over r rows covers n + r - 1, and
-// begins anywhere in a split.
+// Most splits that a unit can touch. A window of n tokens that slides over r rows covers n + r - 1, and begins anywhere
+// in a split.
 size_t mostSplits(const ExecutorConfig& config, const AttentionWindow& window) {
   const int32_t all = splitsOf(config.maxSeqLen);
   if (!window.on()) return static_cast<size_t>(all);

@@ -1,11 +1,11 @@
-// How one iteration's attention is cut into tasks. Made once per iteration, used by every layer.
+// The tasks into which one iteration's attention is cut. Made once per iteration, used by every layer.
 //
-// Where tokens attend both ways, every unit meets all splits of its sequence.
+// If tokens attend both ways, every unit meets all splits of its sequence.
 //
 //   unit   = one sequence x one KV head x up to kRowBlock query rows
 //   split  = kSplitTokens of cache positions; a unit's rows meet the splits 0 .. last position / kSplitTokens
 //
-// With a window they meet those of the sinks, and then those from the first row's window on:
+// With a window the rows meet the splits of the sinks, and then those from the first row's window on:
 //
 //   splits of the cache   0 | 1 | 2 | 3 | 4      sinks in split 0, the window of the first row begins in split 3
 //   splits of the unit    0           1   2      sinkSplits 1, firstSplit 3
@@ -26,22 +26,22 @@ struct AttentionUnit {
   int32_t sequence;
   int32_t kvHead;
   int32_t rowBegin, rowEnd;  // of the sequence's query rows
-  int32_t tokens;            // cache positions that its rows attend to
-  int32_t splits;            // that they touch
-  int32_t sinkSplits;        // the first of them, before firstSplit; 0 without a window
+  int32_t tokens;            // cache positions that the unit's rows attend to
+  int32_t splits;            // splits of the cache that the rows touch
+  int32_t sinkSplits;        // the first of these splits, before firstSplit; 0 without a window
   int32_t firstSplit;
-  int32_t sharedArea;  // index of its area of shared partial results, -1: whole unit in one task
+  int32_t sharedArea;  // index of the unit's area of shared partial results, -1: whole unit in one task
 
-  // The split of the cache that is the unit's split `index`.
+  // The split of the cache that is split `index` of the unit.
   int32_t splitAt(int32_t index) const { return index < sinkSplits ? index : firstSplit + index - sinkSplits; }
-  // Splits of the unit up to the one of this cache position, which is that of a row.
+  // Number of the unit's splits up to the one of this cache position, which must be a row's.
   int32_t splitsUpTo(int32_t position) const { return sinkSplits + position / kSplitTokens - firstSplit + 1; }
 };
 
 // A unit, or one split of it.
 struct AttentionItem {
   int32_t unit;
-  int32_t split;  // of the unit; -1: all
+  int32_t split;  // split of the unit; -1: all
 };
 
 class AttentionSchedule {
@@ -54,19 +54,19 @@ class AttentionSchedule {
 
   const std::vector<AttentionUnit>& units() const { return units_; }
   const std::vector<AttentionItem>& items() const { return items_; }
-  // Group g holds the items groupBegin(g) .. groupBegin(g + 1).
+  // Number of groups. Group g holds the items groupBegin(g) .. groupBegin(g + 1).
   int32_t groups() const { return static_cast<int32_t>(groupStart_.size()) - 1; }
   int32_t groupBegin(int32_t group) const { return groupStart_[static_cast<size_t>(group)]; }
-  // Units whose splits are made apart and want merging.
+  // Units whose splits are computed as separate tasks and need merging.
   const std::vector<int32_t>& sharedUnits() const { return sharedUnits_; }
 
-  // Floats of the partial results of one unit, at most.
+  // Most floats of the partial results of one unit.
   size_t partialFloats() const { return partialFloats_; }
   int32_t sharedAreas() const { return sharedAreas_; }
 
  private:
   void addUnits(const BatchView& batch);
-  // tokens: of the sequence, those of this step included; first: cache position of its first row.
+  // tokens: length of the sequence, the tokens of this step included; first: cache position of its first row.
   void addUnit(int32_t sequence, int32_t kvHead, int32_t tokens, int32_t first, int32_t row, int32_t end);
   void addItems();
 

@@ -1,5 +1,5 @@
-// What one iteration brings from JavaScript, as plain views: engine/batch/packed-batch.ts and
-// engine/decoding/sampling-batch.ts. Checked before anything is touched.
+// Views of one iteration's data from JavaScript: engine/batch/packed-batch.ts and engine/decoding/sampling-batch.ts.
+// Checked before anything is touched.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -47,7 +47,7 @@ struct BatchView {
   ArrayView<const float> ropeFrequencies, ropeScales;
   std::vector<ReturnedRows> returnedRows;
   std::vector<PromptTableRows> promptTables;  // rows ascending
-  ArrayView<const int32_t> tokenTypes;        // of networks that look them up
+  ArrayView<const int32_t> tokenTypes;        // only for networks that look them up
 };
 
 // Values that are added to the logits of a row: of `tokens`, or of the whole vocabulary.
@@ -62,7 +62,7 @@ struct RowBiasView {
 struct DraftRowView {
   int64_t row;
   int32_t token;
-  ArrayView<const float> logits;  // [vocabSize], what the token was drawn from
+  ArrayView<const float> logits;  // [vocabSize], logits that the token was drawn from
 };
 
 struct SamplingView {
@@ -76,12 +76,12 @@ struct SamplingView {
   std::vector<DraftRowView> draftRows;  // rows ascending
   ArrayView<const int32_t> bannedStart, banned;
   ArrayView<const int32_t> historyStart, history, historyPromptLength;
-  // Without masks both are empty.
+  // Both are empty without masks.
   ArrayView<const int32_t> maskOfRow, maskWords;
-  ArrayView<const int32_t> listsCandidates;  // empty: no row does
+  ArrayView<const int32_t> listsCandidates;  // empty: no row lists candidates
 };
 
-// Words of a mask of one bit a token.
+// Words in a mask of one bit per token.
 inline int64_t wordsOfMask(int32_t vocabSize) { return (int64_t(vocabSize) + 31) / 32; }
 
 struct SamplingOutputView {
@@ -97,7 +97,7 @@ constexpr int32_t kRowOk = 0;
 constexpr int32_t kRowNotFinite = 1;
 constexpr int32_t kRowNoTokenLeft = 2;
 
-// Each throws std::runtime_error with one sentence that names the field.
+// Each check throws std::runtime_error with one sentence that names the field.
 void checkBatch(const BatchView& batch, const ExecutorConfig& config);
 void checkSampling(const SamplingView& sampling, const SamplingOutputView& output, int64_t logitRows,
                    int32_t vocabSize);

@@ -24,7 +24,7 @@ void checkLength(const ArrayView<T>& array, int64_t needed, const char* field) {
        " are needed");
 }
 
-// Every entry in [least, end).
+// Checks that every entry is in [least, end).
 void checkEntries(const ArrayView<const int32_t>& array, int64_t count, int64_t least, int64_t end, const char* field) {
   checkLength(array, count, field);
   for (int64_t i = 0; i < count; ++i) {
@@ -72,7 +72,7 @@ void checkSequence(const BatchView& batch, const ExecutorConfig& config, int64_t
            ", but the pool has " + std::to_string(config.numBlocks) + " blocks");
     }
   }
-  // A token's K and V must go where its sequence's attention will look for them.
+  // K and V of a token must go where its sequence's attention will look for them.
   for (int64_t t = begin; t < end; ++t) {
     const int64_t position = length - (end - t);
     const int32_t block = static_cast<int32_t>(position / config.tokensPerBlock);
@@ -105,7 +105,7 @@ void checkFinite(const ArrayView<const float>& array, int64_t rows, float least,
   }
 }
 
-// Row r has the tokens [start[r], start[r + 1]) of a flat list.
+// Checks lists of tokens: row r has the tokens [start[r], start[r + 1]) of a flat list.
 void checkTokenLists(const ArrayView<const int32_t>& start, const ArrayView<const int32_t>& tokens, int64_t rows,
                      int32_t leastToken, int32_t vocabSize, const char* startField, const char* tokensField) {
   checkEntries(start, rows + 1, 0, tokens.length + 1, startField);
@@ -119,7 +119,8 @@ void checkTokenLists(const ArrayView<const int32_t>& start, const ArrayView<cons
   }
 }
 
-// The values are looked at where they are added: one that makes NaN of a logit fails its row.
+// Checks a bias except for its values, which are checked where they are added: one that makes a logit NaN fails its
+// row.
 void checkBias(const RowBiasView& bias, int64_t leastRow, int64_t rows, int32_t vocabSize) {
   if (bias.row < leastRow || bias.row >= rows) {
     fail("biases has row " + std::to_string(bias.row) + ", but one of the rows " + std::to_string(leastRow) + " to " +
@@ -130,7 +131,7 @@ void checkBias(const RowBiasView& bias, int64_t leastRow, int64_t rows, int32_t 
   checkLength(bias.values, count, "values of biases");
 }
 
-// Ids inside the vocabulary, and behind it those that a prompt table has rows for.
+// Checks that ids are inside the vocabulary, or behind it among those that a prompt table has rows for.
 void checkTokens(const BatchView& batch, const NetworkPlan& plan) {
   checkLength(batch.tokenIds, batch.numTokens, "tokenIds");
   const int64_t width = plan.embeddingWidth();
@@ -158,7 +159,7 @@ void checkTokens(const BatchView& batch, const NetworkPlan& plan) {
   checkUpTo(batch.numTokens, plan.vocabSize);
 }
 
-// Each table that is looked up by something else than tokens has a row for every entry.
+// Checks that each table that is looked up by something other than tokens has a row for every entry.
 void checkLookups(const BatchView& batch, const NetworkPlan& plan) {
   for (const PlanOp& op : plan.ops) {
     if (op.kind != OpKind::kAddEmbedding) continue;
@@ -169,7 +170,8 @@ void checkLookups(const BatchView& batch, const NetworkPlan& plan) {
   }
 }
 
-// Where a token attends to what follows it, a sequence comes as a whole; and a mean is one of each sequence.
+// Checks that sequences come as a whole if tokens attend to what follows them, and that means are taken one per
+// sequence.
 void checkWholeSequences(const BatchView& batch, const NetworkPlan& plan) {
   const auto pools = [](const PlanOp& op) { return op.kind == OpKind::kMeanPool; };
   if (std::any_of(plan.ops.begin(), plan.ops.end(), pools) && batch.numLogitRows != batch.numSequences) {
@@ -184,7 +186,7 @@ void checkWholeSequences(const BatchView& batch, const NetworkPlan& plan) {
   }
 }
 
-// The logits were looked at when the request came.
+// Checks a draft row except for its logits, which were checked when the request came.
 void checkDraftRow(const DraftRowView& draft, int64_t leastRow, int64_t rows, int32_t vocabSize) {
   if (draft.row < leastRow || draft.row >= rows) {
     fail("draftRows has row " + std::to_string(draft.row) + ", but one of the rows " + std::to_string(leastRow) +

@@ -41,7 +41,7 @@ void ComputeTurns::acquire(Client& client) {
 void ComputeTurns::release(Client& client) {
   if (--client.depth_ > 0) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!client.holds) return;  // it went on beside another
+  if (!client.holds) return;  // it went on without a turn
   charge(client);
   queue_.giveUp(client);
   callNext();

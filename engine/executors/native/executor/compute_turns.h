@@ -1,14 +1,14 @@
-// Whose turn it is to compute, among the executors of this process.
+// Lets the executors of this process take turns to compute.
 //
-// An executor's threads usually take all processors that there are, so two that compute side by side would each wait for
-// threads that the other has displaced. They take turns instead: one computes, with its own threads, and the others' threads
-// sleep. Executors whose threads fit beside each other have their turns at the same time. Who is next: TurnQueue.
+// An executor's threads usually take all processors, so two executors that compute side by side would each wait for threads
+// that the other has displaced. So they take turns instead: one computes, with its own threads, and the others' threads
+// sleep. Executors whose threads fit beside each other have their turns at the same time. TurnQueue decides who is next.
 //
 //   model A   |== step ==|      |== step ==|        |== st|....|ep ==|
 //   model B              |==st|.............|ep ====|     |=st=|      ...     a step may be parted between two of its ops
 //
-// Nobody waits for ever: where no turn begins for kPatience, because an op takes that long or does not return, who waits goes
-// on beside it.
+// Nobody waits for ever: if no turn begins for kPatience, because an op takes that long or does not return, a waiting
+// executor goes on without a turn.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -25,13 +25,13 @@ class ComputeTurns {
  public:
   using Account = TurnQueue::Account;
 
-  // One executor. Used by one thread at a time.
+  // Handle of one executor. Used by one thread at a time.
   class Client : private TurnQueue::Entry {
    public:
-    // threads: those that it computes with.
+    // threads: the number that it computes with.
     explicit Client(int32_t threads) { this->threads = threads; }
     void join(std::shared_ptr<Account> shared, double weight);
-    // Grows while this client waits, where it is given: whoever watches sees that the thread is alive.
+    // Sets a counter that grows while this client waits, to show a watchdog that the thread is alive.
     void setHeartbeat(int32_t* beats) { beats_ = beats; }
     Account used() const;
 
@@ -39,11 +39,11 @@ class ComputeTurns {
     friend class ComputeTurns;
     int32_t* beats_ = nullptr;
     int32_t depth_ = 0;
-    std::chrono::steady_clock::time_point since_;  // charged up to here
+    std::chrono::steady_clock::time_point since_;  // computing time is charged up to here
     std::condition_variable called_;
   };
 
-  // Holds the turn; several of one client lie within each other.
+  // Holds the turn; the holds of one client may be nested.
   class Hold {
    public:
     explicit Hold(Client& client) : client_(client) { of().acquire(client_); }
@@ -55,10 +55,10 @@ class ComputeTurns {
     Client& client_;
   };
 
-  // Processors that turns of the same time may take together; at first what the machine has.
+  // Sets the number of processors that simultaneous turns may take together; by default all of the machine.
   static void provide(int32_t processors);
 
-  // Between two ops: hands the turn to who is further behind, and comes back with it.
+  // To be called between two ops: hands the turn to a client that is further behind, and returns with a turn again.
   static void yield(Client& client) {
     ComputeTurns& turns = of();
     if (turns.anyWaits_.load(std::memory_order_relaxed)) turns.part(client);
@@ -76,7 +76,7 @@ class ComputeTurns {
   void release(Client& client);
   void part(Client& client);
 
-  // All of these with mutex_ held.
+  // mutex_ must be held for all of these.
   static void charge(Client& client);
   void callNext();
   void awaitTurn(std::unique_lock<std::mutex>& lock, Client& client);

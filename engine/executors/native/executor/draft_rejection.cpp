@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// Numbers of these draws at a position; ordinary ones count from 0.
+// Numbers of these draws at a position, apart from those of ordinary draws, which count from 0.
 constexpr uint32_t kAcceptanceDraw = 0x80000000u;
 constexpr uint32_t kResidualDraw = 0x80000001u;
 
@@ -25,7 +25,7 @@ int32_t DraftRejection::draw(const SamplingView& sampling, int64_t row, const Dr
   if (uniform(kAcceptanceDraw) * draft_[drafted] < target_[drafted]) return draft.token;
   double sum = 0;
   for (size_t t = 0; t < target_.size(); ++t) sum += std::max(0.0, target_[t] - draft_[t]);
-  // Where p is q but for rounding there is no rest to draw from, and p itself is as right.
+  // If p equals q except for rounding there is no rest to draw from, and p itself will do.
   const bool isRest = sum > 0;
   double left = uniform(kResidualDraw) * (isRest ? sum : 1);
   int32_t token = -1;
@@ -64,7 +64,7 @@ void DraftRejection::weighTarget(const SamplingView& sampling, int64_t row, cons
   double before = 0, kept = 0;
   for (const int32_t t : order_) {
     const double weight = static_cast<double>(weights_[static_cast<size_t>(t)]);
-    // What is kept is a beginning of the order; the most probable token always is.
+    // The kept tokens are a beginning of the order; the most probable token is always kept.
     if (topP < 1 && kept > 0 && before >= static_cast<double>(topP) * mass) break;
     before += weight;
     if (logits[t] < static_cast<float>(floor)) continue;

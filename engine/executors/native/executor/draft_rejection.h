@@ -1,5 +1,5 @@
 // Rejection sampling against a draft whose distribution is known (Leviathan et al., "Fast Inference from Transformers via
-// Speculative Decoding"): with p what the request draws from and q what its draft token d was drawn from,
+// Speculative Decoding"). With p the request's distribution and q the one that its draft token d was drawn from,
 //
 //   d is taken with probability min(1, p(d) / q(d)), else a token is drawn from what p has more than q
 //
@@ -7,8 +7,9 @@
 //   q  |######  |##      |##      |   |        p above q at b and d: a rejected one becomes one of these
 //       a        b        c        d
 //
-// The token is distributed as p, whatever q is. p is what top-k, top-p and min-p keep, after the temperature; q is the
-// softmax of the draft's logits as they come. Only rows of requests that bring draft_logits pay for it: one sort.
+// The token is distributed as p, whatever q is. p is the distribution after the temperature that top-k, top-p and min-p
+// leave; q is the softmax of the draft's unchanged logits. Only rows of requests that bring draft_logits pay for it: one
+// sort.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -18,11 +19,11 @@
 
 namespace skein {
 
-// Memory of one thread, taken with its first row.
+// Uses memory of its own, taken with the first row; one object per thread.
 class DraftRejection {
  public:
   DraftRejection(const KernelTable& kernels, int32_t vocabSize) : kernels_(kernels), vocabSize_(vocabSize) {}
-  // The token of a row that is not greedy: `logits` are finite or -infinity, `maximum` is the greatest of them.
+  // Draws the token of a row that is not greedy: `logits` are finite or -infinity, `maximum` is the greatest of them.
   int32_t draw(const SamplingView& sampling, int64_t row, const DraftRowView& draft, const float* logits,
                float maximum);
 

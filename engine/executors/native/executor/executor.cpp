@@ -20,7 +20,7 @@ KvLayer layerShape(const ExecutorConfig& config) {
   return {nullptr, config.kvDtype, config.tokensPerBlock, config.plan.numKvHeads, config.plan.headDim};
 }
 
-// The most that the input of one product takes once rounded.
+// Floats that the rounded input of one product takes at most.
 size_t roundedFloats(const ExecutorConfig& config, const KernelTable& kernels, const PackedWeights& weights) {
   size_t bytes = 0;
   for (const PlanOp& op : config.plan.ops) {
@@ -33,7 +33,8 @@ size_t roundedFloats(const ExecutorConfig& config, const KernelTable& kernels, c
   return roundUp(bytes, sizeof(float)) / sizeof(float);
 }
 
-// Towards the sinks a query counts from its position in the cache, so where RoPE turns it there is a second one.
+// True if queries are needed twice: towards the sinks a query counts from its position in the cache, so with RoPE it is
+// rotated a second time.
 bool needsSinkQueries(const ExecutorConfig& config) { return config.window().sinks > 0 && config.plan.rotaryDim > 0; }
 
 WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable& kernels,
@@ -47,7 +48,7 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
   };
   for (const PlanSlot& slot : config.plan.slots) {
     const int32_t rows = slot.rows == RowKind::kTokens ? config.maxNumTokens : config.maxLogitRows;
-    // One vector of room behind the last row: kernels may read, never use, what follows it.
+    // Adds one vector of room behind the last row: kernels may read what follows it, but never use it.
     layout.slots.push_back(take(static_cast<size_t>(rows) * static_cast<size_t>(slot.width) + kAlignFloats));
   }
   const size_t ropes = 1 + config.plan.ropeTables.size();
@@ -86,7 +87,7 @@ bool allFinite(const Bits* values, size_t count, Bits exponent) {
   return found == 0;
 }
 
-// One head's part of a block. Quants are finite wherever their scales are.
+// Checks one head's part of a block. Quants are finite if their scales are.
 bool isFinite(const KvLayer& kv, const char* head) {
   const size_t elements = kv.quantBytes() / kv.elementBytes();
   switch (kv.dtype) {
@@ -127,7 +128,7 @@ Executor::Executor(ExecutorConfig config)
   try {
     provider_ = std::thread([this] { provideMemory(); });
   } catch (const std::system_error&) {
-    // Without a thread to spare the first iterations wait for their pages.
+    // Without a spare thread the first iterations wait for their pages.
   }
 }
 
@@ -135,8 +136,9 @@ Executor::~Executor() {
   if (provider_.joinable()) provider_.join();
 }
 
-// The weights are all read in every iteration; of the workspace, where rows of tokens come first and then those of logits, as
-// much as nearly every batch needs; of the KV pool the blocks that are handed out first.
+// Provides memory for the first iterations. Of the weights it is all, since every iteration reads them; of the workspace,
+// where rows of tokens come first and then those of logits, it is as much as nearly every batch needs; of the KV pool it is
+// the blocks that are handed out first.
 void Executor::provideMemory() const {
   constexpr size_t kProvidedWorkspaceBytes = size_t(48) << 20, kProvidedKvBytes = size_t(64) << 20;
   weights_.provide();
@@ -146,7 +148,7 @@ void Executor::provideMemory() const {
   for (size_t layer = 0; layer < layers; ++layer) kvPool_.provide(layer * kvLayerBytes_, ofLayer, true);
 }
 
-// The layers' pools lie one after the other.
+// Takes one region in which the layers' pools lie one after the other.
 void Executor::takeKvPool() {
   const std::string what = "The KV pool (" + std::to_string(config_.plan.numLayers) + " layers x " +
                            std::to_string(config_.numBlocks) + " blocks of " + std::to_string(config_.tokensPerBlock) +

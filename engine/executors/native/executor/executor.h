@@ -1,4 +1,4 @@
-// Runs a network over packed batches: memory, the ops over the thread pool, sampling. Knows nothing of JavaScript.
+// Runs a network over packed batches: memory, the ops over the thread pool, sampling. It uses nothing of JavaScript.
 #pragma once
 #include <array>
 #include <memory>
@@ -22,12 +22,12 @@ struct MemoryReport {
   size_t weightBytes, kvCacheBytes, workspaceBytes;
 };
 
-// Where everything lies in the workspace, and how long that is. In floats.
+// Offsets and total size of the workspace, in floats.
 struct WorkspaceLayout {
   std::vector<size_t> slots;
   size_t ropeAngles, threadScratch, sharedPartials, rounded, freshBlocks, sinkAngles, sinkQueries;
   size_t attentionScratchFloats;  // of one thread
-  size_t threadScratchFloats;     // of one thread: that and the partial results of one unit
+  size_t threadScratchFloats;     // of one thread: the attention scratch and the partial results of one unit
   size_t floats;
 };
 
@@ -48,29 +48,29 @@ class Executor {
   const ExecutorConfig& config() const { return config_; }
   // The batch must have passed checkBatch().
   void forward(const BatchView& batch);
-  // Logits of the last forward, or what else the network gives: [logitRows() x outputWidth].
+  // Output of the last forward, usually logits: [logitRows() x outputWidth].
   float* logits() const { return value(config_.plan.logits); }
   int64_t logitRows() const { return logitRows_; }
   // The views must have passed checkSampling().
   void sample(const SamplingView& sampling, const SamplingOutputView& output);
   // The arrays must have passed checkCopy().
   void copyBlocks(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target);
-  // Whether all keys and values of these blocks are finite, in every layer. The array must have passed checkBlocks().
+  // True if all keys and values of these blocks are finite, in every layer. The array must have passed checkBlocks().
   bool areFinite(const ArrayView<const int32_t>& blocks);
   MemoryReport memory() const;
-  // What memory() of an executor of this configuration would say, without taking any of it.
+  // Result that memory() of an executor with this configuration would have, without taking any memory.
   static MemoryReport measure(ExecutorConfig config);
   // Keeps the logits' memory alive for as long as JavaScript holds a view of it.
   const std::shared_ptr<Mapping>& workspace() const { return workspace_; }
 
-  // The executor's place among those of the process; each call that computes takes turns by itself.
+  // The executor's place in the turns of the process; each call that computes takes turns by itself.
   ComputeTurns::Client& turns() { return turns_; }
 
   void setProfiling(bool on);
   const Profile& profile() const { return profile_; }
 
  private:
-  // Has the system provide the memory that the first iterations use.
+  // Makes the system provide the pages that the first iterations use.
   void provideMemory() const;
   void takeKvPool();
   void takeWorkspace();
@@ -98,26 +98,27 @@ class Executor {
   void runLayerNorm(const PlanOp& op, const BatchView& batch);
   void runLinear(const PlanOp& op, const BatchView& batch);
   void runGatedLinear(const PlanOp& op, const BatchView& batch);
-  // norm(row) for each row of the op's output, which is rounded on the way where the product behind it wants that.
+  // Runs norm(row) for each row of the op's output, and rounds each row at once if the product behind the op needs
+  // that.
   template <typename Function>
   void eachNormedRow(const PlanOp& op, const BatchView& batch, const Function& norm);
   bool roundsInput(const PlanOp& op) const;
   const void* roundedInput(const PlanOp& op, const BatchView& batch);
   void runRopeAndCache(const PlanOp& op, const BatchView& batch);
-  // Gives the blocks of fresh chunks what is around the chunks: older tokens before, zeros behind.
+  // Fills the blocks of fresh chunks around the chunks: older tokens in front, zeros behind.
   void beginFreshChunks(int32_t layer, const BatchView& batch);
-  // Writes what the window keeps of fresh chunks into the pool.
+  // Writes the part of fresh chunks that the window keeps into the pool.
   void keepFreshRows(const PlanOp& op, const BatchView& batch);
   KvLayer freshLayer() const;
   void runAttention(const PlanOp& op, const BatchView& batch);
   void runSelectRows(const PlanOp& op, const BatchView& batch);
   void runMeanPool(const PlanOp& op, const BatchView& batch);
   void runNormalize(const PlanOp& op, const BatchView& batch);
-  // fn(row) for each row; on one thread where the rows are too few to be worth a barrier. Tasks begin at multiples of
+  // Runs fn(row) for each row, on one thread if the rows are too few to be worth a barrier. Tasks begin at multiples of
   // `together` rows.
   template <typename Function>
   void eachRow(int64_t rows, int64_t rowElements, const Function& fn, int64_t together = 1);
-  // fn(rowBegin, rowEnd, panelBegin, panelEnd) over a matrix product of rows x panels with inner dimension k.
+  // Runs fn(rowBegin, rowEnd, panelBegin, panelEnd) over a matrix product of rows x panels with inner dimension k.
   template <typename Function>
   void eachTile(int64_t rows, DType weights, int32_t n, int32_t k, const Function& fn);
 
@@ -132,26 +133,26 @@ class Executor {
   std::shared_ptr<Mapping> workspace_;
   std::vector<size_t> slotOffset_;  // in floats
   float* ropeAngles_ = nullptr;   // [the batch's, then each table's][token][cosine rotaryDim / 2 | sine rotaryDim / 2]
-  float* sinkAngles_ = nullptr;   // the same of the tokens' cache positions, where sinkQueries_ is there
+  float* sinkAngles_ = nullptr;   // the same for the tokens' cache positions, if sinkQueries_ is used
   float* sinkQueries_ = nullptr;  // of one layer [token][numHeads * headDim]; null without sinks or without RoPE
   float* threadScratch_ = nullptr;   // [thread][attention scratch | partial results of one unit]
   float* sharedPartials_ = nullptr;  // [area][partial results of one unit]
-  float* rounded_ = nullptr;         // the input of the op that runs, for products with quantised weights
+  float* rounded_ = nullptr;         // the input of the running op, for products with quantised weights
   uint8_t* freshBlocks_ = nullptr;   // of one layer, in the pool's layout
   size_t attentionScratchFloats_ = 0;
   size_t threadScratchFloats_ = 0;
   AttentionSchedule schedule_;
   FreshChunks fresh_;
   std::vector<std::unique_ptr<RowSampler>> samplers_;                 // by thread
-  size_t firstLogitOp_ = 0;                                           // it and all behind it have rows of logits
+  size_t firstLogitOp_ = 0;                                           // this op and all behind it have rows of logits
   std::vector<int32_t> passRows_;                                     // rows of T of one pass: see returned_rows.cpp
-  std::vector<std::pair<const ReturnedRows*, int64_t>> passTargets_;  // and where each of them goes
+  std::vector<std::pair<const ReturnedRows*, int64_t>> passTargets_;  // request and index of each row
   int64_t logitRows_ = 0;
   size_t currentOp_ = 0;
-  size_t roundedOp_ = 0;  // the product whose input was rounded by the op before it; 0, which is none, at first
+  size_t roundedOp_ = 0;  // the product whose input the op before it has rounded; 0, which is no product, at first
   bool profiling_ = false;
   Profile profile_;
-  std::thread provider_;  // runs provideMemory(), beside whatever comes next
+  std::thread provider_;  // runs provideMemory() while the caller goes on
 };
 
 }  // namespace skein

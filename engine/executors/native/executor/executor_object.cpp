@@ -18,7 +18,7 @@
 namespace skein {
 namespace {
 
-// The executors of one environment (a model and its draft model, in their worker) have one account.
+// Returns the one account that the executors of an environment share (a model and its draft model, in their worker).
 std::shared_ptr<ComputeTurns::Account> accountOf(napi_env env) {
   static std::mutex mutex;
   static auto* accounts = new std::map<napi_env, std::weak_ptr<ComputeTurns::Account>>();
@@ -31,7 +31,7 @@ std::shared_ptr<ComputeTurns::Account> accountOf(napi_env env) {
 
 class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
  public:
-  // What an executor of these options would take, without making it.
+  // Memory that an executor of these options would take, without making it.
   static Napi::Value measure(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
       if (!info[0].IsObject()) throw std::runtime_error("measureExecutor takes an object of options.");
@@ -58,7 +58,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       joinTurns(options);
       return info.Env().Undefined();
     });
-    // An environment that goes (worker.terminate()) must take the threads with it before its memory goes.
+    // An environment that ends (worker.terminate()) must end the threads before its memory is freed.
     cleanup_ = info.Env().AddCleanupHook(+[](ExecutorObject* self) { self->endWithEnvironment(); }, this);
   }
 
@@ -75,20 +75,20 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     return object;
   }
 
-  // Sets the floating-point mode and turns C++ exceptions into JavaScript's.
+  // Runs the body with the floating-point mode set, and turns C++ exceptions into JavaScript's.
   template <typename Body>
   static Napi::Value guarded(const Napi::CallbackInfo& info, const Body& body) {
     try {
       const FloatControlScope floatControl;
       return body();
     } catch (const std::exception& error) {
-      // Does nothing where an exception is pending or the environment is being terminated.
+      // This does nothing if an exception is pending or the environment is being terminated.
       napi_throw_error(info.Env(), CodedError::of(error), error.what());
       return Napi::Value();
     }
   }
 
-  // All three may be absent.
+  // Reads computeWeight, processors and heartbeat, each of which may be absent.
   void joinTurns(const Napi::Object& options) {
     const Napi::Value weight = options.Get("computeWeight"), processors = options.Get("processors");
     const Napi::Value heartbeat = options.Get("heartbeat");
@@ -109,7 +109,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     return *executor_;
   }
 
-  // What no thread of its own is using.
+  // Returns the executor if none of its own threads is running a step.
   Executor& idle() const {
     Executor& executor = open();
     if (stepThread_.busy()) throw std::runtime_error("A begun step is running; finish() must come first.");
@@ -152,7 +152,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     });
   }
 
-  // Everything of JavaScript is read here, and its arrays are held until finish(): the thread gets plain memory.
+  // All JavaScript values are read here, and the arrays are held until finish(): the thread gets plain memory.
   Napi::Value begin(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
       Executor& executor = idle();
@@ -239,7 +239,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     return guarded(info, [&]() -> Napi::Value { return asObject(info.Env(), open().memory()); });
   }
 
-  // Seconds per kind of op since the last call; goes on counting where the argument is true.
+  // Seconds per kind of op since the last call; counting goes on if the argument is true.
   Napi::Value profile(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
       Executor& executor = idle();
@@ -256,8 +256,8 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     });
   }
 
-  // Seconds that the executors of this environment have computed, and have waited for others to; and how often a step of
-  // theirs was parted for another.
+  // Seconds that the executors of this environment have computed, and have waited for others; and how often a step of
+  // theirs was interrupted for another.
   Napi::Value turns(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
       const ComputeTurns::Account account = open().turns().used();
@@ -276,7 +276,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
             "The executor cannot be closed while a begun step is running; finish() must come first.");
       }
       if (!logits_.IsEmpty()) {
-        // Views of the logits become empty instead of dangling.
+        // Detaches the buffer, so that views of the logits become empty instead of dangling.
         napi_detach_arraybuffer(info.Env(), logits_.Value());
         logits_.Reset();
       }
@@ -285,7 +285,8 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     });
   }
 
-  // One buffer over the logits' memory for all views. It holds the workspace, so a view outlives the executor.
+  // Returns one buffer over the logits' memory for all views. It keeps the workspace alive, so a view may outlive the
+  // executor.
   Napi::ArrayBuffer logitsBuffer(Napi::Env env, Executor& executor) {
     if (!logits_.IsEmpty()) return logits_.Value();
     const size_t bytes = static_cast<size_t>(executor.config().maxLogitRows) *
@@ -309,7 +310,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   Napi::ObjectReference heartbeat_;
   Napi::Reference<Napi::ArrayBuffer> logits_;
   Napi::Env::CleanupHook<void (*)(ExecutorObject*), ExecutorObject> cleanup_;
-  // Last, so that it goes first: it waits for a step that still runs.
+  // The last member, so that it is destroyed first: it waits for a step that still runs.
   StepThread stepThread_;
 };
 
@@ -330,7 +331,7 @@ Napi::Value philox(const Napi::CallbackInfo& info) {
   return result;
 }
 
-// TurnQueue on a clock of its own, for its tests: see turn_simulation.h.
+// Runs TurnQueue on a clock of its own, for its tests: see turn_simulation.h.
 Napi::Value simulatedTurns(const Napi::CallbackInfo& info) {
   const Napi::Object options = info[0].As<Napi::Object>();
   std::vector<SimulatedEngine> engines;
@@ -358,7 +359,7 @@ Napi::Value simulatedTurns(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void registerExecutor(Napi::Env env, Napi::Object exports) {
-  // The class lives as long as the function that makes it, in this environment only.
+  // The class lives as long as the function that creates it, in this environment only.
   auto constructor = std::make_shared<Napi::FunctionReference>(Napi::Persistent(ExecutorObject::define(env)));
   exports.Set(
       "createExecutor",

@@ -1,4 +1,4 @@
-// The executor as JavaScript sees it (NativeExecutorHandle in engine/executors/native/addon.ts).
+// The executor's class for JavaScript (NativeExecutorHandle in engine/executors/native/addon.ts).
 #pragma once
 #include <napi.h>
 

@@ -6,7 +6,7 @@ namespace skein {
 
 FreshChunks::FreshChunks(const ExecutorConfig& config) : config_(config), window_(config.window()) {
   if (!window_.on()) return;
-  // Each chunk has two rows at least, and begins and ends inside a block at worst.
+  // Each chunk has at least two rows, and in the worst case begins and ends inside a block.
   const int32_t chunks = std::min(config.maxNumSequences, config.maxNumTokens / 2);
   maxBlocks_ = config.maxNumTokens / config.tokensPerBlock + 2 * chunks;
   chunks_.reserve(static_cast<size_t>(chunks));
@@ -42,8 +42,8 @@ void FreshChunks::prepare(const BatchView& batch) {
   }
 }
 
-// The first row of the step looks back to recent - 1 tokens before it; the last one's slot was that of the token
-// ringTokens before.
+// True if the step would write over keys that it reads. Its first row looks back at recent - 1 tokens before it; its
+// last row takes the slot of the token ringTokens before it.
 bool FreshChunks::writesOverWhatItReads(int64_t rows, int64_t length) const {
   const int64_t ringTokens = int64_t(window_.ringBlocks) * config_.tokensPerBlock;
   const int64_t turnsFrom = ringTokens + int64_t(window_.sinkBlocks) * config_.tokensPerBlock;

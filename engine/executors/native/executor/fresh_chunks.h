@@ -2,7 +2,7 @@
 //
 // With an attention window a sequence's blocks take turns, so a chunk's late tokens take the slots of tokens that its
 // early rows see. The keys and values of such a chunk, rounded as in the pool, lie in blocks of the workspace while a
-// layer's attention runs, and what is left of them in the window goes into the pool after it:
+// layer's attention runs. Afterwards those that are still in the window go into the pool:
 //
 //   tokensPerBlock 4, window 8, chunk 10..21
 //
@@ -10,8 +10,8 @@
 //   read from   | pool    | fresh: 8 9 copied from the pool, then the chunk     |
 //   goes to the pool afterwards                 14 15   16 17 18 19   20 21       the ring's 8 slots
 //
-// One layer at a time: all layers share the memory. A step that writes over nothing it reads (every generation step,
-// every sequence whose blocks do not take turns yet) has no part in this.
+// Layers run one at a time, so all share the memory. A step that writes over nothing it reads (every generation step,
+// every sequence whose blocks do not take turns yet) does not use it.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -22,9 +22,9 @@ namespace skein {
 
 struct FreshChunk {
   int32_t sequence;
-  int32_t firstBlock, endBlock;  // of the sequence
-  int32_t place;                 // of the first of them in the workspace, in blocks
-  bool beginsInBlock;            // the first block holds older tokens too
+  int32_t firstBlock, endBlock;  // blocks of the sequence
+  int32_t place;                 // of the first of these blocks in the workspace, in blocks
+  bool beginsInBlock;            // true if the first block holds older tokens too
 };
 
 class FreshChunks {
@@ -40,11 +40,11 @@ class FreshChunks {
     const int32_t index = any() ? chunkOf_[static_cast<size_t>(sequence)] : -1;
     return index < 0 ? nullptr : &chunks_[static_cast<size_t>(index)];
   }
-  // Where in the workspace a row's keys and values go, or -1. Asked only where any().
+  // Slot of the workspace for a row's keys and values, or -1. Call only if any().
   int64_t slotOf(int64_t row) const { return slots_[static_cast<size_t>(row)]; }
   // Rows of chunks whose keys and values stay in the window.
   const std::vector<int32_t>& keptRows() const { return keptRows_; }
-  // Blocks of the workspace, at most.
+  // Most blocks of the workspace that chunks take.
   int32_t maxBlocks() const { return maxBlocks_; }
 
  private:

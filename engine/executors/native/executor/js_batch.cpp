@@ -3,7 +3,7 @@
 namespace skein::js {
 namespace {
 
-// The fields of an object that hold arrays.
+// Reads the fields of an object that hold arrays.
 class Fields {
  public:
   Fields(const Napi::Value& value, const char* name, HeldValues* held) : held_(held) {
@@ -73,7 +73,7 @@ DraftRowView readDraftRow(const Fields& draft) {
   return view;
 }
 
-// The entries of a list that may be absent. Mostly there are none, and then nothing allocates.
+// Reads the entries of a list that may be absent. Usually there are none, and then nothing allocates.
 template <typename View>
 std::vector<View> readAll(const Fields& parent, const char* field, View (*readEntry)(const Fields&)) {
   if (property(parent.object(), field).IsUndefined()) return {};

@@ -1,4 +1,5 @@
-// PackedBatch, SamplingBatch and SamplingOutput -> views. Types and presence are checked here, contents in batch_check.
+// Reads PackedBatch, SamplingBatch and SamplingOutput into views. Types and presence are checked here, contents in
+// batch_check.
 #pragma once
 #include <napi.h>
 
@@ -7,7 +8,7 @@
 
 namespace skein::js {
 
-// Where `held` is given, it gets every array that a view points into.
+// If `held` is given, every array that a view points into is added to it.
 BatchView readBatch(const Napi::Value& value, HeldValues* held = nullptr);
 SamplingView readSampling(const Napi::Value& value, HeldValues* held = nullptr);
 SamplingOutputView readSamplingOutput(const Napi::Value& value, HeldValues* held = nullptr);

@@ -9,7 +9,7 @@
 namespace skein::js {
 namespace {
 
-// Runs read(); its error gets the place in front.
+// Runs read(); puts the place in front of its error.
 template <typename Read>
 auto within(const std::string& place, const Read& read) {
   try {
@@ -30,7 +30,7 @@ void eachObject(const Napi::Object& parent, const char* field, const Read& read)
   }
 }
 
-// One of the names, or an error that lists them.
+// Returns the value of one of the names; throws an error that lists them for any other.
 template <typename T, size_t N>
 T oneOf(const Napi::Object& parent, const char* field, const std::pair<const char*, T> (&choices)[N]) {
   const std::string given = text(parent, field);

@@ -1,4 +1,4 @@
-// NativeExecutorOptions (engine/executors/native/addon.ts) -> ExecutorConfig.
+// Reads NativeExecutorOptions (engine/executors/native/addon.ts) into an ExecutorConfig.
 #pragma once
 #include <napi.h>
 
@@ -6,7 +6,7 @@
 
 namespace skein::js {
 
-// Throws std::runtime_error naming the field that is missing, of another type, or not known.
+// Throws std::runtime_error naming the field that is missing, of another type, or unknown.
 ExecutorConfig readConfig(const Napi::Object& options);
 
 const char* instructionSetName(Isa isa);

@@ -25,7 +25,7 @@ const char* nameOf(napi_typedarray_type type) {
 
 }  // namespace
 
-// The plain C call: in an environment that is being terminated the C++ wrapper would end the process.
+// Uses the plain C call: in an environment that is being terminated the C++ wrapper would end the process.
 Napi::Value property(const Napi::Object& object, const char* field) {
   napi_value value = nullptr;
   if (napi_get_named_property(object.Env(), object, field, &value) != napi_ok) fail(field, "readable");
@@ -77,7 +77,7 @@ ArrayView<T> typedArray(const Napi::Value& value, const char* field) {
   return {static_cast<T*>(data), static_cast<int64_t>(length)};
 }
 
-// Plain C calls, as in property().
+// Uses plain C calls, as in property().
 HeldValues::HeldValues(Napi::Env env) {
   napi_value array = nullptr;
   if (napi_create_array(env, &array) != napi_ok) throw std::runtime_error("The environment makes no more values.");

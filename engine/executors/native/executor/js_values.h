@@ -1,4 +1,4 @@
-// Reading JavaScript values with errors that name the field.
+// Readers of JavaScript values whose errors name the field.
 #pragma once
 #include <napi.h>
 
@@ -16,7 +16,7 @@ std::string text(const Napi::Object& object, const char* field);
 Napi::Object object(const Napi::Object& parent, const char* field);
 Napi::Array array(const Napi::Object& parent, const char* field);
 
-// The memory of a typed array of exactly this element type.
+// Returns the memory of a typed array of exactly this element type.
 template <typename T>
 ArrayView<T> typedArray(const Napi::Value& value, const char* field);
 template <typename T>

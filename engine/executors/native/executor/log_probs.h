@@ -19,7 +19,7 @@ class LogProbs {
 
   float of(int32_t token) const { return static_cast<float>(static_cast<double>(logits_[token]) - logSum_); }
 
-  // The `wanted` most probable tokens, equal ones by ascending id; -1 and -infinity beyond the vocabulary.
+  // Writes the `wanted` most probable tokens, equal ones by ascending id; -1 and -infinity beyond the vocabulary.
   void top(int32_t wanted, Selection& selection, int32_t* tokens, float* logProbs) const {
     const int32_t count = std::min(wanted, n_);
     if (count > 0) selection.greatestTokens(logits_, n_, count, tokens);

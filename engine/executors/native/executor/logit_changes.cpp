@@ -32,7 +32,7 @@ float* LogitChanges::apply(const SamplingView& sampling, int64_t row, float* log
   return row_;
 }
 
-// Changes are undone in reverse: a token changed twice gets its first value back.
+// Undoes the changes in reverse, so that a token changed twice gets its first value back.
 void LogitChanges::undo() {
   for (auto entry = changed_.rbegin(); entry != changed_.rend(); ++entry) row_[entry->token] = entry->logit;
   changed_.clear();
@@ -96,8 +96,8 @@ void LogitChanges::penalise(const SamplingView& sampling, int64_t row, float* lo
 //
 //   size 3    a b c a b x a b      the last two, a b, were followed by c and by x
 //
-// Every token of the history is looked at about once, however much of it repeats (Knuth, Morris and Pratt). Where the first
-// i of the last tokens are matched and something else comes than the next of them, the first fallback_[i] still are.
+// Each token of the history is read about once, however much of it repeats (Knuth, Morris and Pratt). When the first i of
+// the last tokens are matched and the next token differs, the first fallback_[i] of them still match.
 void LogitChanges::banRepeatedNgrams(const int32_t* history, int64_t length, int64_t size, float* logits) {
   const int32_t* last = history + length - (size - 1);
   if (length < size || std::find(last, history + length, -1) != history + length) return;

@@ -1,9 +1,9 @@
-// What a request changes in its row of logits before anything is drawn, in this order:
+// Changes that a request makes to its row of logits before anything is drawn, in this order:
 //
 //   mask -> biases -> repetition penalty -> frequency and presence penalty -> bans (repeated n-grams, banned tokens)
 //
-// Penalties and bans touch some tokens only: these are noted and put back. A mask and a bias on the whole vocabulary are
-// applied to a copy.
+// Penalties and bans change few tokens: their logits are noted and put back. A mask, and a bias on the whole vocabulary,
+// are applied to a copy.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,19 +12,19 @@
 
 namespace skein {
 
-// Memory of one thread.
+// One object per thread, with memory of its own.
 class LogitChanges {
  public:
   explicit LogitChanges(int32_t vocabSize);
 
-  // The row to sample from: `logits` changed in place, or a copy. Valid until undo().
+  // Returns the row to sample from: `logits` changed in place, or a copy. Valid until undo().
   float* apply(const SamplingView& sampling, int64_t row, float* logits);
-  // Puts the row back as it was.
+  // Restores the row's logits.
   void undo();
 
-  // Whether anything of the row that was applied last can make a finite logit -infinity.
+  // True if the changes applied last can make a finite logit -infinity.
   bool bans() const { return bans_; }
-  // False where a logit that a ban replaced was NaN or +infinity: the row is broken although that cannot be seen any more.
+  // False if a logit that a ban replaced was NaN or +infinity: the row is broken although this no longer shows.
   bool replacedFinite() const { return replacedFinite_; }
 
  private:

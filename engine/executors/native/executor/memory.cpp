@@ -17,7 +17,7 @@ Mapping::~Mapping() {
 
 Mapping Mapping::anonymous(size_t bytes, const std::string& what) {
   if (bytes == 0) return {};
-  // Without MAP_NORESERVE: the kernel refuses what the machine can obviously never hold.
+  // MAP_NORESERVE is left out, so that the kernel refuses what the machine can obviously never hold.
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) {
     throw std::runtime_error(what + " needs " + std::to_string(bytes) + " bytes, which this machine does not give (" +
@@ -62,7 +62,7 @@ void Mapping::willNeed() const {
 void Mapping::provide(size_t offset, size_t bytes, bool writable) const {
   if (base_ == nullptr || offset >= size_) return;
 #ifdef __linux__
-  // Since Linux 5.14; the headers of the C library may be older.
+  // Constants since Linux 5.14; the C library's headers may be older.
   constexpr int kPopulateRead = 22, kPopulateWrite = 23;
   constexpr size_t kPage = 4096;
   const size_t first = offset / kPage * kPage;

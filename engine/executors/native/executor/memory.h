@@ -1,4 +1,4 @@
-// Memory that is taken once when an executor is made: mapped files and anonymous regions.
+// Memory taken once when an executor is made: mapped files and anonymous regions.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// One mmap, unmapped when it goes.
+// One mmap, unmapped by the destructor.
 class Mapping {
  public:
   Mapping() = default;
@@ -20,21 +20,21 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // Zeroed pages, committed when first touched; huge pages where the system gives them.
-  // Throws a sentence that names `what` and the bytes.
+  // Maps zeroed pages, committed when first touched; huge pages if the system gives them. Throws a sentence that names
+  // `what` and the bytes.
   static Mapping anonymous(size_t bytes, const std::string& what);
-  // The whole file, read-only and shared between processes. Throws naming the file.
+  // Maps the whole file, read-only and shared between processes. Throws an error naming the file.
   static Mapping readOnlyFile(const std::string& path);
-  // `bytes` of an open file, writable and shared.
+  // Maps `bytes` of an open file, writable and shared.
   static Mapping writableFile(int descriptor, size_t bytes, const std::string& path);
 
   uint8_t* data() const { return static_cast<uint8_t*>(base_); }
   size_t size() const { return size_; }
   // Asks the system to read the whole mapping ahead.
   void willNeed() const;
-  // Has the system provide the pages of `bytes` from `offset` on now, in place of at their first touch, which takes some
-  // microseconds each. Changes nothing that is there; other threads may use the memory meanwhile. A system that does not
-  // know how does nothing.
+  // Makes the system provide the pages of `bytes` from `offset` on now instead of at their first touch, which takes some
+  // microseconds each. Their content does not change; other threads may use the memory meanwhile. Does nothing on a
+  // system without this call.
   void provide(size_t offset, size_t bytes, bool writable) const;
 
  private:
@@ -47,7 +47,7 @@ class Mapping {
   size_t size_ = 0;
 };
 
-// An open file, closed when it goes.
+// An open file, closed by the destructor.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int descriptor) : descriptor_(descriptor) {}
@@ -61,7 +61,7 @@ class FileDescriptor {
   int descriptor_;
 };
 
-// a * b, or a thrown sentence when it does not fit into size_t.
+// Returns a * b; throws a sentence if it does not fit into size_t.
 size_t checkedProduct(size_t a, size_t b, const char* what);
 
 constexpr size_t roundUp(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }

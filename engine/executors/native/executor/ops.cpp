@@ -2,7 +2,7 @@
 //
 // A matrix product is cut along its panels (a task's weights are read once). Many rows are parted among the threads first:
 // the tasks of a part are one thread's share (thread_pool.h), so it computes the same rows from op to op and finds them in
-// its own caches. Where a part's inputs outgrow a core's cache it is cut into blocks of rows too:
+// its own caches. A part whose inputs outgrow a core's cache is cut into blocks of rows too:
 //
 //                panels 0 .. P
 //              +-------+-------+-------+
@@ -18,15 +18,15 @@
 namespace skein {
 namespace {
 
-// Bytes that one element of a product's input takes, about.
+// Bytes that one element of a product's input takes, roughly.
 int64_t inputBytes(DType weights) { return weights == DType::kInt4 ? 1 : weights == DType::kInt8 ? 2 : 4; }
 
-// Rows of x that one task keeps in its core's second-level cache, beside the weights that stream by.
+// Bytes of x that one task keeps in its core's second-level cache, beside the weights that stream by.
 constexpr int64_t kRowBlockBytes = 256 << 10;
 constexpr int64_t kTasksPerThread = 8;
-// Rows for which a part of its own is worth reading all weights once more.
+// Least number of rows for which a part of its own is worth reading all weights once more.
 constexpr int64_t kRowsOfPart = 48;
-// The same for few rows, whose tasks take a few microseconds each.
+// Limits for few rows, whose tasks take a few microseconds each.
 constexpr int64_t kFewRows = 8, kTasksPerThreadOfFewRows = 4;
 // Elements of per-row work below which waking the helpers costs more than it saves.
 constexpr int64_t kSerialElements = 16 << 10;
@@ -69,8 +69,8 @@ void Executor::eachTile(int64_t rows, DType weights, int32_t n, int32_t k, const
   });
 }
 
-// What the ops of this iteration share: blocks handed out are zeroed (an old tenant's NaN times 0 is NaN), the angles
-// of each token are made once for all layers, attention is cut into tasks.
+// Does the work that all ops of this iteration share: new blocks are zeroed (a former request's NaN times 0 is NaN),
+// the angles of each token are computed once for all layers, attention is cut into tasks.
 void Executor::prepare(const BatchView& batch) {
   if (batch.numNewBlocks > 0) {
     pool_.run(config_.plan.numLayers, [&](int32_t index, int32_t) {
@@ -226,7 +226,7 @@ void Executor::runSoftCap(const PlanOp& op, const BatchView& batch) {
           [&](int64_t row) { kernels_.softCapRow(rows + row * n, op.softCap, static_cast<int32_t>(n)); });
 }
 
-// Where the op that comes next is a product that wants its input rounded, the thread that made a row rounds it at once.
+// If the next op is a product that needs its input rounded, the thread that made a row rounds it at once.
 template <typename Function>
 void Executor::eachNormedRow(const PlanOp& op, const BatchView& batch, const Function& norm) {
   const int64_t rows = rowsOf(op.output, batch), n = width(op.output);
@@ -242,13 +242,13 @@ void Executor::eachNormedRow(const PlanOp& op, const BatchView& batch, const Fun
   roundedOp_ = currentOp_ + 1;
 }
 
-// Whether an op is a product whose weights want its input rounded.
+// True if the op is a product whose weights need its input rounded.
 bool Executor::roundsInput(const PlanOp& op) const {
   return (op.kind == OpKind::kLinear || op.kind == OpKind::kGatedLinear) &&
          kernels_.roundedBytes(weights_.dtype(op.weight), 1, static_cast<int32_t>(width(op.input))) > 0;
 }
 
-// The input of a product whose weights want it rounded, once for all its panels and rows; null where they do not.
+// Input of a product, rounded once for all its panels and rows; null if its weights need no rounding.
 const void* Executor::roundedInput(const PlanOp& op, const BatchView& batch) {
   if (!roundsInput(op)) return nullptr;
   if (roundedOp_ == currentOp_) return rounded_;
@@ -312,7 +312,7 @@ void Executor::runRopeAndCache(const PlanOp& op, const BatchView& batch) {
   const KvLayer kv = layer(op.layer), freshKv = freshLayer();
   const bool anyFresh = fresh_.any();
   if (anyFresh) beginFreshChunks(op.layer, batch);
-  // The keys of a prompt's tokens share cache lines, 32 of them each: two threads would take the lines from each other.
+  // The keys of 32 tokens of a prompt share cache lines: two threads would take the lines from each other.
   const bool isPrompts = batch.numTokens >= 2 * static_cast<int64_t>(batch.numSequences);
   eachRow(
       batch.numTokens, stride,
@@ -328,7 +328,7 @@ void Executor::runRopeAndCache(const PlanOp& op, const BatchView& batch) {
           std::memcpy(sinkQ, q, static_cast<size_t>(rowFloats) * sizeof(float));
           kernels_.rope(sinkQ, plan.numHeads, plan.headDim, half, ofSinks, ofSinks + half);
         }
-        // The heads of k follow those of q and turn by the same angles.
+        // The heads of k follow those of q and are rotated by the same angles.
         if (half > 0) kernels_.rope(q, plan.numHeads + plan.numKvHeads, plan.headDim, half, cosine, cosine + half);
         const int64_t freshSlot = anyFresh ? fresh_.slotOf(row) : -1;
         if (freshSlot < 0) kernels_.storeKv(kv, k, v, batch.slots[row]);

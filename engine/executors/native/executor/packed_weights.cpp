@@ -18,7 +18,7 @@ namespace skein {
 namespace {
 
 constexpr size_t kPage = 4096;
-// Raised when this header changes. How the kernels pack is part of the fingerprint.
+// Version of this header, raised when it changes. The kernels' way of packing is part of the fingerprint.
 constexpr uint32_t kPackedVersion = 3;
 constexpr char kMagic[8] = {'S', 'K', 'E', 'I', 'N', 'P', 'K', '1'};
 
@@ -43,7 +43,7 @@ Header headerOf(const KernelTable& kernels, uint64_t fileBytes, uint64_t fingerp
   return header;
 }
 
-// FNV-1a, 64 bits.
+// Hash FNV-1a, 64 bits.
 class Fingerprint {
  public:
   void add(const void* data, size_t bytes) {
@@ -62,8 +62,8 @@ class Fingerprint {
 
 constexpr size_t kChecksumBlock = 1 << 20;
 
-// The checksum of one block: 64-bit words in eight lanes, which the processor multiplies side by side. Each step is a bijection of
-// the lane: a word that differs always gives another sum. bytes is a multiple of a page.
+// Checksum of one block: 64-bit words in eight lanes, which the processor multiplies side by side. Each step is a bijection of
+// the lane, so a word that differs always changes the sum. bytes is a multiple of a page.
 uint64_t blockChecksum(const uint8_t* data, size_t bytes) {
   constexpr uint64_t kPrime = 0x9E3779B185EBCA87u;
   uint64_t lanes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -77,7 +77,7 @@ uint64_t blockChecksum(const uint8_t* data, size_t bytes) {
   return sum;
 }
 
-// The CRC of zlib, four bytes at a time.
+// The CRC-32 of zlib, four bytes at a time.
 class Crc32 {
  public:
   Crc32() {
@@ -110,7 +110,8 @@ class Crc32 {
   uint32_t tables_[4][256];
 };
 
-// All threads take checksums of blocks, which are put together in their order: the same for any number of threads.
+// Checksum of the data. All threads compute those of blocks, which are then combined in order: the same for any number
+// of threads.
 uint64_t checksum(const uint8_t* data, size_t bytes, ThreadPool& pool) {
   std::vector<uint64_t> sums((bytes + kChecksumBlock - 1) / kChecksumBlock);
   pool.run(static_cast<int32_t>(sums.size()), [&](int32_t block, int32_t) {
@@ -148,7 +149,7 @@ std::string shape(int64_t rows, int64_t columns) {
   return "[" + std::to_string(rows) + " x " + std::to_string(columns) + "]";
 }
 
-// Reserves the disk's blocks too: a full disk is an error here and not a fault while packing.
+// Sets the file's size and reserves the disk's blocks too: a full disk is an error here and not a fault while packing.
 bool reserveFile(int descriptor, size_t bytes) {
 #if defined(__linux__)
   const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
@@ -278,7 +279,7 @@ bool PackedWeights::mapExisting(const std::string& path, uint64_t fingerprint, c
   std::memcpy(&found, mapping.data(), sizeof found);
   expected.checksum = found.checksum;
   if (std::memcmp(&found, &expected, sizeof expected) != 0) return false;
-  // The file's pages are all read before the first step in any case. A file with a flipped bit is no file.
+  // Every page of the file is read before the first step anyway. A file with a flipped bit counts as missing.
   mapping.willNeed();
   if (checksum(mapping.data() + kPage, packedBytes_ - kPage, pool) != found.checksum) return false;
   packed_ = std::move(mapping);
@@ -308,7 +309,7 @@ void PackedWeights::make(const std::string& path, uint64_t fingerprint, const Ke
   const std::string temporary = temporaryName(path);
   bool written = false;
   {
-    // Readable only, once it is written: cutting off a file that a process has mapped kills that process.
+    // The file is read-only from the start: truncating a file that a process has mapped kills that process.
     const FileDescriptor file(open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0444));
     if (file.valid() && reserveFile(file.get(), packedBytes_)) {
       const Mapping target = Mapping::writableFile(file.get(), packedBytes_, temporary);
@@ -316,13 +317,13 @@ void PackedWeights::make(const std::string& path, uint64_t fingerprint, const Ke
       Header header = headerOf(kernels, packedBytes_, fingerprint);
       header.checksum = checksum(target.data() + kPage, packedBytes_ - kPage, pool);
       std::memcpy(target.data(), &header, sizeof header);
-      // Renamed only when its bytes are on the disk: after a power cut there is a whole file or none.
+      // The file is renamed only when its bytes are on the disk: after a power cut there is a whole file or none.
       written = fsync(file.get()) == 0 && rename(temporary.c_str(), path.c_str()) == 0;
     }
     if (file.valid() && !written) unlink(temporary.c_str());
   }
   if (written && mapExisting(path, fingerprint, kernels, pool)) return;
-  // A read-only or full folder must not stop a server: it starts more slowly each time instead.
+  // A read-only or full folder must not stop a server: the server then starts more slowly each time.
   packed_ = Mapping::anonymous(packedBytes_, "The packed weights (" + path + " could not be written)");
   pack(packed_.data(), kernels, pool);
 }

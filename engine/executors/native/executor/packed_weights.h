@@ -2,9 +2,9 @@
 //
 //   packed file   [ header, one page | matrix 0 | matrix 1 | ... ]   each matrix at a page boundary
 //
-// The header names the instruction set, the file's size, a fingerprint of everything the bytes depend on, and a checksum
-// of the bytes themselves. A file that does not match is made again: written under a temporary name beside it, then renamed, so that two processes
-// may do so at once and a reader never sees half of one.
+// The header names the instruction set, the file's size, a fingerprint of everything the bytes depend on, and a checksum of the
+// bytes themselves. A file that does not match is made again: written beside it under a temporary name, then renamed, so that two
+// processes may do so at once and a reader never sees half a file.
 #pragma once
 #include <vector>
 
@@ -16,18 +16,20 @@ namespace skein {
 
 class PackedWeights {
  public:
-  // Maps weights.bin and lays the packed matrices out, without packing them: only bytes() may be asked for.
+  // Maps weights.bin and computes the layout of the packed matrices without packing them: then only bytes() may be
+  // called.
   PackedWeights(const ExecutorConfig& config, const KernelTable& kernels);
-  // Maps weights.bin and maps or makes the packed file. Throws where a weight of the plan is missing, has another
-  // shape, lies outside of the file, or is to be packed and has another checksum than it was built with. Where the packed file cannot be written, packs into memory.
+  // Maps weights.bin, and maps or makes the packed file. Throws if a weight of the plan is missing, has another shape, lies
+  // outside the file, or is to be packed and its checksum has changed since the build. If the packed file cannot be written,
+  // packs into memory.
   PackedWeights(const ExecutorConfig& config, const KernelTable& kernels, ThreadPool& pool);
 
-  // As stored, row-major: what embeddings, norms and biases read.
+  // The weight as stored, row-major, for embeddings, norms and biases.
   const void* raw(int32_t weight) const { return weights_.data() + tensors_[static_cast<size_t>(weight)].offset; }
   DType dtype(int32_t weight) const { return tensors_[static_cast<size_t>(weight)].dtype; }
-  // Packed for gemm, or for gatedGemm; null where no op of the plan asked for it.
+  // The weight packed for gemm, or for gatedGemm; null if no op of the plan needs it so.
   const void* packed(int32_t weight, bool gated) const;
-  // Has the system provide the pages of the packed weights.
+  // Makes the system provide the pages of the packed weights.
   void provide() const;
   size_t bytes() const { return packedBytes_; }
 
@@ -43,7 +45,7 @@ class PackedWeights {
   void layOut(const ExecutorConfig& config, const KernelTable& kernels);
   uint64_t fingerprint(const ExecutorConfig& config, const KernelTable& kernels) const;
   bool mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
-  // Throws where the matrices of weights.bin, which are about to be packed, are not those that were built.
+  // Throws if the matrices of weights.bin, which are about to be packed, have changed since the build.
   void checkMatrices(const std::string& weightsFile, ThreadPool& pool) const;
   void make(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
   void pack(uint8_t* target, const KernelTable& kernels, ThreadPool& pool) const;

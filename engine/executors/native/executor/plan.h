@@ -1,4 +1,4 @@
-// A network as the executor holds it: the plan of network/plan.ts, parsed once and checked.
+// The executor's form of a network: the plan of network/plan.ts, parsed once and checked.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -43,7 +43,7 @@ enum class OpKind : int32_t {
   kNormalize
 };
 constexpr int32_t kOpKinds = 13;
-// What a row of an addEmbedding's table is chosen by.
+// The key by which addEmbedding chooses a row of its table.
 enum class LookupKind : int32_t { kPositions, kTokenTypes };
 const char* opName(OpKind kind);
 
@@ -69,7 +69,7 @@ struct PlanOp {
 
 struct NetworkPlan {
   int32_t vocabSize = 0;
-  int32_t outputWidth = 0;  // of the rows that come out: vocabSize, unless the network is an encoder
+  int32_t outputWidth = 0;  // width of the output's rows: vocabSize, unless the network is an encoder
   int32_t numLayers = 0, numHeads = 0, numKvHeads = 0, headDim = 0, rotaryDim = 0;
   std::vector<std::vector<float>> ropeTables;  // inverse frequencies [rotaryDim / 2] each
   bool bothWays = false;                       // a token attends to all of its sequence, and sequences come whole
@@ -80,14 +80,14 @@ struct NetworkPlan {
   int32_t logits = -1;
 
   bool hasLogits() const { return outputWidth == vocabSize; }
-  // Whether all layers attend to the same positions and turn by the same angles.
+  // True if all layers attend to the same positions and rotate by the same angles.
   bool layersAreAlike() const {
     for (const PlanOp& op : ops)
       if (op.window > 0 || op.table >= 0) return false;
     return true;
   }
   int32_t qkvWidth() const { return (numHeads + 2 * numKvHeads) * headDim; }
-  // Width of the rows that tokens are looked up as; 1 where nothing is looked up.
+  // Width of the embedding rows; 1 if the plan has no embedding.
   int32_t embeddingWidth() const {
     for (const PlanOp& op : ops) {
       if (op.kind == OpKind::kEmbedding) return values[static_cast<size_t>(op.output)].width;
@@ -101,7 +101,7 @@ struct WeightTensor {
   std::string name;
   DType dtype;
   int64_t rows, columns, offset, byteLength;
-  // CRC-32 of its bytes; -1 where the engine has none.
+  // CRC-32 of the tensor's bytes; -1 if the engine has none.
   int64_t checksum = -1;
 };
 
@@ -115,16 +115,16 @@ struct ExecutorConfig {
   int32_t maxNumTokens = 0, maxNumSequences = 0, maxLogitRows = 0, maxSeqLen = 0;
   int32_t numBlocks = 0, tokensPerBlock = 0;
   DType kvDtype = DType::kF32;
-  int32_t maxAttentionWindow = 0;  // 0: none
-  int32_t sinkTokens = 0;          // of the window
+  int32_t maxAttentionWindow = 0;  // 0: no window
+  int32_t sinkTokens = 0;          // number of the window's tokens that are sinks
 
   AttentionWindow window() const;
-  // Entries of a sequence's table once it holds `tokens` tokens.
+  // Number of entries in a sequence's table once it holds `tokens` tokens.
   int64_t tableEntries(int64_t tokens) const;
 };
 
 // Throws std::runtime_error with one sentence that names the op and what does not agree: unknown indices, shapes,
-// values read before they are written or after their slot was used again, limits out of range.
+// values read before they are written or after their slot was reused, limits out of range.
 void checkConfig(const ExecutorConfig& config);
 
 }  // namespace skein

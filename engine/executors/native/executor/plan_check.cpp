@@ -29,7 +29,7 @@ const char* opName(OpKind kind) {
 
 namespace {
 
-// Walks the ops in order and knows which value each slot holds at that point.
+// Walks the ops in order and tracks which value each slot holds.
 class PlanChecker {
  public:
   explicit PlanChecker(const ExecutorConfig& config)
@@ -73,7 +73,7 @@ class PlanChecker {
     return std::string(v.rows == RowKind::kTokens ? "[tokens x " : "[logit rows x ") + std::to_string(v.width) + "]";
   }
 
-  // Slots in which no value lives are checked too: all of them take a place in the workspace.
+  // Checks all slots, also those without a value: all of them take a place in the workspace.
   void checkSlots() const {
     constexpr int64_t kMostFloats = int64_t(1) << 40;
     int64_t floats = 0;
@@ -169,7 +169,7 @@ class PlanChecker {
     }
   }
 
-  // What attention reads may be in the pool only after it.
+  // True if the op before stores the keys that this attention reads: they may not be in the pool any earlier.
   bool followsItsCache(const PlanOp& op) const {
     if (index_ == 0) return false;
     const PlanOp& before = plan_.ops[index_ - 1];

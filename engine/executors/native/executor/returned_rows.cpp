@@ -1,13 +1,13 @@
-// Rows of logits that leave the executor beside what is sampled.
+// Rows of logits that leave the executor in addition to sampling.
 //
-// There is memory for maxLogitRows rows of logits, so the ops behind the last layer run in passes over that many rows,
-// and once more for the rows that are sampled, which then stay in place:
+// Memory holds maxLogitRows rows of logits, so the ops behind the last layer run in passes over that many rows, and a
+// last time for the sampled rows, which then stay in place:
 //
 //   rows of T wanted   0 1 2 3 4 5 6 7 | 12 13          maxLogitRows 4
 //   passes             [0 1 2 3] [4 5 6 7] [12 13]      each handed out before the next
 //   then               [logitRows]                      as in every step
 //
-// A row's bits do not depend on the rows beside it, so neither passes nor neighbours can be seen in what is returned.
+// A row's bits do not depend on the rows beside it, so neither passes nor neighbours affect the returned values.
 #include <cmath>
 #include <cstring>
 
@@ -48,7 +48,7 @@ void Executor::returnSampledRows(const BatchView& batch) {
   }
 }
 
-// Row `index` of what was asked for, from row `logitRow` of the logits.
+// Returns row `index` of the request, from row `logitRow` of the logits.
 void Executor::returnRow(const ReturnedRows& rows, int64_t index, int64_t logitRow, int32_t thread) const {
   const int32_t n = config_.plan.vocabSize;
   const float* row = logits() + logitRow * n;

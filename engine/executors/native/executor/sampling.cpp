@@ -9,14 +9,14 @@
 namespace skein {
 namespace {
 
-// A chunk in which most tokens weigh something against the greatest. Where a row is so flat, top-p weighs most of it once
-// more for each draw, so its weights are kept; where it is not, writing them costs more than weighing the few again.
+// Least sum of a flat chunk, in which most tokens have some weight relative to the greatest. In a flat row top-p needs
+// most weights again for each draw, so they are kept; otherwise writing them costs more than computing the few again.
 constexpr float kFlatSum = 64;
-// More than sums in f64 are rounded by.
+// More than the rounding error of sums in f64.
 constexpr double kRoundingMargin = 1e-12;
 constexpr int32_t kGroupsPerChunk = kVocabChunk / kVocabGroup;
 
-// The weights of those that `bound` holds, ids counted from the first of them, added up in eight lanes.
+// Adds up the weights of tokens that `bound` holds, in eight lanes; ids are counted from the first token.
 template <class Holds>
 float addHeld(const float* logits, const float* weights, int32_t n, const Holds& holds) {
   constexpr int32_t kLanes = 8;
@@ -32,7 +32,7 @@ float addHeld(const float* logits, const float* weights, int32_t n, const Holds&
 
 float weightHeld(const float* logits, const float* weights, int32_t n, OrderBound bound) {
   const float least = bound.logit;
-  // All in front of the bound's id, or all behind it: only one group has both.
+  // All tokens lie in front of the bound's id, or all behind it: only one group has both.
   if (bound.before >= n) return addHeld(logits, weights, n, [least](float logit, int32_t) { return logit >= least; });
   if (bound.before <= 0) return addHeld(logits, weights, n, [least](float logit, int32_t) { return logit > least; });
   return addHeld(logits, weights, n, [bound](float logit, int32_t id) { return bound.holds(logit, id); });
@@ -83,7 +83,7 @@ int32_t RowSampler::choose(const SamplingView& sampling, int64_t row, const floa
   inverseTemperature_ = isGreedy ? 1.0f : 1.0f / temperature;
   weightsKnown_ = false;
   if (isGreedy || truncatesK) {
-    *maximum = -INFINITY;  // what it is where no value is finite
+    *maximum = -INFINITY;  // the result if no value is finite
     best = kernels_.argmax(logits, vocabSize_, maximum, groupMaxima_.data());
     if (best < 0) *maximum = *std::max_element(groupMaxima_.begin(), groupMaxima_.end());
     finite = finite && best >= 0;
@@ -151,13 +151,13 @@ int32_t RowSampler::draw(const SamplingView& sampling, int64_t row, const float*
     if (topP >= 1) return token;
     bound = {logits[token], token};
     sum = weighBefore(logits, bound, mass);
-    if (sum <= 0 || sum < mass) return token;  // nothing lies before the most probable token, which always stays
+    if (sum <= 0 || sum < mass) return token;  // the most probable token is always kept: nothing lies before it
   }
 }
 
 double RowSampler::weighBefore(const float* logits, OrderBound bound, double mass) {
   const int32_t chunks = static_cast<int32_t>(maxima_.size());
-  // No chunk can hold more of what was before the last bound: sums of fewer terms are never rounded above it.
+  // No chunk can hold more mass than it had before the last bound: rounding never makes a sum of fewer terms larger.
   double most = mass > 0 ? totalOfSums() : 0;
   const double margin = most * kRoundingMargin;
   for (int32_t chunk = 0; chunk < chunks; ++chunk) {
@@ -187,8 +187,8 @@ double RowSampler::massOf(int32_t begin, int32_t end) const {
   return total;
 }
 
-// The token before `bound` at which the running sum in ascending id passes `target`; sums_ are those before `bound`. It is
-// looked for among the chunks, then among the groups of one, then among the tokens of one:
+// The token before `bound` at which the running sum in ascending id passes `target`; sums_ are those before `bound`. The
+// search goes through the chunks, then the groups of one chunk, then the tokens of one group:
 //
 //   chunks    |        |   x    |        |        |
 //   groups             | |x| | |
@@ -203,8 +203,8 @@ int32_t RowSampler::tokenAt(const float* logits, OrderBound bound, double target
     if (before + sum > target) break;
     before += sum;
   }
-  // Past the last chunk, or past the end of a chunk or group whose sum was rounded above its parts: the last token that can
-  // be drawn there.
+  // The target lies past the last chunk, or past the end of a chunk or group whose sum was rounded above its parts: take
+  // the last token that can be drawn there.
   const int32_t begin = last * kVocabChunk, count = std::min(kVocabChunk, vocabSize_ - begin);
   const double factor = static_cast<double>(factors_[static_cast<size_t>(last)]);
   float* weights = weights_.data() + begin;

@@ -16,7 +16,7 @@ constexpr int32_t kSampleStride = 32;
 constexpr int32_t kBucketBits = 11;
 constexpr int32_t kFewTokens = 64;
 
-// Monotone: a < b as floats gives a smaller number. -0 counts as 0.
+// Maps floats to integers of the same order. -0 counts as 0.
 uint32_t orderedBits(float logit) {
   const float value = logit + 0.0f;  // -0 becomes 0
   uint32_t bits;
@@ -26,19 +26,19 @@ uint32_t orderedBits(float logit) {
 
 uint32_t bucketOf(float logit) { return orderedBits(logit) >> (32 - kBucketBits); }
 
-// The greater key comes first in the order: a greater logit, and of equal ones the lower id.
+// Key by which tokens are ordered: the greater key comes first, so a greater logit, and of equal ones the lower id.
 uint64_t keyOf(float logit, int32_t token) {
   return uint64_t(orderedBits(logit)) << 32 | (0xffffffffu - static_cast<uint32_t>(token));
 }
 
 int32_t tokenOf(uint64_t key) { return static_cast<int32_t>(0xffffffffu - static_cast<uint32_t>(key)); }
 
-// A sorted list of the best so far; few values of a row ever enter it.
+// Keeps a sorted list of the best tokens so far; few values of a row ever enter it.
 void insertGreatest(const float* logits, int32_t n, int32_t count, int32_t* tokens) {
   int32_t kept = 0;
   const auto better = [&](int32_t a, int32_t b) {
     return logits[a] > logits[b];
-  };  // the earlier stays before its equal
+  };  // the earlier of two equals comes first
   const auto insert = [&](int32_t token) {
     if (kept == count && !better(token, tokens[count - 1])) return;
     int32_t at = kept < count ? kept++ : count - 1;
@@ -79,7 +79,7 @@ OrderBound Selection::boundOfGreatest(const float* logits, int32_t n, int32_t k,
   return {logits[token], token + 1};
 }
 
-// Appends what is at least `least`, which is above -infinity.
+// Appends the tokens whose logit is at least `least`, which is above -infinity.
 void Selection::gatherFrom(const float* logits, int32_t begin, int32_t end, float least) {
   const int32_t count = kernels_.indicesFrom(logits + begin, end - begin, least, indices_.data());
   for (int32_t i = 0; i < count; ++i) {
@@ -88,7 +88,8 @@ void Selection::gatherFrom(const float* logits, int32_t begin, int32_t end, floa
   }
 }
 
-// Candidates: what is at least the k-th greatest of the groups' maxima. That is k tokens or more, in few groups.
+// Gathers as candidates the tokens whose logit is at least the k-th greatest of the groups' maxima. These are k tokens
+// or more, in few groups.
 void Selection::gatherGroups(const float* logits, int32_t n, int32_t k, const float* groupMaxima) {
   const int32_t groups = (n + kVocabGroup - 1) / kVocabGroup;
   std::copy_n(groupMaxima, groups, sample_.begin());
@@ -101,8 +102,8 @@ void Selection::gatherGroups(const float* logits, int32_t n, int32_t k, const fl
   }
 }
 
-// Candidates: what is at least a value of a sample that is likely to have k greater ones, and not many more. False where
-// it has fewer.
+// Gathers as candidates the tokens whose logit is at least a sampled value that probably has k greater ones, and not many
+// more. False if it has fewer.
 //
 //   sample, greatest first    s s s s s s|s s . . .      k / stride of them expected in front, then four standard deviations
 bool Selection::gatherSampled(const float* logits, int32_t n, int32_t k) {
@@ -111,7 +112,7 @@ bool Selection::gatherSampled(const float* logits, int32_t n, int32_t k) {
   const int32_t rank = static_cast<int32_t>(expected + 4 * std::sqrt(expected)) + 4;
   if (rank >= size) return false;
   for (int32_t i = 0; i < size; ++i) {
-    const int32_t at = i * kSampleStride + i * 11 % kSampleStride;  // no column of whatever pattern there is
+    const int32_t at = i * kSampleStride + i * 11 % kSampleStride;  // avoids the columns of any pattern in the row
     sample_[static_cast<size_t>(i)] = logits[std::min(at, n - 1)];
   }
   std::nth_element(sample_.begin(), sample_.begin() + rank, sample_.begin() + size, std::greater<>());
@@ -122,7 +123,8 @@ bool Selection::gatherSampled(const float* logits, int32_t n, int32_t k) {
   return size_ >= k;
 }
 
-// Candidates: the bucket of the logits' first bits in which the k-th greatest lies. Returns how many of it are wanted.
+// Gathers as candidates the bucket, by the logits' first bits, in which the k-th greatest lies. Returns how many of its
+// tokens are wanted.
 int32_t Selection::gatherBucket(const float* logits, int32_t n, int32_t k) {
   std::fill(histogram_.begin(), histogram_.end(), 0);
   for (int32_t i = 0; i < n; ++i) ++histogram_[bucketOf(logits[i])];
@@ -144,7 +146,7 @@ void Selection::greatestTokens(const float* logits, int32_t n, int32_t count, in
   for (int32_t i = 0; i < n; ++i) {
     if (bound.holds(logits[i], i)) candidates_[static_cast<size_t>(size_++)] = keyOf(logits[i], i);
   }
-  // What is -infinity comes last, by id.
+  // Tokens of -infinity come last, by id.
   for (int32_t i = 0; i < n && size_ < count; ++i) {
     if (logits[i] == -INFINITY) candidates_[static_cast<size_t>(size_++)] = keyOf(logits[i], i);
   }

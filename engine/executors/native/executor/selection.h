@@ -1,4 +1,4 @@
-// The beginnings of the order "greatest logit first, equal ones by ascending id", found without sorting the vocabulary.
+// Finds the beginning of the order "greatest logit first, equal ones by ascending id" without sorting the vocabulary.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -14,24 +14,24 @@ struct OrderBound {
   bool holds(float other, int32_t token) const { return other > logit || (other == logit && token < before); }
 };
 
-// All tokens that can be drawn.
+// Bound that holds all tokens that can be drawn.
 constexpr OrderBound kNoBound{-__builtin_inff(), 0};
 
-// Whether a holds fewer tokens than b at most.
+// True if a is the stricter bound, which holds no token that b does not hold.
 inline bool isStricter(OrderBound a, OrderBound b) {
   return a.logit > b.logit || (a.logit == b.logit && a.before < b.before);
 }
 
-// Memory of one thread, for rows of up to n tokens.
+// One object per thread, with memory for rows of up to n tokens.
 class Selection {
  public:
   Selection(const KernelTable& kernels, int32_t n);
 
-  // The beginning with k tokens, 1 <= k < n, or all tokens above -infinity where there are fewer.
-  // groupMaxima: of each kVocabGroup logits the greatest (null: not known).
+  // Bound of the first k tokens, 1 <= k < n, or of all tokens above -infinity if there are fewer. groupMaxima: the
+  // greatest of each kVocabGroup logits (null: not known).
   OrderBound boundOfGreatest(const float* logits, int32_t n, int32_t k, const float* groupMaxima);
 
-  // The first `count` tokens of the order, in order; -infinity counts. 0 < count <= n.
+  // Writes the first `count` tokens of the order, in order; -infinity counts. 0 < count <= n.
   void greatestTokens(const float* logits, int32_t n, int32_t count, int32_t* tokens);
 
  private:

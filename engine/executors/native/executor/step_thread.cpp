@@ -55,7 +55,7 @@ void StepThread::loop() {
   }
 }
 
-// Both sides may wait on the one word.
+// Notifies all, since both sides may wait on the one word.
 void StepThread::set(int32_t state) {
   state_.store(state);
   state_.notify_all();

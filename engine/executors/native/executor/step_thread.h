@@ -1,11 +1,11 @@
 // The thread on which begun steps run, so that the thread of JavaScript can do other work meanwhile. It starts with the
-// first step that is begun; an executor that only ever steps has none.
+// first begun step; an executor that only calls step() has no such thread.
 //
 //   JavaScript   begin(job) ---- packs, answers, ... ---- finish()      begin(job) ----
 //   this thread        job: forward and sampling ------------^                 job ----
 //   state_       idle  begun                         done    idle              begun
 //
-// It touches no JavaScript. It sleeps where nothing is begun.
+// The thread touches no JavaScript. It sleeps while no step is begun.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -22,13 +22,13 @@ class StepThread {
   StepThread(const StepThread&) = delete;
   StepThread& operator=(const StepThread&) = delete;
 
-  // From begin() to finish(), also when the job is already done.
+  // True from begin() to finish(), also when the job is already done.
   bool busy() const { return state_.load(std::memory_order_acquire) != kIdle; }
-  // Runs job() and returns at once. Not while busy(). Throws std::runtime_error where the system gives no thread.
+  // Runs job() and returns at once. Call only if not busy(). Throws std::runtime_error if the system gives no thread.
   void begin(std::function<void()> job);
-  // Waits for the job to end and throws what it threw. Only while busy().
+  // Waits for the job to end and rethrows its error. Call only while busy().
   void finish();
-  // Waits for a job that runs and ends the thread; nothing can be begun afterwards.
+  // Waits for a running job and ends the thread; nothing can be begun afterwards.
   void end();
 
  private:

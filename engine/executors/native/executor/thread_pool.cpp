@@ -26,7 +26,7 @@ void pause() {
 #endif
 }
 
-// Spins until ready() or the time is over; looks at the clock only now and then.
+// Spins until ready() or the time is over; reads the clock only now and then.
 template <typename Ready>
 bool spinUntil(int32_t microseconds, const Ready& ready) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(microseconds);
@@ -39,8 +39,8 @@ bool spinUntil(int32_t microseconds, const Ready& ready) {
   }
 }
 
-// The gap between two ops of an iteration is a few microseconds. With more threads than processors a spinning helper
-// only steals time from the one that holds the work.
+// Time that a thread spins. The gap between two ops of an iteration is a few microseconds. With more threads than
+// processors a spinning helper only steals time from the one that holds the work.
 constexpr int32_t kSpinMicroseconds = 60;
 constexpr int32_t kSpinMicrosecondsOversubscribed = 2;
 
@@ -85,12 +85,12 @@ void ThreadPool::runJob(int32_t count, Call call, const void* function) {
   if (sleepers_.load() > 0) doorbell_.notify_all();
 
   const int32_t own = runTasks(0);
-  // The last tasks run on helpers. If one of them lost its processor, hand ours over.
+  // The last tasks run on helpers. If one of them lost its processor, this thread gives up its own.
   const auto finished = [&] { return done_.load(std::memory_order_acquire) == count - own; };
   while (!spinUntil(spinMicroseconds_, finished)) std::this_thread::yield();
 }
 
-// The tasks that were run: of the thread's own share, then of those behind it in turn.
+// Runs tasks, of the thread's own share first, then of the shares behind it in turn; returns how many.
 int32_t ThreadPool::runTasks(int32_t thread) {
   int32_t count = runShare(shares_[static_cast<size_t>(thread)], true, thread);
   for (int32_t other = thread + 1; other < thread + threads_; ++other) {
@@ -115,7 +115,7 @@ int32_t ThreadPool::runShare(Share& share, bool own, int32_t thread) {
 void ThreadPool::helperLoop(int32_t thread) {
   const FloatControlScope floatControl;
   while (!stopping_.load()) {
-    // Read before the look for work: a job published since then has changed it.
+    // Must be read before the look for work: a job published after that changes it.
     const uint32_t seen = doorbell_.load();
     const int32_t count = runTasks(thread);
     if (count > 0) done_.fetch_add(count, std::memory_order_release);

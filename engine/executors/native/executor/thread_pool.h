@@ -1,10 +1,10 @@
 // The threads that compute one iteration: the calling thread and threads - 1 helpers.
 //
 // One primitive: run(count, fn) calls fn(task, thread) once for each task in 0..count-1 and returns when all are done.
-// Each thread has a share of consecutive tasks, thread t of T those from t / T of them on, and takes it from the front. So
-// the same thread does the same rows op after op, and finds them in its own caches: two cores may be as far apart as two
-// chips. A thread whose share is done takes tasks from the ends of the others' shares: a helper that the operating system
-// has not scheduled holds nothing up, which is what keeps 8 threads on 2 cores usable.
+// Each thread has a share of consecutive tasks, and takes them from its front: the share of thread t of T begins at t / T
+// of the tasks. So the same thread does the same rows op after op, and finds them in its own caches: two cores may be as
+// far apart as two chips. A thread whose share is done takes tasks from the ends of the others' shares: so a helper that
+// the operating system has not scheduled holds nothing up, which keeps 8 threads on 2 cores usable.
 //
 //   a share (one 64-bit word in a cache line of its own)   [ epoch 24 | end 20 | next 20 ]
 //
@@ -24,7 +24,7 @@ class ThreadPool {
   static constexpr int32_t kMaxThreads = 1024;
   static constexpr int32_t kMaxTasks = (1 << 20) - 1;
 
-  // threads counts the caller. Throws std::system_error where the system gives no more threads.
+  // threads counts the caller. Throws std::system_error if the system gives no more threads.
   explicit ThreadPool(int32_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -32,7 +32,7 @@ class ThreadPool {
 
   int32_t threads() const { return threads_; }
 
-  // fn(int32_t task, int32_t thread), thread in 0..threads()-1. fn must not throw. Not reentrant.
+  // Calls fn(int32_t task, int32_t thread), thread in 0..threads()-1. fn must not throw. Not reentrant.
   template <typename Function>
   void run(int32_t count, const Function& fn) {
     if (count <= 1 || threads_ == 1) {
@@ -63,7 +63,7 @@ class ThreadPool {
   std::vector<std::thread> helpers_;
   std::unique_ptr<Share[]> shares_;
   int32_t spinMicroseconds_ = 0;
-  // What a helper reads first of a job lies together. The doorbell counts jobs.
+  // The fields that a helper reads first of a job lie together. The doorbell counts jobs.
   alignas(64) std::atomic<uint32_t> doorbell_{0};
   Call call_ = nullptr;
   const void* function_ = nullptr;

@@ -44,7 +44,7 @@ TurnQueue::Entry* TurnQueue::call() {
   return entry;
 }
 
-// The first to come of those that are furthest behind.
+// The entry that came first among those that are furthest behind.
 TurnQueue::Entry* TurnQueue::next() const {
   const auto behind = [](const Entry* a, const Entry* b) {
     return a->account->virtualSeconds < b->account->virtualSeconds;

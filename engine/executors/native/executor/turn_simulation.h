@@ -1,4 +1,5 @@
-// Engines that take turns, on a clock of its own: what TurnQueue decides, without threads and without chance, for its tests.
+// Simulates engines that take turns, on a clock of its own: the decisions of TurnQueue without threads and without chance,
+// for its tests.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,7 +13,7 @@ struct SimulatedEngine {
   double opSeconds;
   int32_t opsPerStep;
   double gapSeconds;    // between two steps
-  double startSeconds;  // of its first one
+  double startSeconds;  // of the first step
 };
 
 struct SimulatedTurns {
@@ -20,7 +21,7 @@ struct SimulatedTurns {
   int32_t steps = 0, partings = 0;
 };
 
-// What each of the engines had when `seconds` were over.
+// Runs the simulation for `seconds` and returns the times of each engine.
 std::vector<SimulatedTurns> simulateTurns(int32_t processors, double seconds,
                                           const std::vector<SimulatedEngine>& engines);
 

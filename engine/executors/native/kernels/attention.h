@@ -1,32 +1,33 @@
 // Paged attention of one KV head over one split of a sequence's cache, for context and generation rows alike.
 //
-// The cache is walked in steps of 32 absolute positions. A step's K and V are brought to f32 once and serve every row and
-// head that looks at it, or are read where they lie (readsInPlace); the numbers are the same:
+// The cache is walked in steps of 32 absolute positions. A step's K and V are brought to f32 once and serve every row and head
+// that reads them, or are read in place (readsInPlace); the numbers are the same:
 //
 //   positions   0 ........ 31 | 32 ....... 63 | 64 ...      steps (never moved by chunk, block or split)
 //   blocks      [ 7 ][ 2 ][ 9 ][ 4 ] | [ 1 ] ...            tokensPerBlock 8: four blocks a step
 //   K scratch   [headDim][32]   transposed: 32 scores grow side by side, one fma a dimension
 //   V scratch   [32][padded headDim]
 //
-// Where the processor multiplies pairs of bf16 and the cache is bf16, both scratches hold words of two rows each, and
-// queries and probabilities are rounded (attention_pairs.h); the walk is the same. So it is over quants, which are
-// multiplied as they are (attention_quantized.h).
+// If the processor multiplies pairs of bf16 and the cache is bf16, both scratches hold words of two rows each, and queries and
+// probabilities are rounded (attention_pairs.h); the walk is the same. It is also the same over quants, which are multiplied
+// without widening them to f32 (attention_quantized.h).
 //
-// A row's own arithmetic: s = q . k (ascending d) * scale, capped where there is a cap, masked beyond its position; m' = max(m, s); c = exp(m - m');
-// p = exp(s - m'); sum = sum * c + p; acc = acc * c, then + p[t] * v[t] in ascending t. No other row takes part in it.
+// A row's own arithmetic: s = q . k (ascending d) * scale, capped if there is a cap, masked beyond its position; m' = max(m, s);
+// c = exp(m - m'); p = exp(s - m'); sum = sum * c + p; acc = acc * c, then + p[t] * v[t] in ascending t. No other row takes part
+// in it.
 //
-// With a window a row takes part only in steps of which it sees a token; inside them the mask has a lower edge too. The
-// steps stay where they are, so a row that sees all positions before it gets the bits that it has without a window.
-// Where rows attend both ways, all see all positions of the sequence: only the last step has a mask.
+// With a window a row takes part only in steps of which it sees a token; inside them the mask has a lower edge too. The steps do
+// not move, so a row that sees all positions before it gets the same bits as without a window. If rows attend both ways, all rows
+// see all positions of the sequence: only the last step has a mask.
 //
-// Functions come in two kinds, kWindowed or not, so that the common one pays nothing for the other.
+// Functions come in two kinds, kWindowed or not, so that the usual one pays nothing for the other.
 #pragma once
 #include "kernels/attention_products.h"
 
 namespace skein {
 namespace {
 
-// Scores of the step's sinks, in place of what q gave for them.
+// Replaces the scores of the step's sinks, which q gave, by those of the queries for sinks.
 template <class V, int N, class T>
 void scoreSinks(const Rows& rows, int pair, int stepStart, const Step<T>& step, float* scores) {
   float ofSinks[N * kStepTokens];
@@ -37,14 +38,14 @@ void scoreSinks(const Rows& rows, int pair, int stepStart, const Step<T>& step, 
     for (int t = 0; t < sinks; t++) scores[p * kStepTokens + t] = ofSinks[p * kStepTokens + t];
 }
 
-// Scores as softmaxStep takes them with a scale of 1.
+// Scales and caps the scores, so that softmaxStep takes them with a scale of 1.
 template <class V>
 void capScores(float* scores, int count, float scale, float cap) {
   for (int i = 0; i < count; i += V::W)
     V::store(scores + i, softCapped<V>(V::mul(V::load(scores + i), V::set1(scale)), cap));
 }
 
-// One step for N pairs that start at `pair`.
+// Runs one step for N pairs that start at `pair`.
 template <class V, int N, bool kWindowed, bool kPrefetch, class T>
 void attendPairs(const Rows& rows, int pair, int stepStart, const Step<T>& step, float* partial) {
   const AttentionArgs& args = rows.args;
@@ -72,7 +73,7 @@ void attendPairs(const Rows& rows, int pair, int stepStart, const Step<T>& step,
   Products<V, T>::template values<N, kPrefetch>(scores, corrections, step, headDim, acc);
 }
 
-// One step for the pairs from `pair` on, N at once, then what is left. The first of them call for the next step.
+// Runs one step for the pairs from `pair` on, N at once, then the rest. The first N prefetch the next step.
 template <class V, int N, bool kWindowed, class T>
 void attendStep(const Rows& rows, int pair, int pairs, int stepStart, const Step<T>& step, float* partial) {
   if (pair + N <= pairs && step.nextK) {
@@ -84,10 +85,10 @@ void attendStep(const Rows& rows, int pair, int pairs, int stepStart, const Step
     if (pair < pairs) attendStep<V, N - 1, kWindowed>(rows, pair, pairs, stepStart, step, partial);
 }
 
-// Pairs up to which widening bf16 in each tile is cheaper than widening the step first: generation rows.
+// Most pairs for which widening bf16 in each tile is cheaper than widening the step first: generation rows.
 constexpr int kPairsInPlace = 6;
 
-// A step that lies in one block, with rows of whole vectors, can be read where it is.
+// True if a step can be read in place: it lies in one block, with rows of whole vectors.
 template <class V, class T>
 bool readsInPlace(const KvLayer& kv, int pairs) {
   const int columns = kStepInPairs<V, T> ? 2 * V::W : V::W;
@@ -95,14 +96,14 @@ bool readsInPlace(const KvLayer& kv, int pairs) {
 }
 
 // The first step of the split from `step` on of which a row sees a token: the rows from rowBegin on see the sinks, and
-// nothing else before the window of the first of them.
+// nothing else before the window of the first of these rows.
 inline int skipUnseen(const AttentionArgs& args, int rowBegin, int step) {
   if (step < args.window.sinks) return step;
   const int first = args.firstPosition + rowBegin - args.window.recent + 1;
   return first > step ? first / kStepTokens * kStepTokens : step;
 }
 
-// The step at `position`, brought into scratch, for the pairs [pair, pairs).
+// Brings the step at `position` into scratch and runs it for the pairs [pair, pairs).
 template <class V, class T, bool kWindowed>
 void attendWide(const Rows& rows, int pair, int pairs, int position, float* scratch, float* partial) {
   const AttentionArgs& args = rows.args;
@@ -121,7 +122,8 @@ void attendWide(const Rows& rows, int pair, int pairs, int position, float* scra
   }
 }
 
-// The same where it lies. The first pairs call for the step that follows, or for what is attended to after the split.
+// Like attendWide, but reads the step in place. The first pairs prefetch the step that follows, or what is attended to
+// after the split.
 template <class V, class T, bool kWindowed>
 void attendInPlace(const Rows& rows, int pair, int pairs, int position, float* partial) {
   const AttentionArgs& args = rows.args;
@@ -154,7 +156,7 @@ void splitOf(const Rows& rows, int split, float* scratch, float* partial) {
     if constexpr (kWindowed) {
       step = skipUnseen(args, rows.begin, step);
       if (step >= splitEnd) return;
-      // The window of the rows from this one on begins behind the step.
+      // For rows from here on the window begins behind the step.
       const int unseen = step + kStepTokens - 1 + args.window.recent - args.firstPosition;
       if (step >= args.window.sinks && unseen < rows.end) pairs = (unseen - rows.begin) * heads;
     }
@@ -167,7 +169,7 @@ void splitOf(const Rows& rows, int split, float* scratch, float* partial) {
   }
 }
 
-// T: that of the cache.
+// T: element type of the cache.
 template <class V, class T>
 void attentionSplitOf(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin, int32_t rowEnd, int32_t split,
                       float* scratch, float* partial) {
@@ -196,7 +198,7 @@ void attentionSplit(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin,
   run(args, kvHead, rowBegin, rowEnd, split, scratch, partial);
 }
 
-// Splits in ascending position. A split in which the row sees nothing has maximum -inf and is left out.
+// Merges splits in ascending position. A split in which the row sees nothing has maximum -inf and is left out.
 template <class V>
 void attentionMerge(const float* partials, int64_t stride, int32_t splits, int32_t headDim, float* y) {
   float maximum = kMinusInfinity;

@@ -13,20 +13,21 @@
 namespace skein {
 namespace {
 
-// (row, head) pairs at once: 8 x 2 vectors of scores, and of values in turn; up to six take 4 vectors of values.
+// Number of (row, head) pairs at once: 8 x 2 vectors of scores, and of values in turn; up to six pairs take 4 vectors
+// of values.
 constexpr int kPairedTile = 8;
 
-// Two bf16 in a word: of two rows that are paired up in scratch.
+// A word of two bf16, from two rows that are paired up in scratch.
 using Paired = int32_t;
 
-// Pair i of a row that was rounded to bf16.
+// Reads pair i of a row that was rounded to bf16.
 inline Paired pairAt(const uint16_t* row, int i) {
   Paired pair;
   __builtin_memcpy(&pair, row + 2 * i, sizeof pair);
   return pair;
 }
 
-// Two vectors of pairs of the rows `step * 2` and `step * 2 + 1`, from column `column` on.
+// Loads two vectors of pairs of the rows `step * 2` and `step * 2 + 1`, from column `column` on.
 template <class V>
 inline void loadPairs(const Paired* rows, int step, int stride, int column, typename V::I& low, typename V::I& high) {
   const Paired* p = rows + step * stride + column;
@@ -39,7 +40,7 @@ inline void loadPairs(const uint16_t* rows, int step, int stride, int column, ty
   V::pairRows(even, even + stride, low, high);
 }
 
-// `count` pairs of two rows into scratch; odd null: a row of zeros.
+// Writes `count` pairs of two rows into scratch; odd null: a row of zeros.
 template <class V>
 void pairUp(const uint16_t* even, const uint16_t* odd, int count, Paired* to) {
   int i = 0;
@@ -53,7 +54,7 @@ void pairUp(const uint16_t* even, const uint16_t* odd, int count, Paired* to) {
   for (; i < count; i++) to[i] = Paired(uint32_t(even[i]) | (odd ? uint32_t(odd[i]) << 16 : 0u));
 }
 
-// scores[p * 32 ..] = q[p] . K for N (row, head) pairs.
+// Computes scores[p * 32 ..] = q[p] . K for N (row, head) pairs.
 template <class V, int N, bool kPrefetch, class T>
 void pairedScoreTile(const uint16_t* const* q, const T* kStep, const T* next, int headDim, float* scores) {
   static_assert(kStepTokens == 2 * V::W);
@@ -76,8 +77,8 @@ void pairedScoreTile(const uint16_t* const* q, const T* kStep, const T* next, in
     for (int i = 0; i < 2; i++) V::store(scores + p * kStepTokens + i * V::W, acc[p][i]);
 }
 
-// acc[p] = acc[p] * correction[p] + sum over t of probabilities[p][t] * V[t], for N pairs and 2 kDoubles vectors of
-// dimensions, of which `lanes` are there.
+// Computes acc[p] = acc[p] * correction[p] + sum over t of probabilities[p][t] * V[t], for N pairs and 2 kDoubles
+// vectors of dimensions, of which `lanes` are valid.
 template <class V, int N, int kDoubles, bool kPrefetch, class T>
 void pairedValueTile(const uint16_t* probabilities, const float* corrections, const T* vStep, const T* next, int stride,
                      int column, float* const* acc, int lanes) {

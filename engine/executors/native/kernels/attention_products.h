@@ -1,5 +1,5 @@
-// What a step is multiplied with, by the type of its elements: the tiles of attention_tiles.h, attention_pairs.h or
-// attention_quantized.h behind one face.
+// Products of queries and probabilities with a step, by the type of its elements: one interface to the tiles of
+// attention_tiles.h, attention_pairs.h or attention_quantized.h.
 //
 //   scores<N>()   q . k of N (row, head) pairs with the step's 32 tokens
 //   values<N>()   acc = acc * correction + probabilities . v
@@ -20,12 +20,12 @@ struct Rows {
 
   int heads() const { return args.numHeads / args.kv->kvHeads; }
   int rowOf(int pair) const { return begin + pair / heads(); }
-  // Positions that a pair attends to, and that the last one does.
+  // Number of positions that a pair attends to, and that the last pair does.
   int seenBy(int pair) const { return args.bothWays > 0 ? args.bothWays : args.firstPosition + rowOf(pair) + 1; }
   int seen() const { return args.bothWays > 0 ? args.bothWays : args.firstPosition + end; }
   int headOf(int pair) const { return kvHead * heads() + pair % heads(); }
   int headDim() const { return args.kv->headDim; }
-  // The f32 row of a pair, or that which counts towards the sinks.
+  // The f32 query of a pair, or its query for the sinks.
   const float* query(int pair, bool ofSinks) const {
     if (ofSinks) return args.sinkQ + (int64_t(rowOf(pair)) * args.numHeads + headOf(pair)) * headDim();
     return args.q + rowOf(pair) * args.ldq + int64_t(headOf(pair)) * headDim();

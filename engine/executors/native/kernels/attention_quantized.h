@@ -3,15 +3,15 @@
 //   scores   q[0] q[1] | q[2] q[3] | ..   times   k[0][t] k[1][t] | k[2][t] k[3][t] | ..   words of two dimensions
 //   values   p[0] p[1] | p[2] p[3] | ..   times   v[0][d] v[1][d] | v[2][d] v[3][d] | ..   words of two tokens
 //
-// The quants are widened in registers. A query is rounded to 16 bits with a scale of its own, and so are the probabilities
-// of one (row, head) in one step, each times the scale of its token's values: both are off by no more than 2^-16 of the
-// greatest among them, 1/256 of what rounding to quants does. Sums are whole numbers below 2^31, the same on every
+// The quants are widened in registers. A query is rounded to 16 bits with a scale of its own. So are the probabilities of
+// one (row, head) in one step, each times the scale of its token's values. Both are off by no more than 2^-16 of the
+// greatest among them, 1/256 of the error of rounding to quants. Sums are whole numbers below 2^31, the same on every
 // instruction set and in every tile:
 //
 //   score[t] = float(sum over d) * (scale of q * scale of k[t])
 //   acc      = acc * correction + float(sum over the step's t) * scale of p
 //
-// Scales of NaN, which tokens have whose keys or values are not finite, make NaN of what attends to them.
+// Tokens whose keys or values are not finite have scales of NaN, which make NaN of every row that attends to them.
 #pragma once
 #include "kernels/attention_pairs.h"
 #include "kernels/kv_quants.h"
@@ -19,7 +19,7 @@
 namespace skein {
 namespace {
 
-// (row, head) pairs at once: with 2 vectors of tokens or dimensions they fill the registers.
+// Number of (row, head) pairs at once: with 2 vectors of tokens or dimensions they fill the registers.
 template <class V>
 constexpr int kQuantizedTile = V::W == 16 ? 8 : 6;
 
@@ -30,7 +30,7 @@ inline float queryQuants(int headDim) {
 }
 constexpr float kProbabilityQuants = 32767.0f;
 
-// scores[p * 32 ..] = q[p] . K for N (row, head) pairs. kScales: of the step's tokens.
+// Computes scores[p * 32 ..] = q[p] . K for N (row, head) pairs. kScales: scales of the step's tokens.
 template <class V, int N, bool kPrefetch>
 void quantizedScoreTile(const uint16_t* const* q, const float* qScales, const int8_t* kStep, const float* kScales,
                         const int8_t* next, int headDim, float* scores) {
@@ -62,7 +62,7 @@ void quantizedScoreTile(const uint16_t* const* q, const float* qScales, const in
   }
 }
 
-// Probabilities of N pairs times the scales of the values, to 16 bits, and the scale of each pair's.
+// Rounds probabilities of N pairs, times the scales of the values, to 16 bits, and gives the scale of each pair.
 template <class V, int N>
 void roundProbabilities(const float* probabilities, const float* vScales, int16_t* rounded, float* scales) {
   constexpr int kVectors = kStepTokens / V::W;
@@ -82,8 +82,8 @@ void roundProbabilities(const float* probabilities, const float* vScales, int16_
   }
 }
 
-// acc[p] = acc[p] * correction[p] + scales[p] * sum over t of probabilities[p][t] * V[t], for N pairs and kVectors vectors
-// of dimensions from `column` on, of which `lanes` are there.
+// Computes acc[p] = acc[p] * correction[p] + scales[p] * sum over t of probabilities[p][t] * V[t], for N pairs and
+// kVectors vectors of dimensions from `column` on, of which `lanes` are valid.
 template <class V, int N, int kVectors, bool kPrefetch>
 void quantizedValueTile(const uint16_t* probabilities, const float* scales, const float* corrections,
                         const int8_t* vStep, const int8_t* next, int stride, int column, float* const* acc, int lanes) {

@@ -1,4 +1,4 @@
-// What brings a step of the cache into scratch, and the queries of a split.
+// Brings a step of the cache, and the queries of a split, into scratch.
 #pragma once
 #include <type_traits>
 
@@ -7,29 +7,29 @@
 namespace skein {
 namespace {
 
-// Whether steps of T are multiplied as pairs of bf16: T is a cache's bf16, or what pairStep makes of it.
+// True if steps of T are multiplied as pairs of bf16: T is the bf16 of a cache, or the words that pairStep makes of it.
 template <class V, class T>
 constexpr bool kStepInPairs = V::kBf16Pairs && !std::is_same_v<T, float> && !std::is_same_v<T, int8_t>;
 
-// Columns of a row of V in scratch.
+// Number of columns in a row of V in scratch.
 template <class V>
 constexpr int valueStride(int headDim) {
   return padTo(headDim, V::kBf16Pairs ? 2 * V::W : V::W);
 }
 
-// A step's K and V; of quants, which take less, their scales too.
+// Floats for a step's K and V. Quants, which take less, have room for their scales too.
 template <class V>
 size_t stepScratchFloats(int32_t headDim) {
   return size_t(headDim) * kStepTokens + size_t(kStepTokens) * valueStride<V>(headDim);
 }
 
-// And the rounded queries of so many (row, head) pairs with their scales, and those that count for the sinks.
+// Floats for a step, the rounded queries of so many (row, head) pairs with their scales, and the queries for the sinks.
 template <class V>
 size_t attentionScratchFloats(int32_t headDim, int32_t pairs) {
   return stepScratchFloats<V>(headDim) + 2 * size_t(pairs) * (pairsOf(headDim) + 1);
 }
 
-// `count` cache values to f32.
+// Converts `count` cache values to f32.
 template <class V, class T>
 inline void widen(const T* from, int count, float* to) {
   int i = 0;
@@ -37,7 +37,7 @@ inline void widen(const T* from, int count, float* to) {
   for (; i < count; i++) to[i] = cacheValue(from[i]);
 }
 
-// Where the block of a position begins, in the part of one KV head.
+// Begin of the block of a position, in the part of one KV head.
 template <class T, bool kWindowed>
 inline const T* blockOf(const AttentionArgs& args, int kvHead, int position) {
   const KvLayer& kv = *args.kv;
@@ -53,21 +53,21 @@ inline const T* blockOf(const AttentionArgs& args, int kvHead, int position) {
   }
 }
 
-// Where a step's K and V lie, and those of the step that follows, which are called for.
+// Pointers to a step's K and V, and to those of the step that follows, which are prefetched.
 template <class T>
 struct Step {
   const T* k;
   const T* v;
   const T* nextK = nullptr;
   const T* nextV = nullptr;
-  int stride = 0;  // columns of a row of V, where rows are paired up
+  int stride = 0;  // columns of a row of V, if rows are paired up
   // Scales of quantized keys and values, by token of the step.
   const float* kScales = nullptr;
   const float* vScales = nullptr;
 };
 
 // Fills the scratch with the step's first `valid` tokens, rounded up to a group; the rest is zero. Blocks behind `valid`
-// are not looked at: the table may end there.
+// are not read: the table may end there.
 template <class V, class T, bool kWindowed>
 void loadStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, float* kStep, float* vStep) {
   const KvLayer& kv = *args.kv;
@@ -96,7 +96,7 @@ void loadStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, f
   }
 }
 
-// The same in words of two rows each: K [pairsOf(headDim)][32], V [16][valueStride].
+// Like loadStep, in words of two rows each: K [pairsOf(headDim)][32], V [16][valueStride].
 template <class V, bool kWindowed>
 void pairStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, Paired* kStep, Paired* vStep) {
   const KvLayer& kv = *args.kv;
@@ -129,7 +129,8 @@ void pairStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, P
   }
 }
 
-// The same of quants as they are: K [ceil(headDim / 2)][32][2], V [16][padded headDim][2], then the scales of both.
+// Like loadStep, with unchanged quants: K [ceil(headDim / 2)][32][2], V [16][padded headDim][2], then the scales of
+// both.
 template <class V, bool kWindowed>
 Step<int8_t> quantStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, float* scratch) {
   const KvLayer& kv = *args.kv;
@@ -141,7 +142,7 @@ Step<int8_t> quantStep(const AttentionArgs& args, int kvHead, int stepStart, int
   float* vScales = kScales + kStepTokens;
   int8_t* kStep = reinterpret_cast<int8_t*>(vScales + kStepTokens);
   int8_t* vStep = kStep + kv.keyBytes() * kStepTokens;
-  // What is not filled in is zero, and so are its scales.
+  // Everything that is not filled in is zero, the scales too.
   __builtin_memset(scratch, 0, size_t(vStep + stride * kStepTokens - reinterpret_cast<int8_t*>(scratch)));
   for (int t = 0; t < valid; t += group) {
     const int position = stepStart + t;
@@ -160,11 +161,11 @@ Step<int8_t> quantStep(const AttentionArgs& args, int kvHead, int stepStart, int
   return {.k = kStep, .v = vStep, .stride = stride, .kScales = kScales, .vScales = vScales};
 }
 
-// The queries of rows [rowBegin, rowEnd) as pairs of dimensions; none where the tiles take the f32 rows.
+// The queries of rows [rowBegin, rowEnd) as pairs of dimensions; none if the tiles take the f32 rows.
 struct RoundedQueries {
   const uint16_t* rows;  // [pair][2 * pairsOf(headDim)], pair = (row - rowBegin) * heads per KV head + head
   const uint16_t* sinkRows;
-  const float* scales;  // by pair, where they are whole numbers
+  const float* scales;  // by pair, if the rows are whole numbers
   const float* sinkScales;
 
   static const uint16_t* of(const uint16_t* rows, int pair, int headDim) {
@@ -172,7 +173,7 @@ struct RoundedQueries {
   }
 };
 
-// T: that of the cache.
+// T: element type of the cache.
 template <class V, class T>
 RoundedQueries roundQueries(const AttentionArgs& args, int kvHead, int rowBegin, int rowEnd, float* scratch) {
   const int headDim = args.kv->headDim;

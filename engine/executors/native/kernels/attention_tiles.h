@@ -1,5 +1,5 @@
 // The arithmetic of one step of attention for a few (row, head) pairs, whose sums fill the registers: scores, probabilities,
-// weighted values. attention.h has the walk over the cache and the layout of a step.
+// weighted values. For the walk over the cache and the layout of a step see attention.h.
 #pragma once
 #include "kernels/math.h"
 #include "kernels/unroll.h"
@@ -24,7 +24,8 @@ inline typename V::F loadCache(const uint16_t* p) {
   return V::loadBf16(p);
 }
 
-// What the next step reads comes while this one computes: a cache line or two of K for each dimension, of V for each token.
+// Prefetches data of the next step while this one computes: a cache line or two of K for each dimension, of V for each
+// token.
 template <class T, int kElements>
 inline void prefetch(const T* p) {
   constexpr int kBytes = kElements * int(sizeof(T));
@@ -32,7 +33,7 @@ inline void prefetch(const T* p) {
   for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(reinterpret_cast<const char*>(p) + i);
 }
 
-// scores[p * 32 ..] = q[p] . K for N (row, head) pairs.
+// Computes scores[p * 32 ..] = q[p] . K for N (row, head) pairs.
 template <class V, int N, bool kPrefetch, class T>
 void scoreTile(const float* const* q, const T* kStep, const T* next, int headDim, float* scores) {
   constexpr int kVectors = kStepTokens / V::W;
@@ -57,8 +58,8 @@ void scoreTile(const float* const* q, const T* kStep, const T* next, int headDim
   for (int i = 0; i < kVectors; i++) V::store(scores + p * kStepTokens + i * V::W, acc[p][i]);
 }
 
-// The tokens of a step that a pair attends to: those before `end` and, with a window, of these the ones from `begin` on
-// and the ones before `sinks`.
+// The tokens of a step that a pair attends to: those before `end`; with a window, only those of them that are before
+// `sinks` or from `begin` on.
 template <bool kWindowed>
 struct Visible {
   int end;
@@ -68,16 +69,16 @@ struct Visible<true> {
   int end, begin, sinks;
 };
 
-// Scores of N pairs -> probabilities against each pair's new maximum, and the corrections of what came before: one
-// exponential for all of them. acc[p] is followed by the pair's maximum and sum. Each pair sees a token of the step.
-// kCoarse: the probabilities will be rounded to bf16.
+// Turns the scores of N pairs into probabilities against each pair's new maximum, and computes the corrections of the
+// earlier sums, with one exponential for all of them. acc[p] is followed by the pair's maximum and sum. Each pair sees
+// a token of the step. kCoarse: the probabilities will be rounded to bf16.
 template <class V, int N, bool kWindowed, bool kCoarse>
 void softmaxStep(float* scores, float scale, const Visible<kWindowed>* visible, float* const* acc, int headDim,
                  float* corrections) {
   constexpr int kVectors = kStepTokens / V::W;
   static_assert(N <= V::W);
   float gaps[V::W] = {};
-  // Where every pair sees the whole step, nothing needs a mask.
+  // No mask is needed if every pair sees the whole step.
   bool whole = !kWindowed;
   for (int p = 0; p < N; p++) whole = whole && visible[p].end >= kStepTokens;
   SKEIN_UNROLL(8)
@@ -125,7 +126,8 @@ void softmaxStep(float* scores, float scale, const Visible<kWindowed>* visible, 
   }
 }
 
-// acc[p] = acc[p] * correction[p] + sum over t of scores[p][t] * V[t], for N pairs and kVectors vectors of dimensions.
+// Computes acc[p] = acc[p] * correction[p] + sum over t of scores[p][t] * V[t], for N pairs and kVectors vectors of
+// dimensions.
 template <class V, int N, int kVectors, bool kPrefetch, class T>
 void valueTile(const float* scores, const float* corrections, const T* vStep, const T* next, int padded,
                float* const* acc, int lanes) {

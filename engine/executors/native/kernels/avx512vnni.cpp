@@ -8,7 +8,7 @@ namespace {
 
 using Simd = Avx512VnniSimd;
 
-// f32 and bf16 have nothing to gain here.
+// Products of f32 and bf16 gain nothing from these instructions.
 void vnniGemm(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
   if (args.dtype == DType::kInt8)
     return quantizedGemmOf<Simd, DType::kInt8>(args, rowBegin, rowEnd, panelBegin, panelEnd);

@@ -1,6 +1,6 @@
 // The loops over registers are not unrolled: see unroll.h.
 #define SKEIN_EMULATED
-// Sixteen lanes in plain C++, for the tests alone: the layouts and tile shapes of AVX-512 on any machine.
+// Sixteen lanes in plain C++, only for tests: the layouts and tile shapes of AVX-512 on any machine.
 #include "kernels/math.h"
 #include "kernels/simd_emulated.h"
 #include "kernels/table.h"
@@ -9,7 +9,7 @@
 namespace skein {
 namespace {
 
-// And those of AVX-512 BF16: see pairs.h.
+// Emulates the layouts of AVX-512 BF16 too: see pairs.h.
 struct EmulatedPairsSimd : EmulatedSimd<16, 12> {
   static constexpr bool kBf16Pairs = true;
   [[gnu::noinline]] static F dotPairs(F sum, I a, I w) {

@@ -21,7 +21,7 @@ constexpr int kPanelWidth = 2 * V::W;
 
 inline int panelsOf(int n, int width) { return (n + width - 1) / width; }
 
-// What one step of a product takes of a row and of a panel.
+// Amounts of a row and of a panel that one step of a product takes.
 //
 //   Singles   one k: a float of the row times f32 or bf16 weights, one fma
 //   Pairs     two k (pairs.h): a word of two bf16 of the row times words of two bf16 weights, by one instruction
@@ -30,9 +30,9 @@ struct Singles {
   using Input = float;
   using Operand = typename V::F;
   static constexpr size_t kStepBytes = kPanelWidth<V> * (D == DType::kF32 ? 4 : 2);
-  // Bytes ahead of a step that its panel is called for: measured for each.
+  // Bytes between a step and the part of its panel that it prefetches: measured for each type.
   static constexpr size_t kAhead = D == DType::kF32 ? 1024 : 2048;
-  // Rows up to which a tile takes several panels. Three rows of two bf16 panels would not fit into the registers.
+  // Most rows for which a tile takes several panels. Three rows of two bf16 panels would not fit into the registers.
   static constexpr int kWideRows = D == DType::kF32 ? 3 : 2;
   static int steps(int k) { return k; }
   template <class Args>
@@ -55,7 +55,8 @@ struct Singles {
   static typename V::F add(typename V::F sum, Operand a, Operand w) { return V::fma(a, w, sum); }
 };
 
-// tile[m * P * NR + p * NR ..] = sums over `steps` steps of M rows and P adjacent panels. No bias, no activation.
+// Computes tile[m * P * NR + p * NR ..]: sums over `steps` steps of M rows and P adjacent panels. No bias, no
+// activation.
 template <class V, class S, int M, int P>
 void sums(const typename S::Input* x, int64_t ldx, const char* panels, int steps, float* tile) {
   using F = typename V::F;
@@ -95,7 +96,7 @@ void sums(const typename S::Input* x, int64_t ldx, const char* panels, int steps
 template <class S>
 using SumsFn = void (*)(const typename S::Input*, int64_t, const char*, int, float*);
 
-// The tile function for `rows` rows and P panels; a table, so that the instantiations are listed once.
+// Returns the tile function for `rows` rows and P panels; a table, so that the instantiations are listed once.
 template <class V, class S, int P>
 SumsFn<S> sumsFor(int rows) {
   static constexpr SumsFn<S> table[] = {nullptr,          sums<V, S, 1, P>, sums<V, S, 2, P>,  sums<V, S, 3, P>,
@@ -106,7 +107,7 @@ SumsFn<S> sumsFor(int rows) {
   return table[rows];
 }
 
-// Panels side by side for a tile of few rows: about as many accumulators as the tallest tile has.
+// Chooses the number of panels side by side for a tile of few rows: about as many accumulators as the tallest tile has.
 template <class V, class S>
 SumsFn<S> wideSumsFor(int rows, int& panels) {
   panels = rows == 1 ? 4 : 2;
@@ -115,7 +116,7 @@ SumsFn<S> wideSumsFor(int rows, int& panels) {
 }
 constexpr int kMaxTileFloats = 12 * 32;  // rows x panel width of the tallest tile; wide tiles are smaller
 
-// y = activation(sum + bias) + residual for `count` columns from `column` on of one row.
+// Computes y = activation(sum + bias) + residual for `count` columns from `column` on of one row.
 template <class V>
 [[gnu::noinline]] void finishColumns(const GemmArgs& args, int64_t row, int column, int count, const float* sum) {
   for (int i = 0; i < count; i += V::W) {
@@ -128,8 +129,8 @@ template <class V>
   }
 }
 
-// The same for `rows` rows of one panel, whose sums lie `stride` apart. What nearly every product has needs no choices
-// inside the loop; they would cost a seventh of a short product.
+// Does the same for `rows` rows of one panel, whose sums lie `stride` apart. The usual case of a product has no choices
+// inside the loop, which would cost a seventh of a short product.
 template <class V>
 inline void finishTile(const GemmArgs& args, int64_t row, int rows, int panel, const float* sums, int stride) {
   constexpr int NR = kPanelWidth<V>;
@@ -154,7 +155,7 @@ inline void finishTile(const GemmArgs& args, int64_t row, int rows, int panel, c
   }
 }
 
-// y = activation(gate + bias) * (up + bias)
+// Computes y = activation(gate + bias) * (up + bias).
 template <class V>
 [[gnu::noinline]] void finishGated(const GatedGemmArgs& args, int64_t row, int column, int count, const float* gate,
                                    const float* up) {
@@ -200,7 +201,7 @@ void forEachRowTile(int begin, int end, Run run) {
   }
 }
 
-// Rows whose activations stay in the second-level cache while the panels pass by.
+// Number of rows whose activations stay in the second-level cache while the panels pass by.
 inline int rowBlock(int k) {
   const int rows = (192 * 1024) / (k * 4);
   return rows < 24 ? 24 : rows;

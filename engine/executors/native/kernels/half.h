@@ -1,5 +1,5 @@
-// IEEE half precision, for the scales of quantised weights. In an unnamed namespace: it is compiled for every
-// instruction set apart.
+// Converts IEEE half precision, for the scales of quantised weights. The namespace is unnamed because each instruction
+// set compiles its own copy.
 #pragma once
 #include <cstdint>
 
@@ -14,7 +14,7 @@ namespace {
     const float magnitude = float(fraction) * 0x1p-24f;
     return sign ? -magnitude : magnitude;
   }
-  // As the processor has it, a NaN comes out quiet.
+  // A NaN becomes quiet, as the processor's instruction does it.
   const uint32_t quiet = exponent == 31 && fraction != 0 ? 0x400000u : 0u;
   const uint32_t bits = sign | ((exponent == 31 ? 0xffu : exponent + (127 - 15)) << 23) | (fraction << 13) | quiet;
   float value;
@@ -22,7 +22,7 @@ namespace {
   return value;
 }
 
-// Round to nearest, ties to even; beyond 65520 infinity, NaN stays a (quiet) NaN.
+// Rounds to nearest, ties to even; beyond 65520 infinity, NaN stays a (quiet) NaN.
 [[maybe_unused]] inline uint16_t toHalf(float value) {
   uint32_t bits;
   __builtin_memcpy(&bits, &value, 4);

@@ -1,4 +1,4 @@
-// Which instruction sets this processor runs, and the table of kernels for each.
+// Finds the instruction sets that this processor runs, and the table of kernels for each.
 #include "kernels/kernels.h"
 
 #ifdef SKEIN_X64
@@ -17,8 +17,8 @@ struct CpuFeatures {
   bool bf16 = false;
 };
 
-// The state components that the operating system saves at a task switch (XCR0). An instruction set whose registers
-// are not saved faults or, worse, is corrupted, whatever CPUID says of the processor.
+// The state components that the operating system saves at a task switch (XCR0). An instruction set whose registers are
+// not saved faults or, worse, gets corrupted, whatever CPUID says of the processor.
 uint64_t savedStates() {
   uint32_t low, high;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));

@@ -1,5 +1,5 @@
-// The kernels' border: plain functions over raw memory, one table per instruction set, chosen once at start.
-// Nothing in here allocates, locks or knows a thread; the executor splits the work over rows and panels.
+// The kernels' interface: plain functions over raw memory, one table per instruction set, chosen once at start. The
+// kernels never allocate or lock, and know nothing of threads; the executor splits the work over rows and panels.
 //
 // The promise that every kernel keeps: a row's bits depend only on its own inputs, never on how many rows, which
 // tile, panel range or thread served it. Each output of a GEMM is one chain of fused multiply-adds over k = 0..K-1
@@ -13,12 +13,12 @@ namespace skein {
 
 enum class DType : int32_t { kF32 = 0, kBf16 = 1, kInt8 = 2, kInt4 = 3 };
 
-// As weights kInt8 and kInt4 come in groups of 32 along a row. A row-major matrix holds each row as blocks, one after another:
+// Weights of kInt8 and kInt4 come in groups of 32 along a row. A row-major matrix holds each row as blocks, one after another:
 //
 //   int8   f16 scale               | 32 signed bytes                           w = scale * q
 //   int4   f16 scale | f16 minimum | 16 bytes: element i low, i + 16 high      w = scale * q + minimum, q in 0 .. 15
 //
-// The last block of a row is filled up; what it is filled with is never used. The layouts are those of GGML's Q8_0 and Q4_1.
+// The last block of a row is filled up; the filling is never used. The layouts are those of GGML's Q8_0 and Q4_1.
 constexpr int32_t kGroup = 32;
 static constexpr bool isQuantized(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kInt4; }
 static constexpr size_t blockBytes(DType dtype) { return dtype == DType::kInt8 ? 34 : 20; }
@@ -43,7 +43,7 @@ struct GemmArgs {
   float* y;  // row stride ldy
   int64_t ldy;
   Activation activation;
-  // What roundRow() made of x, in place of x: where roundedBytes() is not 0.
+  // Rows that roundRow() made of x; used instead of x if roundedBytes() is not 0.
   const void* rounded;
   int32_t roundedRows;
 };
@@ -73,9 +73,9 @@ struct GatedGemmArgs {
 //
 // K is transposed so that 32 scores of one query are built side by side; G never changes a sum's order.
 //
-// With kInt8 a token's keys in one head are whole numbers in -127 .. 127 times one f32 scale, and so are its values. Two
-// numbers that are multiplied by neighbours of a row stand side by side: of two dimensions in K, of two tokens in V. The
-// scales follow; that of a row with NaN or infinity is NaN.
+// With kInt8 a token's key in one head is whole numbers in -127 .. 127 times one f32 scale, and so is its value. Two
+// numbers that one instruction multiplies stand side by side: of two dimensions in K, of two tokens in V. The scales
+// follow; the scale of a row with NaN or infinity is NaN.
 //
 //   K: [tokensPerBlock / G][ceil(headDim / 2)][G][2]     V: [tokensPerBlock / 2][headDim][2]
 //   layer -> [block][kvHead][ K | V | scales of K [tokensPerBlock] | scales of V [tokensPerBlock] ]
@@ -98,38 +98,38 @@ struct KvLayer {
   char* head(int32_t block, int32_t kvHead) const {
     return static_cast<char*>(base) + size_t(block) * bytesPerBlock() + size_t(kvHead) * headBytes();
   }
-  // Where the keys of a group of tokens begin that starts at `offset` of a block.
+  // First key of the group of tokens that starts at `offset` of a block.
   const void* keys(int32_t block, int32_t kvHead, int32_t offset) const {
     return head(block, kvHead) + size_t(offset) * keyBytes();
   }
 };
 
-// Which positions a row attends to, and where a sequence's blocks lie when it holds no more than a window of them.
+// The positions that a row attends to, and the places of a sequence's blocks when it keeps only a window of them.
 //
-// The row at position q attends to t where t <= q and (t < sinks or t > q - recent). Block b of a sequence (positions
-// b * tokensPerBlock and on) is entry b of its table where b < sinkBlocks; the others take turns:
+// The row at position q attends to t if t <= q and (t < sinks or t > q - recent). Block b of a sequence (positions b *
+// tokensPerBlock and on) is entry b of its table if b < sinkBlocks; the others take turns:
 //
 //   sinkBlocks 1, ringBlocks 3      block   0 | 1 2 3 | 4 5 6 | 7 8 ...
 //                                   entry   0 | 1 2 3 | 1 2 3 | 1 2 ...
 //
-// so the entry of the newest block may hold, behind the newest token, what is left of the block ringBlocks before it:
-// recent <= ringBlocks * tokensPerBlock keeps these apart.
+// So the newest block's entry may hold, behind the newest token, the rest of the block ringBlocks before it: recent <=
+// ringBlocks * tokensPerBlock keeps these apart.
 struct AttentionWindow {
-  int32_t recent = 0;  // 0: no window, all positions up to the row's own are attended to, entry b is block b
+  int32_t recent = 0;  // 0: no window; all positions up to the row's own are attended to, entry b is block b
   int32_t sinks = 0;
   int32_t sinkBlocks = 0;
   int32_t ringBlocks = 0;
 
   bool on() const { return recent > 0; }
-  // Position in the cache of the row at `position` of its sequence: past the window it stays the last one.
+  // Position in the cache of the row at `position` of its sequence: past the window it stays the window's last one.
   int32_t cachePosition(int32_t position) const { return position < recent + sinks ? position : recent + sinks - 1; }
   int32_t entryOf(int32_t block) const {
     return block < sinkBlocks ? block : sinkBlocks + (block - sinkBlocks) % ringBlocks;
   }
 };
 
-// Attention of query rows [rowBegin, rowEnd) of one sequence for one KV head, over the split
-// [split * kSplitTokens, (split + 1) * kSplitTokens) of its cache. Steps of kStepTokens tokens of absolute position.
+// Attention of query rows [rowBegin, rowEnd) of one sequence for one KV head, over the split [split * kSplitTokens,
+// (split + 1) * kSplitTokens) of its cache, in steps of kStepTokens tokens of absolute position.
 struct AttentionArgs {
   const KvLayer* kv;
   const int32_t* blockTable;  // of this sequence
@@ -138,19 +138,21 @@ struct AttentionArgs {
   int32_t numHeads;           // query heads; heads per KV head = numHeads / kvHeads
   int32_t firstPosition;      // cache position of query row 0; row i attends up to firstPosition + i
   float scale;
-  // A score counts as softCap * tanh(q . k * scale / softCap). 0: as q . k * scale.
+  // Cap: a score counts as softCap * tanh(q . k * scale / softCap). 0: as q . k * scale.
   float softCap = 0;
-  // Positions of the sequence, all of which every row attends to, those behind its own too. 0: causal. Not with a window.
+  // Length of the sequence if every row attends to all of it, also to positions behind its own. 0: causal. Not with a
+  // window.
   int32_t bothWays = 0;
   AttentionWindow window = {};
-  // With a window, a step may write over blocks that its own earlier rows attend to. Blocks from freshBlock on are
-  // then read from here, one after the other in the pool's layout, and not through the table. Null: none.
+  // With a window, a step may write over blocks that its own earlier rows attend to. Blocks from freshBlock on are then
+  // read from here, one after the other in the pool's layout, and not through the table. Null: none.
   const void* fresh = nullptr;
   int32_t freshBlock = 0;
-  // With sinks: the same query rows rotated to their cache positions, which are what counts towards the sinks; the
-  // distances to the other keys are the same either way. [rows][numHeads * headDim]. Null: q counts for the sinks too.
+  // With sinks: the same query rows rotated to their cache positions, from which distances to the sinks are counted;
+  // the distances to the other keys are the same either way. [rows][numHeads * headDim]. Null: q is used for the sinks
+  // too.
   const float* sinkQ = nullptr;
-  // The keys of the KV head that is attended to after this split, or null: they are called for, nothing more.
+  // The keys of the KV head that is attended to after this split, only to be prefetched; null: none.
   const void* next = nullptr;
 };
 constexpr int32_t kStepTokens = 32;
@@ -162,21 +164,21 @@ struct KernelTable {
   int32_t tileRows;    // rows of the tallest tile
 
   size_t (*packedBytes)(DType dtype, int32_t n, int32_t k);
-  // w: row-major [n, k] of dtype. Pads with zeros.
+  // Packs w, row-major [n, k] of dtype. Pads with zeros.
   void (*packWeights)(DType dtype, const void* w, int32_t n, int32_t k, void* packed);
   size_t (*packedGatedBytes)(DType dtype, int32_t n, int32_t k);
-  // w: row-major [2 n, k], gate rows first.
+  // Packs w, row-major [2 n, k], gate rows first.
   void (*packGatedWeights)(DType dtype, const void* w, int32_t n, int32_t k, void* packed);
 
-  // Activations as products with these weights take them: row `row` of `rows`, k values, into the memory of all rows. What
-  // becomes of a row depends on nothing but the row. 0 bytes where products take x itself.
+  // Rounds activations for products with these weights: row `row` of `rows`, k values, into the memory of all rows. The
+  // result for a row depends on nothing but the row. 0 bytes if products take x itself.
   //
   //   int8, int4   8 bits in groups of 32. Values that are not finite make all outputs of their row NaN.
   //   bf16         bf16, to nearest even, where an instruction multiplies pairs of them
   size_t (*roundedBytes)(DType weights, int32_t rows, int32_t k);
   void (*roundRow)(DType weights, const float* x, int32_t k, int32_t row, int32_t rows, void* rounded);
 
-  // Rows [rowBegin, rowEnd) x panels [panelBegin, panelEnd); columns beyond n are never written.
+  // Computes rows [rowBegin, rowEnd) x panels [panelBegin, panelEnd); columns beyond n are never written.
   void (*gemm)(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
   void (*gatedGemm)(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
 
@@ -192,9 +194,9 @@ struct KernelTable {
   void (*meanRows)(const float* x, int32_t rows, int32_t n, float* y);
   // y[i] = x[i] / max(sqrt(sum of x^2), 1e-12), one row of n. y may be x.
   void (*unitRow)(const float* x, int32_t n, float* y);
-  // One row of the embedding table of dtype -> f32.
+  // Reads one row of the embedding table of dtype as f32.
   void (*embeddingRow)(DType dtype, const void* row, int32_t n, float* y);
-  // The same, added to y.
+  // Like embeddingRow, but adds to y.
   void (*addEmbeddingRow)(DType dtype, const void* row, int32_t n, float* y);
   // cosine[i], sine[i] (each scaled) of position * inverseFrequencies[i]; the product is f32 as in the reference.
   void (*ropeAngles)(const float* inverseFrequencies, int32_t half, float scale, int32_t position, float* cosine,
@@ -204,50 +206,52 @@ struct KernelTable {
   // Writes one token's k and v [kvHeads * headDim] into its slot, rounded to the cache type.
   void (*storeKv)(const KvLayer& kv, const float* k, const float* v, int64_t slot);
 
-  // Floats that one (row, head) partial result takes: headDim accumulators, then maximum and sum.
-  // partial: [(rowEnd - rowBegin) * headsPerKvHead][headDim + 2] for one split.
+  // Computes one split. A (row, head) partial result is headDim accumulators, then maximum and sum. partial: [(rowEnd -
+  // rowBegin) * headsPerKvHead][headDim + 2].
   void (*attentionSplit)(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin, int32_t rowEnd, int32_t split,
                          float* scratch, float* partial);
-  // Floats of scratch that attentionSplit wants for so many (row, head) pairs of one KV head.
+  // Floats of scratch that attentionSplit needs for so many (row, head) pairs of one KV head.
   size_t (*attentionScratchFloats)(int32_t headDim, int32_t pairs);
-  // Merges the splits of one (row, head) in ascending position: partials[s * stride], s < splits. y: [headDim]
-  // Those in which the row attends to nothing are left out.
+  // Merges the splits of one (row, head) in ascending position: partials[s * stride], s < splits. y: [headDim]. Splits
+  // in which the row attends to nothing are left out.
   void (*attentionMerge)(const float* partials, int64_t stride, int32_t splits, int32_t headDim, float* y);
 
-  // Sampling helpers over one row of logits; sums run over fixed chunks of kVocabChunk.
-  // Index of the greatest value, lowest index on ties; -1 if any value is NaN or none is finite (+inf counts as not finite).
-  // groupMaxima: the greatest value of each kVocabGroup (null: not wanted), NaN counting for nothing.
+  // Sampling helpers over one row of logits; sums run over fixed chunks of kVocabChunk. Index of the greatest value, lowest
+  // index on ties; -1 if any value is NaN or none is finite (+inf counts as not finite). groupMaxima: the greatest value of
+  // each kVocabGroup (null: not wanted), ignoring NaN.
   int32_t (*argmax)(const float* logits, int32_t n, float* maximum, float* groupMaxima);
-  // sum of exp((logits[i] - maximum) * inverseTemperature), each chunk in f32 lanes, chunks added in f64 in order.
+  // Returns the sum of exp((logits[i] - maximum) * inverseTemperature), each chunk in f32 lanes, chunks added in f64 in
+  // order.
   double (*sumExp)(const float* logits, int32_t n, float maximum, float inverseTemperature);
   // probabilities[i] = exp((logits[i] - maximum) * inverseTemperature), not normalised, same exp as sumExp.
   void (*expRow)(const float* logits, int32_t n, float maximum, float inverseTemperature, float* probabilities);
-  // Writes for each chunk the greatest value, and the sum of exp((logits[i] - that) * inverseTemperature): 0 where all is -inf, NaN
-  // where any value is NaN or +inf.
-  // groupMaxima: as of argmax. weights: the terms of these sums, of chunks that are not all -inf (null: not wanted).
+  // Writes for each chunk the greatest value, and the sum of exp((logits[i] - that) * inverseTemperature): 0 if all values are
+  // -inf, NaN if any is NaN or +inf. groupMaxima: as in argmax. weights: the terms of these sums, for chunks that are not all
+  // -inf (null: not wanted).
   void (*chunkExp)(const float* logits, int32_t n, float inverseTemperature, float* maxima, float* sums,
                    float* groupMaxima, float* weights);
-  // The same sums, given the maxima, over values above `bound`, and over those equal to it whose index is below `before`.
-  // weights: what chunkExp wrote (null: they are computed again, to the same bits).
+  // Computes the same sums, given the maxima, over values above `bound` and over those equal to it whose index is below
+  // `before`. weights: as chunkExp wrote them (null: they are computed again, to the same bits).
   void (*chunkExpAbove)(const float* logits, int32_t n, float inverseTemperature, const float* maxima,
                         const float* groupMaxima, const float* weights, float bound, int32_t before, float* sums);
-  // Indices of the values that are at least `least`, above -inf, ascending; returns how many. Room for n of them.
+  // Writes the indices of the values that are at least `least`, above -inf, ascending; returns how many. `indices`
+  // needs room for n.
   int32_t (*indicesFrom)(const float* values, int32_t n, float least, int32_t* indices);
 };
 constexpr int32_t kVocabChunk = 1024;
 constexpr int32_t kVocabGroup = 64;
 
-const KernelTable& scalarKernels();  // emulates 8 lanes with std::fma: bit for bit what avx2 gives
+const KernelTable& scalarKernels();  // emulates 8 lanes with std::fma: bit for bit the results of avx2
 const KernelTable& avx2Kernels();
 const KernelTable& avx512Kernels();
 const KernelTable& avx512VnniKernels();  // the same bits from the same packed weights, with byte dot products
-// With dot products of pairs of bf16 too: other bits and other packed weights where these are bf16.
+// Kernels with dot products of pairs of bf16 too: other bits and other packed weights if these are bf16.
 const KernelTable& avx512Bf16Kernels();
 
 enum class Isa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Bf16 = 3 };
-// What this processor (and its operating system's saved state) can run.
+// True if this processor, with the state that its operating system saves, can run the instruction set.
 bool isaSupported(Isa isa);
-// Whether kernelsOf(kAvx512) takes the byte dot products of VNNI.
+// True if kernelsOf(kAvx512) uses the byte dot products of VNNI.
 bool vnniSupported();
 const KernelTable& kernelsOf(Isa isa);
 

@@ -1,4 +1,4 @@
-// Rows rounded to whole numbers with one scale each, for a quantised cache and the queries that meet it.
+// Rounds rows to whole numbers with one scale each, for a quantised cache and the queries multiplied with it.
 #pragma once
 #include "kernels/math.h"
 
@@ -10,18 +10,18 @@ constexpr float kKvQuants = 127.0f;
 // Rows whose greatest magnitude is below this (2^-100) count as zero; a reciprocal could overflow.
 constexpr float kSmallestRow = 0x1p-100f;
 
-// What a row is multiplied by to be rounded, and what its whole numbers are to be multiplied by then.
+// Factor by which a row is multiplied before rounding, and scale of the resulting whole numbers.
 struct Rounding {
   float inverse, scale;
 };
 
-// Whole numbers up to `most` stand for values up to `maximum`; NaN is handed on in the scale.
+// Lets whole numbers up to `most` stand for values up to `maximum`; NaN is passed on in the scale.
 inline Rounding roundingOf(float maximum, float most) {
   if (maximum >= kSmallestRow) return {most / maximum, maximum / most};
   return {0.0f, maximum < kSmallestRow ? 0.0f : maximum};
 }
 
-// The greatest of magnitudes that V::greaterMagnitude collected; NaN where one is NaN or infinite.
+// The greatest of the magnitudes that V::greaterMagnitude collected; NaN if one is NaN or infinite.
 template <class V>
 inline float finiteMaximum(typename V::F greatest) {
   return V::anyNan(V::mul(greatest, V::set1(0.0f))) ? __builtin_nanf("") : V::reduceMax(greatest);
@@ -35,8 +35,7 @@ inline Rounding rowRounding(const float* x, int n, float most) {
   return roundingOf(finiteMaximum<V>(greatest), most);
 }
 
-// Whole numbers of one row, to nearest even; an even number of them is written, the one behind an odd n is 0. Returns the
-// scale.
+// Writes the whole numbers of one row, to nearest even; their count is even, so a 0 follows an odd n. Returns the scale.
 template <class V>
 float quantizeRow16(const float* x, int n, float most, int16_t* to) {
   const Rounding rounding = rowRounding<V>(x, n, most);
@@ -50,7 +49,7 @@ float quantizeRow16(const float* x, int n, float most, int16_t* to) {
   return rounding.scale;
 }
 
-// fn(quant, i) for the quants of one row. Returns the scale.
+// Calls fn(quant, i) for the quants of one row. Returns the scale.
 template <class V, class Fn>
 inline float eachQuant(const float* x, int n, Fn fn) {
   const Rounding rounding = rowRounding<V>(x, n, kKvQuants);
@@ -64,7 +63,7 @@ inline float eachQuant(const float* x, int n, Fn fn) {
   return rounding.scale;
 }
 
-// One token's k and v into its slot of a kInt8 layer.
+// Writes one token's k and v into its slot of a kInt8 layer.
 template <class V>
 void storeQuants(const KvLayer& kv, const float* k, const float* v, int64_t slot) {
   const int tokens = kv.tokensPerBlock;

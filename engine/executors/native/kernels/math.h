@@ -1,4 +1,4 @@
-// The one exponential of all kernels, the activations, and loads of short tails.
+// Arithmetic that all kernels share: one exponential, the activations, and loads of short tails.
 #pragma once
 #include "kernels/kernels.h"
 
@@ -8,8 +8,8 @@ namespace {
 constexpr float kMinusInfinity = -__builtin_inff();
 
 // exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln 2 / 2; polynomial of degree 7 with the coefficients of Cephes'
-// expf. Within 2 ulp; 0 below -87.3, NaN stays NaN. vexpBelow is for x up to 88.3 and has the bits of vexp, which gives
-// +inf above.
+// expf. Within 2 ulp; 0 below -87.3, NaN stays NaN. vexpBelow is for x up to 88.3 and has the bits of vexp, which
+// returns +inf above.
 template <class V>
 inline typename V::F vexpBelow(typename V::F x) {
   const auto n = V::roundNearest(V::mul(x, V::set1(1.44269504088896341f)));
@@ -41,7 +41,7 @@ inline typename V::F vexp(typename V::F x) {
   return V::selectLess(V::set1(88.3f), x, V::set1(__builtin_inff()), vexpBelow<V>(x));
 }
 
-// The first `count` lanes from p, `fill` in the others; nothing beyond p[count - 1] is read.
+// Loads the first `count` lanes from p, with `fill` in the others; nothing beyond p[count - 1] is read.
 template <class V>
 inline typename V::F loadHead(const float* p, int count, float fill) {
   if (count >= V::W) return V::load(p);
@@ -58,7 +58,7 @@ inline void storeHead(float* p, int count, typename V::F a) {
   for (int i = 0; i < count; i++) p[i] = lanes[i];
 }
 
-// Highest power first, as Horner takes them.
+// Evaluates a polynomial by Horner's rule; coefficients with the highest power first.
 template <class V, int N>
 inline typename V::F polynomial(const float (&coefficients)[N], typename V::F x) {
   auto p = V::set1(coefficients[0]);
@@ -66,7 +66,7 @@ inline typename V::F polynomial(const float (&coefficients)[N], typename V::F x)
   return p;
 }
 
-// The quotient of polynomials that Eigen and XLA take for erf in f32, within 4 ulp; beyond 4 it is 1 to f32. NaN stays NaN.
+// erf in f32, within 4 ulp, by the quotient of polynomials that Eigen and XLA use; beyond 4 it is 1 to f32. NaN stays NaN.
 template <class V>
 inline typename V::F verf(typename V::F x) {
   constexpr float kAbove[] = {-2.72614225801306e-10f, 2.77068142495902e-08f,  -2.10102402082508e-06f,
@@ -111,7 +111,7 @@ inline typename V::F activate(Activation activation, typename V::F x) {
   return x;
 }
 
-// Round to nearest even; NaN stays NaN.
+// Rounds to nearest even; NaN stays NaN.
 inline uint16_t toBf16(float x) {
   uint32_t bits;
   __builtin_memcpy(&bits, &x, 4);

@@ -1,4 +1,4 @@
-// Row-major weights into the panels of gemm.h; outputs beyond n are zero.
+// Packs row-major weights into the panels of gemm.h; outputs beyond n are zero.
 #pragma once
 #include "kernels/gemm.h"
 #include "kernels/pack_quantized.h"
@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-// Whether a step of k is two of them.
+// True if a step of a product takes two k.
 template <class V, class T>
 constexpr bool kInPairs = V::kBf16Pairs && sizeof(T) == 2;
 
@@ -19,14 +19,14 @@ constexpr int placeInStep(int j) {
   return j < V::W ? 2 * j : 2 * (j - V::W) + 1;
 }
 
-// Elements from the first of a panel to where those of kk begin.
+// Number of elements from a panel's first one to the first of kk.
 template <class V, class T>
 constexpr size_t startOf(int kk) {
   if constexpr (kInPairs<V, T>) return size_t(kk / 2) * 2 * kPanelWidth<V> + kk % 2;
   return size_t(kk) * kPanelWidth<V>;
 }
 
-// Steps of k that a panel has room for.
+// Number of k that a panel has room for.
 template <class V>
 constexpr int paddedK(DType dtype, int k) {
   return V::kBf16Pairs && dtype == DType::kBf16 ? 2 * pairsOf(k) : k;
@@ -71,7 +71,7 @@ void packOf(const T* w, int n, int k, T* packed) {
   for (int p = 0; p < panelsOf(n, NR); p++) packPanel<V>(w, p * NR, n, k, packed + p * panel);
 }
 
-// gate panel 0, up panel 0, gate panel 1, up panel 1, ...
+// Packs in this order: gate panel 0, up panel 0, gate panel 1, up panel 1, ...
 template <class V, class T>
 void packGatedOf(const T* w, int n, int k, T* packed) {
   constexpr int NR = kPanelWidth<V>;

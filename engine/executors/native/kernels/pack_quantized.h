@@ -1,4 +1,5 @@
-// Rows of quantised blocks (kernels.h) into the panels of quantized.h, and into f32; outputs beyond n are zero.
+// Converts rows of quantised blocks (kernels.h) into the panels of quantized.h, and into f32; outputs beyond n are
+// zero.
 #pragma once
 #include "kernels/quantized.h"
 
@@ -13,7 +14,7 @@ size_t quantizedPackedBytes(int n, int k) {
 // Nibble i of a stored block of int4.
 inline uint8_t storedNibble(const uint8_t* nibbles, int i) { return i < 16 ? nibbles[i] & 15 : nibbles[i - 16] >> 4; }
 
-// One group of output j of a panel; `block` is null beyond n.
+// Packs one group of output j of a panel; `block` is null beyond n.
 template <class V, DType D>
 void packGroup(const uint8_t* block, int j, uint8_t* group) {
   constexpr int NR = kPanelWidth<V>;
@@ -50,7 +51,7 @@ void packQuantizedOf(const uint8_t* w, int n, int k, uint8_t* packed) {
     packQuantizedPanel<V, D>(w, p * kPanelWidth<V>, n, k, packed + p * panelBytes);
 }
 
-// gate panel 0, up panel 0, gate panel 1, up panel 1, ...
+// Packs in this order: gate panel 0, up panel 0, gate panel 1, up panel 1, ...
 template <class V, DType D>
 void packQuantizedGatedOf(const uint8_t* w, int n, int k, uint8_t* packed) {
   const int64_t panelBytes = int64_t(groupsOf(k)) * kPanelGroupBytes<V, D>;
@@ -61,7 +62,7 @@ void packQuantizedGatedOf(const uint8_t* w, int n, int k, uint8_t* packed) {
   }
 }
 
-// One stored row in f32.
+// Converts one stored row to f32.
 template <DType D>
 void dequantizeRow(const uint8_t* row, int n, float* y) {
   for (int first = 0; first < n; first += kGroup, row += blockBytes(D)) {

@@ -1,6 +1,6 @@
 // Products of pairs of bf16: y += x[2 s + 1] * w[2 s + 1], then y += x[2 s] * w[2 s], each one fma that rounds to nearest
-// even and takes and gives zero for what is below the normal numbers. That is what AVX-512 BF16's instruction does,
-// whatever MXCSR says. The rows of x are rounded to bf16 once for all panels:
+// even and treats inputs and results below the normal numbers as zero. AVX-512 BF16's instruction does this whatever
+// MXCSR says. The rows of x are rounded to bf16 once for all panels:
 //
 //   row 0: x[0] x[1] | x[2] x[3] | .. (a zero behind an odd k)     row 1: ..
 #pragma once

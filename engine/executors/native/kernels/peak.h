@@ -1,4 +1,4 @@
-// Register-only loops of the GEMMs' instruction mixes: what "peak" means in the micro-benchmark.
+// Register-only loops of the GEMMs' instruction mixes, which measure the "peak" of the micro-benchmark.
 #pragma once
 #include <cstdint>
 
@@ -27,11 +27,12 @@ __attribute__((noinline)) float floatPeakLoop(int64_t iterations) {
   return V::reduceAdd(total);
 }
 
-// The same with the dot products of quantised weights, whose sums are scaled and added up after each group of 32, that is
-// after eight steps of four k.
+// Like floatPeakLoop, with the dot products of quantised weights, whose sums are scaled and added up after each group of
+// 32, that is after eight steps of four k.
 template <class V, DType D>
 __attribute__((noinline)) float integerPeakLoop(int64_t iterations) {
-  // A third less than the tile has, and as many more steps: the others' registers hold what the tile keeps in memory.
+  // Uses a third fewer chains than the tile, and as many more steps: the other registers hold values that the tile
+  // keeps in memory.
   constexpr int kChains = 2 * V::kTileRows * 2 / 3, kTotals = kChains / 2;
   constexpr int kParts = D == DType::kInt8 ? V::kInt8Parts : 1;
   typename V::F total[kTotals];
@@ -47,7 +48,7 @@ __attribute__((noinline)) float integerPeakLoop(int64_t iterations) {
     for (int step = 0; step < kGroup / 4 * kParts; ++step) {
 #pragma GCC unroll 32
       for (int i = 0; i < kChains; ++i) {
-        a = V::kept(a);  // or one product would serve all chains
+        a = V::kept(a);  // otherwise one product would serve all chains
         sum[i] = D == DType::kInt8 ? V::dot8(sum[i], w, a) : V::dot4(sum[i], w, a);
       }
     }
@@ -63,7 +64,7 @@ __attribute__((noinline)) float integerPeakLoop(int64_t iterations) {
   return V::reduceAdd(total[0]);
 }
 
-// The same with dot products of pairs of bf16.
+// Like floatPeakLoop, with dot products of pairs of bf16.
 template <class V>
 __attribute__((noinline)) float pairsPeakLoop(int64_t iterations) {
   constexpr int kChains = 2 * V::kTileRows;

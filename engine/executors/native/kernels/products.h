@@ -1,4 +1,4 @@
-// The products of all weight formats: which kernel serves which.
+// Products for all weight formats, and the kernel that serves each.
 #pragma once
 #include "kernels/gemm.h"
 #include "kernels/pairs.h"
@@ -14,7 +14,7 @@ template <class V>
   requires V::kBf16Pairs
 struct Bf16Steps<V> : Pairs<V> {};
 
-// Rows of x as products with weights of `dtype` take them; 0 bytes where they take x itself.
+// Bytes of x rounded for products with weights of `dtype`; 0 if they take x itself.
 template <class V>
 size_t roundedBytes(DType dtype, int32_t rows, int32_t k) {
   if (isQuantized(dtype)) return quantizedBytes<V>(dtype, rows, k);

@@ -1,7 +1,7 @@
 // GEMM over 8- and 4-bit weights (quantized_panels.h) times activations of 8 bits (quantized_rows.h).
 //
-// The sum over a group of 32 is an integer and exact, in whatever order and with whatever instructions it is made. The
-// groups are then added in ascending order, in f32:
+// The sum over a group of 32 is an integer and exact, in any order and with any instructions. The groups are then added in
+// ascending order, in f32:
 //
 //   int8   y = fma(float(sum), weightScale * activationScale, y)
 //   int4   y = fma(weightMinimum, multiple * sumOfQuants, y), y = fma(float(sum * multiple), weightScale, y); at last y * unit
@@ -12,7 +12,7 @@
 namespace skein {
 namespace {
 
-// Integer sums of M rows and one panel over one group.
+// Computes the integer sums of M rows and one panel over one group.
 template <class V, DType D, int M, class Groups>
 [[gnu::always_inline]] inline void groupSums(const uint8_t* x, int64_t rowStride, const uint8_t* group,
                                              typename V::I (&sum)[M][2]) {
@@ -37,7 +37,7 @@ template <class V, DType D, int M, class Groups>
 }
 
 // Adds the products of M rows and `groups` groups of one panel to tile[m * NR ..]. The f32 sums stay in the first-level
-// cache; the registers are the integer sums'.
+// cache, because the registers hold the integer sums.
 template <class V, DType D, int M, class Groups>
 void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* group, int groups, float* tile) {
   using F = typename V::F;
@@ -45,7 +45,7 @@ void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* group, in
   for (int g = 0; g < groups; g++) {
     typename V::I sum[M][2];
     groupSums<V, D, M, Groups>(x, rowStride, group, sum);
-    asm volatile("" ::: "memory");  // or the compiler loads the tile above, only to spill it
+    asm volatile("" ::: "memory");  // otherwise the compiler loads the tile above, only to spill it
     F scales[2], minima[2];
     for (int half = 0; half < 2; half++) {
       scales[half] = Groups::scales(group, half);
@@ -55,7 +55,7 @@ void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* group, in
     for (int m = 0; m < M; m++) {
       const uint8_t* block = x + m * rowStride;
       float* to = tile + m * NR;
-      // Both halves before either is stored, or the compiler loads and converts the row's scales twice.
+      // Loads both halves before either is stored; otherwise the compiler loads and converts the row's scales twice.
       F low = V::load(to), high = V::load(to + V::W);
       if constexpr (D == DType::kInt4) {
         const F total = V::set1(loadFloat(block + 4));
@@ -101,24 +101,25 @@ QuantizedSumsFn quantizedSumsFor(int rows) {
   return table[rows];
 }
 
-// Rows whose sums and activations stay in the caches while the panels pass by.
+// Number of rows whose sums and activations stay in the caches while the panels pass by.
 constexpr int kQuantizedRowBlock = 96;
-// What the expanded part of a panel may take of the first-level cache.
+// Bytes of the first-level cache that the expanded part of a panel may take.
 constexpr int kExpandedBytes = 12 << 10;
-// Rows up to which the tiles are too few to make up for expanding; for dot products of bytes, whose weights hardly need it,
-// there are never enough.
+// Most rows for which the tiles are too few to make up for expanding. For dot products of bytes, whose weights hardly need
+// it, expanding never pays.
 template <class V>
 constexpr int kPackedRows = V::kInt8Parts == 1 ? kQuantizedRowBlock : 3 * V::kTileRows;
 
-// Calls for a share of `bytes` of weights that are needed next, as large as that of these rows of all: what streams from
-// memory then comes while all tiles compute, not while they wait for it.
+// Prefetches a share of `bytes` of weights that are needed next; the share is that of these rows among all. So data
+// streams from memory while all tiles compute, and no tile waits for it.
 inline void callFor(const void* weights, size_t bytes, int row, int rows, int all) {
   const char* p = static_cast<const char*>(weights);
   for (size_t i = bytes * row / all, end = bytes * (row + rows) / all; i < end; i += 64) __builtin_prefetch(p + i);
 }
 
-// The products of rows [row, row + rows), at most kQuantizedRowBlock, and one panel into sums[(r - row) * NR ..]. Calls
-// done(first, count) for each tile of rows that is complete: its results leave for memory while the next tile computes.
+// Computes the products of rows [row, row + rows), at most kQuantizedRowBlock, and one panel into sums[(r - row) * NR
+// ..]. Calls done(first, count) for each completed tile of rows: its results are written to memory while the next tile
+// computes.
 template <class V, DType D, class Done>
 void panelSums(const QuantizedRows<V, D>& x, int row, int rows, const uint8_t* panel, int groups, float* sums,
                Done done) {
@@ -127,8 +128,8 @@ void panelSums(const QuantizedRows<V, D>& x, int row, int rows, const uint8_t* p
     for (int i = (first - row) * NR; i < (first - row + count) * NR; i += V::W) V::store(sums + i, V::set1(0.0f));
   };
   if (rows <= kPackedRows<V>) {
-    // With several tiles the first would wait for all of a panel that comes from memory. A panel of int8 is so large that
-    // calling for it costs more than that.
+    // With several tiles the first would wait for all of a panel that comes from memory, so it is prefetched. A panel of
+    // int8 is so large that prefetching costs more than it saves.
     const bool callsAhead = D == DType::kInt4 && V::kInt8Parts == 1 && rows > 2 * V::kTileRows;
     const int panelBytes = groups * kPanelGroupBytes<V, D>;
     return forEachRowTile<V>(row, row + rows, [&](int first, int count) {
@@ -147,7 +148,7 @@ void panelSums(const QuantizedRows<V, D>& x, int row, int rows, const uint8_t* p
     const int end = group + (groups - group + (parts - part) - 1) / (parts - part);
     for (int g = group; g < end; g++)
       expandGroup<V, D>(panel + int64_t(g) * kPanelGroupBytes<V, D>, expanded + (g - group) * Expanded::kBytes);
-    // What is expanded next, of this panel or of the one behind it, comes while the tiles compute.
+    // Prefetches the data to be expanded next, of this panel or of the one behind it, while the tiles compute.
     const uint8_t* next = panel + int64_t(end) * kPanelGroupBytes<V, D>;
     const int nextBytes = (end - group) * kPanelGroupBytes<V, D>;
     forEachRowTile<V>(row, row + rows, [&](int first, int count) {
@@ -161,7 +162,7 @@ void panelSums(const QuantizedRows<V, D>& x, int row, int rows, const uint8_t* p
   }
 }
 
-// run(first, rows, panel) for every block of rows and every panel.
+// Calls run(first, rows, panel) for every block of rows and every panel.
 template <class Run>
 void forEachPanel(int rowBegin, int rowEnd, int panelBegin, int panelEnd, Run run) {
   for (int first = rowBegin; first < rowEnd; first += kQuantizedRowBlock) {
@@ -170,7 +171,7 @@ void forEachPanel(int rowBegin, int rowEnd, int panelBegin, int panelEnd, Run ru
   }
 }
 
-// Sums of int4 weights count in the units of their row.
+// Multiplies sums of int4 weights by the unit of their row.
 template <class V, DType D>
 inline void applyUnits(const QuantizedRows<V, D>& x, int row, int rows, float* sums) {
   if constexpr (D == DType::kInt4) {

@@ -17,9 +17,9 @@ constexpr int kScaleBytes = kPanelWidth<V> * (D == DType::kInt4 ? 4 : 2);
 template <class V, DType D>
 constexpr int kPanelGroupBytes = kScaleBytes<V, D> + kPanelWidth<V> * (D == DType::kInt4 ? kGroup / 2 : kGroup);
 
-// Weights of one panel and group as the products take them: vectors of both halves of the panel by turns, and scales in
-// f32. `Packed` takes them apart on the way; that is cheap for one tile. Where many tiles follow one another they are taken
-// apart once, into memory of the first-level cache (`expandGroup`), with the same values.
+// Weights of one panel and group in the form that products take: vectors of both halves of the panel by turns, and scales
+// in f32. `Packed` unpacks them on the way, which is cheap for one tile. For many tiles in a row they are unpacked once,
+// into memory of the first-level cache (`expandGroup`), with the same values.
 template <class V, DType D>
 constexpr int kParts = D == DType::kInt4 ? 2 : V::kInt8Parts;  // vectors of one packed vector
 template <class V, DType D>
@@ -38,7 +38,7 @@ constexpr int kScaleVectors = D == DType::kInt4 ? 4 : 2;
 template <class V, DType D>
 struct PackedGroups {
   static constexpr int kBytes = kPanelGroupBytes<V, D>;
-  // Measured for each: wide vectors are done with a group in a third of the time.
+  // Bytes of prefetch ahead, measured for each width: wide vectors finish a group in a third of the time.
   static constexpr int kAhead = V::W == 16 ? 8192 : 2048;
   static typename V::F scales(const uint8_t* group, int i) { return V::loadHalf(group + i * 2 * V::W); }
   static typename V::I weights(const uint8_t* group, int step, int part, int half) {

@@ -4,8 +4,8 @@
 //   int8 weights  row 0: [ scale | start of sums | 32 quants ] [ .. ] ..                 row 1: ..
 //   int4 weights  a unit for each row, then  row 0: [ multiple | multiple x sum of quants | 32 quants ] [ .. ] ..
 //
-// With int4 the scales of a row's groups are whole multiples of one unit: the instruction that adds the two halves of a
-// sum then multiplies it by the scale as well.
+// With int4 the scales of a row's groups are whole multiples of one unit, so that the instruction that adds the two
+// halves of a sum can also multiply it by the scale.
 #pragma once
 #include "kernels/gemm.h"
 
@@ -14,11 +14,11 @@ namespace {
 
 inline int groupsOf(int k) { return (k + kGroup - 1) / kGroup; }
 
-// Quants of activations for int8 weights are 16 bits wide where the processor multiplies pairs of those.
+// Bytes of a quant of activations: 2 for int8 weights if the processor multiplies pairs of 16-bit words, else 1.
 template <class V, DType D>
 constexpr int kQuantBytes = D == DType::kInt8 ? V::kInt8Parts : 1;
 template <class V, DType D>
-constexpr int kActivationBytes = 8 + kGroup * kQuantBytes<V, D>;  // of one block
+constexpr int kActivationBytes = 8 + kGroup * kQuantBytes<V, D>;  // bytes of one block
 
 inline int32_t loadWord(const uint8_t* p) {
   int32_t word;
@@ -31,7 +31,7 @@ inline float loadFloat(const uint8_t* p) {
   return value;
 }
 
-// Magnitudes below this (2^-100) are nothing beside any weight; their reciprocal could overflow.
+// Magnitudes below this (2^-100) are negligible beside any weight; their reciprocal could overflow.
 constexpr float kSmallestMagnitude = 0x1p-100f;
 
 // Adding 1.5 * 2^23 rounds to a whole number, ties to even, and leaves it in the low bits.
@@ -63,7 +63,7 @@ inline float magnitudeOf(const float* x) {
   return V::anyNan(V::mul(greatest, zero)) ? __builtin_nanf("") : V::reduceMax(greatest);
 }
 
-// Quants x * inverse of one group; gives their sum.
+// Writes the quants x * inverse of one group; returns their sum.
 template <class V, DType D>
 inline float roundGroup(const float* x, float inverse, uint8_t* block) {
   using F = typename V::F;
@@ -77,7 +77,7 @@ inline float roundGroup(const float* x, float inverse, uint8_t* block) {
   }
   if constexpr (kQuantBytes<V, D> == 2) V::storeWide(values, block + 8);
   else V::storeBytes(values, block + 8);
-  return V::reduceAdd(sums);  // of whole numbers: exact
+  return V::reduceAdd(sums);  // a sum of whole numbers: exact
 }
 
 template <class V, DType D>
@@ -86,8 +86,8 @@ inline void emptyGroup(uint8_t* block, float scale) {
   __builtin_memcpy(block, &scale, 4);
 }
 
-// For int8 weights each group has its own scale. A group that holds NaN or infinity gets the scale NaN and so makes its
-// row's outputs NaN, and nobody else's.
+// Quantises a group for int8 weights, with its own scale. A group that holds NaN or infinity gets the scale NaN, and so
+// makes the outputs of its own row NaN, and of no other.
 template <class V>
 inline void quantizeGroup8(const float* x, uint8_t* block) {
   constexpr DType D = DType::kInt8;
@@ -99,8 +99,9 @@ inline void quantizeGroup8(const float* x, uint8_t* block) {
   __builtin_memcpy(block + 4, &start, 4);
 }
 
-// For int4 weights a group's scale is a whole multiple of a unit that its row has, so that the integer sum can be
-// multiplied by it: 127 * kUnits units are the row's greatest magnitude. 2 x 30480 x kUnits stays below 2^31.
+// Number of units in a group's greatest scale. For int4 weights a group's scale is a whole multiple of its row's unit,
+// so that the integer sum can be multiplied by it: 127 * kUnits units are the row's greatest magnitude. 2 x 30480 x
+// kUnits stays below 2^31.
 constexpr float kUnits = 32767.0f;
 
 template <class V>
@@ -115,7 +116,7 @@ inline void quantizeGroup4(const float* x, float maximum, float unitsPerValue, u
   __builtin_memcpy(block + 4, &total, 4);
 }
 
-// fn(values of group g, g): the last group is filled up with zeros.
+// Calls fn(values of group g, g); the last group is filled up with zeros.
 template <class Fn>
 inline void forEachGroup(const float* x, int32_t k, Fn fn) {
   const int whole = k / kGroup;
@@ -132,7 +133,8 @@ void quantizeRow8(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t*
   forEachGroup(x, k, [&](const float* values, int g) { quantizeGroup8<V>(values, quantized + to.offset(row, g)); });
 }
 
-// A group's greatest magnitude waits in its block for that of the row.
+// Quantises a row for int4 weights. Each group's greatest magnitude is kept in its block until that of the row is
+// known.
 template <class V>
 void quantizeRow4(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t* quantized) {
   const QuantizedRows<V, DType::kInt4> to(quantized, rows, k);

@@ -1,4 +1,4 @@
-// Plain reading, for the micro-benchmark: the bandwidth that a kernel which streams weights is held against.
+// Plain reading, for the micro-benchmark: its bandwidth is the reference for kernels that stream weights.
 #pragma once
 #include <cstdint>
 
@@ -11,8 +11,8 @@ namespace {
 #define SKEIN_READ_TARGET __attribute__((noinline))
 #endif
 
-// Reads `bytes` (a multiple of 256) at `data` with vector loads, asking for what lies `ahead` bytes further (0: not
-// asking). The sum keeps the loads alive.
+// Reads `bytes` (a multiple of 256) at `data` with vector loads, prefetching `ahead` bytes further on (0: no prefetch).
+// The sum keeps the loads alive.
 SKEIN_READ_TARGET inline uint64_t readLoop(const char* data, int64_t bytes, int64_t ahead) {
   using Vector = uint64_t __attribute__((vector_size(32), aligned(8)));
   Vector sum[8] = {};

@@ -41,7 +41,7 @@ void softCapRow(float* x, float cap, int32_t n) {
   }
 }
 
-// Mean and variance are each summed in W lanes over ascending columns, then across them.
+// Sums mean and variance each in W lanes over ascending columns, then across them.
 template <class V>
 void layerNorm(const float* x, const float* w, const float* bias, float epsilon, int32_t n, float* y) {
   auto total = V::set1(0.0f);
@@ -102,7 +102,7 @@ void embeddingRow(DType dtype, const void* row, int32_t n, float* y) {
   }
 }
 
-// Adds a row in runs of a group, which begin at a whole block of every format.
+// Adds a row in runs of a group, since a group begins at a whole block of every format.
 template <class V>
 void addEmbeddingRow(DType dtype, const void* row, int32_t n, float* y) {
   const uint8_t* at = static_cast<const uint8_t*>(row);
@@ -114,7 +114,7 @@ void addEmbeddingRow(DType dtype, const void* row, int32_t n, float* y) {
   }
 }
 
-// The angle is rounded to f32 first, as the reference's is; its sine and cosine are then exact to f32.
+// The angle is rounded to f32 first, as in the reference; its sine and cosine are then exact to f32.
 template <class V>
 void ropeAngles(const float* inverseFrequencies, int32_t half, float scale, int32_t position, float* cosine,
                 float* sine) {

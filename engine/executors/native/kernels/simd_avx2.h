@@ -9,7 +9,7 @@ namespace {
 
 struct Avx2Simd {
   static constexpr int W = 8;
-  // 6 rows x 2 vectors = 12 accumulators of the 16 registers
+  // Rows of a tile: 6 rows x 2 vectors = 12 accumulators of the 16 registers
   static constexpr int kTileRows = 6;
   static constexpr int kAttentionPairs = 3;
   static constexpr bool kBf16Pairs = false;
@@ -40,7 +40,7 @@ struct Avx2Simd {
     return _mm256_andnot_ps(_mm256_cmp_ps(n, _mm256_set1_ps(-125.0f), _CMP_LT_OQ), product);
   }
   static F selectLess(F a, F b, F x, F y) { return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ)); }
-  // One bit a lane, the first lowest: a >= b.
+  // One bit per lane, the first lane lowest: a >= b.
   static uint32_t atLeast(F a, F b) { return uint32_t(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ))); }
   static F iota() { return _mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7); }
   static bool anyNan(F a) { return _mm256_movemask_ps(_mm256_cmp_ps(a, a, _CMP_UNORD_Q)) != 0; }
@@ -64,16 +64,17 @@ struct Avx2Simd {
     high = _mm256_castsi256_ps(_mm256_and_si256(words, _mm256_set1_epi32(int32_t(0xffff0000u))));
   }
 
-  // Integers, for quantised weights: W sums of 32 bits.
+  // Integers for quantised weights: W sums of 32 bits.
   using I = __m256i;
-  // Parts in which a step of four 8-bit weights is multiplied: even and odd elements, widened to 16 bits.
+  // Number of parts in which a step of four 8-bit weights is multiplied: even and odd elements, widened to 16 bits.
   static constexpr int kInt8Parts = 2;
   static I loadI(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   static void storeI(uint8_t* p, I a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a); }
   static I set1I(int32_t x) { return _mm256_set1_epi32(x); }
   static F toFloat(I a) { return _mm256_cvtepi32_ps(a); }
   static F loadHalf(const uint8_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
-  // What a group's sum begins with, given what its block of activations keeps of the sum of their quants.
+  // Initial value of a group's sum: startWord goes into a block of activations, from the sum of its quants; start8
+  // expands it.
   static int32_t startWord(int32_t) { return 0; }
   static I start8(int32_t) { return _mm256_setzero_si256(); }
   static I weights8(const uint8_t* p, int part) {
@@ -81,37 +82,37 @@ struct Avx2Simd {
     return _mm256_srai_epi16(part == 0 ? _mm256_slli_epi16(bytes, 8) : bytes, 8);
   }
   static I dot8(I sum, I w, I a) { return dotWords(sum, w, a); }
-  // Nibbles as unsigned bytes: of the low halves, or of the high ones.
+  // Nibbles as unsigned bytes: the low ones in part 0, the high ones in part 1.
   static I weights4(const uint8_t* p, int part) {
     const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     return _mm256_and_si256(part == 0 ? bytes : _mm256_srli_epi16(bytes, 4), _mm256_set1_epi8(15));
   }
-  // Sums of 16 bits over a whole group: at most 8 x 2 x 15 x 127 = 30480.
+  // 16-bit sums over a whole group: at most 8 x 2 x 15 x 127 = 30480.
   static I dot4(I sum, I w, I a) { return kept(_mm256_add_epi16(sum, _mm256_maddubs_epi16(w, a))); }
-  // float(sum * multiple), of the two parts of each sum together; the multiple twice, as words of 16 bits.
+  // Computes float(sum * multiple) over the two parts of each sum; the multiple appears twice, as words of 16 bits.
   static F scaled4(I sum, I multiples) { return toFloat(_mm256_madd_epi16(sum, multiples)); }
-  // A multiple as a block of activations keeps it, and as scaled4 takes it.
+  // Stored form of a multiple in a block of activations; multiplesOf expands it for scaled4.
   static int32_t multipleWord(int32_t multiple) { return multiple * 0x10001; }
   static I multiplesOf(int32_t word) { return set1I(word); }
-  // Products of words of two times 16 bits, both added to the sum.
+  // Adds the products of two 16-bit words to each sum.
   static I dotWords(I sum, I w, I a) { return kept(_mm256_add_epi32(sum, _mm256_madd_epi16(w, a))); }
-  // 2 W signed bytes as such words.
+  // Widens 2 W signed bytes to such words.
   static I widenPairs(const int8_t* p) {
     return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
-  // W values rounded to whole numbers of 16 bits, ties to even. NaN and what is too great become any number.
+  // Stores W values rounded to whole numbers of 16 bits, ties to even. NaN and values out of range become any number.
   static void storeWords(int16_t* p, F a) {
     const __m256i whole = _mm256_cvtps_epi32(a);
     const __m128i packed = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
   }
-  // The low bytes of 32 whole numbers that were rounded by an addition.
+  // Stores the low bytes of 32 whole numbers that were rounded by an addition.
   static void storeBytes(const F (&rounded)[4], uint8_t* to) {
     const __m256i bytes = _mm256_packs_epi16(words(rounded[0], rounded[1]), words(rounded[2], rounded[3]));
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permutevar8x32_epi32(bytes, order));
   }
-  // The same as words of 16 bits, of each four the even ones first: what dot8 multiplies.
+  // Stores the same as words of 16 bits, the even ones of each four first, in the order that dot8 multiplies.
   static void storeWide(const F (&rounded)[4], uint8_t* to) {
     for (int i = 0; i < 2; i++) {
       const __m256i steps = _mm256_permute4x64_epi64(words(rounded[2 * i], rounded[2 * i + 1]), 0xd8);
@@ -119,13 +120,13 @@ struct Avx2Simd {
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32 * i), evenFirst);
     }
   }
-  // Two times eight numbers, halves of four by turns.
+  // Packs two times eight numbers, halves of four alternating.
   static __m256i words(F a, F b) {
     const __m256i bits = _mm256_set1_epi32(0x4b400000);
     return _mm256_packs_epi32(_mm256_sub_epi32(_mm256_castps_si256(a), bits),
                               _mm256_sub_epi32(_mm256_castps_si256(b), bits));
   }
-  // The compiler would turn a chain of integer sums into a tree and run out of registers.
+  // Stops the compiler from turning a chain of integer sums into a tree, for which it would run out of registers.
   static I kept(I a) {
     asm("" : "+x"(a));
     return a;

@@ -1,6 +1,6 @@
 // Sixteen lanes of AVX-512 (F, BW, VL, DQ).
 #pragma once
-// GCC 12 takes its own header's deliberately undefined operands for mistakes.
+// GCC 12 warns of operands in its own header that are deliberately undefined.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -18,9 +18,9 @@ namespace {
 
 struct Avx512Simd {
   static constexpr int W = 16;
-  // 12 rows x 2 vectors = 24 accumulators of the 32 registers
+  // Rows of a tile: 12 rows x 2 vectors = 24 accumulators of the 32 registers
   static constexpr int kTileRows = 12;
-  // 6 x 4 vectors of values; three of them leave the fma units waiting for their own results
+  // Pairs of a tile: 6 x 4 vectors of values; three pairs would leave the fma units waiting for their own results
   static constexpr int kAttentionPairs = 6;
   static constexpr bool kBf16Pairs = false;
   using F = __m512;
@@ -51,7 +51,7 @@ struct Avx512Simd {
   static uint32_t atLeast(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ); }
   static F iota() { return _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
   static bool anyNan(F a) { return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q) != 0; }
-  // Upper half onto lower half, then as with eight lanes.
+  // Adds the upper half to the lower half, then continues as with eight lanes.
   static float reduceAdd(F a) {
     const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -74,7 +74,7 @@ struct Avx512Simd {
     high = _mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32(int32_t(0xffff0000u))));
   }
 
-  // Integers, for quantised weights: see simd_avx2.h.
+  // Integers for quantised weights: see simd_avx2.h.
   using I = __m512i;
   static constexpr int kInt8Parts = 2;
   static I loadI(const uint8_t* p) { return _mm512_loadu_si512(p); }

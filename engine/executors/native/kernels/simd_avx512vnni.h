@@ -6,7 +6,8 @@
 namespace skein {
 namespace {
 
-// Signed weights become unsigned by adding 128, which flips their highest bit; the sum then begins with what that adds.
+// Signed weights become unsigned by adding 128, which flips their highest bit; the sum then begins with a value that
+// cancels this.
 struct Avx512VnniSimd : Avx512Simd {
   static constexpr int kInt8Parts = 1;
   static int32_t startWord(int32_t sumOfQuants) { return -128 * sumOfQuants; }
@@ -15,7 +16,7 @@ struct Avx512VnniSimd : Avx512Simd {
   static I dot8(I sum, I w, I a) { return kept(_mm512_dpbusd_epi32(sum, w, a)); }
   static I dotWords(I sum, I w, I a) { return kept(_mm512_dpwssd_epi32(sum, w, a)); }
   static I dot4(I sum, I w, I a) { return kept(_mm512_dpbusd_epi32(sum, w, a)); }
-  // Both factors are exact in f32, so one multiplication rounds as the conversion of their whole product does.
+  // Both factors are exact in f32, so one multiplication rounds like a conversion of their whole product.
   static F scaled4(I sum, F multiples) { return mul(toFloat(sum), multiples); }
   static int32_t multipleWord(int32_t multiple) {
     const float value = float(multiple);

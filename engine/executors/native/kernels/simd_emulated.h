@@ -1,5 +1,5 @@
-// A vector of W lanes in plain C++, operation for operation what the hardware traits do: the scalar twin.
-// With W = 8 it gives the bits of AVX2; with W = 16 it runs the layouts and tile shapes of AVX-512 on any machine.
+// A vector of W lanes in plain C++, the scalar twin of the hardware traits, operation for operation. With W = 8 it
+// gives the bits of AVX2; with W = 16 it runs the layouts and tile shapes of AVX-512 on any machine.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -54,7 +54,7 @@ struct EmulatedSimd {
       return fromBits(bits[0] > bits[1] ? bits[0] : bits[1]);
     });
   }
-  // The second operand where one is NaN, as the hardware has it.
+  // Returns the second operand if either is NaN, like the hardware.
   static F max(F a, F b) {
     return each([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
   }
@@ -71,7 +71,7 @@ struct EmulatedSimd {
       return f;
     });
   }
-  // p * 2^n for p in [0.5, 2) and whole n up to 126; 0 where n is below -125. NaN stays NaN.
+  // p * 2^n for p in [0.5, 2) and whole n up to 126; 0 for n below -125. NaN stays NaN.
   static F timesPow2(F p, F n) {
     return each([&](int i) {
       if (n.v[i] < -125.0f) return 0.0f;
@@ -97,7 +97,7 @@ struct EmulatedSimd {
     for (int i = 0; i < W; i++) found |= a.v[i] != a.v[i];
     return found;
   }
-  // Halves are added until one lane is left.
+  // Adds halves until one lane is left.
   static float reduceAdd(F a) {
     for (int width = W / 2; width > 0; width /= 2)
       for (int i = 0; i < width; i++) a.v[i] = a.v[i] + a.v[i + width];
@@ -118,7 +118,8 @@ struct EmulatedSimd {
     high = each([&](int i) { return fromBits(uint32_t(p[2 * i + 1]) << 16); });
   }
 
-  // Integers, for quantised weights; not inlined, or the unrolled loops would take minutes to compile. A word of weights or activations holds two of 16 bits (dot8) or four bytes (dot4).
+  // Integers for quantised weights; not inlined, or the unrolled loops would take minutes to compile. A word of weights or
+  // activations holds two numbers of 16 bits (dot8) or four bytes (dot4).
   struct I {
     int32_t v[W];
   };

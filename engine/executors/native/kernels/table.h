@@ -1,4 +1,4 @@
-// The kernel table of one set of vector traits.
+// Builds the kernel table of one set of vector traits.
 #pragma once
 #include "kernels/attention.h"
 #include "kernels/gemm.h"

@@ -45,7 +45,7 @@ class Fields {
   float number(const char* name) const { return object_.Get(name).As<Napi::Number>().FloatValue(); }
   float number(const char* name, float absent) const { return object_.Has(name) ? number(name) : absent; }
   DType dtype() const { return dtypeOf(object_.Get("dtype").As<Napi::String>()); }
-  // Where a typed array's view begins; null when the field is absent or null.
+  // First element of a typed array's view; null if the field is absent or null.
   template <class T = float>
   T* data(const char* name) const {
     const Napi::Value value = object_.Get(name);
@@ -66,7 +66,7 @@ Napi::Value shape(const Napi::CallbackInfo& info) {
   return result;
 }
 
-// The packed bytes start as NaN and are followed by a guard.
+// Packs weights. The packed bytes start as NaN and are followed by a guard.
 Napi::Value pack(const Napi::CallbackInfo& info) {
   const KernelTable& table = tableOf(info);
   const Fields fields(info);
@@ -83,7 +83,7 @@ Napi::Value pack(const Napi::CallbackInfo& info) {
   return result;
 }
 
-// All rows of x into blocks; the blocks start as 0xff and are followed by a guard.
+// Rounds all rows of x into blocks; the blocks start as 0xff and are followed by a guard.
 Napi::Value round(const Napi::CallbackInfo& info) {
   const KernelTable& table = tableOf(info);
   const Fields f(info);
@@ -96,11 +96,11 @@ Napi::Value round(const Napi::CallbackInfo& info) {
   for (size_t i = bytes; i < blocks.size(); ++i)
     if (blocks[i] != 0xff) throw Napi::Error::New(info.Env(), "quantising wrote beyond its bytes");
   auto result = Napi::Uint8Array::New(info.Env(), bytes);
-  std::copy_n(blocks.data(), bytes, result.Data());  // which is null where there are none
+  std::copy_n(blocks.data(), bytes, result.Data());  // null if there are none
   return result;
 }
 
-// Parts of [begin, end) on as many threads, the calling one included; one where `threads` is 0.
+// Runs parts of [begin, end) on as many threads, the calling one included; on one thread if `threads` is 0.
 template <class Work>
 void inThreads(int32_t threads, int64_t begin, int64_t end, Work work) {
   const int64_t parts = threads > 1 ? threads : 1;
@@ -111,7 +111,7 @@ void inThreads(int32_t threads, int64_t begin, int64_t end, Work work) {
   for (std::thread& helper : helpers) helper.join();
 }
 
-// `threads` shares out the panels; for timing only.
+// Runs a product. `threads` shares out the panels; for timing only.
 void gemm(const Napi::CallbackInfo& info) {
   const Fields f(info);
   const GemmArgs args{.x = f.data("x"),
@@ -165,9 +165,9 @@ void storeKv(const Napi::CallbackInfo& info) {
   tableOf(info).storeKv(layerOf(f), f.data("k"), f.data("v"), f.integer("slot"));
 }
 
-// Rows [rowBegin, rowEnd) of one sequence over all its heads and splits; y: [rows][numHeads * headDim]. Scratch and
-// partial results start as NaN, so that a kernel that reads what it has not written shows it. A row merges its own splits,
-// as in the executor; here every split is handed all the rows, also those that end before it begins.
+// Runs rows [rowBegin, rowEnd) of one sequence over all its heads and splits; y: [rows][numHeads * headDim]. Scratch and
+// partial results start as NaN, so that a kernel that reads memory it has not written shows it. A row merges its own
+// splits, as in the executor; here every split is given all the rows, also those that end before it begins.
 void attention(const Napi::CallbackInfo& info) {
   const KernelTable& table = tableOf(info);
   const Fields f(info);
@@ -312,8 +312,8 @@ Napi::Value names(const Napi::CallbackInfo& info) {
   return result;
 }
 
-// Operations of a register-only loop of `iterations` steps with weights of `dtype`, a multiplication and an addition
-// being two; 0 where the table has no such loop.
+// Number of operations in a register-only loop of `iterations` steps with weights of `dtype`; a multiplication and an
+// addition count as two; 0 if the table has no such loop.
 Napi::Value peak(const Napi::CallbackInfo& info) {
   const KernelTable& table = tableOf(info);
   const Fields f(info);

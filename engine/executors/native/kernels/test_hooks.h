@@ -8,7 +8,7 @@ namespace skein {
 
 Napi::Object kernelTestHooks(Napi::Env env);
 
-// The twins of avx512Kernels() and avx512Bf16Kernels(), reached through the hooks only.
+// Emulated twins of avx512Kernels() and avx512Bf16Kernels(), available only through the hooks.
 const KernelTable& emulated16Kernels();
 const KernelTable& emulated16PairsKernels();
 

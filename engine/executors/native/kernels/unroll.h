@@ -1,5 +1,5 @@
-// Loops over registers are unrolled, so that the registers have names. Emulated vectors have none: their kernels are
-// compiled without, which takes seconds in place of minutes.
+// Unrolls loops over registers, so that the registers have names. Emulated vectors have no registers: their kernels are
+// compiled without unrolling, which takes seconds instead of minutes.
 #pragma once
 
 #define SKEIN_PRAGMA(text) _Pragma(#text)

@@ -6,7 +6,7 @@
 namespace skein {
 namespace {
 
-// The greatest of values [begin, end), where NaN counts for nothing but sets `nan`.
+// The greatest of values [begin, end), ignoring NaN, which sets `nan`.
 template <class V>
 inline float greatest(const float* logits, int begin, int end, bool& nan) {
   auto top = V::set1(kMinusInfinity);
@@ -36,7 +36,7 @@ int32_t argmax(const float* logits, int32_t n, float* maximum, float* groupMaxim
 
 // exp((logits - maximum) * inverseTemperature) = 2^n * 2^r with n whole and |r| <= 1/2; 2^r by a polynomial of least
 // relative error with 2^0 = 1. Within 2 ulp near the maximum; the exponent's own rounding adds |exponent| / 2^24 below it.
-// 0 below 2^-125. No logit may be more than 126 ln 2 / inverseTemperature above the maximum.
+// The result is 0 below 2^-125. No logit may be more than 126 ln 2 / inverseTemperature above the maximum.
 template <class V>
 inline typename V::F weightOf(typename V::F logits, float maximum, float inverseTemperature) {
   const auto x = V::mul(V::sub(logits, V::set1(maximum)), V::set1(inverseTemperature * 1.44269504088896341f));
@@ -66,7 +66,7 @@ double sumExp(const float* logits, int32_t n, float maximum, float inverseTemper
   return total;
 }
 
-// Sums of a chunk run in four vectors, by a value's place in its chunk, so that an addition does not wait for the one before:
+// Adds up a chunk in four vectors, by a value's place in its chunk, so that an addition need not wait for the one before:
 //
 //   |  0  |  1  |  2  |  3  |  0  |  1  | ...
 template <class V>
@@ -88,7 +88,7 @@ struct ChunkSum {
   float total() const { return V::reduceAdd(V::add(V::add(part[0], part[1]), V::add(part[2], part[3]))); }
 };
 
-// The greatest of values [begin, end), and where it is wanted that of each group; NaN counts for nothing.
+// The greatest of values [begin, end), and if wanted of each group; NaN is ignored.
 template <class V>
 inline float greatestOfGroups(const float* logits, int begin, int end, float* groupMaxima) {
   auto top = V::set1(kMinusInfinity);
@@ -103,8 +103,8 @@ inline float greatestOfGroups(const float* logits, int begin, int end, float* gr
   return V::reduceMax(top);
 }
 
-// One pass over memory: a chunk that has just been searched for its maximum is still in the first cache, and the next one is
-// called for while this one is weighed.
+// Makes one pass over memory: a chunk that has just been searched for its maximum is still in the first-level cache, and the
+// next chunk is prefetched while this one is weighed.
 template <class V>
 void chunkExp(const float* logits, int32_t n, float inverseTemperature, float* maxima, float* sums, float* groupMaxima,
               float* weights) {
@@ -129,8 +129,8 @@ void chunkExp(const float* logits, int32_t n, float inverseTemperature, float* m
   }
 }
 
-// The weights of values above `bound`, and of those equal to it whose index is below `before`, summed over a chunk. They are
-// computed, or read from where chunkExp has put them.
+// Sums over a chunk the weights of values above `bound`, and of those equal to it whose index is below `before`. They are
+// computed, or read if chunkExp has stored them.
 template <class V, bool kKnown>
 struct WeightsBefore {
   float m, inverseTemperature, bound;
@@ -138,7 +138,8 @@ struct WeightsBefore {
   const float* logits;
   const float* weights;
 
-  // Adds those of [begin, end), a group or several. An equal of the bound counts in front of `before` only.
+  // Adds the weights within [begin, end), one or several groups. A value equal to the bound counts only in front of
+  // `before`.
   void add(ChunkSum<V>& sum, int begin, int end) const {
     if (before <= begin) return addAll<true>(sum, begin, end);
     before >= end ? addAll<false>(sum, begin, end) : addAround(sum, begin, end);
@@ -169,7 +170,7 @@ struct WeightsBefore {
   }
 };
 
-// A bit for each of the V::W groups from `first` on, within `end`, whose greatest value is at least `bound`.
+// One bit for each of the V::W groups from `first` on, within `end`: set if its greatest value is at least `bound`.
 template <class V>
 inline uint32_t groupsFrom(const float* groupMaxima, int first, int end, float bound) {
   const int left = (end - first + kVocabGroup - 1) / kVocabGroup, count = left < V::W ? left : V::W;
@@ -177,7 +178,7 @@ inline uint32_t groupsFrom(const float* groupMaxima, int first, int end, float b
   return V::atLeast(maxima, V::set1(bound)) & ((1u << count) - 1);
 }
 
-// Groups that lie below the bound as a whole add zeros only: they are passed over.
+// Passes over groups that lie below the bound as a whole, since they add only zeros.
 template <class V, bool kKnown>
 void chunksAbove(const float* logits, int32_t n, float inverseTemperature, const float* maxima,
                  const float* groupMaxima, const float* known, float bound, int32_t before, float* sums) {
@@ -212,8 +213,8 @@ void chunkExpAbove(const float* logits, int32_t n, float inverseTemperature, con
   chunksAbove<V, false>(logits, n, inverseTemperature, maxima, groupMaxima, nullptr, bound, before, sums);
 }
 
-// Writes the indices of the values that are at least `least`, ascending, and returns how many these are. There must be room
-// for n of them.
+// Writes the indices of the values that are at least `least`, ascending, and returns their number. There must be room for n
+// of them.
 template <class V>
 int32_t indicesFrom(const float* values, int32_t n, float least, int32_t* indices) {
   const auto limit = V::set1(least);

@@ -10,12 +10,12 @@ import type { ExecutorOptions } from '../../executor.js';
 import { slotOf } from '../cache-places.js';
 import { checkArrays, checkCount, checkEntries, checkIntegers, checkLength, checkObject } from './fields.js';
 
-/** What a batch is checked against. */
+/** Limits that a batch is checked against. */
 export interface BatchLimits {
   plan: NetworkPlan;
   options: ExecutorOptions;
   window: AttentionWindow | null;
-  /** Values of an embedding. */
+  /** Number of values in an embedding. */
   hiddenSize: number;
 }
 
@@ -23,7 +23,7 @@ const INTEGERS = PACKED_TABLE.namesOf('i32');
 const FLOATS = ROPE_TABLE.namesOf('f32');
 const COUNTS = ['numTokens', 'numSequences', 'numLogitRows', 'numNewBlocks', 'maxBlocks'];
 
-/** All that the native executor checks of a batch, before anything is touched; throws one sentence. */
+/** Makes all checks that the native executor makes of a batch, before anything is touched; throws one sentence. */
 export function checkBatch(batch: PackedBatch, limits: BatchLimits): void {
   const { plan, options } = limits;
   checkTypes(batch);
@@ -54,7 +54,7 @@ function checkTypes(batch: PackedBatch): void {
   }
 }
 
-/** The objects of a list that may be absent. */
+/** Objects of a list that may be absent. */
 export function entries(target: object, field: string): readonly object[] {
   const list = (target as Record<string, unknown>)[field];
   if (list === undefined) return [];
@@ -86,7 +86,7 @@ function checkCounts(batch: PackedBatch, options: ExecutorOptions): void {
   checkLength(batch.blockTables, batch.numSequences * batch.maxBlocks, 'blockTables');
 }
 
-/** Ids inside the vocabulary, and behind it those that a prompt table has rows for. */
+/** Checks that ids are inside the vocabulary, or behind it among those that a prompt table has rows for. */
 function checkTokens(batch: PackedBatch, { plan, hiddenSize }: BatchLimits): void {
   const { tokenIds, numTokens } = batch;
   checkLength(tokenIds, numTokens, 'tokenIds');
@@ -159,7 +159,7 @@ function checkSequence(batch: PackedBatch, { options, window }: BatchLimits, seq
     if (block < 0 || block >= numBlocks)
       throw new Error(`blockTables[${i}] is block ${block}, but the pool has ${numBlocks} blocks.`);
   }
-  // A token's K and V must go where its sequence's attention will look for them.
+  // K and V of a token must go where its sequence's attention will look for them.
   for (let t = begin; t < end; t++) {
     const place = length - (end - t);
     const slot = slotOf(batch, sequence, place, { tokensPerBlock, window });
@@ -171,7 +171,7 @@ function checkSequence(batch: PackedBatch, { options, window }: BatchLimits, seq
   }
 }
 
-/** Each table that is looked up by something else than tokens has a row for every entry. */
+/** Checks that each table that is looked up by something other than tokens has a row for every entry. */
 function checkLookups(batch: PackedBatch, plan: NetworkPlan): void {
   for (const op of plan.ops) {
     if (op.op !== 'addEmbedding') continue;
@@ -181,7 +181,10 @@ function checkLookups(batch: PackedBatch, plan: NetworkPlan): void {
   }
 }
 
-/** Where a token attends to what follows it, a sequence comes as a whole; and a mean is one of each sequence. */
+/**
+ * Checks that sequences come as a whole if tokens attend to what follows them, and that means are taken one per
+ * sequence.
+ */
 function checkWholeSequences(batch: PackedBatch, plan: NetworkPlan): void {
   const { numLogitRows, numSequences, queryStart, contextLength } = batch;
   if (plan.ops.some(({ op }) => op === 'meanPool') && numLogitRows !== numSequences) {

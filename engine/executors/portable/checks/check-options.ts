@@ -5,9 +5,9 @@ const GREATEST = 2 ** 30;
 const LONGEST_LIST = 2 ** 20 - 1;
 
 /**
- * Limits of what an executor is made with, and the shape of the network's attention, as the native executor has them.
- * The ops themselves are not walked again, as native code does before it touches memory by them: here an op that does not
- * fit is an error of the tensor library's.
+ * Checks an executor's options, and the shape of the network's attention, against the native executor's limits. The ops
+ * are not checked: native code must do so before it touches memory by them, but here an op that does not fit makes the
+ * tensor library fail.
  */
 export function checkOptions(plan: NetworkPlan, options: ExecutorOptions): void {
   checkAttention(plan);

@@ -24,17 +24,17 @@ const SEEDS = PARAMETERS.namesOf('u64');
 const DRAWN_INTEGERS = OUTPUT_TABLE.namesOf('i32');
 const DRAWN_FLOATS = OUTPUT_TABLE.namesOf('f32');
 
-/** The greatest number that a parameter may be: what a float32 of it can still be computed with. */
+/** The greatest value that a parameter may have, so that computing with it in float32 still works. */
 const GREATEST = 1e30;
 
-/** What an output has to have room for, and what its rows are drawn from. */
+/** Limits of sampling: rows that the output needs room for, and tokens to draw from. */
 export interface SamplingLimits {
-  /** Rows of logits that the last forward made. */
+  /** Number of rows of logits that the last forward made. */
   logitRows: number;
   vocabSize: number;
 }
 
-/** The types of all fields, which are checked before the batch that comes with them is looked at. */
+/** Checks the types of all fields, before the batch that comes with them is checked. */
 export function checkSamplingTypes(sampling: SamplingBatch, output: SamplingOutput): void {
   checkObject(sampling, 'sampling');
   if (sampling.tokenMasks !== undefined && sampling.tokenMasks !== null) {
@@ -60,7 +60,10 @@ export function checkSamplingTypes(sampling: SamplingBatch, output: SamplingOutp
   checkArrays(output, 'floats', DRAWN_FLOATS);
 }
 
-/** All else that the native executor checks of sampling parameters; throws one sentence, and nothing is sampled. */
+/**
+ * Makes all other checks that the native executor makes of sampling parameters; throws one sentence, and nothing is
+ * sampled.
+ */
 export function checkSampling(
   sampling: SamplingBatch,
   output: SamplingOutput,
@@ -93,7 +96,10 @@ export function checkSampling(
   checkOutput(sampling, output, rows);
 }
 
-/** The values are looked at where they are added: one that makes NaN of a logit fails its row. */
+/**
+ * Checks biases except for their values, which are checked where they are added: one that makes a logit NaN fails its
+ * row.
+ */
 function checkBiases(biases: readonly RowBias[], rows: number, vocabSize: number): void {
   let least = 0;
   for (const { row, tokens, values } of biases) {
@@ -104,7 +110,7 @@ function checkBiases(biases: readonly RowBias[], rows: number, vocabSize: number
   }
 }
 
-/** The logits were looked at when the request came. */
+/** Checks draft rows except for their logits, which were checked when the request came. */
 function checkDrafts(drafts: readonly DraftRow[], rows: number, vocabSize: number): void {
   let least = 0;
   for (const { row, token, logits } of drafts) {
@@ -128,7 +134,7 @@ function checkTokenLists(sampling: SamplingBatch, rows: number, vocabSize: numbe
   checkTokenList('history', historyStart, history, { rows, least: -1, vocabSize });
 }
 
-/** Row r has the tokens [start[r], start[r + 1]) of a flat list. */
+/** Checks lists of tokens: row r has the tokens [start[r], start[r + 1]) of a flat list. */
 function checkTokenList(
   field: string,
   start: Int32Array,

@@ -1,6 +1,6 @@
 /**
- * Checks of fields that come from outside, in the words of the native executor's (engine/executors/native/executor/batch_check.cpp):
- * one sentence that names the field, what was found and what is expected.
+ * Checks of fields that come from outside, with the same messages as the native executor's
+ * (engine/executors/native/executor/batch_check.cpp): one sentence that names the field, what was found and what is expected.
  */
 type NumberArray = Int32Array | Float32Array;
 
@@ -14,7 +14,7 @@ export function checkObject(value: unknown, name: string): asserts value is obje
   if (typeof value !== 'object' || value === null) throw new Error(`${name} must be an object.`);
 }
 
-/** Each of the fields holds an array of this type. */
+/** Checks that each of the fields holds an array of this type. */
 export function checkArrays(target: object, type: keyof typeof WORDS, fields: readonly string[]): void {
   const [arrayType, words] = WORDS[type];
   for (const field of fields) {
@@ -23,7 +23,7 @@ export function checkArrays(target: object, type: keyof typeof WORDS, fields: re
   }
 }
 
-/** Each of the fields holds a whole number of 32 bits. */
+/** Checks that each of the fields holds a whole number of 32 bits. */
 export function checkIntegers(target: object, fields: readonly string[]): void {
   for (const field of fields) {
     const value = (target as Record<string, unknown>)[field];
@@ -42,7 +42,7 @@ export function checkLength(array: { length: number }, needed: number, field: st
   throw new Error(`${field} has ${array.length} entries, but ${needed} are needed.`);
 }
 
-/** The first `count` entries are in [least, end). */
+/** Checks that the first `count` entries are in [least, end). */
 export function checkEntries(
   array: Int32Array,
   count: number,
@@ -58,7 +58,7 @@ export function checkEntries(
   }
 }
 
-/** The first `count` entries are numbers in [least, most]. */
+/** Checks that the first `count` entries are numbers in [least, most]. */
 export function checkNumbers(
   array: NumberArray,
   count: number,

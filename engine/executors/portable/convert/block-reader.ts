@@ -1,2 +1,2 @@
-/** `blocks` blocks at the beginning of `source` -> as many floats as they hold, at the beginning of `target`. */
+/** Converts the first `blocks` blocks of `source` into floats at the beginning of `target`. */
 export type BlockReader = (source: Uint8Array, blocks: number, target: Float32Array) => void;

@@ -8,7 +8,7 @@ const MAX_COLUMNS = 2 ** 24;
 const MAX_ROWS = 2 ** 32;
 const TARGETS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
 
-/** The fields of a job are what they should be, whatever files there are. Throws a TypeError. Returns its type. */
+/** Checks the fields of a job without looking at files, and returns the type of its source. @throws TypeError */
 export function checkFields(job: ConvertJob): StorageType {
   if (typeof job !== 'object' || job === null) throw new TypeError('convert: a job should be an object.');
   for (const key of ['source', 'type', 'targetType'] as const) {
@@ -35,7 +35,7 @@ export function checkFields(job: ConvertJob): StorageType {
   return type;
 }
 
-/** The job's tensor lies within both files as they are now. */
+/** Checks that the job's tensor lies within both files at their present sizes. */
 export function checkBounds(
   job: ConvertJob,
   type: StorageType,

@@ -5,9 +5,9 @@ import { ConvertedRows } from './converted-rows.js';
 import { PositionedFile } from './positioned-file.js';
 import type { StorageType } from './tensor-types.js';
 
-/** Rows are converted in pieces of about this many elements: 1 MiB of float32. */
+/** Number of elements in a piece of rows, about: 1 MiB of float32. */
 const PIECE_ELEMENTS = 2 ** 18;
-/** Rows of a transposed source are read piece by piece: no piece is narrower than this. */
+/** Least number of rows in a piece of a transposed source, which is read piece by piece. */
 const TRANSPOSED_ROWS = 256;
 
 /** A job with its open file and its type. */
@@ -18,14 +18,14 @@ interface Work {
 }
 
 /**
- * What NativeAddon.convert does, in TypeScript: the same bytes and the same sentences for what is wrong, in this thread
- * alone. Beside the files' own a few MiB are in memory, whatever the tensors' size.
+ * Does the work of NativeAddon.convert in TypeScript: the same bytes and the same error messages, in this thread alone.
+ * It takes a few MiB of memory, whatever the tensors' size.
  */
 export function convert(target: string, jobs: readonly ConvertJob[], threads: number): void {
   for (const _ of convertInPieces(target, jobs, threads));
 }
 
-/** The same, piece by piece: the caller may do other things between two of them, and leave early. */
+/** Converts piece by piece: the caller may do other things between two pieces, or stop early. */
 export function* convertInPieces(
   target: string,
   jobs: readonly ConvertJob[],

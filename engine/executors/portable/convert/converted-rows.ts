@@ -7,14 +7,14 @@ import { int4Block } from './quantize-int4.js';
 import { int8Block } from './quantize-int8.js';
 import type { StorageType } from './tensor-types.js';
 
-/** Converts pieces of tensors in memory of its own, which it uses again. */
+/** Converts pieces of tensors in memory of its own, which it reuses. */
 export class ConvertedRows {
   #raw = new ArrayBuffer(0);
   #floats = new ArrayBuffer(0);
   #turned = new ArrayBuffer(0);
   #converted = new ArrayBuffer(0);
 
-  /** Rows `first` to `first + count` of a job as the target stores them: a view that is valid until the next call. */
+  /** Rows `first` to `first + count` of a job in the target's format: a view that is valid until the next call. */
   of(job: ConvertJob, type: StorageType, source: PositionedFile, first: number, count: number): Uint8Array {
     const { columns, targetType, transposed = false, addend = 0 } = job;
     const blocks = count * (columns / type.blockElements);
@@ -72,7 +72,7 @@ export class ConvertedRows {
     return raw;
   }
 
-  /** Turns [columns, rows] into [rows, columns]. Numbers move as bits: a NaN passes as it is. */
+  /** Turns [columns, rows] into [rows, columns]. Numbers move as bits, so that a NaN keeps its bits. */
   #turn(floats: Float32Array, rows: number, columns: number): Float32Array<ArrayBuffer> {
     this.#turned = grown(this.#turned, floats.byteLength);
     const from = new Uint32Array(floats.buffer, 0, floats.length);
@@ -84,7 +84,7 @@ export class ConvertedRows {
 }
 
 /**
- * Where target row `row` lies in the source. llama.cpp stores the halves of a head as pairs:
+ * Row of the source that holds target row `row`. llama.cpp stores the halves of a head as pairs:
  *
  *   target (halves)   0 1 2 3 | 4 5 6 7      row = half * size + i
  *   source (pairs)    0 4 1 5 2 6 3 7        row = 2 * i + half
@@ -101,7 +101,7 @@ function toBf16(floats: Float32Array, target: Uint8Array): void {
   for (let i = 0; i < bits.length; i++) rounded[i] = bitsToBf16(bits[i]!);
 }
 
-/** Rows of values, rounded to the nearest that a block can hold; the last block of a row may be filled up. */
+/** Quantizes rows of values, each to the nearest that a block can hold; the last block of a row may be filled up. */
 function quantize(type: 'int8' | 'int4', floats: Float32Array, columns: number, target: Uint8Array): void {
   const [write, blockBytes] = type === 'int8' ? [int8Block, 34] : [int4Block, 20];
   for (let row = 0, to = 0; row < floats.length; row += columns)
@@ -109,7 +109,7 @@ function quantize(type: 'int8' | 'int4', floats: Float32Array, columns: number, 
       write(floats, row + at, Math.min(WEIGHT_GROUP, columns - at), target, to);
 }
 
-/** Memory of at least so many bytes; what it held may be gone. */
+/** A buffer of at least so many bytes; its former content may be lost. */
 function grown(buffer: ArrayBuffer, bytes: number): ArrayBuffer {
   return buffer.byteLength >= bytes ? buffer : new ArrayBuffer(bytes);
 }

@@ -1,7 +1,7 @@
 import type { WeightPrecision } from '../../executor.js';
 import { fromHalf, load16, store16, toHalf } from './half.js';
 
-/** Blocks of a checkpoint into as many blocks of the engine without changing a value. */
+/** Converts blocks of a checkpoint into as many blocks of the engine without changing a value. */
 export type ExactConversion = (source: Uint8Array, blocks: number, target: Uint8Array) => void;
 
 const copyBlocks =
@@ -9,7 +9,7 @@ const copyBlocks =
   (source, blocks, target) =>
     target.set(source.subarray(0, blocks * blockBytes));
 
-/** d * (q - 8) as int4: d * q + (-8 d); eight times a half is a half, unless it is beyond all weights. */
+/** Converts d * (q - 8) to int4 as d * q + (-8 d); eight times a half is a half, unless it is beyond all weights. */
 const q4_0ToInt4: ExactConversion = (source, blocks, target) => {
   for (let block = 0, s = 0, t = 0; block < blocks; block++, s += 18, t += 20) {
     const half = load16(source, s);
@@ -50,7 +50,7 @@ const CONVERSIONS: Readonly<Record<string, ExactConversion>> = {
   'Q4_0 int4': q4_0ToInt4,
 };
 
-/** How to bring a storage type into the target's without loss; undefined where there is no such way. */
+/** Conversion from a storage type to the target's without loss; undefined if there is none. */
 export function exactConversion(source: string, target: WeightPrecision): ExactConversion | undefined {
   return CONVERSIONS[`${source} ${target}`];
 }

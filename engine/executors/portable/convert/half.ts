@@ -1,7 +1,7 @@
 const FLOAT = new Float32Array(1);
 const BITS = new Uint32Array(FLOAT.buffer);
 
-/** The float32 bits of an IEEE half. As a processor has it, a NaN comes out quiet. */
+/** The float32 bits of an IEEE half. A NaN becomes quiet, as a processor's instruction does it. */
 export function halfToBits(half: number): number {
   const sign = (half & 0x8000) << 16;
   const exponent = (half >> 10) & 0x1f;

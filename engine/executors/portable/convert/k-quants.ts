@@ -1,7 +1,7 @@
 import type { BlockReader } from './block-reader.js';
 import { fromHalf, load16 } from './half.js';
 
-// Blocks of 256 in groups of 16 or 32 with their own scales.
+// Formats with blocks of 256 in groups of 16 or 32 with their own scales.
 //
 //   quants of 64 or 128 elements share 32 bytes: byte b holds, in fields of 4 or 2 bits,
 //   the elements b, b + 32, b + 64 ... of its stretch
@@ -29,7 +29,7 @@ export const q3kRow: BlockReader = (source, blocks, target) => {
     const packed = s + 96;
     const d = fromHalf(load16(source, s + 108));
     for (let g = 0; g < 16; g++) {
-      // Four low bits in bytes 0..7, two high bits in bytes 8..11.
+      // The scale has four low bits in bytes 0..7, two high bits in bytes 8..11.
       const low = g < 8 ? source[packed + g]! & 15 : source[packed + g - 8]! >> 4;
       const top = (source[packed + 8 + (g & 3)]! >> (2 * (g >> 2))) & 3;
       Q3_SCALES[g] = d * ((low | (top << 4)) - 32);
@@ -48,7 +48,7 @@ function groupScale(source: Uint8Array, at: number, g: number): number {
   return (source[at + g + 4]! & 15) | ((source[at + g - 4]! >> 6) << 4);
 }
 
-/** Six-bit minimum of the same. */
+/** Six-bit minimum of the same group. */
 function groupMinimum(source: Uint8Array, at: number, g: number): number {
   if (g < 4) return source[at + g + 4]! & 63;
   return (source[at + g + 4]! >> 4) | ((source[at + g]! >> 6) << 4);

@@ -1,7 +1,7 @@
 import type { BlockReader } from './block-reader.js';
 import { fromHalf, halfToBits, load16 } from './half.js';
 
-// float32 bits are written as bits: a NaN passes as it is.
+// Copies float32 as bits, so that a NaN keeps its bits.
 
 export const f32Row: BlockReader = (source, blocks, target) => {
   const bytes = new Uint8Array(target.buffer, target.byteOffset, 4 * blocks);
@@ -18,7 +18,7 @@ export const bf16Row: BlockReader = (source, blocks, target) => {
   for (let i = 0; i < blocks; i++) bits[i] = load16(source, 2 * i) << 16;
 };
 
-// Blocks of 32. The low nibbles of 16 bytes are elements 0..15, the high ones 16..31.
+// Formats with blocks of 32. The low nibbles of 16 bytes are elements 0..15, the high ones 16..31.
 
 /** f16 scale | 16 bytes */
 export const q4_0Row: BlockReader = (source, blocks, target) => {
@@ -45,7 +45,7 @@ export const q4_1Row: BlockReader = (source, blocks, target) => {
   }
 };
 
-/** Bit `i` of 32 that lie in 4 bytes. */
+/** Bit `i` of the 32 bits in 4 bytes. */
 const fifthBit = (source: Uint8Array, at: number, i: number) => (source[at + (i >> 3)]! >> (i & 7)) & 1;
 
 /** f16 scale | 32 fifth bits | 16 bytes */

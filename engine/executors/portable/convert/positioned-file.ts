@@ -2,10 +2,12 @@ import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from '
 import { getSystemErrorMap } from 'node:util';
 import { TargetFileError } from './target-file-error.js';
 
-/** A pipe in the place of a file is refused, not waited for; it means nothing to files. Windows has none. */
+/** Flag that makes opening a pipe fail instead of waiting; it has no effect on files. Windows does not have it. */
 const NONBLOCK = constants.O_NONBLOCK ?? 0;
 
-/** A file that is read or written by position, so that one that is cut off or a full disk is an error and not a signal. */
+/**
+ * A file that is read or written by position, so that a truncated file or a full disk causes an error and not a signal.
+ */
 export class PositionedFile {
   readonly size: number;
   readonly #path: string;
@@ -64,7 +66,7 @@ export class PositionedFile {
     }
   }
 
-  /** What is wrong with this file, as an error. */
+  /** An error that names this file. */
   fault(what: string): Error {
     const message = `${this.#path}: ${what}`;
     return this.#isTarget ? new TargetFileError(message) : new Error(message);
@@ -75,7 +77,7 @@ export class PositionedFile {
   }
 }
 
-/** The reason as the system puts it: `No such file or directory`. */
+/** The system's words for the reason: `No such file or directory`. */
 function reasonOf(error: unknown): string {
   const { errno, message } = error as NodeJS.ErrnoException;
   const text = (errno === undefined ? undefined : getSystemErrorMap().get(errno)?.[1]) ?? message;

@@ -4,7 +4,7 @@ import { isAllFinite, NAN_HALF, rounded } from './quantized-blocks.js';
 
 const { fround } = Math;
 
-/** The nibbles of one block for a scale and a minimum, and how far they are from the values. */
+/** The nibbles of one block for a scale and a minimum, and their squared error. */
 class Fit {
   scale = 0;
   minimum = 0;
@@ -33,8 +33,8 @@ class Fit {
 }
 
 /**
- * Scale and minimum of the least squared error for given nibbles: a straight line through (quant, x). In LINE; false where
- * there is none that rises.
+ * Finds scale and minimum of the least squared error for given nibbles: a straight line through (quant, x). The result
+ * goes into LINE; false if no line rises.
  */
 function fitLine(x: Float32Array, at: number, quants: Uint8Array, count: number): boolean {
   let q = 0;
@@ -58,7 +58,7 @@ function fitLine(x: Float32Array, at: number, quants: Uint8Array, count: number)
 
 const LINE = { scale: 0, minimum: 0 };
 const GUESS = new Fit();
-/** The best so far, and one to try. */
+/** The best fit so far, and one to try. */
 const FITS: [Fit, Fit] = [new Fit(), new Fit()];
 
 function bestFit(x: Float32Array, at: number, count: number): Fit {
@@ -72,7 +72,7 @@ function bestFit(x: Float32Array, at: number, count: number): Fit {
   const range = fround(greatest - low);
   let [best, other] = FITS;
   best.make(x, at, count, fround(range / 15), low);
-  // Ranges somewhat narrower and wider than the values': the ends are clipped, the middle is finer.
+  // Tries ranges somewhat narrower and wider than that of the values: the ends are clipped, the middle is finer.
   for (let steps = 14.5; range > 0 && best.error > 0 && steps < 18; steps += 0.5) {
     const begin = fround(low + fround(fround(range * 0.5) * fround(1 - fround(15 / steps))));
     GUESS.make(x, at, count, fround(range / steps), begin);

@@ -1,7 +1,7 @@
 import { fromHalf, store16, toHalf } from './half.js';
 import { isAllFinite, NAN_HALF, rounded } from './quantized-blocks.js';
 
-/** Values x[at .. at + count) into a block at `to`: f16 scale | 32 signed bytes. */
+/** Writes values x[at .. at + count) into a block at `to`: f16 scale | 32 signed bytes. */
 export function int8Block(x: Float32Array, at: number, count: number, block: Uint8Array, to: number): void {
   block.fill(0, to, to + 34);
   let greatest = 0;

@@ -5,7 +5,7 @@ import { bf16Row, f16Row, f32Row, q4_0Row, q4_1Row, q5_0Row, q5_1Row, q8_0Row } 
 /** A storage type of checkpoints. Layouts are GGML's, little endian. */
 export interface StorageType {
   name: string;
-  /** A row holds a whole number of blocks. */
+  /** Number of elements in a block; a row holds a whole number of blocks. */
   blockElements: number;
   blockBytes: number;
   toF32: BlockReader;
@@ -31,7 +31,7 @@ const BY_NAME = new Map<string, StorageType>(
   TYPES.map(([name, blockElements, blockBytes, toF32]) => [name, { name, blockElements, blockBytes, toF32 }]),
 );
 
-/** Undefined where there is no such type. */
+/** The type of this name; undefined if there is none. */
 export const storageTypeOf = (name: string): StorageType | undefined => BY_NAME.get(name);
 
 export const STORAGE_TYPES: readonly StorageType[] = [...BY_NAME.values()];

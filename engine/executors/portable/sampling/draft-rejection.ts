@@ -4,10 +4,10 @@ import type { RowScan } from './row-scan.js';
 import type { OrderBound, Selection } from './selection.js';
 import { weightOf } from './weight-of.js';
 
-/** Numbers of these draws at a position; ordinary ones count from 0. */
+/** Numbers of these draws at a position, apart from those of ordinary draws, which count from 0. */
 const ACCEPTANCE_DRAW = 0x80000000;
 const RESIDUAL_DRAW = 0x80000001;
-/** The row that is drawn: finite or -Infinity, and what `scan` found in it. */
+/** Row that is drawn from, finite or -Infinity, with the results of `scan`. */
 export interface DraftedRow {
   logits: Float32Array;
   scan: RowScan;
@@ -16,12 +16,13 @@ export interface DraftedRow {
 }
 
 /**
- * Rejection sampling against a draft whose distribution is known, as engine/executors/native/executor/draft_rejection.h draws it:
- * with p what the request draws from and q what its draft token d was drawn from,
+ * Rejection sampling against a draft whose distribution is known, as in engine/executors/native/executor/draft_rejection.h. With
+ * p the request's distribution and q the one that its draft token d was drawn from,
  *
  *   d is taken with probability min(1, p(d) / q(d)), else a token is drawn from what p has more than q
  *
- * p is what top-k, top-p and min-p keep, after the temperature; q is the softmax of the draft's logits as they come.
+ * p is the distribution after the temperature that top-k, top-p and min-p leave; q is the softmax of the draft's unchanged
+ * logits.
  */
 export class DraftRejection {
   readonly #target: Float64Array;
@@ -32,7 +33,7 @@ export class DraftRejection {
     this.#draft = new Float64Array(vocabSize);
   }
 
-  /** The token of a row that is not greedy. */
+  /** Draws the token of a row that is not greedy. */
   draw(sampling: SamplingBatch, { row, token, logits }: DraftRow, drafted: DraftedRow): number {
     this.#weighTarget(sampling, row, drafted);
     this.#weighDraft(logits);
@@ -40,7 +41,7 @@ export class DraftRejection {
     if (philoxUniform(drafted.key, ACCEPTANCE_DRAW) * draft[token]! < target[token]!) return token;
     let sum = 0;
     for (let t = 0; t < target.length; t++) sum += Math.max(0, target[t]! - draft[t]!);
-    // Where p is q but for rounding there is no rest to draw from, and p itself is as right.
+    // If p equals q except for rounding there is no rest to draw from, and p itself will do.
     const isRest = sum > 0;
     let left = philoxUniform(drafted.key, RESIDUAL_DRAW) * (isRest ? sum : 1);
     let found = -1;
@@ -70,7 +71,7 @@ export class DraftRejection {
     for (let t = 0; t < target.length; t++) target[t]! /= kept;
   }
 
-  /** Leaves of target what lies before a bound. */
+  /** Keeps in target only the tokens before a bound. */
   #keep(logits: Float32Array, { logit, before }: OrderBound): void {
     for (let t = 0; t < logits.length; t++) {
       const own = logits[t]!;

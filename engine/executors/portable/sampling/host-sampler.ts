@@ -21,7 +21,7 @@ export class HostSampler {
     }
   }
 
-  /** Row `index` of what was asked for, from row `row` of the logits. */
+  /** Writes row `index` of the request, from row `row` of the logits. */
   returnRow(
     { logits: target, logProbs }: ReturnedRows,
     index: number,
@@ -52,7 +52,7 @@ export class HostSampler {
   }
 }
 
-/** Where each row's most probable tokens begin, by how many of them it wants. */
+/** Writes the first entry of each row's most probable tokens, by how many of them each row wants. */
 export function writeTopStart(
   { numRows, numTopLogProbs }: SamplingBatch,
   { topStart }: SamplingOutput,

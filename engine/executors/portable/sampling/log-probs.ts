@@ -8,7 +8,7 @@ export class LogProbs {
   readonly #scan: RowScan;
   readonly #logSum: number;
 
-  /** `scan`: of these logits. */
+  /** @param scan the scan of these logits */
   constructor(logits: Float32Array, scan: RowScan) {
     this.#logits = logits;
     this.#scan = scan;

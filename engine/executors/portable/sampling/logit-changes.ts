@@ -4,17 +4,17 @@ import { forEachFollower } from './ngram-followers.js';
 const round = Math.fround;
 
 /**
- * What a request changes in its row of logits before anything is drawn, in this order:
+ * Changes that a request makes to its row of logits before anything is drawn, in this order:
  *
  *   mask -> biases -> repetition penalty -> frequency and presence penalty -> bans (repeated n-grams, banned tokens)
  *
- * Penalties and bans touch some tokens only: these are noted and put back. A mask and a bias on the whole vocabulary are
- * applied to a copy. Every step is rounded to float32, as the native sampler's is.
+ * Penalties and bans change few tokens: their logits are noted and put back. A mask, and a bias on the whole vocabulary,
+ * are applied to a copy. Every step is rounded to float32, as in the native sampler.
  */
 export class LogitChanges {
-  /** Whether anything of the row that was applied last can make a finite logit -Infinity. */
+  /** True if the changes applied last can make a finite logit -Infinity. */
   bans = false;
-  /** False where a logit that a ban replaced was NaN or Infinity: the row is broken although that cannot be seen any more. */
+  /** False if a logit that a ban replaced was NaN or Infinity: the row is broken although this no longer shows. */
   replacedFinite = true;
   readonly #copy: Float32Array;
   /** Occurrences in the generated part; all zero between rows. */
@@ -29,7 +29,7 @@ export class LogitChanges {
     this.#isSeen = new Uint8Array(vocabSize);
   }
 
-  /** The row to sample from: `logits` changed in place, or a copy. Valid until `undo`. */
+  /** Returns the row to sample from: `logits` changed in place, or a copy. Valid until `undo`. */
   apply(sampling: SamplingBatch, row: number, logits: Float32Array): Float32Array {
     this.#row = logits;
     this.replacedFinite = true;
@@ -47,7 +47,7 @@ export class LogitChanges {
     return this.#row;
   }
 
-  /** Puts the row back as it was. In reverse: a token changed twice gets its first value back. */
+  /** Restores the row's logits, in reverse, so that a token changed twice gets its first value back. */
   undo(): void {
     for (let i = this.#changed.length - 1; i >= 0; i--) {
       const { token, logit } = this.#changed[i]!;
@@ -126,7 +126,7 @@ export class LogitChanges {
   }
 }
 
-/** The entry of a row, of a list with ascending rows. */
+/** Finds the entry of a row in a list with ascending rows. */
 export function rowOf<T extends { row: number }>(list: readonly T[] | undefined, row: number): T | undefined {
   if (list === undefined || list.length === 0) return undefined;
   let low = 0;

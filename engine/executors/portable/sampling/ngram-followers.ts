@@ -1,11 +1,11 @@
 /**
  * Calls `found` with each token that once followed the last `count` tokens of the history, in the order of their places;
- * -1 stands where there is no token of the vocabulary.
+ * -1 stands for an id that is no token of the vocabulary.
  *
  *   count 2    a b c a b x a b      the last two, a b, were followed by c and by x
  *
- * Every token of the history is looked at a few times, however much of it repeats (Knuth, Morris and Pratt). Where the
- * first i of the last tokens are matched and something else comes than the next of them, the first fallback[i] still are.
+ * Each token of the history is read a few times, however much of it repeats (Knuth, Morris and Pratt). When the first i
+ * of the last tokens are matched and the next token differs, the first fallback[i] of them still match.
  */
 export function forEachFollower(history: Int32Array, count: number, found: (token: number) => void): void {
   const { length } = history;

@@ -1,6 +1,6 @@
 /**
- * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), the numbers of the native sampler:
- * each is a pure function of a key and a counter, so it never depends on what else is sampled.
+ * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), as in the native sampler: a random
+ * number is a pure function of a key and a counter, so it never depends on what else is sampled.
  */
 export interface PhiloxKey {
   seed: bigint;
@@ -22,7 +22,7 @@ export function philoxUniform({ seed, sequenceIndex, position }: PhiloxKey, draw
   return (first! * 2 ** 21 + (second! >>> 11)) * 2 ** -53;
 }
 
-/** Words of 32 bits, unsigned: counter [4], key [2] -> [4]. */
+/** Computes [4] words from counter [4] and key [2]; all are unsigned words of 32 bits. */
 export function philox4x32(counter: readonly number[], key: readonly number[]): number[] {
   let [c0, c1, c2, c3] = counter as [number, number, number, number];
   let [k0, k1] = key as [number, number];

@@ -13,14 +13,14 @@ import { RowScan } from './row-scan.js';
 import { RowWeights } from './row-weights.js';
 import { isStricter, NO_BOUND, type OrderBound, Selection } from './selection.js';
 
-/** Temperatures below are greedy: their distribution is a single token in float32. */
+/** Temperatures below this are greedy: their distribution is a single token in float32. */
 const LEAST_TEMPERATURE = Math.fround(1e-5);
 
 /**
- * Sampling of one row of logits as engine/decoding/sampling-batch.ts states it, by the draws of the native sampler
- * (engine/executors/native/executor/sampling.h): what top-k and min-p keep is drawn from without sorting; a token that top-p does not
- * keep is rejected, and the next number falls on those before it. Weights and sums are float64 here, so a draw within an
- * ulp or so of a boundary may fall on the other side of it than native's does.
+ * Samples one row of logits as engine/decoding/sampling-batch.ts defines it, with the draws of the native sampler
+ * (engine/executors/native/executor/sampling.h): it draws without sorting from the tokens that top-k and min-p keep; if top-p
+ * does not keep the token it is rejected, and the next draw is among the tokens before it. Weights and sums are float64 here, so
+ * a draw within an ulp or so of a boundary may fall on the other side of it than in the native sampler.
  *
  * The row's logits are changed while it is sampled and put back afterwards. Its memory is made once.
  */
@@ -40,7 +40,7 @@ export class RowSampler {
     this.#logSoftmax = new Float32Array(vocabSize);
   }
 
-  /** Where the row's top tokens begin, output.topStart says. */
+  /** Samples one row; output.topStart has the first entry of the row's top tokens. */
   sample(sampling: SamplingBatch, output: SamplingOutput, row: number, logits: Float32Array): void {
     if (sampling.listsCandidates?.[row]) this.#listCandidates(sampling, output, row, logits);
     else this.#drawToken(sampling, output, row, logits);
@@ -99,12 +99,15 @@ export class RowSampler {
       if (topP >= 1) return token;
       bound = { logit: logits[token]!, before: token };
       sum = weights.sumBefore(bound);
-      // Nothing lies before the most probable token, which always stays.
+      // The most probable token is always kept: nothing lies before it.
       if (sum <= 0 || sum < mass) return token;
     }
   }
 
-  /** The log-softmax is of the logits as they are; what the request changes is done to it, and its greatest are listed. */
+  /**
+   * Lists the most probable tokens: the log-softmax is taken of the unchanged logits, the request's changes are made to
+   * it, and its greatest values are listed.
+   */
   #listCandidates(sampling: SamplingBatch, output: SamplingOutput, row: number, logits: Float32Array): void {
     output.tokens[row] = -1;
     output.logProbs[row] = 0;

@@ -1,13 +1,15 @@
-/** Logits that are looked at together: what lies below a bound as a whole is passed over. */
+/** Number of logits in a group; a group that lies below a bound as a whole is passed over. */
 export const GROUP = 64;
 
-/** One pass over a row of logits: its greatest one, whether all are numbers, and the greatest of each group. */
+/**
+ * Results of one pass over a row of logits: its greatest one, whether all are numbers, and the greatest of each group.
+ */
 export class RowScan {
-  /** [ceil(vocabSize / GROUP)], NaN counting for nothing. */
+  /** Greatest logit of each group [ceil(vocabSize / GROUP)], ignoring NaN. */
   readonly groupMaxima: Float32Array;
-  /** -Infinity where no logit is above it. */
+  /** Greatest logit of the row; -Infinity if no logit is above it. */
   maximum = -Infinity;
-  /** Lowest id among the greatest; -1 where a logit is NaN or Infinity, or none is above -Infinity. */
+  /** Lowest id among the greatest logits; -1 if a logit is NaN or Infinity, or none is above -Infinity. */
   best = -1;
 
   constructor(vocabSize: number) {

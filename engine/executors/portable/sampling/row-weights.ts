@@ -8,7 +8,7 @@ import { weightOf } from './weight-of.js';
  */
 export class RowWeights {
   readonly #weights: Float64Array;
-  /** What each group has before the bound. */
+  /** Sum of each group's weights before the bound. */
   readonly #sums: Float64Array;
   #logits: Float32Array = new Float32Array(0);
   #scan!: RowScan;
@@ -33,7 +33,7 @@ export class RowWeights {
     return this.sumBefore(bound);
   }
 
-  /** The sum of the weights before a bound that is at least as strict as the one before it. */
+  /** Returns the sum of the weights before `bound`, which is at least as strict as the bound of the call before. */
   sumBefore(bound: OrderBound): number {
     this.#bound = bound;
     const { groupMaxima } = this.#scan;
@@ -56,7 +56,8 @@ export class RowWeights {
       if (before + sum > target) break;
       before += sum;
     }
-    // Past the end of a group whose sum was rounded above its parts: its last token that can be drawn.
+    // The target lies past the end of a group whose sum was rounded above its parts: take the group's last token that
+    // can be drawn.
     let found = -1;
     const end = Math.min((last + 1) * GROUP, this.#logits.length);
     for (let token = last * GROUP; token < end; token++) {

@@ -6,16 +6,16 @@ export interface OrderBound {
   before: number;
 }
 
-/** All tokens that can be drawn. */
+/** Bound that holds all tokens that can be drawn. */
 export const NO_BOUND: Readonly<OrderBound> = { logit: -Infinity, before: 0 };
 
-/** Whether a holds fewer tokens than b at most. */
+/** True if a is the stricter bound, which holds no token that b does not hold. */
 export function isStricter(a: OrderBound, b: OrderBound): boolean {
   return a.logit > b.logit || (a.logit === b.logit && a.before < b.before);
 }
 
 /**
- * The beginnings of the order "greatest logit first, equal ones by ascending id", found without sorting the vocabulary:
+ * Finds beginnings of the order "greatest logit first, equal ones by ascending id" without sorting the vocabulary:
  *
  *   groups of the vocabulary   | . a . | . . . | b . c | . d . | ...
  *   their greatest                 a       .       b       d          the k-th greatest of these is a bound for k tokens
@@ -33,7 +33,7 @@ export class Selection {
     this.#maxima = new Float32Array(Math.ceil(vocabSize / GROUP));
   }
 
-  /** The beginning with k tokens, 1 <= k < vocabSize, or all tokens above -Infinity where there are fewer. */
+  /** Bound of the first k tokens, 1 <= k < vocabSize, or of all tokens above -Infinity if there are fewer. */
   boundOfGreatest(logits: Float32Array, k: number, scan: RowScan): OrderBound {
     this.#gather(logits, k, scan);
     if (this.#size < k) return NO_BOUND;
@@ -41,14 +41,14 @@ export class Selection {
     return { logit: logits[token]!, before: token + 1 };
   }
 
-  /** The first `count` tokens of the order, in order; -Infinity counts. 0 < count <= vocabSize. */
+  /** Writes the first `count` tokens of the order, in order; -Infinity counts. 0 < count <= vocabSize. */
   greatestTokens(logits: Float32Array, count: number, scan: RowScan, tokens: Int32Array): void {
     this.#gather(logits, count, scan);
     if (this.#size > count) {
       this.#nth(logits, count);
       this.#size = count;
     }
-    // What is -Infinity comes last, by id.
+    // Tokens of -Infinity come last, by id.
     const size = this.#size;
     for (let token = 0; token < logits.length && this.#size < count; token++) {
       if (logits[token] === -Infinity) this.#candidates[this.#size++] = token;
@@ -58,8 +58,8 @@ export class Selection {
   }
 
   /**
-   * The beginning of tokens before which less than `mass` lies, the first one always among them. Weights are greater where
-   * logits are; tokens without any are left out.
+   * Bound of the tokens before which less than `mass` lies, always including the first one. Weights must be greater where
+   * logits are; tokens without any weight are left out.
    */
   boundOfMass(logits: Float32Array, weights: Float64Array, mass: number): OrderBound {
     this.#size = 0;
@@ -87,10 +87,12 @@ export class Selection {
     return { logit: logits[token]!, before: token + 1 };
   }
 
-  /** Candidates: a few tokens more than k, all that are among the first k of them; fewer where fewer are above -Infinity. */
+  /**
+   * Gathers as candidates a few tokens more than k, among them the first k in the order; fewer if fewer are above -Infinity.
+   */
   #gather(logits: Float32Array, k: number, { groupMaxima }: RowScan): void {
     this.#size = 0;
-    // Where most groups have one of the k, they bound nothing.
+    // If most groups contain one of the first k, the groups' maxima exclude nothing.
     const isFew = k <= groupMaxima.length / 2;
     if (isFew) this.#maxima.set(groupMaxima);
     const least = isFew ? nthGreatest(this.#maxima, k) : -Infinity;
@@ -108,7 +110,7 @@ export class Selection {
     }
   }
 
-  /** The k-th candidate in order; the k - 1 before it are brought in front of it, in any order. */
+  /** Returns the k-th candidate in order; moves the k - 1 before it in front of it, in any order. */
   #nth(logits: Float32Array, k: number): number {
     let low = 0;
     let high = this.#size - 1;
@@ -121,7 +123,10 @@ export class Selection {
     return this.#candidates[k - 1]!;
   }
 
-  /** Brings the candidates low .. high in front of one of them in order, or behind it: [end of the first, begin of the last]. */
+  /**
+   * Parts the candidates low .. high into those in front of one of them in order, and those behind it. Returns [end of the first
+   * part, begin of the second].
+   */
   #part(logits: Float32Array, low: number, high: number): [number, number] {
     const ids = this.#candidates;
     const pivot = ids[(low + high) >>> 1]!;
@@ -142,7 +147,7 @@ export class Selection {
   }
 }
 
-/** The k-th greatest value; the values change places. */
+/** The k-th greatest value; reorders the values. */
 function nthGreatest(values: Float32Array, k: number): number {
   let low = 0;
   let high = values.length - 1;

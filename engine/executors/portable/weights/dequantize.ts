@@ -2,7 +2,7 @@ import { WEIGHT_GROUP } from '../../../building/weight-precision.js';
 import type { WeightPrecision } from '../../executor.js';
 
 /**
- * Rows of weights.bin as the float32 values that they stand for, the very ones that native kernels see.
+ * Turns rows of weights.bin into the float32 values that they stand for, the same values that native kernels use.
  *
  *   f32    as it is
  *   bf16   the upper half of a float32
@@ -43,7 +43,7 @@ function expandBf16(stored: Uint16Array, target: Float32Array): void {
   for (let i = 0; i < stored.length; i++) bits[i] = stored[i]! << 16;
 }
 
-/** One row, from byte `at` on; returns where the next one begins. */
+/** Expands one row, from byte `start` on; returns the begin of the next one. */
 function expandInt8(
   stored: Uint8Array,
   start: number,
@@ -80,10 +80,13 @@ function expandInt4(
   return at;
 }
 
-/** 2 ** (exponent - 25) of each exponent of a half-precision number, for its 11 digits as a whole number. */
+/**
+ * 2 ** (exponent - 25) for each exponent of a half-precision number, to be multiplied with its 11 digits as a whole
+ * number.
+ */
 const UNITS = Float64Array.from({ length: 31 }, (_, exponent) => 2 ** (Math.max(exponent, 1) - 25));
 
-/** The half-precision number at a byte. */
+/** Reads the half-precision number at a byte. */
 function halfAt(bytes: Uint8Array, at: number): number {
   const high = bytes[at + 1]!;
   const exponent = (high >> 2) & 31;

@@ -6,18 +6,18 @@ import { storedBytes } from '../../../building/weight-precision.js';
 import type { RunnableEngine } from '../network-runner.js';
 import { dequantizeRows } from './dequantize.js';
 
-/** Rows of a weight. */
+/** A range of a weight's rows. */
 export interface WeightRows {
   first: number;
   count: number;
 }
 
-/** Bytes of weights.bin that are in memory at once, about. */
+/** Size of the piece of weights.bin that is in memory at a time, roughly. */
 const PIECE_BYTES = 4 << 20;
 
 /**
- * Weights of an engine as float32, one at a time: whoever asks is the only one who keeps them. Only a piece of the file
- * is in memory beside what was asked for.
+ * Reads weights of an engine as float32, one at a time; only the caller keeps them. The reader itself holds only a
+ * piece of the file in memory.
  */
 export class WeightReader {
   readonly #file: string;
@@ -25,7 +25,7 @@ export class WeightReader {
   readonly #descriptor: number;
   #piece = new Uint8Array(0);
 
-  /** Opens weights.bin. Throws one sentence where it cannot be read, or does not hold what the plan needs. */
+  /** Opens weights.bin. Throws one sentence if it cannot be read, or does not hold the weights of the plan. */
   constructor({ plan, tensors, weightsFile }: RunnableEngine) {
     this.#file = weightsFile;
     try {
@@ -50,9 +50,9 @@ export class WeightReader {
   }
 
   /**
-   * A weight of the plan [rows x columns], or some rows of it.
+   * Reads a weight of the plan [rows x columns], or some of its rows.
    *
-   * @param target where the values go; not given: a new array
+   * @param target memory for the values; absent: a new array
    */
   read(name: string, rows?: WeightRows, target?: Float32Array): Float32Array {
     const tensor = this.#tensors.get(name);
@@ -76,7 +76,7 @@ export class WeightReader {
     return values;
   }
 
-  /** No more reading; what was read stays. */
+  /** Closes the file; values that were read stay. */
   close(): void {
     closeSync(this.#descriptor);
     this.#piece = new Uint8Array(0);
@@ -97,7 +97,7 @@ export class WeightReader {
   }
 }
 
-/** Checks a tensor as the native executor does, and in its words. */
+/** Checks a tensor like the native executor, with the same messages. */
 function checkTensor(tensor: EngineTensor, weight: PlanWeight, file: string, fileBytes: number): void {
   const { dtype, rows, columns, offset, byteLength } = tensor;
   const name = `${file}: tensor ${weight.name}`;

@@ -1,10 +1,10 @@
 import { WireWriter } from './wire.js';
 
-/** TensorFlow's numbers of the types. */
+/** TensorFlow's numbers for its types. */
 export const DType = { float: 1, double: 2, int32: 3, bool: 10, bfloat16: 14, half: 19 } as const;
 export type DType = (typeof DType)[keyof typeof DType];
 
-/** An output of a node: 'name' is its first, 'name:1' its second. */
+/** An output of a node: 'name' is the node's first, 'name:1' its second. */
 export type Output = string;
 
 export type Attribute =
@@ -14,27 +14,27 @@ export type Attribute =
   | { float: number }
   | { bool: boolean }
   | { text: string }
-  /** -1: any. */
+  /** Sizes of the axes; -1: any. */
   | { shape: readonly number[] }
   | { tensor: { dtype: DType; shape: readonly number[]; bytes: Uint8Array } };
 
 export interface NodeOptions {
   inputs?: readonly Output[];
   attributes?: Readonly<Record<string, Attribute>>;
-  /** Nodes that run before, beside those of the inputs. */
+  /** Nodes that run before this one, in addition to those of the inputs. */
   after?: readonly Output[];
 }
 
-/** TensorFlow's ops of 2.9, the oldest library that is taken. */
+/** Version number of TensorFlow 2.9's ops, the oldest library that is accepted. */
 const PRODUCER = 1087;
 
-/** A graph of TensorFlow, written node by node, as the SavedModel that its library loads. */
+/** A TensorFlow graph, written node by node as the SavedModel that TensorFlow's library loads. */
 export class Graph {
   readonly #nodes: Uint8Array[] = [];
   readonly #constants = new Map<string, Output>();
   #scope = '';
 
-  /** Names of the nodes that `write` makes begin with `scope`. */
+  /** Makes the names of the nodes that `write` creates begin with `scope`. */
   within<T>(scope: string, write: () => T): T {
     const outer = this.#scope;
     this.#scope = `${outer}${scope}/`;
@@ -45,7 +45,7 @@ export class Graph {
     }
   }
 
-  /** Adds a node; gives its first output. Others of it are `output(node, i)`. */
+  /** Adds a node and returns its first output. Its other outputs are `output(node, i)`. */
   node(op: string, { inputs = [], attributes = {}, after = [] }: NodeOptions, name?: string): Output {
     const full = name ?? `${this.#scope}${op}_${this.#nodes.length}`;
     const node = new WireWriter().text(1, full).text(2, op);
@@ -62,7 +62,7 @@ export class Graph {
     return this.node('Placeholder', { attributes: { dtype: { type: dtype }, shape: { shape } } }, name);
   }
 
-  /** Equal constants are one node. */
+  /** Returns a constant; equal constants are one node. */
   constant(dtype: DType, values: readonly number[], shape: readonly number[]): Output {
     const key = `${dtype}|${values}|${shape}`;
     const known = this.#constants.get(key);
@@ -77,7 +77,7 @@ export class Graph {
     return output;
   }
 
-  /** A SavedModel with the tag `serve`. */
+  /** Encodes the graph as a SavedModel with the tag `serve`. */
   toSavedModel(): Uint8Array {
     const model = new WireWriter().integer(1, 1);
     model.message(2, (meta) => {

@@ -1,6 +1,6 @@
 import { DType, type Graph, type Output, output } from './graph.js';
 
-/** TensorFlow's ops that the networks use, with the types that they have there. Floats are float32 where nothing is said. */
+/** TensorFlow's ops that the networks use, with the types that they have there. The default type is float32. */
 export class Ops {
   constructor(readonly graph: Graph) {}
 
@@ -43,13 +43,13 @@ export class Ops {
     return this.graph.node('Cast', { inputs: [x], attributes: { SrcT: { type: from }, DstT: { type: to } } });
   }
 
-  /** [.., m, k] times [.., k, n], or [.., n, k] where `transposed`. */
+  /** Multiplies [.., m, k] by [.., k, n], or by [.., n, k] if `transposed`. */
   batchMatMul(a: Output, b: Output, { transposed = false, type = DType.float as DType } = {}): Output {
     const attributes = { T: { type }, adj_x: { bool: false }, adj_y: { bool: transposed } };
     return this.graph.node('BatchMatMulV2', { inputs: [a, b], attributes });
   }
 
-  /** [m, k] times [k, n]. */
+  /** Multiplies [m, k] by [k, n]. */
   matMul(a: Output, b: Output, type: DType = DType.float): Output {
     const attributes = { T: { type }, transpose_a: { bool: false }, transpose_b: { bool: false } };
     return this.graph.node('MatMul', { inputs: [a, b], attributes });
@@ -65,7 +65,7 @@ export class Ops {
     return this.graph.node('Transpose', { inputs: [x, this.ints(order)], attributes });
   }
 
-  /** Parts along an axis. */
+  /** Cuts a tensor into parts along an axis. */
   split(x: Output, sizes: readonly number[], axis: number): Output[] {
     const attributes = {
       T: { type: DType.float },
@@ -76,19 +76,19 @@ export class Ops {
     return sizes.map((_, index) => output(node, index));
   }
 
-  /** [.., n] -> [.., 1], of as many axes as the last one's number says. */
+  /** Takes the first column, [.., n] -> [.., 1]; `lastAxis` is the number of the last axis. */
   firstColumn(x: Output, lastAxis: number): Output {
     return this.first(x, [...new Array(lastAxis).fill(-1), 1]);
   }
 
-  /** The first of each axis, -1: all. */
+  /** Takes the first `sizes` entries of each axis; -1: all. */
   first(x: Output, sizes: readonly number[]): Output {
     const begin = sizes.map(() => 0);
     const attributes = { T: { type: DType.float }, Index: { type: DType.int32 } };
     return this.graph.node('Slice', { inputs: [x, this.ints(begin), this.ints(sizes)], attributes });
   }
 
-  /** So many more of this value behind each axis. */
+  /** Adds `more` entries with this value behind each axis. */
   pad(x: Output, more: readonly number[], value = 0): Output {
     const paddings = this.graph.constant(
       DType.int32,
@@ -109,7 +109,7 @@ export class Ops {
     return this.graph.node('GatherV2', { inputs: [x, indices, this.int(axis)], attributes });
   }
 
-  /** One value of each row [r, n], by a column for each [r]: [r]. */
+  /** Picks one value of each row [r, n], by a column for each [r]: [r]. */
   pick(x: Output, columns: Output, type: DType = DType.float): Output {
     const attributes = {
       Tparams: { type },
@@ -137,7 +137,7 @@ export class Ops {
     return this.graph.node('Any', { inputs: [x, this.int(axis)], attributes });
   }
 
-  /** The least index where there are several. */
+  /** Index of the greatest value; the least index if there are several. */
   argMax(x: Output, axis: number, type: DType = DType.float): Output {
     const attributes = { T: { type }, Tidx: { type: DType.int32 }, output_type: { type: DType.int32 } };
     return this.graph.node('ArgMax', { inputs: [x, this.int(axis)], attributes });
@@ -153,13 +153,13 @@ export class Ops {
     return this.graph.node('Cumsum', { inputs: [x, this.int(axis)], attributes });
   }
 
-  /** Rows that have the same number, numbers ascending, made into one. */
+  /** Combines rows that have the same number; numbers ascend. */
   segment(kind: 'Sum' | 'Max' | 'Mean', x: Output, numbers: Output): Output {
     const attributes = { T: { type: DType.float }, Tindices: { type: DType.int32 } };
     return this.graph.node(`Segment${kind}`, { inputs: [x, numbers], attributes });
   }
 
-  /** After all of these. */
+  /** A node that runs after all of these. */
   group(after: readonly Output[], name: string): Output {
     const attributes = { T: { type: DType.int32 } };
     return this.graph.node('Identity', { inputs: [this.int(0)], attributes, after }, name);

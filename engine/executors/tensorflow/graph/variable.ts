@@ -6,8 +6,8 @@ export interface VariableShape {
 }
 
 /**
- * A tensor that stays on the device from one run to the next. Rows are changed in place: TensorFlow copies a variable that is
- * also read as a whole while rows of it are gathered, so that one is either gathered from or read.
+ * A tensor that stays on the device from one run to the next. Rows are changed in place. Each variable is either gathered
+ * from or read as a whole, since TensorFlow would copy one that is read while its rows are gathered.
  */
 export class Variable {
   readonly #handle: Output;
@@ -28,7 +28,7 @@ export class Variable {
     this.#handle = graph.node('VarHandleOp', { attributes }, `variable/${name}`);
   }
 
-  /** Gives the node that assigns. */
+  /** Returns the node that assigns. */
   assign(value: Output): Output {
     return this.#node('AssignVariableOp', [value], { dtype: { type: this.dtype } });
   }
@@ -37,7 +37,7 @@ export class Variable {
     return this.#node('ReadVariableOp', [], { dtype: { type: this.dtype } }, after);
   }
 
-  /** Slices along the first axis. */
+  /** Reads slices along the first axis. */
   gather(indices: Output, after: readonly Output[] = []): Output {
     const attributes = {
       dtype: { type: this.dtype },
@@ -47,13 +47,16 @@ export class Variable {
     return this.#node('ResourceGather', [indices], attributes, after);
   }
 
-  /** Slices along the first axis. Gives the node that writes. */
+  /** Writes slices along the first axis. Returns the node that writes. */
   update(indices: Output, values: Output, after: readonly Output[] = []): Output {
     const attributes = { dtype: { type: this.dtype }, Tindices: { type: DType.int32 } };
     return this.#node('ResourceScatterUpdate', [indices, values], attributes, after);
   }
 
-  /** Slices along the first axes, as many as the last axis of the indices has entries. Gives the node that writes. */
+  /**
+   * Writes slices along the first axes, as many as the last axis of the indices has entries. Returns the node that
+   * writes.
+   */
   updateAt(indices: Output, values: Output, after: readonly Output[] = []): Output {
     const attributes = { T: { type: this.dtype }, Tindices: { type: DType.int32 } };
     return this.#node('ResourceScatterNdUpdate', [indices, values], attributes, after);

@@ -1,4 +1,4 @@
-/** Protocol buffers' wire format, as far as a SavedModel needs it. */
+/** Writes protocol buffers' wire format, as far as a SavedModel needs it. */
 export class WireWriter {
   #bytes = new Uint8Array(256);
   #length = 0;
@@ -7,7 +7,7 @@ export class WireWriter {
     return this.#bytes.slice(0, this.#length);
   }
 
-  /** A number that is not negative, or below 0 as 64 bits. */
+  /** Writes a whole number; a negative one takes 64 bits. */
   integer(field: number, value: number | bigint): this {
     this.#tag(field, 0);
     this.#varint(BigInt.asUintN(64, BigInt(value)));
@@ -33,7 +33,7 @@ export class WireWriter {
     return this;
   }
 
-  /** A message within this one. */
+  /** Writes a message within this one. */
   message(field: number, write: (inner: WireWriter) => void): this {
     const inner = new WireWriter();
     write(inner);

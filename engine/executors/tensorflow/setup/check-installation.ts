@@ -2,7 +2,10 @@ import { runStep, type Step } from '../../../../base/run-step.js';
 import { type SetupRecord, TENSORFLOW_PACKAGE_VERSION, type TensorFlowPackage } from '../installation.js';
 import { TensorFlowError } from '../tensorflow-error.js';
 
-/** A product whose result is known, by a process of its own: a library that does not fit may end it. */
+/**
+ * Script that computes a product whose result is known, in a process of its own: a library that does not fit may end
+ * it.
+ */
 const SCRIPT = `
 const util = require('node:util');
 util.isNullOrUndefined ??= (value) => value === null || value === undefined;
@@ -13,7 +16,7 @@ const { isUsingGpuDevice, binding } = tf.backend();
 console.log(JSON.stringify({ product: [...product], gpu: isUsingGpuDevice, tensorflow: binding.TF_Version }));
 `;
 
-/** Loads and tries what was made in `folder`. @throws TensorFlowError where it does not compute. */
+/** Loads and tries the installation in `folder`. @throws TensorFlowError if it does not compute */
 export async function checkedRecord(
   folder: string,
   name: TensorFlowPackage,

@@ -3,17 +3,17 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { TensorFlowError } from '../tensorflow-error.js';
 
-/** A libtensorflow to link: a shared library, the part that both of its halves share, and its C headers. */
+/** A libtensorflow to link: its shared library, the framework library that it needs, and its C headers. */
 export interface LibTensorFlow {
   library: string;
   framework: string;
   include: string;
-  /** Version of the Python package that it came with; null: not known before it is loaded. */
+  /** Version of the Python package that contains it; null: not known before it is loaded. */
   version: string | null;
 }
 
 export interface FindOptions {
-  /** A folder or a python; absent: the environment's. */
+  /** A folder or a python to search; absent: those of the environment. */
   from?: string | undefined;
   env?: Readonly<Record<string, string | undefined>>;
 }
@@ -25,10 +25,11 @@ const HOW =
   "pip install tensorflow-cpu (or tensorflow[and-cuda] for a GPU) into a venv, then name it with --from; or --download takes the package's own";
 
 /**
- * Finds what pip's tensorflow or tensorflow-cpu brought, or an unpacked libtensorflow archive. `from` may be a
- * site-packages folder, a venv, a python or the folder itself; without it the active venv and the python in PATH are asked.
+ * Finds the libtensorflow of pip's tensorflow or tensorflow-cpu, or of an unpacked libtensorflow archive. `from` may be a
+ * site-packages folder, a venv, a python or the folder itself; without it the active venv and the python in PATH are
+ * searched.
  *
- * @throws TensorFlowError naming what was looked through.
+ * @throws TensorFlowError naming the places that were searched.
  */
 export function findLibTensorFlow({ from, env = process.env }: FindOptions): LibTensorFlow {
   if (process.platform !== 'linux') {
@@ -107,7 +108,7 @@ function isWhole(library: string, framework: string, include: string): boolean {
   return [library, framework, join(include, 'tensorflow', 'c', 'c_api.h')].every((path) => existsSync(path));
 }
 
-/** pip writes it beside the package: tensorflow_cpu-2.21.0.dist-info. */
+/** Version in the name of the folder that pip writes beside the package: tensorflow_cpu-2.21.0.dist-info. */
 function versionOf(sitePackages: string): string | null {
   for (const name of readdirSync(sitePackages)) {
     const version = /^tensorflow(?:_cpu|_gpu|_intel|_cpu_aws)?-(\d[^-]*)\.dist-info$/.exec(name)?.[1];

@@ -23,29 +23,32 @@ import { findLibTensorFlow, type LibTensorFlow } from './find-libtensorflow.js';
 
 export interface InstallOptions {
   package: TensorFlowPackage;
-  /** Where to look, as findLibTensorFlow takes it. */
+  /** Place to search, as in findLibTensorFlow. */
   from?: string | undefined;
-  /** The package's own download of libtensorflow, instead of linking one. */
+  /** Uses the package's own download of libtensorflow, instead of linking one. */
   download?: boolean | undefined;
-  /** Make it anew where it is there. */
+  /** Replaces an installation that already exists. */
   force?: boolean | undefined;
   cacheDirectory?: string | undefined;
   env?: NodeJS.ProcessEnv;
   signal?: AbortSignal | undefined;
   onStep: (text: string) => void;
-  /** Bytes that are free where a folder lies; for tests. */
+  /** Free bytes on the disk of a folder; for tests. */
   freeBytes?: (folder: string) => number;
 }
 
 export interface Installed extends SetupRecord {
   folder: string;
-  /** False: it was there already. */
+  /** False: the installation already existed. */
   isNew: boolean;
 }
 
 /** The package with its binding, without a libtensorflow. */
 const PACKAGE_BYTES = 320 * 10 ** 6;
-/** A disk with less free when a step has failed was too full for it: npm and compilers then say anything, npm even nothing. */
+/**
+ * A disk with less free than this when a step has failed was too full for it: npm and compilers then report other errors, or
+ * none.
+ */
 const FULL_BYTES = 32 * 10 ** 6;
 const COMPILER =
   'a C++ compiler, make and Python 3 are needed: on Debian or Ubuntu "apt-get install g++ make python3"';
@@ -54,13 +57,13 @@ const DOWNLOAD =
   'the package downloads libtensorflow from its own server; where that cannot be reached, pip install tensorflow-cpu and take --from';
 
 /**
- * Installs @tensorflow/tfjs-node-gpu, or tfjs-node, into a folder of the user's cache: without its install script, with a
- * libtensorflow that is there already, its native part compiled here. It is made in a folder aside, loaded and tried by a
- * process of its own, and appears by one rename; what npm has fetched stays in npm's cache, so that a second attempt is short.
+ * Installs @tensorflow/tfjs-node-gpu, or tfjs-node, into a folder of the user's cache: without its install script, with an
+ * existing libtensorflow, and with its native part compiled here. The installation is made in a folder aside, tried by a
+ * process of its own, and appears by one rename; npm keeps its downloads in npm's cache, so that a second attempt is short.
  *
  *   npm install --ignore-scripts -> deps/lib -> libtensorflow -> node-pre-gyp --build-from-source -> a product -> rename
  *
- * @throws TensorFlowError, UsageError's kin for what cannot be; the reason of `signal`.
+ * @throws TensorFlowError or a related UsageError if it cannot be done; the reason of `signal`.
  */
 export async function installTensorFlow(options: InstallOptions): Promise<Installed> {
   const target = setupFolder(options.cacheDirectory);
@@ -79,7 +82,7 @@ export async function installTensorFlow(options: InstallOptions): Promise<Instal
   }
 }
 
-/** What is there, if it is what was asked for. */
+/** Record of the present installation, if it is the one asked for. */
 function usable(target: string, options: InstallOptions, library: LibTensorFlow | null): SetupRecord | null {
   const record = readSetupRecord(target);
   if (record === null) return null;
@@ -139,7 +142,7 @@ async function build(
   }
 }
 
-/** @throws TensorFlowError where less is free. */
+/** @throws TensorFlowError if less is free */
 function checkRoom(
   aside: string,
   { freeBytes = freeOn, download = false }: InstallOptions,
@@ -187,7 +190,10 @@ async function installPackage(aside: string, options: InstallOptions): Promise<v
   );
 }
 
-/** The names that the package's build and its loader look for, and those by which the libraries find one another. */
+/**
+ * Makes links with the names that the package's build and its loader look for, and by which the libraries find one
+ * another.
+ */
 function link(folder: string, { library, framework, include }: LibTensorFlow): void {
   const lib = join(folder, 'deps', 'lib');
   mkdirSync(lib, { recursive: true });
@@ -198,7 +204,7 @@ function link(folder: string, { library, framework, include }: LibTensorFlow): v
     for (const name of new Set([...names, basename(path)])) symlinkSync(path, join(lib, name));
   }
   symlinkSync(include, join(folder, 'deps', 'include'));
-  // The CUDA libraries of pip lie beside the package tensorflow, and are looked for from the library's folder.
+  // The CUDA libraries of pip lie beside the package tensorflow, and are searched from the library's folder.
   const nvidia = join(dirname(dirname(library)), 'nvidia');
   if (existsSync(nvidia)) symlinkSync(nvidia, join(folder, 'deps', 'nvidia'));
 }
@@ -223,7 +229,7 @@ function npmStep(aside: string, options: InstallOptions, flags: string[], advice
     command: process.platform === 'win32' ? 'npm.cmd' : 'npm',
     arguments: flags,
     directory: aside,
-    // Where Node.js came with its headers none have to be fetched.
+    // If Node.js came with its headers, none have to be downloaded.
     env: { ...(options.env ?? process.env), ...(hasHeaders ? { npm_config_nodedir: prefix } : {}) },
     signal: options.signal,
     failure: (message) => new TensorFlowError(message),

@@ -9,10 +9,11 @@ import { exp, softCapped, sumOf } from './lanes';
  *   output     4 x headDim        = weights x values / sum of the weights
  *
  * Each score is one chain over the head's columns, each output one over ascending positions, the sum runs in four lanes
- * by position. What a pair does not see adds zeros, so that neither the other pairs nor the chunk change a bit.
+ * by position. Positions that a pair does not see add zeros, so that neither the other pairs nor the chunk change a
+ * bit.
  */
 
-// What `attention` was called with: read by its parts below, outside their innermost loops.
+// Arguments of `attention`: its parts below read them here, outside their innermost loops.
 let layer: usize = 0;
 let tokensPerBlock: i32 = 0;
 let kvHeads: i32 = 0;
@@ -23,19 +24,19 @@ let ringBlocks: i32 = 0;
 let sinks: i32 = 0;
 let scale: f32 = 0;
 let softCap: f32 = 0;
-// The positions that the four pairs look at: [0, sinkEnd) and [from, to), multiples of 8.
+// The positions that the four pairs attend to: [0, sinkEnd) and [from, to), multiples of 8.
 let sinkEnd: i32 = 0;
 let from: i32 = 0;
 let to: i32 = 0;
 
-// Scratch: the four rows of scores, each of scoreBytes, eight scores of each pair, and of each pair what it is.
+// Scratch: the four rows of scores, each of scoreBytes, then eight scores of each pair, then the fields of each pair.
 let scratch: usize = 0;
 let scoreBytes: usize = 0;
 let pairs: usize = 0;
 const EIGHT: usize = 32;
 const PAIR: usize = 20;
-// Fields of a pair: where its queries lie, those that count towards the sinks, where its output goes, and the positions
-// [begin, end) that it sees beside the sinks.
+// Fields of a pair: pointers to its queries, to its queries for the sinks and to its output, and the positions [begin,
+// end) that it sees beside the sinks.
 const QUERY: usize = 0;
 const SINK_QUERY: usize = 4;
 const OUTPUT: usize = 8;
@@ -51,7 +52,7 @@ function bytesOfScores(positions: i32): usize {
   return (<usize>((positions + 7) & ~7)) << 2;
 }
 
-/** Where the keys of a KV head lie in the block that holds a position. */
+/** Pointer to the keys of a KV head in the block that holds a position. */
 function keysAt(position: i32, kvHead: i32): usize {
   const block = position / tokensPerBlock;
   const entry = block < sinkBlocks ? block : sinkBlocks + ((block - sinkBlocks) % ringBlocks);
@@ -59,7 +60,10 @@ function keysAt(position: i32, kvHead: i32): usize {
   return layer + <usize>index * ((<usize>tokensPerBlock * <usize>headDim) << 3);
 }
 
-/** Scores of the four pairs with the eight keys of a panel, to `at` and each scoreStride on; `field`: which queries. */
+/**
+ * Writes the scores of the four pairs with the eight keys of a panel, the first to `at` and the others each scoreStride
+ * on; `field`: which queries.
+ */
 function scorePanel(field: usize, keys: usize, at: usize, scoreStride: usize): void {
   let q0: usize = load<usize>(pairs + field);
   const apart1 = load<usize>(pairs + PAIR + field) - q0;
@@ -122,7 +126,7 @@ function scoreAll(kvHead: i32): void {
   for (let position = 0; position < sinkEnd; position += 8) scoreSinks(kvHead, position);
 }
 
-/** Hides those places of [from, to) that a pair does not see. */
+/** Hides the places of [from, to) that a pair does not see. */
 function hideUnseen(pair: usize): void {
   const scores = scratch + pair * scoreBytes;
   const begin = min(i32.load(pairs + pair * PAIR + BEGIN), to);
@@ -131,7 +135,7 @@ function hideUnseen(pair: usize): void {
   for (let t = max(end, from); t < to; t++) f32.store(scores + ((<usize>t) << 2), -f32.POSITIVE_INFINITY);
 }
 
-/** The sinks among eight positions, whose scores come from queries turned to their places in the cache. */
+/** Writes the scores of the sinks among eight positions, with queries rotated to their places in the cache. */
 function scoreSinks(kvHead: i32, position: i32): void {
   const eight = scratch + 4 * scoreBytes;
   const keys = keysAt(position, kvHead) + ((<usize>((position % tokensPerBlock) * headDim)) << 2);
@@ -147,7 +151,7 @@ function scoreSinks(kvHead: i32, position: i32): void {
   }
 }
 
-/** Scores become weights; returns their sum. A score that is NaN makes all of them NaN. */
+/** Turns scores into weights and returns their sum. A score that is NaN makes all of them NaN. */
 function weigh(pair: usize): f32 {
   const scores = scratch + pair * scoreBytes;
   let most = f32x4.splat(-f32.POSITIVE_INFINITY);
@@ -180,7 +184,7 @@ function exponentials(scores: usize, begin: i32, end: i32, shift: v128, sum: v12
   return sum;
 }
 
-// The eight columns of the four outputs that are summed at the moment.
+// The eight columns of the four outputs that are being summed.
 let a0: v128 = i64x2.splat(0);
 let b0: v128 = i64x2.splat(0);
 let a1: v128 = i64x2.splat(0);
@@ -258,7 +262,7 @@ function storeOutput(pair: usize, column: i32, low: v128, high: v128, sum: f32):
   v128.store(at, f32x4.div(high, divisor), 16);
 }
 
-/** One column beyond the last whole eight. */
+/** Computes one column beyond the last whole eight. */
 function outputColumn(kvHead: i32, pair: usize, column: i32, sum: f32): void {
   const values = (<usize>tokensPerBlock * <usize>headDim) << 2;
   const weights = scratch + pair * scoreBytes;
@@ -298,9 +302,9 @@ function tile(kvHead: i32): void {
 }
 
 /**
- * Which cache `attention` reads from now on: a layer of the pool, and a sequence's blocks in it.
+ * Sets the cache that `attention` reads from now on: a layer of the pool, and a sequence's blocks in it.
  *
- * @param blocks the sequence's table, i32 each. Entry b is block b where b < sinkBlocks, else the blocks take turns.
+ * @param blocks the sequence's table, i32 each. Entry b is block b if b < sinkBlocks, else the blocks take turns.
  */
 export function setCache(
   base: usize,
@@ -322,13 +326,13 @@ export function setCache(
 
 /**
  * @param qkv queries of the first row; `stride` floats between rows
- * @param sinkQueries the same turned to the rows' places in the cache, rows of group * kvHeads * headDim; read where
+ * @param sinkQueries the queries rotated to the rows' places in the cache, rows of group * kvHeads * headDim; read if
  *   numSinks > 0
  * @param group heads that share a KV head
  * @param first position of the first row. Row i sees positions up to first + i, or all `length` of them (0: causal)
- * @param recent how many positions a row sees, its own included, beside the numSinks first ones; all: 2^31 - 1
+ * @param recent number of positions that a row sees, its own included, beside the first numSinks; all: 2^31 - 1
  * @param cap 0: none
- * @param room attentionScratchBytes of the longest sequence; `positions`: that
+ * @param room scratch of attentionScratchBytes for the longest sequence; `positions`: the length of that sequence
  * @param output rows of group * kvHeads * headDim
  */
 export function attention(

@@ -1,11 +1,11 @@
 /**
- * One layer of the paged pool: of each block, of each KV head, the keys of its tokens and then their values.
+ * One layer of the paged pool: for each block and each KV head, the keys of its tokens and then their values.
  *
  *   keys     panels of 8 tokens, each transposed    [tokensPerBlock / 8][headDim][8]
  *   values   token after token                      [tokensPerBlock][headDim]
  *
- * so that attention reads both as a product reads its packed weights: eight scores, or eight values of a head, side by
- * side. tokensPerBlock is a multiple of 8.
+ * With this layout attention reads both as a product reads its packed weights: eight scores, or eight values of a head,
+ * side by side. tokensPerBlock is a multiple of 8.
  */
 
 /**

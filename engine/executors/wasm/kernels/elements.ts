@@ -40,7 +40,7 @@ export function capRows(x: usize, cap: f32, count: i32): void {
   for (; x < end; x += 4) storeOne(x, softCapped(one(x), cap));
 }
 
-/** Whether `count` values, a multiple of 4, are all finite: 1 or 0. */
+/** Returns 1 if `count` values, a multiple of 4, are all finite, else 0. */
 export function allFinite(x: usize, count: i32): i32 {
   const end = x + ((<usize>count) << 2);
   const exponent = i32x4.splat(0x7f800000);

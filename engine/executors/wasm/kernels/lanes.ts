@@ -1,6 +1,6 @@
-/** What the kernels compute with: four lanes of f32. Each function gives a lane the same bits wherever it lies. */
+/** Arithmetic of the kernels: four lanes of f32. Each function gives a lane the same bits in any place. */
 
-/** Tails shorter than four: one value in lane 0, zeros in the others. */
+/** Loads one value of a tail shorter than four into lane 0, with zeros in the others. */
 export function one(at: usize): v128 {
   return v128.load32_zero(at);
 }
@@ -50,7 +50,7 @@ function times(p: v128, x: v128, plus: f32): v128 {
   return f32x4.add(f32x4.mul(p, x), f32x4.splat(plus));
 }
 
-/** The quotient of polynomials that Eigen and XLA take for erf in f32, within 4 ulp; beyond 4 it is 1. NaN stays NaN. */
+/** erf in f32, within 4 ulp, by the quotient of polynomials that Eigen and XLA use; beyond 4 it is 1. NaN stays NaN. */
 export function erf(x: v128): v128 {
   const square = f32x4.mul(x, x);
   let above = f32x4.splat(-2.72614225801306e-10);
@@ -70,7 +70,7 @@ export function erf(x: v128): v128 {
   return v128.bitselect(f32x4.splat(1), low, f32x4.gt(x, f32x4.splat(4)));
 }
 
-/** Numbers of ACTIVATIONS in engine/executors/wasm/kernels.ts. */
+/** Applies an activation, numbered as in ACTIVATIONS of engine/executors/wasm/kernels.ts. */
 export function activated(activation: i32, x: v128): v128 {
   const one = f32x4.splat(1);
   switch (activation) {

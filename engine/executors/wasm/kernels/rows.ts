@@ -51,7 +51,7 @@ export function rmsNorm(
   }
 }
 
-/** Norms in place each of `heads` heads of each row as rmsNorm does a row; x: the first of them, `stride` floats between rows. */
+/** Norms in place each of `heads` heads of each row like rmsNorm; x: the first head, `stride` floats between rows. */
 export function normHeads(
   x: usize,
   stride: i32,
@@ -65,7 +65,7 @@ export function normHeads(
     rmsNorm(x, weight, epsilon, 0, width, heads, x);
 }
 
-/** y = (x - mean) / sqrt(variance + epsilon) * weight + bias; the variance is of all (not one less). */
+/** y = (x - mean) / sqrt(variance + epsilon) * weight + bias; the variance is over all values (not one less). */
 export function layerNorm(
   x: usize,
   weight: usize,
@@ -122,8 +122,8 @@ export function unitRows(x: usize, width: i32, rows: i32, y: usize): void {
 }
 
 /**
- * Turns the pairs (i, i + half) of each head in place. cosines, sines: `half` for each row. `stride` floats between the
- * rows of x.
+ * Rotates the pairs (i, i + half) of each head in place. cosines, sines: `half` for each row. `stride` floats between
+ * the rows of x.
  */
 export function rope(
   x: usize,

@@ -1,0 +1,40 @@
+import { Registry } from 'prom-client';
+import { expect, it } from 'vitest';
+import { tritonFamilies } from '../../../../src/server/metrics/triton-families.js';
+import type { InferModel } from '../../../../src/serving/infer-model.js';
+import { InferenceCounters } from '../../../../src/serving/inference-counters.js';
+
+it('tells what models count under the names of Triton, and forgets models that are gone', async () => {
+  const counters = new InferenceCounters();
+  const times = { inputNs: 1000, inferNs: 5000, outputNs: 2000 };
+  counters.noteExecution(4, times);
+  counters.noteSuccess(3, 20_000, 7000, times);
+  counters.noteSuccess(1, 10_000, 1000, times);
+  counters.noteFailure('REJECTED', 100);
+  const model = {
+    config: { name: 'm' },
+    version: '2',
+    statistics: () => counters.read(),
+    failures: () => counters.failures(),
+    pending: () => 5,
+  } as unknown as InferModel;
+  let loaded = [model];
+  const registry = new Registry();
+  tritonFamilies(registry, () => loaded);
+  const text = await registry.metrics();
+  const of = (name: string, more = '') =>
+    new RegExp(`^${name}\\{model="m",version="2"${more}\\} (\\S+)$`, 'm').exec(text)?.[1];
+  expect(of('nv_inference_request_success')).toBe('2');
+  expect(of('nv_inference_count')).toBe('4');
+  expect(of('nv_inference_exec_count')).toBe('1');
+  expect(of('nv_inference_request_duration_us')).toBe('30');
+  expect(of('nv_inference_queue_duration_us')).toBe('8');
+  expect(of('nv_inference_compute_infer_duration_us')).toBe('10');
+  expect(of('nv_inference_pending_request_count')).toBe('5');
+  expect(of('nv_inference_request_failure', ',reason="REJECTED"')).toBe('1');
+  expect(of('nv_inference_request_failure', ',reason="BACKEND"')).toBe('0');
+  expect(text).toMatch(/^nv_cpu_memory_total_bytes [1-9]/m);
+  expect(text).toMatch(/^nv_cpu_utilization \S+$/m);
+  loaded = [];
+  expect(await registry.metrics()).not.toContain('model="m"');
+});
