@@ -12,6 +12,7 @@ import type { InfoFlags } from './commands/info.js';
 import type { PullFlags } from './commands/pull.js';
 import { runCommand } from './commands/run-command.js';
 import type { SetupFlags } from './commands/setup.js';
+import type { SimulateFlags } from './commands/simulate.js';
 import { SIMULATE_HELP } from './commands/simulate-help.js';
 import { topCommand } from './commands/top-command.js';
 import { loadConfig, UsageError } from './config.js';
@@ -174,12 +175,22 @@ function setupCommand(): Command {
 
 function simulateCommand(): Command {
   const command = new Command('simulate')
-    .description('run the schedulers and the KV block manager over a list of requests, without a model')
-    .argument('<FILE.json>', 'policy, pool and requests')
-    .option('--json', 'print every iteration as JSON instead of a chart');
-  return helpBehind(command, SIMULATE_HELP).action(async (path: string, flags: { json?: boolean }) => {
-    const { simulateFile } = await import('./commands/simulate.js');
-    simulateFile(path, flags);
+    .description('run the schedulers and the KV block manager, or a dynamic batcher, without a model')
+    .argument('[FILE.json]', 'policy, pool and requests')
+    .option('--json', 'print every iteration, or what the batcher did, as JSON instead of a chart')
+    .option('--batcher <CONFIG>', "in place of FILE.json: a model's folder, its config file, or JSON")
+    .option('--rate <N>', 'requests a second; default 1000')
+    .addOption(new Option('--arrivals <KIND>', 'default: poisson').choices(['poisson', 'constant']))
+    .option('--requests <N>', 'default 10000')
+    .option('--rows <LIST>', 'rows of a request, drawn from a list such as 1,1,4; default 1')
+    .option('--trace <FILE>', 'requests in place of drawn ones: a JSON object a line')
+    .option('--batch-us <N>', 'microseconds that a batch takes; default 1000')
+    .option('--row-us <N>', 'microseconds more for each of its rows; default 100')
+    .option('--instances <N>', 'default: as the configuration has them')
+    .option('--seed <N>', 'default 1');
+  return helpBehind(command, SIMULATE_HELP).action(async (path: string | undefined, flags: SimulateFlags) => {
+    const { simulateCommandLine } = await import('./commands/simulate.js');
+    await simulateCommandLine(path, flags);
   });
 }
 

@@ -15,5 +15,12 @@ FILE.json:
   requests            [{id, arrivalIteration, promptLength or tokens, maxNewTokens, beamWidth?, priority?,
                       draftLength?}]
 
+A dynamic batcher, with --batcher:
+  CONFIG              max_batch_size, dynamic_batching and instance_group are read of it; as JSON:
+                      {"max_batch_size": 8, "dynamic_batching": {"max_queue_delay_microseconds": 2000}}
+  lines of --trace    {at_us, rows?, priority?, timeout_us?, shape?}: requests of one shape go into one batch
+
+  skein simulate --batcher models/resnet --rate 500 --batch-us 4000 --row-us 250
+
 Exit codes: 2 for a file that cannot be read or a field that is wrong, 1 for a request that can never run.
 `;
