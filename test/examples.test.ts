@@ -171,6 +171,13 @@ it('post-processor/ tells a story without the letter e', async () => {
   expect(without).toMatch(/^[^e]{60,}$/i);
 });
 
+it('batched-service/ gives each caller its own result', async () => {
+  const { stdout, stderr, code } = await outputOf(start('batched-service/main.mjs'));
+  expect([stderr, code]).toEqual(['', 0]);
+  expect(stdout).toMatch(/^10 one after the other: [\d.]+ s\n880 at once: [\d.]+ s\n/);
+  expect(stdout).toMatch(/\nEvery caller has its own result\.\n$/);
+});
+
 describe('stats.mjs', () => {
   let server: SkeinProcess;
   beforeAll(async () => {

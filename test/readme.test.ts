@@ -130,7 +130,7 @@ describe('the README, and docs/', () => {
       cwd: folder,
     });
     expect(await compiled.catch((error: unknown) => error)).toMatchObject({ stdout: '', stderr: '' });
-    expect(files).toHaveLength(6);
+    expect(files).toHaveLength(7);
   });
 
   it.each([
