@@ -1,223 +1,224 @@
-import { Deadlines } from './deadlines.js';
-import { type Linked, LinkedList } from './linked-list.js';
-import { deadlineOf, type QueuePolicy } from './queue-policy.js';
+import { type Levelled, LevelQueue } from './level-queue.js';
+import type { QueueLevels } from './queue-policy.js';
 
-/** A request as the batcher sees it. */
-export interface QueuedRequest {
-  /** Rows of its tensors: what it adds to the size of a batch. At most maxBatchSize; 1 for a model that takes no batches. */
+/** What the batcher reads of a request. */
+export interface QueuedRequest extends Levelled {
+  /** Rows of a batch that it takes; 0 counts as 1. */
   readonly rows: number;
-  /** Requests of equal `fit` go into one batch: the sizes of their inputs, but for ragged ones. */
+  /** Only requests with the same text go into one batch: see batch-fit.ts. */
   readonly fit: string;
-  /** From 1, the highest; 0: the model's default. */
-  readonly priority: number;
-  /** Microseconds that it may wait; 0: the model's default. */
-  readonly timeoutUs: number;
 }
 
-/** Source: Triton's ModelDynamicBatching. */
+/** How batches are formed; batcher-presets.ts makes it from a model's configuration. */
 export interface BatcherConfig {
-  /** Rows of a batch; 0: one request is a batch. */
-  maxBatchSize: number;
-  /** Sizes for which a batch goes at once; none: any size does. */
-  preferred: readonly number[];
-  /** Microseconds that a request waits for others; Infinity: until there is a preferred size. */
-  maxDelayUs: number;
-  /** One for each priority level, the highest first; at least one. */
-  levels: readonly QueuePolicy[];
-  /** From 1. */
-  defaultLevel: number;
+  /** Rows of a batch, at least 1. A request with more, which nobody should add, runs alone. */
+  readonly maxBatchSize: number;
+  /** Every request is a batch of its own, at once: the model takes no batches, or none are to be formed. */
+  readonly oneByOne: boolean;
+  /** Rows that a batch should have, each at most maxBatchSize; none: maxBatchSize. */
+  readonly preferred: readonly number[];
+  /** Microseconds for which a batch that has no preferred size waits for more requests; 0: not at all; Infinity: until it has one. */
+  readonly maxDelayUs: number;
+  readonly levels: QueueLevels;
 }
+
+/** Why a request may not wait: its level's queue holds as many as it may. */
+export type Refusal = 'queueFull';
 
 /** What the batcher answers. */
 export interface NextBatch<R> {
-  /** Requests that go now, in the order of the batch; null: none. */
-  batch: R[] | null;
-  /** Requests whose time in the queue is over. */
-  rejected: R[];
-  /** When to ask again, though nothing comes meanwhile, where nothing goes now; null: never. */
-  wakeAtUs: number | null;
+  /** What a free instance is to run now, in its order; null: nothing yet. */
+  readonly batch: R[] | null;
+  /** Requests that waited for too long and are to be refused; none of them waits any more. */
+  readonly rejected: R[];
+  /** When something changes though nobody comes or leaves; null: never. */
+  readonly wakeAtUs: number | null;
 }
 
-interface Waiting<R> extends Linked<Waiting<R>> {
-  readonly request: R;
-  readonly level: Level<R>;
-  readonly enqueuedUs: number;
-  /** In the list of requests that are over time and go last. */
-  isDelayed: boolean;
-}
-
-interface Level<R> {
-  readonly policy: QueuePolicy;
-  readonly list: LinkedList<Waiting<R>>;
-  /** Requests over time, behind those of the list. */
-  readonly delayed: LinkedList<Waiting<R>>;
-  size: number;
+/** The moment at which the batcher is asked. */
+export interface Moment {
+  /** An instance is free; false: none is, nothing can go, and it is only asked who has expired. Default true. */
+  hasRoom?: boolean;
+  /** Nothing will come any more, so nothing is worth waiting for. Default false. */
+  isDraining?: boolean;
 }
 
 /**
- * Puts requests for tensors together to batches: a state machine without a clock. It walks what waits, the highest level first and
- * in each the oldest first, as long as sizes add up:
+ * Groups requests into batches, as Triton's dynamic batcher does. It has no clock and no timer: each call is told the time in microseconds,
+ * of any clock that does not run backwards, and answers when it wants to be called again.
  *
- *   next one has other sizes of its inputs     -> what is pending goes
- *   sum would pass maxBatchSize                -> what is pending goes
- *   sum would pass the largest preferred size  -> what is pending goes, unless the oldest has waited long enough: then up to maxBatchSize
- *   sum is a preferred size                    -> remembered: it goes if nothing better comes
- *   end: oldest has waited maxDelayUs          -> all that is pending goes
- *        something is remembered               -> that prefix goes
- *        else                                  -> wait, until the oldest has waited long enough
+ *   add ---> [ level 1: A B | delayed ]   walk: highest level first, oldest first, rows summed
+ *   remove   [ level 2: C   | delayed ]
+ *               |        |                            A  B  C  D      preferred 4, 8; at most 10 rows
+ *   next <------+        +---> rejected       rows    2  1  1  5
+ *   {batch, rejected, wakeAtUs}               sum     2  3  4  9      A B C go: 4 is preferred, 9 is not
  *
- *   preferred 4, 8; rows waiting: 2 1 1 3       2 3 4 7      the prefix of 4 goes, the 3 waits for its own batch
+ * The walk ends in front of a request that has another `fit`, or with which the sum would pass maxBatchSize. What runs is
  *
- * Adding, removing and expiring a request are cheap whatever number waits; forming a batch looks at no more requests than it may hold.
- * Source: Triton's dynamic batcher; soft and hard batchers of the AMD Inference Server and the batched service are
- * configurations of it (batcher-presets.ts).
+ *   1. where nobody in the walk has waited for maxDelayUs: as much of it as makes the largest preferred size; where none
+ *      is met and a request would take the sum beyond the largest one, what stands before that request;
+ *   2. else the whole walk, if something ended it, or its sum has reached the largest preferred size, or somebody in it has
+ *      waited for maxDelayUs, or maxDelayUs is 0;
+ *   3. else nothing, until the oldest has waited for maxDelayUs.
+ *
+ * While instances are free, `next` is called until it has no batch; while none is, it says who has expired. It has to be called after
+ * `add` and `remove`, since a request may change when to wake.
+ *
+ * A walk takes as many steps as its batch has requests, and maxBatchSize at most. One that finds nothing is not repeated with each
+ * request that comes: it leaves behind how many rows there have to be before another can find more (`#idle`).
+ * Source of the rules: github.com/triton-inference-server/core, src/dynamic_batch_scheduler.cc and scheduler_utils.cc.
  */
 export class DynamicBatcher<R extends QueuedRequest> {
-  readonly #config: BatcherConfig;
-  readonly #levels: readonly Level<R>[];
-  readonly #maxPreferred: number;
-  readonly #preferred: ReadonlySet<number>;
-  readonly #waiting = new Map<R, Waiting<R>>();
-  readonly #deadlines = new Deadlines<Waiting<R>>();
+  readonly #maxBatchSize: number;
+  readonly #oneByOne: boolean;
+  readonly #maxDelayUs: number;
+  readonly #isPreferred: ReadonlySet<number>;
+  /** Ascending, at least one. */
+  readonly #preferred: readonly number[];
+  readonly #queue: LevelQueue<R>;
+  /** Expired and not handed out yet. */
+  #rejected: R[] = [];
+  /** Rows that wait. */
+  #rows = 0;
+  #nowUs = Number.NEGATIVE_INFINITY;
+  /**
+   * While it stands, all that wait fit each other, and nothing but time or at least `below` rows makes a batch of them.
+   * null: only a walk can tell.
+   */
+  #idle: { below: number; fit: string } | null = null;
 
-  constructor(config: BatcherConfig) {
-    this.#config = config;
-    this.#levels = config.levels.map((policy) => ({
-      policy,
-      list: new LinkedList(),
-      delayed: new LinkedList(),
-      size: 0,
-    }));
-    this.#preferred = new Set(config.preferred);
-    this.#maxPreferred = Math.max(0, ...config.preferred);
+  constructor({ maxBatchSize, oneByOne, preferred, maxDelayUs, levels }: BatcherConfig) {
+    this.#maxBatchSize = maxBatchSize;
+    this.#oneByOne = oneByOne;
+    this.#maxDelayUs = maxDelayUs;
+    this.#isPreferred = new Set(preferred.length === 0 ? [maxBatchSize] : preferred);
+    this.#preferred = [...this.#isPreferred].sort((one, other) => one - other);
+    this.#queue = new LevelQueue(levels);
   }
 
   /** Requests that wait. */
   get size(): number {
-    return this.#waiting.size;
+    return this.#queue.size;
   }
 
-  /** A request begins to wait; 'queueFull': its level has as many as it takes, and it does not. */
-  add(request: R, nowUs: number): 'queueFull' | null {
-    const level = this.#levelOf(request.priority);
-    const { maxQueueSize } = level.policy;
-    if (maxQueueSize > 0 && level.size >= maxQueueSize) return 'queueFull';
-    const waiting: Waiting<R> = {
-      request,
-      level,
-      enqueuedUs: nowUs,
-      isDelayed: false,
-      previous: null,
-      next: null,
-    };
-    level.list.append(waiting);
-    level.size++;
-    this.#waiting.set(request, waiting);
-    const deadlineUs = deadlineOf(level.policy, request.timeoutUs, nowUs);
-    if (deadlineUs !== Number.POSITIVE_INFINITY) this.#deadlines.add(waiting, deadlineUs);
+  /** Their rows together. */
+  get rows(): number {
+    return this.#rows;
+  }
+
+  /** Lets a request wait. @returns why it may not; null: it does */
+  add(request: R, nowUs: number): Refusal | null {
+    this.#expire(nowUs);
+    if (this.#queue.isFullFor(request)) return 'queueFull';
+    const isFirst = this.#queue.size === 0;
+    const isLast = this.#queue.add(request, this.#nowUs);
+    this.#rows += rowsOf(request);
+    if (isFirst) this.#idle = { below: this.#leastRows(), fit: request.fit };
+    else if (this.#idle?.fit !== request.fit) this.#idle = null;
+    else if (!isLast) this.#idle.below = this.#leastRows();
     return null;
   }
 
-  /** Nobody wants its answer any more. False: it does not wait. */
+  /** Whoever sent it has left. @returns false where it does not wait: it runs, has been rejected, or was never there */
   remove(request: R): boolean {
-    const waiting = this.#waiting.get(request);
-    if (waiting === undefined) return false;
-    this.#take(waiting);
+    if (this.#queue.remove(request) === null) return false;
+    this.#leave(request);
     return true;
   }
 
-  /**
-   * The batch that goes now, if one does; its requests wait no longer.
-   * @param hasRoom false: none can go, and it is only asked whose time is over
-   * @param isDraining nothing will come any more: nothing is worth waiting for
-   */
-  next(nowUs: number, { hasRoom = true, isDraining = false } = {}): NextBatch<R> {
-    const rejected = this.#expire(nowUs);
-    const { batch, wakeAtUs } = hasRoom ? this.#form(nowUs, isDraining) : { batch: null, wakeAtUs: null };
-    for (const waiting of batch ?? []) this.#take(waiting);
-    const dueUs = this.#deadlines.earliest((waiting) => this.#isInTime(waiting));
+  /** The batch that goes now, if one does; its requests wait no longer. After a batch it is called again while an instance is free. */
+  next(nowUs: number, { hasRoom = true, isDraining = false }: Moment = {}): NextBatch<R> {
+    this.#expire(nowUs);
+    const batch = hasRoom && (this.#mayForm() || isDraining) ? this.#form(isDraining) : null;
+    for (const request of batch ?? []) {
+      this.#queue.remove(request);
+      this.#rows -= rowsOf(request);
+    }
+    if (batch !== null) this.#idle = null;
+    const dueUs = hasRoom && batch === null ? this.#overdueUs() : Number.POSITIVE_INFINITY;
+    const wakeAtUs = Math.min(this.#queue.nearestDeadlineUs, dueUs);
     return {
-      batch: batch === null ? null : batch.map(({ request }) => request),
-      rejected,
-      wakeAtUs: batch !== null ? null : earlier(wakeAtUs, dueUs),
+      batch,
+      rejected: this.#handOut(),
+      wakeAtUs: wakeAtUs === Number.POSITIVE_INFINITY ? null : wakeAtUs,
     };
   }
 
-  #levelOf(priority: number): Level<R> {
-    const { defaultLevel } = this.#config;
-    const number = priority >= 1 && priority <= this.#levels.length ? priority : defaultLevel;
-    return this.#levels[number - 1]!;
+  #expire(nowUs: number): void {
+    // A clock that runs backwards stands still here: ages and order stay what they are.
+    this.#nowUs = Math.max(this.#nowUs, nowUs);
+    for (;;) {
+      const expired = this.#queue.expireOne(this.#nowUs);
+      if (expired === null) return;
+      const { request } = expired.place;
+      if (expired.isRejected) {
+        this.#rejected.push(request);
+        this.#leave(request);
+      } else if (this.#idle !== null) this.#idle.below = this.#leastRows();
+    }
   }
 
-  #expire(nowUs: number): R[] {
-    const rejected: R[] = [];
-    for (let due = this.#deadlines.takeDue(nowUs); due !== null; due = this.#deadlines.takeDue(nowUs)) {
-      if (!this.#isInTime(due)) continue;
-      if (due.level.policy.timeoutAction === 'reject') {
-        this.#take(due);
-        rejected.push(due.request);
-      } else {
-        due.level.list.remove(due);
-        due.isDelayed = true;
-        due.level.delayed.append(due);
-      }
-    }
+  #leave(request: R): void {
+    this.#rows -= rowsOf(request);
+    // Those behind have moved up, and their sums with them.
+    if (this.#idle !== null) this.#idle.below = this.#leastRows();
+  }
+
+  #handOut(): R[] {
+    const rejected = this.#rejected;
+    if (rejected.length > 0) this.#rejected = [];
     return rejected;
   }
 
-  /** It waits and its time is not over. */
-  #isInTime(waiting: Waiting<R>): boolean {
-    return !waiting.isDelayed && this.#waiting.get(waiting.request) === waiting;
+  /** No batch of fewer rows goes before its time. */
+  #leastRows(): number {
+    return this.#maxDelayUs === 0 || this.#oneByOne ? 0 : this.#preferred[0]!;
   }
 
-  #form(nowUs: number, isDraining: boolean): { batch: Waiting<R>[] | null; wakeAtUs: number | null } {
-    const { maxBatchSize, maxDelayUs } = this.#config;
-    const pending: Waiting<R>[] = [];
-    /** Requests of the prefix that has a preferred size, or that the next one would take beyond the largest. */
-    let marked = 0;
+  /** When somebody will have waited for maxDelayUs. */
+  #overdueUs(): number {
+    return this.#queue.oldestUs + this.#maxDelayUs;
+  }
+
+  /** False where a walk would find nothing. */
+  #mayForm(): boolean {
+    if (this.#queue.size === 0) return false;
+    return this.#idle === null || this.#rows >= this.#idle.below || this.#overdueUs() <= this.#nowUs;
+  }
+
+  /** The walk: see the class. */
+  #form(isDraining: boolean): R[] | null {
+    const largest = this.#preferred.at(-1)!;
+    const isAnyOverdue = isDraining || (this.#maxDelayUs > 0 && this.#overdueUs() <= this.#nowUs);
+    const walked: R[] = [];
     let rows = 0;
-    let oldestUs = Number.POSITIVE_INFINITY;
-    let isClosed = false;
-    for (const waiting of this.#inOrder()) {
-      const { request, enqueuedUs } = waiting;
-      if (pending.length > 0) {
-        const sum = rows + request.rows;
-        if (sum > this.#maxPreferred && this.#maxPreferred > 0 && marked === 0) marked = pending.length;
-        isClosed = sum > maxBatchSize || request.fit !== pending[0]!.request.fit;
-        if (isClosed) break;
+    /** Requests of the batch that goes if nobody is overdue; 0: there is none. */
+    let best = 0;
+    let isOverdue = isDraining;
+    let isEnded = false;
+    for (const { request, enqueuedUs } of this.#queue) {
+      if (walked.length > 0) {
+        const sum = rows + rowsOf(request);
+        if (sum > largest && best === 0) best = walked.length;
+        // Behind the largest preferred size a walk only looks for somebody who is overdue.
+        if (sum > largest && best > 0 && !isAnyOverdue) break;
+        isEnded = sum > this.#maxBatchSize || request.fit !== walked[0]!.fit;
+        if (isEnded) break;
       }
-      pending.push(waiting);
-      rows += request.rows;
-      oldestUs = Math.min(oldestUs, enqueuedUs);
-      if (this.#preferred.has(rows)) marked = pending.length;
-      if (rows >= maxBatchSize) {
-        isClosed = true;
-        break;
-      }
+      walked.push(request);
+      if (this.#oneByOne) return walked;
+      rows += rowsOf(request);
+      isOverdue ||= isAnyOverdue && enqueuedUs + this.#maxDelayUs <= this.#nowUs;
+      if (this.#isPreferred.has(rows)) best = walked.length;
     }
-    if (pending.length === 0) return { batch: null, wakeAtUs: null };
-    const isLate = nowUs - oldestUs >= maxDelayUs || isDraining;
-    if (!isLate && marked > 0) return { batch: pending.slice(0, marked), wakeAtUs: null };
-    if (isLate || isClosed || rows >= this.#maxPreferred) return { batch: pending, wakeAtUs: null };
-    return { batch: null, wakeAtUs: oldestUs + maxDelayUs };
-  }
-
-  *#inOrder(): Generator<Waiting<R>> {
-    for (const { list, delayed } of this.#levels) {
-      for (let one = list.first; one !== null; one = one.next) yield one;
-      for (let one = delayed.first; one !== null; one = one.next) yield one;
-    }
-  }
-
-  #take(waiting: Waiting<R>): void {
-    const { level, isDelayed, request } = waiting;
-    (isDelayed ? level.delayed : level.list).remove(waiting);
-    level.size--;
-    this.#waiting.delete(request);
+    if (walked.length === 0) return null;
+    if (best > 0 && !isOverdue) return walked.slice(0, best);
+    if (isEnded || isOverdue || rows >= largest || this.#maxDelayUs === 0) return walked;
+    this.#idle = { below: this.#preferred.find((size) => size > rows)!, fit: walked[0]!.fit };
+    return null;
   }
 }
 
-function earlier(a: number | null, b: number | null): number | null {
-  if (a === null || a === Number.POSITIVE_INFINITY) return b;
-  return b === null ? a : Math.min(a, b);
+function rowsOf({ rows }: QueuedRequest): number {
+  return Math.max(1, rows);
 }

@@ -9,11 +9,18 @@ FILE.json:
   maxNumTokens        most tokens of one iteration; default unlimited
   chunk               {unit, policy: FIRST_COME_FIRST_SERVED, EQUAL_PROGRESS or SHORTEST_FIRST, maxContextLength?};
                       absent: off
-  enableBlockReuse    equal beginnings of tokens share blocks; default false
-  maxWaitIterations   iterations that a request may wait before it passes all that came later; default: no limit
+  enableBlockReuse    prompts with equal beginnings share blocks; default false
+  maxWaitIterations   iterations after which a waiting request goes before all later ones; default: no limit
   startHorizon        MAX_UTILIZATION: tokens that a request must have room for when it starts; default: one step
   requests            [{id, arrivalIteration, promptLength or tokens, maxNewTokens, beamWidth?, priority?,
                       draftLength?}]
+
+A dynamic batcher, with --batcher:
+  CONFIG              max_batch_size, dynamic_batching and instance_group are read of it; as JSON:
+                      {"max_batch_size": 8, "dynamic_batching": {"max_queue_delay_microseconds": 2000}}
+  lines of --trace    {at_us, rows?, priority?, timeout_us?, shape?}: requests of one shape go into one batch
+
+  skein simulate --batcher models/resnet --rate 500 --batch-us 4000 --row-us 250
 
 Exit codes: 2 for a file that cannot be read or a field that is wrong, 1 for a request that can never run.
 `;

@@ -1,271 +1,408 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { hardBatcher, immediateBatcher, softBatcher } from '../../scheduler/batcher-presets.js';
-import { type BatcherConfig, DynamicBatcher, type QueuedRequest } from '../../scheduler/dynamic-batcher.js';
-import { NO_QUEUE_POLICY, type QueuePolicy } from '../../scheduler/queue-policy.js';
-import { ReplyOrder } from '../../scheduler/reply-order.js';
-import { NaiveBatcher } from './naive-batcher.js';
+import { type BatcherConfig, DynamicBatcher } from '../../scheduler/dynamic-batcher.js';
+import { ONE_LEVEL, PATIENT, type QueueLevels } from '../../scheduler/queue-policy.js';
+import { type Arrival, type Instances, timeline } from '../support/batch-timeline.js';
+import { batching, type NamedRequest, oneLevel, queued } from '../support/queued-requests.js';
 
-interface Request extends QueuedRequest {
-  id: string;
+interface Case {
+  rule: string;
+  config?: Partial<BatcherConfig>;
+  arrivals: Arrival[];
+  instances?: Instances;
+  /** When whoever sent it leaves. */
+  leaves?: Record<string, number>;
+  /** "1000 A B": they go; "300 -C": it is rejected; "0 !D": it is refused; "5 (E)": its sender has left. */
+  timeline: string[];
 }
 
-const config = (fields: Partial<BatcherConfig>): BatcherConfig => ({
-  maxBatchSize: 8,
-  preferred: [],
-  maxDelayUs: 0,
-  levels: [NO_QUEUE_POLICY],
-  defaultLevel: 1,
-  ...fields,
-});
-const request = (id: string, rows = 1, fields: Partial<QueuedRequest> = {}): Request => ({
-  id,
-  rows,
-  fit: '',
-  priority: 0,
-  timeoutUs: 0,
-  ...fields,
-});
-const ids = (batch: Request[] | null) => batch?.map(({ id }) => id).join('') ?? null;
-
-/** Requests in letters, rows behind each: 'a2 b1 c3'; all come at time 0. */
-function filled(fields: Partial<BatcherConfig>, waiting: string): DynamicBatcher<Request> {
-  const batcher = new DynamicBatcher<Request>(config(fields));
-  for (const one of waiting.split(' ')) batcher.add(request(one[0]!, Number(one.slice(1))), 0);
-  return batcher;
+function check(base: Partial<BatcherConfig>, cases: Case[]): void {
+  it.each(cases)('$rule', ({ config, arrivals, instances, leaves, timeline: expected }) => {
+    expect(timeline(batching({ ...base, ...config }), arrivals, instances, leaves)).toEqual(expected);
+  });
 }
 
-describe('which batch goes', () => {
-  // The batch at time 0, and when to ask again; then the batch once the delay of 100 is over.
-  it.each([
-    // preferred, waiting          now      again   late
-    [[4, 8], 'a2 b1', null, 100, 'ab'],
-    [[4, 8], 'a2 b2', 'ab', null, null],
-    [[4, 8], 'a2 b1 c1 d3', 'abc', null, 'd'],
-    [[4, 8], 'a4 b4', 'ab', null, null],
-    [[4, 6], 'a3 b4 c1', 'a', null, 'bc'], // passes 6: what is pending goes
-    [[6], 'a3 b2 c3', 'ab', null, 'c'],
-    [[4], 'a3 b3', 'a', null, 'b'],
-    [[4], 'a5', 'a', null, null],
-    [[], 'a1 b1', 'ab', null, null], // no preferred size: nothing is waited for
-    [[8], 'a8 b1', 'a', null, 'b'],
-  ] as const)('preferred %j, waiting %s', (preferred, waiting, now, again, late) => {
-    const batcher = filled({ preferred, maxDelayUs: 100 }, waiting);
-    const first = batcher.next(0);
-    expect([ids(first.batch), first.wakeAtUs]).toEqual([now, again]);
-    expect(ids(batcher.next(100).batch)).toBe(late);
+const ones = (atMs: number, names: string): Arrival[] => names.split('').map((name): Arrival => [atMs, name]);
+const inSeconds = (seconds: number) => seconds * 1e6;
+
+describe('without a delay', () => {
+  check({}, [
+    { rule: 'a single request goes at once', arrivals: [[0, 'A']], timeline: ['0 A'] },
+    {
+      rule: 'whatever waits goes once an instance is free, up to maxBatchSize',
+      arrivals: ones(0, 'ABCDEFGHIJ'),
+      instances: { fromMs: 5 },
+      timeline: ['5 A B C D E F G H', '5 I J'],
+    },
+    {
+      rule: 'rows count, not requests, and nobody passes one that does not fit',
+      arrivals: [
+        [0, 'A', 5],
+        [0, 'B', 4],
+        [0, 'C', 3],
+      ],
+      instances: { fromMs: 5 },
+      timeline: ['5 A', '5 B C'],
+    },
+    {
+      rule: 'with oneByOne every request is a batch',
+      config: { oneByOne: true },
+      arrivals: [
+        [0, 'A', 1],
+        [0, 'B', 2],
+      ],
+      timeline: ['0 A', '0 B'],
+    },
+  ]);
+
+  // A preferred size of 4 or 6, and no delay.
+  check({ preferred: [4, 6] }, [
+    { rule: 'four are a preferred size', arrivals: ones(0, 'ABCD'), timeline: ['0 A B C D'] },
+    { rule: 'five: four, and one', arrivals: ones(0, 'ABCDE'), timeline: ['0 A B C D', '0 E'] },
+    {
+      rule: 'seven: the largest preferred size, and one',
+      arrivals: ones(0, 'ABCDEFG'),
+      timeline: ['0 A B C D E F', '0 G'],
+    },
+    { rule: 'three are none, and do not wait', arrivals: ones(0, 'ABC'), timeline: ['0 A B C'] },
+  ]);
+});
+
+describe('sizes 2 and 6 preferred, at most 8, a delay of 10 s', () => {
+  const small: Partial<NamedRequest> = { fit: '8' };
+  const big: Partial<NamedRequest> = { fit: '16' };
+  check({ preferred: [2, 6], maxDelayUs: inSeconds(10) }, [
+    {
+      rule: 'a preferred size goes at once',
+      arrivals: [
+        [0, 'A', 2],
+        [500, 'B', 6],
+      ],
+      timeline: ['0 A', '500 B'],
+    },
+    { rule: 'less than any of them waits', arrivals: [[0, 'A', 1]], timeline: ['10000 A'] },
+    { rule: 'one between them waits', arrivals: [[0, 'A', 3]], timeline: ['10000 A'] },
+    { rule: 'one beyond the largest goes at once', arrivals: [[0, 'A', 7]], timeline: ['0 A'] },
+    {
+      rule: 'a sum between them waits as long as its oldest has to',
+      arrivals: [
+        [0, 'A', 1],
+        [1000, 'B', 3],
+      ],
+      timeline: ['10000 A B'],
+    },
+    {
+      rule: 'one of another shape closes the batch and begins the next one',
+      arrivals: [
+        [0, 'A', 1, big],
+        [1000, 'B', 1, small],
+      ],
+      timeline: ['1000 A', '11000 B'],
+    },
+    {
+      rule: 'so it does for a batch of several',
+      arrivals: [
+        [0, 'A', 1, big],
+        [0, 'B', 3, big],
+        [1000, 'C', 1, small],
+      ],
+      timeline: ['1000 A B', '11000 C'],
+    },
+    {
+      rule: 'and the next one goes at once where it has a preferred size',
+      arrivals: [
+        [0, 'A', 1, big],
+        [0, 'B', 3, big],
+        [1000, 'C', 1, small],
+        [1000, 'D', 5, small],
+      ],
+      timeline: ['1000 A B', '1000 C D'],
+    },
+    {
+      rule: 'one beyond the largest size behind another: both go',
+      arrivals: [
+        [0, 'A', 3],
+        [1000, 'B', 7],
+      ],
+      timeline: ['1000 A', '1000 B'],
+    },
+    {
+      rule: 'one that would take the sum beyond the largest size closes the batch, and waits itself',
+      arrivals: [
+        [0, 'A', 3],
+        [1000, 'B', 4],
+      ],
+      timeline: ['1000 A', '11000 B'],
+    },
+    {
+      rule: 'the same where both are there before an instance is',
+      arrivals: [
+        [0, 'A', 3],
+        [1000, 'B', 4],
+      ],
+      instances: { fromMs: 1500 },
+      timeline: ['1500 A', '11000 B'],
+    },
+    {
+      rule: 'behind the delay a batch grows to maxBatchSize',
+      arrivals: [
+        [0, 'A', 3],
+        [0, 'B', 4],
+        [11_000, 'C', 1],
+      ],
+      instances: { fromMs: 11_000 },
+      timeline: ['11000 A B C'],
+    },
+    {
+      rule: 'the largest preferred size is taken, not the first',
+      arrivals: ones(0, 'ABCDEF'),
+      timeline: ['0 A B C D E F'],
+    },
+    {
+      rule: 'what a preferred size leaves over waits',
+      arrivals: [...ones(0, 'AB'), [1000, 'C']],
+      instances: { fromMs: 1000 },
+      timeline: ['1000 A B', '11000 C'],
+    },
+  ]);
+});
+
+describe('who leaves', () => {
+  check({ preferred: [4], maxDelayUs: inSeconds(1) }, [
+    {
+      rule: 'makes room: the batch is filled by others',
+      arrivals: [...ones(0, 'ABC'), ...ones(300, 'DE')],
+      leaves: { B: 200 },
+      timeline: ['200 (B)', '300 A C D E'],
+    },
+    {
+      rule: 'takes its delay along',
+      arrivals: [
+        [0, 'A'],
+        [600, 'B'],
+      ],
+      leaves: { A: 700 },
+      timeline: ['700 (A)', '1600 B'],
+    },
+    {
+      rule: 'may let a preferred size come about',
+      config: { preferred: [4, 6] },
+      arrivals: [
+        [0, 'A', 1],
+        [0, 'B', 2],
+        [0, 'C', 2],
+      ],
+      leaves: { A: 400 },
+      timeline: ['400 (A)', '400 B C'],
+    },
+  ]);
+
+  it('cannot leave twice, nor when it runs', () => {
+    const batcher = new DynamicBatcher<NamedRequest>(batching({ preferred: [2], maxDelayUs: 100 }));
+    const [a, b, c] = [queued('A'), queued('B'), queued('C')];
+    expect(batcher.remove(a)).toBe(false);
+    batcher.add(a, 0);
+    batcher.add(b, 1);
+    batcher.add(c, 2);
+    expect([batcher.remove(a), batcher.remove(a), batcher.size]).toEqual([true, false, 2]);
+    expect(batcher.next(3)).toEqual({ batch: [b, c], rejected: [], wakeAtUs: null });
+    expect(batcher.remove(b)).toBe(false);
   });
 
-  it('is everything up to maxBatchSize once the oldest is late', () => {
-    const batcher = filled({ preferred: [4], maxDelayUs: 100 }, 'a3 b3 c1 d3');
-    expect(ids(batcher.next(100).batch)).toBe('abc');
-  });
-
-  it('is of one fit', () => {
-    const batcher = new DynamicBatcher<Request>(config({ preferred: [8], maxDelayUs: 100 }));
-    for (const [id, fit] of ['ax', 'bx', 'cy', 'dx'].map((text) => [...text])) {
-      batcher.add(request(id!, 1, { fit: fit! }), 0);
-    }
-    expect(ids(batcher.next(0).batch)).toBe('ab');
-    expect(ids(batcher.next(0).batch)).toBe('c');
-    expect(ids(batcher.next(0).batch)).toBeNull();
-  });
-
-  it('takes higher levels first', () => {
-    const batcher = new DynamicBatcher<Request>(
-      config({ levels: [NO_QUEUE_POLICY, NO_QUEUE_POLICY], defaultLevel: 2 }),
-    );
-    for (const [id, priority] of [
-      ['a', 0],
-      ['b', 1],
-      ['c', 2],
-      ['d', 1],
-      ['e', 7],
-    ] as const) {
-      batcher.add(request(id, 1, { priority }), 0);
-    }
-    expect(ids(batcher.next(0).batch)).toBe('bdace');
-  });
-
-  it('is one request where the model takes no batches', () => {
-    const batcher = filled({ maxBatchSize: 0 }, 'a1 b1');
-    expect([ids(batcher.next(0).batch), ids(batcher.next(0).batch)]).toEqual(['a', 'b']);
-  });
-
-  it('is whatever waits where nothing will come any more', () => {
-    const batcher = filled({ ...hardBatcher(8) }, 'a1 b1');
-    expect(batcher.next(1e9)).toEqual({ batch: null, rejected: [], wakeAtUs: null });
-    expect(ids(batcher.next(1e9, { isDraining: true }).batch)).toBe('ab');
+  it('may come back, but not while it waits', () => {
+    const batcher = new DynamicBatcher<NamedRequest>(batching({ maxDelayUs: 100 }));
+    const request = queued('A');
+    batcher.add(request, 0);
+    expect(() => batcher.add(request, 1)).toThrow(TypeError);
+    batcher.remove(request);
+    expect(batcher.add(request, 2)).toBeNull();
+    expect(batcher.next(2).wakeAtUs).toBe(102);
   });
 });
 
-describe('queue policies', () => {
-  const policy = (fields: Partial<QueuePolicy>) => [{ ...NO_QUEUE_POLICY, ...fields }];
-
-  it('reject who has waited too long', () => {
-    const levels = policy({ defaultTimeoutUs: 50 });
-    const batcher = filled({ ...hardBatcher(8), levels }, 'a1 b1');
-    expect(batcher.next(49)).toEqual({ batch: null, rejected: [], wakeAtUs: 50 });
-    expect(batcher.next(50).rejected.map(({ id }) => id)).toEqual(['a', 'b']);
-    expect(batcher.size).toBe(0);
-  });
-
-  it('or put them behind the others of their level', () => {
-    const levels = policy({ defaultTimeoutUs: 50, timeoutAction: 'delay' });
-    const batcher = filled({ ...hardBatcher(3), levels }, 'a1 b1');
-    expect(batcher.next(60).rejected).toEqual([]);
-    batcher.add(request('c'), 60);
-    expect(ids(batcher.next(60).batch)).toBe('cab');
-  });
-
-  it.each([
-    [false, 10, 0, 50],
-    [true, 10, 0, 10],
-    [true, 90, 0, 50], // longer than the default: it may only shorten
-    [true, 0, 0, 50],
-  ])('allow a time of its own: %s, %i', (allowTimeoutOverride, timeoutUs, _, expected) => {
-    const levels = policy({ defaultTimeoutUs: 50, allowTimeoutOverride });
-    const batcher = new DynamicBatcher<Request>(config({ ...hardBatcher(8), levels }));
-    batcher.add(request('a', 1, { timeoutUs }), 0);
-    expect(batcher.next(0).wakeAtUs).toBe(expected);
-  });
-
-  it('take so many and no more, in each level', () => {
-    const levels = [...policy({ maxQueueSize: 1 }), ...policy({ maxQueueSize: 2 })];
-    const batcher = new DynamicBatcher<Request>(config({ levels, defaultLevel: 2 }));
-    const add = (priority: number) => batcher.add(request('a', 1, { priority }), 0);
-    expect([add(1), add(1), add(2), add(0), add(2)]).toEqual([null, 'queueFull', null, null, 'queueFull']);
-  });
+describe('queue policies, sizes 4 and 8 preferred', () => {
+  const maxDelayUs = inSeconds(10);
+  const arrivals: Arrival[] = [
+    [0, 'A', 1],
+    [200, 'B', 2],
+    [200, 'C', 2],
+  ];
+  check({ maxBatchSize: 32, preferred: [4, 8], maxDelayUs }, [
+    {
+      rule: 'a full queue refuses',
+      config: { maxDelayUs: 0, levels: oneLevel({ maxQueueSize: 8 }) },
+      arrivals: [[0, 'X', 8], ...ones(500, 'ABCDEFGHIJ')],
+      instances: { count: 1, computeMs: 5000 },
+      timeline: ['0 X', '500 !I', '500 !J', '5000 A B C D E F G H'],
+    },
+    {
+      rule: 'an expired request makes room in it at once',
+      config: { levels: oneLevel({ maxQueueSize: 1, timeoutUs: 100_000 }) },
+      arrivals: [
+        [0, 'A'],
+        [50, 'B'],
+        [100, 'C'],
+      ],
+      instances: { fromMs: 1000 },
+      timeline: ['50 !B', '100 -A', '200 -C'],
+    },
+    {
+      rule: 'DELAY: the expired one goes behind, and waits for its delay',
+      config: { levels: oneLevel({ timeoutAction: 'DELAY', timeoutUs: 100_000 }) },
+      arrivals,
+      timeline: ['200 B C', '10000 A'],
+    },
+    {
+      rule: 'DELAY: it stays behind those that come later, and never expires again',
+      config: { maxDelayUs: 0, levels: oneLevel({ timeoutAction: 'DELAY', timeoutUs: 100_000 }) },
+      arrivals: [
+        [0, 'A', 2],
+        [10, 'B', 2],
+        [500, 'C', 2],
+        [550, 'D', 2],
+      ],
+      instances: { fromMs: 560 },
+      timeline: ['560 C D A B'],
+    },
+    {
+      rule: 'REJECT: the expired one is refused, while no instance is free too',
+      config: { levels: oneLevel({ timeoutUs: 100_000 }) },
+      arrivals,
+      instances: { fromMs: 200 },
+      timeline: ['100 -A', '200 B C'],
+    },
+    {
+      rule: 'a shorter timeout of its own counts',
+      config: { levels: oneLevel({ timeoutUs: 1_000_000, allowTimeoutOverride: true }) },
+      arrivals: [[0, 'A', 1, { timeoutUs: 100_000 }], ...arrivals.slice(1)],
+      timeline: ['100 -A', '200 B C'],
+    },
+    {
+      rule: 'a longer one does not',
+      config: { levels: oneLevel({ timeoutUs: 1_000_000, allowTimeoutOverride: true }) },
+      arrivals: [[0, 'A', 1, { timeoutUs: 10_000_000 }], ...arrivals.slice(1)],
+      timeline: ['1000 -A', '1000 B C'],
+    },
+    {
+      rule: 'none of its own does where the level does not let it',
+      config: { levels: oneLevel({ timeoutUs: 1_000_000 }) },
+      arrivals: [[0, 'A', 1, { timeoutUs: 100_000 }], ...arrivals.slice(1)],
+      timeline: ['1000 -A', '1000 B C'],
+    },
+    {
+      rule: 'any is shorter than none',
+      config: { levels: oneLevel({ allowTimeoutOverride: true }) },
+      arrivals: [[0, 'A', 1, { timeoutUs: 100_000 }], ...arrivals.slice(1)],
+      timeline: ['100 -A', '200 B C'],
+    },
+  ]);
 });
 
-describe('presets', () => {
-  it('are soft and hard batchers, and one that waits for nothing', () => {
-    expect(ids(filled(immediateBatcher(4), 'a3 b3').next(0).batch)).toBe('a');
-    const soft = filled(softBatcher(4, 100), 'a3');
-    expect([ids(soft.next(99).batch), ids(soft.next(100).batch)]).toEqual([null, 'a']);
-    const hard = filled(hardBatcher(4), 'a3');
-    expect(ids(hard.next(1e12).batch)).toBeNull();
-    hard.add(request('b'), 1e12);
-    expect(ids(hard.next(1e12).batch)).toBe('ab');
-  });
-});
-
-const anyPolicy = fc.record({
-  timeoutAction: fc.constantFrom('reject' as const, 'delay' as const),
-  defaultTimeoutUs: fc.constantFrom(0, 0, 30, 80),
-  allowTimeoutOverride: fc.boolean(),
-  maxQueueSize: fc.constantFrom(0, 0, 3),
-});
-const anyConfig = fc
-  .record({
-    maxBatchSize: fc.integer({ min: 1, max: 8 }),
-    shares: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 3 }),
-    maxDelayUs: fc.constantFrom(0, 20, 100, Number.POSITIVE_INFINITY),
-    levels: fc.array(anyPolicy, { minLength: 1, maxLength: 3 }),
-    level: fc.nat(2),
-  })
-  .map(({ maxBatchSize, shares, maxDelayUs, levels, level }) => ({
-    maxBatchSize,
-    preferred: shares.map((share) => 1 + Math.floor(share * (maxBatchSize - 1))),
-    maxDelayUs,
-    levels,
-    defaultLevel: 1 + (level % levels.length),
-  }));
-const anyStep = fc.oneof(
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      kind: fc.constant('add' as const),
-      share: fc.double({ min: 0, max: 1, noNaN: true }),
-      fit: fc.constantFrom('x', 'x', 'x', 'y'),
-      priority: fc.nat(4),
-      timeoutUs: fc.constantFrom(0, 0, 10, 200),
-    }),
-  },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('remove' as const), which: fc.nat(20) }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('pass' as const), us: fc.nat(60) }) },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      kind: fc.constant('ask' as const),
-      hasRoom: fc.boolean(),
-      isDraining: fc.constantFrom(false, false, false, true),
-    }),
-  },
-);
-
-describe('histories', () => {
-  it('are those of the rules read one by one, and nothing is lost or given twice', () => {
-    fc.assert(
-      fc.property(anyConfig, fc.array(anyStep, { maxLength: 80 }), (fields, steps) => {
-        const batcher = new DynamicBatcher<Request>(fields);
-        const naive = new NaiveBatcher<Request>(fields);
-        const inside = new Set<Request>();
-        let nowUs = 0;
-        for (const step of steps) {
-          if (step.kind === 'pass') nowUs += step.us;
-          if (step.kind === 'add') {
-            const rows = 1 + Math.floor(step.share * (fields.maxBatchSize - 1));
-            const { fit, priority, timeoutUs } = step;
-            const one = request(`${inside.size}`, rows, { fit, priority, timeoutUs });
-            const refused = batcher.add(one, nowUs);
-            expect(refused).toBe(naive.add(one, nowUs));
-            if (refused === null) inside.add(one);
-          }
-          if (step.kind === 'remove') {
-            const one = [...inside][step.which];
-            if (one === undefined) continue;
-            expect(batcher.remove(one)).toBe(true);
-            expect(naive.remove(one)).toBe(true);
-            inside.delete(one);
-          }
-          if (step.kind === 'ask') {
-            const next = batcher.next(nowUs, step);
-            const expected = naive.next(nowUs, step);
-            expect(next.batch).toEqual(expected.batch);
-            expect(new Set(next.rejected)).toEqual(new Set(expected.rejected));
-            expect(next.wakeAtUs).toBe(expected.wakeAtUs);
-            const out = [...(next.batch ?? []), ...next.rejected];
-            for (const one of out) expect(inside.delete(one)).toBe(true);
-            const rows = (next.batch ?? []).reduce((sum, one) => sum + one.rows, 0);
-            expect(rows).toBeLessThanOrEqual(fields.maxBatchSize);
-          }
-          expect(batcher.size).toBe(inside.size);
-        }
-      }),
-      { numRuns: 1500 },
-    );
-  });
-
-  it('stay cheap however many requests wait', () => {
-    const levels = [{ ...NO_QUEUE_POLICY, defaultTimeoutUs: 1e9 }];
-    const batcher = new DynamicBatcher<Request>(
-      config({ maxBatchSize: 4, preferred: [4], maxDelayUs: 10, levels }),
-    );
-    const requests = Array.from({ length: 100_000 }, (_, i) => request(`${i}`));
-    for (const one of requests) batcher.add(one, 0);
-    let looked = 0;
-    const counted = new Proxy(requests[0]!, {
-      get: (target, key) => {
-        looked++;
-        return Reflect.get(target, key);
+describe('levels', () => {
+  const levels: QueueLevels = { ...ONE_LEVEL, count: 2, default: 2 };
+  const mixed: Arrival[] = [
+    [0, 'A', 2],
+    [100, 'B', 1],
+    [300, 'C', 2, { priority: 1 }],
+  ];
+  const base = { maxBatchSize: 32, preferred: [4, 8], maxDelayUs: inSeconds(10) };
+  check(base, [
+    {
+      rule: 'the higher one goes first, and fills up with the lower one',
+      config: { levels },
+      arrivals: mixed,
+      timeline: ['300 C A', '10100 B'],
+    },
+    {
+      rule: 'there may be as many as numbers',
+      config: { levels: { ...levels, count: 2 ** 53, default: 2 ** 32 } },
+      arrivals: mixed,
+      timeline: ['300 C A', '10100 B'],
+    },
+    {
+      rule: 'a level that there is not is the default one',
+      config: { levels, maxDelayUs: 0 },
+      arrivals: [
+        [0, 'A', 1, { priority: 3 }],
+        [0, 'B', 1, { priority: 1 }],
+        [0, 'C', 1, { priority: 0 }],
+        [0, 'D', 1, { priority: 2 }],
+      ],
+      timeline: ['0 B A C D'],
+    },
+    {
+      rule: 'each has a queue of its own size',
+      config: {
+        levels: { ...levels, policies: new Map([[1, { ...PATIENT, maxQueueSize: 1 }]]) },
+        maxDelayUs: 0,
       },
-    });
-    batcher.remove(requests[0]!);
-    batcher.add(counted, 0); // the last of all
-    for (let i = 0; i < 1000; i++) batcher.next(0);
-    for (let i = 50_000; i < 60_000; i++) batcher.remove(requests[i]!);
-    expect(looked).toBeLessThan(10);
-    expect(batcher.size).toBe(100_000 - 4000 - 10_000);
+      arrivals: [...ones(0, 'ABC'), [0, 'D', 1, { priority: 1 }], [0, 'E', 1, { priority: 1 }]],
+      instances: { fromMs: 1 },
+      timeline: ['0 !E', '1 D A B C'],
+    },
+  ]);
+
+  // What has expired goes behind its own level, and before the next one.
+  const policy = { ...PATIENT, timeoutUs: 11_000_000, allowTimeoutOverride: true };
+  check({ ...base, preferred: [4, 8, 32] }, [
+    {
+      rule: 'level 1 delays and level 2 rejects',
+      config: {
+        levels: {
+          ...levels,
+          defaultPolicy: { ...policy, timeoutAction: 'DELAY' },
+          policies: new Map([[2, policy]]),
+        },
+      },
+      arrivals: [
+        [0, 'A', 2, { priority: 1 }],
+        [200, 'B', 1, { priority: 1, timeoutUs: 1_000_000 }],
+        [400, 'C', 2, { priority: 1 }],
+        [600, 'D', 2, { priority: 2, timeoutUs: 2_000_000 }],
+        [800, 'E', 3, { priority: 2 }],
+        [1000, 'F', 6, { priority: 2 }],
+      ],
+      timeline: ['1200 A C', '2600 -D', '2600 B E', '11000 F'],
+    },
+  ]);
+});
+
+describe('the clock', () => {
+  it('stands still where it would run backwards', () => {
+    const batcher = new DynamicBatcher<NamedRequest>(batching({ maxDelayUs: 100 }));
+    batcher.add(queued('A'), 1000);
+    batcher.add(queued('B'), 400);
+    expect(batcher.next(500).wakeAtUs).toBe(1100);
+    expect(batcher.next(1100).batch).toHaveLength(2);
+  });
+
+  it('may jump: what is overdue goes', () => {
+    const batcher = new DynamicBatcher<NamedRequest>(batching({ maxDelayUs: 100 }));
+    batcher.add(queued('A'), 0);
+    expect(batcher.next(1e12).batch).toHaveLength(1);
+    expect(batcher.next(1e12)).toEqual({ batch: null, rejected: [], wakeAtUs: null });
   });
 });
 
-it('replies keep the order of requests', () => {
-  fc.assert(
-    fc.property(fc.shuffledSubarray([0, 1, 2, 3, 4, 5], { minLength: 6 }), (order) => {
-      const replies = new ReplyOrder<number, string>();
-      for (const one of [0, 1, 2, 3, 4, 5]) replies.begin(one);
-      expect(order.flatMap((one) => replies.settle(one, `${one}`)).join('')).toBe('012345');
-    }),
-  );
+describe('where nothing will come any more', () => {
+  it('nothing waits for others, and batches are as large as they may be', () => {
+    const config = batching({ preferred: [4], maxDelayUs: Number.POSITIVE_INFINITY });
+    const batcher = new DynamicBatcher<NamedRequest>(config);
+    const requests = Array.from('ABCDEFGHIJ', (name) => queued(name));
+    for (const request of requests) batcher.add(request, 0);
+    const names = () =>
+      batcher
+        .next(0, { isDraining: true })
+        .batch?.map(({ name }) => name)
+        .join('') ?? null;
+    expect([names(), names(), names()]).toEqual(['ABCDEFGH', 'IJ', null]);
+  });
+
+  it('whoever has expired is rejected all the same', () => {
+    const levels = oneLevel({ timeoutUs: 10, maxQueueSize: 1 });
+    const batcher = new DynamicBatcher<NamedRequest>(batching({ maxDelayUs: 100, levels }));
+    const [a, b] = [queued('A'), queued('B')];
+    batcher.add(a, 0);
+    batcher.add(b, 10);
+    expect(batcher.next(11, { isDraining: true })).toEqual({ batch: [b], rejected: [a], wakeAtUs: null });
+  });
 });

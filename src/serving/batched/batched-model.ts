@@ -19,12 +19,13 @@ import type { CloseOptions } from '../../../host/in-process-host.js';
 import { WorkerStuckError } from '../../../host/worker-supervisor.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { OwnParameters } from '../../../models/repository/model-parameters.js';
+import { type FitTensor, fitOf } from '../../../scheduler/batch-fit.js';
 import { ReplyOrder } from '../../../scheduler/reply-order.js';
 import { checkedRequest } from '../check-request.js';
 import type { FailureReason, InferModel } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
 import { BatchedEntry } from './batched-entry.js';
-import { type Batch, BatchedFormer, fitOf } from './batched-former.js';
+import { type Batch, BatchedFormer } from './batched-former.js';
 
 /** Batches that an instance may have: one that it runs and one that waits, so that it never waits for this thread. */
 const BATCHES_AHEAD = 2;
@@ -63,6 +64,8 @@ export class BatchedModel implements InferModel {
   readonly #counters = new InferenceCounters();
   /** Where the model preserves the order of its requests; null: answers go as they come. */
   readonly #order: ReplyOrder<BatchedEntry, () => void> | null;
+  /** Requests of equal text may be rows of one batch. */
+  readonly #fit: (inputs: readonly FitTensor[]) => string;
 
   constructor(options: BatchedModelOptions) {
     const { backend, files, config, own, onError } = options;
@@ -75,6 +78,7 @@ export class BatchedModel implements InferModel {
     );
     const isProcess = own.instanceKind === 'process';
     this.#memory = new BatchMemory(BATCHES_AHEAD * instances.length);
+    this.#fit = fitOf(config.input, config.max_batch_size > 0);
     this.#order = config.dynamic_batching?.preserve_ordering ? new ReplyOrder() : null;
     const data = (i: number): InstanceWorkerData => ({
       entry: backend.entry.href,
@@ -139,7 +143,7 @@ export class BatchedModel implements InferModel {
     const checked = checkedRequest(this.config, request);
     const { callers = [] } = request;
     this.#checkCallers(callers);
-    const fit = fitOf(this.config, checked.inputs);
+    const fit = this.#fit(checked.inputs);
     const entry = new BatchedEntry(request, checked, fit, on, (one, error) => this.#over(one, error));
     try {
       this.#host.submit(entry, request.signal);
@@ -223,7 +227,7 @@ export class BatchedModel implements InferModel {
       else entry.on.fail(error);
     };
     if (this.#order === null) tell();
-    else for (const one of this.#order.settle(entry, tell)) one();
+    else for (const { answer } of this.#order.settle(entry, tell)) answer();
   }
 
   async #call(

@@ -1,0 +1,42 @@
+/** One item's place in a chain: whoever keeps it can take the item out again. */
+export interface Link<T> {
+  readonly item: T;
+  previous: Link<T> | null;
+  next: Link<T> | null;
+}
+
+/**
+ * Items in a row that come at the end and may leave from anywhere, each in a fixed number of steps. An array would move all that
+ * stand behind one that leaves; a marked hole in it would have to be stepped over until the array is packed anew.
+ */
+export class Chain<T> {
+  #first: Link<T> | null = null;
+  #last: Link<T> | null = null;
+  #size = 0;
+
+  get first(): Link<T> | null {
+    return this.#first;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  push(item: T): Link<T> {
+    const link: Link<T> = { item, previous: this.#last, next: null };
+    if (this.#last === null) this.#first = link;
+    else this.#last.next = link;
+    this.#last = link;
+    this.#size++;
+    return link;
+  }
+
+  /** @param link one of this chain, which is taken out once */
+  remove(link: Link<T>): void {
+    if (link.previous === null) this.#first = link.next;
+    else link.previous.next = link.next;
+    if (link.next === null) this.#last = link.previous;
+    else link.next.previous = link.previous;
+    this.#size--;
+  }
+}
