@@ -1,17 +1,17 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { dirname, join, posix } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { defaultText, flagName, OPTION_NAMES, optionOf, variableName } from '../src/options/table.js';
 import { ROUTES } from '../src/server/routes/index.js';
 import { start, startServer } from './src/support/skein-process.js';
 import { certificateFixture } from './src/support/tls.js';
 import { readDocument, repository } from './support/documents.js';
+import { temporaryFolder } from './support/fresh-folders.js';
 
 // What the files of deploy/ say has to be true of the server, so that they cannot rot.
 
@@ -177,8 +177,7 @@ describe('the files of deploy/', () => {
 });
 
 describe('the image', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'skein-image-'));
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('skein-image');
 
   const copies = Array.from(dockerfile.matchAll(/^COPY (?!--from)(.+)$/gm), (match) => match[1]!.split(' '));
   const fromBuild = Array.from(dockerfile.matchAll(/^COPY --from=build (.+)$/gm), (match) =>

@@ -1,11 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { GptManager, type GptManagerOptions, type InferenceRequest, WorkerStuckError } from 'skein';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import {
   collectResult,
@@ -14,6 +13,7 @@ import {
   runAlone,
 } from '../../tools/support/loop-harness.js';
 import { fakeEngine, supportModule } from '../support/fake-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { ManagerClient } from '../support/manager-client.js';
 
 // For the heap of the workers alone; this thread's was sized when it started.
@@ -29,14 +29,13 @@ const SEGMENTATION = 96;
 const KILLED = 97;
 const ABORTED = 98;
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-death-'));
+const folder = temporaryFolder('skein-death');
 const clients: ManagerClient[] = [];
 const { NODE_OPTIONS = '' } = process.env;
 afterEach(async () => {
   process.env.NODE_OPTIONS = NODE_OPTIONS;
   for (const { manager } of clients.splice(0)) await manager.terminate();
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const QUICK = { delayMs: 1, maxDelayMs: 20 };
 

@@ -1,17 +1,16 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type BenchOptions, benchReport, OUTCOMES, runBenchmark } from 'skein/loadgen';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { type Answer, FakeLlm, goodChat } from './support/fake-llm.js';
 
 let server: FakeLlm;
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-benchmark-'));
+const folder = temporaryFolder('skein-benchmark');
 afterEach(() => server.close().catch(() => {}));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const short = { kind: 'fixed', tokens: 4 } as const;
 const data = { kind: 'random', inputTokens: { kind: 'fixed', tokens: 20 }, outputTokens: short } as const;

@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { parseExposition } from '../../tools/monitoring/exposition.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import {
   runCli,
   type SkeinProcess,
@@ -12,12 +12,11 @@ import {
   testCacheDir,
 } from './support/skein-process.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-isolation-'));
+const folder = temporaryFolder('skein-isolation');
 const servers: SkeinProcess[] = [];
 afterEach(() => {
   for (const server of servers.splice(0)) server.child.kill('SIGKILL');
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const path = tinyModelPath('gqa');
 const TWO = { model: [`a=${path}`, `b=${path}`], isolate: 'true' };

@@ -1,16 +1,15 @@
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { type SkeinProcess, startFakeServer, startServer } from './support/skein-process.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-serve-'));
+const folder = temporaryFolder('skein-serve');
 const servers: SkeinProcess[] = [];
 afterEach(() => {
   for (const server of servers.splice(0)) server.child.kill('SIGKILL');
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const model = tinyModelPath('gqa');
 

@@ -1,12 +1,12 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { packageWithoutAddon } from './support/package-without-addon.js';
 import { runCli, start } from './support/skein-process.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-without-addon-'));
+const folder = temporaryFolder('skein-without-addon');
 /** What is said of the addon, and what to do. */
 const WHY =
   /The wasm executor runs in the place of a faster one: The native addon [^\n]*C\+\+20 compiler[^\n]*npm rebuild skein[^\n]*/;
@@ -14,7 +14,6 @@ let cli: string;
 beforeAll(() => {
   cli = packageWithoutAddon(join(folder, 'package'));
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('a package without the native addon', () => {
   it.each(['bf16', 'int4'])('builds the same %s engine, byte for byte', async (weights) => {

@@ -3,7 +3,6 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -12,18 +11,17 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { publish } from '../../tools/dist-folder.mjs';
 import { runCli, start, testCacheDir } from '../src/support/skein-process.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 
-const root = mkdtempSync(join(tmpdir(), 'skein-dist-'));
+const root = temporaryFolder('skein-dist');
 let child: ChildProcess | undefined;
 afterAll(() => {
   child?.kill('SIGKILL'); // where the test failed
-  rmSync(root, { recursive: true });
 });
 
 function folderWith(name: string, files: Record<string, string>): string {

@@ -1,10 +1,10 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Random } from '../../../tools/soak/random.js';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 import { expectIdle } from '../support/metrics.js';
 import { type SkeinProcess, startFakeServer } from '../support/skein-process.js';
 import { bodyOf, exchange, stays, WAYS } from './exchange.js';
@@ -22,7 +22,7 @@ const STORED_RESPONSES = 1024;
 /** What of memory may be more in the second half of the rounds. A request that was kept whole would have some 10 KB. */
 const MOST_GROWTH: Memory = { main: 2 ** 21, worker: 2 ** 21, process: 40 * 2 ** 20 };
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-disconnects-'));
+const folder = temporaryFolder('skein-disconnects');
 const heapFile = join(folder, 'heap');
 writeFileSync(heapFile, '-');
 let server: SkeinProcess;
@@ -42,10 +42,7 @@ beforeAll(async () => {
   );
   port = Number(new URL(server.url).port);
 });
-afterAll(async () => {
-  await server?.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => server?.stop());
 
 const random = new Random(11);
 const whole = async (asked: Asked) => contentOf(bodyOf(await exchange(port, asked, 'stays', random)));

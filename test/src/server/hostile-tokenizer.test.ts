@@ -1,16 +1,15 @@
 import type { ChildProcess } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, it } from 'vitest';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 import { startServer } from '../support/skein-process.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-hostile-'));
+const folder = temporaryFolder('skein-hostile');
 let child: ChildProcess | undefined;
 afterAll(() => {
   child?.kill('SIGKILL'); // where the test failed
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** The demo model with a pattern that never ends on forty letters. */

@@ -1,18 +1,17 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { storedBytes } from '../../../../engine/building/weight-precision.js';
 import type { ConvertJob } from '../../../../engine/executors/native/addon.js';
 import { loadAddon } from '../../../../engine/executors/native/load-addon.js';
 import type { TensorType } from '../../../../models/checkpoints/checkpoint.js';
 import { fromHalf, GROUP, type QuantizedType, valuesOf } from '../../../../tools/support/quantized.js';
 import { Random } from '../../../../tools/support/random.js';
+import { temporaryFolder } from '../../../support/fresh-folders.js';
 
 const { convert } = loadAddon();
-const directory = mkdtempSync(join(tmpdir(), 'skein-quantize-'));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const directory = temporaryFolder('skein-quantize');
 
 interface Matrix {
   type: TensorType;

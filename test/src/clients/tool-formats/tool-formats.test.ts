@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import type { ChatCompletionMessageParam, ChatCompletionTool } from 'openai/resources/chat/completions';
@@ -8,6 +6,7 @@ import * as z from 'zod';
 // Its threads run compiled files (npm run build:ts).
 import { ModelCodec } from '../../../../dist/src/generation/model-codec.js';
 import { toolStyle } from '../../../../src/generation/tools/detect-format.js';
+import { temporaryFolder } from '../../../support/fresh-folders.js';
 import { type SkeinProcess, startFakeServer } from '../../support/skein-process.js';
 import { listen, type ToyServer, toyServer } from '../../support/toy-server.js';
 import { type Call, TOOL_FORMATS, type ToolFormat } from './formats.js';
@@ -32,12 +31,11 @@ const PARIS: Call = { name: 'get_weather', args: { city: 'Paris', days: 3, detai
 const ZURICH: Call = { name: 'get_weather', args: { city: 'Zürich 雁 "🪿" \\ </b>', days: 1, unit: 'c' } };
 const TAGS: Call = { name: 'search', args: { tags: ['ñ', '[x]', '{"a": 1}'] } };
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-tool-formats-'));
+const folder = temporaryFolder('skein-tool-formats');
 const folderOf = ({ name }: ToolFormat) => join(folder, name.replaceAll(/\W+/g, '-').toLowerCase());
 beforeAll(() => {
   for (const format of TOOL_FORMATS) modelFolder(folderOf(format), format);
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** What of an answer there is to a caller. */
 function saidOf({ choices: [choice] }: OpenAI.ChatCompletion) {

@@ -1,8 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { storedBytes } from '../../../../../engine/building/weight-precision.js';
 import type { WeightPrecision } from '../../../../../engine/executors/executor.js';
 import type { ConvertJob } from '../../../../../engine/executors/native/addon.js';
@@ -11,10 +10,10 @@ import { convert, convertInPieces } from '../../../../../engine/executors/portab
 import { STORAGE_TYPES } from '../../../../../engine/executors/portable/convert/tensor-types.js';
 import type { TensorType } from '../../../../../models/checkpoints/checkpoint.js';
 import { Random } from '../../../../../tools/support/random.js';
+import { temporaryFolder } from '../../../../support/fresh-folders.js';
 
 const native = loadAddon().convert;
-const directory = mkdtempSync(join(tmpdir(), 'skein-portable-convert-'));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const directory = temporaryFolder('skein-portable-convert');
 
 const TARGETS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
 const source = join(directory, 'source.bin');
