@@ -150,9 +150,7 @@ describe('a request in a crowd', () => {
     const requests = [0, 1, 2, 3].map((index) =>
       makeRequest(BigInt(index), [index + 1, 2, 3, 4], 40, { return_log_probs: bool(true) }),
     );
-    const harness = new LoopHarness(options);
-    harness.waiting.push(...requests);
-    harness.runToEnd();
+    const harness = new LoopHarness(options).run(...requests);
     expect(harness.stats.at(-1)!.totalPauses).toBeGreaterThan(3);
     expect(harness.stats.at(-1)!.totalReplayMismatches).toBe(0);
     for (const request of requests) {

@@ -153,9 +153,7 @@ describe('requests with drafts that are right, wrong or right in part', () => {
           0,
         );
         const [without, withDrafts] = [options, { ...options, drafts }].map((each) => {
-          const harness = new LoopHarness(each);
-          harness.waiting.push(...crowd);
-          harness.runToEnd();
+          const harness = new LoopHarness(each).run(...crowd);
           return harness.stats.map(({ scheduledRequests, pausedRequests }) => [
             scheduledRequests,
             pausedRequests,
