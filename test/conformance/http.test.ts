@@ -4,6 +4,7 @@ import { expectIdle, metric } from '../src/support/metrics.js';
 import { type SkeinProcess, startServer } from '../src/support/skein-process.js';
 import { dataFrames } from '../src/support/stream-frames.js';
 import { describeExecutors, SERVED } from '../support/executors.js';
+import { postJson } from '../support/post-json.js';
 
 const PROMPTS = [
   'ab',
@@ -14,19 +15,8 @@ const PROMPTS = [
   'x',
 ];
 
-async function post(
-  server: SkeinProcess,
-  path: string,
-  body: object,
-  signal: AbortSignal | null = null,
-): Promise<Response> {
-  return fetch(`${server.url}${path}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-    signal,
-  });
-}
+const post = (server: SkeinProcess, path: string, body: object, signal: AbortSignal | null = null) =>
+  postJson(server.url + path, body, { signal });
 
 interface Completion {
   choices: { text: string; finish_reason: string; logprobs: { token_logprobs: number[] } }[];

@@ -140,10 +140,8 @@ describe('a post-processor that fails ends its request and no other', () => {
         ['quick', taking(40)],
       ]),
     );
-    const harness = new LoopHarness({ postProcessors, logitsPostProcessorTimeoutMs: 50 }).run(
-      makeRequest(1n, [1], 5, named('slow')),
-      makeRequest(2n, [2], 5, named('quick')),
-    );
+    const harness = new LoopHarness({ postProcessors, logitsPostProcessorTimeoutMs: 50 });
+    harness.run(makeRequest(1n, [1], 5, named('slow')), makeRequest(2n, [2], 5, named('quick')));
     expect(harness.resultOf(1n).error).toBe(
       'The logits post-processor slow took 60 ms; its time limit is 50 ms.',
     );

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type SkeinProcess, startServer } from '../src/support/skein-process.js';
+import { postJson } from '../support/post-json.js';
 
 const folder = fileURLToPath(new URL('../../models/demo/gosling', import.meta.url));
 
@@ -30,15 +31,11 @@ describe('the model that comes with the package', () => {
   afterAll(() => server?.stop());
 
   const chat = async (content: string, fields: object): Promise<ChatAnswer> => {
-    const response = await fetch(`${server.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: 'gosling',
-        messages: [{ role: 'user', content }],
-        return_token_ids: true,
-        ...fields,
-      }),
+    const response = await postJson(`${server.url}/v1/chat/completions`, {
+      model: 'gosling',
+      messages: [{ role: 'user', content }],
+      return_token_ids: true,
+      ...fields,
     });
     expect(response.status).toBe(200);
     return (await response.json()) as ChatAnswer;

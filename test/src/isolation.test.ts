@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parseExposition } from '../../tools/monitoring/exposition.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
+import { postJson } from '../support/post-json.js';
 import {
   runCli,
   type SkeinProcess,
@@ -11,20 +12,13 @@ import {
   startServer,
   testCacheDir,
 } from './support/skein-process.js';
+import { startedServers } from './support/started-servers.js';
 
 const folder = temporaryFolder('skein-isolation');
-const servers: SkeinProcess[] = [];
-afterEach(() => {
-  for (const server of servers.splice(0)) server.child.kill('SIGKILL');
-});
+const started = startedServers();
 
 const path = tinyModelPath('gqa');
 const TWO = { model: [`a=${path}`, `b=${path}`], isolate: 'true' };
-
-async function started(server: Promise<SkeinProcess>): Promise<SkeinProcess> {
-  servers.push(await server);
-  return server;
-}
 
 /** Two models, each in a process of its own, whose every iteration takes 5 ms; one that died comes back after a second. */
 const twoModels = (flags: Record<string, string> = {}) =>
@@ -37,11 +31,8 @@ const twoModels = (flags: Record<string, string> = {}) =>
   );
 
 function complete(server: SkeinProcess, fields: object): Promise<Response> {
-  return fetch(`${server.url}/v1/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ prompt: 'ab', max_tokens: 200, temperature: 0, ignore_eos: true, ...fields }),
-  });
+  const body = { prompt: 'ab', max_tokens: 200, temperature: 0, ignore_eos: true, ...fields };
+  return postJson(`${server.url}/v1/completions`, body);
 }
 
 interface Streamed {

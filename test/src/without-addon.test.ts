@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
+import { postJson } from '../support/post-json.js';
 import { packageWithoutAddon } from './support/package-without-addon.js';
 import { runCli, start } from './support/skein-process.js';
 
@@ -33,15 +34,11 @@ describe('a package without the native addon', () => {
   it('serves the demo model all the same, and says once why slowly and how it would be fast', async () => {
     const args = [cli, 'serve', '--port', '0', '--cache-dir', join(folder, 'cache')];
     const server = await start(args, {});
-    const answer = await fetch(`${server.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: 'gosling',
-        max_tokens: 12,
-        temperature: 0,
-        messages: [{ role: 'user', content: 'Tell me a story.' }],
-      }),
+    const answer = await postJson(`${server.url}/v1/chat/completions`, {
+      model: 'gosling',
+      max_tokens: 12,
+      temperature: 0,
+      messages: [{ role: 'user', content: 'Tell me a story.' }],
     });
     expect(await answer.json()).toMatchObject({ usage: { completion_tokens: 12 } });
     const health = (await (await fetch(`${server.url}/health`)).json()) as { models: { gosling: object } };

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { postJson } from '../../support/post-json.js';
 import { type SkeinProcess, startServer } from '../support/skein-process.js';
 import { type Manners, RawRequest } from './raw-client.js';
 
@@ -33,11 +34,8 @@ function rss(): number {
 
 /** A stream to its end: its text. */
 async function stream(): Promise<string> {
-  const response = await fetch(`${server.url}/v1/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', connection: 'close' },
-    body: JSON.stringify({ prompt: 'Once', max_tokens: 100, stream: true, ignore_eos: true, seed: 5 }),
-  });
+  const body = { prompt: 'Once', max_tokens: 100, stream: true, ignore_eos: true, seed: 5 };
+  const response = await postJson(`${server.url}/v1/completions`, body, { headers: { connection: 'close' } });
   expect(response.status).toBe(200);
   const frames = await response.text();
   expect(frames).toMatch(/data: \[DONE\]\n\n$/);

@@ -6,6 +6,7 @@ import { MemoryLedger } from '../../../src/server/held-memory.js';
 import { HttpServer } from '../../../src/server/http-server.js';
 import { JsonSize } from '../../../src/server/json-size.js';
 import { bodyMemory, largestBodyMemory } from '../../../src/server/memory-estimates.js';
+import { postJson } from '../../support/post-json.js';
 import { RawRequest } from '../held/raw-client.js';
 import { say, type ToyOptions, toyServer } from '../support/toy-server.js';
 
@@ -24,11 +25,7 @@ async function serving(limit: number, options: ToyOptions = {}) {
   const server = await HttpServer.listen({ app: toy.app, state: toy.state, host: '127.0.0.1', port: 0 });
   servers.push(server);
   const post = (path: string, body: object | string, headers: Record<string, string> = {}) =>
-    fetch(server.url + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body: typeof body === 'string' ? body : JSON.stringify(body),
-    });
+    postJson(server.url + path, body, { headers });
   return { ledger, server, post, toy };
 }
 
