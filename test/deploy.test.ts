@@ -13,7 +13,7 @@ import { certificateFixture } from './src/support/tls.js';
 import { readDocument, repository } from './support/documents.js';
 import { temporaryFolder } from './support/fresh-folders.js';
 
-// What the files of deploy/ say has to be true of the server, so that they cannot rot.
+// The files of deploy/ must be true of the server: these tests keep them from growing stale.
 
 // biome-ignore lint/suspicious/noExplicitAny: YAML of several formats, walked by the names that they define.
 const yaml = (path: string): any => parse(readDocument(path));
@@ -30,9 +30,9 @@ const [container] = pod.containers;
 
 const VARIABLES = new Set(OPTION_NAMES.map(variableName));
 const FLAGS = new Set(OPTION_NAMES.map((name) => `--${flagName(name)}`));
-/** Of the compose file itself: a folder of the host. */
+/** Variables that the compose file itself reads: a folder of the host. */
 const NOT_THE_SERVERS = new Set(['SKEIN_MODELS_DIR']);
-/** What src/hub reads. */
+/** Variables that src/hub reads. */
 const HUB_VARIABLES = new Set(['HF_TOKEN', 'HF_HOME']);
 
 const PORT = defaultText(optionOf('port'));
@@ -198,7 +198,7 @@ describe('the image', () => {
         source,
       ).toBe(true);
     }
-    // What the build in it reads: the compiler's folders, and the tools that bundle.
+    // The build inside the image reads the compiler's folders and the tools that bundle.
     const { include } = JSON.parse(readDocument('tsconfig.build.json')) as { include: string[] };
     for (const source of include)
       expect(

@@ -100,7 +100,7 @@ describe.each(['express.mjs', 'hono.mjs'])('%s', (example) => {
 });
 
 describe('the route handler of next/', () => {
-  // What `next build` holds the exports of a route against, as far as this one has them (its RouteHandlerConfig).
+  // The type that `next build` checks a route's exports against, its RouteHandlerConfig, as far as this route has them.
   interface RouteHandlerConfig {
     POST?: (request: Request, context: { params: Promise<object> }) => Promise<Response> | Response;
     runtime?: 'nodejs' | 'edge' | 'experimental-edge';

@@ -7,7 +7,7 @@ import { formatMessage } from 'publint/utils';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { repository } from './support/documents.js';
 
-// What a TypeScript program makes of the package, packed and unpacked as npm does it.
+// The package is packed and unpacked as npm does it, and a TypeScript program imports it.
 const folder = temporaryFolder('skein-types');
 const unpacked = join(folder, 'node_modules/skein');
 const manifest = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as {

@@ -56,7 +56,7 @@ function answerOf(client: ManagerClient, id: bigint): Omit<RequestResult, 'numRe
   return answer;
 }
 
-/** What workers die of, in turns: threads, and processes. */
+/** Causes of death, in turns: of workers that are threads, and of those that are processes. */
 const DEATHS = [EXIT, EXIT, EXIT, ENDLESS];
 const DEATHS_OF_PROCESSES = [SEGMENTATION, KILLED, EXIT, ENDLESS];
 

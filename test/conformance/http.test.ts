@@ -52,13 +52,13 @@ const flagsOf = (executor: string) => [
   ...['--max-batch-tokens', '64', '--kv-cache-tokens', '2048'],
 ];
 
-/** Of a server on an executor: where CI has put TensorFlow. */
+/** Environment of a server on an executor: the folder into which CI has put TensorFlow. */
 const environmentOf = (executor: string): Record<string, string> => {
   const folder = process.env.SKEIN_TEST_TENSORFLOW;
   return executor === 'tensorflow' && folder ? { SKEIN_CACHE_DIR: folder } : {};
 };
 
-/** What every executor is to answer: greedy, from weights in f32. */
+/** The server whose greedy answers, from weights in f32, every executor must give. */
 const native = startServer(flagsOf('native'));
 const expected = native.then((server) =>
   Promise.all(PROMPTS.map((prompt) => complete(server, { prompt, logprobs: 0 }))),

@@ -34,7 +34,7 @@ function run(requests: readonly InferenceRequest[], options: HarnessOptions = {}
   return harness;
 }
 
-/** What the final response says of each beam. */
+/** Each beam as the final response has it. */
 function beamsOf(harness: LoopHarness, requestId: bigint) {
   const own = harness.responses.filter((response) => response.requestId === requestId);
   const { outputs, final, error } = own.at(-1)!;

@@ -37,7 +37,7 @@ function changed(original: Buffer, random: Random): Buffer {
   return copy;
 }
 
-/** One step of a model that could be built: its weights may be NaN, its memory is its own. */
+/** Runs one step of a model that could be built. Its weights may be NaN; it may touch only its own memory. */
 function computeWith(engine: Engine): void {
   const loadable = { ...engine, tensors: engine.manifest.tensors, packedFolder: engine.directory };
   const executor = new NativeExecutor(

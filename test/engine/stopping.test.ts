@@ -15,10 +15,10 @@ const TARGET = 1n;
 const LIMIT_MS = 1000;
 
 interface State {
-  /** Where the request is when it is told to stop. */
+  /** Place of the request when it is told to stop. */
   name: string;
   options: HarnessOptions;
-  /** Who is there before it, or beside it. */
+  /** Requests before it or beside it. */
   others?: InferenceRequest[];
   prompt: number[];
   maxNewTokens: number;

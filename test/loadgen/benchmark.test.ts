@@ -19,7 +19,7 @@ async function bench(answer: Answer, options: Partial<BenchOptions> = {}, signal
   server = await FakeLlm.start(answer);
   const hooks = signal === undefined ? {} : { signal };
   const report = await runBenchmark({ url: server.url, data, scrape: false, warmup: 0, ...options }, hooks);
-  // What the schema says is what there is.
+  // The report has exactly the fields of its schema.
   expect(benchReport.parse(JSON.parse(JSON.stringify(report)))).toEqual(JSON.parse(JSON.stringify(report)));
   return report;
 }
@@ -128,7 +128,7 @@ describe('runBenchmark', () => {
       findings: expect.arrayContaining([expect.objectContaining({ code: 'slots', isBottleneck: true })]),
     });
     expect(runs[0]!.client.mostWaiting).toBeGreaterThan(0);
-    // What waited shows in the latency from the schedule, and not in the one from the sending.
+    // Waiting shows in the latency from the schedule, and not in the one from the sending.
     const { e2e, e2eFromScheduled, queueing } = runs[0]!.latencies;
     expect(queueing.max!).toBeGreaterThan(11 * 19);
     expect(e2eFromScheduled.max!).toBeGreaterThan(12 * 19);

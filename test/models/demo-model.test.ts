@@ -14,7 +14,7 @@ const { answers } = JSON.parse(
   readFileSync(new URL('../goldens/gosling.json', import.meta.url), 'utf8'),
 ) as Golden;
 
-/** Where the two most probable tokens are so near, another order of additions may choose the other. */
+/** Gap of two logits below which another order of additions may choose the other token. */
 const NEAR_TIE = 1e-3;
 
 interface ChatAnswer {
@@ -25,7 +25,7 @@ interface ChatAnswer {
 describe('the model that comes with the package', () => {
   let server: SkeinProcess;
   beforeAll(async () => {
-    // As `npm start` does: without a model. In f32, so that its greedy answers can be held against the reference.
+    // Started without a model, as `npm start` does, and in f32, so that greedy answers can be compared with the reference.
     server = await startServer(['--weights', 'f32', '--threads', '1']);
   });
   afterAll(() => server?.stop());

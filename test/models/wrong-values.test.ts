@@ -26,7 +26,7 @@ const WRONG: readonly unknown[] = [
   {},
   { a: null },
 ];
-/** What JavaScript says of a value that it cannot use. */
+/** Messages of JavaScript itself about a value that it cannot use. */
 const RAW =
   /Cannot (read|convert|set|destructure|access|use)|is not (a function|iterable|defined|a constructor)|undefined|\[object|Invalid (array|string)|call stack|NaN|Reduce of/i;
 

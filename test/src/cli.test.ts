@@ -8,7 +8,7 @@ import { runCli } from './support/skein-process.js';
 
 const folder = temporaryFolder('skein-cli');
 
-/** One sentence on stderr, no stack. */
+/** Expects a single sentence on stderr, without a stack. */
 function expectOneSentence(stderr: string): void {
   expect(stderr).toMatch(/^skein: [^\n]+\n$/);
   expect(stderr).not.toMatch(/\n\s+at /);

@@ -17,7 +17,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'files/in.jsonl'), '');
 });
 
-/** What bash offers for each of these lines, the cursor at its end. Words are parted where bash parts them. */
+/** Completions that bash offers at the end of each line. Words are parted where bash parts them. */
 async function complete(...lines: string[][]): Promise<string[][]> {
   const asked = lines.map((words) => {
     const list = words.map((word) => `'${word}'`).join(' ');

@@ -182,7 +182,7 @@ describe('engines in processes of their own', () => {
     const answers = await underLoad(server);
     const broken = Promise.allSettled([...answers.a, ...answers.b]);
     server.child.kill('SIGKILL');
-    // Of the pipes of a server whose engines wrote to them the end is seen when all of these are gone.
+    // The engines write to the server's pipes, so the pipes end when all engines are gone.
     expect(await server.ended).toMatchObject({ signal: 'SIGKILL' });
     await expect.poll(() => pids.map(isGone)).toEqual([true, true]);
     expect((await broken).map(({ status }) => status)).toEqual(new Array(8).fill('rejected'));
@@ -194,7 +194,7 @@ describe('engines in processes of their own', () => {
       const server = await twoModels();
       const pids = await pidsOf(server);
       const answers = await underLoad(server);
-      // As a terminal does, and systemd: all processes get it. The first to hear of it must not be the first to end.
+      // All processes get the signal, as from a terminal or systemd. The first to hear of it must not be the first to end.
       for (const pid of pids) process.kill(pid, signal);
       await new Promise((resolve) => setTimeout(resolve, 50));
       if (signal !== 'SIGHUP') server.child.kill(signal);

@@ -65,7 +65,7 @@ describe('a client that does not read', () => {
     const server = await serve({ streamStallTimeoutSeconds: '1', defaultMaxTokens: '4000' }, { stepMs: 0 });
     const { port } = new URL(server.url);
     const prompt = 'a'.repeat(3000);
-    // As many streams as fill the buffers of both sockets: a frame carries all log-probs.
+    // Enough streams to fill the buffers of both sockets: each frame carries all log-probs.
     const body = JSON.stringify({
       prompt,
       max_tokens: 1000,

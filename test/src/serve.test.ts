@@ -123,7 +123,7 @@ describe('skein serve', () => {
   });
 
   it('at SIGTERM cuts off what takes longer than --drain-timeout-seconds, and tells each client so', async () => {
-    // One runs, the others wait for its place.
+    // One request runs, the others wait for its place.
     const server = await slow({ drainTimeoutSeconds: '0', maxActiveRequests: '1' });
     const stream = await reading(await complete(server, { max_tokens: 250, stream: true }));
     const whole = complete(server, { max_tokens: 250 });

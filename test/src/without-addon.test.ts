@@ -8,7 +8,7 @@ import { packageWithoutAddon } from './support/package-without-addon.js';
 import { runCli, start } from './support/skein-process.js';
 
 const folder = temporaryFolder('skein-without-addon');
-/** What is said of the addon, and what to do. */
+/** The message about the missing addon, with the way to get it. */
 const WHY =
   /The wasm executor runs in the place of a faster one: The native addon [^\n]*C\+\+20 compiler[^\n]*npm rebuild skein[^\n]*/;
 let cli: string;

@@ -43,7 +43,7 @@ describe('the checksums of weights.bin', () => {
       engine.plan.ops.flatMap((op) => (op.op === kind && 'weight' in op ? [op.weight] : []))[0]!;
     flip(engine, offsetOf(weightOf('gatedLinear')));
     await checkWeights(engine);
-    // Which only the native executor reads.
+    // Only the native executor reads the packed file.
     await expect(checkWeights(engine, 'wasm')).rejects.toThrow(EngineError);
     flip(engine, offsetOf(weightOf('embedding')));
     await expect(checkWeights(engine)).rejects.toThrow(`the bytes of ${weightOf('embedding')} are not`);

@@ -83,7 +83,7 @@ function run(options: HarnessOptions, requests: readonly InferenceRequest[]) {
   return { harness, thread, sum, steps: harness.stats.length };
 }
 
-/** What is the same whatever the steps: not how many responses carried it. */
+/** The part of an answer that does not depend on the steps: all but the number of its responses. */
 function answerOf(harness: LoopHarness, id: bigint) {
   const { numResponses, ...answer } = harness.resultOf(id);
   return answer;

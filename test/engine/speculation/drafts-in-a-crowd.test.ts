@@ -71,7 +71,7 @@ const engine: fc.Arbitrary<HarnessOptions> = fc
     modelType: fc.constantFrom('InflightFusedBatching' as const, 'InflightBatching' as const),
     schedulerPolicy: fc.constantFrom('MAX_UTILIZATION' as const, 'GUARANTEED_NO_EVICT' as const),
     chunkingPolicy: fc.constantFrom(undefined, ...CHUNKING_POLICIES),
-    // One sequence of 64 tokens needs 8 blocks.
+    // A sequence of 64 tokens needs 8 blocks.
     numBlocks: fc.oneof(
       { weight: 3, arbitrary: fc.integer({ min: 8, max: 11 }) },
       fc.integer({ min: 16, max: 40 }),

@@ -138,7 +138,7 @@ describe('skein batch', () => {
     const from = input(ask('a'), ask('b'), ask('c', { temperature: 9 }));
     expect((await batch(from, to)).code).toBe(3);
     const [a, b] = readFileSync(to, 'utf8').trimEnd().split('\n').sort() as [string, string];
-    // As kill -9 amid a line leaves it.
+    // The file as kill -9 leaves it when it hits in the middle of a line.
     writeFileSync(to, `${a}\n${b.slice(0, 40)}`);
     writeFileSync(from, `${readFileSync(from, 'utf8').replace('"temperature":9', '"temperature":0')}`);
     const { code, stdout } = await batch(from, to, '--json');

@@ -11,15 +11,15 @@ import { bodyOf, exchange, stays, WAYS } from './exchange.js';
 import { growth, heldMemory, type Memory } from './memory.js';
 import { type Asked, contentOf, NUM_REQUESTS, requestOf } from './requests.js';
 
-/** Of crowds; .ci/run asks for 60. Ten minutes: SKEIN_SOAK_SECONDS=600. */
+/** Length of the run of crowds; .ci/run asks for 60. Ten minutes: SKEIN_SOAK_SECONDS=600. */
 const SECONDS = Number(process.env.SKEIN_SOAK_SECONDS ?? 5);
 const CLIENTS = 128;
 /** Memory is looked at between them, when all is quiet. The first is for warming up. */
 const ROUNDS = Math.min(20, 5 + Math.floor(SECONDS / 20));
-/** As many as the server keeps. */
+/** The greatest number of responses that the server keeps. */
 const STORED_RESPONSES = 1024;
 
-/** What of memory may be more in the second half of the rounds. A request that was kept whole would have some 10 KB. */
+/** Greatest growth of memory from the first half of the rounds to the second. A request kept whole would hold some 10 KB. */
 const MOST_GROWTH: Memory = { main: 2 ** 21, worker: 2 ** 21, process: 40 * 2 ** 20 };
 
 const folder = temporaryFolder('skein-disconnects');
@@ -52,7 +52,7 @@ function sockets(): number {
   return readdirSync(`/proc/${server.child.pid}/fd`).length;
 }
 
-/** What is kept on purpose is kept from the beginning: the store of responses is full. */
+/** Fills the store of responses, so that the memory kept on purpose is held from the beginning. */
 async function fillStore(): Promise<void> {
   const body = { model: 'chat', input: 'x'.repeat(100), max_output_tokens: 8, ignore_eos: true, seed: 1 };
   for (let left = STORED_RESPONSES; left > 0; left -= 64)

@@ -199,7 +199,7 @@ describe('the estimates', () => {
       const text = Buffer.from(`[${Array.from({ length: 50_000 }, () => item).join()}]`);
       const size = new JsonSize();
       size.add(text);
-      // What the parser makes, and what the schema does.
+      // Counted twice: for what the parser makes of it, and for what the schema makes of it.
       expect(bodyMemory(text.length, size), item).toBeGreaterThan(50_000 * 2 * bytes * 0.99);
     }
     const keys = Buffer.from(`{${Array.from({ length: 50_000 }, (_, i) => `"k${i}":1`).join()}}`);

@@ -5,7 +5,7 @@ import { tinyModelPath } from '../../../tools/support/test-engine.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import { readChunks } from '../support/toy-server.js';
 
-/** As it was compiled: engines run in threads. */
+/** Imports the compiled module: engines run in threads, which need it. */
 const compiled = <Module>(path: string): Promise<Module> =>
   import(new URL(`../../../dist/src/${path}`, import.meta.url).href);
 const { serveModels } =

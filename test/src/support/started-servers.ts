@@ -2,8 +2,8 @@ import { afterEach } from 'vitest';
 import type { SkeinProcess } from './skein-process.js';
 
 /**
- * For servers that tests start for themselves: the function it returns waits for one, and kills it after the test that
- * started it, so that none outlives a test that fails. Call it at the top of a file, or of a `describe`.
+ * Returns a function that waits for a server and kills it after the test that started it, so that none outlives a test
+ * that fails. It registers a hook: call it at the top of a file, or of a `describe`.
  */
 export function startedServers(): (server: Promise<SkeinProcess>) => Promise<SkeinProcess> {
   const servers: SkeinProcess[] = [];

@@ -117,7 +117,7 @@ describe('what JavaScript hands to the addon', () => {
     task,
   }) => {
     const runs = fuzzRuns(2000);
-    // Of the first sequence, a whole prompt: what the second has in the cache may have been overwritten.
+    // Only the first sequence is compared, a whole prompt: the second one's cache may have been overwritten.
     const validRow = () => small.executor.forward(small.validBatch()).slice(0, VOCABULARY);
     const valid = validRow();
     let ran = 0;

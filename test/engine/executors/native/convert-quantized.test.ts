@@ -74,7 +74,7 @@ describe('a checkpoint that is quantised already', () => {
     const two = Buffer.from(raw, 'base64');
     const rowBytes = two.length / 2;
     const row = (i: number) => two.subarray(i * rowBytes, (i + 1) * rowBytes);
-    // One head of four rows in pairs: 0 2 1 3.
+    // The only head has four rows in pairs, stored in the order 0 2 1 3.
     const bytes = Buffer.concat([row(0), row(1), row(1), row(0)]);
     const stored = converted({ type, rows: 4, columns, bytes }, 'int4', { interleavedHeads: 1 });
     expect(stored.equals(Buffer.concat([row(0), row(1), row(1), row(0)]))).toBe(true);

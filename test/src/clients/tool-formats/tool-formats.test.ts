@@ -37,7 +37,7 @@ beforeAll(() => {
   for (const format of TOOL_FORMATS) modelFolder(folderOf(format), format);
 });
 
-/** What of an answer there is to a caller. */
+/** The parts of an answer that a caller uses. */
 function saidOf({ choices: [choice] }: OpenAI.ChatCompletion) {
   const { content, tool_calls: calls = [] } = choice!.message;
   return {
@@ -55,7 +55,7 @@ describe.each(TOOL_FORMATS)('$name: what the model writes', (format) => {
   let toy: ToyServer;
   let close: () => Promise<void>;
   let client: OpenAI;
-  /** What the model writes next. */
+  /** Text that the model writes next. */
   let written = '';
   let writtenTokens: number[] = [];
 
@@ -175,7 +175,7 @@ describe('calls that have to be, by grammar, from a model that would write anyth
           parallel_tool_calls: seed % 2 === 0,
         };
         const answer = await client.chat.completions.create(ask);
-        // One that writes anything may not come to an end.
+        // An answer of random text may not come to an end.
         if (answer.choices[0]!.finish_reason === 'length') continue;
         ended++;
         const { content, calls, finish } = saidOf(answer);

@@ -11,7 +11,7 @@ interface Answer {
   error: { message: string; param: string };
 }
 
-/** What the toy codec makes of a byte is its letter. */
+/** Answers of the choices; the toy codec turns each byte into its letter. */
 const LETTERS = ['a', 'bb', 'ccc', 'dd'];
 /** Log-prob of every token of the answer. */
 const LOG_PROBS = [-2, -1, -0.5, -3];

@@ -21,7 +21,7 @@ const PAD = 5;
 
 type Shape = Omit<ConvertJob, 'source' | 'sourceOffset' | 'sourceByteLength' | 'targetOffset'>;
 
-/** What a converter makes of bytes, with what lies before and behind it in both files. */
+/** Bytes after conversion; in both files other bytes lie before and behind them, which must stay untouched. */
 function converted(by: typeof native, bytes: Uint8Array, shape: Shape): Buffer {
   writeFileSync(source, Buffer.concat([Buffer.alloc(PAD, 0xff), bytes, Buffer.alloc(3, 0xff)]));
   const target = join(directory, 'target.bin');
@@ -32,7 +32,7 @@ function converted(by: typeof native, bytes: Uint8Array, shape: Shape): Buffer {
   return readFileSync(target);
 }
 
-/** Which NaN comes out of a multiplication, a compiler decides: there all are one. */
+/** Makes all NaN the same: the compiler decides which NaN a multiplication gives. */
 function withOneNaN(bytes: Buffer, { targetType, rows, columns }: Shape): Buffer {
   const one = Buffer.from(bytes);
   for (let i = 0; i < rows * columns; i++) {

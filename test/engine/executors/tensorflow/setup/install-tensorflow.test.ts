@@ -11,7 +11,7 @@ import { temporaryFolder } from '../../../../support/fresh-folders.js';
 const root = temporaryFolder('skein-setup');
 
 const PACKAGE = '@tensorflow/tfjs-node-gpu';
-/** What it computes, and what the last line of its output is. */
+/** A fake of tensorflow's module: FAKE_PRODUCT sets the product that it computes. */
 const MODULE = `
 const fake = { product: (process.env.FAKE_PRODUCT ?? '19,22,43,50').split(',').map(Number) };
 module.exports = {
