@@ -20,6 +20,6 @@ export function codingFor(acceptEncoding: string | undefined): Coding | null {
   return best;
 }
 
-export function compressed(bytes: Uint8Array, coding: Coding): Promise<Buffer<ArrayBuffer>> {
+export function compressed(bytes: Uint8Array | string, coding: Coding): Promise<Buffer<ArrayBuffer>> {
   return COMPRESSORS[coding](bytes) as Promise<Buffer<ArrayBuffer>>;
 }

@@ -9,7 +9,8 @@ import type { OutputWish, ReadInfer } from './read-infer.js';
 
 /** An answer in bytes, and the headers that tell how to read them. */
 export interface InferBody {
-  bytes: Uint8Array<ArrayBuffer>;
+  /** A text where all of it is JSON and short. */
+  bytes: Uint8Array<ArrayBuffer> | string;
   headers: Record<string, string>;
 }
 
@@ -59,11 +60,16 @@ export async function inferBody(
   return withTensors(json.end(']}'), raw, hold);
 }
 
-function withTensors(json: Buffer<ArrayBuffer>, raw: Uint8Array[], hold: (bytes: number) => void): InferBody {
+function withTensors(
+  text: Buffer<ArrayBuffer> | string,
+  raw: Uint8Array[],
+  hold: (bytes: number) => void,
+): InferBody {
   // As with Triton, tensors without a byte leave the answer JSON alone.
   if (raw.every(({ length }) => length === 0)) {
-    return { bytes: json, headers: { 'content-type': 'application/json' } };
+    return { bytes: text, headers: { 'content-type': 'application/json' } };
   }
+  const json = typeof text === 'string' ? Buffer.from(text) : text;
   const headers = {
     'content-type': 'application/octet-stream',
     'inference-header-content-length': String(json.length),
@@ -102,12 +108,12 @@ class JsonText {
     this.#text = '';
   }
 
-  end(text: string): Buffer<ArrayBuffer> {
+  /** All of it; a short one stays a text, whose characters are bytes but for some. */
+  end(text: string): Buffer<ArrayBuffer> | string {
     this.#text += text;
     if (this.#parts.length === 0) {
-      const whole = Buffer.from(this.#text);
-      this.#hold(whole.length);
-      return whole;
+      this.#hold(this.#text.length);
+      return this.#text;
     }
     this.#flush();
     return Buffer.concat(this.#parts);
