@@ -6,7 +6,7 @@ import { NUMBER_TYPES } from './tensor-types.js';
 const encoder = new TextEncoder();
 
 /** Texts in one output: each class of each row. */
-const MOST_CLASSES = 16_384;
+const MOST_CLASSES = 8192;
 /** Elements that are compared in one go. */
 const SLICE = 2 ** 14;
 

@@ -1,11 +1,12 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { InferError } from '../../../../callbacks/infer/infer-error.js';
 import { NumberElements, TextElements } from '../../../../src/server/kserve/json-elements.js';
 import { NUMBER_TYPES } from '../../../../src/server/kserve/tensor-types.js';
 
 const refusals = {
-  ofType: (found: string) => new Error(`type ${found}`),
-  ofCount: (found: string) => new Error(found),
+  ofType: (found: string) => new InferError(`type ${found}`, 'invalid'),
+  ofCount: (found: string) => new InferError(found, 'invalid'),
 };
 
 /** Reads a list in steps of so many bytes. */
