@@ -38,6 +38,15 @@ export interface VersionStatistics {
   batch_stats: BatchStatistics[];
 }
 
+/** Times counted by bounds that they do not pass, as a histogram has them. */
+export interface TimeCounts {
+  /** Upper bounds in milliseconds, growing. */
+  bounds: readonly number[];
+  /** Times up to each bound and above the one before it, and then those above all. */
+  counts: readonly number[];
+  sumMs: number;
+}
+
 /** Reasons of failed requests, as nv_inference_request_failure has them. */
 export type FailureReason = 'REJECTED' | 'CANCELED' | 'BACKEND' | 'OTHER';
 
@@ -51,6 +60,8 @@ export interface InferModel {
   /** Requests that wait or run. */
   pending(): number;
   failures(): Readonly<Record<FailureReason, number>>;
+  /** From a request's arrival to its first response; absent: each request has one response at most. */
+  readonly firstResponses?: () => TimeCounts;
   /**
    * Answers a request through `on`, later. @throws InferError at once where the request does not fit the model's configuration.
    */

@@ -3,6 +3,7 @@ import type {
   FailureReason,
   InferStatistics,
   StatisticDuration,
+  TimeCounts,
   VersionStatistics,
 } from './infer-model.js';
 
@@ -15,6 +16,9 @@ export interface ExecutionTimes {
 
 /** Batch sizes that are told apart; larger ones of a model without a limit share the last. */
 const MOST_BATCH_SIZES = 1024;
+
+/** Bounds of the times to a first response, in milliseconds. Source: Triton's defaults. */
+const FIRST_RESPONSE_BOUNDS = [100, 500, 2000, 5000];
 
 const zero = (): StatisticDuration => ({ count: 0, ns: 0 });
 
@@ -35,6 +39,8 @@ export class InferenceCounters {
     cache_miss: zero(),
   };
   readonly #batches = new Map<number, BatchStatistics>();
+  readonly #firstResponses = FIRST_RESPONSE_BOUNDS.map(() => 0).concat(0);
+  #firstResponsesMs = 0;
 
   /** One execution of a batch with so many rows. */
   noteExecution(rows: number, { inputNs, inferNs, outputNs }: ExecutionTimes): void {
@@ -86,6 +92,22 @@ export class InferenceCounters {
     this.#lastInference = Date.now();
     this.#failures[reason]++;
     add(this.#infer.fail, totalNs);
+  }
+
+  /** A request of a model with several responses has its first one. @param ns since its arrival */
+  noteFirstResponse(ns: number): void {
+    const ms = ns / 1e6;
+    const above = FIRST_RESPONSE_BOUNDS.findIndex((bound) => ms <= bound);
+    this.#firstResponses[above < 0 ? FIRST_RESPONSE_BOUNDS.length : above]!++;
+    this.#firstResponsesMs += ms;
+  }
+
+  firstResponses(): TimeCounts {
+    return {
+      bounds: FIRST_RESPONSE_BOUNDS,
+      counts: [...this.#firstResponses],
+      sumMs: this.#firstResponsesMs,
+    };
   }
 
   failures(): Readonly<Record<FailureReason, number>> {

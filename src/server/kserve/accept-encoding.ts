@@ -1,7 +1,7 @@
-import { promisify } from 'node:util';
-import { deflate, gzip } from 'node:zlib';
+import { Readable } from 'node:stream';
+import { createDeflate, createGzip } from 'node:zlib';
 
-const COMPRESSORS = { gzip: promisify(gzip), deflate: promisify(deflate) } as const;
+const COMPRESSORS = { gzip: createGzip, deflate: createDeflate } as const;
 type Coding = keyof typeof COMPRESSORS;
 
 /** The compression that a client likes best of those that this server has; null: none. The first of equals is taken, as Triton does. */
@@ -20,6 +20,9 @@ export function codingFor(acceptEncoding: string | undefined): Coding | null {
   return best;
 }
 
-export function compressed(bytes: Uint8Array, coding: Coding): Promise<Buffer<ArrayBuffer>> {
-  return COMPRESSORS[coding](bytes) as Promise<Buffer<ArrayBuffer>>;
+/** Parts that follow each other, compressed in the library's threads as the client reads them. */
+export function compressed(parts: readonly Uint8Array[], coding: Coding): ReadableStream<Uint8Array> {
+  const compressor = COMPRESSORS[coding]();
+  Readable.from(parts, { objectMode: false }).pipe(compressor);
+  return Readable.toWeb(compressor) as ReadableStream<Uint8Array>;
 }

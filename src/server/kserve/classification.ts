@@ -5,7 +5,7 @@ import { malformed } from './errors.js';
 import { NUMBER_TYPES } from './tensor-types.js';
 
 /** Texts in one output: each class of each row. */
-const MOST_CLASSES = 16_384;
+const MOST_CLASSES = 8192;
 /** Elements that are compared in one go. */
 const SLICE = 2 ** 14;
 

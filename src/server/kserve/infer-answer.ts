@@ -7,9 +7,10 @@ import { classified } from './classification.js';
 import { jsonOfTensor } from './json-tensors.js';
 import type { OutputWish, ReadInfer } from './read-infer.js';
 
-/** An answer in bytes, and the headers that tell how to read them. */
+/** An answer, and the headers that tell how to read it. */
 export interface InferBody {
-  bytes: Uint8Array<ArrayBuffer>;
+  /** A text where all of it is JSON and short; else parts that follow each other: a long answer is nowhere in one piece. */
+  content: string | readonly Uint8Array[];
   headers: Record<string, string>;
 }
 
@@ -56,21 +57,26 @@ export async function inferBody(
       json.add('}');
     }
   }
-  return withTensors(json.end(']}'), raw, hold);
+  json.add(']}');
+  hold(lengthOf(raw));
+  return withTensors(json, raw);
 }
 
-function withTensors(json: Buffer<ArrayBuffer>, raw: Uint8Array[], hold: (bytes: number) => void): InferBody {
+function withTensors(json: JsonText, raw: readonly Uint8Array[]): InferBody {
   // As with Triton, tensors without a byte leave the answer JSON alone.
   if (raw.every(({ length }) => length === 0)) {
-    return { bytes: json, headers: { 'content-type': 'application/json' } };
+    return { content: json.content(), headers: { 'content-type': 'application/json' } };
   }
+  const parts = json.parts();
   const headers = {
     'content-type': 'application/octet-stream',
-    'inference-header-content-length': String(json.length),
+    'inference-header-content-length': String(lengthOf(parts)),
   };
-  const length = raw.reduce((sum, data) => sum + data.length, json.length);
-  hold(length);
-  return { bytes: Buffer.concat([json, ...raw], length), headers };
+  return { content: [...parts, ...raw], headers };
+}
+
+function lengthOf(parts: readonly Uint8Array[]): number {
+  return parts.reduce((sum, { length }) => sum + length, 0);
 }
 
 /** Characters of an answer that are gathered before they become bytes. */
@@ -78,7 +84,7 @@ const PIECE = 2 ** 16;
 
 /** The JSON of an answer, of which no more than a piece is text at a time. */
 class JsonText {
-  readonly #parts: Buffer[] = [];
+  readonly #parts: Uint8Array[] = [];
   readonly #hold: (bytes: number) => void;
   #text = '';
 
@@ -96,21 +102,19 @@ class JsonText {
 
   #flush(): void {
     const part = Buffer.from(this.#text);
-    // Once as it is, and once in the whole.
-    this.#hold(2 * part.length);
+    this.#hold(part.length);
     this.#parts.push(part);
     this.#text = '';
   }
 
-  end(text: string): Buffer<ArrayBuffer> {
-    this.#text += text;
-    if (this.#parts.length === 0) {
-      const whole = Buffer.from(this.#text);
-      this.#hold(whole.length);
-      return whole;
-    }
+  /** All of it; a short one stays a text. */
+  content(): string | readonly Uint8Array[] {
+    return this.#parts.length === 0 ? this.#text : this.parts();
+  }
+
+  parts(): readonly Uint8Array[] {
     this.#flush();
-    return Buffer.concat(this.#parts);
+    return this.#parts;
   }
 }
 
@@ -148,15 +152,31 @@ function labelsOf(model: InferModel, output: string): readonly string[] {
 
 /** Answers shorter than this are not worth the time that it takes to compress them. */
 const LEAST_COMPRESSED = 1024;
+/** Bytes of an answer that is sent in one piece: what is longer would hold the thread while it is put together. */
+const ONE_PIECE = 2 ** 18;
 
 /** The answer, compressed where its client reads that. */
-export async function inferResponse(
-  { bytes, headers }: InferBody,
-  acceptEncoding: string | undefined,
-): Promise<Response> {
-  const coding = bytes.length < LEAST_COMPRESSED ? null : codingFor(acceptEncoding);
-  if (coding === null) return new Response(bytes, { headers });
-  return new Response(await compressed(bytes, coding), {
-    headers: { ...headers, 'content-encoding': coding },
-  });
+export function inferResponse({ content, headers }: InferBody, acceptEncoding: string | undefined): Response {
+  const length = typeof content === 'string' ? content.length : lengthOf(content);
+  const coding = length < LEAST_COMPRESSED ? null : codingFor(acceptEncoding);
+  if (coding !== null) {
+    const parts = typeof content === 'string' ? [Buffer.from(content)] : content;
+    return new Response(compressed(parts, coding), { headers: { ...headers, 'content-encoding': coding } });
+  }
+  if (typeof content === 'string') return new Response(content, { headers });
+  if (length <= ONE_PIECE) return new Response(Buffer.concat(content), { headers });
+  return new Response(streamOf(content), { headers: { ...headers, 'content-length': String(length) } });
+}
+
+function streamOf(parts: readonly Uint8Array[]): ReadableStream<Uint8Array> {
+  let next = 0;
+  return new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        if (next < parts.length) controller.enqueue(parts[next++]!);
+        else controller.close();
+      },
+    },
+    { highWaterMark: 0 },
+  );
 }

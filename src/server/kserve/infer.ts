@@ -29,7 +29,7 @@ async function readRequest(
   memory: RequestMemory,
   maxBodyBytes: number,
 ): Promise<ReadInfer> {
-  const { signal } = c.req.raw;
+  const signal = leavingSignal(c);
   const sent = new Uint8Array(await c.req.arrayBuffer());
   const coding = c.req.header('content-encoding');
   const bytes =
@@ -47,6 +47,17 @@ async function readRequest(
   const read = readInfer(config.name, { body: value, lists, binary: bytes.subarray(length), signal });
   await readLists(read, (listBytes) => memory.holdBody(held + listBytes));
   return read;
+}
+
+/** Aborted when the client leaves. The library's own signal would make a whole request of the web's kind for it. */
+function leavingSignal(c: Context<AppEnv>): AbortSignal {
+  const outgoing = c.env?.outgoing;
+  if (outgoing === undefined) return c.req.raw.signal;
+  const leaving = new AbortController();
+  outgoing.once('close', () => {
+    if (!outgoing.writableFinished) leaving.abort();
+  });
+  return leaving.signal;
 }
 
 /** Reads the inputs whose lists were too long to be parsed with the rest. @throws InferError */

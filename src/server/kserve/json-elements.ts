@@ -227,7 +227,13 @@ function isDelimiter(byte: number | undefined): boolean {
 const ESCAPES: ReadonlyMap<number, number> = new Map(
   [...'"\\/bfnrt'].map((letter, i) => [letter.charCodeAt(0), '"\\/\b\f\n\r\t'.charCodeAt(i)]),
 );
-const HEX = /^[0-9a-fA-F]{4}$/;
+/** What half a character becomes: U+FFFD. */
+const UNKNOWN_CHARACTER = 0xfffd;
+/** The value of each hexadecimal digit by its byte; 255: it is none. */
+const DIGITS = new Uint8Array(256).fill(255);
+for (const [digit, letters] of [...'0123456789', 'aA', 'bB', 'cC', 'dD', 'eE', 'fF'].entries()) {
+  for (const letter of letters) DIGITS[letter.charCodeAt(0)] = digit;
+}
 
 /** Elements that are texts: each becomes its length in UTF-8, 4 bytes, and its bytes. */
 export class TextElements extends Elements {
@@ -290,19 +296,39 @@ export class TextElements extends Elements {
     const isHigh = first >= 0xd800 && first < 0xdc00;
     const second = isHigh && this.bytes[this.at + 6] === BACKSLASH ? this.#unitAt(this.at + 6) : null;
     const isPair = second !== null && second >= 0xdc00 && second < 0xe000;
-    const text = isPair ? String.fromCharCode(first, second) : String.fromCharCode(first);
-    // Half a character becomes U+FFFD.
-    const encoded = Buffer.from(text, 'utf8');
-    this.#data.set(encoded, this.#length);
-    this.#length += encoded.length;
+    if (isPair) this.#putCharacter(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00));
+    else this.#putCharacter(first >= 0xd800 && first < 0xe000 ? UNKNOWN_CHARACTER : first);
     this.at += isPair ? 12 : 6;
+  }
+
+  /** Writes a character in UTF-8. */
+  #putCharacter(code: number): void {
+    const data = this.#data;
+    if (code < 0x80) data[this.#length++] = code;
+    else if (code < 0x800) {
+      data[this.#length++] = 0xc0 | (code >> 6);
+      data[this.#length++] = 0x80 | (code & 0x3f);
+    } else {
+      if (code < 0x1_0000) data[this.#length++] = 0xe0 | (code >> 12);
+      else {
+        data[this.#length++] = 0xf0 | (code >> 18);
+        data[this.#length++] = 0x80 | ((code >> 12) & 0x3f);
+      }
+      data[this.#length++] = 0x80 | ((code >> 6) & 0x3f);
+      data[this.#length++] = 0x80 | (code & 0x3f);
+    }
   }
 
   /** The number behind \u; null: it is none. */
   #unitAt(at: number): number | null {
     const { bytes } = this;
     if (bytes[at + 1] !== LOWER_U || at + 6 > bytes.length) return null;
-    const digits = Buffer.from(bytes.buffer, bytes.byteOffset + at + 2, 4).toString('latin1');
-    return HEX.test(digits) ? Number.parseInt(digits, 16) : null;
+    let unit = 0;
+    for (let i = at + 2; i < at + 6; i++) {
+      const digit = DIGITS[bytes[i]!]!;
+      if (digit > 15) return null;
+      unit = 16 * unit + digit;
+    }
+    return unit;
   }
 }

@@ -7,7 +7,7 @@ import { malformed } from './errors.js';
 import { NumberElements, TextElements } from './json-elements.js';
 import { NUMBER_TYPES } from './tensor-types.js';
 
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** A list of JSON that is still text: that of a long request, whose elements are read in turns. */
 export class ListText {
@@ -140,7 +140,7 @@ export function* jsonOfTensor({ datatype, data }: InferTensor): Generator<string
 }
 
 /** Bytes of texts that are written in one go. */
-const TEXT_PIECE = 2 ** 18;
+const TEXT_PIECE = 2 ** 17;
 
 /** What is no UTF-8 becomes U+FFFD: JSON has no bytes. */
 function* jsonOfTexts(data: Uint8Array): Generator<string> {
@@ -150,9 +150,15 @@ function* jsonOfTexts(data: Uint8Array): Generator<string> {
   for (let offset = 0; offset + 4 <= data.length; ) {
     const end = offset + 4 + view.getUint32(offset, true);
     if (offset > 0) text += ',';
-    text += JSON.stringify(decoder.decode(data.slice(offset + 4, end)));
+    const bytes = data.subarray(offset + 4, end);
+    if (bytes.length <= TEXT_PIECE) text += JSON.stringify(decoder.decode(bytes));
+    else {
+      yield text;
+      yield* longText(bytes);
+      text = '';
+    }
     // A text takes as long as some tens of bytes, should it be empty.
-    work += 32 + end - offset;
+    work += 32 + Math.min(end - offset, TEXT_PIECE);
     offset = end;
     if (work < TEXT_PIECE) continue;
     yield text;
@@ -160,4 +166,16 @@ function* jsonOfTexts(data: Uint8Array): Generator<string> {
     work = 0;
   }
   yield `${text}]`;
+}
+
+/** One text in parts, which break no character. */
+function* longText(bytes: Uint8Array): Generator<string> {
+  const parts = new TextDecoder('utf-8', { ignoreBOM: true });
+  yield '"';
+  for (let begin = 0; begin < bytes.length; begin += TEXT_PIECE) {
+    const end = begin + TEXT_PIECE;
+    const part = parts.decode(bytes.subarray(begin, end), { stream: end < bytes.length });
+    yield JSON.stringify(part).slice(1, -1);
+  }
+  yield '"';
 }

@@ -24,7 +24,7 @@ const SHORT = 2 ** 15;
 /** Bytes of a request beside its lists. */
 const LONGEST_REST = 2 ** 20;
 /** Bytes that are looked through in one go. */
-const SLICE = 2 ** 20;
+const SLICE = 2 ** 18;
 /** Numbers of up to 15 digits are exact as they are. */
 const LONG_NUMBER = /\d{16}/;
 
@@ -49,7 +49,7 @@ export async function readRequestJson(bytes: Uint8Array): Promise<RequestJson> {
   const rest = found.rest(LONGEST_REST);
   if (rest === null) {
     throw malformed(
-      `the request without its lists of 'data' is longer than ${LONGEST_REST} bytes, which is the limit`,
+      `the request has too many lists of 'data', or is longer than ${LONGEST_REST} bytes without them, which is the limit`,
     );
   }
   const size = checkedSize(rest);

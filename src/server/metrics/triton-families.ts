@@ -1,5 +1,5 @@
 import { cpus, freemem, totalmem } from 'node:os';
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge, type Metric, type Registry } from 'prom-client';
 import type { FailureReason, InferModel, StatisticDuration } from '../../serving/infer-model.js';
 
 const LABELS = ['model', 'version'] as const;
@@ -82,7 +82,41 @@ export function tritonFamilies(registry: Registry, models: () => readonly InferM
       for (const model of models()) this.set(labelsOf(model), model.pending());
     },
   });
+  registry.registerMetric(firstResponses(models) as unknown as Metric);
   machineFamilies(registry);
+}
+
+const FIRST_RESPONSE = 'nv_inference_first_response_histogram_ms';
+
+/** A histogram of counts that are kept elsewhere, which the library's own cannot be given. */
+function firstResponses(models: () => readonly InferModel[]) {
+  return {
+    name: FIRST_RESPONSE,
+    get: async () => ({
+      name: FIRST_RESPONSE,
+      help: 'From arrival to the first response, in milliseconds, of models that send several',
+      type: 'histogram',
+      values: models().flatMap((model) => histogramOf(model)),
+      aggregator: 'sum',
+    }),
+    reset: () => {},
+  };
+}
+
+function histogramOf(model: InferModel) {
+  const found = model.firstResponses?.();
+  if (found === undefined) return [];
+  const labels = labelsOf(model);
+  let count = 0;
+  const buckets = [...found.bounds.map(String), '+Inf'].map((le, i) => {
+    count += found.counts[i]!;
+    return { metricName: `${FIRST_RESPONSE}_bucket`, labels: { ...labels, le }, value: count };
+  });
+  return [
+    ...buckets,
+    { metricName: `${FIRST_RESPONSE}_sum`, labels, value: found.sumMs },
+    { metricName: `${FIRST_RESPONSE}_count`, labels, value: count },
+  ];
 }
 
 function machineFamilies(registry: Registry): void {

@@ -1,12 +1,13 @@
 import type { Context } from 'hono';
-import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import type { ModelRepository } from '../../serving/model-repository.js';
+import { requireAdmin } from '../auth.js';
 import { metadataOf, statisticsOf } from '../kserve/describe-model.js';
 import { malformed, notFound } from '../kserve/errors.js';
 import { infer } from '../kserve/infer.js';
 import { loadParametersOf } from '../kserve/load-parameters.js';
-import { EXTENSIONS, LOG_SETTINGS, TRACE_SETTINGS } from '../kserve/settings.js';
+import { checkSettings, EXTENSIONS, fieldsOf, LOG_SETTINGS, TRACE_SETTINGS } from '../kserve/settings.js';
+import { readJson } from '../read-json.js';
 import type { AppEnv, Route, ServerContext } from './route.js';
 
 /** A server of the protocol: its models, and what it says of itself. */
@@ -67,15 +68,19 @@ const empty = (status: number) =>
         { status: 400 },
       );
 
-/** The body as JSON; undefined where there is none. @throws InferError */
+/** The body as JSON; undefined where there is none. @throws ApiError */
 async function jsonOf(c: Context<AppEnv>): Promise<unknown> {
-  const text = await c.req.text();
-  if (text.trim() === '') return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw malformed('failed to parse the request JSON buffer');
-  }
+  const { byteLength } = await c.req.arrayBuffer();
+  return byteLength === 0 ? undefined : readJson(c, c.get('memory'));
+}
+
+/** @param body what is to be set; undefined: nothing @throws InferError */
+function traceSettings(c: Context<AppEnv>, { repository }: Platform, body: unknown): Response {
+  const name = nameIn(c);
+  const isKnown = name === '' || repository.loaded().some(({ config }) => config.name === name);
+  if (!isKnown) throw malformed(`Request for unknown model : ${name}`);
+  checkSettings(TRACE_SETTINGS, body, 'this server records no traces');
+  return Response.json(TRACE_SETTINGS);
 }
 
 const statistics = (models: readonly InferModel[]) =>
@@ -102,31 +107,46 @@ export const KSERVE_ROUTES: readonly Route[] = [
     const version = versionIn(c);
     const found = repository.loaded().filter(({ config }) => config.name === nameIn(c));
     const asked = version === '' ? found : found.filter((model) => model.version === version);
-    if (asked.length === 0)
-      throw new InferError(`requested model '${nameIn(c)}' is not available`, 'invalid');
+    if (asked.length === 0) {
+      throw malformed(
+        found.length === 0
+          ? `requested model '${nameIn(c)}' is not available`
+          : `requested model version is not available for model '${nameIn(c)}'`,
+      );
+    }
     return statistics(asked);
   }),
   ...modelRoutes('post', '/infer', (c, platform, { maxBodyBytes }) =>
     infer(c, modelOf(c, platform), maxBodyBytes),
   ),
-  ...(['get', 'post'] as const).flatMap((method) =>
-    ['/v2/trace/setting', `${MODEL}/trace/setting`].map((path) =>
-      protocolRoute(method, path, () => Response.json(TRACE_SETTINGS)),
-    ),
-  ),
+  ...['/v2/trace/setting', `${MODEL}/trace/setting`].flatMap((path) => [
+    protocolRoute('get', path, (c, platform) => traceSettings(c, platform, undefined)),
+    protocolRoute('post', path, async (c, platform) => traceSettings(c, platform, await jsonOf(c))),
+  ]),
   protocolRoute('get', '/v2/logging', () => Response.json(LOG_SETTINGS)),
-  protocolRoute('post', '/v2/logging', () => Response.json(LOG_SETTINGS)),
+  protocolRoute('post', '/v2/logging', async (c) => {
+    checkSettings(LOG_SETTINGS, await jsonOf(c), '--log-level and --access-log decide');
+    return Response.json(LOG_SETTINGS);
+  }),
   protocolRoute('post', '/v2/repository/index', async (c, { repository }) => {
-    const { ready = false } = ((await jsonOf(c)) ?? {}) as { ready?: unknown };
-    return Response.json(await repository.index({ readyOnly: ready === true }));
+    const { ready = false } = fieldsOf(await jsonOf(c));
+    if (typeof ready !== 'boolean') throw malformed("'ready' is to be true or false");
+    return Response.json(await repository.index({ readyOnly: ready }));
   }),
-  protocolRoute('post', '/v2/repository/models/{model}/load', async (c, { repository, allowsUpload }) => {
-    const endpoint = await repository.load(nameIn(c), loadParametersOf(await jsonOf(c), allowsUpload));
-    return Response.json({ endpoint });
-  }),
-  protocolRoute('post', '/v2/repository/models/{model}/unload', async (c, { repository }) => {
-    const { parameters } = ((await jsonOf(c)) ?? {}) as { parameters?: { unload_dependents?: unknown } };
-    await repository.unload(nameIn(c), { unloadDependents: parameters?.unload_dependents === true });
+  protocolRoute(
+    'post',
+    '/v2/repository/models/{model}/load',
+    async (c, { repository, allowsUpload }, { apiKeys }) => {
+      requireAdmin(c.get('caller'), apiKeys);
+      const endpoint = await repository.load(nameIn(c), loadParametersOf(await jsonOf(c), allowsUpload));
+      return Response.json({ endpoint });
+    },
+  ),
+  protocolRoute('post', '/v2/repository/models/{model}/unload', async (c, { repository }, { apiKeys }) => {
+    requireAdmin(c.get('caller'), apiKeys);
+    const { unload_dependents = false } = fieldsOf(fieldsOf(await jsonOf(c)).parameters);
+    if (typeof unload_dependents !== 'boolean') throw malformed("'unload_dependents' is to be true or false");
+    await repository.unload(nameIn(c), { unloadDependents: unload_dependents });
     return new Response(null, { status: 200, headers: { 'content-type': 'application/json' } });
   }),
   ...modelRoutes('get', '', (c, platform) => {

@@ -28,6 +28,7 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
   readonly on: InferListener;
   readonly startMs = performance.now();
   hasStarted = false;
+  hasResponded = false;
   release: (() => void) | null = null;
   /** When an instance was given it, on performance.now's clock; null: it waits. */
   givenMs: number | null = null;

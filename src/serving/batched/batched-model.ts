@@ -22,7 +22,7 @@ import type { OwnParameters } from '../../../models/repository/model-parameters.
 import { type FitTensor, fitOf } from '../../../scheduler/batch-fit.js';
 import { ReplyOrder } from '../../../scheduler/reply-order.js';
 import { checkedRequest } from '../check-request.js';
-import type { FailureReason, InferModel } from '../infer-model.js';
+import type { FailureReason, InferModel, TimeCounts } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
 import { BatchedEntry } from './batched-entry.js';
 import { type Batch, BatchedFormer } from './batched-former.js';
@@ -58,6 +58,7 @@ export class BatchedModel implements InferModel {
   readonly config: ModelConfig;
   readonly version: string;
   readonly modelDirectory: string;
+  readonly firstResponses?: () => TimeCounts;
   readonly #options: BatchedModelOptions;
   readonly #host: Host;
   readonly #memory: BatchMemory;
@@ -73,6 +74,8 @@ export class BatchedModel implements InferModel {
     this.config = config;
     this.version = files.version;
     this.modelDirectory = files.directory;
+    if (config.model_transaction_policy.decoupled)
+      this.firstResponses = () => this.#counters.firstResponses();
     const instances = config.instance_group.flatMap(({ name, count }) =>
       Array.from({ length: count }, (_, i) => `${name}_${i}`),
     );
@@ -198,6 +201,7 @@ export class BatchedModel implements InferModel {
       const entry = batch[request];
       if (entry === undefined || !this.#host.has(entry)) continue;
       const tensors = outputs.map((output) => unpackTensor(output, answers.bytes));
+      this.#noteResponse(entry);
       const response = { outputs: tensors, ...(parameters === null ? {} : { parameters }) };
       if (this.#order === null) entry.on.response(response);
       else entry.held.push(response);
@@ -207,6 +211,12 @@ export class BatchedModel implements InferModel {
       const entry = batch[index];
       if (entry !== undefined) this.#host.fail(entry, new InferError(reason, 'internal'));
     }
+  }
+
+  #noteResponse(entry: BatchedEntry): void {
+    if (entry.hasResponded) return;
+    entry.hasResponded = true;
+    if (this.firstResponses !== undefined) this.#counters.noteFirstResponse(nsSince(entry.startMs));
   }
 
   #settle(entry: BatchedEntry | undefined): void {

@@ -1,8 +1,9 @@
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
 import { tritonFamilies } from '../../../../src/server/metrics/triton-families.js';
-import type { InferModel } from '../../../../src/serving/infer-model.js';
+import type { InferModel, TimeCounts } from '../../../../src/serving/infer-model.js';
 import { InferenceCounters } from '../../../../src/serving/inference-counters.js';
+import { parseExposition } from '../../../../tools/monitoring/exposition.js';
 
 it('tells what models count under the names of Triton, and forgets models that are gone', async () => {
   const counters = new InferenceCounters();
@@ -37,4 +38,31 @@ it('tells what models count under the names of Triton, and forgets models that a
   expect(text).toMatch(/^nv_cpu_utilization \S+$/m);
   loaded = [];
   expect(await registry.metrics()).not.toContain('model="m"');
+});
+
+it('tells how soon models that send several responses send the first', async () => {
+  const counters = new InferenceCounters();
+  for (const ms of [100, 101, 6000]) counters.noteFirstResponse(1e6 * ms);
+  const model = (name: string, firstResponses?: () => TimeCounts) =>
+    ({
+      config: { name },
+      version: '1',
+      statistics: () => counters.read(),
+      failures: () => counters.failures(),
+      pending: () => 0,
+      firstResponses,
+    }) as unknown as InferModel;
+  const registry = new Registry();
+  tritonFamilies(registry, () => [model('several', () => counters.firstResponses()), model('one')]);
+  const family = parseExposition(await registry.metrics()).get('nv_inference_first_response_histogram_ms')!;
+  expect(family.type).toBe('histogram');
+  expect(family.samples.map(({ labels: { model: name, le }, value }) => [name, le, value])).toEqual([
+    ['several', '100', 1],
+    ['several', '500', 2],
+    ['several', '2000', 2],
+    ['several', '5000', 2],
+    ['several', '+Inf', 3],
+    ['several', undefined, 6201],
+    ['several', undefined, 3],
+  ]);
 });

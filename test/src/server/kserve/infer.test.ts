@@ -1,0 +1,156 @@
+import { gunzipSync, gzipSync, inflateSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { ApiKeys } from '../../../../src/server/api-keys.js';
+import { MemoryLedger } from '../../../../src/server/held-memory.js';
+import { FakeModel, fakeConfig } from './support/fake-models.js';
+import { fakePlatform } from './support/fake-platform.js';
+
+const ints = () => new FakeModel(fakeConfig({ name: 'ints', type: 'TYPE_INT32', dims: [-1] }));
+const texts = () => new FakeModel(fakeConfig({ name: 'texts', type: 'TYPE_STRING', dims: [-1] }));
+const input = (data: readonly unknown[], datatype = 'INT32') => ({
+  name: 'INPUT0',
+  shape: [data.length],
+  datatype,
+  data,
+});
+const errorOf = async (response: Response) => [
+  response.status,
+  ((await response.json()) as { error: string }).error,
+];
+
+describe('POST /v2/models/M/infer', () => {
+  it('hands on the id, parameters, priority, timeout and sequence', async () => {
+    const model = ints();
+    const platform = fakePlatform([model]);
+    const parameters = {
+      priority: 2,
+      timeout: 500,
+      sequence_id: 9,
+      sequence_start: true,
+      mine: 'x',
+      flag: true,
+    };
+    const response = await platform.infer('ints', { id: 'a', inputs: [input([1])], parameters });
+    expect(await response.json()).toMatchObject({ id: 'a', outputs: [{ data: [1] }] });
+    expect(model.requests[0]).toMatchObject({
+      id: 'a',
+      priority: 2,
+      timeoutUs: 500,
+      sequence: { id: 9n, start: true, end: false },
+      parameters: { mine: 'x', flag: true },
+    });
+  });
+
+  it('takes an id of a sequence and a timeout of 64 bits', async () => {
+    const model = ints();
+    const body = JSON.stringify({ inputs: [input([1])] }).replace(
+      /\}$/,
+      ',"parameters":{"sequence_id":18446744073709551615,"timeout":18446744073709551615}}',
+    );
+    expect((await fakePlatform([model]).infer('ints', body)).status).toBe(200);
+    expect(model.requests[0]).toMatchObject({
+      timeoutUs: Number.MAX_SAFE_INTEGER,
+      sequence: { id: 18446744073709551615n },
+    });
+  });
+
+  it('answers an output once, however often it is asked for', async () => {
+    const outputs = Array.from({ length: 1000 }, () => ({
+      name: 'OUTPUT0',
+      parameters: { binary_data: true },
+    }));
+    const response = await fakePlatform([ints()]).infer('ints', { inputs: [input([1, 2])], outputs });
+    const length = Number(response.headers.get('inference-header-content-length'));
+    expect((await response.arrayBuffer()).byteLength).toBe(length + 8);
+  });
+
+  it('compresses long answers in the coding that the client likes best', async () => {
+    const body = { inputs: [input(Array(2000).fill(7))] };
+    const platform = fakePlatform([ints()]);
+    const plain = await (await platform.infer('ints', body)).text();
+    for (const [accepts, coding, inflate] of [
+      ['gzip', 'gzip', gunzipSync],
+      ['br;q=1, gzip;q=0.5, deflate;q=0.8', 'deflate', inflateSync],
+      ['GZIP', 'gzip', gunzipSync],
+    ] as const) {
+      const response = await platform.infer('ints', body, { 'accept-encoding': accepts });
+      expect(response.headers.get('content-encoding')).toBe(coding);
+      expect(inflate(Buffer.from(await response.arrayBuffer())).toString()).toBe(plain);
+    }
+    for (const accepts of ['gzip;q=0', 'br', '*', 'identity']) {
+      const response = await platform.infer('ints', body, { 'accept-encoding': accepts });
+      expect(response.headers.get('content-encoding')).toBeNull();
+    }
+  });
+
+  it('bounds a compressed body by what it is when it is inflated', async () => {
+    const platform = fakePlatform([texts()], { maxBodyBytes: 100_000 });
+    const body = (length: number) =>
+      gzipSync(JSON.stringify({ inputs: [input(['x'.repeat(length)], 'BYTES')] }));
+    const headers = { 'content-encoding': 'gzip' };
+    expect((await platform.infer('texts', body(90_000), headers)).status).toBe(200);
+    expect(body(10_000_000).length).toBeLessThan(20_000);
+    expect(await errorOf(await platform.infer('texts', body(10_000_000), headers))).toEqual([
+      413,
+      'The body is longer than 100000 bytes.',
+    ]);
+  });
+
+  it('refuses what there is no memory for, before it is made', async () => {
+    const ledger = new MemoryLedger({ limit: 4_000_000 });
+    const platform = fakePlatform([ints(), texts()], { ledger });
+    // Short when compressed, short as JSON, and long as a tensor's text.
+    const long = gzipSync(JSON.stringify({ inputs: [input(['x'.repeat(3_000_000)], 'BYTES')] }));
+    const inflated = await platform.infer('texts', long, { 'content-encoding': 'gzip' });
+    expect(await errorOf(inflated)).toEqual([413, expect.stringContaining('--max-held-memory-bytes')]);
+    const bytes = new Uint8Array(new Int32Array(200_000).fill(-2_000_000_000).buffer);
+    const answer = await platform.infer('ints', bytes, { 'inference-header-content-length': '0' });
+    expect(answer.status).toBe(200);
+    await answer.arrayBuffer();
+    const head = JSON.stringify({
+      inputs: [
+        { name: 'INPUT0', shape: [200_000], datatype: 'INT32', parameters: { binary_data_size: 800_000 } },
+      ],
+    });
+    const asJson = await platform.infer('ints', Buffer.concat([Buffer.from(head), bytes]), {
+      'inference-header-content-length': String(head.length),
+    });
+    expect(await errorOf(asJson)).toEqual([400, expect.stringContaining('--max-held-memory-bytes')]);
+    expect(ledger.held).toBe(0);
+  });
+
+  it('tells no more classes than a bound', async () => {
+    const values = Array.from({ length: 20_000 }, (_, i) => (i * 7919) % 20_011);
+    const ask = (classification: number) =>
+      fakePlatform([ints()]).infer('ints', {
+        inputs: [input(values)],
+        outputs: [{ name: 'OUTPUT0', parameters: { classification } }],
+      });
+    const [found] = ((await (await ask(8000)).json()) as { outputs: { data: string[] }[] }).outputs;
+    const expected = values.map((value, i) => [value, i] as const).sort((a, b) => b[0] - a[0] || a[1] - b[1]);
+    expect(found!.data).toEqual(expected.slice(0, 8000).map(([value, i]) => `${value}:${i}`));
+    expect(await errorOf(await ask(20_000))).toEqual([400, expect.stringContaining('at most 8192')]);
+  });
+
+  it('refuses a model of several answers', async () => {
+    const config = fakeConfig({ name: 'm', type: 'TYPE_INT32', dims: [-1], decoupled: true });
+    const response = await fakePlatform([new FakeModel(config)]).infer('m', { inputs: [input([1])] });
+    expect(await errorOf(response)).toEqual([
+      400,
+      "doesn't support models with decoupled transaction policy: 'm'",
+    ]);
+  });
+
+  it('needs a key as all routes do, and says so in the form of the protocol', async () => {
+    const apiKeys = new ApiKeys([{ name: 'ali', key: 'sesame', weight: 1 }]);
+    const platform = fakePlatform([ints()], { apiKeys });
+    const body = { inputs: [input([1])] };
+    expect(await errorOf(await platform.infer('ints', body))).toEqual([
+      401,
+      expect.stringContaining('API key'),
+    ]);
+    expect((await platform.infer('ints', body, { authorization: 'Bearer sesame' })).status).toBe(200);
+    expect((await platform.get('/v2/health/live')).status).toBe(200);
+    expect((await platform.get('/v2')).status).toBe(401);
+  });
+});

@@ -1,0 +1,131 @@
+import { describe, expect, it } from 'vitest';
+import { ApiKeys } from '../../../../src/server/api-keys.js';
+import { FakeModel, fakeConfig } from './support/fake-models.js';
+import { fakePlatform } from './support/fake-platform.js';
+
+const model = () => new FakeModel(fakeConfig({ name: 'm', type: 'TYPE_INT32', dims: [-1] }));
+const setUp = (options: Parameters<typeof fakePlatform>[1] = {}) => fakePlatform([model()], options);
+const answerOf = async (response: Response) => {
+  const text = await response.text();
+  return [response.status, text === '' ? null : JSON.parse(text)];
+};
+
+describe('settings', () => {
+  it('are taken as they are, and refused by name where they would be others', async () => {
+    const platform = setUp();
+    const log = { log_info: true, log_verbose_level: 0, log_format: 'default', unknown: 5 };
+    expect((await platform.post('/v2/logging', log)).status).toBe(200);
+    expect((await platform.post('/v2/logging', '')).status).toBe(200);
+    for (const [name, value, status] of [
+      ['log_info', false, 501],
+      ['log_info', 1, 400],
+      ['log_verbose_level', 2, 501],
+      ['log_file', '/tmp/x', 501],
+    ] as const) {
+      const answer = await answerOf(await platform.post('/v2/logging', { [name]: value }));
+      expect(answer).toEqual([status, { error: expect.stringContaining(`'${name}'`) }]);
+    }
+    for (const path of ['/v2/trace/setting', '/v2/models/m/trace/setting']) {
+      expect((await platform.post(path, { trace_level: ['OFF'], trace_rate: null })).status).toBe(200);
+      const answer = await answerOf(await platform.post(path, { trace_level: ['TIMESTAMPS'] }));
+      expect(answer).toEqual([501, { error: expect.stringContaining("'trace_level'") }]);
+    }
+    expect((await platform.get('/v2/models/nope/trace/setting')).status).toBe(400);
+  });
+});
+
+describe('the repository', () => {
+  it('is told what to load and unload', async () => {
+    const platform = setUp({ allowsUpload: true });
+    const path = '/v2/repository/models/m';
+    const parameters = { config: '{}', 'file:1/model.onnx': 'AAEC' };
+    expect(await answerOf(await platform.post(`${path}/load`, { parameters }))).toEqual([
+      200,
+      { endpoint: 'm' },
+    ]);
+    expect((await platform.post(`${path}/load`, '')).status).toBe(200);
+    const unload = { parameters: { unload_dependents: true } };
+    expect((await platform.post(`${path}/unload`, unload)).status).toBe(200);
+    expect(platform.repository.commands).toEqual([
+      ['load', 'm', { config: '{}', files: new Map([['1/model.onnx', Buffer.from([0, 1, 2])]]) }],
+      ['load', 'm', {}],
+      ['unload', 'm', { unloadDependents: true }],
+    ]);
+  });
+
+  it('takes no configuration from clients, unless it is told to', async () => {
+    const platform = setUp();
+    for (const parameters of [{ config: '{}' }, { config: '{}', 'file:1/x': 'AA==' }]) {
+      const response = await platform.post('/v2/repository/models/m/load', { parameters });
+      expect(await answerOf(response)).toEqual([
+        400,
+        { error: expect.stringContaining('--allow-model-upload') },
+      ]);
+    }
+    expect(platform.repository.commands).toEqual([]);
+  });
+
+  it.each(['../x', '/etc/x', 'a/../../x', 'a//b', '.', 'a\\b'])('takes no file %s', async (path) => {
+    const platform = setUp({ allowsUpload: true });
+    const parameters = { config: '{}', [`file:${path}`]: 'AA==' };
+    expect((await platform.post('/v2/repository/models/m/load', { parameters })).status).toBe(400);
+    expect(platform.repository.commands).toEqual([]);
+  });
+
+  it('is changed by admins alone where there are several keys', async () => {
+    const apiKeys = new ApiKeys([
+      { name: 'ali', key: 'one', weight: 1 },
+      { name: 'root', key: 'two', weight: 1, admin: true },
+    ]);
+    const platform = setUp({ apiKeys });
+    const send = (path: string, key: string) => platform.post(path, '', { headers: { 'x-api-key': key } });
+    for (const command of ['load', 'unload']) {
+      expect((await send(`/v2/repository/models/m/${command}`, 'one')).status).toBe(403);
+    }
+    expect(platform.repository.commands).toEqual([]);
+    expect((await send('/v2/repository/index', 'one')).status).toBe(200);
+    expect((await send('/v2/repository/models/m/load', 'two')).status).toBe(200);
+  });
+
+  it.each([
+    ['/v2/repository/index', { ready: 1 }],
+    ['/v2/repository/index', '{'],
+    ['/v2/repository/models/m/load', { parameters: 5 }],
+    ['/v2/repository/models/m/load', { parameters: { config: 5 } }],
+    ['/v2/repository/models/m/unload', { parameters: { unload_dependents: 'yes' } }],
+    ['/v2/repository/index', '['.repeat(1000)],
+  ])('refuses %s %j', async (path, body) => {
+    expect(await answerOf(await setUp().post(path, body))).toEqual([
+      400,
+      { error: expect.stringMatching(/\S/) },
+    ]);
+  });
+});
+
+describe('without a platform', () => {
+  it('there is nothing under /v2', async () => {
+    const { app } = fakePlatform([], { platform: null });
+    const response = await app.request('/v2/models/m');
+    expect(await answerOf(response)).toEqual([404, { error: 'Not Found' }]);
+  });
+});
+
+describe('what is not there', () => {
+  it.each([
+    ['GET', '/v2/', 404],
+    ['GET', '/v2/models', 404],
+    ['GET', '/v2/models/m/', 404],
+    ['GET', '/v2/models/m/versions', 404],
+    ['GET', '/v2/models/m/versions/-1', 404],
+    ['GET', '/v2/models/m/nope', 404],
+    ['GET', '/v2/models/m/versions/9/stats', 400],
+    ['DELETE', '/v2/models/m', 405],
+    ['PUT', '/v2/models/m/infer', 405],
+    ['GET', '/v2/models/%zz', 404],
+    ['GET', '/v2/models/__proto__', 404],
+    ['GET', '/v2/models/constructor/config', 404],
+  ])('%s %s is %i, in the form of the protocol', async (method, path, status) => {
+    const response = await setUp().app.request(path, { method });
+    expect(await answerOf(response)).toEqual([status, { error: expect.stringMatching(/\S/) }]);
+  });
+});
