@@ -52,6 +52,7 @@ export { type Engine, EngineError, openEngine } from '../engine/building/engine.
 export { type CachedEngineOptions, cachedEngine } from '../engine/building/engine-cache.js';
 export { ExecutorUnavailableError } from '../engine/executors/executor-kind.js';
 export { AddonError } from '../engine/executors/native/load-addon.js';
+export type { VectorTransformer } from '../engine/service/vector-transformer.js';
 export {
   SimulationError,
   type SimulationId,
@@ -74,6 +75,7 @@ export type { Retention, RetentionPriority } from '../kvcache/retention.js';
 export { type ChatMessage, ChatTemplateError } from '../models/chat-template.js';
 export { CheckpointError } from '../models/checkpoints/checkpoint.js';
 export type { SchedulerPolicy } from '../scheduler/types.js';
+export { BatchedService, type BatchedServiceOptions } from './batched-service.js';
 export { Encoder, type RankedDocument } from './encoder.js';
 export type { EmbedOptions } from './encoding/embed.js';
 export type { EncoderInput } from './encoding/encoder-codec.js';

@@ -1,7 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { workerData } from 'node:worker_threads';
 import { messageOf } from '../../base/error-text.js';
-import { Heartbeat } from '../../callbacks/heartbeat.js';
 import type { InferCaller } from '../../callbacks/infer/infer-types.js';
 import type {
   BatchCommand,
@@ -16,6 +15,7 @@ import type { WorkerWires } from '../../callbacks/worker-wires.js';
 import type { Instance, InstanceSetup, OpenInstance } from './backend.js';
 import { AnswerWriter } from './packed-answers.js';
 import { RunningRequest } from './running-request.js';
+import { serveCommands } from './serve-commands.js';
 
 /** Data that the worker of an instance is started with. */
 export interface InstanceWorkerData {
@@ -23,9 +23,6 @@ export interface InstanceWorkerData {
   entry: string;
   setup: InstanceSetup;
 }
-
-/** Milliseconds between two beats while a batch runs whose code awaits something. */
-const BEAT_MS = 250;
 
 /** Calls to other models that have no answer yet, by their numbers. */
 const calls = new Map<
@@ -39,55 +36,42 @@ let callers: readonly InferCaller[] = [];
 await main(workerData as InstanceWorkerData & WorkerWires);
 
 /** The life of an instance: it is set up, runs batches in their order, and is torn down. */
-async function main({
-  entry,
-  setup,
-  port,
-  heartbeat: beats,
-}: InstanceWorkerData & WorkerWires): Promise<void> {
+async function main({ entry, setup, ...wires }: InstanceWorkerData & WorkerWires): Promise<void> {
   const startMs = performance.now();
-  const heartbeat = new Heartbeat(beats);
   const post = (message: InstanceMessage | WorkerLife<InstanceInfo>, transfer: ArrayBuffer[] = []) =>
-    port.postMessage(message, transfer);
+    wires.port.postMessage(message, transfer);
   const { openInstance } = (await import(entry)) as { openInstance: OpenInstance };
-  const infer = (asked: ModelCall) =>
-    new Promise<readonly ModelCallResponse[]>((resolve, reject) => {
-      const call = numCalls++;
+  let isOpen = false;
+  const infer = async (asked: ModelCall) => {
+    if (!isOpen) throw new Error('other models can be asked once the instance is loaded: in execute');
+    const call = numCalls++;
+    return new Promise<readonly ModelCallResponse[]>((resolve, reject) => {
       calls.set(call, { resolve, reject });
       post({ type: 'call', call, asked, callers });
     });
+  };
   const instance = await openInstance(setup, { infer }); // init
   await instance.allocate?.();
   await instance.acquire?.();
+  isOpen = true;
   const { instanceName } = setup;
   post({ type: 'ready', info: { instanceName, loadMs: performance.now() - startMs } });
-  heartbeat.sleep();
-  let last: Promise<void> = Promise.resolve();
-  port.on('message', (command: InstanceCommand) => {
-    if (command.type === 'called') settleCall(command);
-    else if (command.type === 'batch') last = last.then(() => run(command));
-    else last = last.then(tearDown);
-  });
-
-  async function run(command: BatchCommand): Promise<void> {
-    heartbeat.beat();
-    const beating = setInterval(() => heartbeat.beat(), BEAT_MS);
-    callers = command.callers;
-    try {
+  serveCommands<Exclude<InstanceCommand, { type: 'shutdown' }>>(wires, {
+    handleAtOnce(command) {
+      if (command.type === 'called') settleCall(command);
+      return command.type === 'called';
+    },
+    async run(command) {
+      if (command.type !== 'batch') return;
+      callers = command.callers;
       await runBatch(instance, setup, command, post);
-    } finally {
-      clearInterval(beating);
-      heartbeat.sleep();
-    }
-  }
-
-  async function tearDown(): Promise<void> {
-    await instance.release?.();
-    await instance.deallocate?.();
-    await instance.close(); // destroy
-    post({ type: 'closed' });
-    port.close();
-  }
+    },
+    async tearDown() {
+      await instance.release?.();
+      await instance.deallocate?.();
+      await instance.close(); // destroy
+    },
+  });
 }
 
 function settleCall({ call, responses, error }: Extract<InstanceCommand, { type: 'called' }>): void {

@@ -27,7 +27,7 @@ export interface BatchDuties<Entry, Batch, Info, Message extends { type: string 
   entriesOf(batch: Batch): Iterable<Entry>;
   /** Called again for a batch that an instance lost before it began with it. */
   pack(batch: Batch): PackedBatch<Command>;
-  /** An instance lost the batch, whose memory is gone with it. */
+  /** The batch ends without an answer: an instance was lost over it, it cannot be sent, or nobody wants it any more. */
   drop?(batch: Batch): void;
   /**
    * The message ends the batch. The instance gets its next one before `deliver` hands out what the message brings; buffers

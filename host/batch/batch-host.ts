@@ -68,6 +68,8 @@ export class BatchHost<
   readonly #timer = new WakeTimer(() => this.#post());
   #isReady = false;
   #isClosed = false;
+  /** Its workers were ended in the middle of what they did, because it is closed. */
+  #isTerminated = false;
   #isScheduled = false;
   #endError: Error | null = null;
   #onEmpty: (() => void)[] = [];
@@ -166,6 +168,11 @@ export class BatchHost<
     entry.fail(error);
   }
 
+  /** The former may have a batch that it had not before, for a reason that the host does not know. */
+  wake(): void {
+    this.#schedule();
+  }
+
   /** A failure that belongs to no request. */
   report(error: Error): void {
     this.#life.report(error);
@@ -260,6 +267,7 @@ export class BatchHost<
     while (hasRoom && this.#returned.length > 0) {
       const batch = this.#returned.shift()!;
       for (const entry of this.#duties.entriesOf(batch)) if (this.#entries.has(entry)) return batch;
+      this.#duties.drop?.(batch);
     }
     const nowUs = this.#timer.nowUs();
     const { batch, refused, wakeAtUs } = this.#duties.former.form(nowUs, hasRoom, this.#isClosed);
@@ -297,11 +305,11 @@ export class BatchHost<
     const lost = [...(begun === null ? [] : [begun]), ...others.filter((batch) => !again.includes(batch))];
     for (const batch of again) this.#wereReturned.add(batch);
     this.#returned.push(...again);
-    for (const batch of [...lost, ...again]) this.#duties.drop?.(batch);
     for (const batch of lost) {
+      this.#duties.drop?.(batch);
       for (const entry of this.#duties.entriesOf(batch)) this.fail(entry, this.#duties.lostError(error));
     }
-    if (!this.#isReady) return;
+    if (!this.#isReady || this.#isTerminated) return;
     const runs = this.#instances.some(({ isRunning }) => isRunning);
     if (!runs && (this.state === 'running' || this.state === 'restarting'))
       this.#life.setState('restarting', error);
@@ -325,6 +333,7 @@ export class BatchHost<
   }
 
   #terminate(reason: string): void {
+    this.#isTerminated = true;
     for (const instance of this.#instances) instance.terminate(reason);
   }
 

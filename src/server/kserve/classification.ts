@@ -1,9 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { packElements } from '../../../callbacks/infer/byte-elements.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { malformed } from './errors.js';
 import { NUMBER_TYPES } from './tensor-types.js';
-
-const encoder = new TextEncoder();
 
 /** Texts in one output: each class of each row. */
 const MOST_CLASSES = 8192;
@@ -50,7 +49,7 @@ export async function classified(
       texts.push(`${valueText(at(i), type.isFloat)}:${i}${label}`);
     }
   }
-  return { name, datatype: 'BYTES', shape: isBatched ? [rows, wanted] : [wanted], data: packed(texts) };
+  return { name, datatype: 'BYTES', shape: isBatched ? [rows, wanted] : [wanted], data: packElements(texts) };
 }
 
 /** The largest of a number of values, of equals those that come first; NaN is smaller than all. A heap, the smallest on top. */
@@ -125,17 +124,4 @@ function valueText(value: number | bigint, isFloat: boolean): string {
   if (size === Number.POSITIVE_INFINITY) return `${sign}inf`;
   // Beyond that JavaScript would write an exponent.
   return `${sign}${size < 1e21 ? size.toFixed(6) : `${BigInt(size)}.000000`}`;
-}
-
-function packed(texts: readonly string[]): Uint8Array {
-  const parts = texts.map((text) => encoder.encode(text));
-  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + 4 + length, 0));
-  const view = new DataView(bytes.buffer);
-  let offset = 0;
-  for (const part of parts) {
-    view.setUint32(offset, part.length, true);
-    bytes.set(part, offset + 4);
-    offset += 4 + part.length;
-  }
-  return bytes;
 }

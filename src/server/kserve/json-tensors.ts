@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { packElements } from '../../../callbacks/infer/byte-elements.js';
 import type { Datatype } from '../../../callbacks/infer/datatypes.js';
 import type { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
@@ -6,7 +7,6 @@ import { malformed } from './errors.js';
 import { NumberElements, TextElements } from './json-elements.js';
 import { NUMBER_TYPES } from './tensor-types.js';
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** A list of JSON that is still text: that of a long request, whose elements are read in turns. */
@@ -48,18 +48,10 @@ export function bytesOfJson({ name, datatype, count }: Wanted, data: unknown): U
 
 function bytesOfTexts(name: string, values: readonly unknown[]): Uint8Array {
   const parts = values.map((value) => {
-    if (typeof value === 'string') return encoder.encode(value);
+    if (typeof value === 'string') return value;
     throw notOfType(name, 'BYTES', shown(value));
   });
-  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + 4 + length, 0));
-  const view = new DataView(bytes.buffer);
-  let offset = 0;
-  for (const part of parts) {
-    view.setUint32(offset, part.length, true);
-    bytes.set(part, offset + 4);
-    offset += 4 + part.length;
-  }
-  return bytes;
+  return packElements(parts);
 }
 
 /** The elements of nested lists in order. */

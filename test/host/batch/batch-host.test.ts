@@ -256,11 +256,11 @@ describe('an instance that is lost', () => {
   });
 
   it('is ended where it takes too long over a batch, however its thread is busy, and what waited is done by the next', async () => {
-    const { host, say } = open({ timeLimitMs: 1500, batchesAhead: 2 });
+    const { host, say } = open({ timeLimitMs: 3000, batchesAhead: 2 });
     await host.ready;
     const answers = [say('hang'), say('a'), say('b')];
     expect(await outcome(answers[0]!)).toBe(
-      'The dictionary failed: Instance 0 took longer over a batch than the 1500 ms that it may, and is started anew.',
+      'The dictionary failed: Instance 0 took longer over a batch than the 3000 ms that it may, and is started anew.',
     );
     expect(await Promise.all(answers.slice(1))).toEqual(['a by 0', 'b by 0']);
   });

@@ -1,0 +1,23 @@
+/** Data that a service's worker is started with. */
+export interface ServiceWorkerData {
+  /** URL of the module whose default export is the class. */
+  module: string;
+  /** What the class is constructed with. */
+  initArguments: unknown;
+}
+
+/** A batch, as the service's `preprocess` has made it. */
+export interface ServiceCommand {
+  type: 'batch';
+  batch: unknown;
+}
+
+/** What was thrown, as it crosses to another process. */
+export interface ThrownText {
+  name: string;
+  message: string;
+  stack: string | undefined;
+}
+
+/** What became of a batch; batches are answered in order. */
+export type ServiceMessage = { type: 'result'; result: unknown } | { type: 'thrown'; error: ThrownText };
