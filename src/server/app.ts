@@ -4,6 +4,7 @@ import type { ModelDirectory } from '../serving/model-directory.js';
 import { ApiKeys } from './api-keys.js';
 import { requireApiKey } from './auth.js';
 import { bodyLimit } from './body-limit.js';
+import { sendDirectAnswers } from './direct-answer.js';
 import { MemoryLedger } from './held-memory.js';
 import { holdMemory } from './hold-memory.js';
 import { type AllowedHosts, requireKnownHost } from './host-check.js';
@@ -108,6 +109,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     return respondToError(new ApiError(404, message, { code: 'not_found' }), c);
   });
 
+  app.use(sendDirectAnswers);
   app.use(requestIds);
   app.use(observeHttp(metrics, options.accessLog ?? log));
   app.use(requireKnownHost(options.allowedHosts ?? '*'));

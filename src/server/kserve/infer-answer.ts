@@ -1,7 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Context } from 'hono';
 import type { InferResponse, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { readLabels } from '../../../models/repository/read-labels.js';
 import type { InferModel } from '../../serving/infer-model.js';
+import { directAnswer } from '../direct-answer.js';
+import type { AppEnv } from '../routes/route.js';
 import { codingFor, compressed } from './accept-encoding.js';
 import { classified } from './classification.js';
 import { jsonOfTensor } from './json-tensors.js';
@@ -156,15 +159,15 @@ const LEAST_COMPRESSED = 1024;
 const ONE_PIECE = 2 ** 18;
 
 /** The answer, compressed where its client reads that. */
-export function inferResponse({ content, headers }: InferBody, acceptEncoding: string | undefined): Response {
+export function inferResponse(c: Context<AppEnv>, { content, headers }: InferBody): Response {
   const length = typeof content === 'string' ? content.length : lengthOf(content);
-  const coding = length < LEAST_COMPRESSED ? null : codingFor(acceptEncoding);
+  const coding = length < LEAST_COMPRESSED ? null : codingFor(c.req.header('accept-encoding'));
   if (coding !== null) {
     const parts = typeof content === 'string' ? [Buffer.from(content)] : content;
     return new Response(compressed(parts, coding), { headers: { ...headers, 'content-encoding': coding } });
   }
-  if (typeof content === 'string') return new Response(content, { headers });
-  if (length <= ONE_PIECE) return new Response(Buffer.concat(content), { headers });
+  if (typeof content === 'string') return directAnswer(c, content, headers);
+  if (length <= ONE_PIECE) return directAnswer(c, Buffer.concat(content), headers);
   return new Response(streamOf(content), { headers: { ...headers, 'content-length': String(length) } });
 }
 

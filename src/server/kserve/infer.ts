@@ -10,6 +10,7 @@ import { malformed } from './errors.js';
 import { inferBody, inferResponse } from './infer-answer.js';
 import { inflatedBody } from './inflate-body.js';
 import { bytesOfList, mostBytesOf } from './json-tensors.js';
+import { leavingSignal } from './leaving-signal.js';
 import { readRawInput } from './raw-input.js';
 import { type ReadInfer, readInfer } from './read-infer.js';
 import { readRequestJson } from './request-json.js';
@@ -20,7 +21,7 @@ export async function infer(c: Context<AppEnv>, model: InferModel, maxBodyBytes:
   const read = await readRequest(c, model, memory, maxBodyBytes);
   const response = await answerOf(model, read);
   const body = await inferBody(model, read, response, (bytes) => memory.addAnswer(bytes));
-  return inferResponse(body, c.req.header('accept-encoding'));
+  return inferResponse(c, body);
 }
 
 async function readRequest(
@@ -47,17 +48,6 @@ async function readRequest(
   const read = readInfer(config.name, { body: value, lists, binary: bytes.subarray(length), signal });
   await readLists(read, (listBytes) => memory.holdBody(held + listBytes));
   return read;
-}
-
-/** Aborted when the client leaves. The library's own signal would make a whole request of the web's kind for it. */
-function leavingSignal(c: Context<AppEnv>): AbortSignal {
-  const outgoing = c.env?.outgoing;
-  if (outgoing === undefined) return c.req.raw.signal;
-  const leaving = new AbortController();
-  outgoing.once('close', () => {
-    if (!outgoing.writableFinished) leaving.abort();
-  });
-  return leaving.signal;
 }
 
 /** Reads the inputs whose lists were too long to be parsed with the rest. @throws InferError */

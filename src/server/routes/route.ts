@@ -19,7 +19,13 @@ import { HttpStreamConnection } from '../stream-connection.js';
 
 export type AppEnv = {
   Bindings: Partial<HttpBindings>;
-  Variables: { requestId: string; caller: Caller; memory: RequestMemory };
+  Variables: {
+    requestId: string;
+    caller: Caller;
+    memory: RequestMemory;
+    /** Body of a direct answer. */
+    directBody?: string | Uint8Array<ArrayBuffer>;
+  };
 };
 
 /** Services that all routes use. */

@@ -97,22 +97,22 @@ describe('POST /v2/models/M/infer', () => {
   });
 
   it('refuses what there is no memory for, before it is made', async () => {
-    const ledger = new MemoryLedger({ limit: 4_000_000 });
-    const platform = fakePlatform([ints(), texts()], { ledger });
+    const ledger = new MemoryLedger({ limit: 3_000_000 });
+    const truths = new FakeModel(fakeConfig({ name: 'truths', type: 'TYPE_BOOL', dims: [-1] }));
+    const platform = fakePlatform([truths, texts()], { ledger });
     // Short when compressed, short as JSON, and long as a tensor's text.
     const long = gzipSync(JSON.stringify({ inputs: [input(['x'.repeat(3_000_000)], 'BYTES')] }));
     const inflated = await platform.infer('texts', long, { 'content-encoding': 'gzip' });
     expect(await errorOf(inflated)).toEqual([413, expect.stringContaining('--max-held-memory-bytes')]);
-    const bytes = new Uint8Array(new Int32Array(200_000).fill(-2_000_000_000).buffer);
-    const answer = await platform.infer('ints', bytes, { 'inference-header-content-length': '0' });
+    const bytes = new Uint8Array(600_000);
+    const answer = await platform.infer('truths', bytes, { 'inference-header-content-length': '0' });
     expect(answer.status).toBe(200);
     await answer.arrayBuffer();
+    const parameters = { binary_data_size: bytes.length };
     const head = JSON.stringify({
-      inputs: [
-        { name: 'INPUT0', shape: [200_000], datatype: 'INT32', parameters: { binary_data_size: 800_000 } },
-      ],
+      inputs: [{ name: 'INPUT0', shape: [bytes.length], datatype: 'BOOL', parameters }],
     });
-    const asJson = await platform.infer('ints', Buffer.concat([Buffer.from(head), bytes]), {
+    const asJson = await platform.infer('truths', Buffer.concat([Buffer.from(head), bytes]), {
       'inference-header-content-length': String(head.length),
     });
     expect(await errorOf(asJson)).toEqual([400, expect.stringContaining('--max-held-memory-bytes')]);
