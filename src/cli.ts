@@ -35,24 +35,23 @@ const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
 
 const SERVE_HELP = `
-Each option: flag, else environment variable, else --config FILE, else default.
+For each option the first of these counts: flag, environment variable, --config FILE, default.
 
 Further variables:
   SKEIN_CONFIG   the file of --config
-  SKEIN_ISA      lowers the instruction set: one of ${INSTRUCTION_SETS.join(', ')}
-  SKEIN_DEBUG    1: errors of the command line come with their stack
+  SKEIN_ISA      use a lower instruction set: one of ${INSTRUCTION_SETS.join(', ')}
+  SKEIN_DEBUG    1: print the stack with each error of the command line
 
-Exit codes: 0 after a shutdown that was asked for, 1 for what fails while it is done, 2 for a name, a value or a
-configuration file that is not understood.
+Exit codes: 0 after a requested shutdown, 1 for a failure, 2 for a name, a value or a configuration file that is not
+understood.
 `;
 
 const PULL_HELP = `
-Models lie in the cache that all tools of the hub share; serve and build take the same names. Variables:
-  HF_TOKEN         a token, for what is not open to everybody
+Models are stored in the cache that all tools of the hub share; serve and build take the same names. Variables:
+  HF_TOKEN         a token, for models that are not public
   HF_ENDPOINT      another hub (default: https://huggingface.co)
-  HF_HUB_OFFLINE   1: serve and build take what is in the cache and ask nobody
-  HF_HOME, HF_HUB_CACHE   where the cache is
-`;
+  HF_HUB_OFFLINE   1: serve and build use only the cache, without network access
+  HF_HOME, HF_HUB_CACHE   folder of the cache `;
 
 const SETUP_HELP = `
 tensorflow: without --from the TensorFlow of the active venv, or of the python in the PATH, is linked (pip install
@@ -85,16 +84,20 @@ function buildCommand(): Command {
     .description('turn a model into an engine directory')
     .argument('<MODEL>', 'a Hugging Face directory, a GGUF file, a folder with one, or ORG/NAME[:QUANT]')
     .requiredOption('-o, --output <DIR>', 'the engine directory to write')
-    .addOption(new Option('--weights <PRECISION>', 'auto, f32, bf16, int8 or int4').default('auto'))
+    .addOption(
+      new Option('--weights <PRECISION>', 'precision of the weights: auto, f32, bf16, int8 or int4').default(
+        'auto',
+      ),
+    )
     .addOption(
       new Option(
         '--output-weights <PRECISION>',
-        'of embedding and output layer: auto, f32, bf16 or int8',
+        'precision of the embedding and the output layer: auto, f32, bf16 or int8',
       ).default('auto'),
     )
-    .addOption(new Option('--threads <N>', 'threads that convert').default(undefined, 'all'))
+    .addOption(new Option('--threads <N>', 'threads that convert the weights').default(undefined, 'all'))
     .option('--revision <REVISION>', 'branch, tag or commit of a model from the hub')
-    .option('--force', 'replace an engine that is there already')
+    .option('--force', 'replace an existing engine')
     .option('--json', 'print path and precisions as JSON')
     .action(async (model: string, flags: BuildFlags) => {
       const { build } = await import('./commands/build.js');
@@ -105,11 +108,11 @@ function buildCommand(): Command {
 function batchCommand(): Command {
   const command = new Command('batch')
     .description('answer the requests of a file in the OpenAI batch format')
-    .argument('<IN.jsonl>', 'the requests: a line each, with custom_id, method, url and body')
-    .argument('<OUT.jsonl>', 'the answers; where there are some already, the batch goes on')
-    .option('--error-file <FILE>', 'what failed (default: OUT.errors.jsonl)')
-    .option('--concurrency <N>', 'requests under way at once (default: twice --max-active-requests)')
-    .option('--restart', 'write the output anew')
+    .argument('<IN.jsonl>', 'the requests, one per line, with custom_id, method, url and body')
+    .argument('<OUT.jsonl>', 'the answers; if the file has some already, the batch continues')
+    .option('--error-file <FILE>', 'file for failed requests (default: OUT.errors.jsonl)')
+    .option('--concurrency <N>', 'requests that run at once (default: twice --max-active-requests)')
+    .option('--restart', 'begin the batch again, and overwrite the output')
     .option('--json', 'print the summary as JSON')
     .addOption(configOption());
   for (const flag of flagsInGroups(OPTIONS.filter(({ isForBatch }) => isForBatch))) command.addOption(flag);
@@ -125,7 +128,7 @@ function batchCommand(): Command {
 
 function pullCommand(): Command {
   const command = new Command('pull')
-    .description('download a model from the Hugging Face hub, or what is new of it')
+    .description('download a model from the Hugging Face hub, or update it')
     .argument('<MODEL>', 'ORG/NAME, or ORG/NAME:QUANT for one of its GGUF files')
     .option('--revision <REVISION>', 'a branch, a tag or a commit (default: main)')
     .option('--json', 'print commit, path and bytes as JSON');
@@ -137,13 +140,13 @@ function pullCommand(): Command {
 
 function infoCommand(): Command {
   return new Command('info')
-    .description('say what a model is, what it takes here and how many sequences fit')
-    .argument('<MODEL>', 'what serve takes as --model, or an engine directory')
-    .option('--length <TOKENS>', 'of sequences that are to fit')
+    .description('show the architecture of a model, its memory on this machine and how many sequences fit')
+    .argument('<MODEL>', 'a model, in every form that serve --model takes')
+    .option('--length <TOKENS>', 'length of the sequences that should fit')
     .addOption(flagsOf('executor')[0]!)
     .addOption(flagsOf('kvCacheDtype')[0]!)
     .option('--revision <REVISION>', 'branch, tag or commit of a model from the hub')
-    .option('--json', 'print it as JSON')
+    .option('--json', 'print the result as JSON')
     .action(async (model: string, flags: InfoFlags) => {
       checkInstructionSet(process.env.SKEIN_ISA);
       const { info } = await import('./commands/info.js');

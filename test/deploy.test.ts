@@ -1,19 +1,19 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { dirname, join, posix } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { defaultText, flagName, OPTION_NAMES, optionOf, variableName } from '../src/options/table.js';
 import { ROUTES } from '../src/server/routes/index.js';
 import { start, startServer } from './src/support/skein-process.js';
 import { certificateFixture } from './src/support/tls.js';
 import { readDocument, repository } from './support/documents.js';
+import { temporaryFolder } from './support/fresh-folders.js';
 
-// What the files of deploy/ say has to be true of the server, so that they cannot rot.
+// The files of deploy/ must be true of the server: these tests keep them from growing stale.
 
 // biome-ignore lint/suspicious/noExplicitAny: YAML of several formats, walked by the names that they define.
 const yaml = (path: string): any => parse(readDocument(path));
@@ -30,9 +30,9 @@ const [container] = pod.containers;
 
 const VARIABLES = new Set(OPTION_NAMES.map(variableName));
 const FLAGS = new Set(OPTION_NAMES.map((name) => `--${flagName(name)}`));
-/** Of the compose file itself: a folder of the host. */
+/** Variables that the compose file itself reads: a folder of the host. */
 const NOT_THE_SERVERS = new Set(['SKEIN_MODELS_DIR']);
-/** What src/hub reads. */
+/** Variables that src/hub reads. */
 const HUB_VARIABLES = new Set(['HF_TOKEN', 'HF_HOME']);
 
 const PORT = defaultText(optionOf('port'));
@@ -177,8 +177,7 @@ describe('the files of deploy/', () => {
 });
 
 describe('the image', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'skein-image-'));
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('skein-image');
 
   const copies = Array.from(dockerfile.matchAll(/^COPY (?!--from)(.+)$/gm), (match) => match[1]!.split(' '));
   const fromBuild = Array.from(dockerfile.matchAll(/^COPY --from=build (.+)$/gm), (match) =>
@@ -199,7 +198,7 @@ describe('the image', () => {
         source,
       ).toBe(true);
     }
-    // What the build in it reads: the compiler's folders, and the tools that bundle.
+    // The build inside the image reads the compiler's folders and the tools that bundle.
     const { include } = JSON.parse(readDocument('tsconfig.build.json')) as { include: string[] };
     for (const source of include)
       expect(

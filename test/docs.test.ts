@@ -5,7 +5,7 @@ import { allDocuments, anchorsOf, readDocument, relativeLinks, repository } from
 
 const documents = allDocuments();
 
-/** What is wrong with a link, or nothing. */
+/** The fault of a link, in words; null: it has none. */
 function problemOf(from: string, target: string): string | null {
   const [path, anchor] = target.split('#', 2) as [string, string | undefined];
   const file = path === '' ? from : posix.join(posix.dirname(from), decodeURI(path));

@@ -70,7 +70,7 @@ describe('classes of errors', () => {
   it('have a code each, which no other has, and their own name', () => {
     expect(own.filter(({ code }) => !/^SKEIN_[A-Z_]+$/.test(code ?? ''))).toEqual([]);
     expect(new Set(own.map(({ code }) => code)).size).toBe(own.length);
-    // What a job threw in a helper thread keeps the name that it had there.
+    // An error that a job throws in a helper thread keeps the name that it had there.
     expect(own.filter(({ name, named }) => named !== name).map(({ name }) => name)).toEqual(['HelperError']);
   });
 
@@ -91,8 +91,8 @@ describe('classes of errors', () => {
 });
 
 /**
- * Where a sentence is read after all: foreign ones, which have no codes. Of Node.js and V8, of the compiled addon and libtensorflow, of zod,
- * commander and the template library.
+ * Files that do read sentences of errors: foreign ones, which have no codes. They come from Node.js and V8, the compiled
+ * addon and libtensorflow, zod, commander and the template library.
  */
 const READERS_OF_FOREIGN_SENTENCES = [
   'engine/executors/native/load-addon.ts',

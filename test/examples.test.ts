@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type SkeinProcess, startServer, testCacheDir } from './src/support/skein-process.js';
 import { readFrames } from './src/support/toy-server.js';
 import { repository } from './support/documents.js';
+import { postJson } from './support/post-json.js';
 
 // The programs run as a reader runs them, with the model that comes with the package. (npm run typecheck checks their
 // types.)
@@ -30,14 +31,6 @@ async function outputOf(child: ChildProcess) {
   ]);
   return { stdout, stderr, code };
 }
-
-const post = (url: string, body: string, signal?: AbortSignal) =>
-  fetch(url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body,
-    ...(signal && { signal }),
-  });
 
 it('are all in their table', () => {
   const table = readFileSync(join(repository, 'examples/README.md'), 'utf8');
@@ -64,7 +57,7 @@ describe.each(['express.mjs', 'hono.mjs'])('%s', (example) => {
   afterAll(() => void child.kill('SIGKILL'));
 
   it('streams an answer in several pieces', async () => {
-    const response = await post(url, JSON.stringify(story));
+    const response = await postJson(url, story);
     expect(response.status).toBe(200);
     let pieces = 0;
     let answer = '';
@@ -86,7 +79,7 @@ describe.each(['express.mjs', 'hono.mjs'])('%s', (example) => {
 
   it('refuses what cannot be answered with a status and a sentence', async () => {
     for (const body of ['{"messages": 5}', '{}', '{"mess']) {
-      const response = await post(url, body);
+      const response = await postJson(url, body);
       expect(response.status).toBe(400);
       expect(await response.json()).toEqual({ error: expect.stringMatching(/\S/) });
     }
@@ -95,12 +88,12 @@ describe.each(['express.mjs', 'hono.mjs'])('%s', (example) => {
   it('survives clients that leave in the middle, and ends on SIGTERM', async () => {
     const leaving = Array.from({ length: 8 }, async () => {
       const gone = new AbortController();
-      const response = await post(url, JSON.stringify(story), gone.signal);
+      const response = await postJson(url, story, { signal: gone.signal });
       await response.body!.getReader().read();
       gone.abort();
     });
     await Promise.all(leaving);
-    const response = await post(url, JSON.stringify(story));
+    const response = await postJson(url, story);
     expect(await response.text()).toMatch(example === 'hono.mjs' ? /data: \[DONE\]\n\n$/ : aStory);
     const ended = once(child, 'exit');
     child.kill('SIGTERM');
@@ -109,7 +102,7 @@ describe.each(['express.mjs', 'hono.mjs'])('%s', (example) => {
 });
 
 describe('the route handler of next/', () => {
-  // What `next build` holds the exports of a route against, as far as this one has them (its RouteHandlerConfig).
+  // The type that `next build` checks a route's exports against, its RouteHandlerConfig, as far as this route has them.
   interface RouteHandlerConfig {
     POST?: (request: Request, context: { params: Promise<object> }) => Promise<Response> | Response;
     runtime?: 'nodejs' | 'edge' | 'experimental-edge';

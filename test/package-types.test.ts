@@ -1,15 +1,15 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { repository } from './support/documents.js';
+import { temporaryFolder } from './support/fresh-folders.js';
 
-// What a TypeScript program makes of the package, packed and unpacked as npm does it.
-const folder = mkdtempSync(join(tmpdir(), 'skein-types-'));
+// The package is packed and unpacked as npm does it, and a TypeScript program imports it.
+const folder = temporaryFolder('skein-types');
 const unpacked = join(folder, 'node_modules/skein');
 const manifest = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as {
   dependencies: Record<string, string>;
@@ -32,7 +32,6 @@ beforeAll(() => {
     symlinkSync(join(repository, 'node_modules', name), link);
   }
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const nodeRun = async (...args: string[]) => {
   const { stdout, code = 0 } = await promisify(execFile)(process.execPath, args, { cwd: folder }).then(
@@ -46,6 +45,7 @@ const nodeRun = async (...args: string[]) => {
 const PROGRAM = `
 import { GptManager, type GenerateOptions, Skein } from 'skein';
 import { runBenchmark } from 'skein/loadgen';
+import { temporaryFolder } from './support/fresh-folders.js';
 type NotAny<T> = 0 extends 1 & T ? never : T;
 const options: NotAny<GenerateOptions> = { prompt: 'a', signal: AbortSignal.timeout(5) };
 export const text: Promise<string> = Skein.load({ model: 'm' }).then(async (skein) => (await skein.complete(options)).text);

@@ -13,7 +13,7 @@ interface Packed {
   files: { path: string; size: number }[];
 }
 
-/** What `npm pack` would put into the package. */
+/** The files that `npm pack` would put into the package. */
 const [packed] = JSON.parse(
   execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
     cwd: root,

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -9,6 +8,7 @@ import { runCli, type SkeinProcess, startServer } from './src/support/skein-proc
 import { testPython } from './src/support/test-python.js';
 import { readFrames } from './src/support/toy-server.js';
 import { allDocuments, codeBlocks, repository as root } from './support/documents.js';
+import { temporaryFolder } from './support/fresh-folders.js';
 import { testModelPath } from './support/test-model.js';
 
 const ADDRESS = 'http://127.0.0.1:8000';
@@ -31,7 +31,7 @@ const typescript = allDocuments()
   .flatMap((path) => codeBlocks(path, 'ts'));
 
 // A program of a user: in its folder lie a model, an engine, and the packages that it installed.
-const folder = mkdtempSync(join(tmpdir(), 'skein-readme-'));
+const folder = temporaryFolder('skein-readme');
 let server: SkeinProcess;
 
 beforeAll(async () => {
@@ -44,10 +44,7 @@ beforeAll(async () => {
   for (const [index, code] of typescript.entries()) writeFileSync(join(folder, `example-${index}.mts`), code);
   server = await startServer(['--model', tinyModelPath('gqa'), '--default-max-tokens', '8']);
 });
-afterAll(async () => {
-  await server?.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => server?.stop());
 
 function install(name: string, target: string): void {
   const link = join(folder, 'node_modules', name);

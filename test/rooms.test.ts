@@ -16,7 +16,7 @@ const sources = FLOORS.flatMap((room) =>
 );
 const known = new Set(sources);
 
-/** What a module imports, loads when it is needed, or starts a thread with; types too. */
+/** Modules that a module imports (types too), loads when it needs them, or starts a thread with. */
 function arrowsFrom(from: string): Arrow[] {
   const text = readFileSync(join(repository, from), 'utf8');
   const named = text.matchAll(

@@ -82,7 +82,7 @@ function reasonOf(stderr) {
   return (missing ?? lines[0])?.replace(/^gyp ERR! (stack )?/, '').trim();
 }
 
-/** What the package needs; npm only warns. */
+/** True if this Node.js is older than the package needs; npm itself only warns. */
 function isTooOld() {
   const [major, minor] = process.versions.node.split('.').map(Number);
   return major < 20 || (major === 20 && minor < 19);
@@ -107,7 +107,7 @@ async function main() {
     say('the native addon is up to date');
     return 0;
   }
-  // What is in build/Release goes before what was compiled ahead, so that it must not be left there stale.
+  // An addon in build/Release takes precedence over a prebuilt one, so that a stale one must not stay there.
   if (!required && !forced && !existsSync(addonFile)) {
     const { path, reason } = prebuiltAddon(root);
     if (path) {

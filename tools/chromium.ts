@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
 
-/** Where distributions put it. */
+/** Paths of Chromium in common distributions. */
 const USUAL_PATHS = [
   '/usr/bin/chromium',
   '/usr/bin/chromium-browser',

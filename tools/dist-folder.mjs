@@ -30,7 +30,7 @@ export function publish(next, dist, now = Date.now()) {
     writeFileSync(join(next, IGNORED), kept.map((file) => `/${file.slice('bin/'.length)}\n`).join(''));
     made.push(IGNORED);
   }
-  // What others import comes before what imports it: parts and workers first, the file that starts all of them last.
+  // A file comes before those that import it: parts and workers first, the file that starts all of them last.
   for (const file of made.sort((a, b) => order(a) - order(b))) {
     const target = join(dist, file);
     if (isSame(join(next, file), target)) continue;

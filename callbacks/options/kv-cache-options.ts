@@ -45,7 +45,7 @@ export const KV_CACHE_OPTIONS = {
       unit: 'tokens',
       formerly: 'sinkTokenLength',
       defaultText: '0',
-      help: 'of the attention window, the first tokens of a request, which stay in it (StreamingLLM)',
+      help: 'the first tokens of a request, which stay in the attention window and count towards it (StreamingLLM)',
     },
   }),
   /** Share of the memory left after loading that the KV cache may take; default 0.9. */
@@ -72,14 +72,14 @@ export const KV_CACHE_OPTIONS = {
       formerly: 'enableBlockReuse',
       aliases: ['enablePrefixCaching'],
       default: true,
-      help: 'prompts that begin alike share what was computed for it (--no-prefix-caching turns it off)',
+      help: 'prompts with the same beginning share the KV cache computed for it (--no-prefix-caching turns it off)',
     },
   }),
   /** With enableBlockReuse: also uses a block whose first tokens alone match the prompt; default true. */
   enablePartialReuse: ofGptManager(SWITCH, {
     seedName: 'kvCacheConfig.enablePartialReuse',
     default: true,
-    help: 'with block reuse: use a block too of which only the first tokens are common',
+    help: 'with block reuse: also use blocks of which only the first tokens are common',
   }),
   /**
    * With enablePartialReuse: copies such a block; default true. When false, an unused block is taken over and a block
@@ -88,7 +88,7 @@ export const KV_CACHE_OPTIONS = {
   copyOnPartialReuse: ofGptManager(SWITCH, {
     seedName: 'kvCacheConfig.copyOnPartialReuse',
     default: true,
-    help: 'with partial reuse: copy such a block; without it unused ones are taken over',
+    help: 'with partial reuse: copy such blocks; false: only take over blocks that no request holds',
   }),
   /**
    * With enableBlockReuse: bytes of a secondary pool. Cached blocks that have to make room are swapped out to it
@@ -105,7 +105,7 @@ export const KV_CACHE_OPTIONS = {
       unit: 'bytes',
       formerly: 'hostCacheSize',
       defaultText: '0',
-      help: 'memory beside the KV cache, to which blocks of prompts are swapped out that would be forgotten otherwise',
+      help: 'memory besides the KV cache for swapping out blocks of prompts that would otherwise be dropped',
     },
   }),
   /** Lowest retention priority, 0 to 100, with which a block is swapped out; default 30. */

@@ -21,7 +21,7 @@ export const MANAGER_OPTIONS = {
       metavar: 'SCHEME',
       formerly: 'modelType',
       default: 'InflightFusedBatching',
-      help: 'batching scheme; V1 is the classic one, batches in lockstep without chunked prefill or prefix caching, to compare with',
+      help: 'batching scheme; V1 is the classic scheme for comparison: batches in lockstep, without chunked prefill or prefix caching',
     },
   }),
   /** Greatest beam width of any request (>= 1). */
@@ -34,7 +34,7 @@ export const MANAGER_OPTIONS = {
       unit: 'beams',
       metavar: 'N',
       default: 1,
-      help: 'most beams of a request (use_beam_search); the engine takes room for as many sequences of every request',
+      help: 'most beams of a request (use_beam_search); the engine reserves memory for this many sequences per request',
     },
   }),
   schedulerPolicy: ofServe(

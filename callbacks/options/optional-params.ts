@@ -99,7 +99,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Batching',
       metavar: 'POLICY',
       defaultText: DEFAULT_CHUNKING_POLICY,
-      help: 'who gets the tokens of an iteration where prompts together are longer: with SHORTEST_FIRST short ones pass long ones, which have a turn at least every fourth iteration; with EQUAL_PROGRESS each a block in turns',
+      help: 'which prompts run first when all together do not fit into an iteration: SHORTEST_FIRST lets short prompts pass long ones, which have a turn at least every fourth iteration; EQUAL_PROGRESS gives each prompt a block in turn',
     },
   }),
   /**
@@ -116,13 +116,13 @@ export const OPTIONAL_PARAMS = {
       group: 'Batching',
       formerly: 'enableTrtOverlap',
       default: false,
-      help: 'two micro-batches take turns, so that the work between forwards is hidden behind them; pays where that work is a good part of an iteration',
+      help: 'two micro-batches take turns, so that the work between two forward passes runs beside them; useful if that work is a large part of an iteration',
     },
   }),
   /** With enableTrtOverlap: fewest requests of a micro-batch that runs beside another one; default 16. */
   minMicroBatchSize: ofGptManager(COUNT, {
     default: DEFAULT_MIN_MICRO_BATCH_SIZE,
-    help: 'with enableTrtOverlap: fewest requests of a micro-batch beside another one',
+    help: 'with enableTrtOverlap: minimum number of requests in each of two micro-batches',
   }),
   /** Most requests active at once; default 64. */
   maxNumSequences: ofServe(REQUESTS, {
@@ -149,7 +149,7 @@ export const OPTIONAL_PARAMS = {
       unit: 'requests',
       formerly: 'maxBatchSize',
       defaultText: '--max-active-requests',
-      help: 'requests of one iteration',
+      help: 'maximum number of requests in one iteration',
     },
   }),
   /** Most tokens in one iteration; default 2048 with chunked context, else the longest prompt (at least 2048). */
@@ -163,7 +163,7 @@ export const OPTIONAL_PARAMS = {
       formerly: 'maxNumTokens',
       aliases: ['maxNumBatchedTokens'],
       defaultText: String(DEFAULT_MAX_NUM_TOKENS),
-      help: 'tokens of one iteration, of prompts and answers together',
+      help: 'maximum number of tokens in one iteration, of prompts and answers together',
     },
   }),
   /**
@@ -174,7 +174,7 @@ export const OPTIONAL_PARAMS = {
     rule<AvailableMemory>('an object with its bytes, and from where they are', isAvailableMemory),
     {
       default: 'what the system says',
-      help: 'what the KV cache counts as available after loading: {bytes, from}',
+      help: 'memory that counts as available for the KV cache after loading: {bytes, from}',
     },
   ),
   /** Lowers the engine's own limit on the length of a prompt. */
@@ -185,7 +185,7 @@ export const OPTIONAL_PARAMS = {
     flag: {
       ...OF_THE_MODEL,
       formerly: 'maxInputLen',
-      help: 'longest prompt; lowers what the model takes',
+      help: 'longest prompt; can only lower the limit of the model',
     },
   }),
   /** Lowers the engine's own limit on prompt and answer together. */
@@ -199,7 +199,7 @@ export const OPTIONAL_PARAMS = {
       isForAsking: true,
       formerly: 'maxSeqLen',
       aliases: ['maxModelLen'],
-      help: 'longest prompt and answer together; lowers what the model takes',
+      help: 'longest prompt and answer together; can only lower the limit of the model',
     },
   }),
   /** Threads that compute, the worker included; default: the container's CPU quota. */
@@ -213,7 +213,7 @@ export const OPTIONAL_PARAMS = {
       metavar: 'N',
       defaultText: "the container's CPU quota",
       isForAsking: true,
-      help: 'threads that compute',
+      help: 'number of compute threads',
     },
   }),
   /**
@@ -227,7 +227,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Models',
       metavar: 'WEIGHT',
       default: 1,
-      help: 'share of the processors beside other models: with twice the weight of another, twice its time',
+      help: 'share of the processors when several models are busy: a model with twice the weight gets twice the time',
     },
   }),
   /** Number type of the KV cache. Default: f32 for f32 weights, else bf16. int8 needs the native executor. */
@@ -272,7 +272,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Models',
       default: 'auto',
       isForAsking: true,
-      help: 'what computes: native is the C++ addon, wasm runs wherever Node.js does, slower; auto takes the fastest that runs here; tensorflow needs "skein setup tensorflow", and auto takes it where it sees a GPU',
+      help: 'backend that runs the model: native is the C++ addon; wasm is slower and runs wherever Node.js does; tensorflow needs "skein setup tensorflow"; auto takes the fastest that runs here, and tensorflow only if it sees a GPU',
     },
   }),
   /** Most top log-probs per token that a request may ask for; default: as many as the vocabulary has tokens. */
@@ -306,7 +306,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Batching',
       unit: 'iterations',
       defaultText: 'no limit',
-      help: 'iterations that a request may wait before it passes all that came later, whatever their priorities',
+      help: 'iterations after which a waiting request goes before all later requests, whatever their priorities',
     },
   }),
   /**
@@ -315,7 +315,7 @@ export const OPTIONAL_PARAMS = {
    */
   maxWaitingRequests: ofGptManager(COUNT, {
     default: 'maxNumSequences',
-    help: 'requests that may wait in the engine for their first step before no more are asked for',
+    help: 'requests that may wait in the engine for their first step; beyond that the engine asks for no more',
   }),
   /**
    * With MAX_UTILIZATION: a request starts only if it could generate this many tokens beside those already running,
@@ -329,7 +329,7 @@ export const OPTIONAL_PARAMS = {
       unit: 'tokens',
       formerly: 'startHorizon',
       defaultText: 'one step',
-      help: 'MAX_UTILIZATION: tokens that a request must have room to generate when it starts, against thrashing',
+      help: 'with MAX_UTILIZATION: a request starts only if there is room to generate this many tokens, to avoid thrashing',
     },
   }),
   /**
@@ -344,7 +344,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Batching',
       unit: 'milliseconds',
       defaultText: 'no bound',
-      help: 'bound on the time between two tokens of an answer while prompts come in: these get smaller chunks; needs --chunked-prefill',
+      help: 'bound on the time between two tokens of an answer: while prompts come in, their chunks get smaller to keep it; needs --chunked-prefill',
     },
   }),
   /**
@@ -364,7 +364,7 @@ export const OPTIONAL_PARAMS = {
         group: 'Batching',
         unit: 'milliseconds',
         defaultText: chunkMsText(),
-        help: 'time of an iteration for chunks of long prompts, by what recent iterations took: so long a request that comes may have to wait for the prompt of another; four times as long where there is no other request, and for all prompts of an iteration together; needs --chunked-prefill',
+        help: 'longest time that one iteration spends on a chunk of a long prompt, estimated from recent iterations, so that new requests wait no longer than this for it; four times as long if there is no other request, and for all prompts of an iteration together; needs --chunked-prefill',
       },
     },
   ),
@@ -380,7 +380,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Speculation',
       default: 'none',
       isForAsking: true,
-      help: 'where tokens that may come next are found, so that a step can give several: ngram proposes what followed when the last tokens stood in prompt or answer before; no answer changes by it',
+      help: 'how to propose next tokens, so that one step can give several: ngram proposes the tokens that followed the last time the same tokens occurred in the prompt or answer; this changes no answer',
     },
   }),
   /**
@@ -399,7 +399,7 @@ export const OPTIONAL_PARAMS = {
         metavar: 'PATH',
         defaultText: 'none',
         isForAsking: true,
-        help: 'a smaller model with the same tokenizer that draws tokens which may come next, so that a step can give several; no answer changes by it; takes what --model takes, and shares the memory',
+        help: 'a smaller model with the same tokenizer that proposes next tokens, so that one step can give several; this changes no answer; takes the same forms as --model, and shares the memory',
       },
     },
   ),
@@ -414,7 +414,7 @@ export const OPTIONAL_PARAMS = {
       formerly: 'maxDraftLen',
       defaultText: String(DEFAULT_MAX_DRAFT_LEN),
       isForAsking: true,
-      help: 'most tokens that are proposed at once; how many are depends on how often they are right and on the load',
+      help: 'most tokens that are proposed at once; the actual number depends on how often they are right and on the load',
     },
   }),
   /** Format of the statistics string for returnBatchManagerStats; default BatchManager. */
@@ -436,7 +436,7 @@ export const OPTIONAL_PARAMS = {
       unit: 'seconds',
       formerly: 'watchdogTimeout',
       default: DEFAULT_WATCHDOG_TIMEOUT_MS / 1000,
-      help: 'an engine that finishes no iteration for this long is started anew; longer than the longest iteration, 0 for never',
+      help: 'an engine that finishes no iteration for this long is restarted; must be longer than the longest iteration; 0 for never',
     },
   }),
   /**
@@ -445,7 +445,7 @@ export const OPTIONAL_PARAMS = {
    */
   terminateTimeoutMs: ofGptManager(MS, {
     default: DEFAULT_TERMINATE_TIMEOUT_MS,
-    help: 'milliseconds that a worker which was told to end may take',
+    help: 'milliseconds that a worker has for ending after it was told to',
   }),
   /**
    * Runs the engine in a process of its own instead of a thread, so that a crash in native code ends that process
@@ -458,7 +458,7 @@ export const OPTIONAL_PARAMS = {
     flag: {
       group: 'Models',
       default: false,
-      help: 'each engine in a process of its own, so that a crash in native code takes no other model and not the server with it',
+      help: 'run each engine in its own process, so that a crash in native code ends neither other models nor the server',
     },
   }),
   /**
@@ -470,7 +470,7 @@ export const OPTIONAL_PARAMS = {
     {
       name: 'workerRestart',
       default: 'after 250 ms, then each time twice as long',
-      help: 'how a worker that died is replaced; false: not at all',
+      help: 'how a dead worker is replaced; false: not at all',
     },
   ),
   /** Checks the KV cache's invariants after every iteration. Slow; meant for tests. */
@@ -485,7 +485,7 @@ export const OPTIONAL_PARAMS = {
   executorModule: ofPrograms(MODULE_URL, {
     name: 'executorModule',
     default: 'none',
-    help: "URL of a module with an executor of one's own",
+    help: 'URL of a module with a custom executor',
   }),
   /**
    * URL of a module with logits post-processors, which requests name (logits_post_processor_name): see

@@ -25,7 +25,7 @@ const SETTINGS: readonly Omit<SamplingSetting, 'field'>[] = [
   {
     name: 'temperature',
     metavar: 'T',
-    help: '0 always takes the most probable token, more draws more freely (default: 1)',
+    help: '0 always takes the most probable token, higher values draw more freely (default: 1)',
     range: { min: 0, max: 2, integer: false },
   },
   {
@@ -37,7 +37,7 @@ const SETTINGS: readonly Omit<SamplingSetting, 'field'>[] = [
   {
     name: 'top-k',
     metavar: 'N',
-    help: 'draws among so many of the most probable tokens',
+    help: 'draws among the N most probable tokens',
     range: topK,
   },
   {
@@ -49,31 +49,31 @@ const SETTINGS: readonly Omit<SamplingSetting, 'field'>[] = [
   {
     name: 'repetition-penalty',
     metavar: 'X',
-    help: 'above 1: what is in the text already becomes less probable',
+    help: 'above 1: tokens that are in the prompt or the answer become less probable',
     range: repetitionPenalty,
   },
   {
     name: 'presence-penalty',
     metavar: 'X',
-    help: 'the same for what is in the answer, by subtraction',
+    help: 'subtracts X from the logit of each token that is in the answer',
     range: PENALTY,
   },
   {
     name: 'frequency-penalty',
     metavar: 'X',
-    help: 'the same, for each time that it is there',
+    help: 'subtracts X for each time that a token is in the answer',
     range: PENALTY,
   },
   {
     name: 'seed',
     metavar: 'N',
-    help: 'the same seed gives the same answer (default: drawn anew)',
+    help: 'the same seed gives the same answer (default: a random seed)',
     range: { min: 0, max: Number.MAX_SAFE_INTEGER, integer: true },
   },
   {
     name: 'max-tokens',
     metavar: 'N',
-    help: 'longest answer (default: what the context leaves, at most --default-max-tokens of serve)',
+    help: 'longest answer (default: the rest of the context, at most --default-max-tokens of serve)',
     range: { min: 1, max: 2 ** 31 - 1, integer: true },
   },
   {

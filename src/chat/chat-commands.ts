@@ -32,7 +32,7 @@ const COMMANDS: readonly ChatCommand[] = [
   {
     name: 'help',
     argument: '',
-    help: 'this list',
+    help: 'show this list',
     run: (_, __, say) => {
       for (const line of chatHelp()) say(line);
       return 'next';
@@ -51,7 +51,7 @@ const COMMANDS: readonly ChatCommand[] = [
   {
     name: 'system',
     argument: '[TEXT]',
-    help: 'show what stands before the conversation, or set it; "none" removes it',
+    help: 'show or set the system message; "none" removes it',
     run: ({ conversation }, text, say) => {
       if (text !== '') conversation.system = text === 'none' ? null : text;
       say(conversation.system === null ? 'no system message' : `system: ${conversation.system}`);
@@ -61,7 +61,7 @@ const COMMANDS: readonly ChatCommand[] = [
   {
     name: 'set',
     argument: '[NAME [VALUE]]',
-    help: `show the settings, or change one: ${SAMPLING_SETTINGS.map(({ name }) => name).join(', ')}; without a value it is as if never set`,
+    help: `show the settings, or change one: ${SAMPLING_SETTINGS.map(({ name }) => name).join(', ')}; without a value the setting returns to its default`,
     run: (state, argument, say) => {
       if (argument !== '') state.settings = changed(state.settings, argument);
       const shown = Object.entries(state.settings).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
@@ -82,7 +82,7 @@ const COMMANDS: readonly ChatCommand[] = [
   {
     name: 'load',
     argument: 'FILE',
-    help: 'go on with a conversation that was saved',
+    help: 'continue a saved conversation',
     run: (state, path, say) => {
       const { conversation, settings, model } = loadChat(required(path, 'load'));
       Object.assign(state, { conversation, settings });
@@ -96,7 +96,7 @@ const COMMANDS: readonly ChatCommand[] = [
   {
     name: 'retry',
     argument: '',
-    help: 'have the last question answered once more',
+    help: 'answer the last question again',
     run: ({ conversation }) => {
       if (conversation.retry()) return 'ask';
       throw new UsageError('There is no answer yet to ask for once more.');
@@ -105,13 +105,13 @@ const COMMANDS: readonly ChatCommand[] = [
   {
     name: 'stats',
     argument: '',
-    help: 'what the last answer took',
+    help: 'show the time and tokens of the last answer',
     run: ({ lastStats }, _, say) => {
       say(lastStats ?? 'nothing was answered yet');
       return 'next';
     },
   },
-  { name: 'exit', argument: '', help: 'leave, as Ctrl-D does', run: () => 'leave' },
+  { name: 'exit', argument: '', help: 'leave the chat, as Ctrl-D does', run: () => 'leave' },
 ];
 
 /** Other words for /exit. */
@@ -126,8 +126,8 @@ export function chatHelp(): string[] {
   const width = Math.max(...heads.map((head) => head.length));
   return [
     ...COMMANDS.map(({ help }, index) => `${heads[index]!.padEnd(width)}  ${help}`),
-    'A line that ends in \\ goes on with the next, """ begins and ends a message of several lines, //text says /text.',
-    'Ctrl-C stops an answer; at the prompt, twice, it leaves.',
+    'A line that ends in \\ continues on the next line, """ begins and ends a message of several lines, //text sends /text.',
+    'Ctrl-C stops an answer; pressed twice at the prompt it leaves the chat.',
   ];
 }
 

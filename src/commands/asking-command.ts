@@ -35,11 +35,11 @@ export function defineAsking(command: Command): void {
   command
     .option(
       '-m, --model <MODEL>',
-      'what serve takes as --model; with --url, a name there (default: the demo model)',
+      'the model, in every form that serve --model takes; with --url, its name on that server (default: the demo model)',
     )
     .option('--url <URL>', 'ask a running server with the OpenAI API instead of loading a model')
-    .option('--api-key <KEY>', 'of that server (SKEIN_API_KEY)')
-    .option('--system <TEXT>', 'instructions that stand before the conversation');
+    .option('--api-key <KEY>', 'API key for the server of --url (SKEIN_API_KEY)')
+    .option('--system <TEXT>', 'system message: instructions before the conversation');
   for (const { name, metavar, help, range } of SAMPLING_SETTINGS) {
     const option = new Option(`--${name} <${metavar}>`, help);
     command.addOption(range === undefined ? option.argParser(gathered) : option);

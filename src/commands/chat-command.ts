@@ -10,19 +10,19 @@ ${chatHelp()
   .map((line) => `  ${line}`)
   .join('\n')}
 
-What is typed is kept for the next chat in ~/.local/state/skein/chat-history.jsonl (XDG_STATE_HOME, or SKEIN_STATE_DIR for
-the folder), 1000 messages at most, for this user's eyes alone; --no-history keeps nothing. Where stdin is no terminal each of its lines
-is a message, answers go to stdout and nothing is kept.
+Your messages are kept for the next chat in ~/.local/state/skein/chat-history.jsonl (set XDG_STATE_HOME, or SKEIN_STATE_DIR
+for the folder), at most 1000, in a file that only you can read; --no-history keeps none. If stdin is not a terminal, each
+line of stdin is a message, answers go to stdout and nothing is kept.
 
-Exit codes: 0 for a chat that was left, 1 for what fails, and where a line of a pipe was not answered, 2 for what is not
-understood, 130 and 143 after Ctrl-C while loading, or without a terminal, and SIGTERM.
+Exit codes: 0 when you leave the chat, 1 for a failure, or if a line from a pipe was not answered, 2 for a command line that
+is not understood, 130 after Ctrl-C while loading or without a terminal, 143 after SIGTERM.
 `;
 
 export function chatCommand(): Command {
   const command = new Command('chat')
     .description('talk with a model')
-    .option('--no-history', 'keep nothing of what is typed')
-    .option('-v, --verbose', 'say behind each answer what it took');
+    .option('--no-history', 'do not keep your messages for the next chat')
+    .option('-v, --verbose', 'show the time and tokens of each answer');
   defineAsking(command);
   return helpBehind(command, HELP).action(async (flags: ChatFlags) => {
     const { chat } = await import('./chat.js');

@@ -4,23 +4,23 @@ import { defineAsking } from './asking-command.js';
 import type { RunFlags } from './run.js';
 
 const HELP = `
-Where a text is piped in, it comes behind the argument: skein run "Sum this up:" < letter.txt
+Text from a pipe is added after the argument: skein run "Sum this up:" < letter.txt
 
 --json prints {"model", "text", "finishReason", "seed", "usage": {"promptTokens", "cachedTokens", "completionTokens"},
-"timings": {"loadMs", "firstTokenMs", "totalMs", "tokensPerSecond"}}. Control characters of an answer are left out, other
-than in JSON, so that none can do anything to the terminal.
+"timings": {"loadMs", "firstTokenMs", "totalMs", "tokensPerSecond"}}. Control characters in an answer are
+left out, or escaped in JSON, so that they cannot affect the terminal.
 
-Exit codes: 0 for an answer, 1 for what fails, 2 for what is not understood, 130 after Ctrl-C and 143 after SIGTERM (what
-has come of the answer is written then).
+Exit codes: 0 for an answer, 1 for a failure, 2 for a command line that is not understood, 130 after Ctrl-C and 143 after
+SIGTERM (the answer so far is written then).
 `;
 
 export function runCommand(): Command {
   const command = new Command('run')
-    .description('ask a model once, and print its answer as it comes')
-    .argument('[PROMPT]', 'what to ask; - for what comes on stdin')
-    .option('--raw', 'go on with the text, without the chat template')
-    .option('--json', 'print one JSON object instead, when the answer is whole')
-    .option('-v, --verbose', 'say on stderr what ran, and how fast');
+    .description('ask a model one question, and print the answer while it is generated')
+    .argument('[PROMPT]', 'the question; - reads it from stdin')
+    .option('--raw', 'continue the text, without the chat template')
+    .option('--json', 'print one JSON object when the answer is complete')
+    .option('-v, --verbose', 'print the model, the executor and the speed on stderr');
   defineAsking(command);
   return helpBehind(command, HELP).action(async (prompt: string | undefined, flags: RunFlags) => {
     const { run } = await import('./run.js');

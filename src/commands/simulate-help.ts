@@ -9,8 +9,8 @@ FILE.json:
   maxNumTokens        most tokens of one iteration; default unlimited
   chunk               {unit, policy: FIRST_COME_FIRST_SERVED, EQUAL_PROGRESS or SHORTEST_FIRST, maxContextLength?};
                       absent: off
-  enableBlockReuse    equal beginnings of tokens share blocks; default false
-  maxWaitIterations   iterations that a request may wait before it passes all that came later; default: no limit
+  enableBlockReuse    prompts with equal beginnings share blocks; default false
+  maxWaitIterations   iterations after which a waiting request goes before all later ones; default: no limit
   startHorizon        MAX_UTILIZATION: tokens that a request must have room for when it starts; default: one step
   requests            [{id, arrivalIteration, promptLength or tokens, maxNewTokens, beamWidth?, priority?,
                       draftLength?}]

@@ -1,7 +1,8 @@
-import { BYTES_PER_ELEMENT, countTexts, datatypeOf } from '../../callbacks/infer/datatypes.js';
+import { BYTES_PER_ELEMENT, datatypeOf } from '../../callbacks/infer/datatypes.js';
 import { InferError } from '../../callbacks/infer/infer-error.js';
 import type { InferRequest, InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { ModelConfig, ModelInput } from '../../models/repository/model-config.js';
+import { checkTexts } from './check-texts.js';
 
 /** A request that fits the model. */
 export interface CheckedRequest {
@@ -74,6 +75,10 @@ function checkOutputs({ name, output }: ModelConfig, request: InferRequest): voi
   }
 }
 
+/** Behind the refusal of a shape of a model that takes batches. */
+const BATCH_NOTE =
+  'NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be prepended to each input shape. If you want to specify the full shape including the batch dim in your input dims config, try setting max_batch_size to zero. See the model configuration docs for more info on max_batch_size.';
+
 /** The rows of an input that fits. */
 function checkInput(
   config: ModelConfig,
@@ -96,7 +101,7 @@ function checkInput(
   if (!fits) {
     throw refused(
       request,
-      `unexpected shape for input '${input.name}' for model '${name}'. Expected ${shapeText(dims)}, got ${shapeText(shape)}. NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be prepended to each input shape. If you want to specify the full shape including the batch dim in your input dims config, try setting max_batch_size to zero. See the model configuration docs for more info on max_batch_size.`,
+      `unexpected shape for input '${input.name}' for model '${name}'. Expected ${shapeText(dims)}, got ${shapeText(shape)}. ${isBatched ? BATCH_NOTE : ''}`,
     );
   }
   const rows = isBatched ? shape[0]! : 1;
@@ -107,27 +112,18 @@ function checkInput(
   return rows;
 }
 
-function checkBytes(
-  { name, datatype, shape, data }: InferTensor,
-  model: string,
-  request: InferRequest,
-): void {
-  const elements = shape.reduce((product, size) => product * size, 1);
+function checkBytes(tensor: InferTensor, model: string, request: InferRequest): void {
+  const { name, datatype, shape, data } = tensor;
   const size = BYTES_PER_ELEMENT[datatype];
-  if (size !== null) {
-    if (data.length === elements * size) return;
-    throw refused(
-      request,
-      `input byte size mismatch for input '${name}' for model '${model}'. Expected ${elements * size}, got ${data.length}`,
-    );
+  if (size === null) {
+    checkTexts(tensor, model, (message) => refused(request, message));
+    return;
   }
-  const found = countTexts(data);
-  if (found === elements) return;
+  const expected = shape.reduce((product, dim) => product * dim, size);
+  if (data.length === expected) return;
   throw refused(
     request,
-    found === null
-      ? `incomplete string length indicator for inference input '${name}'`
-      : `expected ${elements} string elements for inference input '${name}' for model '${model}', got ${found}`,
+    `input byte size mismatch for input '${name}' for model '${model}'. Expected ${expected}, got ${data.length}`,
   );
 }
 

@@ -9,7 +9,7 @@ import { everything, postProcessors } from './everything.js';
 import { type RunOptions, runAlone, runLoop } from './run-loop.js';
 import type { Arrival } from './scenario.js';
 
-/** Of each kind as many: with everything but these, beams, several sequences, guided, drafted. */
+/** Kinds of requests, in equal numbers: with all inputs but those of the others, beams, several sequences, guided, drafted. */
 const KINDS = 5;
 const REQUESTS = 40;
 const MAX_BEAM_WIDTH = 3;
@@ -21,7 +21,7 @@ const SMALL_POOL = 40;
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
-/** What beams and guides do not go together with, and what several sequences do not give back. */
+/** Inputs left out of each kind: beams and guides refuse them, several sequences do not return them. */
 const WITHOUT = {
   beams: ['temperature', 'runtime_top_k', 'runtime_top_p', 'runtime_min_p', 'return_generation_logits'],
   several: ['return_generation_logits'],

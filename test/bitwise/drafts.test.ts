@@ -21,7 +21,7 @@ const DRAFT_ROWS = 40;
 const MAX_SEQ_LEN = 160;
 const TOKENS_PER_BLOCK = 16;
 const WIDE_POOL = 10 * REQUESTS;
-/** One sequence of MAX_SEQ_LEN and hardly more. */
+/** Blocks for one sequence of MAX_SEQ_LEN and hardly more. */
 const SMALL_POOL = 12;
 const MIDDLE_POOL = 22;
 

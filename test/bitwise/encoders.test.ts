@@ -50,7 +50,7 @@ describe.each(TINY_ENCODERS)('the rows of %s', (model) => {
         const sequences = crowd(single, 7, withLong);
         const expected = alone(single, sequences);
         for (const encoder of [single, await open(2), await open(3)]) {
-          // What the batch before left in the blocks is longer and shorter in turn.
+          // The batch before leaves values in the blocks that are longer and shorter in turn.
           expect(
             together(encoder, [...sequences, ...crowd(encoder, 8, false)]).slice(0, sequences.length),
           ).toEqual(expected);

@@ -9,7 +9,7 @@ import { type Arrival, randomNumbers, randomScenario } from './scenario.js';
 const dampen: LogitsPostProcessor = (_, logits, [tokens]) => {
   for (const token of tokens!.subarray(-8)) if (token < logits.length) logits[token]! -= 1.5;
 };
-/** What requests of `everything` can name. */
+/** The post-processors that requests of `everything` name. */
 export const postProcessors = new PostProcessors(new Map(Object.entries({ dampen })));
 
 const one = (value: number): Tensor => ({ shape: [1], data: Int32Array.of(value) });
@@ -20,7 +20,7 @@ const row = (values: ArrayLike<number>): Tensor => ({
 
 export interface Crowd {
   requests: number;
-  /** Whether some name the logits post-processor `dampen`. */
+  /** True: some requests name the logits post-processor `dampen`. */
   processes: boolean;
 }
 

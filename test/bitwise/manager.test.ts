@@ -1,14 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildEngine, GptManager, type InferenceRequest, type ModelType, type NamedTensor } from 'skein';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { type Answer, noAnswer } from './run-loop.js';
 import { expectAllowedLength, randomScenario } from './scenario.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-manager-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('skein-manager');
 
 /**
  * Sends `requests` through a manager with its real worker, `inFlight` at a time in random arrival, and shuts it down.

@@ -33,11 +33,11 @@ export interface RunOptions {
   overlap?: boolean;
   /** Default 1. */
   maxBeamWidth?: number;
-  /** What requests can name; default none. */
+  /** Post-processors that requests can name; default: none. */
   postProcessors?: PostProcessors;
-  /** Where drafts come from, and how many of the executor's rows of logits are for them; default none. */
+  /** Source of drafts, and how many of the executor's rows of logits are for them; default: no drafts. */
   drafts?: { policy: DraftPolicy; rows: number };
-  /** What follows guides; default: none. */
+  /** Thread that follows guides; default: none. */
   guideThread?: GuideThread;
   /** Cuts prompts by what iterations take on this machine; with `chunked`. Default: no bound. */
   maxInterTokenLatencyMs?: number;
@@ -54,24 +54,24 @@ export const runOptions = (
   chunked: boolean,
 ): RunOptions => ({ schedulerPolicy, numBlocks, maxNumTokens, chunked });
 
-/** What a request answered: generated tokens, the log-prob of each, and their sum. */
+/** Answer to one request: generated tokens, the log-prob of each, and their sum. */
 export interface Answer {
   tokens: number[];
   logProbs: number[];
   error: string;
-  /** Where they were asked for: logits and log-probs of the prompt, and logits of each generated token. */
+  /** Logits and log-probs of the prompt, and logits of each generated token, where the request asked for them. */
   contextLogits: Float32Array | null;
   contextLogProbs: Float32Array | null;
   generationLogits: number[];
   /** Sum of the log-probs as it was reported. */
   cumLogProb: number;
-  /** Of each generated token, and of the prompt's: the most probable ones with their log-probs. */
+  /** The most probable tokens with their log-probs, for each generated token and for each of the prompt. */
   topTokens: number[];
   topLogProbs: number[];
   contextTopTokens: Int32Array | null;
 }
 
-/** Where the answers of a request have those of its sequences, or beams, if it has several. */
+/** Key of the answer of one sequence, or beam, of a request that has several. */
 export function sequenceKey(requestId: bigint, index: number): bigint {
   return requestId + (BigInt(index + 1) << 32n);
 }

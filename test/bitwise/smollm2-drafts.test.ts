@@ -1,12 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Skein } from 'skein';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 
-const cacheDir = mkdtempSync(join(tmpdir(), 'skein-drafts-'));
-afterAll(() => rmSync(cacheDir, { recursive: true, force: true }));
+const cacheDir = temporaryFolder('skein-drafts');
 
 const LIST = Array.from({ length: 12 }, (_, i) => `item ${i + 1}: the price is ${i + 3} euros`).join('\n');
 const PROMPTS = [

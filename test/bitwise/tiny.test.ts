@@ -23,7 +23,7 @@ const WIDE_POOL = 320;
 const PADDING_BLOCKS = 512 / TOKENS_PER_BLOCK + 2 * REQUESTS;
 /** Two sequences of MAX_SEQ_LEN and a little more. */
 const SMALL_POOL = 24;
-/** One sequence of MAX_SEQ_LEN and hardly more. */
+/** Blocks for one sequence of MAX_SEQ_LEN and hardly more. */
 const TINY_POOL = 11;
 const SECONDARY_BLOCKS = 40;
 
@@ -246,7 +246,7 @@ describe.each(['bias', 'wide-head', 'longrope', 'mha'])('tiny %s', (variant) => 
   );
 });
 
-// One row for each architecture.
+// A row for each architecture.
 describe.each<[string, Format, number]>([
   ['mistral', 'bf16', 5],
   ['qwen2', 'int8', 16],

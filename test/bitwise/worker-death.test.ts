@@ -1,15 +1,15 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildEngine, type GptManagerOptions, type InferenceRequest } from 'skein';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import { collectResult, makeRequest, type RequestResult } from '../../tools/support/loop-harness.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { ManagerClient } from '../support/manager-client.js';
 import { randomNumbers, randomScenario } from './scenario.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-death-'));
+const folder = temporaryFolder('skein-death');
 const enginePath = join(folder, 'engine');
 let vocabSize = 0;
 beforeAll(async () => {
@@ -17,7 +17,6 @@ beforeAll(async () => {
   const engine = await buildEngine({ model, outputDirectory: enginePath, precision: 'bf16' });
   vocabSize = engine.manifest.config.vocabSize;
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const EXIT = 90;
 const ENDLESS = 92;
@@ -57,7 +56,7 @@ function answerOf(client: ManagerClient, id: bigint): Omit<RequestResult, 'numRe
   return answer;
 }
 
-/** What workers die of, in turns: threads, and processes. */
+/** Causes of death, in turns: of workers that are threads, and of those that are processes. */
 const DEATHS = [EXIT, EXIT, EXIT, ENDLESS];
 const DEATHS_OF_PROCESSES = [SEGMENTATION, KILLED, EXIT, ENDLESS];
 

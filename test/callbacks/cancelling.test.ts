@@ -17,7 +17,7 @@ async function read(stream: TokenStream): Promise<TokenPiece[]> {
 const prompt = (length: number, first = 1) => Array.from({ length }, (_, i) => (first + i) % 50);
 
 interface State {
-  /** Where the request is, on its way through host and worker, when it is cancelled. */
+  /** Place of the request, on its way through host and worker, when it is cancelled. */
   name: string;
   start: ConstructorParameters<typeof SteppedHost>;
   other: Pick<TokenRequest, 'promptTokens' | 'maxNewTokens'>;
@@ -125,7 +125,7 @@ describe('a request that is cancelled', () => {
     const stepped = new SteppedHost(...state.start);
     hosts.push(stepped);
     const { host } = stepped;
-    // Those that are submitted before the engine is ready come to it together.
+    // Requests submitted before the engine is ready come to it together.
     if (state.submitted > 0) await host.ready;
     const other = read(host.submit({ ...state.other, temperature: 0 }));
     if (state.submitted > 0) await stepped.reach(state.submitted);

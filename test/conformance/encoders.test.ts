@@ -17,7 +17,7 @@ interface Case {
 }
 
 const LIMITS = { maxNumTokens: 1024, maxNumSequences: 16, maxSeqLen: 640 };
-/** As in test/reference/encoders.test.ts. */
+/** Greatest difference of an embedding or score in f32: the bound of test/reference/encoders.test.ts. */
 const F32_DIFFERENCE_MAX = 2e-5;
 
 const goldens = new URL('../goldens/encoders.json', import.meta.url);

@@ -4,6 +4,7 @@ import { expectIdle, metric } from '../src/support/metrics.js';
 import { type SkeinProcess, startServer } from '../src/support/skein-process.js';
 import { dataFrames } from '../src/support/stream-frames.js';
 import { describeExecutors, SERVED } from '../support/executors.js';
+import { postJson } from '../support/post-json.js';
 
 const PROMPTS = [
   'ab',
@@ -14,19 +15,8 @@ const PROMPTS = [
   'x',
 ];
 
-async function post(
-  server: SkeinProcess,
-  path: string,
-  body: object,
-  signal: AbortSignal | null = null,
-): Promise<Response> {
-  return fetch(`${server.url}${path}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-    signal,
-  });
-}
+const post = (server: SkeinProcess, path: string, body: object, signal: AbortSignal | null = null) =>
+  postJson(server.url + path, body, { signal });
 
 interface Completion {
   choices: { text: string; finish_reason: string; logprobs: { token_logprobs: number[] } }[];
@@ -62,13 +52,13 @@ const flagsOf = (executor: string) => [
   ...['--max-batch-tokens', '64', '--kv-cache-tokens', '2048'],
 ];
 
-/** Of a server on an executor: where CI has put TensorFlow. */
+/** Environment of a server on an executor: the folder into which CI has put TensorFlow. */
 const environmentOf = (executor: string): Record<string, string> => {
   const folder = process.env.SKEIN_TEST_TENSORFLOW;
   return executor === 'tensorflow' && folder ? { SKEIN_CACHE_DIR: folder } : {};
 };
 
-/** What every executor is to answer: greedy, from weights in f32. */
+/** The server whose greedy answers, from weights in f32, every executor must give. */
 const native = startServer(flagsOf('native'));
 const expected = native.then((server) =>
   Promise.all(PROMPTS.map((prompt) => complete(server, { prompt, logprobs: 0 }))),

@@ -25,7 +25,7 @@ import { describeExecutors } from '../support/executors.js';
 
 const REQUESTS = 14;
 const WIDE_POOL = 100;
-/** One sequence of 96 tokens and a little more. */
+/** Blocks for one sequence of 96 tokens and a little more. */
 const SMALL_POOL = 8;
 const SECONDARY_BLOCKS = 20;
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;

@@ -50,7 +50,7 @@ async function logitsOf(
   return sequences.logits;
 }
 
-/** One sequence after the other, each whole. */
+/** Runs one sequence after the other, each whole. */
 const alone: Run = (sequences) => {
   for (const [sequence, length] of LENGTHS.entries()) sequences.step([{ sequence, upTo: length }]);
 };

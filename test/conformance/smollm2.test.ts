@@ -6,7 +6,7 @@ import { teacherForced } from '../reference/teacher-forced.js';
 import { describeExecutors, EXECUTORS, NATIVE, PLAIN } from '../support/executors.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 
-/** Of logits whose standard deviation is about 4. */
+/** Greatest difference of a logit; the logits' standard deviation is about 4. */
 const LOGIT_DIFFERENCE_MAX = 4e-3;
 const PROMPTS = ['plain story', 'chat capital', 'emoji', 'long 130'];
 

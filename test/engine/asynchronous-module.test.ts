@@ -1,17 +1,16 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { CallbackError, GptManager, type GptManagerOptions, type KvCacheEvent } from 'skein';
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { fakeEngine, supportModule } from '../support/fake-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-asynchronous-'));
+const folder = temporaryFolder('skein-asynchronous');
 let count = 0;
 beforeEach(() => {
   process.env.SKEIN_TEST_SEEN = join(folder, String(count++));
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function seen(): string[] {
   try {

@@ -11,9 +11,7 @@ function prompt(index: number, length: number): number[] {
 const WINDOW = { tokensPerBlock: 8, maxSeqLen: 400, maxAttentionWindow: 30, sinkTokenLength: 5 };
 
 function run(requests: InferenceRequest[], options: HarnessOptions): LoopHarness {
-  const harness = new LoopHarness(options);
-  harness.waiting.push(...requests);
-  harness.runToEnd();
+  const harness = new LoopHarness(options).run(...requests);
   expect(harness.errors).toEqual([]);
   return harness;
 }
@@ -92,8 +90,7 @@ describe('the loop with an attention window', () => {
     };
     const harness = new LoopHarness(options);
     const send = (requestId: bigint, maxNewTokens: number) => {
-      harness.waiting.push(makeRequest(requestId, prompt(0, 20), maxNewTokens));
-      harness.runToEnd();
+      harness.run(makeRequest(requestId, prompt(0, 20), maxNewTokens));
       const { reusedBlocks, missedBlocks } = harness.stats.at(-1)!;
       return [reusedBlocks, missedBlocks];
     };

@@ -29,14 +29,12 @@ const beams = (width: number, more: Record<string, Tensor> = {}): Record<string,
 });
 
 function run(requests: readonly InferenceRequest[], options: HarnessOptions = {}): LoopHarness {
-  const harness = new LoopHarness({ maxBeamWidth: 8, ...options });
-  harness.waiting.push(...requests);
-  harness.runToEnd();
+  const harness = new LoopHarness({ maxBeamWidth: 8, ...options }).run(...requests);
   expect(harness.kvCache.freeBlocks).toBe(harness.kvCache.numBlocks);
   return harness;
 }
 
-/** What the final response says of each beam. */
+/** Each beam as the final response has it. */
 function beamsOf(harness: LoopHarness, requestId: bigint) {
   const own = harness.responses.filter((response) => response.requestId === requestId);
   const { outputs, final, error } = own.at(-1)!;
@@ -185,9 +183,10 @@ describe('beam search', () => {
   });
 
   it('fails alone where its logits are not finite', () => {
-    const harness = new LoopHarness({ maxBeamWidth: 4, fake: { poisonToken: 77 } });
-    harness.waiting.push(makeRequest(1n, [5, 77, 6], 8, beams(4)), ask(2n, 9, 5, beams(2)));
-    harness.runToEnd();
+    const harness = new LoopHarness({ maxBeamWidth: 4, fake: { poisonToken: 77 } }).run(
+      makeRequest(1n, [5, 77, 6], 8, beams(4)),
+      ask(2n, 9, 5, beams(2)),
+    );
     expect(harness.resultOf(1n).error).toMatch(/logits for token 3 of this request are not finite/);
     expect(beamsOf(harness, 2n)).toEqual(beamsOf(run([ask(2n, 9, 5, beams(2))]), 2n));
   });
@@ -242,8 +241,7 @@ describe('beams, several sequences and plain requests in one crowd', () => {
     const { enableBlockReuse: _, numSecondaryBlocks: __, ...plain } = options;
     const harness = new LoopHarness(options);
     const requests = crowd();
-    harness.waiting.push(...requests);
-    harness.runToEnd();
+    harness.run(...requests);
     expect(harness.kvCache.freeBlocks).toBe(26);
     for (const request of requests) {
       expect(told(harness, request), `request ${request.requestId}`).toEqual(
@@ -279,9 +277,7 @@ describe('beams, several sequences and plain requests in one crowd', () => {
   it('paused while it streams, a search tells nothing twice', () => {
     const options = { schedulerPolicy: 'MAX_UTILIZATION', numBlocks: 20, maxBeamWidth: 4 } as const;
     const requests = [1n, 2n, 3n, 4n].map((id) => ask(id, 9, 20, beams(4, { streaming: bool(true) })));
-    const harness = new LoopHarness(options);
-    harness.waiting.push(...requests);
-    harness.runToEnd();
+    const harness = new LoopHarness(options).run(...requests);
     expect(harness.stats.some(({ pausedRequests }) => pausedRequests > 0)).toBe(true);
     for (const { requestId } of requests) {
       const own = harness.responses.filter((response) => response.requestId === requestId);
@@ -309,9 +305,7 @@ describe('what beam search is not asked', () => {
     [{ runtime_min_p: f32(0.5) }, /runtime_min_p is refused/],
     [{ return_generation_logits: bool(true) }, /return_generation_logits is refused/],
   ])('%o', (inputs, message) => {
-    const harness = new LoopHarness({ maxBeamWidth: 4 });
-    harness.waiting.push(makeRequest(1n, prompt(9), 5, beams(4, inputs)));
-    harness.runToEnd();
+    const harness = new LoopHarness({ maxBeamWidth: 4 }).run(makeRequest(1n, prompt(9), 5, beams(4, inputs)));
     expect(harness.resultOf(1n).error).toMatch(message);
   });
 
@@ -328,16 +322,17 @@ describe('what beam search is not asked', () => {
   });
 
   it('is more than the pool or the attention window hold', () => {
-    const harness = new LoopHarness({ maxBeamWidth: 4, numBlocks: 9, maxAttentionWindow: 40 });
-    harness.waiting.push(makeRequest(1n, prompt(9), 15, beams(4)), makeRequest(2n, prompt(9), 40, beams(2)));
-    harness.runToEnd();
+    const harness = new LoopHarness({ maxBeamWidth: 4, numBlocks: 9, maxAttentionWindow: 40 }).run(
+      makeRequest(1n, prompt(9), 15, beams(4)),
+      makeRequest(2n, prompt(9), 40, beams(2)),
+    );
     expect(harness.resultOf(1n).error).toBe('');
     expect(harness.resultOf(2n).error).toMatch(
       /2 sequences of up to 49 tokens are asked for .*; past the 40 tokens/,
     );
-    const small = new LoopHarness({ maxBeamWidth: 4, numBlocks: 8 });
-    small.waiting.push(makeRequest(1n, prompt(9), 15, beams(4)));
-    small.runToEnd();
+    const small = new LoopHarness({ maxBeamWidth: 4, numBlocks: 8 }).run(
+      makeRequest(1n, prompt(9), 15, beams(4)),
+    );
     expect(small.resultOf(1n).error).toMatch(
       /15 new tokens in 4 sequences need 9 KV cache blocks of 8 tokens; the pool has 8/,
     );

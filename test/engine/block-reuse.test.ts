@@ -20,8 +20,7 @@ function inTurn(harness: LoopHarness, prompts: number[][], maxNewTokens = 1): nu
   return prompts.map((prompt, index) => {
     const before = harness.stats.reduce((sum, { reusedTokens }) => sum + reusedTokens, 0);
     const request = makeRequest(BigInt(harness.responses.length + index), prompt, maxNewTokens);
-    harness.waiting.push(request);
-    harness.runToEnd();
+    harness.run(request);
     expect(harness.resultOf(request.requestId)).toEqual(runAlone(request));
     return harness.stats.reduce((sum, { reusedTokens }) => sum + reusedTokens, 0) - before;
   });
@@ -44,14 +43,11 @@ describe('a prompt that was seen before', () => {
     const harness = new LoopHarness(REUSE);
     const prompt = count(10);
     const request = makeRequest(99n, prompt, 7);
-    harness.waiting.push(request);
-    harness.runToEnd();
+    harness.run(request);
     const { tokens } = harness.resultOf(99n);
     // 10 + 7 tokens, 16 of them written: two full blocks.
     expect(inTurn(harness, [[...prompt, ...tokens, 5]])).toEqual([16]);
-    const shorter = new LoopHarness(REUSE);
-    shorter.waiting.push(makeRequest(99n, prompt, 6));
-    shorter.runToEnd();
+    const shorter = new LoopHarness(REUSE).run(makeRequest(99n, prompt, 6));
     // 10 + 6 tokens, 15 of them written: the second block is not full.
     expect(inTurn(shorter, [[...prompt, ...tokens.slice(0, 6), 5, 5]])).toEqual([8]);
   });
@@ -59,8 +55,7 @@ describe('a prompt that was seen before', () => {
   it('shares nothing across salts', () => {
     const harness = new LoopHarness(REUSE);
     const reused = [1n, 2n, 1n].map((salt, index) => {
-      harness.waiting.push(makeRequest(BigInt(index), count(20), 2, { cache_salt: u64(salt) }));
-      harness.runToEnd();
+      harness.run(makeRequest(BigInt(index), count(20), 2, { cache_salt: u64(salt) }));
       return harness.stats.reduce((sum, stats) => sum + stats.reusedTokens, 0);
     });
     expect(reused).toEqual([0, 0, 16]);
@@ -73,8 +68,7 @@ describe('a prompt that was seen before', () => {
   it('leaves nothing in the cache if it failed', () => {
     const harness = new LoopHarness({ ...REUSE, fake: { poisonToken: 3 } });
     for (const requestId of [1n, 2n]) {
-      harness.waiting.push(makeRequest(requestId, count(20), 2));
-      harness.runToEnd();
+      harness.run(makeRequest(requestId, count(20), 2));
       expect(harness.resultOf(requestId).error).toMatch(/not finite/);
     }
     expect(harness.stats.every(({ reusedTokens }) => reusedTokens === 0)).toBe(true);
@@ -110,8 +104,7 @@ describe('retention that requests ask for', () => {
     prompt: number[],
     inputs: Record<string, Tensor> = {},
   ) => {
-    harness.waiting.push(makeRequest(requestId, prompt, 1, inputs));
-    harness.runToEnd();
+    harness.run(makeRequest(requestId, prompt, 1, inputs));
     return harness.stats.findLast(({ queriedTokens }) => queriedTokens > 0)!.reusedTokens;
   };
 
@@ -172,8 +165,7 @@ describe('a context that ends between two chunks', () => {
     harness.stops.add(1n);
     harness.runToEnd();
     expect(harness.resultOf(1n)).toMatchObject({ finishReason: 5, tokens: [] });
-    harness.waiting.push(makeRequest(2n, count(60), 2));
-    harness.runToEnd();
+    harness.run(makeRequest(2n, count(60), 2));
     expect(reusedTokens(harness)).toBe(expected);
     if (expected > 0) expect(harness.resultOf(2n)).toEqual(runAlone(makeRequest(2n, count(60), 2)));
   });
@@ -190,8 +182,7 @@ describe('a context that ends between two chunks', () => {
     const [first, second] = [makeRequest(1n, count(15), 30), makeRequest(2n, count(56, 20), 2)];
     harness.waiting.push(first);
     harness.loop.iterate();
-    harness.waiting.push(second);
-    harness.runToEnd();
+    harness.run(second);
     // The second takes the other seven blocks; the first needs a third one while the second has run two chunks of four.
     const paused = harness.stats.findIndex(({ pausedRequests }) => pausedRequests === 1);
     expect(harness.stats[paused]).toMatchObject({ generationRequests: 1, contextRequests: 0 });
@@ -209,13 +200,11 @@ describe('the reuse delay', () => {
   it.each(['GUARANTEED_NO_EVICT', 'MAX_UTILIZATION'] as const)(
     '%s: of two equal prompts one waits',
     (schedulerPolicy) => {
-      const harness = new LoopHarness({ ...REUSE, schedulerPolicy });
-      harness.waiting.push(
+      const harness = new LoopHarness({ ...REUSE, schedulerPolicy }).run(
         makeRequest(1n, count(20), 3),
         makeRequest(2n, count(20), 3),
         makeRequest(3n, count(20, 50), 3),
       );
-      harness.runToEnd();
       expect(harness.stats.slice(0, 2)).toMatchObject([
         { contextRequests: 2, contextTokens: 40, reusedTokens: 0 },
         { contextRequests: 1, contextTokens: 4, reusedTokens: 16, generationRequests: 2 },
@@ -229,9 +218,7 @@ describe('the reuse delay', () => {
       chunkingPolicy: 'FIRST_COME_FIRST_SERVED',
       maxNumTokens: 32,
       maxNumSequences: 4,
-    });
-    harness.waiting.push(makeRequest(1n, count(50), 2), makeRequest(2n, count(50), 2));
-    harness.runToEnd();
+    }).run(makeRequest(1n, count(50), 2), makeRequest(2n, count(50), 2));
     expect(harness.stats.map(({ contextTokens }) => contextTokens).slice(0, 4)).toEqual([32, 18, 2, 0]);
     expect(harness.resultOf(2n)).toEqual(runAlone(makeRequest(2n, count(50), 2)));
   });
@@ -247,8 +234,7 @@ it('has room for the penalties of sequences that together are longer than the po
   const requests = count(8).map((index) =>
     makeRequest(BigInt(index), [...count(40), 50 + index], 7, { repetition_penalty: f32(1.2) }),
   );
-  harness.waiting.push(...requests);
-  harness.runToEnd();
+  harness.run(...requests);
   // Histories of five sequences of more than 41 tokens: the pool has 19 * 8.
   expect(Math.max(...harness.stats.map(({ generationRequests }) => generationRequests))).toBeGreaterThan(4);
   for (const request of requests) {

@@ -1,25 +1,16 @@
-import {
-  chmodSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { chmodSync, readdirSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { basename, join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { EngineError, openEngine } from '../../engine/building/engine.js';
 import { cachedEngine, defaultCacheDirectory, pruneCache } from '../../engine/building/engine-cache.js';
 import { CheckpointError } from '../../models/checkpoints/checkpoint.js';
 import { BuildProcess } from '../support/build-process.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 import { safetensorsBytes, tinyTensors, writeTinyModel } from '../support/tiny-checkpoint.js';
 
-const root = mkdtempSync(join(tmpdir(), 'skein-cache-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder('skein-cache');
 let count = 0;
 const fresh = () => join(root, `cache-${count++}`);
 const model = writeTinyModel(join(root, 'tiny-model'));

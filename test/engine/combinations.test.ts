@@ -30,7 +30,7 @@ const even: LogitsPostProcessor = (_, logits) => {
 };
 const postProcessors = new PostProcessors(new Map(Object.entries({ even })));
 
-/** What a request answered: that of each of its sequences, or its one answer. */
+/** Answer to a request: the whole one, and that of each of its sequences where it has several. */
 interface Outcome {
   whole: Answer;
   sequences: Answer[];
@@ -193,7 +193,7 @@ const FEATURES: Readonly<Record<string, Feature>> = {
   pad_id: { inputs: () => ({ pad_id: i32(1) }), changesNothing: true },
 };
 const NAMES = Object.keys(FEATURES);
-/** What shows otherwise where some tokens are known: they count, and what is told of the prompt was told with them. */
+/** Checks that differ where some output is known: known tokens count, and what belongs to the prompt was told before. */
 const BESIDE_KNOWN: Readonly<Record<string, Shows>> = {
   min_length: ({ whole }) => expect(whole.tokens.length + KNOWN.length).toBeGreaterThanOrEqual(8),
   return_context_logits: ({ whole }) => expect(whole.contextLogits).toBeNull(),
@@ -203,7 +203,7 @@ const BESIDE_KNOWN: Readonly<Record<string, Shows>> = {
 
 const DRAFTS = ['draft_input_ids', 'draft_logits'];
 const SEVERAL = ['beam_width', 'num_return_sequences', 'best_of'];
-/** What cannot work together: each of the first with each of the second. */
+/** Features that exclude each other: each of the first list with each of the second. */
 const REFUSED: readonly (readonly [string[], string[]])[] = [
   [['temperature', 'runtime_top_k', 'runtime_top_p', 'runtime_min_p'], ['beam_width']],
   [['num_return_sequences', 'best_of', 'guided_decoding_guide_type'], ['beam_width']],
@@ -296,7 +296,7 @@ async function runAll(
   return { outcomes: lists.map((_, i) => outcomeOf(answers, i + 1)), config };
 }
 
-/** What a refusal of a feature has to name. */
+/** Name that a refusal of the feature must contain. */
 const namesOf = (feature: string) => (DRAFTS.includes(feature) ? 'draft_input_ids' : feature);
 
 describe('two features of one request', () => {
@@ -425,7 +425,7 @@ const REFUSED_OPTIONS = new Set([
   'draftEnginePath executorModule',
   'executor executorModule',
 ]);
-/** Those that bring one along that is refused first: that one is named. */
+/** Features that need another, which is refused first: the refusal names that other. */
 const BROUGHT: Readonly<Record<string, string>> = {
   'kvCacheConfig.hostCacheSize': 'kvCacheConfig.enableBlockReuse',
   maxInterTokenLatencyMs: 'enableChunkedContext',

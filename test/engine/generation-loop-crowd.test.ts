@@ -60,7 +60,7 @@ const engine: fc.Arbitrary<HarnessOptions> = fc
     ),
     schedulerPolicy: fc.constantFrom('MAX_UTILIZATION' as const, 'GUARANTEED_NO_EVICT' as const),
     chunkingPolicy: fc.constantFrom(undefined, ...CHUNKING_POLICIES),
-    // One sequence of 64 tokens needs 8 blocks: every pool here is far too small for the crowd.
+    // A sequence of 64 tokens needs 8 blocks: every pool here is far too small for the crowd.
     numBlocks: fc.integer({ min: 8, max: 11 }),
     maxNumTokens: fc.integer({ min: 32, max: 48 }),
     maxNumSequences: fc.integer({ min: 2, max: 8 }),
@@ -150,9 +150,7 @@ describe('a request in a crowd', () => {
     const requests = [0, 1, 2, 3].map((index) =>
       makeRequest(BigInt(index), [index + 1, 2, 3, 4], 40, { return_log_probs: bool(true) }),
     );
-    const harness = new LoopHarness(options);
-    harness.waiting.push(...requests);
-    harness.runToEnd();
+    const harness = new LoopHarness(options).run(...requests);
     expect(harness.stats.at(-1)!.totalPauses).toBeGreaterThan(3);
     expect(harness.stats.at(-1)!.totalReplayMismatches).toBe(0);
     for (const request of requests) {

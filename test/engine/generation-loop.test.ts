@@ -15,9 +15,7 @@ const PROMPT = [3, 1, 4, 1, 5];
 
 describe('responses', () => {
   it('stream one token an iteration, with the cumulative length, and mark the last as final', () => {
-    const harness = new LoopHarness();
-    harness.waiting.push(makeRequest(7n, PROMPT, 3));
-    harness.runToEnd();
+    const harness = new LoopHarness().run(makeRequest(7n, PROMPT, 3));
     expect(harness.responses.map((r) => tensorOf(r.outputs, 'output_ids')?.shape)).toEqual([
       [1, 1, 1],
       [1, 1, 1],
@@ -30,9 +28,9 @@ describe('responses', () => {
 
   it('come once and whole without streaming: prompt, output, then pad_id up to maxSeqLen', () => {
     const streamed = runAlone(makeRequest(1n, PROMPT, 4));
-    const harness = new LoopHarness();
-    harness.waiting.push(makeRequest(1n, PROMPT, 4, { streaming: bool(false), pad_id: i32(9) }));
-    harness.runToEnd();
+    const harness = new LoopHarness().run(
+      makeRequest(1n, PROMPT, 4, { streaming: bool(false), pad_id: i32(9) }),
+    );
     expect(harness.responses).toHaveLength(1);
     const { outputs } = harness.responses[0]!;
     const ids = tensorOf(outputs, 'output_ids')!;
@@ -60,8 +58,7 @@ describe('responses', () => {
       const inputs = { return_log_probs: bool(true), top_log_probs: i32(top) };
       harness.waiting.push(makeRequest(BigInt(id), [Number(id), ...PROMPT], 4, inputs));
     }
-    harness.waiting.push(makeRequest(5n, PROMPT, 4, { top_log_probs: i32(101) }));
-    harness.runToEnd();
+    harness.run(makeRequest(5n, PROMPT, 4, { top_log_probs: i32(101) }));
     for (const [id, top] of Object.entries(topOf)) {
       const { tokens, topTokens } = harness.resultOf(BigInt(id));
       expect(topTokens).toHaveLength(4 * top);
@@ -97,15 +94,15 @@ describe('errors belong to one request', () => {
       alone.tokens,
     );
     harness.responses.length = 0;
-    harness.waiting.push(neighbour);
-    harness.runToEnd();
+    harness.run(neighbour);
     expect(harness.resultOf(2n)).toEqual(alone);
   });
 
   it('logits that are not finite fail their row only', () => {
-    const harness = new LoopHarness({ fake: { poisonToken: 77 } });
-    harness.waiting.push(makeRequest(1n, [5, 77], 10), neighbour);
-    harness.runToEnd();
+    const harness = new LoopHarness({ fake: { poisonToken: 77 } }).run(
+      makeRequest(1n, [5, 77], 10),
+      neighbour,
+    );
     expect(harness.resultOf(1n).error).toMatch(/not finite/);
     expect(harness.resultOf(2n)).toEqual(alone);
     expect(harness.kvCache.freeBlocks).toBe(64);
@@ -117,8 +114,7 @@ describe('errors belong to one request', () => {
     harness.loop.iterate();
     for (const id of [1n, 3n]) expect(harness.resultOf(id).error).toMatch(/failed in iteration 1: token 88/);
     expect(harness.kvCache.freeBlocks).toBe(64);
-    harness.waiting.push(neighbour);
-    harness.runToEnd();
+    harness.run(neighbour);
     expect(harness.resultOf(2n)).toEqual(alone);
   });
 
@@ -182,8 +178,7 @@ describe('stop signals', () => {
   it('for an unknown request do nothing', () => {
     const harness = new LoopHarness();
     harness.stops.add(99n);
-    harness.waiting.push(makeRequest(1n, PROMPT, 3));
-    harness.runToEnd();
+    harness.run(makeRequest(1n, PROMPT, 3));
     expect(harness.resultOf(1n).finishReason).toBe(3);
   });
 
@@ -200,10 +195,11 @@ describe('stop signals', () => {
 
 describe('order', () => {
   it('follows priority, then arrival', () => {
-    const harness = new LoopHarness({ maxBatchSize: 1, maxNumSequences: 4 });
-    harness.waiting.push(makeRequest(1n, [1], 2, {}, 0.2), makeRequest(2n, [2], 2, {}, 0.8));
-    harness.waiting.push(makeRequest(3n, [3], 2, {}, 0.8));
-    harness.runToEnd();
+    const harness = new LoopHarness({ maxBatchSize: 1, maxNumSequences: 4 }).run(
+      makeRequest(1n, [1], 2, {}, 0.2),
+      makeRequest(2n, [2], 2, {}, 0.8),
+      makeRequest(3n, [3], 2, {}, 0.8),
+    );
     const finals = harness.responses.filter((response) => response.final);
     expect(finals.map((response) => response.requestId)).toEqual([2n, 3n, 1n]);
   });
@@ -219,8 +215,7 @@ describe('times of a request', () => {
     };
     harness.nowMs = 1000;
     const first = { ...makeRequest(1n, PROMPT, 3), arrivalTimeMs: 950 };
-    harness.waiting.push(first, makeRequest(2n, PROMPT, 2));
-    harness.runToEnd();
+    harness.run(first, makeRequest(2n, PROMPT, 2));
     const timesOf = (requestId: bigint) => {
       const last = harness.responses.findLast((response) => response.requestId === requestId)!;
       const data = (name: string) => Array.from(tensorOf(last.outputs, name)!.data, Number);
@@ -244,9 +239,7 @@ describe('times of a request', () => {
   });
 
   it('refuse an arrival that is no number', () => {
-    const harness = new LoopHarness();
-    harness.waiting.push({ ...makeRequest(1n, PROMPT, 3), arrivalTimeMs: Number.NaN });
-    harness.runToEnd();
+    const harness = new LoopHarness().run({ ...makeRequest(1n, PROMPT, 3), arrivalTimeMs: Number.NaN });
     expect(harness.resultOf(1n).error).toMatch(/arrivalTimeMs is NaN; it must be a number/);
   });
 });
@@ -256,8 +249,7 @@ describe('the richer statistics', () => {
     const harness = new LoopHarness({ statsFormat: 'IterationStats', maxBatchSize: 1 });
     harness.nowMs = 100;
     const late = { ...makeRequest(2n, PROMPT, 2), arrivalTimeMs: 70 };
-    harness.waiting.push(makeRequest(1n, PROMPT, 1), late);
-    harness.runToEnd();
+    harness.run(makeRequest(1n, PROMPT, 1), late);
     expect(JSON.parse(harness.statsJson[0]!)).toEqual({
       timestamp: expect.stringMatching(/^\d\d-\d\d-\d{4} \d\d:\d\d:\d\d$/),
       iter: 1,
@@ -300,9 +292,10 @@ describe('the richer statistics', () => {
   });
 
   it('describe the batch of V1 in keys of their own', () => {
-    const harness = new LoopHarness({ statsFormat: 'IterationStats', modelType: 'V1' });
-    harness.waiting.push(makeRequest(1n, PROMPT, 1), makeRequest(2n, PROMPT, 2));
-    harness.runToEnd();
+    const harness = new LoopHarness({ statsFormat: 'IterationStats', modelType: 'V1' }).run(
+      makeRequest(1n, PROMPT, 1),
+      makeRequest(2n, PROMPT, 2),
+    );
     const last = JSON.parse(harness.statsJson.at(-1)!);
     expect(last).not.toHaveProperty('inflightBatchingStats');
     expect(last.staticBatchingStats).toEqual({
@@ -320,8 +313,7 @@ describe('statistics', () => {
     const harness = new LoopHarness();
     expect(harness.loop.iterate()).toBe(false);
     expect(harness.statsJson).toEqual([]);
-    harness.waiting.push(makeRequest(1n, PROMPT, 2));
-    harness.runToEnd();
+    harness.run(makeRequest(1n, PROMPT, 2));
     expect(harness.statsJson).toHaveLength(2);
     const first = JSON.parse(harness.statsJson[0]!);
     expect(first.Timestamp).toMatch(/^\d\d-\d\d-\d{4} \d\d:\d\d:\d\d$/);
@@ -359,16 +351,16 @@ describe('draining', () => {
     harness.loop.iterate();
     harness.loop.drain();
     harness.ignoresMax = true;
-    harness.waiting.push(makeRequest(2n, PROMPT, 5));
-    harness.runToEnd();
+    harness.run(makeRequest(2n, PROMPT, 5));
     expect(harness.resultOf(1n).tokens).toHaveLength(5);
     expect(harness.resultOf(2n).error).toMatch(/shutting down/);
   });
 
   it('begins with the request whose id is terminateReqId, which gets no answer', () => {
-    const harness = new LoopHarness({ terminateReqId: 42n });
-    harness.waiting.push(makeRequest(1n, PROMPT, 5), makeRequest(42n, PROMPT, 5));
-    harness.runToEnd();
+    const harness = new LoopHarness({ terminateReqId: 42n }).run(
+      makeRequest(1n, PROMPT, 5),
+      makeRequest(42n, PROMPT, 5),
+    );
     expect(harness.loop.isDraining).toBe(true);
     expect(harness.resultOf(1n).tokens).toHaveLength(5);
     expect(harness.responses.some((response) => response.requestId === 42n)).toBe(false);

@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { buildEngine } from '../../engine/building/builder.js';
 import { type Engine, EngineError } from '../../engine/building/engine.js';
 import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
@@ -9,6 +8,7 @@ import { CheckpointError } from '../../models/checkpoints/checkpoint.js';
 import { fuzzRuns } from '../../tools/support/mutate.js';
 import { Random } from '../../tools/support/random.js';
 import { makeStepBatch } from '../../tools/support/step-batch.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { ggufBytes } from '../support/gguf-writer.js';
 import { executorOptions } from '../support/native-options.js';
 import {
@@ -19,8 +19,7 @@ import {
   writeTinyModel,
 } from '../support/tiny-checkpoint.js';
 
-const root = mkdtempSync(join(tmpdir(), 'skein-hostile-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder('skein-hostile');
 
 const HUGE = [0n, 1n, 2n ** 31n, 2n ** 32n - 1n, 2n ** 40n, 2n ** 53n, 2n ** 63n, 2n ** 64n - 1n];
 
@@ -38,7 +37,7 @@ function changed(original: Buffer, random: Random): Buffer {
   return copy;
 }
 
-/** One step of a model that could be built: its weights may be NaN, its memory is its own. */
+/** Runs one step of a model that could be built. Its weights may be NaN; it may touch only its own memory. */
 function computeWith(engine: Engine): void {
   const loadable = { ...engine, tensors: engine.manifest.tensors, packedFolder: engine.directory };
   const executor = new NativeExecutor(

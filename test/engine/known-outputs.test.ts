@@ -33,9 +33,7 @@ const SAMPLED: Record<string, Tensor> = {
 const several = (count: number) => ({ ...SAMPLED, num_return_sequences: i32(count) });
 
 function run(inputs: Record<string, Tensor>, options: HarnessOptions = {}): LoopHarness {
-  const harness = new LoopHarness(options);
-  harness.waiting.push(makeRequest(1n, PROMPT, NEW, inputs));
-  harness.runToEnd();
+  const harness = new LoopHarness(options).run(makeRequest(1n, PROMPT, NEW, inputs));
   expect(harness.kvCache.freeBlocks).toBe(harness.kvCache.numBlocks);
   return harness;
 }
@@ -86,21 +84,18 @@ describe('a request that has generated tokens elsewhere', () => {
 
   it('takes tokens that this engine would not have drawn, and goes on behind them', () => {
     const known = Array.from({ length: 8 }, (_, i) => 3 + i);
-    const inText = new LoopHarness();
-    inText.waiting.push(makeRequest(1n, [...PROMPT, ...known], NEW - 8, SAMPLED));
-    inText.runToEnd();
+    const inText = new LoopHarness().run(makeRequest(1n, [...PROMPT, ...known], NEW - 8, SAMPLED));
     const harness = run({ ...SAMPLED, ...knownOutputs([known]) }, { maxInputLen: PROMPT.length + 3 });
     expect(harness.resultOf(1n).tokens).toEqual(inText.resultOf(1n).tokens);
     expect(harness.stats.at(-1)!.totalReplayMismatches).toBe(0);
   });
 
   it('finds in the cache what a request like it has left, and counts of it what is of the prompt', () => {
-    const harness = new LoopHarness({ enableBlockReuse: true, tokensPerBlock: 4 });
-    harness.waiting.push(makeRequest(1n, PROMPT, NEW, SAMPLED));
-    harness.runToEnd();
+    const harness = new LoopHarness({ enableBlockReuse: true, tokensPerBlock: 4 }).run(
+      makeRequest(1n, PROMPT, NEW, SAMPLED),
+    );
     const known = knownOutputs([whole.tokens.slice(0, 9)]);
-    harness.waiting.push(makeRequest(2n, PROMPT, NEW, { ...SAMPLED, ...known }));
-    harness.runToEnd();
+    harness.run(makeRequest(2n, PROMPT, NEW, { ...SAMPLED, ...known }));
     const own = harness.responses.filter(({ requestId }) => requestId === 2n);
     expect(tensorOf(own[0]!.outputs, 'cached_tokens')!.data[0]).toBe(PROMPT.length);
     expect(tensorOf(own.at(-1)!.outputs, 'reused_blocks')!.data[0]).toBe((PROMPT.length + 8) / 4);
@@ -111,12 +106,9 @@ describe('a request that has generated tokens elsewhere', () => {
     const asked = { return_context_logits: bool(true), top_context_log_probs: i32(2) };
     const told = run({ ...SAMPLED, ...asked, ...knownOutputs([[], []].slice(1)) }).responses[0]!.outputs;
     expect(tensorOf(told, 'context_logits')!.shape).toEqual([1, PROMPT.length, 100]);
-    const harness = new LoopHarness({ enableBlockReuse: true });
-    harness.waiting.push(makeRequest(2n, PROMPT, NEW, SAMPLED));
-    harness.runToEnd();
+    const harness = new LoopHarness({ enableBlockReuse: true }).run(makeRequest(2n, PROMPT, NEW, SAMPLED));
     const known = knownOutputs([whole.tokens.slice(0, 1)]);
-    harness.waiting.push(makeRequest(1n, PROMPT, NEW, { ...SAMPLED, ...asked, ...known }));
-    harness.runToEnd();
+    harness.run(makeRequest(1n, PROMPT, NEW, { ...SAMPLED, ...asked, ...known }));
     const { outputs } = harness.responses.find(({ requestId }) => requestId === 1n)!;
     expect(tensorOf(outputs, 'context_logits')!.shape).toEqual([1, 1, 1]);
     expect(tensorOf(outputs, 'context_log_probs')).toBeUndefined();
@@ -322,8 +314,7 @@ describe('a guided request that has generated tokens elsewhere', () => {
   ])('fails alone where they are not of its guide, %j', (lists, error) => {
     const harness = new LoopHarness({ guideThread: new InlineGuideThread(BYTES) });
     const own = { ...guide, ...several(lists.length), ...knownOutputs(lists) };
-    harness.waiting.push(makeRequest(1n, PROMPT, NEW, own), makeRequest(2n, PROMPT, NEW, SAMPLED));
-    harness.runToEnd();
+    harness.run(makeRequest(1n, PROMPT, NEW, own), makeRequest(2n, PROMPT, NEW, SAMPLED));
     const last = harness.responses.filter(({ requestId }) => requestId === 1n).at(-1)!;
     expect([last.final, last.error]).toEqual([true, error]);
     expect(tensorOf(last.outputs, 'invalid_request')!.data[0]).toBe(1);
@@ -393,9 +384,10 @@ describe('what cannot be known of a request', () => {
   it.each(REFUSED)(
     '%s: the request is refused with one sentence, and those beside it go on',
     (_, inputs, error) => {
-      const harness = new LoopHarness({ maxBeamWidth: 2 });
-      harness.waiting.push(makeRequest(1n, PROMPT, NEW, inputs), makeRequest(2n, PROMPT, NEW, SAMPLED));
-      harness.runToEnd();
+      const harness = new LoopHarness({ maxBeamWidth: 2 }).run(
+        makeRequest(1n, PROMPT, NEW, inputs),
+        makeRequest(2n, PROMPT, NEW, SAMPLED),
+      );
       const [refusal] = harness.responses.filter(({ requestId }) => requestId === 1n);
       expect(refusal).toMatchObject({ final: true, error });
       expect(tensorOf(refusal!.outputs, 'invalid_request')!.data[0]).toBe(1);

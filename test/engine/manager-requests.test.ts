@@ -147,9 +147,7 @@ describe('logits across the threads', () => {
   };
 
   function expected() {
-    const harness = new LoopHarness();
-    harness.waiting.push(makeRequest(1n, prompt, 20, inputs));
-    harness.runToEnd();
+    const harness = new LoopHarness().run(makeRequest(1n, prompt, 20, inputs));
     return collectReturned(harness.responses);
   }
 

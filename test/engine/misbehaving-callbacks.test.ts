@@ -11,7 +11,7 @@ const note = (reason: unknown) => void unhandled.push(reason);
 process.on('unhandledRejection', note);
 afterEach(() => expect(unhandled).toEqual([]));
 
-/** What a callback may do in the place of returning, by what the host is to hear of it; null: nothing. */
+/** Things that a callback may do in place of returning, each with the error that the host must hear; null: none. */
 const MISBEHAVIOURS: Record<string, { act: () => unknown; told: RegExp | null }> = {
   throws: {
     act: () => {

@@ -98,8 +98,7 @@ describe('few requests', () => {
     const steps = [false, true].map((enableTrtOverlap) => {
       const harness = new LoopHarness({ enableTrtOverlap, minMicroBatchSize: 3 });
       harness.executor.begin = () => expect.fail('there is nothing to run beside it');
-      harness.waiting.push(...requests);
-      harness.runToEnd();
+      harness.run(...requests);
       expectSameAsAlone(harness, requests);
       expect(harness.stats.every(({ microBatchId }) => microBatchId === 0)).toBe(true);
       return harness.executor.numSteps;
@@ -152,8 +151,7 @@ describe('a request in flight', () => {
       finishReason: runAlone(makeRequest(0n, [1, 2], 1)).finishReason,
     });
     harness.responses.length = 0;
-    harness.waiting.push(makeRequest(0n, [7, 8], 3));
-    harness.runToEnd();
+    harness.run(makeRequest(0n, [7, 8], 3));
     expectSameAsAlone(harness, [makeRequest(0n, [7, 8], 3)]);
   });
 

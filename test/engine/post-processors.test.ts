@@ -24,8 +24,7 @@ function runBetween(
   const postProcessors = new PostProcessors(new Map([['own', processor]]), batched);
   const harness = new LoopHarness({ ...options, postProcessors });
   const neighbours = [makeRequest(1n, [1, 2, 3], 12), makeRequest(3n, [7, 8], 12)];
-  harness.waiting.push(neighbours[0]!, makeRequest(2n, [4, 5, 6], 8, named('own')), neighbours[1]!);
-  harness.runToEnd();
+  harness.run(neighbours[0]!, makeRequest(2n, [4, 5, 6], 8, named('own')), neighbours[1]!);
   for (const neighbour of neighbours) {
     expect(harness.resultOf(neighbour.requestId)).toEqual(runAlone(neighbour));
   }
@@ -58,8 +57,7 @@ describe('a logits post-processor', () => {
     const harness = new LoopHarness({ postProcessors });
     const request = makeRequest(9n, [4, 5], 3, { ...named('record'), client_id: u64(77n) });
     const other = makeRequest(8n, [4, 5], 1, named('record'));
-    harness.waiting.push(request, other);
-    harness.runToEnd();
+    harness.run(request, other);
     const { tokens } = harness.resultOf(9n);
     expect(harness.resultOf(9n)).toEqual(runAlone(makeRequest(9n, [4, 5], 3)));
     expect(calls.filter(([id]) => id === 9n)).toEqual(
@@ -95,8 +93,7 @@ describe('a logits post-processor', () => {
       steps++;
       step.apply(harness.executor, args);
     };
-    harness.waiting.push(makeRequest(1n, [1], 10), makeRequest(2n, [2], 4, named('own')));
-    harness.runToEnd();
+    harness.run(makeRequest(1n, [1], 10), makeRequest(2n, [2], 4, named('own')));
     expect([forwards, steps]).toEqual([4, 6]);
   });
 });
@@ -144,8 +141,7 @@ describe('a post-processor that fails ends its request and no other', () => {
       ]),
     );
     const harness = new LoopHarness({ postProcessors, logitsPostProcessorTimeoutMs: 50 });
-    harness.waiting.push(makeRequest(1n, [1], 5, named('slow')), makeRequest(2n, [2], 5, named('quick')));
-    harness.runToEnd();
+    harness.run(makeRequest(1n, [1], 5, named('slow')), makeRequest(2n, [2], 5, named('quick')));
     expect(harness.resultOf(1n).error).toBe(
       'The logits post-processor slow took 60 ms; its time limit is 50 ms.',
     );
@@ -166,13 +162,11 @@ describe('the batched post-processor', () => {
       return ids.map((id, i) => (id === 5n ? logits[i]!.map((_, t) => (t === 50 ? 0 : -Infinity)) : null));
     };
     const postProcessors = new PostProcessors(new Map([['own', unused]]), batched);
-    const harness = new LoopHarness({ postProcessors });
-    harness.waiting.push(
+    const harness = new LoopHarness({ postProcessors }).run(
       makeRequest(5n, [1], 2, { ...named('batched'), client_id: u64(1n) }),
       makeRequest(6n, [2], 2),
       makeRequest(7n, [3], 1, named('batched')),
     );
-    harness.runToEnd();
     expect(calls).toEqual([
       [[5n, 7n], 2, [[1], [3]], [1n, null]],
       [[5n], 1, [[1, 50]], [1n]],
@@ -193,8 +187,7 @@ describe('the batched post-processor', () => {
   ])('%s: all that asked for it fail, and nobody else', (_, batched, message) => {
     const harness = new LoopHarness({ postProcessors: new PostProcessors(new Map(), batched) });
     const neighbour = makeRequest(2n, [2], 6);
-    harness.waiting.push(makeRequest(1n, [1], 6, named('batched')), neighbour);
-    harness.runToEnd();
+    harness.run(makeRequest(1n, [1], 6, named('batched')), neighbour);
     expect(harness.resultOf(1n).error).toMatch(message);
     expect(harness.resultOf(2n)).toEqual(runAlone(neighbour));
   });
@@ -202,9 +195,7 @@ describe('the batched post-processor', () => {
 
 describe('a name', () => {
   const refusal = (name: string, options: HarnessOptions) => {
-    const harness = new LoopHarness(options);
-    harness.waiting.push(makeRequest(1n, [1], 2, named(name)));
-    harness.runToEnd();
+    const harness = new LoopHarness(options).run(makeRequest(1n, [1], 2, named(name)));
     return harness.resultOf(1n).error;
   };
   const postProcessors = new PostProcessors(new Map([['own', only(1)]]), () => {});
@@ -229,8 +220,7 @@ describe('a name', () => {
   it('that is no text is refused', () => {
     const harness = new LoopHarness({ postProcessors });
     const bytes = { shape: [2], data: Uint8Array.of(0xff, 0xfe) };
-    harness.waiting.push(makeRequest(1n, [1], 2, { logits_post_processor_name: bytes }));
-    harness.runToEnd();
+    harness.run(makeRequest(1n, [1], 2, { logits_post_processor_name: bytes }));
     expect(harness.resultOf(1n).error).toMatch(/logits_post_processor_name is not UTF-8/);
   });
 });

@@ -75,24 +75,21 @@ describe('embeddings of a request', () => {
       histories.push([...sampling.history.subarray(0, sampling.historyStart[sampling.numRows]!)]);
       sample(sampling, output);
     };
-    harness.waiting.push(makeRequest(1n, PROMPT, 3, { ...A, ...penalties }));
-    harness.runToEnd();
+    harness.run(makeRequest(1n, PROMPT, 3, { ...A, ...penalties }));
     expect(histories.at(-1)!.slice(0, PROMPT.length)).toEqual(PROMPT.map((t) => (t < VOCAB ? t : -1)));
   });
 
   it('have no log-prob, all others of the prompt have', () => {
-    const harness = new LoopHarness();
-    harness.waiting.push(makeRequest(1n, PROMPT, 2, { ...A, top_context_log_probs: i32(2) }));
-    harness.runToEnd();
+    const harness = new LoopHarness().run(
+      makeRequest(1n, PROMPT, 2, { ...A, top_context_log_probs: i32(2) }),
+    );
     const { contextLogProbs, contextTopTokens } = collectReturned(harness.responses);
     expect(contextLogProbs.map(Number.isNaN)).toEqual(PROMPT.slice(1).map((token) => token >= VOCAB));
     expect(contextTopTokens).toHaveLength(2 * (PROMPT.length - 1));
   });
 
   it('come back in output_ids as they were given', () => {
-    const harness = new LoopHarness();
-    harness.waiting.push(makeRequest(1n, PROMPT, 2, { ...A, streaming: bool(false) }));
-    harness.runToEnd();
+    const harness = new LoopHarness().run(makeRequest(1n, PROMPT, 2, { ...A, streaming: bool(false) }));
     const ids = tensorOf(harness.responses[0]!.outputs, 'output_ids')!.data as Int32Array;
     expect([...ids.subarray(0, PROMPT.length)]).toEqual(PROMPT);
   });
@@ -107,8 +104,7 @@ describe('positions of a request', () => {
       seen.push([...batch.positions.subarray(0, batch.numTokens)]);
       step(batch, ...rest);
     };
-    harness.waiting.push(makeRequest(1n, [5, 6, 7], 4, positions(2, 9, 20)));
-    harness.runToEnd();
+    harness.run(makeRequest(1n, [5, 6, 7], 4, positions(2, 9, 20)));
     expect(seen).toEqual([[2, 9, 20], [21], [22], [23]]);
   });
 
@@ -127,11 +123,8 @@ describe('positions of a request', () => {
 describe('block reuse', () => {
   /** Prompt tokens that the second of two equal prompts found in the cache. */
   function cachedAfter(first: Record<string, Tensor>, second: Record<string, Tensor>) {
-    const harness = new LoopHarness({ enableBlockReuse: true });
-    harness.waiting.push(makeRequest(1n, PROMPT, 4, first));
-    harness.runToEnd();
-    harness.waiting.push(makeRequest(2n, PROMPT, 12, second));
-    harness.runToEnd();
+    const harness = new LoopHarness({ enableBlockReuse: true }).run(makeRequest(1n, PROMPT, 4, first));
+    harness.run(makeRequest(2n, PROMPT, 12, second));
     const [response] = harness.responses.filter(({ requestId }) => requestId === 2n);
     expect(harness.resultOf(2n).tokens).toEqual(answerOf(second).tokens);
     return tensorOf(response!.outputs, 'cached_tokens')!.data[0];

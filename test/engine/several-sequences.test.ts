@@ -22,9 +22,7 @@ const several = (count: number): Record<string, Tensor> => ({
 });
 
 function run(requests: readonly InferenceRequest[], options: HarnessOptions = {}): LoopHarness {
-  const harness = new LoopHarness(options);
-  harness.waiting.push(...requests);
-  harness.runToEnd();
+  const harness = new LoopHarness(options).run(...requests);
   expect(harness.kvCache.freeBlocks).toBe(harness.kvCache.numBlocks);
   return harness;
 }
@@ -178,9 +176,7 @@ describe('several sequences under pressure', () => {
     (schedulerPolicy, more) => {
       const options = { schedulerPolicy, numBlocks: 22, maxNumSequences: 9, ...more };
       const { enableBlockReuse: _, ...plain } = options as HarnessOptions;
-      const harness = new LoopHarness(options);
-      harness.waiting.push(...crowd());
-      harness.runToEnd();
+      const harness = new LoopHarness(options).run(...crowd());
       expect(harness.kvCache.freeBlocks).toBe(22);
       for (const request of crowd()) {
         const alone = run([request], plain);
@@ -278,21 +274,17 @@ describe('what cannot be asked of several sequences', () => {
     ],
     [{ num_return_sequences: i32(8) }, /20 tokens and 40 new tokens in 8 sequences need 50 KV cache blocks/],
   ])('%o is refused', (inputs, message) => {
-    const harness = new LoopHarness({ numBlocks: 40 });
-    harness.waiting.push(makeRequest(1n, prompt(20), 40, inputs));
-    harness.runToEnd();
+    const harness = new LoopHarness({ numBlocks: 40 }).run(makeRequest(1n, prompt(20), 40, inputs));
     expect(harness.resultOf(1n).error).toMatch(message);
     expect(tensorOf(harness.responses[0]!.outputs, 'invalid_request')).toBeDefined();
   });
 
   it('is refused past an attention window, since they share blocks, and served within it', () => {
     const options = { maxAttentionWindow: 20 };
-    const harness = new LoopHarness(options);
-    harness.waiting.push(
+    const harness = new LoopHarness(options).run(
       makeRequest(1n, prompt(20), 5, several(2)),
       makeRequest(2n, prompt(19), 5, several(2)),
     );
-    harness.runToEnd();
     expect(harness.resultOf(1n).error).toMatch(
       /2 sequences of up to 25 tokens are asked for \(beam_width, num_return_sequences or best_of\); past the 24 tokens that their attention window \(maxAttentionWindow\) keeps/,
     );

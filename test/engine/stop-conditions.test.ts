@@ -60,9 +60,7 @@ describe('stop conditions', () => {
     }
     // Beside others, whose lists are of other lengths, and more of them together than there was room for at first.
     const crowd = Array.from({ length: 8 }, (_, i) => request(i, BigInt(i + 1)));
-    const harness = new LoopHarness();
-    harness.waiting.push(...crowd);
-    harness.runToEnd();
+    const harness = new LoopHarness().run(...crowd);
     for (const each of crowd) expect(harness.resultOf(each.requestId)).toMatchObject(runAlone(each));
   });
 });

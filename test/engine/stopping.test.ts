@@ -15,10 +15,10 @@ const TARGET = 1n;
 const LIMIT_MS = 1000;
 
 interface State {
-  /** Where the request is when it is told to stop. */
+  /** Place of the request when it is told to stop. */
   name: string;
   options: HarnessOptions;
-  /** Who is there before it, or beside it. */
+  /** Requests before it or beside it. */
   others?: InferenceRequest[];
   prompt: number[];
   maxNewTokens: number;
@@ -172,8 +172,7 @@ function endAndCheck(harness: LoopHarness, state: State, finishReason: number): 
   expect(harness.kvCache.freeBlocks).toBe(harness.kvCache.numBlocks);
   // The id is free again, and whoever takes it is not stopped by what was meant for another.
   harness.responses.length = 0;
-  harness.waiting.push(makeRequest(TARGET, state.prompt, state.maxNewTokens));
-  harness.runToEnd();
+  harness.run(makeRequest(TARGET, state.prompt, state.maxNewTokens));
   expect(harness.resultOf(TARGET).tokens).toEqual(alone.tokens);
 }
 
@@ -243,8 +242,7 @@ describe('terminateReqId', () => {
     harness.loop.iterate();
     expect(harness.loop.isDraining).toBe(true);
     harness.ignoresMax = true;
-    harness.waiting.push(makeRequest(4n, [4], 1));
-    harness.runToEnd();
+    harness.run(makeRequest(4n, [4], 1));
     for (const [id, length] of [
       [1n, 20],
       [2n, 10],
@@ -268,9 +266,7 @@ describe('terminateReqId', () => {
   });
 
   it('is an id like any other where it is not given', () => {
-    const harness = new LoopHarness();
-    harness.waiting.push(terminate);
-    harness.runToEnd();
+    const harness = new LoopHarness().run(terminate);
     expect(harness.resultOf(42n).tokens).toHaveLength(1);
   });
 });

@@ -1,11 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { GptManager, type GptManagerOptions, type InferenceRequest, WorkerStuckError } from 'skein';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import {
   collectResult,
@@ -14,9 +13,10 @@ import {
   runAlone,
 } from '../../tools/support/loop-harness.js';
 import { fakeEngine, supportModule } from '../support/fake-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { ManagerClient } from '../support/manager-client.js';
 
-// For the heap of the workers alone; this thread's was sized when it started.
+// This flag shrinks the heaps of the workers alone: this thread's was sized when it started.
 setFlagsFromString('--max-old-space-size=64');
 
 const EXIT = 90;
@@ -29,18 +29,17 @@ const SEGMENTATION = 96;
 const KILLED = 97;
 const ABORTED = 98;
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-death-'));
+const folder = temporaryFolder('skein-death');
 const clients: ManagerClient[] = [];
 const { NODE_OPTIONS = '' } = process.env;
 afterEach(async () => {
   process.env.NODE_OPTIONS = NODE_OPTIONS;
   for (const { manager } of clients.splice(0)) await manager.terminate();
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const QUICK = { delayMs: 1, maxDelayMs: 20 };
 
-/** What a worker is: the same holds for both. */
+/** Kinds of workers; the same tests hold for both. */
 const KINDS = [
   ['thread', { isolate: false }],
   ['process', { isolate: true }],
@@ -57,14 +56,14 @@ function start(engine: ReturnType<typeof fakeEngine>, options: Partial<GptManage
   return client;
 }
 
-/** Whoever gets it into the batch is in for trouble. */
+/** A request that harms the worker in whose batch it runs; `kind` is the troubled executor's token for how. */
 const trouble = (kind: number, id = 666n) => makeRequest(id, [kind, kind, kind], 5);
 
 /** Every response of each request is an ordinary one but the last; throws unless that is final. */
 const resultOf = (client: ManagerClient, id: bigint): RequestResult =>
   collectResult(client.responses.get(id) ?? []);
 
-/** Of a process of its own: this process's heap was sized when it started, that one's is when it does. */
+/** Option of a worker's own process, whose heap is sized when it starts; this process's heap was sized already. */
 const SMALL_HEAP = '--max-old-space-size=64';
 
 const ISOLATED = { isolate: true };

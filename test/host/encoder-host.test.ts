@@ -1,9 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { HostClosedError, QueueFullError, RequestError } from 'skein';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { EncoderHost, EncoderHostOptions } from '../../host/encoder-host.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 
 type Host = new (options: EncoderHostOptions) => EncoderHost;
 let Compiled: Host;
@@ -13,12 +13,11 @@ beforeAll(async () => {
   Compiled = ((await import(url)) as { EncoderHost: Host }).EncoderHost;
 });
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-encoder-host-'));
+const folder = temporaryFolder('skein-encoder-host');
 const hosts: EncoderHost[] = [];
 afterEach(async () => {
   for (const host of hosts.splice(0)) await host.close({ abort: true });
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 interface Batch {
   sequences: number;

@@ -22,7 +22,7 @@ function partOf(first: number, count: number, { returnLogProbs, topLogProbs }: P
 const none: PartOptions = { returnLogProbs: false, topLogProbs: 0, returnGenerationLogits: false };
 const twenty: PartOptions = { ...none, returnLogProbs: true, topLogProbs: 20 };
 
-/** Whether two parts hold the same: typed arrays are compared as bytes, which is quick. */
+/** True if two parts hold the same numbers: typed arrays are compared as bytes, which is quick. */
 function sameNumbers(a: Part, b: Part): boolean {
   const bytes = (array: Int32Array | Float32Array | undefined) =>
     array === undefined ? null : Buffer.from(array.buffer, array.byteOffset, array.byteLength);

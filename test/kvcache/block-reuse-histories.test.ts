@@ -7,7 +7,7 @@ const SIZE = 8;
 const NUM_BLOCKS = 9;
 const MAX_SEQ_LEN = 64;
 
-/** What the events say is cached, and in which pool: each node's tokens from the start of its sequence, as text. */
+/** The cache as its events describe it: each node's tokens from the start of its sequence, as text, and its pool. */
 class Mirror {
   readonly #paths = new Map<number, string>();
   readonly #salts = new Map<number, bigint>();
@@ -62,7 +62,7 @@ function commonLength(a: string, b: string): number {
 
 interface Running {
   tokens: Int32Array;
-  /** What the next step writes begins here; equal to length where there is nothing. */
+  /** First place that the next step writes; equal to `length` if it writes nothing. */
   written: number;
   length: number;
   salt: bigint;
@@ -128,7 +128,7 @@ class Machine {
     this.mirror.take(this.kv, sequence.salt);
   }
 
-  /** What has not been written by then is not kept. */
+  /** Ends a sequence. Tokens that have not been written by then are not kept. */
   end(requestId: bigint, stores: boolean): void {
     const { tokens, written, salt } = this.running.get(requestId)!;
     if (stores) this.kv.store(requestId, tokens, written);

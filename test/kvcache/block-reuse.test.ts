@@ -53,7 +53,7 @@ describe('at the borders of blocks', () => {
           const kv = cache();
           run(kv, 1n, count(length));
           const prompt = Int32Array.of(...count(common), ...count(next - common, 90));
-          // Of what the first left in full blocks, what the second has in common, but for its last token.
+          // The second reuses the tokens that it shares with the first's full blocks, except its own last token.
           const stored = Math.floor(length / SIZE) * SIZE;
           const reusedTokens = Math.min(stored, common, next - 1);
           const reusedBlocks = Math.floor(reusedTokens / SIZE);

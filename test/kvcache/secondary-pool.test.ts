@@ -179,7 +179,7 @@ describe('a hit on what was swapped out', () => {
     flood(kv); // block 0's content is in 4
     run(kv, 2n, count(32, 100)); // fills the primary pool
     const { table, copies } = run(kv, 3n, count(9));
-    // One block is evicted to make room: the only secondary one is wanted, so it is dropped. The next one has a place.
+    // A block is evicted to make room: the only secondary block is wanted, so it is dropped. The next one has a place.
     expect(copies).toEqual([
       [4, table[0]],
       [table[1], 4],

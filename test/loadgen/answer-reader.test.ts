@@ -21,7 +21,7 @@ function read(name: BackendName, text: string | Buffer, cuts: readonly number[] 
   return reader;
 }
 
-/** What is read of an answer, whatever the cuts. */
+/** The parts of an answer that are the same however it is cut. */
 const seen = ({
   pieces,
   textLength,
@@ -165,7 +165,7 @@ describe('a reader that is used again', () => {
     fc.record({
       pieces: fc.array(text, { maxLength: 8 }),
       id: fc.constantFrom('chatcmpl-1', 'chatcmpl-2'),
-      /** Where the answer breaks off, as a share of it. */
+      /** Place at which the answer breaks off, as a share of it. */
       end: fc.oneof(fc.constant(1), fc.double({ min: 0, max: 1, noNaN: true })),
     }),
     { minLength: 2, maxLength: 6 },

@@ -1,17 +1,16 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type BenchOptions, benchReport, OUTCOMES, runBenchmark } from 'skein/loadgen';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { type Answer, FakeLlm, goodChat } from './support/fake-llm.js';
 
 let server: FakeLlm;
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-benchmark-'));
+const folder = temporaryFolder('skein-benchmark');
 afterEach(() => server.close().catch(() => {}));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const short = { kind: 'fixed', tokens: 4 } as const;
 const data = { kind: 'random', inputTokens: { kind: 'fixed', tokens: 20 }, outputTokens: short } as const;
@@ -20,7 +19,7 @@ async function bench(answer: Answer, options: Partial<BenchOptions> = {}, signal
   server = await FakeLlm.start(answer);
   const hooks = signal === undefined ? {} : { signal };
   const report = await runBenchmark({ url: server.url, data, scrape: false, warmup: 0, ...options }, hooks);
-  // What the schema says is what there is.
+  // The report has exactly the fields of its schema.
   expect(benchReport.parse(JSON.parse(JSON.stringify(report)))).toEqual(JSON.parse(JSON.stringify(report)));
   return report;
 }
@@ -129,7 +128,7 @@ describe('runBenchmark', () => {
       findings: expect.arrayContaining([expect.objectContaining({ code: 'slots', isBottleneck: true })]),
     });
     expect(runs[0]!.client.mostWaiting).toBeGreaterThan(0);
-    // What waited shows in the latency from the schedule, and not in the one from the sending.
+    // Waiting shows in the latency from the schedule, and not in the one from the sending.
     const { e2e, e2eFromScheduled, queueing } = runs[0]!.latencies;
     expect(queueing.max!).toBeGreaterThan(11 * 19);
     expect(e2eFromScheduled.max!).toBeGreaterThan(12 * 19);

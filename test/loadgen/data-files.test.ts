@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readTrace } from '../../loadgen/arrivals/trace.js';
 import { jsonlDataset } from '../../loadgen/data/jsonl.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-loadgen-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('skein-loadgen');
 
 let files = 0;
 function file(...lines: (string | object)[]): string {

@@ -16,7 +16,7 @@ function read(body: string, isStream: boolean): AnswerReader {
 const events = (...data: object[]) => data.map((one) => `data: ${JSON.stringify(one)}\n\n`).join('');
 /** Responses as Triton's description of the extension has them. */
 const triton = (text: string) => ({ model_name: 'mymodel', model_version: '1', text_output: text });
-/** As the Open Inference Protocol has those of a stream. */
+/** An event of a stream as the Open Inference Protocol has it. */
 const oip = (text: string, done: boolean) => ({ text_output: text, model_name: 'mymodel', done });
 
 describe("the generate extension of KServe's v2 protocol", () => {

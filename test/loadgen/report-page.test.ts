@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Browser } from 'playwright-core';
@@ -9,17 +8,15 @@ import { htmlReport, type NamedReport } from '../../loadgen/report/html.js';
 import type { BenchReport } from '../../loadgen/report/schema.js';
 import { launchChromium } from '../../tools/chromium.js';
 import { visit } from '../src/server/dashboard/support/browser.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { report, run } from './support/reports.js';
 
 let browser: Browser;
-const folder = mkdtempSync(join(tmpdir(), 'skein-report-page-'));
+const folder = temporaryFolder('skein-report-page');
 beforeAll(async () => {
   browser = await launchChromium();
 });
-afterAll(async () => {
-  await browser.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => browser.close());
 
 /** The page of these reports, opened from its file. */
 async function open(...reports: NamedReport[]) {

@@ -64,7 +64,7 @@ describe('the worker', () => {
     const count = setInterval(() => turns++, 0);
     const records = await harness.settled();
     clearInterval(count);
-    // One turn, so within the time that 50 sendings take, and before any answer.
+    // All are sent within one turn of the event loop, and so before any answer.
     expect(Math.max(...records.map(({ sentMs }) => sentMs))).toBeLessThanOrEqual(
       Math.min(...records.map(({ firstMs }) => firstMs)),
     );
@@ -209,7 +209,7 @@ describe('the worker', () => {
     harness.issue(prompts(3), [0, 0, 0]);
     const records = await harness.settled();
     expect(order).toEqual(['free', 'judged', 'free', 'judged', 'free', 'judged']);
-    // One connection: the others waited, and it is seen.
+    // There is one connection: the other requests waited for it, which their times show.
     const waited = records.map(({ sentMs, scheduledMs }) => sentMs - scheduledMs);
     expect(waited[2]).toBeGreaterThan(waited[0]!);
     expect(server.connections).toBe(1);

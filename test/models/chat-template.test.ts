@@ -25,7 +25,7 @@ function user(content: ChatMessage['content']): ChatMessage[] {
   return [{ role: 'user', content: content ?? null }];
 }
 
-/** What of a prompt may hold special tokens, joined. */
+/** The segments of a prompt that may hold special tokens, joined. */
 function trusted(source: string, messages: ChatMessage[]): string {
   const { segments } = template(source).render(messages);
   return segments.map((segment) => (segment.special ? segment.text : '#')).join('|');

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type SkeinProcess, startServer } from '../src/support/skein-process.js';
+import { postJson } from '../support/post-json.js';
 
 const folder = fileURLToPath(new URL('../../models/demo/gosling', import.meta.url));
 
@@ -13,7 +14,7 @@ const { answers } = JSON.parse(
   readFileSync(new URL('../goldens/gosling.json', import.meta.url), 'utf8'),
 ) as Golden;
 
-/** Where the two most probable tokens are so near, another order of additions may choose the other. */
+/** Gap of two logits below which another order of additions may choose the other token. */
 const NEAR_TIE = 1e-3;
 
 interface ChatAnswer {
@@ -24,21 +25,17 @@ interface ChatAnswer {
 describe('the model that comes with the package', () => {
   let server: SkeinProcess;
   beforeAll(async () => {
-    // As `npm start` does: without a model. In f32, so that its greedy answers can be held against the reference.
+    // Started without a model, as `npm start` does, and in f32, so that greedy answers can be compared with the reference.
     server = await startServer(['--weights', 'f32', '--threads', '1']);
   });
   afterAll(() => server?.stop());
 
   const chat = async (content: string, fields: object): Promise<ChatAnswer> => {
-    const response = await fetch(`${server.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: 'gosling',
-        messages: [{ role: 'user', content }],
-        return_token_ids: true,
-        ...fields,
-      }),
+    const response = await postJson(`${server.url}/v1/chat/completions`, {
+      model: 'gosling',
+      messages: [{ role: 'user', content }],
+      return_token_ids: true,
+      ...fields,
     });
     expect(response.status).toBe(200);
     return (await response.json()) as ChatAnswer;

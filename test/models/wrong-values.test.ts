@@ -1,18 +1,17 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ChatTemplate } from '../../models/chat-template.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import { makeTablesFile } from '../../models/tokenizer/bpe-tables.js';
 import { readTokenizerFiles, Tokenizer } from '../../models/tokenizer/index.js';
 import { textTemplate } from '../../models/tokenizer/text-template.js';
 import { parseTokenizerJson } from '../../models/tokenizer/tokenizer-json.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { sentencePieceFiles } from './tokenizer/tiny-tokenizers.js';
 
-const root = mkdtempSync(join(tmpdir(), 'skein-wrong-'));
-afterAll(() => rmSync(root, { recursive: true }));
+const root = temporaryFolder('skein-wrong');
 
 const WRONG: readonly unknown[] = [
   null,
@@ -27,7 +26,7 @@ const WRONG: readonly unknown[] = [
   {},
   { a: null },
 ];
-/** What JavaScript says of a value that it cannot use. */
+/** Messages of JavaScript itself about a value that it cannot use. */
 const RAW =
   /Cannot (read|convert|set|destructure|access|use)|is not (a function|iterable|defined|a constructor)|undefined|\[object|Invalid (array|string)|call stack|NaN|Reduce of/i;
 

@@ -12,7 +12,7 @@ import {
 } from '../../tools/support/test-engine.js';
 import { compareLogits, greatestDifference } from './compare-logits.js';
 
-/** As in tiny.test.ts. */
+/** Greatest difference of a logit in f32: the bound of tiny.test.ts. */
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
 /** Mean divergences in nats, about twice what they are; unrelated logits diverge by about 9. */
 const DIVERGENCE_MAX = {
@@ -24,7 +24,7 @@ const DIVERGENCE_MAX = {
   gemma3: { bf16: 4e-3, int8: 4.5e-2, int4: 2.3 },
   gpt2: { bf16: 3e-4, int8: 3.5e-3, int4: 0.12 },
 } as const;
-/** What a cache in int8 adds to those. */
+/** Divergence that a cache in int8 adds to DIVERGENCE_MAX. */
 const OF_INT8_CACHE_MAX = 2e-3;
 const ARCHITECTURES = Object.keys(DIVERGENCE_MAX) as (keyof typeof DIVERGENCE_MAX)[];
 /** Whole, and pieces that end inside a block and inside a window. */
@@ -95,7 +95,7 @@ describe.each(ARCHITECTURES)('tiny %s against Hugging Face transformers', (archi
   });
 });
 
-/** Where layers have windows, the golden's longest prompt goes beyond them. */
+// The longest prompt of these goldens goes beyond the layers' windows.
 describe.each(['qwen2', 'phi3', 'gemma2', 'gemma3', 'mistral'])('the windows of tiny %s', (architecture) => {
   const prompt = readGolden<TinyPrompt>(`tiny-${architecture}`).at(-1)!;
 

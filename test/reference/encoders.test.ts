@@ -61,7 +61,7 @@ function cosine(a: ArrayLike<number>, b: ArrayLike<number>): number {
   return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 }
 
-/** Of an embedding whose values are of the order of 1, and of a score. */
+/** Greatest difference in f32 of a score, and of an embedding whose values are of the order of 1. */
 const F32_DIFFERENCE_MAX = 2e-5;
 const COSINE_MIN = { bf16: 0.999, int8: 0.998, int4: 0.85 } as const;
 
@@ -93,7 +93,7 @@ describe.each(TINY_ENCODERS)('tiny %s against Hugging Face transformers', (model
     const encoder = await open(tinyModelPath(model), precision);
     const rows = outputs(encoder, cases);
     encoder.close();
-    // Of one value, all cases together make the vector.
+    // An encoder that gives one value: all cases together make the vector.
     const ours = encoder.outputWidth === 1 ? [rows.flatMap((row) => [...row])] : rows;
     const reference =
       encoder.outputWidth === 1 ? [cases.flatMap(({ output }) => output)] : cases.map(({ output }) => output);

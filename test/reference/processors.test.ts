@@ -32,9 +32,9 @@ interface ProcessorCase {
   name: string;
   row: number;
   parameters: Parameters;
-  /** Of all tokens, after what is no truncation; null: banned. */
+  /** Log-probs of all tokens, after all processors but truncation; null: banned. */
   logProbs: (number | null)[];
-  /** What is left after everything, and how probable it is. */
+  /** Tokens that are left after all processors, with their probabilities. */
   tokens: number[];
   probabilities: number[];
 }
@@ -52,7 +52,7 @@ const golden = JSON.parse(readFileSync(path, 'utf8')) as ProcessorGolden;
 const VOCAB = golden.rows[0]!.length;
 const ROWS = 64;
 const CALLS = 60;
-/** Of a log-prob, against float32 in another order. */
+/** Greatest difference of a log-prob from one computed in float32 in another order. */
 const LOG_PROB_DIFFERENCE_MAX = 2e-5;
 
 let tiny: TinyNetwork;

@@ -1,5 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { ExecutorOptions } from '../../engine/executors/executor.js';
@@ -12,6 +11,7 @@ import {
   TestEngines,
   tinyModelPath,
 } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
 const BF16_DIVERGENCE_MAX = 0.05;
@@ -19,11 +19,8 @@ const BF16_DIVERGENCE_MAX = 0.05;
 const CHUNKS = [256, 23, 1];
 
 const engines = new TestEngines();
-const folder = mkdtempSync(join(tmpdir(), 'skein-windows-'));
-afterAll(() => {
-  engines.remove();
-  rmSync(folder, { recursive: true, force: true });
-});
+const folder = temporaryFolder('skein-windows');
+afterAll(() => engines.remove());
 
 async function openDriver(
   { window, sinks }: WindowPrompt,

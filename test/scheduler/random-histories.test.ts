@@ -124,7 +124,7 @@ function observe(
   must(`${batches[0]}` === `${batches[1]}`, 'the same inputs give the same batch');
   const { steps, finished, newBlocks, paused } = simulation.iterate();
   const ran = steps.map((step) => `${step.requestId}:${step.contextAfter - step.contextBefore}`);
-  // What is found in the cache shortens a first chunk.
+  // Tokens found in the cache shorten a first chunk.
   const named = (batch: readonly string[]) =>
     enableBlockReuse ? batch.map((part) => part.split(':')[0]) : batch;
   must(`${named(ran)}` === `${named(batches[0]!)}`, 'what runs is the scheduled batch');

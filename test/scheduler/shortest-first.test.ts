@@ -122,7 +122,7 @@ describe('SHORTEST_FIRST', () => {
     const turns = flooded.flatMap((tokens, index) => (tokens.has(0n) ? [index] : []));
     expect(turns).toEqual(Array.from({ length: 24 }, (_, turn) => 3 + 4 * turn));
     for (const turn of turns) expect(flooded[turn]!.get(0n)).toBe(16);
-    // Where it has no turn, everything there is goes to the others.
+    // In an iteration in which it has no turn, all tokens go to the others.
     for (const [index, tokens] of flooded.entries())
       expect(tokens.size === 4 || turns.includes(index)).toBe(true);
   });

@@ -82,9 +82,7 @@ function overload(startHorizon?: number) {
     numBlocks: 16,
     maxNumSequences: 16,
     ...(startHorizon === undefined ? {} : { startHorizon }),
-  });
-  harness.waiting.push(...requests);
-  harness.runToEnd();
+  }).run(...requests);
   for (const request of requests) {
     const { numResponses: _, ...alone } = runAlone(request);
     expect(harness.resultOf(request.requestId)).toMatchObject(alone);

@@ -1,19 +1,18 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { benchReport } from 'skein/loadgen';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { benchOptionsOf, sloOf } from '../../src/commands/bench-flags.js';
 import { FakeLlm, goodChat } from '../loadgen/support/fake-llm.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { cliPath, runCli } from './support/skein-process.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-bench-'));
+const folder = temporaryFolder('skein-bench');
 let server: FakeLlm;
 
 afterEach(() => server?.close().catch(() => {}));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const read = (path: string) => benchReport.parse(JSON.parse(readFileSync(path, 'utf8')));
 

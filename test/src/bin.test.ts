@@ -8,7 +8,7 @@ const manifest = JSON.parse(
 ) as { engines: { node: string } };
 const needed = manifest.engines.node.replace('>=', '');
 
-/** As if this were another Node.js. */
+/** Arguments that make Node.js claim to be another version. */
 const asVersion = (version: string) => [
   '--import',
   `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'${version}'}})`,

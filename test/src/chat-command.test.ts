@@ -1,7 +1,7 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { CTRL_C, CTRL_D, runInTerminal, type Terminal } from './support/pty.js';
 import { runCli, testCacheDir } from './support/skein-process.js';
 import { listen, say, type ToyServer, toyServer } from './support/toy-server.js';
@@ -9,7 +9,7 @@ import { listen, say, type ToyServer, toyServer } from './support/toy-server.js'
 let toy: ToyServer;
 let url: string;
 let close: () => Promise<void>;
-const folder = mkdtempSync(join(tmpdir(), 'skein-chat-'));
+const folder = temporaryFolder('skein-chat');
 
 /** The conversation as the toy's template writes it: <role>text</> ... <assistant>. */
 const promptOf = (tokens: Iterable<number>) =>
@@ -24,10 +24,7 @@ beforeAll(async () => {
   });
   ({ url, close } = await listen(toy));
 });
-afterAll(async () => {
-  await close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => close());
 
 let chats = 0;
 /** A chat in a terminal, with a state folder of its own or a given one. */

@@ -1,15 +1,14 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { runCli } from './support/skein-process.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-cli-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('skein-cli');
 
-/** One sentence on stderr, no stack. */
+/** Expects a single sentence on stderr, without a stack. */
 function expectOneSentence(stderr: string): void {
   expect(stderr).toMatch(/^skein: [^\n]+\n$/);
   expect(stderr).not.toMatch(/\n\s+at /);

@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { runCli } from './support/skein-process.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-completion-'));
+const folder = temporaryFolder('skein-completion');
 const script = join(folder, 'skein.bash');
 
 beforeAll(async () => {
@@ -16,9 +16,8 @@ beforeAll(async () => {
   mkdirSync(join(folder, 'files/a model'), { recursive: true });
   writeFileSync(join(folder, 'files/in.jsonl'), '');
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What bash offers for each of these lines, the cursor at its end. Words are parted where bash parts them. */
+/** Completions that bash offers at the end of each line. Words are parted where bash parts them. */
 async function complete(...lines: string[][]): Promise<string[][]> {
   const asked = lines.map((words) => {
     const list = words.map((word) => `'${word}'`).join(' ');

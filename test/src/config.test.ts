@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { loadConfig, UsageError } from '../../src/config.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-config-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('skein-config');
 
 function file(name: string, content: string): string {
   const path = join(folder, name);

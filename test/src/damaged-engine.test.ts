@@ -1,14 +1,13 @@
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { openEngine } from '../../engine/building/engine.js';
 import type { EngineManifest } from '../../engine/building/engine-directory.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { runCli } from './support/skein-process.js';
 
-const cache = mkdtempSync(join(tmpdir(), 'skein-damaged-'));
-afterAll(() => rmSync(cache, { recursive: true, force: true }));
+const cache = temporaryFolder('skein-damaged');
 
 const run = () =>
   runCli([

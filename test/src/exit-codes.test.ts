@@ -1,12 +1,11 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { runCli, testCacheDir } from './support/skein-process.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-exit-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('skein-exit');
 
 const model = tinyModelPath('gqa');
 const serve = ['serve', '--port', '0', '--cache-dir', testCacheDir, '--model', model];
@@ -85,7 +84,7 @@ const USAGE: Case[] = [
   ['a simulation that is not there', ['simulate', nowhere], /nowhere cannot be read: there is no such file/],
 ];
 
-/** What is understood, and fails. */
+/** Commands that are understood, and fail. */
 const FAILURE: Case[] = [
   ['a model that is not there', ['serve', '--port', '0', '--model', nowhere], /nowhere/],
   ['a folder without a model', ['serve', '--port', '0', '--model', join(folder, 'empty')], /empty/],
@@ -108,7 +107,7 @@ async function check([, args, message, environment = {}]: Case, expected: number
   const { code, stdout, stderr } = await runCli(args, { environment });
   const last = stderr.trimEnd().split('\n').at(-1)!;
   expect(last).toMatch(message);
-  // One sentence, with one full stop, in words and not in names of the code.
+  // A single sentence with one full stop, in words and not in names of the code.
   expect(last).toMatch(/^skein: .*[^.?][.?]$/);
   expect(last).not.toMatch(/ENOENT|EISDIR|kvCacheConfig|expected number/);
   expect(stderr).not.toMatch(/\n\s+at /);

@@ -1,12 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type ModelOptions, ParameterError, Skein } from 'skein';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 
-const cacheDir = mkdtempSync(join(tmpdir(), 'skein-host-cache-'));
-afterAll(() => rmSync(cacheDir, { recursive: true, force: true }));
+const cacheDir = temporaryFolder('skein-host-cache');
 
 const options: ModelOptions = {
   model: tinyModelPath('gqa'),

@@ -1,28 +1,21 @@
 import { fileURLToPath } from 'node:url';
-import { afterEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { HOSTILE_GUIDES } from '../../tools/request-costs/hostile-guides.js';
-import { type SkeinProcess, startServer } from './support/skein-process.js';
+import { postJson } from '../support/post-json.js';
+import { startServer } from './support/skein-process.js';
+import { startedServers } from './support/started-servers.js';
+import { dataFrames } from './support/stream-frames.js';
 
 const model = fileURLToPath(new URL('../../models/demo/gosling', import.meta.url));
-let server: SkeinProcess | null = null;
-afterEach(() => {
-  server?.child.kill('SIGKILL');
-});
-
-function complete(fields: object): Promise<Response> {
-  return fetch(`${server!.url}/v1/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ prompt: 'Once', max_tokens: 120, seed: 7, ...fields }),
-  });
-}
+const started = startedServers();
 
 it('hostile guides fail as the fault of who sent them, and a stream beside them completes as alone', async () => {
-  server = await startServer(['--model', model]);
+  const server = await started(startServer(['--model', model]));
+  const complete = (fields: object) =>
+    postJson(`${server.url}/v1/completions`, { prompt: 'Once', max_tokens: 120, seed: 7, ...fields });
   const innocent = async () => {
     const response = await complete({ ignore_eos: true, stream: true });
-    const frames = (await response.text()).split('\n\n').filter((frame) => frame.startsWith('data: {'));
-    const texts = frames.map((frame) => JSON.parse(frame.slice(6)).choices[0]?.text ?? '');
+    const texts = dataFrames(await response.text()).map(({ choices }) => choices[0]?.text ?? '');
     return { status: response.status, text: texts.join('') };
   };
   const guided = async () => {

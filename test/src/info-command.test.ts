@@ -1,14 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ModelDescription } from '../../src/serving/model-description.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 import { runCli } from './support/skein-process.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-info-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('skein-info');
 
 /** Without the name that was given. */
 async function describeBy(...args: string[]): Promise<ModelDescription> {

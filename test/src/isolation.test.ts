@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parseExposition } from '../../tools/monitoring/exposition.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { postJson } from '../support/post-json.js';
 import {
   runCli,
   type SkeinProcess,
@@ -11,21 +12,13 @@ import {
   startServer,
   testCacheDir,
 } from './support/skein-process.js';
+import { startedServers } from './support/started-servers.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-isolation-'));
-const servers: SkeinProcess[] = [];
-afterEach(() => {
-  for (const server of servers.splice(0)) server.child.kill('SIGKILL');
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('skein-isolation');
+const started = startedServers();
 
 const path = tinyModelPath('gqa');
 const TWO = { model: [`a=${path}`, `b=${path}`], isolate: 'true' };
-
-async function started(server: Promise<SkeinProcess>): Promise<SkeinProcess> {
-  servers.push(await server);
-  return server;
-}
 
 /** Two models, each in a process of its own, whose every iteration takes 5 ms; one that died comes back after a second. */
 const twoModels = (flags: Record<string, string> = {}) =>
@@ -38,11 +31,8 @@ const twoModels = (flags: Record<string, string> = {}) =>
   );
 
 function complete(server: SkeinProcess, fields: object): Promise<Response> {
-  return fetch(`${server.url}/v1/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ prompt: 'ab', max_tokens: 200, temperature: 0, ignore_eos: true, ...fields }),
-  });
+  const body = { prompt: 'ab', max_tokens: 200, temperature: 0, ignore_eos: true, ...fields };
+  return postJson(`${server.url}/v1/completions`, body);
 }
 
 interface Streamed {
@@ -192,7 +182,7 @@ describe('engines in processes of their own', () => {
     const answers = await underLoad(server);
     const broken = Promise.allSettled([...answers.a, ...answers.b]);
     server.child.kill('SIGKILL');
-    // Of the pipes of a server whose engines wrote to them the end is seen when all of these are gone.
+    // The engines write to the server's pipes, so the pipes end when all engines are gone.
     expect(await server.ended).toMatchObject({ signal: 'SIGKILL' });
     await expect.poll(() => pids.map(isGone)).toEqual([true, true]);
     expect((await broken).map(({ status }) => status)).toEqual(new Array(8).fill('rejected'));
@@ -204,7 +194,7 @@ describe('engines in processes of their own', () => {
       const server = await twoModels();
       const pids = await pidsOf(server);
       const answers = await underLoad(server);
-      // As a terminal does, and systemd: all processes get it. The first to hear of it must not be the first to end.
+      // All processes get the signal, as from a terminal or systemd. The first to hear of it must not be the first to end.
       for (const pid of pids) process.kill(pid, signal);
       await new Promise((resolve) => setTimeout(resolve, 50));
       if (signal !== 'SIGHUP') server.child.kill(signal);

@@ -36,7 +36,7 @@ describe('the server under load', () => {
       const after = await Promise.all(names.map((name) => metric(server.url, name)));
       const { completion, prompt } = run.tokens;
       expect(after.map((count, i) => count - before[i]!)).toEqual([completion, prompt]);
-      // What was read along is of this server.
+      // The metrics read during the run are this server's.
       expect(
         Object.keys(run.server!.metrics).some((name) => name.startsWith('vllm:generation_tokens_total')),
       ).toBe(true);

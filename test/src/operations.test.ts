@@ -3,41 +3,32 @@ import { readFileSync } from 'node:fs';
 import { request as httpsRequest } from 'node:https';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { postJson } from '../support/post-json.js';
 import { expectIdle } from './support/metrics.js';
 import { type SkeinProcess, startFakeServer } from './support/skein-process.js';
+import { startedServers } from './support/started-servers.js';
 import { certificateFixture } from './support/tls.js';
 
-const servers: SkeinProcess[] = [];
-afterEach(() => {
-  for (const server of servers.splice(0)) server.child.kill('SIGKILL');
-});
+const started = startedServers();
 
 /** A server whose every iteration takes some milliseconds. */
-async function serve(
-  flags: Record<string, string | string[]>,
-  fake: Record<string, number> = {},
-): Promise<SkeinProcess> {
-  const model = tinyModelPath('gqa');
-  const server = await startFakeServer(
-    { model, ...flags },
-    { vocabSize: 320, stepMs: 5, maxSeqLen: 4096, ...fake },
+const serve = (flags: Record<string, string | string[]>, fake: Record<string, number> = {}) =>
+  started(
+    startFakeServer(
+      { model: tinyModelPath('gqa'), ...flags },
+      { vocabSize: 320, stepMs: 5, maxSeqLen: 4096, ...fake },
+    ),
   );
-  servers.push(server);
-  return server;
-}
 
 function complete(
   server: SkeinProcess,
   fields: object,
   headers: Record<string, string> = {},
 ): Promise<Response> {
-  return fetch(`${server.url}/v1/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify({ prompt: 'ab', temperature: 0, ignore_eos: true, ...fields }),
-  });
+  const body = { prompt: 'ab', temperature: 0, ignore_eos: true, ...fields };
+  return postJson(`${server.url}/v1/completions`, body, { headers });
 }
 
 describe('a request', () => {
@@ -74,7 +65,7 @@ describe('a client that does not read', () => {
     const server = await serve({ streamStallTimeoutSeconds: '1', defaultMaxTokens: '4000' }, { stepMs: 0 });
     const { port } = new URL(server.url);
     const prompt = 'a'.repeat(3000);
-    // As many streams as fill the buffers of both sockets: a frame carries all log-probs.
+    // Enough streams to fill the buffers of both sockets: each frame carries all log-probs.
     const body = JSON.stringify({
       prompt,
       max_tokens: 1000,

@@ -1,20 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type GenerateOptions, Skein, type TextPiece } from 'skein';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { logSumExp } from '../../tools/support/goldens.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 
-const cacheDir = mkdtempSync(join(tmpdir(), 'skein-logits-'));
+const cacheDir = temporaryFolder('skein-logits');
 let skein: Skein;
 beforeAll(async () => {
   skein = await Skein.load({ model: tinyModelPath('gqa'), weights: 'f32', threads: 1, cacheDir });
 });
-afterAll(async () => {
-  await skein?.close();
-  rmSync(cacheDir, { recursive: true, force: true });
-});
+afterAll(() => skein?.close());
 
 async function collect(options: GenerateOptions): Promise<TextPiece[]> {
   const pieces: TextPiece[] = [];

@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { postJson } from '../support/post-json.js';
 import { type SkeinProcess, startServer } from './support/skein-process.js';
 import { testPython } from './support/test-python.js';
 
@@ -53,10 +54,9 @@ describe('encoders beside a model that generates, in one server', () => {
     const alone = [];
     for (const text of TEXTS) alone.push(await embed(text));
     const chat = client.completions.create({ model: 'chat', prompt: 'ab', max_tokens: 64 });
-    const score = fetch(`${server.url}/v1/rerank`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query: 'what?', documents: new Array(64).fill('the dog sat') }),
+    const score = postJson(`${server.url}/v1/rerank`, {
+      query: 'what?',
+      documents: new Array(64).fill('the dog sat'),
     });
     expect(await Promise.all([...TEXTS, ...TEXTS].map(embed))).toEqual([...alone, ...alone]);
     expect((await chat).choices[0]!.finish_reason).toBeTruthy();

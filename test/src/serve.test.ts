@@ -1,23 +1,17 @@
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { postJson } from '../support/post-json.js';
+import { metric } from './support/metrics.js';
 import { type SkeinProcess, startFakeServer, startServer } from './support/skein-process.js';
+import { startedServers } from './support/started-servers.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-serve-'));
-const servers: SkeinProcess[] = [];
-afterEach(() => {
-  for (const server of servers.splice(0)) server.child.kill('SIGKILL');
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('skein-serve');
+const started = startedServers();
 
 const model = tinyModelPath('gqa');
-
-async function started(server: Promise<SkeinProcess>): Promise<SkeinProcess> {
-  servers.push(await server);
-  return server;
-}
 
 /** A server whose every iteration takes 10 ms. What it draws depends on the prompt alone where the request is greedy. */
 const slow = (
@@ -26,13 +20,13 @@ const slow = (
   more: Parameters<typeof startFakeServer>[2] = {},
 ) => started(startFakeServer({ model, ...flags }, { vocabSize: 320, stepMs: 10, ...fakeOptions }, more));
 
-function complete(server: SkeinProcess, fields: object, signal?: AbortSignal): Promise<Response> {
-  return fetch(`${server.url}/v1/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ prompt: 'ab', temperature: 0, ignore_eos: true, ...fields }),
-    ...(signal === undefined ? {} : { signal }),
-  });
+function complete(
+  server: SkeinProcess,
+  fields: object,
+  signal: AbortSignal | null = null,
+): Promise<Response> {
+  const body = { prompt: 'ab', temperature: 0, ignore_eos: true, ...fields };
+  return postJson(`${server.url}/v1/completions`, body, { signal });
 }
 
 /** The reader of a stream of which something has come. */
@@ -54,12 +48,6 @@ async function reading(response: Response) {
 
 const health = async (server: SkeinProcess) => (await fetch(`${server.url}/health`)).status;
 
-async function gauge(server: SkeinProcess, name: string): Promise<number> {
-  const text = await (await fetch(`${server.url}/metrics`)).text();
-  const line = text.split('\n').find((candidate) => candidate.startsWith(`vllm:${name}{`));
-  return Number(line?.slice(line.lastIndexOf(' ')));
-}
-
 describe('skein serve', () => {
   it('serves a folder that holds one GGUF, under the name of the folder', async () => {
     const one = join(folder, 'geese');
@@ -79,8 +67,8 @@ describe('skein serve', () => {
       const response = await complete(server, { max_tokens: 8 });
       const { choices } = (await response.json()) as { choices: { text: string }[] };
       texts.push(choices[0]!.text);
-      expect(await gauge(server, 'request_queue_time_seconds_count')).toBe(1);
-      expect(await gauge(server, 'request_prefill_time_seconds_count')).toBe(1);
+      expect(await metric(server.url, 'request_queue_time_seconds_count')).toBe(1);
+      expect(await metric(server.url, 'request_prefill_time_seconds_count')).toBe(1);
       expect((await server.stop()).code).toBe(0);
     }
     expect(texts[0]).not.toBe('');
@@ -106,10 +94,9 @@ describe('skein serve', () => {
     };
     const server = await started(startServer(['--max-context-tokens', '80'], environment));
     expect(server.output().stdout).toContain('context of 80 tokens');
-    const chat = await fetch(`${server.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ messages: [{ role: 'user', content: 'a' }], ignore_eos: true }),
+    const chat = await postJson(`${server.url}/v1/chat/completions`, {
+      messages: [{ role: 'user', content: 'a' }],
+      ignore_eos: true,
     });
     expect(await chat.json()).toMatchObject({
       model: 'of-the-environment',
@@ -136,12 +123,12 @@ describe('skein serve', () => {
   });
 
   it('at SIGTERM cuts off what takes longer than --drain-timeout-seconds, and tells each client so', async () => {
-    // One runs, the others wait for its place.
+    // One request runs, the others wait for its place.
     const server = await slow({ drainTimeoutSeconds: '0', maxActiveRequests: '1' });
     const stream = await reading(await complete(server, { max_tokens: 250, stream: true }));
     const whole = complete(server, { max_tokens: 250 });
     const waiting = complete(server, { max_tokens: 250, stream: true });
-    await expect.poll(() => gauge(server, 'num_requests_waiting')).toBe(2);
+    await expect.poll(() => metric(server.url, 'num_requests_waiting')).toBe(2);
     const ended = server.stop();
     expect(await stream.rest()).toMatch(/data: \{"error":\{[^\n]*"code":"server_shutting_down"\}\}\n\n$/);
     for (const refused of [await whole, await waiting]) {
@@ -158,7 +145,7 @@ describe('skein serve', () => {
   it('at SIGTERM does not wait for an iteration that takes too long', async () => {
     const server = await slow({ drainTimeoutSeconds: '0' }, { stepMs: 600_000 });
     const whole = complete(server, { max_tokens: 2 });
-    await expect.poll(() => gauge(server, 'num_requests_running')).toBe(1);
+    await expect.poll(() => metric(server.url, 'num_requests_running')).toBe(1);
     const ended = server.stop();
     const refused = await whole;
     expect(refused.status).toBe(503);
@@ -181,7 +168,7 @@ describe('skein serve', () => {
     const before = await (await complete(server, { max_tokens: 20, seed: 1 })).json();
     const stream = await reading(await complete(server, { max_tokens: 250, stream: true }));
     const whole = complete(server, { max_tokens: 250 });
-    await expect.poll(() => gauge(server, 'num_requests_running')).toBe(2);
+    await expect.poll(() => metric(server.url, 'num_requests_running')).toBe(2);
     const deadly = await complete(server, { prompt: [deadlyToken], max_tokens: 5 });
     expect(deadly.status).toBe(500);
     expect(await deadly.json()).toMatchObject({ error: { type: 'server_error', code: 'engine_error' } });
@@ -195,7 +182,7 @@ describe('skein serve', () => {
     });
     expect((await fetch(`${server.url}/live`)).status).toBe(200);
     for (const name of ['num_requests_running', 'kv_cache_usage_perc']) {
-      expect(await gauge(server, name)).toBe(0);
+      expect(await metric(server.url, name)).toBe(0);
     }
     // Sent while no engine runs: it waits for the next one.
     const after = await (await complete(server, { max_tokens: 20, seed: 1 })).json();
@@ -267,9 +254,9 @@ describe('skein serve', () => {
       cached.push(answer.usage.prompt_tokens_details.cached_tokens);
     }
     expect(cached).toEqual([0, 32, 0]);
-    expect(await gauge(server, 'prefix_cache_queries_total')).toBe(120);
-    expect(await gauge(server, 'prefix_cache_hits_total')).toBe(32);
-    expect(await gauge(server, 'prompt_tokens_cached_total')).toBe(32);
+    expect(await metric(server.url, 'prefix_cache_queries_total')).toBe(120);
+    expect(await metric(server.url, 'prefix_cache_hits_total')).toBe(32);
+    expect(await metric(server.url, 'prompt_tokens_cached_total')).toBe(32);
   });
 
   it('gives all blocks back when half of 64 streams are left at random', async () => {
@@ -288,7 +275,7 @@ describe('skein serve', () => {
     expect(ends.filter((end) => end === 'whole')).toHaveLength(32);
     expect(ends).not.toContain('cut');
     for (const name of ['num_requests_running', 'num_requests_waiting', 'kv_cache_usage_perc']) {
-      await expect.poll(() => gauge(server, name), { timeout: 20_000, message: name }).toBe(0);
+      await expect.poll(() => metric(server.url, name), { timeout: 20_000, message: name }).toBe(0);
     }
   });
 });

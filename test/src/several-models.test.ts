@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parseExposition } from '../../tools/monitoring/exposition.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { postJson } from '../support/post-json.js';
 import {
   runCli,
   type SkeinProcess,
@@ -11,27 +12,16 @@ import {
   startServer,
   testCacheDir,
 } from './support/skein-process.js';
+import { startedServers } from './support/started-servers.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-models-'));
-const servers: SkeinProcess[] = [];
-afterEach(() => {
-  for (const server of servers.splice(0)) server.child.kill('SIGKILL');
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('skein-models');
+const started = startedServers();
 
 const path = tinyModelPath('gqa');
 
-async function started(server: Promise<SkeinProcess>): Promise<SkeinProcess> {
-  servers.push(await server);
-  return server;
-}
-
 async function complete(server: SkeinProcess, fields: object) {
-  const response = await fetch(`${server.url}/v1/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ prompt: 'ab', max_tokens: 24, temperature: 0, ignore_eos: true, ...fields }),
-  });
+  const asked = { prompt: 'ab', max_tokens: 24, temperature: 0, ignore_eos: true, ...fields };
+  const response = await postJson(`${server.url}/v1/completions`, asked);
   const body = (await response.json()) as {
     model: string;
     choices: { text: string }[];

@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { simulate } from 'skein';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { runCli } from './support/skein-process.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-simulate-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('skein-simulate');
 
 const REQUEST = { id: 'A', arrivalIteration: 0, promptLength: 4, maxNewTokens: 6 };
 const INPUT = {

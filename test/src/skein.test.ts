@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   CheckpointError,
@@ -14,9 +12,10 @@ import {
 } from 'skein';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { fakeExecutorModule } from './support/skein-process.js';
 
-const cacheDir = mkdtempSync(join(tmpdir(), 'skein-library-'));
+const cacheDir = temporaryFolder('skein-library');
 const options = {
   model: tinyModelPath('gqa'),
   weights: 'f32',
@@ -29,10 +28,7 @@ let skein: Skein;
 beforeAll(async () => {
   skein = await Skein.load(options);
 });
-afterAll(async () => {
-  await skein?.close();
-  rmSync(cacheDir, { recursive: true, force: true });
-});
+afterAll(() => skein?.close());
 
 async function collect(pieces: AsyncIterable<TextPiece>): Promise<TextPiece[]> {
   const all: TextPiece[] = [];

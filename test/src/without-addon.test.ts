@@ -1,20 +1,20 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { postJson } from '../support/post-json.js';
 import { packageWithoutAddon } from './support/package-without-addon.js';
 import { runCli, start } from './support/skein-process.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-without-addon-'));
-/** What is said of the addon, and what to do. */
+const folder = temporaryFolder('skein-without-addon');
+/** The message about the missing addon, with the way to get it. */
 const WHY =
   /The wasm executor runs in the place of a faster one: The native addon [^\n]*C\+\+20 compiler[^\n]*npm rebuild skein[^\n]*/;
 let cli: string;
 beforeAll(() => {
   cli = packageWithoutAddon(join(folder, 'package'));
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('a package without the native addon', () => {
   it.each(['bf16', 'int4'])('builds the same %s engine, byte for byte', async (weights) => {
@@ -34,15 +34,11 @@ describe('a package without the native addon', () => {
   it('serves the demo model all the same, and says once why slowly and how it would be fast', async () => {
     const args = [cli, 'serve', '--port', '0', '--cache-dir', join(folder, 'cache')];
     const server = await start(args, {});
-    const answer = await fetch(`${server.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: 'gosling',
-        max_tokens: 12,
-        temperature: 0,
-        messages: [{ role: 'user', content: 'Tell me a story.' }],
-      }),
+    const answer = await postJson(`${server.url}/v1/chat/completions`, {
+      model: 'gosling',
+      max_tokens: 12,
+      temperature: 0,
+      messages: [{ role: 'user', content: 'Tell me a story.' }],
     });
     expect(await answer.json()).toMatchObject({ usage: { completion_tokens: 12 } });
     const health = (await (await fetch(`${server.url}/health`)).json()) as { models: { gosling: object } };

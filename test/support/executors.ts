@@ -16,15 +16,15 @@ import { testTensorFlow } from './test-tensorflow.js';
 /** An executor as tests open it. */
 export interface TestExecutor {
   name: string;
-  /** What ExecutorOptions.instructionSet may be; undefined: it has no choice. */
+  /** Values that ExecutorOptions.instructionSet may have; undefined: the executor has no choice. */
   instructionSets: readonly (InstructionSet | undefined)[];
   kvDtypes: readonly KvDtype[];
   /**
-   * Whether it promises the bits of a row: the same alone and in a crowd, whole and in chunks, in any blocks. Without it
+   * True: a row has the same bits alone and in a crowd, whole and in chunks, in any blocks. False:
    * they are the same within rounding.
    */
   keepsBits: boolean;
-  /** Whether it also takes networks whose tokens attend both ways. */
+  /** True: it also takes networks whose tokens attend both ways. */
   runsEncoders: boolean;
   /** Why it cannot run here: its tests are skipped, and say so; null: it can. */
   missing: string | null;
@@ -41,7 +41,7 @@ export const NATIVE: TestExecutor = {
   open: async (engine, options) => new NativeExecutor(engine, options),
 };
 
-/** What all executors by a tensor library are around their runners, with one that is written for tests. */
+/** The executor around all runners by a tensor library, here with a runner written for tests. */
 function portable(
   name: string,
   Runner: new (engine: NativeEngine, options: ExecutorOptions) => NetworkRunner,
@@ -74,7 +74,7 @@ export const WASM: TestExecutor = {
   open: (engine, options) => PortableExecutor.open(engine, options, openWasmRunner),
 };
 
-/** Where `skein setup tensorflow` has been run. */
+/** The TensorFlow executor; it runs here if `skein setup tensorflow` has been run. */
 export const TENSORFLOW: TestExecutor = {
   name: 'tensorflow',
   instructionSets: [undefined],
@@ -94,7 +94,7 @@ export const SAMPLERS: readonly TestExecutor[] = [NATIVE, IDLE];
 /** All that run networks: what each of them must do alike is in test/conformance. */
 export const EXECUTORS: readonly TestExecutor[] = [NATIVE, PLAIN, WASM, TENSORFLOW];
 
-/** Those of them that `--executor` takes. */
+/** Executors that `--executor` takes. */
 export const SERVED: readonly TestExecutor[] = EXECUTORS.filter(({ name }) =>
   (EXECUTOR_NAMES as readonly string[]).includes(name),
 );

@@ -10,7 +10,7 @@ export interface HubFile {
   isLarge: boolean;
 }
 
-/** What goes wrong, once for each of these, with what is sent of a file. */
+/** A fault in sending a file; it happens once. */
 export interface Trouble {
   path: string;
   /** Ends the connection after so many bytes of the answer. */
@@ -38,7 +38,7 @@ export class FakeHub {
   status: number | null = null;
   knowsRanges = true;
   readonly troubles: Trouble[] = [];
-  /** Of each file that was asked for: its path, and from which byte on. */
+  /** Files that were asked for: path, first byte, and authorization of each. */
   readonly sent: { path: string; start: number; authorization: string | undefined }[] = [];
   questions = 0;
   readonly #server: Server;

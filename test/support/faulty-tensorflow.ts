@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setupFolder } from '../../engine/executors/tensorflow/installation.js';
 import { testTensorFlow } from './test-tensorflow.js';
 
-/** What each call of a graph waits, so that answers take seconds: who has to be in flight when a call fails still is. */
+/** Pause before each call of a graph. Answers then take seconds, so that requests are still in flight when a call fails. */
 const CALL_MS = 5;
 
 /** A setup whose package is the real TensorFlow, slowed down, but for the next call of a graph after `fail`. */
@@ -46,7 +46,7 @@ module.exports = tensorflow;
   return {
     cacheDirectory,
     fail: (message) => {
-      // Whoever finds it finds it whole.
+      // Renamed into place, so that a reader never finds half of it.
       writeFileSync(`${fault}.new`, message);
       renameSync(`${fault}.new`, fault);
     },

@@ -13,7 +13,7 @@ export const FLOORS = [
   'tools',
 ] as const;
 
-/** What a room may not know although it lies below: the load generator is a client that knows nothing of the engine. */
+/** Rooms that a room may not import although they lie below: the load generator is a client and knows nothing of the engine. */
 export const STRANGERS: Readonly<Record<string, readonly string[]>> = {
   loadgen: ['scheduler', 'kvcache', 'network', 'models', 'callbacks', 'engine', 'host'],
 };

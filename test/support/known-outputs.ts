@@ -10,10 +10,10 @@ export function knownOutputs(lists: readonly (readonly number[])[]): Record<stri
   return { known_output_ids: { shape: [lists.length, width], data } };
 }
 
-/** What a request has answered without a break. */
+/** A request and its answer without a break. */
 export interface Uncut {
   request: InferenceRequest;
-  /** Of each of its sequences. */
+  /** An answer for each of its sequences. */
   answers: readonly Answer[];
   finishReasons: readonly number[];
 }
@@ -65,7 +65,7 @@ export function outputOf({ answers }: Uncut, sequence: number): readonly number[
 }
 
 /**
- * What the answers to it have to be: the uncut ones without what was known, which only a response with the whole sequence
+ * Expected answers to a cut request: the uncut ones without the known tokens, which only a response with the whole sequence
  * repeats; and what is told of the prompt only where nothing was known.
  */
 export function expectedOf({ uncut, cuts }: Cut, vocabSize: number): Answer[] {

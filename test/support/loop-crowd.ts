@@ -10,7 +10,7 @@ export interface CrowdArrival {
   cancelIteration: number | null;
 }
 
-/** What a request of a crowd asks for, as property tests draw it. */
+/** A request of a crowd, as property tests draw it. */
 export interface CrowdShape {
   samples: boolean;
   penalty: boolean;

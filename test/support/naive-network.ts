@@ -3,15 +3,15 @@ import type { Activation, NetworkPlan, PlanOp } from '../../network/plan.js';
 import { roundToBf16 } from '../../tools/support/bf16.js';
 import { quantsOf } from './kv-quants.js';
 
-/** How cache and products round. */
+/** Rounding of the cache and of products. */
 export interface NaiveOptions {
   kvDtype: KvDtype;
   /** [rotaryDim / 2] */
   inverseFrequencies: Float32Array;
   ropeScale: number;
-  /** Whether products round their input to bf16, as AVX-512 BF16 does where weights are bf16. Default: they do not. */
+  /** True: products round their input to bf16, as AVX-512 BF16 does with bf16 weights. Default: false. */
   roundsInputs?: boolean;
-  /** Whether attention rounds queries and probabilities, as it does there where the cache is bf16. */
+  /** True: attention rounds queries and probabilities to bf16, as AVX-512 BF16 does with a bf16 cache. */
   roundsAttention?: boolean;
   /** Tokens that a token attends to, the `sinks` first ones of the sequence among them; absent: all. */
   window?: { tokens: number; sinks: number };
@@ -46,7 +46,7 @@ export function naiveLogits(
   options: NaiveOptions,
 ): Matrix {
   const values: Matrix[] = plan.values.map(() => []);
-  /** Of the layer that runs: the rows rotated to their positions in the cache, which count towards the sinks. */
+  /** Queries of the running layer, rotated to the rows' positions in the cache; they serve the scores of the sinks. */
   const sinkQueries: Matrix = [];
   for (const op of plan.ops) runOp(op);
   return values[plan.logits]!;

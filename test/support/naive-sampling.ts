@@ -72,9 +72,9 @@ export function sortedTokens(logits: Float64Array): number[] {
 
 interface Filtered {
   weight: (token: number) => number;
-  /** What top-k and min-p keep, the most probable first. */
+  /** Tokens that top-k and min-p keep, the most probable first. */
   candidates: number[];
-  /** What top-p keeps of what top-k keeps. */
+  /** Candidates that top-p keeps. */
   nucleus: Set<number>;
 }
 

@@ -6,10 +6,10 @@ import { Random } from '../../tools/support/random.js';
 import { makeStepBatch, type StepSequence } from '../../tools/support/step-batch.js';
 import type { TinyNetwork } from '../../tools/support/tiny-network.js';
 
-/** What of an executor is used. */
+/** The part of an executor that is used here. */
 export type SteppedExecutor = Pick<Executor, 'options' | 'vocabSize' | 'forward'>;
 
-/** One piece of work of a step: which sequence, and how far its cache is filled afterwards. */
+/** A piece of work of a step: the sequence, and the length of its cache afterwards. */
 export interface Piece {
   sequence: number;
   upTo: number;

@@ -37,7 +37,7 @@ interface KvLayer {
 export class PlainRunner implements NetworkRunner {
   readonly name = 'wasm';
   readonly device = 'plain loops';
-  /** How many rows each head ran over since the start. */
+  /** Number of rows of each call of the head since the start. */
   readonly headRows: number[] = [];
   readonly #engine: RunnableEngine;
   readonly #options: ExecutorOptions;

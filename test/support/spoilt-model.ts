@@ -29,7 +29,7 @@ export function spoilModel(
   return target;
 }
 
-/** Of values that bf16 holds. */
+/** The bits in bf16 of a value that bf16 holds exactly. */
 function bf16(value: number): number {
   return new Uint32Array(Float32Array.of(value).buffer)[0]! >>> 16;
 }

@@ -1,7 +1,7 @@
 import { describe } from 'vitest';
 import { findInstallation } from '../../engine/executors/tensorflow/installation.js';
 
-/** What `skein setup tensorflow` made: in the cache folder SKEIN_TEST_TENSORFLOW, else in the user's. null: nothing. */
+/** Installation by `skein setup tensorflow` in the cache folder SKEIN_TEST_TENSORFLOW, else in the user's; null: none. */
 export const testTensorFlow = findInstallation(process.env.SKEIN_TEST_TENSORFLOW || undefined);
 
 if (testTensorFlow === null && process.env.CI) {
@@ -11,7 +11,7 @@ if (testTensorFlow === null) {
   console.warn('No TensorFlow (skein setup tensorflow): the tests of its executor are skipped.');
 }
 
-// Whoever opens the executor looks for it where the user's would be: in this process that is the same folder.
+// An executor opened in this process looks in the user's cache folder, which is made the same one.
 if (process.env.SKEIN_TEST_TENSORFLOW) process.env.SKEIN_CACHE_DIR = process.env.SKEIN_TEST_TENSORFLOW;
 
 /** A suite that needs TensorFlow. Skipped, with the line above, where it is not set up. */

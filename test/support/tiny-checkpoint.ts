@@ -165,7 +165,7 @@ export function writeTinyGguf(
   return file;
 }
 
-/** What openCheckpoint makes of the tiny model's configuration. */
+/** The tiny model's configuration as openCheckpoint returns it. */
 export const TINY_MODEL_CONFIG = {
   architecture: 'llama',
   vocabSize: 6,

@@ -3,7 +3,6 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -12,18 +11,18 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { publish } from '../../tools/dist-folder.mjs';
 import { runCli, start, testCacheDir } from '../src/support/skein-process.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { postJson } from '../support/post-json.js';
 
-const root = mkdtempSync(join(tmpdir(), 'skein-dist-'));
+const root = temporaryFolder('skein-dist');
 let child: ChildProcess | undefined;
 afterAll(() => {
   child?.kill('SIGKILL'); // where the test failed
-  rmSync(root, { recursive: true });
 });
 
 function folderWith(name: string, files: Record<string, string>): string {
@@ -115,18 +114,14 @@ describe('a server', () => {
     publish(renamedParts(dist, join(root, 'rebuilt')), dist);
     expect(readdirSync(join(dist, 'bin')).filter((name) => !before.has(name)).length).toBeGreaterThan(50);
 
-    const asked = await fetch(`${server.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: 'gosling',
-        max_tokens: 40,
-        messages: [{ role: 'user', content: 'Yes or no?' }],
-        response_format: {
-          type: 'json_schema',
-          json_schema: { name: 'answer', schema: { enum: ['yes', 'no'] } },
-        },
-      }),
+    const asked = await postJson(`${server.url}/v1/chat/completions`, {
+      model: 'gosling',
+      max_tokens: 40,
+      messages: [{ role: 'user', content: 'Yes or no?' }],
+      response_format: {
+        type: 'json_schema',
+        json_schema: { name: 'answer', schema: { enum: ['yes', 'no'] } },
+      },
     });
     const { choices } = (await asked.json()) as { choices: { message: { content: string } }[] };
     expect(['"yes"', '"no"']).toContain(choices[0]!.message.content);

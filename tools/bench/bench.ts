@@ -2,9 +2,9 @@ import { describeMachine, machineLine } from '../../base/machine.js';
 import { type FlagTable, type FlagValues, readFlags } from '../compare/flags.js';
 import { writeSection } from '../document-section.js';
 
-/** What a bench has found, for one section of its document. */
+/** Findings of a bench for one section of its document. */
 export interface Report {
-  /** One of the bench's sections. */
+  /** Name of the section. */
   section: string;
   /** Stands behind the machine in the first line: kernels, threads, weights, number of rounds. */
   conditions: string;
@@ -12,7 +12,7 @@ export interface Report {
   lines: readonly string[];
 }
 
-/** How a running bench speaks: progress goes to stderr, reports to stdout and, with --write, into the document. */
+/** Output of a running bench: progress goes to stderr, reports to stdout and, with --write, into the document. */
 export interface BenchOutput {
   progress(line: string): void;
   report(report: Report): void;
@@ -25,7 +25,7 @@ export interface BenchDefinition<T extends FlagTable> {
   document: string | null;
   /** Names of the sections of that document that this bench may write. */
   sections: readonly string[];
-  /** How the help names what stands behind `--`; benches without it refuse arguments there. */
+  /** Name in the help for the arguments behind `--`; a bench without it refuses arguments there. */
   rest?: string;
   /** @param rest what stands behind `--` on the command line. */
   run(flags: FlagValues<T>, output: BenchOutput, rest: readonly string[]): Promise<void> | void;
@@ -41,7 +41,7 @@ export interface Bench {
   start(args: readonly string[], io?: BenchIo): Promise<void>;
 }
 
-/** Where a bench's lines go; tests replace it. */
+/** Streams for a bench's lines; tests replace them. */
 export interface BenchIo {
   print(text: string): void;
   progress(line: string): void;

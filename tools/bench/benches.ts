@@ -28,6 +28,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'what HTTP costs: the real server over an executor that computes nothing',
     load: () => import('./http/bench.js'),
   },
+  infer: {
+    summary: 'requests for tensors, beside other servers of the Open Inference Protocol',
+    load: () => import('./infer/bench.js'),
+  },
   isolate: {
     summary: 'what an engine in a process of its own costs beside one in a thread',
     load: () => import('./isolate/bench.js'),

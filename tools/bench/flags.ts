@@ -4,7 +4,7 @@ import { SIDES_FLAGS } from '../compare/flags.js';
 export const MODEL_FLAG = { model: SIDES_FLAGS.model } as const;
 export const THREADS_FLAG = { threads: SIDES_FLAGS.threads } as const;
 
-/** How often the sides of a bench take turns. */
+/** Flag for the number of rounds, in which the sides of a bench take turns. */
 export function roundsFlag(rounds: number) {
   return {
     rounds: {
@@ -15,7 +15,7 @@ export function roundsFlag(rounds: number) {
   } as const;
 }
 
-/** How long one measurement of a bench takes. */
+/** Flag for the length of one measurement. */
 export function secondsFlag(seconds: number) {
   return {
     seconds: {

@@ -18,7 +18,7 @@ export function benchList(): string {
   return ['Usage: npm run bench -- NAME [options]', '', ...lines].join('\n');
 }
 
-/** What --help prints for one bench. */
+/** Text that --help prints for a bench. */
 export async function benchHelp(name: string): Promise<string> {
   const { summary, load } = entryOf(name);
   const { flags, document, rest } = (await load()).bench;

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 
 const MARK = '.build-addon-';
 
-/** Where this process compiles. */
+/** Folder in which this process compiles. */
 export const folderAside = (root) => join(root, `${MARK}${process.pid}`);
 
 export function makeAside(root) {

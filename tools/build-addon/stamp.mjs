@@ -1,4 +1,4 @@
-// What a compiled addon was made from, so that it is compiled again only where that has changed:
+// Stamps that name the sources of a compiled addon, so that it is compiled again only when they have changed:
 //
 //   build/Release/skein.node    the addon
 //   build/Release/skein.json    {sources, addon}: hash of all that went into it, hash of the addon itself
@@ -13,7 +13,7 @@ const COMPILER_VARIABLES = ['CC', 'CXX', 'CFLAGS', 'CXXFLAGS', 'CPPFLAGS', 'LDFL
 
 const sha256 = (data) => createHash('sha256').update(data).digest('hex');
 
-/** What is compiled, and how, as far as it is this repository's. */
+/** The sources to compile and their options, as far as this repository sets them. */
 function ownFacts(root) {
   const native = join(root, 'engine/executors/native');
   const sources = readdirSync(native, { recursive: true })
@@ -43,7 +43,7 @@ export function stampOf(sources, addonFile) {
   return JSON.stringify({ sources, addon: sha256(readFileSync(addonFile)) });
 }
 
-/** Whether the addon is the one of these sources, undamaged, and loads on this machine. */
+/** True if the addon was compiled from these sources, is undamaged, and loads on this machine. */
 export function isCurrent(sources, addonFile, stampFile) {
   try {
     if (readFileSync(stampFile, 'utf8') !== stampOf(sources, addonFile)) return false;

@@ -94,7 +94,7 @@ export function runCopiedContexts(
   const target = others.flatMap((index) => blocksOf(index, 0, filled));
   executor.copyBlocks(Int32Array.from(source), Int32Array.from(target));
 
-  // Which tokens come next does not change what a step costs; they are given, so that all steps can be laid out before.
+  // The cost of a step does not depend on its tokens: they are fixed, so that all steps can be laid out before.
   const all = [0, ...others];
   const unfilled = all.flatMap((index) => blocksOf(index, filled, blocksEach));
   const steps = Array.from({ length: generate }, (_, step) => {

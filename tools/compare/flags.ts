@@ -32,7 +32,7 @@ export const SIDES_FLAGS = {
   },
 } as const satisfies FlagTable;
 
-/** How a comparison takes its turns, and where its results go. */
+/** Flags for the turns of a comparison and the place of its results. */
 export const TURNS_FLAGS = {
   rounds: { argument: 'N', default: '5', help: 'alternations; medians are reported (default 5)' },
   minutes: {
@@ -46,7 +46,7 @@ export const TURNS_FLAGS = {
   write: { help: 'write the tables into BENCHMARKS.md and docs/lab too' },
 } as const satisfies FlagTable;
 
-/** Where the measurements lie; every one is written as it comes. */
+/** Flag for the file of measurements; each one is written as it comes. */
 export function outputFlag(file: string) {
   return {
     output: { argument: 'FILE', default: file, help: `the measurements as JSON (default ${file})` },
@@ -76,7 +76,7 @@ export function flagsOrHelp<T extends FlagTable>(table: T, purpose: string): Fla
   return null;
 }
 
-/** One line for each flag, in columns. */
+/** Help for the flags: a line for each, in columns. */
 export function describeFlags(table: FlagTable): string {
   const heads = Object.entries(table).map(
     ([name, { argument }]) => `--${name}${argument ? ` ${argument}` : ''}`,

@@ -4,7 +4,7 @@ import type { runBenchmark as RunBenchmark } from '../../loadgen/index.js';
 const library = new URL('../../dist/loadgen/index.js', import.meta.url).href;
 const { runBenchmark } = (await import(library)) as { runBenchmark: typeof RunBenchmark };
 
-/** What a closed loop of streaming chat clients saw. Milliseconds; latencies over all requests or all gaps. */
+/** Measurements of a closed loop of streaming chat clients. Milliseconds; latencies over all requests or all gaps. */
 export interface HttpRates {
   clients: number;
   /** Generated tokens, as the server counts them, over the time from the first request to the last answer. */

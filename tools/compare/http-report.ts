@@ -36,7 +36,7 @@ function conditions({ recorded: { machine, settings, sides } }: ComparisonRecord
   return `${machineLine(machine)}; ${settings.model}; ${settings.threads} threads each; ${[...versions].join('; ')}.`;
 }
 
-/** One table: tokens a second of every side, and the ratios of tokens a second and of median latencies. */
+/** Table of tokens a second of every side, with the ratios of tokens a second and of median latencies. */
 export function httpSummary(record: ComparisonRecord): string {
   const columns = columnsOf(record, 'tokensPerSecond');
   const rates = mediansTable(record, columns).split('\n');

@@ -16,7 +16,7 @@ export interface ServerShape {
   requests: number;
 }
 
-/** What is one for all columns. */
+/** The part of the load that is the same for all columns. */
 export interface ServerLoad {
   threads: number;
   promptWords: number;

@@ -79,7 +79,7 @@ export class LlamaCpp implements Peer {
       `${sequences}`,
     );
     args.push('-t', `${threads}`, '-fa', flash, '--output-format', 'jsonl');
-    // One prompt is computed and copied: without a unified cache every sequence has its own buffer.
+    // The prompt is computed once and copied: without a unified cache every sequence has its own buffer.
     if (sequences > 1) args.push('-pps', '--no-kv-unified');
     const output = execFileSync(this.#program('llama-batched-bench'), args, {
       encoding: 'utf8',

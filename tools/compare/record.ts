@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Machine } from '../../base/machine.js';
 import type { SideInfo, Values } from './side.js';
 
-/** One side at one column in one round. */
+/** Measurement of a side at a column in one round. */
 export interface Measurement {
   round: number;
   side: string;
@@ -16,7 +16,7 @@ export interface Measurement {
   at: string;
 }
 
-/** What must be the same for measurements to stand in one table. */
+/** Conditions that must be the same for measurements to stand in one table. */
 export interface Conditions {
   machine: Machine;
   /** Model, threads and whatever else is one for all columns. */
@@ -47,7 +47,7 @@ export class ComparisonRecord {
     return new ComparisonRecord(path, { ...conditions, sides: [], measurements: [] });
   }
 
-  /** What the file has. @throws where there is none. */
+  /** Reads the record from its file. @throws if there is none. */
   static read(path: string): ComparisonRecord {
     if (!existsSync(path))
       throw new Error(`${path}: expected the measurements of an earlier run, found no file.`);
@@ -95,12 +95,12 @@ export class ComparisonRecord {
     renameSync(`${this.#path}.new`, this.#path);
   }
 
-  /** What this took when it was last measured; 0 where it never was. */
+  /** Seconds that the last measurement of this side and column took; 0 if there was none. */
   expectedSeconds(side: string, column: string): number {
     return this.#of(side, column).at(-1)?.seconds ?? 0;
   }
 
-  /** One value per round. */
+  /** Values of the key, one for each round. */
   values(side: string, column: string, key: string): number[] {
     return this.#of(side, column).flatMap(({ values }) => values[key] ?? []);
   }

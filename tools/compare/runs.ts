@@ -7,7 +7,7 @@ const RUNS = 4;
 const SHORT_PROMPT_MAX = 2048;
 
 /**
- * How often a shape is run in one measurement, by every side alike. A single short prompt is over in some 30 ms: where its
+ * Number of runs of a shape in one measurement, the same for every side. A single short prompt is over in some 30 ms: where its
  * memory is touched, or code is run, for the first time, that is what would be timed.
  */
 export function runsOf({ sequences, promptTokens }: Shape): number {

@@ -9,7 +9,7 @@ export interface Shape {
 const COMPUTED_TOKENS_MAX = 32_768;
 
 /**
- * Whether one prompt is computed and its keys and values are copied to the other sequences, each of which has its own in
+ * True: one prompt is computed and its keys and values are copied to the other sequences, each of which has its own in
  * memory: what generation reads is the same, and the prompts' minutes are saved.
  */
 export function hasCopiedContexts({ sequences, promptTokens }: Shape): boolean {

@@ -1,6 +1,6 @@
-/** What the sides of a comparison agree on. */
+/** The contract between the sides of a comparison. */
 
-/** What one measurement gave, by name. */
+/** Values of one measurement, by name. */
 export type Values = Readonly<Record<string, number>>;
 
 export interface SideName {
@@ -8,7 +8,7 @@ export interface SideName {
   format: string;
 }
 
-/** What of a side is kept beside its measurements. */
+/** Facts about a side that are kept beside its measurements. */
 export interface SideInfo extends SideName {
   /** 'engine format'. */
   name: string;
@@ -37,7 +37,7 @@ export interface Named<S> {
 }
 
 /**
- * What `--only` leaves of the sides and columns: an item is an engine, engine:format, or a column (or what stands in
+ * Sides and columns that `--only` leaves: an item is an engine, engine:format, or a column (or the part in
  * front of its '+'). Where no item names a side, all stay; the same for columns. @throws for an item that names nothing.
  */
 export function selectOnly<T extends SideName, C extends { name: string }>(

@@ -46,7 +46,7 @@ export function opponentsOf(ours: SideInfo, all: readonly SideInfo[]): Opponents
   });
 }
 
-/** How many times better the median of `ours` is than the best median of `peers`; NaN where either was not measured. */
+/** Factor by which the median of `ours` is better than the best median of `peers`; NaN if either was not measured. */
 export function ratio(
   record: ComparisonRecord,
   ours: SideInfo,
@@ -96,7 +96,7 @@ export function ratiosTable(record: ComparisonRecord, columns: readonly TableCol
   return lines.join('\n');
 }
 
-/** How far the rounds of a cell lie apart: in the middle, and in the worst. */
+/** Line with the spread of the rounds within a cell: the median over all cells, and the worst. */
 export function spreadLine(record: ComparisonRecord, columns: readonly TableColumn[]): string {
   const cells = record.recorded.sides.flatMap(({ name }) =>
     columns.map(({ column, key }) => record.values(name, column, key)),

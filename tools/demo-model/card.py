@@ -18,8 +18,8 @@ pipeline_tag: text-generation
 
 # Gosling
 
-A very small language model that tells little stories, and can do nothing else. It comes with Skein so that `npm start` serves
-something without a network; its stories follow 27 plots, and what it says of the world is made up.
+Gosling is a very small language model that tells little stories, and can do nothing else. It comes with Skein so that `npm start`
+works without a network. Its stories follow 27 plots, and its statements about the world are made up.
 
 | | |
 |---|---|
@@ -27,22 +27,22 @@ something without a network; its stories follow 27 plots, and what it says of th
 | size | {size:.2f} million parameters, {megabytes:.1f} MB in bf16 |
 | vocabulary | {vocabulary}, byte-level BPE, trained on its corpus |
 | format | ChatML: `<|im_start|>user`, text, `<|im_end|>`; its answers end with `<|im_end|>` |
-| data | seeded conversations of tools/demo-model: plots by hand, clauses by SmolLM2-135M-Instruct (Apache-2.0), run by Skein; English, plain ASCII |
+| data | seeded conversations made by tools/demo-model: plots written by hand, clauses by SmolLM2-135M-Instruct (Apache-2.0), run by Skein; English, plain ASCII |
 | training | {tokens:.1f} million tokens, {steps} steps, on a CPU, by tools/demo-model/train.py |
 | held-out loss | {loss:.3f} nats a token of its answers (perplexity {perplexity:.2f}), over conversations that were left out of training (every 50th) |
 | licence | Apache-2.0 |
 
-The held-out conversations have the plots of the others, with other people, things and clauses: the loss tells how well it has
-learned its small world, nothing of any other.
+The held-out conversations have the same plots as the training data, with other people, things and clauses: the loss shows how
+well the model has learned its small world, and says nothing about other texts.
 
 ## Ten samples
 
-Unpicked: the requests and seeds of tools/demo-model/samples.py, temperature 0.7, by `skein batch`.
+Nobody selected these samples: tools/demo-model/samples.py has their requests and seeds; `skein batch` ran them at temperature 0.7.
 
 {samples}
-## Make it again
+## How to train it again
 
-tools/demo-model/README.md tells how, step by step; with more steps it goes on learning.
+tools/demo-model/README.md describes each step; with more training steps the model improves further.
 """
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ export interface QueriedSeries {
   name: string;
   /** Labels that the query selects or groups by. */
   labels: string[];
-  /** Whether it is a rate(), increase() or the like, which only what grows has. */
+  /** True: a rate(), increase() or the like, which only a counter has. */
   isRate: boolean;
 }
 
@@ -76,7 +76,7 @@ export function queriedSeries(query: string): QueriedSeries[] {
   return series;
 }
 
-/** What keeps a query from being answered by a scrape; none where it would be. Groups count for any of its series. */
+/** Faults that keep a scrape from answering a query; none if it is answered. Groups count for any of its series. */
 export function queryFaults(query: string, families: ReadonlyMap<string, Family>): string[] {
   const faults: string[] = [];
   for (const { name, labels, isRate } of queriedSeries(query)) {

@@ -1,4 +1,4 @@
-/** One panel: its title, its unit in Grafana's words, and queries with their legends. `$model` is the model chosen. */
+/** A panel: its title, its unit in Grafana's words, and queries with their legends. `$model` is the chosen model. */
 export interface Panel {
   title: string;
   description: string;

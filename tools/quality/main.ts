@@ -1,5 +1,5 @@
 /**
- * What each weight format and each type of the KV cache costs in quality, against f32 weights of the same checkpoint and a
+ * Loss of quality by each weight format and each type of the KV cache, against f32 weights of the same checkpoint and a
  * cache in f32:
  *
  *   npx tsx tools/quality/main.ts MODEL [TEXT_FILE] [bf16,int8,int4,int4+bf16,bf16/int8,int4/int8]

@@ -59,7 +59,7 @@ export class Neighbour {
   takeGap(): number {
     const gap = this.#gapMs;
     this.#gapMs = 0;
-    // What this program itself was busy with before is nobody's gap.
+    // Time in which this program itself was busy before is not counted as a gap.
     this.#lastMs = Math.max(this.#lastMs, performance.now());
     return gap;
   }

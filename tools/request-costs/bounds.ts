@@ -1,8 +1,8 @@
 import type { Cost } from './measure.js';
 
-/** What no single request may cost: see SECURITY.md. */
+/** Longest time for which a single request may hold the main thread: see SECURITY.md. */
 const HOLD_MS = 50;
-/** What --max-chunk-ms promises on the native executor by default, beside what else an iteration may hold. */
+/** Longest chunk that --max-chunk-ms promises by default on the native executor, beside the rest of an iteration. */
 const CHUNK_MS = 50;
 const MEMORY_BYTES = 32 * 2 ** 20;
 const MEMORY_OF_BODY = 4;
@@ -10,7 +10,7 @@ const MEMORY_OF_BODY = 4;
 /** A request that is refused for its size has been read for that. */
 const REFUSED = 2;
 
-/** What the calibration takes on the machine that the bounds are meant for. */
+/** Time of the calibration on the machine that the bounds are meant for. */
 const REFERENCE_MS = 20;
 
 /** Milliseconds as they are on this machine, which is slower than the one that the bounds are meant for; at least 1. */
@@ -34,7 +34,7 @@ function work(): void {
   if (names.length !== 20_000) throw new Error(`${names.length} names are there; 20000 are expected.`);
 }
 
-/** Which of its bounds a request exceeds, in words; empty: none. `slowness` is what `calibrated` gave. */
+/** Bounds that a request exceeds, in words; empty: none. `slowness` is the result of `calibrated`. */
 export function exceeded(cost: Cost, slowness: number): string[] {
   const { holdMs, iterationMs, fullMs, memoryBytes, bodyBytes, status } = cost;
   const most = {

@@ -12,7 +12,7 @@ import {
   text,
 } from './dear-values.js';
 
-/** What of the served model the size of a request follows. */
+/** Sizes of the served model that the size of a request follows. */
 export interface ModelSizes {
   vocabSize: number;
   maxSeqLen: number;
@@ -134,7 +134,7 @@ const chatTools = tools((inner) => `{"type":"function","function":{${inner}}}`);
 const responseTools = tools((inner) => `{"type":"function",${inner}}`);
 const chosenTool = `"required"`;
 
-/** What every route that generates has. */
+/** Fields of every route that generates. */
 const sampling: Readonly<Record<string, DearField>> = {
   temperature: harmless('2'),
   top_p: harmless('0.9999'),

@@ -26,8 +26,8 @@ export class DearRequests {
   }
 
   /**
-   * As many answers as the engine generates at once by default, to prompts of as many tokens as it takes in one iteration:
-   * what an iteration takes without anything dear. Prompts of another number have nothing in common with these.
+   * A full batch without anything dear: as many answers as the engine generates at once by default, to prompts of as many
+   * tokens as it takes in one iteration. Prompts of another number have nothing in common with these.
    */
   crowd(number: number): DearRequest {
     const tokens = (prompt: number) =>

@@ -49,6 +49,6 @@ export const deepValues: readonly JsonText[] = [
   list(1200, () => `${'{"a":'.repeat(190)}1${'}'.repeat(190)}`),
 ];
 
-/** Where any JSON is taken. */
+/** Values for fields that take any JSON. */
 export const anyJson: readonly JsonText[] = [longTexts[1]!, ...manyValues, ...deepValues];
 export const anyObject: readonly JsonText[] = anyJson.map((value) => `{"a":${value}}`);

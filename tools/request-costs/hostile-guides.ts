@@ -33,7 +33,7 @@ export const PEACEFUL_GUIDE: HostileGuide = {
   fields: { guided_regex: '[a-z]{3,9}( [a-z]{3,9}){40}' },
 };
 
-/** What clients with a guide did to a neighbour who streams: milliseconds of processor time, and of the clock. */
+/** Effect of clients with a guide on a neighbour who streams: milliseconds of processor time, and of the clock. */
 export interface GuideCost {
   what: string;
   /** Longest of the engine's thread between two of the neighbour's tokens. */

@@ -1,5 +1,5 @@
-// What the dearest requests cost, beside a client that streams: npm run costs -- [PATTERN] [--random 200] [--seed 1]
-// [--guides 10] [--write]. --guides: what clients with hostile guides do to it, for so many seconds each.
+// Cost of the dearest requests, beside a client that streams: npm run costs -- [PATTERN] [--random 200] [--seed 1]
+// [--guides 10] [--write]. --guides: measures clients with hostile guides beside it, for so many seconds each.
 // With --write the tables go into SECURITY.md. SKEIN_TEST_MODEL names SmolLM2-135M-Instruct; without it the demo model is
 // measured.
 import { mkdtempSync, rmSync } from 'node:fs';

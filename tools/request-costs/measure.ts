@@ -12,26 +12,26 @@ export interface DearRequest {
   isLong: boolean;
 }
 
-/** What one request cost. Processor time in milliseconds, memory in bytes. */
+/** Cost of a request. Processor time in milliseconds, memory in bytes. */
 export interface Cost {
   name: string;
   bodyBytes: number;
   status: number;
-  /** Where it was refused, with what. */
+  /** The refusal, if it was refused. */
   answer: string;
   /** Time of the main thread up to the first byte of the answer, less what the neighbour costs in that time. */
   admissionMs: number;
-  /** Longest for which the main thread did nothing else, up to the end. */
+  /** Longest time for which the main thread did nothing else, up to the end. */
   holdMs: number;
-  /** Longest of the engine's thread between two of the neighbour's tokens. */
+  /** Longest time of the engine's thread between two of the neighbour's tokens. */
   iterationMs: number;
-  /** What of that is nobody's fault: an iteration as full as it may be. */
+  /** Time of an iteration that is as full as it may be: that much is no request's fault. */
   fullMs: number;
-  /** Most memory of the process beyond what it had before. */
+  /** Greatest memory of the process beyond what it had before. */
   memoryBytes: number;
 }
 
-/** What the server costs beside the requests that are measured. */
+/** Cost of the server beside the requests that are measured. */
 export interface Baseline {
   /** Processor time of the main thread for a token of the neighbour. */
   tokenMs: number;
@@ -41,14 +41,14 @@ export interface Baseline {
   longFullMs: number;
 }
 
-/** How long the answer of a request is read, before its client leaves. */
+/** Longest time for which the answer of a request is read before its client leaves. */
 const MOST_READ_MS = 4000;
-/** What is done when a request has left is done within so many iterations. */
+/** Number of iterations within which the work behind a request that left is done. */
 const ITERATIONS_AFTER = 8;
-/** What a neighbour's token costs is measured over so many. */
+/** Number of iterations over which the cost of a neighbour's token is measured. */
 const BASELINE_ITERATIONS = 100;
 
-/** What the neighbour's tokens cost the main thread, with nobody beside it. */
+/** Cost of a token of the neighbour to the main thread, with nobody beside it. */
 export async function tokenMsOf(server: MeteredServer): Promise<number> {
   const [before, mainMs] = [(await server.noted()).iterations, server.mainMs()];
   await pass(server, BASELINE_ITERATIONS);

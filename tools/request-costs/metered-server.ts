@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { addressOf } from '../listening-server.js';
 
-/** What the threads of the server noted since the last reset: see meter.mjs. */
+/** Measurements by the threads of the server since the last reset: see meter.mjs. */
 export interface Noted {
   /** Longest processor time for which the main thread did nothing else. */
   holdNs: number;

@@ -65,7 +65,7 @@ export class CostSession {
       scores: fromRoot('test/fixtures/tiny-bert-score'),
     };
     const flags = Object.entries(models).flatMap(([name, model]) => ['--model', `${name}=${model}`]);
-    // One computing thread, whose processor time is all that an iteration takes.
+    // A single computing thread: its processor time is all that an iteration takes.
     const more = [
       '--threads',
       '1',
@@ -90,7 +90,7 @@ export class CostSession {
     return new CostSession(server, neighbour, baseline, requests, fields);
   }
 
-  /** What the request costs, at least, and which of its bounds that exceeds. */
+  /** Least cost of the request over its repetitions, and the bounds that it exceeds. */
   async measure(request: DearRequest): Promise<{ cost: Cost; exceeded: string[] }> {
     const costs: Cost[] = [];
     let slowness = 1;
@@ -104,7 +104,7 @@ export class CostSession {
     }
   }
 
-  /** What clients with this guide do to the neighbour, one request after the other for so many seconds. */
+  /** Effect of clients with this guide on the neighbour, one request after the other for so many seconds. */
   async beside({ what, fields }: HostileGuide, seconds: number): Promise<GuideCost> {
     const body = JSON.stringify({
       model: 'chat',

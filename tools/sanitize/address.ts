@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { root } from './compile.js';
 import { type Figures, figuresOf } from './figures.js';
 
-/** Where the compiler keeps a library of a sanitizer. @throws where it has none. */
+/** Path of the compiler's library of a sanitizer. @throws if it has none. */
 function libraryOf(name: string): string {
   const compiler = process.env.CXX ?? 'g++';
   const { stdout } = spawnSync(compiler, [`-print-file-name=${name}`], { encoding: 'utf8' });
@@ -29,7 +29,7 @@ class SanitizedNode {
       SKEIN_FUZZ_FACTOR: String(fuzzFactor),
       // Node.js itself knows nothing of the sanitizer, which has to be there before it.
       LD_PRELOAD: [libraryOf('libasan.so'), libraryOf('libstdc++.so')].join(' '),
-      // What Node.js keeps to its end would be called leaks: those are looked for by the driver. V8 handles faults of its
+      // Memory that Node.js keeps to its end would be reported as leaks; the driver looks for those. V8 handles faults of its
       // own, and asks for memory that may be refused.
       ASAN_OPTIONS: `${log}:detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=0`,
       UBSAN_OPTIONS: `${log}:halt_on_error=1:print_stacktrace=1`,
@@ -45,7 +45,7 @@ class SanitizedNode {
     });
   }
 
-  /** What has been reported since the last call. */
+  /** Reports since the last call. */
   takeReports(): string[] {
     return readdirSync(this.reports).map((name) => {
       const path = join(this.reports, name);
@@ -64,7 +64,7 @@ class SanitizedNode {
 function findPlanted(node: SanitizedNode): number {
   const planted = (args: string[], expected: string) => {
     const { status, stdout, stderr } = node.run(['tools/sanitize/planted.mjs', ...args]);
-    // What is undefined is told on stderr, whatever log_path says.
+    // Undefined behaviour is reported on stderr, whatever log_path says.
     const said = [stdout, stderr, ...node.takeReports()].join('\n');
     if (status !== 0 && said.includes(expected)) return;
     throw new Error(

@@ -9,12 +9,12 @@ import { headersFolder } from '../build-addon/aside.mjs';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** What is compiled here stays, so that a second run compiles what has changed. */
+/** Folder of compiled files; they stay, so that a second run compiles only what has changed. */
 const folder = join(root, 'build/sanitize');
 
 /**
  * Without optimisation the kernels compile in a tenth of the time, and every access is one that the source spells out.
- * What is undefined ends the process, as what is out of bounds does.
+ * Undefined behaviour ends the process, as an access out of bounds does.
  */
 const ADDRESS = '-O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined';
 

@@ -3,7 +3,7 @@ import { roundsOf } from './figures.js';
 
 type Sanitizer = 'thread' | 'address';
 
-/** What each must find first, and how its report calls that. */
+/** Planted faults that each sanitizer must find first, with their names in its reports. */
 const PLANTED: Record<Sanitizer, [string, string][]> = {
   thread: [['race', 'data race']],
   address: [

@@ -1,6 +1,6 @@
 import type {} from '../support/mutate.js';
 
-/** What the sanitizers have watched. */
+/** Numbers of things that the sanitizers have watched. */
 export interface Figures {
   tests: number;
   /** Malformed batches, sampling parameters, options and conversions. */
@@ -9,7 +9,7 @@ export interface Figures {
   files: number;
 }
 
-/** What of vitest's JSON report is counted. */
+/** The parts of vitest's JSON report that are counted. */
 interface Report {
   testResults: {
     assertionResults: { status: string; meta?: { tried?: { what: 'inputs' | 'files'; count: number } } }[];

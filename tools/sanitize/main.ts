@@ -33,9 +33,9 @@ const { values: flags } = parseArgs({
   },
 });
 
-/** What runs the addon without workers or the compiled package. */
+/** Tests that run the addon without workers or the compiled package. */
 const TESTS = ['test/engine/executors/native', 'test/engine/hostile-builds.test.ts'];
-/** Of these each test runs the same code for another length or crowd. */
+/** Files in which each test runs the same code for another length or crowd. */
 const REPEATING = [
   'attention-window',
   'batch-invariance',

@@ -8,7 +8,7 @@ const PARTS: ReadonlySet<string> = new Set([
   'top_log_probs',
   'generation_logits',
 ]);
-/** What depends on the crowd, and may. */
+/** Outputs that depend on the crowd, and may. */
 const OF_THE_MOMENT: ReadonlySet<string> = new Set([
   'request_times_ms',
   'num_iterations',
@@ -45,7 +45,7 @@ export class Answer {
     }
   }
 
-  /** One of several sequences that was cut short says it for all: the others may have ended before. */
+  /** Notes the finish reason: a single sequence that was cut short says it for all, as the others may have ended before. */
   #noteReasons(reasons: readonly number[]): void {
     const cutShort = reasons.find((reason) => reason >= FINISH_TIMED_OUT);
     if (cutShort !== undefined) this.finishReason = cutShort;

@@ -111,7 +111,7 @@ export class Crowd {
     });
   }
 
-  /** One of the active ones now and then, whatever state it is in; sometimes many, and some that there are not. */
+  /** Requests to stop: now and then an active one, in any state; sometimes many, and some that do not exist. */
   #stops(): Set<bigint> {
     const stops = new Set<bigint>();
     const chance = this.#random.chance(0.002) ? 0.5 : 0.001;

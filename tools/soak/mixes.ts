@@ -1,6 +1,6 @@
 import type { ModelType, OptionalParams, SchedulerPolicy } from 'skein';
 
-/** One way to run the engine. What changes an answer is apart from what must not. */
+/** A way to run the engine. Options that change an answer are apart from those that must not. */
 export interface Mix {
   name: string;
   modelType: ModelType;
@@ -19,7 +19,7 @@ export const MAX_BEAM_WIDTH = 3;
 
 const MAX_SEQ_LEN = 192;
 
-/** What all mixes have in common. */
+/** Options that all mixes have in common. */
 export const BASE: OptionalParams = {
   threads: 2,
   tokensPerBlock: 16,

@@ -51,7 +51,7 @@ export class RequestFactory {
     this.#stems = Array.from({ length: STEMS }, () => this.#tokens(limits.maxSeqLen));
   }
 
-  /** What a request and its answer said, for a later request to go on from. */
+  /** Keeps the tokens of a request and its answer, for a later request to go on from. */
   remember(tokens: readonly number[]): void {
     if (tokens.length < this.#limits.maxSeqLen / 2) this.#conversations.push([...tokens]);
     if (this.#conversations.length > 16) this.#conversations.shift();

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** What the process holds. Threads and files only where /proc tells (0 elsewhere). */
+/** Resources that the process holds. Threads and files are known only where there is /proc (0 elsewhere). */
 export interface Resources {
   rssBytes: number;
   heapBytes: number;

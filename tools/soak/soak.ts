@@ -30,7 +30,7 @@ export interface MixReport {
 
 export interface SoakReport {
   mixes: MixReport[];
-  /** What the process holds without an engine: after the first mix and after the last. */
+  /** Resources of the process without an engine: after the first mix and after the last. */
   resources: [Resources, Resources];
   failures: string[];
 }
@@ -54,7 +54,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
   let first: Resources | null = null;
   const endMs = performance.now() + 1000 * seconds;
   for (const [index, mix] of mixes.entries()) {
-    // What comparing alone did not need of a mix's time goes to those behind it.
+    // Time that a mix had for comparing alone and did not need goes to the mixes behind it.
     const ms = Math.max(0, endMs - performance.now()) / (mixes.length - index);
     const report = await runMix(options, mix, ms, seed + index);
     reports.push(report);

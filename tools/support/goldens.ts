@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** One prompt of test/goldens/tiny-*.json: full logits. */
+/** A prompt of test/goldens/tiny-*.json, with full logits. */
 export interface TinyPrompt {
   promptIds: number[];
   /** Length for which length-dependent RoPE frequencies were computed. */
@@ -11,13 +11,13 @@ export interface TinyPrompt {
   logits: { position: number; values: number[] }[];
 }
 
-/** One prompt of test/goldens/windows.json: full logits of tiny-gqa where tokens attend to a window. */
+/** A prompt of test/goldens/windows.json, with full logits of tiny-gqa whose tokens attend to a window. */
 export interface WindowPrompt extends Omit<TinyPrompt, 'ropeFinalLength'> {
   window: number;
   sinks: number;
 }
 
-/** One prompt of test/goldens/smollm2.json: the greatest logits. */
+/** A prompt of test/goldens/smollm2.json, with the greatest logits. */
 export interface Smollm2Prompt {
   name: string;
   text?: string;

@@ -171,6 +171,13 @@ export class LoopHarness implements LoopCallbacks {
     this.errors.push(error);
   }
 
+  /** Hands the requests to the loop and iterates until all of them have ended. */
+  run(...requests: readonly InferenceRequest[]): this {
+    this.waiting.push(...requests);
+    this.runToEnd();
+    return this;
+  }
+
   /** Iterates until nothing is active or waiting. Throws if that takes more than `limit` iterations. */
   runToEnd(limit = 100_000): void {
     for (let i = 0; i < limit; i++) {
@@ -259,8 +266,5 @@ export function makeRequest(
 
 /** The result of a request that has the engine to itself. */
 export function runAlone(request: InferenceRequest, options: HarnessOptions = {}): RequestResult {
-  const harness = new LoopHarness(options);
-  harness.waiting.push(request);
-  harness.runToEnd();
-  return harness.resultOf(request.requestId);
+  return new LoopHarness(options).run(request).resultOf(request.requestId);
 }

@@ -1,7 +1,7 @@
 /** A cell of a table; numbers are shown as they are. */
 export type Cell = string | number;
 
-/** One line of a Markdown table. */
+/** A line of a Markdown table. */
 export function tableRow(cells: readonly Cell[]): string {
   return `| ${cells.join(' | ')} |`;
 }

@@ -1,6 +1,6 @@
 import type { Random } from './random.js';
 
-/** What is not where it is expected: beside every limit, not whole, not a number, of another type, not there. */
+/** Values that do not belong in place of a number: beside every limit, not whole, not a number, of another type, absent. */
 const ODD_NUMBERS = [
   -1,
   0,
@@ -106,7 +106,7 @@ function mutateList(list: unknown[], random: Random): string {
   return ['cut', 'one less', 'one twice', 'reversed'][way]!;
 }
 
-/** How many inputs a test of random ones tries: tools/sanitize has more of them tried. */
+/** Number of inputs that a test of random ones tries: tools/sanitize raises it. */
 export function fuzzRuns(usual: number): number {
   return Math.ceil(usual * Number(process.env.SKEIN_FUZZ_FACTOR ?? 1));
 }

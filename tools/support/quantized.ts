@@ -55,7 +55,7 @@ export function randomBlocks(
   return { stored, exact: valuesOf(type, stored, rows, columns) };
 }
 
-/** What stored blocks stand for, [rows x columns]. */
+/** Values that stored blocks stand for, [rows x columns]. */
 export function valuesOf(
   type: QuantizedType,
   stored: Uint8Array,
@@ -82,7 +82,7 @@ export function valuesOf(
 }
 
 /**
- * What is left of a row of activations once it is rounded to 8 bits in groups of 32. For int4 weights the scale of each
+ * A row of activations after rounding to 8 bits in groups of 32. For int4 weights the scale of each
  * group is a whole multiple, at most 32767, of the row's unit.
  */
 export function roundedActivations(row: ArrayLike<number>, weights: QuantizedType): Float64Array {

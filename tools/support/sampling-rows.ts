@@ -5,7 +5,7 @@ import type {
   TokenMasks,
 } from '../../engine/decoding/sampling-batch.js';
 
-/** One row's parameters; what is not given is off. */
+/** Sampling parameters of a row; those not given are off. */
 export interface SamplingRow {
   temperature?: number;
   topK?: number;

@@ -1,11 +1,11 @@
 import type { PackedBatch } from '../../engine/batch/packed-batch.js';
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 
-/** What one sequence brings to a step. */
+/** A sequence in a step. */
 export interface StepSequence {
   /** All tokens up to and with the last one of this step. */
   tokens: readonly number[];
-  /** How many of them are in the cache already. */
+  /** Number of these tokens that are in the cache already. */
   cached: number;
   blocks: readonly number[];
   /** Rows whose logits are wanted; the last one if not given. */

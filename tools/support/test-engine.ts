@@ -45,7 +45,7 @@ export class TestEngines {
   }
 }
 
-/** What a test changes of the executor's options; the rest is small and enough for a few hundred tokens. */
+/** Options of the executor that a test changes; the others are small and enough for a few hundred tokens. */
 export type TestExecutorOptions = Partial<ExecutorOptions>;
 
 /** A native executor on an engine. The KV cache is bf16 unless the weights are f32 or the options say otherwise. */
@@ -53,7 +53,7 @@ export function openExecutor(engine: Engine, options: TestExecutorOptions = {}):
   return new NativeExecutor(nativeEngine(engine), engineOptions(engine, options));
 }
 
-/** What of an engine executors take. */
+/** The part of an engine that executors take. */
 export function nativeEngine({ plan, weightsFile, directory, manifest }: Engine): NativeEngine {
   return { plan, weightsFile, tensors: manifest.tensors, packedFolder: directory };
 }

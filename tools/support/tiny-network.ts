@@ -20,14 +20,14 @@ export interface TinyShape {
   numHeads: number;
   numKvHeads: number;
   headDim: number;
-  /** What layers have in the place of numKvHeads and headDim; the layers behind these have none of their own. */
+  /** Values of the first layers in place of numKvHeads and headDim; the layers behind have none of their own. */
   ownHeads: readonly { numKvHeads?: number; headDim?: number }[];
   activation: Activation;
   bias: boolean;
   precision: WeightPrecision;
   seed: number;
   /**
-   * Whether it has what other architectures have beside Llama's: embeddings that are scaled, normed heads, norms behind
+   * True: it has features of other architectures than Llama's: embeddings that are scaled, normed heads, norms behind
    * attention, a window, a cap and a RoPE of the first layer's own, capped logits.
    */
   varied: boolean;

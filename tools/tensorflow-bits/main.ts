@@ -1,6 +1,6 @@
 /**
- * For which numbers of rows TensorFlow's ops give a row the bits that it has among others: what engine/executors/tensorflow/row-rule.ts
- * is made of. Run it again with a new libtensorflow.
+ * Finds the numbers of rows for which TensorFlow's ops give a row the same bits as among others. The rule in
+ * engine/executors/tensorflow/row-rule.ts is made from them. Run it again with a new libtensorflow.
  *
  *     npx tsx tools/tensorflow-bits/main.ts --threads 4                              this processor's kernels
  *     ONEDNN_MAX_CPU_ISA=AVX2 npx tsx tools/tensorflow-bits/main.ts --threads 4      those of AVX2
@@ -37,7 +37,7 @@ const COUNTS = [
   ...[60, 72, 96, 108, 144, 216, 252, 300, 504, 768, 960],
 ];
 
-/** What is probed: rows of `width` go in, rows of `outputWidth` come out. */
+/** A probed operation: rows of `width` go in, rows of `outputWidth` come out. */
 interface Probe {
   name: string;
   width: number;

@@ -1,5 +1,5 @@
 /**
- * What MAX_UTILIZATION does when more is asked of it than the pool can hold, without and with a horizon for starts, and
+ * Behaviour of MAX_UTILIZATION when more is asked of it than the pool can hold, without and with a horizon for starts, and
  * GUARANTEED_NO_EVICT beside it. Counts iterations and tokens, no time: the same on every machine.
  *
  *     npx tsx tools/thrashing/main.ts            prints the tables

@@ -20,7 +20,7 @@ export interface Measured {
   pauses: number;
   /** Tokens that went through the model: contexts, those computed again, and one for each step of a generation. */
   computedTokens: number;
-  /** How many of them are of contexts computed a second time, or a third. */
+  /** Tokens among them of contexts that were computed a second time, or a third. */
   recomputedTokens: number;
   /** Iterations until the last request had ended. */
   iterations: number;

@@ -1,3 +1,4 @@
+import { elementsOf, packElements } from '../../../callbacks/infer/byte-elements.js';
 import type { Datatype } from '../../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModuleInput, ModuleOutput, TensorData } from './model-module.js';
@@ -18,7 +19,6 @@ const ARRAYS = {
   FP64: Float64Array,
 } as const;
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** A tensor as a module reads it. Numbers are not copied where they lie at a multiple of their size. */
@@ -27,11 +27,11 @@ export function moduleInput({ name, datatype, shape, data }: InferTensor): Modul
     name,
     datatype,
     shape,
-    data: datatype === 'BYTES' ? partsOf(data) : numbersOf(datatype, data),
+    data: datatype === 'BYTES' ? elementsOf(data) : numbersOf(datatype, data),
     get texts() {
       if (datatype !== 'BYTES')
         throw new TypeError(`Input '${name}' is of type ${datatype} and holds no texts.`);
-      return partsOf(data).map((part) => decoder.decode(part));
+      return elementsOf(data).map((part) => decoder.decode(part));
     },
   };
 }
@@ -41,17 +41,6 @@ function numbersOf(datatype: Exclude<Datatype, 'BYTES'>, data: Uint8Array): Tens
   const size = ArrayOf.BYTES_PER_ELEMENT;
   const own = data.byteOffset % size === 0 ? data : data.slice();
   return new ArrayOf(own.buffer as ArrayBuffer, own.byteOffset, own.length / size);
-}
-
-function partsOf(data: Uint8Array): Uint8Array[] {
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  const parts: Uint8Array[] = [];
-  for (let offset = 0; offset + 4 <= data.length; ) {
-    const end = offset + 4 + view.getUint32(offset, true);
-    parts.push(data.subarray(offset + 4, end));
-    offset = end;
-  }
-  return parts;
 }
 
 /**
@@ -100,20 +89,11 @@ function bytesOfNumbers(
 
 function bytesOfTexts(name: string, data: ModuleOutput['data']): Uint8Array {
   const values = ArrayBuffer.isView(data) ? [data] : (data as readonly unknown[]);
-  const parts = values.map((value) => {
-    if (typeof value === 'string') return encoder.encode(value);
-    if (value instanceof Uint8Array) return value;
-    throw new Error(`'${name}' holds ${typeof value} values; texts or bytes are expected for BYTES`);
-  });
-  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + 4 + length, 0));
-  const view = new DataView(bytes.buffer);
-  let offset = 0;
-  for (const part of parts) {
-    view.setUint32(offset, part.length, true);
-    bytes.set(part, offset + 4);
-    offset += 4 + part.length;
+  const wrong = values.find((value) => typeof value !== 'string' && !(value instanceof Uint8Array));
+  if (wrong !== undefined) {
+    throw new Error(`'${name}' holds ${typeof wrong} values; texts or bytes are expected for BYTES`);
   }
-  return bytes;
+  return packElements(values as (string | Uint8Array)[]);
 }
 
 /** The datatype of data that names none. */

@@ -1,3 +1,4 @@
+import { elementsOf, packElements } from '../../../callbacks/infer/byte-elements.js';
 import type { Datatype } from '../../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { BackendError } from '../backend-error.js';
@@ -40,7 +41,6 @@ export function datatypeOfOnnx(type: string): Datatype | null {
 }
 
 const decoder = new TextDecoder();
-const encoder = new TextEncoder();
 
 /**
  * A tensor for ONNX Runtime. Numbers are not copied where they lie at a multiple of their size.
@@ -67,32 +67,12 @@ export function fromOnnx(name: string, { type, dims, data }: OnnxTensor): InferT
     throw new BackendError(`Output '${name}' is of type ${type}, which the protocol has no name for.`);
   }
   const bytes = Array.isArray(data)
-    ? textBytes(data)
+    ? packElements(data)
     : new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   return { name, datatype, shape: dims, data: bytes };
 }
 
 function textsOf(data: Uint8Array): string[] {
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  const texts: string[] = [];
-  for (let offset = 0; offset < data.length; ) {
-    const end = offset + 4 + view.getUint32(offset, true);
-    // A decoder takes no memory that is shared with other threads.
-    texts.push(decoder.decode(data.slice(offset + 4, end)));
-    offset = end;
-  }
-  return texts;
-}
-
-function textBytes(texts: readonly string[]): Uint8Array {
-  const parts = texts.map((text) => encoder.encode(text));
-  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + 4 + length, 0));
-  const view = new DataView(bytes.buffer);
-  let offset = 0;
-  for (const part of parts) {
-    view.setUint32(offset, part.length, true);
-    bytes.set(part, offset + 4);
-    offset += 4 + part.length;
-  }
-  return bytes;
+  // A decoder takes no memory that is shared with other threads.
+  return elementsOf(data).map((element) => decoder.decode(element.slice()));
 }

@@ -1,63 +1,129 @@
-import { promisify } from 'node:util';
-import { deflate, gzip } from 'node:zlib';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { InferResponse, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { readLabels } from '../../../models/repository/read-labels.js';
 import type { InferModel } from '../../serving/infer-model.js';
+import { codingFor, compressed } from './accept-encoding.js';
 import { classified } from './classification.js';
 import { jsonOfTensor } from './json-tensors.js';
 import type { OutputWish, ReadInfer } from './read-infer.js';
 
 /** An answer in bytes, and the headers that tell how to read them. */
 export interface InferBody {
-  /** A text where all of it is JSON. */
-  bytes: Uint8Array | string;
+  bytes: Uint8Array<ArrayBuffer>;
   headers: Record<string, string>;
 }
 
-/** The answer to a request: JSON, with the tensors that were asked for as binary data behind it. @throws InferError */
-export function inferBody(
-  { config, version, modelDirectory }: InferModel,
-  { request, wishes, isBinary }: ReadInfer,
+/**
+ * The answer to a request: JSON, with the tensors that were asked for as binary data behind it.
+ * @param hold called with bytes that the answer takes, before it takes more @throws InferError, and what `hold` throws
+ */
+export async function inferBody(
+  model: InferModel,
+  { request: { id }, wishes, isBinary }: ReadInfer,
   { outputs, parameters }: InferResponse,
-): InferBody {
+  hold: (bytes: number) => void,
+): Promise<InferBody> {
+  const { config, version } = model;
   const raw: Uint8Array[] = [];
-  const texts = inOrder(outputs, wishes).map((output) => {
-    const wish = wishes?.find(({ name }) => name === output.name);
+  const json = new JsonText(hold);
+  if (id !== '') json.add(`{"id":${JSON.stringify(id)},`);
+  const extra = parameters === undefined ? '' : `"parameters":${parametersText(parameters)},`;
+  json.add(
+    `${id === '' ? '{' : ''}"model_name":${JSON.stringify(config.name)},"model_version":"${version}",${extra}"outputs":[`,
+  );
+  let separator = '';
+  for (const [output, wish] of inOrder(outputs, wishes)) {
     const tensor =
       wish === undefined || wish.classification === 0
         ? output
-        : classified(
+        : await classified(
             output,
             wish.classification,
             config.max_batch_size > 0,
-            labelsOf(config, output, modelDirectory),
+            labelsOf(model, output.name),
           );
     const { name, datatype, shape, data } = tensor;
-    const head = `{"name":${JSON.stringify(name)},"datatype":"${datatype}","shape":[${shape.join(',')}],`;
-    if (!(wish?.isBinary ?? isBinary)) return `${head}"data":${jsonOfTensor(tensor)}}`;
-    raw.push(data);
-    return `${head}"parameters":{"binary_data_size":${data.length}}}`;
-  });
-  const id = request.id === '' ? '' : `"id":${JSON.stringify(request.id)},`;
-  const extra = parameters === undefined ? '' : `"parameters":${parametersText(parameters)},`;
-  const name = JSON.stringify(config.name);
-  const text = `{${id}"model_name":${name},"model_version":"${version}",${extra}"outputs":[${texts.join(',')}]}`;
-  if (raw.length === 0) return { bytes: text, headers: { 'content-type': 'application/json' } };
-  const json = Buffer.from(text);
+    json.add(
+      `${separator}{"name":${JSON.stringify(name)},"datatype":"${datatype}","shape":[${shape.join(',')}],`,
+    );
+    separator = ',';
+    if (wish?.isBinary ?? isBinary) {
+      raw.push(data);
+      json.add(`"parameters":{"binary_data_size":${data.length}}}`);
+    } else {
+      json.add('"data":');
+      for (const piece of jsonOfTensor(tensor)) if (json.add(piece)) await nextTurn();
+      json.add('}');
+    }
+  }
+  return withTensors(json.end(']}'), raw, hold);
+}
+
+function withTensors(json: Buffer<ArrayBuffer>, raw: Uint8Array[], hold: (bytes: number) => void): InferBody {
+  // As with Triton, tensors without a byte leave the answer JSON alone.
+  if (raw.every(({ length }) => length === 0)) {
+    return { bytes: json, headers: { 'content-type': 'application/json' } };
+  }
   const headers = {
     'content-type': 'application/octet-stream',
     'inference-header-content-length': String(json.length),
   };
-  return { bytes: Buffer.concat([json, ...raw]), headers };
+  const length = raw.reduce((sum, data) => sum + data.length, json.length);
+  hold(length);
+  return { bytes: Buffer.concat([json, ...raw], length), headers };
 }
 
-/** In the order in which they were asked for. */
+/** Characters of an answer that are gathered before they become bytes. */
+const PIECE = 2 ** 16;
+
+/** The JSON of an answer, of which no more than a piece is text at a time. */
+class JsonText {
+  readonly #parts: Buffer[] = [];
+  readonly #hold: (bytes: number) => void;
+  #text = '';
+
+  constructor(hold: (bytes: number) => void) {
+    this.#hold = hold;
+  }
+
+  /** True: it was long enough for others to have their turn. */
+  add(text: string): boolean {
+    this.#text += text;
+    if (this.#text.length < PIECE) return false;
+    this.#flush();
+    return true;
+  }
+
+  #flush(): void {
+    const part = Buffer.from(this.#text);
+    // Once as it is, and once in the whole.
+    this.#hold(2 * part.length);
+    this.#parts.push(part);
+    this.#text = '';
+  }
+
+  end(text: string): Buffer<ArrayBuffer> {
+    this.#text += text;
+    if (this.#parts.length === 0) {
+      const whole = Buffer.from(this.#text);
+      this.#hold(whole.length);
+      return whole;
+    }
+    this.#flush();
+    return Buffer.concat(this.#parts);
+  }
+}
+
+/** Outputs with what is wished of them, in the order in which they were asked for. */
 function inOrder(
   outputs: readonly InferTensor[],
   wishes: readonly OutputWish[] | null,
-): readonly InferTensor[] {
-  if (wishes === null) return outputs;
-  return wishes.flatMap(({ name }) => outputs.find((output) => output.name === name) ?? []);
+): [InferTensor, OutputWish | undefined][] {
+  if (wishes === null) return outputs.map((output) => [output, undefined]);
+  return wishes.flatMap((wish) => {
+    const output = outputs.find(({ name }) => name === wish.name);
+    return output === undefined ? [] : [[output, wish]];
+  });
 }
 
 function parametersText(parameters: NonNullable<InferResponse['parameters']>): string {
@@ -67,31 +133,30 @@ function parametersText(parameters: NonNullable<InferResponse['parameters']>): s
   return `{${entries.join(',')}}`;
 }
 
-function labelsOf(
-  { output }: InferModel['config'],
-  { name }: InferTensor,
-  modelDirectory: string | null,
-): readonly string[] {
-  const filename = output.find((one) => one.name === name)?.label_filename ?? '';
-  return filename === '' || modelDirectory === null ? [] : readLabels(modelDirectory, filename);
+/** Labels by the file's name, of each version of a model: a version's files stay what they are. */
+const labelsOfModels = new WeakMap<InferModel, Map<string, readonly string[]>>();
+
+function labelsOf(model: InferModel, output: string): readonly string[] {
+  const filename = model.config.output.find(({ name }) => name === output)?.label_filename ?? '';
+  if (filename === '' || model.modelDirectory === null) return [];
+  const known = labelsOfModels.get(model) ?? new Map<string, readonly string[]>();
+  labelsOfModels.set(model, known);
+  const labels = known.get(filename) ?? readLabels(model.modelDirectory, filename);
+  known.set(filename, labels);
+  return labels;
 }
 
 /** Answers shorter than this are not worth the time that it takes to compress them. */
 const LEAST_COMPRESSED = 1024;
-const COMPRESSORS = [
-  ['gzip', promisify(gzip)],
-  ['deflate', promisify(deflate)],
-] as const;
 
 /** The answer, compressed where its client reads that. */
 export async function inferResponse(
   { bytes, headers }: InferBody,
-  acceptEncoding: string,
+  acceptEncoding: string | undefined,
 ): Promise<Response> {
-  const found =
-    bytes.length < LEAST_COMPRESSED ? undefined : COMPRESSORS.find(([name]) => acceptEncoding.includes(name));
-  if (found === undefined) return new Response(bytes as Uint8Array<ArrayBuffer> | string, { headers });
-  const [encoding, compress] = found;
-  const compressed = await compress(bytes);
-  return new Response(new Uint8Array(compressed), { headers: { ...headers, 'content-encoding': encoding } });
+  const coding = bytes.length < LEAST_COMPRESSED ? null : codingFor(acceptEncoding);
+  if (coding === null) return new Response(bytes, { headers });
+  return new Response(await compressed(bytes, coding), {
+    headers: { ...headers, 'content-encoding': coding },
+  });
 }

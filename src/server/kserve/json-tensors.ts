@@ -1,171 +1,163 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { packElements } from '../../../callbacks/infer/byte-elements.js';
 import type { Datatype } from '../../../callbacks/infer/datatypes.js';
+import type { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { malformed } from './errors.js';
+import { NumberElements, TextElements } from './json-elements.js';
+import { NUMBER_TYPES } from './tensor-types.js';
 
-type Writer = (view: DataView, offset: number, value: unknown) => boolean;
-type Reader = (view: DataView, offset: number) => number | boolean | bigint;
-
-interface NumberType {
-  bytes: number;
-  /** False: the value is not of the type. */
-  write: Writer;
-  read: Reader;
-}
-
-/** Whole numbers from `least` to `most`. */
-function whole(
-  bytes: number,
-  least: number,
-  most: number,
-  name: 'Int8' | 'Uint8' | 'Int16' | 'Uint16' | 'Int32' | 'Uint32',
-): NumberType {
-  return {
-    bytes,
-    write: (view, offset, value) => {
-      if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most)
-        return false;
-      view[`set${name}`](offset, value, true);
-      return true;
-    },
-    read: (view, offset) => view[`get${name}`](offset, true),
-  };
-}
-
-function wide(least: bigint, most: bigint, name: 'BigInt64' | 'BigUint64'): NumberType {
-  return {
-    bytes: 8,
-    write: (view, offset, value) => {
-      const isWhole = typeof value === 'bigint' || (typeof value === 'number' && Number.isInteger(value));
-      if (!isWhole) return false;
-      const exact = BigInt(value);
-      if (exact < least || exact > most) return false;
-      view[`set${name}`](offset, exact, true);
-      return true;
-    },
-    read: (view, offset) => view[`get${name}`](offset, true),
-  };
-}
-
-function floating(bytes: number, name: 'Float32' | 'Float64'): NumberType {
-  return {
-    bytes,
-    write: (view, offset, value) => {
-      if (typeof value !== 'number' && typeof value !== 'bigint') return false;
-      view[`set${name}`](offset, Number(value), true);
-      return true;
-    },
-    read: (view, offset) => view[`get${name}`](offset, true),
-  };
-}
-
-const TYPES: Readonly<Partial<Record<Datatype, NumberType>>> = {
-  BOOL: {
-    bytes: 1,
-    write: (view, offset, value) => {
-      if (typeof value !== 'boolean' && value !== 0 && value !== 1) return false;
-      view.setUint8(offset, Number(value));
-      return true;
-    },
-    read: (view, offset) => view.getUint8(offset) !== 0,
-  },
-  INT8: whole(1, -128, 127, 'Int8'),
-  UINT8: whole(1, 0, 255, 'Uint8'),
-  INT16: whole(2, -(2 ** 15), 2 ** 15 - 1, 'Int16'),
-  UINT16: whole(2, 0, 2 ** 16 - 1, 'Uint16'),
-  INT32: whole(4, -(2 ** 31), 2 ** 31 - 1, 'Int32'),
-  UINT32: whole(4, 0, 2 ** 32 - 1, 'Uint32'),
-  INT64: wide(-(2n ** 63n), 2n ** 63n - 1n, 'BigInt64'),
-  UINT64: wide(0n, 2n ** 64n - 1n, 'BigUint64'),
-  FP32: floating(4, 'Float32'),
-  FP64: floating(8, 'Float64'),
-};
-
-const encoder = new TextEncoder();
 const decoder = new TextDecoder();
+
+/** A list of JSON that is still text: that of a long request, whose elements are read in turns. */
+export class ListText {
+  readonly bytes: Uint8Array;
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes;
+  }
+}
+
+/** An input as far as its list says what it has to be. */
+interface Wanted {
+  name: string;
+  datatype: Datatype;
+  /** Elements by the shape. */
+  count: number;
+}
 
 /**
  * The bytes of a tensor's elements that came as JSON, flat or as nested lists.
- * @param count elements by the shape @throws InferError where they are others, or as many as the shape does not say
+ * @throws InferError where they are others, or as many as the shape does not say
  */
-export function bytesOfJson(name: string, datatype: Datatype, data: unknown, count: number): Uint8Array {
-  if (datatype === 'BYTES') return bytesOfTexts(name, data, count);
-  const type = TYPES[datatype];
-  if (type === undefined) {
-    throw malformed(
-      `sending ${datatype} data via JSON is not supported. Please use the binary data format for input '${name}'`,
-    );
-  }
+export function bytesOfJson({ name, datatype, count }: Wanted, data: unknown): Uint8Array {
   const values = flat(name, data, count);
+  if (datatype === 'BYTES') return bytesOfTexts(name, values);
+  const type = typeIn(name, datatype);
   const bytes = new Uint8Array(count * type.bytes);
   const view = new DataView(bytes.buffer);
   let offset = 0;
   for (const value of values) {
-    if (!type.write(view, offset, value)) {
-      throw malformed(
-        `Unable to parse 'data' of input '${name}': ${shown(value)} is not of type ${datatype}`,
-      );
-    }
+    // JSON has no infinite number: it was one with too large an exponent.
+    const isInRange = value !== Number.POSITIVE_INFINITY && value !== Number.NEGATIVE_INFINITY;
+    if (!isInRange || !type.write(view, offset, value)) throw notOfType(name, datatype, shown(value));
     offset += type.bytes;
   }
   return bytes;
 }
 
-function bytesOfTexts(name: string, data: unknown, count: number): Uint8Array {
-  const parts = flat(name, data, count).map((value) => {
-    if (typeof value === 'string') return encoder.encode(value);
-    throw malformed(`Unable to parse 'data' of input '${name}': ${shown(value)} is not a string`);
+function bytesOfTexts(name: string, values: readonly unknown[]): Uint8Array {
+  const parts = values.map((value) => {
+    if (typeof value === 'string') return value;
+    throw notOfType(name, 'BYTES', shown(value));
   });
-  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + 4 + length, 0));
-  const view = new DataView(bytes.buffer);
-  let offset = 0;
-  for (const part of parts) {
-    view.setUint32(offset, part.length, true);
-    bytes.set(part, offset + 4);
-    offset += 4 + part.length;
-  }
-  return bytes;
+  return packElements(parts);
 }
 
-/** The elements of nested lists in order; a single value is a list of one. */
+/** The elements of nested lists in order. */
 function flat(name: string, data: unknown, count: number): readonly unknown[] {
-  const list = Array.isArray(data) ? data : [data];
-  const values = list.some(Array.isArray) ? list.flat(Number.POSITIVE_INFINITY) : list;
+  if (!Array.isArray(data)) throw malformed(`Unable to parse 'data': a list is expected for input '${name}'`);
+  const values = data.some(Array.isArray) ? data.flat(Number.POSITIVE_INFINITY) : data;
   if (values.length === count) return values;
+  throw otherCount(name, count, String(values.length));
+}
+
+/** Bytes of a list's text that are read in one go. */
+const SLICE = 2 ** 17;
+
+/** The same of a list that is still text, with turns of others in between. @throws InferError as bytesOfJson */
+export async function bytesOfList(
+  { name, datatype, count }: Wanted,
+  { bytes }: ListText,
+): Promise<Uint8Array> {
+  const refusals = {
+    ofType: (found: string) => notOfType(name, datatype, found),
+    ofCount: (found: string) => otherCount(name, count, found),
+  };
+  const elements =
+    datatype === 'BYTES'
+      ? new TextElements(bytes, count, refusals)
+      : new NumberElements(bytes, count, typeIn(name, datatype), refusals);
+  for (let end = SLICE; !elements.read(end); end += SLICE) await nextTurn();
+  return elements.result();
+}
+
+/** The most bytes that the elements of such a list take: what is held while it is read. */
+export function mostBytesOf({ name, datatype, count }: Wanted, { bytes }: ListText): number {
+  if (datatype === 'BYTES') return 4 + Math.ceil((4 * bytes.length) / 3);
+  return Math.min(count, bytes.length) * typeIn(name, datatype).bytes;
+}
+
+function typeIn(name: string, datatype: Datatype) {
+  const type = NUMBER_TYPES[datatype];
+  if (type !== undefined) return type;
   throw malformed(
-    `Unable to parse 'data': Shape does not match true shape of 'data' field: input '${name}' has ${values.length} elements, and its shape ${count}`,
+    `receiving ${datatype} data via JSON is not supported. Please use the binary data format for input ${name}`,
   );
 }
 
-const shown = (value: unknown) =>
-  (typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? 'nothing')).slice(0, 60);
+function notOfType(name: string, datatype: Datatype, found: string): InferError {
+  return malformed(`Unable to parse 'data' of input '${name}': ${found} is not of type ${datatype}`);
+}
 
-/** The elements of an output as a list of JSON, in one text: flat, as Triton writes them. @throws InferError for FP16 and BF16 */
-export function jsonOfTensor({ name, datatype, data }: InferTensor): string {
-  if (datatype === 'BYTES') return JSON.stringify(textsOf(data));
-  const type = TYPES[datatype];
+function otherCount(name: string, count: number, found: string): InferError {
+  return malformed(
+    `Unable to parse 'data': Shape does not match true shape of 'data' field: input '${name}' has ${found} elements, and its shape ${count}`,
+  );
+}
+
+const shown = (value: unknown) => (JSON.stringify(value) ?? 'nothing').slice(0, 60);
+
+/** Elements that are written in one go. */
+const PIECE = 2 ** 14;
+
+/**
+ * The elements of an output as a list of JSON, flat, as Triton writes them, in pieces between which others may have their turn.
+ * @throws InferError for FP16 and BF16
+ */
+export function* jsonOfTensor({ datatype, data }: InferTensor): Generator<string> {
+  if (datatype === 'BYTES') return yield* jsonOfTexts(data);
+  const type = NUMBER_TYPES[datatype];
   if (type === undefined) {
     throw malformed(
-      `output '${name}' is of type ${datatype}, which JSON has no form for; ask for it as binary data`,
+      `sending ${datatype} data via JSON is not supported. Please use the binary data format for output`,
     );
   }
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  const texts: string[] = [];
-  for (let offset = 0; offset < data.length; offset += type.bytes) {
-    const value = type.read(view, offset);
-    // A float that is no number is written as other writers of JSON do, and Triton.
-    texts.push(Object.is(value, -0) ? '-0.0' : String(value));
+  const piece = PIECE * type.bytes;
+  let text = '[';
+  for (let begin = 0; begin < data.length; begin += piece) {
+    if (begin > 0) text += ',';
+    const texts: string[] = [];
+    const end = Math.min(data.length, begin + piece);
+    for (let offset = begin; offset < end; offset += type.bytes) texts.push(type.text(view, offset));
+    text += texts.join(',');
+    if (end === data.length) break;
+    yield text;
+    text = '';
   }
-  return `[${texts.join(',')}]`;
+  yield `${text}]`;
 }
 
+/** Bytes of texts that are written in one go. */
+const TEXT_PIECE = 2 ** 18;
+
 /** What is no UTF-8 becomes U+FFFD: JSON has no bytes. */
-export function textsOf(data: Uint8Array): string[] {
+function* jsonOfTexts(data: Uint8Array): Generator<string> {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  const texts: string[] = [];
+  let text = '[';
+  let work = 0;
   for (let offset = 0; offset + 4 <= data.length; ) {
     const end = offset + 4 + view.getUint32(offset, true);
-    texts.push(decoder.decode(data.slice(offset + 4, end)));
+    if (offset > 0) text += ',';
+    text += JSON.stringify(decoder.decode(data.slice(offset + 4, end)));
+    // A text takes as long as some tens of bytes, should it be empty.
+    work += 32 + end - offset;
     offset = end;
+    if (work < TEXT_PIECE) continue;
+    yield text;
+    text = '';
+    work = 0;
   }
-  return texts;
+  yield `${text}]`;
 }

@@ -6,7 +6,7 @@ import type {
   InferTensor,
 } from '../../../callbacks/infer/infer-types.js';
 import { malformed } from './errors.js';
-import { bytesOfJson } from './json-tensors.js';
+import { bytesOfJson, type ListText } from './json-tensors.js';
 
 /** How a client wants an output. */
 export interface OutputWish {
@@ -23,6 +23,26 @@ export interface ReadInfer {
   wishes: readonly OutputWish[] | null;
   /** All outputs that are not asked for by name come as binary data. */
   isBinary: boolean;
+  /** Inputs whose elements are still text: their `data` is empty until it is read. */
+  unread: readonly UnreadInput[];
+}
+
+/** An input whose list is still text. */
+export interface UnreadInput {
+  tensor: { -readonly [Field in keyof InferTensor]: InferTensor[Field] };
+  count: number;
+  list: ListText;
+}
+
+/** What a request is read from. */
+export interface RequestParts {
+  /** The JSON, parsed. */
+  body: unknown;
+  /** Lists that stand in it by their number; null: it is whole. */
+  lists: readonly ListText[] | null;
+  /** Everything behind the JSON. */
+  binary: Uint8Array;
+  signal: AbortSignal;
 }
 
 const MOST_TENSORS = 1024;
@@ -35,9 +55,9 @@ const LONGEST_NAME = 1024;
  *
  *   { inputs: [ A with binary_data_size 64, B with data, C with binary_data_size 8 ] }  |  A: 64 bytes  |  C: 8 bytes
  *
- * @param binary everything behind the JSON @throws InferError for whatever is not as the protocol has it
+ * @param model its name, for refusals @throws InferError for whatever is not as the protocol has it
  */
-export function readInfer(body: unknown, binary: Uint8Array, signal: AbortSignal): ReadInfer {
+export function readInfer(model: string, { body, lists, binary, signal }: RequestParts): ReadInfer {
   const { id = '', inputs, outputs, parameters } = objectOf(body, 'the request');
   if (typeof id !== 'string' || id.length > LONGEST_NAME)
     throw malformed("Unable to parse 'id': a string is expected");
@@ -48,22 +68,22 @@ export function readInfer(body: unknown, binary: Uint8Array, signal: AbortSignal
   const { binary_data_output: isBinary = false, ...rest } = given;
   if (typeof isBinary !== 'boolean')
     throw malformed("Unable to parse 'binary_data_output': true or false is expected");
-  const reader = new BinaryReader(binary);
-  const tensors = inputs.map((input) => readInput(objectOf(input, 'an input'), reader));
+  const reader = new InputReader(model, binary, lists);
+  const tensors = inputs.map((input) => reader.read(objectOf(input, 'an input')));
   reader.checkEnd();
-  const wishes = outputs === undefined || outputs === null ? null : readOutputs(outputs, isBinary);
+  const wishes = readOutputs(outputs ?? [], isBinary);
   const { sequence_id, sequence_start, sequence_end, priority, timeout, ...others } = rest;
   const request: InferRequest = {
     id,
     inputs: tensors,
-    outputs: wishes === null || wishes.length === 0 ? null : wishes.map(({ name }) => name),
+    outputs: wishes?.map(({ name }) => name) ?? null,
     parameters: others,
     sequence: sequenceOf(sequence_id, sequence_start, sequence_end),
     priority: unsigned('priority', priority),
     timeoutUs: unsigned('timeout', timeout),
     signal,
   };
-  return { request, wishes: wishes?.length === 0 ? null : wishes, isBinary };
+  return { request, wishes, isBinary, unread: reader.unread };
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -73,27 +93,71 @@ function objectOf(value: unknown, what: string): Fields {
   throw malformed(`Unable to parse ${what}: an object is expected`);
 }
 
-function readInput({ name, shape, datatype, parameters, data }: Fields, reader: BinaryReader): InferTensor {
-  if (typeof name !== 'string' || name.length > LONGEST_NAME) {
-    throw malformed("Unable to parse 'name': a string is expected for each input");
+/** Reads inputs, and hands out the raw tensors behind the JSON, one after the other. */
+class InputReader {
+  readonly unread: UnreadInput[] = [];
+  readonly #model: string;
+  readonly #binary: Uint8Array;
+  readonly #lists: readonly ListText[] | null;
+  #offset = 0;
+
+  constructor(model: string, binary: Uint8Array, lists: readonly ListText[] | null) {
+    this.#model = model;
+    this.#binary = binary;
+    this.#lists = lists;
   }
-  if (typeof datatype !== 'string')
-    throw malformed(`Unable to parse 'datatype': a string is expected for input '${name}'`);
-  if (!isDatatype(datatype)) throw malformed(`invalid datatype for input ${name}`);
-  const sizes = shapeOf(name, shape);
-  const { binary_data_size: size, shared_memory_region: region } = parametersOf(parameters);
-  if (region !== undefined)
-    throw malformed(`input '${name}' is in a shared memory region; this server has none`);
-  if ((size === undefined) === (data === undefined)) {
-    throw malformed(
-      `Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters'. But ${size === undefined ? 'no field is' : 'both are'} set`,
-    );
+
+  read({ name, shape, datatype, parameters, data }: Fields): InferTensor {
+    if (typeof name !== 'string' || name.length > LONGEST_NAME) {
+      throw malformed("Unable to parse 'name': a string is expected for each input");
+    }
+    if (typeof datatype !== 'string')
+      throw malformed(`Unable to parse 'datatype': a string is expected for input '${name}'`);
+    if (!isDatatype(datatype)) throw malformed(`invalid datatype for input ${name}`);
+    const sizes = shapeOf(name, shape);
+    const { binary_data_size: size, shared_memory_region: region } = parametersOf(parameters);
+    if (region !== undefined)
+      throw malformed(`input '${name}' is in a shared memory region; this server has none`);
+    if ((size === undefined) === (data === undefined)) {
+      throw malformed(
+        `Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters'. But ${size === undefined ? 'no field is' : 'both are'} set`,
+      );
+    }
+    if (size !== undefined) {
+      return { name, datatype, shape: sizes, data: this.#take(name, unsigned('binary_data_size', size)) };
+    }
+    const count = sizes.reduce((product, one) => product * one, 1);
+    const list = this.#listOf(data);
+    if (list === undefined) {
+      return { name, datatype, shape: sizes, data: bytesOfJson({ name, datatype, count }, data) };
+    }
+    const tensor = { name, datatype, shape: sizes, data: new Uint8Array() };
+    this.unread.push({ tensor, count, list });
+    return tensor;
   }
-  if (size !== undefined) {
-    return { name, datatype, shape: sizes, data: reader.take(name, unsigned('binary_data_size', size)) };
+
+  /** The list whose number stands in its place; undefined: what stands there is what came. */
+  #listOf(data: unknown): ListText | undefined {
+    return this.#lists === null || !Array.isArray(data) ? undefined : this.#lists[data[0]];
   }
-  const count = sizes.reduce((product, one) => product * one, 1);
-  return { name, datatype, shape: sizes, data: bytesOfJson(name, datatype, data, count) };
+
+  #take(name: string, size: number): Uint8Array {
+    const left = this.#binary.length - this.#offset;
+    if (size > left) {
+      throw malformed(
+        `unexpected size for input '${name}', expecting ${size - left} additional bytes for model '${this.#model}'`,
+      );
+    }
+    const begin = this.#offset;
+    this.#offset += size;
+    return this.#binary.subarray(begin, this.#offset);
+  }
+
+  checkEnd(): void {
+    if (this.#offset < this.#binary.length) {
+      throw malformed(`unexpected additional input data for model '${this.#model}'`);
+    }
+  }
 }
 
 /** Sizes whose product is a number that can be counted. */
@@ -112,12 +176,15 @@ function shapeOf(name: string, shape: unknown): number[] {
 
 const isSize = (size: unknown) => typeof size === 'number' && Number.isSafeInteger(size) && size >= 0;
 
-function readOutputs(outputs: unknown, isBinaryByDefault: boolean): OutputWish[] {
+/** Outputs that are asked for by name, each once, as it was first asked for; null: none is, which means all of them. */
+function readOutputs(outputs: unknown, isBinaryByDefault: boolean): OutputWish[] | null {
   if (!Array.isArray(outputs)) throw malformed("Unable to parse 'outputs': a list is expected");
   if (outputs.length > MOST_TENSORS) {
     throw malformed(`the request asks for ${outputs.length} outputs; at most ${MOST_TENSORS} are taken`);
   }
-  return outputs.map((output) => {
+  if (outputs.length === 0) return null;
+  const wishes = new Map<string, OutputWish>();
+  for (const output of outputs) {
     const { name, parameters } = objectOf(output, 'an output');
     if (typeof name !== 'string')
       throw malformed("Unable to parse 'name': a string is expected for each output");
@@ -130,8 +197,10 @@ function readOutputs(outputs: unknown, isBinaryByDefault: boolean): OutputWish[]
       throw malformed(`output '${name}' is to go to a shared memory region; this server has none`);
     if (typeof isBinary !== 'boolean')
       throw malformed("Unable to parse 'binary_data': true or false is expected");
-    return { name, isBinary, classification: unsigned('classification', classification) };
-  });
+    const wish = { name, isBinary, classification: unsigned('classification', classification) };
+    if (!wishes.has(name)) wishes.set(name, wish);
+  }
+  return [...wishes.values()];
 }
 
 function parametersOf(parameters: unknown): InferParameters {
@@ -151,9 +220,11 @@ function parametersOf(parameters: unknown): InferParameters {
   return fields as InferParameters;
 }
 
+/** A number of up to 64 bits; beyond what JavaScript's numbers hold, the largest of these stands for it. */
 function unsigned(name: string, value: unknown): number {
   if (value === undefined) return 0;
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
+  if (typeof value === 'bigint' && value >= 0n && value < 2n ** 64n) return Number.MAX_SAFE_INTEGER;
   throw malformed(`Unable to parse '${name}': a whole number from 0 is expected`);
 }
 
@@ -167,29 +238,4 @@ function sequenceOf(id: unknown, start: unknown = false, end: unknown = false): 
     return { id: BigInt(id), start, end };
   }
   throw malformed("Unable to parse 'sequence_id': a whole number from 0 or a string is expected");
-}
-
-/** Hands out the raw tensors behind the JSON, one after the other. */
-class BinaryReader {
-  readonly #bytes: Uint8Array;
-  #offset = 0;
-
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-  }
-
-  take(name: string, size: number): Uint8Array {
-    const left = this.#bytes.length - this.#offset;
-    if (size > left) {
-      throw malformed(`unexpected size for input '${name}', expecting ${size - left} additional bytes`);
-    }
-    const begin = this.#offset;
-    this.#offset += size;
-    return this.#bytes.subarray(begin, this.#offset);
-  }
-
-  checkEnd(): void {
-    const left = this.#bytes.length - this.#offset;
-    if (left > 0) throw malformed(`unexpected additional input data: ${left} bytes follow the last tensor`);
-  }
 }

@@ -1,9 +1,9 @@
+import { packElements } from '../../../callbacks/infer/byte-elements.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 
 const LENGTH_BYTES = 4;
 const decoder = new TextDecoder('utf-8', { fatal: true });
-const encoder = new TextEncoder();
 
 /** The texts of a BYTES tensor. @throws InferError for one that is no UTF-8, or whose lengths are not those of its data */
 export function textsOf({ name, data }: InferTensor): string[] {
@@ -35,16 +35,7 @@ export function textTensor(
   texts: readonly string[],
   shape: readonly number[] = [texts.length],
 ): InferTensor {
-  const parts = texts.map((text) => encoder.encode(text));
-  const data = new Uint8Array(parts.reduce((sum, { length }) => sum + LENGTH_BYTES + length, 0));
-  const view = new DataView(data.buffer);
-  let offset = 0;
-  for (const part of parts) {
-    view.setUint32(offset, part.length, true);
-    data.set(part, offset + LENGTH_BYTES);
-    offset += LENGTH_BYTES + part.length;
-  }
-  return { name, datatype: 'BYTES', shape, data };
+  return { name, datatype: 'BYTES', shape, data: packElements(texts) };
 }
 
 /** An FP32 tensor; the values are not copied. */

@@ -19,7 +19,7 @@ const TYPES: Readonly<Record<string, ElementType>> = {
   'array<const uint64_t>(': 'u64',
 };
 
-/** What the addon reads of an object of this name, and as what. */
+/** Columns that the addon reads of the object of this name, with the element type of each. */
 function readOf(object: string): [string, ElementType | undefined][] {
   const reads = source.matchAll(
     new RegExp(`\\b${object}\\.((?:integers|floats|array<[^>]*>)\\()"(\\w+)"`, 'g'),

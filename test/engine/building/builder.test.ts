@@ -2,7 +2,6 @@ import {
   chmodSync,
   cpSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -11,15 +10,15 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { buildEngine } from '../../../engine/building/builder.js';
 import { type Engine, EngineError, openEngine } from '../../../engine/building/engine.js';
 import { ENGINE_FORMAT_VERSION } from '../../../engine/building/engine-directory.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { readTokenizerFiles, Tokenizer } from '../../../models/tokenizer/index.js';
 import { BuildProcess } from '../../support/build-process.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 import {
   ggufTensors,
   TINY_CONFIG,
@@ -30,8 +29,7 @@ import {
   writeTinyModel,
 } from '../../support/tiny-checkpoint.js';
 
-const root = mkdtempSync(join(tmpdir(), 'skein-builder-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder('skein-builder');
 let count = 0;
 const fresh = () => join(root, `engine-${count++}`);
 const model = writeTinyModel(join(root, 'model'));

@@ -1,16 +1,15 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   type ConvertWeights,
   convertPortably,
   weightConverter,
 } from '../../../engine/building/weight-converter.js';
 import type { ConvertJob } from '../../../engine/executors/native/addon.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-converter-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('skein-converter');
 
 const target = join(folder, 'target.bin');
 /** Large enough that a signal comes in between. */

@@ -1,15 +1,14 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { buildEngine } from '../../../engine/building/builder.js';
 import { type Engine, EngineError, openEngine } from '../../../engine/building/engine.js';
 import { cachedEngine } from '../../../engine/building/engine-cache.js';
 import { checkWeights } from '../../../engine/building/weights-checksum.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 
-const root = mkdtempSync(join(tmpdir(), 'skein-sums-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder('skein-sums');
 const model = fileURLToPath(new URL('../../fixtures/tiny-bias', import.meta.url));
 
 function flip({ weightsFile }: Engine, at: number): void {
@@ -44,7 +43,7 @@ describe('the checksums of weights.bin', () => {
       engine.plan.ops.flatMap((op) => (op.op === kind && 'weight' in op ? [op.weight] : []))[0]!;
     flip(engine, offsetOf(weightOf('gatedLinear')));
     await checkWeights(engine);
-    // Which only the native executor reads.
+    // Only the native executor reads the packed file.
     await expect(checkWeights(engine, 'wasm')).rejects.toThrow(EngineError);
     flip(engine, offsetOf(weightOf('embedding')));
     await expect(checkWeights(engine)).rejects.toThrow(`the bytes of ${weightOf('embedding')} are not`);

@@ -1,15 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildEngine, type GptManagerOptions } from 'skein';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { OptionalParams } from '../../../callbacks/gpt-manager-options.js';
 import { collectResult, makeRequest } from '../../../tools/support/loop-harness.js';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 import { ManagerClient } from '../../support/manager-client.js';
 import { describeWithTensorFlow } from '../../support/test-tensorflow.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-faults-'));
+const folder = temporaryFolder('skein-faults');
 const enginePath = join(folder, 'engine');
 const clients: ManagerClient[] = [];
 beforeAll(async () => {
@@ -17,7 +16,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const { manager } of clients) await manager.shutdown();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** Tokens of a prompt at which the troubled executor ends its thread. */

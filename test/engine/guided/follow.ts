@@ -14,7 +14,7 @@ export function nextOf(matcher: GrammarMatcher, places: Places): (Places | null)
   return Array.from({ length: 256 }, (_, byte) => matcher.step(places, byte)?.places ?? null);
 }
 
-/** Whether the bytes, or those of the text, are what the guide asks for. */
+/** True if the guide accepts the whole text, given as a string or as bytes. */
 export function matches(matcher: GrammarMatcher, text: string | readonly number[]): boolean {
   const places = matcher.follow(
     matcher.start,

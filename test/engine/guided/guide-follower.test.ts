@@ -81,7 +81,7 @@ describe('the follower', () => {
         while (follower.hasWork) follower.work();
         if (follower.size < before) forgets++;
         before = follower.size;
-        // What is there before a mask, and what one mask adds at most.
+        // The bound is the size before a mask and the most that one mask adds.
         expect(follower.size).toBeLessThan(3 * MAX_SETS_OF_GUIDE);
       }
     }

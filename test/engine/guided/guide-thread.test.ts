@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterEach(() => thread.stop());
 afterAll(() => engines.remove());
 
-/** As the loop waits: without an event loop. */
+/** Waits for a reply as the loop does: without a turn of the event loop. */
 function next(): GuideReply {
   for (let i = 0; i < 6000; i++) {
     const reply = thread.receive();

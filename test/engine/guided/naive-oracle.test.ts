@@ -56,7 +56,7 @@ it('masks are those of a naive oracle: a token fits where some text that begins 
       for (const [token, word] of WORDS.entries()) {
         const fits = ((mask[0]! >> token) & 1) === 1;
         const isSeen = matching.some((one) => one.startsWith(text + word));
-        // What the oracle finds must fit. What fits goes on to a text of any length, which it may not have.
+        // A word that the oracle finds must fit. One that fits may lead to a text longer than any the oracle has.
         if (isSeen) expect(fits, `${pattern} ${text}|${word}`).toBe(true);
         else if (fits)
           expect(canEnd(matcher.follow(places, bytesOf[token]!)), `${pattern} ${text}|${word}`).toBe(true);

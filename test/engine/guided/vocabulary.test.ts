@@ -4,7 +4,7 @@ import { vocabularyBytes } from '../../../engine/guided/vocabulary.js';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
 
 it('no tokens but the special ones can spell a special token', async () => {
-  // Of this one each byte is a token.
+  // In this vocabulary each byte is a token.
   const vocabulary = await vocabularyBytes(tinyModelPath('gqa'), 330);
   expect(vocabulary.slice(0, 3)).toEqual(['<|endoftext|>', '<|im_start|>', '<|im_end|>'].map(specialBytes));
   const others = vocabulary.slice(3, 320);

@@ -63,7 +63,7 @@ describe('the flight recorder', () => {
     fc.assert(
       fc.property(fc.array(action, { maxLength: 60 }), (actions) => {
         const recorder = new FlightRecorder();
-        /** What a list without a bound would hold. */
+        /** The same steps in a list without a bound: the oracle. */
         let kept: { number: number; from: number }[] = [];
         let number = 1;
         let from = 0;

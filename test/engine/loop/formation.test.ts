@@ -102,13 +102,13 @@ describe('watchFormation', () => {
     expect(totals).toMatchObject({ contextTokens: 48, generatedTokens: 18, completedRequests: 3, pauses: 0 });
     expect(latency.firstToken!.count).toBe(3);
     expect(latency.interToken!.count).toBe(15);
-    // What the prompts left is kept for others.
+    // The blocks of the ended prompts stay in the cache for others.
     expect(ownersOf(seen.at(-1)!).filter((owner) => owner === BLOCK_CACHED).length).toBeGreaterThanOrEqual(5);
     let told = seen.length;
     stop();
     await drain(host.submit({ promptTokens: prompt(4), maxNewTokens: 6 }));
     expect(seen.length).toBe(told);
-    // Who has all that was wanted, as behind a stop string, has ended; who leaves has cancelled.
+    // A client that has all it wanted, as behind a stop string, ends its request; one that leaves cancels it.
     const stopAgain = host.watchFormation((formation) => seen.push(formation), 1);
     const label = (isWhole: boolean) => `whole: ${isWhole}`;
     for (const isWhole of [true, false]) {
@@ -124,7 +124,7 @@ describe('watchFormation', () => {
     await expect.poll(() => seen.at(-1)!.requests.length, { interval: 1 }).toBe(0);
     stopAgain();
     told = seen.length;
-    // Who watches again hears nothing of those that are gone.
+    // A new watcher hears nothing of requests that are gone.
     host.watchFormation((formation) => seen.push(formation), 1);
     await expect.poll(() => seen.length, { interval: 1 }).toBeGreaterThan(told);
     for (const formation of seen.slice(told)) {

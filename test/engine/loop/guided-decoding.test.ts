@@ -44,10 +44,9 @@ function newHarness(options: HarnessOptions = {}): { harness: LoopHarness; threa
 describe('a guided request', () => {
   it.each([0n, 1n, 2n, 3n])('has only answers that its guide allows, seed %s', (seed) => {
     const { harness } = newHarness();
-    harness.waiting.push(
+    harness.run(
       makeRequest(1n, [50, 51], 40, guided('regex', '(ab|[0-9]{2})(-[a-f]{1,3}){1,4}', sampled(seed))),
     );
-    harness.runToEnd();
     const { tokens, finishReason } = harness.resultOf(1n);
     expect(textOf(tokens)).toMatch(/^(ab|[0-9]{2})(-[a-f]{1,3}){1,4}$/);
     expect(finishReason).toBe(FINISH_END_ID);
@@ -55,8 +54,7 @@ describe('a guided request', () => {
 
   it('of which everything is said ends there', () => {
     const { harness } = newHarness();
-    harness.waiting.push(makeRequest(1n, [50], 40, guided('regex', '7x9')));
-    harness.runToEnd();
+    harness.run(makeRequest(1n, [50], 40, guided('regex', '7x9')));
     const { tokens, finishReason } = harness.resultOf(1n);
     expect([textOf(tokens), finishReason]).toEqual(['7x9', FINISH_END_ID]);
   });
@@ -101,8 +99,7 @@ describe('a guided request', () => {
   it('with several sequences guides each of them by itself', () => {
     const { harness } = newHarness();
     const inputs = { ...sampled(5n), num_return_sequences: i32(4) };
-    harness.waiting.push(makeRequest(1n, [50], 30, guided('regex', '[a-f]{1,3}(-[0-9]{2})+', inputs)));
-    harness.runToEnd();
+    harness.run(makeRequest(1n, [50], 30, guided('regex', '[a-f]{1,3}(-[0-9]{2})+', inputs)));
     const bySequence = new Map<number, string>();
     for (const { outputs } of harness.responses) {
       const sequence = Number(outputs.find(({ name }) => name === 'sequence_index')!.data[0]);
@@ -147,8 +144,7 @@ describe('a guided request that cannot go on fails alone', () => {
   ) {
     const { harness, thread } = newHarness();
     prepare(thread);
-    harness.waiting.push(makeRequest(1n, [50], 30, inputs), beside);
-    harness.runToEnd();
+    harness.run(makeRequest(1n, [50], 30, inputs), beside);
     expect(harness.resultOf(2n)).toEqual(alone);
     return { error: harness.resultOf(1n).error, harness, thread };
   }
@@ -190,8 +186,7 @@ describe('a guided request that cannot go on fails alone', () => {
     expect(harness.responses.findLast(({ requestId }) => requestId === 1n)!.outputs[0]!.name).toBe(
       'invalid_request',
     );
-    harness.waiting.push(makeRequest(3n, [50], 30, guided('regex', '[0-9]{1}')));
-    harness.runToEnd();
+    harness.run(makeRequest(3n, [50], 30, guided('regex', '[0-9]{1}')));
     expect(textOf(harness.resultOf(3n).tokens)).toMatch(/^[0-9]$/);
     expect(thread.starts).toBe(3);
   });

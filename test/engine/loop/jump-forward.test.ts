@@ -77,14 +77,13 @@ function newHarness(options: HarnessOptions): { harness: LoopHarness; thread: In
 
 function run(options: HarnessOptions, requests: readonly InferenceRequest[]) {
   const { harness, thread } = newHarness(options);
-  harness.waiting.push(...requests);
-  harness.runToEnd();
+  harness.run(...requests);
   const sum = (name: 'draftedTokens' | 'acceptedDraftTokens' | 'pausedRequests') =>
     harness.stats.reduce((total, stats) => total + stats[name], 0);
   return { harness, thread, sum, steps: harness.stats.length };
 }
 
-/** What is the same whatever the steps: not how many responses carried it. */
+/** The part of an answer that does not depend on the steps: all but the number of its responses. */
 function answerOf(harness: LoopHarness, id: bigint) {
   const { numResponses, ...answer } = harness.resultOf(id);
   return answer;
@@ -176,8 +175,7 @@ describe('what a guide leaves no choice about', () => {
       late.push(reply);
       return late.length > 2 ? late.shift() : receive();
     };
-    harness.waiting.push(follows(1n));
-    harness.runToEnd();
+    harness.run(follows(1n));
     expect(answerOf(harness, 1n)).toEqual(aloneStepByStep(follows(1n)));
     expect(masked).toBeGreaterThan(20);
     expect(harness.stats.every(({ draftedTokens }) => draftedTokens === 0)).toBe(true);
@@ -191,8 +189,7 @@ describe('what a guide leaves no choice about', () => {
       // The fourth number of an entry is the length of its draft.
       if (request.type === 'mask' && request.entries[3]! > 0 && ++drafts === 2) thread.stop();
     };
-    harness.waiting.push(follows(1n), beside);
-    harness.runToEnd();
+    harness.run(follows(1n), beside);
     expect(drafts).toBeGreaterThan(2);
     expect(thread.starts).toBe(2);
     expect(answerOf(harness, 1n)).toEqual(aloneStepByStep(follows(1n)));

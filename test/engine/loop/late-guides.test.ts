@@ -88,8 +88,7 @@ describe('a guide that goes beyond its budget', () => {
       guided_decoding_guide_type: text('ebnf_grammar'),
       min_length: i32(200),
     });
-    harness.waiting.push(makeRequest(1n, [50], 240, inputs));
-    harness.runToEnd();
+    harness.run(makeRequest(1n, [50], 240, inputs));
     const { tokens, error } = harness.resultOf(1n);
     const isInvalid = harness.responses.some(({ outputs }) => outputs[0]?.name === 'invalid_request');
     return { tokens, error, isInvalid };

@@ -50,7 +50,7 @@ describe('requests are parted into two micro-batches', () => {
           const started = waiting.splice(0, most);
           if (started.length > 0) waiting = waiting.map((starts) => starts + 1);
           expect(Math.max(0, ...waiting)).toBeLessThan(2);
-          // What ran before has ended; some of it leaves, the rest goes on.
+          // The requests that ran before have ended their step: some leave, the rest go on.
           const landed = running.slice(leave).map(() => 0);
           running = started;
           waiting = [...landed, ...waiting];

@@ -62,11 +62,9 @@ describe('PackedCall', () => {
   });
 
   it('gives a request more most probable tokens than its memory has room for', () => {
-    const harness = new LoopHarness({ maxBatchSize: 1, maxNumSequences: 1 });
-    harness.waiting.push(
+    const harness = new LoopHarness({ maxBatchSize: 1, maxNumSequences: 1 }).run(
       makeRequest(1n, [1, 2], 2, { return_log_probs: bool(true), top_log_probs: i32(30) }),
     );
-    harness.runToEnd();
     const { topTokens } = harness.resultOf(1n);
     expect(topTokens).toHaveLength(60);
     expect(new Set(topTokens.slice(0, 30)).size).toBe(30);

@@ -29,10 +29,7 @@ function ask(id: bigint, prompt: readonly number[], maxNew: number, inputs: Reco
 }
 
 function run(options: HarnessOptions, ...requests: ReturnType<typeof ask>[]): LoopHarness {
-  const harness = new LoopHarness(options);
-  harness.waiting.push(...requests);
-  harness.runToEnd();
-  return harness;
+  return new LoopHarness(options).run(...requests);
 }
 
 /** Whole prompt, whole answer, nothing beside it. */
@@ -109,8 +106,7 @@ describe('returned logits', () => {
   it('are computed where the cache has the prompt, which then keeps serving others', () => {
     const harness = new LoopHarness({ enableBlockReuse: true });
     const runNext = (request: ReturnType<typeof ask>) => {
-      harness.waiting.push(request);
-      harness.runToEnd();
+      harness.run(request);
       const last = harness.responses.at(-1)!.outputs;
       return ['reused_blocks', 'missed_blocks'].map((name) => Number(tensorOf(last, name)!.data[0]));
     };
@@ -263,8 +259,7 @@ describe('maxReturnedLogitsBytes', () => {
     );
     expect(tensorOf(refusal.outputs, 'invalid_request')).toBeUndefined();
     harness.runToEnd();
-    harness.waiting.push(makeRequest(3n, PROMPT, 2, context));
-    harness.runToEnd();
+    harness.run(makeRequest(3n, PROMPT, 2, context));
     expect(returnedOf(harness, 3n).contextLogits.length).toBe(19);
   });
 });

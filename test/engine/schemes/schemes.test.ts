@@ -34,8 +34,7 @@ describe('InflightBatching', () => {
     const calls = recordCalls(harness);
     harness.waiting.push(makeRequest(1n, prompt(5), 3));
     harness.loop.iterate();
-    harness.waiting.push(makeRequest(2n, prompt(7), 3));
-    harness.runToEnd();
+    harness.run(makeRequest(2n, prompt(7), 3));
     expect(calls.map(({ tokens, sequences }) => [tokens, sequences])).toEqual([
       [5, 1],
       [7, 1],
@@ -53,8 +52,7 @@ describe('InflightBatching', () => {
     harness.waiting.push(good);
     harness.loop.iterate();
     // In this very iteration the first request opens a block, which is zeroed though the call before it threw.
-    harness.waiting.push(makeRequest(2n, [77], 3));
-    harness.runToEnd();
+    harness.run(makeRequest(2n, [77], 3));
     expect(harness.resultOf(2n).error).toMatch(/token 77 makes the fake executor throw/);
     expect(harness.resultOf(1n)).toEqual(runAlone(good));
   });
@@ -65,8 +63,7 @@ describe('V1', () => {
     const harness = new LoopHarness({ modelType: 'V1' });
     const calls = recordCalls(harness);
     const requests = [makeRequest(1n, prompt(10), 2), makeRequest(2n, prompt(3), 4)];
-    harness.waiting.push(...requests);
-    harness.runToEnd();
+    harness.run(...requests);
     expect(calls).toEqual([
       { tokens: 20, sequences: 3, logitRows: 2, lengths: [10, 3, 10] },
       { tokens: 2, sequences: 2, logitRows: 2, lengths: [11, 4] },
@@ -141,8 +138,7 @@ describe('V1', () => {
   it('lets an empty slot grow no longer than maxSeqLen', () => {
     const harness = new LoopHarness({ modelType: 'V1', maxSeqLen: 32, maxNumTokens: 64 });
     const calls = recordCalls(harness);
-    harness.waiting.push(makeRequest(1n, prompt(30), 2), makeRequest(2n, prompt(1), 31));
-    harness.runToEnd();
+    harness.run(makeRequest(1n, prompt(30), 2), makeRequest(2n, prompt(1), 31));
     expect(Math.max(...calls.flatMap(({ lengths }) => lengths))).toBe(32);
     expect(harness.resultOf(2n).error).toBe('');
     expect(harness.resultOf(2n).tokens).toHaveLength(31);
@@ -152,17 +148,17 @@ describe('V1', () => {
     const harness = new LoopHarness({ modelType: 'V1', fake: { throwToken: 77 } });
     harness.waiting.push(makeRequest(1n, [77], 3), makeRequest(2n, prompt(3), 3));
     harness.loop.iterate();
-    harness.waiting.push(makeRequest(3n, prompt(3), 3));
-    harness.runToEnd();
+    harness.run(makeRequest(3n, prompt(3), 3));
     expect(harness.resultOf(1n).error).toMatch(/throw/);
     expect(harness.resultOf(2n).error).toMatch(/throw/);
     expect(harness.resultOf(3n).error).toBe('');
   });
 
   it('reports exactly the keys of its statistics', () => {
-    const harness = new LoopHarness({ modelType: 'V1' });
-    harness.waiting.push(makeRequest(1n, prompt(5), 3), makeRequest(2n, prompt(2), 1));
-    harness.runToEnd();
+    const harness = new LoopHarness({ modelType: 'V1' }).run(
+      makeRequest(1n, prompt(5), 3),
+      makeRequest(2n, prompt(2), 1),
+    );
     const reports = harness.statsJson.map((json) => JSON.parse(json));
     expect(reports[0]).toEqual({
       'Active Request Count': 2,

@@ -71,7 +71,7 @@ describe('the simulation and the generation loop', () => {
         numBlocks: 8,
         tokensPerBlock: 8,
         maxNumTokens: 48,
-        // What is drawn in a window can happen to be a token of another's path, as simulated tokens never are.
+        // A token drawn in a window can happen to be on another request's path, which simulated tokens never are.
         ...(window && paths === null ? { maxAttentionWindow: window[0]!, sinkTokenLength: window[1]! } : {}),
       };
       const result = simulate({

@@ -81,7 +81,7 @@ describe('chooseDraftLengths', () => {
     const free = load(2, 15, 8);
     const shared = choose(two, { ...free, roundCostOf: () => 0.3 });
     expect(shared.lengths).toEqual([1, 1]);
-    // Of 3.8 tokens in 1.3 steps beside 2 in one that is worth a fiftieth more.
+    // The saving: 3.8 tokens in 1.3 steps against 2 tokens in one step that is worth a fiftieth more.
     expect(shared.savedByModel).toBeCloseTo(1 / (2 * 1.02) - 1.3 / 3.8);
     expect(choose(two, { ...free, roundCostOf: (sequences) => 0.3 * sequences ** 3 })).toMatchObject({
       lengths: [1, 0],
@@ -99,7 +99,7 @@ describe('chooseDraftLengths', () => {
     expect(short[0]).toBeGreaterThan(0);
     expect(short[0]).toBeLessThan(chooseDraftLengths([candidate(0.7, 16, true)], free)[0]!);
     expect(chooseDraftLengths([candidate(0.7, 16, true)], { ...free, roundCostOf: () => 2 })).toEqual([0]);
-    // One round serves all: what others draw with it costs nothing more.
+    // One round serves all sequences: the drafts of the others cost nothing more.
     expect(
       chooseDraftLengths([candidate(0.9, 16, true), candidate(0.9, 2)], { ...free, roundCostOf: () => 5 }),
     ).toEqual([0, 2]);

@@ -93,8 +93,7 @@ class DraftHarness {
 
   /** Runs requests to their ends; then both pools are whole again, and the draft model has failed as often as is said. */
   run(requests: ReturnType<typeof makeRequest>[], numFailures = 0): LoopHarness {
-    this.harness.waiting.push(...requests);
-    this.harness.runToEnd();
+    this.harness.run(...requests);
     expect(this.failures).toHaveLength(numFailures);
     expect(this.harness.errors).toEqual([]);
     expect(this.kvCache.freeBlocks).toBe(this.kvCache.numBlocks);
@@ -180,8 +179,7 @@ describe('drafts of a draft model', () => {
 
   it.each([{ max_draft_len: i32(0) }, { num_return_sequences: i32(2) }])('are not drawn for %o', (inputs) => {
     const { harness, executor } = new DraftHarness();
-    harness.waiting.push(makeRequest(1n, promptOf(5), 10, inputs));
-    harness.runToEnd();
+    harness.run(makeRequest(1n, promptOf(5), 10, inputs));
     expect(executor.numSteps).toBe(0);
   });
 

@@ -71,7 +71,7 @@ const engine: fc.Arbitrary<HarnessOptions> = fc
     modelType: fc.constantFrom('InflightFusedBatching' as const, 'InflightBatching' as const),
     schedulerPolicy: fc.constantFrom('MAX_UTILIZATION' as const, 'GUARANTEED_NO_EVICT' as const),
     chunkingPolicy: fc.constantFrom(undefined, ...CHUNKING_POLICIES),
-    // One sequence of 64 tokens needs 8 blocks.
+    // A sequence of 64 tokens needs 8 blocks.
     numBlocks: fc.oneof(
       { weight: 3, arbitrary: fc.integer({ min: 8, max: 11 }) },
       fc.integer({ min: 16, max: 40 }),
@@ -153,9 +153,7 @@ describe('requests with drafts that are right, wrong or right in part', () => {
           0,
         );
         const [without, withDrafts] = [options, { ...options, drafts }].map((each) => {
-          const harness = new LoopHarness(each);
-          harness.waiting.push(...crowd);
-          harness.runToEnd();
+          const harness = new LoopHarness(each).run(...crowd);
           return harness.stats.map(({ scheduledRequests, pausedRequests }) => [
             scheduledRequests,
             pausedRequests,

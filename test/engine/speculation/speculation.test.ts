@@ -20,9 +20,7 @@ const speculating = (usesNgrams: boolean, options: HarnessOptions = {}): LoopHar
   });
 
 function run(harness: LoopHarness, ...requests: ReturnType<typeof makeRequest>[]): LoopHarness {
-  harness.waiting.push(...requests);
-  harness.runToEnd();
-  return harness;
+  return harness.run(...requests);
 }
 
 const tensor = (tokens: readonly number[]) => ({ shape: [tokens.length], data: Int32Array.from(tokens) });

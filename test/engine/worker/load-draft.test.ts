@@ -1,5 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openEngine } from '../../../engine/building/engine.js';
@@ -7,13 +6,11 @@ import { type LoadedExecutor, loadExecutor } from '../../../engine/worker/load-e
 import { storedWeightBytes } from '../../../engine/worker/memory-budget.js';
 import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
 import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 
 const engines = new TestEngines();
-const folder = mkdtempSync(join(tmpdir(), 'skein-draft-'));
-afterAll(() => {
-  engines.remove();
-  rmSync(folder, { recursive: true, force: true });
-});
+const folder = temporaryFolder('skein-draft');
+afterAll(() => engines.remove());
 
 const MODEL_TYPE = 'InflightFusedBatching';
 const SIZES = { maxSeqLen: 64, threads: 1, tokensPerBlock: 16, maxNumTokens: 64 };

@@ -38,7 +38,7 @@ describe('the memory of several models', () => {
         expect(sum).toBeLessThanOrEqual(Math.max(0, bytes - fixed));
         for (const [i, share] of shares.entries()) {
           expect(share).toBeLessThanOrEqual(list[i]!.mostBytes);
-          // Who wants more has as much as anybody.
+          // An engine that wants more than its share has as much as any other.
           if (share < list[i]!.mostBytes) expect(Math.max(...shares)).toBe(share);
         }
       }),

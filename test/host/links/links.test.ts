@@ -208,7 +208,7 @@ describe('a link to a process', () => {
       const ended = once(host, 'close');
       host.kill('SIGKILL');
       await ended;
-      // Whoever takes over its children has yet to notice.
+      // The process that takes over its children has yet to notice.
       const isThere = () => existsSync(`/proc/${pid}`);
       await expect.poll(isThere).toBe(false);
     },

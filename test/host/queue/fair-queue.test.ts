@@ -74,7 +74,7 @@ const MAX_COST = 1000;
 
 const load = fc.record({
   weights: fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 4, maxLength: 4 }),
-  /** What of its charge each key's requests really use, in percent. */
+  /** Share of its charge that each key's requests really use, in percent. */
   used: fc.array(fc.integer({ min: 5, max: 100 }), { minLength: 4, maxLength: 4 }),
   costs: fc.array(fc.integer({ min: 10, max: MAX_COST }), { minLength: 40, maxLength: 40 }),
   places: fc.integer({ min: 1, max: 16 }),

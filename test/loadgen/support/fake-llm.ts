@@ -11,7 +11,7 @@ export interface Asked {
 
 export type Answer = (asked: Asked, response: ServerResponse, number: number) => void | Promise<void>;
 
-/** What is answered to a GET of another path than /v1/models. */
+/** Answers a GET of any path but /v1/models. */
 export type Get = (url: string, response: ServerResponse) => void;
 const notFound: Get = (_, response) => void response.writeHead(404).end();
 

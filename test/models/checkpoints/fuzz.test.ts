@@ -1,12 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, describe, it } from 'vitest';
+import { describe, it } from 'vitest';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { readGguf } from '../../../models/checkpoints/gguf.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
 import { readSafetensors } from '../../../models/checkpoints/safetensors.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 import { GgufWriter, ggufBytes, type TypedValue } from '../../support/gguf-writer.js';
 import {
   ggufTensors,
@@ -18,8 +18,7 @@ import {
   writeTinyModel,
 } from '../../support/tiny-checkpoint.js';
 
-const root = mkdtempSync(join(tmpdir(), 'skein-fuzz-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder('skein-fuzz');
 
 /** Either it works or it is a CheckpointError; a RangeError for memory, a TypeError or a crash fails the property. */
 function refusesOrReads(action: () => unknown): void {

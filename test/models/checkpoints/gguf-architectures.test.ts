@@ -10,7 +10,7 @@ import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.j
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
-/** What the keys of a GGUF file cannot say, so that it is what llama.cpp takes. */
+/** Fields that the keys of a GGUF file cannot express; they have the values that llama.cpp takes. */
 const NOT_IN_GGUF: Record<string, (keyof ModelConfig)[]> = {
   qwen2: ['layerWindows'],
   qwen3: [],

@@ -1,17 +1,16 @@
-import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gguf as referenceReader } from '@huggingface/gguf';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { readGguf } from '../../../models/checkpoints/gguf.js';
 import { huggingFaceTensorName } from '../../../models/checkpoints/gguf-tensor-names.js';
 import { findModelFiles } from '../../../models/checkpoints/model-files.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 import { GGUF_TYPES, GgufWriter, ggufBytes, type TestTensor } from '../../support/gguf-writer.js';
 import { describeWithTestModel, testModelPath } from '../../support/test-model.js';
 
-const directory = mkdtempSync(join(tmpdir(), 'skein-gguf-'));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const directory = temporaryFolder('skein-gguf');
 
 function file(bytes: Uint8Array): string {
   const path = join(directory, 'test.gguf');

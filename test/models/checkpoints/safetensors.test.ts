@@ -1,17 +1,16 @@
-import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { outermostKeys } from '../../../models/checkpoints/json-keys.js';
 import { readSafetensors } from '../../../models/checkpoints/safetensors.js';
 import { readSafetensorsDirectory } from '../../../models/checkpoints/safetensors-directory.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 import type { TestTensor } from '../../support/gguf-writer.js';
 import { safetensorsBytes, safetensorsOf } from '../../support/tiny-checkpoint.js';
 
-const root = mkdtempSync(join(tmpdir(), 'skein-safetensors-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder('skein-safetensors');
 let count = 0;
 
 function folder(files: Record<string, string | Uint8Array>): string {

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { makeTablesFile, parseTablesFile, TABLES_FILE_NAME } from '../../../models/tokenizer/bpe-tables.js';
 import { Tokenizer } from '../../../models/tokenizer/tokenizer.js';
 import { readTokenizerFiles } from '../../../models/tokenizer/tokenizer-files.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 import { byteLevelFiles, SCRIPTS, sentencePieceFiles } from './tiny-tokenizers.js';
 
 const KINDS = { 'a byte-level BPE': byteLevelFiles, 'a SentencePiece BPE': sentencePieceFiles };
@@ -65,8 +65,7 @@ describe.each(Object.entries(KINDS))('the tables of %s', (_, makeFiles) => {
 });
 
 describe('a tables file', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'skein-tables-'));
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder('skein-tables');
   const { tokenizerJson } = byteLevelFiles();
   const text = JSON.stringify(tokenizerJson);
   const written = JSON.stringify(makeTablesFile(text));

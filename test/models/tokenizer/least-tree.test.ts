@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { LeastTree, NO_VALUE } from '../../../models/tokenizer/least-tree.js';
 import { Random } from '../../../tools/soak/random.js';
 
-/** What the tree should find, by looking at every place. */
+/** Oracle: the first place of the least value, found by looking at every place. */
 function firstOfLeast(values: readonly number[]): number {
   const least = Math.min(...values);
   return least === NO_VALUE ? -1 : values.indexOf(least);

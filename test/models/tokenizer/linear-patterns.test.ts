@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { knownPreTokenizers, preTokenization } from '../../../models/tokenizer/gguf-pre-tokenizers.js';
 import { isLinearPattern } from '../../../models/tokenizer/linear-patterns.js';
 
-/** As the tokenizer.json files of published models have them. */
+/** Patterns of the tokenizer.json files of published models. */
 const PUBLISHED = {
   'GPT-2': "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
   'Llama 3':

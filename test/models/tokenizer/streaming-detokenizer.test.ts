@@ -7,7 +7,7 @@ import { byteLevelFiles, SCRIPTS, sentencePieceFiles } from './tiny-tokenizers.j
 const byteLevel = new Tokenizer(byteLevelFiles());
 const sentencePiece = new Tokenizer(sentencePieceFiles());
 
-/** One token at a time: the pieces as a client would see them. */
+/** Pieces of text that a client would see, decoded one token at a time. */
 function stream(tokenizer: Tokenizer, ids: Iterable<number>, skipSpecialTokens = false): string[] {
   const detokenizer = new StreamingDetokenizer(tokenizer, { skipSpecialTokens });
   const pieces = Array.from(ids, (id) => detokenizer.push([id]));

@@ -87,7 +87,7 @@ describe('texts are cut', () => {
     expect(truncateTexts([Int32Array.of(1, 2)], 2)[0]!.length).toBe(2);
   });
 
-  // What tokenizers gives for truncation with longest_first.
+  // Expected lengths are those of the tokenizers library for truncation with longest_first.
   it.each([
     [10, 4, 20, [10, 4]],
     [10, 4, 12, [8, 4]],

@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type * as TokenizerModule from '../../../models/tokenizer/index.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 import { byteLevelFiles, SCRIPTS } from './tiny-tokenizers.js';
 
 // The pool's threads run compiled files, so this test takes the compiled module (npm run build:ts).
@@ -13,10 +13,9 @@ const { Tokenizer, TokenizerBusyError, TokenizerError, TokenizerPool } = (await 
 
 const files = byteLevelFiles();
 const tokenizer = new Tokenizer(files);
-const folder = mkdtempSync(join(tmpdir(), 'skein-tokenizer-'));
+const folder = temporaryFolder('skein-tokenizer');
 writeFileSync(join(folder, 'tokenizer.json'), JSON.stringify(files.tokenizerJson));
 writeFileSync(join(folder, 'tokenizer_config.json'), JSON.stringify(files.tokenizerConfig));
-afterAll(() => rmSync(folder, { recursive: true }));
 
 const longText = SCRIPTS.join(' <|x|> ').repeat(20);
 

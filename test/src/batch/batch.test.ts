@@ -1,16 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 import { fakeExecutorModule, runCli, testCacheDir } from '../support/skein-process.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-batch-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('skein-batch');
 
 const model = tinyModelPath('gqa');
 let files = 0;
@@ -139,7 +138,7 @@ describe('skein batch', () => {
     const from = input(ask('a'), ask('b'), ask('c', { temperature: 9 }));
     expect((await batch(from, to)).code).toBe(3);
     const [a, b] = readFileSync(to, 'utf8').trimEnd().split('\n').sort() as [string, string];
-    // As kill -9 amid a line leaves it.
+    // The file as kill -9 leaves it when it hits in the middle of a line.
     writeFileSync(to, `${a}\n${b.slice(0, 40)}`);
     writeFileSync(from, `${readFileSync(from, 'utf8').replace('"temperature":9', '"temperature":0')}`);
     const { code, stdout } = await batch(from, to, '--json');

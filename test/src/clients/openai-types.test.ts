@@ -33,7 +33,7 @@ const toys = Object.fromEntries(
   ]),
 ) as Record<keyof typeof ENDS, ToyServer>;
 
-/** As OpenAI's own server does, this one says null for what it has not, also where the types only leave it out. */
+/** Fields that this server sends as null, as OpenAI's own does, although their types only allow leaving them out. */
 const SAID_AS_NULL = ['user', 'usage'];
 /** Beside OpenAI's: an object that has nothing else is none of the type. */
 const OWN = ['reasoning', 'reasoning_content'];

@@ -29,7 +29,7 @@ describe('trap 15: the openai package comes again after Retry-After', () => {
     const second = await client.chat.completions.create({ model: 'toy', messages });
     expect(second.choices[0]!.message.content).toBe('second');
     expect((await first).choices[0]!.message.content).toBe('first');
-    // What was refused never reached the engine.
+    // The refused request never reached the engine.
     expect(toy.engine.requests).toHaveLength(2);
   });
 

@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { allowedHosts, readSecurity } from '../../../src/commands/server-security.js';
 import { loadConfig, UsageError } from '../../../src/config.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 import { certificateFixture } from '../support/tls.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-security-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('skein-security');
 
 let files = 0;
 function file(content: string): string {

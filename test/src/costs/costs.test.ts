@@ -8,7 +8,7 @@ import { cleanEnvironment, testCacheDir } from '../support/skein-process.js';
 
 /** The same every time, so that what passes here passes everywhere; others: SKEIN_COSTS_SEED=7 SKEIN_COSTS_RUNS=500. */
 const SEED = Number(process.env.SKEIN_COSTS_SEED ?? 1);
-/** Of several fields together. */
+/** Number of random requests with several fields. */
 const RUNS = Number(process.env.SKEIN_COSTS_RUNS ?? 20);
 
 let session: CostSession;

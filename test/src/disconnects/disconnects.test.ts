@@ -1,28 +1,28 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Random } from '../../../tools/soak/random.js';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 import { expectIdle } from '../support/metrics.js';
 import { type SkeinProcess, startFakeServer } from '../support/skein-process.js';
 import { bodyOf, exchange, stays, WAYS } from './exchange.js';
 import { growth, heldMemory, type Memory } from './memory.js';
 import { type Asked, contentOf, NUM_REQUESTS, requestOf } from './requests.js';
 
-/** Of crowds; .ci/run asks for 60. Ten minutes: SKEIN_SOAK_SECONDS=600. */
+/** Length of the run of crowds; .ci/run asks for 60. Ten minutes: SKEIN_SOAK_SECONDS=600. */
 const SECONDS = Number(process.env.SKEIN_SOAK_SECONDS ?? 5);
 const CLIENTS = 128;
 /** Memory is looked at between them, when all is quiet. The first is for warming up. */
 const ROUNDS = Math.min(20, 5 + Math.floor(SECONDS / 20));
-/** As many as the server keeps. */
+/** The greatest number of responses that the server keeps. */
 const STORED_RESPONSES = 1024;
 
-/** What of memory may be more in the second half of the rounds. A request that was kept whole would have some 10 KB. */
+/** Greatest growth of memory from the first half of the rounds to the second. A request kept whole would hold some 10 KB. */
 const MOST_GROWTH: Memory = { main: 2 ** 21, worker: 2 ** 21, process: 40 * 2 ** 20 };
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-disconnects-'));
+const folder = temporaryFolder('skein-disconnects');
 const heapFile = join(folder, 'heap');
 writeFileSync(heapFile, '-');
 let server: SkeinProcess;
@@ -42,10 +42,7 @@ beforeAll(async () => {
   );
   port = Number(new URL(server.url).port);
 });
-afterAll(async () => {
-  await server?.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => server?.stop());
 
 const random = new Random(11);
 const whole = async (asked: Asked) => contentOf(bodyOf(await exchange(port, asked, 'stays', random)));
@@ -55,7 +52,7 @@ function sockets(): number {
   return readdirSync(`/proc/${server.child.pid}/fd`).length;
 }
 
-/** What is kept on purpose is kept from the beginning: the store of responses is full. */
+/** Fills the store of responses, so that the memory kept on purpose is held from the beginning. */
 async function fillStore(): Promise<void> {
   const body = { model: 'chat', input: 'x'.repeat(100), max_output_tokens: 8, ignore_eos: true, seed: 1 };
   for (let left = STORED_RESPONSES; left > 0; left -= 64)

@@ -5,9 +5,9 @@ import { memoryOf, type SkeinProcess } from '../support/skein-process.js';
 
 /** Bytes after the garbage is gone. */
 export interface Memory {
-  /** Of the thread that serves, with what it holds outside of its heap. */
+  /** Bytes of the thread that serves: its heap, and what it holds outside of it. */
   main: number;
-  /** Of the engine's worker. */
+  /** Bytes of the engine's worker. */
   worker: number;
   process: number;
 }
@@ -26,8 +26,8 @@ export async function heldMemory(
 }
 
 /**
- * How much more is held in the second half of the samples than in the first. A leak makes all that come after it larger.
- * Of a heap the least of each half counts: what is held for a moment only makes a sample larger. Of the process the median:
+ * Growth of the memory held from the first half of the samples to the second. A leak makes all later samples larger.
+ * The least of each half counts for a heap: memory held for a moment only makes a sample larger. The median counts for the process:
  * now and then the allocator gives a lot back to the system for a moment, so that a sample can also be far smaller.
  */
 export function growth(samples: readonly Memory[]): Memory {

@@ -81,7 +81,7 @@ const MAKERS: readonly Maker[] = [
   }),
 ];
 
-/** How many different requests there are; each number asks for the same again. */
+/** Number of different requests; each number below it always names the same request. */
 export const NUM_REQUESTS = 2 * MAKERS.length;
 
 export function requestOf(number: number): Asked {
@@ -93,7 +93,7 @@ const OWN_FIELDS: ReadonlySet<string> = new Set([
   ...['id', 'call_id', 'created', 'created_at', 'completed_at', 'cached_tokens', 'item_id'],
 ]);
 
-/** What of an answer is the same each time: of a stream what its frames come to. */
+/** The parts of an answer that are the same each time; for a stream, the text that its frames add up to. */
 export function contentOf(body: string): unknown {
   if (!body.includes('data: ')) return withoutOwn(JSON.parse(body));
   const frames = [...body.matchAll(/^data: (\{.*\})$/gm)].map(([, json]) => JSON.parse(json!) as Frame);

@@ -96,7 +96,7 @@ function randomText(matcher: GrammarMatcher, random: Random, begun: readonly num
   return null;
 }
 
-/** Where calls are the model's choice: text in which one begins. */
+/** Text in which a call begins, for formats in which calling is the model's choice. */
 function begunCall(format: ToolFormatName, specials: readonly string[]): number[] {
   if (format === 'llama3_json') return [...Buffer.from('{')];
   if (format === 'pythonic') return [...Buffer.from('[')];

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => codec?.close());
 
-/** How often this thread had a turn of its event loop until the work was done. */
+/** Number of turns of this thread's event loop until the work was done. */
 async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
   let turns = 0;
   let isDone = false;
@@ -35,7 +35,7 @@ async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
   return turns;
 }
 
-/** What would be one or two turns in this thread is hundreds of them where another thread works. */
+/** Turns that prove that another thread did the work: it gives hundreds, work in this thread one or two. */
 const MANY = 50;
 
 const conversation = (count: number) =>

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { postJson } from '../../support/post-json.js';
 import { type SkeinProcess, startServer } from '../support/skein-process.js';
 import { type Manners, RawRequest } from './raw-client.js';
 
@@ -9,9 +10,9 @@ const MIB = 2 ** 20;
 const BODY_BYTES = 16 * MIB;
 /** Room for five of the longest bodies. */
 const LIMIT = 400 * MIB;
-/** What the process has beside what it holds: garbage that was not collected yet, and what sockets have in them. */
+/** Memory of the process beyond what the ledger counts: garbage not collected yet, and the buffers of sockets. */
 const SLACK = 500 * MIB;
-/** What comes of a request that the server is asked for too much by. */
+/** Statuses that the server may answer with when it is asked for too much. */
 const ANSWERS = new Set([200, 400, 413, 429, 503]);
 
 let server: SkeinProcess;
@@ -33,11 +34,8 @@ function rss(): number {
 
 /** A stream to its end: its text. */
 async function stream(): Promise<string> {
-  const response = await fetch(`${server.url}/v1/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', connection: 'close' },
-    body: JSON.stringify({ prompt: 'Once', max_tokens: 100, stream: true, ignore_eos: true, seed: 5 }),
-  });
+  const body = { prompt: 'Once', max_tokens: 100, stream: true, ignore_eos: true, seed: 5 };
+  const response = await postJson(`${server.url}/v1/completions`, body, { headers: { connection: 'close' } });
   expect(response.status).toBe(200);
   const frames = await response.text();
   expect(frames).toMatch(/data: \[DONE\]\n\n$/);
@@ -51,7 +49,7 @@ interface Attack {
   path: string;
   body: Buffer;
   manners?: Manners;
-  /** Who sends no end of a body, or reads no answer, leaves when this is so. Not given: when all are answered. */
+  /** Resolves when clients leave that never end their body, or never read. Not given: they leave when all are answered. */
   until?: (requests: readonly RawRequest[]) => Promise<unknown>;
 }
 

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 
-/** How a client behaves that need not be kind. */
+/** Behaviour of a client that may be unkind. */
 export interface Manners {
   /** Bytes of the body that are sent at once; the rest comes a byte at a time. Default: all of it. */
   sentAtOnce?: number;
@@ -11,7 +11,7 @@ export interface Manners {
   headers?: Readonly<Record<string, string>>;
 }
 
-/** One request on a connection of its own, written to the socket by hand. */
+/** A request on a connection of its own, written to the socket by hand. */
 export class RawRequest {
   readonly #socket: Socket;
   #head = '';

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -7,9 +6,10 @@ import { option, says, worded } from '../../../base/named-text.js';
 import { wholeNumber } from '../../../base/option-values.js';
 import type { GptManagerOptions } from '../../../callbacks/gpt-manager-options.js';
 import { ofServe } from '../../../callbacks/options/option.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 
 const KV_CACHE = '../../../callbacks/options/kv-cache-options.js';
-const folder = mkdtempSync(join(tmpdir(), 'skein-table-'));
+const folder = temporaryFolder('skein-table');
 
 /** An option that there is not. */
 const madeUp = ofServe(wholeNumber(3, 30_000), {
@@ -39,7 +39,6 @@ beforeAll(() => {
 afterAll(() => {
   vi.doUnmock(KV_CACHE);
   vi.resetModules();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const valueIn = (config: object) => (config as { kvCacheNapSeconds?: number }).kvCacheNapSeconds;

@@ -123,7 +123,7 @@ const GENERATE: Row[] = [
   ['seed', [0.5, '1', Number.NaN], [0, -1, 2 ** 40, 5n], 'a whole number'],
 ];
 
-/** What a call throws, as its message; it must be one sentence. */
+/** Message of the error that a call throws; it must be one sentence. */
 function refusal(call: () => void, type: new (...args: never[]) => Error): string {
   try {
     call();

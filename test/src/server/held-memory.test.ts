@@ -33,7 +33,7 @@ describe('the ledger of held memory', () => {
     expect(large.resize(601)).toBe(false);
     expect(large.resize(600)).toBe(true);
     held(ledger, 100);
-    // One that is known to become large is large while it has little yet.
+    // A request that is known to become large counts as large from the beginning.
     const growing = ledger.open('request');
     growing.expected = 1000;
     expect(growing.resize(100)).toBe(false);

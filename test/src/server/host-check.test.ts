@@ -68,7 +68,7 @@ describe('the name by which a server is asked', () => {
 
   it('is refused in a sentence that says what would do, before anything runs', async () => {
     const toy = toyServer(() => say('ok'), { allowedHosts: [] });
-    // As the browser has it of a page whose name leads here of late: of the same origin.
+    // A page whose name was rebound to this address: for the browser, these requests are of the same origin.
     const headers = {
       host: 'evil.example:8000',
       origin: 'http://evil.example:8000',

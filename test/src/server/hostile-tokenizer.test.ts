@@ -1,16 +1,16 @@
 import type { ChildProcess } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, it } from 'vitest';
+import { temporaryFolder } from '../../support/fresh-folders.js';
+import { postJson } from '../../support/post-json.js';
 import { startServer } from '../support/skein-process.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-hostile-'));
+const folder = temporaryFolder('skein-hostile');
 let child: ChildProcess | undefined;
 afterAll(() => {
   child?.kill('SIGKILL'); // where the test failed
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** The demo model with a pattern that never ends on forty letters. */
@@ -28,12 +28,7 @@ function hostileModel(): string {
 it("a prompt that a stranger's tokenizer never gets through fails alone", async () => {
   const server = await startServer(['--model', hostileModel(), '--cache-dir', join(folder, 'cache')]);
   child = server.child;
-  const post = (body: object) =>
-    fetch(`${server.url}/v1/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ model: 'hostile', ...body }),
-    });
+  const post = (body: object) => postJson(`${server.url}/v1/completions`, { model: 'hostile', ...body });
   const ask = (prompt: string) => post({ prompt, max_tokens: 2 });
 
   const stream = await post({ prompt: 'Once', max_tokens: 500, ignore_eos: true, stream: true });

@@ -34,7 +34,7 @@ describe('an answer', () => {
     const body = jsonAnswer(answer).body!;
     const begun = made.items;
     expect(begun).toBeLessThan(4000);
-    // Whoever does not read has nothing made.
+    // Nothing is made for a client that does not read.
     for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
     expect(made.items).toBe(begun);
     const chunks = await chunksOf(body);

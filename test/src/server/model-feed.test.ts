@@ -91,7 +91,7 @@ describe('the feed of a model', () => {
       feed.subscribe((event) => events.push(event), { showsLabels: index === 0 }),
     );
     engine.tell(formation(3));
-    // Who comes later, while it is in flight.
+    // This subscriber comes later, while the formation is on its way.
     const late: string[] = [];
     leave.push(feed.subscribe((event) => late.push(event), { showsLabels: false }));
     engine.step();

@@ -7,7 +7,7 @@ import { say, toyServer } from '../support/toy-server.js';
 const HOST = 'geese.example:8000';
 const FOREIGN = 'https://evil.example';
 
-/** What a server makes of a request with these headers: its status, and how many requests its engine had for it. */
+/** Status of a request with these headers, and the number of requests that the engine had for it. */
 async function asked(
   headers: Record<string, string>,
   corsOrigins?: AllowedOrigins,
@@ -21,7 +21,7 @@ async function asked(
 
 const ran = async (headers: Record<string, string>, corsOrigins?: AllowedOrigins) => {
   const { status, runs } = await asked(headers, corsOrigins);
-  // What is refused has not run, and what has run was answered.
+  // A refused request has not run, and one that has run was answered.
   expect([
     [200, 1],
     [403, 0],

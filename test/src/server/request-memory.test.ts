@@ -6,6 +6,7 @@ import { MemoryLedger } from '../../../src/server/held-memory.js';
 import { HttpServer } from '../../../src/server/http-server.js';
 import { JsonSize } from '../../../src/server/json-size.js';
 import { bodyMemory, largestBodyMemory } from '../../../src/server/memory-estimates.js';
+import { postJson } from '../../support/post-json.js';
 import { RawRequest } from '../held/raw-client.js';
 import { say, type ToyOptions, toyServer } from '../support/toy-server.js';
 
@@ -24,11 +25,7 @@ async function serving(limit: number, options: ToyOptions = {}) {
   const server = await HttpServer.listen({ app: toy.app, state: toy.state, host: '127.0.0.1', port: 0 });
   servers.push(server);
   const post = (path: string, body: object | string, headers: Record<string, string> = {}) =>
-    fetch(server.url + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body: typeof body === 'string' ? body : JSON.stringify(body),
-    });
+    postJson(server.url + path, body, { headers });
   return { ledger, server, post, toy };
 }
 
@@ -202,7 +199,7 @@ describe('the estimates', () => {
       const text = Buffer.from(`[${Array.from({ length: 50_000 }, () => item).join()}]`);
       const size = new JsonSize();
       size.add(text);
-      // What the parser makes, and what the schema does.
+      // Counted twice: for what the parser makes of it, and for what the schema makes of it.
       expect(bodyMemory(text.length, size), item).toBeGreaterThan(50_000 * 2 * bytes * 0.99);
     }
     const keys = Buffer.from(`{${Array.from({ length: 50_000 }, (_, i) => `"k${i}":1`).join()}}`);

@@ -6,7 +6,7 @@ import { HttpStreamConnection } from '../../../src/server/stream-connection.js';
 let close: () => void = () => {};
 afterEach(() => close());
 
-/** What a bare socket reads of an answer, without its headers. */
+/** Bytes of an answer that a bare socket reads, without the headers. */
 async function rawBody(version: string, answer: (outgoing: ServerResponse) => void): Promise<string> {
   const server = createServer((_, outgoing) => {
     outgoing.writeHead(200, { connection: 'close' });

@@ -10,7 +10,7 @@ import { ToldStatistics } from '../support/served-models.js';
 import { readChunks, say, type ToyServer, toyModel, toyServer } from '../support/toy-server.js';
 
 const script: Script = () => say('abc');
-/** Of a request that runs until the test has looked at it. */
+/** Script of a request that runs until the test has looked at it. */
 const slow: Script = () => [{ tokens: [97] }, { waitMs: 30 }, { tokens: [98] }, { finish: 'stop' }];
 
 const added = (id: string, fields: Partial<ServedGenerator> = {}, run = script) =>

@@ -35,7 +35,7 @@ describe('a directory of models', () => {
       undefined,
       'code',
     ]);
-    // Who walks through the list while models come and go walks through what it was.
+    // A walk through the list sees it as it was, while models come and go.
     expect(before).toEqual([chat, code]);
     models.add(chat);
     expect(models.list()).toEqual([code, chat]);
@@ -88,7 +88,7 @@ describe('a directory of models', () => {
     chat.state.recover();
     chat.state.fail(new Error('it died for good'));
     models.remove('chat');
-    // Whatever becomes of its engine, nobody asks any more.
+    // Nobody asks any more, whatever becomes of its engine.
     chat.state.recover();
     expect(changes).toEqual(['added chat', 'state chat', 'state chat', 'state chat', 'removed chat']);
     leave();

@@ -1,13 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ServedApp } from '../../../src/commands/open-server.js';
 import type { RunningModel } from '../../../src/serving/running-model.js';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 import { readChunks } from '../support/toy-server.js';
 
-/** As it was compiled: engines run in threads. */
+/** Imports the compiled module: engines run in threads, which need it. */
 const compiled = <Module>(path: string): Promise<Module> =>
   import(new URL(`../../../dist/src/${path}`, import.meta.url).href);
 const { serveModels } =
@@ -17,7 +15,7 @@ const { ApiKeys } = await compiled<typeof import('../../../src/server/api-keys.j
 const { loadModels } =
   await compiled<typeof import('../../../src/serving/load-models.js')>('serving/load-models.js');
 
-const cacheDir = mkdtempSync(join(tmpdir(), 'skein-removed-'));
+const cacheDir = temporaryFolder('skein-removed');
 const NAMES = ['stays', 'goes', 'vectors'];
 const paths = [tinyModelPath('gqa'), tinyModelPath('gqa'), tinyModelPath('bert-mean')];
 let loaded: RunningModel[] = [];
@@ -33,10 +31,7 @@ beforeAll(async () => {
   const running = config.models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
   served = serveModels(running, config, { apiKeys: new ApiKeys([]), corsOrigins: [] });
 });
-afterAll(async () => {
-  await Promise.all(loaded.map((model) => model.close({ abort: true })));
-  rmSync(cacheDir, { recursive: true, force: true });
-});
+afterAll(() => Promise.all(loaded.map((model) => model.close({ abort: true }))));
 
 const post = async (path: string, body: object) =>
   served.app.request(path, {

@@ -9,14 +9,14 @@ import {
 import type { TokenEngine } from '../../../src/generation/text-model.js';
 import { PumpedPieces } from './pumped-pieces.js';
 
-/** One step of a script: tokens, an end, a pause in milliseconds, or an error. */
+/** A step of a script: tokens, an end, a pause in milliseconds, or an error. */
 export type Step =
   | {
       tokens: readonly number[];
       cachedTokens?: number;
       logProbs?: readonly number[];
       top?: readonly (readonly (readonly [number, number])[])[];
-      /** Of each prompt token but the first: its log-prob, and the most probable ones beside it. */
+      /** Log-prob of each prompt token but the first, and the most probable tokens at its place. */
       context?: readonly { logProb: number; top: readonly (readonly [number, number])[] }[];
     }
   | { finish: FinishReason; timing?: TokenTiming }

@@ -20,7 +20,7 @@ export interface Terminal {
 export const CTRL_C = '\x03';
 export const CTRL_D = '\x04';
 
-/** How long something may take to be shown. A bound for hangs. */
+/** Longest time for something to be shown: a bound for hangs. */
 const LIMIT_MS = 60_000;
 
 /** Runs the compiled command line in a pseudo-terminal. */

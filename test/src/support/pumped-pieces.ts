@@ -1,6 +1,6 @@
 import type { PieceListener, PieceSource } from '../../../callbacks/piece-source.js';
 
-/** What an engine of a test yields, for one consumer: who listens is told, piece by piece. */
+/** Pieces that the engine of a test yields, handed to one listener, one by one. */
 export class PumpedPieces<Piece> implements PieceSource<Piece> {
   readonly #pieces: AsyncGenerator<Piece, void, undefined>;
   readonly #onLeft: () => void;
@@ -14,7 +14,7 @@ export class PumpedPieces<Piece> implements PieceSource<Piece> {
     this.#onLeft = onLeft;
   }
 
-  /** What its engine yields waits there. */
+  /** Always 0: pieces that nobody has read wait in the engine. */
   readonly numGathered = 0;
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Piece, void, undefined> {

@@ -31,9 +31,9 @@ export async function runCli(
   options: {
     environment?: Record<string, string>;
     cli?: string;
-    /** What comes on stdin; default: nothing, from /dev/null. */
+    /** Text for stdin; default: nothing, from /dev/null. */
     input?: string;
-    /** Of Node.js. */
+    /** Options of Node.js. */
     nodeOptions?: readonly string[];
   } = {},
 ): Promise<Ended> {

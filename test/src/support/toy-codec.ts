@@ -13,7 +13,7 @@ export const TOY_VOCAB = 258;
 
 const encoder = new TextEncoder();
 
-/** One token per byte. */
+/** Tokens of a text: one per byte. */
 export function bytesOf(text: string): number[] {
   return Array.from(encoder.encode(text));
 }

@@ -9,14 +9,14 @@ export interface Typed {
 }
 
 /**
- * What the compiler says of values written down as constants of their types; nothing where they are what the types say.
+ * Messages of the compiler about values written down as constants of their types; none if the values match.
  * Fields beside those of the type are allowed: they are what this server has besides.
  */
 export function typeProblems(module: string, values: readonly Typed[]): string[] {
   const names = [...new Set(values.map(({ type }) => type))];
   const lines = [
     `import type { ${names.join(', ')} } from '${module}';`,
-    // What is no literal any more may have further fields.
+    // A value that is no literal any more may have further fields.
     'type Writable<T> = { -readonly [K in keyof T]: Writable<T[K]> };',
     'const writable = <const T>(value: T) => value as Writable<T>;',
     ...names.map((name) => `const as${name} = (value: ${name}) => value;`),

@@ -40,7 +40,7 @@ function troubleIn(batch) {
   }
 }
 
-/** Which load this is, from 1, and the first that fails; 0: none. */
+/** Number of this load, from 1, and of the first load that fails; 0: none fails. */
 function countLoad({ loads = new SharedArrayBuffer(8) }) {
   const file = query.get('loads');
   if (file === null) return [Atomics.add(new Int32Array(loads), 0, 1) + 1, new Int32Array(loads)[1]];

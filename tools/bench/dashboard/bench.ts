@@ -31,7 +31,7 @@ interface Setting {
   frames: number;
 }
 
-/** What the dashboard costs the server and the browser, over an executor that gives tokens at a steady rate. */
+/** Cost of the dashboard to the server and the browser, over an executor that gives tokens at a steady rate. */
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/server.md',

@@ -79,13 +79,13 @@ function timed(executor: Executor, steps: readonly Step[], seconds: number): num
   return (performance.now() - begin) / done;
 }
 
-/** Where the milliseconds of a step with 8 sequences go. */
+/** Milliseconds of a step with 8 sequences, by the work they are spent on. */
 interface Split {
   all: number;
   /** Time of drawing the tokens; null where it cannot be told from the rest. */
   sample: number | null;
   kinds: Record<string, number>;
-  /** How much longer a forward takes when its logits are read back. */
+  /** Time that reading back the logits adds to a forward. */
   transfer: number;
   /** Time of a step of a network with the same ops and next to nothing to compute. */
   overhead: number;

@@ -40,7 +40,7 @@ const wasm: Candidate = {
   },
 };
 
-/** One graph: it does not tell what of a call is spent on what. */
+/** TensorFlow runs a single graph, so that the parts of a call cannot be timed. */
 const tensorflow = (threads: number): Candidate => ({
   name: `tensorflow, ${threadCount(threads)}`,
   drawsOnDevice: true,

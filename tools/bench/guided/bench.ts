@@ -85,7 +85,7 @@ function table(times: readonly number[][]): string {
   return markdownTable(['', 'mean', 'median'], rows);
 }
 
-/** What guides cost an iteration of 64 generating sequences. */
+/** Cost of guides to an iteration of 64 generating sequences. */
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/sampling.md',

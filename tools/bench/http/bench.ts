@@ -50,7 +50,7 @@ interface Bed {
 }
 
 /**
- * What the HTTP side costs: the real server, tokenizer and template included, over an executor that gives tokens at a steady
+ * Cost of the HTTP side: the real server, tokenizer and template included, over an executor that gives tokens at a steady
  * rate and computes nothing (steady-executor.mjs), read by bare sockets in this process.
  */
 export const bench = defineBench({
@@ -155,7 +155,7 @@ function refuseEnded(streams: readonly RawStream[]): void {
   if (over !== undefined) throw new Error(`A stream ended: ${over.ended!.slice(-500)}`);
 }
 
-/** What the streams of one route cost the server's main thread and its other threads but the engine's. */
+/** Cost of one route's streams to the server's main thread, and to its other threads except the engine's. */
 async function cost(bed: Bed, name: string, route: Route): Promise<Cell[]> {
   const { server, seconds } = bed;
   let row: Cell[] = [];
@@ -186,7 +186,7 @@ async function cost(bed: Bed, name: string, route: Route): Promise<Cell[]> {
 }
 
 /**
- * What the streams notice of a neighbour: the longest delay of the server's event loop and the longest silence of a stream,
+ * Disturbance of the streams by a neighbour: the longest delay of the server's event loop and the longest silence of a stream,
  * with the time to the first byte of a short request that comes at the same moment.
  */
 async function disturbance(

@@ -31,7 +31,7 @@ function post(path: string, body: object | string): Neighbour {
 const chat = (content: string, more: object = {}) =>
   post('/v1/chat/completions', { messages: [{ role: 'user', content }], max_tokens: 1, ...more });
 
-/** What one client may do to the others, by name. */
+/** Things that one client may do to the others, by name. */
 export const NEIGHBOURS: Readonly<Record<string, Neighbour>> = {
   nothing: async () => '-',
   'a chat of 500 KB': chat(prose(500_000)),

@@ -9,7 +9,7 @@ export class RawStream {
   firstFrameMs: number | null = null;
   /** Longest silence between two reads since the last call of resetGap. */
   longestGapMs = 0;
-  /** What the server said in the end, where it ended. */
+  /** The end of the stream as the server put it; null until then. */
   ended: string | null = null;
   readonly #socket: Socket;
   #lastReadMs = 0;

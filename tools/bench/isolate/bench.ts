@@ -27,7 +27,7 @@ type Flags = FlagValues<typeof FLAGS>;
 
 interface Run {
   isolate: boolean;
-  /** One entry a round. */
+  /** An entry for each round. */
   measured: Measured[];
 }
 
@@ -100,7 +100,7 @@ function table(model: string, sequences: readonly number[], [thread, isolated]: 
 }
 
 /**
- * What `isolate` costs: the same engine in a thread and in a process of its own, taking turns, each time in fresh processes. The
+ * Cost of `isolate`: the same engine in a thread and in a process of its own, taking turns, each time in fresh processes. The
  * whole engine runs: callbacks, link, loop, native executor. It reads /proc.
  */
 export const bench = defineBench({

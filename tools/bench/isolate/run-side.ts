@@ -1,4 +1,4 @@
-/** One side of the bench, in processes of its own: run-side.ts SIDE_AS_JSON writes what it measured as JSON. */
+/** Runs a single side of the bench in processes of its own: run-side.ts SIDE_AS_JSON writes its measurements as JSON. */
 import { readFileSync } from 'node:fs';
 import type { GptManagerOptions } from '../../../callbacks/gpt-manager-options.js';
 import type { InferenceRequest } from '../../../callbacks/types.js';
@@ -20,13 +20,13 @@ export interface Side {
 export interface Measured {
   /** From the constructor to `ready`. */
   startMs: number;
-  /** Of a request that is alone. */
+  /** Time to the first token of a request that is alone. */
   firstTokenMs: number;
   /** By number of sequences, from when all of them generate to the last token. */
   tokensPerSecond: number[];
   /** Processor time of all its processes for a token, by number of sequences, prompts included. */
   cpuMsPerToken: number[];
-  /** Of all its processes, each page that they share counted once. */
+  /** Memory of all processes of the side; each page that they share is counted once. */
   memoryBytes: number;
 }
 
@@ -120,7 +120,7 @@ async function rates(sequences: number): Promise<{ tokensPerSecond: number; cpuM
 
 const pids = () => [process.pid, ...(manager.pid === null ? [] : [manager.pid])];
 
-/** Of all threads, in user and kernel. */
+/** Processor time of all threads, in user and kernel mode. */
 function cpuMs(): number {
   return pids().reduce((sum, pid) => {
     // Behind the name, which may hold anything, come the third field and those after it.

@@ -96,7 +96,7 @@ function measure(executor: NativeExecutor, { name, steps, tokens }: Work, second
 }
 
 /**
- * How long an iteration takes, and on what. Random weights of SmolLM2-135M's shape; generation at 1, 8, 32 and 64 sequences
+ * Time of an iteration, by kind of operation. Random weights of SmolLM2-135M's shape; generation at 1, 8, 32 and 64 sequences
  * with 128 tokens in the cache, and prompts of 128 tokens and of 1024 in two chunks of 512. The executor runs alone: no
  * checkpoint, no loop, no server.
  */

@@ -16,7 +16,7 @@ const GEMM_SHAPES = [
   { n: 576, k: 1536 },
 ];
 
-/** One thread: GOP/s of a register-only loop, and each product's share of it. */
+/** Speed of products on one thread: GOP/s of a loop that uses registers alone, and each product's share of it. */
 export function gemmTable(kernels: Kernels, isa: string, dtypes: readonly Dtype[]): string {
   const rows = dtypes.flatMap((dtype) =>
     GEMM_SHAPES.map(({ n, k }) => {
@@ -123,7 +123,7 @@ function oneRowStream(kernels: Kernels, isa: string, dtype: Dtype) {
   return { bytes: packed.length, run: (threads: number) => kernels.gemm(isa, { ...fields, threads }) };
 }
 
-/** How fast rows of activations are rounded to 8 bits; '' where no weights want it. */
+/** Speed of rounding rows of activations to 8 bits; '' if no weights need it. */
 export function roundingLine(kernels: Kernels, isa: string, dtypes: readonly Dtype[]): string {
   const [rows, k] = [64, 1536];
   const x = Float32Array.from({ length: rows * k }, (_, i) => Math.sin(i));
@@ -144,7 +144,7 @@ const ATTENTION_SHAPES = [
   { rows: 128, context: 2048 },
 ];
 
-/** One thread, microseconds of a layer with 9 heads of 64 over 3 heads of keys, and GB/s of the cache for one row. */
+/** Attention on one thread: microseconds of a layer with 9 heads of 64 over 3 heads of keys, and GB/s of the cache for one row. */
 export function attentionTable(kernels: Kernels, isa: string): string {
   const rows = CACHE_TYPES.map((dtype) => [
     `attention, ${dtype} cache`,

@@ -36,7 +36,7 @@ interface Measured {
   cacheBytes: number;
 }
 
-/** One step more than `context` tokens; every block is written once, or pages never touched would share one. */
+/** The step behind `context` tokens. Every block is written once before: pages that were never touched would share one. */
 function generationStep(executor: NativeExecutor, engine: RandomEngine, { sequences, context }: Shape) {
   const blocksEach = Math.ceil((context + 1) / TOKENS_PER_BLOCK);
   const parts = Array.from({ length: sequences }, (_, s) => ({
@@ -112,7 +112,7 @@ const HEAD = [
 ];
 
 /**
- * What the types of the KV cache cost in time, side by side, in under a minute. Random weights of SmolLM2-135M's shape; one
+ * Time that the types of the KV cache cost, side by side, in under a minute. Random weights of SmolLM2-135M's shape; one
  * generation step of each executor in turns, the executor alone.
  */
 export const bench = defineBench({

@@ -24,7 +24,7 @@ const FLAGS = {
 } as const;
 
 /**
- * What the load generator itself can do, beside raw sockets, undici alone and other generators. The servers are processes of
+ * Power of the load generator itself, beside raw sockets, undici alone and other generators. The servers are processes of
  * their own; generator, its coordinator and the server share the machine's processors.
  */
 export const bench = defineBench({

@@ -17,7 +17,7 @@ interface Quantiles {
 }
 
 /**
- * What is measured of the same answers over raw sockets, through undici alone and by a worker, in turn, at the same rate,
+ * Latencies of the same answers over raw sockets, through undici alone and by a worker, in turn, at the same rate,
  * from the same processor. A difference is that of two rounds beside one another.
  */
 export async function addedLatency(seconds: number, delay: number): Promise<string[]> {
@@ -57,7 +57,7 @@ export async function addedLatency(seconds: number, delay: number): Promise<stri
 
 type Round = readonly [raw: Quantiles, bare: Quantiles, own: Quantiles];
 
-/** What stands in a row: a percentile of each round, and which of the rounds' values is taken, from the least up. */
+/** Rows of the table: a percentile of each round, and which of the rounds' values is taken, counted from the least. */
 const ROWS: readonly [name: string, key: keyof Quantiles, share: number][] = [
   ['p50', 'p50', 0.5],
   ['p90', 'p90', 0.5],
@@ -111,7 +111,7 @@ function bootstrap(rounds: readonly Round[], find: (some: readonly Round[]) => n
   return [atShare(found, 0.025), atShare(found, 0.975)];
 }
 
-/** How far sending is behind the schedule, by timers and by polling the clock. */
+/** Delay of sending behind the schedule, by timers and by polling the clock. */
 export async function issuePrecision(seconds: number): Promise<string[]> {
   const rows: string[][] = [];
   await withServer({ tokens: 0 }, async (server) => {

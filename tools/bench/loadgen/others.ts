@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { markdownTable, tableRow } from '../../support/markdown-table.js';
 import { BODY, type Prebuilt, withServer } from './server.js';
 
-/** Where each generator may be found; '' leaves it out. */
+/** Paths of the other generators; '' leaves one out. */
 export interface OtherGenerators {
   wrk: string;
   autocannon: string;

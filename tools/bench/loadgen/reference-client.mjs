@@ -1,4 +1,4 @@
-// What this machine and undici allow a client at most: requests over raw sockets, or through undici's dispatch with a
+// The most that this machine and undici allow a client: requests over raw sockets, or through undici's dispatch with a
 // handler that does nothing, in a closed loop; or at a rate, for the latencies that nothing was added to. Prints JSON.
 //
 //   node reference-client.mjs raw|undici PORT SECONDS BODY CONNECTIONS

@@ -81,7 +81,7 @@ export function pacedReference<T>(
   };
 }
 
-/** What all runs against it have in common. */
+/** Options that all runs against a prebuilt server have in common. */
 export function optionsFor({ url }: Prebuilt, more: Partial<BenchOptions>): BenchOptions {
   return {
     url,

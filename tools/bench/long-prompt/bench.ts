@@ -65,7 +65,7 @@ interface Bed {
 }
 
 /**
- * What users notice of a neighbour's prompt of 100,000 tokens: the real server with the native executor, asked from outside.
+ * Effect on users of a neighbour's prompt of 100,000 tokens: the real server with the native executor, asked from outside.
  *
  * The model has SmolLM2-135M's shape with `layers` layers, random weights and a context of 131,072 tokens; --model names the
  * folder that its tokenizer comes from. Four answers are streamed and short prompts are sent one after the other, first
@@ -116,7 +116,7 @@ function rowOf(name: string, beside: string, seen: Seen, longMs: number | null):
   return [name, beside, String(probes.length), ...ms, took];
 }
 
-/** What one order of chunks gives, row by row. */
+/** Measures one order of chunks, row by row. */
 async function measure(
   { folder, longTokens, seconds, addRow }: Bed,
   name: string,
@@ -128,7 +128,7 @@ async function measure(
     for (const one of streams) await firstFrame(one);
     await watch(url, streams, 3);
     addRow(name, 'nothing', await watch(url, streams, seconds / 2), null);
-    // What was computed of the first is in the cache of the second: that begins where the first has ended.
+    // The first part is in the cache when the whole prompt comes, whose computation begins where the first part ends.
     const prompt = tokens(longTokens);
     for (const [part, end] of [
       ['its beginning', Math.floor(0.9 * longTokens)],

@@ -161,7 +161,7 @@ function table(rounds: readonly Round[], { weights: [a, b], streams }: Setting):
   return markdownTable([`${streams} streams a busy model; ${a} is the first, ${b} the second`, ''], rows, 2);
 }
 
-/** What models of one process take from each other: two of them share the processors by turns. */
+/** Speed that models of one process take from each other: two of them share the processors by turns. */
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/batching.md',

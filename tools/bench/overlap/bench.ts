@@ -110,7 +110,7 @@ function table(sequences: readonly number[], off: Run, on: Run): string {
 }
 
 /**
- * What enableTrtOverlap buys: the same engine with it and without it, taking turns in one run. The whole engine runs:
+ * Gain by enableTrtOverlap: the same engine with it and without it, taking turns in one run. The whole engine runs:
  * callbacks of this thread, the worker, the loop, the native executor.
  */
 export const bench = defineBench({

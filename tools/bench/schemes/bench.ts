@@ -54,7 +54,7 @@ function mean(values: readonly number[]): number {
 }
 
 /**
- * What each batching scheme buys under Poisson arrivals: the same requests at the same times through V1, InflightBatching
+ * Gain by each batching scheme under Poisson arrivals: the same requests at the same times through V1, InflightBatching
  * and InflightFusedBatching. Random weights of SmolLM2-135M's shape, which cost what trained ones cost; the loop and the
  * native executor alone, without a checkpoint or a server.
  */

@@ -22,7 +22,7 @@ export interface SchemeSetup {
   maxSeqLen: number;
 }
 
-/** What happened to a request, in milliseconds from the first arrival. */
+/** Course of a request, in milliseconds from the first arrival. */
 export interface Course {
   arrivalMs: number;
   promptTokens: number;

@@ -18,7 +18,7 @@ export interface SetupOptions {
   threads: number;
 }
 
-/** One executor for all schemes, with room for the padding of V1, and what is the same in all runs. */
+/** An executor for all schemes, with room for the padding of V1, and the options that are the same in all runs. */
 export function openSetup({ precision, maxNumSequences, maxSeqLen, longestPrompt, threads }: SetupOptions) {
   const engine = makeRandomEngine(precision);
   // V1 may start a batch as large as maxNumSequences; the other schemes chunk their contexts.

@@ -245,7 +245,7 @@ function textOf({ info }: RunningModel<'generator'>, rows: readonly string[][], 
 }
 
 /**
- * What prompt lookup brings, and what it costs where there is nothing to find. One engine with --speculate ngram, and one with
+ * Gain by prompt lookup, and its cost where there is nothing to find. There is an engine with --speculate ngram, and one with
  * bf16 weights and, as draft model, the same model with int4 weights; requests with and without `max_draft_len: 0` take
  * turns in each. A full batch is compared by two engines that take turns step by step.
  */

@@ -1,6 +1,6 @@
 import type { ChatMessage } from '../../../models/chat-template.js';
 
-/** What is asked of a model, and how it is to begin: a small model then stays at the task. */
+/** A task for a model, with the beginning of its answer, by which a small model stays at the task. */
 export interface Task {
   messages: ChatMessage[];
   maxTokens: number;

@@ -19,7 +19,7 @@ const FLAGS = {
 const MIB = 2 ** 20;
 
 /**
- * How long a start of `skein serve` takes, on what, and what the server holds in memory.
+ * Time of a start of `skein serve`, by its steps, and the memory that the server holds.
  *
  * The engine is built first where the cache lacks it, and one start that is not counted warms the system's file cache. Then
  * come N starts, each with the milliseconds from the spawn to the first 200 of GET /health, the marks on the way there and

@@ -83,7 +83,7 @@ class Step {
   const std::vector<float> frequencies_ = tinyFrequencies();
 };
 
-// What a step gives, to be compared bit for bit.
+// Output of a step, to be compared bit for bit.
 struct Answer {
   explicit Answer(int64_t rows)
       : tokens(rows), topStart(rows + 1), topTokens(3 * rows), status(rows), logProbs(rows), topLogProbs(3 * rows) {}

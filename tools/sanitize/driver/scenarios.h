@@ -1,5 +1,5 @@
-// What the driver has threads do, in random schedules. A scenario does one round of it; it throws std::runtime_error where
-// the round's result is wrong, and whoever watches (ThreadSanitizer, AddressSanitizer) ends the process where memory is used
+// Work of the driver's threads, in random schedules. A scenario does one round of it; it throws std::runtime_error where
+// the round's result is wrong, and the sanitizer (ThreadSanitizer, AddressSanitizer) ends the process where memory is used
 // wrongly.
 #pragma once
 #include <stdexcept>

@@ -58,7 +58,7 @@ function withExecutor(
   return sequences.logits;
 }
 
-/** One token a step, all sequences side by side: nothing is ever written over that is still read. */
+/** Runs one token a step, all sequences side by side: nothing is ever overwritten that is still read. */
 function oneByOne(changes: Partial<ExecutorOptions>): Logits {
   return withExecutor(changes, (sequences) => sequences.runAll(LENGTHS.map(() => 1)));
 }

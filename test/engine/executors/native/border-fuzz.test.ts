@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PackedBatch } from '../../../../engine/batch/packed-batch.js';
@@ -12,13 +11,14 @@ import { Random } from '../../../../tools/support/random.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../../../tools/support/sampling-rows.js';
 import { makeTinyNetwork, type TinyNetwork } from '../../../../tools/support/tiny-network.js';
 import { NATIVE } from '../../../support/executors.js';
+import { temporaryFolder } from '../../../support/fresh-folders.js';
 import { instructionSets } from '../../../support/native-options.js';
 import { SmallExecutor } from '../../../support/small-executor.js';
 
 const VOCABULARY = 131;
 let small: SmallExecutor;
 let network: TinyNetwork;
-const folder = mkdtempSync(join(tmpdir(), 'skein-border-'));
+const folder = temporaryFolder('skein-border');
 
 beforeAll(async () => {
   small = await SmallExecutor.open(NATIVE);
@@ -27,7 +27,6 @@ beforeAll(async () => {
 afterAll(() => {
   small.close();
   network.remove();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** A batch that asks for all that a batch may. */
@@ -118,7 +117,7 @@ describe('what JavaScript hands to the addon', () => {
     task,
   }) => {
     const runs = fuzzRuns(2000);
-    // Of the first sequence, a whole prompt: what the second has in the cache may have been overwritten.
+    // Only the first sequence is compared, a whole prompt: the second one's cache may have been overwritten.
     const validRow = () => small.executor.forward(small.validBatch()).slice(0, VOCABULARY);
     const valid = validRow();
     let ran = 0;

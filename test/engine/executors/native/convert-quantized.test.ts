@@ -1,18 +1,17 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { storedBytes } from '../../../../engine/building/weight-precision.js';
 import type { ConvertJob } from '../../../../engine/executors/native/addon.js';
 import { loadAddon } from '../../../../engine/executors/native/load-addon.js';
 import type { TensorType } from '../../../../models/checkpoints/checkpoint.js';
 import { fromHalf, GROUP, type QuantizedType, valuesOf } from '../../../../tools/support/quantized.js';
 import { Random } from '../../../../tools/support/random.js';
+import { temporaryFolder } from '../../../support/fresh-folders.js';
 
 const { convert } = loadAddon();
-const directory = mkdtempSync(join(tmpdir(), 'skein-quantize-'));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const directory = temporaryFolder('skein-quantize');
 
 interface Matrix {
   type: TensorType;
@@ -75,7 +74,7 @@ describe('a checkpoint that is quantised already', () => {
     const two = Buffer.from(raw, 'base64');
     const rowBytes = two.length / 2;
     const row = (i: number) => two.subarray(i * rowBytes, (i + 1) * rowBytes);
-    // One head of four rows in pairs: 0 2 1 3.
+    // The only head has four rows in pairs, stored in the order 0 2 1 3.
     const bytes = Buffer.concat([row(0), row(1), row(1), row(0)]);
     const stored = converted({ type, rows: 4, columns, bytes }, 'int4', { interleavedHeads: 1 });
     expect(stored.equals(Buffer.concat([row(0), row(1), row(1), row(0)]))).toBe(true);

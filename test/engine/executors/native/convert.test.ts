@@ -1,17 +1,16 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ConvertJob } from '../../../../engine/executors/native/addon.js';
 import { loadAddon } from '../../../../engine/executors/native/load-addon.js';
 import type { TensorType } from '../../../../models/checkpoints/checkpoint.js';
+import { temporaryFolder } from '../../../support/fresh-folders.js';
 
 const root = fileURLToPath(new URL('../../../..', import.meta.url));
 const { convert } = loadAddon();
-const directory = mkdtempSync(join(tmpdir(), 'skein-convert-'));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const directory = temporaryFolder('skein-convert');
 
 interface Fixture {
   type: TensorType;

@@ -46,7 +46,7 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
 
   it('is the naive network with bf16 weights and cache', () => {
     const tiny = networks.make({ precision: 'bf16' });
-    // Where a value lies between two of bf16, f32 and f64 may round it to different ones.
+    // f32 and f64 may round a value that lies between two of bf16 to different ones.
     const ofRounding = instructionSet === 'avx512bf16' ? 4e-2 : 2e-2;
     expect(errorOf(tiny, { instructionSet, kvDtype: 'bf16' })).toBeLessThan(ofRounding);
     const exact = errorOf(tiny, { instructionSet, kvDtype: 'f32' });
@@ -54,7 +54,7 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
   });
 
   it('is the naive network with a cache in int8', () => {
-    // As for bf16: a value between two quants may be rounded to different ones.
+    // A value between two quants may be rounded to different ones, as with bf16.
     expect(errorOf(networks.make(), { instructionSet, kvDtype: 'int8' })).toBeLessThan(2e-2);
     for (const tokensPerBlock of [8, 32]) {
       const odd = networks.make({ headDim: 10 });

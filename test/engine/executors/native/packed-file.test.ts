@@ -131,7 +131,7 @@ describe('the packed file', () => {
     expect(() => logitsOf(network)).toThrow(
       `${tiny.weightsFile}: the bytes of ${matrix.name} are not those that were built`,
     );
-    // What the next start would take for a reason not to look at the matrices.
+    // A packed file left here would keep the next start from looking at the matrices.
     expect(packedFiles()).toEqual([]);
   });
 

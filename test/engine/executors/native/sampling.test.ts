@@ -64,7 +64,7 @@ function sample(
   return output;
 }
 
-/** What is expected of each sampler is computed once. */
+/** Expected tokens by key, computed once for all samplers. */
 const known = new Map<string, number[]>();
 function expectedOf(key: string, compute: () => number[]): number[] {
   const tokens = known.get(key) ?? compute();
@@ -236,7 +236,7 @@ describe.each(SAMPLERS)('$name', ({ open, instructionSets }) => {
         seed: BigInt(i),
         position: i,
         numTopLogProbs: 2,
-        // As many as its number says, the likeliest first: rows of any length, also of none.
+        // Row i bans its i % 5 likeliest tokens: lists of any length, also empty.
         banned: sortedTokens(Float64Array.from(values)).slice(0, i % 5),
       }));
       const together = sample(logits, rows);

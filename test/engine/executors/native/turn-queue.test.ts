@@ -42,7 +42,7 @@ describe('turns of engines', () => {
 
   it('leave no time unused while anybody has work', () => {
     const held = simulate([engine(), engine({ gapSeconds: 0.005 })]).map((turns) => turns.heldSeconds);
-    // What is missing are moments in which both are between two steps.
+    // The rest of the ten seconds are moments in which both are between two steps.
     expect(held[0]! + held[1]!).toBeGreaterThan(9.95);
   });
 
@@ -60,7 +60,7 @@ describe('turns of engines', () => {
     expect(user!.longestWaitSeconds).toBeLessThan(0.011 + 1e-9);
     expect(user!.steps).toBeGreaterThan(850);
     expect(crowd!.partings).toBeGreaterThan(500);
-    // What the user leaves is all of the crowd's.
+    // The crowd takes all the time that the user leaves.
     expect(user!.heldSeconds + crowd!.heldSeconds).toBeGreaterThan(29.5);
   });
 
@@ -103,7 +103,7 @@ describe('turns of engines', () => {
         simulate(engines, 20, 4).forEach(({ longestWaitSeconds, heldSeconds }, index) => {
           const one = engines[index]!;
           const stepSeconds = one.opSeconds * one.opsPerStep;
-          // Who comes back to each step may find one op of every other under way.
+          // An engine that comes back for a step may find one op of every other engine under way.
           const wanted = stepSeconds / (stepSeconds + one.gapSeconds + opSeconds - one.opSeconds);
           expect(longestWaitSeconds).toBeLessThan(3);
           expect(heldSeconds).toBeGreaterThan(4 * Math.min(part(one) / parts, wanted));

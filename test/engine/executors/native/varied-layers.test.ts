@@ -8,7 +8,7 @@ import { greatestError, naiveLogits } from '../../../support/naive-network.js';
 import { executorOptions, instructionSets } from '../../../support/native-options.js';
 import { expectSameLogits, PagedSequences } from '../../../support/paged-sequences.js';
 
-// One goes beyond a split of the cache (512 tokens), so that its first layer sees nothing of whole splits.
+// One sequence goes beyond a split of the cache (512 tokens), so that its first layer sees nothing of whole splits.
 const LENGTHS = [40, 3, 17, 560, 90, 1, 66];
 const SHORT = [90, 17, 1];
 const VOCABULARY = 67;

@@ -31,7 +31,7 @@ function anglesOf(packed: PackedBatch, choice: RopeChoice) {
   return angles;
 }
 
-/** Of [position, frequency] pairs. */
+/** Cosines of position * frequency for each pair, times `scale`, in float32. */
 const cosines = (pairs: [number, number][], scale = 1) =>
   pairs.map(([position, frequency]) => Math.fround(Math.fround(Math.cos(position * frequency)) * scale));
 

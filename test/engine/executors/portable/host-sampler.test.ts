@@ -27,7 +27,7 @@ afterAll(() => {
   tiny.remove();
 });
 
-/** What the native sampler and that of the host give for the same logits. */
+/** Outputs of the native sampler and of the host's for the same logits. */
 function sampleOnBoth(logits: readonly Float32Array[], rows: readonly SamplingRow[]): SamplingOutput[] {
   const sequences = logits.map(() => ({ tokens: [1], cached: 0, blocks: [0] }));
   const { inverseFrequencies } = tiny;

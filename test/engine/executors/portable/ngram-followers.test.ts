@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { forEachFollower } from '../../../../engine/executors/portable/sampling/ngram-followers.js';
 import { countedReads } from '../../../support/counted-reads.js';
 
-/** As it is defined: each place is compared with the end. */
+/** Oracle by the definition: each place of the history is compared with its end. */
 function followers(history: readonly number[], count: number): number[] {
   const last = history.slice(history.length - count).join();
   if (history.length <= count || (count > 0 && history.slice(-count).includes(-1))) return [];

@@ -7,6 +7,7 @@ import { Session } from '../../../../engine/executors/tensorflow/session.js';
 import { tinyModelPath } from '../../../../tools/support/test-engine.js';
 import { type SkeinProcess, startServer } from '../../../src/support/skein-process.js';
 import { type FaultyTensorFlow, makeFaultyTensorFlow } from '../../../support/faulty-tensorflow.js';
+import { postJson } from '../../../support/post-json.js';
 import { describeWithTensorFlow } from '../../../support/test-tensorflow.js';
 
 const OUT_OF_MEMORY =
@@ -85,10 +86,10 @@ describeWithTensorFlow('a server on TensorFlow whose device fails', () => {
   });
 
   const post = (body: object) =>
-    fetch(`${server.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ messages: [{ role: 'user', content: 'ab' }], ignore_eos: true, ...body }),
+    postJson(`${server.url}/v1/chat/completions`, {
+      messages: [{ role: 'user', content: 'ab' }],
+      ignore_eos: true,
+      ...body,
     });
   const health = async () => {
     const response = await fetch(`${server.url}/health`);

@@ -20,7 +20,9 @@ import { describeWithTensorFlow } from '../../../support/test-tensorflow.js';
  */
 const ITERATIONS = Number(process.env.SKEIN_TENSORFLOW_ITERATIONS ?? 300);
 const REPORT_EVERY = 1000;
-/** Of resident memory less JavaScript's heap, over the second half of a long run, in which all shapes have been seen. */
+/**
+ * Greatest growth of resident memory less JavaScript's heap over the second half of a long run, in which no shape is new.
+ */
 const MOST_GROWTH_BYTES = 32 << 20;
 
 const MIXES: RunOptions[] = [

@@ -1,11 +1,10 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { hasNvidiaGpu } from '../../../../engine/executors/tensorflow/nvidia-gpu.js';
+import { temporaryFolder } from '../../../support/fresh-folders.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-gpu-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('skein-gpu');
 
 function places(files: string[]) {
   const root = mkdtempSync(join(folder, 'machine-'));

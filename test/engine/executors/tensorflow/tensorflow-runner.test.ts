@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Executor } from '../../../../engine/executors/executor.js';
@@ -15,6 +14,7 @@ import {
 } from '../../../../tools/support/sampling-rows.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
 import { makeTinyNetwork } from '../../../../tools/support/tiny-network.js';
+import { temporaryFolder } from '../../../support/fresh-folders.js';
 import { describeWithTensorFlow } from '../../../support/test-tensorflow.js';
 
 const OPTIONS = {
@@ -98,8 +98,7 @@ describeWithTensorFlow('the TensorFlow executor', () => {
 });
 
 describeWithTensorFlow('loading TensorFlow', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'skein-load-tensorflow-'));
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('skein-load-tensorflow');
 
   /** A package whose loading ends with this message. */
   function failing(name: string, message: string): TensorFlowInstallation {

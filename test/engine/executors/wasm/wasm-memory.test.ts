@@ -32,11 +32,11 @@ describe('memory', () => {
     const opening = vi.spyOn(WasmHeap, 'open');
     const executor = await SteppedRunner.open(tiny);
     const heap = await opening.mock.results[0]!.value;
-    // For tf.memory(), which asks the current backend; the executor's is another.
+    // tf.memory() asks the current backend, so one is set; the executor's is another.
     await tf.setBackend('wasm');
     const batches = [10, 11, 12, 13, 20, 32].map(batch);
     for (const each of batches) executor.forward(each);
-    /** Where the next pieces would lie: a byte less that is free would move one of them. */
+    /** Places of the next pieces taken from the heap: a single byte less free would move one of them. */
     const free = () => {
       const pieces = [16, 64, 1024, 1 << 16].map((bytes) => heap.take(bytes)!);
       for (const piece of pieces) heap.giveBack(piece);

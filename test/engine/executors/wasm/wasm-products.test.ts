@@ -20,7 +20,7 @@ async function product(inputs: number, outputs: number) {
   const bias = draw(staging + 4 * inputs * outputs, outputs);
   const rows = draw(input, ROWS * inputs);
   const matrix = heap.pack(staging, inputs, outputs, true);
-  // Where it lay belongs to others from now on.
+  // The staging memory belongs to others from now on.
   heap.floatsAt(staging, inputs * outputs).fill(Number.NaN);
   /** `count` rows from `first` on. */
   const multiply = (first: number, count: number) => {

@@ -7,7 +7,7 @@ export interface OracleCapacity {
   paused: NaiveRequest[];
 }
 
-/** Who may run, and who is paused for it. */
+/** Requests that may run, and those that are paused for them. */
 export function capacityRules(
   input: SimulationInput,
   active: readonly NaiveRequest[],
@@ -32,7 +32,7 @@ export function capacityRules(
     left -= request.blocksToCompletion;
   }
   if (scheduled.length > 0) return { scheduled, paused: [] };
-  // Where these rules run nobody, contexts between two chunks run as far as they fit.
+  // If these rules let no request run, contexts between two chunks run as far as they fit.
   for (const request of active.filter(({ hasStarted }) => hasStarted)) {
     if (scheduled.length === input.maxNumRequests) break;
     if (request.blocksToCompletion > left) continue;

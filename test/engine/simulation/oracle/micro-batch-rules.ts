@@ -3,11 +3,11 @@ import type { NaiveRequest } from './naive-request.js';
 
 export interface OracleStep {
   request: NaiveRequest;
-  /** Of context; 0 while generating. */
+  /** Context tokens; 0 while generating. */
   tokens: number;
 }
 
-/** How many tokens each request with capacity runs; contexts first. */
+/** Number of tokens that each request with capacity runs, contexts first. */
 export function microBatchRules(input: SimulationInput, scheduled: readonly NaiveRequest[]): OracleStep[] {
   const {
     maxNumRequests,

@@ -67,7 +67,7 @@ export class NaiveRequest {
     return this.prompt - this.position;
   }
 
-  /** What it has in common with others. Without tokens, nothing; but it finds itself again. */
+  /** Cache salt: requests with tokens share theirs. One without shares with none, but finds its own blocks again. */
   get salt(): string {
     return this.asked.tokens ? 'shared' : `own${this.index}`;
   }
@@ -177,7 +177,7 @@ export class NaiveRequest {
     return chunk ? Number.POSITIVE_INFINITY : maxNumTokens - (this.asked.draftLength ?? 0);
   }
 
-  /** What beams generate is not kept. */
+  /** Keeps the blocks of a sequence for reuse, but not the tokens that beams generate. */
   #keep(length: number): void {
     if (!this.#input.enableBlockReuse) return;
     const kept = this.beamWidth > 1 ? Math.min(length, this.prompt) : length;

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 
-/** Where a client finds the server, and the model that it asks. */
+/** Address of the server for a client, and the model that it asks. */
 export interface Place {
   url: string;
   model: string;
@@ -30,7 +30,7 @@ export interface LogProb {
   top_logprobs: readonly { token: string; logprob: number }[];
 }
 
-/** What somebody asks. Temperature is 0 unless it is said. */
+/** A question to the model. The temperature is 0 unless given. */
 export interface Ask {
   prompt: string;
   maxTokens: number;
@@ -38,7 +38,7 @@ export interface Ask {
 }
 
 /**
- * One client and what is done with it, in its own words:
+ * A client library, with each operation written as its users would write it:
  *
  *                     openai npm   openai pip   AI SDK   LangChain   curl
  *   non-stream            x            x           x         x         x
@@ -79,7 +79,7 @@ export const WEATHER = {
   input: z.object({ city: z.enum(['Paris', 'Rome']), days: z.number().int().min(1).max(9) }),
 };
 
-/** As JSON schema, for clients that have no schemas of their own. */
+/** PERSON as a JSON schema, for clients that have no schemas of their own. */
 export const PERSON_SCHEMA = jsonSchema(PERSON);
 export const WEATHER_TOOL = {
   type: 'function' as const,

@@ -5,7 +5,7 @@ import { type Answer, type Ask, type Client, PERSON_SCHEMA, type Place, WEATHER_
 
 const run = promisify(execFile);
 
-/** What curl writes for a chat. */
+/** Output of curl for a chat. */
 async function post(place: Place, ask: Ask, fields: object, ...args: string[]): Promise<string> {
   const { prompt, maxTokens, temperature = 0 } = ask;
   const body = {

@@ -114,7 +114,7 @@ describeWithTestModel('skein serve to its clients', () => {
       await expect.poll(() => toy.engine.active).toBe(1);
       expect(await client.persistent({ url: full.url, model: 'toy' }, question)).toBe('second');
       expect((await first).status).toBe(200);
-      // What was refused never reached the engine.
+      // The refused request never reached the engine.
       expect(toy.engine.requests).toHaveLength(2);
       await full.close();
     });

@@ -89,7 +89,7 @@ for line in sys.stdin:
     print(json.dumps(result), flush=True)
 `;
 
-/** One Python for all that is asked of it, one thing after the other. */
+/** The openai package of pip, in one Python process that answers one question after the other. */
 export class PipClient implements Client {
   readonly name = 'openai from pip';
   readonly #python: ChildProcess;

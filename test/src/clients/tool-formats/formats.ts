@@ -12,9 +12,9 @@ export interface ToolFormat {
   template: string;
   /** Special tokens of its vocabulary, beside those of ends and turns. */
   specialTokens: readonly string[];
-  /** How the prompt tells of functions, up to the first of them. */
+  /** Text by which the prompt introduces functions, up to the first of them. */
   told: string;
-  /** What it writes to call functions. Some have no way to say anything before. */
+  /** The text that the model writes to call functions. */
   write(calls: readonly Call[]): string;
   mayTalkFirst: boolean;
   /** Texts that are nearly calls, and are not. */

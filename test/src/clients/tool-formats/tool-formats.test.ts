@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import type { ChatCompletionMessageParam, ChatCompletionTool } from 'openai/resources/chat/completions';
@@ -8,6 +6,7 @@ import * as z from 'zod';
 // Its threads run compiled files (npm run build:ts).
 import { ModelCodec } from '../../../../dist/src/generation/model-codec.js';
 import { toolStyle } from '../../../../src/generation/tools/detect-format.js';
+import { temporaryFolder } from '../../../support/fresh-folders.js';
 import { type SkeinProcess, startFakeServer } from '../../support/skein-process.js';
 import { listen, type ToyServer, toyServer } from '../../support/toy-server.js';
 import { type Call, TOOL_FORMATS, type ToolFormat } from './formats.js';
@@ -32,14 +31,13 @@ const PARIS: Call = { name: 'get_weather', args: { city: 'Paris', days: 3, detai
 const ZURICH: Call = { name: 'get_weather', args: { city: 'Zürich 雁 "🪿" \\ </b>', days: 1, unit: 'c' } };
 const TAGS: Call = { name: 'search', args: { tags: ['ñ', '[x]', '{"a": 1}'] } };
 
-const folder = mkdtempSync(join(tmpdir(), 'skein-tool-formats-'));
+const folder = temporaryFolder('skein-tool-formats');
 const folderOf = ({ name }: ToolFormat) => join(folder, name.replaceAll(/\W+/g, '-').toLowerCase());
 beforeAll(() => {
   for (const format of TOOL_FORMATS) modelFolder(folderOf(format), format);
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What of an answer there is to a caller. */
+/** The parts of an answer that a caller uses. */
 function saidOf({ choices: [choice] }: OpenAI.ChatCompletion) {
   const { content, tool_calls: calls = [] } = choice!.message;
   return {
@@ -57,7 +55,7 @@ describe.each(TOOL_FORMATS)('$name: what the model writes', (format) => {
   let toy: ToyServer;
   let close: () => Promise<void>;
   let client: OpenAI;
-  /** What the model writes next. */
+  /** Text that the model writes next. */
   let written = '';
   let writtenTokens: number[] = [];
 
@@ -177,7 +175,7 @@ describe('calls that have to be, by grammar, from a model that would write anyth
           parallel_tool_calls: seed % 2 === 0,
         };
         const answer = await client.chat.completions.create(ask);
-        // One that writes anything may not come to an end.
+        // An answer of random text may not come to an end.
         if (answer.choices[0]!.finish_reason === 'length') continue;
         ended++;
         const { content, calls, finish } = saidOf(answer);

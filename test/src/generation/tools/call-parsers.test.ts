@@ -129,7 +129,7 @@ function deepSeekCases(): Case[] {
     is(CALLS_BEGIN + bare('f', '{"a": "Ro').slice(0, -CALL_END.length), { f: '{"a": "Ro' }),
     is(bare('f', '{}'), { f: '{}' }),
     is(`${all(bare('f', '{}'))}`, { f: '{}' }),
-    // What is no call stays text.
+    // Text that is no call stays text.
     is(`${CALLS_BEGIN}so${CALLS_END}`, `${CALLS_BEGIN}so${CALLS_END}`),
     is(`a ${CALL_BEGIN}f(1)${CALL_END}`, `a ${CALL_BEGIN}f(1)${CALL_END}`),
     is(`${CALL_BEGIN}f g${CALL_SEPARATOR}{"a": 1}`, `${CALL_BEGIN}f g${CALL_SEPARATOR}{"a": 1}`),
@@ -395,7 +395,7 @@ describe('written calls', () => {
   it('qwen3_coder: texts and all else come back as they were meant', () => {
     const value = fc.record(
       {
-        // Whatever text does not end the argument.
+        // Any text that does not end the argument.
         city: fc.string({ unit: 'grapheme', maxLength: 20 }).filter((one) => !/<\/?(param|func)/.test(one)),
         days: fc.integer(),
         flag: fc.boolean(),

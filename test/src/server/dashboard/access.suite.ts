@@ -23,7 +23,7 @@ honk('${'very '.repeat(40)}long')
 
 ${'antidisestablishmentarianism'.repeat(12)}`;
 
-/** Who uses the page without a mouse, without seeing it, on a narrow screen. */
+/** The page for people without a mouse, without sight, or with a narrow screen. */
 export function accessSuite(browser: () => Browser): void {
   const script = (): Step[] => [
     { tokens: [...bytesOf(ANSWER)] },

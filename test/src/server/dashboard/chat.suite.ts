@@ -107,7 +107,7 @@ export function chatSuite(browser: () => Browser): void {
     ).toEqual([]);
     expect(found.links.length).toBeGreaterThan(1);
     for (const link of found.links) expect(link).toMatch(/^https:\/\/elsewhere\.example\//);
-    // What was written stands there to be read.
+    // The markup that was written shows as text.
     for (const text of [
       '<img src=x onerror="alert(1)">',
       'javascript:alert(5)',

@@ -11,11 +11,11 @@ import { visit } from './support/browser.js';
 /** Names under .example lead to this machine, as those of an attacker may; whoever asks for a permission gets none of it. */
 export const PAGES_OF_ELSEWHERE = [
   '--host-resolver-rules=MAP *.example 127.0.0.1',
-  // What the server does is tested here, and not what some browsers do besides.
+  // These tests are of the server: protections that some browsers add are off.
   '--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests,HttpsUpgrades',
 ];
 
-/** What a page can do to a server without asking it, and what of it the page could read. */
+/** Sends all that a page can send to a server without asking it; returns the parts of the answers that the page could read. */
 async function attack(page: Page, target: string): Promise<Record<string, string>> {
   return await page.evaluate(async (url) => {
     const body = JSON.stringify({ prompt: 'x', max_tokens: 2 });
@@ -52,7 +52,7 @@ async function sendForm(page: Page, target: string): Promise<number> {
     const form = document.createElement('form');
     Object.assign(form, { method: 'post', enctype: 'text/plain', action: `${url}/v1/completions` });
     const field = document.createElement('input');
-    // As text/plain this is name=value: JSON with an equals sign somewhere.
+    // A form as text/plain is sent as name=value: JSON with an equals sign somewhere.
     Object.assign(field, { name: '{"prompt":"x","user":"', value: '"}' });
     form.append(field);
     document.body.append(form);
@@ -61,7 +61,7 @@ async function sendForm(page: Page, target: string): Promise<number> {
   return (await answered).status();
 }
 
-/** What pages of other origins can do through the browser of somebody who runs a server, and what its own page still can. */
+/** The power of pages of other origins over a server, through the browser of the person who runs it, and that of its own page. */
 export function otherPagesSuite(browser: () => Browser): void {
   const servers: HttpServer[] = [];
   let elsewhere: Server;
@@ -79,7 +79,7 @@ export function otherPagesSuite(browser: () => Browser): void {
     await new Promise((resolve) => elsewhere.close(resolve));
   });
 
-  /** As it listens on a loopback address without keys, unless the options say otherwise. */
+  /** Starts a server as it is on a loopback address without keys, unless the options say otherwise. */
   async function serve(options: ToyOptions = {}, tls?: { cert: Buffer; key: Buffer }) {
     const toy = toyServer(() => say('A goose.'), { allowedHosts: [], ...options });
     const server = await HttpServer.listen({

@@ -22,7 +22,7 @@ const ENCODER = {
   statistics: new ToldStatistics(() => ({ running: 0, waiting: 0 })),
 } as unknown as ServedModel;
 
-/** What all panels stand in: loading, colours, the key, the connection. */
+/** The frame around all panels: loading, colours, the key, the connection. */
 export function shellSuite(browser: () => Browser): void {
   const open = toyServer(() => say('x'));
   const locked = toyServer(() => say('x'), {
@@ -39,7 +39,7 @@ export function shellSuite(browser: () => Browser): void {
     await page.getByText('Live').waitFor();
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Skein');
     expect(await page.locator('.header-model').textContent()).toBe('toy');
-    // What a mistake of the page would do is refused by the browser.
+    // The browser refuses what a mistake of the page would do.
     const refused = await page.evaluate(() => {
       try {
         document.body.innerHTML = '<p>made of text</p>';

@@ -1,4 +1,4 @@
-/** What OpenAPI 3.1 demands of the parts of a document that this server writes. No part may have a field beside. */
+/** Demands of OpenAPI 3.1 on the parts of a document that this server writes. No part may have other fields. */
 const text = { type: 'string', minLength: 1 };
 const strict = (properties: Record<string, object>, required: readonly string[] = []) => ({
   type: 'object',

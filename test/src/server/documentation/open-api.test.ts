@@ -47,7 +47,7 @@ function schemasIn(value: unknown, place: string): [string, Json][] {
   return [...own, ...Object.entries(value).flatMap(([key, inner]) => schemasIn(inner, `${place}/${key}`))];
 }
 
-/** Whether a value is what a schema of the document says; the reasons where it is not. */
+/** Reasons why a value does not match a schema of the document; none if it does. */
 function problems(schema: Json, value: unknown): unknown {
   const validate = ajv.compile(absolute(schema) as Json);
   return validate(value) ? null : validate.errors;
@@ -108,7 +108,7 @@ describe('GET /openapi.json', () => {
         const told = [field, ...((field.allOf ?? []) as Json[])].some(
           ({ description, $ref }) => description || $ref,
         );
-        // What a part is of is told by its type.
+        // The fields `type` and `role` explain themselves: they tell what a part is.
         if (!told && name !== 'type' && name !== 'role') silent.push(`${place}.${name}`);
         visit(field, `${place}.${name}`);
       }

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import type { Json } from './json-text.js';
 
-/** Of JSON schema what the server's own description uses. */
+/** The keywords of JSON schema that the server's own description uses. */
 export interface Schema {
   $ref?: string;
   type?: string | readonly string[];
@@ -44,7 +44,7 @@ export interface DescribedRoute {
   name: string;
   method: string;
   path: string;
-  /** Of the body's fields; null: it has no body. */
+  /** Schemas of the body's fields, and examples; null: it has no body. */
   body: { fields: Readonly<Record<string, Schema>>; examples: readonly { [key: string]: Json }[] } | null;
   query: readonly string[];
 }

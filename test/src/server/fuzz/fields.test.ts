@@ -42,7 +42,7 @@ describe.each(routes)('$name', ({ path, fields, valid }) => {
         const what = `${field}: ${value.slice(0, 80)}`;
         const refusal = await refusalOf(await toy.post(path, body), what);
         if (refusal === null) continue;
-        // Of what nests too deep it is not read what it is.
+        // A value that nests too deep is refused unread, so that its field is not named.
         if (/nested/.test(refusal.message) && refusal.param === null) continue;
         const named = refusal.param?.split(/[.[]/)[0];
         expect(
@@ -52,7 +52,7 @@ describe.each(routes)('$name', ({ path, fields, valid }) => {
       }
     }
     expect((Object.prototype as { polluted?: unknown }).polluted).toBe(undefined);
-    // Whatever came before, the next one is served.
+    // The next request is served, whatever came before.
     await expectServed(toy);
   }, 120_000);
 

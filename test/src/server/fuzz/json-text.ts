@@ -26,7 +26,7 @@ export function writeJson(value: Json): string {
 
 export type Path = readonly (string | number)[];
 
-/** Where values are within another, which is the first of them. */
+/** Paths of all values within a value; the first is that of the value itself. */
 export function pathsOf(value: Json, path: Path = []): Path[] {
   if (typeof value !== 'object' || value === null || value instanceof RawJson) return [path];
   const within = Array.isArray(value) ? [...value.entries()] : Object.entries(value);

@@ -5,15 +5,15 @@ import { changedAt, type Json, nameOf, type Path, pathsOf, RawJson, valueAt } fr
 /** A body in which one thing was changed. */
 export interface Mutation {
   body: Json;
-  /** What was changed, and how, for a message. */
+  /** The change in words, for a message. */
   what: string;
-  /** Where, as refusals name it. */
+  /** Place of the change, as refusals name it. */
   name: string;
 }
 
 const raw = (text: string) => new RawJson(text);
 
-/** What is put in the place of something: of another type, or more of it than anyone needs. */
+/** Values to put in place of another: of another type, or more of it than anyone needs. */
 const strange: fc.Arbitrary<Json> = fc.oneof(
   fc.constantFrom<Json>(null, true, false, 0, -1, 1.5, '', [], {}, [null], [[]], [{}], { '': '' }),
   fc.constantFrom(
@@ -48,7 +48,7 @@ const strange: fc.Arbitrary<Json> = fc.oneof(
 const isObject = (value: Json): value is { readonly [key: string]: Json } =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof RawJson);
 
-/** One thing changed somewhere in a body. */
+/** A single change somewhere in a body. */
 export function mutationOf(body: Json): fc.Arbitrary<Mutation> {
   const everywhere = pathsOf(body).filter((path) => path.length > 0);
   const objects = pathsOf(body).filter((path) => isObject(valueAt(body, path)));

@@ -18,7 +18,7 @@ const OPTIONS = {
 /** Long enough for any machine: a request that is not answered by then never is. */
 const HANG_MS = 400_000;
 
-/** Which model a route is for. */
+/** Model for each route. */
 const MODELS: Readonly<Record<string, string>> = {
   '/v1/embeddings': 'vectors',
   '/v1/rerank': 'scores',
@@ -72,7 +72,7 @@ function send(method: string, path: string, body?: Json | Uint8Array): Promise<R
   return fetch(server.url + path, {
     method,
     ...(bytes && { body: bytes as Uint8Array<ArrayBuffer> }),
-    // One that waits for the next request may be closed just when that comes.
+    // A kept-alive connection may be closed just when the next request comes.
     headers: { 'content-type': 'application/json', connection: 'close' },
     signal: AbortSignal.timeout(HANG_MS),
   });
@@ -91,7 +91,7 @@ async function takenBody(route: DescribedRoute, example: number, fields: { [key:
   return body;
 }
 
-/** Whether a refusal's name and the place of a change are the same, or one is in the other. */
+/** True if a refusal's name and the place of a change are the same, or one lies in the other. */
 function isRelated(param: string, name: string): boolean {
   const isWithin = (inner: string, outer: string) =>
     inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`);
@@ -125,7 +125,7 @@ it('takes a body of each route with anything changed anywhere in it, or refuses 
       const refusal = await refusalOf(await send('POST', route.path, mutation.body), what);
       if (refusal === null || (refusal.param === null && /nested|more than \d+ values/.test(refusal.message)))
         return;
-      // Whatever makes a prompt longer, it is the prompt that is too long.
+      // Many fields make a prompt longer; the refusal names the prompt.
       if (refusal.code === 'context_length_exceeded') return;
       const isNamed =
         isRelated(refusal.param ?? '', mutation.name) ||
@@ -189,7 +189,7 @@ it('has an answer to any parameter of a path or a query', async () => {
       const names = [...route.query, wellFormed(key)].map((name) => `${name}=${wellFormed(value)}`);
       const body = route.method === 'POST' ? {} : undefined;
       const response = await send(route.method, `${path}?${names.join('&')}`, body);
-      // What has no body of JSON has its own: the text of metrics, a page.
+      // Answers without a JSON body have another: the text of metrics, a page.
       if (response.status < 400) await response.text();
       else await refusalOf(response, `${route.method} ${path}?${names.join('&')}`);
     });

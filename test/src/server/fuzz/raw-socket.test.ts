@@ -68,14 +68,14 @@ const REFUSED: Readonly<Record<string, string | Uint8Array>> = {
   'an address that is none': 'OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n',
 };
 
-/** What HTTP allows and this server does not have: the status that says so. The connection ends, for what follows is not known. */
+/** Requests that HTTP allows and this server refuses, by status. The connection ends: further bytes have no known meaning. */
 const NOT_HAD: Readonly<Record<string, readonly [string, number]>> = {
   'a tunnel': ['CONNECT other:443 HTTP/1.1\r\nHost: other:443\r\n\r\n', 405],
   'a tunnel to a path, with more behind it': ['CONNECT /live HTTP/1.1\r\nHost: h\r\n\r\nGET /live', 405],
   'an expectation': [post(`${length(body)}\r\nExpect: a-miracle`, body), 417],
   'an encoding that hides chunks': [post('Transfer-Encoding: xchunked', body), 415],
   'a body that is packed': [post('Transfer-Encoding: gzip, chunked', '0\r\n\r\n'), 415],
-  // Of these the rest does not come, and the client waits.
+  // The rest of these requests never comes, and the client waits.
   'a chunk as long as a number can be': [
     post('Transfer-Encoding: chunked', 'ffffffffffffffff\r\nabc\r\n'),
     408,
@@ -88,7 +88,7 @@ const NOT_HAD: Readonly<Record<string, readonly [string, number]>> = {
 describe('bytes that are no request', () => {
   it.each(Object.entries(REFUSED))('%s: one refusal, and the connection ends', async (_, bytes) => {
     const text = await exchange(bytes);
-    // Of a body that is refused on its way nothing may be left that could be read as a request.
+    // The rest of a body refused on its way must not be read as a request.
     const [status] = statuses(text);
     expect(statuses(text)).toHaveLength(1);
     expect(status).toBeGreaterThanOrEqual(400);

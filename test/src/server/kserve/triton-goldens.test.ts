@@ -85,14 +85,12 @@ const DIFFERENCES: Readonly<Record<number, string>> = {
   3: 'another backend',
   5: 'another backend',
   17: 'a path outside of /v2 has the form of the other routes',
-  33: 'a body without JSON is not taken for a raw tensor',
   42: 'there is no shared memory to be named',
   46: 'the shape is told of, and not the batch size that would come of it',
   50: 'the second of two inputs that differ is named, in the order of the configuration',
   51: 'a batch without rows is refused as such',
   57: 'a number beyond its type is refused; Triton cuts it off',
   60: 'an input that the model does not have is named',
-  68: 'the model is not named before the request is read',
   72: 'a header that is no number is refused as such',
   73: 'another backend; fields of GPUs and of optimization are not told',
   74: 'other times and counts',
@@ -102,7 +100,6 @@ const DIFFERENCES: Readonly<Record<number, string>> = {
   91: 'unloading has ended',
   92: 'the answer names the endpoint, as the AMD Inference Server does',
   95: 'a value makes an endpoint of its own, as with the AMD Inference Server',
-  97: 'whole floats are written without a point',
   98: 'more elements than can be counted are refused before the shape is compared',
 };
 

@@ -13,7 +13,7 @@ const SERVICE = 'namespace="$NS",service="$SVC"';
 const ofTarget = 'job=~"$job", model_name=~"$model_name", instance=~"$instance"';
 
 /**
- * What the dashboards read that vLLM publishes (its repository, examples/observability, and before that
+ * Queries of the dashboards that vLLM publishes (its repository, examples/observability, and before that
  * examples/online_serving/dashboards with grafana and perses): the series, labels and functions of their panels.
  */
 export const STOCK_QUERIES: Readonly<Record<string, readonly string[]>> = {

@@ -69,7 +69,7 @@ describe('functions and function_call, which tools and tool_choice were before',
       message: { content: CALL },
       finish_reason: 'stop',
     });
-    // As clients send them that have none.
+    // Clients that have no functions send them like this.
     for (const function_call of ['auto', 'none', null])
       expect((await ask(toy, { functions: [], function_call })).status).toBe(200);
   });

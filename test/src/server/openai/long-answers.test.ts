@@ -15,7 +15,7 @@ const long = (): Step[] => [
 
 const server = () => toyServer(long, { model: { maxInputLen: 4096, maxSeqLen: 8192, vocabSize: 300 } });
 
-/** What came of an answer, slice by slice. */
+/** Slices in which an answer came. */
 async function slicesOf(response: Response) {
   const slices: Uint8Array[] = [];
   for await (const slice of response.body!) slices.push(slice);

@@ -3,7 +3,7 @@ import type { PieceSource } from '../../../../callbacks/piece-source.js';
 import type { TokenPiece, TokenRequest } from '../../../../callbacks/token-request.js';
 import type { FakeEngine } from '../../support/fake-engine.js';
 import { PumpedPieces } from '../../support/pumped-pieces.js';
-import { toyServer } from '../../support/toy-server.js';
+import { readChunks, toyServer } from '../../support/toy-server.js';
 
 interface Answer {
   choices: { index: number; text: string; logprobs: unknown }[];
@@ -11,7 +11,7 @@ interface Answer {
   error: { message: string; param: string };
 }
 
-/** What the toy codec makes of a byte is its letter. */
+/** Answers of the choices; the toy codec turns each byte into its letter. */
 const LETTERS = ['a', 'bb', 'ccc', 'dd'];
 /** Log-prob of every token of the answer. */
 const LOG_PROBS = [-2, -1, -0.5, -3];
@@ -78,12 +78,9 @@ describe('n', () => {
   it('streams each choice with its index', async () => {
     const { toy } = severalServer();
     const response = await toy.post('/v1/completions', { model: 'toy', prompt: 'x', n: 2, stream: true });
-    const frames = (await response.text()).split('\n\n').filter((frame) => frame.startsWith('data: {'));
     const texts = ['', ''];
-    for (const frame of frames) {
-      const { choices } = JSON.parse(frame.slice(6)) as Answer;
+    for (const { choices } of await readChunks<Answer>(response))
       for (const { index, text } of choices) texts[index] += text;
-    }
     expect(texts).toEqual(['a', 'bb']);
   });
 });

@@ -102,7 +102,7 @@ describe('tool calls', () => {
       for (const delta of rest) expect(delta).toEqual({ index, function: { arguments: expect.any(String) } });
       expect(own.map((delta) => delta.function.arguments).join('')).toBe(['{"city": "Zürich"}', '{}'][index]);
     }
-    // One character each: they are not kept until the end.
+    // Deltas of one character each: they are not held back until the end.
     expect(deltas.filter(({ index }) => index === 0).length).toBeGreaterThan(10);
     expect(deltas.map(({ index }) => index)).toEqual(deltas.map(({ index }) => index).sort());
     expect(choices.map(({ delta }) => delta.content ?? '').join('')).toBe('Let me look.');

@@ -19,7 +19,7 @@ const WORKLOAD: WorkloadOptions = {
   seed: 7,
 };
 
-/** What sums of times since 1970 may be off by. */
+/** Rounding error of sums of times since 1970. */
 const ROUNDING_MS = 0.01;
 
 describe('poissonArrivals', () => {

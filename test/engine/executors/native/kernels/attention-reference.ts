@@ -6,7 +6,7 @@ import { asQuants } from './kv-pool.js';
 /** Greatest whole number of a query or of a step's probabilities that meets a cache in int8. */
 const WORDS = 32767;
 
-/** Whether these kernels multiply a bf16 cache as pairs of bf16, and so round queries and probabilities. */
+/** True for kernels that multiply a bf16 cache as pairs of bf16, and so round queries and probabilities. */
 const inPairs = (table: string, dtype: KvDtype) =>
   dtype === 'bf16' && (table === 'avx512bf16' || table === 'emulated16pairs');
 
@@ -22,7 +22,7 @@ export interface HeadReference {
   /** Before the softmax, one for each token that the row sees. */
   scores: readonly number[];
   headDim: number;
-  /** Of the token that scores[i] is of. */
+  /** Value d of the token whose score is scores[i]. */
   value(i: number, d: number): number;
 }
 
@@ -33,9 +33,9 @@ export interface Expected {
 }
 
 /**
- * One head of one row. A probability that is rounded to bf16 is off by up to 2^-9 of itself, each in its own direction, and
- * one that is rounded to 16 bits, times its values' scale, by up to 2^-16 of the greatest: what that does to a sum is not
- * beyond six standard deviations. Values are up to 1.
+ * Output of one head for one row, with its tolerances. A probability that is rounded to bf16 is off by up to 2^-9 of
+ * itself, each in its own direction; one that is rounded to 16 bits, times its values' scale, by up to 2^-16 of the
+ * greatest. The error of a sum of them stays within six standard deviations. Values are up to 1.
  */
 export function expectedHead({ table, dtype, scores, headDim, value }: HeadReference): Expected {
   const greatest = Math.max(...scores);

@@ -112,7 +112,7 @@ class WindowedSequence {
     return rows;
   }
 
-  /** What the kernels multiply: rounded as they do it. */
+  /** The numbers that the kernels multiply, rounded as they round them. */
   get #asMultiplied(): Record<'keys' | 'values' | 'q' | 'sinkQ', Float32Array> {
     const { dtype, headDim } = this.#shape;
     this.#rounded ??= {

@@ -90,7 +90,7 @@ function sequenceOf(
   changeKeys(k);
   changeValues(v);
   const { layer, blockTable } = cacheOf(table, s, k, v);
-  /** One call for the chunk of positions [begin, end), of which it computes the rows [rowBegin, rowEnd). */
+  /** Calls the kernel once for the chunk of positions [begin, end), for its rows [rowBegin, rowEnd). */
   const run = (begin: number, end: number, rowBegin = 0, rowEnd = end - begin, bothWays = 0) => {
     const rows = rowEnd - rowBegin;
     const queries = guarded(end - begin, stride, stride + 4, q.subarray(begin * stride, end * stride));

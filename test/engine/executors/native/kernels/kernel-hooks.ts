@@ -8,7 +8,7 @@ export const isQuantized = (dtype: Dtype): dtype is QuantizedType => dtype === '
 type Arrays = Float32Array | Uint16Array | Int32Array | Uint8Array | null;
 type Fields = Record<string, number | string | Arrays>;
 
-/** What engine/executors/native/kernels/test_hooks.cpp exports; the first argument names the table. */
+/** Functions that engine/executors/native/kernels/test_hooks.cpp exports; the first argument names the table. */
 interface KernelHooks {
   names(): string[];
   shape(table: string): { panelWidth: number; tileRows: number };
@@ -109,7 +109,7 @@ export function guarded(rows: number, width: number, stride: number, fill?: Floa
   return { view: inside, row, guardsIntact };
 }
 
-/** One row between guards of NaN: what lies around it must be neither read nor written. */
+/** A row between guards of NaN, which must be neither read nor written. */
 export function guardedRow(values: Float32Array) {
   return guarded(1, values.length, values.length, values).view;
 }

@@ -45,7 +45,7 @@ export function asQuants(values: Float32Array, width: number, most: number): Flo
   return result;
 }
 
-/** What keys or values are once they are in the cache. */
+/** Keys or values as the cache holds them: rounded to its type. */
 export function inCache(dtype: KvDtype, values: Float32Array, headDim: number): Float32Array {
   if (dtype === 'f32') return values;
   return dtype === 'bf16' ? fromBf16(toBf16(values)) : asQuants(values, headDim, 127);

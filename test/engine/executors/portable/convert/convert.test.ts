@@ -1,8 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { storedBytes } from '../../../../../engine/building/weight-precision.js';
 import type { WeightPrecision } from '../../../../../engine/executors/executor.js';
 import type { ConvertJob } from '../../../../../engine/executors/native/addon.js';
@@ -11,10 +10,10 @@ import { convert, convertInPieces } from '../../../../../engine/executors/portab
 import { STORAGE_TYPES } from '../../../../../engine/executors/portable/convert/tensor-types.js';
 import type { TensorType } from '../../../../../models/checkpoints/checkpoint.js';
 import { Random } from '../../../../../tools/support/random.js';
+import { temporaryFolder } from '../../../../support/fresh-folders.js';
 
 const native = loadAddon().convert;
-const directory = mkdtempSync(join(tmpdir(), 'skein-portable-convert-'));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const directory = temporaryFolder('skein-portable-convert');
 
 const TARGETS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
 const source = join(directory, 'source.bin');
@@ -22,7 +21,7 @@ const PAD = 5;
 
 type Shape = Omit<ConvertJob, 'source' | 'sourceOffset' | 'sourceByteLength' | 'targetOffset'>;
 
-/** What a converter makes of bytes, with what lies before and behind it in both files. */
+/** Bytes after conversion; in both files other bytes lie before and behind them, which must stay untouched. */
 function converted(by: typeof native, bytes: Uint8Array, shape: Shape): Buffer {
   writeFileSync(source, Buffer.concat([Buffer.alloc(PAD, 0xff), bytes, Buffer.alloc(3, 0xff)]));
   const target = join(directory, 'target.bin');
@@ -33,7 +32,7 @@ function converted(by: typeof native, bytes: Uint8Array, shape: Shape): Buffer {
   return readFileSync(target);
 }
 
-/** Which NaN comes out of a multiplication, a compiler decides: there all are one. */
+/** Makes all NaN the same: the compiler decides which NaN a multiplication gives. */
 function withOneNaN(bytes: Buffer, { targetType, rows, columns }: Shape): Buffer {
   const one = Buffer.from(bytes);
   for (let i = 0; i < rows * columns; i++) {

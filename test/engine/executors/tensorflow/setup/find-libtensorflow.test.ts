@@ -1,11 +1,10 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { findLibTensorFlow } from '../../../../../engine/executors/tensorflow/setup/find-libtensorflow.js';
+import { temporaryFolder } from '../../../../support/fresh-folders.js';
 
-const root = mkdtempSync(join(tmpdir(), 'skein-find-tensorflow-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder('skein-find-tensorflow');
 
 function write(path: string, text = ''): void {
   mkdirSync(join(path, '..'), { recursive: true });

@@ -1,27 +1,17 @@
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { findInstallation, setupFolder } from '../../../../../engine/executors/tensorflow/installation.js';
 import {
   type InstallOptions,
   installTensorFlow,
 } from '../../../../../engine/executors/tensorflow/setup/install-tensorflow.js';
+import { temporaryFolder } from '../../../../support/fresh-folders.js';
 
-const root = mkdtempSync(join(tmpdir(), 'skein-setup-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder('skein-setup');
 
 const PACKAGE = '@tensorflow/tfjs-node-gpu';
-/** What it computes, and what the last line of its output is. */
+/** A fake of tensorflow's module: FAKE_PRODUCT sets the product that it computes. */
 const MODULE = `
 const fake = { product: (process.env.FAKE_PRODUCT ?? '19,22,43,50').split(',').map(Number) };
 module.exports = {

@@ -6,7 +6,7 @@ import type {
   FormationStep,
 } from '../../../../../callbacks/formation.js';
 
-/** What a request does in its life; durations in milliseconds. */
+/** Plan of a request's life; durations in milliseconds. */
 export interface Life {
   arrivesMs: number;
   waitsMs: number;
@@ -50,7 +50,7 @@ interface Told {
   tokens: number;
 }
 
-/** What a request does, with its times from the start. */
+/** Course of a request, in milliseconds from the start. */
 export interface Course {
   id: number;
   arrivesMs: number;

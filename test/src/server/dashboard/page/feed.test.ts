@@ -133,7 +133,7 @@ describe('the feed of the dashboard', () => {
     feed.watch('old');
     await expect.poll(() => gone).toEqual(['old']);
     expect([feed.model, feed.state]).toEqual([null, { kind: 'connecting' }]);
-    // What it had planned is off.
+    // The reconnection that it had planned is cancelled.
     await new Promise((resolve) => setTimeout(resolve, 80));
     expect(paths).toHaveLength(1);
   });

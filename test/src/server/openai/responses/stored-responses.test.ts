@@ -326,7 +326,7 @@ describe('a conversation that is too long', () => {
     expect(prompt).toMatch(/^<system>s+<\/>/);
     expect(prompt).toMatch(/<user>e+<\/><assistant>$/);
     expect(prompt).not.toContain('aaa');
-    // As much as there is room for.
+    // The conversation is kept as far as there is room.
     expect(prompt).toContain('ddd');
   });
 

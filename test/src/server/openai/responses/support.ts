@@ -30,7 +30,7 @@ export async function readEvents(response: Response): Promise<Any[]> {
   return events;
 }
 
-/** What the engine was asked, as text. */
+/** Prompt that the engine was given, as text. */
 export function promptText(toy: ToyServer, index = -1): string {
   const bytes = Array.from(toy.engine.requests.at(index)!.promptTokens).filter((token) => token < 256);
   return Buffer.from(bytes).toString();

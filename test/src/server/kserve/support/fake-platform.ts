@@ -1,0 +1,33 @@
+import type { AppOptions } from '../../../../../src/server/app.js';
+import { say, type ToyServer, toyServer } from '../../../support/toy-server.js';
+import { type FakeModel, FakeRepository } from './fake-models.js';
+
+export interface FakePlatform extends ToyServer {
+  repository: FakeRepository;
+  /** POST of a JSON body, or of bytes and texts as they are, to `/v2/models/MODEL/infer`. */
+  infer(model: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
+}
+
+/** The whole HTTP side over models that compute at once. */
+export function fakePlatform(
+  models: readonly FakeModel[],
+  { allowsUpload = false, ...options }: Partial<Omit<AppOptions, 'models'>> & { allowsUpload?: boolean } = {},
+): FakePlatform {
+  const repository = new FakeRepository(models);
+  const toy = toyServer(() => say('x'), {
+    platform: { repository, serverId: 'triton', allowsUpload },
+    ...options,
+  });
+  return {
+    ...toy,
+    repository,
+    infer: async (model, body, headers = {}) => {
+      const isRaw = typeof body === 'string' || body instanceof Uint8Array;
+      return toy.app.request(`/v2/models/${model}/infer`, {
+        method: 'POST',
+        headers,
+        body: isRaw ? (body as string | Uint8Array<ArrayBuffer>) : JSON.stringify(body),
+      });
+    },
+  };
+}

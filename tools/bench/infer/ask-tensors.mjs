@@ -1,0 +1,54 @@
+// Clients of one server of the Open Inference Protocol, in a process of their own: node ask-tensors.mjs '{"url", "model", "clients", "floats", "seconds",
+// "isBinary"}' prints {"perSecond", "p50", "p99"}. Each client asks again as soon as it has its answer.
+import http from 'node:http';
+
+const { url, model, clients, floats, seconds, isBinary } = JSON.parse(process.argv[2]);
+const input = { name: 'INPUT0', shape: [1, floats], datatype: 'FP32' };
+const json = isBinary
+  ? JSON.stringify({
+      inputs: [{ ...input, parameters: { binary_data_size: 4 * floats } }],
+      parameters: { binary_data_output: true },
+    })
+  : JSON.stringify({ inputs: [{ ...input, data: Array.from({ length: floats }, (_, i) => i + 0.5) }] });
+const raw = isBinary ? Buffer.from(new Float32Array(floats).fill(1.5).buffer) : Buffer.alloc(0);
+const body = Buffer.concat([Buffer.from(json), raw]);
+const headers = {
+  'content-length': body.length,
+  ...(isBinary && { 'Inference-Header-Content-Length': json.length }),
+};
+const agent = new http.Agent({ keepAlive: true, maxSockets: clients });
+
+function ask() {
+  return new Promise((resolve, reject) => {
+    const request = http.request(
+      `${url}/v2/models/${model}/infer`,
+      { agent, method: 'POST', headers },
+      (response) => {
+        response.resume();
+        response.on('end', () => {
+          if (response.statusCode === 200) resolve();
+          else reject(new Error(`${url} answered ${response.statusCode}.`));
+        });
+      },
+    );
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+const took = [];
+const startMs = performance.now();
+const untilMs = startMs + 1000 * seconds;
+const client = async () => {
+  while (performance.now() < untilMs) {
+    const sentMs = performance.now();
+    await ask();
+    took.push(performance.now() - sentMs);
+  }
+};
+await Promise.all(Array.from({ length: clients }, client));
+const perSecond = (1000 * took.length) / (performance.now() - startMs);
+took.sort((a, b) => a - b);
+const at = (share) => took[Math.floor(share * (took.length - 1))];
+console.log(JSON.stringify({ perSecond, p50: at(0.5), p99: at(0.99) }));
+process.exit(0);
