@@ -92,9 +92,7 @@ export class EncoderHost {
       {
         former: this.#former,
         noteReady: (info) => this.#start(info),
-        *entriesOf(batch) {
-          for (const { work } of batch) yield work;
-        },
+        entriesOf: (batch) => batch.map(({ work }) => work),
         pack: (batch) => ({
           command: { type: 'batch', sequences: batch.map(({ work, index }) => work.sequences[index]!) },
           transfer: [],

@@ -43,6 +43,8 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
   #posted: Batch[] = [];
   #info: Info | null = null;
   #isRunning = false;
+  /** How many times it was held. */
+  #numHeld = 0;
   #hasEnded = false;
   #timer: NodeJS.Timeout | null = null;
   /** Since when the oldest batch has been the oldest, on performance.now's clock. */
@@ -99,7 +101,19 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
 
   /** It may have another batch. */
   get isFree(): boolean {
-    return this.#isRunning && this.#posted.length < this.#options.batchesAhead;
+    return this.#isRunning && this.#numHeld === 0 && this.#posted.length < this.#options.batchesAhead;
+  }
+
+  /**
+   * It waits for something that another batch may have to be run for, and gets none behind the one that it has, until the function that is
+   * returned is called.
+   */
+  hold(): () => void {
+    const { restarts } = this;
+    this.#numHeld++;
+    return () => {
+      if (restarts === this.restarts && this.#isRunning) this.#numHeld--;
+    };
   }
 
   /** Gives it a batch as a command. False where there is no worker now; throws where the command cannot be copied to it. */
@@ -153,6 +167,7 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
 
   #lose(error: Error): void {
     this.#isRunning = false;
+    this.#numHeld = 0;
     this.#stopTimer();
     const [begun = null, ...others] = this.#posted;
     this.#posted = [];

@@ -63,6 +63,8 @@ export class BatchedModel implements InferModel {
   readonly #host: Host;
   readonly #memory: BatchMemory;
   readonly #counters = new InferenceCounters();
+  /** Batches of this model that wait for requests to it, with how many those are. */
+  readonly #waitingBatches = new Map<number, number>();
   /** Where the model preserves the order of its requests; null: answers go as they come. */
   readonly #order: ReplyOrder<BatchedEntry, () => void> | null;
   /** Requests of equal text may be rows of one batch. */
@@ -158,19 +160,37 @@ export class BatchedModel implements InferModel {
       this.#counters.noteFailure('REJECTED', nsSince(entry.startMs));
       throw told;
     }
+    this.#countCallers(callers, 1);
     this.#order?.begin(entry);
   }
 
-  /** A model whose instances all wait for this very request would wait for ever. */
+  /**
+   * A batch whose code asks its own model keeps its instance until it is answered. Where all instances were kept so, whoever asks
+   * would wait for ever: at least one stays for the answers.
+   */
   #checkCallers(callers: readonly InferCaller[]): void {
+    const own = this.#ownCallers(callers);
+    if (own.length === 0) return;
     const { name, instance_group: groups } = this.config;
     const numInstances = groups.reduce((sum, { count }) => sum + count, 0);
-    const waiting = new Set(callers.filter(({ model }) => model === name).map(({ batch }) => batch)).size;
-    if (waiting < numInstances) return;
+    if (new Set([...this.#waitingBatches.keys(), ...own]).size < numInstances) return;
     throw new InferError(
       `the model '${name}' is asked by its own code while all of its ${numInstances} instances wait for the answer`,
       'invalid',
     );
+  }
+
+  #ownCallers(callers: readonly InferCaller[]): number[] {
+    return callers.filter(({ model }) => model === this.config.name).map(({ batch }) => batch);
+  }
+
+  /** Counts a request that batches of this model wait for, or no longer do. */
+  #countCallers(callers: readonly InferCaller[], change: 1 | -1): void {
+    for (const batch of this.#ownCallers(callers)) {
+      const count = (this.#waitingBatches.get(batch) ?? 0) + change;
+      if (count === 0) this.#waitingBatches.delete(batch);
+      else this.#waitingBatches.set(batch, count);
+    }
   }
 
   #pack(batch: Batch, isLent: boolean) {
@@ -226,6 +246,7 @@ export class BatchedModel implements InferModel {
   }
 
   #over(entry: BatchedEntry, error: InferError | null): void {
+    this.#countCallers(entry.callers, -1);
     const totalNs = nsSince(entry.startMs);
     if (error === null) {
       const queueNs = 1e6 * ((entry.givenMs ?? entry.startMs) - entry.startMs);
@@ -244,11 +265,15 @@ export class BatchedModel implements InferModel {
     { call, asked, callers }: Extract<InstanceMessage, { type: 'call' }>,
     instance: OwnInstance,
   ): Promise<void> {
+    const release = instance.hold();
     try {
       const responses = await this.#options.onCall(asked, callers);
       instance.send({ type: 'called', call, responses, error: null });
     } catch (error) {
       instance.send({ type: 'called', call, responses: null, error: (error as Error).message });
+    } finally {
+      release();
+      this.#host.wake();
     }
   }
 }

@@ -68,6 +68,22 @@ beforeAll(async () => {
     }));`,
   );
   models.write(
+    'deep',
+    `${BATCHED}instance_group: [{count: 2}]\n`,
+    `let infer;
+    export function initialize(setup) { infer = setup.infer; }
+    export const execute = (requests) => Promise.all(requests.map(async ({ inputs: { X } }) => {
+      const [depth] = X.data;
+      if (depth === 0) return { outputs: { Y: { data: [0] } } };
+      try {
+        const { outputs } = await infer({ model: 'deep', inputs: { X: { data: Int32Array.of(depth - 1), shape: [1, 1] } } });
+        return { outputs: { Y: { data: [outputs.Y.data[0] + 1] } } };
+      } catch (error) {
+        return { error: error.message };
+      }
+    }));`,
+  );
+  models.write(
     'pair',
     `${BATCHED}instance_group: [{count: 2}]\n`,
     `import { threadId } from 'node:worker_threads';
@@ -227,6 +243,23 @@ describe('what a model asks of others', () => {
     await expect(call('caller')).rejects.toThrow(
       "'caller' is asked by its own code while all of its 1 instances wait",
     );
+  });
+});
+
+describe('a model of two instances that asks itself', () => {
+  const deep = (depth: number) => models.numbers('deep', [[depth]]).catch((error: Error) => error.message);
+
+  it('is answered while an instance is left, and refused where none is', async () => {
+    expect(await deep(1)).toEqual([1]);
+    expect(await deep(2)).toContain('all of its 2 instances wait');
+  });
+
+  it('never waits for ever, however many ask at once', async () => {
+    const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => deep(i % 3)));
+    expect(answers.filter((_, i) => i % 3 === 0)).toEqual(Array(14).fill([0]));
+    for (const answer of answers) {
+      if (typeof answer === 'string') expect(answer).toContain('all of its 2 instances wait');
+    }
   });
 });
 
