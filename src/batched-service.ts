@@ -1,7 +1,7 @@
 import { option } from '../base/named-text.js';
 import type { ManagerState } from '../callbacks/gpt-manager-options.js';
 import type { WorkerRestartOptions } from '../callbacks/restart-policy.js';
-import { checkRange, ParameterError } from '../callbacks/sampling-params.js';
+import { checkRange } from '../callbacks/sampling-params.js';
 import { HostClosedError, RequestError } from '../callbacks/token-request.js';
 import type {
   ServiceCommand,
@@ -13,6 +13,7 @@ import { serviceWorkerScript } from '../engine/service/worker-script.js';
 import type { BatchEntry } from '../host/batch/batch-duties.js';
 import { BatchHost } from '../host/batch/batch-host.js';
 import type { CloseOptions } from '../host/in-process-host.js';
+import { serviceBatcher } from '../scheduler/batcher-presets.js';
 import { type ServiceBatch, ServiceFormer } from './service/service-former.js';
 
 export interface BatchedServiceOptions<Input = unknown, Output = unknown> {
@@ -38,12 +39,7 @@ export interface BatchedServiceOptions<Input = unknown, Output = unknown> {
   onError?: ((error: Error) => void) | undefined;
 }
 
-const DEFAULTS = { timeoutSeconds: 0.1, maxQueueSize: 32, maxWaiting: 1_000_000 };
-const LIMITS = {
-  maxBatchSize: { min: 1, max: 10_000, integer: true },
-  maxQueueSize: { min: 1, max: 128, integer: true },
-  maxWaiting: { min: 1, max: Number.MAX_SAFE_INTEGER, integer: true },
-} as const;
+const DEFAULT_MAX_WAITING = 1_000_000;
 
 interface Element<Input, Output> extends BatchEntry {
   input: Input;
@@ -75,24 +71,15 @@ type Host<Input, Output> = BatchHost<
  */
 export class BatchedService<Input = unknown, Output = unknown> {
   readonly #options: BatchedServiceOptions<Input, Output>;
+  readonly #batching: ReturnType<typeof serviceBatcher>;
   #host: Host<Input, Output> | null = null;
 
-  /** @throws ParameterError for a limit that is out of its range */
+  /** @throws BatcherLimitError for a limit of batches that is out of its range, ParameterError for another one */
   constructor(options: BatchedServiceOptions<Input, Output>) {
     this.#options = { ...options };
-    const { timeoutSeconds = DEFAULTS.timeoutSeconds } = options;
-    for (const [name, range] of Object.entries(LIMITS)) {
-      const value = options[name as keyof typeof LIMITS];
-      if (value !== undefined || name === 'maxBatchSize') {
-        checkRange(option(name), value as number, range);
-      }
-    }
-    if (!(timeoutSeconds > 0 && timeoutSeconds <= 1)) {
-      throw new ParameterError(
-        'timeoutSeconds',
-        `timeoutSeconds is ${timeoutSeconds}; it must be a number above 0 and at most 1.`,
-      );
-    }
+    this.#batching = serviceBatcher(options);
+    const { maxWaiting = DEFAULT_MAX_WAITING } = options;
+    checkRange(option('maxWaiting'), maxWaiting, { min: 1, max: Number.MAX_SAFE_INTEGER, integer: true });
   }
 
   /** 'stopped' before `start`, and after `stop`. */
@@ -160,12 +147,10 @@ export class BatchedService<Input = unknown, Output = unknown> {
   }
 
   #open(data: ServiceWorkerData): Host<Input, Output> {
-    const { maxBatchSize, isolate = true, workerRestart, onError, workerTimeoutSeconds = 0 } = this.#options;
-    const { timeoutSeconds = DEFAULTS.timeoutSeconds, maxQueueSize = DEFAULTS.maxQueueSize } = this.#options;
-    const limits = { maxBatchSize, maxQueueSize, timeoutUs: timeoutSeconds * 1e6 };
+    const { isolate = true, workerRestart, onError, workerTimeoutSeconds = 0 } = this.#options;
     let preparing = Promise.resolve();
     let handingOut = Promise.resolve();
-    const former = new ServiceFormer<Element<Input, Output>>(limits, (batch) => {
+    const former = new ServiceFormer<Element<Input, Output>>(this.#batching, (batch) => {
       preparing = preparing.then(() => this.#prepare(batch, host, former));
     });
     const host: Host<Input, Output> = new BatchHost(
@@ -174,8 +159,8 @@ export class BatchedService<Input = unknown, Output = unknown> {
         ownerName: () => 'The service',
         script: serviceWorkerScript(),
         data: () => data,
-        batchesAhead: maxQueueSize,
-        maxEntries: this.#options.maxWaiting ?? DEFAULTS.maxWaiting,
+        batchesAhead: this.#batching.batchesAhead,
+        maxEntries: this.#options.maxWaiting ?? DEFAULT_MAX_WAITING,
         timeLimitMs: Math.ceil(workerTimeoutSeconds * 1000),
         isolate,
         workerRestart,

@@ -74,6 +74,7 @@ export type { KvCacheEvent, KvCacheEventData, StoredBlock } from '../kvcache/cac
 export type { Retention, RetentionPriority } from '../kvcache/retention.js';
 export { type ChatMessage, ChatTemplateError } from '../models/chat-template.js';
 export { CheckpointError } from '../models/checkpoints/checkpoint.js';
+export { BatcherLimitError } from '../scheduler/batcher-presets.js';
 export type { SchedulerPolicy } from '../scheduler/types.js';
 export { BatchedService, type BatchedServiceOptions } from './batched-service.js';
 export { Encoder, type RankedDocument } from './encoder.js';

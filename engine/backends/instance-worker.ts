@@ -119,7 +119,8 @@ async function runBatch(
     inferNs: 1e6 * (ranMs - unpackedMs),
     outputNs: 1e6 * (performance.now() - ranMs),
   };
-  const memory = isLent ? (bytes.buffer as ArrayBuffer) : null;
+  // Code may have handed the buffer on to somebody else: then it is none any more.
+  const memory = isLent && bytes.byteLength > 0 ? (bytes.buffer as ArrayBuffer) : null;
   post({ type: 'done', answers, times, memory }, [
     answers.bytes.buffer,
     ...(memory === null ? [] : [memory]),

@@ -50,10 +50,11 @@ export class RunningRequest implements InstanceRequest {
       this.fail(`the model '${name}' gave a second answer to a request, which only a decoupled model may`);
       return;
     }
-    const wrong = outputs
-      .map((output) => whyNotOutput(this.#config, output, this.batchSize))
-      .find((why) => why !== null);
-    if (wrong !== undefined) {
+    const wrong =
+      outputs
+        .map((output) => whyNotOutput(this.#config, output, this.batchSize))
+        .find((why) => why !== null) ?? whyNotParameters(parameters);
+    if (wrong !== null) {
       this.fail(`the model '${name}' gave a wrong answer: ${wrong}`);
       return;
     }
@@ -77,4 +78,14 @@ export class RunningRequest implements InstanceRequest {
     this.#isOver = true;
     this.#writer.fail(this.#index, message);
   }
+}
+
+/** What is wrong with the parameters of an answer: something else than a value would not cross to the host. */
+function whyNotParameters(parameters: InferParameters | undefined): string | null {
+  if (parameters === undefined || parameters === null) return null;
+  const wrong = Object.entries(parameters).find(
+    ([, value]) => !['string', 'number', 'bigint', 'boolean'].includes(typeof value),
+  );
+  if (wrong === undefined) return null;
+  return `the parameter '${wrong[0]}' is of type ${typeof wrong[1]}; a text, a number or a boolean is expected`;
 }

@@ -1,16 +1,6 @@
 import type { BatchEntry } from '../../host/batch/batch-duties.js';
 import type { BatchFormer, Formed } from '../../host/batch/batch-former.js';
-import { softBatcher } from '../../scheduler/batcher-presets.js';
-import { DynamicBatcher, type QueuedRequest } from '../../scheduler/dynamic-batcher.js';
-
-export interface ServiceLimits {
-  /** Elements of a batch, and places in the buffer. */
-  maxBatchSize: number;
-  /** How long an element in the buffer waits for others. */
-  timeoutUs: number;
-  /** Batches on their way, from the buffer to their last result. */
-  maxQueueSize: number;
-}
+import { type BatcherConfig, DynamicBatcher, type QueuedRequest } from '../../scheduler/dynamic-batcher.js';
 
 /** A batch on its way through the service. */
 export interface ServiceBatch<Entry> {
@@ -22,14 +12,15 @@ export interface ServiceBatch<Entry> {
 /**
  * The buffer of a service before its worker:
  *
- *   line: who waits for a place -> buffer [ maxBatchSize ] -> full, or timeoutUs after its first element -> prepare -> ready -> worker
- *                                                              while fewer than maxQueueSize batches are on their way
+ *   line: who waits for a place -> buffer [ maxBatchSize ] -> full, or maxDelayUs after its first element -> prepare -> ready -> worker
+ *                                                              while fewer than batchesAhead batches are on their way
  *
  * A buffer whose time is over while too many batches are on their way goes on filling, and goes when one of them is done. Those in the line
  * come into the buffer as soon as it is empty again, and their time begins then.
  */
 export class ServiceFormer<Entry extends BatchEntry> implements BatchFormer<Entry, ServiceBatch<Entry>> {
-  readonly #limits: ServiceLimits;
+  readonly #maxBatchSize: number;
+  readonly #maxOnTheirWay: number;
   readonly #prepare: (batch: ServiceBatch<Entry>) => void;
   readonly #buffer: DynamicBatcher<Buffered<Entry>>;
   readonly #buffered = new Map<Entry, Buffered<Entry>>();
@@ -37,13 +28,18 @@ export class ServiceFormer<Entry extends BatchEntry> implements BatchFormer<Entr
   #ready: ServiceBatch<Entry>[] = [];
   #numOnTheirWay = 0;
 
-  /** @param prepare called with each batch in order; it calls `noteReady` or `noteOver` when the batch is prepared */
-  constructor(limits: ServiceLimits, prepare: (batch: ServiceBatch<Entry>) => void) {
-    this.#limits = limits;
+  /**
+   * @param batching see serviceBatcher
+   * @param prepare called with each batch in order; it calls `noteReady` or `noteOver` when the batch is prepared
+   */
+  constructor(
+    { batcher, batchesAhead }: { batcher: BatcherConfig; batchesAhead: number },
+    prepare: (batch: ServiceBatch<Entry>) => void,
+  ) {
+    this.#maxBatchSize = batcher.maxBatchSize;
+    this.#maxOnTheirWay = batchesAhead;
     this.#prepare = prepare;
-    this.#buffer = new DynamicBatcher(
-      softBatcher({ batchSize: limits.maxBatchSize, timeoutUs: limits.timeoutUs }),
-    );
+    this.#buffer = new DynamicBatcher(batcher);
   }
 
   add(entry: Entry, nowUs: number): void {
@@ -79,7 +75,7 @@ export class ServiceFormer<Entry extends BatchEntry> implements BatchFormer<Entr
   #begin(nowUs: number, isDraining: boolean): number | null {
     for (;;) {
       this.#fill(nowUs);
-      const hasRoom = this.#numOnTheirWay < this.#limits.maxQueueSize;
+      const hasRoom = this.#numOnTheirWay < this.#maxOnTheirWay;
       const { batch, wakeAtUs } = this.#buffer.next(nowUs, { hasRoom, isDraining });
       if (batch === null) return wakeAtUs;
       this.#numOnTheirWay++;
@@ -90,7 +86,7 @@ export class ServiceFormer<Entry extends BatchEntry> implements BatchFormer<Entr
 
   #fill(nowUs: number): void {
     for (const entry of this.#line) {
-      if (this.#buffer.size >= this.#limits.maxBatchSize) return;
+      if (this.#buffer.size >= this.#maxBatchSize) return;
       this.#line.delete(entry);
       const buffered = { entry, rows: 1, fit: '', priority: 0, timeoutUs: 0 };
       this.#buffered.set(entry, buffered);

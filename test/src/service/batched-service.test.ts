@@ -188,13 +188,13 @@ describe('what goes wrong', () => {
   });
 
   it.each([
-    [{ maxBatchSize: 0 }, /maxBatchSize is 0; it must be an integer from 1 to 10000/],
-    [{ maxBatchSize: 10_001 }, /maxBatchSize is 10001/],
-    [{ maxBatchSize: undefined as never }, /maxBatchSize is undefined/],
-    [{ timeoutSeconds: 0 }, /timeoutSeconds is 0; it must be a number above 0 and at most 1/],
-    [{ timeoutSeconds: 1.001 }, /timeoutSeconds is 1.001/],
-    [{ maxQueueSize: 0 }, /maxQueueSize is 0; it must be an integer from 1 to 128/],
-    [{ maxQueueSize: 129 }, /maxQueueSize is 129/],
+    [{ maxBatchSize: 0 }, /maxBatchSize of a batched service is 0; it must be /],
+    [{ maxBatchSize: 10_001 }, /maxBatchSize of a batched service is 10001/],
+    [{ maxBatchSize: undefined as never }, /maxBatchSize of a batched service is /],
+    [{ timeoutSeconds: 0 }, /timeoutSeconds of a batched service is 0; it must be /],
+    [{ timeoutSeconds: 1.001 }, /timeoutSeconds of a batched service is 1.001/],
+    [{ maxQueueSize: 0 }, /maxQueueSize of a batched service is 0; it must be /],
+    [{ maxQueueSize: 129 }, /maxQueueSize of a batched service is 129/],
   ])('with its limits is refused: %j', (limits, message) => {
     expect(() => new BatchedService({ maxBatchSize: 1, ...limits })).toThrow(message);
   });

@@ -1,11 +1,21 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { BatchEntry } from '../../../host/batch/batch-duties.js';
-import { type ServiceBatch, ServiceFormer, type ServiceLimits } from '../../../src/service/service-former.js';
+import { serviceBatcher } from '../../../scheduler/batcher-presets.js';
+import { type ServiceBatch, ServiceFormer } from '../../../src/service/service-former.js';
 
 interface Entry extends BatchEntry {
   number: number;
 }
+
+interface ServiceLimits {
+  maxBatchSize: number;
+  timeoutUs: number;
+  maxQueueSize: number;
+}
+
+const batchingOf = ({ timeoutUs, ...limits }: ServiceLimits) =>
+  serviceBatcher({ ...limits, timeoutSeconds: timeoutUs / 1e6 });
 
 /** The service as it is written down, slowly: a buffer, who waits for a place in it, and when its first element came. */
 class Naive {
@@ -61,10 +71,13 @@ it('forms the batches of the service as it is written down, whatever comes', () 
   fc.assert(
     fc.property(limits, fc.array(event, { maxLength: 60 }), (given, events) => {
       const formed: number[][] = [];
-      const former: ServiceFormer<Entry> = new ServiceFormer(given, (batch: ServiceBatch<Entry>) => {
-        formed.push(batch.entries.map(({ number }) => number));
-        former.noteReady(batch);
-      });
+      const former: ServiceFormer<Entry> = new ServiceFormer(
+        batchingOf(given),
+        (batch: ServiceBatch<Entry>) => {
+          formed.push(batch.entries.map(({ number }) => number));
+          former.noteReady(batch);
+        },
+      );
       const naive = new Naive(given);
       let nowUs = 0;
       let number = 0;
@@ -101,7 +114,7 @@ it('forms the batches of the service as it is written down, whatever comes', () 
 it('forgets who has left, in the buffer and in the line', () => {
   const formed: number[][] = [];
   const former: ServiceFormer<Entry> = new ServiceFormer(
-    { maxBatchSize: 2, timeoutUs: 100, maxQueueSize: 1 },
+    batchingOf({ maxBatchSize: 2, timeoutUs: 100, maxQueueSize: 1 }),
     ({ entries }) => formed.push(entries.map(({ number }) => number)),
   );
   const entries = Array.from({ length: 6 }, (_, number) => ({

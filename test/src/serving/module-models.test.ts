@@ -34,6 +34,9 @@ beforeAll(async () => {
       if (what === 'shape') return [{ outputs: { Y: { data: [1, 2], shape: [1, 3] } } }];
       if (what === 'type') return [{ outputs: { Y: { data: new Float32Array(1), shape: [1, 1] } } }];
       if (what === 'twice') for (const r of requests) { r.send({ outputs: { Y: r.inputs.X } }); r.send({ outputs: { Y: r.inputs.X } }); }
+      if (what === 'parameters') return [{ outputs: { Y: requests[0].inputs.X }, parameters: { f: () => {} } }];
+      if (what === 'detached') structuredClone(null, { transfer: [requests[0].inputs.X.data.buffer] });
+      if (what === 'detached') return [{ outputs: { Y: { data: [1] } } }];
       if (what === 'nothing') return;
       return requests.map(({ inputs: { X } }) => ({ outputs: { Y: X } }));
     }`,
@@ -170,6 +173,7 @@ describe('what a model does wrong', () => {
     ['name', "gave a wrong answer: 'Z' is no output of the model"],
     ['shape', "output 'Y' has 8 bytes; its shape takes 12"],
     ['type', "'Y' is a Float32Array; Int32Array is expected for INT32"],
+    ['parameters', "the parameter 'f' is of type function"],
     ['nothing', "the model 'faulty' gave no answer to a request"],
     ['twice', "the model 'faulty' gave a second answer to a request"],
     ['exit', "the model 'faulty' failed: "],
@@ -178,6 +182,11 @@ describe('what a model does wrong', () => {
   ])('is its requests own error: %s', async (what, message) => {
     await expect(asked(what)).rejects.toThrow(message);
     await expect.poll(() => asked('nothing else').catch(() => null), { timeout: 20_000 }).toEqual([1]);
+  });
+
+  it('is none where it hands the memory of its inputs on', async () => {
+    expect(await asked('detached')).toEqual([1]);
+    expect(await asked('')).toEqual([1]);
   });
 
   it('hurts nobody beside it', async () => {
@@ -202,6 +211,15 @@ describe('what a model asks of others', () => {
     expect(await call('echo')).toEqual([3]);
     await expect(call('nobody')).rejects.toThrow(
       "the other said: Request for unknown model: 'nobody' is not found",
+    );
+  });
+
+  it('is refused before the model is loaded', async () => {
+    const code =
+      "export const initialize = ({ infer }) => infer({ model: 'echo', inputs: {} }); export const execute = () => [];";
+    models.write('early', BATCHED, code);
+    await expect(models.repository.load('early')).rejects.toThrow(
+      'other models can be asked once the instance is loaded: in execute',
     );
   });
 
