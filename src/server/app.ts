@@ -75,7 +75,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     requestTimeoutMs: options.requestTimeoutMs ?? null,
     maxBodyBytes,
     platform: options.platform ?? null,
-    routes: ROUTES,
+    routes: options.platform == null ? ROUTES : ALL_ROUTES,
     observe: (request) => metrics.observe(request),
     eventStream: {
       ...DEFAULT_EVENT_STREAM_OPTIONS,

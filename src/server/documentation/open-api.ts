@@ -36,10 +36,10 @@ export async function openApiDocument(routes: readonly Route[], version: string)
     description: 'X-Api-Key: KEY, the same key in another header.',
   });
   for (const route of routes) {
-    const config = await route.describe!();
+    const config = await route.describe();
     const request = { ...config.request, headers: requestHeaders };
     // These refusals happen before a route gets the request.
-    const responses = { ...config.responses, ...errors(403), ...(request.body && errors(408)) };
+    const responses = { ...errors(403), ...(request.body && errors(408)), ...config.responses };
     const security = route.open ? [] : [{ Bearer: [] }, { ApiKey: [] }];
     registry.registerPath(createRoute({ ...config, request, responses, security }));
   }

@@ -23,7 +23,7 @@ type Answer = (
   context: ServerContext,
 ) => Response | Promise<Response>;
 
-/** A route of the Open Inference Protocol; its errors have the protocol's form, and its description is docs/kserve.md. */
+/** A route of the Open Inference Protocol; its errors have the protocol's form. */
 function protocolRoute(method: Route['method'], path: string, answer: Answer, isOpen = false): Route {
   return {
     method,
@@ -34,7 +34,7 @@ function protocolRoute(method: Route['method'], path: string, answer: Answer, is
       if (context.platform === null) throw notFound();
       return answer(c, context.platform, context);
     },
-    describe: null,
+    describe: async () => (await import('../kserve/describe-routes.js')).describeRoute({ method, path }),
   };
 }
 

@@ -60,8 +60,8 @@ export interface Route {
   /** True where no API key is needed. */
   open: boolean;
   handle(c: Context<AppEnv>, context: ServerContext): Promise<Response>;
-  /** The description for createRoute of @hono/zod-openapi; null: the route belongs to a protocol that has a description of its own. */
-  describe: (() => Promise<RouteConfig>) | null;
+  /** The description for createRoute of @hono/zod-openapi. */
+  describe(): Promise<RouteConfig>;
 }
 
 export type Responses = RouteConfig['responses'];
@@ -105,6 +105,7 @@ export const TAGS = {
   Generation: 'Text from a model.',
   Encoders: 'Embeddings and scores of texts.',
   Responses: "Text from a model, by OpenAI's newer API, which keeps conversations.",
+  Inference: 'Tensors into and out of any model, by the Open Inference Protocol (KServe v2).',
   Models: 'What is served.',
   Server: 'How the server fares.',
   Documentation: 'What the server says of itself.',

@@ -20,7 +20,7 @@ export async function fuzzedRoutes(): Promise<FuzzedRoute[]> {
 }
 
 async function fuzzed(route: Route): Promise<FuzzedRoute | null> {
-  const { request } = await route.describe!();
+  const { request } = await route.describe();
   const body = (
     request?.body as { content: Record<string, { schema: z.ZodObject; examples?: object }> } | undefined
   )?.content['application/json'];

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ApiKeys } from '../../../../src/server/api-keys.js';
+import { KSERVE_ROUTES } from '../../../../src/server/routes/kserve.js';
 import { FakeModel, fakeConfig } from './support/fake-models.js';
 import { fakePlatform } from './support/fake-platform.js';
 
@@ -127,5 +128,30 @@ describe('what is not there', () => {
   ])('%s %s is %i, in the form of the protocol', async (method, path, status) => {
     const response = await setUp().app.request(path, { method });
     expect(await answerOf(response)).toEqual([status, { error: expect.stringMatching(/\S/) }]);
+  });
+});
+
+describe('the description of the API', () => {
+  it('has the routes of the protocol under a tag of their own', async () => {
+    const response = await setUp().get('/openapi.json');
+    const document = (await response.json()) as {
+      paths: Record<string, Record<string, { tags: string[]; operationId: string; security: unknown[] }>>;
+    };
+    const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({ name: `${method} ${path}`, path, operation })),
+    );
+    const ours = operations.filter(({ path }) => path.startsWith('/v2'));
+    expect(ours.map(({ name }) => name).sort()).toEqual(
+      KSERVE_ROUTES.map(({ method, path }) => `${method} ${path}`).sort(),
+    );
+    for (const { path, operation } of ours) {
+      expect(operation.tags).toEqual(['Inference']);
+      expect(operation.security.length > 0).toBe(!path.startsWith('/v2/health/'));
+    }
+    expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length);
+    const { paths } = (await (
+      await fakePlatform([], { platform: null }).get('/openapi.json')
+    ).json()) as typeof document;
+    expect(Object.keys(paths).filter((path) => path.startsWith('/v2'))).toEqual([]);
   });
 });

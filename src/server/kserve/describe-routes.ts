@@ -1,0 +1,224 @@
+// The protocol's part of the API's description, imported when it is asked for.
+import type { RouteConfig } from '@hono/zod-openapi';
+import * as z from 'zod';
+import { about, component } from '../openai/schemas/fields.js';
+import type { Route } from '../routes/route.js';
+
+const DATATYPES = [
+  'BOOL',
+  'INT8',
+  'INT16',
+  'INT32',
+  'INT64',
+  'UINT8',
+  'UINT16',
+  'UINT32',
+  'UINT64',
+  'FP16',
+  'BF16',
+  'FP32',
+  'FP64',
+  'BYTES',
+] as const;
+
+const datatype = about(
+  z.enum(DATATYPES),
+  'The type of the elements. FP16 and BF16 come as binary data alone.',
+);
+const shape = about(
+  z.array(z.int().nonnegative()),
+  'Sizes; the batch comes first where the model takes batches.',
+);
+const data = about(
+  z.array(z.unknown()).optional(),
+  'Elements in row-major order, flat or nested; absent where they are binary data.',
+);
+const parameters = (text: string) => about(z.looseObject({}).optional(), text);
+
+const inferRequest = component(
+  'InferRequest',
+  z.object({
+    id: about(z.string().optional(), 'A name for the request, which comes back with the answer.'),
+    inputs: about(
+      z.array(
+        z.object({
+          name: about(z.string(), 'An input of the model.'),
+          shape,
+          datatype,
+          data,
+          parameters: parameters('binary_data_size: bytes of this tensor behind the JSON.'),
+        }),
+      ),
+      'Every input of the model, but for optional ones.',
+    ),
+    outputs: about(
+      z
+        .array(
+          z.object({
+            name: about(z.string(), 'An output of the model.'),
+            parameters: parameters(
+              'binary_data: as raw bytes; classification: the largest so many of each row.',
+            ),
+          }),
+        )
+        .optional(),
+      'The outputs that are wanted; not given: all.',
+    ),
+    parameters: parameters(
+      'binary_data_output: all outputs as raw bytes; priority, 1 is the highest; timeout in microseconds; others go to the model.',
+    ),
+  }),
+  'A request for tensors.',
+);
+const inferAnswer = component(
+  'InferResponse',
+  z.object({
+    id: z.string().optional(),
+    model_name: z.string(),
+    model_version: z.string(),
+    parameters: z.looseObject({}).optional(),
+    outputs: z.array(
+      z.object({ name: z.string(), datatype, shape, data, parameters: z.looseObject({}).optional() }),
+    ),
+  }),
+  'Tensors of an answer.',
+);
+const protocolError = component(
+  'InferError',
+  z.object({ error: about(z.string(), 'What is wrong, in one sentence.') }),
+  'An error of the Open Inference Protocol.',
+);
+
+const loadRequest = component(
+  'LoadRequest',
+  z.object({
+    parameters: parameters(
+      'config: a configuration as JSON; file:PATH: a file in base64 (--allow-model-upload); share; other values.',
+    ),
+  }),
+  'What a model is loaded with.',
+);
+const unloadRequest = component(
+  'UnloadRequest',
+  z.object({ parameters: parameters('unload_dependents: true unloads what depends on it, too.') }),
+  'How a model is unloaded.',
+);
+const indexRequest = component(
+  'IndexRequest',
+  z.object({ ready: about(z.boolean().optional(), 'Only those that answer.') }),
+  'What is to be listed.',
+);
+
+interface About {
+  summary: string;
+  body?: z.ZodType;
+  examples?: Record<string, { value: unknown }>;
+  answer?: z.ZodType;
+}
+
+const anything = z.looseObject({});
+const rows = z.array(
+  z.object({
+    name: z.string(),
+    version: z.string().optional(),
+    state: z.string().optional(),
+    reason: z.string().optional(),
+  }),
+);
+const ONE = { inputs: [{ name: 'X', shape: [1, 3], datatype: 'FP32', data: [1, 2, 3] }] };
+
+/** What is told of a route, by its method and its path without the version of a model. */
+const ROUTES_TOLD: Readonly<Record<string, About>> = {
+  'get /v2': { summary: 'Tells the name, the version and the extensions of the server', answer: anything },
+  'get /v2/health/live': { summary: 'Tells that the process runs' },
+  'get /v2/health/ready': { summary: 'Tells whether the server should be given work' },
+  'get /v2/models/stats': { summary: 'Tells counts and times of all models', answer: anything },
+  'get /v2/models/{model}': { summary: 'Tells the inputs and outputs of a model', answer: anything },
+  'get /v2/models/{model}/ready': { summary: 'Tells whether a model answers' },
+  'get /v2/models/{model}/config': { summary: 'Tells the configuration of a model', answer: anything },
+  'get /v2/models/{model}/stats': { summary: 'Tells counts and times of a model', answer: anything },
+  'post /v2/models/{model}/infer': {
+    summary: 'Has a model answer tensors',
+    body: inferRequest,
+    examples: { 'Three numbers': { value: ONE } },
+    answer: inferAnswer,
+  },
+  'get /v2/models/{model}/trace/setting': {
+    summary: 'Tells the settings of tracing of a model',
+    answer: anything,
+  },
+  'post /v2/models/{model}/trace/setting': {
+    summary: 'Refuses other settings of tracing of a model',
+    answer: anything,
+  },
+  'get /v2/trace/setting': { summary: 'Tells the settings of tracing', answer: anything },
+  'post /v2/trace/setting': { summary: 'Refuses other settings of tracing', answer: anything },
+  'get /v2/logging': { summary: 'Tells the settings of the log', answer: anything },
+  'post /v2/logging': { summary: 'Refuses other settings of the log', answer: anything },
+  'post /v2/repository/index': {
+    summary: 'Lists models and versions with their state',
+    body: indexRequest,
+    answer: rows,
+  },
+  'post /v2/repository/models/{model}/load': {
+    summary: 'Loads a model, or loads it anew',
+    body: loadRequest,
+    answer: anything,
+  },
+  'post /v2/repository/models/{model}/unload': { summary: 'Unloads a model', body: unloadRequest },
+};
+
+const WORDS: Readonly<Record<number, string>> = {
+  400: 'The request is wrong, or the model is not ready.',
+  401: 'The API key is missing or wrong.',
+  403: 'The API key may not do this, or the Host or the web page that asks is not allowed.',
+  404: 'There is no such model or version.',
+  408: 'The body did not come in time.',
+  413: 'The body is too long.',
+  429: 'Requests hold all the memory there is for them.',
+  500: 'The model failed.',
+  501: 'This is not supported.',
+  503: 'The queue is full, the time in it is over, or the server is shutting down.',
+};
+
+/** The description of a route of the protocol for createRoute of @hono/zod-openapi. */
+export function describeRoute({ method, path }: Pick<Route, 'method' | 'path'>): RouteConfig {
+  const told = ROUTES_TOLD[`${method} ${path.replace('/versions/{version}', '')}`]!;
+  const names = Array.from(path.matchAll(/\{(\w+)\}/g), (match) => match[1]!);
+  const params = z.object(Object.fromEntries(names.map((name) => [name, about(z.string(), `The ${name}.`)])));
+  const content = told.answer && { 'application/json': { schema: told.answer } };
+  const isOpen = path.startsWith('/v2/health/');
+  const statuses = [
+    ...(path === '/v2/health/live' ? [] : [400, 404]),
+    ...(isOpen ? [403] : [401, 403]),
+    ...(method === 'post' ? [408, 413, 429, 500, 501, 503] : []),
+  ];
+  const refusals = statuses.map((status) => [
+    status,
+    { description: WORDS[status], content: { 'application/json': { schema: protocolError } } },
+  ]);
+  return {
+    method,
+    path,
+    tags: ['Inference'],
+    operationId: [
+      method,
+      ...path.split(/\W+/).map((word) => word.charAt(0).toUpperCase() + word.slice(1)),
+    ].join(''),
+    summary: `${told.summary}${path.includes('{version}') ? ', by its version' : ''}`,
+    request: {
+      ...(names.length > 0 && { params }),
+      ...(told.body && {
+        body: {
+          content: {
+            'application/json': { schema: told.body, ...(told.examples && { examples: told.examples }) },
+          },
+        },
+      }),
+    },
+    responses: {
+      200: { description: 'Done.', ...(content && { content }) },
+      ...Object.fromEntries(refusals),
+    },
+  } as RouteConfig;
+}
