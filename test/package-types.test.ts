@@ -45,7 +45,6 @@ const nodeRun = async (...args: string[]) => {
 const PROGRAM = `
 import { GptManager, type GenerateOptions, Skein } from 'skein';
 import { runBenchmark } from 'skein/loadgen';
-import { temporaryFolder } from './support/fresh-folders.js';
 type NotAny<T> = 0 extends 1 & T ? never : T;
 const options: NotAny<GenerateOptions> = { prompt: 'a', signal: AbortSignal.timeout(5) };
 export const text: Promise<string> = Skein.load({ model: 'm' }).then(async (skein) => (await skein.complete(options)).text);
