@@ -18,7 +18,19 @@ export function packElements(elements: readonly (string | Uint8Array)[]): Uint8A
   return data;
 }
 
-/** The elements of BYTES data that is known to be whole (countTexts); they are not copied. */
+/** The number of elements of BYTES data; null where a length points beyond the end. */
+export function countElements(data: Uint8Array): number | null {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  let count = 0;
+  for (let offset = 0; offset < data.length; count++) {
+    if (offset + LENGTH_BYTES > data.length) return null;
+    offset += LENGTH_BYTES + view.getUint32(offset, true);
+    if (offset > data.length) return null;
+  }
+  return count;
+}
+
+/** The elements of BYTES data that is known to be whole (countElements); they are not copied. */
 export function elementsOf(data: Uint8Array): Uint8Array[] {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const elements: Uint8Array[] = [];

@@ -32,15 +32,3 @@ export function isDatatype(text: string): text is Datatype {
 export function datatypeOf(type: DataType): Datatype {
   return type === 'TYPE_STRING' ? 'BYTES' : (type.slice('TYPE_'.length) as Datatype);
 }
-
-/** The number of elements of BYTES data; null where a length points beyond the end. */
-export function countTexts(data: Uint8Array): number | null {
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  let count = 0;
-  for (let offset = 0; offset < data.length; count++) {
-    if (offset + 4 > data.length) return null;
-    offset += 4 + view.getUint32(offset, true);
-    if (offset > data.length) return null;
-  }
-  return count;
-}

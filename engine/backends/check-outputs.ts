@@ -1,4 +1,5 @@
-import { BYTES_PER_ELEMENT, countTexts, datatypeOf } from '../../callbacks/infer/datatypes.js';
+import { countElements } from '../../callbacks/infer/byte-elements.js';
+import { BYTES_PER_ELEMENT, datatypeOf } from '../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { ModelConfig, ModelOutput } from '../../models/repository/model-config.js';
 
@@ -31,7 +32,7 @@ function whyNotData(
     if (data.length === elements * size) return null;
     return `output '${name}' has ${data.length} bytes; its shape takes ${elements * size}`;
   }
-  const found = countTexts(data);
+  const found = countElements(data);
   if (found === elements) return null;
   return found === null
     ? `output '${name}' ends in the middle of an element`

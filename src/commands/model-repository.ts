@@ -32,8 +32,11 @@ export function modelRepository(
   const services: FolderServices = {
     onCall: (call, callers) => answerCall(repository, call, callers),
     onError: (name, error) => log.error({ err: error, model: name }, 'model error'),
-    startText: (name, version, versionDirectory, parameters) =>
-      startFolderText({ name, version, versionDirectory, parameters }, config, describe, log),
+    startText: (name, version, versionDirectory, parameters) => {
+      const { model = versionDirectory, ...given } = parameters;
+      const options = optionsOfTexts(given, `parameters of ${name}`);
+      return startText({ name, aliases: [], model, options }, version, config, describe, log);
+    },
   };
   const repository: ServingRepository = new ServingRepository({
     mode: config.modelControlMode,
@@ -100,28 +103,20 @@ function answerCall(
   });
 }
 
-/** A model of texts in a folder: its version's folder holds it, or `model` of its parameters names it; the others are options. */
-async function startFolderText(
-  { name, version, versionDirectory, parameters }: FolderText,
+/** A model of texts that starts with its own options and the server's. In a folder, its version's folder holds it, or `model` names it. */
+async function startText(
+  entry: ConfiguredModel,
+  version: string,
   config: Config,
   describe: Describe,
   log: ServerLog,
 ): Promise<ServedVersion> {
-  const { model = versionDirectory, ...given } = parameters;
+  const { name, model } = entry;
   const { loadModels } = await import('../serving/load-models.js');
   const { models: _, ...shared } = config;
-  const own = optionsOfTexts(given, `parameters of ${name}`);
-  const entry: ConfiguredModel = { name, aliases: [], model, options: own };
-  const [loaded] = await loadModels([{ name, options: { ...shared, ...own, model } }]);
+  const [loaded] = await loadModels([{ name, options: { ...shared, ...entry.options, model } }]);
   loaded!.onError((error) => log.error({ err: error, model: name }, 'engine error'));
   return textVersion(name, version, loaded!, (one) => describe(entry, one));
-}
-
-interface FolderText {
-  name: string;
-  version: string;
-  versionDirectory: string;
-  parameters: Readonly<Record<string, string>>;
 }
 
 /** A model of the command line, loaded anew from what the command line says. */
@@ -147,14 +142,7 @@ function givenSource(
       return {
         identity: GIVEN,
         versions: ['1'],
-        start: async () => {
-          const { loadModels } = await import('../serving/load-models.js');
-          const { models: _, ...shared } = config;
-          const options = { ...shared, ...entry.options, model: entry.model };
-          const [loaded] = await loadModels([{ name, options }]);
-          loaded!.onError((error) => log.error({ err: error, model: name }, 'engine error'));
-          return textVersion(name, '1', loaded!, (one) => describe(entry, one));
-        },
+        start: () => startText({ ...entry, name }, '1', config, describe, log),
       };
     },
   };

@@ -1,6 +1,5 @@
 import { mkdirSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { ProcessLock } from '../../base/process-lock.js';
 import { writeReason } from '../../base/system-problem.js';
 import { RepositoryCache } from './cache.js';
@@ -10,8 +9,6 @@ import type { RemoteFile, RemoteRepository } from './hub-client.js';
 import { HubError } from './hub-error.js';
 import type { Repository } from './repository.js';
 import type { HubSettings } from './settings.js';
-
-const LOCK_POLL_MS = 200;
 
 export interface PullProgress {
   /** The repository, ORG/NAME. */
@@ -94,12 +91,7 @@ export async function pull(repository: Repository, options: PullOptions): Promis
  */
 async function lockOf(cache: RepositoryCache, { signal, onWait }: PullOptions): Promise<ProcessLock> {
   mkdirSync(join(cache.folder, 'blobs'), { recursive: true });
-  for (let waits = 0; ; waits++) {
-    const lock = ProcessLock.tryTake(join(cache.folder, '.skein.lock'));
-    if (lock !== null) return lock;
-    if (waits === 0) onWait?.();
-    await setTimeout(LOCK_POLL_MS, undefined, { signal });
-  }
+  return ProcessLock.take(join(cache.folder, '.skein.lock'), () => onWait?.(), signal);
 }
 
 async function fetchFiles(

@@ -1,10 +1,9 @@
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { discardBuildDirectory, makeBuildDirectory, replaceByBuild } from '../../../base/build-directory.js';
 import { messageOf } from '../../../base/error-text.js';
-import { ProcessLock } from '../../../base/process-lock.js';
 import { runStep } from '../../../base/run-step.js';
-import { writeProblem } from '../../../base/system-problem.js';
+import { takeSetupLock } from '../../../base/setup-lock.js';
 import { BackendError } from '../backend-error.js';
 import {
   findOnnxRuntime,
@@ -40,8 +39,7 @@ const failure = (message: string) => new BackendError(message);
 export async function installOnnxRuntime(options: InstallOnnxOptions): Promise<InstalledOnnx> {
   const { force, cacheDirectory, onStep, signal } = options;
   const target = onnxSetupFolder(cacheDirectory);
-  const lockPath = `${target}.lock`;
-  const lock = await takeLock(lockPath, options);
+  const lock = await takeSetupLock(target, { onStep, signal, failure });
   try {
     const present = force ? null : findOnnxRuntime(cacheDirectory);
     if (present?.from === 'setup' && present.version === ONNX_PACKAGE_VERSION) {
@@ -66,20 +64,6 @@ export async function installOnnxRuntime(options: InstallOnnxOptions): Promise<I
     throw error instanceof BackendError ? error : new BackendError(messageOf(error), { cause: error });
   } finally {
     lock.release();
-  }
-}
-
-async function takeLock(path: string, { onStep, signal }: InstallOnnxOptions): Promise<ProcessLock> {
-  try {
-    mkdirSync(dirname(path), { recursive: true });
-    return await ProcessLock.take(
-      path,
-      () => onStep('waiting for another process that does the same'),
-      signal,
-    );
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw new BackendError(`${path} cannot be written: ${writeProblem(error)}`);
   }
 }
 

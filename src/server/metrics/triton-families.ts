@@ -1,6 +1,11 @@
 import { cpus, freemem, totalmem } from 'node:os';
 import { Counter, Gauge, type Metric, type Registry } from 'prom-client';
-import type { FailureReason, InferModel, StatisticDuration } from '../../serving/infer-model.js';
+import type {
+  FailureReason,
+  InferModel,
+  StatisticDuration,
+  VersionStatistics,
+} from '../../serving/infer-model.js';
 
 const LABELS = ['model', 'version'] as const;
 const REASONS: readonly FailureReason[] = ['REJECTED', 'CANCELED', 'BACKEND', 'OTHER'];
@@ -10,31 +15,31 @@ const NS_PER_US = 1000;
 const COUNTS = {
   nv_inference_request_success: [
     'Requests that were answered',
-    (model) => model.statistics().inference_stats.success.count,
+    ({ inference_stats }) => inference_stats.success.count,
   ],
-  nv_inference_count: ['Rows of all answered requests', (model) => model.statistics().inference_count],
-  nv_inference_exec_count: ['Batches that were run', (model) => model.statistics().execution_count],
+  nv_inference_count: ['Rows of all answered requests', ({ inference_count }) => inference_count],
+  nv_inference_exec_count: ['Batches that were run', ({ execution_count }) => execution_count],
   nv_inference_request_duration_us: [
     'Microseconds of all answered requests, from their arrival to their last answer',
-    (model) => microseconds(model.statistics().inference_stats.success),
+    ({ inference_stats }) => microseconds(inference_stats.success),
   ],
   nv_inference_queue_duration_us: [
     'Microseconds that requests waited for their batch',
-    (model) => microseconds(model.statistics().inference_stats.queue),
+    ({ inference_stats }) => microseconds(inference_stats.queue),
   ],
   nv_inference_compute_input_duration_us: [
     'Microseconds in which inputs were made ready',
-    (model) => microseconds(model.statistics().inference_stats.compute_input),
+    ({ inference_stats }) => microseconds(inference_stats.compute_input),
   ],
   nv_inference_compute_infer_duration_us: [
     'Microseconds in which models ran',
-    (model) => microseconds(model.statistics().inference_stats.compute_infer),
+    ({ inference_stats }) => microseconds(inference_stats.compute_infer),
   ],
   nv_inference_compute_output_duration_us: [
     'Microseconds in which outputs were taken out',
-    (model) => microseconds(model.statistics().inference_stats.compute_output),
+    ({ inference_stats }) => microseconds(inference_stats.compute_output),
   ],
-} satisfies Record<string, readonly [help: string, value: (model: InferModel) => number]>;
+} satisfies Record<string, readonly [help: string, value: (statistics: VersionStatistics) => number]>;
 
 function microseconds({ ns }: StatisticDuration): number {
   return Math.round(ns / NS_PER_US);
@@ -47,6 +52,7 @@ const labelsOf = ({ config, version }: InferModel) => ({ model: config.name, ver
  * same numbers as GET /v2/models/stats. @param models those that are loaded now
  */
 export function tritonFamilies(registry: Registry, models: () => readonly InferModel[]): void {
+  const read = readTogether(models);
   for (const [name, [help, value]] of Object.entries(COUNTS)) {
     new Counter({
       name,
@@ -55,7 +61,7 @@ export function tritonFamilies(registry: Registry, models: () => readonly InferM
       registers: [registry],
       collect() {
         this.reset();
-        for (const model of models()) this.inc(labelsOf(model), value(model));
+        for (const { labels, statistics } of read()) this.inc(labels, value(statistics));
       },
     });
   }
@@ -84,6 +90,20 @@ export function tritonFamilies(registry: Registry, models: () => readonly InferM
   });
   registry.registerMetric(firstResponses(models) as unknown as Metric);
   machineFamilies(registry);
+}
+
+/** The statistics of all models, read once for the counters of a scrape, which are collected in one turn of the event loop. */
+function readTogether(models: () => readonly InferModel[]) {
+  let rows: { labels: ReturnType<typeof labelsOf>; statistics: VersionStatistics }[] | null = null;
+  return () => {
+    if (rows === null) {
+      rows = models().map((model) => ({ labels: labelsOf(model), statistics: model.statistics() }));
+      queueMicrotask(() => {
+        rows = null;
+      });
+    }
+    return rows;
+  };
 }
 
 const FIRST_RESPONSE = 'nv_inference_first_response_histogram_ms';

@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { InferError } from '../../../callbacks/infer/infer-error.js';
 import type {
   InferCaller,
   InferListener,
@@ -10,6 +10,7 @@ import type {
 import type { BatchTimes } from '../../../callbacks/infer/instance-messages.js';
 import type { BatchEntry } from '../../../host/batch/batch-duties.js';
 import type { QueuedRequest } from '../../../scheduler/dynamic-batcher.js';
+import { asInferError } from '../infer-failure.js';
 
 /** Called once, when a request has its last answer or has failed. */
 export type OnOver = (entry: BatchedEntry, error: InferError | null) => void;
@@ -69,12 +70,4 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
   fail(error: unknown): void {
     this.#onOver(this, asInferError(error));
   }
-}
-
-function asInferError(error: unknown): InferError {
-  if (error instanceof InferError) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  const isLeft = error instanceof DOMException;
-  const isRefused = (error as { code?: unknown } | null)?.code === 'SKEIN_HOST_CLOSED';
-  return new InferError(message, isLeft || isRefused ? 'unavailable' : 'internal', { cause: error });
 }

@@ -22,6 +22,7 @@ import type { OwnParameters } from '../../../models/repository/model-parameters.
 import { type FitTensor, fitOf } from '../../../scheduler/batch-fit.js';
 import { ReplyOrder } from '../../../scheduler/reply-order.js';
 import { checkedRequest } from '../check-request.js';
+import { asInferError, reasonOf } from '../infer-failure.js';
 import type { FailureReason, InferModel, TimeCounts } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
 import { BatchedEntry } from './batched-entry.js';
@@ -153,11 +154,8 @@ export class BatchedModel implements InferModel {
     try {
       this.#host.submit(entry, request.signal);
     } catch (error) {
-      const told =
-        error instanceof InferError
-          ? error
-          : new InferError((error as Error).message, 'unavailable', { cause: error });
-      this.#counters.noteFailure('REJECTED', nsSince(entry.startMs));
+      const told = asInferError(error);
+      this.#counters.noteFailure(reasonOf(told), nsSince(entry.startMs));
       throw told;
     }
     this.#countCallers(callers, 1);
@@ -197,10 +195,10 @@ export class BatchedModel implements InferModel {
     const givenMs = performance.now();
     for (const entry of batch) entry.givenMs ??= givenMs;
     const { memory, bytes, requests } = packBatch(batch, this.#memory);
-    const callers = batch.flatMap((entry) => entry.callers);
     const number = numBatches++;
+    const own = { model: this.config.name, batch: number };
+    const callers = [...batch.flatMap((entry) => entry.callers), own];
     const command: InstanceCommand = { type: 'batch', batch: number, bytes, isLent, requests, callers };
-    command.callers = [...callers, { model: this.config.name, batch: number }];
     return { command, transfer: isLent ? [memory] : [] };
   }
 
@@ -280,10 +278,4 @@ export class BatchedModel implements InferModel {
 
 function nsSince(startMs: number): number {
   return 1e6 * (performance.now() - startMs);
-}
-
-function reasonOf({ kind, cause }: InferError): FailureReason {
-  if (cause instanceof DOMException) return 'CANCELED';
-  if (kind === 'unavailable') return 'REJECTED';
-  return kind === 'internal' ? 'BACKEND' : 'OTHER';
 }

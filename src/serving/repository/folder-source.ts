@@ -45,9 +45,15 @@ export class FolderSource implements ModelSource {
 
   async plan(name: string, asked: AskedLoad): Promise<LoadPlan> {
     const { problem } = this.#scanned;
-    if (problem !== null && asked.files === undefined) throw new ModelConfigError(problem);
-    const uploaded = asked.files === undefined ? null : await uploadedModel(this.#scanned.name, asked.files);
-    const model = uploaded?.model ?? this.#scanned;
+    if (asked.files !== undefined) {
+      const uploaded = await uploadedModel(this.#scanned.name, asked.files);
+      return uploaded.plan(() => this.#planOf(name, uploaded.model, asked));
+    }
+    if (problem !== null) throw new ModelConfigError(problem);
+    return this.#planOf(name, this.#scanned, asked);
+  }
+
+  #planOf(name: string, model: ScannedModel, asked: AskedLoad): LoadPlan {
     const written =
       asked.config === undefined
         ? readModelConfig(model.directory)
@@ -64,12 +70,7 @@ export class FolderSource implements ModelSource {
     return {
       identity: isRepeatable ? JSON.stringify([model.stamp, values, addedInstances]) : null,
       versions,
-      start: async (version) => {
-        const started = await this.#start(name, { ...model, versions }, version, written, asked);
-        return uploaded === null
-          ? started
-          : { ...ownedBy(started), close: (options) => uploaded.closeWith(started, options) };
-      },
+      start: (version) => this.#start(name, { ...model, versions }, version, written, asked),
     };
   }
 
@@ -141,8 +142,6 @@ export class FolderSource implements ModelSource {
     };
   }
 }
-
-const ownedBy = ({ model, served, isStuck }: ServedVersion) => ({ model, served, isStuck });
 
 async function completed(
   name: string,

@@ -1,6 +1,7 @@
 import { messageOf } from '../../../base/error-text.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { CloseOptions } from '../../../host/in-process-host.js';
+import { byNumber } from '../../../models/repository/versions.js';
 import type { InferModel } from '../infer-model.js';
 import type { IndexRow, VersionState } from '../model-repository.js';
 import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
@@ -26,6 +27,8 @@ export class ModelEntry {
   readonly name: string;
   /** Null: the model's folder is gone. */
   source: ModelSource | null;
+  /** It comes and goes with a folder of a repository. */
+  readonly isOfFolder: boolean;
   readonly #listener: EntryListener;
   readonly #rows = new Map<string, Row>();
   /** Versions that answer, lowest first. */
@@ -35,9 +38,6 @@ export class ModelEntry {
   #identity: string | null = null;
   /** Why the latest load failed; null: it did not, or there was none. */
   #problem: string | null = null;
-
-  /** It comes and goes with a folder of a repository. */
-  readonly isOfFolder: boolean;
 
   constructor(
     name: string,
@@ -60,7 +60,7 @@ export class ModelEntry {
     if (this.#rows.size === 0) {
       return [this.#problem === null ? { name } : { name, state: 'UNAVAILABLE', reason: this.#problem }];
     }
-    const rows = [...this.#rows].sort(([a], [b]) => Number(a) - Number(b));
+    const rows = [...this.#rows].sort(([a], [b]) => byNumber(a, b));
     return rows.map(([version, { state, reason }]) => ({ name, version, state, ...(reason && { reason }) }));
   }
 

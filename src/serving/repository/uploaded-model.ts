@@ -5,13 +5,13 @@ import type { CloseOptions } from '../../../host/in-process-host.js';
 import { ModelConfigError } from '../../../models/repository/model-config-error.js';
 import type { ScannedModel } from '../../../models/repository/repository-scan.js';
 import { isVersion } from '../../../models/repository/versions.js';
-import type { ServedVersion } from './model-source.js';
+import type { LoadPlan, ServedVersion } from './model-source.js';
 
 /** Files of a model that came with a request, in a folder of their own for as long as a version of them runs. */
 export interface UploadedModel {
   model: ScannedModel;
-  /** Closes a version, and with the last one removes the folder. */
-  closeWith(version: ServedVersion, options?: CloseOptions): Promise<void>;
+  /** Plans a load of them: the folder goes when the last of its versions has ended, none could be started, or the plan fails. */
+  plan(make: () => LoadPlan): Promise<LoadPlan>;
 }
 
 /** Writes the files to a temporary folder. @param files contents by path within the model's folder @throws ModelConfigError */
@@ -40,13 +40,34 @@ export async function uploadedModel(
     throw error;
   }
   const model = { name, directory, versions: [...versions], stamp: '', problem: null };
-  const left = new Set(versions);
-  return {
-    model,
-    closeWith: async (version, options) => {
-      await version.close(options);
-      left.delete(version.model.version);
-      if (left.size === 0) await rm(root, { recursive: true, force: true });
-    },
+  return { model, plan: (make) => planned(make, () => rm(root, { recursive: true, force: true })) };
+}
+
+async function planned(make: () => LoadPlan, remove: () => Promise<void>): Promise<LoadPlan> {
+  let plan: LoadPlan;
+  try {
+    plan = make();
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+  const left = new Set(plan.versions);
+  const leave = async (version: string) => {
+    left.delete(version);
+    if (left.size === 0) await remove();
   };
+  const start = async (version: string): Promise<ServedVersion> => {
+    try {
+      const { model, served, isStuck, close } = await plan.start(version);
+      const closeAll = async (options?: CloseOptions) => {
+        await close(options);
+        await leave(version);
+      };
+      return { model, served, isStuck, close: closeAll };
+    } catch (error) {
+      await leave(version);
+      throw error;
+    }
+  };
+  return { ...plan, start };
 }

@@ -5,12 +5,13 @@ import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { embed } from '../../encoding/embed.js';
 import type { EncoderModel, RowEngine } from '../../encoding/encoder-model.js';
 import { scorePairs } from '../../encoding/score.js';
+import { inCallersWords } from '../../generation/refusals.js';
 import { checkedRequest } from '../check-request.js';
+import { asInferError, reasonOf } from '../infer-failure.js';
 import type { InferModel } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
 import { floatTensor, textsOf } from './tensor-values.js';
 import { inputOf, outputOf, textConfig } from './text-config.js';
-import { asInferError, reasonOf } from './text-infer-error.js';
 
 /** Texts of one request; each is a row of its answer. */
 const MOST_TEXTS = 2048;
@@ -71,7 +72,7 @@ export class EncoderInfer implements InferModel {
         on.response({ outputs: [output] });
         on.end();
       },
-      (error: unknown) => on.fail(asInferError(error, 'text_input')),
+      (error: unknown) => on.fail(asInferError(inCallersWords(error, 'text_input'))),
     );
   }
 
@@ -97,7 +98,10 @@ export class EncoderInfer implements InferModel {
         const startMs = performance.now();
         const sinceStart = () => 1e6 * (performance.now() - startMs);
         const noteFailure = (error: unknown) => {
-          this.#counters.noteFailure(reasonOf(asInferError(error, 'text_input')), sinceStart());
+          this.#counters.noteFailure(
+            reasonOf(asInferError(inCallersWords(error, 'text_input'))),
+            sinceStart(),
+          );
         };
         let rows: Promise<Float32Array[]>;
         try {

@@ -1,16 +1,17 @@
 import type { InferListener, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { IterationStats } from '../../../callbacks/iteration-stats.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
+import { inCallersWords } from '../../generation/refusals.js';
 import { generateText, type TextRequest } from '../../generation/text-generation.js';
 import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
 import type { TextModel } from '../../generation/text-model.js';
 import { checkedRequest } from '../check-request.js';
+import { asInferError, reasonOf } from '../infer-failure.js';
 import type { FailureReason, InferModel } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
 import type { RequestCounts } from '../running-model.js';
 import { numberOf, textsOf, textTensor } from './tensor-values.js';
 import { inputOf, outputOf, textConfig } from './text-config.js';
-import { asInferError, reasonOf } from './text-infer-error.js';
 
 /** Inputs of one number, with the field of a request that each sets. */
 const NUMBERS = {
@@ -96,7 +97,7 @@ export class GeneratorInfer implements InferModel {
         on.end();
       },
       (error: unknown) => {
-        const told = asInferError(error, 'text_input');
+        const told = asInferError(inCallersWords(error, 'text_input'));
         this.#counters.noteFailure(reasonOf(told), 0);
         on.fail(told);
       },

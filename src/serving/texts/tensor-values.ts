@@ -1,32 +1,18 @@
-import { packElements } from '../../../callbacks/infer/byte-elements.js';
+import { elementsOf, packElements } from '../../../callbacks/infer/byte-elements.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 
-const LENGTH_BYTES = 4;
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-/** The texts of a BYTES tensor. @throws InferError for one that is no UTF-8, or whose lengths are not those of its data */
+/** The texts of a BYTES tensor whose lengths have been checked. @throws InferError for one that is no UTF-8 */
 export function textsOf({ name, data }: InferTensor): string[] {
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  const texts: string[] = [];
-  for (let offset = 0; offset < data.length; ) {
-    const left = data.length - offset - LENGTH_BYTES;
-    const length = left < 0 ? 0 : view.getUint32(offset, true);
-    if (left < length) {
-      throw new InferError(
-        `unexpected end of the data of input '${name}': element ${texts.length} has fewer bytes than its length says`,
-        'invalid',
-      );
-    }
-    const begin = offset + LENGTH_BYTES;
+  return elementsOf(data).map((element, i) => {
     try {
-      texts.push(decoder.decode(data.subarray(begin, begin + length)));
+      return decoder.decode(element);
     } catch {
-      throw new InferError(`element ${texts.length} of input '${name}' is not valid UTF-8`, 'invalid');
+      throw new InferError(`element ${i} of input '${name}' is not valid UTF-8`, 'invalid');
     }
-    offset = begin + length;
-  }
-  return texts;
+  });
 }
 
 /** A BYTES tensor of one dimension, or of the shape. */

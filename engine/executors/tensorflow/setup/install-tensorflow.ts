@@ -5,9 +5,8 @@ import {
   makeBuildDirectory,
   replaceByBuild,
 } from '../../../../base/build-directory.js';
-import { ProcessLock } from '../../../../base/process-lock.js';
 import { runStep, type Step } from '../../../../base/run-step.js';
-import { writeProblem } from '../../../../base/system-problem.js';
+import { takeSetupLock } from '../../../../base/setup-lock.js';
 import {
   packageFolder,
   readSetupRecord,
@@ -20,6 +19,8 @@ import {
 import { TensorFlowError } from '../tensorflow-error.js';
 import { checkedRecord } from './check-installation.js';
 import { findLibTensorFlow, type LibTensorFlow } from './find-libtensorflow.js';
+
+const failure = (message: string) => new TensorFlowError(message);
 
 export interface InstallOptions {
   package: TensorFlowPackage;
@@ -71,7 +72,7 @@ export async function installTensorFlow(options: InstallOptions): Promise<Instal
   if (library !== null) checkVersion(library);
   const present = options.force ? null : usable(target, options, library);
   if (present !== null) return { ...present, folder: target, isNew: false };
-  const lock = await lockOf(target, options);
+  const lock = await takeSetupLock(target, { onStep: options.onStep, signal: options.signal, failure });
   try {
     const made = options.force ? null : usable(target, options, library);
     if (made !== null) return { ...made, folder: target, isNew: false };
@@ -92,21 +93,6 @@ function usable(target: string, options: InstallOptions, library: LibTensorFlow 
     record.library === (library?.library ?? null) &&
     (library?.version ?? record.tensorflow) === record.tensorflow;
   return isAsked ? record : null;
-}
-
-async function lockOf(target: string, { onStep, signal }: InstallOptions): Promise<ProcessLock> {
-  const path = `${target}.lock`;
-  try {
-    mkdirSync(dirname(path), { recursive: true });
-    return await ProcessLock.take(
-      path,
-      () => onStep('waiting for another process that does the same'),
-      signal,
-    );
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw new TensorFlowError(`${path} cannot be written: ${writeProblem(error)}`);
-  }
 }
 
 async function build(
@@ -232,7 +218,7 @@ function npmStep(aside: string, options: InstallOptions, flags: string[], advice
     // If Node.js came with its headers, none have to be downloaded.
     env: { ...(options.env ?? process.env), ...(hasHeaders ? { npm_config_nodedir: prefix } : {}) },
     signal: options.signal,
-    failure: (message) => new TensorFlowError(message),
+    failure,
     advice,
   };
 }

@@ -1,0 +1,30 @@
+import { messageOf } from '../../base/error-text.js';
+import { InferError, type InferErrorKind } from '../../callbacks/infer/infer-error.js';
+import { HostClosedError, QueueFullError, RequestError } from '../../callbacks/token-request.js';
+import { InvalidRequestError } from '../generation/errors.js';
+import type { FailureReason } from './infer-model.js';
+
+/** What a model threw, as the protocols of tensors tell it. */
+export function asInferError(error: unknown): InferError {
+  if (error instanceof InferError) return error;
+  return new InferError(messageOf(error), kindOf(error), { cause: error });
+}
+
+function kindOf(error: unknown): InferErrorKind {
+  if (error instanceof InvalidRequestError) return 'invalid';
+  if (error instanceof RequestError) return error.isInvalid ? 'invalid' : 'internal';
+  const isRefused = error instanceof QueueFullError || error instanceof HostClosedError;
+  return isRefused || isAbort(error) ? 'unavailable' : 'internal';
+}
+
+/** The reason that statistics count a failure under. */
+export function reasonOf({ kind, cause }: InferError): FailureReason {
+  if (isAbort(cause)) return 'CANCELED';
+  if (kind === 'unavailable') return 'REJECTED';
+  return kind === 'internal' ? 'BACKEND' : 'OTHER';
+}
+
+/** A signal's reason: whoever asked has left. */
+function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && ['AbortError', 'TimeoutError'].includes(error.name);
+}
