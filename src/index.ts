@@ -47,6 +47,18 @@ export type {
   TensorData,
 } from '../callbacks/types.js';
 export type { EngineInfo } from '../callbacks/worker-messages.js';
+export type {
+  ModelModule,
+  ModuleCall,
+  ModuleInput,
+  ModuleOutput,
+  ModuleRequest,
+  ModuleResponse,
+  ModuleResult,
+  ModuleResults,
+  ModuleSetup,
+  ModuleStep,
+} from '../engine/backends/module/model-module.js';
 export { type BuildOptions, type BuildProgress, buildEngine } from '../engine/building/builder.js';
 export { type Engine, EngineError, openEngine } from '../engine/building/engine.js';
 export { type CachedEngineOptions, cachedEngine } from '../engine/building/engine-cache.js';

@@ -23,6 +23,21 @@ export function whyNotOutput(
   return whyNotData({ name, datatype, data }, elements);
 }
 
+/**
+ * What an answer leaves out of what was asked for; null: nothing. Each answer of a decoupled model may have some of the outputs.
+ * @param wanted names of outputs; null: all of the model's
+ */
+export function whyNotWhole(
+  { output, model_transaction_policy: { decoupled } }: ModelConfig,
+  given: readonly InferTensor[],
+  wanted: readonly string[] | null,
+): string | null {
+  if (decoupled) return null;
+  const names = wanted ?? output.map(({ name }) => name);
+  const missing = names.find((name) => !given.some((one) => one.name === name));
+  return missing === undefined ? null : `output '${missing}' was asked for and is not in it`;
+}
+
 function whyNotData(
   { name, datatype, data }: Pick<InferTensor, 'name' | 'datatype' | 'data'>,
   elements: number,

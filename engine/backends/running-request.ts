@@ -2,7 +2,7 @@ import type { InferParameters, InferTensor } from '../../callbacks/infer/infer-t
 import type { PackedRequest } from '../../callbacks/infer/instance-messages.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
 import type { InstanceRequest } from './backend.js';
-import { whyNotOutput } from './check-outputs.js';
+import { whyNotOutput, whyNotWhole } from './check-outputs.js';
 import type { AnswerWriter } from './packed-answers.js';
 import { unpackInputs } from './packed-batch.js';
 
@@ -53,7 +53,9 @@ export class RunningRequest implements InstanceRequest {
     const wrong =
       outputs
         .map((output) => whyNotOutput(this.#config, output, this.batchSize))
-        .find((why) => why !== null) ?? whyNotParameters(parameters);
+        .find((why) => why !== null) ??
+      whyNotWhole(this.#config, outputs, this.outputs) ??
+      whyNotParameters(parameters);
     if (wrong !== null) {
       this.fail(`the model '${name}' gave a wrong answer: ${wrong}`);
       return;

@@ -38,9 +38,10 @@ export const OUTSIDE = [
  * crash and start again. They run with `npm run test:all`.
  */
 export const LONG = [
-  'test/bitwise/{attention-windows,drafts,known-outputs,not-finite-weights,tiny,worker-death}.test.ts',
+  'test/bitwise/{all-at-once,attention-windows,drafts,everything,known-outputs,manager,not-finite-weights,post-processors,tiny,worker-death}.test.ts',
+  'test/callbacks/fair-queueing.test.ts',
   'test/conformance/{goldens,loop,rows}.test.ts',
-  'test/engine/{combinations,generation-loop-crowd,worker-death}.test.ts',
+  'test/engine/{builder-cache,combinations,generation-loop-crowd,hostile-builds,misbehaving-callbacks,watchdog-turns,worker-death}.test.ts',
   'test/engine/executors/native/{attention-window,batch-invariance,draft-rejection,sampling}.test.ts',
   'test/engine/executors/native/kernels/*.test.ts',
   'test/engine/simulation/**/*.test.ts',
@@ -48,10 +49,11 @@ export const LONG = [
   'test/host/links/*.test.ts',
   'test/kvcache/block-reuse-histories.test.ts',
   'test/loadgen/benchmark.test.ts',
+  'test/models/wrong-values.test.ts',
   'test/models/checkpoints/fuzz.test.ts',
   'test/models/tokenizer/hostile-tokenizer.test.ts',
-  'test/scheduler/random-histories.test.ts',
-  'test/src/{bench-terminal,damaged-engine,hostile-guides,isolation,operations}.test.ts',
+  'test/scheduler/{dynamic-batcher-histories,random-histories}.test.ts',
+  'test/src/{address-space,bench,bench-terminal,damaged-engine,hostile-guides,isolation,load,operations,several-models,simulate-batcher,top-command}.test.ts',
   'test/src/batch/batch.test.ts',
   'test/src/clients/openai-types.test.ts',
   'test/src/clients/tool-formats/*.test.ts',
@@ -60,6 +62,8 @@ export const LONG = [
   'test/src/held/*.test.ts',
   'test/src/hub/pull.test.ts',
   'test/src/server/fuzz/*.test.ts',
-  'test/tools/{build-addon,guided-soak,soak}.test.ts',
-  'test/{examples,package,package-types}.test.ts',
+  'test/src/server/hostile-tokenizer.test.ts',
+  'test/src/server/kserve/fuzz.test.ts',
+  'test/tools/{build-addon,dist-folder,guided-soak,soak}.test.ts',
+  'test/{examples,package,package-types,readme}.test.ts',
 ];

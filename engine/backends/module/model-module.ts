@@ -82,6 +82,12 @@ export interface ModuleSetup {
 /** An answer, or why there is none. */
 export type ModuleResult = ModuleResponse | Error | { error: string };
 
+/** One result for each request of the batch, in their order. */
+export type ModuleResults = readonly ModuleResult[];
+
+/** One place for each request of the batch, in their order; undefined: no answer to that one now. */
+export type ModuleStep = readonly (ModuleResult | undefined)[];
+
 /**
  * A model in JavaScript or TypeScript: 1/model.mjs, model.js or model.ts of its folder exports these functions. It runs in a thread of
  * its own, or in a process.
@@ -90,12 +96,13 @@ export interface ModelModule {
   /** Called once, before anything else. */
   initialize?(setup: ModuleSetup): void | Promise<void>;
   /**
-   * Answers a batch of requests: one result for each, in their order; nothing, where it has given all answers through `send`.
+   * Answers a batch of requests: one result for each, in their order; nothing, where it has given all answers through `send`. A decoupled
+   * model may be an async generator: each list that it yields is sent at once, and its end ends all requests.
    * What it throws fails every request of the batch.
    */
   execute(
     requests: readonly ModuleRequest[],
-  ): readonly ModuleResult[] | undefined | Promise<readonly ModuleResult[] | undefined>;
+  ): ModuleResults | undefined | Promise<ModuleResults | undefined> | AsyncIterable<ModuleStep>;
   /** Called once, behind the last batch. */
   finalize?(): void | Promise<void>;
 }

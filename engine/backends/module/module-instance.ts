@@ -7,7 +7,14 @@ import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { Instance, InstanceRequest, InstanceServices, InstanceSetup } from '../backend.js';
 import { BackendError } from '../backend-error.js';
-import type { ModelModule, ModuleCall, ModuleRequest, ModuleResponse, ModuleResult } from './model-module.js';
+import type {
+  ModelModule,
+  ModuleCall,
+  ModuleRequest,
+  ModuleResponse,
+  ModuleResult,
+  ModuleStep,
+} from './model-module.js';
 import { datatypeOfData, moduleInput, tensorOf } from './module-tensors.js';
 
 /** Names of the file where the configuration names none, the first that is there. */
@@ -89,11 +96,21 @@ class ModuleInstance implements Instance {
   async execute(requests: readonly InstanceRequest[]): Promise<void> {
     const results = await this.#module.execute(requests.map((request) => this.#requestOf(request)));
     if (results === undefined) return; // it has given its answers through `send`
-    if (!Array.isArray(results)) throw new Error('execute returned no list of responses');
+    if (isAsyncIterable(results)) {
+      for await (const step of results) this.#answerAll(requests, step, 'yielded');
+    } else this.#answerAll(requests, results, 'returned');
+  }
+
+  /** @param how what execute did with the list */
+  #answerAll(requests: readonly InstanceRequest[], results: ModuleStep, how: string): void {
+    if (!Array.isArray(results)) throw new Error(`execute ${how} no list of responses`);
     if (results.length !== requests.length) {
-      throw new Error(`execute returned ${results.length} responses to ${requests.length} requests`);
+      throw new Error(`execute ${how} ${results.length} responses to ${requests.length} requests`);
     }
-    for (const [i, request] of requests.entries()) this.#answer(request, results[i] as ModuleResult);
+    for (const [i, request] of requests.entries()) {
+      const result: ModuleResult | undefined = results[i];
+      if (result !== undefined || how === 'returned') this.#answer(request, result as ModuleResult);
+    }
   }
 
   async close(): Promise<void> {
@@ -143,6 +160,10 @@ class ModuleInstance implements Instance {
         return tensorOf(name, datatypeOf(known.data_type), output ?? { data: null }, shapeOfNone);
       });
   }
+}
+
+function isAsyncIterable(results: object): results is AsyncIterable<ModuleStep> {
+  return Symbol.asyncIterator in results;
 }
 
 /** A shape of which one size may be free: the elements tell it. */

@@ -30,6 +30,7 @@ beforeAll(async () => {
       if (what === 'spin') for (;;);
       if (what === 'few') return [];
       if (what === 'error') return [{ error: 'not this one' }];
+      if (what === 'less') return [{ outputs: {} }];
       if (what === 'name') return [{ outputs: { Z: { data: [1] } } }];
       if (what === 'shape') return [{ outputs: { Y: { data: [1, 2], shape: [1, 3] } } }];
       if (what === 'type') return [{ outputs: { Y: { data: new Float32Array(1), shape: [1, 1] } } }];
@@ -50,6 +51,21 @@ beforeAll(async () => {
           request.send({ outputs: { Y: { data: [value] } } });
           await new Promise((resolve) => setImmediate(resolve));
         }
+      }
+    }`,
+  );
+  models.write(
+    'steps',
+    `${IO}max_batch_size: 0\nmodel_transaction_policy: {decoupled: true}\n`,
+    `export async function* execute(requests) {
+      const longest = Math.max(...requests.map(({ inputs: { X } }) => X.data.length));
+      for (let i = 0; i < longest; i++) {
+        yield requests.map(({ inputs: { X } }) => {
+          if (X.data[i] === -1) return { error: 'not this one' };
+          return i < X.data.length ? { outputs: { Y: { data: [X.data[i]] } } } : undefined;
+        });
+        if (longest === 4) throw new Error('no luck');
+        if (longest === 5) yield [];
       }
     }`,
   );
@@ -153,6 +169,16 @@ describe('a model in JavaScript', () => {
     expect(await models.infer('counter', [{ ...x, shape: [0], data: new Uint8Array(0) }])).toEqual([]);
   });
 
+  it('may be a generator, each step of which is sent at once', async () => {
+    const ask = (...numbers: number[]) =>
+      models.infer('steps', [{ ...int32('X', [numbers]), shape: [numbers.length] }]);
+    const answers = await ask(5, 6, 7);
+    expect(answers.map(({ outputs }) => numbersOf(outputs[0]!))).toEqual([[5], [6], [7]]);
+    await expect(ask(5, -1, 7)).rejects.toThrow('not this one');
+    await expect(ask(1, 2, 3, 4)).rejects.toThrow("the model 'steps' failed: no luck");
+    await expect(ask(1, 2, 3, 4, 5)).rejects.toThrow('execute yielded 0 responses to 1 requests');
+  });
+
   it('runs in as many instances as its group has', async () => {
     const answers = await Promise.all([1, 2].map(() => models.numbers('pair', [[1]])));
     expect(new Set(answers.flat()).size).toBe(2);
@@ -186,6 +212,7 @@ describe('what a model does wrong', () => {
     ['throw', "the model 'faulty' failed: no luck"],
     ['few', "the model 'faulty' failed: execute returned 0 responses to 1 requests"],
     ['error', 'not this one'],
+    ['less', "output 'Y' was asked for and is not in it"],
     ['name', "gave a wrong answer: 'Z' is no output of the model"],
     ['shape', "output 'Y' has 8 bytes; its shape takes 12"],
     ['type', "'Y' is a Float32Array; Int32Array is expected for INT32"],
