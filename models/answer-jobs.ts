@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads';
-import { codeOf, textOf } from '../base/skein-error.js';
-import { type HelperFailure, type HelperReply, READY } from './helper-pool.js';
+import { recordOf } from '../base/error-record.js';
+import { type HelperReply, READY } from './helper-pool.js';
 
 /**
  * Runs a HelperPool's thread: answers each job. @param transfer parts of a result that are transferred instead of
@@ -17,15 +17,9 @@ export function answerJobs<Job, Result>(
     try {
       reply = { result: answer(job) };
     } catch (error) {
-      reply = { failure: failureOf(error) };
+      reply = { failure: recordOf(error) };
     }
     port.postMessage(reply, 'result' in reply ? transfer(reply.result) : []);
   });
   port.postMessage(READY);
-}
-
-function failureOf(thrown: unknown): HelperFailure {
-  const code = codeOf(thrown);
-  const name = thrown instanceof Error ? thrown.name : 'Error';
-  return { text: textOf(thrown), name, code, held: code === null ? {} : { ...(thrown as Error) } };
 }

@@ -1,7 +1,7 @@
 import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { requireThreadRoom } from '../base/address-space.js';
+import type { ErrorRecord } from '../base/error-record.js';
 import { messageOf } from '../base/error-text.js';
-import type { NamedText } from '../base/named-text.js';
 import { SkeinError } from '../base/skein-error.js';
 
 export interface HelperPoolOptions<Job = unknown> {
@@ -29,16 +29,7 @@ export interface HelperPoolOptions<Job = unknown> {
   resourceLimits?: ResourceLimits | undefined;
 }
 
-/** An error of a job as it crosses threads: all fields of an error of this package, name and text of any other. */
-export interface HelperFailure {
-  text: NamedText;
-  name: string;
-  code: string | null;
-  /** Fields of the error's class, such as a limit. */
-  held: Readonly<Record<string, unknown>>;
-}
-
-export type HelperReply<Result> = { result: Result } | { failure: HelperFailure };
+export type HelperReply<Result> = { result: Result } | { failure: ErrorRecord };
 
 /** First message of a thread. */
 export const READY = 'ready';
@@ -64,9 +55,9 @@ export class HelperTimeError extends SkeinError {
  */
 export class HelperError extends SkeinError {
   override readonly code = 'SKEIN_HELPER';
-  readonly failure: HelperFailure;
+  readonly failure: ErrorRecord;
 
-  constructor(failure: HelperFailure) {
+  constructor(failure: ErrorRecord) {
     super(failure.text);
     this.name = failure.name;
     this.failure = failure;

@@ -1,7 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
+import { errorOf } from '../../base/error-record.js';
 import type { WorkerLife } from '../../callbacks/worker-messages.js';
 import { EngineFailure } from '../engine-failure.js';
-import { type Downward, errorOf, type Upward } from './process-messages.js';
+import type { Downward, Upward } from './process-messages.js';
 import { workerProcessScript } from './process-script.js';
 import type { LinkEvents, WorkerLink } from './worker-link.js';
 

@@ -1,14 +1,4 @@
-import type { NamedText } from '../../base/named-text.js';
-import { retell, textOf } from '../../base/skein-error.js';
-
-/** The parts of an error that cross from one process to the other. */
-export interface ErrorRecord {
-  name: string;
-  text: NamedText;
-  stack?: string | undefined;
-  /** Fields of the error's class, its code among them. */
-  held: Readonly<Record<string, unknown>>;
-}
+import type { ErrorRecord } from '../../base/error-record.js';
 
 /** Messages from the host's process to the worker's. */
 export type Downward<Command> =
@@ -33,12 +23,3 @@ export type Upward<Message> =
   | { kind: 'beat'; beats: number; isAsleep: boolean }
   /** The worker's thread has ended, and the process ends now; `error` is null where it was asked to end. */
   | { kind: 'ended'; error: ErrorRecord | null };
-
-export function recordOf(error: Error): ErrorRecord {
-  const { name, stack } = error;
-  return { name, text: textOf(error), stack, held: { ...error } };
-}
-
-export function errorOf({ name, text, stack, held }: ErrorRecord): Error {
-  return Object.assign(retell(new Error(), text), { ...held, name, stack });
-}

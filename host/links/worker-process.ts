@@ -1,4 +1,5 @@
-import { type Downward, recordOf, type Upward } from './process-messages.js';
+import { recordOf } from '../../base/error-record.js';
+import type { Downward, Upward } from './process-messages.js';
 import { ThreadLink } from './thread-link.js';
 
 /**
