@@ -7,6 +7,7 @@ import { createApp } from '../server/app.js';
 import { MemoryLedger } from '../server/held-memory.js';
 import type { AllowedHosts } from '../server/host-check.js';
 import { HttpServer } from '../server/http-server.js';
+import { InferLane } from '../server/kserve/infer-lane.js';
 import { createLog } from '../server/log.js';
 import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import { logEngines } from '../server/model-log.js';
@@ -25,6 +26,7 @@ export interface ServedApp {
   /** The same models, and those that take tensors alone; it owns them, and closes them. */
   repository: ServingRepository;
   app: ReturnType<typeof createApp>;
+  lane: InferLane;
   state: ServerState;
   metrics: ServerMetrics;
   /** Resolves with the error when an engine has failed for good. */
@@ -51,10 +53,11 @@ export async function openServer(
   config: Config,
   security: ServerSecurity & { allowedHosts: AllowedHosts },
 ): Promise<OpenServer> {
-  const { repository, app, state, metrics, failed } = serveModels(running, config, security);
+  const { repository, app, lane, state, metrics, failed } = serveModels(running, config, security);
   try {
     const server = await HttpServer.listen({
       app,
+      lane,
       state,
       host: config.host,
       port: config.port,
@@ -89,23 +92,28 @@ export function serveModels(
   const ledger = memoryLedger(running, config, security.apiKeys);
   metrics.watchMemory(ledger);
   metrics.watchInference(() => repository.loaded());
-  const app = createApp({
-    models,
+  const stallLimitMs = 1000 * config.streamStallTimeoutSeconds;
+  const shared = {
     state,
     metrics,
-    version: skeinVersion(),
     log,
-    ...(config.accessLog ? { accessLog: createLog('info') } : {}),
+    accessLog: config.accessLog ? createLog('info') : log,
     apiKeys: security.apiKeys,
-    corsOrigins: security.corsOrigins,
     allowedHosts: security.allowedHosts ?? '*',
     maxBodyBytes: config.maxBodyBytes,
     ledger,
-    requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
-    eventStream: { stallLimitMs: 1000 * config.streamStallTimeoutSeconds },
     platform: { repository, serverId: config.serverId, allowsUpload: config.allowModelUpload },
+  };
+  const app = createApp({
+    ...shared,
+    models,
+    version: skeinVersion(),
+    corsOrigins: security.corsOrigins,
+    requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
+    eventStream: { stallLimitMs },
   });
-  return { models, repository, app, state, metrics, failed: firstFailure(models) };
+  const lane = new InferLane({ ...shared, stallLimitMs });
+  return { models, repository, app, lane, state, metrics, failed: firstFailure(models) };
 }
 
 function memoryLedger(

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import type { ModelDirectory } from '../serving/model-directory.js';
 import { ApiKeys } from './api-keys.js';
@@ -8,20 +7,22 @@ import { sendDirectAnswers } from './direct-answer.js';
 import { MemoryLedger } from './held-memory.js';
 import { holdMemory } from './hold-memory.js';
 import { type AllowedHosts, requireKnownHost } from './host-check.js';
-import { errorAnswer, isOfProtocol, notFound, statusOf } from './kserve/errors.js';
+import { errorAnswer, isOfProtocol, noteProtocolError, notFound } from './kserve/errors.js';
 import type { ServerMetrics } from './metrics/server-metrics.js';
 import type { FeedOptions } from './model-feed.js';
 import { ModelFeeds } from './model-feeds.js';
+import { observeHttp } from './observe-http.js';
 import { ApiError, clientLeft, shuttingDown, toApiError } from './openai/errors.js';
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
 import { ResponseStore } from './openai/responses/response-store.js';
 import { type AllowedOrigins, crossOrigin, LOOPBACK_ORIGINS, refuseOtherPages } from './origin-check.js';
 import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from './read-json.js';
+import { requestIds } from './request-ids.js';
 import { RequestRegistry } from './request-registry.js';
 import { ROUTES } from './routes/index.js';
 import { KSERVE_ROUTES } from './routes/kserve.js';
-import { handlerNames, mountRoutes, openPaths } from './routes/mount.js';
+import { mountRoutes, openPaths } from './routes/mount.js';
 import type { AppEnv, ServerContext } from './routes/route.js';
 import type { ServerLog } from './server-log.js';
 import type { ServerState } from './server-state.js';
@@ -54,9 +55,6 @@ export interface AppOptions {
 }
 
 const ALL_ROUTES = [...ROUTES, ...KSERVE_ROUTES];
-
-/** Paths that machines ask every few seconds: their lines would bury the others. */
-const PROBES: ReadonlySet<string> = new Set(['/health', '/live', '/metrics']);
 
 /** Makes the HTTP API as a Hono app, which knows nothing of sockets. */
 export function createApp(options: AppOptions): Hono<AppEnv> {
@@ -95,11 +93,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     return apiError.response();
   };
   const respondInProtocol = (error: unknown, c: Context<AppEnv>): Response => {
-    const status = statusOf(error);
-    metrics.refused(`infer_${status}`);
-    if (status === 500) {
-      log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'request failed');
-    }
+    noteProtocolError(error, { metrics, log, requestId: c.get('requestId'), path: c.req.path });
     return errorAnswer(error);
   };
   app.onError(respondToError);
@@ -111,13 +105,13 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
 
   app.use(sendDirectAnswers);
   app.use(requestIds);
-  app.use(observeHttp(metrics, options.accessLog ?? log));
+  app.use(observeHttp(metrics, options.accessLog ?? log, ALL_ROUTES));
   app.use(requireKnownHost(options.allowedHosts ?? '*'));
   if (corsOrigins.length > 0) app.use(crossOrigin(corsOrigins));
   app.use(refuseOtherPages(corsOrigins));
   app.use(requireApiKey(apiKeys, openPaths(ALL_ROUTES)));
   app.use(async (c, next) => {
-    if (c.req.method === 'POST' && state.status === 'draining') throw shuttingDown(state.drainEndsInMs);
+    if (c.req.method === 'POST' && state.isDraining) throw shuttingDown(state.drainEndsInMs);
     await next();
   });
   app.use(holdMemory(ledger));
@@ -132,53 +126,4 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
 function leftEarly(c: Context<AppEnv>): boolean {
   const incoming = c.env?.incoming;
   return incoming?.destroyed === true && !incoming.complete;
-}
-
-/**
- * Sets the request's id, the client's X-Request-Id if it is valid, else a new one, and returns it with every answer.
- */
-async function requestIds(c: Context<AppEnv>, next: () => Promise<void>): Promise<void> {
-  const given = c.req.header('x-request-id');
-  const id = given !== undefined && /^[\x21-\x7e]{1,128}$/.test(given) ? given : `req-${randomUUID()}`;
-  c.set('requestId', id);
-  c.header('x-request-id', id);
-  await next();
-  c.res.headers.set('x-request-id', id);
-}
-
-/** Counts and times each exchange up to its last byte, even of a stream, and writes the access log. */
-function observeHttp(metrics: ServerMetrics, log: ServerLog) {
-  const handlerOf = handlerNames(ALL_ROUTES);
-  return async (c: Context<AppEnv>, next: () => Promise<void>): Promise<void> => {
-    const startMs = performance.now();
-    await next();
-    const handler = handlerOf(c.req.path);
-    const { method } = c.req;
-    const { status } = c.res;
-    const outgoing = c.env?.outgoing;
-    const record = () => {
-      const durationMs = performance.now() - startMs;
-      metrics.httpRequest({ handler, method, status, durationMs });
-      const fields = {
-        requestId: c.get('requestId'),
-        key: c.get('caller')?.name ?? '',
-        remote: c.env?.incoming?.socket.remoteAddress ?? '',
-        method,
-        path: c.req.path,
-        status,
-        // Finer than microseconds would mean nothing.
-        durationMs: rounded(durationMs),
-        // false where the client left before the last byte.
-        isWhole: outgoing?.writableFinished ?? true,
-      };
-      if (PROBES.has(handler)) log.debug(fields, 'request');
-      else log.info(fields, 'request');
-    };
-    if (outgoing === undefined || outgoing.closed) record();
-    else outgoing.once('close', record);
-  };
-}
-
-function rounded(milliseconds: number): number {
-  return Math.round(milliseconds * 1000) / 1000;
 }

@@ -33,7 +33,7 @@ export function bodyLimit({ maxSize, stallLimitMs, onError }: BodyLimitOptions):
 }
 
 /** Awaits a promise. @throws ApiError 408 where nothing has come for the limit. */
-async function unlessStalled<T>(
+export async function unlessStalled<T>(
   reading: Promise<T>,
   incoming: IncomingMessage | undefined,
   limitMs: number | undefined,

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { MiddlewareHandler } from 'hono';
 import type { MemoryLedger } from './held-memory.js';
 import { RequestMemory } from './request-memory.js';
@@ -12,33 +13,46 @@ export function holdMemory(ledger: MemoryLedger): MiddlewareHandler<AppEnv> {
     const memory = new RequestMemory(ledger.open('request', c.get('caller').name), ledger.limit);
     c.set('memory', memory);
     const outgoing = c.env?.outgoing;
-    // A client that leaves ends its connection at once; the work begun for it ends a moment later.
-    let isDone = false;
-    let isClosed = outgoing === undefined;
-    const settle = () => {
-      if (isDone && isClosed) memory.release();
-    };
-    outgoing?.once('close', () => {
-      isClosed = true;
-      settle();
-    });
+    if (outgoing !== undefined) {
+      await heldWhile(memory, outgoing, next);
+      return;
+    }
+    // Without a socket, where a program calls the app itself, the answer is out when its body has been read.
+    let isRead = true;
     try {
       await next();
-      // Without a socket, where a program calls the app itself, the answer is out when its body has been read.
-      if (outgoing === undefined && c.res.body !== null) {
-        isClosed = false;
-        const body = followed(c.res.body, () => {
-          isClosed = true;
-          settle();
-        });
-        c.res = new Response(body, c.res);
+      if (c.res.body !== null) {
+        isRead = false;
+        c.res = new Response(
+          followed(c.res.body, () => memory.release()),
+          c.res,
+        );
       }
     } finally {
-      isDone = true;
-      isClosed ||= outgoing?.closed === true;
-      settle();
+      if (isRead) memory.release();
     }
   };
+}
+
+/**
+ * Answers a request, and releases its memory when that is done and the answer is out. A client that leaves ends its connection at once;
+ * the work begun for it ends a moment later.
+ */
+export async function heldWhile(
+  memory: RequestMemory,
+  outgoing: ServerResponse,
+  answer: () => Promise<void>,
+): Promise<void> {
+  let isDone = false;
+  outgoing.once('close', () => {
+    if (isDone) memory.release();
+  });
+  try {
+    await answer();
+  } finally {
+    isDone = true;
+    if (outgoing.closed) memory.release();
+  }
 }
 
 /** Passes the body on unchanged; `onEnd` is called when it has been read, or nobody wants the rest. */

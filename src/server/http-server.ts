@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import type { createApp } from './app.js';
 import { ConnectionLimit } from './connection-limit.js';
+import type { InferLane } from './kserve/infer-lane.js';
 import { listenError } from './listen-address.js';
 import { noteAnswer, notHttp, refusalOfHead, refuse, refuseWhatIsNoRequest } from './raw-refusals.js';
 import { RequestTurns } from './request-turns.js';
@@ -36,6 +37,8 @@ const OPTIONS = {
 
 export interface HttpServerOptions {
   app: ReturnType<typeof createApp>;
+  /** The short way of some requests; default: all go to the app. */
+  lane?: InferLane | undefined;
   state: ServerState;
   host: string;
   /** Port to listen on; 0 takes a free one. */
@@ -80,7 +83,7 @@ export class HttpServer {
 
   /** Starts to listen. @throws ListenError where the address cannot be listened on. */
   static async listen(options: HttpServerOptions): Promise<HttpServer> {
-    const { app, host, port, tls, maxConnections = DEFAULT_MAX_CONNECTIONS } = options;
+    const { app, lane, host, port, tls, maxConnections = DEFAULT_MAX_CONNECTIONS } = options;
     const listener = getRequestListener(app.fetch, {
       overrideGlobalObjects: false,
       // This is the host of an HTTP/1.0 request that names none.
@@ -92,8 +95,8 @@ export class HttpServer {
       running.#follow(outgoing);
       noteAnswer(outgoing);
       const refusal = refusalOfHead(incoming) ?? limit.refusalOf(incoming);
-      if (refusal === null) void listener(incoming, outgoing);
-      else refuse(outgoing, refusal);
+      if (refusal !== null) refuse(outgoing, refusal);
+      else if (!lane?.take(incoming, outgoing)) void listener(incoming, outgoing);
     });
     const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => turns.take(incoming, outgoing);
     const server =

@@ -4,7 +4,7 @@ import type { RequestMemory } from './request-memory.js';
 import type { AppEnv } from './routes/route.js';
 
 /** Longest body, in bytes, that the HTTP library reads, which is the shortest way. */
-const SMALL_BODY = 64 * 1024;
+export const SMALL_BODY = 64 * 1024;
 /** Bytes held ahead of those received, of a body with a declared length: a slow sender does not hold all of it. */
 const AHEAD = 1024 * 1024;
 

@@ -42,6 +42,11 @@ export class ServerState {
     return some('ready') ? 'degraded' : some('restarting') ? 'restarting' : 'failed';
   }
 
+  /** It takes no new requests. */
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
   /** Reason of the first model that is not ready; null where all are. */
   get reason(): string | null {
     return this.#models.list().find(({ state }) => state.reason !== null)?.state.reason ?? null;

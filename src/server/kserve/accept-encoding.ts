@@ -21,8 +21,6 @@ export function codingFor(acceptEncoding: string | undefined): Coding | null {
 }
 
 /** Parts that follow each other, compressed in the library's threads as the client reads them. */
-export function compressed(parts: readonly Uint8Array[], coding: Coding): ReadableStream<Uint8Array> {
-  const compressor = COMPRESSORS[coding]();
-  Readable.from(parts, { objectMode: false }).pipe(compressor);
-  return Readable.toWeb(compressor) as ReadableStream<Uint8Array>;
+export function compressed(parts: readonly Uint8Array[], coding: Coding): Readable {
+  return Readable.from(parts, { objectMode: false }).pipe(COMPRESSORS[coding]());
 }

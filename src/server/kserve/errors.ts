@@ -1,6 +1,8 @@
 import { messageOf } from '../../../base/error-text.js';
 import { InferError, type InferErrorKind } from '../../../callbacks/infer/infer-error.js';
+import type { ServerMetrics } from '../metrics/server-metrics.js';
 import { ApiError, toApiError } from '../openai/errors.js';
+import type { ServerLog } from '../server-log.js';
 
 const STATUS: Readonly<Record<InferErrorKind, number>> = {
   invalid: 400,
@@ -22,13 +24,36 @@ export function statusOf(error: unknown): number {
 
 /** An error as clients of the protocol know it. Those of the server's own, such as a body that is too long, keep their status. */
 export function errorAnswer(error: unknown): Response {
+  const { status, headers, body } = protocolError(error);
+  return new Response(body, { status, headers });
+}
+
+/** The same, before it is a Response. */
+export function protocolError(error: unknown): {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+} {
   const status = statusOf(error);
   const apiError = error instanceof InferError ? null : toApiError(error);
   const message = apiError === null ? messageOf(error) : apiError.message;
-  return new Response(JSON.stringify({ error: message }), {
-    status,
-    headers: { 'content-type': 'application/json', ...apiError?.headers },
-  });
+  const headers = { 'content-type': 'application/json', ...apiError?.headers };
+  return { status, headers, body: JSON.stringify({ error: message }) };
+}
+
+/** Where a server notes what it refuses. */
+interface Noted {
+  metrics: ServerMetrics;
+  log: ServerLog;
+  requestId: string;
+  path: string;
+}
+
+/** Counts a refusal by its status; a failure of the server's own is logged. */
+export function noteProtocolError(error: unknown, { metrics, log, requestId, path }: Noted): void {
+  const status = statusOf(error);
+  metrics.refused(`infer_${status}`);
+  if (status === 500) log.error({ err: error, requestId, path }, 'request failed');
 }
 
 /** A request whose JSON or whose headers are wrong. */

@@ -1,11 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Context } from 'hono';
 import type { InferResponse, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { readLabels } from '../../../models/repository/read-labels.js';
 import type { InferModel } from '../../serving/infer-model.js';
-import { directAnswer } from '../direct-answer.js';
-import type { AppEnv } from '../routes/route.js';
-import { codingFor, compressed } from './accept-encoding.js';
 import { classified } from './classification.js';
 import { jsonOfTensor } from './json-tensors.js';
 import type { OutputWish, ReadInfer } from './read-infer.js';
@@ -78,7 +74,8 @@ function withTensors(json: JsonText, raw: readonly Uint8Array[]): InferBody {
   return { content: [...parts, ...raw], headers };
 }
 
-function lengthOf(parts: readonly Uint8Array[]): number {
+/** Bytes of all parts. */
+export function lengthOf(parts: readonly Uint8Array[]): number {
   return parts.reduce((sum, { length }) => sum + length, 0);
 }
 
@@ -151,35 +148,4 @@ function labelsOf(model: InferModel, output: string): readonly string[] {
   const labels = known.get(filename) ?? readLabels(model.modelDirectory, filename);
   known.set(filename, labels);
   return labels;
-}
-
-/** Answers shorter than this are not worth the time that it takes to compress them. */
-const LEAST_COMPRESSED = 1024;
-/** Bytes of an answer that is sent in one piece: what is longer would hold the thread while it is put together. */
-const ONE_PIECE = 2 ** 18;
-
-/** The answer, compressed where its client reads that. */
-export function inferResponse(c: Context<AppEnv>, { content, headers }: InferBody): Response {
-  const length = typeof content === 'string' ? content.length : lengthOf(content);
-  const coding = length < LEAST_COMPRESSED ? null : codingFor(c.req.header('accept-encoding'));
-  if (coding !== null) {
-    const parts = typeof content === 'string' ? [Buffer.from(content)] : content;
-    return new Response(compressed(parts, coding), { headers: { ...headers, 'content-encoding': coding } });
-  }
-  if (typeof content === 'string') return directAnswer(c, content, headers);
-  if (length <= ONE_PIECE) return directAnswer(c, Buffer.concat(content), headers);
-  return new Response(streamOf(content), { headers: { ...headers, 'content-length': String(length) } });
-}
-
-function streamOf(parts: readonly Uint8Array[]): ReadableStream<Uint8Array> {
-  let next = 0;
-  return new ReadableStream<Uint8Array>(
-    {
-      pull(controller) {
-        if (next < parts.length) controller.enqueue(parts[next++]!);
-        else controller.close();
-      },
-    },
-    { highWaterMark: 0 },
-  );
 }

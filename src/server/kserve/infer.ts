@@ -1,46 +1,50 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Context } from 'hono';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferResponse } from '../../../callbacks/infer/infer-types.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { bodyMemory, REQUEST_BYTES } from '../memory-estimates.js';
 import type { RequestMemory } from '../request-memory.js';
-import type { AppEnv } from '../routes/route.js';
 import { malformed } from './errors.js';
-import { inferBody, inferResponse } from './infer-answer.js';
+import { type InferBody, inferBody } from './infer-answer.js';
 import { inflatedBody } from './inflate-body.js';
 import { bytesOfList, mostBytesOf } from './json-tensors.js';
-import { leavingSignal } from './leaving-signal.js';
 import { readRawInput } from './raw-input.js';
 import { type ReadInfer, readInfer } from './read-infer.js';
 import { readRequestJson } from './request-json.js';
 
-/** POST .../infer: reads the request, has the model answer it, and writes the answer. @throws InferError, ApiError */
-export async function infer(c: Context<AppEnv>, model: InferModel, maxBodyBytes: number): Promise<Response> {
-  const memory = c.get('memory');
-  const read = await readRequest(c, model, memory, maxBodyBytes);
+/** A request for tensors as it came. */
+export interface SentInfer {
+  /** The body as it was sent, compressed or not. */
+  body: Uint8Array;
+  contentEncoding: string | undefined;
+  /** The header Inference-Header-Content-Length. */
+  jsonLength: string | undefined;
+  /** Aborted when the client leaves. */
+  signal: AbortSignal;
+  memory: RequestMemory;
+  /** Bytes of the longest body, inflated. */
+  maxBodyBytes: number;
+}
+
+/** Reads a request, has the model answer it, and makes the answer's body. @throws InferError, ApiError */
+export async function answerInfer(model: InferModel, sent: SentInfer): Promise<InferBody> {
+  const read = await readRequest(model, sent);
   const response = await answerOf(model, read);
-  const body = await inferBody(model, read, response, (bytes) => memory.addAnswer(bytes));
-  return inferResponse(c, body);
+  return inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
 }
 
 async function readRequest(
-  c: Context<AppEnv>,
   { config }: InferModel,
-  memory: RequestMemory,
-  maxBodyBytes: number,
+  { body, contentEncoding, jsonLength, signal, memory, maxBodyBytes }: SentInfer,
 ): Promise<ReadInfer> {
-  const signal = leavingSignal(c);
-  const sent = new Uint8Array(await c.req.arrayBuffer());
-  const coding = c.req.header('content-encoding');
   const bytes =
-    coding === undefined
-      ? sent
-      : await inflatedBody(sent, coding, {
+    contentEncoding === undefined
+      ? body
+      : await inflatedBody(body, contentEncoding, {
           maxBytes: maxBodyBytes,
-          hold: (inflated) => memory.holdBody(REQUEST_BYTES + sent.length + inflated),
+          hold: (inflated) => memory.holdBody(REQUEST_BYTES + body.length + inflated),
         });
-  const length = jsonLength(c.req.header('inference-header-content-length'), bytes.length);
+  const length = lengthOfJson(jsonLength, bytes.length);
   if (length === 0) return readRawInput(config, bytes, signal);
   const { value, size, parsedBytes, lists } = await readRequestJson(bytes.subarray(0, length));
   const held = REQUEST_BYTES + bytes.length + bodyMemory(parsedBytes, size);
@@ -62,7 +66,7 @@ async function readLists({ unread }: ReadInfer, hold: (bytes: number) => void): 
 }
 
 /** Bytes of the JSON, by its header; without one it is the whole body. 0: there is none. @throws InferError */
-function jsonLength(header: string | undefined, bodyLength: number): number {
+function lengthOfJson(header: string | undefined, bodyLength: number): number {
   if (header === undefined) return bodyLength;
   const length = /^\d{1,15}$/.test(header) ? Number(header) : Number.NaN;
   if (length <= bodyLength) return length;

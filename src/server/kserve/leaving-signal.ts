@@ -1,6 +1,4 @@
 import type { Socket } from 'node:net';
-import type { Context } from 'hono';
-import type { AppEnv } from '../routes/route.js';
 
 /** The signal of each connection that has asked for an inference. */
 const signals = new WeakMap<Socket, AbortSignal>();
@@ -8,10 +6,12 @@ const signals = new WeakMap<Socket, AbortSignal>();
 /**
  * Aborted when the client leaves. The requests of a connection, which come one after the other, share it: a signal takes some
  * microseconds to make, and the HTTP library's own makes a whole request of the web's kind for it.
+ * @returns null without a connection
  */
-export function leavingSignal(c: Context<AppEnv>): AbortSignal {
-  const socket = c.env?.incoming?.socket;
-  if (socket === undefined) return c.req.raw.signal;
+export function leavingSignal(socket: Socket): AbortSignal;
+export function leavingSignal(socket: Socket | undefined): AbortSignal | null;
+export function leavingSignal(socket: Socket | undefined): AbortSignal | null {
+  if (socket === undefined) return null;
   const known = signals.get(socket);
   if (known !== undefined) return known;
   const leaving = new AbortController();

@@ -4,8 +4,10 @@ import type { ModelRepository } from '../../serving/model-repository.js';
 import { requireAdmin } from '../auth.js';
 import { metadataOf, statisticsOf } from '../kserve/describe-model.js';
 import { malformed, notFound } from '../kserve/errors.js';
-import { infer } from '../kserve/infer.js';
+import { answerInfer } from '../kserve/infer.js';
+import { leavingSignal } from '../kserve/leaving-signal.js';
 import { loadParametersOf } from '../kserve/load-parameters.js';
+import { inferResponse } from '../kserve/send-answer.js';
 import { checkSettings, EXTENSIONS, fieldsOf, LOG_SETTINGS, TRACE_SETTINGS } from '../kserve/settings.js';
 import { readJson } from '../read-json.js';
 import type { AppEnv, Route, ServerContext } from './route.js';
@@ -116,9 +118,17 @@ export const KSERVE_ROUTES: readonly Route[] = [
     }
     return statistics(asked);
   }),
-  ...modelRoutes('post', '/infer', (c, platform, { maxBodyBytes }) =>
-    infer(c, modelOf(c, platform), maxBodyBytes),
-  ),
+  ...modelRoutes('post', '/infer', async (c, platform, { maxBodyBytes }) => {
+    const answer = await answerInfer(modelOf(c, platform), {
+      body: new Uint8Array(await c.req.arrayBuffer()),
+      contentEncoding: c.req.header('content-encoding'),
+      jsonLength: c.req.header('inference-header-content-length'),
+      signal: leavingSignal(c.env?.incoming?.socket) ?? c.req.raw.signal,
+      memory: c.get('memory'),
+      maxBodyBytes,
+    });
+    return inferResponse(c, answer);
+  }),
   ...['/v2/trace/setting', `${MODEL}/trace/setting`].flatMap((path) => [
     protocolRoute('get', path, (c, platform) => traceSettings(c, platform, undefined)),
     protocolRoute('post', path, async (c, platform) => traceSettings(c, platform, await jsonOf(c))),

@@ -1,0 +1,155 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AppOptions } from '../app.js';
+import { callerOf } from '../auth.js';
+import { unlessStalled } from '../body-limit.js';
+import { heldWhile } from '../hold-memory.js';
+import { hostCheck } from '../host-check.js';
+import { REQUEST_BYTES, textMemory } from '../memory-estimates.js';
+import { observeExchange } from '../observe-http.js';
+import { shuttingDown } from '../openai/errors.js';
+import { SMALL_BODY } from '../read-body.js';
+import { requestIdOf } from '../request-ids.js';
+import { RequestMemory } from '../request-memory.js';
+import { noteProtocolError, protocolError } from './errors.js';
+import { answerInfer } from './infer.js';
+import { leavingSignal } from './leaving-signal.js';
+import { sendAnswer } from './send-answer.js';
+
+export type InferLaneOptions = Required<
+  Pick<AppOptions, 'state' | 'metrics' | 'log' | 'accessLog' | 'apiKeys' | 'allowedHosts' | 'ledger'>
+> & {
+  platform: NonNullable<AppOptions['platform']>;
+  maxBodyBytes: number;
+  /** Milliseconds without new bytes after which an unfinished body is refused; default: no limit. */
+  stallLimitMs: number | undefined;
+};
+
+/** The path of a model's inference, in plain characters: MODEL, and VERSION where it has one. */
+const PATH = /^\/v2\/models\/([\w.-]+)(?:\/versions\/(\d{1,18}))?\/infer$/;
+const HANDLERS = ['/v2/models/{model}/infer', '/v2/models/{model}/versions/{version}/infer'] as const;
+
+/** A request on its way through the lane. */
+interface Lane {
+  incoming: IncomingMessage;
+  outgoing: ServerResponse;
+  path: string;
+  model: string;
+  /** '': the latest. */
+  version: string;
+  declared: number;
+  requestId: string;
+  /** Name of the caller's key; '' until it is known. */
+  key: string;
+}
+
+/**
+ * The short way of requests for tensors, which are many and small: programs' requests with a short body whose length is declared go past the
+ * app, whose routing, and the web's Request and Response, take longer than many models. What is checked is the same, by the same functions.
+ *
+ *   POST /v2/models/M/infer --+-- short, from a program --> host, key, drain, memory, body --> answerInfer --> socket
+ *                             '-- web pages, long or in chunks --> the app, which does all of this too
+ */
+export class InferLane {
+  readonly #options: InferLaneOptions;
+  readonly #checkHost: (host: string | undefined) => void;
+
+  constructor(options: InferLaneOptions) {
+    this.#options = options;
+    this.#checkHost = hostCheck(options.allowedHosts);
+  }
+
+  /** Answers a request of this kind; false: it is for the app. */
+  take(incoming: IncomingMessage, outgoing: ServerResponse): boolean {
+    const { method, url = '', headers } = incoming;
+    if (method !== 'POST' || headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) {
+      return false;
+    }
+    const declared = Number(headers['content-length'] ?? Number.NaN);
+    if (!(declared > 0 && declared <= Math.min(SMALL_BODY, this.#options.maxBodyBytes))) return false;
+    const found = PATH.exec(url);
+    if (found === null) return false;
+    const [path, model = '', version = ''] = found;
+    const requestId = requestIdOf(headers['x-request-id']);
+    void this.#answer({ incoming, outgoing, path, model, version, declared, requestId, key: '' });
+    return true;
+  }
+
+  async #answer(lane: Lane): Promise<void> {
+    const startMs = performance.now();
+    const { incoming, outgoing, path, requestId } = lane;
+    const { metrics, accessLog, log } = this.#options;
+    outgoing.setHeader('x-request-id', requestId);
+    try {
+      await this.#infer(lane);
+    } catch (error) {
+      // Where a part of the answer is out, its client has left, or the answer's stream has cut it off.
+      if (!outgoing.headersSent && !hasLeft(lane)) {
+        noteProtocolError(error, { metrics, log, requestId, path });
+        const { status, headers, body } = protocolError(error);
+        outgoing.writeHead(status, headers);
+        outgoing.end(body);
+      }
+    }
+    observeExchange(metrics, accessLog, {
+      startMs,
+      handler: HANDLERS[lane.version === '' ? 0 : 1],
+      method: 'POST',
+      path,
+      status: hasLeft(lane) && !outgoing.headersSent ? CLIENT_LEFT : outgoing.statusCode,
+      requestId,
+      key: lane.key,
+      incoming,
+      outgoing,
+    });
+  }
+
+  /** @throws InferError, ApiError before anything is written */
+  async #infer(lane: Lane): Promise<void> {
+    const { incoming, outgoing, model, version, declared } = lane;
+    const { apiKeys, state, ledger, platform, maxBodyBytes, stallLimitMs } = this.#options;
+    const { headers, socket } = incoming;
+    this.#checkHost(headers.host);
+    const { name } = callerOf(apiKeys, headers.authorization, textOf(headers['x-api-key']));
+    lane.key = name;
+    if (state.isDraining) throw shuttingDown(state.drainEndsInMs);
+    const memory = new RequestMemory(ledger.open('request', name), ledger.limit);
+    await heldWhile(memory, outgoing, async () => {
+      memory.expectBody(REQUEST_BYTES + textMemory(declared));
+      memory.holdBody(REQUEST_BYTES + declared);
+      const body = await unlessStalled(bodyOf(incoming, declared), incoming, stallLimitMs);
+      const answer = await answerInfer(platform.repository.find(model, version), {
+        body,
+        contentEncoding: headers['content-encoding'],
+        jsonLength: textOf(headers['inference-header-content-length']),
+        signal: leavingSignal(socket),
+        memory,
+        maxBodyBytes,
+      });
+      await sendAnswer(outgoing, answer, textOf(headers['accept-encoding']));
+    });
+  }
+}
+
+/** Status that the metrics have for a client that left before its answer. */
+const CLIENT_LEFT = 499;
+
+function hasLeft({ incoming, outgoing }: Lane): boolean {
+  return outgoing.destroyed || incoming.socket.destroyed;
+}
+
+/** A body of the declared length, to which Node.js holds its sender. Rejects where the sender leaves before its end. */
+function bodyOf(incoming: IncomingMessage, declared: number): Promise<Uint8Array<ArrayBuffer>> {
+  return new Promise((resolve, reject) => {
+    const body = new Uint8Array(declared);
+    let size = 0;
+    incoming.on('data', (chunk: Buffer) => {
+      body.set(chunk, size);
+      size += chunk.length;
+    });
+    incoming.on('end', () => resolve(body));
+    incoming.on('error', reject);
+  });
+}
+
+const textOf = (header: string | string[] | undefined) =>
+  Array.isArray(header) ? header.join(', ') : header;

@@ -1,0 +1,75 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Context } from 'hono';
+import type { ServerMetrics } from './metrics/server-metrics.js';
+import { handlerNames } from './routes/mount.js';
+import type { AppEnv, Route } from './routes/route.js';
+import type { ServerLog } from './server-log.js';
+
+/** Paths that machines ask every few seconds: their lines would bury the others. */
+const PROBES: ReadonlySet<string> = new Set(['/health', '/live', '/metrics']);
+
+/** An exchange of which the answer is decided. */
+export interface ObservedExchange {
+  startMs: number;
+  /** Name of its route in the metrics. */
+  handler: string;
+  method: string;
+  path: string;
+  status: number;
+  requestId: string;
+  /** Name of the caller's key. */
+  key: string;
+  incoming: IncomingMessage | undefined;
+  outgoing: ServerResponse | undefined;
+}
+
+/** Counts and times each exchange up to its last byte, even of a stream, and writes the access log. */
+export function observeHttp(metrics: ServerMetrics, log: ServerLog, routes: readonly Route[]) {
+  const handlerOf = handlerNames(routes);
+  return async (c: Context<AppEnv>, next: () => Promise<void>): Promise<void> => {
+    const startMs = performance.now();
+    await next();
+    observeExchange(metrics, log, {
+      startMs,
+      handler: handlerOf(c.req.path),
+      method: c.req.method,
+      path: c.req.path,
+      status: c.res.status,
+      requestId: c.get('requestId'),
+      key: c.get('caller')?.name ?? '',
+      incoming: c.env?.incoming,
+      outgoing: c.env?.outgoing,
+    });
+  };
+}
+
+/** Counts and logs an exchange when its last byte is out, or its client has left. */
+export function observeExchange(metrics: ServerMetrics, log: ServerLog, exchange: ObservedExchange): void {
+  const { startMs, handler, method, path, status, requestId, key, incoming, outgoing } = exchange;
+  // A connection that is closed has no address any more.
+  const remote = incoming?.socket.remoteAddress ?? '';
+  const record = () => {
+    const durationMs = performance.now() - startMs;
+    metrics.httpRequest({ handler, method, status, durationMs });
+    const fields = {
+      requestId,
+      key,
+      remote,
+      method,
+      path,
+      status,
+      // Finer than microseconds would mean nothing.
+      durationMs: rounded(durationMs),
+      // false where the client left before the last byte.
+      isWhole: outgoing?.writableFinished ?? true,
+    };
+    if (PROBES.has(handler)) log.debug(fields, 'request');
+    else log.info(fields, 'request');
+  };
+  if (outgoing === undefined || outgoing.closed) record();
+  else outgoing.once('close', record);
+}
+
+function rounded(milliseconds: number): number {
+  return Math.round(milliseconds * 1000) / 1000;
+}
