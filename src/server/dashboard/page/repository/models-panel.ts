@@ -89,5 +89,4 @@ function arrange(
     if (card.element === next) next = next.nextElementSibling;
     else list.insertBefore(card.element, next);
   }
-  list.hidden = list.childElementCount === 0;
 }

@@ -127,6 +127,10 @@ export class FakeRepository implements ModelRepository {
     this.#models = new Map(models.map((model) => [model.config.name, model]));
   }
 
+  add(model: FakeModel): void {
+    this.#models.set(model.config.name, model);
+  }
+
   find(name: string, version: string): FakeModel {
     const model = this.#models.get(name);
     if (model === undefined) {
