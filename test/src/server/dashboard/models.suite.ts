@@ -96,7 +96,7 @@ export function modelsSuite(browser: () => Browser): void {
       echo.locator('.model-numbers > div', { has: page.getByText(name, { exact: true }) }).locator('dd');
     expect(await number('Answered').textContent()).toBe('3');
     expect(await number('Batches').textContent()).toBe('4');
-    expect(await number('Rows/batch').textContent()).toBe('2');
+    expect(await number('Mean rows').textContent()).toBe('2');
     expect(await number('Compute').textContent()).toMatch(/^\d+(\.\d)? (µs|ms)$/);
 
     // Both instances are kept busy.

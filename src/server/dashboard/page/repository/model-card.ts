@@ -17,7 +17,7 @@ const NUMBERS = {
   Answered: ({ answered }) => count(answered),
   Batches: ({ batches }) => count(batches),
   'Batches/s': (_, rate) => (rate === null ? '–' : rate.toFixed(rate < 10 ? 1 : 0).replace(/\.0$/, '')),
-  'Rows/batch': (work) => meanRows(work),
+  'Mean rows': (work) => meanRows(work),
   Queue: ({ queueMs }) => meanTime(queueMs),
   Compute: ({ computeMs }) => meanTime(computeMs),
 } as const satisfies Record<string, (work: ModelWork, rate: number | null) => string>;
