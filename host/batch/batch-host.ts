@@ -10,7 +10,7 @@ import type { CloseOptions } from '../in-process-host.js';
 import { openLink } from '../links/open-link.js';
 import { type LifeOptions, ManagerLife } from '../manager-life.js';
 import type { BatchDuties, BatchEntry } from './batch-duties.js';
-import { BatchInstance, type InstanceEvents } from './batch-instance.js';
+import { BatchInstance, type InstanceEvents, type InstanceState } from './batch-instance.js';
 import { WakeTimer } from './wake-timer.js';
 
 export interface BatchHostOptions extends LifeOptions {
@@ -98,6 +98,11 @@ export class BatchHost<
   /** What the instances say of themselves, of the latest worker of each; null: it is not loaded yet. */
   get infos(): readonly (Info | null)[] {
     return this.#instances.map(({ info }) => info);
+  }
+
+  /** What each instance does now. */
+  get instanceStates(): readonly InstanceState[] {
+    return this.#instances.map(({ state }) => state);
   }
 
   /** Workers started after the first one of each instance. */

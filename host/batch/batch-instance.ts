@@ -6,6 +6,9 @@ type Supervision<Info, Message extends { type: string }, Command> = Pick<
   'link' | 'restart' | 'watchdogTimeoutMs' | 'terminateTimeoutMs'
 >;
 
+/** What an instance does: `starting` also while its worker is started anew, `dead` where there will be none any more. */
+export type InstanceState = 'starting' | 'idle' | 'busy' | 'dead';
+
 export interface InstanceEvents<Batch, Info, Message> {
   onReady(info: Info): void;
   /** @param oldest the oldest of its batches, which messages are about; null: it has none */
@@ -85,6 +88,12 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
 
   get hasEnded(): boolean {
     return this.#hasEnded;
+  }
+
+  get state(): InstanceState {
+    if (this.#hasEnded) return 'dead';
+    if (!this.#isRunning) return 'starting';
+    return this.#posted.length > 0 ? 'busy' : 'idle';
   }
 
   get restarts(): number {

@@ -18,6 +18,7 @@ import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
 import { ResponseStore } from './openai/responses/response-store.js';
 import { type AllowedOrigins, crossOrigin, LOOPBACK_ORIGINS, refuseOtherPages } from './origin-check.js';
 import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from './read-json.js';
+import { RepositoryFeed } from './repository-feed.js';
 import { requestIds } from './request-ids.js';
 import { RequestRegistry } from './request-registry.js';
 import { ROUTES } from './routes/index.js';
@@ -69,6 +70,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     responses: new ResponseStore({}, ledger.open('stored')),
     apiKeys,
     feeds: new ModelFeeds(options.models, options.feed),
+    repositoryFeed: new RepositoryFeed(options.platform?.repository ?? null, options.feed),
     requests: options.requests ?? new RequestRegistry(),
     requestTimeoutMs: options.requestTimeoutMs ?? null,
     maxBodyBytes,

@@ -4,11 +4,17 @@ import type { ModelWatch } from '../serving/served-model.js';
 export interface FeedOptions {
   /** Least milliseconds between two `stats` events. */
   statsIntervalMs: number;
+  /** Milliseconds between two looks at all models, each of which may be a `models` event. */
+  modelsIntervalMs: number;
   /** Milliseconds of silence after which the last formation is sent again. */
   heartbeatMs: number;
 }
 
-export const DEFAULT_FEED_OPTIONS: Readonly<FeedOptions> = { statsIntervalMs: 200, heartbeatMs: 5_000 };
+export const DEFAULT_FEED_OPTIONS: Readonly<FeedOptions> = {
+  statsIntervalMs: 200,
+  modelsIntervalMs: 500,
+  heartbeatMs: 5_000,
+};
 
 /** Receives a server-sent event as text. */
 export type EventListener = (event: string) => void;

@@ -1,4 +1,5 @@
 import type { InferListener, InferRequest } from '../../callbacks/infer/infer-types.js';
+import type { InstanceState } from '../../host/batch/batch-instance.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
 
 /** A count of durations and their sum, as the protocol's statistics have them. */
@@ -50,8 +51,24 @@ export interface TimeCounts {
 /** Reasons of failed requests, as nv_inference_request_failure has them. */
 export type FailureReason = 'REJECTED' | 'CANCELED' | 'BACKEND' | 'OTHER';
 
+/** What a version does now. */
+export interface ModelActivity {
+  /** Requests of which nothing has begun yet. */
+  waiting: number;
+  /** Requests of which a part is with an instance, or done. */
+  running: number;
+  /** What each of its instances does; the engine of a model of texts is one. */
+  instances: readonly InstanceState[];
+  /** Workers started after the first one of each instance. */
+  restarts: number;
+  /** Milliseconds since 1970 of the latest request that ended; 0: none yet. */
+  lastInference: number;
+}
+
 /** A version of a model that answers requests for tensors, whatever it is: a batched model, a text model, an encoder. */
 export interface InferModel {
+  /** What it takes beside tensors. */
+  readonly kind: 'tensors' | 'generator' | 'encoder';
   readonly config: ModelConfig;
   readonly version: string;
   /** The model's folder, in which its labels are; null: it has none. */
@@ -59,6 +76,7 @@ export interface InferModel {
   statistics(): VersionStatistics;
   /** Requests that wait or run. */
   pending(): number;
+  activity(): ModelActivity;
   failures(): Readonly<Record<FailureReason, number>>;
   /** From a request's arrival to its first response; absent: each request has one response at most. */
   readonly firstResponses?: () => TimeCounts;

@@ -39,6 +39,8 @@ export interface ModelRepository {
   isReady(name: string, version: string): boolean;
   /** Every version of every model that answers, for statistics and metrics. */
   loaded(): readonly InferModel[];
+  /** The index as it is known, without a look at the folders. */
+  rows(): readonly IndexRow[];
   index(options: { readyOnly: boolean }): Promise<readonly IndexRow[]>;
   /**
    * Loads a model, or loads it anew; where that fails, what runs goes on. Resolves with the name under which clients find it: the

@@ -16,7 +16,7 @@ import {
   responseRoute,
 } from './responses.js';
 import type { Route } from './route.js';
-import { statsRoute, statsStreamRoute } from './stats.js';
+import { modelsStreamRoute, statsRoute, statsStreamRoute } from './stats.js';
 import { detokenizeRoute, tokenizeRoute } from './tokenize.js';
 import { versionRoute } from './version.js';
 
@@ -49,4 +49,5 @@ export const ROUTES: readonly Route[] = [
   docsFileRoute,
   statsRoute,
   statsStreamRoute,
+  modelsStreamRoute,
 ];

@@ -11,6 +11,7 @@ import type { ResponseStore } from '../openai/responses/response-store.js';
 import type { RouteContext } from '../openai/route-context.js';
 import { parseRequest } from '../openai/schemas/parse.js';
 import { readJson } from '../read-json.js';
+import type { RepositoryFeed } from '../repository-feed.js';
 import type { RequestMemory } from '../request-memory.js';
 import type { RequestRegistry } from '../request-registry.js';
 import type { ServerLog } from '../server-log.js';
@@ -38,6 +39,8 @@ export interface ServerContext extends RouteContext {
   apiKeys: ApiKeys;
   /** Feeds of all models that generate text. */
   feeds: ModelFeeds;
+  /** Feed of all models of the repository, whatever they take. */
+  repositoryFeed: RepositoryFeed;
   /** Registry of the requests that are being answered. */
   requests: RequestRegistry;
   /** Most milliseconds that an answer may take; null: no limit. */

@@ -1,12 +1,13 @@
 import * as z from 'zod';
 import { readerMemory } from '../memory-estimates.js';
+import type { EventListener } from '../model-feed.js';
 import { shuttingDown } from '../openai/errors.js';
 import { EventStream } from '../openai/event-stream.js';
-import { STREAM_HEADERS } from '../openai/respond.js';
+import { type Exchange, STREAM_HEADERS } from '../openai/respond.js';
 import { findGenerator } from '../openai/route-context.js';
 import { optional } from '../openai/schemas/fields.js';
 import { memoryFull } from '../request-memory.js';
-import { defineRoute } from './route.js';
+import { defineRoute, type ServerContext } from './route.js';
 
 const query = (text: string) => z.strictObject({ model: optional(z.string(), text) });
 
@@ -38,32 +39,66 @@ export const statsStreamRoute = defineRoute({
     'A listener that is behind misses events; one that does not read is cut off.',
   query: query('A name that GET /v1/models lists. Not given: all that generate text.'),
   responses: async () => (await import('../openai/answers/operations.js')).statsStreamResponses(),
-  handle: ({ query: { model }, exchange: { signal, connection, terms } }, context) => {
-    if (context.state.status === 'draining') throw shuttingDown(context.state.drainEndsInMs);
-    if (!terms.memory.raiseTo(readerMemory(0))) throw memoryFull();
+  handle: ({ query: { model }, exchange }, context) => {
+    refuseWhileDraining(context);
     const feed = model === undefined ? null : context.feeds.of(findGenerator(context, model));
-    const leave: (() => void)[] = [];
-    const end = () => {
-      for (const one of leave.splice(0)) one();
-    };
-    const stream = new EventStream(context.eventStream, { onGone: end, connection });
-    signal.addEventListener('abort', end, { once: true });
-    const close = () => {
-      end();
-      stream.close();
-    };
-    leave.push(context.state.onDrain(close));
-    // An event is dropped while the reader is behind, or no memory is left: the next event is newer anyway.
-    const send = (event: string) => {
-      if (!stream.isBehind && terms.memory.raiseTo(readerMemory(event.length))) stream.write(event);
-    };
-    // A first comment makes the headers go out at once.
-    send(': skein\n\n');
-    const { isAdmin: showsLabels } = terms.caller;
-    // A subscription to all models goes on when one is removed, and includes those added later.
-    if (feed === null) leave.push(context.feeds.subscribe(send, { showsLabels }));
-    else leave.push(feed.subscribe(send, { showsLabels, onEnd: close }));
-    if (signal.aborted) end();
-    return new Response(stream.body, { headers: STREAM_HEADERS });
+    const { isAdmin: showsLabels } = exchange.terms.caller;
+    return streamEvents(exchange, context, (send, close) => {
+      // A subscription to all models goes on when one is removed, and includes those added later.
+      if (feed === null) return context.feeds.subscribe(send, { showsLabels });
+      return feed.subscribe(send, { showsLabels, onEnd: close });
+    });
   },
 });
+
+export const modelsStreamRoute = defineRoute({
+  method: 'get',
+  path: '/stats/models/stream',
+  tags: ['Server'],
+  summary: 'Streams what all models do, of tensors and of texts, as server-sent events',
+  description:
+    '`models` carries state, instances, queue and batches of each version of each model, at once, then at most twice a second while ' +
+    'something changes and every 5 seconds while nothing does. Of more than 50 versions it has the foremost 50, and the number of all. ' +
+    'A listener that is behind misses events; one that does not read is cut off.',
+  responses: async () => (await import('../openai/answers/operations.js')).modelsStreamResponses(),
+  handle: ({ exchange }, context) => {
+    refuseWhileDraining(context);
+    return streamEvents(exchange, context, (send) => context.repositoryFeed.subscribe(send));
+  },
+});
+
+function refuseWhileDraining({ state }: ServerContext): void {
+  if (state.status === 'draining') throw shuttingDown(state.drainEndsInMs);
+}
+
+/**
+ * Answers with events until the reader leaves, the server drains, or `close` is called.
+ * @param subscribe begins to send, and returns what ends it
+ */
+function streamEvents(
+  { signal, connection, terms }: Exchange,
+  context: ServerContext,
+  subscribe: (send: EventListener, close: () => void) => () => void,
+): Response {
+  if (!terms.memory.raiseTo(readerMemory(0))) throw memoryFull();
+  const leave: (() => void)[] = [];
+  const end = () => {
+    for (const one of leave.splice(0)) one();
+  };
+  const stream = new EventStream(context.eventStream, { onGone: end, connection });
+  signal.addEventListener('abort', end, { once: true });
+  const close = () => {
+    end();
+    stream.close();
+  };
+  leave.push(context.state.onDrain(close));
+  // An event is dropped while the reader is behind, or no memory is left: the next event is newer anyway.
+  const send = (event: string) => {
+    if (!stream.isBehind && terms.memory.raiseTo(readerMemory(event.length))) stream.write(event);
+  };
+  // A first comment makes the headers go out at once.
+  send(': skein\n\n');
+  leave.push(subscribe(send, close));
+  if (signal.aborted) end();
+  return new Response(stream.body, { headers: STREAM_HEADERS });
+}

@@ -23,7 +23,7 @@ import { type FitTensor, fitOf } from '../../../scheduler/batch-fit.js';
 import { ReplyOrder } from '../../../scheduler/reply-order.js';
 import { checkedRequest } from '../check-request.js';
 import { asInferError, reasonOf } from '../infer-failure.js';
-import type { FailureReason, InferModel, TimeCounts } from '../infer-model.js';
+import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
 import { BatchedEntry } from './batched-entry.js';
 import { type Batch, BatchedFormer } from './batched-former.js';
@@ -56,6 +56,7 @@ let numBatches = 0;
  *   infer -> checkedRequest -> DynamicBatcher -> BatchHost -> instance -> answers -> each request's listener
  */
 export class BatchedModel implements InferModel {
+  readonly kind = 'tensors';
   readonly config: ModelConfig;
   readonly version: string;
   readonly modelDirectory: string;
@@ -131,6 +132,12 @@ export class BatchedModel implements InferModel {
 
   pending(): number {
     return this.#host.size;
+  }
+
+  activity(): ModelActivity {
+    const { size, running, instanceStates: instances, restarts } = this.#host;
+    const { lastInference } = this.#counters;
+    return { waiting: size - running, running, instances, restarts, lastInference };
   }
 
   failures(): Readonly<Record<FailureReason, number>> {

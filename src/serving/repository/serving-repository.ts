@@ -70,9 +70,13 @@ export class ServingRepository implements ModelRepository {
     return [...this.#entries.values()].flatMap(({ models }) => models);
   }
 
+  rows(): readonly IndexRow[] {
+    return [...this.#entries.values()].flatMap(({ index }) => index);
+  }
+
   async index({ readyOnly }: { readyOnly: boolean }): Promise<readonly IndexRow[]> {
     await this.#look();
-    const rows = [...this.#entries.values()].flatMap(({ index }) => index);
+    const rows = this.rows();
     return readyOnly ? rows.filter(({ state }) => state === 'READY') : rows;
   }
 

@@ -1,6 +1,7 @@
 import type { RunningModel } from '../running-model.js';
 import type { ServedEncoder, ServedGenerator, ServedModel } from '../served-model.js';
 import { EncoderInfer } from '../texts/encoder-infer.js';
+import { engineActivity } from '../texts/engine-activity.js';
 import { GeneratorInfer } from '../texts/generator-infer.js';
 import type { ServedVersion } from './model-source.js';
 
@@ -21,13 +22,14 @@ export function textVersion(
 ): TextVersion {
   const described = describe(loaded);
   const life = { close: loaded.close.bind(loaded), isStuck: () => loaded.isStuck() };
+  const activity = () => engineActivity(loaded);
   if (loaded.kind === 'encoder') {
-    const model = new EncoderInfer(name, version, loaded.model);
+    const model = new EncoderInfer(name, version, loaded.model, activity);
     loaded.statistics.onStats((batch) => model.noteBatch(batch));
     const served: ServedEncoder = { ...(described as ServedEncoder), ...model.counted };
     return { model, served, ...life };
   }
-  const model = new GeneratorInfer(name, version, loaded.model, () => loaded.statistics.counts());
+  const model = new GeneratorInfer(name, version, loaded.model, activity);
   loaded.statistics.onStats((stats) => model.noteIteration(stats));
   return { model, served: described as ServedGenerator, ...life };
 }

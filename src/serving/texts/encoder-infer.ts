@@ -8,8 +8,9 @@ import { scorePairs } from '../../encoding/score.js';
 import { inCallersWords } from '../../generation/refusals.js';
 import { checkedRequest } from '../check-request.js';
 import { asInferError, reasonOf } from '../infer-failure.js';
-import type { InferModel } from '../infer-model.js';
+import type { InferModel, ModelActivity } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
+import type { EngineActivity } from './engine-activity.js';
 import { floatTensor, textsOf } from './tensor-values.js';
 import { inputOf, outputOf, textConfig } from './text-config.js';
 
@@ -21,16 +22,22 @@ const MOST_TEXTS = 2048;
  * with it each batch, with the routes of embeddings, and counts what comes by either.
  */
 export class EncoderInfer implements InferModel {
+  readonly kind = 'encoder';
   readonly config: ModelConfig;
   readonly version: string;
   readonly modelDirectory = null;
   /** The model as every protocol has to ask it, so that its requests are counted. */
   readonly counted: EncoderModel;
   readonly #counters = new InferenceCounters();
+  readonly #activity: () => EngineActivity;
   #pending = 0;
 
-  /** @param model the encoder; its engine is asked through `counted` from now on */
-  constructor(name: string, version: string, model: EncoderModel) {
+  /**
+   * @param model the encoder; its engine is asked through `counted` from now on
+   * @param activity what its engine does
+   */
+  constructor(name: string, version: string, model: EncoderModel, activity: () => EngineActivity) {
+    this.#activity = activity;
     this.version = version;
     const { head, outputWidth, engine } = model;
     const isScore = head.kind === 'score';
@@ -59,6 +66,10 @@ export class EncoderInfer implements InferModel {
 
   pending(): number {
     return this.#pending;
+  }
+
+  activity(): ModelActivity {
+    return { ...this.#activity(), lastInference: this.#counters.lastInference };
   }
 
   failures() {

@@ -7,9 +7,9 @@ import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-leng
 import type { TextModel } from '../../generation/text-model.js';
 import { checkedRequest } from '../check-request.js';
 import { asInferError, reasonOf } from '../infer-failure.js';
-import type { FailureReason, InferModel } from '../infer-model.js';
+import type { FailureReason, InferModel, ModelActivity } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
-import type { RequestCounts } from '../running-model.js';
+import type { EngineActivity } from './engine-activity.js';
 import { numberOf, textsOf, textTensor } from './tensor-values.js';
 import { inputOf, outputOf, textConfig } from './text-config.js';
 
@@ -32,18 +32,19 @@ const DEFAULT_MAX_TOKENS = 16;
  * every other protocol, and what is counted is what the engine did for all of them.
  */
 export class GeneratorInfer implements InferModel {
+  readonly kind = 'generator';
   readonly config: ModelConfig;
   readonly version: string;
   readonly modelDirectory = null;
   readonly #model: TextModel;
-  readonly #counts: () => RequestCounts;
+  readonly #activity: () => EngineActivity;
   readonly #counters = new InferenceCounters();
 
-  /** @param counts requests in the engine and before it */
-  constructor(name: string, version: string, model: TextModel, counts: () => RequestCounts) {
+  /** @param activity what its engine does */
+  constructor(name: string, version: string, model: TextModel, activity: () => EngineActivity) {
     this.version = version;
     this.#model = model;
-    this.#counts = counts;
+    this.#activity = activity;
     const numbers = Object.entries(NUMBERS).map(([input, [type]]) => inputOf(input, type, true));
     this.config = textConfig(
       name,
@@ -81,8 +82,12 @@ export class GeneratorInfer implements InferModel {
   }
 
   pending(): number {
-    const { running, waiting } = this.#counts();
+    const { running, waiting } = this.#activity();
     return running + waiting;
+  }
+
+  activity(): ModelActivity {
+    return { ...this.#activity(), lastInference: this.#counters.lastInference };
   }
 
   failures(): Readonly<Record<FailureReason, number>> {

@@ -143,6 +143,21 @@ describe('a host of batches', () => {
     expect(host.size).toBe(0);
   });
 
+  it('says what each instance does', async () => {
+    const { host, say } = open({ instances: 2, workerRestart: false });
+    expect(host.instanceStates).toEqual(['starting', 'starting']);
+    await host.ready;
+    expect(host.instanceStates).toEqual(['idle', 'idle']);
+    const held = gate();
+    const answer = say(held.word);
+    await expect.poll(() => host.instanceStates).toEqual(['busy', 'idle']);
+    expect(await outcome(say('exit'))).toMatch(/^The dictionary failed: Instance 1/);
+    await expect.poll(() => host.instanceStates).toEqual(['busy', 'dead']);
+    held.open();
+    await answer;
+    expect(host.instanceStates).toEqual(['idle', 'dead']);
+  });
+
   it.each([1, 2, 3])(
     'gives an instance at most %i batches, and asks for none beyond that',
     async (batchesAhead) => {

@@ -73,9 +73,11 @@ it('is replaced when a batch has had its time, with what waited for it', () => {
   const message = 'Instance 0 took longer over a batch than the 1000 ms that it may, and is started anew.';
   expect(lost).toEqual([[message, 'b', ['c']]]);
   expect([links[0]!.hasEnded, instance.isRunning, instance.post('d', {}, [])]).toEqual([true, false, false]);
+  expect(instance.state).toBe('starting');
   links[0]!.events.onExit(null);
   vi.advanceTimersByTime(1);
   begin();
+  expect(instance.state).toBe('idle');
   expect([links.length, instance.restarts, instance.numPosted, instance.isFree]).toEqual([2, 1, 0, true]);
 });
 

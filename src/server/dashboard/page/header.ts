@@ -1,12 +1,16 @@
 import { el, icon } from './dom.js';
 import type { Feed } from './feed.js';
 import type { ChatModel } from './models.js';
+import type { Page } from './panels.js';
+import type { RepositoryFeed } from './repository/repository-feed.js';
 import { onThemeChange, setTheme, theme } from './theme.js';
 
 const SUN = ['M8 5.2a2.8 2.8 0 1 0 0 5.6a2.8 2.8 0 0 0 0-5.6z', 'M8 1.2v1.4M8 13.4v1.4M1.2 8h1.4M13.4 8h1.4'];
 const SUN_RAYS = 'M3.2 3.2l1 1M11.8 11.8l1 1M12.8 3.2l-1 1M4.2 11.8l-1 1';
 const MOON = 'M13.2 9.6A5.6 5.6 0 0 1 6.4 2.8a5.6 5.6 0 1 0 6.8 6.8z';
 const KEY = ['M10.3 2.2a3.5 3.5 0 1 0 0 7a3.5 3.5 0 0 0 0-7z', 'M7.8 8.2L2.4 13.6M4 12l1.8 1.8'];
+
+type Feeds = Pick<Page, 'feed' | 'repository'>;
 
 export interface HeaderActions {
   askKey(): void;
@@ -16,14 +20,16 @@ export interface HeaderActions {
 /** Header of the page: models served, state of the connection, and the page's switches. */
 export class Header {
   readonly #feed: Feed;
+  readonly #repository: RepositoryFeed;
   readonly #actions: HeaderActions;
   readonly #model = el('span', { class: 'header-model' });
   readonly #connection = el('span', { class: 'connection', role: 'status' });
   readonly #facts = el('span');
   #chosen: ChatModel | null = null;
 
-  constructor(root: HTMLElement, feed: Feed, actions: HeaderActions) {
+  constructor(root: HTMLElement, { feed, repository }: Feeds, actions: HeaderActions) {
     this.#feed = feed;
+    this.#repository = repository;
     this.#actions = actions;
     root.append(
       el('h1', { class: 'brand' }, [el('img', { src: 'dashboard/icon.svg', alt: '' }), 'Skein']),
@@ -43,6 +49,7 @@ export class Header {
       ]),
     );
     feed.on('state', () => this.#showConnection());
+    repository.on('state', () => this.#showConnection());
     feed.on('formation', () => this.#showFacts());
     // The timer shows seconds until the next attempt, and minutes of uptime.
     setInterval(() => {
@@ -52,7 +59,8 @@ export class Header {
     this.#showConnection();
   }
 
-  showModels(models: readonly ChatModel[]): void {
+  /** @param chosen the one that the page shows */
+  showModels(models: readonly ChatModel[], chosen: ChatModel | null): void {
     const [first] = models;
     if (models.length < 2) {
       this.#model.replaceChildren(first?.id ?? '');
@@ -65,13 +73,15 @@ export class Header {
           this.#actions.choose(select.value);
         },
       });
+      if (chosen !== null) select.value = chosen.id;
       this.#model.replaceChildren(select);
     }
-    this.#chosen = first ?? null;
+    this.#chosen = chosen;
   }
 
   #showConnection(): void {
-    const { state } = this.#feed;
+    // Where no model generates text, the page still shows the others.
+    const { state } = this.#feed.state.kind === 'idle' ? this.#repository : this.#feed;
     this.#connection.dataset.state = state.kind;
     const text = connectionText(state);
     if (this.#connection.textContent !== text) this.#connection.textContent = text;

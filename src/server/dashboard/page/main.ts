@@ -1,42 +1,65 @@
+import type { ModelsEvent } from '../../models-event.js';
 import { byId } from './dom.js';
 import { Feed } from './feed.js';
 import { Header } from './header.js';
 import { KeyDialog } from './key-dialog.js';
 import { loadModels, ModelsProblem } from './models.js';
 import { PANELS } from './panels.js';
+import { RepositoryFeed } from './repository/repository-feed.js';
 import { Session } from './session.js';
 
 const session = new Session(document.baseURI, tabStorage());
 const feed = new Feed(session);
+const repository = new RepositoryFeed(session);
 const keyDialog = new KeyDialog(session);
-const header = new Header(byId('header'), feed, {
-  askKey: () => keyDialog.open(),
-  choose: (model) => feed.watch(model),
-});
-for (const [id, mount] of Object.entries(PANELS)) mount(byId(id), { feed, session });
+const header = new Header(
+  byId('header'),
+  { feed, repository },
+  { askKey: () => keyDialog.open(), choose: (model) => feed.watch(model) },
+);
+for (const [id, mount] of Object.entries(PANELS)) mount(byId(id), { feed, repository, session });
 
 /** Milliseconds between attempts to learn which models are served. */
 const RETRY_MS = 2000;
+/** Sections about models that generate text. */
+const OF_TEXTS = ['chat', 'formation', 'charts', 'schemes'];
 
 let isLoading = false;
-session.on('unlocked', () => void start());
+/** Models that generate text, as the page lists them and as the latest event has them. */
+let listed = '';
+let told = '';
+session.on('unlocked', () => {
+  if (feed.model === null) void start();
+});
 feed.on('gone', () => {
   feed.hold({ kind: 'connecting' });
   void start();
 });
+repository.on('models', (event) => {
+  const names = generatorsOf(event);
+  if (isLoading || event.models === 0 || names === told) return;
+  told = names;
+  if (names !== listed) void start();
+});
 void start();
 
-/** Asks which models are served until that is known; without a key it may not be told. */
+/** Asks which models are served until that is known; without a key it may not be told. The one that is watched stays so. */
 async function start(): Promise<void> {
-  if (isLoading || feed.model !== null) return;
+  if (isLoading) return;
   isLoading = true;
   try {
     const models = await loadModels(session);
-    header.showModels(models);
-    if (models[0] !== undefined) feed.watch(models[0].id);
-    else feed.hold({ kind: 'idle', reason: 'No model here generates text' });
+    listed = namesOf(models.map(({ id }) => id));
+    const chosen = models.find(({ id }) => id === feed.model) ?? models[0] ?? null;
+    header.showModels(models, chosen);
+    showTexts(chosen !== null);
+    if (chosen === null) feed.hold({ kind: 'idle', reason: 'No model here generates text' });
+    else if (chosen.id !== feed.model) feed.watch(chosen.id);
+    repository.open();
   } catch (error) {
     if (!(error instanceof ModelsProblem)) throw error;
+    // The feed of the model that is watched finds out by itself.
+    if (feed.model !== null) return;
     // Unlocking calls this function again.
     if (error.isLocked) return feed.hold({ kind: 'locked' });
     feed.hold({ kind: 'waiting', reason: error.message, retryAtMs: performance.now() + RETRY_MS });
@@ -44,6 +67,22 @@ async function start(): Promise<void> {
   } finally {
     isLoading = false;
   }
+}
+
+/** Shows the panels of texts, or leaves the page to the models of tensors. */
+function showTexts(isShown: boolean): void {
+  for (const id of OF_TEXTS) byId(id).hidden = !isShown;
+  const skip = byId('skip');
+  skip.setAttribute('href', isShown ? '#prompt' : '#models');
+  skip.textContent = isShown ? 'Skip to the chat' : 'Skip to the models';
+}
+
+function generatorsOf({ rows }: ModelsEvent): string {
+  return namesOf(rows.filter(({ work }) => work?.kind === 'generator').map(({ name }) => name));
+}
+
+function namesOf(names: readonly string[]): string {
+  return JSON.stringify([...new Set(names)].sort());
 }
 
 /** The tab's storage; null where the browser allows none. */

@@ -2,6 +2,8 @@ import { mountCharts } from './charts/charts-panel.js';
 import { ChatPanel } from './chat/chat-panel.js';
 import type { Feed } from './feed.js';
 import { mountFormation } from './formation/formation-panel.js';
+import { mountModels } from './repository/models-panel.js';
+import type { RepositoryFeed } from './repository/repository-feed.js';
 import { mountSchemes } from './schemes/schemes-panel.js';
 import type { Session } from './session.js';
 
@@ -9,6 +11,8 @@ import type { Session } from './session.js';
 export interface Page {
   /** Feed of the model chosen in the header: `feed.model`, and its events. */
   feed: Feed;
+  /** Feed of all models of the server. */
+  repository: RepositoryFeed;
   /**
    * Sends requests to the server, with the API key if there is one: `session.fetch('v1/models')`, `session.post(path,
    * body)`.
@@ -28,5 +32,6 @@ export const PANELS: Readonly<Record<string, MountPanel>> = {
   chat: (root, page) => void new ChatPanel(root, page),
   formation: mountFormation,
   charts: mountCharts,
+  models: mountModels,
   schemes: mountSchemes,
 };

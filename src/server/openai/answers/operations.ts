@@ -57,3 +57,19 @@ export function statsStreamResponses(): Responses {
     ...errors(400, 401, 404, 503),
   };
 }
+
+export function modelsStreamResponses(): Responses {
+  const event = z.looseObject({
+    models: about(z.int(), 'Number of versions of all models.'),
+    rows: about(z.array(z.looseObject({ name: z.string() })), 'A row for each, or for the foremost.'),
+  });
+  const example =
+    'event: models\ndata: {"v":1,"timeMs":1763783400123,"models":1,"states":{"READY":1},"waiting":0,"running":0,"rows":[...]}\n\n';
+  return {
+    200: {
+      description: 'Events of the type models.',
+      content: { 'text/event-stream': { schema: event, example } },
+    },
+    ...errors(400, 401, 503),
+  };
+}

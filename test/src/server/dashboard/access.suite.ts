@@ -1,13 +1,10 @@
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Step } from '../../support/fake-engine.js';
 import { bytesOf } from '../../support/toy-codec.js';
 import { listen, toyServer } from '../../support/toy-server.js';
+import { violations } from './support/axe.js';
 import { visit } from './support/browser.js';
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 const ANSWER = `# A title
 
@@ -40,18 +37,6 @@ export function accessSuite(browser: () => Browser): void {
     server = await listen(toy);
   });
   afterAll(() => server?.close());
-
-  /** Violations of WCAG 2.2 A and AA, and of good practice, that axe finds. */
-  async function violations(page: Page): Promise<string[]> {
-    await page.evaluate(axe);
-    return await page.evaluate(async () => {
-      const { axe } = globalThis as unknown as {
-        axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
-      };
-      const found = await axe.run();
-      return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
-    });
-  }
 
   it('leaves nothing to complain of, empty or with an answer, in light and dark', async () => {
     for (const colorScheme of ['light', 'dark'] as const) {

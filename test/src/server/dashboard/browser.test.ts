@@ -4,6 +4,7 @@ import { launchChromium } from '../../../../tools/chromium.js';
 import { accessSuite } from './access.suite.js';
 import { chatSuite } from './chat.suite.js';
 import { formationSuite } from './formation.suite.js';
+import { modelsSuite } from './models.suite.js';
 import { otherPagesSuite, PAGES_OF_ELSEWHERE } from './other-pages.suite.js';
 import { shellSuite } from './shell.suite.js';
 
@@ -18,4 +19,5 @@ describe('the page', () => shellSuite(() => browser));
 describe('the chat', () => chatSuite(() => browser));
 describe('access', () => accessSuite(() => browser));
 describe('the formation', () => formationSuite(() => browser));
+describe('the models', () => modelsSuite(() => browser));
 describe('pages of elsewhere', () => otherPagesSuite(() => browser));

@@ -1,7 +1,8 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Feed, type FeedState } from '../../../../../src/server/dashboard/page/feed.js';
+import { Feed } from '../../../../../src/server/dashboard/page/feed.js';
+import type { FeedState } from '../../../../../src/server/dashboard/page/live-stream.js';
 import { Session } from '../../../../../src/server/dashboard/page/session.js';
 
 const QUICK = { firstWaitMs: 10, maxWaitMs: 40, silenceLimitMs: 60_000 };

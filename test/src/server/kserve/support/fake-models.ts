@@ -2,7 +2,12 @@ import { InferError } from '../../../../../callbacks/infer/infer-error.js';
 import type { InferListener, InferRequest, InferTensor } from '../../../../../callbacks/infer/infer-types.js';
 import type { DataType, ModelConfig } from '../../../../../models/repository/model-config.js';
 import { checkedRequest } from '../../../../../src/serving/check-request.js';
-import type { FailureReason, InferModel, VersionStatistics } from '../../../../../src/serving/infer-model.js';
+import type {
+  FailureReason,
+  InferModel,
+  ModelActivity,
+  VersionStatistics,
+} from '../../../../../src/serving/infer-model.js';
 import { InferenceCounters } from '../../../../../src/serving/inference-counters.js';
 import type {
   IndexRow,
@@ -46,6 +51,7 @@ export function fakeConfig({ name, type, dims, batch = 0, labelFile = '', decoup
 
 /** A model that computes at once, on the thread that asks it. */
 export class FakeModel implements InferModel {
+  readonly kind = 'tensors';
   readonly config: ModelConfig;
   readonly version: string;
   readonly modelDirectory: string | null;
@@ -71,6 +77,16 @@ export class FakeModel implements InferModel {
 
   pending(): number {
     return 0;
+  }
+
+  activity(): ModelActivity {
+    return {
+      waiting: 0,
+      running: 0,
+      instances: ['idle'],
+      restarts: 0,
+      lastInference: this.#counters.lastInference,
+    };
   }
 
   failures(): Readonly<Record<FailureReason, number>> {
@@ -111,6 +127,10 @@ export class FakeRepository implements ModelRepository {
     this.#models = new Map(models.map((model) => [model.config.name, model]));
   }
 
+  add(model: FakeModel): void {
+    this.#models.set(model.config.name, model);
+  }
+
   find(name: string, version: string): FakeModel {
     const model = this.#models.get(name);
     if (model === undefined) {
@@ -134,6 +154,10 @@ export class FakeRepository implements ModelRepository {
   }
 
   async index(): Promise<readonly IndexRow[]> {
+    return this.rows();
+  }
+
+  rows(): readonly IndexRow[] {
     return this.loaded().map(({ config: { name }, version }) => ({ name, version, state: 'READY' }));
   }
 

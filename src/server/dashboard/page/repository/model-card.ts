@@ -1,0 +1,107 @@
+import type { ModelRow, ModelWork } from '../../../models-event.js';
+import { el } from '../dom.js';
+import { count } from '../formation/words.js';
+import { BatchRate } from './batch-rate.js';
+import { BatchSizes } from './batch-sizes.js';
+import { badgeOf, failureWords, instanceWords, meanRows, meanTime, reasonOf } from './model-words.js';
+
+/** Instances that are drawn; the words beside them count all. */
+const MOST_DRAWN = 24;
+
+const STATES = ['busy', 'idle', 'starting', 'dead'] as const;
+
+/** Numbers of a card, with what each says. */
+const NUMBERS = {
+  Waiting: ({ waiting }) => count(waiting),
+  Running: ({ running }) => count(running),
+  Answered: ({ answered }) => count(answered),
+  Batches: ({ batches }) => count(batches),
+  'Batches/s': (_, rate) => (rate === null ? '–' : rate.toFixed(rate < 10 ? 1 : 0).replace(/\.0$/, '')),
+  'Mean rows': (work) => meanRows(work),
+  Queue: ({ queueMs }) => meanTime(queueMs),
+  Compute: ({ computeMs }) => meanTime(computeMs),
+} as const satisfies Record<string, (work: ModelWork, rate: number | null) => string>;
+
+const KINDS: Record<ModelWork['kind'], string> = {
+  tensors: '',
+  generator: 'generates text',
+  encoder: 'encodes text',
+};
+
+/** One version of a model: its state, and what it does. */
+export class ModelCard {
+  readonly element: HTMLLIElement;
+  readonly #facts = el('span', { class: 'model-facts' });
+  readonly #badge = el('span', { class: 'model-badge' });
+  readonly #reason = el('p', { class: 'model-reason' });
+  readonly #marks = el('span', { class: 'model-marks', 'aria-hidden': 'true' });
+  readonly #instances = el('span');
+  readonly #values = Object.keys(NUMBERS).map(() => el('dd'));
+  readonly #sizes = new BatchSizes();
+  readonly #failures = el('p', { class: 'model-failures' });
+  readonly #work: HTMLElement;
+  readonly #rate = new BatchRate();
+
+  constructor({ name }: ModelRow) {
+    const pairs = Object.keys(NUMBERS).map((label, i) =>
+      el('div', {}, [el('dt', {}, [label]), this.#values[i]!]),
+    );
+    this.#work = el('div', { class: 'model-work' }, [
+      el('p', { class: 'model-instances' }, [this.#marks, this.#instances]),
+      el('dl', { class: 'model-numbers' }, pairs),
+      this.#sizes.element,
+      this.#failures,
+    ]);
+    this.element = el('li', { class: 'model' }, [
+      el('div', { class: 'model-head' }, [el('h3', {}, [name]), this.#facts, this.#badge]),
+      this.#reason,
+      this.#work,
+    ]);
+  }
+
+  /** @param timeMs the server's time of the row */
+  update(row: ModelRow, timeMs: number): void {
+    const { version, work } = row;
+    const { mark, text } = badgeOf(row);
+    this.#badge.dataset.mark = mark;
+    say(this.#badge, text);
+    const facts = [
+      version === null ? '' : `version ${version}`,
+      work?.backend ?? '',
+      KINDS[work?.kind ?? 'tensors'],
+    ];
+    say(this.#facts, facts.filter((fact) => fact !== '').join(' · '));
+    const reason = reasonOf(row);
+    this.#reason.hidden = reason === '';
+    say(this.#reason, reason);
+    this.#work.hidden = work === null;
+    if (work !== null) this.#show(work, this.#rate.take(timeMs, work.batches));
+  }
+
+  #show(work: ModelWork, rate: number | null): void {
+    say(this.#instances, instanceWords(work));
+    this.#draw(work.instances);
+    for (const [i, value] of Object.values(NUMBERS).entries()) say(this.#values[i]!, value(work, rate));
+    this.#sizes.update(work.sizes);
+    const failed = failureWords(work);
+    this.#failures.hidden = failed === '';
+    say(this.#failures, failed);
+  }
+
+  #draw(instances: ModelWork['instances']): void {
+    const states = STATES.flatMap((state) =>
+      Array<string>(Math.min(instances[state], MOST_DRAWN)).fill(state),
+    );
+    const drawn = states.slice(0, MOST_DRAWN);
+    if (drawn.length !== this.#marks.children.length)
+      this.#marks.replaceChildren(...drawn.map(() => el('i')));
+    for (const [i, mark] of [...this.#marks.children].entries()) {
+      if (mark.className !== drawn[i]) mark.className = drawn[i]!;
+    }
+  }
+}
+
+/** Writes a text where it is another: each change costs layout. */
+function say(element: HTMLElement, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
+}
