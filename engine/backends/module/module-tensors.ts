@@ -21,19 +21,42 @@ const ARRAYS = {
 
 const decoder = new TextDecoder();
 
-/** A tensor as a module reads it. Numbers are not copied where they lie at a multiple of their size. */
-export function moduleInput({ name, datatype, shape, data }: InferTensor): ModuleInput {
-  return {
-    name,
-    datatype,
-    shape,
-    data: datatype === 'BYTES' ? elementsOf(data) : numbersOf(datatype, data),
-    get texts() {
-      if (datatype !== 'BYTES')
-        throw new TypeError(`Input '${name}' is of type ${datatype} and holds no texts.`);
-      return elementsOf(data).map((part) => decoder.decode(part));
-    },
-  };
+/** A tensor as a module reads it. Numbers are not copied where they lie at a multiple of their size; texts are taken apart when they are asked for. */
+export function moduleInput(tensor: InferTensor): ModuleInput {
+  return new ReadTensor(tensor);
+}
+
+class ReadTensor implements ModuleInput {
+  readonly name: string;
+  readonly datatype: Datatype;
+  readonly shape: readonly number[];
+  readonly #bytes: Uint8Array;
+  #data: TensorData | null = null;
+
+  constructor({ name, datatype, shape, data }: InferTensor) {
+    this.name = name;
+    this.datatype = datatype;
+    this.shape = shape;
+    this.#bytes = data;
+  }
+
+  /** Made once: a module may write into it. */
+  get data(): TensorData {
+    this.#data ??=
+      this.datatype === 'BYTES' ? elementsOf(this.#bytes) : numbersOf(this.datatype, this.#bytes);
+    return this.#data;
+  }
+
+  get texts(): string[] {
+    if (this.datatype !== 'BYTES')
+      throw new TypeError(`Input '${this.name}' is of type ${this.datatype} and holds no texts.`);
+    return elementsOf(this.#bytes).map((part) => decoder.decode(part));
+  }
+
+  /** The bytes of texts that nobody has looked at, which may go on as they are; else null. */
+  get untouched(): Uint8Array | null {
+    return this.datatype === 'BYTES' && this.#data === null ? this.#bytes : null;
+  }
 }
 
 function numbersOf(datatype: Exclude<Datatype, 'BYTES'>, data: Uint8Array): TensorData {
@@ -50,9 +73,12 @@ function numbersOf(datatype: Exclude<Datatype, 'BYTES'>, data: Uint8Array): Tens
 export function tensorOf(
   name: string,
   datatype: Datatype,
-  { data, shape }: ModuleOutput,
+  output: ModuleOutput,
   shapeOfNone: (elements: number) => readonly number[],
 ): InferTensor {
+  const untouched = output instanceof ReadTensor && output.datatype === datatype ? output.untouched : null;
+  if (untouched !== null) return { name, datatype, shape: output.shape!, data: untouched };
+  const { data, shape } = output;
   if (
     data === null ||
     typeof data !== 'object' ||

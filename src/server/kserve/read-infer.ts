@@ -1,3 +1,4 @@
+import { MOST_ELEMENTS } from '../../../callbacks/infer/byte-elements.js';
 import { isDatatype } from '../../../callbacks/infer/datatypes.js';
 import type {
   InferParameters,
@@ -71,6 +72,7 @@ export function readInfer(model: string, { body, lists, binary, signal }: Reques
   const reader = new InputReader(model, binary, lists);
   const tensors = inputs.map((input) => reader.read(objectOf(input, 'an input')));
   reader.checkEnd();
+  checkElements(tensors);
   const wishes = readOutputs(outputs ?? [], isBinary);
   const { sequence_id, sequence_start, sequence_end, priority, timeout, ...others } = rest;
   const request: InferRequest = {
@@ -84,6 +86,17 @@ export function readInfer(model: string, { body, lists, binary, signal }: Reques
     signal,
   };
   return { request, wishes, isBinary, unread: reader.unread };
+}
+
+/** Texts are many objects for few bytes. @throws InferError where there are more than a request may have */
+function checkElements(tensors: readonly InferTensor[]): void {
+  const count = tensors.reduce(
+    (sum, { datatype, shape }) =>
+      sum + (datatype === 'BYTES' ? shape.reduce((product, size) => product * size, 1) : 0),
+    0,
+  );
+  if (count > MOST_ELEMENTS)
+    throw malformed(`the inputs have ${count} elements of BYTES; at most ${MOST_ELEMENTS} are taken`);
 }
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -54,6 +54,31 @@ describe('POST /v2/models/M/infer', () => {
     });
   });
 
+  it('takes no more texts than it can hold', async () => {
+    const model = texts();
+    const platform = fakePlatform([model]);
+    const count = 500_001;
+    const bytes = new Uint8Array(4 * count);
+    const tensor = { name: 'INPUT0', shape: [count], datatype: 'BYTES' };
+    const header = JSON.stringify({
+      inputs: [{ ...tensor, parameters: { binary_data_size: bytes.length } }],
+    });
+    const binary = platform.infer('texts', Buffer.concat([Buffer.from(header), bytes]), {
+      'inference-header-content-length': String(header.length),
+    });
+    const refusal = 'the inputs have 500001 elements of BYTES; at most 500000 are taken';
+    expect(await errorOf(await binary)).toEqual([400, refusal]);
+    const list = { ...tensor, data: Array(count).fill('') };
+    expect(await errorOf(await platform.infer('texts', { inputs: [list] }))).toEqual([400, refusal]);
+    const half = { ...list, shape: [300_000], data: Array(300_000).fill('') };
+    const two = { inputs: [half, { ...half, name: 'INPUT1' }] };
+    expect(await errorOf(await platform.infer('texts', two))).toEqual([
+      400,
+      expect.stringContaining('at most 500000'),
+    ]);
+    expect(model.requests).toEqual([]);
+  });
+
   it('answers an output once, however often it is asked for', async () => {
     const outputs = Array.from({ length: 1000 }, () => ({
       name: 'OUTPUT0',
