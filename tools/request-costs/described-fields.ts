@@ -8,7 +8,7 @@ interface SchemaOf {
   properties?: Record<string, unknown>;
 }
 
-/** The fields of every route that takes a body, as the server describes itself, but for tensors, which cost what their bytes do. */
+/** The fields of every route that takes a body, as the server describes itself but of tensors: dear-tensors.ts has those. */
 export async function describedFields(url: string): Promise<Map<string, readonly string[]>> {
   const { paths, components } = (await (await fetch(`${url}/openapi.json`)).json()) as Described;
   const fields = new Map<string, readonly string[]>();
