@@ -6,14 +6,16 @@ Tiny LoRA adapters made by Hugging Face PEFT, and what transformers with PEFT co
 writes test/fixtures/lora-NAME (an adapter's folder as PEFT saves it) and test/goldens/lora.json. Of each adapter the
 golden has:
 
-    deltas     what PEFT adds to the weights of some modules, get_delta_weight, always as [out, in]
+    deltas     what PEFT adds to the weights of two modules, get_delta_weight, always as [out, in]: little-endian
+               float32 in base64
     prompts    tokens and logits of two prompts, the adapter beside the base's weights (not merged), in the form of the
-               goldens of the tiny models
+               goldens of the tiny models; no sequence is long enough to change the RoPE of its model
 
 The golden always comes from the stored files, read back and computed in float32. Weights are large enough for each
 module of an adapter to matter.
 """
 
+import base64
 import json
 import os
 import shutil
@@ -25,7 +27,7 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from golden import judged_prompt, significant, write_json
+from golden import all_logits, judged_prompt, write_json
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..", "test")
 NEW_TOKENS = 16
@@ -70,7 +72,7 @@ ADAPTERS = {
         "tiny-gpt2",
         torch.float32,
         {"r": 3, "lora_alpha": 6, "target_modules": ["c_attn", "c_proj", "c_fc"], "fan_in_fan_out": True},
-        ["transformer.h.0.attn.c_proj", "transformer.h.1.mlp.c_proj"],
+        ["transformer.h.0.attn.c_attn", "transformer.h.1.attn.c_proj"],
     ),
     "phi3": (
         "tiny-phi3",
@@ -117,14 +119,15 @@ def write_adapter(name, seed):
     return directory
 
 
+@torch.no_grad()
 def delta(model, name):
     """What PEFT adds to a weight, as [out, in]: GPT-2's layers have theirs as [in, out]."""
     module = model.base_model.model.get_submodule(name)
     values = module.get_delta_weight("default")
     if module.fan_in_fan_out:
         values = values.T
-    flat = [significant(value, 9) for value in values.reshape(-1).tolist()]
-    return {"module": name, "scaling": module.scaling["default"], "shape": list(values.shape), "values": flat}
+    data = base64.b64encode(values.contiguous().numpy().astype("<f4").tobytes()).decode()
+    return {"module": name, "scaling": module.scaling["default"], "shape": list(values.shape), "values": data}
 
 
 @torch.no_grad()
@@ -132,14 +135,16 @@ def judged(name, directory):
     base, _, _, kept = ADAPTERS[name]
     plain = base_model(base)
     generator = torch.Generator().manual_seed(11)
-    lengths = {length: torch.randint(3, plain.config.vocab_size, (length,), generator=generator).tolist() for length in KEPT}
-    without = {length: plain(input_ids=torch.tensor([ids])).logits[0, -1] for length, ids in lengths.items()}
+    vocabulary = plain.config.vocab_size
+    inputs = [torch.randint(3, vocabulary, (length,), generator=generator).tolist() for length in KEPT]
+    without = [all_logits(plain, ids) for ids in inputs]
     model = PeftModel.from_pretrained(plain, directory).eval().float()
-    prompts = [judged_prompt(model, ids, KEPT[length], NEW_TOKENS) for length, ids in lengths.items()]
-    for length, ids in lengths.items():
-        difference = model(input_ids=torch.tensor([ids])).logits[0, -1] - without[length]
-        print(f"{name}: {length} tokens, the adapter changes logits by up to {difference.abs().max():.3g}")
-    return {"adapter": f"lora-{name}", "model": base, "deltas": [delta(model, module) for module in kept], "prompts": prompts}
+    prompts = [judged_prompt(model, ids, KEPT[len(ids)], NEW_TOKENS) for ids in inputs]
+    for ids, before, prompt in zip(inputs, without, prompts):
+        difference = (all_logits(model, ids) - before).abs().max()
+        print(f"{name}: logits of {len(ids)} tokens change by up to {difference:.3g}, smallest gap {min(prompt['gaps'])}")
+    deltas = [delta(model, module) for module in kept]
+    return {"adapter": f"lora-{name}", "model": base, "deltas": deltas, "prompts": prompts}
 
 
 def main():

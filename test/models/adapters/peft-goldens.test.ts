@@ -8,7 +8,7 @@ import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
 interface GoldenAdapter {
   adapter: string;
   model: string;
-  deltas: { module: string; scaling: number; shape: [number, number]; values: number[] }[];
+  deltas: { module: string; scaling: number; shape: [number, number]; values: string }[];
 }
 
 const { adapters } = JSON.parse(
@@ -57,12 +57,14 @@ describe.each(adapters)('$adapter as PEFT saved it', ({ adapter, model, deltas }
     expect(weights.baseModel).toBe(model);
   });
 
-  it.each(deltas)('adds what PEFT adds to $module', ({ module, shape: [out, columns], values }) => {
+  it.each(deltas)('adds what PEFT adds to $module', ({ module, shape: [out, columns], values: data }) => {
     const { names, shapes } = baseModules(config);
     const [, layer, name] = /\.(\d+)\.(.*)$/.exec(module)!;
     const id = names.get(name!)!;
     expect(shapes.get(id)).toEqual({ in: columns, out });
     const found = weights.moduleLayers.find((one) => one.layer === Number(layer) && one.module === id)!;
+    const bytes = Buffer.from(data, 'base64');
+    const values = Float32Array.from({ length: out * columns }, (_, i) => bytes.readFloatLE(4 * i));
     const greatest = Math.max(...values.map(Math.abs));
     let difference = 0;
     for (let row = 0; row < out; row++) {
