@@ -1,5 +1,7 @@
-/** A pattern that cannot be used; `message` is a clause that says why: "has an unclosed bracket". */
-export class PatternProblem extends Error {}
+import { CheckpointError } from '../checkpoints/checkpoint.js';
+
+/** Makes the error of a pattern from a clause: "has an unclosed bracket". */
+type Fail = (what: string) => CheckpointError;
 
 /** Steps that may still be taken over all patterns of an adapter. */
 export interface StepBudget {
@@ -10,6 +12,7 @@ const MAX_PATTERN_LENGTH = 4096;
 /** Greatest depth of the recursion, which grows with the text and with counted repetitions. */
 const MAX_DEPTH = 500;
 const MAX_REPETITIONS = 1000;
+const TOO_MANY_STEPS = 'takes too many steps';
 
 /** Matches from a place of the text; calls `next` with each place behind a match until it returns true. */
 type Matcher = (run: Run, at: number, next: (at: number) => boolean) => boolean;
@@ -18,16 +21,18 @@ type Matcher = (run: Run, at: number, next: (at: number) => boolean) => boolean;
 class Run {
   readonly text: string;
   readonly #budget: StepBudget;
+  readonly #fail: Fail;
   #depth = 0;
 
-  constructor(text: string, budget: StepBudget) {
+  constructor(text: string, budget: StepBudget, fail: Fail) {
     this.text = text;
     this.#budget = budget;
+    this.#fail = fail;
   }
 
   enter(matcher: Matcher, at: number, next: (at: number) => boolean): boolean {
-    if (this.#budget.left-- <= 0) throw new PatternProblem('takes too many steps');
-    if (++this.#depth > MAX_DEPTH) throw new PatternProblem('is nested too deeply');
+    if (this.#budget.left-- <= 0) throw this.#fail(TOO_MANY_STEPS);
+    if (++this.#depth > MAX_DEPTH) throw this.#fail('is nested too deeply');
     const found = matcher(this, at, next);
     this.#depth--;
     return found;
@@ -41,40 +46,48 @@ class Run {
  * groups, flags, atomic groups.
  */
 export class ModulePattern {
+  readonly #fail: Fail;
   readonly #matcher: Matcher;
 
-  /** @throws PatternProblem where the pattern is no regular expression, or has something unknown. */
-  constructor(source: string) {
+  /**
+   * `where` names file and setting, for errors; `shown` is the pattern as it stands there.
+   * @throws CheckpointError where the pattern is no regular expression, or has parts that are not known here.
+   */
+  constructor(where: string, source: string, shown = source) {
+    this.#fail = (what) =>
+      new CheckpointError(`${where}: the pattern ${JSON.stringify(shown.slice(0, 100))} ${what}.`);
     if (source.length > MAX_PATTERN_LENGTH) {
-      throw new PatternProblem(`is ${source.length} characters long, more than ${MAX_PATTERN_LENGTH}`);
+      throw this.#fail(`is ${source.length} characters long, more than ${MAX_PATTERN_LENGTH}`);
     }
-    this.#matcher = new PatternParser(source).parse();
+    this.#matcher = new PatternParser(source, this.#fail).parse();
   }
 
-  /** True where the pattern matches the whole text. @throws PatternProblem where the budget is used up. */
+  /** True where the pattern matches the whole text. @throws CheckpointError where the budget is used up. */
   matchesAll(text: string, budget: StepBudget): boolean {
-    return new Run(text, budget).enter(this.#matcher, 0, (at) => at === text.length);
+    return new Run(text, budget, this.#fail).enter(this.#matcher, 0, (at) => at === text.length);
   }
 }
 
 /** Builds matchers by recursive descent. */
 class PatternParser {
   readonly #source: string;
+  readonly #fail: Fail;
   #at = 0;
   #depth = 0;
 
-  constructor(source: string) {
+  constructor(source: string, fail: Fail) {
     this.#source = source;
+    this.#fail = fail;
   }
 
   parse(): Matcher {
     const matcher = this.#alternatives();
-    if (this.#at < this.#source.length) throw new PatternProblem('has an unopened parenthesis');
+    if (this.#at < this.#source.length) throw this.#fail('has an unopened parenthesis');
     return matcher;
   }
 
   #alternatives(): Matcher {
-    if (++this.#depth > 100) throw new PatternProblem('is nested too deeply');
+    if (++this.#depth > 100) throw this.#fail('is nested too deeply');
     const branches = [this.#sequence()];
     while (this.#take('|')) branches.push(this.#sequence());
     this.#depth--;
@@ -99,9 +112,9 @@ class PatternParser {
     if (range === null) return atom;
     const [least, most] = range;
     // Lazy repetitions match the same texts.
-    if (!this.#take('?') && this.#take('+')) throw new PatternProblem('has a possessive repetition');
+    if (!this.#take('?') && this.#take('+')) throw this.#fail('has a possessive repetition');
     if ('*+?'.includes(this.#source[this.#at] ?? ' ') || this.#quantifier() !== null) {
-      throw new PatternProblem('repeats a repetition');
+      throw this.#fail('repeats a repetition');
     }
     const matchFrom = (run: Run, count: number, at: number, next: (at: number) => boolean): boolean => {
       const again = (behind: number) =>
@@ -123,7 +136,7 @@ class PatternParser {
     const least = Number(counted[1]);
     const most = counted[3] !== '' ? Number(counted[3]) : counted[2] ? Number.POSITIVE_INFINITY : least;
     if (Math.max(least, Number.isFinite(most) ? most : 0) > MAX_REPETITIONS || least > most) {
-      throw new PatternProblem(`has the repetition ${counted[0]}, not from 0 to ${MAX_REPETITIONS}`);
+      throw this.#fail(`has the repetition ${counted[0]}, not from 0 to ${MAX_REPETITIONS}`);
     }
     return [least, most];
   }
@@ -136,7 +149,7 @@ class PatternParser {
     if (character === '.') return ofCharacter((code) => code !== 10);
     if (character === '^') return ofPlace((_, at) => at === 0);
     if (character === '$') return ofPlace((text, at) => at === text.length);
-    if ('*+?'.includes(character)) throw new PatternProblem('repeats nothing');
+    if ('*+?'.includes(character)) throw this.#fail('repeats nothing');
     return ofCharacter(is(character));
   }
 
@@ -144,11 +157,11 @@ class PatternParser {
     const look = ['?=', '?!', '?<=', '?<!'].find((kind) => this.#take(kind));
     if (look === undefined && !this.#take('?:') && this.#source[this.#at] === '?') {
       const name = /^\?P<\w+>/.exec(this.#source.slice(this.#at, this.#at + 100));
-      if (name === null) throw new PatternProblem('has a group of a kind that is not known here');
+      if (name === null) throw this.#fail('has a group of a kind that is not known here');
       this.#at += name[0].length;
     }
     const inner = this.#alternatives();
-    if (!this.#take(')')) throw new PatternProblem('has an unclosed parenthesis');
+    if (!this.#take(')')) throw this.#fail('has an unclosed parenthesis');
     if (look === undefined) return inner;
     const isThere = look.includes('<') ? endsAt(inner) : startsAt(inner);
     const expected = look.endsWith('=');
@@ -166,7 +179,7 @@ class PatternParser {
       } else if (ranges) {
         this.#at++;
         const last = this.#classMember();
-        if (typeof last === 'function') throw new PatternProblem('has a range of classes');
+        if (typeof last === 'function') throw this.#fail('has a range of classes');
         members.push((code) => code >= first.charCodeAt(0) && code <= last.charCodeAt(0));
       } else {
         members.push(is(first));
@@ -179,10 +192,10 @@ class PatternParser {
   /** A character of a class, or a class in it. */
   #classMember(): string | ((code: number) => boolean) {
     const character = this.#source[this.#at++];
-    if (character === undefined) throw new PatternProblem('has an unclosed bracket');
+    if (character === undefined) throw this.#fail('has an unclosed bracket');
     if (character !== '\\') return character;
     const escaped = this.#source[this.#at++] ?? '';
-    return CLASSES.get(escaped) ?? literal(escaped);
+    return CLASSES.get(escaped) ?? this.#literal(escaped);
   }
 
   #escape(): Matcher {
@@ -193,7 +206,16 @@ class PatternParser {
     if (escaped === 'Z') return ofPlace((text, at) => at === text.length);
     if (escaped === 'b') return ofPlace(isWordBoundary);
     if (escaped === 'B') return ofPlace((text, at) => !isWordBoundary(text, at));
-    return ofCharacter(is(literal(escaped)));
+    return ofCharacter(is(this.#literal(escaped)));
+  }
+
+  /** The character that a backslash makes literal. Letters and digits mean other things, of which none is in names. */
+  #literal(escaped: string): string {
+    if (escaped === '') throw this.#fail('ends with a backslash');
+    if (isWord(escaped.charCodeAt(0)) && escaped !== '_') {
+      throw this.#fail(`has \\${escaped}, which is not known here`);
+    }
+    return escaped;
   }
 
   #take(text: string): boolean {
@@ -216,15 +238,6 @@ const CLASSES = new Map<string, (code: number) => boolean>([
   ['s', isSpace],
   ['S', (code) => !isSpace(code)],
 ]);
-
-/** The character that a backslash makes literal. Letters and digits mean other things, of which none is in names. */
-function literal(escaped: string): string {
-  if (escaped === '') throw new PatternProblem('ends with a backslash');
-  if (isWord(escaped.charCodeAt(0)) && escaped !== '_') {
-    throw new PatternProblem(`has \\${escaped}, which is not known here`);
-  }
-  return escaped;
-}
 
 const is = (character: string) => (code: number) => code === character.charCodeAt(0);
 

@@ -1,5 +1,5 @@
 import { CheckpointError } from '../checkpoints/checkpoint.js';
-import { ModulePattern, PatternProblem, type StepBudget } from './module-pattern.js';
+import { ModulePattern, type StepBudget } from './module-pattern.js';
 
 /** A key without characters that mean something in a regular expression, except the point. */
 const PLAIN = /^[\w.]*$/;
@@ -13,7 +13,7 @@ const PLAIN = /^[\w.]*$/;
 export class ModulePatterns {
   readonly #where: string;
   readonly #budget: StepBudget;
-  readonly #keys: { key: string; fits: (module: string) => boolean; value: number }[];
+  readonly #keys: { fits: (module: string) => boolean; value: number }[];
 
   /**
    * `where` names file and setting, for errors; `budget` bounds the work of all patterns of an adapter together.
@@ -22,46 +22,34 @@ export class ModulePatterns {
   constructor(where: string, values: Iterable<readonly [string, number]>, budget: StepBudget) {
     this.#where = where;
     this.#budget = budget;
-    this.#keys = Array.from(values, ([key, value]) => ({ key, fits: this.#fitting(key), value }));
+    this.#keys = Array.from(values, ([key, value]) => ({ fits: this.#fitting(key), value }));
   }
 
   /** Value of the first key that fits a module; undefined where none does. */
   valueOf(module: string): number | undefined {
-    for (const { key, fits, value } of this.#keys) {
-      if (tell(this.#where, key, () => fits(module))) return value;
+    for (const { fits, value } of this.#keys) {
+      if (fits(module)) return value;
     }
     return undefined;
   }
 
   #fitting(key: string): (module: string) => boolean {
     if (PLAIN.test(key)) return (module) => this.#plainFits(key, module);
-    return tell(this.#where, key, () => {
-      new ModulePattern(key); // alone, so that its parentheses close within it
-      const pattern = new ModulePattern(`(.*\\.)?(${key})$`);
-      return (module) => pattern.matchesAll(module, this.#budget);
-    });
+    // Alone first, so that its parentheses close within it.
+    new ModulePattern(this.#where, key);
+    const pattern = new ModulePattern(this.#where, `(.*\\.)?(${key})$`, key);
+    return (module) => pattern.matchesAll(module, this.#budget);
   }
 
   #plainFits(key: string, module: string): boolean {
     const start = module.length - key.length;
+    const begins = start === 0 || (start > 0 && module[start - 1] === '.');
     let i = key.length;
-    if (start === 0 || (start > 0 && module[start - 1] === '.')) {
-      while (i > 0 && (key[i - 1] === '.' || key[i - 1] === module[start + i - 1])) i--;
-    }
+    while (begins && i > 0 && (key[i - 1] === '.' || key[i - 1] === module[start + i - 1])) i--;
     this.#budget.left -= 1 + key.length - i;
-    if (this.#budget.left < 0) throw new PatternProblem('takes too many steps');
-    return i === 0 && start >= 0;
-  }
-}
-
-/** Turns a PatternProblem into an error that names the pattern and where it is. */
-export function tell<T>(where: string, pattern: string, action: () => T): T {
-  try {
-    return action();
-  } catch (error) {
-    if (!(error instanceof PatternProblem)) throw error;
-    throw new CheckpointError(
-      `${where}: the pattern ${JSON.stringify(pattern.slice(0, 100))} ${error.message}.`,
-    );
+    if (this.#budget.left < 0) {
+      throw new CheckpointError(`${this.#where}: its patterns take too many steps.`);
+    }
+    return begins && i === 0;
   }
 }

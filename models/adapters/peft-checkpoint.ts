@@ -169,7 +169,8 @@ function elements({ file, name, shape }: RawTensor): number {
   return elementsOf(file, name, shape);
 }
 
-/** A name from the file, cut where it is unreasonably long. */
+/** A name of any characters, for errors: on one line, and cut where it is unreasonably long. */
 function shown(name: string): string {
-  return name.length > 200 ? `${name.slice(0, 200)}...` : name;
+  const cut = name.length > 200 ? `${name.slice(0, 200)}...` : name;
+  return /^[!-~]+$/.test(cut) ? cut : JSON.stringify(cut);
 }

@@ -27,7 +27,7 @@ export function placeOfTensor(name: string, base: BaseModules): AdapterTensorPla
     return `has a name of ${name.length} characters, more than ${MAX_NAME_LENGTH}`;
   const unsupported = UNSUPPORTED.find(([pattern]) => pattern.test(name));
   if (unsupported) return `is ${unsupported[1]}, which is not supported`;
-  const match = /^(.*)\.lora_([AB])(?:\.([^.]+))?\.weight$/s.exec(name);
+  const match = /^(.*)\.lora_([AB])(?:\.([\w-]+))?\.weight$/s.exec(name);
   if (!match) return 'is neither lora_A nor lora_B of a module';
   const [, path, part, adapterName] = match as unknown as [string, string, 'A' | 'B', string | undefined];
   const own = path.startsWith('base_model.model.') ? path.slice('base_model.model.'.length) : path;

@@ -1,7 +1,7 @@
 import type { ConfigFields } from '../checkpoints/config-fields.js';
 import { LIMITS } from '../checkpoints/config-fields.js';
 import { ModulePattern, type StepBudget } from './module-pattern.js';
-import { ModulePatterns, tell } from './module-patterns.js';
+import { ModulePatterns } from './module-patterns.js';
 
 /** A module as the settings see it. */
 export interface ModulePlace {
@@ -47,8 +47,8 @@ function choice(fields: ConfigFields, key: string, budget: StepBudget): Choice {
   const value = fields.raw(key);
   const where = `${fields.where}: ${key}`;
   if (typeof value === 'string') {
-    const pattern = tell(where, value, () => new ModulePattern(value));
-    return (name) => tell(where, value, () => pattern.matchesAll(name, budget));
+    const pattern = new ModulePattern(where, value);
+    return (name) => pattern.matchesAll(name, budget);
   }
   if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) {
     throw fields.error(key, 'a list of names, or a pattern');
