@@ -2,6 +2,7 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { readPeftCheckpoint } from '../../models/adapters/peft-checkpoint.js';
 import { ChatTemplate } from '../../models/chat-template.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import { makeTablesFile } from '../../models/tokenizer/bpe-tables.js';
@@ -142,6 +143,20 @@ describe('a wrong value anywhere', () => {
           JSON.stringify(withValue(original, path, wrong)),
         );
         await worksOrSays(path.join('.'), () => openCheckpoint(folder));
+      }
+    }
+  });
+
+  it("in an adapter's configuration is said in a sentence", async () => {
+    const folder = join(root, 'adapter');
+    cpSync(fixture('lora-patterns'), folder, { recursive: true });
+    const { config } = openCheckpoint(fixture('tiny-gqa'));
+    const file = join(folder, 'adapter_config.json');
+    const original: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    for (const path of paths(original)) {
+      for (const wrong of WRONG) {
+        writeFileSync(file, JSON.stringify(withValue(original, path, wrong)));
+        await worksOrSays(path.join('.'), () => readPeftCheckpoint(folder, config, { maxRank: 8 }));
       }
     }
   });

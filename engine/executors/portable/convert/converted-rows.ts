@@ -1,7 +1,7 @@
+import { bitsToBf16 } from '../../../../base/half.js';
 import { storedBytes, WEIGHT_GROUP } from '../../../building/weight-precision.js';
 import type { ConvertJob } from '../../native/addon.js';
 import { exactConversion } from './exact-conversion.js';
-import { bitsToBf16 } from './half.js';
 import type { PositionedFile } from './positioned-file.js';
 import { int4Block } from './quantize-int4.js';
 import { int8Block } from './quantize-int8.js';

@@ -1,5 +1,5 @@
+import { fromHalf, load16, store16, toHalf } from '../../../../base/half.js';
 import type { WeightPrecision } from '../../executor.js';
-import { fromHalf, load16, store16, toHalf } from './half.js';
 
 /** Converts blocks of a checkpoint into as many blocks of the engine without changing a value. */
 export type ExactConversion = (source: Uint8Array, blocks: number, target: Uint8Array) => void;

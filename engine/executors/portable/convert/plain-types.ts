@@ -1,5 +1,5 @@
+import { fromHalf, halfToBits, load16 } from '../../../../base/half.js';
 import type { BlockReader } from './block-reader.js';
-import { fromHalf, halfToBits, load16 } from './half.js';
 
 // Copies float32 as bits, so that a NaN keeps its bits.
 

@@ -1,4 +1,4 @@
-import { fromHalf, store16, toHalf } from './half.js';
+import { fromHalf, store16, toHalf } from '../../../../base/half.js';
 import { isAllFinite, NAN_HALF, rounded } from './quantized-blocks.js';
 
 /** Writes values x[at .. at + count) into a block at `to`: f16 scale | 32 signed bytes. */

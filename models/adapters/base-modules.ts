@@ -1,0 +1,83 @@
+import type { ModelConfig } from '../model-config.js';
+import { MODULE_IDS, type ModuleId } from './module-ids.js';
+
+/** Width of what a module reads and of what it writes. */
+export interface ModuleShape {
+  in: number;
+  out: number;
+}
+
+/** The modules of a base model that an adapter can change. */
+export interface BaseModules {
+  /** Shapes of all modules, also of those that the checkpoint holds only as part of another, or in several parts. */
+  shapes: ReadonlyMap<ModuleId, ModuleShape>;
+  /** Hugging Face's names of the modules that the checkpoint holds, without the layer: `self_attn.q_proj`. */
+  names: ReadonlyMap<string, ModuleId>;
+  /** What stands before the number of a layer in Hugging Face's names: `model.layers`. */
+  layersName: string;
+}
+
+const ATTENTION: [string, ModuleId][] = [
+  ['self_attn.q_proj', MODULE_IDS.attn_q],
+  ['self_attn.k_proj', MODULE_IDS.attn_k],
+  ['self_attn.v_proj', MODULE_IDS.attn_v],
+];
+const ATTENTION_OUTPUT: [string, ModuleId] = ['self_attn.o_proj', MODULE_IDS.attn_dense];
+const DOWN: [string, ModuleId] = ['mlp.down_proj', MODULE_IDS.mlp_4h_to_h];
+
+/** Names of most decoders on Hugging Face. */
+const USUAL_NAMES: [string, ModuleId][] = [
+  ...ATTENTION,
+  ATTENTION_OUTPUT,
+  ['mlp.gate_proj', MODULE_IDS.mlp_h_to_4h],
+  ['mlp.up_proj', MODULE_IDS.mlp_gate],
+  DOWN,
+];
+
+/** Names of the architectures whose checkpoints hold other modules. */
+const OTHER_NAMES: Readonly<Record<string, [string, ModuleId][]>> = {
+  gpt2: [
+    ['attn.c_attn', MODULE_IDS.attn_qkv],
+    ['attn.c_proj', MODULE_IDS.attn_dense],
+    ['mlp.c_fc', MODULE_IDS.mlp_h_to_4h],
+    ['mlp.c_proj', MODULE_IDS.mlp_4h_to_h],
+  ],
+  phi3: [
+    ['self_attn.qkv_proj', MODULE_IDS.attn_qkv],
+    ATTENTION_OUTPUT,
+    ['mlp.gate_up_proj', MODULE_IDS.mlp_gate_up],
+    DOWN,
+  ],
+};
+
+/**
+ * The modules of a base model. All decoders stack the rows of some modules, in this order, so that the parts and the
+ * whole can both be changed:
+ *
+ *   attn_qkv    = attn_q | attn_k | attn_v     (heads, then twice the key-value heads)
+ *   mlp_gate_up = mlp_h_to_4h | mlp_gate       (gate, then up)
+ *
+ * An encoder has no modules.
+ */
+export function baseModules(config: ModelConfig): BaseModules {
+  const { architecture, hiddenSize, intermediateSize, numHeads, numKvHeads, headDim, encoder } = config;
+  const isGpt2 = architecture === 'gpt2';
+  const layersName = isGpt2 ? 'transformer.h' : 'model.layers';
+  if (encoder) return { shapes: new Map(), names: new Map(), layersName };
+  const queries = numHeads * headDim;
+  const keys = numKvHeads * headDim;
+  const shapes = new Map<ModuleId, ModuleShape>([
+    [MODULE_IDS.attn_qkv, { in: hiddenSize, out: queries + 2 * keys }],
+    [MODULE_IDS.attn_q, { in: hiddenSize, out: queries }],
+    [MODULE_IDS.attn_k, { in: hiddenSize, out: keys }],
+    [MODULE_IDS.attn_v, { in: hiddenSize, out: keys }],
+    [MODULE_IDS.attn_dense, { in: queries, out: hiddenSize }],
+    [MODULE_IDS.mlp_h_to_4h, { in: hiddenSize, out: intermediateSize }],
+    [MODULE_IDS.mlp_4h_to_h, { in: intermediateSize, out: hiddenSize }],
+  ]);
+  if (!isGpt2) {
+    shapes.set(MODULE_IDS.mlp_gate, { in: hiddenSize, out: intermediateSize });
+    shapes.set(MODULE_IDS.mlp_gate_up, { in: hiddenSize, out: 2 * intermediateSize });
+  }
+  return { shapes, names: new Map(OTHER_NAMES[architecture] ?? USUAL_NAMES), layersName };
+}
