@@ -31,7 +31,7 @@ export function placeOfTensor(name: string, base: BaseModules): AdapterTensorPla
   if (!match) return 'is neither lora_A nor lora_B of a module';
   const [, path, part, adapterName] = match as unknown as [string, string, 'A' | 'B', string | undefined];
   const own = path.startsWith('base_model.model.') ? path.slice('base_model.model.'.length) : path;
-  const inLayer = /^((?:\w+\.)?(?:layers|h))\.(\d{1,9})\.(.+)$/s.exec(own);
+  const inLayer = /^((?:\w+\.)?(?:layers|h))\.(0|[1-9]\d{0,8})\.(.+)$/s.exec(own);
   const known = [...base.names.keys()].join(', ');
   const isKnownPrefix =
     inLayer && [base.layersName, base.layersName.replace(/^\w+\./, '')].includes(inLayer[1]!);
