@@ -29,6 +29,9 @@ export interface ServingRepositoryOptions {
   drainMs: number;
 }
 
+/** Milliseconds that a model's code may go on behind its last answer; then its worker is ended, or its name would never be free. */
+const LAST_MS = 5000;
+
 /** The queue's name for looks at the folders; no model's, since a folder's name has no slash. */
 const FOLDERS = '/';
 
@@ -199,7 +202,8 @@ export class ServingRepository implements ModelRepository {
   }
 
   async #unload(entry: ModelEntry): Promise<void> {
-    await entry.unload({ timeoutMs: this.#options.drainMs });
+    const { drainMs: timeoutMs } = this.#options;
+    await entry.unload({ timeoutMs, terminateAfterMs: LAST_MS });
     this.#endpoints.forget(entry.name);
   }
 

@@ -340,6 +340,19 @@ describe('a request', () => {
   });
 });
 
+describe('an unload', () => {
+  it('ends a model whose code never answers, and frees its name', async () => {
+    models.write('stuck', BATCHED, 'export const execute = () => new Promise(() => {});');
+    await models.repository.load('stuck');
+    const asked = models.numbers('stuck', [[1]]).catch((error: Error) => error.message);
+    await models.repository.unload('stuck');
+    expect(await asked).toBe("The model 'stuck' was closed.");
+    models.write('stuck', BATCHED, `export const ${echo}`);
+    await models.repository.load('stuck');
+    expect(await models.numbers('stuck', [[1]])).toEqual([1]);
+  });
+});
+
 describe('a reload', () => {
   it('serves the new files, and keeps the old ones where those are broken', async () => {
     models.write('changes', BATCHED, `export const ${echo}`);
