@@ -21,10 +21,16 @@ const FLAGS = {
   },
   clients: { argument: 'LIST', default: '1,8,32,128', help: 'clients at once (default 1,8,32,128)' },
   floats: { argument: 'N', default: '16', help: 'numbers of a request (default 16)' },
+  table: {
+    argument: 'NAME',
+    default: 'infer',
+    help: "the document's table: infer, infer-large or infer-onnx (default infer)",
+  },
   binary: { argument: 'yes|no', default: 'no', help: 'tensors as binary data (default no: JSON)' },
   ...secondsFlag(3),
   ...roundsFlag(3),
 } as const;
+const TABLES = ['infer', 'infer-large', 'infer-onnx'];
 type Flags = FlagValues<typeof FLAGS>;
 
 interface Measured {
@@ -64,11 +70,16 @@ function sidesOf({ servers }: Flags): Side[] {
   throw new Error('--servers: expected NAME=URL of servers that run, such as skein=http://127.0.0.1:8000.');
 }
 
+function tableOf({ table }: Flags): string {
+  if (TABLES.includes(table)) return table;
+  throw new Error(`--table: ${table} is given; ${TABLES.join(', ')} are expected.`);
+}
+
 /** Requests for tensors a second, and what each took: servers of the protocol side by side, with equal models. */
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/server.md',
-  sections: ['infer'],
+  sections: TABLES,
   async run(flags, { progress, report }) {
     const rows: string[][] = [];
     let names: string[] = [];
@@ -94,7 +105,7 @@ export const bench = defineBench({
     const [ours, ...others] = names;
     const form = flags.binary === 'yes' ? 'binary data' : 'JSON';
     report({
-      section: 'infer',
+      section: tableOf(flags),
       conditions: `${flags.floats} floats in ${form}; medians of ${flags.rounds} rounds of ${flags.seconds} s in turns`,
       lines: [
         markdownTable(
