@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { Context } from 'hono';
 import { REQUEST_BYTES, textMemory } from './memory-estimates.js';
 import type { RequestMemory } from './request-memory.js';
@@ -28,6 +29,17 @@ export async function readBody(
   if (declared > SMALL_BODY) return readWithin(source(), { length: declared, maxSize, memory });
   memory.holdBody(REQUEST_BYTES + declared);
   return c.req.arrayBuffer();
+}
+
+/** The same of a request without a Context, whose body has a declared length within the limit. @throws ApiError 429 */
+export async function longBody(
+  incoming: IncomingMessage,
+  declared: number,
+  memory: RequestMemory,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const bounds = { length: declared, maxSize: declared, memory };
+  const body = await readWithin(incoming.iterator({ destroyOnReturn: false }), bounds);
+  return new Uint8Array(body!);
 }
 
 interface Bounds {

@@ -7,7 +7,7 @@ import { hostCheck } from '../host-check.js';
 import { REQUEST_BYTES, textMemory } from '../memory-estimates.js';
 import { observeExchange } from '../observe-http.js';
 import { shuttingDown } from '../openai/errors.js';
-import { SMALL_BODY } from '../read-body.js';
+import { longBody, SMALL_BODY } from '../read-body.js';
 import { requestIdOf } from '../request-ids.js';
 import { RequestMemory } from '../request-memory.js';
 import { noteProtocolError, protocolError } from './errors.js';
@@ -43,11 +43,11 @@ interface Lane {
 }
 
 /**
- * The short way of requests for tensors, which are many and small: programs' requests with a short body whose length is declared go past the
+ * The short way of requests for tensors, which are many and small: programs' requests with a body whose length is declared go past the
  * app, whose routing, and the web's Request and Response, take longer than many models. What is checked is the same, by the same functions.
  *
- *   POST /v2/models/M/infer --+-- short, from a program --> host, key, drain, memory, body --> answerInfer --> socket
- *                             '-- web pages, long or in chunks --> the app, which does all of this too
+ *   POST /v2/models/M/infer --+-- from a program --> host, key, drain, memory, body --> answerInfer --> socket
+ *                             '-- from a web page, in chunks, too long --> the app, which does all of this too
  */
 export class InferLane {
   readonly #options: InferLaneOptions;
@@ -65,7 +65,7 @@ export class InferLane {
       return false;
     }
     const declared = Number(headers['content-length'] ?? Number.NaN);
-    if (!(declared > 0 && declared <= Math.min(SMALL_BODY, this.#options.maxBodyBytes))) return false;
+    if (!(declared > 0 && declared <= this.#options.maxBodyBytes)) return false;
     const found = PATH.exec(url);
     if (found === null) return false;
     const [path, model = '', version = ''] = found;
@@ -115,8 +115,8 @@ export class InferLane {
     const memory = new RequestMemory(ledger.open('request', name), ledger.limit);
     await heldWhile(memory, outgoing, async () => {
       memory.expectBody(REQUEST_BYTES + textMemory(declared));
-      memory.holdBody(REQUEST_BYTES + declared);
-      const body = await unlessStalled(bodyOf(incoming, declared), incoming, stallLimitMs);
+      const reading = declared > SMALL_BODY ? longBody(incoming, declared, memory) : shortBody(lane, memory);
+      const body = await unlessStalled(reading, incoming, stallLimitMs);
       const answer = await answerInfer(platform.repository.find(model, version), {
         body,
         contentEncoding: headers['content-encoding'],
@@ -138,7 +138,8 @@ function hasLeft({ incoming, outgoing }: Lane): boolean {
 }
 
 /** A body of the declared length, to which Node.js holds its sender. Rejects where the sender leaves before its end. */
-function bodyOf(incoming: IncomingMessage, declared: number): Promise<Uint8Array<ArrayBuffer>> {
+function shortBody({ incoming, declared }: Lane, memory: RequestMemory): Promise<Uint8Array<ArrayBuffer>> {
+  memory.holdBody(REQUEST_BYTES + declared);
   return new Promise((resolve, reject) => {
     const body = new Uint8Array(declared);
     let size = 0;

@@ -19,6 +19,7 @@ const wide = () =>
   new FakeModel(fakeConfig({ name: 'wide', type: 'TYPE_INT32', dims: [-1] }), () => [
     { name: 'OUTPUT0', datatype: 'INT32', shape: [100_000], data: new Uint8Array(400_000).fill(1) },
   ]);
+const MOST = 2 ** 20;
 const KEYS = new ApiKeys([
   { name: 'one', weight: 1, key: 'secret' },
   { name: 'two', weight: 1, key: 'other' },
@@ -43,7 +44,13 @@ async function serve({ apiKeys = new ApiKeys([]), limit = 2 ** 30, stallLimitMs 
   const ledger = new MemoryLedger({ limit });
   const accessLog = noting();
   const models = [ints(), texts(), broken(), wide()];
-  const toy = fakePlatform(models, { apiKeys, ledger, accessLog, allowedHosts: ['skein.example'] });
+  const toy = fakePlatform(models, {
+    apiKeys,
+    ledger,
+    accessLog,
+    maxBodyBytes: MOST,
+    allowedHosts: ['skein.example'],
+  });
   const log = noting();
   const { state, metrics, repository } = toy;
   const platform = { repository, serverId: 'triton', allowsUpload: false };
@@ -51,7 +58,7 @@ async function serve({ apiKeys = new ApiKeys([]), limit = 2 ** 30, stallLimitMs 
   const lane = new InferLane({
     ...shared,
     allowedHosts: ['skein.example'],
-    maxBodyBytes: 2 ** 20,
+    maxBodyBytes: MOST,
     stallLimitMs,
   });
   const taken: boolean[] = [];
@@ -121,6 +128,7 @@ const CASES: [name: string, sent: Sent][] = [
   ['a compressed body', { body: gzipSync(GOOD), headers: { 'content-encoding': 'gzip' } }],
   ['an answer that is compressed', { path: '/v2/models/wide/infer', headers: { 'accept-encoding': 'gzip' } }],
   ['a long answer', { path: '/v2/models/wide/infer' }],
+  ['a long body', { body: json(input(Array(100_000).fill(1))) }],
   ['no JSON', { body: '{"inputs": [' }],
   ['a shape that does not fit', { body: json({ ...input([1]), shape: [2] }) }],
   ['a model that fails', { path: '/v2/models/broken/infer' }],
@@ -161,7 +169,7 @@ describe('the short way of requests for tensors', () => {
     ['letters that are escaped', { path: '/v2/models/%69nts/infer' }],
     ['a query', { path: '/v2/models/ints/infer?a=1' }],
     ['a web page', { headers: { origin: 'http://localhost:1' } }],
-    ['a long body', { body: json(input(Array(40_000).fill(1))) }],
+    ['a body that is too long', { body: json(input(Array(600_000).fill(1))) }],
   ])('is not for %s', async (_, sent: Sent) => {
     const { server, taken } = await serve();
     await ask(server, sent);
