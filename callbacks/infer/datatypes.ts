@@ -28,6 +28,11 @@ export function isDatatype(text: string): text is Datatype {
   return Object.hasOwn(BYTES_PER_ELEMENT, text);
 }
 
+/** Elements of a tensor whose sizes are all known. */
+export function elementsIn(shape: readonly number[]): number {
+  return shape.reduce((product, size) => product * size, 1);
+}
+
 /** The protocol's name of a type of a configuration. */
 export function datatypeOf(type: DataType): Datatype {
   return type === 'TYPE_STRING' ? 'BYTES' : (type.slice('TYPE_'.length) as Datatype);

@@ -1,5 +1,5 @@
 import { countElements } from '../../callbacks/infer/byte-elements.js';
-import { BYTES_PER_ELEMENT, datatypeOf } from '../../callbacks/infer/datatypes.js';
+import { BYTES_PER_ELEMENT, datatypeOf, elementsIn } from '../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { ModelConfig, ModelOutput } from '../../models/repository/model-config.js';
 
@@ -19,7 +19,7 @@ export function whyNotOutput(
   const dims = [...(maxBatchSize > 0 ? [decoupled ? -1 : batchSize] : []), ...known.dims];
   const fits = shape.length === dims.length && shape.every((size, i) => isSize(size) && isOf(dims[i]!, size));
   if (!fits) return `output '${name}' has the shape [${shape}]; [${dims}] is expected`;
-  const elements = shape.reduce((product, size) => product * size, 1);
+  const elements = elementsIn(shape);
   return whyNotData({ name, datatype, data }, elements);
 }
 

@@ -1,4 +1,4 @@
-import { BYTES_PER_ELEMENT, datatypeOf } from '../../callbacks/infer/datatypes.js';
+import { BYTES_PER_ELEMENT, datatypeOf, elementsIn } from '../../callbacks/infer/datatypes.js';
 import { InferError } from '../../callbacks/infer/infer-error.js';
 import type { InferRequest, InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { ModelConfig, ModelInput } from '../../models/repository/model-config.js';
@@ -119,7 +119,7 @@ function checkBytes(tensor: InferTensor, model: string, request: InferRequest): 
     checkTexts(tensor, model, (message) => refused(request, message));
     return;
   }
-  const expected = shape.reduce((product, dim) => product * dim, size);
+  const expected = size * elementsIn(shape);
   if (data.length === expected) return;
   throw refused(
     request,

@@ -1,3 +1,4 @@
+import { elementsIn } from '../../callbacks/infer/datatypes.js';
 import { InferError } from '../../callbacks/infer/infer-error.js';
 import type { InferTensor } from '../../callbacks/infer/infer-types.js';
 
@@ -12,7 +13,7 @@ export function checkTexts(
   model: string,
   refused: (message: string) => InferError,
 ): void {
-  const elements = shape.reduce((product, size) => product * size, 1);
+  const elements = elementsIn(shape);
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   let found = 0;
   for (let offset = 0; offset < data.length; found++) {

@@ -1,5 +1,5 @@
 import { MOST_ELEMENTS } from '../../../callbacks/infer/byte-elements.js';
-import { isDatatype } from '../../../callbacks/infer/datatypes.js';
+import { elementsIn, isDatatype } from '../../../callbacks/infer/datatypes.js';
 import type {
   InferParameters,
   InferRequest,
@@ -91,8 +91,7 @@ export function readInfer(model: string, { body, lists, binary, signal }: Reques
 /** Texts are many objects for few bytes. @throws InferError where there are more than a request may have */
 function checkElements(tensors: readonly InferTensor[]): void {
   const count = tensors.reduce(
-    (sum, { datatype, shape }) =>
-      sum + (datatype === 'BYTES' ? shape.reduce((product, size) => product * size, 1) : 0),
+    (sum, { datatype, shape }) => sum + (datatype === 'BYTES' ? elementsIn(shape) : 0),
     0,
   );
   if (count > MOST_ELEMENTS)
@@ -139,7 +138,7 @@ class InputReader {
     if (size !== undefined) {
       return { name, datatype, shape: sizes, data: this.#take(name, unsigned('binary_data_size', size)) };
     }
-    const count = sizes.reduce((product, one) => product * one, 1);
+    const count = elementsIn(sizes);
     const list = this.#listOf(data);
     if (list === undefined) {
       return { name, datatype, shape: sizes, data: bytesOfJson({ name, datatype, count }, data) };
@@ -181,7 +180,7 @@ function shapeOf(name: string, shape: unknown): number[] {
       `Unable to parse 'shape': a list of at most ${MOST_DIMS} whole numbers is expected for input '${name}'`,
     );
   }
-  const count = (shape as number[]).reduce((product, size) => product * size, 1);
+  const count = elementsIn(shape as number[]);
   if (!Number.isSafeInteger(count))
     throw malformed(`the shape of input '${name}' has more elements than can be counted`);
   return shape as number[];
