@@ -5,6 +5,7 @@ import { getRequestListener } from '@hono/node-server';
 import type { createApp } from './app.js';
 import { ConnectionLimit } from './connection-limit.js';
 import type { InferLane } from './kserve/infer-lane.js';
+import { answerAfterBody } from './late-body.js';
 import { listenError } from './listen-address.js';
 import { noteAnswer, notHttp, refusalOfHead, refuse, refuseWhatIsNoRequest } from './raw-refusals.js';
 import { RequestTurns } from './request-turns.js';
@@ -95,8 +96,12 @@ export class HttpServer {
       running.#follow(outgoing);
       noteAnswer(outgoing);
       const refusal = refusalOfHead(incoming) ?? limit.refusalOf(incoming);
-      if (refusal !== null) refuse(outgoing, refusal);
-      else if (!lane?.take(incoming, outgoing)) void listener(incoming, outgoing);
+      if (refusal !== null) {
+        refuse(outgoing, refusal);
+        return;
+      }
+      answerAfterBody(incoming, outgoing);
+      if (!lane?.take(incoming, outgoing)) void listener(incoming, outgoing);
     });
     const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => turns.take(incoming, outgoing);
     const server =
