@@ -6,7 +6,7 @@ export interface Link<T> {
 }
 
 /**
- * Items in a row that come at the end and may leave from anywhere, each in a fixed number of steps. An array would move all that
+ * Items in a row that come at the end or anywhere else, and may leave from anywhere, each in a fixed number of steps. An array would move all that
  * stand behind one that leaves; a marked hole in it would have to be stepped over until the array is packed anew.
  */
 export class Chain<T> {
@@ -27,6 +27,17 @@ export class Chain<T> {
     if (this.#last === null) this.#first = link;
     else this.#last.next = link;
     this.#last = link;
+    this.#size++;
+    return link;
+  }
+
+  /** Puts an item in front of that of a link; null: behind all. */
+  insert(item: T, before: Link<T> | null): Link<T> {
+    if (before === null) return this.push(item);
+    const link: Link<T> = { item, previous: before.previous, next: before };
+    if (before.previous === null) this.#first = link;
+    else before.previous.next = link;
+    before.previous = link;
     this.#size++;
     return link;
   }

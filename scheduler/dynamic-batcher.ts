@@ -119,6 +119,18 @@ export class DynamicBatcher<R extends QueuedRequest> {
     return null;
   }
 
+  /**
+   * Requests of a batch that nobody has begun with wait again, each the first of its level, in their order, and since when they came: the
+   * batcher decides anew. No queue is too full for them.
+   */
+  putBack(batch: readonly { readonly request: R; readonly enqueuedUs: number }[]): void {
+    for (const { request, enqueuedUs } of batch.toReversed()) {
+      this.#queue.putBack(request, enqueuedUs);
+      this.#rows += rowsOf(request);
+    }
+    this.#idle = null;
+  }
+
   /** Whoever sent it has left. @returns false where it does not wait: it runs, has been rejected, or was never there */
   remove(request: R): boolean {
     if (this.#queue.remove(request) === null) return false;

@@ -49,6 +49,8 @@ export class LevelQueue<R extends Levelled> {
   readonly #arrivals = new Chain<Place<R>>();
   readonly #deadlines = new DeadlineHeap<Place<R>>();
   #order = 0;
+  /** Of those who are put back: negative, so that they come before all others. */
+  #frontOrder = 0;
 
   constructor(config: QueueLevels) {
     this.#config = config;
@@ -81,10 +83,15 @@ export class LevelQueue<R extends Levelled> {
   add(request: R, nowUs: number): boolean {
     if (this.#places.has(request)) throw new TypeError('A request that waits already cannot wait once more.');
     const level = this.#levelFor(levelOf(this.#config, request.priority));
-    const place = this.#stand(request, level, nowUs);
-    this.#places.set(request, place);
-    if (place.deadlineUs < Number.POSITIVE_INFINITY) this.#deadlines.add(place);
+    this.#stand(request, level, nowUs, { order: this.#order++, isFront: false });
     return level === this.#levels.at(-1) && level.delayed.size === 0;
+  }
+
+  /** A request that was taken out by `remove` waits again, the first of its level. @param enqueuedUs since when it has waited in all */
+  putBack(request: R, enqueuedUs: number): void {
+    if (this.#places.has(request)) throw new TypeError('A request that waits already cannot wait once more.');
+    const level = this.#levelFor(levelOf(this.#config, request.priority));
+    this.#stand(request, level, enqueuedUs, { order: --this.#frontOrder, isFront: true });
   }
 
   /** Takes out a request that waits; null where it does not. */
@@ -125,17 +132,32 @@ export class LevelQueue<R extends Levelled> {
     }
   }
 
-  #stand(request: R, level: Level<R>, nowUs: number): Place<R> {
+  #stand(
+    request: R,
+    level: Level<R>,
+    enqueuedUs: number,
+    { order, isFront }: { order: number; isFront: boolean },
+  ): void {
     const place = {
       request,
       level,
-      enqueuedUs: nowUs,
-      deadlineUs: deadlineOf(level.policy, request.timeoutUs, nowUs),
-      order: this.#order++,
+      enqueuedUs,
+      deadlineUs: deadlineOf(level.policy, request.timeoutUs, enqueuedUs),
+      order,
       heapIndex: -1,
       chain: level.fresh,
     } as Place<R>;
-    return Object.assign(place, { link: level.fresh.push(place), arrival: this.#arrivals.push(place) });
+    const link = level.fresh.insert(place, isFront ? level.fresh.first : null);
+    const arrival = this.#arrivals.insert(place, isFront ? this.#firstAfter(enqueuedUs) : null);
+    this.#places.set(request, Object.assign(place, { link, arrival }));
+    if (place.deadlineUs < Number.POSITIVE_INFINITY) this.#deadlines.add(place);
+  }
+
+  /** Who of those that wait came first after this time; who is put back was near the front. */
+  #firstAfter(enqueuedUs: number): Link<Place<R>> | null {
+    let link = this.#arrivals.first;
+    while (link !== null && link.item.enqueuedUs < enqueuedUs) link = link.next;
+    return link;
   }
 
   #levelFor(number: number): Level<R> {

@@ -33,8 +33,10 @@ export interface BatchCommand {
   batch: number;
   /** Elements of all inputs. */
   bytes: Uint8Array;
-  /** The worker sends the memory of `bytes` back with `done`: it is lent to a thread. */
+  /** The worker sends the memory of `bytes` back with `done` or `dropped`: it is lent to a thread. */
   isLent: boolean;
+  /** Of the batch in the instance's BatchClaims; null: the batch cannot be recalled. */
+  slot: number | null;
   requests: readonly PackedRequest[];
   /** Batches of other models that wait for one of these requests. */
   callers: readonly InferCaller[];
@@ -72,6 +74,8 @@ export type InstanceMessage =
   | { type: 'answers'; answers: PackedAnswers }
   /** The batch is done: each of its requests has ended, or failed, with this or before. */
   | { type: 'done'; answers: PackedAnswers; times: BatchTimes; memory: ArrayBuffer | null }
+  /** The batch of this slot was recalled before it began, and is forgotten here. */
+  | { type: 'dropped'; slot: number; memory: ArrayBuffer | null }
   /** The model's code asks another model. */
   | { type: 'call'; call: number; asked: ModelCall; callers: readonly InferCaller[] };
 

@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { workerData } from 'node:worker_threads';
 import { messageOf } from '../../base/error-text.js';
+import { BatchClaims } from '../../callbacks/infer/batch-claims.js';
 import type { InferCaller } from '../../callbacks/infer/infer-types.js';
 import type {
   BatchCommand,
@@ -22,6 +23,8 @@ export interface InstanceWorkerData {
   /** URL of the module that exports `openInstance`. */
   entry: string;
   setup: InstanceSetup;
+  /** Memory of its BatchClaims; null: its batches are not recalled. */
+  claims: SharedArrayBuffer | null;
 }
 
 /** Calls to other models that have no answer yet, by their numbers. */
@@ -36,11 +39,17 @@ let callers: readonly InferCaller[] = [];
 await main(workerData as InstanceWorkerData & WorkerWires);
 
 /** The life of an instance: it is set up, runs batches in their order, and is torn down. */
-async function main({ entry, setup, ...wires }: InstanceWorkerData & WorkerWires): Promise<void> {
+async function main({
+  entry,
+  setup,
+  claims: shared,
+  ...wires
+}: InstanceWorkerData & WorkerWires): Promise<void> {
   const startMs = performance.now();
   const post = (message: InstanceMessage | WorkerLife<InstanceInfo>, transfer: ArrayBuffer[] = []) =>
     wires.port.postMessage(message, transfer);
   const { openInstance } = (await import(entry)) as { openInstance: OpenInstance };
+  const claims = shared === null ? null : new BatchClaims(shared);
   let isOpen = false;
   const infer = async (asked: ModelCall) => {
     if (!isOpen) throw new Error('other models can be asked once the instance is loaded: in execute');
@@ -63,6 +72,12 @@ async function main({ entry, setup, ...wires }: InstanceWorkerData & WorkerWires
     },
     async run(command) {
       if (command.type !== 'batch') return;
+      const { slot } = command;
+      if (slot !== null && claims?.claim(slot) === false) {
+        const memory = memoryOf(command);
+        post({ type: 'dropped', slot, memory }, memory === null ? [] : [memory]);
+        return;
+      }
       callers = command.callers;
       await runBatch(instance, setup, command, post);
     },
@@ -85,9 +100,10 @@ function settleCall({ call, responses, error }: Extract<InstanceCommand, { type:
 async function runBatch(
   instance: Instance,
   { config }: InstanceSetup,
-  { bytes, isLent, requests }: BatchCommand,
+  command: BatchCommand,
   post: (message: InstanceMessage, transfer: ArrayBuffer[]) => void,
 ): Promise<void> {
+  const { bytes, requests } = command;
   const writer = new AnswerWriter();
   let isFlushing = false;
   const flush = () => {
@@ -119,10 +135,14 @@ async function runBatch(
     inferNs: 1e6 * (ranMs - unpackedMs),
     outputNs: 1e6 * (performance.now() - ranMs),
   };
-  // Code may have handed the buffer on to somebody else: then it is none any more.
-  const memory = isLent && bytes.byteLength > 0 ? (bytes.buffer as ArrayBuffer) : null;
+  const memory = memoryOf(command);
   post({ type: 'done', answers, times, memory }, [
     answers.bytes.buffer,
     ...(memory === null ? [] : [memory]),
   ]);
+}
+
+/** What goes back to the host. Code may have handed the buffer on to somebody else: then it is none any more. */
+function memoryOf({ bytes, isLent }: BatchCommand): ArrayBuffer | null {
+  return isLent && bytes.byteLength > 0 ? (bytes.buffer as ArrayBuffer) : null;
 }

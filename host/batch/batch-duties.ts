@@ -25,8 +25,13 @@ export interface BatchDuties<Entry, Batch, Info, Message extends { type: string 
   noteReady(info: Info): void;
   /** Entries of which the batch has something. */
   entriesOf(batch: Batch): Iterable<Entry>;
-  /** Called again for a batch that an instance lost before it began with it. */
-  pack(batch: Batch): PackedBatch<Command>;
+  /**
+   * Called again for a batch that an instance lost before it began with it.
+   * @param slot of its claim in the memory that the worker was given; null: it is not taken back
+   */
+  pack(batch: Batch, slot: number | null): PackedBatch<Command>;
+  /** An instance begins with the batch; called again where that is lost before it really does. */
+  noteBegun?(batch: Batch): void;
   /** The batch ends without an answer: an instance was lost over it, it cannot be sent, or nobody wants it any more. */
   drop?(batch: Batch): void;
   /**

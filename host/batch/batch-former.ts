@@ -20,6 +20,11 @@ export interface Refusal<Entry> {
 export interface BatchFormer<Entry, Batch> {
   /** An entry begins to wait. @throws an error that refuses it */
   add(entry: Entry, nowUs: number): void;
+  /**
+   * An instance was given a batch with these and will not begin with it: they wait again, in front of those who came later, as long as
+   * they have waited. Absent: the batch stays as it is.
+   */
+  putBack?(entries: readonly Entry[]): void;
   /** Nobody wants this entry's answer any more; of the entry that is in a batch already there is nothing to do. */
   remove(entry: Entry): void;
   /**

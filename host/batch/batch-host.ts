@@ -18,14 +18,20 @@ export interface BatchHostOptions extends LifeOptions {
   subject: string;
   /** The module that each worker runs. */
   script: URL;
-  /** What the worker of an instance is given. */
-  data: (instance: number) => object;
+  /** What the worker of an instance is given. @param claims memory of BatchClaims, where batches are taken back */
+  data: (instance: number, claims: SharedArrayBuffer | null) => object;
   /** Whose worker it is, as a sentence says it; default 'The engine'. */
   ownerName?: (instance: number) => string;
   /** How many of them; default 1. */
   instances?: number | undefined;
   /** Batches that an instance may have: those beyond the first wait in its port, so that it never waits for this thread. Default 1. */
   batchesAhead?: number | undefined;
+  /**
+   * Milliseconds that a batch may take before the one behind it is taken back, so that it can grow, expire, be overtaken and go
+   * to whoever is free; while batches take longer, none waits behind another. The worker has to claim its batches. Not known of
+   * processes: they get no batch ahead where this is set. Default: batches ahead stay where they are.
+   */
+  recallAfterMs?: number | undefined;
   /** Entries that wait or run before `submit` throws QueueFullError. */
   maxEntries: number;
   /** Milliseconds that an instance may take over a batch; 0, the default: any time. */
@@ -46,6 +52,7 @@ export interface BatchHostOptions extends LifeOptions {
  *                ^                         '-> ...
  *                '---- asked when something came, a batch ended, or its time is there
  *
+ * A batch that waits for an instance while another one is free goes there, where batches can be taken back.
  * An instance that dies takes with it the batch that it computed; a batch that waited for it goes to another instance, once.
  * Where none will run any more, everything fails with a HostClosedError.
  */
@@ -209,18 +216,27 @@ export class BatchHost<
 
   #open(index: number): BatchInstance<Batch, Info, Message, Command> {
     const { script, data, isolate = false, watchdogTimeoutMs = DEFAULT_WATCHDOG_TIMEOUT_MS } = this.#options;
+    const { recallAfterMs = null, batchesAhead = 1 } = this.#options;
+    const isProcess = isolate && recallAfterMs !== null;
     const owner = this.#options.ownerName?.(index) ?? 'The engine';
     const events: InstanceEvents<Batch, Info, Message> = {
       onReady: (info) => this.#noteReady(info),
       onMessage: (message, oldest) => this.#receive(instance, message, oldest),
       onLost: (error, begun, others) => this.#lose(error, begun, others),
+      onBegun: (batch) => this.#duties.noteBegun?.(batch),
+      onRecalled: (batches) => {
+        this.#putBack(batches);
+        this.#schedule();
+      },
       onEnded: (error) => this.#noteEnd(error),
     };
     const instance = new BatchInstance<Batch, Info, Message, Command>({
       name: owner,
-      batchesAhead: this.#options.batchesAhead ?? 1,
+      batchesAhead: isProcess ? 1 : batchesAhead,
+      recallAfterMs: isProcess ? null : recallAfterMs,
       timeLimitMs: this.#options.timeLimitMs ?? 0,
-      link: (links) => openLink(script, data(index), links, { isolate, watchdogTimeoutMs, owner }),
+      link: (links, claims) =>
+        openLink(script, data(index, claims), links, { isolate, watchdogTimeoutMs, owner }),
       restart: this.#options.workerRestart ?? {},
       watchdogTimeoutMs,
       terminateTimeoutMs: this.#options.terminateTimeoutMs ?? DEFAULT_TERMINATE_TIMEOUT_MS,
@@ -252,8 +268,28 @@ export class BatchHost<
     for (;;) {
       const instance = this.#freest();
       const batch = this.#nextBatch(instance !== null);
-      if (batch === null || instance === null) return;
-      this.#give(batch, instance);
+      if (batch !== null && instance !== null) this.#give(batch, instance);
+      else if (instance?.numPosted !== 0 || !this.#recallOne()) return;
+    }
+  }
+
+  /** Takes back a batch that waits for an instance though another one is idle. False: there is none. */
+  #recallOne(): boolean {
+    for (const instance of this.#instances) {
+      const batches = instance.recall();
+      this.#putBack(batches);
+      if (batches.length > 0) return true;
+    }
+    return false;
+  }
+
+  #putBack(batches: Batch[]): void {
+    for (const batch of batches.toReversed()) {
+      const { former, entriesOf } = this.#duties;
+      const entries = [...entriesOf(batch)].filter((entry) => this.#entries.has(entry));
+      for (const entry of entries) entry.hasStarted = false;
+      if (former.putBack === undefined) this.#returned.unshift(batch);
+      else former.putBack(entries);
     }
   }
 
@@ -284,7 +320,7 @@ export class BatchHost<
   #give(batch: Batch, instance: BatchInstance<Batch, Info, Message, Command>): void {
     for (const entry of this.#duties.entriesOf(batch)) entry.hasStarted = true;
     try {
-      const { command, transfer } = this.#duties.pack(batch);
+      const { command, transfer } = this.#duties.pack(batch, instance.nextSlot);
       if (!instance.post(batch, command, transfer)) this.#returned.push(batch);
     } catch (error) {
       this.#duties.drop?.(batch);

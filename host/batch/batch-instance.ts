@@ -1,10 +1,16 @@
+import { BatchClaims, claimsMemory } from '../../callbacks/infer/batch-claims.js';
 import { EngineFailure } from '../engine-failure.js';
 import { type SupervisorOptions, WorkerSupervisor } from '../worker-supervisor.js';
 
 type Supervision<Info, Message extends { type: string }, Command> = Pick<
   SupervisorOptions<Info, Message, Command>,
-  'link' | 'restart' | 'watchdogTimeoutMs' | 'terminateTimeoutMs'
+  'restart' | 'watchdogTimeoutMs' | 'terminateTimeoutMs'
 >;
+type Link<Info, Message extends { type: string }, Command> = SupervisorOptions<
+  Info,
+  Message,
+  Command
+>['link'];
 
 /** What an instance does: `starting` also while its worker is started anew, `dead` where there will be none any more. */
 export type InstanceState = 'starting' | 'idle' | 'busy' | 'dead';
@@ -18,6 +24,10 @@ export interface InstanceEvents<Batch, Info, Message> {
    * Either onReady or onEnded follows.
    */
   onLost(error: Error, begun: Batch | null, others: Batch[]): void;
+  /** The batch is the oldest now: the worker begins with it as soon as it can. */
+  onBegun(batch: Batch): void;
+  /** These were taken back, in their order: the worker will not begin with them. */
+  onRecalled(batches: Batch[]): void;
   /** There will be no worker any more. */
   onEnded(error: Error | null): void;
 }
@@ -28,36 +38,60 @@ export interface InstanceOptions<Batch, Info, Message extends { type: string }, 
   name: string;
   /** Batches that it may have. */
   batchesAhead: number;
+  /**
+   * Milliseconds that the oldest batch may take before those behind it are taken back. One ahead is worth it only where batches take
+   * less: then the worker never waits for this thread. null: batches stay where they are.
+   */
+  recallAfterMs: number | null;
+  /** @param claims memory of the worker's BatchClaims; null: nothing is taken back */
+  link(
+    links: Parameters<Link<Info, Message, Command>>[0],
+    claims: SharedArrayBuffer | null,
+  ): ReturnType<Link<Info, Message, Command>>;
   /** Milliseconds that one batch may take from the moment when it is the instance's turn; 0: any time. */
   timeLimitMs: number;
   events: InstanceEvents<Batch, Info, Message>;
+}
+
+interface Posted<Batch> {
+  batch: Batch;
+  /** Of its claim. */
+  slot: number;
 }
 
 /**
  * One worker of a batch host with the batches that it has, which it runs one after the other:
  *
  *   posted   [ oldest: it computes | next: waits in its port ]      at most batchesAhead
- *
- * One that takes too long over a batch is ended and started anew.
+ *                   |                   '-- taken back where the oldest takes longer than recallAfterMs, or waits for something
+ *                   '-- one that takes too long over a batch is ended and started anew
  */
 export class BatchInstance<Batch, Info, Message extends { type: string }, Command> {
   readonly #options: InstanceOptions<Batch, Info, Message, Command>;
   readonly #supervisor: WorkerSupervisor<Info, Message, Command>;
-  #posted: Batch[] = [];
+  #posted: Posted<Batch>[] = [];
+  /** Slots of claims that no batch has. */
+  #freeSlots: number[] = [];
+  /** null: nothing is taken back. */
+  #claims: BatchClaims | null = null;
   #info: Info | null = null;
   #isRunning = false;
   /** How many times it was held. */
   #numHeld = 0;
   #hasEnded = false;
   #timer: NodeJS.Timeout | null = null;
+  #recallTimer: NodeJS.Timeout | null = null;
   /** Since when the oldest batch has been the oldest, on performance.now's clock. */
   #oldestSinceMs = 0;
+  /** Milliseconds that the latest batch took. */
+  #lastMs = Number.POSITIVE_INFINITY;
 
   constructor(options: InstanceOptions<Batch, Info, Message, Command>) {
     this.#options = options;
     const { events } = options;
     this.#supervisor = new WorkerSupervisor<Info, Message, Command>({
       ...options,
+      link: (links) => options.link(links, this.#openClaims()),
       isAwaited: () => this.#posted.length > 0,
       onReady: (_, info) => {
         this.#info = info;
@@ -65,13 +99,13 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
         events.onReady(info);
       },
       onMessage: (message) => {
-        if (message.type !== 'closed') events.onMessage(message as Message, this.#posted[0] ?? null);
+        if (message.type !== 'closed') events.onMessage(message as Message, this.#posted[0]?.batch ?? null);
       },
       onLost: (error) => this.#lose(error),
       onEnded: (error) => {
         this.#isRunning = false;
         this.#hasEnded = true;
-        this.#stopTimer();
+        this.#stopTimers();
         events.onEnded(error);
       },
     });
@@ -110,7 +144,13 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
 
   /** It may have another batch. */
   get isFree(): boolean {
-    return this.#isRunning && this.#numHeld === 0 && this.#posted.length < this.#options.batchesAhead;
+    if (!this.#isRunning || this.#numHeld > 0) return false;
+    return this.#posted.length === 0 || (this.#freeSlots.length > 0 && this.#takesAhead());
+  }
+
+  /** Of the next batch's claim; null: it cannot be taken back. */
+  get nextSlot(): number | null {
+    return this.#claims === null ? null : this.#freeSlots.at(-1)!;
   }
 
   /**
@@ -120,6 +160,7 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
   hold(): () => void {
     const { restarts } = this;
     this.#numHeld++;
+    this.#giveBack();
     return () => {
       if (restarts === this.restarts && this.#isRunning) this.#numHeld--;
     };
@@ -127,10 +168,29 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
 
   /** Gives it a batch as a command. False where there is no worker now; throws where the command cannot be copied to it. */
   post(batch: Batch, command: Command, transfer: readonly ArrayBuffer[]): boolean {
+    const slot = this.#freeSlots.at(-1)!;
+    this.#claims?.offer(slot);
     if (!this.#supervisor.post(command, transfer)) return false;
-    this.#posted.push(batch);
+    this.#freeSlots.pop();
+    this.#posted.push({ batch, slot });
     if (this.#posted.length === 1) this.#beginOldest();
+    else this.#setRecall();
     return true;
+  }
+
+  /** Takes back what waits behind the oldest batch, in its order; the worker may have begun with some of it. */
+  recall(): Batch[] {
+    const claims = this.#claims;
+    if (claims === null || this.#posted.length < 2) return [];
+    const [oldest, ...others] = this.#posted;
+    const back = new Set(others.filter(({ slot }) => claims.recall(slot)));
+    this.#posted = [oldest!, ...others.filter((one) => !back.has(one))];
+    return [...back].map(({ batch }) => batch);
+  }
+
+  /** The worker has seen that the batch of this slot was taken back. */
+  noteDropped(slot: number): void {
+    this.#freeSlots.push(slot);
   }
 
   /** Sends a command that is no batch. False where there is no worker now. */
@@ -139,10 +199,12 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
   }
 
   /** The oldest batch is done. */
-  endOldest(): Batch | null {
-    const batch = this.#posted.shift() ?? null;
+  endOldest(): void {
+    const oldest = this.#posted.shift();
+    if (oldest === undefined) return;
+    this.#freeSlots.push(oldest.slot);
+    this.#lastMs = performance.now() - this.#oldestSinceMs;
     if (this.#posted.length > 0) this.#beginOldest();
-    return batch;
   }
 
   shutdown(): void {
@@ -153,11 +215,46 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
     this.#supervisor.terminate(reason);
   }
 
+  #openClaims(): SharedArrayBuffer | null {
+    const { batchesAhead, recallAfterMs } = this.#options;
+    this.#freeSlots = Array.from({ length: batchesAhead }, (_, slot) => slot);
+    const memory = recallAfterMs === null ? null : claimsMemory(batchesAhead);
+    this.#claims = memory === null ? null : new BatchClaims(memory);
+    return memory;
+  }
+
   #beginOldest(): void {
-    const { timeLimitMs } = this.#options;
-    if (timeLimitMs === 0) return;
+    const { timeLimitMs, events } = this.#options;
     this.#oldestSinceMs = performance.now();
-    this.#timer ??= setTimeout(() => this.#checkTime(), timeLimitMs);
+    if (timeLimitMs > 0) this.#timer ??= setTimeout(() => this.#checkTime(), timeLimitMs);
+    events.onBegun(this.#posted[0]!.batch);
+  }
+
+  /** A batch behind the oldest one would not wait for long. */
+  #takesAhead(): boolean {
+    const { recallAfterMs } = this.#options;
+    if (recallAfterMs === null) return true;
+    return this.#lastMs < recallAfterMs && this.#msBeforeRecall() > 0;
+  }
+
+  #msBeforeRecall(): number {
+    return this.#oldestSinceMs + (this.#options.recallAfterMs ?? 0) - performance.now();
+  }
+
+  /** As with the limit of time, the timer stands for whatever batch was the oldest when it was set. */
+  #setRecall(): void {
+    if (this.#claims === null) return;
+    this.#recallTimer ??= setTimeout(() => {
+      this.#recallTimer = null;
+      if (this.#posted.length < 2) return;
+      if (this.#msBeforeRecall() > 0) this.#setRecall();
+      else this.#giveBack();
+    }, Math.ceil(this.#msBeforeRecall()));
+  }
+
+  #giveBack(): void {
+    const batches = this.recall();
+    if (batches.length > 0) this.#options.events.onRecalled(batches);
   }
 
   /** The timer stands for whatever batch was the oldest when it was set: it is set again for the present one. */
@@ -177,14 +274,17 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
   #lose(error: Error): void {
     this.#isRunning = false;
     this.#numHeld = 0;
-    this.#stopTimer();
-    const [begun = null, ...others] = this.#posted;
+    this.#lastMs = Number.POSITIVE_INFINITY;
+    this.#stopTimers();
+    const [begun = null, ...others] = this.#posted.map(({ batch }) => batch);
     this.#posted = [];
     this.#options.events.onLost(error, begun, others);
   }
 
-  #stopTimer(): void {
+  #stopTimers(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
+    if (this.#recallTimer !== null) clearTimeout(this.#recallTimer);
     this.#timer = null;
+    this.#recallTimer = null;
   }
 }

@@ -39,7 +39,7 @@ const config: fc.Arbitrary<BatcherConfig> = fc
 type Step =
   | { kind: 'add'; rows: number; priority: number; timeoutUs: number; fit: string }
   | { kind: 'remove'; which: number }
-  | { kind: 'next' | 'expire' | 'drain' }
+  | { kind: 'next' | 'expire' | 'drain' | 'putBack' }
   | { kind: 'pass'; us: number };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -57,7 +57,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record({
-      kind: fc.constantFrom('next' as const, 'next', 'next', 'expire', 'expire', 'drain'),
+      kind: fc.constantFrom('next' as const, 'next', 'next', 'expire', 'expire', 'drain', 'putBack'),
     }),
   },
   {
@@ -92,6 +92,7 @@ class Pair {
     else if (step.kind === 'add') this.#add(step);
     else if (step.kind === 'remove') this.#remove(step.which);
     else if (step.kind === 'expire') this.expire();
+    else if (step.kind === 'putBack') this.putBack();
     else this.next({ isDraining: step.kind === 'drain' });
     expect(this.fast.size).toBe(this.slow.waiting.length);
     const rows = this.slow.waiting.reduce((sum, { request }) => sum + Math.max(1, request.rows), 0);
@@ -107,6 +108,14 @@ class Pair {
     for (const request of [...rejected, ...(batch ?? [])]) this.#leave(request);
     if (batch !== null) this.#look(batch);
     return batch;
+  }
+
+  /** The latest batch was not begun with after all. */
+  putBack(): void {
+    const batch = this.ran.pop() ?? [];
+    const since = this.slow.putBack(batch);
+    this.fast.putBack(batch.map((request, i) => ({ request, enqueuedUs: since[i]! })));
+    for (const request of batch) this.#gone.delete(request);
   }
 
   expire(): void {

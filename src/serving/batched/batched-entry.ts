@@ -31,8 +31,10 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
   hasStarted = false;
   hasResponded = false;
   release: (() => void) | null = null;
-  /** When an instance was given it, on performance.now's clock; null: it waits. */
-  givenMs: number | null = null;
+  /** When it began to wait, on the batcher's clock. */
+  queuedUs = 0;
+  /** When an instance began with it, on performance.now's clock; null: it waits. */
+  begunMs: number | null = null;
   /** Responses that wait until those of all earlier requests are out; empty where order is not preserved. */
   readonly held: InferResponse[] = [];
   times: BatchTimes = { inputNs: 0, inferNs: 0, outputNs: 0 };

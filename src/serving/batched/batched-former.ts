@@ -17,8 +17,13 @@ export class BatchedFormer implements BatchFormer<BatchedEntry, Batch> {
   }
 
   add(entry: BatchedEntry, nowUs: number): void {
+    entry.queuedUs = nowUs;
     if (this.#batcher.add(entry, nowUs) === null) return;
     throw refused(entry, 'Exceeds maximum queue size');
+  }
+
+  putBack(entries: readonly BatchedEntry[]): void {
+    this.#batcher.putBack(entries.map((request) => ({ request, enqueuedUs: request.queuedUs })));
   }
 
   remove(entry: BatchedEntry): void {

@@ -30,6 +30,11 @@ import { type Batch, BatchedFormer } from './batched-former.js';
 
 /** Batches that an instance may have: one that it runs and one that waits, so that it never waits for this thread. */
 const BATCHES_AHEAD = 2;
+/**
+ * One that waits saves the way to this thread and back, some tenths of a millisecond: behind batches that take longer than this, it is taken
+ * back, and the batcher decides anew.
+ */
+const RECALL_AFTER_MS = 5;
 /** Requests that wait or run, where the configuration sets no limit. */
 const MOST_ENTRIES = 65_536;
 
@@ -87,9 +92,10 @@ export class BatchedModel implements InferModel {
     this.#memory = new BatchMemory(BATCHES_AHEAD * instances.length);
     this.#fit = fitOf(config.input, config.max_batch_size > 0);
     this.#order = config.dynamic_batching?.preserve_ordering ? new ReplyOrder() : null;
-    const data = (i: number): InstanceWorkerData => ({
+    const data = (i: number, claims: SharedArrayBuffer | null): InstanceWorkerData => ({
       entry: backend.entry.href,
       setup: { files, config, instanceName: instances[i]! },
+      claims,
     });
     this.#host = new BatchHost(
       {
@@ -99,6 +105,7 @@ export class BatchedModel implements InferModel {
         ownerName: (i) => `Instance ${instances[i]}`,
         instances: instances.length,
         batchesAhead: BATCHES_AHEAD,
+        recallAfterMs: RECALL_AFTER_MS,
         maxEntries: MOST_ENTRIES,
         timeLimitMs: own.executeTimeoutMs,
         isolate: isProcess,
@@ -108,10 +115,11 @@ export class BatchedModel implements InferModel {
         former: new BatchedFormer(config),
         noteReady: () => {},
         entriesOf: (batch) => batch,
-        pack: (batch) => this.#pack(batch, !isProcess),
+        pack: (batch, slot) => this.#pack(batch, slot, !isProcess),
+        noteBegun: (batch) => noteBegun(batch),
         endsBatch: (message) => {
           if (message.type !== 'done') return false;
-          if (message.memory !== null) this.#memory.give(message.memory);
+          this.#take(message.memory);
           return true;
         },
         deliver: (message, batch, instance) => this.#deliver(message, batch ?? [], instance),
@@ -198,20 +206,23 @@ export class BatchedModel implements InferModel {
     }
   }
 
-  #pack(batch: Batch, isLent: boolean) {
-    const givenMs = performance.now();
-    for (const entry of batch) entry.givenMs ??= givenMs;
+  #pack(batch: Batch, slot: number | null, isLent: boolean) {
     const { memory, bytes, requests } = packBatch(batch, this.#memory);
     const number = numBatches++;
     const own = { model: this.config.name, batch: number };
     const callers = [...batch.flatMap((entry) => entry.callers), own];
-    const command: InstanceCommand = { type: 'batch', batch: number, bytes, isLent, requests, callers };
+    const command: InstanceCommand = { type: 'batch', batch: number, bytes, isLent, slot, requests, callers };
     return { command, transfer: isLent ? [memory] : [] };
   }
 
   #deliver(message: InstanceMessage, batch: Batch, instance: OwnInstance): void {
     if (message.type === 'call') {
       void this.#call(message, instance);
+      return;
+    }
+    if (message.type === 'dropped') {
+      this.#take(message.memory);
+      instance.noteDropped(message.slot);
       return;
     }
     const { answers } = message;
@@ -238,6 +249,11 @@ export class BatchedModel implements InferModel {
     }
   }
 
+  /** Memory of a batch that an instance has no use for any more. */
+  #take(memory: ArrayBuffer | null): void {
+    if (memory !== null) this.#memory.give(memory);
+  }
+
   #noteResponse(entry: BatchedEntry): void {
     if (entry.hasResponded) return;
     entry.hasResponded = true;
@@ -254,7 +270,7 @@ export class BatchedModel implements InferModel {
     this.#countCallers(entry.callers, -1);
     const totalNs = nsSince(entry.startMs);
     if (error === null) {
-      const queueNs = 1e6 * ((entry.givenMs ?? entry.startMs) - entry.startMs);
+      const queueNs = 1e6 * ((entry.begunMs ?? entry.startMs) - entry.startMs);
       this.#counters.noteSuccess(entry.rows, totalNs, queueNs, entry.times);
     } else this.#counters.noteFailure(reasonOf(error), totalNs);
     const tell = () => {
@@ -281,6 +297,11 @@ export class BatchedModel implements InferModel {
       this.#host.wake();
     }
   }
+}
+
+function noteBegun(batch: Batch): void {
+  const nowMs = performance.now();
+  for (const entry of batch) entry.begunMs ??= nowMs;
 }
 
 function nsSince(startMs: number): number {

@@ -12,7 +12,7 @@ interface Word extends BatchEntry {
   resolve(answer: string): void;
 }
 type Batch = { words: Word[] };
-type Message = { type: 'done'; words: string[]; name: string };
+type Message = { type: 'done'; words: string[]; name: string } | { type: 'dropped'; slot: number };
 type Host = BatchHost<Word, Batch, { name: string }, Message, object>;
 
 let Compiled: new (...args: ConstructorParameters<typeof BatchHost>) => unknown;
@@ -45,6 +45,9 @@ class Oldest implements BatchFormer<Word, Batch> {
   remove(word: Word): void {
     const index = this.#waiting.findIndex((one) => one.word === word);
     if (index >= 0) this.#waiting.splice(index, 1);
+  }
+  putBack(words: readonly Word[]): void {
+    this.#waiting.unshift(...words.map((word) => ({ word, sinceUs: 0 })));
   }
   form(nowUs: number, hasRoom: boolean, isDraining: boolean): Formed<Word, Batch> {
     this.asked.push(hasRoom);
@@ -83,7 +86,12 @@ function open({ size = 1, delayUs = 0, missing = [], ...options }: Settings = {}
     {
       subject: 'The dictionary',
       script: new URL('../../support/modules/batch-worker.mjs', import.meta.url),
-      data: (index) => ({ name: `${name}-${index}`, folder, missing: missing.includes(index) }),
+      data: (index, claims) => ({
+        name: `${name}-${index}`,
+        folder,
+        missing: missing.includes(index),
+        claims,
+      }),
       ownerName: (index) => `Instance ${index}`,
       maxEntries: 100,
       workerRestart: { delayMs: 1 },
@@ -95,12 +103,17 @@ function open({ size = 1, delayUs = 0, missing = [], ...options }: Settings = {}
       former,
       noteReady: () => {},
       entriesOf: (batch: Batch) => batch.words,
-      pack: ({ words }: Batch) => ({
-        command: { type: 'batch', words: words.map(({ text }) => text) },
+      pack: ({ words }: Batch, slot: number | null) => ({
+        command: { type: 'batch', slot, words: words.map(({ text }) => text) },
         transfer: [],
       }),
-      endsBatch: () => true,
-      deliver: ({ words, name: by }: Message, batch: Batch) => {
+      endsBatch: ({ type }: Message) => type === 'done',
+      deliver: (message: Message, batch: Batch, instance: { noteDropped(slot: number): void }) => {
+        if (message.type === 'dropped') {
+          instance.noteDropped(message.slot);
+          return;
+        }
+        const { words, name: by } = message;
         batches.push(words.join(' '));
         for (const word of batch.words) {
           if (!host.has(word)) continue;
@@ -172,6 +185,47 @@ describe('a host of batches', () => {
       expect(batches.slice(1)).toEqual(['a', 'b', 'c', 'd']);
     },
   );
+
+  it('gives a batch that waits for an instance to another one that is free', async () => {
+    const { host, say } = open({ instances: 2, batchesAhead: 2, recallAfterMs: 60_000 });
+    await host.ready;
+    await Promise.all([say('a'), say('b')]);
+    const gates = [gate(), gate()];
+    const answers = gates.map(({ word }) => say(word));
+    const third = say('c');
+    await expect.poll(() => host.running).toBe(3);
+    gates[1]!.open();
+    expect(await third).toBe('c by 1');
+    gates[0]!.open();
+    await Promise.all(answers);
+    expect(await Promise.all(['d', 'e'].map((word) => say(word)))).toHaveLength(2);
+  });
+
+  it('takes a batch back that waits for too long, and forms it anew with who came meanwhile', async () => {
+    const { host, say, batches } = open({ size: 2, batchesAhead: 2, recallAfterMs: 100 });
+    await host.ready;
+    await say('a');
+    const held = gate();
+    const answers = [held.word, 'b'].map((word) => say(word));
+    answers.push(say('c'));
+    await expect.poll(() => host.running).toBe(2);
+    await expect.poll(() => host.instanceStates).toEqual(['busy']);
+    const last = say('d');
+    held.open();
+    await Promise.all([...answers, last]);
+    expect(batches.at(-1)).toBe('c d');
+  });
+
+  it('gives a process none ahead where batches are to be taken back', async () => {
+    const { host, say } = open({ batchesAhead: 2, recallAfterMs: 60_000, isolate: true });
+    await host.ready;
+    await say('a');
+    const held = gate();
+    const answers = [held.word, 'b'].map((word) => say(word));
+    await expect.poll(() => host.running).toBe(1);
+    held.open();
+    await Promise.all(answers);
+  });
 
   it('puts what comes in one turn into one batch, and wakes when a batch is due that is not full', async () => {
     const { host, say, batches } = open({ size: 3, delayUs: 3000 });

@@ -10,6 +10,8 @@ interface Waiting {
   number: number;
   deadline: number;
   isDelayed: boolean;
+  /** Number of those that were delayed before it. */
+  delayedNumber: number;
 }
 
 /**
@@ -22,6 +24,9 @@ export class SlowBatcher {
   #rejected: NamedRequest[] = [];
   #now = Number.NEGATIVE_INFINITY;
   #count = 0;
+  #numDelayed = 0;
+  #numInFront = 0;
+  readonly #taken = new Map<NamedRequest, Waiting>();
 
   constructor(config: BatcherConfig) {
     this.#config = config;
@@ -42,8 +47,17 @@ export class SlowBatcher {
       number: this.#count++,
       deadline: this.#now + shortest,
       isDelayed: false,
+      delayedNumber: 0,
     });
     return true;
+  }
+
+  /** A batch waits again, in front of all others. @returns since when each of its requests has waited */
+  putBack(batch: readonly NamedRequest[]): number[] {
+    const back = batch.map((request) => this.#taken.get(request)!);
+    for (const one of back.toReversed())
+      this.waiting.push({ ...one, number: --this.#numInFront, isDelayed: false });
+    return back.map(({ since }) => since);
   }
 
   remove(request: NamedRequest): boolean {
@@ -65,6 +79,7 @@ export class SlowBatcher {
     if (length === 0) return null;
     const batch = this.order().slice(0, length);
     this.waiting = this.waiting.filter((one) => !batch.includes(one));
+    for (const one of batch) this.#taken.set(one.request, one);
     return batch.map(({ request }) => request);
   }
 
@@ -82,7 +97,7 @@ export class SlowBatcher {
       (one, other) =>
         one.level - other.level ||
         Number(one.isDelayed) - Number(other.isDelayed) ||
-        (one.isDelayed ? one.deadline - other.deadline : 0) ||
+        (one.isDelayed ? one.delayedNumber - other.delayedNumber : 0) ||
         one.number - other.number,
     );
   }
@@ -120,8 +135,10 @@ export class SlowBatcher {
       .filter(({ isDelayed, deadline }) => !isDelayed && deadline <= this.#now)
       .sort((one, other) => one.deadline - other.deadline || one.number - other.number);
     for (const one of expired) {
-      if (this.#policy(one.level).timeoutAction === 'DELAY') one.isDelayed = true;
-      else {
+      if (this.#policy(one.level).timeoutAction === 'DELAY') {
+        one.isDelayed = true;
+        one.delayedNumber = this.#numDelayed++;
+      } else {
         this.waiting = this.waiting.filter((other) => other !== one);
         this.#rejected.push(one.request);
       }

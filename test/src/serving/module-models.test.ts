@@ -134,6 +134,19 @@ beforeAll(async () => {
       return requests.map(({ inputs: { X } }) => ({ outputs: { Y: X } }));
     }`,
   );
+  const gated = (answer: string) => `
+    import { existsSync } from 'node:fs';
+    export async function execute(requests) {
+      const { gate } = requests[0].parameters;
+      while (gate && !existsSync(gate)) await new Promise((resolve) => setTimeout(resolve, 2));
+      return requests.map(({ inputs: { X } }) => ({ outputs: { Y: ${answer} } }));
+    }`;
+  models.write('gated', `${BATCHED}instance_group: [{count: 2}]\n`, gated('X'));
+  models.write(
+    'levels',
+    `${BATCHED}dynamic_batching: {priority_levels: 2, default_priority_level: 2}\n`,
+    gated('{ data: [requests.length] }'),
+  );
   await models.open();
 }, 60_000);
 afterAll(() => models.close());
@@ -325,18 +338,61 @@ describe('a request', () => {
     const gone = new AbortController();
     const parameters = { gate: join(models.folder, 'gate') };
     const first = models.numbers('slow', [[1]], { parameters });
-    await nextTurn();
-    const second = models.numbers('slow', [[2]], { parameters }); // waits in the worker
-    await nextTurn();
+    await expect.poll(() => models.repository.find('slow', '').activity().running).toBe(1);
     const late = models.numbers('slow', [[3]], { timeoutUs: 1000 });
     const left = models.numbers('slow', [[4]], { signal: gone.signal });
     await expect(models.numbers('slow', [[5]])).rejects.toThrow('Exceeds maximum queue size');
     gone.abort();
     await expect(left).rejects.toThrow(/abort/i);
     await expect(late).rejects.toThrow('Request timeout expired');
+    const second = models.numbers('slow', [[2]], { parameters });
+    await nextTurn();
     writeFileSync(parameters.gate, '');
     expect(await Promise.all([first, second])).toEqual([[1], [2]]);
     expect(models.repository.find('slow', '').failures()).toMatchObject({ REJECTED: 2, CANCELED: 1 });
+  });
+});
+
+describe('a request behind one that takes long', () => {
+  /** So that batches are sent ahead. */
+  async function warm(model: string) {
+    for (let i = 0; i < 20; i++)
+      await Promise.all([models.numbers(model, [[1]]), models.numbers(model, [[2]])]);
+  }
+
+  it('runs on the instance that is free first', async () => {
+    await warm('gated');
+    const gates = ['gate-0', 'gate-1'].map((name) => join(models.folder, name));
+    const held = gates.map((gate) => models.numbers('gated', [[1]], { parameters: { gate } }));
+    await nextTurn();
+    const third = models.numbers('gated', [[3]]);
+    await expect.poll(() => models.repository.find('gated', '').activity().running).toBeGreaterThanOrEqual(2);
+    writeFileSync(gates[1]!, '');
+    expect(await third).toEqual([3]);
+    writeFileSync(gates[0]!, '');
+    expect(await Promise.all(held)).toEqual([[1], [1]]);
+  });
+
+  it('shares its batch with who comes later, may be overtaken, and has waited in the queue', async () => {
+    await warm('levels');
+    const before = models.repository.find('levels', '').statistics();
+    const gate = join(models.folder, 'gate-2');
+    const order: number[] = [];
+    const ask = (value: number, options: object) =>
+      models.numbers('levels', [[value]], options).then(([rows]) => order.push(value, rows!));
+    const first = ask(1, { parameters: { gate } });
+    await nextTurn();
+    const others = [ask(2, { priority: 2 })];
+    const startMs = performance.now();
+    await expect.poll(() => performance.now() - startMs).toBeGreaterThan(60);
+    others.push(ask(3, { priority: 2 }), ask(4, { priority: 1 }));
+    await nextTurn();
+    const waitedNs = 1e6 * (performance.now() - startMs);
+    writeFileSync(gate, '');
+    await Promise.all([first, ...others]);
+    expect(order).toEqual([1, 1, 4, 3, 2, 3, 3, 3]);
+    const { queue } = models.repository.find('levels', '').statistics().inference_stats;
+    expect(Number(queue.ns - before.inference_stats.queue.ns)).toBeGreaterThan(waitedNs);
   });
 });
 

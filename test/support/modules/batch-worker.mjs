@@ -2,8 +2,10 @@
 // exit, throw (the worker dies), hang (for ever, without giving its thread back), wait (until somebody writes to the file of its name).
 import { appendFileSync, existsSync } from 'node:fs';
 import { workerData } from 'node:worker_threads';
+import { BatchClaims } from '../../../dist/callbacks/infer/batch-claims.js';
 
-const { port, name, folder, missing } = workerData;
+const { port, name, folder, missing, claims: memory } = workerData;
+const claims = memory ? new BatchClaims(memory) : null;
 if (missing) throw new Error(`There is no model for ${name}.`);
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, 2));
@@ -14,10 +16,14 @@ port.on('message', (command) => {
 let queue = Promise.resolve();
 port.postMessage({ type: 'ready', info: { name } });
 
-async function run({ type, words }) {
+async function run({ type, words, slot }) {
   if (type === 'shutdown') {
     port.postMessage({ type: 'closed' });
     port.close();
+    return;
+  }
+  if (claims?.claim(slot) === false) {
+    port.postMessage({ type: 'dropped', slot });
     return;
   }
   if (folder) appendFileSync(`${folder}/${name}.log`, `${words.join(' ')}\n`);
