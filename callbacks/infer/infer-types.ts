@@ -61,6 +61,8 @@ export interface InferRequest {
 export interface InferResponse {
   readonly outputs: readonly InferTensor[];
   readonly parameters?: InferParameters;
+  /** Says that nobody reads the outputs any more, so that their memory may be used again. It need not be called. */
+  readonly release?: () => void;
 }
 
 /** Receives the answers to a request: any number of responses, and then either `end` or `fail`, once. */

@@ -35,6 +35,8 @@ export interface BatchCommand {
   bytes: Uint8Array;
   /** The worker sends the memory of `bytes` back with `done` or `dropped`: it is lent to a thread. */
   isLent: boolean;
+  /** Memory for the answers, which go back in it where they fit; null: none. */
+  answerMemory: ArrayBuffer | null;
   /** Of the batch in the instance's BatchClaims; null: the batch cannot be recalled. */
   slot: number | null;
   requests: readonly PackedRequest[];
@@ -75,7 +77,7 @@ export type InstanceMessage =
   /** The batch is done: each of its requests has ended, or failed, with this or before. */
   | { type: 'done'; answers: PackedAnswers; times: BatchTimes; memory: ArrayBuffer | null }
   /** The batch of this slot was recalled before it began, and is forgotten here. */
-  | { type: 'dropped'; slot: number; memory: ArrayBuffer | null }
+  | { type: 'dropped'; slot: number; memory: ArrayBuffer | null; answerMemory: ArrayBuffer | null }
   /** The model's code asks another model. */
   | { type: 'call'; call: number; asked: ModelCall; callers: readonly InferCaller[] };
 

@@ -74,8 +74,9 @@ async function main({
       if (command.type !== 'batch') return;
       const { slot } = command;
       if (slot !== null && claims?.claim(slot) === false) {
-        const memory = memoryOf(command);
-        post({ type: 'dropped', slot, memory }, memory === null ? [] : [memory]);
+        const [memory, { answerMemory }] = [memoryOf(command), command];
+        const transfer = [memory, answerMemory].filter((buffer) => buffer !== null);
+        post({ type: 'dropped', slot, memory, answerMemory }, transfer);
         return;
       }
       callers = command.callers;
@@ -104,7 +105,7 @@ async function runBatch(
   post: (message: InstanceMessage, transfer: ArrayBuffer[]) => void,
 ): Promise<void> {
   const { bytes, requests } = command;
-  const writer = new AnswerWriter();
+  const writer = new AnswerWriter(command.answerMemory);
   let isFlushing = false;
   const flush = () => {
     isFlushing = false;

@@ -5,11 +5,19 @@ const ALIGNMENT = 8;
 
 /** Collects the answers of a batch as its worker gives them, for one message: outputs are copied one behind the other. */
 export class AnswerWriter {
-  #bytes = new Uint8Array(0);
+  #bytes: Uint8Array<ArrayBuffer>;
+  /** The bytes are in memory that the host wants back. */
+  #isLent: boolean;
   #end = 0;
   #responses: PackedResponse[] = [];
   #ended: number[] = [];
   #failed: [number, string][] = [];
+
+  /** @param lent memory for what is collected until it is taken for the first time, if it is large enough; null: none */
+  constructor(lent: ArrayBuffer | null = null) {
+    this.#bytes = new Uint8Array(lent ?? new ArrayBuffer(0));
+    this.#isLent = lent !== null;
+  }
 
   respond(request: number, outputs: readonly InferTensor[], parameters: InferParameters | null): void {
     this.#makeRoom(outputs.reduce((sum, { data }) => sum + aligned(data.length), 0));
@@ -30,11 +38,13 @@ export class AnswerWriter {
     this.#failed.push([request, reason]);
   }
 
-  /** What was collected since the last time. Its bytes fill their buffer, which may be handed over. */
+  /** What was collected since the last time. Nothing else is in the buffer of its bytes, which may be handed over. */
   take(): PackedAnswers & { bytes: Uint8Array<ArrayBuffer> } {
-    const bytes = this.#end === this.#bytes.length ? this.#bytes : this.#bytes.slice(0, this.#end);
+    const isWhole = this.#isLent || 2 * this.#end >= this.#bytes.length;
+    const bytes = isWhole ? this.#bytes.subarray(0, this.#end) : this.#bytes.slice(0, this.#end);
     const answers = { bytes, responses: this.#responses, ended: this.#ended, failed: this.#failed };
     this.#bytes = new Uint8Array(0);
+    this.#isLent = false;
     this.#end = 0;
     this.#responses = [];
     this.#ended = [];
@@ -45,9 +55,11 @@ export class AnswerWriter {
   #makeRoom(bytes: number): void {
     const needed = this.#end + bytes;
     if (needed <= this.#bytes.length) return;
-    const grown = new Uint8Array(Math.max(needed, this.#end === 0 ? needed : 2 * this.#bytes.length, 0));
+    // What lies behind `end` is never read: it need not be zeroed.
+    const grown = Buffer.allocUnsafeSlow(this.#end === 0 ? needed : Math.max(needed, 2 * this.#bytes.length));
     grown.set(this.#bytes.subarray(0, this.#end));
-    this.#bytes = grown;
+    this.#bytes = new Uint8Array(grown.buffer);
+    this.#isLent = false;
   }
 }
 

@@ -1,6 +1,6 @@
+import type { BufferPool } from '../../base/buffer-pool.js';
 import type { InferParameters, InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { BatchCommand, PackedRequest, PackedTensor } from '../../callbacks/infer/instance-messages.js';
-import type { BatchMemory } from './batch-memory.js';
 
 /** Where an input begins: typed arrays want multiples of 8, and kernels like whole lines of a processor's cache. */
 const ALIGNMENT = 64;
@@ -29,7 +29,7 @@ export interface PackedMembers {
  *
  * So a backend that wants one tensor of the batch takes it as it lies (gather.ts), and one that wants requests takes theirs.
  */
-export function packBatch(members: readonly BatchMember[], memory: BatchMemory): PackedMembers {
+export function packBatch(members: readonly BatchMember[], memory: BufferPool): PackedMembers {
   const sizes = new Map<string, number>();
   for (const { inputs } of members) {
     for (const { name, data } of inputs) sizes.set(name, (sizes.get(name) ?? 0) + data.length);

@@ -31,30 +31,32 @@ export async function readBody(
   return c.req.arrayBuffer();
 }
 
-/** The same of a request without a Context, whose body has a declared length within the limit. @throws ApiError 429 */
+/** The same of a request without a Context, into bytes of the body's declared length. @throws ApiError 429 */
 export async function longBody(
   incoming: IncomingMessage,
-  declared: number,
+  into: Uint8Array<ArrayBuffer>,
   memory: RequestMemory,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const bounds = { length: declared, maxSize: declared, memory };
-  const body = await readWithin(incoming.iterator({ destroyOnReturn: false }), bounds);
-  return new Uint8Array(body!);
+  const { length } = into;
+  await readWithin(incoming.iterator({ destroyOnReturn: false }), { length, maxSize: length, memory, into });
+  return into;
 }
 
 interface Bounds {
   length: number | null;
   maxSize: number;
   memory: RequestMemory;
+  /** Where the body goes, where its length is known; default: into new memory. */
+  into?: Uint8Array<ArrayBuffer>;
 }
 
 async function readWithin(
   body: AsyncIterable<Uint8Array> | null,
-  { length, maxSize, memory }: Bounds,
+  { length, maxSize, memory, into }: Bounds,
 ): Promise<ArrayBuffer | null> {
   if (body === null) return new ArrayBuffer(0);
   // Memory pages that nothing has been written to cost nothing.
-  let whole: Uint8Array<ArrayBuffer> | null = new Uint8Array(length ?? SMALL_BODY);
+  let whole: Uint8Array<ArrayBuffer> | null = into ?? new Uint8Array(length ?? SMALL_BODY);
   let refusal: unknown;
   let size = 0;
   for await (const chunk of body) {
@@ -72,6 +74,7 @@ async function readWithin(
     size = end;
   }
   if (whole === null) throw refusal;
+  if (into !== undefined) return into.buffer;
   return size === whole.length ? whole.buffer : whole.buffer.slice(0, size);
 }
 

@@ -11,6 +11,8 @@ export interface InferBody {
   /** A text where all of it is JSON and short; else parts that follow each other: a long answer is nowhere in one piece. */
   content: string | readonly Uint8Array[];
   headers: Record<string, string>;
+  /** To be called when all of it has been sent; see InferResponse. */
+  release?: (() => void) | undefined;
 }
 
 /**
@@ -20,7 +22,7 @@ export interface InferBody {
 export async function inferBody(
   model: InferModel,
   { request: { id }, wishes, isBinary }: ReadInfer,
-  { outputs, parameters }: InferResponse,
+  { outputs, parameters, release }: InferResponse,
   hold: (bytes: number) => void,
 ): Promise<InferBody> {
   const { config, version } = model;
@@ -58,7 +60,7 @@ export async function inferBody(
   }
   json.add(']}');
   hold(lengthOf(raw));
-  return withTensors(json, raw);
+  return { ...withTensors(json, raw), release };
 }
 
 function withTensors(json: JsonText, raw: readonly Uint8Array[]): InferBody {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { BufferPool } from '../../../base/buffer-pool.js';
 import type { AppOptions } from '../app.js';
 import { callerOf } from '../auth.js';
 import { unlessStalled } from '../body-limit.js';
@@ -28,6 +29,9 @@ export type InferLaneOptions = Required<
 const PATH = /^\/v2\/models\/([\w.-]+)(?:\/versions\/(\d{1,18}))?\/infer$/;
 const HANDLERS = ['/v2/models/{model}/infer', '/v2/models/{model}/versions/{version}/infer'] as const;
 
+/** Bytes of bodies' memory that waits to be used again. */
+const MOST_KEPT = 32 * 2 ** 20;
+
 /** A request on its way through the lane. */
 interface Lane {
   incoming: IncomingMessage;
@@ -52,6 +56,8 @@ interface Lane {
 export class InferLane {
   readonly #options: InferLaneOptions;
   readonly #checkHost: (host: string | undefined) => void;
+  /** For long bodies. */
+  readonly #bodies = new BufferPool({ maxKept: 16, maxKeptBytes: MOST_KEPT });
 
   constructor(options: InferLaneOptions) {
     this.#options = options;
@@ -115,7 +121,10 @@ export class InferLane {
     const memory = new RequestMemory(ledger.open('request', name), ledger.limit);
     await heldWhile(memory, outgoing, async () => {
       memory.expectBody(REQUEST_BYTES + textMemory(declared));
-      const reading = declared > SMALL_BODY ? longBody(incoming, declared, memory) : shortBody(lane, memory);
+      const isLong = declared > SMALL_BODY;
+      const reading = isLong
+        ? longBody(incoming, new Uint8Array(this.#bodies.take(declared), 0, declared), memory)
+        : shortBody(lane, memory);
       const body = await unlessStalled(reading, incoming, stallLimitMs);
       const answer = await answerInfer(platform.repository.find(model, version), {
         body,
@@ -126,6 +135,9 @@ export class InferLane {
         maxBodyBytes,
       });
       await sendAnswer(outgoing, answer, textOf(headers['accept-encoding']));
+      // Nobody reads either of them any more. After a failure somebody may: then they are garbage.
+      answer.release?.();
+      if (isLong) this.#bodies.give(body.buffer);
     });
   }
 }

@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks';
+import { BufferPool } from '../../../base/buffer-pool.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferCaller, InferListener, InferRequest } from '../../../callbacks/infer/infer-types.js';
 import type {
@@ -9,7 +10,6 @@ import type {
   ModelCallResponse,
 } from '../../../callbacks/infer/instance-messages.js';
 import type { Backend, InstanceSetup } from '../../../engine/backends/backend.js';
-import { BatchMemory } from '../../../engine/backends/batch-memory.js';
 import type { InstanceWorkerData } from '../../../engine/backends/instance-worker.js';
 import { packBatch, unpackTensor } from '../../../engine/backends/packed-batch.js';
 import { instanceWorkerScript } from '../../../engine/backends/worker-script.js';
@@ -27,6 +27,7 @@ import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../in
 import { InferenceCounters } from '../inference-counters.js';
 import { BatchedEntry } from './batched-entry.js';
 import { type Batch, BatchedFormer } from './batched-former.js';
+import { LentAnswers } from './lent-answers.js';
 
 /** Batches that an instance may have: one that it runs and one that waits, so that it never waits for this thread. */
 const BATCHES_AHEAD = 2;
@@ -68,7 +69,8 @@ export class BatchedModel implements InferModel {
   readonly firstResponses?: () => TimeCounts;
   readonly #options: BatchedModelOptions;
   readonly #host: Host;
-  readonly #memory: BatchMemory;
+  readonly #memory: BufferPool;
+  readonly #answers: LentAnswers;
   readonly #counters = new InferenceCounters();
   /** Batches of this model that wait for requests to it, with how many those are. */
   readonly #waitingBatches = new Map<number, number>();
@@ -89,7 +91,9 @@ export class BatchedModel implements InferModel {
       Array.from({ length: count }, (_, i) => `${name}_${i}`),
     );
     const isProcess = own.instanceKind === 'process';
-    this.#memory = new BatchMemory(BATCHES_AHEAD * instances.length);
+    const maxKept = BATCHES_AHEAD * instances.length;
+    this.#memory = new BufferPool({ maxKept });
+    this.#answers = new LentAnswers(maxKept, !isProcess && this.firstResponses === undefined);
     this.#fit = fitOf(config.input, config.max_batch_size > 0);
     this.#order = config.dynamic_batching?.preserve_ordering ? new ReplyOrder() : null;
     const data = (i: number, claims: SharedArrayBuffer | null): InstanceWorkerData => ({
@@ -211,8 +215,19 @@ export class BatchedModel implements InferModel {
     const number = numBatches++;
     const own = { model: this.config.name, batch: number };
     const callers = [...batch.flatMap((entry) => entry.callers), own];
-    const command: InstanceCommand = { type: 'batch', batch: number, bytes, isLent, slot, requests, callers };
-    return { command, transfer: isLent ? [memory] : [] };
+    const answerMemory = this.#answers.memoryFor(rowsOf(batch));
+    const command: InstanceCommand = {
+      type: 'batch',
+      batch: number,
+      bytes,
+      isLent,
+      answerMemory,
+      slot,
+      requests,
+      callers,
+    };
+    const transfer = [isLent ? memory : null, answerMemory].filter((buffer) => buffer !== null);
+    return { command, transfer };
   }
 
   #deliver(message: InstanceMessage, batch: Batch, instance: OwnInstance): void {
@@ -222,26 +237,27 @@ export class BatchedModel implements InferModel {
     }
     if (message.type === 'dropped') {
       this.#take(message.memory);
+      this.#answers.giveBack(message.answerMemory);
       instance.noteDropped(message.slot);
       return;
     }
     const { answers } = message;
     if (message.type === 'done') {
       for (const entry of batch) entry.times = message.times;
-      this.#counters.noteExecution(
-        batch.reduce((sum, { rows }) => sum + rows, 0),
-        message.times,
-      );
+      this.#counters.noteExecution(rowsOf(batch), message.times);
+      this.#answers.noteSize(answers.bytes.length, rowsOf(batch));
     }
+    const { lease, end } = this.#answers.share(answers.bytes);
     for (const { request, outputs, parameters } of answers.responses) {
       const entry = batch[request];
       if (entry === undefined || !this.#host.has(entry)) continue;
       const tensors = outputs.map((output) => unpackTensor(output, answers.bytes));
       this.#noteResponse(entry);
-      const response = { outputs: tensors, ...(parameters === null ? {} : { parameters }) };
+      const response = { outputs: tensors, ...(parameters === null ? {} : { parameters }), release: lease() };
       if (this.#order === null) entry.on.response(response);
       else entry.held.push(response);
     }
+    end();
     for (const index of answers.ended) this.#settle(batch[index]);
     for (const [index, reason] of answers.failed) {
       const entry = batch[index];
@@ -297,6 +313,10 @@ export class BatchedModel implements InferModel {
       this.#host.wake();
     }
   }
+}
+
+function rowsOf(batch: Batch): number {
+  return batch.reduce((sum, { rows }) => sum + rows, 0);
 }
 
 function noteBegun(batch: Batch): void {

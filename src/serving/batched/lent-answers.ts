@@ -1,0 +1,55 @@
+import { BufferPool } from '../../../base/buffer-pool.js';
+
+/** Answers of a batch that take less are not worth the way back. */
+const LEAST_BYTES = 16 * 1024;
+
+/**
+ * Memory for the answers of batches: a batch takes it to the instance's thread, the answers bring it back, and when nobody reads them
+ * any more it is there for another batch. So answers of megabytes are no garbage.
+ *
+ *   memoryFor -> batch -> answers -> share -> lease  for each response --release--.
+ *       ^                                                                         |
+ *       '---------------------- when all leases are released ---------------------'
+ */
+export class LentAnswers {
+  readonly #pool: BufferPool | null;
+  /** Bytes of answers for each row of the latest batch. */
+  #bytesPerRow = 0;
+
+  /** @param maxKept batches that may be under way @param isLent false: no memory is lent, since instances are processes or answer bit by bit */
+  constructor(maxKept: number, isLent: boolean) {
+    this.#pool = isLent ? new BufferPool({ maxKept }) : null;
+  }
+
+  /** Memory in which the answers of so many rows probably fit; null: the worker makes its own. */
+  memoryFor(rows: number): ArrayBuffer | null {
+    const bytes = Math.ceil(this.#bytesPerRow * rows);
+    return this.#pool === null || bytes < LEAST_BYTES ? null : this.#pool.take(bytes);
+  }
+
+  noteSize(bytes: number, rows: number): void {
+    this.#bytesPerRow = bytes / Math.max(1, rows);
+  }
+
+  /** Each response of a message leases its bytes; `end` is called behind the last one. */
+  share({ buffer }: Uint8Array): { lease: () => () => void; end: () => void } {
+    let left = 1;
+    const giveUp = () => {
+      left--;
+      if (left === 0) this.giveBack(buffer as ArrayBuffer);
+    };
+    const lease = () => {
+      left++;
+      let isHeld = true;
+      return () => {
+        if (isHeld) giveUp();
+        isHeld = false;
+      };
+    };
+    return { lease, end: giveUp };
+  }
+
+  giveBack(memory: ArrayBuffer | null): void {
+    if (memory !== null && memory.byteLength >= LEAST_BYTES) this.#pool?.give(memory);
+  }
+}
