@@ -131,6 +131,7 @@ class GgufReader {
   #name(what: string): string {
     const name = this.#cursor.string(what);
     if (name.length > MAX_NAME_BYTES) throw this.#error(`${what} is ${name.length} characters long`);
+    if (/\p{Cc}/u.test(name)) throw this.#error(`${what} has a control character in it`);
     return name;
   }
 

@@ -1,0 +1,147 @@
+import { CheckpointError } from '../checkpoints/checkpoint.js';
+import { withFile } from '../checkpoints/file-reading.js';
+import { elementsOf, type RawTensor } from '../checkpoints/raw-tensor.js';
+import type { ModelConfig } from '../model-config.js';
+import { type AdapterLimits, DEFAULT_MAX_ADAPTER_BYTES, type ModuleLayer } from './adapter-weights.js';
+import type { BaseModules } from './base-modules.js';
+import { checkFloatType, readFloats } from './float-tensor.js';
+import type { ModuleId } from './module-ids.js';
+
+/** Module of a layer to which a tensor of an adapter's file belongs, and which of its two matrices it is. */
+export interface TensorPlace {
+  layer: number;
+  module: ModuleId;
+  part: 'A' | 'B';
+}
+
+/** A tensor of an adapter's file with its place. */
+export interface PlacedTensor<Place extends TensorPlace> {
+  place: Place;
+  tensor: RawTensor;
+}
+
+/** Both tensors of a module of a layer. */
+export interface TensorPair<Place extends TensorPlace> {
+  /** That of the tensor that was found first. */
+  place: Place;
+  A: RawTensor;
+  B: RawTensor;
+}
+
+/** A pair whose shapes are those of the base model. */
+export interface CheckedPair<Place extends TensorPlace> extends TensorPair<Place> {
+  rank: number;
+}
+
+/** What an adapter's file says of a pair, beside its tensors. */
+export interface PairSettings {
+  rank: number;
+  /** Says where the rank comes from: 'adapter_config.json'. */
+  rankSource: string;
+}
+
+/**
+ * Tensors by module and layer.
+ * @param parts what the file calls both matrices
+ * @throws CheckpointError for a tensor that is there twice or has no other beside it, and for none at all
+ */
+export function pairsOf<Place extends TensorPlace>(
+  file: string,
+  tensors: readonly PlacedTensor<Place>[],
+  parts: Readonly<Record<'A' | 'B', string>>,
+): TensorPair<Place>[] {
+  const pairs = new Map<string, Partial<TensorPair<Place>> & { place: Place }>();
+  for (const { place, tensor } of tensors) {
+    const key = `${place.layer} ${place.module}`;
+    const pair = pairs.get(key) ?? { place };
+    pairs.set(key, pair);
+    const twin = pair[place.part];
+    if (twin)
+      throw new CheckpointError(`${file}: tensor ${tensor.name} is there twice, also as ${twin.name}.`);
+    pair[place.part] = tensor;
+  }
+  if (pairs.size === 0) throw new CheckpointError(`${file}: holds no tensors.`);
+  return [...pairs.values()].map(({ place, A, B }) => {
+    if (A !== undefined && B !== undefined) return { place, A, B };
+    const [found, missing] = A !== undefined ? [A, parts.B] : [B!, parts.A];
+    throw new CheckpointError(`${file}: tensor ${found.name} has no ${missing} beside it.`);
+  });
+}
+
+/** @throws CheckpointError where the base model has no such layer, or a matrix has another shape or type */
+export function checkedPair<Place extends TensorPlace>(
+  file: string,
+  pair: TensorPair<Place>,
+  { rank, rankSource }: PairSettings,
+  { config, base, maxRank }: { config: ModelConfig; base: BaseModules; maxRank: number },
+): CheckedPair<Place> {
+  const { place, A, B } = pair;
+  const fail = (tensor: RawTensor, what: string) =>
+    new CheckpointError(`${file}: tensor ${tensor.name} ${what}.`);
+  const { numLayers } = config;
+  if (place.layer >= numLayers) {
+    throw fail(A, `belongs to layer ${place.layer}, but the base model has layers 0 to ${numLayers - 1}`);
+  }
+  if (rank > maxRank) throw fail(A, `has rank ${rank}; at most ${maxRank} is accepted`);
+  const shape = base.shapes.get(place.module)!;
+  checkShape(fail, A, [rank, shape.in], 0, rankSource);
+  checkShape(fail, B, [shape.out, rank], 1, rankSource);
+  checkFloatType(A);
+  checkFloatType(B);
+  return { ...pair, rank };
+}
+
+/** Checks a matrix; `rankAt` is the dimension that is the rank, and the other one is the base model's. */
+function checkShape(
+  fail: (tensor: RawTensor, what: string) => CheckpointError,
+  tensor: RawTensor,
+  expected: readonly [number, number],
+  rankAt: 0 | 1,
+  rankSource: string,
+): void {
+  const { shape } = tensor;
+  const fits = shape.map((dimension, i) => dimension === expected[i]);
+  if (shape.length === 2 && fits.every(Boolean)) return;
+  const onlyRank = shape.length === 2 && fits[1 - rankAt];
+  const reason = onlyRank
+    ? `${expected[rankAt]} is its rank by ${rankSource}`
+    : `${expected[1 - rankAt]} is the base model's`;
+  throw fail(
+    tensor,
+    `should have the shape [${expected.join(', ')}] (${reason}), found [${shape.join(', ')}]`,
+  );
+}
+
+/**
+ * Reads the weights of checked pairs, once it is known that they are not too many.
+ * @param scaleOf by which B of a pair is multiplied
+ * @throws CheckpointError for more bytes than are accepted, or a number that is not finite
+ */
+export function readPairs<Place extends TensorPlace>(
+  file: string,
+  pairs: readonly CheckedPair<Place>[],
+  scaleOf: (pair: CheckedPair<Place>) => number,
+  { maxBytes = DEFAULT_MAX_ADAPTER_BYTES }: AdapterLimits,
+): ModuleLayer[] {
+  const bytes = pairs.reduce((sum, { A, B }) => sum + 4 * (elements(A) + elements(B)), 0);
+  if (bytes > maxBytes) {
+    throw new CheckpointError(`${file}: takes ${bytes} bytes in float32; at most ${maxBytes} are accepted.`);
+  }
+  return withFile(file, (fd) =>
+    pairs.map((pair): ModuleLayer => {
+      const { place, rank, A, B } = pair;
+      const scaled = readFloats(fd, B, scaleOf(pair));
+      return { layer: place.layer, module: place.module, rank, a: readFloats(fd, A, 1), b: scaled };
+    }),
+  );
+}
+
+function elements({ file, name, shape }: RawTensor): number {
+  return elementsOf(file, name, shape);
+}
+
+/** A name of any characters, for errors: on one line, and cut where it is unreasonably long. */
+export function shownName(name: string): string {
+  const cut = name.length > 200 ? `${name.slice(0, 200)}...` : name;
+  return /^[!-~]+$/.test(cut) ? cut : JSON.stringify(cut);
+}

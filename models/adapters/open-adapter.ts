@@ -1,0 +1,32 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { CheckpointError } from '../checkpoints/checkpoint.js';
+import { fileSystemErrors } from '../checkpoints/file-reading.js';
+import type { ModelConfig } from '../model-config.js';
+import type { AdapterLimits, AdapterWeights } from './adapter-weights.js';
+import { readGgufAdapter } from './gguf-adapter.js';
+import { readPeftCheckpoint } from './peft-checkpoint.js';
+
+/**
+ * Reads a LoRA adapter in any of its forms: a folder of PEFT, a GGUF file of llama.cpp, or a folder with one such file and no
+ * safetensors.
+ * @param config of the base model @throws CheckpointError
+ */
+export function openAdapter(path: string, config: ModelConfig, limits: AdapterLimits): AdapterWeights {
+  const file = ggufFileOf(path);
+  return file === null ? readPeftCheckpoint(path, config, limits) : readGgufAdapter(file, config, limits);
+}
+
+/** null: it is a folder of PEFT, or should be one. */
+function ggufFileOf(path: string): string | null {
+  return fileSystemErrors(path, () => {
+    const status = statSync(path, { throwIfNoEntry: false });
+    if (status?.isFile()) return path;
+    if (!status?.isDirectory()) return null;
+    const names = readdirSync(path);
+    const files = names.filter((name) => name.endsWith('.gguf'));
+    if (files.length === 0 || names.some((name) => name.endsWith('.safetensors'))) return null;
+    if (files.length === 1) return join(path, files[0]!);
+    throw new CheckpointError(`${path}: holds ${files.length} GGUF files; name the one that is the adapter.`);
+  });
+}
