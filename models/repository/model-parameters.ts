@@ -5,25 +5,31 @@ import { fieldError, type WrittenConfig } from './written-config.js';
 export interface OwnParameters {
   /** Milliseconds that an instance may take over a batch, after which it is ended and started anew; 0: any time. */
   executeTimeoutMs: number;
+  /** Milliseconds that the instances may take to start, after which the load fails; 0: any time. */
+  initializeTimeoutMs: number;
   /** What an instance runs in. */
   instanceKind: 'thread' | 'process';
 }
 
 const LONGEST_MS = 3_600_000;
+/** Models that take longer to be read say so. */
+const INITIALIZE_MS = 300_000;
 
-/** `execute_timeout_ms` and `instance_kind` of a configuration's parameters. @throws ModelConfigError */
+/** `execute_timeout_ms`, `initialize_timeout_ms` and `instance_kind` of a configuration's parameters. @throws ModelConfigError */
 export function ownParameters({ parameters }: ModelConfig, written: WrittenConfig): OwnParameters {
   const text = (name: string) => parameters[name]?.string_value;
   const refuse = (name: string, expected: string) =>
     fieldError(written, ['parameters', name], `is ${JSON.stringify(text(name))}; ${expected} is expected.`);
-  const timeout = text('execute_timeout_ms') ?? '0';
-  const executeTimeoutMs = /^\d{1,7}$/.test(timeout) ? Number(timeout) : Number.NaN;
-  if (!(executeTimeoutMs <= LONGEST_MS)) {
-    throw refuse('execute_timeout_ms', `a whole number of milliseconds up to ${LONGEST_MS}`);
-  }
+  const milliseconds = (name: string, usual: number) => {
+    const given = text(name) ?? String(usual);
+    if (/^\d{1,7}$/.test(given) && Number(given) <= LONGEST_MS) return Number(given);
+    throw refuse(name, `a whole number of milliseconds up to ${LONGEST_MS}`);
+  };
+  const executeTimeoutMs = milliseconds('execute_timeout_ms', 0);
+  const initializeTimeoutMs = milliseconds('initialize_timeout_ms', INITIALIZE_MS);
   const instanceKind = text('instance_kind') ?? 'thread';
   if (instanceKind !== 'thread' && instanceKind !== 'process') {
     throw refuse('instance_kind', "'thread' or 'process'");
   }
-  return { executeTimeoutMs, instanceKind };
+  return { executeTimeoutMs, initializeTimeoutMs, instanceKind };
 }

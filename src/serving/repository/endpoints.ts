@@ -17,7 +17,7 @@ const MOST_ENDPOINTS = 64;
  *   load M            -> M           the first load of M is always M
  *   load M {a: 1}     -> M-0         other values: the next free name
  *   load M {a: 1}     -> M-0         the same values: the same name
- *   load M {a: 1} with share: false  -> M-0, with one more instance
+ *   load M {a: 1} with share: false  -> M-0, with one more instance than it has
  */
 export class Endpoints {
   readonly #byName = new Map<string, Endpoint>();
@@ -57,11 +57,10 @@ export class Endpoints {
     return this.#byName.get(name)?.values ?? {};
   }
 
-  /** One more instance for the endpoint; its number of added ones. */
-  addInstance(name: string): number {
-    const endpoint = this.#byName.get(name);
-    if (endpoint === undefined) throw new Error(`There is no endpoint '${name}'.`);
-    return ++endpoint.added;
+  /** The endpoint is loaded so, whatever came between the command and its turn. */
+  note(name: string, model: string, values: Values, added: number): void {
+    const known = this.#byName.get(name)?.model ?? model;
+    this.#byName.set(name, { model: known, values, identity: identityOf(values), added });
   }
 
   /** Instances that loads have added to the endpoint. */

@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { onAbort } from '../../../base/on-abort.js';
 import type { InferCaller } from '../../../callbacks/infer/infer-types.js';
 import type { ModelCall, ModelCallResponse } from '../../../callbacks/infer/instance-messages.js';
 import type { Backend } from '../../../engine/backends/backend.js';
@@ -79,7 +80,7 @@ export class FolderSource implements ModelSource {
     model: ScannedModel,
     version: string,
     written: WrittenConfig | null,
-    { values, addedInstances }: AskedLoad,
+    { values, addedInstances, signal }: AskedLoad,
   ): Promise<ServedVersion> {
     const versionDirectory = join(model.directory, version);
     const files = { directory: model.directory, versionDirectory, version };
@@ -120,18 +121,20 @@ export class FolderSource implements ModelSource {
     for (const { label_filename: labels } of withValues.output) {
       if (labels !== '') readLabels(model.directory, labels);
     }
+    signal.throwIfAborted();
+    const own = ownParameters(withValues, origin);
     const batched = new BatchedModel({
       backend,
       files,
       config: withValues,
-      own: ownParameters(withValues, origin),
+      own,
       onCall: this.#services.onCall,
       onError: (error) => this.#services.onError(name, error),
     });
     try {
-      await batched.ready;
+      await within(batched.ready, own.initializeTimeoutMs, signal);
     } catch (error) {
-      await batched.close({ abort: true });
+      await batched.close({ abort: true, terminateAfterMs: 0 });
       throw error;
     }
     return {
@@ -140,6 +143,23 @@ export class FolderSource implements ModelSource {
       close: (options) => batched.close(options),
       isStuck: () => batched.isStuck(),
     };
+  }
+}
+
+/** Resolves with the instances, or rejects once they have taken too long. @param limitMs 0: they may take any time */
+async function within(ready: Promise<unknown>, limitMs: number, signal: AbortSignal): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  let release = () => {};
+  const given = new Promise<never>((_, reject) => {
+    release = onAbort(signal, () => reject(signal.reason));
+    const message = `its instances took longer to start than the ${limitMs} ms of initialize_timeout_ms`;
+    if (limitMs > 0) timer = setTimeout(() => reject(new ModelConfigError(message)), limitMs);
+  });
+  try {
+    await Promise.race([ready, given]);
+  } finally {
+    clearTimeout(timer);
+    release();
   }
 }
 

@@ -30,6 +30,8 @@ export interface AskedLoad extends Pick<LoadParameters, 'config' | 'files'> {
   values: Readonly<Record<string, string | number | boolean>>;
   /** Instances beyond those of the configuration. */
   addedInstances: number;
+  /** Aborted when nobody wants the model any more: what is not running yet is given up. */
+  signal: AbortSignal;
 }
 
 /** Where models of one name come from: a folder of a repository, or an entry of the command line. */

@@ -49,6 +49,8 @@ export class ServingRepository implements ModelRepository {
   readonly #endpoints = new Endpoints();
   /** The folders as they were at the latest look. */
   #found: ReadonlyMap<string, FoundModel> = new Map();
+  /** Aborted when the repository is closed: what is being loaded then need not be. */
+  readonly #closing = new AbortController();
   /** Of each model of the folders, as it was when it was loaded last. */
   readonly #stamps = new Map<string, string>();
 
@@ -159,6 +161,7 @@ export class ServingRepository implements ModelRepository {
 
   /** Takes no more changes and closes every model. */
   async close(options: CloseOptions): Promise<void> {
+    this.#closing.abort(new Error('The server is shutting down.'));
     await this.#queue.close();
     await Promise.all(Array.from(this.#entries.values(), (entry) => entry.unload(options)));
   }
@@ -167,12 +170,16 @@ export class ServingRepository implements ModelRepository {
     const model = this.#entry(name);
     const endpoint = this.#endpointFor(name, values, share);
     const entry = endpoint === name ? model : this.#endpointEntry(endpoint, model);
-    const addedInstances =
-      share === false ? this.#endpoints.addInstance(endpoint) : this.#endpoints.added(endpoint);
-    const asked = { ...parameters, values: this.#endpoints.values(endpoint), addedInstances };
-    const isPlain = parameters.config === undefined && parameters.files === undefined;
+    const given = this.#endpoints.values(endpoint);
+    const isPlain = parameters.config === undefined && parameters.files === undefined && share !== false;
     try {
-      await this.#queue.run(endpoint, isPlain ? `load ${addedInstances}` : null, () => entry.load(asked));
+      await this.#queue.run(endpoint, isPlain ? 'load' : null, async () => {
+        // The first load of an endpoint has nobody to share with.
+        const more = share === false && entry.models.length > 0 ? 1 : 0;
+        const addedInstances = this.#endpoints.added(endpoint) + more;
+        await entry.load({ ...parameters, values: given, addedInstances, signal: this.#closing.signal });
+        this.#endpoints.note(endpoint, name, given, addedInstances);
+      });
     } catch (error) {
       if (entry.models.length === 0 && !this.#queue.has(endpoint)) this.#endpoints.forget(endpoint);
       throw error;

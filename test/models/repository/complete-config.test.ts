@@ -150,10 +150,17 @@ describe('a configuration that is completed', () => {
       const written = parseModelConfig(IO + text, 'c', 'yaml');
       return ownParameters(complete(IO + text), written);
     };
-    expect(read('')).toEqual({ executeTimeoutMs: 0, instanceKind: 'thread' });
+    expect(read('')).toEqual({
+      executeTimeoutMs: 0,
+      initializeTimeoutMs: 300_000,
+      instanceKind: 'thread',
+    });
     const both =
       'parameters: {execute_timeout_ms: {string_value: "500"}, instance_kind: {string_value: process}}';
-    expect(read(both)).toEqual({ executeTimeoutMs: 500, instanceKind: 'process' });
+    expect(read(both)).toMatchObject({ executeTimeoutMs: 500, instanceKind: 'process' });
+    expect(() => read('parameters: {initialize_timeout_ms: {string_value: "3600001"}}')).toThrow(
+      'c:3: parameters.initialize_timeout_ms is "3600001"; a whole number of milliseconds up to 3600000',
+    );
     expect(() => read('parameters: {execute_timeout_ms: {string_value: "5s"}}')).toThrow(
       'c:3: parameters.execute_timeout_ms is "5s"; a whole number of milliseconds',
     );

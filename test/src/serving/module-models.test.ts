@@ -409,6 +409,33 @@ describe('an unload', () => {
   });
 });
 
+describe('a model that takes too long to start', () => {
+  const never = (loops: boolean) =>
+    `export ${loops ? '' : 'async '}function initialize() { ${loops ? 'for (;;);' : 'await new Promise((resolve) => setTimeout(resolve, 1e9));'} }\nexport const ${echo}`;
+  const limited = `${BATCHED}parameters: {initialize_timeout_ms: {string_value: "200"}}\n`;
+
+  it.each([false, true])('fails, and frees its name (in a loop: %s)', async (loops) => {
+    models.write('late', limited, never(loops));
+    await expect(models.repository.load('late')).rejects.toThrow(
+      "failed to load 'late', its instances took longer to start than the 200 ms of initialize_timeout_ms",
+    );
+    models.write('late', `${BATCHED}instance_group: [{count: 2}]`, `export const ${echo}`);
+    await models.repository.load('late');
+    expect(await models.numbers('late', [[1]])).toEqual([1]);
+    await models.repository.unload('late');
+  });
+
+  it('does not keep a server from ending', async () => {
+    const others = new ModuleModels();
+    others.write('never', BATCHED, never(true));
+    await others.open('explicit', []);
+    const loading = others.repository.load('never').catch((error: Error) => error.message);
+    await expect.poll(() => others.repository.rows()[0]?.state).toBe('LOADING');
+    await others.close();
+    expect(await loading).toContain('The server is shutting down.');
+  });
+});
+
 describe('a reload', () => {
   it('serves the new files, and keeps the old ones where those are broken', async () => {
     models.write('changes', BATCHED, `export const ${echo}`);

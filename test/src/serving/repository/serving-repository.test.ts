@@ -14,6 +14,8 @@ class FakeFolder {
   readonly models = new Map<string, { stamp: string; versions: string[]; problem?: string }>();
   readonly running = new Set<ServedVersion>();
   readonly found = new Set<ServedVersion>();
+  /** Instances beyond the configuration's of each load that was planned. */
+  readonly addedInstances: number[] = [];
   started = 0;
   closed = 0;
 
@@ -26,6 +28,7 @@ class FakeFolder {
     return {
       plan: async (name, { values, addedInstances, config }) => {
         await sleep(0);
+        this.addedInstances.push(addedInstances);
         const model = this.models.get(folder);
         if (model === undefined) throw new Error('its folder is gone');
         const { stamp, versions, problem } = { ...model };
@@ -183,6 +186,42 @@ describe('endpoints', () => {
     expect(folder.started).toBe(4);
     await repository.unload('m-0');
     expect(await repository.load('m', { values: { c: 3 } })).toBe('m-0');
+    expect(await repository.load('m')).toBe('m');
+  });
+
+  it('have an instance more for each load that shares nothing, but for the first, and none for one that failed', async () => {
+    const folder = folderWith('m');
+    const { repository } = open(folder);
+    const load = () => repository.load('m', { share: false }).catch(() => {});
+    folder.models.get('m')!.problem = 'broken';
+    for (let i = 0; i < 3; i++) await load();
+    delete folder.models.get('m')!.problem;
+    await Promise.all([load(), load(), load()]);
+    folder.models.get('m')!.problem = 'broken';
+    await Promise.all([load(), load()]);
+    delete folder.models.get('m')!.problem;
+    await load();
+    folder.models.get('m')!.stamp = '2';
+    await repository.load('m');
+    expect(folder.addedInstances).toEqual([0, 0, 0, 0, 1, 2, 3, 3, 3, 3]);
+    await repository.unload('m');
+    await load();
+    expect(folder.addedInstances.at(-1)).toBe(0);
+  });
+
+  it('are not counted where they could not be loaded, so that as many others can be', async () => {
+    const folder = folderWith('m');
+    const { repository } = open(folder);
+    await repository.load('m');
+    folder.models.get('m')!.problem = 'broken';
+    for (let a = 0; a < 70; a++) {
+      await expect(repository.load('m', { values: { a } })).rejects.toThrow('broken');
+    }
+    delete folder.models.get('m')!.problem;
+    for (let a = 0; a < 63; a++) await repository.load('m', { values: { a } });
+    await expect(repository.load('m', { values: { a: 63 } })).rejects.toThrow(
+      "failed to load 'm', it is loaded with 64 sets of parameters already; at most 64 are taken",
+    );
     expect(await repository.load('m')).toBe('m');
   });
 
