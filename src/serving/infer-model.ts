@@ -74,8 +74,6 @@ export interface InferModel {
   /** The model's folder, in which its labels are; null: it has none. */
   readonly modelDirectory: string | null;
   statistics(): VersionStatistics;
-  /** Requests that wait or run. */
-  pending(): number;
   activity(): ModelActivity;
   failures(): Readonly<Record<FailureReason, number>>;
   /** From a request's arrival to its first response; absent: each request has one response at most. */

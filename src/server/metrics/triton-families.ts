@@ -80,12 +80,12 @@ export function tritonFamilies(registry: Registry, models: () => readonly InferM
   });
   new Gauge({
     name: 'nv_inference_pending_request_count',
-    help: 'Requests that wait or run',
+    help: 'Requests that wait for an instance',
     labelNames: LABELS,
     registers: [registry],
     collect() {
       this.reset();
-      for (const model of models()) this.set(labelsOf(model), model.pending());
+      for (const model of models()) this.set(labelsOf(model), model.activity().waiting);
     },
   });
   registry.registerMetric(firstResponses(models) as unknown as Metric);

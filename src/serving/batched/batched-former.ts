@@ -19,7 +19,8 @@ export class BatchedFormer implements BatchFormer<BatchedEntry, Batch> {
   add(entry: BatchedEntry, nowUs: number): void {
     entry.queuedUs = nowUs;
     if (this.#batcher.add(entry, nowUs) === null) return;
-    throw refused(entry, 'Exceeds maximum queue size');
+    const id = entry.id === '' ? '<id_unknown>' : entry.id;
+    throw new InferError(`[request id: ${id}] Exceeds maximum queue size`, 'unavailable');
   }
 
   putBack(entries: readonly BatchedEntry[]): void {
@@ -32,11 +33,10 @@ export class BatchedFormer implements BatchFormer<BatchedEntry, Batch> {
 
   form(nowUs: number, hasRoom: boolean, isDraining: boolean): Formed<BatchedEntry, Batch> {
     const { batch, rejected, wakeAtUs } = this.#batcher.next(nowUs, { hasRoom, isDraining });
-    const refusals = rejected.map((entry) => ({ entry, error: refused(entry, 'Request timeout expired') }));
+    const refusals = rejected.map((entry) => ({
+      entry,
+      error: new InferError('Request timeout expired', 'unavailable'),
+    }));
     return { batch, refused: refusals, wakeAtUs };
   }
-}
-
-function refused({ id }: BatchedEntry, message: string): InferError {
-  return new InferError(`[request id: ${id === '' ? '<id_unknown>' : id}] ${message}`, 'unavailable');
 }

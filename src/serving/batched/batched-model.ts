@@ -142,10 +142,6 @@ export class BatchedModel implements InferModel {
     return this.#counters.read();
   }
 
-  pending(): number {
-    return this.#host.size;
-  }
-
   activity(): ModelActivity {
     const { size, running, instanceStates: instances, restarts } = this.#host;
     const { lastInference } = this.#counters;

@@ -30,7 +30,6 @@ export class EncoderInfer implements InferModel {
   readonly counted: EncoderModel;
   readonly #counters = new InferenceCounters();
   readonly #activity: () => EngineActivity;
-  #pending = 0;
 
   /**
    * @param model the encoder; its engine is asked through `counted` from now on
@@ -62,10 +61,6 @@ export class EncoderInfer implements InferModel {
 
   statistics() {
     return this.#counters.read();
-  }
-
-  pending(): number {
-    return this.#pending;
   }
 
   activity(): ModelActivity {
@@ -121,14 +116,11 @@ export class EncoderInfer implements InferModel {
           noteFailure(error);
           throw error;
         }
-        this.#pending++;
         rows.then(
           () => {
-            this.#pending--;
             this.#counters.noteSuccess(sequences.length, sinceStart(), 0, NO_TIMES);
           },
           (error: unknown) => {
-            this.#pending--;
             noteFailure(error);
           },
         );

@@ -81,11 +81,6 @@ export class GeneratorInfer implements InferModel {
     return this.#counters.read();
   }
 
-  pending(): number {
-    const { running, waiting } = this.#activity();
-    return running + waiting;
-  }
-
   activity(): ModelActivity {
     return { ...this.#activity(), lastInference: this.#counters.lastInference };
   }

@@ -87,6 +87,11 @@ describe('a configuration that is completed', () => {
   it.each([
     ['max_batch_size: -1', 'max_batch_size is -1; a whole number from 0 to 65536 is expected'],
     ['max_batch_size: 70000', 'max_batch_size is 70000'],
+    [
+      'sequence_batching: {}',
+      'c:3: sequence_batching is not run by this server: it has models without state alone.',
+    ],
+    ['ensemble_scheduling: {}', 'c:3: ensemble_scheduling is not run by this server'],
     ['max_batch_size: 0\ndynamic_batching: {}', 'c:4: dynamic_batching needs a max_batch_size of at least 1'],
     [
       'max_batch_size: 2\ndynamic_batching: {preferred_batch_size: [1, 3]}',

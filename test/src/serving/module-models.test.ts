@@ -147,6 +147,35 @@ beforeAll(async () => {
     `${BATCHED}dynamic_batching: {priority_levels: 2, default_priority_level: 2}\n`,
     gated('{ data: [requests.length] }'),
   );
+  models.write('trio', `${BATCHED}instance_group: [{count: 3}]\n`, gated('X'));
+  models.write(
+    'hard',
+    `${IO}max_batch_size: 3\ndynamic_batching: {preferred_batch_size: [3], max_queue_delay_microseconds: 9007199254740991}\n`,
+    gated('{ data: [requests.length] }'),
+  );
+  const present = join(models.folder, 'present');
+  models.write(
+    'meeting',
+    `${BATCHED}instance_group: [{count: 2}]\n`,
+    `import { existsSync, writeFileSync } from 'node:fs';
+    export async function execute([{ inputs: { X } }]) {
+      const [own, other] = X.data[0] === 0 ? ['-0', '-1'] : ['-1', '-0'];
+      writeFileSync('${present}' + own, '');
+      while (!existsSync('${present}' + other)) await new Promise((resolve) => setTimeout(resolve, 2));
+      return [{ outputs: { Y: { data: [7] } } }];
+    }`,
+  );
+  models.write(
+    'both',
+    BATCHED,
+    `let infer;
+    export function initialize(setup) { infer = setup.infer; }
+    export async function execute([request]) {
+      const ask = (value) => infer({ model: 'meeting', inputs: { X: { data: Int32Array.of(value), shape: [1, 1] } } });
+      const [one, other] = await Promise.all([ask(0), ask(1)]);
+      return [{ outputs: { Y: { data: [one.outputs.Y.data[0] + other.outputs.Y.data[0]] } } }];
+    }`,
+  );
   await models.open();
 }, 60_000);
 afterAll(() => models.close());
@@ -270,6 +299,14 @@ describe('what a model asks of others', () => {
     );
   });
 
+  it('may be several things at once', async () => {
+    const asked = models.numbers('both', [[7]]);
+    const activity = () => models.repository.find('meeting', '').activity().running;
+    // Each of the two ends once the other one runs too.
+    expect(await asked).toEqual([14]);
+    expect(activity()).toBe(0);
+  });
+
   it('is refused before the model is loaded', async () => {
     const code =
       "export const initialize = ({ infer }) => infer({ model: 'echo', inputs: {} }); export const execute = () => [];";
@@ -350,6 +387,34 @@ describe('a request', () => {
     writeFileSync(parameters.gate, '');
     expect(await Promise.all([first, second])).toEqual([[1], [2]]);
     expect(models.repository.find('slow', '').failures()).toMatchObject({ REJECTED: 2, CANCELED: 1 });
+  });
+});
+
+describe('instances', () => {
+  it('run as many requests at once as there are, and the next one waits', async () => {
+    const gates = [0, 1, 2, 3].map((i) => join(models.folder, `trio-${i}`));
+    const ends: number[] = [];
+    const asked = gates.map((gate, i) =>
+      models.numbers('trio', [[i]], { parameters: { gate } }).then(() => ends.push(i)),
+    );
+    const activity = () => models.repository.find('trio', '').activity();
+    await expect
+      .poll(activity)
+      .toMatchObject({ running: 3, waiting: 1, instances: ['busy', 'busy', 'busy'] });
+    writeFileSync(gates[3]!, '');
+    writeFileSync(gates[1]!, '');
+    await expect.poll(() => ends).toEqual([1, 3]);
+    for (const gate of gates) writeFileSync(gate, '');
+    await Promise.all(asked);
+  });
+
+  it('wait with a batch until it is full, however long that takes, where its delay has no end', async () => {
+    const model = models.repository.find('hard', '');
+    const [first, second] = [models.numbers('hard', [[1]]), models.numbers('hard', [[2]])];
+    await expect.poll(() => model.activity().waiting).toBe(2);
+    for (let i = 0; i < 20; i++) await nextTurn();
+    expect(model.activity()).toMatchObject({ waiting: 2, running: 0 });
+    expect(await Promise.all([first, second, models.numbers('hard', [[3]])])).toEqual([[3], [3], [3]]);
   });
 });
 

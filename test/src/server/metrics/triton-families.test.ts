@@ -17,7 +17,7 @@ it('tells what models count under the names of Triton, and forgets models that a
     version: '2',
     statistics: () => counters.read(),
     failures: () => counters.failures(),
-    pending: () => 5,
+    activity: () => ({ waiting: 5, running: 2 }),
   } as unknown as InferModel;
   let loaded = [model];
   const registry = new Registry();
@@ -49,7 +49,7 @@ it('tells how soon models that send several responses send the first', async () 
       version: '1',
       statistics: () => counters.read(),
       failures: () => counters.failures(),
-      pending: () => 0,
+      activity: () => ({ waiting: 0, running: 0 }),
       firstResponses,
     }) as unknown as InferModel;
   const registry = new Registry();

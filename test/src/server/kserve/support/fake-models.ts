@@ -75,10 +75,6 @@ export class FakeModel implements InferModel {
     return this.#counters.read();
   }
 
-  pending(): number {
-    return 0;
-  }
-
   activity(): ModelActivity {
     return {
       waiting: 0,
