@@ -2,7 +2,8 @@
 //
 //     node tools/reference/triton/record-batches.mjs http://localhost:9000 http://localhost:9002/metrics DIR
 //
-// The server has the models that write-batch-models.mjs wrote to DIR, and was asked nothing yet.
+// The server has the models that write-batch-models.mjs wrote to DIR, and was asked nothing yet. It forms a batch while its instance is still busy, so that
+// requests of `too_many_rows` and `preferred` are sometimes in other batches: the file has a run in which the last ones of the former share one.
 import { writeFileSync } from 'node:fs';
 import { play, SERIES } from './batch-cases.mjs';
 
