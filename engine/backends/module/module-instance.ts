@@ -162,8 +162,9 @@ class ModuleInstance implements Instance {
   }
 }
 
-function isAsyncIterable(results: object): results is AsyncIterable<ModuleStep> {
-  return Symbol.asyncIterator in results;
+/** Of whatever a module's code returned. */
+function isAsyncIterable(results: unknown): results is AsyncIterable<ModuleStep> {
+  return typeof results === 'object' && results !== null && Symbol.asyncIterator in results;
 }
 
 /** A shape of which one size may be free: the elements tell it. */

@@ -60,8 +60,9 @@ const LONGEST_NAME = 1024;
  */
 export function readInfer(model: string, { body, lists, binary, signal }: RequestParts): ReadInfer {
   const { id = '', inputs, outputs, parameters } = objectOf(body, 'the request');
-  if (typeof id !== 'string' || id.length > LONGEST_NAME)
-    throw malformed("Unable to parse 'id': a string is expected");
+  if (typeof id !== 'string') throw malformed("Unable to parse 'id': a string is expected");
+  if (id.length > LONGEST_NAME)
+    throw malformed(`Unable to parse 'id': at most ${LONGEST_NAME} characters are expected`);
   if (!Array.isArray(inputs)) throw malformed("Unable to parse 'inputs': a list is expected");
   if (inputs.length > MOST_TENSORS)
     throw malformed(`the request has ${inputs.length} inputs; at most ${MOST_TENSORS} are taken`);

@@ -29,6 +29,8 @@ beforeAll(async () => {
       if (what === 'hang') await new Promise(() => {});
       if (what === 'spin') for (;;);
       if (what === 'few') return [];
+      if (what === 'text') return 'x';
+      if (what === 'null') return null;
       if (what === 'error') return [{ error: 'not this one' }];
       if (what === 'less') return [{ outputs: {} }];
       if (what === 'name') return [{ outputs: { Z: { data: [1] } } }];
@@ -253,6 +255,8 @@ describe('what a model does wrong', () => {
   it.each([
     ['throw', "the model 'faulty' failed: no luck"],
     ['few', "the model 'faulty' failed: execute returned 0 responses to 1 requests"],
+    ['text', "the model 'faulty' failed: execute returned no list of responses"],
+    ['null', "the model 'faulty' failed: execute returned no list of responses"],
     ['error', 'not this one'],
     ['less', "output 'Y' was asked for and is not in it"],
     ['name', "gave a wrong answer: 'Z' is no output of the model"],
