@@ -48,6 +48,7 @@ struct BatchView {
   std::vector<ReturnedRows> returnedRows;
   std::vector<PromptTableRows> promptTables;  // rows ascending
   ArrayView<const int32_t> tokenTypes;        // only for networks that look them up
+  ArrayView<const int32_t> adapterSlots;      // by sequence, -1: none; empty: nobody has an adapter
 };
 
 // Values that are added to the logits of a row: of `tokens`, or of the whole vocabulary.

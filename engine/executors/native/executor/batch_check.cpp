@@ -231,6 +231,8 @@ void checkBatch(const BatchView& batch, const ExecutorConfig& config) {
     fail(at("queryStart", batch.numSequences) + " is " + std::to_string(batch.queryStart[batch.numSequences]) +
          ", but the batch has " + std::to_string(batch.numTokens) + " tokens");
   }
+  if (batch.adapterSlots.length > 0)
+    checkEntries(batch.adapterSlots, batch.numSequences, -1, config.maxAdapters, "adapterSlots");
   checkLookups(batch, config.plan);
   checkWholeSequences(batch, config.plan);
   if (!batch.returnedRows.empty() && !config.plan.hasLogits())

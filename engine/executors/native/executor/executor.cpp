@@ -107,6 +107,7 @@ Executor::Executor(ExecutorConfig config)
       kernels_(kernelsOf(config_.isa)),
       pool_(config_.threads),
       weights_(config_, kernels_, pool_),
+      adapters_(config_, kernels_),
       schedule_(config_),
       fresh_(config_) {
   for (const PlanOp& op : config_.plan.ops) {
@@ -201,7 +202,9 @@ KvLayer Executor::freshLayer() const {
   return kv;
 }
 
-MemoryReport Executor::memory() const { return {weights_.bytes(), kvPool_.size(), workspace_->size()}; }
+MemoryReport Executor::memory() const {
+  return {weights_.bytes() + adapters_.weightBytes(), kvPool_.size(), workspace_->size() + adapters_.workspaceBytes()};
+}
 
 MemoryReport Executor::measure(ExecutorConfig config) {
   checkConfig(config);

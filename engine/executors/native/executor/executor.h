@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/adapters.h"
 #include "executor/attention_schedule.h"
 #include "executor/batch.h"
 #include "executor/compute_turns.h"
@@ -57,6 +58,8 @@ class Executor {
   void copyBlocks(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target);
   // True if all keys and values of these blocks are finite, in every layer. The array must have passed checkBlocks().
   bool areFinite(const ArrayView<const int32_t>& blocks);
+  // LoRA adapters. Only between steps.
+  Adapters& adapters() { return adapters_; }
   MemoryReport memory() const;
   // Result that memory() of an executor with this configuration would have, without taking any memory.
   static MemoryReport measure(ExecutorConfig config);
@@ -104,6 +107,7 @@ class Executor {
   void eachNormedRow(const PlanOp& op, const BatchView& batch, const Function& norm);
   bool roundsInput(const PlanOp& op) const;
   const void* roundedInput(const PlanOp& op, const BatchView& batch);
+  const float* const* deltasOf(const PlanOp& op, const BatchView& batch);
   void runRopeAndCache(const PlanOp& op, const BatchView& batch);
   // Fills the blocks of fresh chunks around the chunks: older tokens in front, zeros behind.
   void beginFreshChunks(int32_t layer, const BatchView& batch);
@@ -141,6 +145,7 @@ class Executor {
   uint8_t* freshBlocks_ = nullptr;   // of one layer, in the pool's layout
   size_t attentionScratchFloats_ = 0;
   size_t threadScratchFloats_ = 0;
+  Adapters adapters_;
   AttentionSchedule schedule_;
   FreshChunks fresh_;
   std::vector<std::unique_ptr<RowSampler>> samplers_;                 // by thread

@@ -45,6 +45,8 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
         {InstanceMethod<&ExecutorObject::step>("step"), InstanceMethod<&ExecutorObject::forward>("forward"),
          InstanceMethod<&ExecutorObject::sample>("sample"), InstanceMethod<&ExecutorObject::begin>("begin"),
          InstanceMethod<&ExecutorObject::finish>("finish"), InstanceMethod<&ExecutorObject::copyBlocks>("copyBlocks"),
+         InstanceMethod<&ExecutorObject::putAdapter>("putAdapter"),
+         InstanceMethod<&ExecutorObject::clearAdapter>("clearAdapter"),
          InstanceMethod<&ExecutorObject::areFinite>("areFinite"), InstanceMethod<&ExecutorObject::memory>("memory"),
          InstanceMethod<&ExecutorObject::profile>("profile"), InstanceMethod<&ExecutorObject::turns>("turns"),
          InstanceMethod<&ExecutorObject::close>("close")});
@@ -128,11 +130,13 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     SamplingView sampling;
     SamplingOutputView output;
 
-    StepViews(const Napi::CallbackInfo& info, const ExecutorConfig& config, js::HeldValues* held)
+    StepViews(const Napi::CallbackInfo& info, Executor& executor, js::HeldValues* held)
         : batch(js::readBatch(info[0], held)),
           sampling(js::readSampling(info[1], held)),
           output(js::readSamplingOutput(info[2], held)) {
+      const ExecutorConfig& config = executor.config();
       checkBatch(batch, config);
+      executor.adapters().check(batch);
       requireLogits(config.plan);
       checkSampling(sampling, output, batch.numLogitRows, config.plan.vocabSize);
     }
@@ -147,7 +151,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   Napi::Value step(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
       Executor& executor = idle();
-      StepViews(info, executor.config(), nullptr).run(executor);
+      StepViews(info, executor, nullptr).run(executor);
       return info.Env().Undefined();
     });
   }
@@ -157,7 +161,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     return guarded(info, [&]() -> Napi::Value {
       Executor& executor = idle();
       js::HeldValues held(info.Env());
-      begun_.emplace(info, executor.config(), &held);
+      begun_.emplace(info, executor, &held);
       try {
         heldByStep_ = Napi::Persistent(static_cast<const Napi::Object&>(held.all()));
         stepThread_.begin([this] { begun_->run(*executor_); });
@@ -194,6 +198,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       Executor& executor = idle();
       const BatchView batch = js::readBatch(info[0]);
       checkBatch(batch, executor.config());
+      executor.adapters().check(batch);
       executor.forward(batch);
       const size_t length =
           static_cast<size_t>(batch.numLogitRows) * static_cast<size_t>(executor.config().plan.outputWidth);
@@ -224,6 +229,27 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       executor.copyBlocks(source, target);
       return info.Env().Undefined();
     });
+  }
+
+  // putAdapter(slot, parts): see AdapterPart.
+  Napi::Value putAdapter(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = idle();
+      if (!info[1].IsArray()) throw std::runtime_error("putAdapter takes a slot and a list of parts.");
+      executor.adapters().put(slotOf(info), js::readAdapterParts(info[1].As<Napi::Array>()));
+      return info.Env().Undefined();
+    });
+  }
+
+  Napi::Value clearAdapter(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      idle().adapters().clear(slotOf(info));
+      return info.Env().Undefined();
+    });
+  }
+
+  static int32_t slotOf(const Napi::CallbackInfo& info) {
+    return info[0].IsNumber() ? info[0].As<Napi::Number>().Int32Value() : -1;
   }
 
   Napi::Value areFinite(const Napi::CallbackInfo& info) {

@@ -96,6 +96,9 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
   const Fields batch(value, "batch", held);
   ArrayView<const int32_t> tokenTypes;
   if (!property(batch.object(), "tokenTypes").IsUndefined()) tokenTypes = batch.integers("tokenTypes");
+  ArrayView<const int32_t> adapterSlots;
+  const Napi::Value slots = property(batch.object(), "adapterSlots");
+  if (!slots.IsUndefined() && !slots.IsNull()) adapterSlots = batch.integers("adapterSlots");
   return {.numTokens = batch.number("numTokens"),
           .numSequences = batch.number("numSequences"),
           .numLogitRows = batch.number("numLogitRows"),
@@ -114,7 +117,22 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
           .ropeScales = batch.floats("ropeScales"),
           .returnedRows = readAll(batch, "returnedRows", readReturnedRows),
           .promptTables = readAll(batch, "promptTables", readPromptTable),
-          .tokenTypes = tokenTypes};
+          .tokenTypes = tokenTypes,
+          .adapterSlots = adapterSlots};
+}
+
+std::vector<AdapterPart> readAdapterParts(const Napi::Array& entries) {
+  std::vector<AdapterPart> parts;
+  for (uint32_t i = 0; i < entries.Length(); ++i) {
+    const Fields part(entries.Get(i), "an entry of parts", nullptr);
+    parts.push_back({.op = part.number("op"),
+                     .firstRow = part.number("firstRow"),
+                     .rows = part.number("rows"),
+                     .rank = part.number("rank"),
+                     .a = part.floats("a"),
+                     .b = part.floats("b")});
+  }
+  return parts;
 }
 
 SamplingView readSampling(const Napi::Value& value, HeldValues* held) {

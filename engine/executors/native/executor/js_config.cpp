@@ -250,6 +250,8 @@ ExecutorConfig readConfig(const Napi::Object& options) {
   config.kvDtype = oneOf(options, "kvDtype", kKvTypes);
   config.maxAttentionWindow = integer(options, "maxAttentionWindow");
   config.sinkTokens = integer(options, "sinkTokenLength");
+  config.maxAdapters = integer(options, "maxAdapters");
+  config.maxLoraRank = integer(options, "maxLoraRank");
   return config;
 }
 

@@ -81,6 +81,7 @@ void Executor::prepare(const BatchView& batch) {
       }
     });
   }
+  adapters_.prepare(batch);
   schedule_.prepare(batch);
   fresh_.prepare(batch);
   if (config_.plan.rotaryDim > 0) prepareAngles(batch);
@@ -262,6 +263,12 @@ const void* Executor::roundedInput(const PlanOp& op, const BatchView& batch) {
   return rounded_;
 }
 
+// What adapters add to the rows of the running product; null: nothing.
+const float* const* Executor::deltasOf(const PlanOp& op, const BatchView& batch) {
+  if (config_.plan.values[static_cast<size_t>(op.input)].rows != RowKind::kTokens) return nullptr;
+  return adapters_.deltasOf(static_cast<int32_t>(currentOp_), value(op.input), batch.numTokens, pool_);
+}
+
 void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
   const int32_t n = static_cast<int32_t>(width(op.output)), k = static_cast<int32_t>(width(op.input));
   const GemmArgs args{.x = value(op.input),
@@ -277,7 +284,8 @@ void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
                       .ldy = n,
                       .activation = op.activation,
                       .rounded = roundedInput(op, batch),
-                      .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch))};
+                      .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch)),
+                      .deltas = deltasOf(op, batch)};
   eachTile(rowsOf(op.input, batch), args.dtype, n, k,
            [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
              kernels_.gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
@@ -297,7 +305,8 @@ void Executor::runGatedLinear(const PlanOp& op, const BatchView& batch) {
                            .ldy = n,
                            .activation = op.activation,
                            .rounded = roundedInput(op, batch),
-                           .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch))};
+                           .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch)),
+                           .deltas = deltasOf(op, batch)};
   eachTile(rowsOf(op.input, batch), args.dtype, n, k,
            [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
              kernels_.gatedGemm(args, rowBegin, rowEnd, panelBegin, panelEnd);

@@ -117,11 +117,16 @@ struct ExecutorConfig {
   DType kvDtype = DType::kF32;
   int32_t maxAttentionWindow = 0;  // 0: no window
   int32_t sinkTokens = 0;          // number of the window's tokens that are sinks
+  int32_t maxAdapters = 0;         // slots for LoRA adapters
+  int32_t maxLoraRank = 0;
 
   AttentionWindow window() const;
   // Number of entries in a sequence's table once it holds `tokens` tokens.
   int64_t tableEntries(int64_t tokens) const;
 };
+
+// Most slots for adapters, and the highest rank of an adapter.
+constexpr int32_t kMostAdapters = 4096, kMostLoraRank = 1024;
 
 // Throws std::runtime_error with one sentence that names the op and what does not agree: unknown indices, shapes,
 // values read before they are written or after their slot was reused, limits out of range.

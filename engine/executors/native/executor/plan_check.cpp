@@ -349,6 +349,8 @@ void checkConfig(const ExecutorConfig& config) {
   }
   checkRange(int64_t(config.numBlocks) * config.tokensPerBlock, 1, INT32_MAX, "numBlocks x tokensPerBlock");
   checkRange(config.maxAttentionWindow, 0, kMost, "maxAttentionWindow");
+  checkRange(config.maxAdapters, 0, kMostAdapters, "maxAdapters");
+  checkRange(config.maxLoraRank, config.maxAdapters > 0 ? 1 : 0, kMostLoraRank, "maxLoraRank");
   checkRange(config.sinkTokens, 0, std::max(config.maxAttentionWindow - 1, 0), "sinkTokenLength");
   if (plan.bothWays && config.maxAttentionWindow > 0) {
     throw std::runtime_error("maxAttentionWindow is " + std::to_string(config.maxAttentionWindow) +

@@ -116,13 +116,15 @@ SumsFn<S> wideSumsFor(int rows, int& panels) {
 }
 constexpr int kMaxTileFloats = 12 * 32;  // rows x panel width of the tallest tile; wide tiles are smaller
 
-// Computes y = activation(sum + bias) + residual for `count` columns from `column` on of one row.
+// Computes y = activation(sum + bias + delta) + residual for `count` columns from `column` on of one row.
 template <class V>
 [[gnu::noinline]] void finishColumns(const GemmArgs& args, int64_t row, int column, int count, const float* sum) {
+  const float* delta = args.deltas ? args.deltas[row] : nullptr;
   for (int i = 0; i < count; i += V::W) {
     const int lanes = count - i < V::W ? count - i : V::W;
     auto y = V::load(sum + i);
     if (args.bias) y = V::add(y, loadHead<V>(args.bias + column + i, lanes, 0.0f));
+    if (delta) y = V::add(y, loadHead<V>(delta + column + i, lanes, 0.0f));
     y = activate<V>(args.activation, y);
     if (args.residual) y = V::add(y, loadHead<V>(args.residual + row * args.ldr + column + i, lanes, 0.0f));
     storeHead<V>(args.y + row * args.ldy + column + i, lanes, y);
@@ -136,7 +138,7 @@ inline void finishTile(const GemmArgs& args, int64_t row, int rows, int panel, c
   constexpr int NR = kPanelWidth<V>;
   const int column = panel * NR;
   const int count = args.n - column < NR ? args.n - column : NR;
-  if (count < NR || args.bias || args.activation != Activation::kNone) {
+  if (count < NR || args.bias || args.deltas || args.activation != Activation::kNone) {
     for (int m = 0; m < rows; m++) finishColumns<V>(args, row + m, column, count, sums + m * stride);
     return;
   }
@@ -155,10 +157,11 @@ inline void finishTile(const GemmArgs& args, int64_t row, int rows, int panel, c
   }
 }
 
-// Computes y = activation(gate + bias) * (up + bias).
+// Computes y = activation(gate + bias + delta) * (up + bias + delta).
 template <class V>
 [[gnu::noinline]] void finishGated(const GatedGemmArgs& args, int64_t row, int column, int count, const float* gate,
                                    const float* up) {
+  const float* delta = args.deltas ? args.deltas[row] : nullptr;
   for (int i = 0; i < count; i += V::W) {
     const int lanes = count - i < V::W ? count - i : V::W;
     auto g = V::load(gate + i);
@@ -166,6 +169,10 @@ template <class V>
     if (args.bias) {
       g = V::add(g, loadHead<V>(args.bias + column + i, lanes, 0.0f));
       u = V::add(u, loadHead<V>(args.bias + args.n + column + i, lanes, 0.0f));
+    }
+    if (delta) {
+      g = V::add(g, loadHead<V>(delta + column + i, lanes, 0.0f));
+      u = V::add(u, loadHead<V>(delta + args.n + column + i, lanes, 0.0f));
     }
     storeHead<V>(args.y + row * args.ldy + column + i, lanes, V::mul(activate<V>(args.activation, g), u));
   }
@@ -177,7 +184,7 @@ inline void finishGatedTile(const GatedGemmArgs& args, int64_t row, int rows, in
   constexpr int NR = kPanelWidth<V>;
   const int column = panel * NR;
   const int count = args.n - column < NR ? args.n - column : NR;
-  if (count < NR || args.bias || args.activation != Activation::kSilu) {
+  if (count < NR || args.bias || args.deltas || args.activation != Activation::kSilu) {
     for (int m = 0; m < rows; m++) finishGated<V>(args, row + m, column, count, gate + m * stride, up + m * stride);
     return;
   }

@@ -30,7 +30,7 @@ static constexpr size_t rowBytes(DType dtype, int64_t columns) {
 
 enum class Activation : int32_t { kNone = 0, kSilu = 1, kGelu = 2, kGeluTanh = 3, kTanh = 4, kRelu = 5 };
 
-// y[m, n] = activation(x[m, k] * w[n, k]^T + bias[n]) + residual[m, n]
+// y[m, n] = activation(x[m, k] * w[n, k]^T + bias[n] + delta[m][n]) + residual[m, n]
 struct GemmArgs {
   const float* x;  // [rows, k], row stride ldx floats
   int64_t ldx;
@@ -46,9 +46,11 @@ struct GemmArgs {
   // Rows that roundRow() made of x; used instead of x if roundedBytes() is not 0.
   const void* rounded;
   int32_t roundedRows;
+  // By row: what an adapter adds to it [n], or null for a row without one. Null: no row has one.
+  const float* const* deltas = nullptr;
 };
 
-// y[m, n] = activation(x * gate^T + bias_gate) * (x * up^T + bias_up); w stacks gate [n, k] over up [n, k].
+// y[m, n] = activation(x * gate^T + bias_gate + delta_gate) * (x * up^T + bias_up + delta_up); w stacks gate [n, k] over up [n, k].
 // Packed so that panel p holds gate panel p followed by up panel p.
 struct GatedGemmArgs {
   const float* x;
@@ -62,6 +64,7 @@ struct GatedGemmArgs {
   Activation activation;
   const void* rounded;  // as in GemmArgs
   int32_t roundedRows;
+  const float* const* deltas = nullptr;  // as in GemmArgs; each [2 n], gate, then up
 };
 
 // One layer of the paged KV pool. One block of one KV head holds
