@@ -10,6 +10,7 @@ import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
 import { baseModules, type ModuleShape } from '../../models/adapters/base-modules.js';
 import type { ModelConfig } from '../../models/model-config.js';
+import type { ExecutorOptions } from '../executors/executor.js';
 import { pagesFor } from './page-pool.js';
 
 const BYTES_PER_VALUE = Float32Array.BYTES_PER_ELEMENT;
@@ -138,6 +139,14 @@ function noPage(field: string, found: ReturnType<typeof says>): ParameterError {
   return new ParameterError(full, says`${option(full)} is ${found}; at least one page is needed.`);
 }
 
+/** Most bytes that adapters take in the host cache. */
+export function hostCacheBytes(
+  { numHostModuleLayer = 0, hostCacheSize = DEFAULT_HOST_CACHE_SIZE }: PeftCacheConfig,
+  { width }: PageSizes,
+): number {
+  return numHostModuleLayer > 0 ? numHostModuleLayer * width * BYTES_PER_VALUE : hostCacheSize;
+}
+
 /** Why an adapter that was read can never be used, however few others there are; null: it can. */
 export function whyAdapterIsTooLarge(pages: number, { host, device }: CachePages): ParameterError | null {
   const most = Math.min(host, device);
@@ -148,4 +157,19 @@ export function whyAdapterIsTooLarge(pages: number, { host, device }: CachePages
     says`${input('lora_weights')} takes ${pages} pages; the ${which} cache of adapters has ${most} (${option('peftCacheManagerConfig')}).`,
     'tooLong',
   );
+}
+
+/** The base model of adapters, and the sizes of their caches. */
+export interface LoadedAdapters {
+  model: ModelConfig;
+  sizes: PageSizes;
+  pages: CachePages;
+}
+
+/** Options of an executor with room for these adapters. */
+export function slotOptions({
+  sizes,
+  pages,
+}: LoadedAdapters): Pick<ExecutorOptions, 'maxAdapters' | 'maxLoraRank'> {
+  return { maxAdapters: Math.min(pages.device, MOST_ADAPTER_SLOTS), maxLoraRank: sizes.maxAdapterSize };
 }

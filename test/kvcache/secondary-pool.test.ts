@@ -251,7 +251,7 @@ it.each([
 });
 
 it('keeps swapped-out blocks of different adapters apart', () => {
-  const kv = cache();
+  const kv = cache({ numSecondaryBlocks: 8 });
   const tokens = count(16);
   const ask = (requestId: bigint, loraId: bigint | null) => {
     kv.addSequence(requestId, 17, { tokens: count(17), salt: 0n, loraId });
