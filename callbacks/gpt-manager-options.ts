@@ -3,6 +3,7 @@ import type { KV_CACHE_OPTIONS } from './options/kv-cache-options.js';
 import type { MANAGER_EVENTS, MANAGER_OPTIONS } from './options/manager-options.js';
 import type { Fields, GivenFields } from './options/option.js';
 import type { OPTIONAL_PARAMS } from './options/optional-params.js';
+import type { PEFT_CACHE_OPTIONS } from './options/peft-cache-options.js';
 import type {
   GetInferenceRequestsCallback,
   PollStopSignalsCallback,
@@ -28,10 +29,14 @@ export type { IterationStats };
 /** Size and sharing of the KV cache. */
 export interface KvCacheConfig extends Fields<typeof KV_CACHE_OPTIONS> {}
 
+/** Size of the caches of LoRA adapters. */
+export interface PeftCacheConfig extends Fields<typeof PEFT_CACHE_OPTIONS> {}
+
 /** The fields of TensorRT-LLM's TrtGptModelOptionalParams, and those that a CPU engine needs besides. */
-/** Size and sharing of the KV cache. */
 export interface OptionalParams extends Fields<typeof OPTIONAL_PARAMS> {
   kvCacheConfig?: KvCacheConfig;
+  /** Given, also as {}: requests may bring LoRA adapters. Default: they are refused. */
+  peftCacheManagerConfig?: PeftCacheConfig;
 }
 
 /** The callbacks as functions of the host's thread. */

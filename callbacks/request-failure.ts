@@ -1,5 +1,6 @@
 import { type NamedText, worded } from '../base/named-text.js';
 import { textOf } from '../base/skein-error.js';
+import { AdapterMissingError } from './adapter-missing-error.js';
 import { ParameterError } from './sampling-params.js';
 
 /**
@@ -8,6 +9,7 @@ import { ParameterError } from './sampling-params.js';
  *   invalid      a tensor or a value that no engine takes
  *   unsupported  something that this engine, as built or started, cannot do
  *   tooLong      the request needs more than the engine has, even with all of it to itself
+ *   adapter      the adapter that it names is not held: its weights have to be sent with it
  *   guide        the form asked for the answer cannot be followed
  *   duplicate    another request of the same id is being processed
  *   overloaded   there is no room for it now
@@ -18,6 +20,7 @@ export type FailureKind =
   | 'invalid'
   | 'unsupported'
   | 'tooLong'
+  | 'adapter'
   | 'guide'
   | 'duplicate'
   | 'overloaded'
@@ -32,7 +35,7 @@ export interface RequestFailure {
   text: NamedText;
 }
 
-const FAULTS: ReadonlySet<FailureKind> = new Set(['invalid', 'unsupported', 'tooLong', 'guide']);
+const FAULTS: ReadonlySet<FailureKind> = new Set(['invalid', 'unsupported', 'tooLong', 'adapter', 'guide']);
 
 /** True where the request itself is at fault: it would be refused again, and nothing of it ran. */
 export function isRequestsFault(kind: FailureKind): boolean {
@@ -44,11 +47,12 @@ export function failure(kind: FailureKind, text: NamedText, field: string | null
 }
 
 /**
- * Failure for an error thrown while a request was read: a ParameterError is the request's fault, any other the
- * engine's.
+ * Failure for an error thrown while a request was read: a ParameterError has its kind, an adapter that is missing is the
+ * request's fault, anything else the engine's.
  */
 export function failureOf(thrown: unknown): RequestFailure {
   const text = textOf(thrown);
+  if (thrown instanceof AdapterMissingError) return failure('adapter', text, 'lora_task_id');
   return thrown instanceof ParameterError
     ? { kind: thrown.kind, field: thrown.field, text }
     : { kind: 'internal', field: null, text };

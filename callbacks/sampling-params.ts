@@ -67,7 +67,7 @@ export const SAMPLING_RANGES: Readonly<Record<Exclude<keyof SamplingParams, 'see
 };
 
 /** Part of FailureKind that a parameter can cause. */
-type ParameterFault = 'invalid' | 'unsupported' | 'tooLong';
+type ParameterFault = 'invalid' | 'unsupported' | 'tooLong' | 'overloaded';
 
 /** An error for a value that a parameter does not take. The message names field, value and limit. */
 export class ParameterError extends SkeinError {

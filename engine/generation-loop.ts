@@ -15,6 +15,7 @@ import type { RequestExit } from './loop/request-exit.js';
 import type { RequestIntake } from './loop/request-intake.js';
 import type { RequestStops } from './loop/request-stops.js';
 import type { TokenUpdate } from './loop/token-update.js';
+import type { PeftCacheManager } from './peft/peft-cache-manager.js';
 import type { ActiveRequests } from './request/active-requests.js';
 import type { LlmRequest } from './request/llm-request.js';
 import type { BatchingScheme } from './schemes/batching-scheme.js';
@@ -37,6 +38,8 @@ export interface LoopParts {
   update: TokenUpdate;
   stops: RequestStops;
   exit: RequestExit;
+  /** Caches of adapters; null: requests have none. */
+  adapters: PeftCacheManager | null;
   /** Checks the caches after every iteration. */
   checksIntegrity: boolean;
   recorder: FlightRecorder;
@@ -170,9 +173,10 @@ export class GenerationLoop {
   }
 
   #checkIntegrity(): void {
-    const { checksIntegrity, kvCache, drafts } = this.#parts;
+    const { checksIntegrity, kvCache, adapters, drafts } = this.#parts;
     if (!checksIntegrity) return;
     kvCache.checkIntegrity();
+    adapters?.checkIntegrity();
     drafts?.checkIntegrity();
   }
 

@@ -4,6 +4,7 @@ import type { ContextPace } from '../scheduler/context-pace.js';
 import { type MicroBatchScheduler, scheduleMicroBatch } from '../scheduler/micro-batch-scheduler.js';
 import type { ResumeLimits } from '../scheduler/pause.js';
 import type {
+  AdapterCapacity,
   CapacityPolicy,
   MicroBatchLimits,
   SchedulableRequest,
@@ -21,6 +22,8 @@ export interface PlannerOptions extends ResumeLimits {
   areFinite(blocks: Int32Array): boolean;
   /** MAX_UTILIZATION: see CapacityOptions. */
   startHorizon?: number | undefined;
+  /** Room for the requests' adapters; absent or null: it does not limit who runs. */
+  adapters?: AdapterCapacity | null | undefined;
   /** Keeps chunks short; needs chunking. */
   pace?: ContextPace | null | undefined;
 }

@@ -1,15 +1,16 @@
 export interface StoredBlock {
   blockHash: number;
   tokens: number[];
-  /** Id of the LoRA adapter; null: no adapter. */
-  loraId: number | null;
+  /** Task id of the LoRA adapter; null: no adapter. */
+  loraId: bigint | null;
   /** Pool of the block; 0: the primary pool, where every block begins. */
   cacheLevel: number;
   priority: number;
 }
 
 /**
- * Changes of the cached blocks. Block hashes are chained: each stands for all tokens up to the block's end. Cache level
+ * Changes of the cached blocks. Block hashes are chained: each stands for all tokens up to the block's end, and for salt and
+ * adapter. Cache level
  * 0 is the primary pool, 1 the secondary one; a block that is swapped out or in changes its level.
  */
 export type KvCacheEventData =

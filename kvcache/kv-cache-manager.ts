@@ -119,7 +119,7 @@ export class KvCacheManager implements KvCacheSizes {
    */
   firstMissingBlock(shared: SharedPrefix, promptLength: number): number | null {
     if (!this.enableBlockReuse) return null;
-    return this.#cache.tree.firstMissing(shared.salt, shared.tokens, promptLength);
+    return this.#cache.tree.firstMissing(shared, shared.tokens, promptLength);
   }
 
   /** A number that changes with the cache: while it stays the same, so do the answers of firstMissingBlock. */
@@ -156,7 +156,7 @@ export class KvCacheManager implements KvCacheSizes {
     this.#sequences.add(requestId, {
       tables: this.#sequences.createTables(first, promptLength, beamWidth, fullBlocks),
       promptLength,
-      shared: shared && { salt: shared.salt, ...(shared.retention ? { retention: shared.retention } : {}) },
+      shared: shared && withoutTokens(shared),
       ...found,
     });
     return true;
@@ -355,4 +355,9 @@ export class KvCacheManager implements KvCacheSizes {
         'that fit into its window: it would write over what others may need.',
     );
   }
+}
+
+/** What is kept of a sequence's key: not its tokens, which grow. */
+function withoutTokens({ salt, loraId = null, retention }: SharedPrefix): Omit<SharedPrefix, 'tokens'> {
+  return { salt, loraId, ...(retention ? { retention } : {}) };
 }

@@ -4,15 +4,13 @@ import type { BlockTable } from './block-table.js';
 import type { StoredBlock } from './cache-events.js';
 import type { KvCacheCounters } from './kv-cache-stats.js';
 import type { MemoryChanges } from './memory-changes.js';
-import type { PrefixMatch, PrefixNode } from './prefix-tree.js';
+import type { PrefixMatch, PrefixNode, ReuseKey } from './prefix-tree.js';
 import { checkRetention, type Retention, retentionAt } from './retention.js';
 
 /** Data by which a sequence shares blocks with others. */
-export interface SharedPrefix {
+export interface SharedPrefix extends ReuseKey {
   /** The prompt; may be longer than promptLength. */
   tokens: Int32Array;
-  /** Sequences of different salts share nothing; 0n: no salt. */
-  salt: bigint;
   retention?: Retention;
 }
 
@@ -72,7 +70,7 @@ export class PrefixSharing {
         `A prompt of ${promptLength} tokens is to be found; ${shared.tokens.length} are given.`,
       );
     }
-    const match = this.#cache.tree.match(shared.salt, shared.tokens, promptLength - 1);
+    const match = this.#cache.tree.match(shared, shared.tokens, promptLength - 1);
     const { partial } = match;
     const usable =
       partial !== null &&
@@ -117,7 +115,8 @@ export class PrefixSharing {
     const size = this.#tokensPerBlock;
     const stored: StoredBlock[] = [];
     let parentHash: number | null = null;
-    let node = tree.root(shared.salt);
+    const { loraId = null } = shared;
+    let node = tree.root(shared);
     for (let start = 0; start + size <= numWritten; start += size) {
       const block = tables.first.blocks[start / size]!;
       const retention = shared.retention ? retentionAt(shared.retention, start, promptLength) : null;
@@ -133,7 +132,7 @@ export class PrefixSharing {
       node = this.#cache.insert(node, tokens, start, block, retention);
       if (!events.isOn) continue;
       const { hash: blockHash, priority } = node;
-      stored.push({ blockHash, tokens: Array.from(node.tokens), loraId: null, cacheLevel: 0, priority });
+      stored.push({ blockHash, tokens: Array.from(node.tokens), loraId, cacheLevel: 0, priority });
     }
     if (stored.length > 0) events.add({ type: 'stored', parentHash, blocks: stored });
   }

@@ -1,3 +1,11 @@
+/** Sequences with different keys share no block. */
+export interface ReuseKey {
+  /** 0n: no salt. */
+  readonly salt: bigint;
+  /** Task id of the LoRA adapter that keys and values were computed with; null or absent: none. */
+  readonly loraId?: bigint | null;
+}
+
 /** A full block in the tree: the keys and values of its tokens after those of all its ancestors. */
 export interface PrefixNode {
   /** Node of the block before this one; null for a root. */
@@ -8,10 +16,10 @@ export interface PrefixNode {
    * Number of the block, in the primary pool or behind it in the secondary one; changes when it moves. -1 for a root.
    */
   block: number;
-  /** Identifies the tokens from the start of the sequence to the end of this block, salt included. */
+  /** Identifies the tokens from the start of the sequence to the end of this block, salt and adapter included. */
   readonly hash: number;
-  /** Salt of the root. */
-  readonly salt: bigint;
+  /** Name of the root among the roots. */
+  readonly key: string;
   /** Children in the order of their tokens. */
   readonly children: PrefixNode[];
   /** Number of children that lie in the primary pool: kept up to date by BlockCache. */
@@ -49,7 +57,7 @@ export interface PrefixMatch {
  */
 export class PrefixTree {
   readonly #tokensPerBlock: number;
-  readonly #roots = new Map<bigint, PrefixNode>();
+  readonly #roots = new Map<string, PrefixNode>();
 
   constructor(tokensPerBlock: number) {
     this.#tokensPerBlock = tokensPerBlock;
@@ -59,16 +67,17 @@ export class PrefixTree {
     return this.#roots.values();
   }
 
-  /** The root of a salt: sequences of different salts share nothing. It is kept once it has a child. */
-  root(salt: bigint): PrefixNode {
-    return this.#roots.get(salt) ?? createRoot(salt);
+  /** The root of a salt and an adapter: other sequences share nothing with these. It is kept once it has a child. */
+  root(of: ReuseKey): PrefixNode {
+    const key = rootKey(of);
+    return this.#roots.get(key) ?? createRoot(of, key);
   }
 
   /** Finds the blocks that hold tokens[0, limit). */
-  match(salt: bigint, tokens: Int32Array, limit: number): PrefixMatch {
+  match(key: ReuseKey, tokens: Int32Array, limit: number): PrefixMatch {
     const size = this.#tokensPerBlock;
     const nodes: PrefixNode[] = [];
-    let node = this.root(salt);
+    let node = this.root(key);
     let start = 0;
     for (; start + size <= limit; start += size) {
       const child = this.child(node, tokens, start);
@@ -89,9 +98,9 @@ export class PrefixTree {
   }
 
   /** The hash of the first full block of tokens[0, length) that is not in the tree, or null if all are. */
-  firstMissing(salt: bigint, tokens: Int32Array, length: number): number | null {
+  firstMissing(key: ReuseKey, tokens: Int32Array, length: number): number | null {
     const size = this.#tokensPerBlock;
-    let node = this.root(salt);
+    let node = this.root(key);
     for (let start = 0; start + size <= length; start += size) {
       const child = this.child(node, tokens, start);
       if (child === null) return chainHash(node.hash, tokens, start, size);
@@ -115,7 +124,7 @@ export class PrefixTree {
       tokens: tokens.slice(start, start + size),
       block,
       hash: chainHash(parent.hash, tokens, start, size),
-      salt: parent.salt,
+      key: parent.key,
       children: [],
       primaryChildren: 0,
       releasedAt: 0,
@@ -123,7 +132,7 @@ export class PrefixTree {
       expiresAtMs,
     };
     parent.children.splice(lowerBound(parent.children, tokens, start, size), 0, node);
-    if (parent.parent === null) this.#roots.set(parent.salt, parent);
+    if (parent.parent === null) this.#roots.set(parent.key, parent);
     return node;
   }
 
@@ -135,7 +144,7 @@ export class PrefixTree {
     }
     const place = lowerBound(parent.children, leaf.tokens, 0, this.#tokensPerBlock);
     parent.children.splice(place, 1);
-    if (parent.parent === null && parent.children.length === 0) this.#roots.delete(parent.salt);
+    if (parent.parent === null && parent.children.length === 0) this.#roots.delete(parent.key);
   }
 
   /** Takes out all nodes and returns them, each before those below it. */
@@ -149,20 +158,29 @@ export class PrefixTree {
   }
 }
 
-function createRoot(salt: bigint): PrefixNode {
-  const words = Int32Array.of(Number(BigInt.asIntN(32, salt)), Number(BigInt.asIntN(32, salt >> 32n)));
+function rootKey({ salt, loraId = null }: ReuseKey): string {
+  return loraId === null ? `${salt}` : `${salt} ${loraId}`;
+}
+
+function createRoot({ salt, loraId = null }: ReuseKey, key: string): PrefixNode {
+  const words = Int32Array.from([salt, ...(loraId === null ? [] : [loraId])].flatMap(wordsOf));
   return {
     parent: null,
     tokens: new Int32Array(0),
     block: -1,
-    hash: chainHash(0, words, 0, 2),
-    salt,
+    hash: chainHash(0, words, 0, words.length),
+    key,
     children: [],
     primaryChildren: 0,
     releasedAt: 0,
     priority: 0,
     expiresAtMs: Number.POSITIVE_INFINITY,
   };
+}
+
+/** Both halves of 64 bits. */
+function wordsOf(value: bigint): [low: number, high: number] {
+  return [Number(BigInt.asIntN(32, value)), Number(BigInt.asIntN(32, value >> 32n))];
 }
 
 /** Index of the first child whose first tokens are not less than tokens[start, start + length). */

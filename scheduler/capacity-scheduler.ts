@@ -1,18 +1,16 @@
 import { guaranteedNoEvict } from './policies/guaranteed-no-evict.js';
 import { maxUtilization } from './policies/max-utilization.js';
 import { staticBatch } from './policies/static-batch.js';
-import type { CapacityPlan, CapacityPolicy, KvCapacity, SchedulableRequest } from './types.js';
-
-export interface CapacityOptions {
-  /**
-   * MAX_UTILIZATION: a request starts only if it could generate this many tokens beside the requests that run in front
-   * of it: see StartHorizon. Absent or 0: a request starts wherever it fits into one step.
-   */
-  startHorizon?: number | undefined;
-}
+import type {
+  CapacityOptions,
+  CapacityPlan,
+  CapacityPolicy,
+  KvCapacity,
+  SchedulableRequest,
+} from './types.js';
 
 /**
- * Decides which active requests may run in this iteration, by the KV blocks they need. The micro-batch scheduler
+ * Decides which active requests may run in this iteration, by the KV blocks and the adapters they need. The micro-batch scheduler
  * decides how many tokens each of them runs.
  *
  * `requests` is the active list in order (descending priority, arrivals stable). The arguments are not changed. The
@@ -27,10 +25,10 @@ export function scheduleCapacity<R extends SchedulableRequest>(
 ): CapacityPlan<R> {
   switch (policy) {
     case 'GUARANTEED_NO_EVICT':
-      return guaranteedNoEvict(requests, kv, maxNumRequests);
+      return guaranteedNoEvict(requests, kv, maxNumRequests, options);
     case 'MAX_UTILIZATION':
-      return maxUtilization(requests, kv, maxNumRequests, options.startHorizon);
+      return maxUtilization(requests, kv, maxNumRequests, options);
     case 'STATIC_BATCH':
-      return staticBatch(requests, kv, maxNumRequests);
+      return staticBatch(requests, kv, maxNumRequests, options);
   }
 }

@@ -37,8 +37,20 @@ export interface SchedulableRequest {
   readonly priority?: number;
   /** The logits of the prompt's rows are computed too, which may cost more than the rows themselves; absent: no. */
   readonly returnsContextRows?: boolean;
+  /** LoRA adapter that the request's steps read; absent or null: none. */
+  readonly adapter?: AdapterNeed | null;
+  /** The request has waited too long, see passLaterArrivals; absent: it has not. */
+  readonly hasAged?: boolean;
   /** Iterations in a row in which the request's context could have run and got no token; absent: 0. */
   readonly passedOver?: number;
+}
+
+/** An adapter as the schedulers see it. */
+export interface AdapterNeed {
+  /** Requests of the same task read the same adapter. */
+  readonly taskId: bigint;
+  /** Pages that it takes in the cache that steps read, however many requests share it. */
+  readonly pages: number;
 }
 
 /** The KV cache as the capacity scheduler sees it. */
@@ -59,6 +71,24 @@ export interface CapacityPlan<R extends SchedulableRequest> {
   scheduled: R[];
   /** Requests whose blocks are to be freed before this iteration (MAX_UTILIZATION only), last in the list first. */
   paused: R[];
+}
+
+/** The cache of LoRA adapters that a step reads. */
+export interface AdapterCapacity {
+  /** Pages of all adapters together. */
+  maxPages: number;
+  /** Most adapters. */
+  maxAdapters: number;
+}
+
+export interface CapacityOptions {
+  /**
+   * MAX_UTILIZATION: a request starts only if it could generate this many tokens beside the requests that run in front
+   * of it: see StartHorizon. Absent or 0: a request starts wherever it fits into one step.
+   */
+  startHorizon?: number | undefined;
+  /** Room for the requests' adapters; absent or null: it does not limit who runs. */
+  adapters?: AdapterCapacity | null | undefined;
 }
 
 /** Policies that a user chooses from. */

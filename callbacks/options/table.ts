@@ -2,9 +2,10 @@ import { KV_CACHE_OPTIONS } from './kv-cache-options.js';
 import { MANAGER_EVENTS, MANAGER_OPTIONS } from './manager-options.js';
 import type { EngineOption } from './option.js';
 import { OPTIONAL_PARAMS } from './optional-params.js';
+import { PEFT_CACHE_OPTIONS } from './peft-cache-options.js';
 
-/** Place of an option in GptManagerOptions: at the top, in optionalParams, or in optionalParams.kvCacheConfig. */
-export type EngineLevel = 'manager' | 'optionalParams' | 'kvCache';
+/** Place of an option in GptManagerOptions: at the top, in optionalParams, or in one of the objects of these. */
+export type EngineLevel = 'manager' | 'optionalParams' | 'kvCache' | 'peftCache';
 
 type Table = Readonly<Record<string, EngineOption>>;
 
@@ -13,6 +14,7 @@ export const ENGINE_OPTIONS: Readonly<Record<EngineLevel, Table>> = {
   manager: { ...MANAGER_OPTIONS, ...MANAGER_EVENTS },
   optionalParams: OPTIONAL_PARAMS,
   kvCache: KV_CACHE_OPTIONS,
+  peftCache: PEFT_CACHE_OPTIONS,
 };
 
 /** Prefix of a field's name in errors of the engine. */
@@ -20,6 +22,7 @@ const IN_ERRORS: Readonly<Record<EngineLevel, string>> = {
   manager: '',
   optionalParams: '',
   kvCache: 'kvCacheConfig.',
+  peftCache: 'peftCacheManagerConfig.',
 };
 
 /** Prefix of a field's name in GptManagerOptions. */
@@ -27,6 +30,7 @@ const PATHS: Readonly<Record<EngineLevel, string>> = {
   manager: '',
   optionalParams: 'optionalParams.',
   kvCache: 'optionalParams.kvCacheConfig.',
+  peftCache: 'optionalParams.peftCacheManagerConfig.',
 };
 
 export interface EngineOptionEntry {

@@ -46,8 +46,11 @@ export class BatchFormer extends PackedArrays {
   readonly processedRows: RequestRows[] = [];
   /** Rows that may draw only tokens that their guides allow; empty in most iterations. */
   readonly guidedRows: RequestRows[] = [];
+  /** See PackedBatch; null in most iterations. */
+  adapterSlots: Int32Array | null = null;
   /** Sampling parameters of the rows in logitRows. */
   readonly sampling: SamplingRows;
+  readonly #adapterSlots: Int32Array;
   readonly #kvCache: KvCacheManager;
   #nextPaddingBlock: number;
 
@@ -56,6 +59,7 @@ export class BatchFormer extends PackedArrays {
     super(limits, rope, memory.batch);
     this.#kvCache = kvCache;
     this.sampling = new SamplingRows(limits.logitRows, limits.history, memory.sampling);
+    this.#adapterSlots = new Int32Array(limits.sequences);
     this.#nextPaddingBlock = kvCache.numBlocks;
   }
 
@@ -65,6 +69,7 @@ export class BatchFormer extends PackedArrays {
     this.promptTables.length = 0;
     this.processedRows.length = 0;
     this.guidedRows.length = 0;
+    this.adapterSlots = null;
     this.#nextPaddingBlock = this.#kvCache.numBlocks;
     this.sampling.clear();
   }
@@ -77,10 +82,24 @@ export class BatchFormer extends PackedArrays {
    *   tokenIds   a4 a5 a6                  b9  b'9  b"9    c2   d7 d8 d9
    *   sequences  0                         1   2    3      4    5            each with a block table of its own
    *   logitRows  2                         3   4    5      6    7  8  9      row 2 once for each sequence of A
+   *
+   * @param adapterSlot slot of the request's adapter, for all its sequences; -1: it has none
    */
-  add(request: LlmRequest): void {
+  add(request: LlmRequest, adapterSlot = -1): void {
+    const firstSequence = this.numSequences;
     if (request.phase === 'context') this.#addContext(request);
     else this.#addGeneration(request);
+    if (adapterSlot < 0) return;
+    this.adapterSlots ??= this.#adapterSlots.fill(-1);
+    this.adapterSlots.fill(adapterSlot, firstSequence, this.numSequences);
+  }
+
+  /** Takes an adapter off the sequences that have it: their results do not count. */
+  dropAdapter(slot: number): void {
+    const { adapterSlots } = this;
+    adapterSlots?.forEach((of, sequence) => {
+      if (of === slot) adapterSlots[sequence] = -1;
+    });
   }
 
   #addContext(request: LlmRequest): void {

@@ -105,4 +105,6 @@ export interface PackedBatch extends ColumnArrays<typeof PACKED_COLUMNS>, Column
   readonly returnedRows?: readonly ReturnedRows[];
   /** Rows whose ids may name embeddings that the request brought, rows ascending; absent or empty: none. */
   readonly promptTables?: readonly PromptTableRows[];
+  /** Slot of the adapter of each sequence [B], see AdapterSlots; -1: none. null or absent: no sequence has one. */
+  readonly adapterSlots?: Int32Array | null;
 }

@@ -2,6 +2,7 @@ import { SkeinError } from '../../base/skein-error.js';
 import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
 import type { PackedBatch } from '../batch/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
 
@@ -38,6 +39,21 @@ export interface ExecutorOptions {
   heartbeat?: Int32Array;
   /** Default: the best that this processor has, or the one that SKEIN_ISA names. */
   instructionSet?: InstructionSet;
+  /** Slots for LoRA adapters; default 0: none. */
+  maxAdapters?: number;
+  /** Greatest rank of an adapter's module-layers; needed with maxAdapters. */
+  maxLoraRank?: number;
+}
+
+/** Places for LoRA adapters in an executor; a PackedBatch names them by number, from 0. All are empty at first. */
+export interface AdapterSlots {
+  readonly maxSlots: number;
+  /** Greatest rank of a module-layer. */
+  readonly maxRank: number;
+  /** Copies an adapter into a slot, in the place of what it held. Refused while a begun step runs. */
+  put(slot: number, weights: AdapterWeights): void;
+  /** Empties a slot. Refused while a begun step runs. */
+  clear(slot: number): void;
 }
 
 /**
@@ -51,6 +67,8 @@ export interface Executor {
   readonly vocabSize: number;
   /** Width of an embedding. */
   readonly hiddenSize: number;
+  /** Absent: this executor takes no LoRA adapters. */
+  readonly adapters?: AdapterSlots;
   /** Forward and sampling fused: one call an iteration. Fills `output` for the batch's sampled rows. */
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
   /**

@@ -1,5 +1,5 @@
 import { closestName } from '../../base/did-you-mean.js';
-import { input, says } from '../../base/named-text.js';
+import { input, type NamedText, says } from '../../base/named-text.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor, TensorData } from '../../callbacks/types.js';
 
@@ -32,25 +32,25 @@ export type ShapeRule =
 export interface InputRule {
   type: TypeName;
   shape: ShapeRule;
-  /** Values that cannot work; absent: all values can. */
-  cannotWork?: CannotWork;
+  /** True if a batch of 1 may stand before the shape. */
+  mayHaveBatch?: true;
+  /** What an engine needs to serve the tensor, where some engines lack it. */
+  needs?: Need;
 }
 
-/** Values of a tensor that the engine cannot serve. */
-interface CannotWork {
-  reason: string;
+/** Something that not every engine has. */
+interface Need {
+  of: 'adapters';
   /** True for values that change nothing, so that clients which always send the tensor are served. */
   isNeutral: (tensor: Tensor) => boolean;
 }
 
 const isEmpty = ({ data }: Tensor) => data.length === 0;
-const never = () => false;
-const cannot = (reason: string, isNeutral: CannotWork['isNeutral']): { cannotWork: CannotWork } => ({
-  cannotWork: { reason, isNeutral },
+const adapters = (isNeutral: Need['isNeutral']): { needs: Need } => ({
+  needs: { of: 'adapters', isNeutral },
 });
-const LORA = 'LoRA is not supported yet';
 
-/** All inputs of the contract, and our own: those that are read, and those reserved for later. */
+/** All inputs of the contract, and our own. */
 export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   input_ids: { type: 'i32', shape: '[1, n]' },
   request_output_len: { type: 'i32', shape: 'one' },
@@ -99,22 +99,24 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   prompt_embedding_table: { type: 'f32', shape: '[n, H]' },
   prompt_vocab_size: { type: 'i32', shape: 'one' },
   position_ids: { type: 'i32', shape: '[1, n]' },
-  lora_task_id: { type: 'u64', shape: 'one', ...cannot(LORA, never) },
-  lora_weights: { type: 'f32', shape: '[n, h]', ...cannot(LORA, isEmpty) },
-  lora_config: { type: 'i32', shape: '[n, 3]', ...cannot(LORA, isEmpty) },
+  lora_task_id: { type: 'u64', shape: 'one', ...adapters(() => false) },
+  lora_weights: { type: 'f32', shape: '[n, h]', mayHaveBatch: true, ...adapters(isEmpty) },
+  lora_config: { type: 'i32', shape: '[n, 3]', mayHaveBatch: true, ...adapters(isEmpty) },
 };
 
-/** Sizes of the model. */
+/** Sizes of the model, and what its engine lacks. */
 export interface TensorSizes {
   vocabSize: number;
   hiddenSize: number;
+  /** Reason why this engine takes no adapters; null or absent: it takes them. */
+  whyNoAdapters?: NamedText | null | undefined;
 }
 
 const REQUIRED = ['input_ids', 'request_output_len'];
 
 /**
- * Checks names, types and shapes, and refuses values that cannot work. Throws a ParameterError that names the tensor,
- * what was found and what is expected. Ranges of values are checked where they are read.
+ * Checks names, types and shapes, and refuses tensors that this engine cannot serve. Throws a ParameterError that names the
+ * tensor, what was found and what is expected. Ranges of values are checked where they are read.
  */
 export function checkInputTensors(inputs: unknown, sizes: TensorSizes): Record<string, Tensor> {
   if (typeof inputs !== 'object' || inputs === null) {
@@ -124,9 +126,9 @@ export function checkInputTensors(inputs: unknown, sizes: TensorSizes): Record<s
     const rule = Object.hasOwn(INPUT_TENSORS, name) ? INPUT_TENSORS[name] : undefined;
     if (rule === undefined) throw new ParameterError(name, unknownName(name));
     checkTensor(name, tensor, rule, sizes);
-    const { cannotWork } = rule;
-    if (cannotWork && !cannotWork.isNeutral(tensor as Tensor)) {
-      throw new ParameterError(name, says`${input(name)} is refused: ${cannotWork.reason}.`, 'unsupported');
+    const { whyNoAdapters } = sizes;
+    if (rule.needs?.of === 'adapters' && whyNoAdapters != null && !rule.needs.isNeutral(tensor as Tensor)) {
+      throw new ParameterError(name, says`${input(name)} is refused: ${whyNoAdapters}.`, 'unsupported');
     }
   }
   for (const name of REQUIRED) {
@@ -157,7 +159,8 @@ function checkTensor(name: string, tensor: unknown, rule: InputRule, sizes: Tens
     );
   }
   const given = says`${input(name)} has the shape ${shapeText(shape)}`;
-  if (!fitsRule(shape, rule.shape, sizes)) {
+  const bare = rule.mayHaveBatch && shape.length === 3 && shape[0] === 1 ? shape.slice(1) : shape;
+  if (!fitsRule(bare, rule.shape, sizes)) {
     throw new ParameterError(name, says`${given}; ${shownRule(rule.shape, sizes)} is expected.`);
   }
   const size = shape.reduce((product: number, dimension: number) => product * dimension, 1);

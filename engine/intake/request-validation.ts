@@ -1,4 +1,4 @@
-import { input, option, says } from '../../base/named-text.js';
+import { input, type NamedText, option, says } from '../../base/named-text.js';
 import { readRetention } from '../../callbacks/retention-inputs.js';
 import {
   checkRange,
@@ -31,6 +31,8 @@ export interface RequestLimits extends PromptLimits {
   whyNoDrafts?: string | undefined;
   /** True if answers can be guided. Default: they cannot. */
   guides?: boolean;
+  /** Reason why this engine takes no adapters; null or absent: it takes them, and the caller reads them. */
+  whyNoAdapters?: NamedText | null;
 }
 
 const MAX_U64 = 0xffff_ffff_ffff_ffffn;

@@ -45,7 +45,8 @@ export function assembleLoop(options: LoopOptions, world: LoopEnvironment): Gene
   });
   const recorder = new FlightRecorder();
   const split = options.enableTrtOverlap ? new MicroBatchSplit(options.minMicroBatchSize) : null;
-  const callParts = { planner, scheme, kvCache, guided, recorder, clock };
+  const adapters = world.adapters?.cache ?? null;
+  const callParts = { planner, scheme, kvCache, adapters, guided, recorder, clock };
   const calls = newCalls({ options, world, sizes, callParts, split, runningStep });
   const { maxNumTokens } = options.microBatch;
   const { maxDraftRows } = sizes;
@@ -61,6 +62,7 @@ export function assembleLoop(options: LoopOptions, world: LoopEnvironment): Gene
   return new GenerationLoop({
     clock,
     kvCache,
+    adapters,
     checksIntegrity: options.checkIntegrity ?? false,
     active,
     scheme,
@@ -72,7 +74,17 @@ export function assembleLoop(options: LoopOptions, world: LoopEnvironment): Gene
     calls,
     update: new TokenUpdate(planner, drafts, recorder, clock),
     stops: new RequestStops(active, scheme, callbacks, planner),
-    exit: new RequestExit({ active, scheme, planner, rope, logitsBudget, guided, drafts, responses }),
+    exit: new RequestExit({
+      active,
+      scheme,
+      planner,
+      rope,
+      logitsBudget,
+      guided,
+      drafts,
+      adapters,
+      responses,
+    }),
     recorder,
     reporter: new IterationReporter(world, responses, format, maxNumSequences, recorder),
     pace,
@@ -133,7 +145,8 @@ function newPlanner({ options, world, limits, scheme, pace, runningStep }: Plann
   const { capacityPolicy: policy, scheduleMicroBatch } = scheme;
   // While a step runs the executor refuses other calls.
   const areFinite = (blocks: Int32Array) => runningStep.iteration === null && executor.areFinite(blocks);
-  const planning = { policy, scheduleMicroBatch, maxNumSequences, startHorizon, areFinite, pace };
+  const adapters = world.adapters?.cache.room;
+  const planning = { policy, scheduleMicroBatch, maxNumSequences, startHorizon, adapters, areFinite, pace };
   return new IterationPlanner({ ...limits, ...planning }, kvCache);
 }
 
@@ -161,7 +174,7 @@ function newCalls({ options, world, sizes, callParts, split, runningStep }: Runn
   const processors = postProcessors ?? new PostProcessors(new Map());
   const logitsStage = new LogitsStage(processors, logitsPostProcessorTimeoutMs, clock);
   const newCall = () => new PackedCall(sizes, rope, callParts);
-  const parts = { executor, logitsStage, kvCache, clock };
+  const parts = { executor, logitsStage, kvCache, adapters: callParts.adapters, clock };
   return split
     ? new OverlappedCalls(parts, [newCall(), newCall()], split, runningStep)
     : new SerialCalls(parts, newCall());

@@ -1,10 +1,12 @@
 import { messageOf } from '../../base/error-text.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { type Executor, ExecutorLostError } from '../executors/executor.js';
+import type { PeftCacheManager } from '../peft/peft-cache-manager.js';
 import type { Chunks, EndedCall, Iteration } from './iteration.js';
 import type { LogitsStage } from './logits-stage.js';
 import type { PackedCall } from './packed-call.js';
 import type { RunningStep } from './running-step.js';
+import { changeSlots } from './step-adapters.js';
 
 /**
  * Runs calls of the executor. A call that throws fails only its own requests, except for an ExecutorLostError, which is
@@ -24,6 +26,8 @@ export interface RunnerParts {
   /** Runs post-processors on the logits of split calls. */
   logitsStage: LogitsStage;
   kvCache: KvCacheManager;
+  /** null: requests have no adapters. */
+  adapters: PeftCacheManager | null;
   clock: () => number;
 }
 
@@ -63,7 +67,8 @@ export class SerialCalls implements CallRunner {
  *                     update 0: 7 is given back, pack 0: 7 is handed out
  *
  * Requests in flight hold their blocks, and are neither paused nor freed, so no block that a step reads or writes is handed
- * out while it runs. Blocks that both micro-batches read are shared ones, full and never written again; if one is copied or
+ * out while it runs. The same holds for slots of adapters: a step holds those of its requests, and others are filled between the
+ * steps. Blocks that both micro-batches read are shared ones, full and never written again; if one is copied or
  * swapped, that is done between the steps too.
  *
  * A micro-batch whose logits JavaScript has to read cannot run on another thread: it runs in the loop's own, at the point
@@ -102,7 +107,8 @@ export class OverlappedCalls implements CallRunner {
     call.pack(chunks, iteration);
     if (this.#split.runsTogether) return step(call, this.#parts);
     const ended = this.finish();
-    if (!call.isEmpty) this.#begin(call);
+    if (call.isEmpty) call.end(false);
+    else this.#begin(call);
     return ended;
   }
 
@@ -127,11 +133,12 @@ export class OverlappedCalls implements CallRunner {
   #begin(call: PackedCall): void {
     const { executor, clock } = this.#parts;
     this.#beganMs = clock();
-    copyBlocks(this.#parts);
+    prepareMemory(call, this.#parts);
     try {
       if (!call.isSplit) executor.begin(call.batch, call.batch.sampling, call.output);
     } catch (error) {
       failCall(call, error);
+      call.end(false);
       return;
     }
     call.setInFlight(true);
@@ -145,7 +152,7 @@ export class OverlappedCalls implements CallRunner {
 function step(call: PackedCall, parts: RunnerParts): EndedCall {
   if (call.isEmpty) return call.end(false);
   const startMs = parts.clock();
-  copyBlocks(parts);
+  prepareMemory(call, parts);
   call.iteration.counts.executorMs += parts.clock() - startMs;
   return compute(call, parts);
 }
@@ -179,6 +186,12 @@ function compute(call: PackedCall, { executor, logitsStage, clock }: RunnerParts
 function failCall(call: PackedCall, error: unknown): void {
   if (error instanceof ExecutorLostError) throw error;
   call.fail(messageOf(error));
+}
+
+/** Changes the executor's memory as the call needs it; while no step runs. */
+function prepareMemory(call: PackedCall, parts: RunnerParts): void {
+  copyBlocks(parts);
+  changeSlots(parts.executor, parts.adapters, (slot, reason) => call.failSlot(slot, reason));
 }
 
 /**

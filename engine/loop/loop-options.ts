@@ -1,13 +1,22 @@
 import type { ModelType, StatsFormat } from '../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import type { ModelConfig } from '../../models/model-config.js';
 import type { MicroBatchLimits, SchedulerPolicy } from '../../scheduler/types.js';
 import type { RopeTable } from '../batch/rope-table.js';
 import type { PostProcessors } from '../decoding/post-processors.js';
 import type { Executor } from '../executors/executor.js';
 import type { GuideThread } from '../guided/guide-messages.js';
 import type { LoopCallbacks } from '../intake/loop-callbacks.js';
+import type { PeftCacheManager } from '../peft/peft-cache-manager.js';
 import type { DraftPolicy } from '../speculation/draft-policy.js';
+
+/** LoRA adapters of a loop's requests. */
+export interface LoopAdapters {
+  cache: PeftCacheManager;
+  /** The base model that they change. */
+  model: ModelConfig;
+}
 
 export interface LoopOptions {
   /** Default InflightFusedBatching. V1 needs an executor with room for padding: see paddingRoom. */
@@ -61,6 +70,8 @@ export interface LoopEnvironment {
   drafts?: DraftPolicy;
   /** Memory that the draft model takes beside the executor's, for the statistics; default: none. */
   draftMemory?: ExecutorMemory;
+  /** Caches of adapters; needs an executor with slots. Default: requests with adapters are refused. */
+  adapters?: LoopAdapters;
   /** Thread that follows guides; default: requests with guides are refused. */
   guideThread?: GuideThread;
   /** Milliseconds since the epoch, monotonic. */

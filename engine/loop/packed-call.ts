@@ -6,6 +6,7 @@ import type { RopeTable } from '../batch/rope-table.js';
 import { SamplingResults } from '../decoding/sampling-results.js';
 import type { IterationPlanner } from '../iteration-planner.js';
 import { CallMemory } from '../packed-call/call-memory.js';
+import type { PeftCacheManager } from '../peft/peft-cache-manager.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
 import type { FlightRecorder } from './flight-recorder.js';
@@ -14,12 +15,15 @@ import type { GuidedDecoding } from './guided-decoding.js';
 import type { Chunks, EndedCall, Iteration } from './iteration.js';
 import type { RequestRows, RowFailures } from './logits-stage.js';
 import type { IterationCounts } from './loop-statistics.js';
+import { StepAdapters } from './step-adapters.js';
 
 /** Parts of the loop that packing a call uses. */
 export interface CallParts {
   planner: IterationPlanner;
   scheme: BatchingScheme;
   kvCache: KvCacheManager;
+  /** null: requests have no adapters. */
+  adapters: PeftCacheManager | null;
   guided: GuidedDecoding;
   recorder: FlightRecorder;
   clock: () => number;
@@ -36,6 +40,7 @@ export class PackedCall {
   /** Requests whose masks have not come in time: their draws do not count. */
   readonly late = new Set<LlmRequest>();
   readonly #masks: GuideMasks;
+  readonly #adapters: StepAdapters;
   readonly #parts: CallParts;
   #chunks: Chunks = [];
   #iteration: Iteration | null = null;
@@ -47,6 +52,7 @@ export class PackedCall {
     this.batch = new BatchFormer(memory, parts.kvCache, rope);
     this.output = new SamplingResults(limits.logitRows, memory.output);
     this.#masks = new GuideMasks(limits.logitRows);
+    this.#adapters = new StepAdapters(parts.adapters);
     this.#parts = parts;
   }
 
@@ -63,7 +69,7 @@ export class PackedCall {
     return this.#iteration!;
   }
 
-  /** Gives each request its blocks and packs its rows. A request that gets no blocks fails and is left out. */
+  /** Gives each request its blocks and its adapter's slot and packs its rows. A request that gets none fails and is left out. */
   pack(chunks: Chunks, iteration: Iteration): void {
     const { planner, scheme, recorder, clock } = this.#parts;
     const { counts } = iteration;
@@ -72,14 +78,17 @@ export class PackedCall {
     this.batch.clear();
     this.failures.clear();
     this.late.clear();
+    this.#adapters.begin(chunks);
     const nowMs = clock();
     for (const { request, contextTokens } of chunks) {
       const isFirstChunk = request.phase === 'context' && request.contextPosition === 0;
       request.chunkLength = contextTokens;
-      if (!planner.allocate(request)) {
+      const adapterSlot = this.#adapters.slotOf(request);
+      if (adapterSlot === null || !planner.allocate(request)) {
+        const what = adapterSlot === null ? 'cache of adapters had no slot' : 'KV cache had no block';
         request.failure = failure(
           'internal',
-          'The KV cache had no block left for a request that it had room for when it was scheduled.',
+          `The ${what} left for a request that it had room for when it was scheduled.`,
         );
         continue;
       }
@@ -97,7 +106,7 @@ export class PackedCall {
       counts.draftedTokens += request.draftLength;
       if (isFirstChunk && this.#parts.planner.sharedOf(request) !== null) this.#countReuse(request, counts);
       request.timing.noteScheduled(nowMs);
-      this.batch.add(request);
+      this.batch.add(request, adapterSlot);
     }
     for (const { of, count } of this.batch.returnedRows) if (of === 'tokens') counts.returnedRows += count;
     if (!this.isEmpty) counts.emptyGenerationSlots += scheme.pad(this.batch, chunks);
@@ -139,8 +148,20 @@ export class PackedCall {
     }
   }
 
+  /** Fails the call's requests whose adapter could not be put into its slot; the others run without them. */
+  failSlot(slot: number, reason: string): void {
+    for (const { request } of this.#chunks) {
+      if (request.failure !== null || request.adapter === null || this.#adapters.slotOf(request) !== slot)
+        continue;
+      const text = `The executor could not take the adapter ${request.adapter.taskId} of this request: ${reason}`;
+      this.failures.set(request, failure('internal', text));
+    }
+    this.batch.dropAdapter(slot);
+  }
+
   /** Result of the call once it has run or has failed. */
   end(hasRun: boolean): EndedCall {
+    this.#adapters.end();
     const output = hasRun ? this.output : null;
     return {
       chunks: this.#chunks,

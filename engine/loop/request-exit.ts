@@ -1,6 +1,7 @@
 import type { RopeTable } from '../batch/rope-table.js';
 import type { ResponseWriter } from '../intake/response-writer.js';
 import type { IterationPlanner } from '../iteration-planner.js';
+import type { PeftCacheManager } from '../peft/peft-cache-manager.js';
 import type { ActiveRequests } from '../request/active-requests.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { ReturnedLogitsBudget } from '../request/returned-logits.js';
@@ -18,6 +19,8 @@ export interface ExitParts {
   logitsBudget: ReturnedLogitsBudget;
   guided: GuidedDecoding;
   drafts: DraftStage | null;
+  /** null: requests have no adapters. */
+  adapters: PeftCacheManager | null;
   responses: ResponseWriter;
 }
 
@@ -42,10 +45,11 @@ export class RequestExit {
   }
 
   #retire(request: LlmRequest, counts: IterationCounts): void {
-    const { planner, drafts, rope, logitsBudget, guided, responses } = this.#parts;
+    const { planner, drafts, adapters, rope, logitsBudget, guided, responses } = this.#parts;
     if (request.failure === null) planner.keep(request);
     planner.release(request);
     drafts?.release(request);
+    if (request.adapter !== null) adapters?.release(request.adapter);
     rope.release(request.ropeRow);
     logitsBudget.release(request.spec);
     guided.close(request);

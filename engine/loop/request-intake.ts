@@ -1,3 +1,4 @@
+import { type NamedText, option, says } from '../../base/named-text.js';
 import {
   failure,
   failureOf,
@@ -9,8 +10,10 @@ import {
 } from '../../callbacks/request-failure.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
 import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/admission.js';
+import { type AdapterBase, readAdapterInputs } from '../intake/adapter-inputs.js';
 import { validateRequest, whyIdIsInvalid } from '../intake/request-validation.js';
 import type { ResponseWriter } from '../intake/response-writer.js';
+import type { AdapterUse } from '../peft/peft-cache-manager.js';
 import type { ActiveRequests } from '../request/active-requests.js';
 import { LlmRequest } from '../request/llm-request.js';
 import type { RequestSpec } from '../request/request-spec.js';
@@ -36,6 +39,7 @@ export class RequestIntake {
   /** Names of post-processors that requests can give; null: the scheme has none. */
   readonly #postProcessors: readonly string[] | null;
   readonly #whyNoDrafts: string | undefined;
+  readonly #whyNoAdapters: NamedText | null;
   #isDraining = false;
 
   constructor(parts: IntakeParts) {
@@ -44,6 +48,7 @@ export class RequestIntake {
     this.#postProcessors = modelType === 'V1' ? null : (parts.world.postProcessors?.names ?? []);
     this.#whyNoDrafts =
       modelType === 'V1' ? 'V1 draws one token a step for each slot of its batch' : undefined;
+    this.#whyNoAdapters = whyNoAdapters(parts.world);
   }
 
   /** Number of requests that could be taken now. */
@@ -104,6 +109,7 @@ export class RequestIntake {
         postProcessors: this.#postProcessors,
         guides: this.#parts.guided.isAvailable,
         whyNoDrafts: this.#whyNoDrafts,
+        whyNoAdapters: this.#whyNoAdapters,
       };
       const spec = validateRequest(request, limits, this.#parts.world.drawSeed);
       // This is checked before the request is built, since it may ask for a million sequences.
@@ -112,17 +118,42 @@ export class RequestIntake {
         this.#refuse(request, impossible);
         return;
       }
-      const admitted = new LlmRequest(spec, this.#parts.world.clock(), vocabSize);
-      this.#parts.logitsBudget.reserve(spec);
-      admitted.ropeRow = this.#parts.world.rope.assign(admitted.endPosition);
-      admitted.goOnFromElsewhere(this.#parts.limits);
-      if (!admitted.isComplete) this.#parts.guided.open(admitted);
-      this.#parts.active.add(admitted);
-      counts.newRequests++;
-      counts.newRequestsQueueMs += this.#parts.world.clock() - admitted.timing.arrivalMs;
+      const adapter = this.#useAdapter(request);
+      try {
+        this.#enter(spec, adapter, counts);
+      } catch (error) {
+        if (adapter !== null) this.#parts.world.adapters?.cache.release(adapter);
+        throw error;
+      }
     } catch (error) {
       this.#refuse(request, failureOf(error));
     }
+  }
+
+  /** Makes an accepted request active. @param adapter which it uses until it leaves */
+  #enter(spec: RequestSpec, adapter: AdapterUse | null, counts: IterationCounts): void {
+    const { world, active, guided, limits, logitsBudget } = this.#parts;
+    const admitted = new LlmRequest(spec, world.clock(), world.executor.vocabSize, adapter);
+    logitsBudget.reserve(spec);
+    admitted.ropeRow = world.rope.assign(admitted.endPosition);
+    admitted.goOnFromElsewhere(limits);
+    if (!admitted.isComplete) guided.open(admitted);
+    active.add(admitted);
+    counts.newRequests++;
+    counts.newRequestsQueueMs += world.clock() - admitted.timing.arrivalMs;
+  }
+
+  /**
+   * Begins the use of the request's adapter, if it has one. The tensors of its weights are not kept: the cache has a copy of its
+   * own. @throws ParameterError, AdapterMissingError
+   */
+  #useAdapter({ inputs }: InferenceRequest): AdapterUse | null {
+    const { adapters } = this.#parts.world;
+    if (adapters === undefined) return null;
+    const { cache, model } = adapters;
+    const base: AdapterBase = { model, maxRank: cache.maxAdapterSize, maxBytes: cache.maxAdapterBytes };
+    const given = readAdapterInputs(inputs, base);
+    return given && cache.admit(given.taskId, given.weights);
   }
 
   #whyImpossible(spec: RequestSpec): RequestFailure | null {
@@ -135,6 +166,14 @@ export class RequestIntake {
     if (whyIdIsInvalid(request.requestId) === null) this.#parts.responses.addError(request.requestId, why);
     else this.#parts.world.callbacks.reportError(new Error(messageOfFailure(why)));
   }
+}
+
+/** Reason why requests can have no adapters; null: they can. */
+function whyNoAdapters({ executor, adapters }: LoopEnvironment): NamedText | null {
+  if (adapters !== undefined) return null;
+  return executor.adapters === undefined
+    ? says`LoRA adapters need an executor that was opened with room for them; this one (${executor.name}) has none (${option('peftCacheManagerConfig')})`
+    : says`LoRA adapters need ${option('peftCacheManagerConfig')}`;
 }
 
 /** Greatest size of a request: all of its sequences, of which some may have ended elsewhere, at their greatest length. */

@@ -53,10 +53,10 @@ export class TokenUpdate {
       }
       const wasContext = request.phase === 'context';
       if (wasContext) request.finishChunk();
-      if (numRows === 0) continue;
       const failed = failures.get(request);
       if (failed !== undefined) request.failure = failed;
-      else this.#take(request, { output, firstRow, numRows, wasContext }, iteration.counts, nowMs);
+      else if (numRows > 0)
+        this.#take(request, { output, firstRow, numRows, wasContext }, iteration.counts, nowMs);
       firstRow += numRows + draftLength;
     }
   }

@@ -48,6 +48,7 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   const { kvCacheConfig = {} } = params;
   checkValues('optionalParams', params);
   checkValues('kvCache', kvCacheConfig);
+  checkValues('peftCache', params.peftCacheManagerConfig ?? {});
   if (modelType === 'V1' && params.enableChunkedContext) {
     throw refused(
       'enableChunkedContext',

@@ -4,6 +4,7 @@ import type { FunctionCallbacks, GptManagerOptions } from '../../callbacks/gpt-m
 import { KV_CACHE_OPTIONS } from '../../callbacks/options/kv-cache-options.js';
 import { MANAGER_EVENTS, MANAGER_OPTIONS } from '../../callbacks/options/manager-options.js';
 import { OPTIONAL_PARAMS } from '../../callbacks/options/optional-params.js';
+import { PEFT_CACHE_OPTIONS } from '../../callbacks/options/peft-cache-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 
 /** Name of each callback: this does not compile unless it has exactly those of the interface. */
@@ -20,9 +21,11 @@ export function checkOptionNames(options: GptManagerOptions): void {
   checkNames('', options, { ...MANAGER_OPTIONS, optionalParams: true, ...CALLBACKS, ...MANAGER_EVENTS });
   // A custom executor may have parameters of its own.
   const own = options.optionalParams?.executorModule === undefined ? {} : options.optionalParams;
-  const params = { kvCacheConfig: true, ...OPTIONAL_PARAMS };
+  const params = { kvCacheConfig: true, peftCacheManagerConfig: true, ...OPTIONAL_PARAMS };
   checkNames('optionalParams', options.optionalParams, { ...own, ...params });
   checkNames('optionalParams.kvCacheConfig', options.optionalParams?.kvCacheConfig, KV_CACHE_OPTIONS);
+  const ofAdapters = options.optionalParams?.peftCacheManagerConfig;
+  checkNames('optionalParams.peftCacheManagerConfig', ofAdapters, PEFT_CACHE_OPTIONS);
 }
 
 function checkNames(path: string, given: unknown, known: object): void {

@@ -3,6 +3,8 @@ import type { RequestFailure } from '../../callbacks/request-failure.js';
 import type { ReuseCounts, SharedPrefix } from '../../kvcache/kv-cache-manager.js';
 import type { ResumeLimits } from '../../scheduler/pause.js';
 import type { SamplingOutput } from '../decoding/sampling-batch.js';
+import { saltWithAdapter } from '../peft/adapter-fingerprint.js';
+import type { AdapterUse } from '../peft/peft-cache-manager.js';
 import { BeamSearch } from '../sequences/beam-search.js';
 import { type GeneratedSequence, needsLogProbs, reportsLogProbs } from '../sequences/generated-sequence.js';
 import { SampledSequences } from '../sequences/sampled-sequences.js';
@@ -58,13 +60,19 @@ export class LlmRequest extends RequestProgress {
 
   /** null: its tokens are drawn. */
   readonly beams: BeamSearch | null;
+  /** LoRA adapter of all its sequences, which it uses until it leaves; null: none. */
+  override readonly adapter: AdapterUse | null;
+  /** Part of the key under which its blocks are kept. */
+  readonly #salt: bigint;
   readonly #group: SequenceGroup;
   #isStopped = false;
 
-  constructor(spec: RequestSpec, nowMs: number, vocabSize: number) {
+  constructor(spec: RequestSpec, nowMs: number, vocabSize: number, adapter: AdapterUse | null = null) {
     const { requestId, priority, maxNewTokens } = spec;
     super(requestId, { promptLength: spec.promptTokens.length, maxNewTokens, priority });
     this.spec = spec;
+    this.adapter = adapter;
+    this.#salt = adapter === null ? spec.cacheSalt : saltWithAdapter(spec.cacheSalt, adapter.fingerprint);
     this.deadlineMs = spec.timeLimitMs === null ? Number.POSITIVE_INFINITY : nowMs + spec.timeLimitMs;
     // A clock that was set back must not make an arrival lie in the future.
     this.timing = new RequestTiming(Math.min(spec.arrivalTimeMs ?? nowMs, nowMs));
@@ -129,8 +137,9 @@ export class LlmRequest extends RequestProgress {
   /** Keys rotated by frequencies of the sequence's own fit no other sequence, so then nothing is shared. */
   override get shared(): SharedPrefix | null {
     if (!this.spec.reusesBlocks || this.ropeRow !== 0) return null;
-    const { cacheSalt: salt, retention } = this.spec;
-    return { tokens: this.tokens, salt, ...(retention === null ? {} : { retention }) };
+    const { retention } = this.spec;
+    const loraId = this.adapter?.taskId ?? null;
+    return { tokens: this.tokens, salt: this.#salt, loraId, ...(retention === null ? {} : { retention }) };
   }
 
   override get isComplete(): boolean {

@@ -1,6 +1,6 @@
 import type { ReuseCounts, SharedPrefix } from '../../kvcache/kv-cache-manager.js';
 import { lengthsAfterPause, type ResumeLimits } from '../../scheduler/pause.js';
-import type { SchedulableRequest } from '../../scheduler/types.js';
+import type { AdapterNeed, SchedulableRequest } from '../../scheduler/types.js';
 
 /**
  * State of a request for the schedulers, and how a chunk, a token and a pause change it. It knows lengths only;
@@ -33,6 +33,8 @@ export abstract class RequestProgress implements SchedulableRequest {
   chunkLength = 0;
   /** True while its step runs and the loop goes on: until the step ends it keeps its blocks and everything else. */
   inFlight = false;
+  /** LoRA adapter that all its steps read; null: none. */
+  adapter: AdapterNeed | null = null;
   /** See SchedulableRequest; set before each plan, if the request has to wait. */
   isHeld = false;
   /** See SchedulableRequest; kept up to date by the planner while in the context phase. */

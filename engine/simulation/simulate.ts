@@ -84,7 +84,7 @@ export class SimulationError extends SkeinError {
  *     its tokens are written over its oldest ones, and a step of it takes no block. So a request may be longer than the
  *     pool. `sinkTokenLength` (0) tokens stay, in blocks of their own; a bubble behind them counts like tokens: see
  *     kvcache/attention-window.ts. A request that ends longer than its blocks hold shares none, with anybody or itself.
- * 14. Refused by name, because the engine cannot do it yet: loraTaskId. A request that could never run is an error with
+ * 14. Refused by name, since adapters are not simulated: loraTaskId. A request that could never run is an error with
  *     the numbers.
  *
  * Worked example: MAX_UTILIZATION, 4 blocks of 4 tokens; A arrives in iteration 0 with a prompt of 4 and 6 new tokens, B

@@ -1,4 +1,5 @@
 import type { SharedPrefix } from '../../kvcache/kv-cache-manager.js';
+import type { AdapterNeed } from '../../scheduler/types.js';
 import { RequestProgress } from '../request/request-progress.js';
 import type { SimulatedTokens } from './simulated-tokens.js';
 
@@ -12,6 +13,8 @@ export interface SimulatedArrival {
   beamWidth?: number;
   /** Draft tokens of each step, all of them rejected; default 0. */
   draftLength?: number;
+  /** LoRA adapter of its steps; default: none. */
+  adapter?: AdapterNeed;
   /** The prompt, as long as promptLength; absent: a prompt that shares no token with any other. */
   tokens?: Int32Array;
   /** Number of tokens after which it ends by itself, as with an end token; absent: it runs to maxNewTokens. */
@@ -32,6 +35,7 @@ export class SimulatedRequest extends RequestProgress {
     const { requestId, promptLength, maxNewTokens, priority = 0.5 } = arrival;
     super(requestId, { promptLength, maxNewTokens, priority });
     this.beamWidth = arrival.beamWidth ?? 1;
+    this.adapter = arrival.adapter ?? null;
     this.#originalPromptLength = promptLength;
     this.#draftLength = arrival.draftLength ?? 0;
     this.#endsAfter = arrival.endsAfter ?? Number.POSITIVE_INFINITY;
@@ -55,7 +59,7 @@ export class SimulatedRequest extends RequestProgress {
       return { tokens: this.#tokens.positions(this.numTokens), salt: this.requestId + 1n };
     }
     this.#sequence = this.#tokens.continued(this.#sequence, this.numTokens);
-    return { tokens: this.#sequence, salt: 0n };
+    return { tokens: this.#sequence, salt: 0n, loraId: this.adapter?.taskId ?? null };
   }
 
   /** Number of tokens generated over all its runs. */

@@ -56,7 +56,7 @@ const request = z.strictObject(
       .max(1, { error: 'must be a number from 0 to 1' })
       .optional(),
     draftLength: whole(0, MAX_TOKENS).optional(),
-    loraTaskId: refused(undefined, 'LoRA is not supported yet').optional(),
+    loraTaskId: refused(undefined, 'LoRA adapters are not simulated').optional(),
   },
   { error: 'must be an object' },
 );

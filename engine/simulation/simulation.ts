@@ -2,7 +2,7 @@ import { worded } from '../../base/named-text.js';
 import { AttentionWindow } from '../../kvcache/attention-window.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/admission.js';
-import type { CapacityPolicy, MicroBatchLimits } from '../../scheduler/types.js';
+import type { AdapterCapacity, CapacityPolicy, MicroBatchLimits } from '../../scheduler/types.js';
 import { IterationPlanner } from '../iteration-planner.js';
 import { ActiveRequests } from '../request/active-requests.js';
 import { type SimulatedArrival, SimulatedRequest } from './simulated-request.js';
@@ -27,6 +27,8 @@ export interface SimulationOptions {
   /** See OptionalParams. */
   maxWaitIterations?: number | undefined;
   startHorizon?: number | undefined;
+  /** Room for adapters; absent: any number of them. No adapter of a request may need more. */
+  adapters?: AdapterCapacity | undefined;
 }
 
 /** One request's part in an iteration. */
@@ -74,7 +76,7 @@ export class Simulation {
   readonly #tokens: SimulatedTokens | null;
 
   constructor(options: SimulationOptions) {
-    const { enableBlockReuse = false, startHorizon } = options;
+    const { enableBlockReuse = false, startHorizon, adapters } = options;
     const { numBlocks, tokensPerBlock, policy, microBatch, maxNumRequests: maxNumSequences } = options;
     this.kvCache = new KvCacheManager({ ...options, maxSeqLen: longestSequence(options), enableBlockReuse });
     this.#tokens = enableBlockReuse ? new SimulatedTokens() : null;
@@ -88,7 +90,7 @@ export class Simulation {
     };
     // Without a model no values can be NaN.
     this.#planner = new IterationPlanner(
-      { ...this.limits, policy, maxNumSequences, startHorizon, areFinite: () => true },
+      { ...this.limits, policy, maxNumSequences, startHorizon, adapters, areFinite: () => true },
       this.kvCache,
     );
     this.#active = new ActiveRequests(options.maxWaitIterations);

@@ -7,6 +7,7 @@ import { chunkMsOn } from '../executors/chunk-times.js';
 import type { GenerationLoop } from '../generation-loop.js';
 import { assembleLoop } from '../loop/assemble-loop.js';
 import type { LoopEnvironment } from '../loop/loop-options.js';
+import { PeftCacheManager } from '../peft/peft-cache-manager.js';
 import { DraftModel } from '../speculation/draft-model.js';
 import { Speculation } from '../speculation/speculation.js';
 import type { LoadedExecutor } from './load-executor.js';
@@ -63,6 +64,7 @@ export function createLoop(
       kvCache,
       rope,
       ...brought,
+      ...loopAdapters(loaded),
       ...(loaded.draft === undefined ? {} : { draftMemory: loaded.draft.executor.memory() }),
       ...(limits.maxDraftRows > 0
         ? { drafts: speculationOf(limits, params, draftModelOf(loaded, brought.callbacks, clock)) }
@@ -71,6 +73,13 @@ export function createLoop(
       drawSeed: () => randomBytes(8).readBigUInt64LE(),
     },
   );
+}
+
+/** Requests can have adapters if caches for them were asked for and the executor has slots. */
+function loopAdapters({ adapters, executor }: LoadedExecutor): Pick<LoopEnvironment, 'adapters'> {
+  if (adapters === undefined || executor.adapters === undefined) return {};
+  const { model, sizes, pages } = adapters;
+  return { adapters: { model, cache: new PeftCacheManager(sizes, pages, executor.adapters.maxSlots) } };
 }
 
 function speculationOf(

@@ -2,6 +2,7 @@ import type { ModelType, OptionalParams } from '../../callbacks/gpt-manager-opti
 import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js';
 import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
+import type { ModelConfig } from '../../models/model-config.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { RopeTable } from '../batch/rope-table.js';
 import { EngineError, openEngine } from '../building/engine.js';
@@ -9,8 +10,16 @@ import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, LoadableEngine } from '../executors/executor-kind.js';
 import { type EngineLimits, kvBlocks, resolveLimits, secondaryBlocks } from '../options/engine-limits.js';
+import {
+  cachePages,
+  hostCacheBytes,
+  type LoadedAdapters,
+  type PageSizes,
+  pageSizes,
+  slotOptions,
+} from '../peft/page-sizes.js';
 import { type LoadedDraft, openDraft } from './load-draft.js';
-import { addMemory, afterLoading, withinPools } from './memory-budget.js';
+import { addMemory, afterLoading, besideAdapters, withinPools } from './memory-budget.js';
 import type { MemoryNeeds } from './memory-split.js';
 
 /** The function that a module given as `executorModule` exports under the name `loadExecutor`. */
@@ -37,6 +46,8 @@ export interface LoadedExecutor {
   padTokenId: number | null;
   /** Reason why another executor than the fastest runs, and how to get that one; absent or null: the fastest runs. */
   executorFallback?: string | null;
+  /** Caches for LoRA adapters, if OptionalParams.peftCacheManagerConfig is given; absent: requests can have none. */
+  adapters?: LoadedAdapters;
   /** The draft model, if OptionalParams.draftEnginePath is given. */
   draft?: LoadedDraft;
 }
@@ -84,9 +95,14 @@ async function prepare(
     draftEnginePath === undefined
       ? null
       : await openDraft(draftEnginePath, { kind, engine, limits, options: withoutPool, kvDtype });
+  const { peftCacheManagerConfig: peft } = params;
+  const adapterSizes = peft === undefined ? null : pageSizes(config, peft);
   return {
     config,
     limits,
+    adapterSizes,
+    /** Bytes that adapters may take on the host. */
+    hostAdapterBytes: adapterSizes === null ? 0 : hostCacheBytes(peft!, adapterSizes),
     loadable,
     withoutPool,
     draft,
@@ -104,13 +120,16 @@ async function prepare(
 export async function memoryNeeds(request: LoadRequest): Promise<MemoryNeeds> {
   const { params } = request;
   const { kind } = await likelyExecutor(params);
-  const { limits, bytesPerBlock, draftBytesPerBlock, fixed, poolLimits } = await prepare(kind, request);
+  const { limits, bytesPerBlock, draftBytesPerBlock, fixed, poolLimits, hostAdapterBytes } = await prepare(
+    kind,
+    request,
+  );
   const available = withinPools({ bytes: Number.MAX_SAFE_INTEGER, from: 'no limit' }, poolLimits);
   const numBlocks = kvBlocks(params, { limits, bytesPerBlock, draftBytesPerBlock, available });
   const poolBytes = numBlocks * (bytesPerBlock + draftBytesPerBlock);
   const besides = (limits.padding.blocks + secondaryBlocks(params, bytesPerBlock)) * bytesPerBlock;
   const fraction = params.kvCacheConfig?.freeGpuMemoryFraction ?? DEFAULT_KV_FRACTION;
-  return { fixed, mostBytes: Math.ceil(poolBytes / fraction) + besides };
+  return { fixed, mostBytes: Math.ceil(poolBytes / fraction) + besides + hostAdapterBytes };
 }
 
 /**
@@ -138,16 +157,25 @@ async function startOn(
   const device = await kind.deviceMemory?.();
   // The share of memory given to one of several models is of the system's memory, so it does not apply to a device.
   const given = device ? undefined : params.availableMemory;
+  const free = given ?? afterLoading(device ?? memory(), needs.fixed);
+  const available = device ? free : besideAdapters(free, needs.hostAdapterBytes);
   const numBlocks = kvBlocks(params, {
     limits,
     bytesPerBlock,
     draftBytesPerBlock,
-    available: withinPools(given ?? afterLoading(device ?? memory(), needs.fixed), needs.poolLimits),
+    available: withinPools(available, needs.poolLimits),
   });
+  const numSecondaryBlocks = secondaryBlocks(params, bytesPerBlock);
+  const poolBytes =
+    numBlocks * (bytesPerBlock + draftBytesPerBlock) +
+    (limits.padding.blocks + numSecondaryBlocks) * bytesPerBlock;
+  const left = Math.max(0, available.bytes - poolBytes);
+  const adapters = adaptersOf(config, params, needs.adapterSizes, left);
   const executor = await kind.open(loadable, {
     ...withoutPool,
     numBlocks: numBlocks + limits.padding.blocks,
-    numSecondaryBlocks: secondaryBlocks(params, bytesPerBlock),
+    numSecondaryBlocks,
+    ...(adapters === null ? {} : slotOptions(adapters)),
   });
   const perLength = ropeDependsOnLength(config.rope)
     ? (length: number) => ropeFrequencies(config.rope, length)
@@ -158,6 +186,17 @@ async function startOn(
     rope: new RopeTable(ropeFrequencies(config.rope), perLength, limits.maxNumSequences),
     endTokenIds: config.eosTokenIds,
     padTokenId: config.padTokenId,
+    ...(adapters === null ? {} : { adapters }),
     ...(draft === null ? {} : { draft: await draft.start(numBlocks) }),
   };
+}
+
+/** @param leftBytes memory beside the model and the KV cache */
+function adaptersOf(
+  model: ModelConfig,
+  { peftCacheManagerConfig = {} }: OptionalParams,
+  sizes: PageSizes | null,
+  leftBytes: number,
+): LoadedAdapters | null {
+  return sizes && { model, sizes, pages: cachePages(peftCacheManagerConfig, sizes, leftBytes) };
 }

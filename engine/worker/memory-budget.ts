@@ -31,6 +31,15 @@ export function afterLoading(memory: AvailableMemory, fixed: FixedMemory): Avail
   };
 }
 
+/** Memory left for the KV cache beside what adapters may take on the host. */
+export function besideAdapters(memory: AvailableMemory, hostAdapterBytes: number): AvailableMemory {
+  if (hostAdapterBytes === 0) return memory;
+  return {
+    bytes: Math.max(0, memory.bytes - hostAdapterBytes),
+    from: `${memory.from}, less ${hostAdapterBytes} for LoRA adapters`,
+  };
+}
+
 /** Limit of one of the pools that hold the same blocks. */
 export interface PoolLimit {
   /** Size of the largest such pool that its executor can have; absent: no limit. */

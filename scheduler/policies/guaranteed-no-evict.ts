@@ -1,6 +1,13 @@
+import { AdaptersToCompletion } from '../adapter-room.js';
 import { blocksToCompletion } from '../block-needs.js';
 import { ReuseDelay } from '../reuse-delay.js';
-import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest } from '../types.js';
+import {
+  type CapacityOptions,
+  type CapacityPlan,
+  hasStarted,
+  type KvCapacity,
+  type SchedulableRequest,
+} from '../types.js';
 
 /**
  * GUARANTEED_NO_EVICT: a request starts only when its blocks to completion are free, and then runs to its end.
@@ -8,7 +15,7 @@ import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest
  * 1. Every generating request is scheduled, and its remaining blocks to completion are set aside.
  * 2. Requests in their context phase are then tried in list order, each with its blocks to completion. The first one
  *    that does not fit ends the scan: nobody behind it may overtake it. A request held by the reuse delay is skipped
- *    and does not end the scan.
+ *    and does not end the scan; neither does one whose adapter has no room: see AdaptersToCompletion.
  * 3. Nothing is ever paused. A request in flight, or held, is not scheduled, but it counts, and its remaining blocks
  * are set aside before all others.
  *
@@ -30,7 +37,7 @@ export function guaranteedNoEvict<R extends SchedulableRequest>(
   requests: readonly R[],
   kv: Readonly<KvCapacity>,
   maxNumRequests: number,
-  delays = true,
+  { adapters, delays = true }: Pick<CapacityOptions, 'adapters'> & { delays?: boolean } = {},
 ): CapacityPlan<R> {
   const scheduled: R[] = [];
   let left = kv.freeBlocks;
@@ -47,13 +54,16 @@ export function guaranteedNoEvict<R extends SchedulableRequest>(
     scheduled.push(request);
     left -= blocksToCompletion(request, kv);
   }
+  const room = adapters ? new AdaptersToCompletion(requests, adapters) : null;
   const delay = delays ? new ReuseDelay(requests) : null;
   for (const request of requests) {
     if (request.phase !== 'context' || isAway(request) || delay?.holds(request)) continue;
+    if (room?.skips(request)) continue;
     const needed = blocksToCompletion(request, kv);
     if (needed > left || scheduled.length >= mostScheduled) break;
     scheduled.push(request);
     delay?.schedules(request);
+    room?.schedules(request);
     left -= needed;
   }
   if (scheduled.length === 0 && away === 0) scheduleStartedContexts(requests, kv, maxNumRequests, scheduled);

@@ -1,7 +1,14 @@
+import { AdaptersOfStep } from '../adapter-room.js';
 import { blocksForNextStep } from '../block-needs.js';
 import { ReuseDelay } from '../reuse-delay.js';
 import { StartHorizon } from '../start-horizon.js';
-import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest } from '../types.js';
+import {
+  type CapacityOptions,
+  type CapacityPlan,
+  hasStarted,
+  type KvCapacity,
+  type SchedulableRequest,
+} from '../types.js';
 
 /**
  * MAX_UTILIZATION: pack what fits into this one step, and pause from the end of the list when it does not.
@@ -30,20 +37,24 @@ import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest
  * With a `startHorizon` of some tokens, a request that has not started is passed over while it could not run for that many tokens
  * beside the requests in front of it: see StartHorizon.
  *
- * If nothing is in flight, every started request is thereby either scheduled or paused. The first of the list is never paused as
+ * A request whose adapter has no room beside those in front of it is passed over, and keeps its blocks; it can be paused: see
+ * AdaptersOfStep.
+ *
+ * If nothing is in flight, every started request is thereby either scheduled or paused, or lacks its adapter. The first of the list is never paused as
  * long as it fits into the whole pool (see admission), so the list always moves on.
  */
 export function maxUtilization<R extends SchedulableRequest>(
   requests: readonly R[],
   kv: Readonly<KvCapacity>,
   maxNumRequests: number,
-  startHorizon = 0,
+  { startHorizon = 0, adapters }: CapacityOptions = {},
 ): CapacityPlan<R> {
   const scheduled: R[] = [];
   const paused: R[] = [];
   const credit = kv.creditOfPauses?.();
   const delay = new ReuseDelay(requests);
   const horizon = startHorizon > 0 ? new StartHorizon(startHorizon, requests, kv) : null;
+  const room = adapters ? new AdaptersOfStep(requests, adapters) : null;
   let free = kv.freeBlocks;
   let running = 0;
   let current = 0;
@@ -53,6 +64,14 @@ export function maxUtilization<R extends SchedulableRequest>(
     if (request.inFlight || request.isHeld) {
       horizon?.reserve(request);
       running += 1;
+      current += 1;
+      continue;
+    }
+    if (room?.skips(request)) {
+      if (hasStarted(request)) {
+        horizon?.reserve(request);
+        running += 1;
+      }
       current += 1;
       continue;
     }
@@ -67,6 +86,7 @@ export function maxUtilization<R extends SchedulableRequest>(
       scheduled.push(request);
       running += 1;
       delay.schedules(request);
+      room?.schedules(request);
       horizon?.reserve(request);
       free -= needed;
       current += 1;

@@ -1,4 +1,4 @@
-import type { CapacityPlan, KvCapacity, SchedulableRequest } from '../types.js';
+import type { CapacityOptions, CapacityPlan, KvCapacity, SchedulableRequest } from '../types.js';
 import { guaranteedNoEvict } from './guaranteed-no-evict.js';
 
 /**
@@ -9,7 +9,11 @@ export function staticBatch<R extends SchedulableRequest>(
   requests: readonly R[],
   kv: Readonly<KvCapacity>,
   maxNumRequests: number,
+  { adapters }: Pick<CapacityOptions, 'adapters'> = {},
 ): CapacityPlan<R> {
   const generating = requests.filter((request) => request.phase === 'generation');
-  return guaranteedNoEvict(generating.length > 0 ? generating : requests, kv, maxNumRequests, false);
+  return guaranteedNoEvict(generating.length > 0 ? generating : requests, kv, maxNumRequests, {
+    adapters,
+    delays: false,
+  });
 }

@@ -1,19 +1,22 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import type { ReuseKey } from '../../kvcache/prefix-tree.js';
 import type { Retention } from '../../kvcache/retention.js';
 
 const SIZE = 8;
 const NUM_BLOCKS = 9;
 const MAX_SEQ_LEN = 64;
+const PLAIN: ReuseKey = { salt: 0n };
+const OTHERS: ReuseKey[] = [{ salt: 1n }, { salt: 0n, loraId: 1n }, { salt: 1n, loraId: 0n }];
 
 /** The cache as its events describe it: each node's tokens from the start of its sequence, as text, and its pool. */
 class Mirror {
   readonly #paths = new Map<number, string>();
-  readonly #salts = new Map<number, bigint>();
+  readonly #keys = new Map<number, ReuseKey>();
   readonly #levels = new Map<number, number>();
 
-  take(kv: KvCacheManager, salt: bigint): void {
+  take(kv: KvCacheManager, key: ReuseKey): void {
     for (const { data } of kv.drainEvents()) {
       if (data.type === 'removed') for (const hash of data.blockHashes) this.#forget(hash);
       if (data.type === 'updated' && 'cacheLevel' in data) {
@@ -22,11 +25,12 @@ class Mirror {
       }
       if (data.type !== 'stored') continue;
       let path = data.parentHash === null ? '' : this.#paths.get(data.parentHash)!;
-      for (const { blockHash, tokens, cacheLevel } of data.blocks) {
+      for (const { blockHash, tokens, cacheLevel, loraId } of data.blocks) {
+        expect(loraId).toBe(key.loraId ?? null);
         expect(this.#paths.has(blockHash)).toBe(false);
         path += String.fromCharCode(...tokens);
         this.#paths.set(blockHash, path);
-        this.#salts.set(blockHash, salt);
+        this.#keys.set(blockHash, key);
         this.#levels.set(blockHash, cacheLevel);
       }
     }
@@ -42,9 +46,9 @@ class Mirror {
   }
 
   /** The longest beginning of the prompt without its last token, full blocks first, then a part of one. */
-  find(prompt: Int32Array, salt: bigint): number {
+  find(prompt: Int32Array, key: ReuseKey): number {
     const text = String.fromCharCode(...prompt.subarray(0, prompt.length - 1));
-    const paths = [...this.#paths].filter(([hash]) => this.#salts.get(hash) === salt).map(([, path]) => path);
+    const paths = [...this.#paths].filter(([hash]) => this.#keys.get(hash) === key).map(([, path]) => path);
     let full = 0;
     while (paths.includes(text.slice(0, full + SIZE)) && full + SIZE <= text.length) full += SIZE;
     const behind = paths.filter(
@@ -65,7 +69,7 @@ interface Running {
   /** First place that the next step writes; equal to `length` if it writes nothing. */
   written: number;
   length: number;
-  salt: bigint;
+  key: ReuseKey;
   /** false: a reset has come since it was added. */
   isShared: boolean;
 }
@@ -95,11 +99,11 @@ class Machine {
     requestId: bigint,
     tokens: Int32Array,
     promptLength: number,
-    { salt, retention }: { salt: bigint; retention?: Retention },
+    { key, retention }: { key: ReuseKey; retention?: Retention },
   ): void {
-    const expected = this.mirror.find(tokens.subarray(0, promptLength), salt);
+    const expected = this.mirror.find(tokens.subarray(0, promptLength), key);
     const free = this.kv.freeBlocks;
-    const shared = { tokens, salt, ...(retention ? { retention } : {}) };
+    const shared = { tokens, ...key, ...(retention ? { retention } : {}) };
     const fits = this.kv.addSequence(requestId, promptLength, shared);
     if (Math.ceil(promptLength / SIZE) <= free) expect(fits).toBe(true);
     if (!fits) {
@@ -115,33 +119,33 @@ class Machine {
       tokens,
       written: reusedTokens,
       length: promptLength,
-      salt,
+      key,
       isShared: true,
     });
-    this.mirror.take(this.kv, salt);
+    this.mirror.take(this.kv, key);
   }
 
   grow(requestId: bigint, by: number): void {
     const sequence = this.running.get(requestId)!;
     const length = Math.min(sequence.tokens.length, sequence.length + by);
     if (length > sequence.length && this.kv.growSequence(requestId, length)) sequence.length = length;
-    this.mirror.take(this.kv, sequence.salt);
+    this.mirror.take(this.kv, sequence.key);
   }
 
   /** Ends a sequence. Tokens that have not been written by then are not kept. */
   end(requestId: bigint, stores: boolean): void {
-    const { tokens, written, salt } = this.running.get(requestId)!;
+    const { tokens, written, key } = this.running.get(requestId)!;
     if (stores) this.kv.store(requestId, tokens, written);
     this.kv.freeSequence(requestId);
     this.running.delete(requestId);
-    this.mirror.take(this.kv, salt);
+    this.mirror.take(this.kv, key);
   }
 
   /** Nothing is found any more; what runs goes on and leaves nothing. */
   reset(): void {
     const numCached = this.mirror.sizeOf(0) + this.mirror.sizeOf(1);
     expect(this.kv.dropReusable()).toBe(numCached);
-    this.mirror.take(this.kv, 0n);
+    this.mirror.take(this.kv, PLAIN);
     expect(this.mirror.sizeOf(0) + this.mirror.sizeOf(1)).toBe(0);
     for (const sequence of this.running.values()) sequence.isShared = false;
     this.resets++;
@@ -157,10 +161,10 @@ class Machine {
     const numFresh = this.kv.drainNewBlocks(fresh);
     for (const block of fresh.subarray(0, numFresh)) this.#memory.fill(0, block * SIZE, (block + 1) * SIZE);
     for (const [requestId, sequence] of this.running) this.#write(requestId, sequence);
-    for (const [requestId, { tokens, length, salt, isShared }] of this.running) {
+    for (const [requestId, { tokens, length, key, isShared }] of this.running) {
       const before = this.mirror.sizeOf(0);
       this.kv.store(requestId, tokens, length);
-      this.mirror.take(this.kv, salt);
+      this.mirror.take(this.kv, key);
       if (!isShared) expect(this.mirror.sizeOf(0)).toBe(before);
     }
   }
@@ -212,7 +216,7 @@ const fields = {
   requestId: fc.bigInt({ min: 0n, max: 2n }),
   prompt: fc.nat(9),
   cut: fc.integer({ min: 0, max: 9 }),
-  salt: fc.constantFrom(0n, 0n, 0n, 1n),
+  key: fc.constantFrom(...new Array<ReuseKey>(9).fill(PLAIN), ...OTHERS),
   priority: fc.constantFrom(null, null, null, 10, 60),
 };
 
@@ -229,12 +233,12 @@ function play(
   machine: Machine,
   { prompts, operations }: ReturnType<typeof historyOf> extends fc.Arbitrary<infer H> ? H : never,
 ) {
-  for (const { kind, requestId, prompt, cut, salt, priority } of operations) {
+  for (const { kind, requestId, prompt, cut, key, priority } of operations) {
     const all = prompts[prompt]!;
     const isRunning = machine.running.has(requestId);
     const retention = priority === null ? {} : { retention: { ranges: [{ start: 5, priority }] } };
     if (kind === 'add' && !isRunning)
-      machine.add(requestId, all, Math.max(1, all.length - cut), { salt, ...retention });
+      machine.add(requestId, all, Math.max(1, all.length - cut), { key, ...retention });
     else if (kind === 'grow' && isRunning) machine.grow(requestId, 1 + cut);
     else if (kind === 'step') machine.step();
     else if (kind === 'end' && isRunning) machine.end(requestId, true);

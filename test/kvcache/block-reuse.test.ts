@@ -115,6 +115,16 @@ describe('at the borders of blocks', () => {
     expect(run(kv, 4n, count(24), { salt: 1n }).reusedTokens).toBe(23);
   });
 
+  it('shares nothing between adapters, whatever their salts', () => {
+    const kv = cache({ numBlocks: 64 });
+    run(kv, 1n, count(24), { loraId: 1n });
+    const others = [{ loraId: 2n }, { loraId: 0n }, { loraId: 1n, salt: 1n }, { salt: 1n }, {}];
+    for (const [i, other] of others.entries()) {
+      expect(run(kv, BigInt(i + 2), count(24), other).reusedTokens).toBe(0);
+    }
+    expect(run(kv, 9n, count(24), { loraId: 1n }).reusedTokens).toBe(23);
+  });
+
   it('names the first missing block alike for prompts that would compute the same one', () => {
     const kv = cache();
     run(kv, 1n, count(8));

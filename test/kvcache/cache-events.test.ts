@@ -2,6 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { cache, count, run } from '../support/reusing-cache.js';
 
 describe('events and statistics', () => {
+  it('name the adapter of what is stored, and other blocks for each', () => {
+    const kv = cache({ numBlocks: 8 });
+    const stored = [{}, { loraId: 0n }, { loraId: 2n ** 64n - 1n }].map((of, i) => {
+      run(kv, BigInt(i), count(8), of);
+      const { data } = kv.drainEvents().at(-1)!;
+      return data.type === 'stored' ? data.blocks[0]! : expect.fail('nothing was stored');
+    });
+    expect(stored.map(({ loraId }) => loraId)).toEqual([null, 0n, 2n ** 64n - 1n]);
+    expect(new Set(stored.map(({ blockHash }) => blockHash)).size).toBe(3);
+  });
+
   it('tell of the pool, of what is stored under what, changed and removed', () => {
     const kv = cache({ numBlocks: 8 });
     run(kv, 1n, count(20));

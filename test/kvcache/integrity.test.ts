@@ -90,12 +90,12 @@ describe('findInconsistency in the tree', () => {
   /** Blocks 0 and 1 are the primary pool, 2 and 3 the secondary one; nobody holds anything. */
   function cached(first: number, second: number) {
     const tree = new PrefixTree(8);
-    const parent = tree.insert(tree.root(0n), TOKENS, 0, first, 35, Number.POSITIVE_INFINITY);
+    const parent = tree.insert(tree.root({ salt: 0n }), TOKENS, 0, first, 35, Number.POSITIVE_INFINITY);
     const child = tree.insert(parent, TOKENS, 0, second, 35, Number.POSITIVE_INFINITY);
     const nodes: PrefixNode[] = [];
     nodes[first] = parent;
     nodes[second] = child;
-    if (first < 2) tree.root(0n).primaryChildren = 1;
+    if (first < 2) tree.root({ salt: 0n }).primaryChildren = 1;
     if (second < 2) parent.primaryChildren = 1;
     const others = (from: number) => [from, from + 1].filter((block) => block !== first && block !== second);
     const snapshot: KvCacheSnapshot = {

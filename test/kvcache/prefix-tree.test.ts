@@ -9,7 +9,7 @@ function treeOf(...texts: string[]): PrefixTree {
   const tree = new PrefixTree(4);
   let block = 0;
   for (const text of texts) {
-    let node = tree.root(0n);
+    let node = tree.root({ salt: 0n });
     for (let start = 0; start + 4 <= text.length; start += 4) {
       const known = tree.child(node, letters(text), start);
       node = known ?? tree.insert(node, letters(text), start, block++, 35, Number.POSITIVE_INFINITY);
@@ -19,7 +19,7 @@ function treeOf(...texts: string[]): PrefixTree {
 }
 
 function found(tree: PrefixTree, text: string, limit = text.length): [number[], number | null, number] {
-  const { nodes, partial, partialLength } = tree.match(0n, letters(text), limit);
+  const { nodes, partial, partialLength } = tree.match({ salt: 0n }, letters(text), limit);
   return [nodes.map(({ block }) => block), partial?.block ?? null, partialLength];
 }
 
@@ -57,7 +57,7 @@ it('finds the longest common beginning of all children, however many', () => {
       const common = (text: string) =>
         [0, 1, 2, 3, 4].findLast((n) => text.slice(0, n) === asked.slice(0, n))!;
       const longest = Math.max(...texts.map(common));
-      const { nodes, partial, partialLength } = treeOf(...texts).match(0n, letters(asked), 4);
+      const { nodes, partial, partialLength } = treeOf(...texts).match({ salt: 0n }, letters(asked), 4);
       expect(4 * nodes.length + partialLength).toBe(longest);
       if (partial) expect(common(String.fromCharCode(...partial.tokens))).toBe(partialLength);
     }),
@@ -66,7 +66,7 @@ it('finds the longest common beginning of all children, however many', () => {
 
 it('takes out leaves only, and forgets a salt with its last block', () => {
   const tree = new PrefixTree(4);
-  const first = tree.insert(tree.root(9n), letters('abcd'), 0, 0, 35, Number.POSITIVE_INFINITY);
+  const first = tree.insert(tree.root({ salt: 9n }), letters('abcd'), 0, 0, 35, Number.POSITIVE_INFINITY);
   const second: PrefixNode = tree.insert(first, letters('abcdefgh'), 4, 1, 35, Number.POSITIVE_INFINITY);
   expect(() => tree.remove(first)).toThrow('Block 0 is no leaf of the prefix tree');
   expect([...tree.roots]).toHaveLength(1);
@@ -75,8 +75,9 @@ it('takes out leaves only, and forgets a salt with its last block', () => {
   expect([...tree.roots]).toHaveLength(0);
 });
 
-it('gives hashes that depend on every token before, and on the salt', () => {
-  const name = (text: string, salt = 0n) => new PrefixTree(4).firstMissing(salt, letters(text), text.length);
+it('gives hashes that depend on every token before, on the salt and on the adapter', () => {
+  const name = (text: string, salt = 0n, loraId: bigint | null = null) =>
+    new PrefixTree(4).firstMissing({ salt, loraId }, letters(text), text.length);
   expect(name('abcd')).toBe(name('abcdzzzz'));
   expect(name('abc')).toBeNull();
   const names = new Set([
@@ -85,9 +86,13 @@ it('gives hashes that depend on every token before, and on the salt', () => {
     name('bbcd'),
     name('abcd', 1n),
     name('abcd', 2n ** 32n),
+    name('abcd', 0n, 0n),
+    name('abcd', 0n, 1n),
+    name('abcd', 1n, 0n),
+    name('abcd', 0n, 2n ** 32n),
   ]);
   const second = treeOf('abcd', 'bbcd');
-  for (const text of ['abcdefgh', 'bbcdefgh']) names.add(second.firstMissing(0n, letters(text), 8));
-  expect(names.size).toBe(7);
+  for (const text of ['abcdefgh', 'bbcdefgh']) names.add(second.firstMissing({ salt: 0n }, letters(text), 8));
+  expect(names.size).toBe(11);
   for (const value of names) expect(Number.isSafeInteger(value)).toBe(true);
 });

@@ -249,3 +249,22 @@ it.each([
 ])('refuses %j', (options, sentence) => {
   expect(() => cache(options)).toThrow(sentence);
 });
+
+it('keeps swapped-out blocks of different adapters apart', () => {
+  const kv = cache({ numSecondaryBlocks: 8 });
+  const tokens = count(16);
+  const ask = (requestId: bigint, loraId: bigint | null) => {
+    kv.addSequence(requestId, 17, { tokens: count(17), salt: 0n, loraId });
+    const { reusedTokens } = kv.reuseOf(requestId);
+    kv.drainCopies();
+    kv.store(requestId, tokens, 16);
+    kv.freeSequence(requestId);
+    kv.checkIntegrity();
+    return reusedTokens;
+  };
+  expect(ask(1n, 7n)).toBe(0);
+  flood(kv);
+  expect(kv.stats().secondaryUsedBlocks).toBeGreaterThan(0);
+  expect([ask(2n, null), ask(3n, 8n)]).toEqual([0, 0]);
+  expect(ask(4n, 7n)).toBe(16);
+});

@@ -24,6 +24,8 @@ type Arrival = Omit<SimulatedArrival, 'requestId'> & { gap: number };
 interface Kind {
   priorities: boolean;
   reuse: boolean;
+  /** Some requests have one of five adapters, which do not all fit at once. */
+  adapters?: boolean;
 }
 
 interface History {
@@ -44,7 +46,10 @@ const chunking: fc.Arbitrary<MicroBatchLimits['chunking']> = fc.option(
 );
 
 /** Small pools and small budgets, so that nearly every history runs out of something. */
-function histories(policy: SimulationOptions['policy'], { priorities, reuse }: Kind): fc.Arbitrary<History> {
+function histories(
+  policy: SimulationOptions['policy'],
+  { priorities, reuse, adapters = false }: Kind,
+): fc.Arbitrary<History> {
   const arrival = fc.record({
     gap: fc.integer({ min: 0, max: 2 }),
     promptLength: fc.oneof(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 1, max: 45 })),
@@ -52,6 +57,7 @@ function histories(policy: SimulationOptions['policy'], { priorities, reuse }: K
     endsAfter: fc.integer({ min: 5, max: 60 }),
     draftLength: fc.constantFrom(0, 0, 2, 9),
     path: fc.array(fc.constantFrom(0, 0, 0, 1, 2), { minLength: 6, maxLength: 6 }),
+    ...(adapters ? { task: fc.option(fc.nat(4)) } : {}),
     priority: priorities ? fc.constantFrom(0.2, 0.5, 0.9) : fc.constant(0.5),
   });
   return fc
@@ -62,23 +68,38 @@ function histories(policy: SimulationOptions['policy'], { priorities, reuse }: K
       maxBatchSize: fc.integer({ min: 1, max: 8 }),
       maxNumTokens: fc.integer({ min: TOKENS_PER_BLOCK, max: 80 }),
       chunking,
+      maxAdapters: fc.integer({ min: 1, max: 3 }),
+      maxPages: fc.integer({ min: 3, max: 5 }),
       arrivals: fc.array(arrival, { minLength: 1, maxLength: 12 }),
     })
-    .map(({ numBlocks, maxInputLen, maxNumRequests, maxBatchSize, maxNumTokens, chunking, arrivals }) => ({
-      options: {
-        policy,
+    .map(
+      ({
         numBlocks,
-        tokensPerBlock: TOKENS_PER_BLOCK,
         maxInputLen,
         maxNumRequests,
-        microBatch: { maxBatchSize, maxNumTokens, ...(chunking ? { chunking } : {}) },
-        enableBlockReuse: reuse,
-      },
-      arrivals: arrivals.map(({ path, ...arrival }) => ({
-        ...arrival,
-        ...(reuse ? { tokens: promptOf(path, arrival.promptLength) } : {}),
-      })),
-    }));
+        maxBatchSize,
+        maxNumTokens,
+        chunking,
+        arrivals,
+        ...room
+      }) => ({
+        options: {
+          ...(adapters ? { adapters: room } : {}),
+          policy,
+          numBlocks,
+          tokensPerBlock: TOKENS_PER_BLOCK,
+          maxInputLen,
+          maxNumRequests,
+          microBatch: { maxBatchSize, maxNumTokens, ...(chunking ? { chunking } : {}) },
+          enableBlockReuse: reuse,
+        },
+        arrivals: arrivals.map(({ path, task = null, ...arrival }) => ({
+          ...arrival,
+          ...(task === null ? {} : { adapter: { taskId: BigInt(task), pages: 1 + (task % 3) } }),
+          ...(reuse ? { tokens: promptOf(path, arrival.promptLength) } : {}),
+        })),
+      }),
+    );
 }
 
 /** Prompts of the same few blocks, so that many begin alike. */
@@ -111,11 +132,11 @@ interface ObservedIteration {
  */
 function observe(
   simulation: Simulation,
-  { policy, maxNumRequests, microBatch, enableBlockReuse }: SimulationOptions,
+  { policy, maxNumRequests, microBatch, enableBlockReuse, adapters }: SimulationOptions,
 ): ObservedIteration {
   const active = Object.freeze(simulation.active.map((request) => frozenView(request, simulation.kvCache)));
   const kv = Object.freeze(simulation.kvCache.capacity());
-  const plans = [0, 1].map(() => scheduleCapacity(policy, active, kv, maxNumRequests));
+  const plans = [0, 1].map(() => scheduleCapacity(policy, active, kv, maxNumRequests, { adapters }));
   const [first, second] = plans.map((plan) => [ids(plan.scheduled), ids(plan.paused)].join(' | '));
   must(first === second, 'the same inputs give the same plan');
   const batches = plans.map((plan) =>
@@ -144,7 +165,8 @@ function sizeOf({ request, contextTokens }: ScheduledChunk<SchedulableRequest>):
 
 function frozenView(request: SimulatedRequest, kvCache: KvCacheManager): Readonly<SchedulableRequest> {
   const { requestId, phase, promptLength, generatedLength, maxNewTokens } = request;
-  const { contextPosition, blocksHeld, beamWidth, draftLength, priority, passedOver } = request;
+  const { contextPosition, blocksHeld, beamWidth, draftLength, priority, passedOver, hasAged } = request;
+  const { adapter } = request;
   const lengths = { promptLength, generatedLength, maxNewTokens, contextPosition };
   const { shared } = request;
   const mayShare = phase === 'context' && shared !== null;
@@ -159,6 +181,8 @@ function frozenView(request: SimulatedRequest, kvCache: KvCacheManager): Readonl
     firstMissingBlock,
     priority,
     passedOver,
+    adapter,
+    hasAged,
   });
 }
 
@@ -231,11 +255,20 @@ interface Run {
   iterations: ObservedIteration[];
 }
 
+/** True if the requests' adapters fit together. */
+function fitTogether(requests: readonly SchedulableRequest[], { adapters }: SimulationOptions): boolean {
+  if (adapters === undefined) return true;
+  const pages = new Map<bigint, number>();
+  for (const { adapter } of requests) if (adapter) pages.set(adapter.taskId, adapter.pages);
+  const sum = [...pages.values()].reduce((all, one) => all + one, 0);
+  return pages.size <= adapters.maxAdapters && sum <= adapters.maxPages;
+}
+
 /**
  * Requests that wait for their start may not be passed by one behind them in the list, unless another context writes the
- * block that they miss first. Returns how many were passed for that.
+ * block that they miss first, or their adapter does not fit beside those that run or have started. Returns how many were passed.
  */
-function checkNoOvertaking({ active, scheduled }: ObservedIteration): number {
+function checkNoOvertaking({ active, scheduled }: ObservedIteration, options: SimulationOptions): number {
   const runs = ({ requestId }: SchedulableRequest) => scheduled.includes(requestId);
   const writers = active.filter(
     (request) => request.phase === 'context' && (hasStarted(request) || runs(request)),
@@ -246,7 +279,12 @@ function checkNoOvertaking({ active, scheduled }: ObservedIteration): number {
   const leftOut = waiting.filter((request) => !runs(request));
   const last = waiting.findLastIndex(runs);
   const passed = leftOut.filter((request) => waiting.indexOf(request) < last);
-  must(passed.every(isDelayed), 'nobody overtakes');
+  const lacksAdapter = (request: SchedulableRequest) =>
+    !fitTogether([...active.filter((other) => hasStarted(other) || runs(other)), request], options);
+  must(
+    passed.every((request) => isDelayed(request) || lacksAdapter(request)),
+    'nobody overtakes',
+  );
   return passed.length;
 }
 
@@ -255,58 +293,79 @@ const KINDS: (Kind & { name: string })[] = [
   { name: 'with priorities', priorities: true, reuse: false },
   { name: 'with block reuse', priorities: false, reuse: true },
   { name: 'with priorities and block reuse', priorities: true, reuse: true },
+  { name: 'with adapters', priorities: false, reuse: false, adapters: true },
+  { name: 'with priorities, adapters and block reuse', priorities: true, reuse: true, adapters: true },
 ];
 
 describe('random histories', () => {
   for (const { name, ...kind } of KINDS) {
     it(`GUARANTEED_NO_EVICT ${name}: nothing is paused or overtaken, every request ends`, () => {
       let passed = 0;
-      check('GUARANTEED_NO_EVICT', kind, ({ iterations }) => {
+      check('GUARANTEED_NO_EVICT', kind, ({ history: { options }, iterations }) => {
         for (const iteration of iterations) {
+          const running = iteration.active.filter(
+            (request) => hasStarted(request) || iteration.scheduled.includes(request.requestId),
+          );
+          must(fitTogether(running, options), 'whatever has started has its adapter');
           must(iteration.paused.length === 0, 'nothing is paused');
-          passed += checkNoOvertaking(iteration);
+          passed += checkNoOvertaking(iteration, options);
           for (const request of iteration.active) {
             if (request.phase !== 'generation') continue;
             must(iteration.scheduled.includes(request.requestId), 'a generating request goes on');
           }
         }
       });
-      if (kind.reuse) expect(passed, 'some wait for blocks that others write').toBeGreaterThan(20);
+      if (kind.adapters) expect(passed, 'some lack their adapter').toBeGreaterThan(100);
+      else if (kind.reuse) expect(passed, 'some wait for blocks that others write').toBeGreaterThan(20);
       else expect(passed).toBe(0);
     });
 
     it(`MAX_UTILIZATION ${name}: the head of the list always stays, every request ends`, () => {
       let pauses = 0;
-      check('MAX_UTILIZATION', kind, ({ iterations }) => {
+      let withoutAdapter = 0;
+      check('MAX_UTILIZATION', kind, ({ history: { options }, iterations }) => {
         for (const { active, scheduled, paused } of iterations) {
+          const inFront: SchedulableRequest[] = [];
           pauses += paused.length;
           const head = active[0]!;
           const isDelayed = kind.reuse && !hasStarted(head);
           must(isDelayed || scheduled[0] === head.requestId, 'the head of the list stays');
           for (const request of active) {
-            if (!hasStarted(request)) continue;
             const { requestId } = request;
-            must(
-              scheduled.includes(requestId) !== paused.includes(requestId),
-              'a started request is either scheduled or paused',
-            );
+            const runs = scheduled.includes(requestId);
+            const lacksAdapter = !fitTogether([...inFront, request], options);
+            must(!runs || !lacksAdapter, 'whatever runs has its adapter');
+            if (runs) inFront.push(request);
+            if (lacksAdapter) withoutAdapter += 1;
+            if (!hasStarted(request) || (lacksAdapter && !paused.includes(requestId))) continue;
+            must(runs !== paused.includes(requestId), 'a started request is either scheduled or paused');
           }
         }
       });
       expect(pauses, 'the histories are tight enough to pause').toBeGreaterThan(100);
+      if (kind.adapters) expect(withoutAdapter, 'some lack their adapter').toBeGreaterThan(1000);
     });
   }
 
-  it('STATIC_BATCH: nothing starts while anything generates, every request ends', () => {
-    check('STATIC_BATCH', { priorities: true, reuse: false }, ({ iterations }) => {
-      for (const { active, scheduled, paused } of iterations) {
-        must(paused.length === 0, 'nothing is paused');
-        const generating = active.filter((request) => request.phase === 'generation');
-        const onlyThose = scheduled.every((requestId, at) => requestId === generating[at]?.requestId);
-        must(generating.length === 0 || onlyThose, 'nothing starts beside a running batch');
-      }
-    });
-  });
+  it.each([false, true])(
+    'STATIC_BATCH: nothing starts while anything generates, every request ends (adapters: %s)',
+    (adapters) => {
+      check(
+        'STATIC_BATCH',
+        { priorities: true, reuse: false, adapters },
+        ({ history: { options }, iterations }) => {
+          for (const { active, scheduled, paused } of iterations) {
+            const running = active.filter(({ requestId }) => scheduled.includes(requestId));
+            must(fitTogether(running, options), 'whatever runs has its adapter');
+            must(paused.length === 0, 'nothing is paused');
+            const generating = active.filter((request) => request.phase === 'generation');
+            const onlyThose = scheduled.every((requestId, at) => requestId === generating[at]?.requestId);
+            must(generating.length === 0 || onlyThose, 'nothing starts beside a running batch');
+          }
+        },
+      );
+    },
+  );
 });
 
 describe('random histories with the options of the schedulers', () => {

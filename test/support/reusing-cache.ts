@@ -25,6 +25,7 @@ export function tableOf(kv: KvCacheManager, requestId: bigint): number[] {
 
 export interface Run {
   salt?: bigint;
+  loraId?: bigint;
   retention?: Retention;
   /** Leave the sequence in the cache. */
   stays?: boolean;
@@ -32,8 +33,8 @@ export interface Run {
 
 /** A request with one answer token: its context runs, then it ends. Returns what it found. */
 export function run(kv: KvCacheManager, requestId: bigint, tokens: Int32Array, options: Run = {}) {
-  const { salt = 0n, retention, stays = false } = options;
-  const shared = { tokens, salt, ...(retention ? { retention } : {}) };
+  const { salt = 0n, loraId = null, retention, stays = false } = options;
+  const shared = { tokens, salt, loraId, ...(retention ? { retention } : {}) };
   expect(kv.addSequence(requestId, tokens.length, shared)).toBe(true);
   const found = kv.reuseOf(requestId);
   kv.checkIntegrity();

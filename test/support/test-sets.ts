@@ -6,7 +6,7 @@
 export const TOGETHER = [
   'test/{base,callbacks,host,network}/**/*.test.ts',
   'test/engine/!(container-limits|worker-death).test.ts',
-  'test/engine/{batch,building,decoding,encoder,guided,intake,loop,options,packed-call,request,schemes,simulation,speculation,worker}/**/*.test.ts',
+  'test/engine/{batch,building,decoding,encoder,guided,intake,loop,options,packed-call,peft,request,schemes,simulation,speculation,worker}/**/*.test.ts',
   'test/kvcache/**/*.test.ts',
   'test/models/*/**/*.test.ts',
   'test/scheduler/**/*.test.ts',

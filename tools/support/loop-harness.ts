@@ -4,12 +4,15 @@ import { type Response, unpackResponses } from '../../callbacks/unpack-responses
 import type { SequenceStop } from '../../callbacks/worker-messages.js';
 import { RopeTable } from '../../engine/batch/rope-table.js';
 import type { PostProcessors } from '../../engine/decoding/post-processors.js';
+import { FAKE_MODEL } from '../../engine/executors/fake/fake-adapters.js';
 import { FakeExecutor, type FakeExecutorOptions } from '../../engine/executors/fake/fake-executor.js';
 import type { GenerationLoop } from '../../engine/generation-loop.js';
 import type { GuideThread } from '../../engine/guided/guide-messages.js';
 import type { IterationReport, LoopCallbacks } from '../../engine/intake/loop-callbacks.js';
 import { assembleLoop } from '../../engine/loop/assemble-loop.js';
 import type { LoopOptions } from '../../engine/loop/loop-options.js';
+import { pageSizes } from '../../engine/peft/page-sizes.js';
+import { PeftCacheManager } from '../../engine/peft/peft-cache-manager.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import type { DraftPolicy } from '../../engine/speculation/draft-policy.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
@@ -46,7 +49,25 @@ export interface HarnessOptions {
   drafts?: DraftPolicy;
   /** Rows of logits for drafts; default 0. */
   maxDraftRows?: number;
+  /** Room for adapters of FAKE_MODEL; default: none. */
+  adapters?: HarnessAdapters;
   fake?: Partial<FakeExecutorOptions>;
+}
+
+/** Pages have room for an adapter of rank 2 on all modules. */
+export interface HarnessAdapters {
+  /** Slots of the executor. */
+  slots: number;
+  hostPages: number;
+  devicePages: number;
+}
+
+const ADAPTER_SIZES = pageSizes(FAKE_MODEL, { optimalAdapterSize: 2, maxAdapterSize: 4 });
+
+function adapterCache(room: HarnessAdapters | undefined): PeftCacheManager | null {
+  if (room === undefined) return null;
+  const { slots, hostPages: host, devicePages: device } = room;
+  return new PeftCacheManager(ADAPTER_SIZES, { host, device }, slots);
 }
 
 /** A generation loop over the fake executor, in this thread, with its queues in plain view. */
@@ -61,6 +82,8 @@ export class LoopHarness implements LoopCallbacks {
   readonly errors: Error[] = [];
   readonly executor: FakeExecutor;
   readonly kvCache: KvCacheManager;
+  /** null: requests have no adapters. */
+  readonly adapters: PeftCacheManager | null;
   readonly loop: GenerationLoop;
   readonly maxSeqLen: number;
   /** Called with each response, while the loop is still in its iteration. */
@@ -80,7 +103,7 @@ export class LoopHarness implements LoopCallbacks {
     const maxBeamWidth = options.maxBeamWidth ?? 1;
     const maxSequences = maxBatchSize * maxBeamWidth;
     const padding = paddingRoom(modelType, { maxSequences, maxNumTokens, tokensPerBlock });
-    const { maxAttentionWindow, sinkTokenLength = 0 } = options;
+    const { maxAttentionWindow, sinkTokenLength = 0, adapters } = options;
     const window = maxAttentionWindow === undefined ? {} : { maxAttentionWindow, sinkTokenLength };
     this.maxSeqLen = maxSeqLen;
     this.executor = new FakeExecutor({
@@ -97,6 +120,7 @@ export class LoopHarness implements LoopCallbacks {
       vocabSize: 100,
       allowsOverwriting: options.enableBlockReuse ?? false,
       ...window,
+      ...(adapters ? { maxAdapters: adapters.slots, maxLoraRank: 4 } : {}),
       ...options.fake,
     });
     this.kvCache = new KvCacheManager({
@@ -107,14 +131,13 @@ export class LoopHarness implements LoopCallbacks {
       numSecondaryBlocks: options.numSecondaryBlocks ?? 0,
       ...window,
     });
+    this.adapters = adapterCache(adapters);
     const chunking = options.chunkingPolicy && { policy: options.chunkingPolicy, unit: tokensPerBlock };
+    const { maxWaitIterations, startHorizon, maxInterTokenLatencyMs, maxChunkMs } = options;
     const loopOptions: LoopOptions = {
       modelType,
       statsFormat: options.statsFormat ?? 'BatchManager',
-      maxWaitIterations: options.maxWaitIterations,
-      startHorizon: options.startHorizon,
-      maxInterTokenLatencyMs: options.maxInterTokenLatencyMs,
-      maxChunkMs: options.maxChunkMs,
+      ...{ maxWaitIterations, startHorizon, maxInterTokenLatencyMs, maxChunkMs },
       schedulerPolicy: options.schedulerPolicy ?? 'GUARANTEED_NO_EVICT',
       microBatch: { maxBatchSize, maxNumTokens, maxSequences, ...(chunking ? { chunking } : {}) },
       maxNumSequences,
@@ -136,6 +159,7 @@ export class LoopHarness implements LoopCallbacks {
       kvCache: this.kvCache,
       rope: new RopeTable({ inverseFrequencies: Float32Array.of(1), scale: 1 }, null, maxNumSequences),
       callbacks: this,
+      ...(this.adapters === null ? {} : { adapters: { cache: this.adapters, model: FAKE_MODEL } }),
       ...(options.postProcessors ? { postProcessors: options.postProcessors } : {}),
       ...(options.guideThread ? { guideThread: options.guideThread } : {}),
       ...(options.drafts ? { drafts: options.drafts } : {}),

@@ -6,6 +6,7 @@ import type { DraftRow, SamplingBatch, SamplingOutput } from '../../decoding/sam
 import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../../decoding/sampling-batch.js';
 import type { Executor, ExecutorOptions } from '../executor.js';
 import { BegunStep } from './begun-step.js';
+import { FakeAdapters } from './fake-adapters.js';
 import { allowedBy, contentOf, hashChanges, logitsOf, mix, POISONED, placeOf } from './fake-rows.js';
 
 export interface FakeExecutorOptions extends ExecutorOptions {
@@ -44,7 +45,7 @@ export interface FakeExecutorOptions extends ExecutorOptions {
  *   pool    12   7   1   0   0     writing a slot that is not 0 throws: its block was not announced as new. With
  *                                  allowsOverwriting only what memory held before is refused.
  *
- * For an embedding of the request's own, a slot holds a hash of it, above all token ids. The hash of a sequence also
+ * With an adapter, or for an embedding of the request's own, a slot holds a hash of it, above all token ids. The hash of a sequence also
  * covers the positions that its tokens were given, if these are not their places.
  *
  * With an attention window the hash covers the tokens in the window, and a slot may also be written over by the token
@@ -57,6 +58,7 @@ export class FakeExecutor implements Executor {
   readonly options: Readonly<FakeExecutorOptions>;
   readonly vocabSize: number;
   readonly hiddenSize: number;
+  readonly adapters?: FakeAdapters;
   /** Number of calls of `step` and `forward` so far. */
   numSteps = 0;
   readonly #firstPaddingSlot: number;
@@ -79,6 +81,10 @@ export class FakeExecutor implements Executor {
     this.options = options;
     this.vocabSize = options.vocabSize;
     this.hiddenSize = options.hiddenSize ?? 4;
+    const { maxAdapters = 0, maxLoraRank = 0 } = options;
+    if (maxAdapters > 0) {
+      this.adapters = new FakeAdapters(maxAdapters, maxLoraRank, () => this.#refuseWhileBegun());
+    }
     this.#firstPaddingSlot = (options.firstPaddingBlock ?? options.numBlocks) * options.tokensPerBlock;
     this.#firstSecondarySlot = options.numBlocks * options.tokensPerBlock;
     const numBlocks = options.numBlocks + (options.numSecondaryBlocks ?? 0);
@@ -250,6 +256,7 @@ export class FakeExecutor implements Executor {
     const start = batch.queryStart[sequence]!;
     const end = batch.queryStart[sequence + 1]!;
     const logitRows = batch.logitRows.subarray(0, batch.numLogitRows);
+    const adapter = this.adapters?.hashFor(batch, sequence) ?? null;
     // Behind a row that draws a token there are only drafts.
     let isDraft = false;
     for (let t = start; t < end; t++) {
@@ -262,14 +269,15 @@ export class FakeExecutor implements Executor {
       if (slot !== expected)
         throw new Error(`row ${t} is to be written to slot ${slot}, its table says ${expected}`);
       const held = this.#pool[slot]!;
+      const content = contentOf(batch, t, place, this, adapter);
       const isWritable =
         (this.options.allowsOverwriting ? held >= 0 : held === 0) ||
-        this.#isAgain(held, contentOf(batch, t, place, this), slot, place) ||
+        this.#isAgain(held, content, slot, place) ||
         this.#isItsTurn(slot, place) ||
         this.#isRejected(slot, place);
       if (!isWritable && slot < this.#firstPaddingSlot)
         throw new Error(`slot ${slot} of row ${t} holds ${held}, not 0`);
-      this.#pool[slot] = contentOf(batch, t, place, this) + 1;
+      this.#pool[slot] = content + 1;
       this.#positions[slot] = place;
       this.#isDraft[slot] = isDraft ? 1 : 0;
       isDraft ||= logitRows.includes(t);

@@ -49,13 +49,14 @@ export function placeOf(batch: PackedBatch, sequence: number, t: number): number
 
 /**
  * Content that a slot gets for row t of T, which has this place in its sequence: the token, or a hash above all tokens if
- * the request brought the embedding or the position is not the place.
+ * the request brought the embedding, the position is not the place, or there is an adapter, whose hash is given.
  */
 export function contentOf(
   batch: PackedBatch,
   t: number,
   place: number,
   { vocabSize, hiddenSize }: { vocabSize: number; hiddenSize: number },
+  adapter: number | null = null,
 ): number {
   const token = batch.tokenIds[t]!;
   const position = batch.positions[t]!;
@@ -68,5 +69,6 @@ export function contentOf(
     if (row?.length !== hiddenSize) throw new Error(`row ${t} has the token ${token}, which nothing embeds`);
     content = hashed(row.reduce((hash, value) => mix(hash, Math.round(value * 2 ** 16)), 0));
   }
+  if (adapter !== null) content = hashed(mix(content, adapter));
   return position === place ? content : hashed(mix(content, position));
 }

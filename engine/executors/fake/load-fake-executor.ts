@@ -1,6 +1,9 @@
+import type { PeftCacheConfig } from '../../../callbacks/gpt-manager-options.js';
 import { RopeTable } from '../../batch/rope-table.js';
 import { kvBlocks, resolveLimits, secondaryBlocks } from '../../options/engine-limits.js';
+import { cachePages, type LoadedAdapters, pageSizes, slotOptions } from '../../peft/page-sizes.js';
 import type { LoadExecutor } from '../../worker/load-executor.js';
+import { FAKE_MODEL } from './fake-adapters.js';
 import { FakeExecutor } from './fake-executor.js';
 
 /**
@@ -21,6 +24,7 @@ export const loadExecutor: LoadExecutor = ({ enginePath, params, modelType, maxB
     bytesPerBlock,
     available: { bytes: 2 ** 26, from: 'the fake' },
   });
+  const adapters = adaptersOf(params.peftCacheManagerConfig);
   const executor = new FakeExecutor({
     threads: 1,
     maxNumTokens,
@@ -38,6 +42,7 @@ export const loadExecutor: LoadExecutor = ({ enginePath, params, modelType, maxB
     throwToken: number('throwToken', -1),
     dieToken: number('dieToken', -1),
     stepMs: number('stepMs', 0),
+    ...(adapters === null ? {} : slotOptions(adapters)),
     allowsOverwriting: params.kvCacheConfig?.enableBlockReuse ?? false,
   });
   const rope = new RopeTable(
@@ -45,5 +50,19 @@ export const loadExecutor: LoadExecutor = ({ enginePath, params, modelType, maxB
     null,
     limits.maxNumSequences,
   );
-  return { executor, limits, rope, endTokenIds: [], padTokenId: null };
+  return {
+    executor,
+    limits,
+    rope,
+    endTokenIds: [],
+    padTokenId: null,
+    ...(adapters === null ? {} : { adapters }),
+  };
 };
+
+/** Caches for adapters of the fake's model; null: none were asked for. */
+function adaptersOf(config: PeftCacheConfig | undefined): LoadedAdapters | null {
+  if (config === undefined) return null;
+  const sizes = pageSizes(FAKE_MODEL, config);
+  return { model: FAKE_MODEL, sizes, pages: cachePages(config, sizes, 2 ** 26) };
+}

@@ -14,6 +14,7 @@ const LIMITS = {
   maxBeamWidth: 1,
   maxTopLogProbs: 5,
   postProcessors: ['own'],
+  whyNoAdapters: 'LoRA adapters need peftCacheManagerConfig',
 };
 
 const validate = (inputs: Record<string, Tensor>) => {
@@ -322,4 +323,22 @@ describe('a name that there is not', () => {
   ])('%s', (name, message) => {
     expect(() => validate({ [name]: i32([1], 1) })).toThrow(message);
   });
+});
+
+it('takes the tensors of an adapter, also with a batch of 1 before them, where the engine has room for adapters', () => {
+  const check = (inputs: Record<string, Tensor>) =>
+    validateRequest(makeRequest(1n, [1], 4, inputs), { ...LIMITS, whyNoAdapters: null }, () => 1n);
+  const config = Int32Array.of(0, 0, 8, 1, 0, 8);
+  const weights = new Float32Array(6);
+  for (const batch of [[], [1]]) {
+    const inputs = {
+      lora_task_id: u64([...batch, 1], 5n),
+      lora_weights: { shape: [...batch, 2, 3], data: weights },
+      lora_config: { shape: [...batch, 2, 3], data: config },
+    };
+    expect(check(inputs).promptTokens).toEqual(Int32Array.of(1));
+  }
+  expect(() => check({ lora_config: { shape: [2, 1, 3], data: config } })).toThrow(
+    /lora_config has the shape \[2, 1, 3\]; \[n, 3\] is expected/,
+  );
 });

@@ -90,7 +90,7 @@ describe('the input of a simulation', () => {
     ],
     [
       { ...INPUT, requests: [{ ...REQUEST, loraTaskId: 3 }] },
-      'requests[0].loraTaskId = 3 is refused: LoRA is not supported yet.',
+      'requests[0].loraTaskId = 3 is refused: LoRA adapters are not simulated.',
     ],
     [
       { ...INPUT, maxAttentionWindow: 0 },

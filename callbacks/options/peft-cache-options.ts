@@ -1,0 +1,84 @@
+import { BYTES, COUNT, MAX_COUNT, SHARE, wholeNumber } from '../../base/option-values.js';
+import { ofGptManager } from './option.js';
+
+export const DEFAULT_OPTIMAL_ADAPTER_SIZE = 8;
+export const DEFAULT_MAX_ADAPTER_SIZE = 64;
+export const DEFAULT_DEVICE_CACHE_PERCENT = 0.05;
+export const DEFAULT_HOST_CACHE_SIZE = 2 ** 30;
+
+/** Greatest rank that adapters may be allowed to have. */
+const MOST_RANK = 1024;
+const WORKERS = wholeNumber(1, 1024);
+
+/** The options of PeftCacheConfig. With any of them, or with {}, requests may bring LoRA adapters. */
+export const PEFT_CACHE_OPTIONS = {
+  /**
+   * Rows that the host cache of adapters holds, each one rank of one module in one layer; 0, the default: hostCacheSize says
+   * it.
+   */
+  numHostModuleLayer: ofGptManager(wholeNumber(0, MAX_COUNT), {
+    seedName: 'peftCacheManagerConfig.numHostModuleLayer',
+    default: 0,
+    help: 'LoRA: rows (one rank of one module in one layer) that the host cache of adapters holds; 0: by hostCacheSize',
+  }),
+  /** The same for the device's cache, from which steps read; 0, the default: deviceCachePercent says it. */
+  numDeviceModuleLayer: ofGptManager(wholeNumber(0, MAX_COUNT), {
+    seedName: 'peftCacheManagerConfig.numDeviceModuleLayer',
+    default: 0,
+    help: 'LoRA: the same for the cache that steps read; 0: by deviceCachePercent',
+  }),
+  /** Rank for which an adapter on all modules takes exactly one page; default 8. */
+  optimalAdapterSize: ofGptManager(wholeNumber(1, MOST_RANK), {
+    seedName: 'peftCacheManagerConfig.optimalAdapterSize',
+    default: DEFAULT_OPTIMAL_ADAPTER_SIZE,
+    help: 'LoRA: rank for which an adapter on all modules takes exactly one page',
+  }),
+  /** Greatest rank of an adapter; a page has room for one module-layer of it; default 64. */
+  maxAdapterSize: ofGptManager(wholeNumber(1, MOST_RANK), {
+    seedName: 'peftCacheManagerConfig.maxAdapterSize',
+    default: DEFAULT_MAX_ADAPTER_SIZE,
+    help: 'LoRA: greatest rank of an adapter',
+  }),
+  /** Accepted; the loop itself puts adapters into the host cache. Default 1. */
+  numPutWorkers: ofGptManager(WORKERS, {
+    seedName: 'peftCacheManagerConfig.numPutWorkers',
+    default: 1,
+    help: 'LoRA: accepted without effect; the loop puts adapters into the host cache itself',
+  }),
+  /** Accepted; the loop itself brings adapters to the device's cache. Default 1. */
+  numEnsureWorkers: ofGptManager(WORKERS, {
+    seedName: 'peftCacheManagerConfig.numEnsureWorkers',
+    default: 1,
+    help: "LoRA: accepted without effect; the loop brings adapters to the executor's cache itself",
+  }),
+  /** Accepted; nothing is copied to another device by streams. Default 1. */
+  numCopyStreams: ofGptManager(WORKERS, {
+    seedName: 'peftCacheManagerConfig.numCopyStreams',
+    default: 1,
+    help: 'LoRA: accepted without effect; there are no streams',
+  }),
+  /** Accepted; pages are counted, and memory is taken adapter by adapter. Default 24. */
+  maxPagesPerBlockHost: ofGptManager(COUNT, {
+    seedName: 'peftCacheManagerConfig.maxPagesPerBlockHost',
+    default: 24,
+    help: 'LoRA: accepted without effect; memory is taken adapter by adapter',
+  }),
+  /** Accepted; pages are counted, and memory is taken adapter by adapter. Default 24. */
+  maxPagesPerBlockDevice: ofGptManager(COUNT, {
+    seedName: 'peftCacheManagerConfig.maxPagesPerBlockDevice',
+    default: 24,
+    help: 'LoRA: accepted without effect; memory is taken adapter by adapter',
+  }),
+  /** Share of the memory left beside the model and the KV cache that the device's cache may take; default 0.05. */
+  deviceCachePercent: ofGptManager(SHARE, {
+    seedName: 'peftCacheManagerConfig.deviceCachePercent',
+    default: DEFAULT_DEVICE_CACHE_PERCENT,
+    help: 'LoRA: share of the memory left beside model and KV cache that the cache for steps may take',
+  }),
+  /** Bytes of the host cache; default 1 GiB. */
+  hostCacheSize: ofGptManager(BYTES, {
+    seedName: 'peftCacheManagerConfig.hostCacheSize',
+    default: DEFAULT_HOST_CACHE_SIZE,
+    help: 'LoRA: bytes of the host cache of adapters',
+  }),
+};

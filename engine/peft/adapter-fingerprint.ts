@@ -1,0 +1,22 @@
+import { createHash } from 'node:crypto';
+import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
+
+/** Digest of an adapter's content: two adapters with the same one change a model in the same way. */
+export function fingerprintOf({ moduleLayers }: AdapterWeights): string {
+  const hash = createHash('sha256');
+  for (const { layer, module, rank, a, b } of moduleLayers) {
+    hash.update(`${layer} ${module} ${rank} ${a.length} ${b.length} `);
+    for (const { buffer, byteOffset, byteLength } of [a, b]) {
+      hash.update(new Uint8Array(buffer, byteOffset, byteLength));
+    }
+  }
+  return hash.digest('base64');
+}
+
+/**
+ * Salt under which the blocks of a request with an adapter are kept. A task may get other weights once nobody uses it, so the
+ * task's number in the key of its blocks is not enough: blocks computed with the former weights must not be found.
+ */
+export function saltWithAdapter(salt: bigint, fingerprint: string): bigint {
+  return createHash('sha256').update(`${salt} ${fingerprint}`).digest().readBigUInt64LE();
+}

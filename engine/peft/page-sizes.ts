@@ -1,0 +1,175 @@
+import { input, option, says } from '../../base/named-text.js';
+import type { PeftCacheConfig } from '../../callbacks/gpt-manager-options.js';
+import {
+  DEFAULT_DEVICE_CACHE_PERCENT,
+  DEFAULT_HOST_CACHE_SIZE,
+  DEFAULT_MAX_ADAPTER_SIZE,
+  DEFAULT_OPTIMAL_ADAPTER_SIZE,
+} from '../../callbacks/options/peft-cache-options.js';
+import { ParameterError } from '../../callbacks/sampling-params.js';
+import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
+import { baseModules, type ModuleShape } from '../../models/adapters/base-modules.js';
+import type { ModelConfig } from '../../models/model-config.js';
+import type { ExecutorOptions } from '../executors/executor.js';
+import { pagesFor } from './page-pool.js';
+
+const BYTES_PER_VALUE = Float32Array.BYTES_PER_ELEMENT;
+
+/**
+ * Most adapters on the device. A batch names slots, and an executor may keep a table of them, so their number is bounded even
+ * where there are more pages.
+ */
+export const MOST_ADAPTER_SLOTS = 1024;
+
+/**
+ * Pages of the adapter caches: rows of `width` values, one for each rank of the widest module of the checkpoint. A module-layer
+ * takes whole rows, so that a narrow one takes fewer than its rank:
+ *
+ *   width 12    attn_q  in 4 + out 4, rank 3    24 values    2 rows
+ *               mlp     in 4 + out 8, rank 3    36 values    3 rows
+ *
+ * A page has the rows of an adapter of rank optimalAdapterSize on all modules of all layers, which fits exactly, and at least
+ * those of one module-layer of rank maxAdapterSize.
+ */
+export interface PageSizes {
+  /** Values of a row. */
+  width: number;
+  rowsPerPage: number;
+  bytesPerPage: number;
+  /** Greatest rank of a module-layer. */
+  maxAdapterSize: number;
+}
+
+export function pageSizes(
+  model: ModelConfig,
+  {
+    optimalAdapterSize: optimal = DEFAULT_OPTIMAL_ADAPTER_SIZE,
+    maxAdapterSize = DEFAULT_MAX_ADAPTER_SIZE,
+  }: PeftCacheConfig,
+): PageSizes {
+  const { shapes, names } = baseModules(model);
+  const own = [...new Set(names.values())].map((id) => shapes.get(id)!);
+  if (own.length === 0) {
+    throw new ParameterError(
+      'peftCacheManagerConfig',
+      says`${option('peftCacheManagerConfig')} is refused: the model ${model.architecture} has no modules that an adapter could change.`,
+      'unsupported',
+    );
+  }
+  const width = own.reduce((most, shape) => Math.max(most, shape.in + shape.out), 0);
+  const ofOptimal = own.reduce((sum, shape) => sum + rowsOf(optimal, shape, width), 0) * model.numLayers;
+  const ofGreatest = [...shapes.values()].reduce(
+    (most, shape) => Math.max(most, rowsOf(maxAdapterSize, shape, width)),
+    0,
+  );
+  const rowsPerPage = Math.max(ofOptimal, ofGreatest);
+  return { width, rowsPerPage, bytesPerPage: rowsPerPage * width * BYTES_PER_VALUE, maxAdapterSize };
+}
+
+function rowsOf(rank: number, shape: ModuleShape, width: number): number {
+  return Math.ceil((rank * (shape.in + shape.out)) / width);
+}
+
+/** Number of pages that an adapter takes, in either cache. */
+export function pagesOfAdapter({ moduleLayers }: AdapterWeights, { width, rowsPerPage }: PageSizes): number {
+  const rows = moduleLayers.map(({ a, b }) => Math.ceil((a.length + b.length) / width));
+  return pagesFor(rows, rowsPerPage);
+}
+
+/** Pages of both caches. */
+export interface CachePages {
+  host: number;
+  device: number;
+}
+
+/**
+ * Pages of both caches by the options: a number of rows, or a size in memory.
+ * @param availableBytes memory that is left once the model is loaded and the KV cache is allocated
+ * @throws ParameterError if a cache has no room for a single page
+ */
+export function cachePages(config: PeftCacheConfig, sizes: PageSizes, availableBytes: number): CachePages {
+  const {
+    numHostModuleLayer = 0,
+    numDeviceModuleLayer = 0,
+    hostCacheSize = DEFAULT_HOST_CACHE_SIZE,
+    deviceCachePercent = DEFAULT_DEVICE_CACHE_PERCENT,
+  } = config;
+  return {
+    host:
+      numHostModuleLayer > 0
+        ? pagesByRows('numHostModuleLayer', numHostModuleLayer, sizes)
+        : pagesByBytes('hostCacheSize', String(hostCacheSize), hostCacheSize, sizes),
+    device:
+      numDeviceModuleLayer > 0
+        ? pagesByRows('numDeviceModuleLayer', numDeviceModuleLayer, sizes)
+        : pagesByBytes(
+            'deviceCachePercent',
+            `${deviceCachePercent} of ${availableBytes} bytes left beside the model and the KV cache`,
+            deviceCachePercent * availableBytes,
+            sizes,
+          ),
+  };
+}
+
+function pagesByRows(field: string, rows: number, { rowsPerPage }: PageSizes): number {
+  const pages = Math.floor(rows / rowsPerPage);
+  if (pages > 0) return pages;
+  throw noPage(field, says`${rows}; a page has ${rowsPerPage} rows (${sizeOptions()})`);
+}
+
+function pagesByBytes(
+  field: string,
+  given: string,
+  bytes: number,
+  { rowsPerPage, width, bytesPerPage }: PageSizes,
+): number {
+  const pages = Math.floor(bytes / bytesPerPage);
+  if (pages > 0) return pages;
+  throw noPage(
+    field,
+    says`${given}; a page takes ${bytesPerPage} bytes (${rowsPerPage} rows of ${width} values; ${sizeOptions()})`,
+  );
+}
+
+const sizeOptions = () =>
+  says`${option('peftCacheManagerConfig.optimalAdapterSize')}, ${option('peftCacheManagerConfig.maxAdapterSize')}`;
+
+function noPage(field: string, found: ReturnType<typeof says>): ParameterError {
+  const full = `peftCacheManagerConfig.${field}`;
+  return new ParameterError(full, says`${option(full)} is ${found}; at least one page is needed.`);
+}
+
+/** Most bytes that adapters take in the host cache. */
+export function hostCacheBytes(
+  { numHostModuleLayer = 0, hostCacheSize = DEFAULT_HOST_CACHE_SIZE }: PeftCacheConfig,
+  { width }: PageSizes,
+): number {
+  return numHostModuleLayer > 0 ? numHostModuleLayer * width * BYTES_PER_VALUE : hostCacheSize;
+}
+
+/** Why an adapter that was read can never be used, however few others there are; null: it can. */
+export function whyAdapterIsTooLarge(pages: number, { host, device }: CachePages): ParameterError | null {
+  const most = Math.min(host, device);
+  if (pages <= most) return null;
+  const which = host <= device ? 'host' : 'device';
+  return new ParameterError(
+    'lora_weights',
+    says`${input('lora_weights')} takes ${pages} pages; the ${which} cache of adapters has ${most} (${option('peftCacheManagerConfig')}).`,
+    'tooLong',
+  );
+}
+
+/** The base model of adapters, and the sizes of their caches. */
+export interface LoadedAdapters {
+  model: ModelConfig;
+  sizes: PageSizes;
+  pages: CachePages;
+}
+
+/** Options of an executor with room for these adapters. */
+export function slotOptions({
+  sizes,
+  pages,
+}: LoadedAdapters): Pick<ExecutorOptions, 'maxAdapters' | 'maxLoraRank'> {
+  return { maxAdapters: Math.min(pages.device, MOST_ADAPTER_SLOTS), maxLoraRank: sizes.maxAdapterSize };
+}
