@@ -11,12 +11,15 @@ import { ropeFrequencies } from '../../network/rope.js';
 export class SequenceDriver {
   readonly #executor: Executor;
   readonly #config: ModelConfig;
+  /** Slot of the adapter of its sequences; -1: none. */
+  readonly #adapterSlot: number;
   #length = 0;
   #finalLength = 0;
 
-  constructor(executor: Executor, config: ModelConfig) {
+  constructor(executor: Executor, config: ModelConfig, adapterSlot = -1) {
     this.#executor = executor;
     this.#config = config;
+    this.#adapterSlot = adapterSlot;
   }
 
   /** Begins a new sequence; RoPE frequencies that depend on the length are those of `finalLength`. */
@@ -89,6 +92,7 @@ export class SequenceDriver {
       ropeRows: Int32Array.of(0),
       ropeFrequencies: inverseFrequencies,
       ropeScales: Float32Array.of(scale),
+      adapterSlots: this.#adapterSlot < 0 ? null : Int32Array.of(this.#adapterSlot),
     };
   }
 }

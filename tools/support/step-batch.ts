@@ -11,6 +11,8 @@ export interface StepSequence {
   /** Rows whose logits are wanted; the last one if not given. */
   logits?: 'last' | 'all' | 'none';
   ropeRow?: number;
+  /** Slot of its adapter; default: none. */
+  adapter?: number;
 }
 
 export interface StepOptions {
@@ -61,5 +63,8 @@ export function makeStepBatch(sequences: readonly StepSequence[], options: StepO
     ropeRows: Int32Array.from(sequences, (sequence) => sequence.ropeRow ?? 0),
     ropeFrequencies: inverseFrequencies,
     ropeScales: Float32Array.of(ropeScale),
+    adapterSlots: sequences.some(({ adapter }) => adapter !== undefined)
+      ? Int32Array.from(sequences, ({ adapter = -1 }) => adapter)
+      : null,
   };
 }

@@ -7,6 +7,7 @@ import type { EngineTensor } from '../../building/engine-directory.js';
 import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
 import type { UniformPlan } from '../cache-layers.js';
 import type { WeightPrecision } from '../executor.js';
+import type { AdapterPart } from './adapter-parts.js';
 
 /** One tensor (or a slice of a stacked one) from a checkpoint file into a file of the engine directory. */
 export interface ConvertJob {
@@ -44,6 +45,9 @@ export interface NativeExecutorOptions {
   /** Tokens attended to; 0: no window. */
   maxAttentionWindow: number;
   sinkTokenLength: number;
+  /** Slots for LoRA adapters; 0: none. */
+  maxAdapters: number;
+  maxLoraRank: number;
   /** Number of processors that the threads of all executors computing at the same time may take together. */
   processors: number;
   /** Share of the processors relative to other environments: see ExecutorOptions. */
@@ -71,6 +75,8 @@ export interface NativeExecutorHandle {
   sample(sampling: SamplingBatch, output: SamplingOutput): void;
   copyBlocks(source: Int32Array, target: Int32Array): void;
   areFinite(blocks: Int32Array): boolean;
+  putAdapter(slot: number, parts: readonly AdapterPart[]): void;
+  clearAdapter(slot: number): void;
   memory(): NativeMemory;
   /** Seconds per kind of op since the last call; counted only while `on` is true. For benchmarks. */
   profile(on: boolean): Record<string, number>;

@@ -10,8 +10,9 @@ import type { PackedBatch } from '../../batch/packed-batch.js';
 import { PACKED_FILE } from '../../building/engine-directory.js';
 import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
 import { uniformPlan } from '../cache-layers.js';
-import type { Executor, ExecutorOptions } from '../executor.js';
+import type { AdapterSlots, Executor, ExecutorOptions } from '../executor.js';
 import type { LoadableEngine } from '../executor-kind.js';
+import { AdapterProducts } from './adapter-parts.js';
 import type { NativeExecutorHandle, NativeExecutorOptions, NativeMemory, NativeTurns } from './addon.js';
 import { chooseInstructionSet } from './instruction-set.js';
 import { loadAddon } from './load-addon.js';
@@ -34,6 +35,7 @@ export class NativeExecutor implements Executor {
   readonly options: Readonly<ExecutorOptions>;
   readonly vocabSize: number;
   readonly hiddenSize: number;
+  readonly adapters?: AdapterSlots;
   readonly #handle: NativeExecutorHandle;
   readonly #secondaryKvCacheBytes: number;
 
@@ -49,6 +51,7 @@ export class NativeExecutor implements Executor {
     this.hiddenSize = embeddingWidth(engine.plan);
     this.#secondaryKvCacheBytes = secondaryBytes(engine, options);
     this.#handle = createExecutor(native, engine.packedFolder);
+    if (native.maxAdapters > 0) this.adapters = slotsOf(this.#handle, engine.plan, native);
   }
 
   /** Result that memory() of such an executor would have, without taking any memory. Throws like the constructor. */
@@ -113,6 +116,20 @@ export class NativeExecutor implements Executor {
   }
 }
 
+function slotsOf(
+  handle: NativeExecutorHandle,
+  plan: NetworkPlan,
+  { maxAdapters: maxSlots, maxLoraRank: maxRank }: NativeExecutorOptions,
+): AdapterSlots {
+  const products = new AdapterProducts(plan);
+  return {
+    maxSlots,
+    maxRank,
+    put: (slot, weights) => handle.putAdapter(slot, products.partsOf(weights)),
+    clear: (slot) => handle.clearAdapter(slot),
+  };
+}
+
 function embeddingWidth({ ops, values }: NetworkPlan): number {
   const embedding = ops.find((op) => op.op === 'embedding');
   return embedding === undefined ? 0 : values[embedding.output]!.width;
@@ -160,6 +177,8 @@ function nativeOptions(engine: NativeEngine, options: ExecutorOptions): NativeEx
   return {
     maxAttentionWindow: 0,
     sinkTokenLength: 0,
+    maxAdapters: 0,
+    maxLoraRank: 0,
     processors: cpuQuota(),
     ...options,
     numBlocks: options.numBlocks + (options.numSecondaryBlocks ?? 0),

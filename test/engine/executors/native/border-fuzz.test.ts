@@ -218,6 +218,8 @@ function optionsOf(run: number): NativeExecutorOptions {
     kvDtype: (['f32', 'bf16', 'int8'] as const)[run % 3]!,
     maxAttentionWindow: run % 4 === 0 ? 24 : 0,
     sinkTokenLength: 0,
+    maxAdapters: run % 2,
+    maxLoraRank: 4,
     processors: 2,
     computeWeight: 1,
     heartbeat: new Int32Array(1),

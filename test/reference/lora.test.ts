@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+import { openAdapter } from '../../models/adapters/open-adapter.js';
+import { firstWrongToken, klDivergence, type TinyPrompt } from '../../tools/support/goldens.js';
+import { SequenceDriver } from '../../tools/support/sequence-driver.js';
+import { INSTRUCTION_SETS, openExecutor, TestEngines } from '../../tools/support/test-engine.js';
+import { compareLogits, greatestDifference } from './compare-logits.js';
+
+/** Greatest difference of a logit in f32; the logits' standard deviation is about 3. */
+const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
+/** Mean divergence in nats of weights in less than f32, whose adapter is in f32: that of the models without one, see tiny.test.ts. */
+const DIVERGENCE_MAX = { bf16: 1e-2, int8: 3e-2, int4: 1.5 } as const;
+const CHUNKS = [256, 23];
+const MAX_RANK = 8;
+
+interface Golden {
+  adapter: string;
+  model: string;
+  prompts: TinyPrompt[];
+}
+
+const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
+const { adapters: goldens } = JSON.parse(
+  readFileSync(new URL('../goldens/lora.json', import.meta.url), 'utf8'),
+) as { adapters: Golden[] };
+
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+async function open(
+  { adapter, model }: Golden,
+  precision: 'f32' | keyof typeof DIVERGENCE_MAX,
+  instructionSet = INSTRUCTION_SETS.at(-1)!,
+) {
+  const engine = await engines.get(fixture(model), precision);
+  const executor = openExecutor(engine, { instructionSet, maxAdapters: 2, maxLoraRank: MAX_RANK });
+  const { config } = engine.manifest;
+  executor.adapters!.put(1, openAdapter(fixture(adapter), config, { maxRank: MAX_RANK }));
+  return { executor, driver: new SequenceDriver(executor, config, 1) };
+}
+
+describe.each(goldens)('$adapter on $model against PEFT and transformers', (golden) => {
+  it.each(INSTRUCTION_SETS)('f32 on %s gives the same logits', async (instructionSet) => {
+    const { executor, driver } = await open(golden, 'f32', instructionSet);
+    compareLogits(driver, golden.prompts, CHUNKS, (reference, ours, where) => {
+      expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
+    });
+    executor.close();
+  });
+
+  it('f32 gives the same greedy tokens', async () => {
+    const { executor, driver } = await open(golden, 'f32');
+    for (const prompt of golden.prompts) {
+      const tokens = driver.greedy(prompt.promptIds, prompt.tokens.length, 256);
+      expect(firstWrongToken(tokens, prompt), `prompt of ${prompt.promptIds.length}`).toBeNull();
+    }
+    executor.close();
+  });
+
+  it.each(['bf16', 'int8', 'int4'] as const)('%s stays close', async (precision) => {
+    const { executor, driver } = await open(golden, precision);
+    const divergences: number[] = [];
+    compareLogits(driver, golden.prompts, CHUNKS, (reference, ours) =>
+      divergences.push(klDivergence(reference, ours)),
+    );
+    executor.close();
+    const mean = divergences.reduce((sum, value) => sum + value, 0) / divergences.length;
+    console.log(`${golden.adapter}, ${precision}: KL divergence mean ${mean.toExponential(2)}`);
+    expect(mean).toBeLessThan(DIVERGENCE_MAX[precision]);
+  });
+});
