@@ -100,6 +100,18 @@ export function makeTinyNetwork(changes: Partial<TinyShape> = {}): TinyNetwork {
   };
 }
 
+/** Hugging Face's names of the matrices, by which adapters find them. */
+const SOURCES: Readonly<Record<string, string>> = {
+  qkv: 'self_attn.qkv_proj.weight',
+  o: 'self_attn.o_proj.weight',
+  gateUp: 'mlp.gate_up_proj.weight',
+  down: 'mlp.down_proj.weight',
+};
+const sourceOf = (name: string) =>
+  name.replace(/^(layers\.\d+\.)(\w+)$/, (whole, layer, part) =>
+    SOURCES[part] ? layer + SOURCES[part] : whole,
+  );
+
 function makePlan(shape: TinyShape): NetworkPlan {
   const { vocabSize, hiddenSize, intermediateSize, numLayers, numHeads, bias } = shape;
   const { varied } = shape;
@@ -117,7 +129,7 @@ function makePlan(shape: TinyShape): NetworkPlan {
     caches,
   });
   const matrix = (name: string, rows: number, columns: number) =>
-    network.matrix(name, [{ name, rows, columns }]);
+    network.matrix(name, [{ name: sourceOf(name), rows, columns }]);
   const vector = (name: string, columns: number) => network.vector(name, [{ name, columns }]);
   const biased = (name: string, columns: number) => (bias ? vector(name, columns) : null);
   const embedding = matrix('embedding', vocabSize, hiddenSize);
