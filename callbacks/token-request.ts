@@ -2,6 +2,7 @@ import type { NamedText } from '../base/named-text.js';
 import { counted } from '../base/sentences.js';
 import { SkeinError } from '../base/skein-error.js';
 import type { Retention } from '../kvcache/retention.js';
+import type { AdapterWeights } from '../models/adapters/adapter-weights.js';
 import type { Guide } from './guide.js';
 import type { PieceSource } from './piece-source.js';
 import { type FailureKind, isRequestsFault, type RequestFailure } from './request-failure.js';
@@ -69,6 +70,13 @@ export interface TokenRequest extends Partial<SamplingParams> {
   timeLimitMs?: number;
   /** Salt of the cache: requests of different salts share no blocks. 0 to 2^64 - 1, default 0n. */
   cacheSalt?: bigint;
+  /**
+   * Task id of the request's LoRA adapter, 0 to 2^64 - 1; needs peftCacheManagerConfig. Default: none. A RequestError of the kind
+   * 'adapter' says that the weights have to come with it.
+   */
+  loraTaskId?: bigint;
+  /** Weights of that adapter, for the first request of the task. */
+  adapter?: AdapterWeights;
   /** Retention of the request's blocks: how long they are worth keeping in the cache. */
   retention?: Retention;
   /** Name of a logits post-processor of the manager's logitsPostProcessorModule. */

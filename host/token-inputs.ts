@@ -5,6 +5,7 @@ import { SharedTensors } from '../callbacks/shared-tensors.js';
 import { encodeWordList } from '../callbacks/stop-words.js';
 import type { TokenRequest } from '../callbacks/token-request.js';
 import type { InferenceRequest, Tensor } from '../callbacks/types.js';
+import { type LoraTensors, writeLoraTensors } from '../models/adapters/lora-tensors.js';
 
 const COUNT = { min: 1, max: 2 ** 31 - 1, integer: true };
 
@@ -46,6 +47,7 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
     top_context_log_probs: i32(request.topContextLogProbs ?? 0),
     ...biasInputs(request, shared),
     ...promptInputs(request),
+    ...adapterInputs(request, shared),
     ...retentionInputs(request.retention ?? {}),
   };
   if (sampling.seed !== null) inputs.random_seed = { shape: [1], data: BigUint64Array.of(sampling.seed) };
@@ -186,6 +188,25 @@ function promptInputs({ promptEmbeddings: rows, positionIds }: TokenRequest): Re
     const data = tokensOf('positionIds', positionIds);
     inputs.position_ids = { shape: [1, data.length], data };
   }
+  return inputs;
+}
+
+/** Tensors of an adapter; the engine refuses weights without an id. */
+function adapterInputs(
+  { loraTaskId, adapter }: TokenRequest,
+  shared: Pick<SharedTensors, 'of'>,
+): Record<string, Tensor> {
+  const inputs: Record<string, Tensor> = {};
+  if (loraTaskId !== undefined) inputs.lora_task_id = u64('loraTaskId', loraTaskId);
+  if (adapter === undefined) return inputs;
+  let written: LoraTensors | undefined;
+  const write = () => (written ??= writeLoraTensors(adapter));
+  inputs.lora_weights = shared.of(adapter, () => ({
+    shape: [...write().weightsShape],
+    data: write().weights,
+  }));
+  const config = () => ({ shape: [...write().configShape], data: write().config });
+  inputs.lora_config = shared.of(adapter, config, 'config');
   return inputs;
 }
 

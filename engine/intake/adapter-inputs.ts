@@ -63,7 +63,6 @@ function readWeights(weights: Tensor, config: Tensor, { model, ...limits }: Adap
     );
   } catch (error) {
     if (!(error instanceof LoraTensorsError)) throw error;
-    const { tensor, message } = error;
-    throw new ParameterError(tensor, says`${input(tensor)}${message.slice(tensor.length)}`);
+    throw new ParameterError(error.tensor, error.text);
   }
 }

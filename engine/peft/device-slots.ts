@@ -27,6 +27,8 @@ export class DeviceSlots {
   readonly #free: number[];
   /** Slots that differ from what the executor has. */
   readonly #changed = new Set<number>();
+  /** Slots that the executor could not change; what they hold is not known. */
+  readonly #failed = new Set<number>();
 
   constructor(maxSlots: number, numPages: number) {
     this.maxSlots = maxSlots;
@@ -58,8 +60,14 @@ export class DeviceSlots {
   ): bigint[] {
     // Those that are there first, so that they make no room for the others.
     const missing = taskIds.filter((taskId) => !this.#cache.has(taskId));
-    for (const taskId of taskIds) if (this.#cache.has(taskId)) this.#cache.hold(taskId);
+    for (const taskId of taskIds) if (this.#cache.has(taskId)) this.#holdAgain(taskId);
     return missing.filter((taskId) => !this.#put(taskId, adapterOf(taskId)));
+  }
+
+  #holdAgain(taskId: bigint): void {
+    this.#cache.hold(taskId);
+    const slot = this.slotOf(taskId);
+    if (this.#failed.delete(slot)) this.#changed.add(slot);
   }
 
   #put(taskId: bigint, { weights, pages }: { weights: AdapterWeights; pages: number }): boolean {
@@ -70,7 +78,7 @@ export class DeviceSlots {
     const slot = this.#free.pop()!;
     this.#cache.set(taskId, slot);
     this.#weights[slot] = weights;
-    this.#changed.add(slot);
+    this.#change(slot);
     return true;
   }
 
@@ -96,9 +104,9 @@ export class DeviceSlots {
     return changes.sort((one, other) => Number(one.weights !== null) - Number(other.weights !== null));
   }
 
-  /** Notes that a change failed, and what the slot holds is not known: it is tried again before the slot's next use. */
+  /** Notes that a change failed: it is tried again when a step next holds the slot. */
   noteFailed(slot: number): void {
-    this.#changed.add(slot);
+    this.#failed.add(slot);
   }
 
   /** Ids of the tasks that are there. */
@@ -109,6 +117,11 @@ export class DeviceSlots {
   #empty(slot: number): void {
     this.#weights[slot] = null;
     this.#free.push(slot);
+    this.#change(slot);
+  }
+
+  #change(slot: number): void {
+    this.#failed.delete(slot);
     this.#changed.add(slot);
   }
 }

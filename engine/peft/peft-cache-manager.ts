@@ -22,17 +22,6 @@ interface HeldAdapter {
   fingerprint: string;
 }
 
-/** The host cache has no room, because requests in flight use what it holds. */
-export class AdapterCacheFullError extends ParameterError {
-  constructor(pages: number, usedPages: number, allPages: number) {
-    super(
-      'lora_weights',
-      says`${input('lora_weights')} takes ${pages} pages of the host cache of adapters; requests in flight use ${usedPages} of its ${allPages} (${option('peftCacheManagerConfig.hostCacheSize')}); try again later.`,
-      'overloaded',
-    );
-  }
-}
-
 /**
  * The LoRA adapters of all requests. The first request of a task brings the weights, later ones name the task alone.
  *
@@ -185,7 +174,13 @@ export class PeftCacheManager {
     this.#device.remove(taskId);
   }
 
-  #full(pages: number): AdapterCacheFullError {
-    return new AdapterCacheFullError(pages, this.#host.heldPages, this.#host.numPages);
+  /** The host cache has no room, because requests in flight use what it holds. */
+  #full(pages: number): ParameterError {
+    const { heldPages, numPages } = this.#host;
+    return new ParameterError(
+      'lora_weights',
+      says`${input('lora_weights')} takes ${pages} pages of the host cache of adapters; requests in flight use ${heldPages} of its ${numPages} (${option('peftCacheManagerConfig.hostCacheSize')}); try again later.`,
+      'overloaded',
+    );
   }
 }

@@ -1,3 +1,4 @@
+import { input, says } from '../../base/named-text.js';
 import { SkeinError } from '../../base/skein-error.js';
 import type { ModelConfig } from '../model-config.js';
 import {
@@ -29,7 +30,7 @@ export class LoraTensorsError extends SkeinError {
   readonly tensor: 'lora_weights' | 'lora_config';
 
   constructor(tensor: 'lora_weights' | 'lora_config', what: string) {
-    super(`${tensor} ${what}.`);
+    super(says`${input(tensor)} ${what}.`);
     this.tensor = tensor;
   }
 }

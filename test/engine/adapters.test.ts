@@ -11,6 +11,7 @@ import {
   u64,
 } from '../../tools/support/loop-harness.js';
 import { bringing, fakeAdapter, loraCrowd, naming } from '../support/lora-requests.js';
+import { RandomDrafts } from '../support/random-drafts.js';
 
 /** Room for three adapters on the device, and for many on the host. */
 const THREE: HarnessAdapters = { slots: 3, hostPages: 32, devicePages: 3 };
@@ -91,6 +92,22 @@ describe('64 requests over 20 adapters with room for 3', () => {
       expectNothingHeld(harness);
     },
   );
+
+  it('with drafts, which know nothing of adapters', () => {
+    const { sent, alone } = loraCrowd(64, 20);
+    const answers = new Map(alone.map((request) => [request.requestId, runAlone(request, ADAPTERS).tokens]));
+    const promptOf = ({ inputs }: InferenceRequest) => Array.from(inputs.input_ids!.data as Int32Array);
+    const drafts = new RandomDrafts(4711, 100, (id) => [
+      ...promptOf(alone[Number(id)]!),
+      ...answers.get(id)!,
+    ]);
+    const options: HarnessOptions = { drafts, maxDraftRows: 24, schedulerPolicy: 'MAX_UTILIZATION' };
+    const harness = new LoopHarness({ ...ADAPTERS, ...options }).run(...sent);
+    for (const [id, tokens] of answers) expect(harness.resultOf(id)).toMatchObject({ tokens, error: '' });
+    const accepted = harness.stats.reduce((sum, { acceptedDraftTokens }) => sum + acceptedDraftTokens, 0);
+    expect(accepted).toBeGreaterThan(100);
+    expectNothingHeld(harness);
+  });
 
   it('with samples and beams: all sequences of a request have its adapter', () => {
     const more = (i: number): Record<string, Tensor> =>

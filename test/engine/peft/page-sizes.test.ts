@@ -1,0 +1,100 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  cachePages,
+  hostCacheBytes,
+  MOST_ADAPTER_SLOTS,
+  pageSizes,
+  pagesOfAdapter,
+  slotOptions,
+} from '../../../engine/peft/page-sizes.js';
+import { adapterOf } from '../../../models/adapters/adapter-weights.js';
+import { baseModules } from '../../../models/adapters/base-modules.js';
+import { TINY_BASE } from '../../support/tiny-adapter.js';
+
+const { shapes, names } = baseModules(TINY_BASE);
+const OWN = [...new Set(names.values())];
+
+/** An adapter of this rank on these modules of all layers. */
+function adapter(rank: number, modules = OWN, layers = TINY_BASE.numLayers) {
+  return adapterOf(
+    modules.flatMap((module) =>
+      Array.from({ length: layers }, (_, layer) => {
+        const shape = shapes.get(module)!;
+        return {
+          layer,
+          module,
+          rank,
+          a: new Float32Array(rank * shape.in),
+          b: new Float32Array(rank * shape.out),
+        };
+      }),
+    ),
+    null,
+  );
+}
+
+describe('pages', () => {
+  it('hold exactly an adapter of the optimal size, whatever that is', () => {
+    for (const optimalAdapterSize of [1, 2, 3, 8, 16, 33]) {
+      const sizes = pageSizes(TINY_BASE, { optimalAdapterSize, maxAdapterSize: 1 });
+      expect(pagesOfAdapter(adapter(optimalAdapterSize), sizes)).toBe(1);
+      expect(pagesOfAdapter(adapter(2 * optimalAdapterSize), sizes)).toBeGreaterThan(1);
+    }
+  });
+
+  it('hold any module-layer of the greatest rank, stacked ones too', () => {
+    const sizes = pageSizes(TINY_BASE, { optimalAdapterSize: 1, maxAdapterSize: 64 });
+    for (const module of shapes.keys()) expect(pagesOfAdapter(adapter(64, [module], 1), sizes)).toBe(1);
+    expect(sizes.maxAdapterSize).toBe(64);
+  });
+
+  it('have room for the bytes that they stand for', () => {
+    const parts = fc.record({
+      optimalAdapterSize: fc.integer({ min: 1, max: 16 }),
+      maxAdapterSize: fc.integer({ min: 1, max: 32 }),
+      share: fc.integer({ min: 1, max: 100 }),
+      modules: fc.subarray(OWN, { minLength: 1 }),
+    });
+    fc.assert(
+      fc.property(parts, ({ optimalAdapterSize, maxAdapterSize, share, modules }) => {
+        const sizes = pageSizes(TINY_BASE, { optimalAdapterSize, maxAdapterSize });
+        const weights = adapter(Math.ceil((maxAdapterSize * share) / 100), modules);
+        const bytes = weights.moduleLayers.reduce((sum, { a, b }) => sum + a.byteLength + b.byteLength, 0);
+        const pages = pagesOfAdapter(weights, sizes);
+        expect(pages * sizes.bytesPerPage).toBeGreaterThanOrEqual(bytes);
+        expect(pages).toBeLessThanOrEqual(weights.moduleLayers.length);
+      }),
+    );
+  });
+
+  it('are refused for a model that has no modules to change', () => {
+    const encoder = { ...TINY_BASE, architecture: 'bert', encoder: {} } as unknown as typeof TINY_BASE;
+    expect(() => pageSizes(encoder, {})).toThrow(
+      'peftCacheManagerConfig is refused: the model bert has no modules that an adapter could change.',
+    );
+  });
+});
+
+describe('caches', () => {
+  const sizes = pageSizes(TINY_BASE, {});
+  const { bytesPerPage, rowsPerPage, width } = sizes;
+
+  it('have the pages that fit, by bytes or by rows, and rows override', () => {
+    const bytes = { hostCacheSize: 5 * bytesPerPage + 1, deviceCachePercent: 0.5 };
+    expect(cachePages(bytes, sizes, 7 * bytesPerPage)).toEqual({ host: 5, device: 3 });
+    const rows = { numHostModuleLayer: 4 * rowsPerPage, numDeviceModuleLayer: 2 * rowsPerPage + 1 };
+    expect(cachePages({ ...bytes, ...rows }, sizes, 0)).toEqual({ host: 4, device: 2 });
+    expect(cachePages({}, sizes, 2 ** 32).host).toBe(Math.floor(2 ** 30 / bytesPerPage));
+    expect([hostCacheBytes({}, sizes), hostCacheBytes(rows, sizes)]).toEqual([
+      2 ** 30,
+      16 * rowsPerPage * width,
+    ]);
+  });
+
+  it('ask the executor for a slot for each page, within a bound', () => {
+    const options = (device: number) => slotOptions({ model: TINY_BASE, sizes, pages: { host: 9, device } });
+    expect(options(3)).toEqual({ maxAdapters: 3, maxLoraRank: 64 });
+    expect(options(10 ** 6).maxAdapters).toBe(MOST_ADAPTER_SLOTS);
+  });
+});
