@@ -133,6 +133,8 @@ describe('a worker that is terminated', () => {
       ...executorOptions({ threads: 3 }),
       maxAttentionWindow: 0,
       sinkTokenLength: 0,
+      maxAdapters: 0,
+      maxLoraRank: 0,
       plan: uniformPlan(plan, 'native'),
       weightsFile,
       tensors,

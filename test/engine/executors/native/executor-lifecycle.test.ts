@@ -89,7 +89,7 @@ describe('worker threads', () => {
     const { plan, weightsFile, tensors, packedFolder } = tiny;
     const packedFile = join(packedFolder, 'packed-of-worker.bin');
     const instructionSet = instructionSets[instructionSets.length - 1]!;
-    const window = { maxAttentionWindow: 0, sinkTokenLength: 0 };
+    const window = { maxAttentionWindow: 0, sinkTokenLength: 0, maxAdapters: 0, maxLoraRank: 0 };
     const options = {
       ...executorOptions(),
       plan: uniformPlan(plan, 'native'),
