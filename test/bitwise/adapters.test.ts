@@ -1,0 +1,176 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { InProcessHost, type InProcessHostOptions, RequestError, type TokenRequest } from 'skein';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Engine } from '../../engine/building/engine.js';
+import { pageSizes } from '../../engine/peft/page-sizes.js';
+import { type AdapterWeights, adapterOf, type ModuleLayer } from '../../models/adapters/adapter-weights.js';
+import { baseModules } from '../../models/adapters/base-modules.js';
+import { openAdapter } from '../../models/adapters/open-adapter.js';
+import { firstWrongToken, type TinyPrompt } from '../../tools/support/goldens.js';
+import { Random } from '../../tools/support/random.js';
+import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
+
+const NUM_ADAPTERS = 20;
+const NUM_REQUESTS = 64;
+const RANK = 4;
+
+const engines = new TestEngines();
+let engine: Engine;
+beforeAll(async () => {
+  engine = await engines.get(tinyModelPath('gqa'), 'bf16');
+});
+afterAll(() => engines.remove());
+
+const hosts: InProcessHost[] = [];
+afterAll(() => Promise.all(hosts.map((host) => host.close({ abort: true }))));
+
+async function open(
+  enginePath: string,
+  optionalParams: NonNullable<InProcessHostOptions['optionalParams']>,
+  more: Partial<InProcessHostOptions> = {},
+): Promise<InProcessHost> {
+  const host = new InProcessHost({
+    enginePath,
+    modelType: 'InflightFusedBatching',
+    maxBeamWidth: 1,
+    schedulerPolicy: 'GUARANTEED_NO_EVICT',
+    maxQueueSize: NUM_REQUESTS,
+    optionalParams: { threads: 2, maxSeqLen: 128, ...optionalParams },
+    ...more,
+  });
+  hosts.push(host);
+  await host.ready;
+  return host;
+}
+
+/** Random weights on about two thirds of the modules of a model. */
+function randomAdapter(seed: number): AdapterWeights {
+  const { config } = engine.manifest;
+  const { names, shapes } = baseModules(config);
+  const random = new Random(seed);
+  const moduleLayers: ModuleLayer[] = [];
+  for (let layer = 0; layer < config.numLayers; layer++) {
+    for (const module of new Set(names.values())) {
+      if (random.uniform() < 0.3) continue;
+      const shape = shapes.get(module)!;
+      const rank = 1 + random.below(RANK);
+      const values = (length: number) => Float32Array.from({ length }, () => 0.15 * random.normal());
+      moduleLayers.push({ layer, module, rank, a: values(rank * shape.in), b: values(shape.out * rank) });
+    }
+  }
+  return adapterOf(moduleLayers, null);
+}
+
+interface Asked extends TokenRequest {
+  adapterIndex: number | null;
+}
+
+function crowd(): Asked[] {
+  const random = new Random(3);
+  return Array.from({ length: NUM_REQUESTS }, (_, i): Asked => {
+    // Half of the prompts are equal, so that blocks would be shared if adapters were not told apart.
+    const tokens = new Random(i % 2 === 0 ? 1 : i);
+    return {
+      adapterIndex: i % 7 === 0 ? null : i % NUM_ADAPTERS,
+      promptTokens: Array.from({ length: 20 + (i % 5) }, () => 3 + tokens.below(250)),
+      maxNewTokens: 8 + random.below(16),
+      temperature: i % 3 === 0 ? 0 : 0.8,
+      seed: BigInt(i),
+      endTokenIds: [],
+      returnLogProbs: true,
+    } as Asked;
+  });
+}
+
+/** Asks with the name of the task alone, and again with its weights where the engine says that it wants them. */
+async function ask(
+  host: InProcessHost,
+  { adapterIndex, ...request }: Asked,
+  adapters: readonly AdapterWeights[],
+) {
+  if (adapterIndex === null) return collect(host, request);
+  const loraTaskId = BigInt(adapterIndex + 1);
+  try {
+    return await collect(host, { ...request, loraTaskId });
+  } catch (error) {
+    if (!(error instanceof RequestError) || error.kind !== 'adapter') throw error;
+    return collect(host, { ...request, loraTaskId, adapter: adapters[adapterIndex]! });
+  }
+}
+
+async function collect(host: InProcessHost, request: TokenRequest) {
+  const tokens: number[] = [];
+  const logProbs: number[] = [];
+  for await (const piece of host.submit(request)) {
+    tokens.push(...piece.tokens);
+    logProbs.push(...(piece.logProbs ?? []));
+  }
+  return { tokens, logProbs };
+}
+
+describe('requests with adapters', () => {
+  it('have the tokens of PEFT, beside each other and beside requests without one', async () => {
+    const { adapters: goldens } = JSON.parse(
+      readFileSync(new URL('../goldens/lora.json', import.meta.url), 'utf8'),
+    ) as { adapters: { adapter: string; model: string; prompts: TinyPrompt[] }[] };
+    const own = goldens.filter(({ model }) => model === 'tiny-gqa');
+    const exact = await engines.get(tinyModelPath('gqa'), 'f32');
+    const adapters = own.map(({ adapter }) =>
+      openAdapter(fileURLToPath(new URL(`../fixtures/${adapter}`, import.meta.url)), exact.manifest.config, {
+        maxRank: 8,
+      }),
+    );
+    const host = await open(exact.directory, {
+      peftCacheManagerConfig: {},
+      kvCacheConfig: { maxTokens: 2048 },
+    });
+    const asked = own.flatMap(({ prompts }, adapterIndex) =>
+      prompts.map(async (prompt) => {
+        const request = {
+          promptTokens: prompt.promptIds,
+          maxNewTokens: prompt.tokens.length,
+          temperature: 0,
+        };
+        const { tokens } = await ask(host, { ...request, endTokenIds: [], adapterIndex }, adapters);
+        expect(firstWrongToken(tokens, prompt), `${own[adapterIndex]!.adapter}`).toBeNull();
+      }),
+    );
+    await Promise.all(asked);
+    expect(asked.length).toBeGreaterThan(4);
+  });
+
+  it.each(['GUARANTEED_NO_EVICT', 'MAX_UTILIZATION'] as const)(
+    'are each what they are alone, 64 over 20 adapters where there is room for 3, under %s',
+    async (schedulerPolicy) => {
+      const adapters = Array.from({ length: NUM_ADAPTERS }, (_, i) => randomAdapter(100 + i));
+      const requests = crowd();
+      const peftCacheManagerConfig = { optimalAdapterSize: RANK, maxAdapterSize: RANK };
+      const alone = await open(engine.directory, {
+        peftCacheManagerConfig,
+        kvCacheConfig: { maxTokens: 512 },
+      });
+      const expected = [];
+      for (const request of requests) expected.push(await ask(alone, request, adapters));
+      const { rowsPerPage } = pageSizes(engine.manifest.config, peftCacheManagerConfig);
+      let pauses = 0;
+      const host = await open(
+        engine.directory,
+        {
+          peftCacheManagerConfig: { ...peftCacheManagerConfig, numDeviceModuleLayer: 3 * rowsPerPage },
+          kvCacheConfig: { maxTokens: 96, enableBlockReuse: true },
+          maxSeqLen: 64,
+          tokensPerBlock: 16,
+          enableChunkedContext: true,
+          maxNumTokens: 48,
+          maxNumSequences: 12,
+          checkIntegrity: true,
+        },
+        { schedulerPolicy, onIterationStats: (stats) => (pauses = stats.totalPauses) },
+      );
+      const together = await Promise.all(requests.map((request) => ask(host, request, adapters)));
+      for (const [i, answer] of together.entries()) expect(answer, `request ${i}`).toEqual(expected[i]);
+      if (schedulerPolicy === 'MAX_UTILIZATION') expect(pauses).toBeGreaterThan(0);
+    },
+  );
+});
