@@ -226,3 +226,45 @@ describe('an adapter', () => {
     expectNothingHeld(harness);
   });
 });
+
+describe('a request whose adapter has no room while others keep coming', () => {
+  const settings: [string, HarnessOptions][] = [
+    ['MAX_UTILIZATION', { schedulerPolicy: 'MAX_UTILIZATION' }],
+    [
+      'MAX_UTILIZATION with two micro-batches',
+      { schedulerPolicy: 'MAX_UTILIZATION', enableTrtOverlap: true, minMicroBatchSize: 1 },
+    ],
+    ['GUARANTEED_NO_EVICT with maxWaitIterations', { maxWaitIterations: 20 }],
+    [
+      'GUARANTEED_NO_EVICT with maxWaitIterations and two micro-batches',
+      { maxWaitIterations: 20, enableTrtOverlap: true, minMicroBatchSize: 1 },
+    ],
+  ];
+
+  it.each(settings)('%s: it runs to its end all the same', (_, options) => {
+    const harness = new LoopHarness({
+      adapters: { slots: 2, hostPages: 8, devicePages: 2 },
+      maxNumSequences: 8,
+      ...options,
+    });
+    let next = 10n;
+    const feed = () => {
+      for (; harness.waiting.length < 4; next++) {
+        const task = 1 + Number(next % 2n);
+        const inputs = bringing(BigInt(task), fakeAdapter(task));
+        harness.waiting.push(makeRequest(next, [Number(next % 90n), 1], 7, inputs));
+      }
+    };
+    feed();
+    harness.loop.iterate();
+    harness.waiting.unshift(makeRequest(3n, [1, 2], 5, bringing(3n, fakeAdapter(3))));
+    const hasEnded = () => harness.responses.some(({ requestId, final }) => requestId === 3n && final);
+    for (let iteration = 0; iteration < 200 && !hasEnded(); iteration++) {
+      feed();
+      harness.loop.iterate();
+    }
+    expect(hasEnded()).toBe(true);
+    expect(harness.resultOf(3n)).toMatchObject({ error: '', finishReason: 3 });
+    expect(harness.responses.length).toBeGreaterThan(20);
+  });
+});
