@@ -157,11 +157,12 @@ function checkAgainst(
       );
     }
     const shape = reshape?.shape ?? dims ?? [];
+    const own = known.reshape?.shape ?? known.dims;
     const fits =
-      shape.length === known.dims.length &&
-      shape.every((size, at) => size === -1 || known.dims[at] === -1 || size === known.dims[at]);
+      shape.length === own.length &&
+      shape.every((size, at) => size === -1 || own[at] === -1 || size === own[at]);
     if (!fits) {
-      throw fieldError(config, [...path, 'dims'], `is [${shape}]; the model's file has [${known.dims}].`);
+      throw fieldError(config, [...path, 'dims'], `is [${shape}]; the model's file has [${own}].`);
     }
   }
   if (kind === 'output') return;

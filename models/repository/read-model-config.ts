@@ -88,7 +88,30 @@ function checkDepth(text: string, origin: string): void {
   }
 }
 
+/** Characters in front of a line's content, each of which may be a level; and brackets that are open at once. */
+const DEEPEST_YAML = 200;
+
+/** Before the library reads it, which calls itself for each level. Brackets in texts count too: no configuration has so many open ones. */
+function checkYamlDepth(text: string, origin: string): void {
+  let depth = 0;
+  let margin = 0;
+  let isMargin = true;
+  for (const character of text) {
+    if (character === '[' || character === '{') depth++;
+    else if ((character === ']' || character === '}') && depth > 0) depth--;
+    if (character === '\n') {
+      isMargin = true;
+      margin = 0;
+    } else if (isMargin && ' \t-?:!&'.includes(character)) margin++;
+    else isMargin = false;
+    if (depth > DEEPEST_YAML || margin > 2 * DEEPEST_YAML) {
+      throw new ModelConfigError(`${origin} is nested more than ${DEEPEST_YAML} deep.`);
+    }
+  }
+}
+
 function fromYaml(text: string, origin: string): WrittenConfig {
+  checkYamlDepth(text, origin);
   const { parseDocument, LineCounter } = createRequire(import.meta.url)('yaml') as typeof import('yaml');
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter, uniqueKeys: true });

@@ -24,12 +24,12 @@ export function toldByOnnx({ inputs, outputs }: OnnxValues, maxBatchSize: number
   const told = maxBatchSize ?? (isBatched ? DEFAULT_BATCH_SIZE : 0);
   const dims = ({ shape }: OnnxValue) =>
     (told > 0 ? shape.slice(1) : shape).map((size) => (isFree(size) ? -1 : (size as number)));
-  const facts = (value: OnnxValue) => ({
-    name: value.name,
-    data_type: dataTypeOf(value),
-    dims: dims(value),
-    is_shape_tensor: false,
-  });
+  const facts = (value: OnnxValue) => {
+    const own = dims(value);
+    // A number for each row: clients are shown one of one element, as dims may not be empty.
+    const shown = own.length === 0 ? { dims: [1], reshape: { shape: [] } } : { dims: own };
+    return { name: value.name, data_type: dataTypeOf(value), ...shown, is_shape_tensor: false };
+  };
   return {
     max_batch_size: told,
     input: inputs.map(

@@ -104,6 +104,17 @@ describe('a configuration', () => {
     expect(call).toThrow(new RegExp(expected));
   });
 
+  it.each([
+    ['lists', '['.repeat(500_000)],
+    ['objects', '{"a":'.repeat(100_000)],
+    ['lists that end', `parameters: ${'['.repeat(201)}${']'.repeat(201)}`],
+    ['lines', '- '.repeat(400_000)],
+    ['keys', '? '.repeat(400_000)],
+    ['lines, each further in', Array.from({ length: 900 }, (_, i) => `${' '.repeat(i)}a:`).join('\n')],
+  ])('that is nested deep is refused before it is read, in %s', (_, text) => {
+    expect(() => parseModelConfig(text, 'c', 'yaml')).toThrow('c is nested more than 200 deep.');
+  });
+
   it('is one file of a folder, or none', () => {
     expect(readModelConfig(folder)).toBeNull();
     writeFileSync(join(folder, 'config.pbtxt'), PBTXT);

@@ -28,11 +28,35 @@ beforeAll(async () => {
   );
   write('whole', identity('FP32', [2, 3]));
   for (const type of Object.keys(ONNX_TYPES)) write(`of_${type}`, identity(type as 'FP32', ['n', 2]));
+  write(
+    'row_numbers',
+    onnxModel(
+      [{ name: 'X', type: 'FP32', dims: ['n'] }],
+      [{ name: 'Y', type: 'FP32', dims: ['n'] }],
+      [{ op: 'Identity', input: ['X'], output: ['Y'] }],
+    ),
+  );
   await models.open('none');
 }, 120_000);
 afterAll(() => models.close());
 
 describe('an ONNX file', () => {
+  it('with a number for each row is shown with one of one element, and batched', async () => {
+    const shown = { dims: [1], reshape: { shape: [] } };
+    expect(models.repository.find('row_numbers', '').config).toMatchObject({
+      max_batch_size: 4,
+      input: [shown],
+      output: [shown],
+    });
+    const data = new Uint8Array(Float32Array.of(1.5, -2).buffer);
+    const [response] = await models.infer('row_numbers', [
+      { name: 'X', datatype: 'FP32', shape: [2, 1], data },
+    ]);
+    const [output] = response!.outputs;
+    expect(output).toMatchObject({ name: 'Y', shape: [2, 1] });
+    expect([...new Float32Array(output!.data.slice().buffer)]).toEqual([1.5, -2]);
+  });
+
   it('tells its inputs, outputs and batches where no configuration does', () => {
     expect(models.repository.find('of_FP32', '').config).toMatchObject({
       backend: 'onnxruntime',
