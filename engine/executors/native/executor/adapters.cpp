@@ -13,6 +13,7 @@ constexpr size_t kAlignBytes = 64;
 constexpr int64_t kRowsOfPiece = 48;
 // Outputs of B that are worth a task of their own.
 constexpr int64_t kPanelsOfTask = 16;
+constexpr int64_t kTasksPerThread = 8;
 // Parts of an adapter that one product may have: the parts of a stacked weight, and the whole of it.
 constexpr int32_t kMostParts = 4;
 
@@ -27,6 +28,25 @@ int32_t weightRows(const NetworkPlan& plan, const PlanOp& op) {
 
 bool readsTokens(const NetworkPlan& plan, const PlanOp& op) {
   return plan.values[static_cast<size_t>(op.input)].rows == RowKind::kTokens;
+}
+
+// y = x w^T + residual, in f32; residual null: none.
+GemmArgs plainProduct(const float* x, int64_t ldx, const void* packed, int32_t n, int32_t k, float* y, int64_t ldy,
+                      const float* residual) {
+  return {.x = x,
+          .ldx = ldx,
+          .packed = packed,
+          .dtype = DType::kF32,
+          .n = n,
+          .k = k,
+          .bias = nullptr,
+          .residual = residual,
+          .ldr = ldy,
+          .y = y,
+          .ldy = ldy,
+          .activation = Activation::kNone,
+          .rounded = nullptr,
+          .roundedRows = 0};
 }
 
 }  // namespace
@@ -72,19 +92,23 @@ void Adapters::checkPart(const AdapterPart& part) const {
     fail("b has " + std::to_string(part.b.length) + " elements, but " + std::to_string(b) + " are needed");
 }
 
-// Marks the parts of the last part's op if two of them change the same rows. Parts are sorted by op and first row.
-void Adapters::markOverlaps(std::vector<Part>& parts) {
-  const Part last = parts.back();
-  bool overlaps = false;
-  for (const Part& part : parts)
-    overlaps |=
-        &part != &parts.back() && part.op == last.op && (part.overlaps || part.firstRow + part.rows > last.firstRow);
-  for (Part& part : parts) part.overlaps |= overlaps && part.op == last.op;
+// Marks the parts of an op, which are in the order of their first rows, if two of them change the same rows.
+void Adapters::markOverlaps(Slot& slot, size_t op) {
+  const auto first = slot.parts.begin() + slot.firstOfOp[op], last = slot.parts.begin() + slot.firstOfOp[op + 1];
+  const bool overlaps = std::adjacent_find(first, last, [](const Part& one, const Part& next) {
+                          return one.firstRow + one.rows > next.firstRow;
+                        }) != last;
+  for (auto part = first; part != last; ++part) part->overlaps = overlaps;
+}
+
+Adapters::Slot& Adapters::at(int32_t slot) {
+  if (slot < 0 || static_cast<size_t>(slot) >= slots_.size())
+    fail("slot is " + std::to_string(slot) + ", but this executor has " + std::to_string(slots_.size()) + " slots");
+  return slots_[static_cast<size_t>(slot)];
 }
 
 void Adapters::put(int32_t slot, const std::vector<AdapterPart>& parts) {
-  if (slot < 0 || static_cast<size_t>(slot) >= slots_.size())
-    fail("slot is " + std::to_string(slot) + ", but this executor has " + std::to_string(slots_.size()) + " slots");
+  Slot& target = at(slot);
   for (const AdapterPart& part : parts) checkPart(part);
   std::vector<const AdapterPart*> sorted;
   for (const AdapterPart& part : parts) sorted.push_back(&part);
@@ -104,7 +128,6 @@ void Adapters::put(int32_t slot, const std::vector<AdapterPart>& parts) {
     const int32_t columns = config_.plan.weights[static_cast<size_t>(op.weight)].columns;
     const size_t a = take(part->rank, columns), b = take(part->rows, part->rank);
     made.parts.push_back({part->op, part->firstRow, part->rows, part->rank, columns, a, b});
-    markOverlaps(made.parts);
   }
   made.firstOfOp.assign(config_.plan.ops.size() + 1, 0);
   for (const Part& part : made.parts) ++made.firstOfOp[static_cast<size_t>(part.op) + 1];
@@ -113,6 +136,7 @@ void Adapters::put(int32_t slot, const std::vector<AdapterPart>& parts) {
       fail("op " + std::to_string(op) + " has " + std::to_string(made.firstOfOp[op + 1]) + " parts, but at most " +
            std::to_string(kMostParts) + " are taken");
     made.firstOfOp[op + 1] += made.firstOfOp[op];
+    markOverlaps(made, op);
   }
   // A vector of room, as behind all packed weights: prefetches and the last loads may pass the end.
   made.memory = Mapping::anonymous(roundUp(bytes + 4096, 4096), "An adapter");
@@ -121,14 +145,10 @@ void Adapters::put(int32_t slot, const std::vector<AdapterPart>& parts) {
     kernels_.packWeights(DType::kF32, sorted[i]->a.data, part.rank, part.columns, made.memory.data() + part.a);
     kernels_.packWeights(DType::kF32, sorted[i]->b.data, part.rows, part.rank, made.memory.data() + part.b);
   }
-  slots_[static_cast<size_t>(slot)] = std::move(made);
+  target = std::move(made);
 }
 
-void Adapters::clear(int32_t slot) {
-  if (slot < 0 || static_cast<size_t>(slot) >= slots_.size())
-    fail("slot is " + std::to_string(slot) + ", but this executor has " + std::to_string(slots_.size()) + " slots");
-  slots_[static_cast<size_t>(slot)] = Slot();
-}
+void Adapters::clear(int32_t slot) { at(slot) = Slot(); }
 
 void Adapters::check(const BatchView& batch) const {
   for (int64_t i = 0; i < batch.numSequences && batch.adapterSlots.length > 0; ++i) {
@@ -189,27 +209,17 @@ const float* const* Adapters::deltasOf(int32_t op, const float* input, int64_t r
     if (piece.area == 0)
       std::memset(delta_ + piece.begin * width, 0,
                   static_cast<size_t>((piece.end - piece.begin) * width) * sizeof(float));
-    const GemmArgs args{.x = input,
-                        .ldx = part.columns,
-                        .packed = piece.memory + part.a,
-                        .dtype = DType::kF32,
-                        .n = part.rank,
-                        .k = part.columns,
-                        .bias = nullptr,
-                        .residual = nullptr,
-                        .ldr = 0,
-                        .y = lowered_ + piece.area * areaFloats,
-                        .ldy = config_.maxLoraRank,
-                        .activation = Activation::kNone,
-                        .rounded = nullptr,
-                        .roundedRows = 0};
+    const GemmArgs args = plainProduct(input, part.columns, piece.memory + part.a, part.rank, part.columns,
+                                       lowered_ + piece.area * areaFloats, config_.maxLoraRank, nullptr);
     const int32_t panels = (part.rank + kernels_.panelWidth - 1) / kernels_.panelWidth;
     kernels_.gemm(args, static_cast<int32_t>(piece.begin), static_cast<int32_t>(piece.end), 0, panels);
   });
   // Parts of the same rows may overlap (a stacked weight, and one of its parts): then one task adds all of them, in their order. Others are
   // parted by the weight's rows, too.
-  const int32_t ranges =
-      static_cast<int32_t>(std::clamp<int64_t>(width / kernels_.panelWidth / kPanelsOfTask, 1, config_.threads));
+  // Few pieces are parted for the sake of the threads; many need not be, and so the tasks stay far below ThreadPool::kMaxTasks.
+  const int64_t wanted =
+      std::min<int64_t>(width / kernels_.panelWidth / kPanelsOfTask, config_.threads * kTasksPerThread / count);
+  const int32_t ranges = static_cast<int32_t>(std::clamp<int64_t>(wanted, 1, config_.threads));
   pool.run(count * ranges, [&](int32_t task, int32_t) {
     const size_t first = static_cast<size_t>(task / ranges);
     if (pieces_[first].area != 0) return;
@@ -217,20 +227,8 @@ const float* const* Adapters::deltasOf(int32_t op, const float* input, int64_t r
       const Piece& piece = pieces_[i];
       const Part& part = *piece.part;
       float* delta = delta_ + part.firstRow;
-      const GemmArgs args{.x = lowered_ + piece.area * areaFloats,
-                          .ldx = config_.maxLoraRank,
-                          .packed = piece.memory + part.b,
-                          .dtype = DType::kF32,
-                          .n = part.rows,
-                          .k = part.rank,
-                          .bias = nullptr,
-                          .residual = delta,
-                          .ldr = width,
-                          .y = delta,
-                          .ldy = width,
-                          .activation = Activation::kNone,
-                          .rounded = nullptr,
-                          .roundedRows = 0};
+      const GemmArgs args = plainProduct(lowered_ + piece.area * areaFloats, config_.maxLoraRank, piece.memory + part.b,
+                                         part.rows, part.rank, delta, width, delta);
       if (part.overlaps && task % ranges > 0) return;
       // Panels of this part that begin in the task's range of the weight's rows.
       const int64_t range = task % ranges, count = part.overlaps ? 1 : ranges;

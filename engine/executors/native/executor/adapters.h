@@ -77,7 +77,9 @@ class Adapters {
   };
 
   void checkPart(const AdapterPart& part) const;
-  static void markOverlaps(std::vector<Part>& parts);
+  static void markOverlaps(Slot& slot, size_t op);
+  // Throws a sentence for a slot that there is not.
+  Slot& at(int32_t slot);
   void collect(int32_t op);
 
   const ExecutorConfig& config_;
