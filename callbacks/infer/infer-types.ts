@@ -62,7 +62,7 @@ export interface InferResponse {
   readonly outputs: readonly InferTensor[];
   readonly parameters?: InferParameters;
   /** Says that nobody reads the outputs any more, so that their memory may be used again. It need not be called. */
-  readonly release?: () => void;
+  readonly release?: (() => void) | undefined;
 }
 
 /** Receives the answers to a request: any number of responses, and then either `end` or `fail`, once. */

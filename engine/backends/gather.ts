@@ -1,4 +1,4 @@
-import { BYTES_PER_ELEMENT } from '../../callbacks/infer/datatypes.js';
+import { BYTES_PER_ELEMENT, elementsIn } from '../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../callbacks/infer/infer-types.js';
 import { BackendError } from './backend-error.js';
 
@@ -59,7 +59,7 @@ export function splitRows(tensor: InferTensor, sizes: readonly number[]): InferT
   }
   if (sizes.length === 1) return [tensor];
   const inner = shape.slice(1);
-  const elementsPerRow = inner.reduce((product, size) => product * size, 1);
+  const elementsPerRow = elementsIn(inner);
   const elementBytes = BYTES_PER_ELEMENT[datatype];
   let offset = 0;
   return sizes.map((size) => {

@@ -81,3 +81,12 @@ export function baseModules(config: ModelConfig): BaseModules {
   }
   return { shapes, names: new Map(OTHER_NAMES[architecture] ?? USUAL_NAMES), layersName };
 }
+
+/**
+ * The module of a layer by Hugging Face's names; undefined: there is none.
+ * @param layersName what stands before the layer's number, with the model's own prefix (`model.`, `transformer.`) or without
+ */
+export function moduleIn(base: BaseModules, layersName: string, name: string): ModuleId | undefined {
+  const isOfBase = layersName === base.layersName || layersName === base.layersName.replace(/^\w+\./, '');
+  return isOfBase ? base.names.get(name) : undefined;
+}

@@ -11,7 +11,7 @@ import {
   type TensorPlace,
 } from './adapter-tensors.js';
 import { type AdapterLimits, type AdapterWeights, adapterOf, type ModuleLayer } from './adapter-weights.js';
-import { type BaseModules, baseModules } from './base-modules.js';
+import { type BaseModules, baseModules, moduleIn } from './base-modules.js';
 
 /** Name of GGUF for the architectures whose files it writes under another name than theirs. */
 const FILE_ARCHITECTURES: Readonly<Record<string, string>> = { mistral: 'llama' };
@@ -86,13 +86,11 @@ function placedTensors(
   config: ModelConfig,
   base: BaseModules,
 ): PlacedTensor<GgufPlace>[] {
-  // GPT-2's own names have no prefix in front of their layers.
-  const prefixes = [base.layersName, base.layersName.replace(/^\w+\./, '')];
   return tensors.map((tensor) => {
     const [, weight = '', part] = /^(.{1,200})\.lora_([ab])$/s.exec(tensor.name) ?? [];
     const name = huggingFaceTensorName(weight, config.architecture);
-    const [, prefix = '', layer, stem = ''] = /^([a-z.]+)\.(\d{1,9})\.([\w.]+)\.weight$/.exec(name) ?? [];
-    const module = prefixes.includes(prefix) ? base.names.get(stem) : undefined;
+    const [, layersName = '', layer, stem = ''] = /^([a-z.]+)\.(\d{1,9})\.([\w.]+)\.weight$/.exec(name) ?? [];
+    const module = moduleIn(base, layersName, stem);
     if (module === undefined || part === undefined) {
       const known = [...base.names.keys()].join(', ');
       const what = `belongs to no module of the base model that can have an adapter; those are ${known} of each layer`;

@@ -1,4 +1,4 @@
-import type { BaseModules } from './base-modules.js';
+import { type BaseModules, moduleIn } from './base-modules.js';
 import type { ModuleId } from './module-ids.js';
 import type { ModulePlace } from './targeted-modules.js';
 
@@ -33,9 +33,7 @@ export function placeOfTensor(name: string, base: BaseModules): AdapterTensorPla
   const own = path.startsWith('base_model.model.') ? path.slice('base_model.model.'.length) : path;
   const inLayer = /^((?:\w+\.)?(?:layers|h))\.(0|[1-9]\d{0,8})\.(.+)$/s.exec(own);
   const known = [...base.names.keys()].join(', ');
-  const isKnownPrefix =
-    inLayer && [base.layersName, base.layersName.replace(/^\w+\./, '')].includes(inLayer[1]!);
-  const module = isKnownPrefix ? base.names.get(inLayer[3]!) : undefined;
+  const module = inLayer ? moduleIn(base, inLayer[1]!, inLayer[3]!) : undefined;
   if (!inLayer || module === undefined) {
     return `belongs to no module of the base model that can have an adapter; its layers (${base.layersName}) have ${known}`;
   }

@@ -57,7 +57,8 @@ function fromPbtxt(text: string, origin: string): WrittenConfig {
   const { fromText } = createRequire(import.meta.url)('protobufjs/ext/textformat.js') as {
     fromText(type: protobuf.Type, text: string): protobuf.Message;
   };
-  checkDepth(text, origin);
+  if (nestsDeeper(text, DEEPEST, '{<', '}>'))
+    throw new ModelConfigError(`${origin} has more than ${DEEPEST} messages within messages.`);
   const type = configType();
   let fields: unknown;
   try {
@@ -76,42 +77,25 @@ function pbtxtProblem(message: string): string {
   return `${line === undefined ? '' : `:${line}`}: ${text}.`;
 }
 
-/** Before anything that calls itself reads it. */
-function checkDepth(text: string, origin: string): void {
+/** More brackets are open at once, which are of two kinds. Said before anything that calls itself for each of them reads the text. */
+function nestsDeeper(text: string, most: number, opening: string, closing: string): boolean {
   let depth = 0;
   for (const character of text) {
-    if (character === '{' || character === '<') depth++;
-    else if (character === '}' || character === '>') depth--;
-    if (depth > DEEPEST) {
-      throw new ModelConfigError(`${origin} has more than ${DEEPEST} messages within messages.`);
-    }
+    if (opening.includes(character)) depth++;
+    else if (closing.includes(character) && depth > 0) depth--;
+    if (depth > most) return true;
   }
+  return false;
 }
 
-/** Characters in front of a line's content, each of which may be a level; and brackets that are open at once. */
 const DEEPEST_YAML = 200;
-
-/** Before the library reads it, which calls itself for each level. Brackets in texts count too: no configuration has so many open ones. */
-function checkYamlDepth(text: string, origin: string): void {
-  let depth = 0;
-  let margin = 0;
-  let isMargin = true;
-  for (const character of text) {
-    if (character === '[' || character === '{') depth++;
-    else if ((character === ']' || character === '}') && depth > 0) depth--;
-    if (character === '\n') {
-      isMargin = true;
-      margin = 0;
-    } else if (isMargin && ' \t-?:!&'.includes(character)) margin++;
-    else isMargin = false;
-    if (depth > DEEPEST_YAML || margin > 2 * DEEPEST_YAML) {
-      throw new ModelConfigError(`${origin} is nested more than ${DEEPEST_YAML} deep.`);
-    }
-  }
-}
+/** More in front of a line's content than so many levels take, each of which is one character or two. */
+const DEEP_MARGIN = new RegExp(`^[ \\t\\-?:!&]{${2 * DEEPEST_YAML + 1}}`, 'm');
 
 function fromYaml(text: string, origin: string): WrittenConfig {
-  checkYamlDepth(text, origin);
+  // Brackets in texts count too: no configuration has so many open ones.
+  if (nestsDeeper(text, DEEPEST_YAML, '[{', ']}') || DEEP_MARGIN.test(text))
+    throw new ModelConfigError(`${origin} is nested more than ${DEEPEST_YAML} deep.`);
   const { parseDocument, LineCounter } = createRequire(import.meta.url)('yaml') as typeof import('yaml');
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter, uniqueKeys: true });

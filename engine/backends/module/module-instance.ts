@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { messageOf } from '../../../base/error-text.js';
-import { datatypeOf } from '../../../callbacks/infer/datatypes.js';
+import { datatypeOf, elementsIn } from '../../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { Instance, InstanceRequest, InstanceServices, InstanceSetup } from '../backend.js';
@@ -170,6 +170,6 @@ function isAsyncIterable(results: unknown): results is AsyncIterable<ModuleStep>
 /** A shape of which one size may be free: the elements tell it. */
 function filled(dims: readonly number[], elements: number): readonly number[] {
   if (dims.filter((size) => size === -1).length !== 1) return dims;
-  const others = dims.reduce((product, size) => (size === -1 ? product : product * size), 1);
+  const others = elementsIn(dims.filter((size) => size !== -1));
   return dims.map((size) => (size === -1 ? elements / others : size));
 }

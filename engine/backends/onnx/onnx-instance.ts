@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { messageOf } from '../../../base/error-text.js';
+import { elementsIn } from '../../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { Instance, InstanceRequest, InstanceSetup } from '../backend.js';
@@ -107,8 +108,8 @@ class OnnxInstance implements Instance {
   #reshaped(tensor: InferTensor, dims: readonly number[]): InferTensor {
     const rows = this.#config.max_batch_size > 0 ? tensor.shape.slice(0, 1) : [];
     const known = [...rows, ...dims];
-    const elements = tensor.shape.reduce((product, size) => product * size, 1);
-    const others = known.reduce((product, size) => (size === -1 ? product : product * size), 1);
+    const elements = elementsIn(tensor.shape);
+    const others = elementsIn(known.filter((size) => size !== -1));
     return { ...tensor, shape: known.map((size) => (size === -1 ? elements / others : size)) };
   }
 

@@ -3,6 +3,8 @@ import { BufferPool } from '../../../base/buffer-pool.js';
 /** Answers of a batch that take less are not worth the way back. */
 const LEAST_BYTES = 16 * 1024;
 
+const NOT_LENT = { lease: () => undefined, end: () => {} };
+
 /**
  * Memory for the answers of batches: a batch takes it to the instance's thread, the answers bring it back, and when nobody reads them
  * any more it is there for another batch. So answers of megabytes are no garbage.
@@ -31,8 +33,9 @@ export class LentAnswers {
     this.#bytesPerRow = bytes / Math.max(1, rows);
   }
 
-  /** Each response of a message leases its bytes; `end` is called behind the last one. */
-  share({ buffer }: Uint8Array): { lease: () => () => void; end: () => void } {
+  /** Each response of a message leases its bytes, if they are worth it; `end` is called behind the last one. */
+  share({ buffer }: Uint8Array): { lease: () => (() => void) | undefined; end: () => void } {
+    if (this.#pool === null || buffer.byteLength < LEAST_BYTES) return NOT_LENT;
     let left = 1;
     const giveUp = () => {
       left--;
@@ -50,6 +53,6 @@ export class LentAnswers {
   }
 
   giveBack(memory: ArrayBuffer | null): void {
-    if (memory !== null && memory.byteLength >= LEAST_BYTES) this.#pool?.give(memory);
+    if (memory !== null) this.#pool?.give(memory);
   }
 }
