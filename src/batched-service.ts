@@ -1,7 +1,8 @@
-import { option } from '../base/named-text.js';
+import { callback, numberIn, rule, SWITCH, wholeNumber } from '../base/option-values.js';
 import type { ManagerState } from '../callbacks/gpt-manager-options.js';
+import { OPTIONAL_PARAMS } from '../callbacks/options/optional-params.js';
 import type { WorkerRestartOptions } from '../callbacks/restart-policy.js';
-import { checkRange } from '../callbacks/sampling-params.js';
+import { ParameterError } from '../callbacks/sampling-params.js';
 import { HostClosedError, RequestError } from '../callbacks/token-request.js';
 import type {
   ServiceCommand,
@@ -14,6 +15,7 @@ import type { BatchEntry } from '../host/batch/batch-duties.js';
 import { BatchHost } from '../host/batch/batch-host.js';
 import type { CloseOptions } from '../host/in-process-host.js';
 import { serviceBatcher } from '../scheduler/batcher-presets.js';
+import { optionFault, type Rules } from './options/option-faults.js';
 import { type ServiceBatch, ServiceFormer } from './service/service-former.js';
 
 export interface BatchedServiceOptions<Input = unknown, Output = unknown> {
@@ -40,6 +42,21 @@ export interface BatchedServiceOptions<Input = unknown, Output = unknown> {
 }
 
 const DEFAULT_MAX_WAITING = 1_000_000;
+
+/** The batcher checks its own limits. */
+const ANY = rule<unknown>('anything', () => true);
+const RULES: Rules<BatchedServiceOptions> = {
+  maxBatchSize: ANY,
+  timeoutSeconds: ANY,
+  maxQueueSize: ANY,
+  preprocess: callback(),
+  postprocess: callback(),
+  maxWaiting: wholeNumber(1, Number.MAX_SAFE_INTEGER),
+  workerTimeoutSeconds: numberIn({ min: 0, max: 1e6, integer: false }),
+  isolate: SWITCH,
+  workerRestart: OPTIONAL_PARAMS.workerRestart.values,
+  onError: callback(),
+};
 
 interface Element<Input, Output> extends BatchEntry {
   input: Input;
@@ -74,12 +91,12 @@ export class BatchedService<Input = unknown, Output = unknown> {
   readonly #batching: ReturnType<typeof serviceBatcher>;
   #host: Host<Input, Output> | null = null;
 
-  /** @throws BatcherLimitError for a limit of batches that is out of its range, ParameterError for another one */
+  /** @throws BatcherLimitError for a limit of batches that is out of its range, ParameterError for any other option, or an unknown one */
   constructor(options: BatchedServiceOptions<Input, Output>) {
+    const fault = optionFault('new BatchedService', '{ maxBatchSize: 32 }', options, RULES);
+    if (fault !== null) throw new ParameterError(fault.option ?? 'options', fault.message);
     this.#options = { ...options };
     this.#batching = serviceBatcher(options);
-    const { maxWaiting = DEFAULT_MAX_WAITING } = options;
-    checkRange(option('maxWaiting'), maxWaiting, { min: 1, max: Number.MAX_SAFE_INTEGER, integer: true });
   }
 
   /** 'stopped' before `start`, and after `stop`. */

@@ -92,7 +92,8 @@ function wholeNumber(type: string, value: unknown, path: FieldPath): number {
   const number = typeof value === 'string' && /^-?\d{1,20}$/.test(value) ? Number(value) : value;
   if (typeof number === 'number' && Number.isInteger(number) && number >= least && number <= most)
     return number;
-  throw problem(path, `is ${shown(value)}; a whole number from ${least} to ${most} is expected`);
+  const range = typeof number === 'number' ? ` from ${least} to ${most}` : '';
+  throw problem(path, `is ${shown(value)}; a whole number${range} is expected`);
 }
 
 function readEnum({ values, valuesById }: protobuf.Enum, value: unknown, path: FieldPath): string {
@@ -102,6 +103,6 @@ function readEnum({ values, valuesById }: protobuf.Enum, value: unknown, path: F
   const meant = typeof value === 'string' ? closestName(value, names) : null;
   throw problem(
     path,
-    `is ${shown(value)}; ${meant === null ? `one of ${names.join(', ')} is expected` : `${meant} may be meant`}`,
+    `is ${shown(value)}; ${meant === null ? '' : `${meant} may be meant: `}one of ${names.join(', ')} is expected`,
   );
 }

@@ -14,6 +14,8 @@ import { type FieldPath, fieldError, pathText, type WrittenConfig } from './writ
 const FILES = ['config.pbtxt', 'config.json', 'config.yaml', 'config.yml'] as const;
 
 const MOST_BYTES = 2 ** 20;
+/** Of one that a client sends: the library reads about a megabyte a second, on the thread that answers everybody. */
+const MOST_SENT_BYTES = 2 ** 16;
 /** Messages within messages; the schema has eight. */
 const DEEPEST = 32;
 
@@ -32,7 +34,14 @@ export function readModelConfig(modelDirectory: string): WrittenConfig | null {
   return parseModelConfig(readBounded(file), file, name === 'config.pbtxt' ? 'pbtxt' : 'yaml');
 }
 
-/** A configuration that came as a text, such as the JSON of a request to load a model. @throws ModelConfigError */
+/** A configuration that a client sends with a load, as JSON. @throws ModelConfigError */
+export function parseSentConfig(text: string): WrittenConfig {
+  const origin = 'the configuration of the request';
+  if (text.length > MOST_SENT_BYTES) throw tooLong(origin, text.length, MOST_SENT_BYTES);
+  return parseModelConfig(text, origin, 'yaml');
+}
+
+/** A configuration that is a text already. @throws ModelConfigError */
 export function parseModelConfig(text: string, origin: string, format: 'pbtxt' | 'yaml'): WrittenConfig {
   if (text.length > MOST_BYTES) throw tooLong(origin, text.length);
   return format === 'pbtxt' ? fromPbtxt(text, origin) : fromYaml(text, origin);
@@ -49,8 +58,8 @@ function readBounded(file: string): string {
   }
 }
 
-function tooLong(origin: string, bytes: number): ModelConfigError {
-  return new ModelConfigError(`${origin} has ${bytes} bytes; at most ${MOST_BYTES} are taken.`);
+function tooLong(origin: string, bytes: number, most = MOST_BYTES): ModelConfigError {
+  return new ModelConfigError(`${origin} has ${bytes} bytes; at most ${most} are taken.`);
 }
 
 function fromPbtxt(text: string, origin: string): WrittenConfig {

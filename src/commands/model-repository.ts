@@ -52,7 +52,10 @@ export function modelRepository(
     onError: (error) => log.error({ err: error }, 'model repository'),
     ...(config.modelRepository === undefined
       ? {}
-      : { scan: () => scanFolders(config.modelRepository!, services) }),
+      : {
+          scan: () => scanFolders(config.modelRepository!, services),
+          uploads: (name: string) => uploadsOf(name, services),
+        }),
   });
   for (const { entry, loaded } of running) {
     const version = textVersion(entry.name, '1', loaded, (one) => describe(entry, one));
@@ -74,6 +77,18 @@ async function scanFolders(
       { source: new FolderSource(model, services), stamp: model.stamp },
     ]),
   );
+}
+
+/** A model without a folder, all of whose files come with a load. */
+function uploadsOf(name: string, services: FolderServices): ModelSource {
+  const problem = 'it has no folder in a model repository; a load of it brings its files';
+  const scanned = { name, directory: '', versions: [], stamp: '', problem };
+  return {
+    plan: async (endpoint, asked) => {
+      const { FolderSource } = await import('../serving/repository/folder-source.js');
+      return new FolderSource(scanned, services).plan(endpoint, asked);
+    },
+  };
 }
 
 /** A request of a model's code, answered as a client's would be. */

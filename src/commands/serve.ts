@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { messageOf } from '../../base/error-text.js';
 import { packageRoot, skeinVersion } from '../../base/package-info.js';
 import type { Config } from '../config.js';
 import { listenForInterruption } from '../interruption.js';
@@ -51,18 +52,24 @@ export async function serve(config: Config): Promise<void> {
 /** Loads the models of the folders that are to be loaded at the start, and looks at them again where that is wanted. */
 async function startFolders(
   repository: ServingRepository,
-  { modelRepository, modelControlMode: mode, loadModel = [], modelPollSeconds }: Config,
+  { modelRepository, modelControlMode: mode, loadModel = [], modelPollSeconds, exitOnError }: Config,
   server: HttpServer,
 ): Promise<NodeJS.Timeout | undefined> {
   if (modelRepository === undefined) return undefined;
+  const polling = () =>
+    mode === 'poll' ? setInterval(() => void repository.poll(), 1000 * modelPollSeconds) : undefined;
   const isAll = mode !== 'explicit' || loadModel.includes('*');
   try {
     await repository.start(isAll ? null : loadModel);
   } catch (error) {
+    if (!exitOnError) {
+      process.stderr.write(`skein: ${messageOf(error)}\n`);
+      return polling();
+    }
     await Promise.all([repository.close({ abort: true }), server.close()]);
     throw error;
   }
-  return mode === 'poll' ? setInterval(() => void repository.poll(), 1000 * modelPollSeconds) : undefined;
+  return polling();
 }
 
 async function importServer() {

@@ -184,6 +184,15 @@ const SERVING_OPTIONS = {
     },
     OF_CLIENTS,
   ),
+  exitOnError: ofServer(
+    SWITCH,
+    {
+      group: REPOSITORY,
+      default: true,
+      help: 'end the start where a model of the folders that is to be loaded cannot be (--no-exit-on-error: log why, and serve the others)',
+    },
+    OF_CLIENTS,
+  ),
   allowModelUpload: ofServer(
     SWITCH,
     {

@@ -1,8 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Most requests that may wait behind the one in progress on their connection; a client that sends more is cut off. */
+/** Most requests that may wait behind the one in progress on their connection; what comes behind them is not answered. */
 export const MOST_WAITING = 64;
+/** Most requests that a connection may send behind those: then it ends at once. */
+export const MOST_DROPPED = 4096;
+
+/** Requests of a connection behind the one in progress. */
+interface Line {
+  waiting: [IncomingMessage, ServerResponse][];
+  /** Requests behind those that wait, which nobody answers. */
+  dropped: number;
+}
 
 type Begin = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 
@@ -13,11 +22,13 @@ type Begin = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
  *
  *   sent       A B C                        connection ends
  *   answered   AAAAAAAA BBBBBB              C is dropped: nothing of it was begun
+ *
+ * Where more come than may wait, those that wait are answered, the last of them with `Connection: close`, so that a client knows what
+ * to send again.
  */
 export class RequestTurns {
   readonly #begin: Begin;
-  /** Requests that wait behind the one in progress, by their connection. */
-  readonly #waiting = new WeakMap<Socket, [IncomingMessage, ServerResponse][]>();
+  readonly #lines = new WeakMap<Socket, Line>();
 
   constructor(begin: Begin) {
     this.#begin = begin;
@@ -25,12 +36,20 @@ export class RequestTurns {
 
   take(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const { socket } = incoming;
-    const waiting = this.#waiting.get(socket);
-    if (waiting === undefined) {
-      this.#waiting.set(socket, []);
+    const line = this.#lines.get(socket);
+    if (line === undefined) {
+      this.#lines.set(socket, { waiting: [], dropped: 0 });
       this.#start(incoming, outgoing);
-    } else if (waiting.length < MOST_WAITING) waiting.push([incoming, outgoing]);
-    else socket.destroy();
+      return;
+    }
+    if (line.dropped === 0 && line.waiting.length < MOST_WAITING) {
+      line.waiting.push([incoming, outgoing]);
+      return;
+    }
+    const [, last] = line.waiting.at(-1) ?? [];
+    if (last !== undefined) last.shouldKeepAlive = false;
+    incoming.resume();
+    if (++line.dropped > MOST_DROPPED) socket.destroy();
   }
 
   #start(incoming: IncomingMessage, outgoing: ServerResponse): void {
@@ -40,8 +59,8 @@ export class RequestTurns {
   }
 
   #next(socket: Socket): void {
-    const next = this.#waiting.get(socket)?.shift();
-    if (next === undefined || socket.destroyed) this.#waiting.delete(socket);
+    const next = this.#lines.get(socket)?.waiting.shift();
+    if (next === undefined || socket.destroyed) this.#lines.delete(socket);
     else this.#start(...next);
   }
 }

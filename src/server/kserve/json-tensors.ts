@@ -39,8 +39,9 @@ export function bytesOfJson({ name, datatype, count }: Wanted, data: unknown): U
   let offset = 0;
   for (const value of values) {
     // JSON has no infinite number: it was one with too large an exponent.
-    const isInRange = value !== Number.POSITIVE_INFINITY && value !== Number.NEGATIVE_INFINITY;
-    if (!isInRange || !type.write(view, offset, value)) throw notOfType(name, datatype, shown(value));
+    if (value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY)
+      throw notOfType(name, datatype, 'a number with too large an exponent');
+    if (!type.write(view, offset, value)) throw notOfType(name, datatype, shown(value));
     offset += type.bytes;
   }
   return bytes;

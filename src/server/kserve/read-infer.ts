@@ -121,8 +121,12 @@ class InputReader {
   }
 
   read({ name, shape, datatype, parameters, data }: Fields): InferTensor {
-    if (typeof name !== 'string' || name.length > LONGEST_NAME) {
+    if (typeof name !== 'string')
       throw malformed("Unable to parse 'name': a string is expected for each input");
+    if (name.length > LONGEST_NAME) {
+      throw malformed(
+        `Unable to parse 'name': an input's has ${name.length} characters; at most ${LONGEST_NAME} are taken`,
+      );
     }
     if (typeof datatype !== 'string')
       throw malformed(`Unable to parse 'datatype': a string is expected for input '${name}'`);

@@ -36,8 +36,9 @@ const LONG_NUMBER = /\d{16}/;
  *
  * @throws InferError for what is no JSON, or nested deeper or larger than is taken
  */
-export async function readRequestJson(bytes: Uint8Array): Promise<RequestJson> {
-  if (!isUtf8(bytes)) throw broken('it is not UTF-8');
+export async function readRequestJson(sent: Uint8Array): Promise<RequestJson> {
+  if (!isUtf8(sent)) throw broken('it is not UTF-8');
+  const bytes = withoutMark(sent);
   if (bytes.length <= SHORT) {
     const size = checkedSize(bytes);
     const text = textOf(bytes);
@@ -55,6 +56,11 @@ export async function readRequestJson(bytes: Uint8Array): Promise<RequestJson> {
   const size = checkedSize(rest);
   const lists = found.lists.map(([begin, end]) => new ListText(bytes.subarray(begin, end)));
   return { value: parseExact(textOf(rest)), size, parsedBytes: rest.length, lists };
+}
+
+/** Some clients put a byte order mark in front. */
+function withoutMark(bytes: Uint8Array): Uint8Array {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 
 const textOf = (bytes: Uint8Array) =>

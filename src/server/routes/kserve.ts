@@ -1,4 +1,5 @@
 import type { Context } from 'hono';
+import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import type { ModelRepository } from '../../serving/model-repository.js';
 import { requireAdmin } from '../auth.js';
@@ -85,6 +86,28 @@ function traceSettings(c: Context<AppEnv>, { repository }: Platform, body: unkno
   return Response.json(TRACE_SETTINGS);
 }
 
+/**
+ * Routes of a kind of shared memory: there are no regions, as clients hear that look for them or that clear them at their start.
+ */
+function sharedMemoryRoutes(kind: 'system' | 'cuda'): Route[] {
+  const path = `/v2/${kind}sharedmemory`;
+  const ofRegion = `${path}/region/{region}`;
+  return [
+    protocolRoute('get', `${path}/status`, () => Response.json([])),
+    protocolRoute('get', `${ofRegion}/status`, (c) => {
+      const region = c.req.param('region');
+      throw new InferError(`Unable to find ${kind} shared memory region: '${region}'`, 'notFound');
+    }),
+    protocolRoute('post', `${ofRegion}/register`, () => {
+      throw new InferError(
+        `this server has no ${kind} shared memory: tensors come in requests`,
+        'unsupported',
+      );
+    }),
+    ...[path, ofRegion].map((one) => protocolRoute('post', `${one}/unregister`, () => empty(200))),
+  ];
+}
+
 const statistics = (models: readonly InferModel[]) =>
   Response.json({ model_stats: models.map(statisticsOf) });
 
@@ -138,6 +161,8 @@ export const KSERVE_ROUTES: readonly Route[] = [
     checkSettings(LOG_SETTINGS, await jsonOf(c), '--log-level and --access-log decide');
     return Response.json(LOG_SETTINGS);
   }),
+  ...sharedMemoryRoutes('system'),
+  ...sharedMemoryRoutes('cuda'),
   protocolRoute('post', '/v2/repository/index', async (c, { repository }) => {
     const { ready = false } = fieldsOf(await jsonOf(c));
     if (typeof ready !== 'boolean') throw malformed("'ready' is to be true or false");

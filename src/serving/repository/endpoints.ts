@@ -68,6 +68,11 @@ export class Endpoints {
     return this.#byName.get(name)?.added ?? 0;
   }
 
+  /** Endpoints of the model, itself among them where it is loaded. */
+  of(model: string): readonly string[] {
+    return [...this.#byName].flatMap(([name, endpoint]) => (endpoint.model === model ? [name] : []));
+  }
+
   /** The model that the endpoint serves; itself where it is no endpoint with values. */
   modelOf(name: string): string {
     return this.#byName.get(name)?.model ?? name;

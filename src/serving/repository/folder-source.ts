@@ -11,7 +11,11 @@ import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { ModelConfigError } from '../../../models/repository/model-config-error.js';
 import { ownParameters } from '../../../models/repository/model-parameters.js';
 import { readLabels } from '../../../models/repository/read-labels.js';
-import { parseModelConfig, readModelConfig } from '../../../models/repository/read-model-config.js';
+import {
+  parseModelConfig,
+  parseSentConfig,
+  readModelConfig,
+} from '../../../models/repository/read-model-config.js';
 import type { ScannedModel } from '../../../models/repository/repository-scan.js';
 import { chooseVersions } from '../../../models/repository/versions.js';
 import type { WrittenConfig } from '../../../models/repository/written-config.js';
@@ -56,9 +60,7 @@ export class FolderSource implements ModelSource {
 
   #planOf(name: string, model: ScannedModel, asked: AskedLoad): LoadPlan {
     const written =
-      asked.config === undefined
-        ? readModelConfig(model.directory)
-        : parseModelConfig(asked.config, 'the configuration of the request', 'yaml');
+      asked.config === undefined ? readModelConfig(model.directory) : parseSentConfig(asked.config);
     const policy = written?.fields.version_policy ?? { latest: { num_versions: 1 } };
     const versions = chooseVersions(policy, model.versions);
     if (versions.length === 0) {

@@ -36,6 +36,7 @@ export class ModelEntry {
   /** Versions that no request finds any more, and that still answer. */
   readonly #leaving = new Set<ServedVersion>();
   #identity: string | null = null;
+  #isLoading = false;
   /** Why the latest load failed; null: it did not, or there was none. */
   #problem: string | null = null;
 
@@ -76,6 +77,9 @@ export class ModelEntry {
         'notFound',
       );
     }
+    if (version === '' && this.#isLoading) {
+      throw new InferError(`Request for model '${this.name}', which is being loaded`, 'unavailable');
+    }
     const which = version === '' ? 'has no available versions' : `version ${version} is not at ready state`;
     throw new InferError(
       `Request for unknown model: '${this.name}' ${which}`,
@@ -93,11 +97,16 @@ export class ModelEntry {
     return [...this.#live, ...this.#leaving].some((version) => version.isStuck());
   }
 
-  /** Loads what the source says now; where that fails, what runs goes on. @throws InferError with the reason */
-  async load(asked: AskedLoad): Promise<void> {
+  /**
+   * Loads what the source says now; where that fails, what runs goes on. @param other a source in the place of the entry's own where
+   * it has none @throws InferError with the reason
+   */
+  async load(asked: AskedLoad, other: ModelSource | null = null): Promise<void> {
+    const source = this.source ?? other;
+    this.#isLoading = true;
     try {
-      if (this.source === null) throw new Error('it is in no model repository any more');
-      const plan = await this.source.plan(this.name, asked);
+      if (source === null) throw new Error('it is in no model repository any more');
+      const plan = await source.plan(this.name, asked);
       if (plan.identity !== null && plan.identity === this.#identity && this.#live.length > 0) return;
       const started = await this.#start(plan);
       this.#replace(started, plan.identity);
@@ -107,6 +116,8 @@ export class ModelEntry {
         if (row.state === 'LOADING') this.#rows.set(version, { state: 'UNAVAILABLE', reason: this.#problem });
       }
       throw new InferError(`failed to load '${this.name}', ${this.#problem}`, 'invalid', { cause: error });
+    } finally {
+      this.#isLoading = false;
     }
   }
 

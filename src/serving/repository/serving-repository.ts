@@ -22,6 +22,8 @@ export interface ServingRepositoryOptions {
   mode: ControlMode;
   /** Looks at the folders. Absent: there are none. */
   scan?: () => Promise<ReadonlyMap<string, FoundModel>>;
+  /** Where a model of this name comes from that has no folder, and whose files come with a load. Absent: loads bring no files. */
+  uploads?: (name: string) => ModelSource;
   listener: EntryListener;
   /** Hears of what fails where nobody waits for it, such as a model that a look at the folders wanted to load. */
   onError: (error: Error) => void;
@@ -31,6 +33,8 @@ export interface ServingRepositoryOptions {
 
 /** Milliseconds that a model's code may go on behind its last answer; then its worker is ended, or its name would never be free. */
 const LAST_MS = 5000;
+
+const NO_FOLDERS: ReadonlyMap<string, FoundModel> = new Map();
 
 /** The queue's name for looks at the folders; no model's, since a folder's name has no slash. */
 const FOLDERS = '/';
@@ -47,8 +51,8 @@ export class ServingRepository implements ModelRepository {
   readonly #entries = new Map<string, ModelEntry>();
   readonly #queue = new CommandQueue();
   readonly #endpoints = new Endpoints();
-  /** The folders as they were at the latest look. */
-  #found: ReadonlyMap<string, FoundModel> = new Map();
+  /** The folders as they were at the latest look; null: there was none. */
+  #found: ReadonlyMap<string, FoundModel> | null = null;
   /** Aborted when the repository is closed: what is being loaded then need not be. */
   readonly #closing = new AbortController();
   /** Of each model of the folders, as it was when it was loaded last. */
@@ -88,17 +92,16 @@ export class ServingRepository implements ModelRepository {
   async load(name: string, parameters: LoadParameters = {}): Promise<string> {
     this.#checkMode(`failed to load '${name}'`);
     await this.#look();
-    if (!this.#entries.has(name)) {
-      throw new InferError(`failed to load '${name}', failed to poll from model repository`, 'invalid');
-    }
+    if (!this.#entries.has(name)) this.#noteUpload(name, parameters);
     return this.#load(name, parameters);
   }
 
-  async unload(name: string): Promise<void> {
+  async unload(name: string, { unloadDependents = false } = {}): Promise<void> {
     this.#checkMode(`failed to unload '${name}'`);
     await this.#look();
-    const entry = this.#entry(name);
-    await this.#queue.run(name, 'unload', () => this.#unload(entry));
+    const names = unloadDependents ? [name, ...this.#endpoints.of(name)] : [name];
+    const leaving = [...new Set(names)].flatMap((one) => this.#entries.get(one) ?? []);
+    await Promise.all(leaving.map((one) => this.#queue.run(one.name, 'unload', () => this.#unload(one))));
   }
 
   /** Adds a model of the command line, which runs already, as if by a plan of this identity. @throws an Error where there is one of its name */
@@ -177,7 +180,9 @@ export class ServingRepository implements ModelRepository {
         // The first load of an endpoint has nobody to share with.
         const more = share === false && entry.models.length > 0 ? 1 : 0;
         const addedInstances = this.#endpoints.added(endpoint) + more;
-        await entry.load({ ...parameters, values: given, addedInstances, signal: this.#closing.signal });
+        const { signal } = this.#closing;
+        const uploaded = parameters.files === undefined ? undefined : this.#options.uploads?.(name);
+        await entry.load({ ...parameters, values: given, addedInstances, signal }, uploaded);
         this.#endpoints.note(endpoint, name, given, addedInstances);
       });
     } catch (error) {
@@ -185,6 +190,18 @@ export class ServingRepository implements ModelRepository {
       throw error;
     }
     return endpoint;
+  }
+
+  /** An entry for a model that has no folder, and whose files come with its load. @throws InferError where none come */
+  #noteUpload(name: string, { files }: LoadParameters): void {
+    if (files === undefined || this.#options.uploads === undefined) {
+      throw new InferError(`failed to load '${name}', failed to poll from model repository`, 'invalid');
+    }
+    if (!isModelName(name)) {
+      const expected = `at most ${LONGEST_NAME} bytes, without a slash, and without a dot in front`;
+      throw new InferError(`failed to load '${name}', it can be no name of a model: ${expected}`, 'invalid');
+    }
+    this.#entries.set(name, new ModelEntry(name, { source: null, isOfFolder: true }, this.#options.listener));
   }
 
   #endpointFor(name: string, values: LoadParameters['values'], share: boolean | undefined): string {
@@ -219,12 +236,12 @@ export class ServingRepository implements ModelRepository {
    */
   async #look(): Promise<ReadonlyMap<string, FoundModel>> {
     const { scan } = this.#options;
-    if (scan === undefined) return this.#found;
+    if (scan === undefined) return NO_FOLDERS;
     await this.#queue.run(FOLDERS, 'look', async () => {
       this.#found = await scan();
       this.#note(this.#found);
     });
-    return this.#found;
+    return this.#found ?? NO_FOLDERS;
   }
 
   /** Entries for what is new in the folders; no source for what is gone. */
@@ -245,8 +262,11 @@ export class ServingRepository implements ModelRepository {
 
   #entry(name: string): ModelEntry {
     const entry = this.#entries.get(name);
-    if (entry === undefined) throw unknown(name);
-    return entry;
+    if (entry !== undefined) return entry;
+    if (this.#found === null && this.#options.scan !== undefined) {
+      throw new InferError(`Request for model '${name}': the model repository is being read`, 'unavailable');
+    }
+    throw new InferError(`Request for unknown model: '${name}' is not found`, 'notFound');
   }
 
   #checkMode(what: string): void {
@@ -258,6 +278,10 @@ export class ServingRepository implements ModelRepository {
   }
 }
 
-function unknown(name: string): InferError {
-  return new InferError(`Request for unknown model: '${name}' is not found`, 'notFound');
+/** Bytes of a name that a folder may have everywhere. */
+const LONGEST_NAME = 200;
+
+/** A folder of a repository may have this name. */
+function isModelName(name: string): boolean {
+  return /^[^./\\\0][^/\\\0]*$/.test(name) && Buffer.byteLength(name) <= LONGEST_NAME;
 }

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { ModelConfigError } from '../../../models/repository/model-config-error.js';
-import { parseModelConfig, readModelConfig } from '../../../models/repository/read-model-config.js';
+import { parseModelConfig, parseSentConfig, readModelConfig } from '../../../models/repository/read-model-config.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-config-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -78,8 +78,9 @@ describe('a configuration', () => {
     [
       'yaml',
       'name: x\ninput:\n- name: a\n  data_type: TYPE_FOO',
-      'c:4: input\\[0\\].data_type is "TYPE_FOO"; ',
+      'c:4: input\\[0\\].data_type is "TYPE_FOO"; .*one of TYPE_INVALID, TYPE_BOOL, .* is expected',
     ],
+    ['yaml', 'max_batch_size: x', 'c:1: max_batch_size is "x"; a whole number is expected'],
     ['yaml', 'name: 5', 'c:1: name is 5; a text is expected'],
     ['yaml', 'input: 5', 'c:1: input\\[0\\] is 5; an object is expected'],
     ['yaml', 'parameters: [1]', 'c:1: parameters is a list of 1; an object is expected'],
@@ -102,6 +103,14 @@ describe('a configuration', () => {
     const call = () => parseModelConfig(text, 'c', format);
     expect(call).toThrow(ModelConfigError);
     expect(call).toThrow(new RegExp(expected));
+  });
+
+  it('of a request is short', () => {
+    const sent = (length: number) => `{"name":"${'x'.repeat(length - 11)}"}`;
+    expect(parseSentConfig(sent(2 ** 16)).fields.name).toHaveLength(2 ** 16 - 11);
+    expect(() => parseSentConfig(sent(2 ** 16 + 1))).toThrow(
+      'the configuration of the request has 65537 bytes; at most 65536 are taken.',
+    );
   });
 
   it.each([

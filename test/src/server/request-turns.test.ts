@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { MemoryLedger } from '../../../src/server/held-memory.js';
 import { HttpServer } from '../../../src/server/http-server.js';
-import { MOST_WAITING } from '../../../src/server/request-turns.js';
+import { MOST_DROPPED, MOST_WAITING } from '../../../src/server/request-turns.js';
 import type { Script } from '../support/fake-engine.js';
 import { say, toyServer } from '../support/toy-server.js';
 
@@ -67,13 +67,25 @@ describe('requests that come on one connection before others are answered', () =
     expect(await server.drain(600_000)).toBe(true);
   });
 
-  it('end the connection where there are too many of them, and the one in work with it', async () => {
+  it('are answered as far as they may wait, and the connection ends behind the last of them, where there are too many', async () => {
+    const { server, socket, text } = await start(() => say('ok'));
+    const closed = once(socket, 'close');
+    socket.write(post('a') + get('/live').repeat(MOST_WAITING + 100));
+    await closed;
+    const answers = text().split('HTTP/1.1 ').slice(1);
+    expect(answers).toHaveLength(1 + MOST_WAITING);
+    expect(answers.every((answer) => answer.startsWith('200'))).toBe(true);
+    expect(answers.map((answer) => /connection: close/i.test(answer)).indexOf(true)).toBe(MOST_WAITING);
+    expect(await server.drain(600_000)).toBe(true);
+  });
+
+  it('end the connection, and the one in work with it, where they do not end', async () => {
     const { server, socket, engine } = await start(endless);
     const closed = once(socket, 'close');
-    socket.write(post('a') + get('/live').repeat(MOST_WAITING));
+    socket.write(post('a') + get('/live').repeat(MOST_WAITING + 10));
     await expect.poll(() => engine.active).toBe(1);
     expect(socket.closed).toBe(false);
-    socket.write(get('/live'));
+    socket.write(get('/live').repeat(MOST_DROPPED));
     await closed;
     await expect.poll(() => engine.active).toBe(0);
     expect(await server.drain(600_000)).toBe(true);

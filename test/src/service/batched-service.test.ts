@@ -195,8 +195,23 @@ describe('what goes wrong', () => {
     [{ timeoutSeconds: 1.001 }, /timeoutSeconds of a batched service is 1.001/],
     [{ maxQueueSize: 0 }, /maxQueueSize of a batched service is 0; it must be /],
     [{ maxQueueSize: 129 }, /maxQueueSize of a batched service is 129/],
+    [{ maxWaiting: 0 }, /maxWaiting is 0; it must be /],
+    [{ workerTimeoutSeconds: -1 }, /workerTimeoutSeconds is -1; it must be /],
+    [{ isolate: 'no' as never }, /isolate is "no"; it must be true or false/],
+    [{ preprocess: 3 as never }, /preprocess is 3; it must be a function/],
+    [{ workerRestart: true as never }, /workerRestart is true; it must be false or/],
+    [
+      { maxBatchSiz: 3 } as never,
+      /new BatchedService has no option "maxBatchSiz"; did you mean maxBatchSize\?/,
+    ],
   ])('with its limits is refused: %j', (limits, message) => {
     expect(() => new BatchedService({ maxBatchSize: 1, ...limits })).toThrow(message);
+  });
+
+  it('asks for options where there are none', () => {
+    expect(() => new BatchedService(undefined as never)).toThrow(
+      'new BatchedService needs an object of options, such as { maxBatchSize: 32 }; it was given nothing.',
+    );
   });
 });
 

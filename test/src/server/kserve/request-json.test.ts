@@ -60,6 +60,17 @@ const lists = fc.constantFrom(...Object.keys(VALUES)).chain((datatype) =>
   }),
 );
 
+describe('a byte order mark in front', () => {
+  it.each([
+    ['a short request', ''],
+    ['a long one', PADDING],
+  ])('is left out of %s', async (_, padding) => {
+    const mark = '\ufeff';
+    const data = await dataOf(`${mark}${request('INT32', [2], `[1,2${padding}]`)}`);
+    expect([...new Int32Array(data.buffer, data.byteOffset, 2)]).toEqual([1, 2]);
+  });
+});
+
 describe('a request whose lists are read in turns', () => {
   it('is what the parser would have made of it', async () => {
     let taken = 0;

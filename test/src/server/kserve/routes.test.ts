@@ -35,6 +35,22 @@ describe('settings', () => {
   });
 });
 
+describe('shared memory', () => {
+  it.each(['system', 'cuda'])('of the kind %s has no regions, and clients may clear them', async (kind) => {
+    const platform = setUp();
+    const path = `/v2/${kind}sharedmemory`;
+    expect(await answerOf(await platform.get(`${path}/status`))).toEqual([200, []]);
+    expect(await answerOf(await platform.get(`${path}/region/x/status`))).toEqual([
+      404,
+      { error: `Unable to find ${kind} shared memory region: 'x'` },
+    ]);
+    for (const rest of ['/unregister', '/region/x/unregister'])
+      expect(await answerOf(await platform.post(`${path}${rest}`, ''))).toEqual([200, null]);
+    const [status, body] = await answerOf(await platform.post(`${path}/region/x/register`, { key: '/x' }));
+    expect([status, body.error]).toEqual([501, expect.stringContaining(`no ${kind} shared memory`)]);
+  });
+});
+
 describe('the repository', () => {
   it('is told what to load and unload', async () => {
     const platform = setUp({ allowsUpload: true });

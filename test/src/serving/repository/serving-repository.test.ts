@@ -19,7 +19,7 @@ class FakeFolder {
   started = 0;
   closed = 0;
 
-  readonly scan = async (): Promise<ReadonlyMap<string, FoundModel>> =>
+  scan = async (): Promise<ReadonlyMap<string, FoundModel>> =>
     new Map(
       Array.from(this.models, ([name, { stamp }]) => [name, { stamp, source: this.source(name) }] as const),
     );
@@ -65,7 +65,7 @@ function open(folder: FakeFolder, options: Partial<ServingRepositoryOptions> = {
   const errors: Error[] = [];
   const repository = new ServingRepository({
     mode: 'explicit',
-    scan: folder.scan,
+    scan: () => folder.scan(),
     listener: {
       added: (version) => folder.found.add(version),
       removed: (version) => folder.found.delete(version),
@@ -167,12 +167,117 @@ describe('a repository under explicit control', () => {
     await expect(repository.load('x')).rejects.toThrow(
       "failed to load 'x', failed to poll from model repository",
     );
-    await expect(repository.unload('x')).rejects.toThrow("Request for unknown model: 'x' is not found");
+    await repository.unload('x'); // it is unloaded, as Triton has it
     expect(() => repository.find('x', '')).toThrow(/unknown model: 'x'/);
   });
 });
 
+describe('a model without a folder', () => {
+  const files = new Map([['1/model.mjs', new Uint8Array()]]);
+  const withUploads = (folder: FakeFolder) => open(folder, { uploads: (name) => folder.source(name) });
+
+  it('is loaded from the files of its load, stays over looks at the folders, and is gone once it is unloaded', async () => {
+    const folder = folderWith('other');
+    const { repository } = withUploads(folder);
+    folder.scan = async () => new Map();
+    folder.models.set('up', { stamp: '1', versions: ['3'] });
+    expect(await repository.load('up', { config: '{}', files })).toBe('up');
+    expect(await repository.index({ readyOnly: true })).toEqual([
+      { name: 'up', version: '3', state: 'READY' },
+    ]);
+    expect(repository.find('up', '').version).toBe('3');
+    await expect(repository.load('up')).rejects.toThrow("failed to load 'up', it is in no model repository");
+    expect(repository.isReady('up', '3')).toBe(true);
+    await repository.load('up', { config: '{}', files });
+    expect(folder.started).toBe(2);
+    await repository.unload('up');
+    expect(await repository.index({ readyOnly: false })).toEqual([]);
+    expect(folder.running.size).toBe(0);
+  });
+
+  it('says why its load failed, and leaves nothing', async () => {
+    const folder = folderWith();
+    const { repository } = withUploads(folder);
+    folder.scan = async () => new Map();
+    folder.models.set('up', { stamp: '1', versions: ['1'], problem: 'the file is no model' });
+    await expect(repository.load('up', { config: '{}', files })).rejects.toThrow(
+      "failed to load 'up', the file is no model",
+    );
+    expect(await repository.index({ readyOnly: false })).toEqual([]);
+  });
+
+  it.each(['', '.', '..', '.up', '../up', 'a/b', 'a\\b', 'a\0', 'x'.repeat(201)])(
+    'is refused by a name that no folder has: %j',
+    async (name) => {
+      const folder = folderWith();
+      const { repository } = withUploads(folder);
+      await expect(repository.load(name, { config: '{}', files })).rejects.toThrow(
+        'it can be no name of a model',
+      );
+      expect(folder.started).toBe(0);
+    },
+  );
+
+  it('is unknown to a load without files, and to a server that takes none', async () => {
+    const unknown = "failed to load 'up', failed to poll from model repository";
+    await expect(withUploads(folderWith()).repository.load('up')).rejects.toThrow(unknown);
+    await expect(open(folderWith()).repository.load('up', { config: '{}', files })).rejects.toThrow(unknown);
+  });
+});
+
+describe('a model that is not there yet', () => {
+  it('is to be asked again while the folders are read, and while it is loaded', async () => {
+    const folder = folderWith('m');
+    const source = folder.source('m');
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const plan: ModelSource['plan'] = async (...asked) => held.then(() => source.plan(...asked));
+    folder.scan = async () => new Map([['m', { stamp: '1', source: { plan } }]]);
+    const { repository } = open(folder, { mode: 'none' });
+    const problem = () => caught(() => repository.find('m', ''));
+    expect(problem()).toMatchObject({
+      kind: 'unavailable',
+      message: expect.stringContaining('is being read'),
+    });
+    const started = repository.start(null);
+    await expect
+      .poll(problem)
+      .toMatchObject({ kind: 'unavailable', message: expect.stringContaining('is being loaded') });
+    release();
+    await started;
+    expect(repository.find('m', '').version).toBe('1');
+    expect(() => repository.find('x', '')).toThrow(expect.objectContaining({ kind: 'notFound' }));
+  });
+});
+
+function caught(work: () => unknown): unknown {
+  try {
+    work();
+    return null;
+  } catch (error) {
+    return error;
+  }
+}
+
 describe('endpoints', () => {
+  it('go with their model where its dependents are unloaded too, and else stay', async () => {
+    const folder = folderWith('m', 'm-9');
+    const { repository } = open(folder);
+    const names = () => repository.loaded().map(({ config }) => config.name);
+    for (const values of [{}, { a: 1 }, { b: 1 }]) await repository.load('m', { values });
+    await repository.load('m-9');
+    await repository.unload('m');
+    expect(names()).toEqual(['m-9', 'm-0', 'm-1']);
+    await repository.unload('m', { unloadDependents: true });
+    expect(names()).toEqual(['m-9']);
+    await repository.load('m', { values: { c: 1 } });
+    await repository.unload('m', { unloadDependents: true });
+    expect(names()).toEqual(['m-9']);
+    expect(folder.running.size).toBe(1);
+  });
+
   it('are a model for each set of values, and one more instance where a load shares nothing', async () => {
     const folder = folderWith('m', 'm-1');
     const { repository } = open(folder);
