@@ -4,12 +4,12 @@ import { InProcessHost, type InProcessHostOptions, RequestError, type TokenReque
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../../engine/building/engine.js';
 import { pageSizes } from '../../engine/peft/page-sizes.js';
-import { type AdapterWeights, adapterOf, type ModuleLayer } from '../../models/adapters/adapter-weights.js';
-import { baseModules } from '../../models/adapters/base-modules.js';
+import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
 import { openAdapter } from '../../models/adapters/open-adapter.js';
 import { firstWrongToken, type TinyPrompt } from '../../tools/support/goldens.js';
 import { Random } from '../../tools/support/random.js';
 import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
+import { randomAdapter } from '../support/random-adapter.js';
 
 const NUM_ADAPTERS = 20;
 const NUM_REQUESTS = 64;
@@ -42,24 +42,6 @@ async function open(
   hosts.push(host);
   await host.ready;
   return host;
-}
-
-/** Random weights on about two thirds of the modules of a model. */
-function randomAdapter(seed: number): AdapterWeights {
-  const { config } = engine.manifest;
-  const { names, shapes } = baseModules(config);
-  const random = new Random(seed);
-  const moduleLayers: ModuleLayer[] = [];
-  for (let layer = 0; layer < config.numLayers; layer++) {
-    for (const module of new Set(names.values())) {
-      if (random.uniform() < 0.3) continue;
-      const shape = shapes.get(module)!;
-      const rank = 1 + random.below(RANK);
-      const values = (length: number) => Float32Array.from({ length }, () => 0.15 * random.normal());
-      moduleLayers.push({ layer, module, rank, a: values(rank * shape.in), b: values(shape.out * rank) });
-    }
-  }
-  return adapterOf(moduleLayers, null);
 }
 
 interface Asked extends TokenRequest {
@@ -143,7 +125,9 @@ describe('requests with adapters', () => {
   it.each(['GUARANTEED_NO_EVICT', 'MAX_UTILIZATION'] as const)(
     'are each what they are alone, 64 over 20 adapters where there is room for 3, under %s',
     async (schedulerPolicy) => {
-      const adapters = Array.from({ length: NUM_ADAPTERS }, (_, i) => randomAdapter(100 + i));
+      const adapters = Array.from({ length: NUM_ADAPTERS }, (_, i) =>
+        randomAdapter(engine.manifest.config, 100 + i, { maxRank: RANK }),
+      );
       const requests = crowd();
       const peftCacheManagerConfig = { optimalAdapterSize: RANK, maxAdapterSize: RANK };
       const alone = await open(engine.directory, {

@@ -23,7 +23,7 @@ export const OUTSIDE = [
   'test/conformance/{encoders,smollm2}.test.ts',
   'test/engine/executors/tensorflow/{faults,faults-manager,leaks,product-type,tensorflow-runner}.test.ts',
   'test/loadgen/report-page.test.ts',
-  'test/reference/{beams,encoders,smollm2}.test.ts',
+  'test/reference/{beams,encoders,lora-smollm2,smollm2}.test.ts',
   'test/src/gpu-memory.test.ts',
   'test/src/serve-encoder.test.ts',
   'test/src/serving/onnx-models.test.ts',

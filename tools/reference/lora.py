@@ -91,16 +91,18 @@ def base_model(name):
 
 
 @torch.no_grad()
-def write_adapter(name, seed):
-    base, storage, options, _ = ADAPTERS[name]
-    directory = os.path.join(ROOT, "fixtures", f"lora-{name}")
-    shutil.rmtree(directory, ignore_errors=True)
-    model = get_peft_model(base_model(base), LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.1, **options))
+def fill(model, seed, scale):
+    """Gives the adapter of a model random weights, so that B (A x) has about `scale` times the square root of its rank."""
     generator = torch.Generator().manual_seed(seed)
-    for parameter_name, parameter in sorted(model.named_parameters()):
-        if "lora_" in parameter_name:
-            scale = parameter.shape[1] ** -0.5 if "lora_A" in parameter_name else 0.4
-            parameter.copy_(scale * torch.randn(parameter.shape, generator=generator))
+    for name, parameter in sorted(model.named_parameters()):
+        if "lora_" in name:
+            factor = parameter.shape[1] ** -0.5 if "lora_A" in name else scale
+            parameter.copy_(factor * torch.randn(parameter.shape, generator=generator))
+
+
+def save_adapter(model, directory, storage):
+    """Saves the adapter of a model as PEFT does, with its tensors in the type `storage`; the same files on each run."""
+    shutil.rmtree(directory, ignore_errors=True)
     model.save_pretrained(directory)
     os.remove(f"{directory}/README.md")
     weights = f"{directory}/adapter_model.safetensors"
@@ -116,6 +118,14 @@ def write_adapter(name, seed):
         file.write("\n")
     for file in os.listdir(directory):
         os.chmod(f"{directory}/{file}", 0o644)
+
+
+def write_adapter(name, seed):
+    base, storage, options, _ = ADAPTERS[name]
+    directory = os.path.join(ROOT, "fixtures", f"lora-{name}")
+    model = get_peft_model(base_model(base), LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.1, **options))
+    fill(model, seed, 0.4)
+    save_adapter(model, directory, storage)
     return directory
 
 
