@@ -5,7 +5,11 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { ModelConfigError } from '../../../models/repository/model-config-error.js';
-import { parseModelConfig, parseSentConfig, readModelConfig } from '../../../models/repository/read-model-config.js';
+import {
+  parseModelConfig,
+  parseSentConfig,
+  readModelConfig,
+} from '../../../models/repository/read-model-config.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-config-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
