@@ -31,13 +31,6 @@ export interface InferSequence {
   readonly end: boolean;
 }
 
-/** A batch of a model whose code asked another model, or its own, for something. */
-export interface InferCaller {
-  readonly model: string;
-  /** Number of the batch, of all models in this process. */
-  readonly batch: number;
-}
-
 /** A request for tensors as every protocol makes it. */
 export interface InferRequest {
   /** The client's id; '' where it gave none. */
@@ -53,8 +46,8 @@ export interface InferRequest {
   readonly timeoutUs: number;
   /** Aborted when the client has left. */
   readonly signal?: AbortSignal | undefined;
-  /** Batches that wait for its answer, where the code of models asks for it; the latest is the last. */
-  readonly callers?: readonly InferCaller[] | undefined;
+  /** Number of the batch that waits for the answer, of all models in this process, where the code of a model asks. */
+  readonly caller?: number | undefined;
 }
 
 /** An answer, or one of several where the model is decoupled. */

@@ -1,5 +1,6 @@
+import type { ErrorRecord } from '../../base/error-record.js';
 import type { Datatype } from './datatypes.js';
-import type { InferCaller, InferParameters, InferTensor } from './infer-types.js';
+import type { InferParameters, InferTensor } from './infer-types.js';
 
 /** A tensor whose elements lie in a message's bytes. */
 export interface PackedTensor {
@@ -29,7 +30,7 @@ export interface BatchTimes {
 /** Requests that are run together. */
 export interface BatchCommand {
   type: 'batch';
-  /** Number of the batch, of all models in this process. */
+  /** Number of the batch, of all models in this process; those of an instance grow. */
   batch: number;
   /** Elements of all inputs. */
   bytes: Uint8Array;
@@ -40,8 +41,6 @@ export interface BatchCommand {
   /** Of the batch in the instance's BatchClaims; null: the batch cannot be recalled. */
   slot: number | null;
   requests: readonly PackedRequest[];
-  /** Batches of other models that wait for one of these requests. */
-  callers: readonly InferCaller[];
 }
 
 /** What an instance's worker is sent. */
@@ -49,6 +48,10 @@ export type InstanceCommand =
   | BatchCommand
   /** The answer to a `call`. */
   | { type: 'called'; call: number; responses: readonly ModelCallResponse[] | null; error: string | null }
+  /** Nobody waits any more for the answers to a request of a batch. */
+  | { type: 'cancelled'; batch: number; request: number }
+  /** A message `answers` was handled: another one may come. */
+  | { type: 'taken' }
   /** No batch follows. */
   | { type: 'shutdown' };
 
@@ -72,14 +75,16 @@ export interface PackedAnswers {
 
 /** What an instance's worker sends beside what every worker says of its life. Batches are run in order. */
 export type InstanceMessage =
-  /** In the middle of a batch, of a model that may give several answers. */
+  /** In the middle of a batch, of a model that may give several answers. The host says `taken` when it has handled it. */
   | { type: 'answers'; answers: PackedAnswers }
   /** The batch is done: each of its requests has ended, or failed, with this or before. */
   | { type: 'done'; answers: PackedAnswers; times: BatchTimes; memory: ArrayBuffer | null }
   /** The batch of this slot was recalled before it began, and is forgotten here. */
   | { type: 'dropped'; slot: number; memory: ArrayBuffer | null; answerMemory: ArrayBuffer | null }
-  /** The model's code asks another model. */
-  | { type: 'call'; call: number; asked: ModelCall; callers: readonly InferCaller[] };
+  /** For the log. */
+  | { type: 'error'; error: ErrorRecord }
+  /** The code of the batch that runs asks another model. */
+  | { type: 'call'; call: number; asked: ModelCall };
 
 /** What an instance says of itself when it is loaded. */
 export interface InstanceInfo {
@@ -96,6 +101,8 @@ export interface ModelCall {
   /** null: all of them. */
   outputs: readonly string[] | null;
   parameters: InferParameters;
+  /** Every answer is wanted; else the first. */
+  decoupled: boolean;
 }
 
 export interface ModelCallResponse {

@@ -46,6 +46,10 @@ export interface InstanceSetup {
 export interface InstanceServices {
   /** Asks another model, in the middle of `execute`. Rejects with what that model says where it cannot answer. */
   infer(call: ModelCall): Promise<readonly ModelCallResponse[]>;
+  /** Awaits code of a model. @param what it is, as a sentence begins @throws BackendError where nothing is left that could settle its promise */
+  settled<T>(what: string, run: () => T | Promise<T>): Promise<T>;
+  /** An error for the server's log, which belongs to no request or has more to say than its request is told. Some a second are told. */
+  report(error: Error): void;
 }
 
 /** @throws an Error whose message says why the model cannot be opened */
@@ -66,6 +70,12 @@ export interface InstanceRequest {
    * configuration says fails the request; so does a second one of a model that is not decoupled.
    */
   send(outputs: readonly InferTensor[], parameters?: InferParameters): void;
+  /** Resolves when another answer of a decoupled model would not have to wait. Who does not await it fails the request beyond a bound. */
+  readonly room: Promise<void>;
+  /** It has ended or failed, or nobody waits for it any more: what is sent now goes nowhere. */
+  readonly isOver: boolean;
+  /** Whoever asked has left, as far as is known. Only of decoupled models, which may have much left to do. */
+  readonly isCancelled: boolean;
   /** No answer follows. A request that was neither ended nor failed when `execute` is done is ended then. */
   end(): void;
   /** This request has failed, and no other one. */

@@ -1,22 +1,27 @@
 import { performance } from 'node:perf_hooks';
 import { workerData } from 'node:worker_threads';
-import { messageOf } from '../../base/error-text.js';
+import { recordOf } from '../../base/error-record.js';
 import { BatchClaims } from '../../callbacks/infer/batch-claims.js';
-import type { InferCaller } from '../../callbacks/infer/infer-types.js';
 import type {
   BatchCommand,
   InstanceCommand,
   InstanceInfo,
   InstanceMessage,
   ModelCall,
-  ModelCallResponse,
 } from '../../callbacks/infer/instance-messages.js';
 import type { WorkerLife } from '../../callbacks/worker-messages.js';
 import type { WorkerWires } from '../../callbacks/worker-wires.js';
+import { AnswerFlow } from './answer-flow.js';
 import type { Instance, InstanceSetup, OpenInstance } from './backend.js';
-import { AnswerWriter } from './packed-answers.js';
+import { BatchAnswers } from './batch-answers.js';
+import { boundOutput } from './bounded-output.js';
+import { CancelledRequests } from './cancelled-requests.js';
+import { LoopWatch } from './loop-watch.js';
+import { ModelCalls } from './model-calls.js';
+import { ModelCode } from './model-code.js';
 import { RunningRequest } from './running-request.js';
 import { serveCommands } from './serve-commands.js';
+import { thrownText } from './thrown.js';
 
 /** Data that the worker of an instance is started with. */
 export interface InstanceWorkerData {
@@ -27,14 +32,8 @@ export interface InstanceWorkerData {
   claims: SharedArrayBuffer | null;
 }
 
-/** Calls to other models that have no answer yet, by their numbers. */
-const calls = new Map<
-  number,
-  { resolve(responses: readonly ModelCallResponse[]): void; reject(error: Error): void }
->();
-let numCalls = 0;
-/** Batches that wait for what the running one asks of other models. */
-let callers: readonly InferCaller[] = [];
+/** Milliseconds between two errors for the log: a batch may take less than one. */
+const REPORT_MS = 1000;
 
 await main(workerData as InstanceWorkerData & WorkerWires);
 
@@ -48,18 +47,21 @@ async function main({
   const startMs = performance.now();
   const post = (message: InstanceMessage | WorkerLife<InstanceInfo>, transfer: ArrayBuffer[] = []) =>
     wires.port.postMessage(message, transfer);
+  guardThread(setup);
+  const watch = new LoopWatch(wires.port);
+  const flow = new AnswerFlow((answers) => post({ type: 'answers', answers }, [answers.bytes.buffer]), watch);
   const { openInstance } = (await import(entry)) as { openInstance: OpenInstance };
   const claims = shared === null ? null : new BatchClaims(shared);
   let isOpen = false;
+  const calls = new ModelCalls(post, watch);
+  const cancelled = new CancelledRequests();
   const infer = async (asked: ModelCall) => {
     if (!isOpen) throw new Error('other models can be asked once the instance is loaded: in execute');
-    const call = numCalls++;
-    return new Promise<readonly ModelCallResponse[]>((resolve, reject) => {
-      calls.set(call, { resolve, reject });
-      post({ type: 'call', call, asked, callers });
-    });
+    return calls.ask(asked);
   };
-  const instance = await openInstance(setup, { infer }); // init
+  const report = reporter(post);
+  const settled: LoopWatch['settled'] = (what, run) => watch.settled(what, run);
+  const instance = await openInstance(setup, { infer, settled, report }); // init
   await instance.allocate?.();
   await instance.acquire?.();
   isOpen = true;
@@ -67,8 +69,10 @@ async function main({
   post({ type: 'ready', info: { instanceName, loadMs: performance.now() - startMs } });
   serveCommands<Exclude<InstanceCommand, { type: 'shutdown' }>>(wires, {
     handleAtOnce(command) {
-      if (command.type === 'called') settleCall(command);
-      return command.type === 'called';
+      if (command.type === 'taken') flow.noteTaken();
+      if (command.type === 'called') calls.settle(command);
+      if (command.type === 'cancelled') cancelled.note(command);
+      return command.type !== 'batch';
     },
     async run(command) {
       if (command.type !== 'batch') return;
@@ -76,11 +80,11 @@ async function main({
       if (slot !== null && claims?.claim(slot) === false) {
         const [memory, { answerMemory }] = [memoryOf(command), command];
         const transfer = [memory, answerMemory].filter((buffer) => buffer !== null);
+        cancelled.drop(command.batch);
         post({ type: 'dropped', slot, memory, answerMemory }, transfer);
         return;
       }
-      callers = command.callers;
-      await runBatch(instance, setup, command, post);
+      await runBatch(instance, setup, command, { flow, cancelled }, post);
     },
     async tearDown() {
       await instance.release?.();
@@ -88,57 +92,60 @@ async function main({
       await instance.close(); // destroy
     },
   });
+  watch.noteServing();
 }
 
-function settleCall({ call, responses, error }: Extract<InstanceCommand, { type: 'called' }>): void {
-  const waiting = calls.get(call);
-  calls.delete(call);
-  if (responses === null) waiting?.reject(new Error(error ?? 'The model gave no reason.'));
-  else waiting?.resolve(responses);
+/** Whatever code of the model does in this thread, what crosses to the host's of it is bounded. */
+function guardThread({ files, instanceName }: InstanceSetup): void {
+  const code = new ModelCode(files);
+  boundOutput(`instance ${instanceName}`);
+  process.on('uncaughtException', (thrown: unknown) => {
+    // A listener of the model's own code may want to go on.
+    if (process.listenerCount('uncaughtException') === 1) throw code.uncaught(thrown);
+  });
 }
 
-/** Runs a batch and answers each of its requests, whatever the instance's code does. */
+/** Tells the host of errors for its log, one at most every REPORT_MS. */
+function reporter(post: (message: InstanceMessage) => void): (error: Error) => void {
+  let lastMs = Number.NEGATIVE_INFINITY;
+  return (error) => {
+    const nowMs = performance.now();
+    if (nowMs - lastMs < REPORT_MS) return;
+    lastMs = nowMs;
+    post({ type: 'error', error: recordOf(error) });
+  };
+}
+
 async function runBatch(
   instance: Instance,
   { config }: InstanceSetup,
   command: BatchCommand,
+  { flow, cancelled }: { flow: AnswerFlow; cancelled: CancelledRequests },
   post: (message: InstanceMessage, transfer: ArrayBuffer[]) => void,
 ): Promise<void> {
   const { bytes, requests } = command;
-  const writer = new AnswerWriter(command.answerMemory);
-  let isFlushing = false;
-  const flush = () => {
-    isFlushing = false;
-    const answers = writer.take();
-    if (answers.responses.length > 0) post({ type: 'answers', answers }, [answers.bytes.buffer]);
-  };
-  // Answers of a decoupled model go as they come, all of one turn together; others with the end of the batch.
-  const onAnswer = () => {
-    if (isFlushing || !config.model_transaction_policy.decoupled) return;
-    isFlushing = true;
-    setImmediate(flush);
-  };
+  const { decoupled } = config.model_transaction_policy;
+  const answers = new BatchAnswers(flow, requests.length, decoupled, command.answerMemory);
   const beganMs = performance.now();
-  const running = requests.map(
-    (request, i) => new RunningRequest(request, i, bytes, config, writer, onAnswer),
-  );
+  const running = requests.map((request, i) => new RunningRequest(request, i, bytes, config, answers));
+  cancelled.begin(command.batch, running);
   const unpackedMs = performance.now();
   try {
     await instance.execute(running);
     for (const request of running) request.end();
   } catch (error) {
-    for (const request of running) request.fail(`the model '${config.name}' failed: ${messageOf(error)}`);
+    for (const request of running) request.fail(`the model '${config.name}' failed: ${thrownText(error)}`);
   }
   const ranMs = performance.now();
-  const answers = writer.take();
+  const rest = await answers.finish();
   const times = {
     inputNs: 1e6 * (unpackedMs - beganMs),
     inferNs: 1e6 * (ranMs - unpackedMs),
     outputNs: 1e6 * (performance.now() - ranMs),
   };
   const memory = memoryOf(command);
-  post({ type: 'done', answers, times, memory }, [
-    answers.bytes.buffer,
+  post({ type: 'done', answers: rest, times, memory }, [
+    rest.bytes.buffer,
     ...(memory === null ? [] : [memory]),
   ]);
 }

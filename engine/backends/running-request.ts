@@ -1,10 +1,16 @@
+import { cutText } from '../../base/cut-text.js';
 import type { InferParameters, InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { PackedRequest } from '../../callbacks/infer/instance-messages.js';
+import { whyNotParameters } from '../../callbacks/infer/request-limits.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
 import type { InstanceRequest } from './backend.js';
+import type { AnswerSink } from './batch-answers.js';
 import { whyNotOutput, whyNotWhole } from './check-outputs.js';
-import type { AnswerWriter } from './packed-answers.js';
 import { unpackInputs } from './packed-batch.js';
+import { LONGEST_MESSAGE } from './thrown.js';
+
+/** Characters of what a client is told: a message of the model's code, and what is said around it. */
+const LONGEST_SENTENCE = LONGEST_MESSAGE + 1024;
 
 /** A request of the batch that runs: what the instance says of it is checked and noted. */
 export class RunningRequest implements InstanceRequest {
@@ -15,21 +21,18 @@ export class RunningRequest implements InstanceRequest {
   readonly batchSize: number;
   readonly #index: number;
   readonly #config: ModelConfig;
-  readonly #writer: AnswerWriter;
-  readonly #onAnswer: () => void;
+  readonly #answers: AnswerSink;
   #numSent = 0;
   #isOver = false;
+  #isCancelled = false;
 
-  /**
-   * @param index the request's place in the batch @param onAnswer called after each answer, which may be sent on at once
-   */
+  /** @param index the request's place in the batch */
   constructor(
     packed: PackedRequest,
     index: number,
     bytes: Uint8Array,
     config: ModelConfig,
-    writer: AnswerWriter,
-    onAnswer: () => void,
+    answers: AnswerSink,
   ) {
     const { id, outputs, parameters, batchSize } = packed;
     this.id = id;
@@ -39,8 +42,7 @@ export class RunningRequest implements InstanceRequest {
     this.batchSize = batchSize;
     this.#index = index;
     this.#config = config;
-    this.#writer = writer;
-    this.#onAnswer = onAnswer;
+    this.#answers = answers;
   }
 
   send(outputs: readonly InferTensor[], parameters?: InferParameters): void {
@@ -60,9 +62,13 @@ export class RunningRequest implements InstanceRequest {
       this.fail(`the model '${name}' gave a wrong answer: ${wrong}`);
       return;
     }
+    const full = this.#answers.whyFull(this.#index);
+    if (full !== null) {
+      this.fail(`the model '${name}' gave too many answers: ${full}`);
+      return;
+    }
     this.#numSent++;
-    this.#writer.respond(this.#index, outputs, parameters ?? null);
-    this.#onAnswer();
+    this.#answers.respond(this.#index, outputs, parameters ?? null);
   }
 
   end(): void {
@@ -72,22 +78,30 @@ export class RunningRequest implements InstanceRequest {
       return;
     }
     this.#isOver = true;
-    this.#writer.end(this.#index);
+    this.#answers.end(this.#index);
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  get isCancelled(): boolean {
+    return this.#isCancelled;
+  }
+
+  /** Whoever asked has left: nobody waits for what it is still answered. */
+  cancel(): void {
+    this.#isOver = true;
+    this.#isCancelled = true;
+  }
+
+  get room(): Promise<void> {
+    return this.#answers.room;
   }
 
   fail(message: string): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#writer.fail(this.#index, message);
+    this.#answers.fail(this.#index, cutText(message, LONGEST_SENTENCE));
   }
-}
-
-/** What is wrong with the parameters of an answer: something else than a value would not cross to the host. */
-function whyNotParameters(parameters: InferParameters | undefined): string | null {
-  if (parameters === undefined || parameters === null) return null;
-  const wrong = Object.entries(parameters).find(
-    ([, value]) => !['string', 'number', 'bigint', 'boolean'].includes(typeof value),
-  );
-  if (wrong === undefined) return null;
-  return `the parameter '${wrong[0]}' is of type ${typeof wrong[1]}; a text, a number or a boolean is expected`;
 }

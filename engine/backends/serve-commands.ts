@@ -30,7 +30,7 @@ export function serveCommands<Command extends { type: string }>(
 
   async function runOne(command: Command): Promise<void> {
     heartbeat.beat();
-    const beating = setInterval(() => heartbeat.beat(), BEAT_MS);
+    const beating = setInterval(() => heartbeat.beat(), BEAT_MS).unref();
     try {
       await run(command);
     } finally {

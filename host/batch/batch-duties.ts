@@ -32,6 +32,8 @@ export interface BatchDuties<Entry, Batch, Info, Message extends { type: string 
   pack(batch: Batch, slot: number | null): PackedBatch<Command>;
   /** An instance begins with the batch; called again where that is lost before it really does. */
   noteBegun?(batch: Batch): void;
+  /** A request has failed while its batch is with the instance, which may be told. */
+  noteGone?(entry: Entry, batch: Batch, instance: BatchInstance<Batch, Info, Message, Command>): void;
   /** The batch ends without an answer: an instance was lost over it, it cannot be sent, or nobody wants it any more. */
   drop?(batch: Batch): void;
   /**

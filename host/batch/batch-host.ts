@@ -36,6 +36,8 @@ export interface BatchHostOptions extends LifeOptions {
   maxEntries: number;
   /** Milliseconds that an instance may take over a batch; 0, the default: any time. */
   timeLimitMs?: number | undefined;
+  /** Milliseconds that an instance may take to start anew; 0, the default: any time. */
+  startLimitMs?: number | undefined;
   /** See OptionalParams of the GptManager: they mean the same. */
   isolate?: boolean | undefined;
   workerRestart?: WorkerRestartOptions | false | undefined;
@@ -177,7 +179,18 @@ export class BatchHost<
     if (!this.#entries.has(entry)) return;
     this.#duties.former.remove(entry);
     this.settle(entry);
+    if (entry.hasStarted) this.#noteGone(entry);
     entry.fail(error);
+  }
+
+  #noteGone(entry: Entry): void {
+    const { noteGone, entriesOf } = this.#duties;
+    if (noteGone === undefined) return;
+    for (const instance of this.#instances) {
+      for (const batch of instance.batches) {
+        for (const one of entriesOf(batch)) if (one === entry) noteGone(entry, batch, instance);
+      }
+    }
   }
 
   /** The former may have a batch that it had not before, for a reason that the host does not know. */
@@ -235,6 +248,7 @@ export class BatchHost<
       batchesAhead: isProcess ? 1 : batchesAhead,
       recallAfterMs: isProcess ? null : recallAfterMs,
       timeLimitMs: this.#options.timeLimitMs ?? 0,
+      startLimitMs: this.#options.startLimitMs,
       link: (links, claims) =>
         openLink(script, data(index, claims), links, { isolate, watchdogTimeoutMs, owner }),
       restart: this.#options.workerRestart ?? {},

@@ -4,7 +4,7 @@ import { type SupervisorOptions, WorkerSupervisor } from '../worker-supervisor.j
 
 type Supervision<Info, Message extends { type: string }, Command> = Pick<
   SupervisorOptions<Info, Message, Command>,
-  'restart' | 'watchdogTimeoutMs' | 'terminateTimeoutMs'
+  'restart' | 'watchdogTimeoutMs' | 'terminateTimeoutMs' | 'startLimitMs'
 >;
 type Link<Info, Message extends { type: string }, Command> = SupervisorOptions<
   Info,
@@ -136,6 +136,11 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
 
   get pid(): number | null {
     return this.#supervisor.pid;
+  }
+
+  /** Batches that it has, the oldest first. */
+  get batches(): readonly Batch[] {
+    return this.#posted.map(({ batch }) => batch);
   }
 
   get numPosted(): number {

@@ -63,6 +63,8 @@ export interface ModelActivity {
   restarts: number;
   /** Milliseconds since 1970 of the latest request that ended; 0: none yet. */
   lastInference: number;
+  /** Number of times that a LoRA adapter came or went; absent: it takes none. */
+  adapterChanges?: number;
 }
 
 /** A version of a model that answers requests for tensors, whatever it is: a batched model, a text model, an encoder. */

@@ -49,8 +49,13 @@ export interface ModuleRequest {
   readonly parameters: InferParameters;
   /** Rows; 1 where the model takes no batches. */
   readonly batchSize: number;
-  /** Gives an answer at once: one, or any number where the model is decoupled. */
-  send(response: ModuleResponse): void;
+  /**
+   * Gives an answer at once: one, or any number where the model is decoupled. The promise resolves when there is room for another answer; a
+   * request to which more than 10,000 answers or 64 MiB wait to be sent fails.
+   */
+  send(response: ModuleResponse): Promise<void>;
+  /** Whoever asked has left: a decoupled model need not go on with this request. A generator is ended when nobody is left. */
+  readonly isCancelled: boolean;
 }
 
 /** A request to another model of the repository. */
@@ -65,6 +70,20 @@ export interface ModuleCall {
   /** Default: all of them. */
   outputs?: readonly string[];
   parameters?: InferParameters;
+  /** true: all answers of a decoupled model are waited for, at most 10,000 and 64 MiB. Default: the first is what there is. */
+  decoupled?: boolean;
+}
+
+/** What another model has answered. */
+export interface ModuleCallResponse {
+  outputs: Readonly<Record<string, ModuleInput>>;
+  parameters: InferParameters;
+}
+
+/** The first answer, empty where there is none, and with `decoupled` all of them. */
+export interface ModuleCallResult {
+  outputs: Readonly<Record<string, ModuleInput>>;
+  responses: readonly ModuleCallResponse[];
 }
 
 export interface ModuleSetup {
@@ -76,7 +95,7 @@ export interface ModuleSetup {
   /** NAME_0, NAME_1, ...: each instance has a module of its own. */
   instanceName: string;
   /** Asks another model, in the middle of `execute`. Rejects with what that model says where it cannot answer. */
-  infer(call: ModuleCall): Promise<{ outputs: Readonly<Record<string, ModuleInput>> }>;
+  infer(call: ModuleCall): Promise<ModuleCallResult>;
 }
 
 /** An answer, or why there is none. */

@@ -1,21 +1,26 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { messageOf } from '../../../base/error-text.js';
+import { codeOf } from '../../../base/skein-error.js';
 import { datatypeOf, elementsIn } from '../../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { Instance, InstanceRequest, InstanceServices, InstanceSetup } from '../backend.js';
 import { BackendError } from '../backend-error.js';
+import { ModelCode } from '../model-code.js';
+import { propertyOf, thrownText } from '../thrown.js';
 import type {
   ModelModule,
   ModuleCall,
+  ModuleCallResult,
   ModuleRequest,
   ModuleResponse,
   ModuleResult,
+  ModuleSetup,
   ModuleStep,
 } from './model-module.js';
 import { datatypeOfData, moduleInput, tensorOf } from './module-tensors.js';
+import { syntaxPlace } from './syntax-place.js';
 
 /** Names of the file where the configuration names none, the first that is there. */
 const FILENAMES = ['model.mjs', 'model.js', 'model.ts'];
@@ -23,29 +28,65 @@ const FILENAMES = ['model.mjs', 'model.js', 'model.ts'];
 /** Opens a model's module in this worker. @throws BackendError */
 export async function openInstance(setup: InstanceSetup, services: InstanceServices): Promise<Instance> {
   const { files, config, instanceName } = setup;
-  const path = fileOf(setup);
-  let module: ModelModule;
-  try {
-    module = (await import(pathToFileURL(path).href)) as ModelModule;
-  } catch (error) {
-    throw new BackendError(`${path} cannot be loaded: ${whyNotLoaded(path, error)}`, { cause: error });
-  }
+  const code = new ModelCode(files);
+  const url = pathToFileURL(fileOf(setup)).href;
+  const file = code.relative(url) ?? config.default_model_filename;
+  const module = await load(code, url, file, services);
   if (typeof module.execute !== 'function') {
-    throw new BackendError(`${path} exports no function 'execute'.`);
+    throw new BackendError(`${file} exports no function 'execute'.`);
   }
+  const given: ModuleSetup = {
+    modelConfig: config,
+    modelName: config.name,
+    modelVersion: files.version,
+    modelRepository: files.directory,
+    instanceName,
+    infer: (call) => inferBy(services, call),
+  };
+  await called(code, services, 'initialize', () => module.initialize?.(given));
+  return new ModuleInstance(module, config, code, services);
+}
+
+async function load(
+  code: ModelCode,
+  url: string,
+  file: string,
+  { settled }: InstanceServices,
+): Promise<ModelModule> {
   try {
-    await module.initialize?.({
-      modelConfig: config,
-      modelName: config.name,
-      modelVersion: files.version,
-      modelRepository: files.directory,
-      instanceName,
-      infer: (call) => inferBy(services, call),
-    });
+    return await settled(`the top level of ${file}`, () => import(url) as Promise<ModelModule>);
   } catch (error) {
-    throw new BackendError(`initialize of ${path} failed: ${messageOf(error)}`, { cause: error });
+    if (isOwn(error)) throw error;
+    const reason = noTypeScript(file, error);
+    if (reason !== null) throw new BackendError(`${file} cannot be loaded: ${reason}`);
+    throw code.failure(`${file} cannot be loaded: error`, error, await syntaxPlace(code, url, error));
   }
-  return new ModuleInstance(module, config);
+}
+
+/** Awaits a function of the module. @throws BackendError that says where in the module it failed */
+async function called<T>(
+  code: ModelCode,
+  { settled }: InstanceServices,
+  name: string,
+  run: () => T | Promise<T>,
+): Promise<T> {
+  try {
+    return await settled(name, run);
+  } catch (error) {
+    throw isOwn(error) ? error : code.failure(`${name} threw`, error);
+  }
+}
+
+/**
+ * It says itself what happened, and was not thrown by the model's code, which may throw what cannot be looked at. Told by its code: the command
+ * line's bundles of the worker and of a backend have a class each.
+ */
+function isOwn(error: unknown): error is BackendError {
+  try {
+    return codeOf(error) === 'SKEIN_BACKEND';
+  } catch {
+    return false;
+  }
 }
 
 function fileOf({ files, config }: InstanceSetup): string {
@@ -56,56 +97,73 @@ function fileOf({ files, config }: InstanceSetup): string {
   return found === undefined ? path : join(files.versionDirectory, found);
 }
 
-function whyNotLoaded(path: string, error: unknown): string {
-  const { code } = error as NodeJS.ErrnoException;
-  if (code === 'ERR_UNKNOWN_FILE_EXTENSION' && path.endsWith('.ts')) {
-    return `this Node.js (${process.version}) reads no TypeScript; Node.js 22.18 and later do, or compile it to model.mjs`;
-  }
-  return messageOf(error);
+/** Why this Node.js cannot read the file, where that is since it reads no TypeScript; else null. */
+function noTypeScript(file: string, error: unknown): string | null {
+  if (propertyOf(error, 'code') !== 'ERR_UNKNOWN_FILE_EXTENSION' || !file.endsWith('.ts')) return null;
+  return `this Node.js (${process.version}) reads no TypeScript; Node.js 22.18 and later do, or compile it to model.mjs`;
 }
 
 async function inferBy(
   { infer }: InstanceServices,
-  { model, version = '', inputs, outputs, parameters }: ModuleCall,
-) {
+  { model, version = '', inputs, outputs, parameters, decoupled }: ModuleCall,
+): Promise<ModuleCallResult> {
   const tensors = Object.entries(inputs).map(([name, { datatype, data, shape }]) =>
     tensorOf(name, datatype ?? datatypeOfData(data), { data, ...(shape && { shape }) }, (count) => [count]),
   );
-  const responses = await infer({
+  const answers = await infer({
     model,
     version,
     inputs: tensors,
     outputs: outputs ?? null,
     parameters: parameters ?? {},
+    decoupled: decoupled === true,
   });
-  const [first] = responses;
-  return {
-    outputs: Object.fromEntries((first?.outputs ?? []).map((output) => [output.name, moduleInput(output)])),
-  };
+  const responses = answers.map((answer) => ({
+    outputs: Object.fromEntries(answer.outputs.map((output) => [output.name, moduleInput(output)])),
+    parameters: answer.parameters ?? {},
+  }));
+  return { outputs: responses[0]?.outputs ?? {}, responses };
 }
 
 class ModuleInstance implements Instance {
   readonly #module: ModelModule;
   readonly #config: ModelConfig;
+  readonly #code: ModelCode;
+  readonly #services: InstanceServices;
 
-  constructor(module: ModelModule, config: ModelConfig) {
+  constructor(module: ModelModule, config: ModelConfig, code: ModelCode, services: InstanceServices) {
     this.#module = module;
     this.#config = config;
+    this.#code = code;
+    this.#services = services;
   }
 
   async execute(requests: readonly InstanceRequest[]): Promise<void> {
+    try {
+      await called(this.#code, this.#services, 'execute', () => this.#run(requests));
+    } catch (error) {
+      this.#services.report(error as Error);
+      for (const request of requests) request.fail(this.#failed(error));
+    }
+  }
+
+  async #run(requests: readonly InstanceRequest[]): Promise<void> {
     const results = await this.#module.execute(requests.map((request) => this.#requestOf(request)));
     if (results === undefined) return; // it has given its answers through `send`
     if (isAsyncIterable(results)) {
-      for await (const step of results) this.#answerAll(requests, step, 'yielded');
+      for await (const step of results) {
+        this.#answerAll(requests, step, 'yielded');
+        if (requests.every(({ isOver }) => isOver)) break;
+        await requests[0]?.room;
+      }
     } else this.#answerAll(requests, results, 'returned');
   }
 
   /** @param how what execute did with the list */
   #answerAll(requests: readonly InstanceRequest[], results: ModuleStep, how: string): void {
-    if (!Array.isArray(results)) throw new Error(`execute ${how} no list of responses`);
+    if (!Array.isArray(results)) throw new BackendError(`execute ${how} no list of responses`);
     if (results.length !== requests.length) {
-      throw new Error(`execute ${how} ${results.length} responses to ${requests.length} requests`);
+      throw new BackendError(`execute ${how} ${results.length} responses to ${requests.length} requests`);
     }
     for (const [i, request] of requests.entries()) {
       const result: ModuleResult | undefined = results[i];
@@ -114,7 +172,7 @@ class ModuleInstance implements Instance {
   }
 
   async close(): Promise<void> {
-    await this.#module.finalize?.();
+    await called(this.#code, this.#services, 'finalize', () => this.#module.finalize?.());
   }
 
   #requestOf(request: InstanceRequest): ModuleRequest {
@@ -125,15 +183,25 @@ class ModuleInstance implements Instance {
       outputs,
       parameters,
       batchSize,
-      send: (response) => this.#send(request, response),
+      send: (response) => {
+        this.#send(request, response);
+        return request.room;
+      },
+      get isCancelled() {
+        return request.isCancelled;
+      },
     };
   }
 
   #answer(request: InstanceRequest, result: ModuleResult): void {
-    if (result instanceof Error) request.fail(`the model '${this.#config.name}' failed: ${result.message}`);
-    else if (typeof result === 'object' && result !== null && 'error' in result)
-      request.fail(String(result.error));
-    else this.#send(request, result);
+    if (result instanceof Error) request.fail(this.#failed(result));
+    else if (typeof result === 'object' && result !== null && 'error' in result) {
+      request.fail(this.#code.withoutPaths(thrownText(result.error)));
+    } else this.#send(request, result);
+  }
+
+  #failed(error: unknown): string {
+    return `the model '${this.#config.name}' failed: ${this.#code.withoutPaths(thrownText(error))}`;
   }
 
   #send(request: InstanceRequest, response: ModuleResponse): void {
@@ -141,7 +209,7 @@ class ModuleInstance implements Instance {
     try {
       tensors = this.#tensorsOf(request, response);
     } catch (error) {
-      request.fail(`the model '${this.#config.name}' gave a wrong answer: ${messageOf(error)}`);
+      request.fail(`the model '${this.#config.name}' gave a wrong answer: ${thrownText(error)}`);
       return;
     }
     request.send(tensors, response.parameters);

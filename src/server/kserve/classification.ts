@@ -1,8 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { packElements } from '../../../callbacks/infer/byte-elements.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { malformed } from './errors.js';
 import { NUMBER_TYPES } from './tensor-types.js';
+import { nextTurn } from './turns.js';
 
 /** Texts in one output: each class of each row. */
 const MOST_CLASSES = 8192;
@@ -20,6 +20,7 @@ export async function classified(
   count: number,
   isBatched: boolean,
   labels: readonly string[],
+  signal?: AbortSignal,
 ): Promise<InferTensor> {
   const { name, datatype, shape, data } = tensor;
   const type = NUMBER_TYPES[datatype];
@@ -42,7 +43,7 @@ export async function classified(
     const top = new Top(wanted, at);
     for (let i = 0; i < classes; i++) {
       top.offer(i);
-      if (++compared % SLICE === 0) await nextTurn();
+      if (++compared % SLICE === 0) await nextTurn(signal);
     }
     for (const i of top.inOrder()) {
       const label = labels[i] === undefined || labels[i] === '' ? '' : `:${labels[i]}`;

@@ -166,31 +166,28 @@ const ROUTES_TOLD: Readonly<Record<string, About>> = {
     answer: anything,
   },
   'post /v2/repository/models/{model}/unload': { summary: 'Unloads a model', body: unloadRequest },
-};
-
-const ofSharedMemory = (kind: string): Record<string, About> => ({
-  [`get /v2/${kind}sharedmemory/status`]: {
-    summary: `Lists regions of ${kind} shared memory: there are none`,
-    answer: z.array(anything),
-  },
-  [`get /v2/${kind}sharedmemory/region/{region}/status`]: {
-    summary: `Tells of a region of ${kind} shared memory: there are none`,
-  },
-  [`post /v2/${kind}sharedmemory/region/{region}/register`]: {
-    summary: `Refuses a region of ${kind} shared memory`,
-  },
-  [`post /v2/${kind}sharedmemory/unregister`]: { summary: `Forgets all regions of ${kind} shared memory` },
-  [`post /v2/${kind}sharedmemory/region/{region}/unregister`]: {
-    summary: `Forgets a region of ${kind} shared memory`,
-  },
-});
-
-/** The same by method and path alone. */
-const TOLD: Readonly<Record<string, About>> = {
-  ...ROUTES_TOLD,
   ...ofSharedMemory('system'),
   ...ofSharedMemory('cuda'),
 };
+
+function ofSharedMemory(kind: string): Record<string, About> {
+  return {
+    [`get /v2/${kind}sharedmemory/status`]: {
+      summary: `Lists regions of ${kind} shared memory: there are none`,
+      answer: z.array(anything),
+    },
+    [`get /v2/${kind}sharedmemory/region/{region}/status`]: {
+      summary: `Tells of a region of ${kind} shared memory: there are none`,
+    },
+    [`post /v2/${kind}sharedmemory/region/{region}/register`]: {
+      summary: `Refuses a region of ${kind} shared memory`,
+    },
+    [`post /v2/${kind}sharedmemory/unregister`]: { summary: `Forgets all regions of ${kind} shared memory` },
+    [`post /v2/${kind}sharedmemory/region/{region}/unregister`]: {
+      summary: `Forgets a region of ${kind} shared memory`,
+    },
+  };
+}
 
 const WORDS: Readonly<Record<number, string>> = {
   400: 'The request is wrong, or the model is not ready.',
@@ -207,7 +204,7 @@ const WORDS: Readonly<Record<number, string>> = {
 
 /** The description of a route of the protocol for createRoute of @hono/zod-openapi. */
 export function describeRoute({ method, path }: Pick<Route, 'method' | 'path'>): RouteConfig {
-  const told = TOLD[`${method} ${path.replace('/versions/{version}', '')}`]!;
+  const told = ROUTES_TOLD[`${method} ${path.replace('/versions/{version}', '')}`]!;
   const names = Array.from(path.matchAll(/\{(\w+)\}/g), (match) => match[1]!);
   const params = z.object(Object.fromEntries(names.map((name) => [name, about(z.string(), `The ${name}.`)])));
   const content = told.answer && { 'application/json': { schema: told.answer } };

@@ -1,10 +1,10 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { InferResponse, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { readLabels } from '../../../models/repository/read-labels.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { classified } from './classification.js';
 import { jsonOfTensor } from './json-tensors.js';
 import type { OutputWish, ReadInfer } from './read-infer.js';
+import { nextTurn } from './turns.js';
 
 /** An answer, and the headers that tell how to read it. */
 export interface InferBody {
@@ -21,7 +21,7 @@ export interface InferBody {
  */
 export async function inferBody(
   model: InferModel,
-  { request: { id }, wishes, isBinary }: ReadInfer,
+  { request: { id, signal }, wishes, isBinary }: ReadInfer,
   { outputs, parameters, release }: InferResponse,
   hold: (bytes: number) => void,
 ): Promise<InferBody> {
@@ -43,6 +43,7 @@ export async function inferBody(
             wish.classification,
             config.max_batch_size > 0,
             labelsOf(model, output.name),
+            signal,
           );
     const { name, datatype, shape, data } = tensor;
     json.add(
@@ -54,7 +55,7 @@ export async function inferBody(
       json.add(`"parameters":{"binary_data_size":${data.length}}}`);
     } else {
       json.add('"data":');
-      for (const piece of jsonOfTensor(tensor)) if (json.add(piece)) await nextTurn();
+      for (const piece of jsonOfTensor(tensor)) if (json.add(piece)) await nextTurn(signal);
       json.add('}');
     }
   }

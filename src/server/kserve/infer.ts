@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferResponse } from '../../../callbacks/infer/infer-types.js';
 import type { InferModel } from '../../serving/infer-model.js';
@@ -11,6 +10,7 @@ import { bytesOfList, mostBytesOf } from './json-tensors.js';
 import { readRawInput } from './raw-input.js';
 import { type ReadInfer, readInfer } from './read-infer.js';
 import { readRequestJson } from './request-json.js';
+import { nextTurn } from './turns.js';
 
 /** A request for tensors as it came. */
 export interface SentInfer {
@@ -46,7 +46,7 @@ async function readRequest(
         });
   const length = lengthOfJson(jsonLength, bytes.length);
   if (length === 0) return readRawInput(config, bytes, signal);
-  const { value, size, parsedBytes, lists } = await readRequestJson(bytes.subarray(0, length));
+  const { value, size, parsedBytes, lists } = await readRequestJson(bytes.subarray(0, length), signal);
   const held = REQUEST_BYTES + bytes.length + bodyMemory(parsedBytes, size);
   memory.holdBody(held);
   const read = readInfer(config.name, { body: value, lists, binary: bytes.subarray(length), signal });
@@ -55,13 +55,16 @@ async function readRequest(
 }
 
 /** Reads the inputs whose lists were too long to be parsed with the rest. @throws InferError */
-async function readLists({ unread }: ReadInfer, hold: (bytes: number) => void): Promise<void> {
+async function readLists(
+  { unread, request: { signal } }: ReadInfer,
+  hold: (bytes: number) => void,
+): Promise<void> {
   if (unread.length === 0) return;
   const wanted = unread.map(({ tensor: { name, datatype }, count }) => ({ name, datatype, count }));
   hold(unread.reduce((sum, { list }, i) => sum + mostBytesOf(wanted[i]!, list), 0));
   for (const [i, { tensor, list }] of unread.entries()) {
-    tensor.data = await bytesOfList(wanted[i]!, list);
-    await nextTurn();
+    tensor.data = await bytesOfList(wanted[i]!, list, signal);
+    await nextTurn(signal);
   }
 }
 

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { packElements } from '../../../callbacks/infer/byte-elements.js';
 import type { Datatype } from '../../../callbacks/infer/datatypes.js';
 import type { InferError } from '../../../callbacks/infer/infer-error.js';
@@ -6,6 +5,7 @@ import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { malformed } from './errors.js';
 import { NumberElements, TextElements } from './json-elements.js';
 import { NUMBER_TYPES } from './tensor-types.js';
+import { nextTurn } from './turns.js';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
@@ -66,10 +66,11 @@ function flat(name: string, data: unknown, count: number): readonly unknown[] {
 /** Bytes of a list's text that are read in one go. */
 const SLICE = 2 ** 17;
 
-/** The same of a list that is still text, with turns of others in between. @throws InferError as bytesOfJson */
+/** The same of a list that is still text, with turns of others in between. @throws InferError as bytesOfJson, and where the client leaves */
 export async function bytesOfList(
   { name, datatype, count }: Wanted,
   { bytes }: ListText,
+  signal?: AbortSignal,
 ): Promise<Uint8Array> {
   const refusals = {
     ofType: (found: string) => notOfType(name, datatype, found),
@@ -79,7 +80,7 @@ export async function bytesOfList(
     datatype === 'BYTES'
       ? new TextElements(bytes, count, refusals)
       : new NumberElements(bytes, count, typeIn(name, datatype), refusals);
-  for (let end = SLICE; !elements.read(end); end += SLICE) await nextTurn();
+  for (let end = SLICE; !elements.read(end); end += SLICE) await nextTurn(signal);
   return elements.result();
 }
 

@@ -6,6 +6,12 @@ import type {
   InferSequence,
   InferTensor,
 } from '../../../callbacks/infer/infer-types.js';
+import {
+  LONGEST_NAME,
+  MOST_DIMS,
+  MOST_PARAMETERS,
+  MOST_TENSORS,
+} from '../../../callbacks/infer/request-limits.js';
 import { malformed } from './errors.js';
 import { bytesOfJson, type ListText } from './json-tensors.js';
 
@@ -45,11 +51,6 @@ export interface RequestParts {
   binary: Uint8Array;
   signal: AbortSignal;
 }
-
-const MOST_TENSORS = 1024;
-const MOST_PARAMETERS = 256;
-const MOST_DIMS = 32;
-const LONGEST_NAME = 1024;
 
 /**
  * Reads the JSON of a request and the raw tensors behind it, in the order in which the inputs name them:

@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf } from '../../../base/error-text.js';
 import { JsonSize, MAX_JSON_DEPTH, MAX_JSON_VALUES } from '../json-size.js';
 import { DataLists } from './data-lists.js';
 import { malformed } from './errors.js';
 import { broken } from './json-elements.js';
 import { ListText } from './json-tensors.js';
+import { nextTurn } from './turns.js';
 
 /** The JSON of a request, as a value. */
 export interface RequestJson {
@@ -34,9 +34,9 @@ const LONG_NUMBER = /\d{16}/;
  *
  *   {"inputs":[{"name":"A","data":[1,2,3]}]}   ->   {"inputs":[{"name":"A","data":[0]}]}  and  lists: "[1,2,3]"
  *
- * @throws InferError for what is no JSON, or nested deeper or larger than is taken
+ * @throws InferError for what is no JSON, or nested deeper or larger than is taken, and where the client leaves
  */
-export async function readRequestJson(sent: Uint8Array): Promise<RequestJson> {
+export async function readRequestJson(sent: Uint8Array, signal?: AbortSignal): Promise<RequestJson> {
   if (!isUtf8(sent)) throw broken('it is not UTF-8');
   const bytes = withoutMark(sent);
   if (bytes.length <= SHORT) {
@@ -46,7 +46,7 @@ export async function readRequestJson(sent: Uint8Array): Promise<RequestJson> {
     if (value !== NOT_PARSED) return { value, size, parsedBytes: bytes.length, lists: null };
   }
   const found = new DataLists(bytes);
-  for (let end = SLICE; !found.read(end); end += SLICE) await nextTurn();
+  for (let end = SLICE; !found.read(end); end += SLICE) await nextTurn(signal);
   const rest = found.rest(LONGEST_REST);
   if (rest === null) {
     throw malformed(

@@ -1,13 +1,13 @@
 import { performance } from 'node:perf_hooks';
 import type { InferError } from '../../../callbacks/infer/infer-error.js';
 import type {
-  InferCaller,
   InferListener,
   InferRequest,
   InferResponse,
   InferTensor,
 } from '../../../callbacks/infer/infer-types.js';
 import type { BatchTimes } from '../../../callbacks/infer/instance-messages.js';
+import { bytesOf, MOST_ANSWER_BYTES, MOST_ANSWERS } from '../../../callbacks/infer/most-answers.js';
 import type { BatchEntry } from '../../../host/batch/batch-duties.js';
 import type { QueuedRequest } from '../../../scheduler/dynamic-batcher.js';
 import { asInferError } from '../infer-failure.js';
@@ -25,7 +25,6 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
   readonly fit: string;
   readonly priority: number;
   readonly timeoutUs: number;
-  readonly callers: readonly InferCaller[];
   readonly on: InferListener;
   readonly startMs = performance.now();
   hasStarted = false;
@@ -37,11 +36,13 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
   begunMs: number | null = null;
   /** Responses that wait until those of all earlier requests are out; empty where order is not preserved. */
   readonly held: InferResponse[] = [];
+  /** Of the outputs of those. */
+  heldBytes = 0;
   times: BatchTimes = { inputNs: 0, inferNs: 0, outputNs: 0 };
   readonly #onOver: OnOver;
 
   constructor(
-    { id, outputs, parameters, priority, timeoutUs, callers = [] }: InferRequest,
+    { id, outputs, parameters, priority, timeoutUs }: InferRequest,
     { inputs, batchSize }: { inputs: readonly InferTensor[]; batchSize: number },
     fit: string,
     on: InferListener,
@@ -55,13 +56,20 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
     this.fit = fit;
     this.priority = priority;
     this.timeoutUs = timeoutUs;
-    this.callers = callers;
     this.on = on;
     this.#onOver = onOver;
   }
 
   get batchSize(): number {
     return this.rows;
+  }
+
+  /** Keeps a response until its turn comes. False: that are too many, or too many bytes. */
+  hold(response: InferResponse): boolean {
+    if (this.held.length >= MOST_ANSWERS || this.heldBytes >= MOST_ANSWER_BYTES) return false;
+    this.held.push(response);
+    this.heldBytes += bytesOf(response.outputs, response.parameters);
+    return true;
   }
 
   /** It has its last answer. */

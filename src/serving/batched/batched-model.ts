@@ -1,12 +1,12 @@
 import { performance } from 'node:perf_hooks';
 import { BufferPool } from '../../../base/buffer-pool.js';
+import { errorOf } from '../../../base/error-record.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
-import type { InferCaller, InferListener, InferRequest } from '../../../callbacks/infer/infer-types.js';
+import type { InferListener, InferRequest } from '../../../callbacks/infer/infer-types.js';
 import type {
   InstanceCommand,
   InstanceInfo,
   InstanceMessage,
-  ModelCall,
   ModelCallResponse,
 } from '../../../callbacks/infer/instance-messages.js';
 import type { Backend, InstanceSetup } from '../../../engine/backends/backend.js';
@@ -21,12 +21,14 @@ import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { OwnParameters } from '../../../models/repository/model-parameters.js';
 import { type FitTensor, fitOf } from '../../../scheduler/batch-fit.js';
 import { ReplyOrder } from '../../../scheduler/reply-order.js';
+import type { OnCall } from '../answer-call.js';
 import { checkedRequest } from '../check-request.js';
 import { asInferError, reasonOf } from '../infer-failure.js';
 import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
 import { BatchedEntry } from './batched-entry.js';
 import { type Batch, BatchedFormer } from './batched-former.js';
+import { CallWaits } from './call-waits.js';
 import { LentAnswers } from './lent-answers.js';
 
 /** Batches that an instance may have: one that it runs and one that waits, so that it never waits for this thread. */
@@ -45,15 +47,24 @@ export interface BatchedModelOptions {
   config: ModelConfig;
   own: OwnParameters;
   /** Answers what the model's code asks of other models. */
-  onCall: (call: ModelCall, callers: readonly InferCaller[]) => Promise<readonly ModelCallResponse[]>;
+  onCall: OnCall;
   onError: (error: Error) => void;
 }
 
 type Host = BatchHost<BatchedEntry, Batch, InstanceInfo, InstanceMessage, InstanceCommand>;
 type OwnInstance = BatchInstance<Batch, InstanceInfo, InstanceMessage, InstanceCommand>;
 
+/** A batch that an instance has. */
+interface GivenBatch {
+  number: number;
+  /** Aborted with the end of the batch: what its code has asked of other models is not waited for any more. Null: it has asked nothing. */
+  calls: AbortController | null;
+}
+
 /** Batches of all models of this process, counted. */
 let numBatches = 0;
+/** Which of them wait for each other. */
+const callWaits = new CallWaits<BatchedModel>();
 
 /**
  * A model of a repository that takes tensors: requests are held against its configuration, put together to batches, and run by its
@@ -72,8 +83,9 @@ export class BatchedModel implements InferModel {
   readonly #memory: BufferPool;
   readonly #answers: LentAnswers;
   readonly #counters = new InferenceCounters();
-  /** Batches of this model that wait for requests to it, with how many those are. */
-  readonly #waitingBatches = new Map<number, number>();
+  readonly numInstances: number;
+  /** What instances have. */
+  readonly #given = new WeakMap<Batch, GivenBatch>();
   /** Where the model preserves the order of its requests; null: answers go as they come. */
   readonly #order: ReplyOrder<BatchedEntry, () => void> | null;
   /** Requests of equal text may be rows of one batch. */
@@ -90,6 +102,7 @@ export class BatchedModel implements InferModel {
     const instances = config.instance_group.flatMap(({ name, count }) =>
       Array.from({ length: count }, (_, i) => `${name}_${i}`),
     );
+    this.numInstances = instances.length;
     const isProcess = own.instanceKind === 'process';
     const maxKept = BATCHES_AHEAD * instances.length;
     this.#memory = new BufferPool({ maxKept });
@@ -112,6 +125,7 @@ export class BatchedModel implements InferModel {
         recallAfterMs: RECALL_AFTER_MS,
         maxEntries: MOST_ENTRIES,
         timeLimitMs: own.executeTimeoutMs,
+        startLimitMs: own.initializeTimeoutMs,
         isolate: isProcess,
         onError,
       },
@@ -121,8 +135,13 @@ export class BatchedModel implements InferModel {
         entriesOf: (batch) => batch,
         pack: (batch, slot) => this.#pack(batch, slot, !isProcess),
         noteBegun: (batch) => noteBegun(batch),
-        endsBatch: (message) => {
+        ...(config.model_transaction_policy.decoupled
+          ? { noteGone: (entry, batch, instance) => this.#cancel(entry, batch, instance) }
+          : {}),
+        drop: (batch) => this.#noteEnd(batch),
+        endsBatch: (message, batch) => {
           if (message.type !== 'done') return false;
+          this.#noteEnd(batch);
           this.#take(message.memory);
           return true;
         },
@@ -162,55 +181,53 @@ export class BatchedModel implements InferModel {
 
   infer(request: InferRequest, on: InferListener): void {
     const checked = checkedRequest(this.config, request);
-    const { callers = [] } = request;
-    this.#checkCallers(callers);
+    const { caller } = request;
+    if (caller !== undefined) this.#checkCaller(caller);
     const fit = this.#fit(checked.inputs);
     const entry = new BatchedEntry(request, checked, fit, on, (one, error) => this.#over(one, error));
+    if (caller !== undefined) callWaits.ask(entry, caller, this);
     try {
       this.#host.submit(entry, request.signal);
     } catch (error) {
+      callWaits.answered(entry);
       const told = asInferError(error);
       this.#counters.noteFailure(reasonOf(told), nsSince(entry.startMs));
       throw told;
     }
-    this.#countCallers(callers, 1);
     this.#order?.begin(entry);
   }
 
-  /**
-   * A batch whose code asks its own model keeps its instance until it is answered. Where all instances were kept so, whoever asks
-   * would wait for ever: at least one stays for the answers.
-   */
-  #checkCallers(callers: readonly InferCaller[]): void {
-    const own = this.#ownCallers(callers);
-    if (own.length === 0) return;
-    const { name, instance_group: groups } = this.config;
-    const numInstances = groups.reduce((sum, { count }) => sum + count, 0);
-    if (new Set([...this.#waitingBatches.keys(), ...own]).size < numInstances) return;
+  /** A batch whose code asks keeps its instance until it is answered. @throws InferError where it never would be */
+  #checkCaller(caller: number): void {
+    if (!callWaits.isCircle(caller, this)) return;
+    const waits =
+      this.numInstances === 1 ? 'its one instance waits' : `all of its ${this.numInstances} instances wait`;
     throw new InferError(
-      `the model '${name}' is asked by its own code while all of its ${numInstances} instances wait for the answer`,
+      `the model '${this.config.name}' cannot be asked: ${waits} for answers which wait for this one`,
       'invalid',
     );
   }
 
-  #ownCallers(callers: readonly InferCaller[]): number[] {
-    return callers.filter(({ model }) => model === this.config.name).map(({ batch }) => batch);
+  #noteEnd(batch: Batch): void {
+    const given = this.#given.get(batch);
+    if (given === undefined) return;
+    callWaits.end(given.number);
+    given.calls?.abort();
   }
 
-  /** Counts a request that batches of this model wait for, or no longer do. */
-  #countCallers(callers: readonly InferCaller[], change: 1 | -1): void {
-    for (const batch of this.#ownCallers(callers)) {
-      const count = (this.#waitingBatches.get(batch) ?? 0) + change;
-      if (count === 0) this.#waitingBatches.delete(batch);
-      else this.#waitingBatches.set(batch, count);
-    }
+  /** Nobody waits for the request any more: its model, which may have many answers left, is told. */
+  #cancel(entry: BatchedEntry, batch: Batch, instance: OwnInstance): void {
+    const given = this.#given.get(batch);
+    if (given === undefined) return;
+    instance.send({ type: 'cancelled', batch: given.number, request: batch.indexOf(entry) });
   }
 
   #pack(batch: Batch, slot: number | null, isLent: boolean) {
     const { memory, bytes, requests } = packBatch(batch, this.#memory);
+    this.#noteEnd(batch); // it was with an instance that is lost, or had it taken back
     const number = numBatches++;
-    const own = { model: this.config.name, batch: number };
-    const callers = [...batch.flatMap((entry) => entry.callers), own];
+    this.#given.set(batch, { number, calls: null });
+    callWaits.begin(number, this, batch);
     const answerMemory = this.#answers.memoryFor(rowsOf(batch));
     const command: InstanceCommand = {
       type: 'batch',
@@ -220,7 +237,6 @@ export class BatchedModel implements InferModel {
       answerMemory,
       slot,
       requests,
-      callers,
     };
     const transfer = [isLent ? memory : null, answerMemory].filter((buffer) => buffer !== null);
     return { command, transfer };
@@ -228,7 +244,7 @@ export class BatchedModel implements InferModel {
 
   #deliver(message: InstanceMessage, batch: Batch, instance: OwnInstance): void {
     if (message.type === 'call') {
-      void this.#call(message, instance);
+      void this.#call(message, this.#given.get(batch), instance);
       return;
     }
     if (message.type === 'dropped') {
@@ -237,7 +253,12 @@ export class BatchedModel implements InferModel {
       instance.noteDropped(message.slot);
       return;
     }
+    if (message.type === 'error') {
+      this.#host.report(errorOf(message.error));
+      return;
+    }
     const { answers } = message;
+    if (message.type === 'answers') this.#askForMore(instance);
     if (message.type === 'done') {
       for (const entry of batch) entry.times = message.times;
       this.#counters.noteExecution(rowsOf(batch), message.times);
@@ -251,7 +272,7 @@ export class BatchedModel implements InferModel {
       this.#noteResponse(entry);
       const response = { outputs: tensors, ...(parameters === null ? {} : { parameters }), release: lease() };
       if (this.#order === null) entry.on.response(response);
-      else entry.held.push(response);
+      else if (!entry.hold(response)) this.#host.fail(entry, tooManyHeld(this.config.name));
     }
     end();
     for (const index of answers.ended) this.#settle(batch[index]);
@@ -259,6 +280,14 @@ export class BatchedModel implements InferModel {
       const entry = batch[index];
       if (entry !== undefined) this.#host.fail(entry, new InferError(reason, 'internal'));
     }
+  }
+
+  /** In another turn: what else there is to do in this process comes between the answers of a model that has many. */
+  #askForMore(instance: OwnInstance): void {
+    const { restarts } = instance;
+    setImmediate(() => {
+      if (restarts === instance.restarts) instance.send({ type: 'taken' });
+    });
   }
 
   /** Memory of a batch that an instance has no use for any more. */
@@ -279,7 +308,7 @@ export class BatchedModel implements InferModel {
   }
 
   #over(entry: BatchedEntry, error: InferError | null): void {
-    this.#countCallers(entry.callers, -1);
+    callWaits.answered(entry);
     const totalNs = nsSince(entry.startMs);
     if (error === null) {
       const queueNs = 1e6 * ((entry.begunMs ?? entry.startMs) - entry.startMs);
@@ -294,21 +323,37 @@ export class BatchedModel implements InferModel {
     else for (const { answer } of this.#order.settle(entry, tell)) answer();
   }
 
+  /** @param given the batch whose code asks; undefined: that one is over */
   async #call(
-    { call, asked, callers }: Extract<InstanceMessage, { type: 'call' }>,
+    { call, asked }: Extract<InstanceMessage, { type: 'call' }>,
+    given: GivenBatch | undefined,
     instance: OwnInstance,
   ): Promise<void> {
+    const { restarts } = instance;
+    // A worker that is started anew numbers its calls anew: they are not those of the one before.
+    const answer = (responses: readonly ModelCallResponse[] | null, error: string | null) => {
+      if (restarts === instance.restarts) instance.send({ type: 'called', call, responses, error });
+    };
+    if (given === undefined) {
+      answer(null, 'other models can be asked in execute, until its batch is done');
+      return;
+    }
+    given.calls ??= new AbortController();
     const release = instance.hold();
     try {
-      const responses = await this.#options.onCall(asked, callers);
-      instance.send({ type: 'called', call, responses, error: null });
+      answer(await this.#options.onCall(asked, given.number, given.calls.signal), null);
     } catch (error) {
-      instance.send({ type: 'called', call, responses: null, error: (error as Error).message });
+      answer(null, (error as Error).message);
     } finally {
       release();
       this.#host.wake();
     }
   }
+}
+
+function tooManyHeld(name: string): InferError {
+  const what = 'its answers would take too much memory while they wait for those of earlier requests';
+  return new InferError(`the model '${name}' preserves the order of its requests: ${what}`, 'internal');
 }
 
 function rowsOf(batch: Batch): number {

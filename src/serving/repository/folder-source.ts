@@ -1,8 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { onAbort } from '../../../base/on-abort.js';
-import type { InferCaller } from '../../../callbacks/infer/infer-types.js';
-import type { ModelCall, ModelCallResponse } from '../../../callbacks/infer/instance-messages.js';
 import type { Backend } from '../../../engine/backends/backend.js';
 import { findBackend } from '../../../engine/backends/find-backend.js';
 import { checkConfig } from '../../../models/repository/check-config.js';
@@ -19,6 +17,7 @@ import {
 import type { ScannedModel } from '../../../models/repository/repository-scan.js';
 import { chooseVersions } from '../../../models/repository/versions.js';
 import type { WrittenConfig } from '../../../models/repository/written-config.js';
+import type { OnCall } from '../answer-call.js';
 import { BatchedModel } from '../batched/batched-model.js';
 import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
 import { uploadedModel } from './uploaded-model.js';
@@ -26,7 +25,7 @@ import { uploadedModel } from './uploaded-model.js';
 /** What models of folders need of the server around them. */
 export interface FolderServices {
   /** Answers what the code of a model asks of other models. */
-  onCall: (call: ModelCall, callers: readonly InferCaller[]) => Promise<readonly ModelCallResponse[]>;
+  onCall: OnCall;
   /** Failures that belong to no request, of the model of this name. */
   onError: (name: string, error: Error) => void;
   /** Starts a model of texts: of a version's folder, with the configuration's parameters. */

@@ -29,7 +29,7 @@ export function textVersion(
     const served: ServedEncoder = { ...(described as ServedEncoder), ...model.counted };
     return { model, served, ...life };
   }
-  const model = new GeneratorInfer(name, version, loaded.model, activity);
+  const model = new GeneratorInfer(name, version, loaded, activity);
   loaded.statistics.onStats((stats) => model.noteIteration(stats));
   return { model, served: described as ServedGenerator, ...life };
 }

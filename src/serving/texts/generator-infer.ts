@@ -1,3 +1,4 @@
+import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferListener, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { IterationStats } from '../../../callbacks/iteration-stats.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
@@ -5,10 +6,12 @@ import { inCallersWords } from '../../generation/refusals.js';
 import { generateText, type TextRequest } from '../../generation/text-generation.js';
 import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
 import type { TextModel } from '../../generation/text-model.js';
+import type { ModelAdapters } from '../adapters/model-adapters.js';
 import { checkedRequest } from '../check-request.js';
 import { asInferError, reasonOf } from '../infer-failure.js';
 import type { FailureReason, InferModel, ModelActivity } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
+import type { RunningModel } from '../running-model.js';
 import type { EngineActivity } from './engine-activity.js';
 import { numberOf, textsOf, textTensor } from './tensor-values.js';
 import { inputOf, outputOf, textConfig } from './text-config.js';
@@ -37,13 +40,20 @@ export class GeneratorInfer implements InferModel {
   readonly version: string;
   readonly modelDirectory = null;
   readonly #model: TextModel;
+  readonly #adapters: ModelAdapters | null;
   readonly #activity: () => EngineActivity;
   readonly #counters = new InferenceCounters();
 
   /** @param activity what its engine does */
-  constructor(name: string, version: string, model: TextModel, activity: () => EngineActivity) {
+  constructor(
+    name: string,
+    version: string,
+    { model, adapters }: Pick<RunningModel<'generator'>, 'model' | 'adapters'>,
+    activity: () => EngineActivity,
+  ) {
     this.version = version;
     this.#model = model;
+    this.#adapters = adapters;
     this.#activity = activity;
     const numbers = Object.entries(NUMBERS).map(([input, [type]]) => inputOf(input, type, true));
     this.config = textConfig(
@@ -82,7 +92,11 @@ export class GeneratorInfer implements InferModel {
   }
 
   activity(): ModelActivity {
-    return { ...this.#activity(), lastInference: this.#counters.lastInference };
+    return {
+      ...this.#activity(),
+      lastInference: this.#counters.lastInference,
+      adapterChanges: this.#adapters?.changes ?? 0,
+    };
   }
 
   failures(): Readonly<Record<FailureReason, number>> {
@@ -91,7 +105,8 @@ export class GeneratorInfer implements InferModel {
 
   infer(request: InferRequest, on: InferListener): void {
     const { inputs } = checkedRequest(this.config, request);
-    this.#generate(inputs, request.signal).then(
+    const model = this.#modelOf(request);
+    this.#generate(model, inputs, request.signal).then(
       (outputs) => {
         on.response({ outputs });
         on.end();
@@ -104,17 +119,32 @@ export class GeneratorInfer implements InferModel {
     );
   }
 
-  async #generate(inputs: readonly InferTensor[], signal: AbortSignal | undefined): Promise<InferTensor[]> {
+  /** The model, or the same with the adapter that the parameter `lora_name` names. @throws InferError invalid, notFound */
+  #modelOf({ parameters: { lora_name: name } }: InferRequest): TextModel {
+    if (name === undefined) return this.#model;
+    if (typeof name !== 'string') {
+      throw new InferError(`parameter 'lora_name' of '${this.config.name}' should be a string`, 'invalid');
+    }
+    const adapter = this.#adapters?.find(name);
+    if (adapter !== undefined) return adapter.model;
+    throw new InferError(`model '${this.config.name}' has no LoRA adapter '${name}'`, 'notFound');
+  }
+
+  async #generate(
+    model: TextModel,
+    inputs: readonly InferTensor[],
+    signal: AbortSignal | undefined,
+  ): Promise<InferTensor[]> {
     const given = new Map(inputs.map((input) => [input.name, input]));
     const [text = ''] = textsOf(given.get('text_input')!);
-    const { codec, maxInputLen: maxTokens } = this.#model;
+    const { codec, maxInputLen: maxTokens } = model;
     const unitsPerToken = codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN;
     checkTextLength(text.length, { maxTokens, unitsPerToken }, 'text_input');
     const promptTokens = await codec.encodeText(text, signal);
     const request = { ...fieldsOf(given), promptTokens, promptParam: 'text_input', signal };
     let answer = '';
     let finishReason = '';
-    for await (const piece of generateText(this.#model, request)) {
+    for await (const piece of generateText(model, request)) {
       answer += piece.text;
       finishReason = piece.finishReason ?? '';
     }

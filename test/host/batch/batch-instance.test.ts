@@ -8,7 +8,7 @@ type Message = { type: 'ready'; info: null } | { type: 'done' } | { type: 'close
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-function open(timeLimitMs: number, recallAfterMs: number | null = null) {
+function open(timeLimitMs: number, recallAfterMs: number | null = null, startLimitMs = 0) {
   const links: { events: LinkEvents<Message>; hasEnded: boolean }[] = [];
   const lost: [string, string | null, string[]][] = [];
   const begun: string[] = [];
@@ -22,6 +22,7 @@ function open(timeLimitMs: number, recallAfterMs: number | null = null) {
     restart: { delayMs: 1 },
     watchdogTimeoutMs: 0,
     terminateTimeoutMs: 1000,
+    startLimitMs,
     link: (events, memory) => {
       claims = memory === null ? null : new BatchClaims(memory);
       const link = { events: events as LinkEvents<Message>, hasEnded: false };
@@ -94,6 +95,27 @@ it('is replaced when a batch has had its time, with what waited for it', () => {
   begin();
   expect(instance.state).toBe('idle');
   expect([links.length, instance.restarts, instance.numPosted, instance.isFree]).toEqual([2, 1, 0, true]);
+});
+
+it('is replaced when it takes too long to start anew, and then has its time again', () => {
+  const { instance, links, lost, begin } = open(0, null, 5000);
+  vi.advanceTimersByTime(60_000);
+  links[0]!.events.onExit(new Error('It was killed.'));
+  vi.advanceTimersByTime(1);
+  expect([links.length, instance.state]).toEqual([2, 'starting']);
+  vi.advanceTimersByTime(4999);
+  expect(links[1]!.hasEnded).toBe(false);
+  vi.advanceTimersByTime(1);
+  expect(links[1]!.hasEnded).toBe(true);
+  expect(lost.map(([message]) => message)).toEqual([
+    'It was killed.',
+    'It took longer to start anew than the 5000 ms that it may.',
+  ]);
+  links[1]!.events.onExit(null);
+  vi.advanceTimersByTime(4000);
+  begin();
+  vi.advanceTimersByTime(60_000);
+  expect([links.length, instance.state, lost.length]).toEqual([3, 'idle', 2]);
 });
 
 it('gives any time where it has no limit', () => {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { int32, ModuleModels, numbersOf } from './support/module-models.js';
 
 const IO =
@@ -38,6 +38,7 @@ beforeAll(async () => {
       if (what === 'type') return [{ outputs: { Y: { data: new Float32Array(1), shape: [1, 1] } } }];
       if (what === 'twice') for (const r of requests) { r.send({ outputs: { Y: r.inputs.X } }); r.send({ outputs: { Y: r.inputs.X } }); }
       if (what === 'parameters') return [{ outputs: { Y: requests[0].inputs.X }, parameters: { f: () => {} } }];
+      if (what === 'long') return [{ outputs: { Y: requests[0].inputs.X }, parameters: { a: 'x'.repeat(1e6) } }];
       if (what === 'detached') structuredClone(null, { transfer: [requests[0].inputs.X.data.buffer] });
       if (what === 'detached') return [{ outputs: { Y: { data: [1] } } }];
       if (what === 'nothing') return;
@@ -86,6 +87,67 @@ beforeAll(async () => {
     }));`,
   );
   models.write(
+    'adder',
+    `${IO}max_batch_size: 0\n`,
+    `let infer;
+    export function initialize(setup) { infer = setup.infer; }
+    export async function execute([{ inputs: { X } }]) {
+      const inputs = { X: { data: X.data, shape: X.shape } };
+      const { outputs, responses } = await infer({ model: 'counter', inputs, decoupled: true });
+      const first = await infer({ model: 'counter', inputs });
+      const sum = responses.reduce((total, { outputs: { Y } }) => total + Y.data[0], 0);
+      return [{ outputs: { Y: { data: [sum, outputs.Y.data[0], first.outputs.Y.data[0], first.responses.length], shape: [4] } } }];
+    }`,
+  );
+  models.write(
+    'endless',
+    `${IO}max_batch_size: 0\nmodel_transaction_policy: {decoupled: true}\n`,
+    `export async function* execute(requests) {
+      for (let i = 1; ; i++) yield requests.map(() => ({ outputs: { Y: { data: [i] } } }));
+    }`,
+  );
+  models.write(
+    'sender',
+    `${IO}max_batch_size: 0\nmodel_transaction_policy: {decoupled: true}\n`,
+    `export async function execute([request]) {
+      for (let i = 1; !request.isCancelled; i++) await request.send({ outputs: { Y: { data: [i] } } });
+    }`,
+  );
+  models.write(
+    'late',
+    `${IO}max_batch_size: 0\ninstance_group: [{count: 4}]\n`,
+    `
+    export async function execute([{ inputs: { X } }]) {
+      await new Promise((resolve) => setTimeout(resolve, X.data[1]));
+      return [{ outputs: { Y: X } }];
+    }`,
+  );
+  models.write(
+    'asker',
+    `${IO}max_batch_size: 0\nparameters: {execute_timeout_ms: {string_value: "4000"}}\n`,
+    `let infer;
+    export function initialize(setup) { infer = setup.infer; }
+    export async function execute([{ inputs: { X }, parameters: { what, model } }]) {
+      const ask = (more) => infer({ model, inputs: { X: { data: X.data, shape: X.shape } }, ...more });
+      if (what === 'all') await ask({ decoupled: true });
+      const answer = ask({});
+      if (what === 'exit') {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        process.exit(3);
+      }
+      if (what === 'leave') {
+        answer.catch(() => {});
+        return [{ outputs: { Y: X } }];
+      }
+      if (what === 'many') {
+        const many = await Promise.allSettled(Array.from({ length: 2000 }, () => ask({})));
+        return [{ outputs: { Y: { data: [many.filter(({ status }) => status === 'rejected').length], shape: [1] } } }];
+      }
+      const { outputs } = await answer;
+      return [{ outputs: { Y: { data: outputs.Y.data, shape: outputs.Y.shape } } }];
+    }`,
+  );
+  models.write(
     'deep',
     `${BATCHED}instance_group: [{count: 2}]\n`,
     `let infer;
@@ -101,6 +163,29 @@ beforeAll(async () => {
       }
     }));`,
   );
+  for (const [name, other] of [
+    ['ping', 'pong'],
+    ['pong', 'ping'],
+  ] as const) {
+    models.write(
+      name,
+      BATCHED,
+      `let infer;
+      export function initialize(setup) { infer = setup.infer; }
+      export async function execute([{ inputs: { X } }]) {
+        const [depth] = X.data;
+        if (depth === 0) return [{ outputs: { Y: { data: [0] } } }];
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        const inputs = { X: { data: Int32Array.of(depth - 1), shape: [1, 1] } };
+        try {
+          const { outputs } = await infer({ model: '${other}', inputs });
+          return [{ outputs: { Y: { data: [outputs.Y.data[0] + 1] } } }];
+        } catch (error) {
+          return [{ error: error.message }];
+        }
+      }`,
+    );
+  }
   models.write(
     'pair',
     `${BATCHED}instance_group: [{count: 2}]\n`,
@@ -219,7 +304,9 @@ describe('a model in JavaScript', () => {
     const answers = await ask(5, 6, 7);
     expect(answers.map(({ outputs }) => numbersOf(outputs[0]!))).toEqual([[5], [6], [7]]);
     await expect(ask(5, -1, 7)).rejects.toThrow('not this one');
-    await expect(ask(1, 2, 3, 4)).rejects.toThrow("the model 'steps' failed: no luck");
+    await expect(ask(1, 2, 3, 4)).rejects.toThrow(
+      "the model 'steps' failed: execute threw at model.mjs:8:34: no luck",
+    );
     await expect(ask(1, 2, 3, 4, 5)).rejects.toThrow('execute yielded 0 responses to 1 requests');
   });
 
@@ -253,7 +340,7 @@ describe('what a model does wrong', () => {
   const asked = (what: string) => models.numbers('faulty', [[1]], { parameters: { what } });
 
   it.each([
-    ['throw', "the model 'faulty' failed: no luck"],
+    ['throw', "the model 'faulty' failed: execute threw at model.mjs:3:35: no luck"],
     ['few', "the model 'faulty' failed: execute returned 0 responses to 1 requests"],
     ['text', "the model 'faulty' failed: execute returned no list of responses"],
     ['null', "the model 'faulty' failed: execute returned no list of responses"],
@@ -263,6 +350,7 @@ describe('what a model does wrong', () => {
     ['shape', "output 'Y' has 8 bytes; its shape takes 12"],
     ['type', "'Y' is a Float32Array; Int32Array is expected for INT32"],
     ['parameters', "the parameter 'f' is of type function"],
+    ['long', 'the parameters have 1000001 characters; at most 65536 are taken'],
     ['nothing', "the model 'faulty' gave no answer to a request"],
     ['twice', "the model 'faulty' gave a second answer to a request"],
     ['exit', "the model 'faulty' failed: "],
@@ -303,6 +391,11 @@ describe('what a model asks of others', () => {
     );
   });
 
+  it('is answered with the first answer of a decoupled model, or with all of them', async () => {
+    const [answer] = await models.infer('adder', [{ ...int32('X', [[5, 6, 7]]), shape: [3] }]);
+    expect(numbersOf(answer!.outputs[0]!)).toEqual([18, 5, 5, 1]);
+  });
+
   it('may be several things at once', async () => {
     const asked = models.numbers('both', [[7]]);
     const activity = () => models.repository.find('meeting', '').activity().running;
@@ -322,8 +415,49 @@ describe('what a model asks of others', () => {
 
   it('may not be for itself where every instance waits for that', async () => {
     await expect(call('caller')).rejects.toThrow(
-      "'caller' is asked by its own code while all of its 1 instances wait",
+      "the model 'caller' cannot be asked: its one instance waits for answers which wait for this one",
     );
+  });
+});
+
+describe('what a model has asked of others', () => {
+  const ask = async (values: number[], what: string, model: string) => {
+    const x = { ...int32('X', [values]), shape: [values.length] };
+    const [answer] = await models.infer('asker', [x], { parameters: { what, model } });
+    return numbersOf(answer!.outputs[0]!);
+  };
+
+  it('is not answered to the worker that follows the one that asked', async () => {
+    await expect(ask([1, 1200], 'exit', 'late')).rejects.toThrow("the model 'asker' failed");
+    const { instances } = await vi.waitUntil(
+      () => [models.repository.find('asker', '').activity()].find(({ instances }) => instances[0] === 'idle'),
+      { timeout: 20_000 },
+    );
+    expect(instances).toEqual(['idle']);
+    // The first call of the new worker, which waits when the answer to the first call of the old one would come.
+    expect(await ask([3, 2000], '', 'late')).toEqual([3, 2000]);
+  });
+
+  it('is answered with the first of endless answers, and the other model is free again', async () => {
+    for (const model of ['endless', 'sender', 'endless', 'sender']) {
+      expect(await ask([1], '', model)).toEqual([1]);
+    }
+  });
+
+  it('is cancelled when it is too much, or when the batch that asked is over', async () => {
+    for (const model of ['endless', 'sender']) {
+      await expect(ask([1], 'all', model)).rejects.toThrow('gives more than 10,000 answers or 64 MiB');
+      expect(await ask([5], 'leave', model)).toEqual([5]);
+      await expect(ask([1], 'exit', model)).rejects.toThrow("the model 'asker' failed");
+      await expect.poll(() => ask([1], '', model).catch(() => null), { timeout: 20_000 }).toEqual([1]);
+    }
+    const running = () =>
+      ['endless', 'sender'].map((name) => models.repository.find(name, '').activity().running);
+    await expect.poll(running).toEqual([0, 0]);
+  });
+
+  it('is bounded in number', async () => {
+    expect(await ask([1, 0], 'many', 'late')).toEqual([1001]);
   });
 });
 
@@ -341,6 +475,26 @@ describe('a model of two instances that asks itself', () => {
     for (const answer of answers) {
       if (typeof answer === 'string') expect(answer).toContain('all of its 2 instances wait');
     }
+  });
+});
+
+describe('two models of one instance that ask each other', () => {
+  const ask = (model: string, depth: number) =>
+    models.numbers(model, [[depth]]).catch((error: Error) => error.message);
+  const refused = (model: string) =>
+    `the model '${model}' cannot be asked: its one instance waits for answers which wait for this one`;
+
+  it('are answered where the other one does not ask back', async () => {
+    expect(await ask('ping', 1)).toEqual([1]);
+    expect(await ask('ping', 2)).toBe(refused('ping'));
+  });
+
+  it('never wait for ever, whoever begins', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => ask(i % 2 === 0 ? 'ping' : 'pong', 1)),
+    );
+    for (const answer of answers) expect([[1], refused('ping'), refused('pong')]).toContainEqual(answer);
+    expect(answers).toContainEqual([1]);
   });
 });
 
@@ -467,7 +621,8 @@ describe('a request behind one that takes long', () => {
 
 describe('an unload', () => {
   it('ends a model whose code never answers, and frees its name', async () => {
-    models.write('stuck', BATCHED, 'export const execute = () => new Promise(() => {});');
+    const waits = 'setInterval(() => {}, 1e9); export const execute = () => new Promise(() => {});';
+    models.write('stuck', BATCHED, waits);
     await models.repository.load('stuck');
     const asked = models.numbers('stuck', [[1]]).catch((error: Error) => error.message);
     await models.repository.unload('stuck');

@@ -1,0 +1,75 @@
+import { onAbort } from '../../base/on-abort.js';
+import { InferError } from '../../callbacks/infer/infer-error.js';
+import type { ModelCall, ModelCallResponse } from '../../callbacks/infer/instance-messages.js';
+import {
+  bytesOf,
+  MOST_ANSWER_BYTES,
+  MOST_ANSWERS,
+  MOST_ANSWERS_TEXT,
+} from '../../callbacks/infer/most-answers.js';
+import type { InferModel } from './infer-model.js';
+
+/**
+ * Answers what the code of a model asks of another one.
+ * @param caller number of the batch whose code asks @param signal aborted when that batch is over: nobody waits for the answer then
+ */
+export type OnCall = (
+  call: ModelCall,
+  caller: number,
+  signal: AbortSignal,
+) => Promise<readonly ModelCallResponse[]>;
+
+/**
+ * A request of a model's code, answered as a client's would be: with the first answer, or where it asks for them with all. What a decoupled
+ * model would answer beyond that is cancelled. Rejects with the model's error, or where there are more answers than may be given.
+ *
+ * @param caller and signal as of OnCall
+ */
+export function answerCall(
+  model: Pick<InferModel, 'infer' | 'config'>,
+  { model: name, inputs, outputs, parameters, decoupled }: ModelCall,
+  caller: number,
+  signal: AbortSignal,
+): Promise<readonly ModelCallResponse[]> {
+  const cancelled = new AbortController();
+  const release = onAbort(signal, () => cancelled.abort());
+  const answer = new Promise<readonly ModelCallResponse[]>((resolve, reject) => {
+    const isOneEnough = !decoupled && model.config.model_transaction_policy.decoupled;
+    const responses: ModelCallResponse[] = [];
+    let bytes = 0;
+    const request = {
+      id: '',
+      inputs,
+      outputs,
+      parameters,
+      sequence: null,
+      priority: 0,
+      timeoutUs: 0,
+      caller,
+      signal: cancelled.signal,
+    };
+    signal.throwIfAborted();
+    model.infer(request, {
+      response: ({ outputs: given, parameters: told }) => {
+        if (cancelled.signal.aborted) return;
+        responses.push({ outputs: given, parameters: told ?? null });
+        bytes += bytesOf(given, told);
+        const isTooMuch = decoupled && (responses.length > MOST_ANSWERS || bytes > MOST_ANSWER_BYTES);
+        if (!isTooMuch && !isOneEnough) return;
+        if (isTooMuch) reject(tooMany(name));
+        else resolve(responses);
+        cancelled.abort();
+      },
+      end: () => resolve(responses),
+      fail: reject,
+    });
+  });
+  return answer.finally(release);
+}
+
+function tooMany(name: string): InferError {
+  return new InferError(
+    `the model '${name}' gives more than ${MOST_ANSWERS_TEXT}, which is what one call may be given`,
+    'invalid',
+  );
+}
