@@ -5,8 +5,10 @@ import {
   DEFAULT_HOST_CACHE_SIZE,
   DEFAULT_MAX_ADAPTER_SIZE,
   DEFAULT_OPTIMAL_ADAPTER_SIZE,
+  MOST_ADAPTER_SLOTS,
 } from '../../callbacks/options/peft-cache-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
+import type { AdapterRoom } from '../../callbacks/worker-messages.js';
 import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
 import { baseModules, type ModuleShape } from '../../models/adapters/base-modules.js';
 import type { ModelConfig } from '../../models/model-config.js';
@@ -14,12 +16,6 @@ import type { ExecutorOptions } from '../executors/executor.js';
 import { pagesFor } from './page-pool.js';
 
 const BYTES_PER_VALUE = Float32Array.BYTES_PER_ELEMENT;
-
-/**
- * Most adapters on the device. A batch names slots, and an executor may keep a table of them, so their number is bounded even
- * where there are more pages.
- */
-export const MOST_ADAPTER_SLOTS = 1024;
 
 /**
  * Pages of the adapter caches: rows of `width` values, one for each rank of the widest module of the checkpoint. A module-layer
@@ -71,7 +67,10 @@ function rowsOf(rank: number, shape: ModuleShape, width: number): number {
 }
 
 /** Number of pages that an adapter takes, in either cache. */
-export function pagesOfAdapter({ moduleLayers }: AdapterWeights, { width, rowsPerPage }: PageSizes): number {
+export function pagesOfAdapter(
+  { moduleLayers }: AdapterWeights,
+  { width, rowsPerPage }: Pick<PageSizes, 'width' | 'rowsPerPage'>,
+): number {
   const rows = moduleLayers.map(({ a, b }) => Math.ceil((a.length + b.length) / width));
   return pagesFor(rows, rowsPerPage);
 }
@@ -164,12 +163,38 @@ export interface LoadedAdapters {
   model: ModelConfig;
   sizes: PageSizes;
   pages: CachePages;
+  /** Most adapters in one step. */
+  maxSlots: number;
+}
+
+/** @param availableBytes as for cachePages @throws ParameterError as cachePages */
+export function adapterRoom(
+  model: ModelConfig,
+  config: PeftCacheConfig,
+  sizes: PageSizes,
+  availableBytes: number,
+): LoadedAdapters {
+  const pages = cachePages(config, sizes, availableBytes);
+  const maxSlots = Math.min(pages.device, config.maxAdapters ?? MOST_ADAPTER_SLOTS);
+  return { model, sizes, pages, maxSlots };
+}
+
+/** What hosts are told of it. */
+export function roomOf({ sizes, pages, maxSlots }: LoadedAdapters): AdapterRoom {
+  return {
+    maxAdapters: maxSlots,
+    maxRank: sizes.maxAdapterSize,
+    maxBytes: Math.min(pages.host, pages.device) * sizes.bytesPerPage,
+    hostPages: pages.host,
+    width: sizes.width,
+    rowsPerPage: sizes.rowsPerPage,
+  };
 }
 
 /** Options of an executor with room for these adapters. */
 export function slotOptions({
   sizes,
-  pages,
+  maxSlots,
 }: LoadedAdapters): Pick<ExecutorOptions, 'maxAdapters' | 'maxLoraRank'> {
-  return { maxAdapters: Math.min(pages.device, MOST_ADAPTER_SLOTS), maxLoraRank: sizes.maxAdapterSize };
+  return { maxAdapters: maxSlots, maxLoraRank: sizes.maxAdapterSize };
 }

@@ -1,3 +1,4 @@
+import { noteFreed } from '../../base/freed-memory.js';
 import { input, option, says } from '../../base/named-text.js';
 import { AdapterMissingError } from '../../callbacks/adapter-missing-error.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
@@ -43,6 +44,8 @@ export class PeftCacheManager {
   readonly #pages: CachePages;
   readonly #host: AdapterCache<HeldAdapter>;
   readonly #device: DeviceSlots;
+  /** Tasks that are forgotten when the last request of them ends. */
+  readonly #leaving = new Set<bigint>();
 
   /** @param maxSlots slots of the executor */
   constructor(sizes: PageSizes, pages: CachePages, maxSlots: number) {
@@ -82,12 +85,25 @@ export class PeftCacheManager {
       if (!this.#host.has(taskId)) throw new AdapterMissingError(taskId);
       this.#host.hold(taskId);
     } else this.#put(taskId, brought);
+    this.#leaving.delete(taskId);
     return { taskId, pages: this.#host.pagesOf(taskId)!, fingerprint: this.#host.get(taskId)!.fingerprint };
   }
 
   /** Ends a request's use of an adapter. */
   release({ taskId }: AdapterUse): void {
     this.#host.release(taskId);
+    if (this.#leaving.has(taskId)) this.forget(taskId);
+  }
+
+  /** The task's adapter goes: at once, or with the last request that uses it, unless another one names it before. */
+  forget(taskId: bigint): void {
+    if (!this.#host.has(taskId)) return;
+    if (this.#host.uses(taskId) > 0) {
+      this.#leaving.add(taskId);
+      return;
+    }
+    this.#leaving.delete(taskId);
+    this.#forget(taskId);
   }
 
   /**
@@ -145,16 +161,18 @@ export class PeftCacheManager {
     const pages = pagesOfAdapter(weights, this.#sizes);
     const tooLarge = whyAdapterIsTooLarge(pages, this.#pages);
     if (tooLarge !== null) throw tooLarge;
-    const fingerprint = fingerprintOf(weights);
     const known = this.#host.get(taskId);
+    // The digest takes time, and a request that finds no room may come again and again.
+    if (known === undefined && !this.#host.hasRoom(pages)) throw this.#full(pages);
+    const fingerprint = fingerprintOf(weights);
     if (known?.fingerprint === fingerprint) {
       this.#host.hold(taskId);
       return;
     }
     if (known !== undefined) this.#checkReplaceable(taskId, pages);
-    else if (!this.#host.hasRoom(pages)) throw this.#full(pages);
     if (known !== undefined) this.#forget(taskId);
-    for (const { id } of this.#host.put(taskId, pages, { weights, fingerprint })!) this.#device.remove(id);
+    const evicted = this.#host.put(taskId, pages, { weights, fingerprint })!;
+    for (const { id, value } of evicted) this.#drop(id, value);
   }
 
   /** Its own pages count as room, since nobody uses them. */
@@ -170,8 +188,14 @@ export class PeftCacheManager {
   }
 
   #forget(taskId: bigint): void {
-    this.#host.remove(taskId);
+    this.#drop(taskId, this.#host.remove(taskId));
+  }
+
+  /** What left the host cache leaves its slot too. */
+  #drop(taskId: bigint, { weights }: HeldAdapter): void {
     this.#device.remove(taskId);
+    const { buffer } = weights.moduleLayers[0]!.a;
+    if (buffer instanceof SharedArrayBuffer) noteFreed(buffer.byteLength);
   }
 
   /** The host cache has no room, because requests in flight use what it holds. */

@@ -42,7 +42,8 @@ export class LoraTensorsError extends SkeinError {
  *   lora_config   [module, layer, D]        lora_weights   | A: D x in | B: out x D | 0 ... |
  *                 [module, layer, D]                       | A: D x in | B: out x D         |
  *
- * The arrays are copied. @throws LoraTensorsError that names tensor, row, expected and found.
+ * The arrays are copied, unless they lie in shared memory, which whoever sends it leaves as it is.
+ * @throws LoraTensorsError that names tensor, row, expected and found.
  */
 export function readLoraTensors(
   tensors: LoraTensors,
@@ -77,11 +78,17 @@ export function readLoraTensors(
   );
 }
 
-/** The same tensors as a client has to send for an adapter; rows in the order of its module-layers. */
-export function writeLoraTensors({ moduleLayers }: AdapterWeights): LoraTensors {
+/**
+ * The same tensors as a client has to send for an adapter; rows in the order of its module-layers. @param allocate memory for the
+ * weights, all 0
+ */
+export function writeLoraTensors(
+  { moduleLayers }: Pick<AdapterWeights, 'moduleLayers'>,
+  allocate: (length: number) => Float32Array = (length) => new Float32Array(length),
+): LoraTensors {
   const rows = moduleLayers.length;
   const width = moduleLayers.reduce((most, { a, b }) => Math.max(most, a.length + b.length), 0);
-  const weights = new Float32Array(rows * width);
+  const weights = allocate(rows * width);
   const config = new Int32Array(rows * 3);
   for (const [row, { layer, module, rank, a, b }] of moduleLayers.entries()) {
     weights.set(a, row * width);
@@ -196,5 +203,7 @@ function moduleLayer(row: number, { module, layer, rank, shape }: Place, values:
     if (values[i] === 0) continue;
     throw refuse(i, `0 behind the ${endOfB} elements of ${moduleName(module)} at rank ${rank}`);
   }
-  return { layer, module, rank, a: values.slice(0, endOfA), b: values.slice(endOfA, endOfB) };
+  const part = (begin: number, end: number) =>
+    values.buffer instanceof SharedArrayBuffer ? values.subarray(begin, end) : values.slice(begin, end);
+  return { layer, module, rank, a: part(0, endOfA), b: part(endOfA, endOfB) };
 }

@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { CheckpointError } from '../checkpoints/checkpoint.js';
 import { fileSystemErrors } from '../checkpoints/file-reading.js';
@@ -6,6 +6,7 @@ import type { ModelConfig } from '../model-config.js';
 import type { AdapterLimits, AdapterWeights } from './adapter-weights.js';
 import { readGgufAdapter } from './gguf-adapter.js';
 import { readPeftCheckpoint } from './peft-checkpoint.js';
+import { PEFT_FILES } from './peft-files.js';
 
 /**
  * Reads a LoRA adapter in any of its forms: a folder of PEFT, a GGUF file of llama.cpp, or a folder with one such file and no
@@ -14,7 +15,34 @@ import { readPeftCheckpoint } from './peft-checkpoint.js';
  */
 export function openAdapter(path: string, config: ModelConfig, limits: AdapterLimits): AdapterWeights {
   const file = ggufFileOf(path);
-  return file === null ? readPeftCheckpoint(path, config, limits) : readGgufAdapter(file, config, limits);
+  const files = filesOf(path, file);
+  const before = stampOf(path, files);
+  const weights =
+    file === null ? readPeftCheckpoint(path, config, limits) : readGgufAdapter(file, config, limits);
+  if (stampOf(path, files) === before) return weights;
+  throw new CheckpointError(`${path}: its files changed while they were read; load it again.`);
+}
+
+/** Files that make the adapter of a path, those of them that are there. @throws CheckpointError */
+export function adapterFiles(path: string): string[] {
+  return filesOf(path, ggufFileOf(path)).filter((file) => existsSync(file));
+}
+
+/** @param gguf null: it is a folder of PEFT */
+function filesOf(path: string, gguf: string | null): string[] {
+  return gguf === null ? PEFT_FILES.map((name) => join(path, name)) : [gguf];
+}
+
+/** Changes with the files, and where one comes or goes. */
+function stampOf(path: string, files: readonly string[]): string {
+  return fileSystemErrors(path, () =>
+    files
+      .map((file) => {
+        const { ino, size, mtimeNs } = statSync(file, { bigint: true, throwIfNoEntry: false }) ?? {};
+        return `${ino} ${size} ${mtimeNs}`;
+      })
+      .join(),
+  );
 }
 
 /** null: it is a folder of PEFT, or should be one. */

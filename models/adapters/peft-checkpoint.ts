@@ -9,10 +9,9 @@ import { checkedPair, type PlacedTensor, pairsOf, readPairs, shownName } from '.
 import { type AdapterLimits, type AdapterWeights, adapterOf } from './adapter-weights.js';
 import { type BaseModules, baseModules } from './base-modules.js';
 import { readPeftConfig } from './peft-config.js';
+import { PEFT_CONFIG, PEFT_WEIGHTS } from './peft-files.js';
 import { type AdapterTensorPlace, placeOfTensor } from './peft-tensor-names.js';
 
-const CONFIG = 'adapter_config.json';
-const WEIGHTS = 'adapter_model.safetensors';
 const PARTS = { A: 'lora_A', B: 'lora_B' };
 const PICKLED = 'adapter_model.bin';
 
@@ -29,7 +28,7 @@ export function readPeftCheckpoint(
   limits: AdapterLimits,
 ): AdapterWeights {
   const file = weightsFile(directory);
-  const peft = readPeftConfig(join(directory, CONFIG));
+  const peft = readPeftConfig(join(directory, PEFT_CONFIG));
   const base = baseModules(config);
   if (base.names.size === 0) {
     throw new CheckpointError(`${directory}: an encoder (${config.architecture}) cannot have adapters.`);
@@ -54,12 +53,12 @@ function weightsFile(directory: string): string {
     const status = statSync(directory, { throwIfNoEntry: false });
     if (!status) throw new CheckpointError(`${directory}: no such folder.`);
     if (!status.isDirectory()) throw new CheckpointError(`${directory}: an adapter of PEFT is a folder.`);
-    const file = join(directory, WEIGHTS);
+    const file = join(directory, PEFT_WEIGHTS);
     if (existsSync(file)) return file;
     const hint = existsSync(join(directory, PICKLED))
-      ? `${PICKLED} may run code when it is read: save the adapter as ${WEIGHTS}`
+      ? `${PICKLED} may run code when it is read: save the adapter as ${PEFT_WEIGHTS}`
       : `an adapter of PEFT has its weights there`;
-    throw new CheckpointError(`${directory}: holds no ${WEIGHTS}; ${hint}.`);
+    throw new CheckpointError(`${directory}: holds no ${PEFT_WEIGHTS}; ${hint}.`);
   });
 }
 

@@ -62,8 +62,21 @@ export interface Checkpoint {
   sourceHash: string;
 }
 
-/** An error for a user's model with a fault. The message names file, tensor and expectation. */
+/**
+ * An error for a user's model with a fault. The message names file, tensor and expectation, on one line: control characters in what it quotes of
+ * the file are escaped.
+ */
 export class CheckpointError extends SkeinError {
   override name = 'CheckpointError';
   override readonly code = 'SKEIN_CHECKPOINT';
+
+  constructor(text: string, options?: ErrorOptions) {
+    super(text.replace(/\p{Cc}/gu, escaped), options);
+  }
+}
+
+/** A control character as JSON writes it. */
+function escaped(character: string): string {
+  const text = JSON.stringify(character).slice(1, -1);
+  return text === character ? `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}` : text;
 }

@@ -74,7 +74,7 @@ describe('a manager without it', () => {
   });
 
   it.each<[string, object, RegExp]>([
-    ['an unknown option', { maxAdapters: 3 }, /peftCacheManagerConfig\.maxAdapters is not an option/],
+    ['an unknown option', { maxAdapter: 3 }, /peftCacheManagerConfig\.maxAdapter is not an option/],
     [
       'a wrong value',
       { maxAdapterSize: 0 },

@@ -5,11 +5,11 @@ import { buildEngine } from '../../engine/building/builder.js';
 import { type Engine, EngineError } from '../../engine/building/engine.js';
 import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
 import { CheckpointError } from '../../models/checkpoints/checkpoint.js';
+import { ggufBytes } from '../../tools/support/gguf-writer.js';
 import { fuzzRuns } from '../../tools/support/mutate.js';
 import { Random } from '../../tools/support/random.js';
 import { makeStepBatch } from '../../tools/support/step-batch.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
-import { ggufBytes } from '../support/gguf-writer.js';
 import { executorOptions } from '../support/native-options.js';
 import {
   ggufTensors,

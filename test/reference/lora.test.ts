@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openAdapter } from '../../models/adapters/open-adapter.js';
-import { firstWrongToken, klDivergence, type TinyPrompt } from '../../tools/support/goldens.js';
+import { firstWrongToken, klDivergence } from '../../tools/support/goldens.js';
 import { SequenceDriver } from '../../tools/support/sequence-driver.js';
 import { INSTRUCTION_SETS, openExecutor, TestEngines } from '../../tools/support/test-engine.js';
+import { type AdapterGolden, adapterGoldens } from '../support/lora-goldens.js';
 import { compareLogits, greatestDifference } from './compare-logits.js';
 
 /** Greatest difference of a logit in f32; the logits' standard deviation is about 3. */
@@ -14,22 +14,14 @@ const DIVERGENCE_MAX = { bf16: 1e-2, int8: 3e-2, int4: 1.5 } as const;
 const CHUNKS = [256, 23];
 const MAX_RANK = 8;
 
-interface Golden {
-  adapter: string;
-  model: string;
-  prompts: TinyPrompt[];
-}
-
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
-const { adapters: goldens } = JSON.parse(
-  readFileSync(new URL('../goldens/lora.json', import.meta.url), 'utf8'),
-) as { adapters: Golden[] };
+const goldens = adapterGoldens();
 
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
 async function open(
-  { adapter, model }: Golden,
+  { adapter, model }: AdapterGolden,
   precision: 'f32' | keyof typeof DIVERGENCE_MAX,
   instructionSet = INSTRUCTION_SETS.at(-1)!,
 ) {

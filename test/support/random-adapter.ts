@@ -1,7 +1,7 @@
-import { type AdapterWeights, adapterOf, type ModuleLayer } from '../../models/adapters/adapter-weights.js';
-import { baseModules } from '../../models/adapters/base-modules.js';
+import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
 import type { ModuleId } from '../../models/adapters/module-ids.js';
 import type { ModelConfig } from '../../models/model-config.js';
+import { madeUpAdapter } from '../../tools/support/made-up-adapter.js';
 import { Random } from '../../tools/support/random.js';
 
 export interface RandomAdapterOptions {
@@ -21,17 +21,10 @@ export function randomAdapter(
   seed: number,
   { maxRank, scale = 0.15, unchanged = 0.3, modules }: RandomAdapterOptions,
 ): AdapterWeights {
-  const { names, shapes } = baseModules(config);
   const random = new Random(seed);
-  const moduleLayers: ModuleLayer[] = [];
-  for (let layer = 0; layer < config.numLayers; layer++) {
-    for (const module of new Set(modules ?? names.values())) {
-      if (random.uniform() < unchanged) continue;
-      const shape = shapes.get(module)!;
-      const rank = 1 + random.below(maxRank);
-      const values = (length: number) => Float32Array.from({ length }, () => scale * random.normal());
-      moduleLayers.push({ layer, module, rank, a: values(rank * shape.in), b: values(shape.out * rank) });
-    }
-  }
-  return adapterOf(moduleLayers, null);
+  return madeUpAdapter(config, {
+    modules: ({ names }) => modules ?? names.values(),
+    rank: () => (random.uniform() < unchanged ? 0 : 1 + random.below(maxRank)),
+    value: () => scale * random.normal(),
+  });
 }

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ModelConfig } from '../../models/model-config.js';
-import type { TestTensor } from './gguf-writer.js';
+import type { TestTensor } from '../../tools/support/gguf-writer.js';
 import { safetensorsBytes, TINY_MODEL_CONFIG } from './tiny-checkpoint.js';
 
 /** The base of the tiny adapters. */

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { TestTensor, TypedValue } from './gguf-writer.js';
-import { writeGguf } from './gguf-writer.js';
+import type { TestTensor, TypedValue } from '../../tools/support/gguf-writer.js';
+import { writeGguf } from '../../tools/support/gguf-writer.js';
 
 /** A Llama of a few hundred weights: 2 layers, 2 heads over 1 KV head of 4 dimensions, tied output. */
 export const TINY_CONFIG = {

@@ -56,6 +56,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: "what users notice of a neighbour's very long prompt",
     load: () => import('./long-prompt/bench.js'),
   },
+  lora: {
+    summary: 'steps with LoRA adapters beside steps without, and beside llama.cpp',
+    load: () => import('./lora/bench.js'),
+  },
   models: {
     summary: 'what two models in one process take from each other',
     load: () => import('./models/bench.js'),

@@ -24,11 +24,16 @@ export class LlamaCpp implements Peer {
   readonly #directory: string;
 
   readonly #flashOffMax: number;
+  readonly #adapter: string | null;
 
-  /** @param flashOffMax longest prompt that is computed without flash attention too; a prompt of 8k takes it minutes */
-  constructor(directory: string, flashOffMax = 0) {
+  /**
+   * @param flashOffMax longest prompt that is computed without flash attention too; a prompt of 8k takes it minutes
+   * @param adapter a GGUF file with a LoRA adapter, which all sequences have
+   */
+  constructor(directory: string, flashOffMax = 0, adapter: string | null = null) {
     this.#directory = directory;
     this.#flashOffMax = flashOffMax;
+    this.#adapter = adapter;
     if (!existsSync(this.#program('llama-batched-bench'))) build(directory);
   }
 
@@ -81,6 +86,7 @@ export class LlamaCpp implements Peer {
     args.push('-t', `${threads}`, '-fa', flash, '--output-format', 'jsonl');
     // The prompt is computed once and copied: without a unified cache every sequence has its own buffer.
     if (sequences > 1) args.push('-pps', '--no-kv-unified');
+    if (this.#adapter !== null) args.push('--lora', this.#adapter);
     const output = execFileSync(this.#program('llama-batched-bench'), args, {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'],

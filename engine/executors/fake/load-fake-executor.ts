@@ -1,7 +1,7 @@
 import type { PeftCacheConfig } from '../../../callbacks/gpt-manager-options.js';
 import { RopeTable } from '../../batch/rope-table.js';
 import { kvBlocks, resolveLimits, secondaryBlocks } from '../../options/engine-limits.js';
-import { cachePages, type LoadedAdapters, pageSizes, slotOptions } from '../../peft/page-sizes.js';
+import { adapterRoom, type LoadedAdapters, pageSizes, slotOptions } from '../../peft/page-sizes.js';
 import type { LoadExecutor } from '../../worker/load-executor.js';
 import { FAKE_MODEL } from './fake-adapters.js';
 import { FakeExecutor } from './fake-executor.js';
@@ -64,5 +64,5 @@ export const loadExecutor: LoadExecutor = ({ enginePath, params, modelType, maxB
 function adaptersOf(config: PeftCacheConfig | undefined): LoadedAdapters | null {
   if (config === undefined) return null;
   const sizes = pageSizes(FAKE_MODEL, config);
-  return { model: FAKE_MODEL, sizes, pages: cachePages(config, sizes, 2 ** 26) };
+  return adapterRoom(FAKE_MODEL, config, sizes, 2 ** 26);
 }

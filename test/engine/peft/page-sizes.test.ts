@@ -1,11 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { MOST_ADAPTER_SLOTS } from '../../../callbacks/options/peft-cache-options.js';
 import {
+  adapterRoom,
   cachePages,
   hostCacheBytes,
-  MOST_ADAPTER_SLOTS,
   pageSizes,
   pagesOfAdapter,
+  roomOf,
   slotOptions,
 } from '../../../engine/peft/page-sizes.js';
 import { adapterOf } from '../../../models/adapters/adapter-weights.js';
@@ -93,8 +95,29 @@ describe('caches', () => {
   });
 
   it('ask the executor for a slot for each page, within a bound', () => {
-    const options = (device: number) => slotOptions({ model: TINY_BASE, sizes, pages: { host: 9, device } });
+    const { rowsPerPage, bytesPerPage } = sizes;
+    const room = (pages: number, maxAdapters?: number) =>
+      adapterRoom(
+        TINY_BASE,
+        {
+          hostCacheSize: 9 * bytesPerPage,
+          numDeviceModuleLayer: pages * rowsPerPage,
+          ...(maxAdapters === undefined ? {} : { maxAdapters }),
+        },
+        sizes,
+        0,
+      );
+    const options = (...args: Parameters<typeof room>) => slotOptions(room(...args));
     expect(options(3)).toEqual({ maxAdapters: 3, maxLoraRank: 64 });
     expect(options(10 ** 6).maxAdapters).toBe(MOST_ADAPTER_SLOTS);
+    expect([options(3, 2).maxAdapters, options(3, 5).maxAdapters]).toEqual([2, 3]);
+    expect(roomOf(room(3, 2))).toEqual({
+      maxAdapters: 2,
+      maxRank: 64,
+      maxBytes: 3 * bytesPerPage,
+      hostPages: 9,
+      width: sizes.width,
+      rowsPerPage,
+    });
   });
 });

@@ -34,6 +34,7 @@ const operation = fc.oneof(
   { weight: 5, arbitrary: fc.record({ kind: fc.constant('end' as const), which: fc.nat(20) }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('step' as const), tasks: step }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('finish' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('leave' as const), task: fc.nat(7) }) },
 );
 
 /** Both caches beside slow ones, and an executor's slots beside what the manager asks for. */
@@ -44,10 +45,13 @@ class Machine {
   readonly uses: AdapterUse[] = [];
   /** Tasks of the steps that run. */
   readonly steps: bigint[][] = [];
+  /** Tasks that go with the last request that uses them. */
+  readonly leaving = new Set<number>();
   readonly slots: (AdapterWeights | null)[];
   refused = 0;
   missing = 0;
   evicted = 0;
+  left = 0;
   puts = 0;
 
   constructor(host: number, device: number, slots: number) {
@@ -80,6 +84,7 @@ class Machine {
       this.evicted += gone.length;
       for (const id of gone) this.device.remove(id);
     }
+    this.leaving.delete(task);
     this.uses.push(this.cache.admit(BigInt(task), weights));
     expect(this.uses.at(-1)).toMatchObject({ taskId: BigInt(task), pages });
   }
@@ -96,7 +101,18 @@ class Machine {
       return;
     }
     this.host.hold(task);
+    this.leaving.delete(task);
     this.uses.push(this.cache.admit(BigInt(task), null));
+  }
+
+  /** Nobody will name the task again, as far as the host knows. */
+  leave(task: number): void {
+    this.cache.forget(BigInt(task));
+    const known = this.host.find(task);
+    if (known === undefined) return;
+    if (known.uses > 0) this.leaving.add(task);
+    else this.#forget(task);
+    this.left += 1;
   }
 
   /** A request ends, unless its step runs. */
@@ -105,8 +121,13 @@ class Machine {
     const use = free[which % Math.max(1, free.length)];
     if (use === undefined) return;
     this.uses.splice(this.uses.indexOf(use), 1);
-    this.host.release(Number(use.taskId));
+    const task = Number(use.taskId);
+    this.host.release(task);
     this.cache.release(use);
+    if (this.leaving.has(task) && this.host.find(task)!.uses === 0) {
+      this.leaving.delete(task);
+      this.#forget(task);
+    }
   }
 
   /** Begins a step of the tasks that some request uses, at most two steps at once. */
@@ -158,7 +179,7 @@ function fingerprint(adapter: AdapterWeights | null | undefined): string {
 }
 
 it('agrees with a slow oracle in random histories, and the slots hold what steps read', () => {
-  const sums = { refused: 0, missing: 0, evicted: 0, puts: 0 };
+  const sums = { refused: 0, missing: 0, evicted: 0, left: 0, puts: 0 };
   const sizes = fc.record({
     host: fc.integer({ min: 3, max: 10 }),
     device: fc.integer({ min: 3, max: 6 }),
@@ -175,10 +196,12 @@ it('agrees with a slow oracle in random histories, and the slots hold what steps
           else if (one.kind === 'name') machine.name(one.task);
           else if (one.kind === 'end') machine.end(one.which);
           else if (one.kind === 'step') machine.step(one.tasks);
+          else if (one.kind === 'leave') machine.leave(one.task);
           else machine.finish();
           machine.check();
         }
-        for (const sum of ['refused', 'missing', 'evicted', 'puts'] as const) sums[sum] += machine[sum];
+        for (const sum of ['refused', 'missing', 'evicted', 'left', 'puts'] as const)
+          sums[sum] += machine[sum];
       },
     ),
     { numRuns: 150 },

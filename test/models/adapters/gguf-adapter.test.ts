@@ -6,8 +6,8 @@ import { openAdapter } from '../../../models/adapters/open-adapter.js';
 import { readPeftCheckpoint } from '../../../models/adapters/peft-checkpoint.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
+import { ggufBytes, type TestTensor, type TypedValue } from '../../../tools/support/gguf-writer.js';
 import { freshFolders, temporaryFolder } from '../../support/fresh-folders.js';
-import { ggufBytes, type TestTensor, type TypedValue } from '../../support/gguf-writer.js';
 import { readsChangedBytes } from '../../support/hostile-adapter.js';
 import { floats, TINY_BASE, writeTinyAdapter } from '../../support/tiny-adapter.js';
 

@@ -5,8 +5,8 @@ import { MODULE_IDS } from '../../../models/adapters/module-ids.js';
 import { readPeftCheckpoint } from '../../../models/adapters/peft-checkpoint.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import type { ModelConfig } from '../../../models/model-config.js';
+import type { TestTensor } from '../../../tools/support/gguf-writer.js';
 import { freshFolders } from '../../support/fresh-folders.js';
-import type { TestTensor } from '../../support/gguf-writer.js';
 import { floats, Q, TINY_BASE, tinyAdapterTensors, writeTinyAdapter } from '../../support/tiny-adapter.js';
 
 const fresh = freshFolders('skein-peft');

@@ -6,8 +6,8 @@ import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { readGguf } from '../../../models/checkpoints/gguf.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
 import { readSafetensors } from '../../../models/checkpoints/safetensors.js';
+import { GgufWriter, ggufBytes, type TypedValue } from '../../../tools/support/gguf-writer.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
-import { GgufWriter, ggufBytes, type TypedValue } from '../../support/gguf-writer.js';
 import {
   ggufTensors,
   safetensorsBytes,

@@ -6,8 +6,8 @@ import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { readGguf } from '../../../models/checkpoints/gguf.js';
 import { huggingFaceTensorName } from '../../../models/checkpoints/gguf-tensor-names.js';
 import { findModelFiles } from '../../../models/checkpoints/model-files.js';
+import { GGUF_TYPES, GgufWriter, ggufBytes, type TestTensor } from '../../../tools/support/gguf-writer.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
-import { GGUF_TYPES, GgufWriter, ggufBytes, type TestTensor } from '../../support/gguf-writer.js';
 import { describeWithTestModel, testModelPath } from '../../support/test-model.js';
 
 const directory = temporaryFolder('skein-gguf');

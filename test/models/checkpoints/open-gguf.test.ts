@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
+import type { TypedValue } from '../../../tools/support/gguf-writer.js';
 import { freshFolders } from '../../support/fresh-folders.js';
-import type { TypedValue } from '../../support/gguf-writer.js';
 import { describeWithTestModel, testModelPath } from '../../support/test-model.js';
 import {
   ggufTensors,

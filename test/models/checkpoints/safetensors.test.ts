@@ -6,8 +6,8 @@ import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { outermostKeys } from '../../../models/checkpoints/json-keys.js';
 import { readSafetensors } from '../../../models/checkpoints/safetensors.js';
 import { readSafetensorsDirectory } from '../../../models/checkpoints/safetensors-directory.js';
+import type { TestTensor } from '../../../tools/support/gguf-writer.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
-import type { TestTensor } from '../../support/gguf-writer.js';
 import { safetensorsBytes, safetensorsOf } from '../../support/tiny-checkpoint.js';
 
 const root = temporaryFolder('skein-safetensors');

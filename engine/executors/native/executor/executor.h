@@ -107,7 +107,7 @@ class Executor {
   void eachNormedRow(const PlanOp& op, const BatchView& batch, const Function& norm);
   bool roundsInput(const PlanOp& op) const;
   const void* roundedInput(const PlanOp& op, const BatchView& batch);
-  const float* const* deltasOf(const PlanOp& op, const BatchView& batch);
+  const AdapterRow* adapterRows(const PlanOp& op, const BatchView& batch);
   void runRopeAndCache(const PlanOp& op, const BatchView& batch);
   // Fills the blocks of fresh chunks around the chunks: older tokens in front, zeros behind.
   void beginFreshChunks(int32_t layer, const BatchView& batch);

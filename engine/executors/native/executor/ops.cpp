@@ -31,8 +31,6 @@ constexpr int64_t kFewRows = 8, kTasksPerThreadOfFewRows = 4;
 // Elements of per-row work below which waking the helpers costs more than it saves.
 constexpr int64_t kSerialElements = 16 << 10;
 
-int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 }  // namespace
 
 template <typename Function>
@@ -263,10 +261,10 @@ const void* Executor::roundedInput(const PlanOp& op, const BatchView& batch) {
   return rounded_;
 }
 
-// What adapters add to the rows of the running product; null: nothing.
-const float* const* Executor::deltasOf(const PlanOp& op, const BatchView& batch) {
+// The adapters that change the running product, by row; null: none.
+const AdapterRow* Executor::adapterRows(const PlanOp& op, const BatchView& batch) {
   if (config_.plan.values[static_cast<size_t>(op.input)].rows != RowKind::kTokens) return nullptr;
-  return adapters_.deltasOf(static_cast<int32_t>(currentOp_), value(op.input), batch.numTokens, pool_);
+  return adapters_.rowsOf(static_cast<int32_t>(currentOp_), value(op.input), batch.numTokens, pool_);
 }
 
 void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
@@ -285,7 +283,7 @@ void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
                       .activation = op.activation,
                       .rounded = roundedInput(op, batch),
                       .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch)),
-                      .deltas = deltasOf(op, batch)};
+                      .adapters = adapterRows(op, batch)};
   eachTile(rowsOf(op.input, batch), args.dtype, n, k,
            [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
              kernels_.gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
@@ -306,7 +304,7 @@ void Executor::runGatedLinear(const PlanOp& op, const BatchView& batch) {
                            .activation = op.activation,
                            .rounded = roundedInput(op, batch),
                            .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch)),
-                           .deltas = deltasOf(op, batch)};
+                           .adapters = adapterRows(op, batch)};
   eachTile(rowsOf(op.input, batch), args.dtype, n, k,
            [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
              kernels_.gatedGemm(args, rowBegin, rowEnd, panelBegin, panelEnd);

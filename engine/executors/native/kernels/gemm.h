@@ -10,6 +10,7 @@
 // several panels side by side, so that there are always enough independent chains to fill the fma units; the chain of
 // one output is the same in every tile.
 #pragma once
+#include "kernels/low_rank.h"
 #include "kernels/math.h"
 #include "kernels/unroll.h"
 
@@ -55,10 +56,13 @@ struct Singles {
   static typename V::F add(typename V::F sum, Operand a, Operand w) { return V::fma(a, w, sum); }
 };
 
+// Steps between two calls for what adapters need next.
+constexpr int kStepsOfCall = 32;
+
 // Computes tile[m * P * NR + p * NR ..]: sums over `steps` steps of M rows and P adjacent panels. No bias, no
 // activation.
 template <class V, class S, int M, int P>
-void sums(const typename S::Input* x, int64_t ldx, const char* panels, int steps, float* tile) {
+void sums(const typename S::Input* x, int64_t ldx, const char* panels, int steps, float* tile, Ahead* ahead) {
   using F = typename V::F;
   constexpr int NR = kPanelWidth<V>;
   F acc[M][P][2];
@@ -71,6 +75,7 @@ void sums(const typename S::Input* x, int64_t ldx, const char* panels, int steps
   for (int p = 0; p < P; p++) panel[p] = panels + size_t(p) * steps * S::kStepBytes;
 
   for (int s = 0; s < steps; s++) {
+    if (s % kStepsOfCall == 0) ahead->some();
     SKEIN_UNROLL(8)
     for (int p = 0; p < P; p++) {
       typename S::Operand low, high;
@@ -94,7 +99,7 @@ void sums(const typename S::Input* x, int64_t ldx, const char* panels, int steps
 }
 
 template <class S>
-using SumsFn = void (*)(const typename S::Input*, int64_t, const char*, int, float*);
+using SumsFn = void (*)(const typename S::Input*, int64_t, const char*, int, float*, Ahead*);
 
 // Returns the tile function for `rows` rows and P panels; a table, so that the instantiations are listed once.
 template <class V, class S, int P>
@@ -116,15 +121,13 @@ SumsFn<S> wideSumsFor(int rows, int& panels) {
 }
 constexpr int kMaxTileFloats = 12 * 32;  // rows x panel width of the tallest tile; wide tiles are smaller
 
-// Computes y = activation(sum + bias + delta) + residual for `count` columns from `column` on of one row.
+// Computes y = activation(sum + bias) + residual for `count` columns from `column` on of one row.
 template <class V>
 [[gnu::noinline]] void finishColumns(const GemmArgs& args, int64_t row, int column, int count, const float* sum) {
-  const float* delta = args.deltas ? args.deltas[row] : nullptr;
   for (int i = 0; i < count; i += V::W) {
     const int lanes = count - i < V::W ? count - i : V::W;
     auto y = V::load(sum + i);
     if (args.bias) y = V::add(y, loadHead<V>(args.bias + column + i, lanes, 0.0f));
-    if (delta) y = V::add(y, loadHead<V>(delta + column + i, lanes, 0.0f));
     y = activate<V>(args.activation, y);
     if (args.residual) y = V::add(y, loadHead<V>(args.residual + row * args.ldr + column + i, lanes, 0.0f));
     storeHead<V>(args.y + row * args.ldy + column + i, lanes, y);
@@ -134,11 +137,12 @@ template <class V>
 // Does the same for `rows` rows of one panel, whose sums lie `stride` apart. The usual case of a product has no choices
 // inside the loop, which would cost a seventh of a short product.
 template <class V>
-inline void finishTile(const GemmArgs& args, int64_t row, int rows, int panel, const float* sums, int stride) {
+inline void finishTile(const GemmArgs& args, int64_t row, int rows, int panel, float* sums, int stride) {
   constexpr int NR = kPanelWidth<V>;
   const int column = panel * NR;
+  if (args.adapters) addAdapters<V>(args.adapters + row, rows, panel, sums, stride);
   const int count = args.n - column < NR ? args.n - column : NR;
-  if (count < NR || args.bias || args.deltas || args.activation != Activation::kNone) {
+  if (count < NR || args.bias || args.activation != Activation::kNone) {
     for (int m = 0; m < rows; m++) finishColumns<V>(args, row + m, column, count, sums + m * stride);
     return;
   }
@@ -157,11 +161,10 @@ inline void finishTile(const GemmArgs& args, int64_t row, int rows, int panel, c
   }
 }
 
-// Computes y = activation(gate + bias + delta) * (up + bias + delta).
+// Computes y = activation(gate + bias) * (up + bias).
 template <class V>
 [[gnu::noinline]] void finishGated(const GatedGemmArgs& args, int64_t row, int column, int count, const float* gate,
                                    const float* up) {
-  const float* delta = args.deltas ? args.deltas[row] : nullptr;
   for (int i = 0; i < count; i += V::W) {
     const int lanes = count - i < V::W ? count - i : V::W;
     auto g = V::load(gate + i);
@@ -170,21 +173,21 @@ template <class V>
       g = V::add(g, loadHead<V>(args.bias + column + i, lanes, 0.0f));
       u = V::add(u, loadHead<V>(args.bias + args.n + column + i, lanes, 0.0f));
     }
-    if (delta) {
-      g = V::add(g, loadHead<V>(delta + column + i, lanes, 0.0f));
-      u = V::add(u, loadHead<V>(delta + args.n + column + i, lanes, 0.0f));
-    }
     storeHead<V>(args.y + row * args.ldy + column + i, lanes, V::mul(activate<V>(args.activation, g), u));
   }
 }
 
 template <class V>
-inline void finishGatedTile(const GatedGemmArgs& args, int64_t row, int rows, int panel, const float* gate,
-                            const float* up, int stride) {
+inline void finishGatedTile(const GatedGemmArgs& args, int64_t row, int rows, int panel, float* gate, float* up,
+                            int stride) {
   constexpr int NR = kPanelWidth<V>;
   const int column = panel * NR;
+  if (args.adapters) {
+    addAdapters<V>(args.adapters + row, rows, 2 * panel, gate, stride);
+    addAdapters<V>(args.adapters + row, rows, 2 * panel + 1, up, stride);
+  }
   const int count = args.n - column < NR ? args.n - column : NR;
-  if (count < NR || args.bias || args.deltas || args.activation != Activation::kSilu) {
+  if (count < NR || args.bias || args.activation != Activation::kSilu) {
     for (int m = 0; m < rows; m++) finishGated<V>(args, row + m, column, count, gate + m * stride, up + m * stride);
     return;
   }
@@ -214,6 +217,12 @@ inline int rowBlock(int k) {
   return rows < 24 ? 24 : rows;
 }
 
+// What the adapters of a tile's rows need next; see Ahead.
+template <class Args>
+inline Ahead aheadOf(const Args& args, int row, int rows, int panel, int width, int step, int calls) {
+  return args.adapters ? Ahead(args.adapters + row, rows, panel, width, step, calls) : Ahead();
+}
+
 template <class V, class S>
 void gemmOf(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
   if (rowEnd <= rowBegin) return;  // a tile of no rows would read some
@@ -226,13 +235,15 @@ void gemmOf(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int 
   const auto finish = [&](int row, int rows, int panel, int panels) {
     for (int p = 0; p < panels; p++) finishTile<V>(args, row, rows, panel + p, tile + p * NR, panels * NR);
   };
+  const int calls = (steps + kStepsOfCall - 1) / kStepsOfCall;
   int panel = panelBegin;
   if (rowEnd - rowBegin <= S::kWideRows) {
     const int rows = rowEnd - rowBegin;
     int wide;
     const auto wideSums = wideSumsFor<V, S>(rows, wide);
     for (; panel + wide <= panelEnd; panel += wide) {
-      wideSums(S::row(args, rowBegin), stride, packed + panel * panelBytes, steps, tile);
+      Ahead ahead = aheadOf(args, rowBegin, rows, panel, wide, wide, calls);
+      wideSums(S::row(args, rowBegin), stride, packed + panel * panelBytes, steps, tile, &ahead);
       finish(rowBegin, rows, panel, wide);
     }
   }
@@ -241,7 +252,8 @@ void gemmOf(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int 
     const int last = rowEnd - first < block ? rowEnd : first + block;
     for (int p = panel; p < panelEnd; p++)
       forEachRowTile<V>(first, last, [&](int row, int rows) {
-        sumsFor<V, S, 1>(rows)(S::row(args, row), stride, packed + p * panelBytes, steps, tile);
+        Ahead ahead = aheadOf(args, row, rows, p, 1, 1, calls);
+        sumsFor<V, S, 1>(rows)(S::row(args, row), stride, packed + p * panelBytes, steps, tile, &ahead);
         finish(row, rows, p, 1);
       });
   }
@@ -255,6 +267,7 @@ void gatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelB
   const int64_t stride = S::stride(args);
   const char* packed = static_cast<const char*>(args.packed);
   float tile[2 * kMaxTileFloats];
+  const int calls = (steps + kStepsOfCall - 1) / kStepsOfCall;
   const int block = rowBlock(args.k);
   for (int first = rowBegin; first < rowEnd; first += block) {
     const int last = rowEnd - first < block ? rowEnd : first + block;
@@ -262,13 +275,14 @@ void gatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelB
       const char* gatePanel = packed + size_t(2) * panel * panelBytes;
       forEachRowTile<V>(first, last, [&](int row, int rows) {
         const auto* x = S::row(args, row);
+        Ahead ahead = aheadOf(args, row, rows, 2 * panel, 2, 2, calls);
         if (rows <= S::kWideRows) {
-          sumsFor<V, S, 2>(rows)(x, stride, gatePanel, steps, tile);
+          sumsFor<V, S, 2>(rows)(x, stride, gatePanel, steps, tile, &ahead);
           return finishGatedTile<V>(args, row, rows, panel, tile, tile + NR, 2 * NR);
         }
         float* up = tile + rows * NR;
-        sumsFor<V, S, 1>(rows)(x, stride, gatePanel, steps, tile);
-        sumsFor<V, S, 1>(rows)(x, stride, gatePanel + panelBytes, steps, up);
+        sumsFor<V, S, 1>(rows)(x, stride, gatePanel, steps, tile, &ahead);
+        sumsFor<V, S, 1>(rows)(x, stride, gatePanel + panelBytes, steps, up, &ahead);
         finishGatedTile<V>(args, row, rows, panel, tile, up, NR);
       });
     }

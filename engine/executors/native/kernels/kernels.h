@@ -30,7 +30,38 @@ static constexpr size_t rowBytes(DType dtype, int64_t columns) {
 
 enum class Activation : int32_t { kNone = 0, kSilu = 1, kGelu = 2, kGeluTanh = 3, kTanh = 4, kRelu = 5 };
 
-// y[m, n] = activation(x[m, k] * w[n, k]^T + bias[n] + delta[m][n]) + residual[m, n]
+// Form of an adapter's numbers. Those of 16 bits are taken where they have every value exactly, so the form changes no result.
+enum class AdapterType : int32_t { kF32 = 0, kBf16 = 1, kF16 = 2 };
+
+// The rows of one part of B within one panel of a product's weight: see low_rank.h.
+struct AdapterBlock {
+  const void* weights;
+  int32_t first, rank;  // the values of t that it multiplies
+  int32_t begin, end;   // outputs of the panel that it changes
+};
+
+// What an adapter changes in one product: B (A x), A and B stacked where the weight stacks several matrices.
+struct AdapterProduct {
+  AdapterType aType, bType;
+  int32_t rank;  // of all parts together
+  const void* a;
+  const AdapterBlock* blocks;
+  const int32_t* firstBlock;  // [panels + 1]: of each packed panel, in the order of the packed weight
+  int32_t panels;
+  // What is needed soon, to be prefetched: the blocks of each panel, [panels + 1] places in one piece of memory, and what the adapter's
+  // next product needs first, which lies behind them.
+  const char* const* panelStart;
+  size_t nextBytes;
+};
+
+// A row of a batch with its adapter; product null: without one.
+struct AdapterRow {
+  const AdapterProduct* product;
+  const float* t;  // A x
+  bool leads;      // it is the first row of its adapter in the batch, and prefetches for all of them
+};
+
+// y[m, n] = activation(x[m, k] * w[n, k]^T + (B t)[m, n] + bias[n]) + residual[m, n], B t of the row's adapter
 struct GemmArgs {
   const float* x;  // [rows, k], row stride ldx floats
   int64_t ldx;
@@ -46,11 +77,11 @@ struct GemmArgs {
   // Rows that roundRow() made of x; used instead of x if roundedBytes() is not 0.
   const void* rounded;
   int32_t roundedRows;
-  // By row: what an adapter adds to it [n], or null for a row without one. Null: no row has one.
-  const float* const* deltas = nullptr;
+  // By row: its adapter. Null: no row has one.
+  const AdapterRow* adapters = nullptr;
 };
 
-// y[m, n] = activation(x * gate^T + bias_gate + delta_gate) * (x * up^T + bias_up + delta_up); w stacks gate [n, k] over up [n, k].
+// y[m, n] = activation(x * gate^T + (B t)_gate + bias_gate) * (x * up^T + (B t)_up + bias_up); w stacks gate [n, k] over up [n, k].
 // Packed so that panel p holds gate panel p followed by up panel p.
 struct GatedGemmArgs {
   const float* x;
@@ -64,7 +95,7 @@ struct GatedGemmArgs {
   Activation activation;
   const void* rounded;  // as in GemmArgs
   int32_t roundedRows;
-  const float* const* deltas = nullptr;  // as in GemmArgs; each [2 n], gate, then up
+  const AdapterRow* adapters = nullptr;  // as in GemmArgs
 };
 
 // One layer of the paged KV pool. One block of one KV head holds
@@ -184,6 +215,15 @@ struct KernelTable {
   // Computes rows [rowBegin, rowEnd) x panels [panelBegin, panelEnd); columns beyond n are never written.
   void (*gemm)(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
   void (*gatedGemm)(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
+
+  // t = A x for rows that have one adapter, each anywhere in memory; t has room for the rank rounded up to a vector.
+  void (*lowerRows)(const AdapterProduct& product, int32_t k, const float* const* x, float* const* t, int32_t rows);
+  // Packs A, row by row [rank][k], into zeroed memory.
+  size_t (*loweringBytes)(AdapterType type, int32_t rank, int32_t k);
+  void (*packLowering)(AdapterType type, const float* const* a, int32_t rank, int32_t k, void* packed);
+  // Packs rows of B [end - begin, rank] as outputs [begin, end) of a panel, into zeroed memory.
+  size_t (*blockBytes)(AdapterType type, int32_t rank);
+  void (*packBlock)(AdapterType type, const float* b, int32_t rank, int32_t begin, int32_t end, void* packed);
 
   // y[i] = x[i] / sqrt(mean(x^2) + epsilon) * w[i] + residual[i], one row of n. residual null: none. y may be x or residual.
   void (*rmsNorm)(const float* x, const float* w, float epsilon, const float* residual, int32_t n, float* y);

@@ -39,10 +39,11 @@ template <class V, DType D, int M, class Groups>
 // Adds the products of M rows and `groups` groups of one panel to tile[m * NR ..]. The f32 sums stay in the first-level
 // cache, because the registers hold the integer sums.
 template <class V, DType D, int M, class Groups>
-void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* group, int groups, float* tile) {
+void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* group, int groups, float* tile, Ahead* ahead) {
   using F = typename V::F;
   constexpr int NR = kPanelWidth<V>;
   for (int g = 0; g < groups; g++) {
+    ahead->some();
     typename V::I sum[M][2];
     groupSums<V, D, M, Groups>(x, rowStride, group, sum);
     asm volatile("" ::: "memory");  // otherwise the compiler loads the tile above, only to spill it
@@ -75,7 +76,7 @@ void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* group, in
   }
 }
 
-using QuantizedSumsFn = void (*)(const uint8_t*, int64_t, const uint8_t*, int, float*);
+using QuantizedSumsFn = void (*)(const uint8_t*, int64_t, const uint8_t*, int, float*, Ahead*);
 
 template <class V, DType D, int M, class Groups>
 constexpr QuantizedSumsFn quantizedTile() {
@@ -119,10 +120,10 @@ inline void callFor(const void* weights, size_t bytes, int row, int rows, int al
 
 // Computes the products of rows [row, row + rows), at most kQuantizedRowBlock, and one panel into sums[(r - row) * NR
 // ..]. Calls done(first, count) for each completed tile of rows: its results are written to memory while the next tile
-// computes.
-template <class V, DType D, class Done>
+// computes. aheadOf(first, count, calls) tells what the adapters of a tile's rows need next.
+template <class V, DType D, class AheadOf, class Done>
 void panelSums(const QuantizedRows<V, D>& x, int row, int rows, const uint8_t* panel, int groups, float* sums,
-               Done done) {
+               AheadOf aheadOf, Done done) {
   constexpr int NR = kPanelWidth<V>;
   const auto clear = [&](int first, int count) {
     for (int i = (first - row) * NR; i < (first - row + count) * NR; i += V::W) V::store(sums + i, V::set1(0.0f));
@@ -135,8 +136,9 @@ void panelSums(const QuantizedRows<V, D>& x, int row, int rows, const uint8_t* p
     return forEachRowTile<V>(row, row + rows, [&](int first, int count) {
       if (callsAhead) callFor(panel + panelBytes, panelBytes, first - row, count, rows);
       clear(first, count);
+      Ahead ahead = aheadOf(first, count, groups);
       quantizedSumsFor<V, D, PackedGroups<V, D>>(count)(x.block(first, 0), x.rowStride, panel, groups,
-                                                        sums + (first - row) * NR);
+                                                        sums + (first - row) * NR, &ahead);
       done(first, count);
     });
   }
@@ -154,8 +156,9 @@ void panelSums(const QuantizedRows<V, D>& x, int row, int rows, const uint8_t* p
     forEachRowTile<V>(row, row + rows, [&](int first, int count) {
       callFor(next, nextBytes, first - row, count, rows);
       if (part == 0) clear(first, count);
+      Ahead ahead = part == 0 ? aheadOf(first, count, end - group) : Ahead();
       quantizedSumsFor<V, D, Expanded>(count)(x.block(first, group), x.rowStride, expanded, end - group,
-                                              sums + (first - row) * NR);
+                                              sums + (first - row) * NR, &ahead);
       if (part == parts - 1) done(first, count);
     });
     group = end;
@@ -192,7 +195,8 @@ void quantizedGemmOf(const GemmArgs& args, int rowBegin, int rowEnd, int panelBe
   float sums[kQuantizedRowBlock * NR];
   forEachPanel(rowBegin, rowEnd, panelBegin, panelEnd, [&](int row, int rows, int panel) {
     const uint8_t* weights = packed + int64_t(panel) * groups * kPanelGroupBytes<V, D>;
-    panelSums<V, D>(x, row, rows, weights, groups, sums, [&](int first, int count) {
+    const auto ahead = [&](int first, int count, int calls) { return aheadOf(args, first, count, panel, 1, 1, calls); };
+    panelSums<V, D>(x, row, rows, weights, groups, sums, ahead, [&](int first, int count) {
       float* tile = sums + (first - row) * NR;
       applyUnits(x, first, count, tile);
       finishTile<V>(args, first, count, panel, tile, NR);
@@ -214,11 +218,17 @@ void quantizedGatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, i
       return
           [&x, row, sums](int first, int count) { applyUnits(x, first, count, sums + (first - row) * kPanelWidth<V>); };
     };
-    panelSums<V, D>(x, row, rows, weights, groups, gate, unitsOf(gate));
-    panelSums<V, D>(x, row, rows, weights + panelBytes, groups, up, [&](int first, int count) {
-      unitsOf(up)(first, count);
-      finishGatedTile<V>(args, first, count, panel, gate + (first - row) * NR, up + (first - row) * NR, NR);
-    });
+    const auto aheadOfPanel = [&](int packedPanel) {
+      return [&args, packedPanel](int first, int count, int calls) {
+        return aheadOf(args, first, count, packedPanel, 1, 2, calls);
+      };
+    };
+    panelSums<V, D>(x, row, rows, weights, groups, gate, aheadOfPanel(2 * panel), unitsOf(gate));
+    panelSums<V, D>(
+        x, row, rows, weights + panelBytes, groups, up, aheadOfPanel(2 * panel + 1), [&](int first, int count) {
+          unitsOf(up)(first, count);
+          finishGatedTile<V>(args, first, count, panel, gate + (first - row) * NR, up + (first - row) * NR, NR);
+        });
   });
 }
 

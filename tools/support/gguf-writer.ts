@@ -39,12 +39,14 @@ export interface TestTensor {
   data: Uint8Array;
 }
 
-/** Writes GGUF files for tests, byte by byte, right ones and wrong ones. */
+/** Writes GGUF files for tests and benches, byte by byte, right ones and wrong ones. */
 export class GgufWriter {
   readonly #chunks: Buffer[] = [];
+  #length = 0;
 
   raw(bytes: Uint8Array): this {
     this.#chunks.push(Buffer.from(bytes));
+    this.#length += bytes.length;
     return this;
   }
 
@@ -125,8 +127,7 @@ export class GgufWriter {
   }
 
   align(alignment: number): this {
-    const length = this.bytes().length;
-    return this.raw(Buffer.alloc(Math.ceil(length / alignment) * alignment - length));
+    return this.raw(Buffer.alloc(Math.ceil(this.#length / alignment) * alignment - this.#length));
   }
 
   bytes(): Buffer {
