@@ -71,11 +71,11 @@ export interface TokenRequest extends Partial<SamplingParams> {
   /** Salt of the cache: requests of different salts share no blocks. 0 to 2^64 - 1, default 0n. */
   cacheSalt?: bigint;
   /**
-   * Task id of the request's LoRA adapter, 0 to 2^64 - 1; needs peftCacheManagerConfig. Default: none. A RequestError of the kind
-   * 'adapter' says that the weights have to come with it.
+   * Task id of the request's LoRA adapter, 0 to 2^64 - 1; needs peftCacheManagerConfig. Default: none. Without `adapter` a RequestError
+   * of the kind 'adapter' says that the engine does not hold the weights.
    */
   loraTaskId?: bigint;
-  /** Weights of that adapter, for the first request of the task. */
+  /** Weights of that adapter; every request of the task may bring them. They go to the engine where it does not hold them, or no longer. */
   adapter?: AdapterWeights;
   /** Retention of the request's blocks: how long they are worth keeping in the cache. */
   retention?: Retention;

@@ -38,9 +38,26 @@ export type HostMessage =
   | { type: 'stopSequence'; stop: SequenceStop }
   /** Asks the worker to forget the blocks that the KV cache keeps for later requests; answered with `cacheReset`. */
   | { type: 'resetCache'; askId: number }
+  /** The host will not name this task again: its adapter goes once no request uses it. */
+  | { type: 'forgetAdapter'; taskId: bigint }
   /** Asks for formations, at most one in so many milliseconds; 0: no more. */
   | { type: 'watch'; intervalMs: number }
   | { type: 'shutdown' };
+
+/** Room for LoRA adapters. */
+export interface AdapterRoom {
+  /** Most adapters in one step. */
+  maxAdapters: number;
+  /** Greatest rank of an adapter. */
+  maxRank: number;
+  /** Most bytes of an adapter, in float32. */
+  maxBytes: number;
+  /** Pages of the host cache, and their sizes. */
+  hostPages: number;
+  /** Values of a row of a page; a module-layer takes whole rows. */
+  width: number;
+  rowsPerPage: number;
+}
 
 /** Properties of the running engine, known once it is loaded. */
 export interface EngineInfo {
@@ -64,6 +81,8 @@ export interface EngineInfo {
   tokensPerBlock: number;
   /** Most tokens that a token attends to; null: all before it. */
   maxAttentionWindow: number | null;
+  /** null: requests can have no adapters. */
+  adapters: AdapterRoom | null;
   kvDtype: string;
   /** Tokens that end a generation, as the model names them; the first is the usual end_id. */
   endTokenIds: number[];

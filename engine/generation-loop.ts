@@ -94,6 +94,11 @@ export class GenerationLoop {
     return dropped;
   }
 
+  /** Forgets a task's adapter once no request uses it; called between two iterations. */
+  forgetAdapter(taskId: bigint): void {
+    this.#parts.adapters?.forget(taskId);
+  }
+
   /**
    * Runs one iteration. Returns false if nothing was active and there was nothing to send.
    *

@@ -161,6 +161,14 @@ export class GptManager {
   }
 
   /**
+   * Says that no request will name this task's LoRA adapter again: it leaves the caches once none uses it. A later request of the task
+   * brings its weights anew.
+   */
+  forgetAdapter(taskId: bigint): void {
+    this.#supervisor.post({ type: 'forgetAdapter', taskId });
+  }
+
+  /**
    * Takes no more requests and resolves once the active ones have ended and the worker is gone. Further calls return
    * the same promise. It resolves after a failure too: there is nothing left to end.
    */

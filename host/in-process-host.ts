@@ -17,7 +17,7 @@ import {
   type TokenRequest,
   type TokenStream,
 } from '../callbacks/token-request.js';
-import type { InferenceRequest, NamedTensor } from '../callbacks/types.js';
+import type { InferenceRequest, NamedTensor, Tensor } from '../callbacks/types.js';
 import type { EngineInfo } from '../callbacks/worker-messages.js';
 import { FormationWriter } from './formation-writer.js';
 import { GptManager } from './gpt-manager.js';
@@ -25,6 +25,7 @@ import type { SendNewTokens } from './host-bridge.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { QueuePace } from './queue/queue-pace.js';
 import { ArrivalQueue, type WaitingQueue } from './queue/waiting-queue.js';
+import { type BroughtAdapter, checkAdapter, SentAdapters } from './sent-adapters.js';
 import { SequenceQueues } from './sequence-queues.js';
 import { inferenceRequestOf } from './token-inputs.js';
 import { finishReasonIn, PieceQueue } from './token-stream.js';
@@ -65,9 +66,15 @@ const MAX_WAITING = 8;
 /** Most sequences of one request. */
 const MAX_STREAMS = 4096;
 
+/** Bytes of adapters' weights that requests take to the engine at once; one request may have more. */
+const MOST_ADAPTER_BYTES = 64 * 2 ** 20;
+
 /** A request from submission to its last piece. */
 interface Entry {
+  /** Without the weights of its adapter. */
   request: InferenceRequest;
+  /** Null: it brought no weights. */
+  adapter: BroughtAdapter | null;
   priority: number;
   key: string;
   weight: number;
@@ -76,6 +83,7 @@ interface Entry {
   maxNewTokens: number;
   pieces: SequenceQueues;
   isQueued: boolean;
+  isCancelled: boolean;
   /** True where its consumers have all that they wanted: stopping the engine is then no cancellation. */
   isWhole: boolean;
   timer: NodeJS.Timeout | null;
@@ -108,6 +116,11 @@ export class InProcessHost {
   readonly #engine = { numBlocks: 0, tokensPerBlock: 0 };
   readonly #entries = new Map<bigint, Entry>();
   readonly #stops = new Set<bigint>();
+  readonly #adapters: SentAdapters;
+  /** Requests that were taken from the queue and go to the engine next, in this order: their adapters have to be sent again, or were too much at once. */
+  readonly #next = new Set<Entry>();
+  /** Requests whose adapters have no room beside those of others: they go to the engine again when one of those ends. */
+  readonly #short = new Set<Entry>();
   #nextId = 1n;
   #isClosed = false;
   #onEmpty: (() => void) | null = null;
@@ -124,6 +137,7 @@ export class InProcessHost {
     this.#errors = new ErrorReporter(options.onError);
     this.#maxQueueSize = maxQueueSize;
     this.#maxQueueSizePerKey = maxQueueSizePerKey ?? maxQueueSize;
+    this.#adapters = new SentAdapters(!manager.optionalParams?.isolate);
     this.#queue = fairQueueing ? new FairQueue() : new ArrivalQueue();
     // Requests that wait inside the engine can no longer be put in a fair order.
     const waiting = fairQueueing && manager.modelType !== 'V1' ? { maxWaitingRequests: MAX_WAITING } : {};
@@ -192,6 +206,15 @@ export class InProcessHost {
     return this.#maxQueueSize;
   }
 
+  /** Task ids of the adapters of requests in the engine, and of those that wait for a place in it. */
+  adaptersInFlight(): { running: Set<bigint>; waiting: Set<bigint> } {
+    const ids = { running: new Set<bigint>(), waiting: new Set<bigint>() };
+    for (const { adapter, isQueued } of this.#entries.values()) {
+      if (adapter !== null) (isQueued ? ids.waiting : ids.running).add(adapter.taskId);
+    }
+    return ids;
+  }
+
   /**
    * Submits a request; its pieces come from the returned stream, for one consumer. An invalid request makes the stream
    * reject with a RequestError. Throws QueueFullError or HostClosedError at once.
@@ -240,7 +263,10 @@ export class InProcessHost {
         integer: true,
       });
       const arrivalTimeMs = performance.timeOrigin + performance.now();
-      this.#enqueue({ ...inferenceRequestOf(requestId, request), arrivalTimeMs }, request, pieces);
+      const { adapter, ...alone } = request;
+      if (adapter !== undefined) checkAdapter(adapter);
+      const carried = request.loraTaskId === undefined ? request : alone;
+      this.#enqueue({ ...inferenceRequestOf(requestId, carried), arrivalTimeMs }, request, pieces);
     } catch (error) {
       pieces.fail(RequestError.of(failureOf(error), error));
     }
@@ -251,7 +277,8 @@ export class InProcessHost {
   cancel(requestId: bigint): void {
     const entry = this.#entries.get(requestId);
     if (!entry) return;
-    if (entry.isQueued) {
+    entry.isCancelled = true;
+    if (entry.isQueued || this.#next.has(entry) || this.#short.has(entry)) {
       this.#formations?.noteEnd(entry, 'cancelled');
       this.#forget(entry);
       entry.pieces.finish('cancelled');
@@ -296,6 +323,12 @@ export class InProcessHost {
   /** Forgets every block of the KV cache that later requests could reuse; see GptManager.resetCache. */
   resetCache(): Promise<number> {
     return this.#manager.resetCache();
+  }
+
+  /** Says that no more requests with this task's adapter will come: the engine need not hold it; see GptManager.forgetAdapter. */
+  forgetAdapter(taskId: bigint): void {
+    this.#adapters.forget(taskId);
+    this.#manager.forgetAdapter(taskId);
   }
 
   /** Takes no more requests, lets accepted ones end, and ends the engine. A second call may abort what still runs. */
@@ -343,7 +376,7 @@ export class InProcessHost {
 
   #enqueue(inference: InferenceRequest, request: TokenRequest, pieces: SequenceQueues): void {
     const { requestId, priority = 0.5 } = inference;
-    const { signal, timeLimitMs } = request;
+    const { signal, timeLimitMs, loraTaskId: taskId, adapter: weights } = request;
     if (signal?.aborted) {
       pieces.finish('cancelled');
       return;
@@ -351,6 +384,7 @@ export class InProcessHost {
     const release = signal && onAbort(signal, () => this.cancel(requestId));
     const entry: Entry = {
       request: inference,
+      adapter: weights === undefined || taskId === undefined ? null : { taskId, weights, wasCarried: false },
       priority,
       key: request.queueKey ?? '',
       weight: request.queueWeight ?? 1,
@@ -359,6 +393,7 @@ export class InProcessHost {
       maxNewTokens: request.maxNewTokens,
       pieces,
       isQueued: true,
+      isCancelled: false,
       isWhole: false,
       timer: null,
       label: request.label ?? '',
@@ -378,7 +413,7 @@ export class InProcessHost {
    */
   #startTimer(entry: Entry, timeLimitMs: number): NodeJS.Timeout {
     const timer = setTimeout(() => {
-      if (!entry.isQueued) return;
+      if (!entry.isQueued && !this.#short.has(entry)) return;
       this.#formations?.noteEnd(entry, 'timeout');
       this.#forget(entry);
       entry.pieces.finish('timeout');
@@ -387,15 +422,56 @@ export class InProcessHost {
   }
 
   #dequeue(max: number): InferenceRequest[] {
-    const taken = this.#queue.take(max);
+    const first = [...this.#next].slice(0, max);
+    for (const entry of first) this.#next.delete(entry);
+    const taken = this.#queue.take(max - first.length);
     const nowMs = performance.now();
     this.#pace.note(taken.length, nowMs);
-    for (const { request, deadlineMs } of taken) {
-      const limit = request.inputs.time_limit_ms;
+    for (const entry of taken) entry.isQueued = false;
+    const sent = this.#withAdapters([...first, ...taken]);
+    for (const { inputs, requestId } of sent) {
+      const { deadlineMs } = this.#entries.get(requestId)!;
+      const limit = inputs.time_limit_ms;
       if (limit) limit.data[0] = Math.max(1, Math.ceil(deadlineMs - nowMs));
     }
-    for (const entry of taken) entry.isQueued = false;
-    return taken.map((entry) => entry.request);
+    return sent;
+  }
+
+  /** The requests as they are sent. Those whose adapters would be too much at once come next. */
+  #withAdapters(taken: readonly Entry[]): InferenceRequest[] {
+    const sent: InferenceRequest[] = [];
+    let bytes = 0;
+    for (const [i, entry] of taken.entries()) {
+      const { request, adapter } = entry;
+      if (bytes >= MOST_ADAPTER_BYTES) {
+        const later = [...taken.slice(i), ...this.#next];
+        this.#next.clear();
+        for (const entry of later) this.#next.add(entry);
+        this.#manager.wake();
+        break;
+      }
+      if (adapter === null) {
+        sent.push(request);
+        continue;
+      }
+      const tensors = this.#tensorsOf(entry, adapter);
+      if (tensors === null) continue;
+      bytes += tensors.lora_weights?.data.byteLength ?? 0;
+      sent.push({ ...request, inputs: { ...request.inputs, ...tensors } });
+    }
+    return sent;
+  }
+
+  /** Tensors of the request's adapter; null: they cannot be made, and the request has failed. */
+  #tensorsOf(entry: Entry, adapter: BroughtAdapter): Record<string, Tensor> | null {
+    try {
+      return this.#adapters.tensorsFor(adapter);
+    } catch (error) {
+      this.#formations?.noteEnd(entry, 'error');
+      this.#forget(entry);
+      entry.pieces.fail(RequestError.of(failureOf(error), error));
+      return null;
+    }
   }
 
   #takeStops(): Set<bigint> {
@@ -407,6 +483,7 @@ export class InProcessHost {
   #respond(requestId: bigint, outputs: NamedTensor[], final: boolean, failure: RequestFailure | null): void {
     const entry = this.#entries.get(requestId);
     if (!entry) return;
+    if (failure !== null && this.#sendsAgain(entry, failure)) return;
     if (final) this.#forget(entry);
     if (failure !== null) entry.pieces.fail(RequestError.of(failure));
     else entry.pieces.push(outputs, final);
@@ -416,14 +493,47 @@ export class InProcessHost {
     }
   }
 
+  /**
+   * The engine does not hold the request's adapter any more, or has no room for it: the request goes there once more, with the weights. Where
+   * others have the room, it waits until one of them ends.
+   */
+  #sendsAgain(entry: Entry, failure: RequestFailure): boolean {
+    const { adapter } = entry;
+    if (adapter === null) return false;
+    const isShort = this.#adapters.isShort(adapter, failure);
+    if (!isShort && !this.#adapters.isToSendAgain(adapter, failure)) return false;
+    const others = this.running - this.#next.size - this.#short.size - 1;
+    if (isShort && others > 0 && !entry.isCancelled) {
+      this.#short.add(entry);
+      return true;
+    }
+    this.#next.add(entry);
+    if (entry.isCancelled) this.cancel(entry.request.requestId);
+    else this.#manager.wake();
+    return true;
+  }
+
   #forget(entry: Entry): void {
     if (entry.timer !== null) clearTimeout(entry.timer);
     entry.release();
     this.#entries.delete(entry.request.requestId);
     this.#stops.delete(entry.request.requestId);
+    this.#next.delete(entry);
+    this.#short.delete(entry);
+    this.#sendShort();
     if (entry.isQueued) this.#queue.remove(entry);
     else this.#queue.settle(entry, entry.pieces.usedTokens);
     if (this.#entries.size === 0) this.#onEmpty?.();
+  }
+
+  /** A request has ended: of those that wait for its adapter's room the first is tried again. */
+  #sendShort(): void {
+    for (const entry of this.#short) {
+      this.#short.delete(entry);
+      this.#next.add(entry);
+      this.#manager.wake();
+      return;
+    }
   }
 
   #cancelAll(): void {

@@ -5,7 +5,9 @@ import { SharedTensors } from '../callbacks/shared-tensors.js';
 import { encodeWordList } from '../callbacks/stop-words.js';
 import type { TokenRequest } from '../callbacks/token-request.js';
 import type { InferenceRequest, Tensor } from '../callbacks/types.js';
+import type { AdapterWeights } from '../models/adapters/adapter-weights.js';
 import { type LoraTensors, writeLoraTensors } from '../models/adapters/lora-tensors.js';
+import { sharedTensorsOf } from '../models/adapters/shared-adapter.js';
 
 const COUNT = { min: 1, max: 2 ** 31 - 1, integer: true };
 
@@ -191,23 +193,27 @@ function promptInputs({ promptEmbeddings: rows, positionIds }: TokenRequest): Re
   return inputs;
 }
 
-/** Tensors of an adapter; the engine refuses weights without an id. */
+/** The engine refuses weights without an id. */
 function adapterInputs(
   { loraTaskId, adapter }: TokenRequest,
   shared: Pick<SharedTensors, 'of'>,
 ): Record<string, Tensor> {
-  const inputs: Record<string, Tensor> = {};
-  if (loraTaskId !== undefined) inputs.lora_task_id = u64('loraTaskId', loraTaskId);
-  if (adapter === undefined) return inputs;
+  return {
+    ...(loraTaskId === undefined ? {} : { lora_task_id: u64('loraTaskId', loraTaskId) }),
+    ...(adapter === undefined ? {} : adapterTensors(adapter, shared)),
+  };
+}
+
+/** Tensors of an adapter's weights, in float32. */
+export function adapterTensors(
+  adapter: AdapterWeights,
+  shared: Pick<SharedTensors, 'of'>,
+): Record<'lora_weights' | 'lora_config', Tensor> {
   let written: LoraTensors | undefined;
-  const write = () => (written ??= writeLoraTensors(adapter));
-  inputs.lora_weights = shared.of(adapter, () => ({
-    shape: [...write().weightsShape],
-    data: write().weights,
-  }));
+  const write = () => (written ??= sharedTensorsOf(adapter) ?? writeLoraTensors(adapter));
+  const weights = () => ({ shape: [...write().weightsShape], data: write().weights });
   const config = () => ({ shape: [...write().configShape], data: write().config });
-  inputs.lora_config = shared.of(adapter, config, 'config');
-  return inputs;
+  return { lora_weights: shared.of(adapter, weights), lora_config: shared.of(adapter, config, 'config') };
 }
 
 /** Words as lists of tokens, none of them empty: the layout could not tell an empty word from none. */
@@ -239,7 +245,7 @@ const f32 = (value: number): Tensor => ({ shape: [1], data: Float32Array.of(valu
 const bool = (value: boolean): Tensor => ({ shape: [1], data: Uint8Array.of(value ? 1 : 0) });
 
 function u64(field: string, value: bigint): Tensor {
-  if (BigInt.asUintN(64, value) !== value) {
+  if (typeof value !== 'bigint' || BigInt.asUintN(64, value) !== value) {
     throw new ParameterError(field, says`${input(field)} is ${value}; it must be from 0 to 2^64 - 1.`);
   }
   return { shape: [1], data: BigUint64Array.of(value) };

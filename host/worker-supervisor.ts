@@ -26,6 +26,11 @@ export interface SupervisorOptions<Info, Message extends { type: string }, Comma
   watchdogTimeoutMs: number;
   /** Milliseconds that a worker may take to end when told to. */
   terminateTimeoutMs: number;
+  /**
+   * Milliseconds that a worker which is started anew may take before it counts as one that cannot be started; 0, the default: any time. Of the first
+   * one, whoever waits for it sets the limit.
+   */
+  startLimitMs?: number | undefined;
   /** True while something waits for the worker. */
   isAwaited: () => boolean;
   /** Called when a worker has loaded the engine and runs. */
@@ -58,6 +63,7 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
   #endsWell = false;
   /** Why the present worker is being given up; null: it is not. */
   #lost: Error | null = null;
+  /** Of the state it is in: a start, an end or a pause takes no longer. */
   #timer: NodeJS.Timeout | null = null;
   #isWaiting = false;
   #hasEnded = false;
@@ -121,6 +127,11 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
       onExit: (error) => this.#handleExit(error && asSkeinError(error)),
     });
     this.#worker = worker;
+    const { startLimitMs = 0 } = this.#options;
+    if (this.#wasEverReady && startLimitMs > 0) {
+      const message = `${worker.subject} took longer to start anew than the ${startLimitMs} ms that it may.`;
+      this.#setTimer(() => this.#lose(new EngineFailure(message)), startLimitMs);
+    }
     return worker;
   }
 
@@ -133,7 +144,7 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
       this.#watchdog?.stop();
       // Anything that runs in the thread beside the loop, such as a timer of a callback module, must not keep it for
       // ever.
-      this.#timer = setTimeout(() => this.#worker.terminate(), this.#options.terminateTimeoutMs);
+      this.#setTimer(() => this.#worker.terminate(), this.#options.terminateTimeoutMs);
     }
     this.#options.onMessage(message as Message | { type: 'closed' });
   }
@@ -141,6 +152,7 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
   #handleReady(info: Info): void {
     const { watchdogTimeoutMs: timeoutMs, isAwaited } = this.#options;
     const worker = this.#worker;
+    this.#stopTimer();
     this.#wasEverReady = true;
     this.#readySinceMs = performance.now();
     if (timeoutMs > 0) {
@@ -156,7 +168,7 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
     this.#worker.desert();
     this.#noteLoss(error);
     this.#worker.terminate();
-    this.#timer = setTimeout(() => this.#giveUpThread(error), this.#options.terminateTimeoutMs);
+    this.#setTimer(() => this.#giveUpThread(error), this.#options.terminateTimeoutMs);
   }
 
   #noteLoss(error: Error): void {
@@ -167,8 +179,7 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
   }
 
   #handleExit(error: Error | null): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
+    this.#stopTimer();
     if (this.#hasEnded) return;
     if (this.#lost === null && error === null) {
       this.#watchdog?.stop();
@@ -193,8 +204,7 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
       return;
     }
     this.#isWaiting = true;
-    this.#timer = setTimeout(() => {
-      this.#timer = null;
+    this.#setTimer(() => {
       this.#isWaiting = false;
       this.#restarts++;
       try {
@@ -206,7 +216,6 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
   }
 
   #giveUpThread(error: Error): void {
-    this.#timer = null;
     this.#worker.unref();
     const limit = this.#options.terminateTimeoutMs;
     const message =
@@ -216,10 +225,19 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
   }
 
   #end(error: Error | null): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
+    this.#stopTimer();
     this.#hasEnded = true;
     this.#options.onEnded(error);
+  }
+
+  #setTimer(call: () => void, ms: number): void {
+    this.#stopTimer();
+    this.#timer = setTimeout(call, ms);
+  }
+
+  #stopTimer(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
   }
 }
 

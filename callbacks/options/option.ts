@@ -8,6 +8,7 @@ export const GROUPS = [
   'Requests and answers',
   'Batching',
   'KV cache',
+  'LoRA adapters',
   'Speculation',
   'Running',
 ] as const;

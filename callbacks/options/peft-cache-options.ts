@@ -1,13 +1,25 @@
 import { BYTES, COUNT, MAX_COUNT, SHARE, wholeNumber } from '../../base/option-values.js';
-import { ofGptManager } from './option.js';
+import { ofGptManager, ofServe } from './option.js';
 
 export const DEFAULT_OPTIMAL_ADAPTER_SIZE = 8;
 export const DEFAULT_MAX_ADAPTER_SIZE = 64;
 export const DEFAULT_DEVICE_CACHE_PERCENT = 0.05;
 export const DEFAULT_HOST_CACHE_SIZE = 2 ** 30;
 
+/** Share that the command line and Skein.load have in the place of DEFAULT_DEVICE_CACHE_PERCENT: they know no other use of that memory. */
+export const PLAIN_DEVICE_CACHE_PERCENT = 0.5;
+
+/** The same for optimalAdapterSize: small pages, of which a small adapter takes one and a large one hardly more than it needs. */
+export const PLAIN_OPTIMAL_ADAPTER_SIZE = 1;
+
 /** Greatest rank that adapters may be allowed to have. */
 const MOST_RANK = 1024;
+/**
+ * Most adapters on the device. A batch names slots, and an executor may keep a table of them, so their number is bounded even
+ * where there are more pages.
+ */
+export const MOST_ADAPTER_SLOTS = 1024;
+const GROUP = 'LoRA adapters';
 const WORKERS = wholeNumber(1, 1024);
 
 /** The options of PeftCacheConfig. With any of them, or with {}, requests may bring LoRA adapters. */
@@ -34,10 +46,27 @@ export const PEFT_CACHE_OPTIONS = {
     help: 'LoRA: rank for which an adapter on all modules takes exactly one page',
   }),
   /** Greatest rank of an adapter; a page has room for one module-layer of it; default 64. */
-  maxAdapterSize: ofGptManager(wholeNumber(1, MOST_RANK), {
+  maxAdapterSize: ofServe(wholeNumber(1, MOST_RANK), {
+    name: 'maxLoraRank',
     seedName: 'peftCacheManagerConfig.maxAdapterSize',
     default: DEFAULT_MAX_ADAPTER_SIZE,
-    help: 'LoRA: greatest rank of an adapter',
+    flag: {
+      group: GROUP,
+      metavar: 'N',
+      default: DEFAULT_MAX_ADAPTER_SIZE,
+      help: 'greatest rank of a LoRA adapter',
+    },
+  }),
+  /** Most adapters in one step; others wait. Default: as many as the cache for steps has pages, at most 1024. */
+  maxAdapters: ofServe(wholeNumber(1, MOST_ADAPTER_SLOTS), {
+    name: 'maxLoras',
+    default: 'as many as have room, at most 1024',
+    flag: {
+      group: GROUP,
+      metavar: 'N',
+      help: 'most LoRA adapters in one iteration; requests of others wait',
+      defaultText: 'as many as have room',
+    },
   }),
   /** Accepted; the loop itself puts adapters into the host cache. Default 1. */
   numPutWorkers: ofGptManager(WORKERS, {
@@ -70,15 +99,27 @@ export const PEFT_CACHE_OPTIONS = {
     help: 'LoRA: accepted without effect; memory is taken adapter by adapter',
   }),
   /** Share of the memory left beside the model and the KV cache that the device's cache may take; default 0.05. */
-  deviceCachePercent: ofGptManager(SHARE, {
+  deviceCachePercent: ofServe(SHARE, {
+    name: 'loraMemoryFraction',
     seedName: 'peftCacheManagerConfig.deviceCachePercent',
     default: DEFAULT_DEVICE_CACHE_PERCENT,
-    help: 'LoRA: share of the memory left beside model and KV cache that the cache for steps may take',
+    flag: {
+      group: GROUP,
+      unit: 'share',
+      default: PLAIN_DEVICE_CACHE_PERCENT,
+      help: 'share of the memory left beside model and KV cache that LoRA adapters may take where iterations read them',
+    },
   }),
   /** Bytes of the host cache; default 1 GiB. */
-  hostCacheSize: ofGptManager(BYTES, {
+  hostCacheSize: ofServe(BYTES, {
+    name: 'loraCacheBytes',
     seedName: 'peftCacheManagerConfig.hostCacheSize',
     default: DEFAULT_HOST_CACHE_SIZE,
-    help: 'LoRA: bytes of the host cache of adapters',
+    flag: {
+      group: GROUP,
+      unit: 'bytes',
+      default: DEFAULT_HOST_CACHE_SIZE,
+      help: 'memory of the host cache of LoRA adapters, in float32; all that are loaded fit into it',
+    },
   }),
 };

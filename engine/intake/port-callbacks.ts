@@ -9,6 +9,8 @@ import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import { numTaken } from './intake-budget.js';
 import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
 
+const NONE: readonly bigint[] = [];
+
 /** The worker's end of the bridge to callbacks that live in the host's thread. */
 export class PortCallbacks implements LoopCallbacks {
   readonly wantsStatsJson: boolean;
@@ -18,6 +20,8 @@ export class PortCallbacks implements LoopCallbacks {
   #requests: InferenceRequest[] = [];
   #stops: bigint[] = [];
   #sequenceStops: SequenceStop[] = [];
+  /** Tasks whose adapters are to be forgotten once the requests that came before are taken. */
+  #forgotten: bigint[] = [];
   #cacheResets: number[] = [];
   /** Milliseconds between two formations; 0: nobody watches. */
   #watchIntervalMs = 0;
@@ -93,6 +97,12 @@ export class PortCallbacks implements LoopCallbacks {
       this.#port.postMessage({ type: 'cacheReset', askId, droppedBlocks: reset() } satisfies WorkerMessage);
     }
     this.#cacheResets = [];
+  }
+
+  /** Called between two iterations: tasks of adapters that the host will not name again, once each. */
+  takeForgottenAdapters(): readonly bigint[] {
+    if (this.#forgotten.length === 0 || this.#requests.length > 0) return NONE;
+    return this.#forgotten.splice(0);
   }
 
   /**
@@ -172,6 +182,7 @@ export class PortCallbacks implements LoopCallbacks {
       else if (message.type === 'stopSequence') this.#sequenceStops.push(message.stop);
       else if (message.type === 'stop') this.#stops.push(...message.requestIds);
       else if (message.type === 'resetCache') this.#cacheResets.push(message.askId);
+      else if (message.type === 'forgetAdapter') this.#forgotten.push(message.taskId);
       else if (message.type === 'watch') {
         this.#watchIntervalMs = message.intervalMs;
         this.#isFormationStale = true;

@@ -14,6 +14,7 @@ import { GuideThreadPort } from '../guided/guide-thread.js';
 import { callbacksOfModule, ModuleLoopCallbacks } from '../intake/module-callbacks.js';
 import { PortCallbacks } from '../intake/port-callbacks.js';
 import type { LoopEnvironment } from '../loop/loop-options.js';
+import { roomOf } from '../peft/page-sizes.js';
 import { createLoop, poolBlocks } from './create-loop.js';
 import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
 
@@ -95,6 +96,7 @@ async function run(
     const wasBusy = loop.iterate();
     if (module !== null) port.pollStopSignals(); // with callbacks in a module the port brings only the shutdown
     port.answerCacheResets(() => loop.resetCache());
+    for (const taskId of port.takeForgottenAdapters()) loop.forgetAdapter(taskId);
     port.reportFormation(wasBusy, performance.now(), () => loop.formation());
     if (port.shutdownAsked) loop.drain();
     if (loop.isDraining) port.noteDraining();
@@ -143,7 +145,7 @@ function guidesOf(
 }
 
 function describe(
-  { executor, draft, limits, endTokenIds, padTokenId, executorFallback = null }: LoadedExecutor,
+  { executor, draft, limits, adapters, endTokenIds, padTokenId, executorFallback = null }: LoadedExecutor,
   { maxChunkMs }: WorkerData['params'],
   loadMs: number,
 ): EngineInfo {
@@ -165,6 +167,7 @@ function describe(
     tokensPerBlock: options.tokensPerBlock,
     maxChunkMs: chunkMsOn(executor.name, maxChunkMs) ?? null,
     maxAttentionWindow: limits.window?.maxAttentionWindow ?? null,
+    adapters: adapters === undefined || executor.adapters === undefined ? null : roomOf(adapters),
     kvDtype: options.kvDtype,
     endTokenIds,
     padTokenId,

@@ -2,7 +2,6 @@ import type { ModelType, OptionalParams } from '../../callbacks/gpt-manager-opti
 import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js';
 import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
-import type { ModelConfig } from '../../models/model-config.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { RopeTable } from '../batch/rope-table.js';
 import { EngineError, openEngine } from '../building/engine.js';
@@ -11,10 +10,9 @@ import type { Executor, ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, LoadableEngine } from '../executors/executor-kind.js';
 import { type EngineLimits, kvBlocks, resolveLimits, secondaryBlocks } from '../options/engine-limits.js';
 import {
-  cachePages,
+  adapterRoom,
   hostCacheBytes,
   type LoadedAdapters,
-  type PageSizes,
   pageSizes,
   slotOptions,
 } from '../peft/page-sizes.js';
@@ -170,7 +168,8 @@ async function startOn(
     numBlocks * (bytesPerBlock + draftBytesPerBlock) +
     (limits.padding.blocks + numSecondaryBlocks) * bytesPerBlock;
   const left = Math.max(0, available.bytes - poolBytes);
-  const adapters = adaptersOf(config, params, needs.adapterSizes, left);
+  const { adapterSizes: sizes } = needs;
+  const adapters = sizes && adapterRoom(config, params.peftCacheManagerConfig!, sizes, left);
   const executor = await kind.open(loadable, {
     ...withoutPool,
     numBlocks: numBlocks + limits.padding.blocks,
@@ -189,14 +188,4 @@ async function startOn(
     ...(adapters === null ? {} : { adapters }),
     ...(draft === null ? {} : { draft: await draft.start(numBlocks) }),
   };
-}
-
-/** @param leftBytes memory beside the model and the KV cache */
-function adaptersOf(
-  model: ModelConfig,
-  { peftCacheManagerConfig = {} }: OptionalParams,
-  sizes: PageSizes | null,
-  leftBytes: number,
-): LoadedAdapters | null {
-  return sizes && { model, sizes, pages: cachePages(peftCacheManagerConfig, sizes, leftBytes) };
 }

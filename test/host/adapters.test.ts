@@ -1,5 +1,5 @@
 import { InProcessHost, RequestError, type TokenRequest } from 'skein';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SharedTensors } from '../../callbacks/shared-tensors.js';
 import { inferenceRequestOf } from '../../host/token-inputs.js';
 import { fakeEngine } from '../support/fake-engine.js';
@@ -16,10 +16,15 @@ beforeAll(async () => {
 });
 afterAll(() => host.close());
 
-async function tokensOf(request: TokenRequest): Promise<number[]> {
+async function tokensOf(request: TokenRequest, by = host): Promise<number[]> {
   const tokens: number[] = [];
-  for await (const piece of host.submit(request)) tokens.push(...piece.tokens);
+  for await (const piece of by.submit(request)) tokens.push(...piece.tokens);
   return tokens;
+}
+
+/** Waits until the queue is empty, and looks after each turn: what was taken has no answer yet then. */
+async function untilTaken(by: InProcessHost): Promise<void> {
+  while (by.queued > 0) await new Promise((resolve) => setImmediate(resolve));
 }
 
 it('a request brings its adapter, later ones name it, and one that names another is told to bring it', async () => {
@@ -31,6 +36,130 @@ it('a request brings its adapter, later ones name it, and one that names another
   await expect(unknown).rejects.toBeInstanceOf(RequestError);
   await expect(unknown).rejects.toMatchObject({ kind: 'adapter', field: 'lora_task_id', isInvalid: true });
   expect(await tokensOf({ ...ASK, loraTaskId: 5n, adapter: fakeAdapter(2) })).not.toEqual(first);
+});
+
+it('is forgotten where the host says so: at once, or with the last request that uses it', async () => {
+  const adapter = fakeAdapter(7);
+  const request = { ...ASK, loraTaskId: 6n };
+  const first = await tokensOf({ ...request, adapter });
+  host.forgetAdapter(6n);
+  // One that comes at the same time may still find it.
+  await tokensOf(request).catch(() => {});
+  await expect(tokensOf(request)).rejects.toMatchObject({ kind: 'adapter' });
+  const running = tokensOf({ ...request, adapter, maxNewTokens: 100 });
+  await untilTaken(host);
+  expect(host.adaptersInFlight()).toEqual({ running: new Set([6n]), waiting: new Set() });
+  host.forgetAdapter(6n);
+  expect((await running).slice(0, first.length)).toEqual(first);
+  await expect(tokensOf(request)).rejects.toMatchObject({ kind: 'adapter' });
+  // Whoever brings it again is served.
+  expect(await tokensOf({ ...request, adapter })).toEqual(first);
+  host.forgetAdapter(8n);
+});
+
+describe('a cache of the engine with room for six adapters', () => {
+  const rows = 6 * 2 * fakeAdapter(1).moduleLayers.length;
+  const peftCacheManagerConfig = { optimalAdapterSize: 2, maxAdapterSize: 4, numHostModuleLayer: rows };
+  const adapters = Array.from({ length: 20 }, (_, i) => fakeAdapter(i + 1));
+  const withAdapter = (i: number): TokenRequest => ({ ...ASK, loraTaskId: BigInt(i), adapter: adapters[i]! });
+  let small: InProcessHost;
+  let alone: number[][];
+  beforeAll(async () => {
+    small = new InProcessHost(fakeEngine('', { peftCacheManagerConfig }));
+    alone = [];
+    for (const i of adapters.keys()) alone.push(await tokensOf(withAdapter(i)));
+  });
+  afterAll(() => small.close());
+
+  it('serves any number of them: what it has lost is sent again, and nobody hears of it', async () => {
+    for (const step of [1, 3, 7]) {
+      const order = adapters.map((_, i) => (i * step) % adapters.length);
+      for (let begin = 0; begin < order.length; begin += 4) {
+        const some = order.slice(begin, begin + 4);
+        const answers = await Promise.all([...some, ...some].map((i) => tokensOf(withAdapter(i), small)));
+        expect(answers).toEqual([...some, ...some].map((i) => alone[i]));
+      }
+    }
+    await expect(tokensOf({ ...ASK, loraTaskId: 99n }, small)).rejects.toMatchObject({ kind: 'adapter' });
+  });
+
+  it('ends what is cancelled on the way there and back', async () => {
+    for (const i of adapters.keys()) {
+      const controller = new AbortController();
+      const answer = tokensOf({ ...withAdapter(i), maxNewTokens: 60, signal: controller.signal }, small);
+      await new Promise((resolve) => setTimeout(resolve, i % 5));
+      controller.abort();
+      expect((await answer).length).toBeLessThanOrEqual(60);
+    }
+    // The engine refuses most of these at once, since it has lost the adapter; they were cancelled on the way.
+    for (const i of adapters.keys()) {
+      const controller = new AbortController();
+      const answer = tokensOf({ ...withAdapter(i), maxNewTokens: 60, signal: controller.signal }, small);
+      await untilTaken(small);
+      controller.abort();
+      expect((await answer).length).toBeLessThanOrEqual(60);
+    }
+    await expect.poll(() => small.running + small.queued).toBe(0);
+    expect(await tokensOf(withAdapter(3), small)).toEqual(alone[3]);
+  });
+});
+
+describe('a cache of the engine with room for two adapters of the twenty that are asked at once', () => {
+  const rows = 2 * 2 * fakeAdapter(1).moduleLayers.length;
+  const peftCacheManagerConfig = { optimalAdapterSize: 2, maxAdapterSize: 4, numHostModuleLayer: rows };
+  const adapters = Array.from({ length: 20 }, (_, i) => fakeAdapter(i + 1));
+  const withAdapter = (i: number): TokenRequest => ({ ...ASK, loraTaskId: BigInt(i), adapter: adapters[i]! });
+  const open = (engine: string) =>
+    new InProcessHost(fakeEngine(engine, { peftCacheManagerConfig, maxNumSequences: 16 }));
+
+  it('has the others wait, and each is answered as alone, with a time limit and without', async () => {
+    const alone = await Promise.all(
+      adapters.map((_, i) => tokensOf({ ...withAdapter(i), maxNewTokens: 40 })),
+    );
+    const narrow = open('');
+    for (const more of [{}, { timeLimitMs: 600_000 }]) {
+      const asked = adapters.map((_, i) =>
+        tokensOf({ ...withAdapter(i), maxNewTokens: 40, ...more }, narrow),
+      );
+      expect(await Promise.all(asked)).toEqual(alone);
+    }
+    await narrow.close();
+  });
+
+  it('ends what waits: by its client, by its time, and with the host', async () => {
+    // So slow that none ends by itself.
+    const slow = open('stepMs=1000');
+    const controller = new AbortController();
+    const endless = { maxNewTokens: 200, signal: controller.signal };
+    const leaving = adapters.slice(1).map((_, i) => tokensOf({ ...withAdapter(i + 1), ...endless }, slow));
+    await expect.poll(() => slow.queued).toBe(0);
+    expect(slow.running).toBeGreaterThan(6);
+    await tokensOf({ ...withAdapter(0), timeLimitMs: 1 }, slow);
+    controller.abort();
+    await Promise.all(leaving);
+    await expect.poll(() => slow.running + slow.queued).toBe(0);
+    const rest = adapters.map((_, i) => tokensOf({ ...withAdapter(i), maxNewTokens: 200 }, slow));
+    await expect.poll(() => slow.queued).toBe(0);
+    await slow.close({ abort: true });
+    await Promise.all(rest);
+    expect(slow.running + slow.queued).toBe(0);
+  });
+});
+
+it.each([{}, null, 'x', [], { moduleLayers: [null] }, { moduleLayers: [{ a: [1], b: [2] }] }])(
+  'one that is %j fails its request alone',
+  async (adapter) => {
+    const beside = tokensOf(ASK);
+    const wrong = tokensOf({ ...ASK, loraTaskId: 9n, adapter: adapter as never });
+    await expect(wrong).rejects.toMatchObject({ kind: 'invalid', field: 'adapter' });
+    await expect(wrong).rejects.toThrow('adapter is no adapter; openAdapter reads one.');
+    expect((await beside).length).toBeGreaterThan(0);
+    expect(host.running + host.queued).toBe(0);
+  },
+);
+
+it('a number in the place of its id fails its request alone', async () => {
+  await expect(tokensOf({ ...ASK, loraTaskId: 7 as never })).rejects.toThrow('loraTaskId is 7; it must be');
 });
 
 it('its tensors are made once for requests that share them', () => {
