@@ -2,6 +2,13 @@ import { readFileSync } from 'node:fs';
 import { closestName } from '../base/did-you-mean.js';
 import { fileProblem } from './file-problem.js';
 import {
+  adapterEntry,
+  adapterPaths,
+  adapterTexts,
+  checkAdapters,
+  withAdapters,
+} from './options/lora-entries.js';
+import {
   checkNames,
   type FileEntry,
   fileEntries,
@@ -30,6 +37,8 @@ type OptionsOfAll = Omit<OptionValues, 'model' | 'servedModelName'>;
 /** A model to serve, with its own options. */
 export interface ConfiguredModel extends ModelEntry {
   options: Partial<OptionsOfAll>;
+  /** Paths of its LoRA adapters by their names. */
+  adapters: Readonly<Record<string, string>>;
 }
 
 /** Every option with its value, and the models. */
@@ -72,11 +81,16 @@ export function loadConfig(sources: ConfigSources): Config {
   }
   const { model, servedModelName, ...options } = config as OptionValues;
   checkRepository(options);
+  checkAdapters(options);
   if (options.modelRepository !== undefined && model === undefined && models === undefined) {
-    if (servedModelName === undefined) return { ...options, models: [] };
-    throw new UsageError(`${where.servedModelName} names a model of --model, and there is none.`);
+    if (servedModelName !== undefined) {
+      throw new UsageError(`${where.servedModelName} names a model of --model, and there is none.`);
+    }
+    withAdapters([], options.lora, where.lora);
+    return { ...options, models: [] };
   }
-  return { ...options, models: modelsOf(model, servedModelName, models, where) };
+  const named = modelsOf(model, servedModelName, models, where);
+  return { ...options, models: withAdapters(named, options.lora, where.lora) };
 }
 
 /** @throws UsageError for options of the model repository that do nothing beside the others */
@@ -124,7 +138,7 @@ function modelsOf(
         ? fileEntries(list!.value, list!.where).map((entry, index) =>
             configured(entry, `${list!.where}[${index}]`),
           )
-        : texts.map((text) => ({ ...modelEntry(text, where.model!), options: {} }));
+        : texts.map((text) => ({ ...modelEntry(text, where.model!), options: {}, adapters: {} }));
   if (names !== undefined) {
     if (models.length > 1 || texts?.[0]?.startsWith(`${models[0]!.name}=`)) {
       throw new UsageError(
@@ -141,33 +155,39 @@ function modelsOf(
 /** The model that comes with the package. @throws UsageError where the package has none. */
 function demoModel(): ConfiguredModel {
   const model = demoModelPath();
-  if (model !== null) return { name: DEMO_MODEL_NAME, aliases: [], model, options: {} };
+  if (model !== null) return { name: DEMO_MODEL_NAME, aliases: [], model, options: {}, adapters: {} };
   throw new UsageError(
     `--model is required: ${optionOf('model').flag.help} (SKEIN_MODEL, and "model" or "models" in a --config file do as well).`,
   );
 }
 
-/** Options of a model that were written as texts, by their names. @throws UsageError for a wrong value, or one that is no option of a model */
-export function optionsOfTexts(
+/** A model whose options were written as texts, by their names. @throws UsageError for a wrong value, or one that is no option of a model */
+export function modelOfTexts(
+  name: string,
+  model: string,
   texts: Readonly<Record<string, string>>,
   where: string,
-): Partial<OptionsOfAll> {
+): ConfiguredModel {
   const typed = Object.entries(texts).map(([key, text]) => {
     const name = optionCalled(key);
     const kind = name === null ? 'text' : optionOf(name).values.kind;
     return [key, kind === 'list' ? text.split(',') : fromText(kind, text)];
   });
-  const [entry] = fileEntries([{ model: '.', ...Object.fromEntries(typed) }], where);
-  return configured(entry!, where).options;
+  const [entry] = fileEntries([{ ...Object.fromEntries(typed), name, model }], where);
+  return configured(entry!, where);
 }
 
 function configured({ options, ...entry }: FileEntry, where: string): ConfiguredModel {
   const own: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(options)) {
     if (value === null) continue;
-    own[name] = checkedValue(optionOf(name as OptionName), { value, where: `${where}.${name}` });
+    const option = optionOf(name as OptionName);
+    const read = listOfFile(option, value);
+    own[name] = checkedValue(option, { value: read, where: `${where}.${name}` });
   }
-  return { ...entry, options: own };
+  const { lora, ...rest } = own as Partial<OptionsOfAll>;
+  const adapters = (lora ?? []).map((text) => adapterEntry(text, `${where}.lora`));
+  return { ...entry, options: rest, adapters: adapterPaths(adapters, `${where}.lora`) };
 }
 
 /** Value of an option from its flag or an alias. @throws UsageError where both are given. */
@@ -192,6 +212,12 @@ function fromEnvironment(
   const { kind } = values;
   const read = kind === 'list' ? value.split(',').map((text) => text.trim()) : fromText(kind, value);
   return { value: read, where: variableName(name) };
+}
+
+/** A value of a file, in which a list of one may be written as the one. */
+function listOfFile({ name, values }: Option, value: unknown): unknown {
+  if (name === 'lora') return adapterTexts(value);
+  return values.kind === 'list' ? asList(value) : value;
 }
 
 function asList(value: unknown): unknown {
@@ -233,7 +259,7 @@ function readConfigFile(path: string): Partial<Record<OptionName | 'models', Giv
     if (given[name] !== undefined) {
       throw new UsageError(`The configuration file ${path} has ${name} twice, by two names.`);
     }
-    const read = optionOf(name).values.kind === 'list' ? asList(value) : value;
+    const read = listOfFile(optionOf(name), value);
     given[name] = { value: read ?? undefined, where: `${key} in ${path}` };
   }
   if (given.model !== undefined && given.models !== undefined) {

@@ -50,6 +50,8 @@ export type { EngineInfo } from '../callbacks/worker-messages.js';
 export type {
   ModelModule,
   ModuleCall,
+  ModuleCallResponse,
+  ModuleCallResult,
   ModuleInput,
   ModuleOutput,
   ModuleRequest,
@@ -84,6 +86,8 @@ export { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../
 export { WorkerStuckError } from '../host/worker-supervisor.js';
 export type { KvCacheEvent, KvCacheEventData, StoredBlock } from '../kvcache/cache-events.js';
 export type { Retention, RetentionPriority } from '../kvcache/retention.js';
+export type { AdapterLimits, AdapterWeights, ModuleLayer } from '../models/adapters/adapter-weights.js';
+export { openAdapter } from '../models/adapters/open-adapter.js';
 export { type ChatMessage, ChatTemplateError } from '../models/chat-template.js';
 export { CheckpointError } from '../models/checkpoints/checkpoint.js';
 export { BatcherLimitError } from '../scheduler/batcher-presets.js';
@@ -102,6 +106,8 @@ export type {
   TextPiece,
   TokenLogProb,
 } from './generation/text-generation.js';
+export { AdapterError, type AdapterErrorReason } from './serving/adapters/adapter-error.js';
+export type { AdapterInfo } from './serving/adapters/adapter-info.js';
 export type { EncoderOptions } from './serving/load-encoder-model.js';
 export type { ModelOptions } from './serving/load-model.js';
 export type { EncoderInfoOfModel, EngineCounts, ModelInfo } from './serving/running-model.js';

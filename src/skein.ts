@@ -1,3 +1,4 @@
+import { messageOf } from '../base/error-text.js';
 import type { IterationStats } from '../callbacks/gpt-manager-options.js';
 import { type FinishReason, HostClosedError, type TokenBeams } from '../callbacks/token-request.js';
 import type { ChatMessage } from '../models/chat-template.js';
@@ -14,10 +15,14 @@ import {
   type TextPiece,
   type TextRequest,
 } from './generation/text-generation.js';
-import type { PromptTokens } from './generation/text-model.js';
+import type { PromptTokens, TextModel } from './generation/text-model.js';
+import { localAdapter } from './hub/local-model.js';
 import { inPlainNames } from './options/flag-names.js';
 import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './options/generate-options.js';
 import { checkModelOptions } from './options/model-options.js';
+import { AdapterError } from './serving/adapters/adapter-error.js';
+import { type AdapterInfo, infoOf } from './serving/adapters/adapter-info.js';
+import type { ModelAdapters } from './serving/adapters/model-adapters.js';
 import { loadModel, type ModelOptions } from './serving/load-model.js';
 import type { EngineCounts, ModelInfo, RunningModel } from './serving/running-model.js';
 
@@ -82,6 +87,8 @@ export interface GenerateOptions extends SamplingOptions {
   queueWeight?: number | undefined;
   /** Salt of the cache: requests of different salts share no blocks. 0 to 2^64 - 1. */
   cacheSalt?: bigint | undefined;
+  /** Name of the LoRA adapter by which the model answers; see ModelOptions.adapters. Default: none. */
+  adapter?: string | undefined;
   /** Ends the prompt with the header of an answer; only with messages. Default true. */
   addGenerationPrompt?: boolean | undefined;
   /** Continues the last message instead of answering it; only with messages. */
@@ -167,6 +174,55 @@ export class Skein {
     return this.#loaded.statistics.onStats(listener);
   }
 
+  /** LoRA adapters by which the model answers too, in the order of their loading. */
+  get adapters(): readonly AdapterInfo[] {
+    return (this.#loaded.adapters?.list() ?? []).map(infoOf);
+  }
+
+  /**
+   * Loads a LoRA adapter, in a thread of its own, while the model answers. Needs ModelOptions.adapters.
+   * @param path as in ModelOptions.adapters
+   * @param options.replace takes the place of an adapter of this name, whose requests in flight go on as they began
+   * @throws CheckpointError for files that are no adapter of this model, AdapterError for a name that is taken or where there is no room
+   */
+  async loadAdapter(
+    name: string,
+    path: string,
+    options: { replace?: boolean; signal?: AbortSignal } = {},
+  ): Promise<AdapterInfo> {
+    const adapters = this.#adapters();
+    try {
+      const local = await localAdapter(path, { signal: options.signal });
+      return infoOf(await adapters.load(name, local, options));
+    } catch (error) {
+      throw inPlainNames(error);
+    }
+  }
+
+  /** Forgets a LoRA adapter; its requests in flight go on. @throws AdapterError where there is none of this name. */
+  unloadAdapter(name: string): void {
+    this.#adapters().unload(name);
+  }
+
+  #adapters(): ModelAdapters {
+    const { adapters } = this.#loaded;
+    if (adapters !== null) return adapters;
+    throw new AdapterError(
+      'The model was loaded without LoRA adapters; Skein.load takes them with the option adapters ({}: none at first).',
+      'none',
+    );
+  }
+
+  /** The model, or the same with the adapter of a request. @throws InvalidRequestError */
+  #modelOf({ adapter }: Pick<GenerateOptions, 'adapter'>): TextModel {
+    if (adapter === undefined) return this.#loaded.model;
+    try {
+      return this.#adapters().get(adapter).model;
+    } catch (error) {
+      throw error instanceof AdapterError ? new InvalidRequestError(messageOf(error), 'adapter') : error;
+    }
+  }
+
   /** Token ids of a text, as a prompt has them, special tokens included. */
   async encode(text: string): Promise<PromptTokens> {
     return this.#loaded.model.codec.encodeText(text);
@@ -179,8 +235,9 @@ export class Skein {
    */
   async *generate(options: GenerateOptions): AsyncGenerator<TextPiece, void, undefined> {
     checkGenerateOptions('generate', options);
+    const model = this.#modelOf(options);
     const promptTokens = await this.#promptTokens(options);
-    yield* await this.#start(options, promptTokens);
+    yield* generateText(model, await this.#request(options, promptTokens));
   }
 
   /**
@@ -190,8 +247,10 @@ export class Skein {
    */
   async complete(options: GenerateOptions): Promise<Completion> {
     checkGenerateOptions('complete', options);
+    const model = this.#modelOf(options);
     const promptTokens = await this.#promptTokens(options);
-    return whole(await this.#start(options, promptTokens), promptTokens.length, options.signal);
+    const pieces = generateText(model, await this.#request(options, promptTokens));
+    return whole(pieces, promptTokens.length, options.signal);
   }
 
   /**
@@ -201,6 +260,7 @@ export class Skein {
    */
   async completeSeveral(options: SeveralOptions): Promise<Completion[]> {
     const { n, bestOf, beams, ...rest } = checkSeveralOptions(options);
+    const model = this.#modelOf(rest);
     const promptTokens = await this.#promptTokens(rest);
     const ranks = beams === undefined && bestOf > n;
     const request = await this.#request(rest, promptTokens);
@@ -208,7 +268,7 @@ export class Skein {
     if (ranks) request.logProbs ??= 0;
     const abort = new AbortController();
     request.signal = rest.signal === undefined ? abort.signal : AbortSignal.any([rest.signal, abort.signal]);
-    const started = generateTexts(this.#loaded.model, request, bestOf);
+    const started = generateTexts(model, request, bestOf);
     const answers = await Promise.all(
       started.map((pieces) => whole(pieces, promptTokens.length, rest.signal)),
     ).catch((error: unknown) => {
@@ -233,13 +293,9 @@ export class Skein {
     await this.#loaded.close(options);
   }
 
-  async #start(options: GenerateOptions, promptTokens: PromptTokens) {
-    return generateText(this.#loaded.model, await this.#request(options, promptTokens));
-  }
-
   async #request(options: GenerateOptions, promptTokens: PromptTokens): Promise<TextRequest> {
     const { model } = this.#loaded;
-    const { prompt, messages, stop, maxTokens, badWords, guided, ...rest } = options;
+    const { prompt, messages, stop, maxTokens, badWords, guided, adapter: _, ...rest } = options;
     if (guided !== undefined) checkGuideEnds(options.ignoreEos ?? false, 'guided');
     const room = Math.max(1, model.maxSeqLen - promptTokens.length);
     return {

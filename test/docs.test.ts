@@ -47,11 +47,12 @@ describe('documents', () => {
 describe('BENCHMARKS.md', () => {
   const text = readDocument('BENCHMARKS.md');
   const cellsOf = (line: string) => line.slice(2, -2).split(' | ');
-  const sectionOf = (name: string) => text.split(`<!-- ${name} -->`)[1]?.split(`<!-- /${name} -->`)[0] ?? '';
+  const sectionOf = (name: string, of = text) =>
+    of.split(`<!-- ${name} -->`)[1]?.split(`<!-- /${name} -->`)[0] ?? '';
 
   /** A ratio of a section: the row that begins so, in the column of that title. */
-  function ratioOf(section: string, row: string, column: string): string | undefined {
-    const lines = sectionOf(section).split('\n');
+  function ratioOf(section: string, row: string, column: string, of = text): string | undefined {
+    const lines = sectionOf(section, of).split('\n');
     const at = lines.findIndex((line) => line.startsWith(`| ${row} |`));
     const head = lines.slice(0, at).findLastIndex((line) => line.startsWith('| ---')) - 1;
     return cellsOf(lines[at] ?? '')[cellsOf(lines[head] ?? '').indexOf(column)];
@@ -75,6 +76,26 @@ describe('BENCHMARKS.md', () => {
       'http-summary',
       `${server}: first token`,
       '64 clients',
+    ],
+  ];
+
+  /** Measured with AVX-512 alone; their tables are in the laboratory. */
+  const OF_LABORATORY: [line: string, document: string, section: string, row: string, column: string][] = [
+    [
+      "Triton's server with its Python backend, small tensors: 32 clients",
+      'server',
+      'infer',
+      '32',
+      'skein / triton',
+    ],
+    ['tensors of 1 MB: 8 clients', 'server', 'infer-large', '8', 'skein / triton'],
+    ['MLServer, small tensors: 32 clients', 'server', 'infer', '32', 'skein / mlserver'],
+    [
+      'llama.cpp, 32 sequences with one LoRA adapter of all modules',
+      'adapters',
+      'adapters-avx512',
+      'int4, Q4_0',
+      'ratio',
     ],
   ];
 
@@ -103,8 +124,12 @@ describe('BENCHMARKS.md', () => {
       '64 sequences with 2048 tokens each',
       'batching in flight beside static batching (V1), 8 requests/s',
     ];
+    for (const [line, document, section, row, column] of OF_LABORATORY) {
+      const ratio = ratioOf(section, row, column, readDocument(`docs/lab/${document}.md`))!;
+      expect(head).toContain(`| ${line} | | ${ratio.replace(/x?$/, 'x')} |`);
+    }
     const count = head.filter((text) => /^\|.*\dx \|/.test(text)).length;
-    expect(count).toBe(HEADLINES.length + rest.length);
+    expect(count).toBe(HEADLINES.length + OF_LABORATORY.length + rest.length);
     const longAvx512 = ratioOf('compare-long-avx512', llama, 'generation 64 x 2048');
     const long = ratioOf('compare-avx2', llama, 'generation 64 x 2048');
     expect(head).toContain(`| ${rest[0]} | ${long} | ${longAvx512} |`);

@@ -46,7 +46,7 @@ const ZOD_OF_GENERATOR = {
 const commandLine = await bundle({ cli: '.dist-next/src/cli.js' }, { splitting: true });
 copyFileSync(join(root, 'src/bin.js'), join(target, 'skein.js'));
 chmodSync(join(target, 'skein.js'), 0o755);
-const workers = await bundle(workerFiles(commandLine));
+const workers = await bundleWorkers(commandLine);
 writeFileSync(join(target, 'NOTICES.txt'), notices([...commandLine, ...workers]));
 
 copySwaggerUi();
@@ -77,6 +77,19 @@ function copySwaggerUi() {
   for (const file of ['swagger-ui-bundle.js.LICENSE.txt', 'LICENSE', 'NOTICE']) {
     copyFileSync(join(source, file), join(folder, file));
   }
+}
+
+/** Bundles the workers that these files start, and those that they start in turn; returns the files that went into them. */
+async function bundleWorkers(files) {
+  const bundled = new Set();
+  const all = [];
+  for (let found = files; found.length > 0; ) {
+    const named = Object.entries(workerFiles(found)).filter(([name]) => !bundled.has(name));
+    for (const [name] of named) bundled.add(name);
+    found = named.length === 0 ? [] : await bundle(Object.fromEntries(named));
+    all.push(...found);
+  }
+  return all;
 }
 
 /** Writes the bundles of these files, each under its name; returns the files that went into them. */

@@ -19,6 +19,12 @@ export async function loadAsker(config: Config, signal: AbortSignal): Promise<As
   if (entry === undefined || others.length > 0) {
     throw new UsageError(`One model is asked at a time, and ${config.models.length} are named by --model.`);
   }
+  const [adapter, ...more] = Object.keys(entry.adapters);
+  if (more.length > 0) {
+    throw new UsageError(
+      `One adapter is asked at a time, and ${1 + more.length} are named by --adapter and lora.`,
+    );
+  }
   const start = performance.now();
   // One user asks one question at a time, so the cache needs room for one sequence only.
   const alone = { ...config, maxActiveRequests: config.maxActiveRequests ?? 1 };
@@ -34,8 +40,8 @@ export async function loadAsker(config: Config, signal: AbortSignal): Promise<As
   });
   const { executor, instructionSet, threads, weights, maxSeqLen } = loaded!.info;
   return {
-    model: entry.name,
-    about: `${entry.name}: weights ${weights}, ${executor} executor on ${instructionSet}, ${threadCount(threads)}, context of ${maxSeqLen} tokens`,
+    model: adapter ?? entry.name,
+    about: `${entry.name}${adapter === undefined ? '' : ` with ${adapter}`}: weights ${weights}, ${executor} executor on ${instructionSet}, ${threadCount(threads)}, context of ${maxSeqLen} tokens`,
     maxSeqLen,
     loadMs: performance.now() - start,
     post: async (path, body, abort) =>

@@ -23,6 +23,7 @@ const CALLED = OPTIONS.filter(({ flag }) => flag.isForAsking).flatMap(({ name, f
 /** Flags of run and chat, beside those of OF_ENGINE and of SAMPLING_SETTINGS. */
 export interface AskingFlags {
   model?: string;
+  adapter?: string;
   url?: string;
   apiKey?: string;
   config?: string;
@@ -36,6 +37,10 @@ export function defineAsking(command: Command): void {
     .option(
       '-m, --model <MODEL>',
       'the model, in every form that serve --model takes; with --url, its name on that server (default: the demo model)',
+    )
+    .option(
+      '--adapter <PATH>',
+      'a LoRA adapter of the model, in every form that serve --lora takes (with --url, --model names it)',
     )
     .option('--url <URL>', 'ask a running server with the OpenAI API instead of loading a model')
     .option('--api-key <KEY>', 'API key for the server of --url (SKEIN_API_KEY)')
@@ -63,12 +68,16 @@ export function askerOf(flags: AskingFlags): OpenAsker {
   return flags.url === undefined ? embedded(flags) : remote(flags, flags.url);
 }
 
-function embedded({ model, config: file, ...flags }: AskingFlags): OpenAsker {
+function embedded({ model, adapter, config: file, ...flags }: AskingFlags): OpenAsker {
   if (flags.apiKey !== undefined) throw new UsageError('--api-key is for a server, and no --url names one.');
   checkInstructionSet(process.env.SKEIN_ISA);
   const ofEngine = Object.fromEntries(CALLED.map((name) => [name, flags[name]]));
   const config = loadConfig({
-    flags: { ...ofEngine, ...(model === undefined ? {} : { model: [model] }) },
+    flags: {
+      ...ofEngine,
+      ...(model === undefined ? {} : { model: [model] }),
+      ...(adapter === undefined ? {} : { lora: [adapter] }),
+    },
     environment: process.env,
     file,
   });
@@ -79,7 +88,7 @@ function embedded({ model, config: file, ...flags }: AskingFlags): OpenAsker {
 }
 
 function remote(flags: AskingFlags, url: string): OpenAsker {
-  const engine = CALLED.find((name) => flags[name] !== undefined);
+  const engine = ['adapter', ...CALLED].find((name) => flags[name] !== undefined);
   if (engine !== undefined || flags.config !== undefined) {
     const flag = engine === undefined ? '--config' : `--${flagName(engine)}`;
     throw new UsageError(`${flag} is for a model that is loaded here, and --url asks one that runs already.`);

@@ -5,13 +5,15 @@ import { loadModels } from '../serving/load-models.js';
 import type { RunningModel } from '../serving/running-model.js';
 import { showBuildProgress } from './build-progress.js';
 import { showLoadProgress } from './load-progress.js';
+import { loadingOptions } from './loading-options.js';
 import { showPullProgress } from './pull-progress.js';
 
 /**
  * Loads the models of a configuration, in its order, with progress on stderr. A slower executor than the fastest is
  * reported there once. Errors of the engine use the user's names of options. @throws as loadModels.
  */
-export function loadConfigured({ models, ...shared }: Config, signal: AbortSignal): Promise<RunningModel[]> {
+export function loadConfigured(config: Config, signal: AbortSignal): Promise<RunningModel[]> {
+  const { models } = config;
   const progress = showLoadProgress(
     process.stderr,
     models.map(({ name }) => name),
@@ -23,12 +25,10 @@ export function loadConfigured({ models, ...shared }: Config, signal: AbortSigna
     };
   };
   return loadModels(
-    models.map(({ name, model, options }) => ({
-      name,
+    models.map((entry) => ({
+      name: entry.name,
       options: {
-        ...shared,
-        ...options,
-        model,
+        ...loadingOptions(entry, config),
         onDownload: beside(showPullProgress(process.stderr)),
         onProgress: beside(showBuildProgress(process.stderr)),
         onDamaged: beside((message: string) => process.stderr.write(`skein: ${message}\n`)),

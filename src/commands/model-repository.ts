@@ -1,8 +1,7 @@
 import { InferError } from '../../callbacks/infer/infer-error.js';
-import type { InferCaller } from '../../callbacks/infer/infer-types.js';
-import type { ModelCall, ModelCallResponse } from '../../callbacks/infer/instance-messages.js';
-import { type Config, type ConfiguredModel, optionsOfTexts } from '../config.js';
+import { type Config, type ConfiguredModel, modelOfTexts } from '../config.js';
 import type { ServerLog } from '../server/server-log.js';
+import { answerCall } from '../serving/answer-call.js';
 import type { LiveModels } from '../serving/model-directory.js';
 import type { FolderServices } from '../serving/repository/folder-source.js';
 import type { LoadPlan, ModelSource, ServedVersion } from '../serving/repository/model-source.js';
@@ -10,6 +9,7 @@ import { type FoundModel, ServingRepository } from '../serving/repository/servin
 import { textVersion } from '../serving/repository/text-version.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { ServedModel } from '../serving/served-model.js';
+import { loadingOptions } from './loading-options.js';
 import type { LoadedEntry } from './open-server.js';
 
 /** What the routes of texts are told of a model of the command line. */
@@ -30,12 +30,12 @@ export function modelRepository(
   log: ServerLog,
 ): ServingRepository {
   const services: FolderServices = {
-    onCall: (call, callers) => answerCall(repository, call, callers),
+    onCall: (call, ...caller) => answerCall(repository.find(call.model, call.version), call, ...caller),
     onError: (name, error) => log.error({ err: error, model: name }, 'model error'),
     startText: (name, version, versionDirectory, parameters) => {
       const { model = versionDirectory, ...given } = parameters;
-      const options = optionsOfTexts(given, `parameters of ${name}`);
-      return startText({ name, aliases: [], model, options }, version, config, describe, log);
+      const entry = modelOfTexts(name, model, given, `parameters of ${name}`);
+      return startText(entry, version, config, describe, log);
     },
   };
   const repository: ServingRepository = new ServingRepository({
@@ -91,33 +91,6 @@ function uploadsOf(name: string, services: FolderServices): ModelSource {
   };
 }
 
-/** A request of a model's code, answered as a client's would be. */
-function answerCall(
-  repository: ServingRepository,
-  { model, version, inputs, outputs, parameters }: ModelCall,
-  callers: readonly InferCaller[],
-): Promise<readonly ModelCallResponse[]> {
-  return new Promise((resolve, reject) => {
-    const responses: ModelCallResponse[] = [];
-    const request = {
-      id: '',
-      inputs,
-      outputs,
-      parameters,
-      sequence: null,
-      priority: 0,
-      timeoutUs: 0,
-      callers,
-    };
-    repository.find(model, version).infer(request, {
-      response: ({ outputs: given, parameters: told }) =>
-        responses.push({ outputs: given, parameters: told ?? null }),
-      end: () => resolve(responses),
-      fail: reject,
-    });
-  });
-}
-
 /** A model of texts that starts with its own options and the server's. In a folder, its version's folder holds it, or `model` names it. */
 async function startText(
   entry: ConfiguredModel,
@@ -126,10 +99,9 @@ async function startText(
   describe: Describe,
   log: ServerLog,
 ): Promise<ServedVersion> {
-  const { name, model } = entry;
+  const { name } = entry;
   const { loadModels } = await import('../serving/load-models.js');
-  const { models: _, ...shared } = config;
-  const [loaded] = await loadModels([{ name, options: { ...shared, ...entry.options, model } }]);
+  const [loaded] = await loadModels([{ name, options: loadingOptions(entry, config) }]);
   loaded!.onError((error) => log.error({ err: error, model: name }, 'engine error'));
   return textVersion(name, version, loaded!, (one) => describe(entry, one));
 }

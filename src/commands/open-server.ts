@@ -103,6 +103,7 @@ export function serveModels(
     maxBodyBytes: config.maxBodyBytes,
     ledger,
     platform: { repository, serverId: config.serverId, allowsUpload: config.allowModelUpload },
+    adapterFolder: config.loraDir ?? null,
   };
   const app = createApp({
     ...shared,
@@ -156,7 +157,7 @@ function servedModel({ entry, loaded }: LoadedEntry, config: Config): ServedMode
   if (loaded.kind === 'encoder') {
     return { kind: 'encoder', ...loaded.model, ...served, statistics: loaded.statistics };
   }
-  const { model, info, statistics, resetCache, statsJson, watchFormation } = loaded;
+  const { model, info, adapters, statistics, resetCache, statsJson, watchFormation } = loaded;
   return {
     kind: 'generator',
     ...model,
@@ -164,6 +165,7 @@ function servedModel({ entry, loaded }: LoadedEntry, config: Config): ServedMode
     fingerprint: info.fingerprint,
     statistics,
     kvCache: info,
+    adapters,
     resetCache,
     watch: { onStats: statistics.onStats, statsJson, watchFormation },
     defaultMaxTokens,

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
 import { packageRoot, skeinVersion } from '../../base/package-info.js';
@@ -11,6 +11,7 @@ import { demoModelPath } from '../serving/demo-model.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { EncoderInfoOfModel } from '../serving/running-model.js';
 import { threadCount } from '../thread-count.js';
+import { UsageError } from '../usage-error.js';
 import { loadConfigured } from './load-configured.js';
 import type { LoadedEntry } from './open-server.js';
 import { allowedHosts, readSecurity } from './server-security.js';
@@ -18,6 +19,9 @@ import { allowedHosts, readSecurity } from './server-security.js';
 /** Runs skein serve until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
 export async function serve(config: Config): Promise<void> {
   const keysAndOrigins = readSecurity(config);
+  if (config.loraDir !== undefined && !statSync(config.loraDir, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new UsageError(`--lora-dir is ${config.loraDir}, and there is no such folder.`);
+  }
   const address = await checkAddress(config.host, config.port);
   const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
   const interruption = listenForInterruption('interrupted while loading');
@@ -116,6 +120,7 @@ function greeting(running: readonly LoadedEntry[], repository: ServingRepository
     ...(running.length === 1 ? [] : [`  ${entry.name}: ${entry.model}`]),
     `  ${info.executor} executor on ${info.instructionSet}, ${threadCount(info.threads)}`,
     `  weights ${info.weights}, ${'kvTokens' in info ? `KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context` : madeOf(info)} of ${info.maxSeqLen} tokens`,
+    ...adaptersOf(entry),
   ]);
   if (running.some(({ entry }) => entry.model === demoModelPath())) lines.push(...aboutTheDemo());
   for (const { config, version } of ofFolders)
@@ -123,6 +128,13 @@ function greeting(running: readonly LoadedEntry[], repository: ServingRepository
   if (ofFolders.length > 0) lines.push(`  by the Open Inference Protocol: ${url}/v2`);
   lines.push(`  to chat with it, and to see what is in flight: ${url}`);
   return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
+}
+
+function adaptersOf({ adapters }: LoadedEntry['entry']): string[] {
+  const names = Object.keys(adapters);
+  return names.length === 0
+    ? []
+    : [`  with ${names.length === 1 ? 'the LoRA adapter' : 'the LoRA adapters'} ${names.join(', ')}`];
 }
 
 function madeOf({ task, dimensions }: EncoderInfoOfModel): string {

@@ -1,4 +1,5 @@
 import { closestName } from '../../base/did-you-mean.js';
+import { PEFT_FILES } from '../../models/adapters/peft-files.js';
 import { SENTENCE_TRANSFORMERS_FILES } from '../../models/checkpoints/sentence-transformers.js';
 import { TOKENIZER_FILES } from '../../models/checkpoints/tokenizer-files.js';
 import { HubError } from './hub-error.js';
@@ -60,6 +61,31 @@ export function chooseFiles(all: readonly string[], { id, quant }: Repository): 
   throw new HubError(`${id} holds neither *.safetensors nor a .gguf file${hint}.`);
 }
 
+/** Chooses the files of a LoRA adapter: those of PEFT, or a GGUF file. @throws HubError where the repository holds none. */
+export function chooseAdapterFiles(all: readonly string[], repository: Repository): ChosenFiles {
+  const { id, quant } = repository;
+  if (quant === null && PEFT_FILES.every((path) => all.includes(path)))
+    return { paths: [...PEFT_FILES], gguf: null };
+  const ggufs = all.filter((path) => /\.gguf$/i.test(path)).sort();
+  if (ggufs.length > 0) {
+    const gguf = chooseGguf(ggufs, repository);
+    return { paths: [gguf], gguf };
+  }
+  const hint = all.includes('adapter_model.bin')
+    ? ' (adapter_model.bin may run code when it is read, and is not)'
+    : '';
+  throw new HubError(
+    `${id} holds neither ${PEFT_FILES.join(' and ')} nor a .gguf file${hint}: no LoRA adapter.`,
+  );
+}
+
+/** What is wanted of a repository. */
+export interface Wanted {
+  choose(all: readonly string[], repository: Repository): ChosenFiles;
+  /** True where these files of a folder are all that is needed. */
+  isComplete(chosen: ChosenFiles): boolean;
+}
+
 /** True where files of a folder are all that a model needs, with no part missing. */
 export function isComplete({ paths, gguf }: ChosenFiles): boolean {
   if (gguf !== null) return true;
@@ -101,3 +127,6 @@ function chooseGguf(ggufs: readonly string[], { id, quant }: Repository): string
     `${id} has several GGUF files; name one as ${id}:QUANT, of ${quants.join(', ') || ggufs.slice(0, 10).join(', ')}.`,
   );
 }
+
+export const A_MODEL: Wanted = { choose: chooseFiles, isComplete };
+export const AN_ADAPTER: Wanted = { choose: chooseAdapterFiles, isComplete: () => true };

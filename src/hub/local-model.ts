@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { RepositoryCache } from './cache.js';
-import { chooseFiles, isComplete } from './chosen-files.js';
+import { A_MODEL, AN_ADAPTER, type Wanted } from './chosen-files.js';
 import { HubError } from './hub-error.js';
 import { type PullProgress, pull } from './pull.js';
 import { parseRepository, type Repository } from './repository.js';
@@ -22,33 +22,43 @@ export interface LocalModelOptions {
  * that is complete in the cache is taken without asking the hub: a start needs no network, and `skein pull` looks for
  * updates. @throws HubError.
  */
-export async function localModel(model: string, options: LocalModelOptions = {}): Promise<string> {
-  if (existsSync(model)) return model;
-  const repository = parseRepository(model);
-  if (repository === null) return model;
+export function localModel(model: string, options: LocalModelOptions = {}): Promise<string> {
+  return local(model, A_MODEL, options);
+}
+
+/** The same of a LoRA adapter. @throws HubError. */
+export function localAdapter(adapter: string, options: LocalModelOptions = {}): Promise<string> {
+  return local(adapter, AN_ADAPTER, options);
+}
+
+async function local(name: string, wanted: Wanted, options: LocalModelOptions): Promise<string> {
+  if (existsSync(name)) return name;
+  const repository = parseRepository(name);
+  if (repository === null) return name;
   const { revision = DEFAULT_REVISION, settings = hubSettings(), ...rest } = options;
-  const cached = cachedModel(repository, revision, settings);
+  const cached = cachedPath(repository, revision, wanted, settings);
   if (cached !== null) return cached;
   try {
-    return (await pull(repository, { settings, revision, ...rest })).path;
+    return (await pull(repository, { settings, revision, wanted, ...rest })).path;
   } catch (error) {
     if (error instanceof HubError)
-      error.message = `There is no file or folder ${model} here, and ${error.message}`;
+      error.message = `There is no file or folder ${name} here, and ${error.message}`;
     throw error;
   }
 }
 
-/** Path of a model all of whose files are in the cache; null where one is missing. */
-export function cachedModel(
+/** Path of what is wanted, all of whose files are in the cache; null where one is missing. */
+function cachedPath(
   repository: Repository,
   revision: string,
+  { choose, isComplete }: Wanted,
   { cacheFolder }: HubSettings,
 ): string | null {
   const cache = new RepositoryCache(cacheFolder, repository);
   const commit = cache.commitOf(revision);
   if (commit === null) return null;
   try {
-    const chosen = chooseFiles(cache.filesOf(commit), repository);
+    const chosen = choose(cache.filesOf(commit), repository);
     if (!isComplete(chosen)) return null;
     return chosen.gguf === null ? cache.snapshot(commit) : join(cache.snapshot(commit), chosen.gguf);
   } catch (error) {

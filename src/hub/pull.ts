@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { ProcessLock } from '../../base/process-lock.js';
 import { writeReason } from '../../base/system-problem.js';
 import { RepositoryCache } from './cache.js';
-import { chooseFiles } from './chosen-files.js';
+import { A_MODEL, type Wanted } from './chosen-files.js';
 import { download } from './download.js';
 import type { RemoteFile, RemoteRepository } from './hub-client.js';
 import { HubError } from './hub-error.js';
@@ -26,6 +26,8 @@ export interface PullOptions {
   settings: HubSettings;
   /** Branch, tag or commit. */
   revision: string;
+  /** Default: a model. */
+  wanted?: Wanted;
   onProgress?: ((progress: PullProgress) => void) | undefined;
   /** Called once, where another process is downloading the same repository. */
   onWait?: (() => void) | undefined;
@@ -48,7 +50,7 @@ export interface PulledModel {
 
 /** Downloads a model's files that are not in the cache yet, at the revision's present commit. @throws HubError. */
 export async function pull(repository: Repository, options: PullOptions): Promise<PulledModel> {
-  const { settings, revision, signal } = options;
+  const { settings, revision, wanted = A_MODEL, signal } = options;
   if (settings.isOffline) {
     throw new HubError(
       `${repository.id} is not complete in ${settings.cacheFolder}, and HF_HUB_OFFLINE forbids to ask for it.`,
@@ -60,7 +62,7 @@ export async function pull(repository: Repository, options: PullOptions): Promis
     signal,
     retryDelayMs: options.retryDelayMs,
   });
-  const { paths, gguf } = chooseFiles(
+  const { paths, gguf } = wanted.choose(
     remote.files.map(({ path }) => path),
     repository,
   );

@@ -4,14 +4,14 @@ import { ParameterError } from '../../callbacks/sampling-params.js';
 import { flagName, OPTIONS, type OptionName } from './table.js';
 
 /** Options by the names that the engine and the host use, and by their plain names. */
-const CALLED = new Map<string, OptionName>(
-  OPTIONS.flatMap(({ name, engine, hostField }) => {
-    const field = engine && lastOf(engine.nameInErrors);
-    return [name, field, hostField].flatMap((called): [string, OptionName][] =>
-      called ? [[called, name]] : [],
-    );
-  }),
-);
+const CALLED = new Map<string, OptionName>();
+for (const { name, engine, hostField } of OPTIONS) {
+  const path = engine?.nameInErrors;
+  // Two objects have a field hostCacheSize: without its object the first is meant.
+  for (const called of [name, path, path && lastOf(path), hostField]) {
+    if (called && !CALLED.has(called)) CALLED.set(called, name);
+  }
+}
 
 /** Last part of a path: maxTokens of optionalParams.kvCacheConfig.maxTokens. */
 function lastOf(path: string): string {
@@ -20,7 +20,7 @@ function lastOf(path: string): string {
 
 /** Plain name of an option, by the name that the engine or the host uses; null for an option without one. */
 export function plainNameOf(path: string): OptionName | null {
-  return CALLED.get(lastOf(path)) ?? null;
+  return CALLED.get(path.replace(/^optionalParams\./, '')) ?? CALLED.get(lastOf(path)) ?? null;
 }
 
 /** Flag of an option, such as `--max-batch-tokens` of maxNumTokens; null for an option without a flag. */

@@ -32,21 +32,23 @@ export function flagsInGroups(options: readonly Option[]): Flag[] {
 export function flagsOf(name: OptionName, heading?: string): Flag[] {
   const option = optionOf(name);
   const named = flagsNamed(name, option);
-  const aliases = (option.flag.aliases ?? []).flatMap((alias) => flagsNamed(alias, option));
+  // Lists of vLLM take several values behind one flag.
+  const aliases = (option.flag.aliases ?? []).flatMap((alias) => flagsNamed(alias, option, '...'));
   const all = [...named, ...aliases.map((flag) => flag.hideHelp())];
   if (heading !== undefined) for (const flag of all) flag.helpGroup(heading);
   return all;
 }
 
-function flagsNamed(name: string, option: Option): Flag[] {
+function flagsNamed(name: string, option: Option, more = ''): Flag[] {
   const help = helpOf(option);
   const { kind, choices = [] } = option.values;
   if (kind === 'switch') {
     return [new Flag(`--${flagName(name)}`, help), new Flag(`--no-${flagName(name)}`).hideHelp()];
   }
-  const flag = new ListedOption(`--${flagName(name)} <${metavarOf(option)}>`, help);
+  const isList = kind === 'list';
+  const flag = new ListedOption(`--${flagName(name)} <${metavarOf(option)}${isList ? more : ''}>`, help);
   flag.values = choices;
-  return [kind === 'list' ? flag.argParser(gathered) : flag];
+  return [isList ? flag.argParser(gathered) : flag];
 }
 
 function helpOf(option: Option): string {

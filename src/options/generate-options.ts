@@ -68,6 +68,7 @@ const RULES = {
     (value) => typeof value === 'number' && value > 0 && value <= 1000,
   ),
   cacheSalt: U64,
+  adapter: rule('the name of an adapter', (value) => typeof value === 'string'),
   addGenerationPrompt: SWITCH,
   continueFinalMessage: SWITCH,
   templateVariables: rule('an object', isObject),

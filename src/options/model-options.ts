@@ -1,4 +1,4 @@
-import { callback, NAME } from '../../base/option-values.js';
+import { callback, isObject, NAME, rule } from '../../base/option-values.js';
 import { ENGINE_TABLE } from '../../callbacks/options/table.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { ModelOptions } from '../serving/load-model.js';
@@ -13,6 +13,11 @@ const OF_ENGINE = ENGINE_TABLE.flatMap(({ option: { name, plain } }) =>
 export const MODEL_RULES = {
   ...Object.fromEntries([...OF_SERVER, ...OF_ENGINE]),
   model: NAME,
+  adapters: rule(
+    "an object of names and paths such as { sql: './sql-lora' }",
+    (value) =>
+      isObject(value) && Object.values(value).every((path) => typeof path === 'string' && path !== ''),
+  ),
   onDownload: callback(),
   onProgress: callback(),
   onDamaged: callback(),

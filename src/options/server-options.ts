@@ -55,6 +55,7 @@ const OF_CLIENTS = { isForBatch: false };
 const ACCESS = 'Address and access';
 const REPOSITORY = 'Model repository';
 const REQUESTS = 'Requests and answers';
+const ADAPTERS = 'LoRA adapters';
 const DAY_SECONDS = 86_400;
 const LONGEST_QUEUE = wholeNumber(1, 1_000_000);
 
@@ -145,6 +146,32 @@ const SERVING_OPTIONS = {
     help: 'the name of the model for clients, if there is only one model; repeat the option for further names',
     defaultText: "the model's folder or file name",
   }),
+  lora: ofModel(listOf('NAME=PATH, or a list of these'), {
+    group: ADAPTERS,
+    metavar: '[NAME=]PATH',
+    aliases: ['loraModules'],
+    help: 'a LoRA adapter of the model, which clients name as a model: a folder of PEFT, a GGUF file of llama.cpp, or ORG/NAME of the Hugging Face hub; repeat the option for further adapters (with several models: {"name": ..., "path": ..., "base_model_name": ...})',
+    defaultText: 'none',
+  }),
+  allowRuntimeLora: ofServer(
+    SWITCH,
+    {
+      group: ADAPTERS,
+      default: false,
+      help: 'clients may load and unload LoRA adapters that lie in --lora-dir (admins only, where there are several API keys)',
+    },
+    OF_CLIENTS,
+  ),
+  loraDir: ofServer(
+    NAME,
+    {
+      group: ADAPTERS,
+      metavar: 'DIR',
+      help: 'folder of the adapters that clients may load with --allow-runtime-lora',
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
   modelRepository: ofServer(
     listOf('a folder, or a list of folders'),
     {

@@ -3,6 +3,7 @@ import type { KV_CACHE_OPTIONS } from '../../callbacks/options/kv-cache-options.
 import type { MANAGER_OPTIONS } from '../../callbacks/options/manager-options.js';
 import type { EngineOption, FlagSpec, PlainFields } from '../../callbacks/options/option.js';
 import type { OPTIONAL_PARAMS } from '../../callbacks/options/optional-params.js';
+import type { PEFT_CACHE_OPTIONS } from '../../callbacks/options/peft-cache-options.js';
 import { ENGINE_TABLE } from '../../callbacks/options/table.js';
 import { type LOADING_OPTIONS, SERVER_OPTIONS, type ServerOption } from './server-options.js';
 
@@ -16,7 +17,8 @@ export type LoadingValues = ServerValues<typeof LOADING_OPTIONS>;
 /** Options of the engine by their plain names: those of the command line or, with null, those of programs alone. */
 export type EngineValues<Flag extends FlagSpec | null> = PlainFields<typeof MANAGER_OPTIONS, Flag> &
   PlainFields<typeof OPTIONAL_PARAMS, Flag> &
-  PlainFields<typeof KV_CACHE_OPTIONS, Flag>;
+  PlainFields<typeof KV_CACHE_OPTIONS, Flag> &
+  PlainFields<typeof PEFT_CACHE_OPTIONS, Flag>;
 
 /** Every option of `skein serve` with its value. */
 export type OptionValues = ServerValues<typeof SERVER_OPTIONS> & EngineValues<FlagSpec>;

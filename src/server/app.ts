@@ -53,6 +53,8 @@ export interface AppOptions {
   eventStream?: Partial<EventStreamOptions>;
   /** Serves the Open Inference Protocol; default: its routes are not there. */
   platform?: ServerContext['platform'];
+  /** Folder of the LoRA adapters that clients may load; default: they may load none. */
+  adapterFolder?: string | null;
 }
 
 const ALL_ROUTES = [...ROUTES, ...KSERVE_ROUTES];
@@ -75,6 +77,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     requestTimeoutMs: options.requestTimeoutMs ?? null,
     maxBodyBytes,
     platform: options.platform ?? null,
+    adapterFolder: options.adapterFolder ?? null,
     routes: options.platform == null ? ROUTES : ALL_ROUTES,
     observe: (request) => metrics.observe(request),
     eventStream: {

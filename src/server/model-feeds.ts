@@ -1,3 +1,4 @@
+import { engineName } from '../serving/adapters/served-adapters.js';
 import { followModels, type ModelDirectory } from '../serving/model-directory.js';
 import type { ServedGenerator } from '../serving/served-model.js';
 import { type EventListener, type FeedOptions, ModelFeed, type Subscription } from './model-feed.js';
@@ -16,9 +17,9 @@ export class ModelFeeds {
     });
   }
 
-  /** Feed of a served model. */
-  of({ id }: ServedGenerator): ModelFeed {
-    return this.#feeds.get(id)!;
+  /** Feed of a served model; an adapter's is that of its base. */
+  of(model: ServedGenerator): ModelFeed {
+    return this.#feeds.get(engineName(model))!;
   }
 
   /**

@@ -42,7 +42,7 @@ const ASCII_SLICE = 2 ** 16;
 
 /**
  * Decodes UTF-8: at once where that is little more than a copy; else slice by slice, since characters other than ASCII
- * take ten times as long. Joined slices exist twice when the parser wants them in one piece.
+ * take ten times as long. Slices exist twice while they are joined, as the parser wants them.
  * @throws ApiError 400.
  */
 async function decoded(bytes: Uint8Array): Promise<string> {
@@ -57,6 +57,9 @@ async function decoded(bytes: Uint8Array): Promise<string> {
     const stream = start + SLICE < bytes.length;
     text += decoder.decode(bytes.subarray(start, start + SLICE), { stream });
   }
+  // Asking for a character joins the slices in a turn of its own; else the parser would do it in its own.
+  text.charCodeAt(0);
+  await nextTurn();
   return text;
 }
 

@@ -3,6 +3,10 @@ import { join } from 'node:path';
 import { onlyTold } from '../../base/error-reporter.js';
 import type { IterationStats, ModelType, OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import type { FlagSpec } from '../../callbacks/options/option.js';
+import {
+  PLAIN_DEVICE_CACHE_PERCENT,
+  PLAIN_OPTIMAL_ADAPTER_SIZE,
+} from '../../callbacks/options/peft-cache-options.js';
 import { ENGINE_TABLE, type EngineLevel } from '../../callbacks/options/table.js';
 import { DEFAULT_CHUNKING_POLICY } from '../../callbacks/options/words.js';
 import type { EngineInfo } from '../../callbacks/worker-messages.js';
@@ -12,14 +16,16 @@ import { type CachedEngineOptions, cachedEngine } from '../../engine/building/en
 import { checkWeights } from '../../engine/building/weights-checksum.js';
 import { type ExecutorWish, likelyExecutor } from '../../engine/executors/choose-executor.js';
 import type { LoadRequest } from '../../engine/worker/load-executor.js';
-import { InProcessHost, type InProcessHostOptions } from '../../host/in-process-host.js';
+import { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../../host/in-process-host.js';
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import { blocksToCompletion } from '../../scheduler/block-needs.js';
 import type { ChunkingPolicy } from '../../scheduler/types.js';
 import type { ModelCodec } from '../generation/model-codec.js';
+import type { TextModel } from '../generation/text-model.js';
 import { localModel } from '../hub/local-model.js';
 import type { PullProgress } from '../hub/pull.js';
 import type { EngineValues, LoadingValues } from '../options/table.js';
+import type { AdapterBase, ModelAdapters } from './adapters/model-adapters.js';
 import { LatestStats } from './latest-stats.js';
 import type { ModelInfo, RunningModel } from './running-model.js';
 import { engineFacts, type HostListeners, startEngine } from './start-engine.js';
@@ -45,6 +51,11 @@ export interface ModelOptions extends Loose<LoadingValues>, Loose<EngineValues<F
    * OptionalParams.draftEnginePath.
    */
   draftModel?: string | undefined;
+  /**
+   * LoRA adapters by which the model answers too, by name: a folder of PEFT, a GGUF file of llama.cpp, or ORG/NAME of the Hugging Face
+   * hub. `{}`: none at first; later ones come with Skein.loadAdapter. Default: the model takes none.
+   */
+  adapters?: Readonly<Record<string, string>> | undefined;
   /** Policy by which prompts share an iteration; default SHORTEST_FIRST. Needs chunkedPrefill. */
   chunkingPolicy?: ChunkingPolicy | undefined;
   /**
@@ -130,6 +141,27 @@ export async function startModel(
   const info = modelInfo(options.model, engine, loaded);
   const { maxInputLen, maxSeqLen } = info;
   const { vocabSize, endTokenIds: endTokens, numBlocks: maxBlocks } = loaded;
+  const model: TextModel = {
+    codec,
+    engine: host,
+    vocabSize,
+    maxInputLen,
+    maxSeqLen,
+    endTokens,
+    fitsTogether: (count, prompt, maxTokens) => fitTogether(loaded, count, prompt, maxTokens),
+  };
+  const { config } = engine.manifest;
+  const { adapters: room, executor } = loaded;
+  const inFlight = () => host.adaptersInFlight();
+  const forget = (taskId: bigint) => host.forgetAdapter(taskId);
+  const base = { model, config, room, executor, inFlight, forget };
+  const adapters = await adaptersOf(options, base).catch(async (error: unknown) => {
+    await running.close({ abort: true });
+    throw error;
+  });
+  const close = async (how?: CloseOptions) => {
+    await Promise.all([adapters?.close(), running.close(how)]);
+  };
   const isIdle = () => host.running === 0;
   const latest = new LatestStats(options.batchingScheme ?? 'InflightFusedBatching', loaded, isIdle);
   /** KV cache blocks in use after the latest iteration. */
@@ -148,15 +180,8 @@ export async function startModel(
     get info() {
       return host.info === loaded ? info : modelInfo(options.model, engine, host.info ?? loaded);
     },
-    model: {
-      codec,
-      engine: host,
-      vocabSize,
-      maxInputLen,
-      maxSeqLen,
-      endTokens,
-      fitsTogether: (count, prompt, maxTokens) => fitTogether(loaded, count, prompt, maxTokens),
-    },
+    model,
+    adapters,
     statistics: {
       counts: () => ({ running: host.running, waiting: host.queued, maxBlocks, usedBlocks }),
       onStats: (listener) => events.onStats(listener),
@@ -165,7 +190,15 @@ export async function startModel(
     watchFormation: (listener) => host.watchFormation(listener),
     resetCache: () => host.resetCache(),
     ...running,
+    close,
   };
+}
+
+/** Adapters of the options; null: there is no option for them, and their code is not imported. @throws as startAdapters */
+async function adaptersOf(options: ModelOptions, base: AdapterBase): Promise<ModelAdapters | null> {
+  if (options.adapters === undefined) return null;
+  const { startAdapters } = await import('./adapters/start-adapters.js');
+  return startAdapters(options.adapters, options, base);
 }
 
 /** Opens the tokenizer in this thread, while the worker loads the engine. */
@@ -239,6 +272,13 @@ function hostOptions(
     ...chunking(options),
     kvCacheConfig: fieldsOf('kvCache', options),
   };
+  if (options.adapters !== undefined) {
+    optionalParams.peftCacheManagerConfig = {
+      deviceCachePercent: PLAIN_DEVICE_CACHE_PERCENT,
+      optimalAdapterSize: PLAIN_OPTIMAL_ADAPTER_SIZE,
+      ...fieldsOf('peftCache', options),
+    };
+  }
   if (memory !== undefined) optionalParams.availableMemory = memory;
   if (draft !== null) optionalParams.draftEnginePath = draft.directory;
   return {

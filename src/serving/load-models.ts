@@ -2,6 +2,7 @@ import { says } from '../../base/named-text.js';
 import { retell, textOf } from '../../base/skein-error.js';
 import { type MemoryNeeds, splitMemory } from '../../engine/worker/memory-split.js';
 import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
+import { CheckpointError } from '../../models/checkpoints/checkpoint.js';
 import { type FoundEngines, findEngines, loadRequest, type ModelOptions, startModel } from './load-model.js';
 import type { RunningModel } from './running-model.js';
 
@@ -68,6 +69,9 @@ async function startAny(
   memory: AvailableMemory | undefined,
 ): Promise<RunningModel> {
   if (engines.engine.manifest.config.encoder === undefined) return startModel(options, engines, memory);
+  if (Object.keys(options.adapters ?? {}).length > 0) {
+    throw new CheckpointError(`${options.model}: an encoder cannot have adapters.`);
+  }
   const { startEncoder } = await import('./load-encoder-model.js');
   return startEncoder(options, engines.engine);
 }

@@ -1,3 +1,4 @@
+import { servedAdapter, servedAdapters } from './adapters/served-adapters.js';
 import type { ServedModel } from './served-model.js';
 
 export interface ModelChange {
@@ -16,7 +17,7 @@ export interface ModelDirectory {
    * why not.
    */
   list(): readonly ServedModel[];
-  /** The model with this name or alias. */
+  /** The model with this name or alias, or a model with its LoRA adapter of this name. */
   find(name: string): ServedModel | undefined;
   /** Calls the listener after each change, until the returned function is called. */
   onChange(listener: (change: ModelChange) => void): () => void;
@@ -41,7 +42,13 @@ export class LiveModels implements ModelDirectory {
   }
 
   find(name: string): ServedModel | undefined {
-    return this.#byName.get(name);
+    const model = this.#byName.get(name);
+    if (model !== undefined) return model;
+    for (const base of this.#list) {
+      const adapter = servedAdapter(base, name);
+      if (adapter !== undefined) return adapter;
+    }
+    return undefined;
   }
 
   onChange(listener: (change: ModelChange) => void): () => void {
@@ -55,8 +62,9 @@ export class LiveModels implements ModelDirectory {
    */
   add(model: ServedModel): void {
     const names = new Set([model.id, ...model.aliases]);
-    for (const name of names) {
-      const other = this.#byName.get(name);
+    const adapters = servedAdapters(model).map(({ id }) => id);
+    for (const name of [...names, ...adapters]) {
+      const other = this.find(name);
       if (other === undefined) continue;
       throw new Error(
         `The model '${model.id}' cannot be added: '${name}' is a name of the model '${other.id}' already.`,

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { expectIdle, metric } from '../src/support/metrics.js';
@@ -80,6 +81,25 @@ describeExecutors((on) => {
     it('says what computes', async () => {
       const health = (await (await fetch(`${(await started).url}/health`)).json()) as object;
       expect(JSON.stringify(health)).toContain(`"executor":"${on.name}"`);
+    });
+
+    it('answers by LoRA adapters, or refuses them at the start by the name of the executor', async () => {
+      const path = fileURLToPath(new URL('../fixtures/lora-plain', import.meta.url));
+      const flags = [...flagsOf(on.name), '--lora', `plain=${path}`];
+      const starting = startServer(flags, environmentOf(on.name));
+      if (on.name !== 'native') {
+        await expect(starting).rejects.toThrow(`The executor ${on.name} takes no LoRA adapters`);
+        return;
+      }
+      const server = await starting;
+      const [text, plain] = await Promise.all(
+        ['tiny-gqa', 'plain'].map(async (model) => {
+          return (await complete(server, { model, prompt: 'ab' })).choices[0]!.text;
+        }),
+      );
+      expect(text).toBe((await expected)[0]!.choices[0]!.text);
+      expect(plain).not.toBe(text);
+      await server.stop();
     });
 
     it('answers greedy prompts as the native executor does, all at once', async () => {

@@ -22,7 +22,7 @@ describe('loadConfig', () => {
     };
     const config = loadConfig({ flags: { port: '5' }, environment, file: path });
     expect(config).toMatchObject({
-      models: [{ name: 'from-file', aliases: [], model: 'from-file', options: {} }],
+      models: [{ name: 'from-file', aliases: [], model: 'from-file', options: {}, adapters: {} }],
       host: 'file-host',
       port: 5,
       maxBatchRequests: 4,
@@ -32,7 +32,9 @@ describe('loadConfig', () => {
 
   it('has the model that comes with the package where none is named', () => {
     const path = expect.stringMatching(/models\/demo\/gosling$/);
-    expect(loadConfig({}).models).toEqual([{ name: 'gosling', aliases: [], model: path, options: {} }]);
+    expect(loadConfig({}).models).toEqual([
+      { name: 'gosling', aliases: [], model: path, options: {}, adapters: {} },
+    ]);
   });
 
   it('reads JSON and YAML, option names and flag names, and the path from SKEIN_CONFIG', () => {
@@ -119,10 +121,50 @@ describe('models', () => {
     const config = loadConfig({ file: path });
     expect(config.kvCacheTokens).toBe(100);
     expect(config.models).toEqual([
-      { name: 'chat', model: '/a', aliases: ['gpt-4'], options: { weights: 'int8', kvCacheTokens: 50 } },
-      { name: 'code', model: '/b/code', aliases: [], options: {} },
+      {
+        name: 'chat',
+        model: '/a',
+        aliases: ['gpt-4'],
+        options: { weights: 'int8', kvCacheTokens: 50 },
+        adapters: {},
+      },
+      { name: 'code', model: '/b/code', aliases: [], options: {}, adapters: {} },
     ]);
     expect(names(loadConfig({ file: path, flags: { model: '/c' } }))).toEqual([['c', '/c']]);
+  });
+
+  it('have LoRA adapters by name, of the command line, a variable or their own entry', () => {
+    const adaptersOf = (sources: Parameters<typeof loadConfig>[0]) =>
+      loadConfig(sources).models.map(({ adapters }) => adapters);
+    expect(adaptersOf({ flags: { model: '/m', lora: ['a=/x', './y-lora'] } })).toEqual([
+      { a: '/x', 'y-lora': './y-lora' },
+    ]);
+    const environment = { SKEIN_MODEL: '/m', SKEIN_LORA: 'a=/x, b=/y' };
+    expect(adaptersOf({ environment })).toEqual([{ a: '/x', b: '/y' }]);
+    const json = '{"name": "c", "path": "/z", "base_model_name": "two"}';
+    const path = file(
+      'adapters.yaml',
+      `models:\n  - { name: one, model: /a, aliases: [uno], lora: a=/x }\n  - { name: two, model: /b, lora-modules: [b=/y] }\nlora: '${json}'\n`,
+    );
+    expect(adaptersOf({ file: path })).toEqual([{ a: '/x' }, { b: '/y', c: '/z' }]);
+    const byAlias = json.replace('two', 'uno');
+    expect(adaptersOf({ file: path, flags: { lora: [byAlias] } })).toEqual([
+      { a: '/x', c: '/z' },
+      { b: '/y' },
+    ]);
+    const twice = { file: path, flags: { lora: [json.replace('"c"', '"a"')] } };
+    expect(() => adaptersOf(twice)).toThrow('The name a is given twice: to /x and to /z');
+  });
+
+  it('have adapters as objects in a file too', () => {
+    const adaptersOf = (name: string, text: string) =>
+      loadConfig({ file: file(name, text) }).models.map(({ adapters }) => adapters);
+    const expected = [{ sql: './x', poet: './y' }];
+    expect(adaptersOf('a.yaml', 'model: /m\nlora: { sql: ./x, poet: ./y }\n')).toEqual(expected);
+    const list = 'models:\n  - model: /m\n    lora:\n      - { name: sql, path: ./x }\n      - poet=./y\n';
+    expect(adaptersOf('b.yaml', list)).toEqual(expected);
+    expect(() => adaptersOf('c.yaml', 'model: /m\nlora: { sql: 5 }\n')).toThrow('lora in ');
+    expect(() => adaptersOf('d.yaml', 'model: /m\nlora: 5\n')).toThrow('lora in ');
   });
 
   it('go by --served-model-name and further names, where there is one', () => {

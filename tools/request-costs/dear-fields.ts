@@ -360,6 +360,14 @@ const tokenizing: Readonly<Record<string, DearField>> = {
   tokens: () => [list(490_000, (index) => String(index % 300)), list(490_000, () => '7')],
 };
 
+const adapters: Readonly<Record<string, DearField>> = {
+  lora_name: textField,
+  lora_path: textField,
+  load_inplace: harmless('true'),
+  base_model_name: textField,
+  lora_int_id: harmless('1'),
+};
+
 /** A route with a body: what is asked for where nothing is dear, and what is dear in each of its fields. */
 export interface DearRoute {
   plain: Fields;
@@ -379,4 +387,9 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
   '/v1/score': { plain: { text_1: '"Once"', text_2: '"upon"' }, fields: encoders },
   '/tokenize': { plain: { prompt: '"Once"' }, fields: tokenizing },
   '/detokenize': { plain: { tokens: '[7]' }, fields: tokenizing },
+  '/v1/load_lora_adapter': {
+    plain: { lora_name: '"x"', lora_path: '"tiny-bert-mean"' },
+    fields: adapters,
+  },
+  '/v1/unload_lora_adapter': { plain: { lora_name: '"x"' }, fields: adapters },
 };

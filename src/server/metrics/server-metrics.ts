@@ -4,6 +4,7 @@ import { followModels, type ModelChange, type ModelDirectory } from '../../servi
 import type { ServedModel } from '../../serving/served-model.js';
 import { HOLDINGS, type MemoryLedger } from '../held-memory.js';
 import type { ObservedRequest, RequestObserver } from '../request-observer.js';
+import { adapterFamilies } from './adapter-metrics.js';
 import { HTTP_BUCKETS } from './buckets.js';
 import { type ModelFamilies, modelFamilies } from './families.js';
 import { ModelMetrics, UNCOUNTED } from './model-metrics.js';
@@ -86,6 +87,7 @@ export class ServerMetrics {
     const longest = Math.max(0, ...models.list().map(({ maxSeqLen }) => maxSeqLen));
     this.#families = modelFamilies(this.#registry, longest === 0 ? LONGEST_UNKNOWN : longest);
     followModels(models, (change) => this.#follow(change));
+    adapterFamilies(this.#registry, models);
     if (options.process) {
       collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: LAG_PRECISION_MS });
     }

@@ -4,6 +4,7 @@ import { SharedTensors } from '../../../callbacks/shared-tensors.js';
 import type { PromptLogProbList } from '../../generation/returned-logits.js';
 import type { TextPiece, TextRequest } from '../../generation/text-generation.js';
 import { drawSeed, generateTexts } from '../../generation/text-generation.js';
+import { engineName } from '../../serving/adapters/served-adapters.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { cacheSaltFor } from '../cache-salt.js';
 import { answersMemory } from '../memory-estimates.js';
@@ -101,7 +102,7 @@ export class ChoiceRun {
         for (const [index, pieces] of generateTexts(model, asked, bestOf).entries()) {
           const { maxTokens } = request;
           const observer = observe({
-            model: model.id,
+            model: engineName(model),
             promptTokens: request.promptTokens.length,
             maxTokens,
             isGuided: request.guide !== undefined,

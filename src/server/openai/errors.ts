@@ -170,6 +170,10 @@ export function toApiError(error: unknown, callField: CallField = CHAT_FIELDS): 
   }
   if (error instanceof RequestError && error.isInvalid)
     return toApiError(inCallersWords(error, null), callField);
+  if (error instanceof RequestError && error.kind === 'overloaded') {
+    const headers = { 'retry-after': String(RETRY_AFTER_S) };
+    return new ApiError(429, error.message, { type: 'rate_limit_error', code: 'engine_busy', headers });
+  }
   if (error instanceof RequestError) return new ApiError(500, error.message, { code: 'engine_error' });
   return new ApiError(500, 'The server failed to handle this request.', { code: 'internal_error' });
 }

@@ -7,6 +7,13 @@ export function modelObject(model: ServedModel) {
     object: 'model',
     created: model.created,
     owned_by: 'skein',
+    ...lineage(model),
     max_model_len: model.maxSeqLen,
   };
+}
+
+/** An adapter's base model, as vLLM tells it: `parent` of an adapter, and `root` of both. */
+function lineage(model: ServedModel): { root: string; parent: string | null } {
+  const base = model.kind === 'generator' ? model.base : undefined;
+  return { root: base ?? model.id, parent: base ?? null };
 }

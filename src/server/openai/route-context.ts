@@ -1,3 +1,4 @@
+import { withAdapters } from '../../serving/adapters/served-adapters.js';
 import type { ModelDirectory } from '../../serving/model-directory.js';
 import type { ServedEncoder, ServedGenerator, ServedModel } from '../../serving/served-model.js';
 import type { ObserveRequest } from '../request-observer.js';
@@ -18,7 +19,7 @@ export interface RouteContext {
 export function findModel({ models }: Pick<RouteContext, 'models'>, id: string | undefined): ServedModel {
   const model = id === undefined ? models.list()[0] : models.find(id);
   if (model !== undefined) return model;
-  const names = namesOf(models.list()) || 'no model now';
+  const names = namesOf(withAdapters(models.list())) || 'no model now';
   const message = id === undefined ? '' : `The model '${id}' does not exist. `;
   throw new ApiError(404, `${message}This server serves ${names}.`, {
     param: 'model',
@@ -71,6 +72,11 @@ export function findEncoder(
   throw new ApiError(400, `${asked}${others}.`, { param: 'model', code: 'model_not_supported' });
 }
 
+/** Most names in a sentence. */
+const MOST_NAMES = 20;
+
 function namesOf(models: readonly ServedModel[]): string {
-  return models.map((served) => `'${served.id}'`).join(', ');
+  const names = models.slice(0, MOST_NAMES).map((served) => `'${served.id}'`);
+  const more = models.length - names.length;
+  return `${names.join(', ')}${more === 0 ? '' : ` and ${more} more`}`;
 }

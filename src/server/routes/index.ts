@@ -1,3 +1,4 @@
+import { loadAdapterRoute, unloadAdapterRoute } from './adapters.js';
 import { cacheResetRoute } from './cache-reset.js';
 import { cancelRoute } from './cancel.js';
 import { chatCompletionsRoute } from './chat-completions.js';
@@ -38,6 +39,8 @@ export const ROUTES: readonly Route[] = [
   cacheResetRoute,
   modelsRoute,
   modelRoute,
+  loadAdapterRoute,
+  unloadAdapterRoute,
   healthRoute,
   liveRoute,
   versionRoute,

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { withAdapters } from '../../serving/adapters/served-adapters.js';
 import { modelObject } from '../openai/models.js';
 import { findModel } from '../openai/route-context.js';
 import { about } from '../openai/schemas/fields.js';
@@ -10,7 +11,8 @@ export const modelsRoute = defineRoute({
   tags: ['Models'],
   summary: 'Lists the models that are served',
   responses: async () => (await import('../openai/answers/models.js')).modelListResponses(),
-  handle: (_, { models }) => Response.json({ object: 'list', data: models.list().map(modelObject) }),
+  handle: (_, { models }) =>
+    Response.json({ object: 'list', data: withAdapters(models.list()).map(modelObject) }),
 });
 
 export const modelRoute = defineRoute({

@@ -49,6 +49,8 @@ export interface ServerContext extends RouteContext {
   maxBodyBytes: number;
   /** The Open Inference Protocol's server; null: its routes are not there. */
   platform: { repository: ModelRepository; serverId: string; allowsUpload: boolean } | null;
+  /** Folder of the LoRA adapters that clients may load; null: they may load none. */
+  adapterFolder: string | null;
   /** All routes, for the description of the API. */
   routes: readonly Route[];
 }

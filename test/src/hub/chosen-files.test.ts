@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { chooseFiles, isComplete } from '../../../src/hub/chosen-files.js';
+import { chooseAdapterFiles, chooseFiles, isComplete } from '../../../src/hub/chosen-files.js';
 import { repositoryOf } from '../../../src/hub/repository.js';
 
 const choose = (name: string, files: string[]) => chooseFiles(files, repositoryOf(name));
@@ -86,5 +86,30 @@ describe('of a repository with GGUF files', () => {
     ['a/b', [], /^a\/b holds neither/],
   ])('%s of %o is refused', (name, all, message) => {
     expect(() => choose(name, all)).toThrow(message);
+  });
+});
+
+describe('of a repository with a LoRA adapter', () => {
+  const chosen = (name: string, files: string[]) => chooseAdapterFiles(files, repositoryOf(name));
+  const PEFT = ['adapter_config.json', 'adapter_model.safetensors'];
+
+  it('the two files of PEFT are taken, and no more', () => {
+    const all = [...SIDE, ...PEFT, 'README.md', 'checkpoint-10/adapter_model.safetensors', 'x.gguf'];
+    expect(chosen('a/b', all)).toEqual({ paths: PEFT, gguf: null });
+  });
+
+  it('or a GGUF file, by its precision where there are several', () => {
+    expect(chosen('a/b', ['b-lora-f16.gguf', 'adapter_config.json']).gguf).toBe('b-lora-f16.gguf');
+    expect(chosen('a/b:F32', [...PEFT, 'b-F16.gguf', 'b-F32.gguf'])).toEqual({
+      paths: ['b-F32.gguf'],
+      gguf: 'b-F32.gguf',
+    });
+  });
+
+  it('or nothing, which is said with a reason', () => {
+    expect(() => chosen('a/b', ['adapter_config.json', 'adapter_model.bin'])).toThrow(
+      'a/b holds neither adapter_config.json and adapter_model.safetensors nor a .gguf file (adapter_model.bin may run code when it is read, and is not): no LoRA adapter.',
+    );
+    expect(() => chosen('a/b', [...SIDE, 'model.safetensors'])).toThrow('a .gguf file: no LoRA adapter.');
   });
 });

@@ -36,6 +36,10 @@ describe('withPlainNames', () => {
       says`${option('kvCacheConfig.hostCacheSize')} is refused: without ${option('enableBlockReuse')}`,
       'kvCacheSwapBytes is refused: without prefixCaching',
     ],
+    [
+      says`${option('peftCacheManagerConfig.hostCacheSize')}, ${option('optionalParams.kvCacheConfig.hostCacheSize')}`,
+      'loraCacheBytes, kvCacheSwapBytes',
+    ],
     [says`${option('maxNumTokens')} = 16`, 'maxBatchTokens = 16'],
     [says`${option('kvCacheTokens')} is 0`, 'kvCacheTokens is 0'],
     ['/models/maxTokens/a: no such file.', '/models/maxTokens/a: no such file.'],

@@ -14,6 +14,8 @@ describe('the routes about the server', () => {
       object: 'model',
       created: 1_700_000_000,
       owned_by: 'skein',
+      root: 'org/toy',
+      parent: null,
       max_model_len: 256,
     };
     expect(await (await toy.get('/v1/models')).json()).toEqual({ object: 'list', data: [model] });

@@ -66,7 +66,9 @@ export class Header {
       this.#model.replaceChildren(first?.id ?? '');
       this.#model.title = first?.id ?? '';
     } else {
-      const options = models.map(({ id }) => el('option', { value: id }, [id]));
+      const options = models.map(({ id, parent }) =>
+        el('option', { value: id }, [parent === null ? id : `${id} (adapter of ${parent})`]),
+      );
       const select = el('select', { class: 'field', 'aria-label': 'Model' }, options, {
         change: () => {
           this.#chosen = models.find(({ id }) => id === select.value) ?? null;

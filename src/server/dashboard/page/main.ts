@@ -28,6 +28,8 @@ let isLoading = false;
 /** Models that generate text, as the page lists them and as the latest event has them. */
 let listed = '';
 let told = '';
+/** Number of changes of LoRA adapters in the latest event; null: there was none. */
+let adapterChanges: number | null = null;
 session.on('unlocked', () => {
   if (feed.model === null) void start();
 });
@@ -36,10 +38,14 @@ feed.on('gone', () => {
   void start();
 });
 repository.on('models', (event) => {
+  if (isLoading || event.models === 0) return;
   const names = generatorsOf(event);
-  if (isLoading || event.models === 0 || names === told) return;
+  const changes = event.rows.reduce((sum, { work }) => sum + (work?.adapterChanges ?? 0), 0);
+  const isOutdated = names !== told && names !== listed;
+  const hasOtherAdapters = adapterChanges !== null && changes !== adapterChanges;
   told = names;
-  if (names !== listed) void start();
+  adapterChanges = changes;
+  if (isOutdated || hasOtherAdapters) void start();
 });
 void start();
 
@@ -49,7 +55,7 @@ async function start(): Promise<void> {
   isLoading = true;
   try {
     const models = await loadModels(session);
-    listed = namesOf(models.map(({ id }) => id));
+    listed = namesOf(models.flatMap(({ id, parent }) => (parent === null ? [id] : [])));
     const chosen = models.find(({ id }) => id === feed.model) ?? models[0] ?? null;
     header.showModels(models, chosen);
     showTexts(chosen !== null);

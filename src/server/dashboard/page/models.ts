@@ -9,6 +9,8 @@ export interface ChatModel {
   created: number;
   /** Most tokens of prompt and answer together. */
   max_model_len: number;
+  /** Of a LoRA adapter its base model; else null. */
+  parent: string | null;
 }
 
 /** An error for a server whose models cannot be listed; the message is for the reader. */
@@ -31,10 +33,13 @@ export async function loadModels(session: Session): Promise<ChatModel[]> {
   if (!response.ok) throw new ModelsProblem(await problemOf(response), response.status === 401);
   const { data } = (await response.json()) as { data: ChatModel[] };
   // Only models that generate text have statistics of a batch manager; encoders have none.
-  const generates = await Promise.all(
-    data.map(
-      async ({ id }) => (await session.fetch(`stats?model=${encodeURIComponent(id)}`).catch(() => null))?.ok,
-    ),
+  const generates = new Set<string>();
+  await Promise.all(
+    data.map(async ({ id, parent }) => {
+      if (parent !== null) return;
+      const answer = await session.fetch(`stats?model=${encodeURIComponent(id)}`).catch(() => null);
+      if (answer?.ok) generates.add(id);
+    }),
   );
-  return data.filter((_, index) => generates[index]);
+  return data.filter(({ id, parent }) => generates.has(parent ?? id));
 }

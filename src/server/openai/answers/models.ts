@@ -10,6 +10,8 @@ const model = component(
     object: z.literal('model'),
     created: about(z.int(), 'Seconds since 1970 at which the server began to serve it.'),
     owned_by: z.literal('skein'),
+    root: about(z.string(), 'Of a LoRA adapter its base model; else the model itself.'),
+    parent: about(z.string().nullable(), 'Of a LoRA adapter its base model; else null.'),
     max_model_len: about(z.int(), 'Tokens of the context, prompt and answer together.'),
   }),
   'A model that is served.',

@@ -16,16 +16,24 @@ const NAMED_BY_ANOTHER: Readonly<Record<string, readonly string[]>> = {
   tool_choice: ['tools'],
 };
 
-/** Routes for models that are no generators: the toy refuses what its validator has taken. */
-const FOR_OTHER_MODELS = new Set(['/v1/embeddings', '/v1/rerank', '/v1/score']);
+const NO_GENERATOR = { status: 400, param: 'model' };
+const NO_ADAPTERS = { status: 403, param: null };
+/** Routes for models that are no generators, and those of adapters: the toy refuses what its validator has taken. */
+const REFUSED: Readonly<Record<string, { status: number; param: string | null }>> = {
+  '/v1/embeddings': NO_GENERATOR,
+  '/v1/rerank': NO_GENERATOR,
+  '/v1/score': NO_GENERATOR,
+  '/v1/load_lora_adapter': NO_ADAPTERS,
+  '/v1/unload_lora_adapter': NO_ADAPTERS,
+};
 
 describe.each(routes)('$name', ({ path, fields, valid }) => {
-  const noModel = FOR_OTHER_MODELS.has(path) ? ['model'] : [];
+  const refused = REFUSED[path] ?? null;
 
   async function expectServed(toy: ReturnType<typeof server>): Promise<void> {
     const refusal = await refusalOf(await toy.post(path, valid), 'the example');
-    if (noModel.length === 0) expect(refusal).toBe(null);
-    else expect(refusal).toMatchObject({ status: 400, param: 'model' });
+    if (refused === null) expect(refusal).toBe(null);
+    else expect(refusal).toMatchObject(refused);
   }
 
   it('takes its own example', async () => {
@@ -44,9 +52,9 @@ describe.each(routes)('$name', ({ path, fields, valid }) => {
         if (refusal === null) continue;
         // A value that nests too deep is refused unread, so that its field is not named.
         if (/nested/.test(refusal.message) && refusal.param === null) continue;
-        const named = refusal.param?.split(/[.[]/)[0];
+        const named = refusal.param?.split(/[.[]/)[0] ?? null;
         expect(
-          [field, ...noModel, ...(NAMED_BY_ANOTHER[field] ?? [])],
+          [field, ...(refused === null ? [] : [refused.param]), ...(NAMED_BY_ANOTHER[field] ?? [])],
           `${what}: ${refusal.message}`,
         ).toContain(named);
       }
@@ -80,7 +88,7 @@ describe.each(routes)('$name', ({ path, fields, valid }) => {
     const body = `{"nonsense":1,"model":5,${JSON.stringify({ ...valid, model: 'toy' }).slice(1)}`;
     expect(await refusalOf(await server().post(path, body), 'twice')).toMatchObject({ param: 'nonsense' });
     const twice = `{"model":5,${JSON.stringify({ ...valid, model: 'toy' }).slice(1)}`;
-    if (fields.includes('model') && noModel.length === 0)
+    if (fields.includes('model') && refused === null)
       expect(await refusalOf(await server().post(path, twice), 'twice')).toBe(null);
   });
 

@@ -1,0 +1,21 @@
+import type { ModuleName } from '../../../models/adapters/module-ids.js';
+
+/** A LoRA adapter by which a model answers. */
+export interface AdapterInfo {
+  readonly name: string;
+  /** Path of its files on this machine. */
+  readonly path: string;
+  /** Greatest rank of its modules. */
+  readonly rank: number;
+  /** Modules that it changes in at least one layer, by TensorRT-LLM's names. */
+  readonly modules: readonly ModuleName[];
+  /** Bytes of its weights in float32. */
+  readonly bytes: number;
+  /** Time of loading, in Unix seconds. */
+  readonly created: number;
+}
+
+/** What the program is told of an adapter: nothing but this. */
+export function infoOf({ name, path, rank, modules, bytes, created }: AdapterInfo): AdapterInfo {
+  return { name, path, rank, modules, bytes, created };
+}

@@ -1,0 +1,219 @@
+import { noteFreed } from '../../../base/freed-memory.js';
+import { option, says } from '../../../base/named-text.js';
+import { retell, textOf } from '../../../base/skein-error.js';
+import { HostClosedError } from '../../../callbacks/token-request.js';
+import type { AdapterRoom } from '../../../callbacks/worker-messages.js';
+import { pagesOfAdapter } from '../../../engine/peft/page-sizes.js';
+import type { AdapterWeights } from '../../../models/adapters/adapter-weights.js';
+import { moduleName } from '../../../models/adapters/module-ids.js';
+import type { ModelConfig } from '../../../models/model-config.js';
+import type { TextModel } from '../../generation/text-model.js';
+import { withAdapter } from './adapter-engine.js';
+import { AdapterError } from './adapter-error.js';
+import type { AdapterInfo } from './adapter-info.js';
+import { isAdapterName, LONGEST_ADAPTER_NAME } from './adapter-name.js';
+import { AdapterReader, type ReadAdapter } from './adapter-reader.js';
+
+/** A loaded adapter, with the model that has it. */
+export interface LoadedAdapter extends AdapterInfo {
+  /** Number by which the engine knows these weights; no other adapter of the model ever has it. */
+  readonly taskId: bigint;
+  /** Digest of its weights. */
+  readonly digest: string;
+  /** Pages that it takes of the engine's host cache. */
+  readonly pages: number;
+  readonly model: TextModel;
+}
+
+/** Most adapters of a model. */
+export const MOST_ADAPTERS = 1000;
+
+/** The engine's part in the adapters of a model. */
+export interface AdapterBase {
+  model: TextModel;
+  config: ModelConfig;
+  executor: string;
+  /** null: the executor takes no adapters. */
+  room: AdapterRoom | null;
+  /** Tells that no more requests with this adapter will come. */
+  forget(taskId: bigint): void;
+  /** Numbers of the adapters of requests in flight. */
+  inFlight(): { running: ReadonlySet<bigint>; waiting: ReadonlySet<bigint> };
+}
+
+/**
+ * The LoRA adapters of a running model, by name. They come and go while it answers:
+ *
+ *   load    --> reader's thread --> weights in memory that the engine's thread shares --> a model of its own, with the same engine
+ *   request --> that model      --> the host, which sends the weights to the engine where they are not held there
+ *   unload  --> requests in flight go on; the weights go with the last of them
+ *
+ * All of them together are no larger than the engine's host cache, so that none drives out another that is in use.
+ */
+export class ModelAdapters {
+  readonly #base: AdapterBase;
+  readonly #reader = new AdapterReader();
+  readonly #loaded = new Map<string, LoadedAdapter>();
+  /** Names of adapters that are being read. */
+  readonly #reading = new Set<string>();
+  #nextTaskId = 1n;
+  #changes = 0;
+  #isClosed = false;
+
+  constructor(base: AdapterBase) {
+    this.#base = base;
+  }
+
+  /** null: the executor takes no adapters. */
+  get room(): AdapterRoom | null {
+    return this.#base.room;
+  }
+
+  /** Number of times that an adapter came or went. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** Adapters in the order of their loading. */
+  list(): readonly LoadedAdapter[] {
+    return [...this.#loaded.values()];
+  }
+
+  find(name: string): LoadedAdapter | undefined {
+    return this.#loaded.get(name);
+  }
+
+  /** The name is that of an adapter that is loaded, or being loaded. */
+  has(name: string): boolean {
+    return this.#loaded.has(name) || this.#reading.has(name);
+  }
+
+  /** @throws AdapterError where there is none of this name */
+  get(name: string): LoadedAdapter {
+    const adapter = this.#loaded.get(name);
+    if (adapter !== undefined) return adapter;
+    const names = [...this.#loaded.keys()].map((one) => `'${one}'`);
+    const known = names.length === 0 ? 'no adapter' : names.slice(0, 20).join(', ');
+    throw new AdapterError(`There is no adapter '${name}'; the model has ${known}.`, 'unknown');
+  }
+
+  /**
+   * Reads an adapter and takes it in. @param path a folder of PEFT, a GGUF file of llama.cpp, or a folder with one
+   * @param replace takes the place of one of this name; its requests in flight go on as they began
+   * @throws AdapterError; CheckpointError for files that are no such adapter; HelperBusyError
+   */
+  async load(
+    name: string,
+    path: string,
+    { replace = false, signal }: { replace?: boolean; signal?: AbortSignal | undefined } = {},
+  ): Promise<LoadedAdapter> {
+    const { room, config, executor } = this.#base;
+    if (this.#isClosed) throw new HostClosedError('The model is closed and takes no more adapters.');
+    if (room === null) throw noneOn(executor);
+    this.#checkName(name, replace);
+    this.#reading.add(name);
+    try {
+      const limits = { maxRank: room.maxRank, maxBytes: room.maxBytes };
+      const read = await this.#reader.read({ path, config, limits }, signal);
+      return this.#take(name, path, read, room);
+    } catch (error) {
+      if (error instanceof Error)
+        retell(error, says`The adapter '${name}' cannot be loaded: ${textOf(error)}`);
+      throw error;
+    } finally {
+      this.#reading.delete(name);
+    }
+  }
+
+  /** From now on no request finds the adapter; those in flight go on. @throws AdapterError where there is none of this name */
+  unload(name: string): LoadedAdapter {
+    const adapter = this.get(name);
+    this.#loaded.delete(name);
+    this.#forget(adapter);
+    this.#changes++;
+    return adapter;
+  }
+
+  /** Names of the adapters of requests in the engine, and of those that wait for a place in it. */
+  inFlight(): { running: string[]; waiting: string[] } {
+    const { running, waiting } = this.#base.inFlight();
+    const namesOf = (ids: ReadonlySet<bigint>) =>
+      this.list().flatMap(({ name, taskId }) => (ids.has(taskId) ? [name] : []));
+    return { running: namesOf(running), waiting: namesOf(waiting) };
+  }
+
+  /** Reads no more. */
+  close(): Promise<void> {
+    this.#isClosed = true;
+    return this.#reader.close();
+  }
+
+  #forget({ taskId, bytes }: LoadedAdapter): void {
+    this.#base.forget(taskId);
+    noteFreed(bytes);
+  }
+
+  #checkName(name: string, replace: boolean): void {
+    if (!isAdapterName(name)) {
+      throw new AdapterError(
+        `The name of an adapter has 1 to ${LONGEST_ADAPTER_NAME} characters that can be seen, and no comma; ${JSON.stringify(name)} is none.`,
+        'name',
+      );
+    }
+    if (this.#reading.has(name))
+      throw new AdapterError(`The adapter '${name}' is being loaded already.`, 'taken');
+    if (this.#loaded.has(name) && !replace) {
+      throw new AdapterError(
+        `There is an adapter '${name}' already; unload it first, or replace it.`,
+        'taken',
+      );
+    }
+    if (this.#loaded.size + this.#reading.size >= MOST_ADAPTERS && !this.#loaded.has(name)) {
+      throw new AdapterError(
+        `The model has ${MOST_ADAPTERS} adapters, which is the limit; unload one.`,
+        'full',
+      );
+    }
+  }
+
+  #take(name: string, path: string, { weights, digest }: ReadAdapter, room: AdapterRoom): LoadedAdapter {
+    const pages = pagesOfAdapter(weights, room);
+    const others = this.list().reduce((sum, one) => sum + (one.name === name ? 0 : one.pages), 0);
+    if (others + pages > room.hostPages) {
+      const megabytes = (count: number) => Math.ceil((count * room.rowsPerPage * room.width * 4) / 1e6);
+      throw new AdapterError(
+        says`it takes ${megabytes(pages)} MB, and others ${megabytes(others)} of the ${megabytes(room.hostPages)} MB that all may take together (${option('peftCacheManagerConfig.hostCacheSize')}).`,
+        'full',
+      );
+    }
+    const taskId = this.#nextTaskId++;
+    const adapter: LoadedAdapter = {
+      name,
+      path,
+      rank: weights.maxRank,
+      modules: weights.modules.map(moduleName),
+      bytes: bytesOf(weights),
+      created: Math.floor(Date.now() / 1000),
+      taskId,
+      digest,
+      pages,
+      model: withAdapter(this.#base.model, taskId, weights),
+    };
+    const before = this.#loaded.get(name);
+    if (before !== undefined) this.#forget(before);
+    this.#loaded.set(name, adapter);
+    this.#changes++;
+    return adapter;
+  }
+}
+
+function noneOn(executor: string): AdapterError {
+  return new AdapterError(
+    says`The executor ${executor} takes no LoRA adapters; the native one does (${option('executor')}).`,
+    'none',
+  );
+}
+
+function bytesOf({ moduleLayers }: AdapterWeights): number {
+  return moduleLayers.reduce((sum, { a, b }) => sum + a.byteLength + b.byteLength, 0);
+}

@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto';
+import type { ServedGenerator, ServedModel } from '../served-model.js';
+import type { LoadedAdapter } from './model-adapters.js';
+
+const served = new WeakMap<LoadedAdapter, ServedGenerator>();
+
+/** The adapters of a model, each as a model under its own name, with the engine and the state of its base. */
+export function servedAdapters(base: ServedModel): ServedGenerator[] {
+  if (base.kind !== 'generator') return [];
+  return (base.adapters?.list() ?? []).map((adapter) => servedAs(base, adapter));
+}
+
+/** Models, each with its adapters behind it. */
+export function withAdapters(models: readonly ServedModel[]): ServedModel[] {
+  return models.flatMap((model) => [model, ...servedAdapters(model)]);
+}
+
+/** The same of one adapter; undefined: the model has none of this name. */
+export function servedAdapter(base: ServedModel, name: string): ServedGenerator | undefined {
+  if (base.kind !== 'generator') return undefined;
+  const adapter = base.adapters?.find(name);
+  return adapter && servedAs(base, adapter);
+}
+
+function servedAs(base: ServedGenerator, adapter: LoadedAdapter): ServedGenerator {
+  let model = served.get(adapter);
+  if (model === undefined) {
+    const { name: id, created } = adapter;
+    const fingerprint = fingerprintOf(base, adapter);
+    model = {
+      ...base,
+      ...adapter.model,
+      id,
+      aliases: [],
+      created,
+      fingerprint,
+      adapters: null,
+      base: base.id,
+    };
+    served.set(adapter, model);
+  }
+  return model;
+}
+
+/** Changes with the base and with the weights of the adapter. */
+function fingerprintOf({ fingerprint }: ServedGenerator, { digest }: LoadedAdapter): string {
+  return `fp_${createHash('sha256').update(`${fingerprint}\0${digest}`).digest('hex').slice(0, 12)}`;
+}
+
+/** Name of the model whose engine answers: its own, or that of its base. */
+export function engineName({ id, base = id }: ServedGenerator): string {
+  return base;
+}
