@@ -279,9 +279,7 @@ export class InProcessHost {
     if (!entry) return;
     entry.isCancelled = true;
     if (entry.isQueued || this.#next.has(entry) || this.#short.has(entry)) {
-      this.#formations?.noteEnd(entry, 'cancelled');
-      this.#forget(entry);
-      entry.pieces.finish('cancelled');
+      this.#endBefore(entry, 'cancelled');
     } else {
       this.#stops.add(requestId);
       this.#manager.wake();
@@ -413,12 +411,18 @@ export class InProcessHost {
    */
   #startTimer(entry: Entry, timeLimitMs: number): NodeJS.Timeout {
     const timer = setTimeout(() => {
-      if (!entry.isQueued && !this.#short.has(entry)) return;
-      this.#formations?.noteEnd(entry, 'timeout');
-      this.#forget(entry);
-      entry.pieces.finish('timeout');
+      // A timer may be early by less than a millisecond.
+      entry.deadlineMs = Math.min(entry.deadlineMs, performance.now());
+      if (entry.isQueued || this.#short.has(entry)) this.#endBefore(entry, 'timeout');
     }, timeLimitMs);
     return timer.unref();
+  }
+
+  /** Ends a request that is not in the engine. */
+  #endBefore(entry: Entry, reason: 'cancelled' | 'timeout'): void {
+    this.#formations?.noteEnd(entry, reason);
+    this.#forget(entry);
+    entry.pieces.finish(reason);
   }
 
   #dequeue(max: number): InferenceRequest[] {
@@ -503,13 +507,14 @@ export class InProcessHost {
     const isShort = this.#adapters.isShort(adapter, failure);
     if (!isShort && !this.#adapters.isToSendAgain(adapter, failure)) return false;
     const others = this.running - this.#next.size - this.#short.size - 1;
-    if (isShort && others > 0 && !entry.isCancelled) {
-      this.#short.add(entry);
-      return true;
+    // The timer of a request that was on its way there or back has found it in no queue.
+    if (entry.isCancelled) this.#endBefore(entry, 'cancelled');
+    else if (performance.now() >= entry.deadlineMs) this.#endBefore(entry, 'timeout');
+    else if (isShort && others > 0) this.#short.add(entry);
+    else {
+      this.#next.add(entry);
+      this.#manager.wake();
     }
-    this.#next.add(entry);
-    if (entry.isCancelled) this.cancel(entry.request.requestId);
-    else this.#manager.wake();
     return true;
   }
 
