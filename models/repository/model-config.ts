@@ -1,6 +1,6 @@
 /**
  * A model's configuration, complete: fields as Triton's `ModelConfig` message names them, and as GET
- * /v2/models/M/config answers them. Fields that mean nothing here (`optimization`, `warmup`, ...) are read, kept and answered,
+ * /v2/models/M/config answers them. Fields that mean nothing here (`optimization`, ...) are read, kept and answered,
  * and nothing else. 64-bit numbers are JavaScript numbers: microseconds and sizes stay below 2^53, which the reader checks.
  * Source: https://github.com/triton-inference-server/common, protobuf/model_config.proto.
  */
@@ -23,6 +23,7 @@ export interface ModelConfig {
   sequence_batching?: SequenceBatching;
   ensemble_scheduling?: EnsembleScheduling;
   response_cache?: { enable: boolean };
+  model_warmup?: ModelWarmup[];
   /** Whatever else the file says, as it was read. */
   [other: string]: unknown;
 }
@@ -87,6 +88,95 @@ export interface DynamicBatching {
   priority_queue_policy: Readonly<Record<string, QueuePolicy>>;
 }
 
-/** Read and checked; run by the platform's second part. */
-export type SequenceBatching = Readonly<Record<string, unknown>>;
-export type EnsembleScheduling = Readonly<Record<string, unknown>>;
+/** What a model without a memory of its own is told of the sequence that a request belongs to. */
+export type SequenceControl =
+  | 'CONTROL_SEQUENCE_START'
+  | 'CONTROL_SEQUENCE_READY'
+  | 'CONTROL_SEQUENCE_END'
+  | 'CONTROL_SEQUENCE_CORRID';
+
+/** An input that the server fills in: a flag, whose two values are listed in its type, or a sequence's id. */
+export interface ControlInput {
+  name: string;
+  /** One. */
+  control: {
+    kind: SequenceControl;
+    /** False and true of a flag of this type; of the three one is given. */
+    int32_false_true: number[];
+    fp32_false_true: number[];
+    bool_false_true: boolean[];
+    /** Of CORRID: TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 or TYPE_STRING. */
+    data_type: DataType | 'TYPE_INVALID';
+  }[];
+}
+
+/** Output `output_name` of a request is input `input_name` of the next one of its sequence. */
+export interface SequenceState {
+  input_name: string;
+  output_name: string;
+  data_type: DataType;
+  /** Without the batch dimension; -1: any size. */
+  dims: number[];
+  /** What the first request of a sequence is given; at most one. None: whatever is there. */
+  initial_state: {
+    data_type: DataType;
+    dims: number[];
+    name: string;
+    zero_data?: boolean;
+    /** A file below initial_state/ in the model's folder. */
+    data_file?: string;
+  }[];
+  use_same_buffer_for_input_output: boolean;
+  use_growable_memory: boolean;
+}
+
+export interface SequenceBatching {
+  /** After which a sequence that sends nothing is over. */
+  max_sequence_idle_microseconds: number;
+  control_input: ControlInput[];
+  state: SequenceState[];
+  iterative_sequence: boolean;
+  /** Where neither strategy is given, it is this one. */
+  direct?: { max_queue_delay_microseconds: number; minimum_slot_utilization: number };
+  oldest?: {
+    max_candidate_sequences: number;
+    preferred_batch_size: number[];
+    max_queue_delay_microseconds: number;
+    preserve_ordering: boolean;
+  };
+}
+
+/** A model of an ensemble, with the ensemble's tensor of each of its inputs and outputs. */
+export interface EnsembleStep {
+  model_name: string;
+  /** -1: the latest. */
+  model_version: number;
+  input_map: Readonly<Record<string, string>>;
+  output_map: Readonly<Record<string, string>>;
+  model_namespace: string;
+}
+
+export interface EnsembleScheduling {
+  step: EnsembleStep[];
+}
+
+/** A batch that instances run before the model is ready. */
+export interface ModelWarmup {
+  name: string;
+  batch_size: number;
+  inputs: Readonly<
+    Record<
+      string,
+      {
+        data_type: DataType;
+        dims: number[];
+        zero_data?: boolean;
+        random_data?: boolean;
+        /** A file below warmup/ in the model's folder. */
+        input_data_file?: string;
+      }
+    >
+  >;
+  /** Times that it is run; 0 is once. */
+  count: number;
+}
