@@ -158,7 +158,6 @@ function whyNotMade(
     seen.add(next);
     last = next;
   }
-  const cause =
-    last === output ? '' : `: at least one of its depending tensors, '${last}', is not connected`;
+  const cause = last === output ? '' : `: at least one of its depending tensors, '${last}', is not connected`;
   return `output '${output}' for ensemble '${ensemble}' is not written${cause}`;
 }

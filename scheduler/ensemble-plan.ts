@@ -175,9 +175,15 @@ function fits(a: readonly number[], b: readonly number[]): boolean {
  */
 function checkDecoupled(
   ensemble: string,
-  { tensors, numInputs, steps }: Omit<EnsemblePlan, 'isDecoupled'>,
+  { tensors, numInputs, steps, outputs: answered }: Omit<EnsemblePlan, 'isDecoupled'>,
   members: readonly ConfiguredMember[],
 ): boolean {
+  const checkSame = (found: readonly number[], model: string) => {
+    if (found.every((one) => one === found[0])) return;
+    throw new EnsembleError(
+      `in ensemble ${ensemble}, step of model '${model}' receives inputs originated from different decoupled models`,
+    );
+  };
   const origins = tensors.map((_, tensor): number => (tensor < numInputs ? 0 : -1));
   const waiting = new Set(steps.keys());
   let numOrigins = 0;
@@ -187,16 +193,14 @@ function checkDecoupled(
       const { model, inputs, outputs } = steps[i]!;
       const found = inputs.map(([, tensor]) => origins[tensor]!);
       if (found.includes(-1)) continue;
-      if (found.some((one) => one !== found[0])) {
-        throw new EnsembleError(
-          `in ensemble ${ensemble}, step of model '${model}' receives inputs originated from different decoupled models`,
-        );
-      }
+      checkSame(found, model);
       const origin = members[i]!.model_transaction_policy.decoupled ? ++numOrigins : found[0]!;
       for (const [, tensor] of outputs) origins[tensor] = origin;
       waiting.delete(i);
       isChanged = true;
     }
   }
+  const told = answered.map((tensor) => origins[tensor]!);
+  checkSame(told, ensemble);
   return numOrigins > 0;
 }

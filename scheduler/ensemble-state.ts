@@ -115,6 +115,9 @@ export class EnsembleState {
   }
 
   #least(tensors: readonly number[]): number {
-    return tensors.reduce((least, tensor) => Math.min(least, this.#arrived[tensor]!), Number.MAX_SAFE_INTEGER);
+    return tensors.reduce(
+      (least, tensor) => Math.min(least, this.#arrived[tensor]!),
+      Number.MAX_SAFE_INTEGER,
+    );
   }
 }

@@ -1,4 +1,5 @@
 import type { Datatype } from './datatypes.js';
+import type { BatchTimes } from './instance-messages.js';
 
 /** Values beside a request, a tensor or a response, as the Open Inference Protocol has them. */
 export type InferParameters = Readonly<Record<string, string | number | bigint | boolean>>;
@@ -31,6 +32,32 @@ export interface InferSequence {
   readonly end: boolean;
 }
 
+/** Terms on which a request is served, as far as the way by which it came knows them. */
+export interface InferTerms {
+  /** Name of the caller's API key, by which queues are fair and caches apart; '': there are no keys. */
+  readonly caller: string;
+  /** Weight of that key beside others, with fair queueing. */
+  readonly weight: number;
+  /** A name of the request for those who watch the engine. */
+  readonly label: string;
+  /** Most milliseconds that the answer may take, waiting included; null: no limit. */
+  readonly timeLimitMs: number | null;
+  /** One response is taken and no more: a model that is asked for several refuses. */
+  readonly takesOne: boolean;
+  /** The salt under which prompts are kept for reuse. @param own of the request itself */
+  cacheSalt(own: bigint | undefined): bigint | undefined;
+  /** Accounts for memory that the answer may take. @throws where there is none */
+  hold(bytes: number): void;
+  /** Resolves when there is room for another response; null: there is now. A model need not ask. */
+  room(): Promise<void> | null;
+}
+
+/** A step of an ensemble, for one request of its client: all requests that it makes there have the same object. */
+export interface InferOrigin {
+  /** Ensembles around it, the step's own among them. */
+  readonly depth: number;
+}
+
 /** A request for tensors as every protocol makes it. */
 export interface InferRequest {
   /** The client's id; '' where it gave none. */
@@ -48,6 +75,12 @@ export interface InferRequest {
   readonly signal?: AbortSignal | undefined;
   /** Number of the batch that waits for the answer, of all models in this process, where the code of a model asks. */
   readonly caller?: number | undefined;
+  /** Absent: they are not known, and it is served without limits. */
+  readonly terms?: InferTerms | undefined;
+  /** Absent: no ensemble asks. */
+  readonly origin?: InferOrigin | undefined;
+  /** Told how long the parts of the computation took, before the end of a request that is answered. */
+  readonly onTimes?: ((times: BatchTimes) => void) | undefined;
 }
 
 /** An answer, or one of several where the model is decoupled. */

@@ -1,5 +1,6 @@
+import { checkEnsemble } from './check-ensemble.js';
 import type { DynamicBatching, ModelConfig, ModelInput, ModelOutput } from './model-config.js';
-import { type FieldPath, fieldError, type WrittenConfig } from './written-config.js';
+import { type FieldPath, fieldError, sentenceError, type WrittenConfig } from './written-config.js';
 
 const MOST_BATCH_SIZE = 65_536;
 const MOST_INSTANCES = 64;
@@ -22,6 +23,9 @@ export function checkConfig(config: ModelConfig, written: WrittenConfig): void {
   checkTensors(config.input, 'input', refuse);
   checkTensors(config.output, 'output', refuse);
   checkScheduling(config, refuse);
+  checkEnsemble(config, (path, sentence) => {
+    throw sentenceError(written, path, sentence);
+  });
   checkInstances(config, refuse);
   checkFilename(config.default_model_filename, ['default_model_filename'], refuse);
   for (const [name, { string_value: value }] of Object.entries(config.parameters)) {
@@ -97,10 +101,8 @@ function checkScheduling(config: ModelConfig, refuse: Refuse): void {
   const kinds = ['dynamic_batching', 'sequence_batching', 'ensemble_scheduling'] as const;
   const given = kinds.filter((kind) => config[kind] !== undefined);
   if (given.length > 1) refuse([given[1]!], `and ${given[0]} exclude each other; one of them is expected.`);
-  for (const kind of ['sequence_batching', 'ensemble_scheduling'] as const) {
-    if (config[kind] !== undefined)
-      refuse([kind], 'is not run by this server: it has models without state alone.');
-  }
+  if (config.sequence_batching !== undefined)
+    refuse(['sequence_batching'], 'is not run by this server: it has models without state alone.');
   const { dynamic_batching: batching } = config;
   if (batching === undefined) return;
   if (config.max_batch_size < 1) {

@@ -30,6 +30,11 @@ export function modelRepository(
   log: ServerLog,
 ): ServingRepository {
   const services: FolderServices = {
+    members: {
+      find: (name, version) => repository.find(name, version),
+      isReady: (name, version) => repository.isReady(name, version),
+      rows: () => repository.rows(),
+    },
     onCall: (call, ...caller) => answerCall(repository.find(call.model, call.version), call, ...caller),
     onError: (name, error) => log.error({ err: error, model: name }, 'model error'),
     startText: (name, version, versionDirectory, parameters) => {

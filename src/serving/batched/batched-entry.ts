@@ -26,6 +26,7 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
   readonly priority: number;
   readonly timeoutUs: number;
   readonly on: InferListener;
+  readonly onTimes: InferRequest['onTimes'];
   readonly startMs = performance.now();
   hasStarted = false;
   hasResponded = false;
@@ -42,7 +43,7 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
   readonly #onOver: OnOver;
 
   constructor(
-    { id, outputs, parameters, priority, timeoutUs }: InferRequest,
+    { id, outputs, parameters, priority, timeoutUs, onTimes }: InferRequest,
     { inputs, batchSize }: { inputs: readonly InferTensor[]; batchSize: number },
     fit: string,
     on: InferListener,
@@ -57,6 +58,7 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
     this.priority = priority;
     this.timeoutUs = timeoutUs;
     this.on = on;
+    this.onTimes = onTimes;
     this.#onOver = onOver;
   }
 
