@@ -142,7 +142,7 @@ describe('a request of an ensemble', () => {
               const step = isWanted[which % isWanted.length]!;
               for (const tensor of graph.steps[step]!.makes) arrive(tensor);
             } else if (running.length > 0) {
-              const [{ step }] = running.splice(which % running.length, 1) as [{ step: number }];
+              const { step } = running.splice(which % running.length, 1)[0]!;
               for (const tensor of graph.steps[step]!.makes) arrive(tensor);
             }
             compare();
@@ -165,9 +165,7 @@ describe('a request of an ensemble', () => {
         const ran: number[] = [];
         for (let i = 0; running.length > 0; i++) {
           expect(state.answers()).toEqual([]);
-          const [{ step, iteration }] = running.splice(order[i % order.length]! % running.length, 1) as [
-            { step: number; iteration: number },
-          ];
+          const { step, iteration } = running.splice(order[i % order.length]! % running.length, 1)[0]!;
           expect(iteration).toBe(0);
           ran.push(step);
           for (const [, tensor] of plan.steps[step]!.outputs) state.arrive(tensor);

@@ -64,3 +64,18 @@ export function checkCircle(model: string, needsOf: (model: string) => readonly 
   };
   visit(model);
 }
+
+/** Models that need others in the longest chain of them from this one on, itself among them. */
+export function chainLength(model: string, needsOf: (model: string) => readonly string[]): number {
+  const known = new Map<string, number>();
+  const lengthOf = (one: string): number => {
+    const length = known.get(one);
+    if (length !== undefined) return length;
+    known.set(one, 0); // in a circle, which is refused where somebody loads a model of it
+    const needs = needsOf(one);
+    const found = needs.length === 0 ? 0 : 1 + Math.max(...needs.map(lengthOf));
+    known.set(one, found);
+    return found;
+  };
+  return lengthOf(model);
+}

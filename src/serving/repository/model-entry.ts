@@ -170,9 +170,9 @@ export class ModelEntry {
     const leaving = this.#live;
     this.#withdraw(leaving);
     this.#identity = null;
+    const why = reason === 'unloaded' ? 'unloading' : reason;
+    for (const { model } of leaving) this.#rows.set(model.version, { state: 'UNLOADING', reason: why });
     onWithdrawn();
-    for (const { model } of leaving)
-      this.#rows.set(model.version, { state: 'UNLOADING', reason: 'unloading' });
     await Promise.all(leaving.map((version) => this.#close(version, options)));
     await Promise.all([...this.#leaving].map((version) => version.close(options)));
     for (const { model } of leaving) this.#rows.set(model.version, { state: 'UNAVAILABLE', reason });

@@ -5,7 +5,7 @@ import { MOST_DEPTH } from '../ensembles/most-depth.js';
 import type { InferModel } from '../infer-model.js';
 import type { IndexRow, LoadParameters, ModelRepository } from '../model-repository.js';
 import { CommandQueue } from './command-queue.js';
-import { checkCircle, Dependents } from './dependents.js';
+import { chainLength, checkCircle, Dependents } from './dependents.js';
 import { Endpoints } from './endpoints.js';
 import { type EntryListener, ModelEntry } from './model-entry.js';
 import type { ModelSource, ServedVersion } from './model-source.js';
@@ -256,7 +256,7 @@ export class ServingRepository implements ModelRepository {
       const needsOf = (name: string) =>
         name === entry.name ? [...needs] : (this.#entries.get(name)?.needs({}) ?? []);
       checkCircle(entry.name, needsOf);
-      if (path.length > MOST_DEPTH)
+      if (chainLength(entry.name, needsOf) > MOST_DEPTH)
         throw new Error(`it would lie in ${MOST_DEPTH} ensembles within each other`);
     } catch (error) {
       throw entry.refuse(error);

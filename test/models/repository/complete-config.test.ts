@@ -91,7 +91,7 @@ describe('a configuration that is completed', () => {
       'sequence_batching: {}',
       'c:3: sequence_batching is not run by this server: it has models without state alone.',
     ],
-    ['ensemble_scheduling: {}', 'c:3: ensemble_scheduling is not run by this server'],
+    ['ensemble_scheduling: {}', "c:3: must specify 'step' for ensemble 'm'"],
     ['max_batch_size: 0\ndynamic_batching: {}', 'c:4: dynamic_batching needs a max_batch_size of at least 1'],
     [
       'max_batch_size: 2\ndynamic_batching: {preferred_batch_size: [1, 3]}',
