@@ -2,7 +2,9 @@ import { noteFreed } from '../../../base/freed-memory.js';
 import { option, says } from '../../../base/named-text.js';
 import { retell, textOf } from '../../../base/skein-error.js';
 import { HostClosedError } from '../../../callbacks/token-request.js';
+import type { Tensor } from '../../../callbacks/types.js';
 import type { AdapterRoom } from '../../../callbacks/worker-messages.js';
+import { type AdapterInputs, readAdapterInputs } from '../../../engine/intake/adapter-inputs.js';
 import { pagesOfAdapter } from '../../../engine/peft/page-sizes.js';
 import type { AdapterWeights } from '../../../models/adapters/adapter-weights.js';
 import { moduleName } from '../../../models/adapters/module-ids.js';
@@ -123,6 +125,16 @@ export class ModelAdapters {
     } finally {
       this.#reading.delete(name);
     }
+  }
+
+  /**
+   * An adapter that a request brings as tensors, which has no name here; null: it brings none.
+   * @throws ParameterError that names the tensor; AdapterError where the executor takes no adapters
+   */
+  fromTensors(inputs: Record<string, Tensor>): AdapterInputs | null {
+    const { room, config, executor } = this.#base;
+    if (room === null) throw noneOn(executor);
+    return readAdapterInputs(inputs, { model: config, maxRank: room.maxRank, maxBytes: room.maxBytes });
   }
 
   /** From now on no request finds the adapter; those in flight go on. @throws AdapterError where there is none of this name */
