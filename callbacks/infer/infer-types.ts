@@ -50,6 +50,8 @@ export interface InferTerms {
   hold(bytes: number): void;
   /** Resolves when there is room for another response; null: there is now. A model need not ask. */
   room(): Promise<void> | null;
+  /** Aborted when the answer is to end with what there is of it, as far as the model can do that: see InferModel.endsWhenStopped. */
+  readonly stop?: AbortSignal | undefined;
 }
 
 /** A step of an ensemble, for one request of its client: all requests that it makes there have the same object. */

@@ -6,7 +6,8 @@ import type { LiveModels } from '../serving/model-directory.js';
 import type { FolderServices } from '../serving/repository/folder-source.js';
 import type { LoadPlan, ModelSource, ServedVersion } from '../serving/repository/model-source.js';
 import { type FoundModel, ServingRepository } from '../serving/repository/serving-repository.js';
-import { textVersion } from '../serving/repository/text-version.js';
+import { type TextVersion, textVersion } from '../serving/repository/text-version.js';
+import type { ObserveRequest } from '../serving/request-observer.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { ServedModel } from '../serving/served-model.js';
 import { loadingOptions } from './loading-options.js';
@@ -14,6 +15,14 @@ import type { LoadedEntry } from './open-server.js';
 
 /** What the routes of texts are told of a model of the command line. */
 export type Describe = (entry: ConfiguredModel, loaded: RunningModel) => ServedModel;
+
+/** The server around the models. */
+export interface Around {
+  describe: Describe;
+  log: ServerLog;
+  /** Follows requests for the metrics of a model of texts. */
+  observe: ObserveRequest;
+}
 
 /** Identity of every load of a model of the command line: its options stay what they are. */
 const GIVEN = 'command line';
@@ -26,9 +35,9 @@ export function modelRepository(
   running: readonly LoadedEntry[],
   config: Config,
   models: LiveModels,
-  describe: Describe,
-  log: ServerLog,
+  server: Around,
 ): ServingRepository {
+  const { log } = server;
   const services: FolderServices = {
     members: {
       find: (name, version) => repository.find(name, version),
@@ -40,7 +49,7 @@ export function modelRepository(
     startText: (name, version, versionDirectory, parameters) => {
       const { model = versionDirectory, ...given } = parameters;
       const entry = modelOfTexts(name, model, given, `parameters of ${name}`);
-      return startText(entry, version, config, describe, log);
+      return startText(entry, version, config, server);
     },
   };
   const repository: ServingRepository = new ServingRepository({
@@ -63,8 +72,8 @@ export function modelRepository(
         }),
   });
   for (const { entry, loaded } of running) {
-    const version = textVersion(entry.name, '1', loaded, (one) => describe(entry, one));
-    repository.adopt(entry.name, givenSource(entry, config, describe, log), version, GIVEN);
+    const version = versionOf(entry, '1', loaded, server);
+    repository.adopt(entry.name, givenSource(entry, config, server), version, GIVEN);
   }
   return repository;
 }
@@ -101,23 +110,26 @@ async function startText(
   entry: ConfiguredModel,
   version: string,
   config: Config,
-  describe: Describe,
-  log: ServerLog,
+  server: Around,
 ): Promise<ServedVersion> {
   const { name } = entry;
   const { loadModels } = await import('../serving/load-models.js');
   const [loaded] = await loadModels([{ name, options: loadingOptions(entry, config) }]);
-  loaded!.onError((error) => log.error({ err: error, model: name }, 'engine error'));
-  return textVersion(name, version, loaded!, (one) => describe(entry, one));
+  loaded!.onError((error) => server.log.error({ err: error, model: name }, 'engine error'));
+  return versionOf(entry, version, loaded!, server);
+}
+
+function versionOf(
+  entry: ConfiguredModel,
+  version: string,
+  loaded: RunningModel,
+  { describe, observe }: Around,
+): TextVersion {
+  return textVersion(entry.name, version, loaded, (one) => describe(entry, one), observe);
 }
 
 /** A model of the command line, loaded anew from what the command line says. */
-function givenSource(
-  entry: ConfiguredModel,
-  config: Config,
-  describe: Describe,
-  log: ServerLog,
-): ModelSource {
+function givenSource(entry: ConfiguredModel, config: Config, server: Around): ModelSource {
   return {
     plan: async (name, { config: given, files, values, addedInstances }): Promise<LoadPlan> => {
       if (
@@ -134,7 +146,7 @@ function givenSource(
       return {
         identity: GIVEN,
         versions: ['1'],
-        start: () => startText({ ...entry, name }, '1', config, describe, log),
+        start: () => startText({ ...entry, name }, '1', config, server),
       };
     },
   };

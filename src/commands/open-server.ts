@@ -14,6 +14,7 @@ import { logEngines } from '../server/model-log.js';
 import { ServerState } from '../server/server-state.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
+import type { ObserveRequest } from '../serving/request-observer.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { ServedModel } from '../serving/served-model.js';
 import { heldMemoryLimitBeside } from './held-memory-limit.js';
@@ -85,7 +86,8 @@ export function serveModels(
     loaded.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
   }
   const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModel({ entry, loaded }, config);
-  const repository = modelRepository(running, config, models, describe, log);
+  const observe: ObserveRequest = (request) => metrics.observe(request);
+  const repository = modelRepository(running, config, models, { describe, log, observe });
   logEngines(models, log);
   const state = new ServerState(models);
   const metrics = new ServerMetrics(models, { process: true });

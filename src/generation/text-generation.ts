@@ -123,7 +123,6 @@ export type EngineFields = Partial<
     | 'retention'
     | 'loraTaskId'
     | 'adapter'
-    | 'streaming'
   >
 >;
 
@@ -229,10 +228,16 @@ function startAlone(model: TextModel, request: TextRequest, count: number): Piec
   const own = request.shared === undefined ? new SharedTensors() : null;
   const alone = { ...rest, shared: own ?? request.shared };
   const sources = Array.from({ length: count }, (__, i) =>
-    model.engine.submit(tokenRequest(model, { ...alone, sequenceIndex: first + i })),
+    model.engine.submit(tokenRequest(model, { ...alone, ...ownKnown(rest, i), sequenceIndex: first + i })),
   );
   own?.clear();
   return sources;
+}
+
+/** What sequence `i` has generated before, where it runs without the others. */
+function ownKnown({ engine }: TextRequest, i: number): Partial<TextRequest> {
+  const known = engine?.knownOutputIds;
+  return known === undefined ? {} : { engine: { ...engine, knownOutputIds: known.slice(i, i + 1) } };
 }
 
 function started(model: TextModel, request: TextRequest): PieceSource<TextPiece> {

@@ -6,14 +6,16 @@ import { type TextInputName, textInputOf } from './text-inputs.js';
 /** A copy of the elements, which lie anywhere in their memory. */
 const aligned = ({ data }: InferTensor): ArrayBuffer => data.slice().buffer as ArrayBuffer;
 
+type MeaningOf = (name: string) => TextInputName | undefined;
+
 /** The inputs of a request by what they mean, whichever of their names the client used. */
 export class GivenInputs {
   readonly #given = new Map<TextInputName, InferTensor>();
 
-  /** @throws InferError for one that is given under two names */
-  constructor(inputs: readonly InferTensor[]) {
+  /** @param meaningOf what a name stands for @throws InferError for one that is given under two names */
+  constructor(inputs: readonly InferTensor[], meaningOf: MeaningOf = textInputOf) {
     for (const input of inputs) {
-      const name = textInputOf(input.name)!;
+      const name = meaningOf(input.name)!;
       const other = this.#given.get(name);
       if (other !== undefined) {
         throw new InferError(

@@ -1,16 +1,14 @@
 import { GUIDE_TYPES, type Guide, MAX_GUIDE_LENGTH } from '../../../callbacks/guide.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
-import { decodeWordList } from '../../../callbacks/stop-words.js';
 import { StopStrings } from '../../../models/tokenizer/stop-strings.js';
 import { badWordTokens } from '../../generation/bad-words.js';
-import { encodeTexts } from '../../generation/encode-texts.js';
-import type { EngineFields, TextRequest } from '../../generation/text-generation.js';
+import { drawSeed, type EngineFields, type TextRequest } from '../../generation/text-generation.js';
 import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
 import type { PromptTokens, TextModel } from '../../generation/text-model.js';
 import type { ModelAdapters } from '../adapters/model-adapters.js';
+import { adapterFields } from './given-adapter.js';
 import type { GivenInputs } from './given-inputs.js';
-import { networkTaskId } from './network-task-id.js';
-import type { TextInputName } from './text-inputs.js';
+import { logitBiasOf, wordList, wordTexts } from './given-words.js';
 
 /** What a request for tensors asks of a model that generates text. */
 export interface Generation {
@@ -18,6 +16,8 @@ export interface Generation {
   request: TextRequest;
   /** Answers to the prompt: sequences, or beams. */
   count: number;
+  /** Tokens that each sequence has generated before, elsewhere. */
+  known: readonly Int32Array[];
   /** The prompt came as tokens. */
   isOfTokens: boolean;
   isStreamed: boolean;
@@ -56,12 +56,6 @@ export interface GenerationOptions {
 
 /** Tokens of an answer to a text, where the request names no limit. */
 const DEFAULT_MAX_TOKENS = 16;
-const MOST_STOP_WORDS = 64;
-const LONGEST_STOP_WORD = 4096;
-const MOST_STOP_UNITS = 16_384;
-const MOST_BAD_WORDS = 1024;
-const LONGEST_BAD_WORD = 512;
-const MOST_BAD_UNITS = 32_768;
 const MOST_SEQUENCES = 128;
 
 /** @throws InferError; and what the codec refuses */
@@ -77,7 +71,7 @@ export async function readGeneration(given: GivenInputs, options: GenerationOpti
   }
   const returns = returnsOf(given, maxLogProbs);
   const promptTokens = isOfTokens ? tokensOf(given) : await promptOf(given, options);
-  const words = wordTexts(given, 'bad_words', MOST_BAD_WORDS, LONGEST_BAD_WORD, MOST_BAD_UNITS);
+  const words = wordTexts(given, 'bad_words');
   const badWords = [...(await badWordTokens(model.codec, words)), ...wordList(given, 'bad_words_list')];
   const beamWidth = given.number('beam_width') ?? 1;
   const sequences = given.number('num_return_sequences') ?? 1;
@@ -89,9 +83,7 @@ export async function readGeneration(given: GivenInputs, options: GenerationOpti
     maxTokens: maxTokensOf(given, isOfTokens),
     ...(await samplingOf(given, model, options.signal)),
     ...promptFields(given),
-    stop: new StopStrings(
-      wordTexts(given, 'stop_words', MOST_STOP_WORDS, LONGEST_STOP_WORD, MOST_STOP_UNITS),
-    ),
+    stop: new StopStrings(wordTexts(given, 'stop_words')),
     badWords: badWords.length === 0 ? undefined : badWords,
     minTokens: given.number('min_length'),
     ...(beamWidth > 1 ? { beams: beamsOf(given, beamWidth) } : {}),
@@ -113,6 +105,7 @@ export async function readGeneration(given: GivenInputs, options: GenerationOpti
   return {
     request,
     count,
+    known: knownOutputs(given).map((row) => withoutEnd(row, request.engine?.endTokenIds)),
     isOfTokens,
     isStreamed: given.is('streaming'),
     padId: given.number('pad_id') ?? Math.max(endId, 0),
@@ -168,31 +161,6 @@ async function promptOf(given: GivenInputs, { model, signal }: GenerationOptions
   return codec.encodeText(text, signal);
 }
 
-/** Texts of which the empty ones, as many clients send for none, are left out. */
-function wordTexts(
-  given: GivenInputs,
-  name: 'stop_words' | 'bad_words' | 'embedding_bias_words',
-  most: number,
-  longest: number,
-  mostUnits: number,
-): string[] {
-  const texts = (given.texts(name) ?? []).filter((text) => text !== '');
-  const units = texts.reduce((sum, { length }) => sum + length, 0);
-  if (texts.length > most) throw refused(`'${name}' has ${texts.length} texts; at most ${most} are taken`);
-  const long = texts.find(({ length }) => length > longest);
-  if (long !== undefined)
-    throw refused(`'${name}' has a text of ${long.length} characters; at most ${longest} are taken`);
-  if (units > mostUnits)
-    throw refused(`the texts of '${name}' have ${units} characters; at most ${mostUnits} are taken`);
-  return texts;
-}
-
-function wordList(given: GivenInputs, name: 'stop_words_list' | 'bad_words_list'): number[][] {
-  const tensor = given.get(name);
-  if (tensor === undefined) return [];
-  return decodeWordList(name, [1, 2, tensor.shape.at(-1)!], given.integers(name)!).map((word) => [...word]);
-}
-
 /** Greedy if none of temperature, top-k, top-p and min-p is given, as TensorRT-LLM is. */
 async function samplingOf(
   given: GivenInputs,
@@ -211,8 +179,9 @@ async function samplingOf(
     presencePenalty: given.number('presence_penalty'),
     frequencyPenalty: given.number('frequency_penalty'),
     noRepeatNgramSize: given.number('no_repeat_ngram_size'),
-    seed: given.big('random_seed'),
-    logitBias: await logitBiasOf(given, model, signal),
+    // Known here, so that it can be told of an answer that ends before the engine does.
+    seed: given.big('random_seed') ?? drawSeed(),
+    logitBias: await logitBiasOf(given, model.codec, signal),
     embeddingBias: nonEmpty(given.floats('embedding_bias')),
   };
 }
@@ -220,52 +189,6 @@ async function samplingOf(
 /** An array without elements says nothing, as in requests of clients that always send it. */
 function nonEmpty<T extends { length: number }>(values: T | undefined): T | undefined {
   return values === undefined || values.length === 0 ? undefined : values;
-}
-
-async function logitBiasOf(
-  given: GivenInputs,
-  model: TextModel,
-  signal: AbortSignal | undefined,
-): Promise<ReadonlyMap<number, number> | undefined> {
-  const biases = new Map<number, number>();
-  const add = (token: number, bias: number) => biases.set(token, (biases.get(token) ?? 0) + bias);
-  const tokens = given.integers('logit_bias_tokens') ?? new Int32Array(0);
-  const values = given.floats('logit_bias') ?? new Float32Array(0);
-  if (tokens.length !== values.length)
-    throw refused(
-      `'logit_bias' has ${values.length} values and 'logit_bias_tokens' ${tokens.length} tokens; as many are expected`,
-    );
-  for (const [i, token] of tokens.entries()) add(token, values[i]!);
-  for (const [token, bias] of await wordBiases(given, model, signal)) add(token, bias);
-  return biases.size === 0 ? undefined : biases;
-}
-
-/** embedding_bias_words: each token of a word gets its weight. */
-export async function wordBiases(
-  given: Pick<GivenInputs, 'texts' | 'floats'>,
-  { codec }: TextModel,
-  signal: AbortSignal | undefined,
-): Promise<[number, number][]> {
-  const words = given.texts('embedding_bias_words') ?? [];
-  const weights = given.floats('embedding_bias_weights') ?? new Float32Array(0);
-  if (words.length !== weights.length) {
-    throw refused(
-      `'embedding_bias_weights' has ${weights.length} values and 'embedding_bias_words' ${words.length} texts; as many are expected`,
-    );
-  }
-  checkBiasWords(words);
-  const encoded = await encodeTexts(codec, words, { addSpecialTokens: false, signal });
-  return encoded.flatMap((tokens, i) =>
-    Array.from(tokens, (token): [number, number] => [token, weights[i]!]),
-  );
-}
-
-function checkBiasWords(words: readonly string[]): void {
-  const units = words.reduce((sum, { length }) => sum + length, 0);
-  if (words.length > MOST_BAD_WORDS || units > MOST_BAD_UNITS)
-    throw refused(
-      `'embedding_bias_words' has ${words.length} texts of ${units} characters; at most ${MOST_BAD_WORDS} of ${MOST_BAD_UNITS} are taken`,
-    );
 }
 
 function promptFields(given: GivenInputs): Partial<TextRequest> {
@@ -351,15 +274,15 @@ function engineFields(
     ...(stopWords.length === 0 ? {} : { stopWords }),
     ...(draft === undefined ? {} : { draftTokens: draft }),
     ...(logits === undefined ? {} : { draftLogits: logits }),
-    ...(known === undefined ? {} : { knownOutputIds: known }),
-    ...loraFields(given, adapters, caller),
+    ...(known.length === 0 ? {} : { knownOutputIds: known }),
+    ...adapterFields(given, adapters, caller),
   };
 }
 
 /** Rows of tokens, each as long as it is before its first -1. */
-function knownOutputs(given: GivenInputs): Int32Array[] | undefined {
+function knownOutputs(given: GivenInputs): Int32Array[] {
   const tokens = given.integers('known_output_ids');
-  if (tokens === undefined) return undefined;
+  if (tokens === undefined) return [];
   const [count = 0, width = 0] = given.get('known_output_ids')!.shape.slice(-2);
   return Array.from({ length: count }, (_, i) => {
     const row = tokens.subarray(i * width, (i + 1) * width);
@@ -368,31 +291,7 @@ function knownOutputs(given: GivenInputs): Int32Array[] | undefined {
   });
 }
 
-/** Whoever sends an adapter by the network has task ids of its own. @throws InferError, ParameterError */
-function loraFields(given: GivenInputs, adapters: ModelAdapters | null, caller: string): EngineFields {
-  const names = (['lora_task_id', 'lora_weights', 'lora_config'] as const).filter(
-    (name) => given.has(name) && (name === 'lora_task_id' || given.get(name)!.data.length > 0),
-  );
-  if (names.length === 0) return {};
-  if (adapters === null) {
-    throw new InferError(
-      `'${names[0]}' is refused: the model takes no LoRA adapters (--lora, or --allow-runtime-lora, lets it)`,
-      'invalid',
-    );
-  }
-  const tensorOf = (name: Extract<TextInputName, 'lora_weights' | 'lora_config'>) => {
-    const values = name === 'lora_weights' ? given.floats(name) : given.integers(name);
-    return values === undefined ? {} : { [name]: { shape: [...given.get(name)!.shape], data: values } };
-  };
-  const taskId = given.big('lora_task_id');
-  const read = adapters.fromTensors({
-    ...(taskId === undefined ? {} : { lora_task_id: { shape: [1], data: BigUint64Array.of(taskId) } }),
-    ...tensorOf('lora_weights'),
-    ...tensorOf('lora_config'),
-  });
-  if (read === null) return {};
-  return {
-    loraTaskId: networkTaskId(caller, read.taskId),
-    ...(read.weights === null ? {} : { adapter: read.weights }),
-  };
+/** An end token is no part of the answer. */
+function withoutEnd(row: Int32Array, ends: readonly number[] | undefined): Int32Array {
+  return row.length > 0 && row.at(-1) === ends?.[0] ? row.subarray(0, -1) : row;
 }

@@ -29,18 +29,3 @@ export function floatTensor(name: string, values: Float32Array, shape: readonly 
   const data = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
   return { name, datatype: 'FP32', shape, data };
 }
-
-/** The first element of a tensor of whole numbers or floats, 64-bit ones exactly. */
-export function numberOf({ datatype, data }: InferTensor): number | bigint {
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  switch (datatype) {
-    case 'INT32':
-      return view.getInt32(0, true);
-    case 'UINT64':
-      return view.getBigUint64(0, true);
-    case 'FP32':
-      return view.getFloat32(0, true);
-    default:
-      throw new Error(`An element of ${datatype} is not read here.`);
-  }
-}

@@ -125,9 +125,9 @@ export const TOKEN_OUTPUTS = {
   random_seed: { type: 'TYPE_UINT64', dims: ONE },
   num_input_tokens: { type: 'TYPE_INT32', dims: ONE },
   num_output_tokens: { type: 'TYPE_INT32', dims: ONE },
-  kv_cache_alloc_new_blocks: { type: 'TYPE_INT32', dims: ONE },
+  cached_tokens: { type: 'TYPE_INT32', dims: ONE },
   kv_cache_reused_blocks: { type: 'TYPE_INT32', dims: ONE },
-  kv_cache_alloc_total_blocks: { type: 'TYPE_INT32', dims: ONE },
+  kv_cache_missed_blocks: { type: 'TYPE_INT32', dims: ONE },
   arrival_time_ns: { type: 'TYPE_INT64', dims: ONE },
   first_scheduled_time_ns: { type: 'TYPE_INT64', dims: ONE },
   first_token_time_ns: { type: 'TYPE_INT64', dims: ONE },
@@ -168,8 +168,11 @@ export function inputOfField(field: string): TextInputName | undefined {
   return BY_FIELD.get(field.split('[')[0]!);
 }
 
-/** Inputs under all of their names. @param isBatched they have a batch dimension besides */
-export function textInputs(isBatched: boolean, isLeftOut: (name: TextInputName) => boolean): ModelInput[] {
+/** Inputs under all of their names. @param isBatched they have a batch dimension besides @param isLeftOut those that are not taken */
+export function textInputs(
+  isBatched: boolean,
+  isLeftOut: (name: TextInputName) => boolean = () => false,
+): ModelInput[] {
   return (Object.entries(TEXT_INPUTS) as [TextInputName, InputTerm][]).flatMap(([name, term]) =>
     isLeftOut(name)
       ? []

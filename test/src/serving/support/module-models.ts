@@ -43,7 +43,8 @@ export class ModuleModels {
     const describe = () => {
       throw new Error('There are no models of texts here.');
     };
-    this.repository = modelRepository([], config, new LiveModels(), describe, log as never);
+    const server = { describe, log: log as never, observe: describe };
+    this.repository = modelRepository([], config, new LiveModels(), server);
     await this.repository.start(names);
   }
 
