@@ -42,8 +42,6 @@ export interface InferTerms {
   readonly label: string;
   /** Most milliseconds that the answer may take, waiting included; null: no limit. */
   readonly timeLimitMs: number | null;
-  /** One response is taken and no more: a model that is asked for several refuses. */
-  readonly takesOne: boolean;
   /** The salt under which prompts are kept for reuse. @param own of the request itself */
   cacheSalt(own: bigint | undefined): bigint | undefined;
   /** Accounts for memory that the answer may take. @throws where there is none */
@@ -77,6 +75,8 @@ export interface InferRequest {
   readonly signal?: AbortSignal | undefined;
   /** Number of the batch that waits for the answer, of all models in this process, where the code of a model asks. */
   readonly caller?: number | undefined;
+  /** One response is taken and no more: a model that is asked for several refuses. Absent: any number is. */
+  readonly takesOne?: true | undefined;
   /** Absent: they are not known, and it is served without limits. */
   readonly terms?: InferTerms | undefined;
   /** Absent: no ensemble asks. */

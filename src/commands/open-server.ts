@@ -106,13 +106,13 @@ export function serveModels(
     ledger,
     platform: { repository, serverId: config.serverId, allowsUpload: config.allowModelUpload },
     adapterFolder: config.loraDir ?? null,
+    requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
   };
   const app = createApp({
     ...shared,
     models,
     version: skeinVersion(),
     corsOrigins: security.corsOrigins,
-    requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
     eventStream: { stallLimitMs },
   });
   const lane = new InferLane({ ...shared, stallLimitMs });

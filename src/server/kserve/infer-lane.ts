@@ -13,6 +13,7 @@ import { requestIdOf } from '../request-ids.js';
 import { RequestMemory } from '../request-memory.js';
 import { noteProtocolError, protocolError } from './errors.js';
 import { answerInfer } from './infer.js';
+import { inferTerms } from './infer-terms.js';
 import { leavingSignal } from './leaving-signal.js';
 import { sendAnswer } from './send-answer.js';
 
@@ -21,6 +22,8 @@ export type InferLaneOptions = Required<
 > & {
   platform: NonNullable<AppOptions['platform']>;
   maxBodyBytes: number;
+  /** Most milliseconds that an answer may take; null: no limit. */
+  requestTimeoutMs: number | null;
   /** Milliseconds without new bytes after which an unfinished body is refused; default: no limit. */
   stallLimitMs: number | undefined;
 };
@@ -111,11 +114,13 @@ export class InferLane {
 
   /** @throws InferError, ApiError before anything is written */
   async #infer(lane: Lane): Promise<void> {
-    const { incoming, outgoing, model, version, declared } = lane;
+    const { incoming, outgoing, model, version, declared, requestId } = lane;
     const { apiKeys, state, ledger, platform, maxBodyBytes, stallLimitMs } = this.#options;
+    const { requestTimeoutMs: timeLimitMs } = this.#options;
     const { headers, socket } = incoming;
     this.#checkHost(headers.host);
-    const { name } = callerOf(apiKeys, headers.authorization, textOf(headers['x-api-key']));
+    const caller = callerOf(apiKeys, headers.authorization, textOf(headers['x-api-key']));
+    const { name } = caller;
     lane.key = name;
     if (state.isDraining) throw shuttingDown(state.drainEndsInMs);
     const memory = new RequestMemory(ledger.open('request', name), ledger.limit);
@@ -132,6 +137,7 @@ export class InferLane {
         jsonLength: textOf(headers['inference-header-content-length']),
         signal: leavingSignal(socket),
         memory,
+        terms: inferTerms({ caller, requestId, timeLimitMs, memory }),
         maxBodyBytes,
       });
       await sendAnswer(outgoing, answer, textOf(headers['accept-encoding']));

@@ -1,5 +1,5 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
-import type { InferResponse } from '../../../callbacks/infer/infer-types.js';
+import type { InferResponse, InferTerms } from '../../../callbacks/infer/infer-types.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { bodyMemory, REQUEST_BYTES } from '../memory-estimates.js';
 import type { RequestMemory } from '../request-memory.js';
@@ -22,13 +22,15 @@ export interface SentInfer {
   /** Aborted when the client leaves. */
   signal: AbortSignal;
   memory: RequestMemory;
+  terms: InferTerms;
   /** Bytes of the longest body, inflated. */
   maxBodyBytes: number;
 }
 
 /** Reads a request, has the model answer it, and makes the answer's body. @throws InferError, ApiError */
 export async function answerInfer(model: InferModel, sent: SentInfer): Promise<InferBody> {
-  const read = await readRequest(model, sent);
+  const { request, ...form } = await readRequest(model, sent);
+  const read = { ...form, request: { ...request, takesOne: true as const, terms: sent.terms } };
   const response = await answerOf(model, read);
   return inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
 }

@@ -51,6 +51,7 @@ export const EXTENSIONS = [
   'model_repository(unload_dependents)',
   'schedule_policy',
   'model_configuration',
+  'generate',
   'binary_tensor_data',
   'parameters',
   'statistics',

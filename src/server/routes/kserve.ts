@@ -5,13 +5,17 @@ import type { ModelRepository } from '../../serving/model-repository.js';
 import { requireAdmin } from '../auth.js';
 import { metadataOf, statisticsOf } from '../kserve/describe-model.js';
 import { malformed, notFound } from '../kserve/errors.js';
+import { type AskedGenerate, answerGenerate, streamGenerate } from '../kserve/generate.js';
+import { readGenerateRequest } from '../kserve/generate-request.js';
 import { answerInfer } from '../kserve/infer.js';
+import { inferTerms } from '../kserve/infer-terms.js';
 import { leavingSignal } from '../kserve/leaving-signal.js';
 import { loadParametersOf } from '../kserve/load-parameters.js';
+import { parseFields } from '../kserve/request-json.js';
 import { inferResponse } from '../kserve/send-answer.js';
 import { checkSettings, EXTENSIONS, fieldsOf, LOG_SETTINGS, TRACE_SETTINGS } from '../kserve/settings.js';
-import { readJson } from '../read-json.js';
-import type { AppEnv, Route, ServerContext } from './route.js';
+import { readJson, readJsonText } from '../read-json.js';
+import { type AppEnv, exchangeOf, type Route, type ServerContext } from './route.js';
 
 /** A server of the protocol: its models, and what it says of itself. */
 interface Platform {
@@ -75,6 +79,23 @@ const empty = (status: number) =>
 async function jsonOf(c: Context<AppEnv>): Promise<unknown> {
   const { byteLength } = await c.req.arrayBuffer();
   return byteLength === 0 ? undefined : readJson(c, c.get('memory'));
+}
+
+/** A request of the generate extension, with the function that answers it. */
+async function generate(
+  c: Context<AppEnv>,
+  platform: Platform,
+  context: ServerContext,
+  answer: (asked: AskedGenerate) => Promise<Response>,
+): Promise<Response> {
+  const model = modelOf(c, platform);
+  const exchange = exchangeOf(c, context);
+  const { registry, caller, requestId, memory } = exchange.terms;
+  return registry.accept(caller, requestId, async (live) => {
+    const body = parseFields(await readJsonText(c, memory));
+    const read = readGenerateRequest(model.config, body, model.kind === 'generator');
+    return answer({ model, read, exchange, live });
+  });
 }
 
 /** @param body what is to be set; undefined: nothing @throws InferError */
@@ -141,13 +162,22 @@ export const KSERVE_ROUTES: readonly Route[] = [
     }
     return statistics(asked);
   }),
-  ...modelRoutes('post', '/infer', async (c, platform, { maxBodyBytes }) => {
+  ...modelRoutes('post', '/generate', (c, platform, context) =>
+    generate(c, platform, context, async (asked) => inferResponse(c, await answerGenerate(asked))),
+  ),
+  ...modelRoutes('post', '/generate_stream', (c, platform, context) =>
+    generate(c, platform, context, (asked) => streamGenerate(asked, context.eventStream)),
+  ),
+  ...modelRoutes('post', '/infer', async (c, platform, { maxBodyBytes, requestTimeoutMs }) => {
+    const memory = c.get('memory');
+    const known = { caller: c.get('caller'), requestId: c.get('requestId'), timeLimitMs: requestTimeoutMs };
     const answer = await answerInfer(modelOf(c, platform), {
       body: new Uint8Array(await c.req.arrayBuffer()),
       contentEncoding: c.req.header('content-encoding'),
       jsonLength: c.req.header('inference-header-content-length'),
       signal: leavingSignal(c.env?.incoming?.socket) ?? c.req.raw.signal,
-      memory: c.get('memory'),
+      memory,
+      terms: inferTerms({ ...known, memory }),
       maxBodyBytes,
     });
     return inferResponse(c, answer);

@@ -30,6 +30,7 @@ export interface EnsembleModelOptions {
 /** Several models that look like one: each request goes through them as its tensors come (EnsembleRun). It computes nothing itself. */
 export class EnsembleModel implements InferModel {
   readonly kind = 'tensors';
+  readonly endsWhenStopped = true;
   readonly config: ModelConfig;
   readonly version: string;
   readonly modelDirectory: string;

@@ -17,14 +17,15 @@ import {
   type WantedParts,
   wantedParts,
 } from '../../../scheduler/ensemble-state.js';
-import { asInferError } from '../infer-failure.js';
+import { asInferError, requestCancelled } from '../infer-failure.js';
 import type { InferModel } from '../infer-model.js';
 import { inEnsemble, noAnswer, ofMember, tooMuchHeld, unmetError } from './ensemble-errors.js';
+import { EnsembleValues, type Value } from './ensemble-values.js';
 import { type Lease, Leases } from './lease.js';
 import { parametersOf, placeIn, type SequencePlace, sequenceAt } from './sequence-parameters.js';
 import type { StepLimit } from './step-limit.js';
 import { type Released, type StepRun, StepRuns } from './step-run.js';
-import { asInput, asOutput, type PlacedTensor, reshaped, rowsOf } from './step-tensors.js';
+import { asInput, asOutput, reshaped, rowsOf } from './step-tensors.js';
 
 /** What all requests of an ensemble have in common. */
 export interface EnsembleParts {
@@ -34,15 +35,6 @@ export interface EnsembleParts {
   readonly limits: readonly StepLimit[];
   /** A member, as it is now. @throws InferError where it is not ready */
   find(name: string, version: string): InferModel;
-}
-
-/** A tensor on its way to the steps that take it; null in its place: it was left out. */
-interface Value extends PlacedTensor {
-  /** Null: the client gave it, and the request says it. */
-  readonly sequence: SequencePlace | null;
-  readonly lease: Lease | null;
-  /** Steps that will take it, and the client if it is an output. */
-  uses: number;
 }
 
 /** Called once, when the request is over. @param error null: it was answered */
@@ -63,8 +55,7 @@ export class EnsembleRun {
   readonly #onOver: OnOver;
   readonly #wanted: WantedParts;
   readonly #state: EnsembleState;
-  /** By tensor and number; undefined: nobody takes it any more. */
-  readonly #values: (Value | null | undefined)[][];
+  readonly #values: EnsembleValues;
   readonly #runs: readonly StepRuns[];
   readonly #leases = new Leases();
   /** Aborted when the request is over before its members are. */
@@ -95,10 +86,16 @@ export class EnsembleRun {
     this.#onOver = onOver;
     this.#wanted = wantedParts(plan, request.outputs);
     this.#state = new EnsembleState(plan, this.#wanted);
-    this.#values = plan.tensors.map(() => []);
+    this.#values = new EnsembleValues(plan.tensors.length);
     this.#runs = plan.steps.map(() => new StepRuns());
-    const { signal } = request;
-    this.#leave = signal === undefined ? () => {} : onAbort(signal, () => this.cancel(signal.reason));
+    const { signal, terms } = request;
+    const leaves = [
+      signal && onAbort(signal, () => this.cancel(signal.reason)),
+      terms?.stop && onAbort(terms.stop, () => this.#stop()),
+    ];
+    this.#leave = () => {
+      for (const leave of leaves) leave?.();
+    };
   }
 
   /**
@@ -111,7 +108,7 @@ export class EnsembleRun {
     for (const [number, { name, reshape }] of input.entries()) {
       const given = inputs.find((one) => one.name === name);
       const tensor = given && reshaped(given, reshape?.shape, rows);
-      this.#arrive(number, tensor && { tensor, batchSize: rows, sequence: null, lease: null, uses: 0 });
+      this.#arrive(number, tensor && { tensor, batchSize: rows, sequence: null, lease: null });
     }
     // An answer comes later, also one that is made of the request alone.
     if (this.#wanted.steps.includes(true)) this.#advance();
@@ -125,13 +122,16 @@ export class EnsembleRun {
     this.#fail(asInferError(reason));
   }
 
+  /** A member that ends with what there is has it in its own hands, and what comes of it goes on. */
+  #stop(): void {
+    const endsByItself = this.#runs.some((runs) => runs.has(({ model }) => model.endsWhenStopped === true));
+    if (!endsByItself) this.cancel(requestCancelled());
+  }
+
   /** @param value undefined: it was left out */
   #arrive(tensor: number, value: Value | undefined): void {
-    const uses = this.#wanted.uses[tensor]!;
     const number = this.#state.arrive(tensor);
-    if (uses === 0) return;
-    value?.lease?.use(uses);
-    this.#values[tensor]![number] = value === undefined ? null : { ...value, uses };
+    this.#values.put(tensor, number, value, this.#wanted.uses[tensor]!);
   }
 
   /** Begins what may begin, and answers what is complete. */
@@ -163,7 +163,7 @@ export class EnsembleRun {
   #start({ step, iteration }: Start): void {
     const { model: name, version, inputs, outputs } = this.#parts.plan.steps[step]!;
     const { id, parameters, priority, timeoutUs, caller, terms } = this.#request;
-    const values = inputs.map(([, tensor]) => this.#use(tensor, iteration));
+    const values = inputs.map(([, tensor]) => this.#values.use(tensor, iteration));
     const model = this.#asked(name, () => this.#parts.find(name, version));
     const { config } = model;
     const given = inputs.flatMap(([input], i) => {
@@ -186,6 +186,8 @@ export class EnsembleRun {
       signal: this.#cancelled.signal,
       caller,
       terms,
+      // What it takes of a member that has one response is one.
+      takesOne: config.model_transaction_policy.decoupled ? undefined : true,
       origin: this.#origins[step],
       onTimes: (times) => this.#noteTimes(times),
     };
@@ -210,14 +212,6 @@ export class EnsembleRun {
 
   get #ownSequence(): SequencePlace {
     return this.#request.sequence ?? { id: 0n, start: false, end: false };
-  }
-
-  /** A tensor for one of those that take it. */
-  #use(tensor: number, number: number): Value | null {
-    const values = this.#values[tensor]!;
-    const value = values[number] ?? null;
-    if (value !== null && --value.uses === 0) values[number] = undefined;
-    return value;
   }
 
   #respond(run: StepRun, response: InferResponse): void {
@@ -260,7 +254,7 @@ export class EnsembleRun {
     const sequence = placeIn(parameters, asked);
     for (const [name, number] of this.#parts.plan.steps[step]!.outputs) {
       const tensor = outputs.find((output) => output.name === name);
-      this.#arrive(number, tensor && { tensor, batchSize, sequence, lease, uses: 0 });
+      this.#arrive(number, tensor && { tensor, batchSize, sequence, lease });
     }
     lease.drop();
   }
@@ -271,7 +265,7 @@ export class EnsembleRun {
     const leases: Lease[] = [];
     let sequence: SequencePlace | null = null;
     for (const tensor of this.#wanted.outputs) {
-      const value = this.#use(tensor, number);
+      const value = this.#values.use(tensor, number);
       if (value === null) continue;
       outputs.push(asOutput(config, plan.outputs.indexOf(tensor), value));
       sequence = value.sequence ?? sequence;
@@ -323,6 +317,6 @@ export class EnsembleRun {
     this.#leave();
     for (const leave of this.#waiting) leave();
     this.#waiting.clear();
-    for (const values of this.#values) values.length = 0;
+    this.#values.clear();
   }
 }

@@ -38,6 +38,10 @@ export class StepRuns {
     this.#queue.add(run);
   }
 
+  has(predicate: (run: StepRun) => boolean): boolean {
+    return [...this.#queue].some((run) => !run.hasEnded && predicate(run));
+  }
+
   /** A response has come. @returns what goes on now, in order */
   respond(run: StepRun, response: InferResponse): Released[] {
     run.numResponses++;

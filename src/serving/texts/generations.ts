@@ -72,12 +72,12 @@ export class Generations {
     onOver: (error: InferError | null) => void,
   ): void {
     const asked = { name, request, given: new GivenInputs(inputs), on };
-    const { terms } = request;
+    const { terms, takesOne } = request;
     if (asked.given.is('stop')) {
       this.#stop(asked);
       return;
     }
-    if (asked.given.is('streaming') && terms?.takesOne === true) throw streamsNot(asked);
+    if (asked.given.is('streaming') && takesOne) throw streamsNot(asked);
     const generating = this.#find();
     const model = modelOf(generating, asked);
     let run: GenerationRun | null = null;
