@@ -27,6 +27,9 @@ import {
   type PlannedEnsemble,
   plannedEnsemble,
 } from '../ensembles/load-ensemble.js';
+import { type PlannedPart, plannedPart } from '../parts/load-part.js';
+import { partOf } from '../parts/part-config.js';
+import { PartModel } from '../parts/part-model.js';
 import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
 import { uploadedModel } from './uploaded-model.js';
 
@@ -62,7 +65,9 @@ export class FolderSource implements ModelSource {
   needs(_name: string, { config }: Pick<AskedLoad, 'config'>): readonly string[] {
     try {
       const written = this.#configOf(this.#scanned, config);
-      return written === null ? [] : membersOf(written);
+      if (written === null) return [];
+      const whole = partOf(written);
+      return whole === null ? membersOf(written) : [whole];
     } catch {
       return []; // the load will tell what is wrong
     }
@@ -105,6 +110,14 @@ export class FolderSource implements ModelSource {
         start: async (version) => this.#startEnsemble(ensemble, version, model.directory),
       };
     }
+    if (written !== null && partOf(written) !== null) {
+      const part = this.#part(name, model.name, written, asked);
+      return {
+        identity: isRepeatable ? JSON.stringify(identity) : null,
+        versions,
+        start: async (version) => startPart(part, version, model.directory),
+      };
+    }
     return {
       identity: isRepeatable ? JSON.stringify(identity) : null,
       versions,
@@ -123,6 +136,19 @@ export class FolderSource implements ModelSource {
     const planned = plannedEnsemble(name, folder, written, this.#services.members);
     const { config } = planned;
     return { ...planned, config: { ...config, parameters: withValues(config, values) } };
+  }
+
+  #part(
+    name: string,
+    folder: string,
+    written: WrittenConfig,
+    { values, addedInstances }: AskedLoad,
+  ): PlannedPart {
+    if (addedInstances > 0 || Object.keys(values).length > 0)
+      throw new ModelConfigError(
+        `'${name}' is a part of a model of texts, and takes no parameters of a load`,
+      );
+    return plannedPart(name, folder, written, this.#services.members);
   }
 
   #startEnsemble({ config, plan }: PlannedEnsemble, version: string, modelDirectory: string): ServedVersion {
@@ -200,6 +226,11 @@ export class FolderSource implements ModelSource {
       isStuck: () => batched.isStuck(),
     };
   }
+}
+
+function startPart({ config, work }: PlannedPart, version: string, modelDirectory: string): ServedVersion {
+  const model = new PartModel({ config, version, modelDirectory, work });
+  return { model, served: null, close: (options) => model.close(options), isStuck: () => false };
 }
 
 /** The configuration's parameters, and values that came with the load in their places. */

@@ -55,8 +55,8 @@ export interface GenerationOptions {
 }
 
 /** Tokens of an answer to a text, where the request names no limit. */
-const DEFAULT_MAX_TOKENS = 16;
-const MOST_SEQUENCES = 128;
+export const DEFAULT_MAX_TOKENS = 16;
+export const MOST_SEQUENCES = 128;
 
 /** @throws InferError; and what the codec refuses */
 export async function readGeneration(given: GivenInputs, options: GenerationOptions): Promise<Generation> {

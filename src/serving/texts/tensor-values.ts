@@ -29,3 +29,13 @@ export function floatTensor(name: string, values: Float32Array, shape: readonly 
   const data = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
   return { name, datatype: 'FP32', shape, data };
 }
+
+/** An INT32 tensor; values that are an array of the type already are not copied. */
+export function integerTensor(
+  name: string,
+  values: Int32Array | readonly number[],
+  shape: readonly number[],
+): InferTensor {
+  const { buffer, byteOffset, byteLength } = values instanceof Int32Array ? values : Int32Array.from(values);
+  return { name, datatype: 'INT32', shape, data: new Uint8Array(buffer, byteOffset, byteLength) };
+}
