@@ -5,6 +5,7 @@ import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferParameters, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { LONGEST_NAME, MOST_PARAMETERS, MOST_TENSORS } from '../../../callbacks/infer/request-limits.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
+import { TEXT_PARAMETERS } from '../../serving/texts/parameter-inputs.js';
 import { malformed } from './errors.js';
 import { fieldTensor } from './generate-tensor.js';
 
@@ -15,9 +16,6 @@ export interface GenerateRequest {
   inputs: readonly InferTensor[];
   parameters: InferParameters;
 }
-
-/** Parameters of models of texts; any other name is a mistake there. */
-const TEXT_PARAMETERS: ReadonlySet<string> = new Set(['lora_name']);
 
 /** Fields of a model of texts for which true and false stand for 1 and 0: Triton's own backend has a boolean there. */
 const NUMBERED: ReadonlySet<string> = new Set(['early_stopping']);
@@ -101,7 +99,7 @@ class FieldReader {
   }
 
   #takeParameter(name: string, value: unknown): void {
-    if (this.#isOfTexts && !TEXT_PARAMETERS.has(name)) throw this.#unknown(name);
+    if (this.#isOfTexts && !TEXT_PARAMETERS.includes(name)) throw this.#unknown(name);
     if (!['string', 'number', 'bigint', 'boolean'].includes(typeof value)) {
       throw malformed(
         `parameter '${name}' has invalid type. It should be either 'int', 'bool', or 'string'.`,

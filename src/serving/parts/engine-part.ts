@@ -1,5 +1,6 @@
 import type { ModelInput, ModelOutput } from '../../../models/repository/model-config.js';
 import { type Generating, Generations } from '../texts/generations.js';
+import { TEXT_PARAMETERS } from '../texts/parameter-inputs.js';
 import { outputOf } from '../texts/text-config.js';
 import { textInputs, tokenOutputs } from '../texts/text-inputs.js';
 import type { PartWork } from './part-model.js';
@@ -21,6 +22,7 @@ export function engineWork(name: string, find: () => Generating, excludesInput: 
   const generations = new Generations(find, { isBatched: true, excludesInput, endsByItself: true });
   return {
     endsWhenStopped: true,
+    parameters: TEXT_PARAMETERS,
     answer: (request, inputs, on, onOver) => generations.infer(name, request, inputs, on, onOver),
   };
 }

@@ -12,11 +12,14 @@ import { checkedRequest } from '../check-request.js';
 import { asInferError, reasonOf } from '../infer-failure.js';
 import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
+import { withParameterInputs } from '../texts/parameter-inputs.js';
 
 /** What a part does with a request whose tensors fit. */
 export interface PartWork {
   /** A request whose terms.stop is aborted ends with what there is. */
   readonly endsWhenStopped?: true;
+  /** Parameters that it knows: those with the name of an input are that input, others are refused. Absent: it looks at none. */
+  readonly parameters?: readonly string[];
   /**
    * @param onOver called once, before the listener is told of the end @throws for what is refused at once
    */
@@ -73,7 +76,9 @@ export class PartModel implements InferModel {
   }
 
   infer(request: InferRequest, on: InferListener): void {
-    const { inputs } = checkedRequest(this.config, request);
+    const { parameters } = this.#work;
+    const whole = parameters === undefined ? request : withParameterInputs(this.config, request, parameters);
+    const { inputs } = checkedRequest(this.config, whole);
     if (this.#isClosed)
       throw new InferError(`Request for model '${this.config.name}', which is unloaded`, 'unavailable');
     request.signal?.throwIfAborted();
@@ -95,7 +100,7 @@ export class PartModel implements InferModel {
       request.onTimes?.(times);
     };
     try {
-      this.#work.answer({ ...request, signal }, inputs, this.#heard(on, startMs), onOver);
+      this.#work.answer({ ...whole, signal }, inputs, this.#heard(on, startMs), onOver);
     } catch (error) {
       this.#leave(closing);
       throw asInferError(error);

@@ -11,6 +11,7 @@ import { asInferError, reasonOf } from '../infer-failure.js';
 import type { InferModel, ModelActivity } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
 import type { EngineActivity } from './engine-activity.js';
+import { withParameterInputs } from './parameter-inputs.js';
 import { floatTensor, textsOf } from './tensor-values.js';
 import { inputOf, outputOf, textConfig } from './text-config.js';
 
@@ -72,7 +73,7 @@ export class EncoderInfer implements InferModel {
   }
 
   infer(request: InferRequest, on: InferListener): void {
-    const { inputs } = checkedRequest(this.config, request);
+    const { inputs } = checkedRequest(this.config, withParameterInputs(this.config, request, []));
     this.#rows(inputs, request.signal).then(
       (output) => {
         on.response({ outputs: [output] });

@@ -8,6 +8,7 @@ import { InferenceCounters } from '../inference-counters.js';
 import type { EngineActivity } from './engine-activity.js';
 import { inFittingShapes } from './fitting-shapes.js';
 import { type Generating, Generations } from './generations.js';
+import { TEXT_PARAMETERS, withParameterInputs } from './parameter-inputs.js';
 import { outputOf, textConfig } from './text-config.js';
 import { textInputs, tokenOutputs } from './text-inputs.js';
 
@@ -77,9 +78,9 @@ export class GeneratorInfer implements InferModel {
   }
 
   infer(request: InferRequest, on: InferListener): void {
-    const fitting = inFittingShapes(this.config, request);
-    const { inputs } = checkedRequest(this.config, fitting);
-    this.#generations.infer(this.config.name, request, inputs, on, (error) => {
+    const whole = withParameterInputs(this.config, request, TEXT_PARAMETERS);
+    const { inputs } = checkedRequest(this.config, inFittingShapes(this.config, whole));
+    this.#generations.infer(this.config.name, whole, inputs, on, (error) => {
       if (error !== null) this.#counters.noteFailure(reasonOf(error), 0);
     });
   }
