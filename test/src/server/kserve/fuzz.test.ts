@@ -197,6 +197,47 @@ it('does so whatever the bytes and the headers of a request are', async () => {
   );
 }, 60_000);
 
+it('does so for fields of the generate extension, at once and as events', async () => {
+  const field = fc.oneof(
+    hostile,
+    fc.constantFrom<unknown>(1, [1, 2], 'x', ['x', 'y'], [[1, 2]], true, [1, 2, 3, 4]),
+  );
+  const body = fc.oneof(
+    field,
+    fc.record(
+      { INPUT0: field, id: fc.oneof(fc.constant('a'), hostile), parameters: hostile, other: hostile },
+      { requiredKeys: [] },
+    ),
+    fc.record({ parameters: fc.dictionary(fc.oneof(fc.constant('INPUT0'), fc.string()), field) }),
+  );
+  const seen = new Map<number, number>();
+  await fc.assert(
+    fc.asyncProperty(
+      body,
+      fc.constantFrom(...models),
+      fc.constantFrom('generate', 'generate_stream'),
+      async (fields, { config: { name } }, route) => {
+        const text = JSON.stringify(fields) ?? '';
+        const response = await platform.post(`/v2/models/${name}/${route}`, text);
+        const answered = await response.text();
+        const shown = `${name} ${route} ${text.slice(0, 300)}: ${response.status} ${answered.slice(0, 300)}`;
+        expect([200, 400, 413, 415], shown).toContain(response.status);
+        seen.set(response.status, (seen.get(response.status) ?? 0) + 1);
+        const isStream = route === 'generate_stream' && response.status === 200;
+        const json = (isStream ? answered.replace(/^data: /, '') : answered).trim();
+        const read = JSON.parse(json.replaceAll(/(?<=[[,:])-?(?:NaN|Infinity)(?=[,\]}])/g, '0')) as object;
+        if (response.status === 200)
+          expect(read, shown).toMatchObject({ model_name: name, model_version: '1' });
+        else expect(read, shown).toEqual({ error: expect.stringMatching(/\S{3}/) });
+        expect(answered, shown).not.toMatch(/undefined|\[object|is not a function|Cannot read|call stack/);
+      },
+    ),
+    { numRuns: 2000 },
+  );
+  expect(seen.get(200)).toBeGreaterThan(100);
+  expect(seen.get(400)).toBeGreaterThan(500);
+}, 60_000);
+
 it('does so on every other route', async () => {
   const paths = ['/v2/repository/index', '/v2/logging', '/v2/trace/setting', '/v2/models/rows/trace/setting'];
   const commands = ['load', 'unload'].map((command) => `/v2/repository/models/other/${command}`);
