@@ -27,6 +27,8 @@ export interface Backend {
   readonly platforms: readonly string[];
   /** The file in a version's folder where the configuration names none. */
   readonly defaultFilename: string;
+  /** Why its instances have to be processes, as a sentence begins; absent: they may be threads. */
+  readonly onlyInProcess?: string;
   /** Why it cannot run here, with what would help; null: it can. */
   problem(): Promise<string | null>;
   /** What the files say of the model, for what the configuration leaves out. @throws BackendError for a model that cannot be read */

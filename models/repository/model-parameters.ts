@@ -15,8 +15,16 @@ const LONGEST_MS = 3_600_000;
 /** Models that take longer to be read say so. */
 const INITIALIZE_MS = 300_000;
 
-/** `execute_timeout_ms`, `initialize_timeout_ms` and `instance_kind` of a configuration's parameters. @throws ModelConfigError */
-export function ownParameters({ parameters }: ModelConfig, written: WrittenConfig): OwnParameters {
+/**
+ * `execute_timeout_ms`, `initialize_timeout_ms` and `instance_kind` of a configuration's parameters.
+ * @param onlyInProcess why instances of this model have to be processes, as a sentence begins; undefined: they may be threads
+ * @throws ModelConfigError
+ */
+export function ownParameters(
+  { parameters }: ModelConfig,
+  written: WrittenConfig,
+  onlyInProcess?: string,
+): OwnParameters {
   const text = (name: string) => parameters[name]?.string_value;
   const refuse = (name: string, expected: string) =>
     fieldError(written, ['parameters', name], `is ${JSON.stringify(text(name))}; ${expected} is expected.`);
@@ -27,7 +35,10 @@ export function ownParameters({ parameters }: ModelConfig, written: WrittenConfi
   };
   const executeTimeoutMs = milliseconds('execute_timeout_ms', 0);
   const initializeTimeoutMs = milliseconds('initialize_timeout_ms', INITIALIZE_MS);
-  const instanceKind = text('instance_kind') ?? 'thread';
+  const instanceKind = text('instance_kind') ?? (onlyInProcess === undefined ? 'thread' : 'process');
+  if (onlyInProcess !== undefined && instanceKind !== 'process') {
+    throw refuse('instance_kind', `${onlyInProcess}, so 'process'`);
+  }
   if (instanceKind !== 'thread' && instanceKind !== 'process') {
     throw refuse('instance_kind', "'thread' or 'process'");
   }

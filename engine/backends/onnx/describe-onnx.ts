@@ -1,11 +1,9 @@
-import type { DataType, ModelInput, ModelOutput } from '../../../models/repository/model-config.js';
+import type { DataType } from '../../../models/repository/model-config.js';
 import type { ToldConfig } from '../backend.js';
 import { BackendError } from '../backend-error.js';
+import { type DescribedTensor, toldByTensors } from '../told-config.js';
 import type { OnnxValue } from './onnx-runtime.js';
 import { datatypeOfOnnx } from './onnx-tensors.js';
-
-/** The batch size of a model that can take batches and whose configuration does not say how large: Triton's default too. */
-const DEFAULT_BATCH_SIZE = 4;
 
 /** Inputs and outputs as the file of a model has them. */
 export interface OnnxValues {
@@ -14,32 +12,18 @@ export interface OnnxValues {
 }
 
 /**
- * A configuration for what a file says: it takes batches where the first dimension of every input and output is free.
- * Source: Triton's auto-completed configuration of its ONNX Runtime backend.
+ * A configuration for what a file says.
  * @param maxBatchSize as the author wrote it; undefined: not at all
  * @throws BackendError for a value that is no tensor, or of a type that no client can send
  */
 export function toldByOnnx({ inputs, outputs }: OnnxValues, maxBatchSize: number | undefined): ToldConfig {
-  const isBatched = [...inputs, ...outputs].every(({ shape }) => shape.length > 0 && isFree(shape[0]!));
-  const told = maxBatchSize ?? (isBatched ? DEFAULT_BATCH_SIZE : 0);
-  const dims = ({ shape }: OnnxValue) =>
-    (told > 0 ? shape.slice(1) : shape).map((size) => (isFree(size) ? -1 : (size as number)));
-  const facts = (value: OnnxValue) => {
-    const own = dims(value);
-    // A number for each row: clients are shown one of one element, as dims may not be empty.
-    const shown = own.length === 0 ? { dims: [1], reshape: { shape: [] } } : { dims: own };
-    return { name: value.name, data_type: dataTypeOf(value), ...shown, is_shape_tensor: false };
-  };
-  return {
-    max_batch_size: told,
-    input: inputs.map(
-      (value): ModelInput => ({ ...facts(value), allow_ragged_batch: false, optional: false }),
-    ),
-    output: outputs.map((value): ModelOutput => ({ ...facts(value), label_filename: '' })),
-  };
+  return toldByTensors({ inputs: inputs.map(described), outputs: outputs.map(described) }, maxBatchSize);
 }
 
-const isFree = (size: number | string) => typeof size === 'string' || size < 0;
+function described(value: OnnxValue): DescribedTensor {
+  const shape = value.shape.map((size) => (typeof size === 'string' || size < 0 ? -1 : size));
+  return { name: value.name, data_type: dataTypeOf(value), shape };
+}
 
 function dataTypeOf({ name, isTensor, type }: OnnxValue): DataType {
   const datatype = isTensor ? datatypeOfOnnx(type) : null;

@@ -1,11 +1,9 @@
 import { join } from 'node:path';
 import { messageOf } from '../../../base/error-text.js';
-import { elementsIn } from '../../../callbacks/infer/datatypes.js';
-import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { Instance, InstanceRequest, InstanceSetup } from '../backend.js';
 import { BackendError } from '../backend-error.js';
-import { gatherRows, splitRows } from '../gather.js';
+import { runRows } from '../batch-rows.js';
 import { loadOnnxRuntime, type OnnxRuntime, type OnnxSession, type OnnxTensor } from './onnx-runtime.js';
 import { fromOnnx, toOnnx } from './onnx-tensors.js';
 
@@ -46,12 +44,7 @@ function threadsOf({ parameters }: ModelConfig, name: string): number {
   );
 }
 
-/**
- * Runs batches of an ONNX model: rows of all requests as one tensor for each input, one run, and the rows of each output given back.
- *
- *   a: INPUT0 [2, 16]  --+                                       +--> a: OUTPUT0 [2, 16]
- *   b: INPUT0 [1, 16]  --+--> INPUT0 [3, 16] --run--> OUTPUT0 [3, 16] +--> b: OUTPUT0 [1, 16]
- */
+/** Runs batches of an ONNX model: rows of all requests as one tensor for each input, one run, and the rows of each output given back. */
 class OnnxInstance implements Instance {
   readonly #runtime: OnnxRuntime;
   readonly #session: OnnxSession;
@@ -63,60 +56,16 @@ class OnnxInstance implements Instance {
     this.#config = config;
   }
 
-  async execute(requests: readonly InstanceRequest[]): Promise<void> {
-    const wanted = this.#wanted(requests);
-    const results = await this.#session.run(this.#feeds(requests), wanted);
-    const sizes = requests.map(({ batchSize }) => batchSize);
-    const outputs = wanted.map((name) => this.#rowsOf(fromOnnx(name, results[name]!), sizes));
-    for (const [i, request] of requests.entries()) {
-      const own = outputs.map((rows) => rows[i]!);
-      const { outputs: names } = request;
-      request.send(names === null ? own : own.filter(({ name }) => names.includes(name)));
-    }
+  execute(requests: readonly InstanceRequest[]): Promise<void> {
+    return runRows(this.#config, requests, async (inputs, wanted) => {
+      const feeds: Record<string, OnnxTensor> = {};
+      for (const input of inputs) feeds[input.name] = toOnnx(this.#runtime, input);
+      const results = await this.#session.run(feeds, wanted);
+      return wanted.map((name) => fromOnnx(name, results[name]!));
+    });
   }
 
   close(): Promise<void> {
     return this.#session.release();
-  }
-
-  #feeds(requests: readonly InstanceRequest[]): Record<string, OnnxTensor> {
-    const feeds: Record<string, OnnxTensor> = {};
-    for (const { name, reshape } of this.#config.input) {
-      const parts = requests.map(({ inputs }) => inputs.find((input) => input.name === name));
-      const given = parts.filter((part) => part !== undefined);
-      if (given.length === 0) continue; // optional, and nobody gave it
-      if (given.length < parts.length) {
-        throw new BackendError(`Input '${name}' is not in every request of the batch.`);
-      }
-      const whole = gatherRows(given);
-      feeds[name] = toOnnx(
-        this.#runtime,
-        reshape === undefined ? whole : this.#reshaped(whole, reshape.shape),
-      );
-    }
-    return feeds;
-  }
-
-  /** Outputs that some request wants, in the configuration's order: no other is computed. */
-  #wanted(requests: readonly InstanceRequest[]): string[] {
-    const names = this.#config.output.map(({ name }) => name);
-    if (requests.some(({ outputs }) => outputs === null)) return names;
-    const asked = new Set(requests.flatMap(({ outputs }) => outputs!));
-    return names.filter((name) => asked.has(name));
-  }
-
-  #reshaped(tensor: InferTensor, dims: readonly number[]): InferTensor {
-    const rows = this.#config.max_batch_size > 0 ? tensor.shape.slice(0, 1) : [];
-    const known = [...rows, ...dims];
-    const elements = elementsIn(tensor.shape);
-    const others = elementsIn(known.filter((size) => size !== -1));
-    return { ...tensor, shape: known.map((size) => (size === -1 ? elements / others : size)) };
-  }
-
-  /** Each request's part of an output, in the shape that the configuration shows to clients. */
-  #rowsOf(tensor: InferTensor, sizes: readonly number[]): readonly InferTensor[] {
-    const output = this.#config.output.find(({ name }) => name === tensor.name)!;
-    const shown = output.reshape === undefined ? tensor : this.#reshaped(tensor, output.dims);
-    return this.#config.max_batch_size > 0 ? splitRows(shown, sizes) : [shown];
   }
 }

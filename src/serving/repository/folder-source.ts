@@ -123,7 +123,7 @@ export class FolderSource implements ModelSource {
       if (labels !== '') readLabels(model.directory, labels);
     }
     signal.throwIfAborted();
-    const own = ownParameters(withValues, origin);
+    const own = ownParameters(withValues, origin, backend.onlyInProcess);
     const batched = new BatchedModel({
       backend,
       files,
