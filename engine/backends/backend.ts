@@ -27,6 +27,8 @@ export interface Backend {
   readonly platforms: readonly string[];
   /** The file in a version's folder where the configuration names none. */
   readonly defaultFilename: string;
+  /** Models are given the parameters of their requests, on which their answers may depend. */
+  readonly readsParameters?: boolean;
   /** Why its instances have to be processes, as a sentence begins; absent: they may be threads. */
   readonly onlyInProcess?: string;
   /** Why it cannot run here, with what would help; null: it can. */

@@ -1,3 +1,4 @@
+import { checkCache } from './check-cache.js';
 import type { DynamicBatching, ModelConfig, ModelInput, ModelOutput } from './model-config.js';
 import { type FieldPath, fieldError, type WrittenConfig } from './written-config.js';
 
@@ -23,6 +24,7 @@ export function checkConfig(config: ModelConfig, written: WrittenConfig): void {
   checkTensors(config.output, 'output', refuse);
   checkScheduling(config, refuse);
   checkInstances(config, refuse);
+  checkCache(config, refuse);
   checkFilename(config.default_model_filename, ['default_model_filename'], refuse);
   for (const [name, { string_value: value }] of Object.entries(config.parameters)) {
     if (value === undefined) refuse(['parameters', name], 'has no string_value.');

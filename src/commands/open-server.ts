@@ -12,6 +12,7 @@ import { createLog } from '../server/log.js';
 import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import { logEngines } from '../server/model-log.js';
 import { ServerState } from '../server/server-state.js';
+import { ResponseCache } from '../serving/cache/response-cache.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { RunningModel } from '../serving/running-model.js';
@@ -85,13 +86,14 @@ export function serveModels(
     loaded.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
   }
   const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModel({ entry, loaded }, config);
-  const repository = modelRepository(running, config, models, describe, log);
+  const cache = config.responseCacheBytes > 0 ? new ResponseCache(config.responseCacheBytes) : null;
+  const repository = modelRepository(running, config, models, describe, log, cache);
   logEngines(models, log);
   const state = new ServerState(models);
   const metrics = new ServerMetrics(models, { process: true });
   const ledger = memoryLedger(running, config, security.apiKeys);
   metrics.watchMemory(ledger);
-  metrics.watchInference(() => repository.loaded());
+  metrics.watchInference(() => repository.loaded(), cache);
   const stallLimitMs = 1000 * config.streamStallTimeoutSeconds;
   const shared = {
     state,

@@ -229,6 +229,17 @@ const SERVING_OPTIONS = {
     },
     OF_CLIENTS,
   ),
+  responseCacheBytes: ofServer(
+    wholeNumber(0, Number.MAX_SAFE_INTEGER),
+    {
+      group: REPOSITORY,
+      unit: 'bytes',
+      aliases: ['responseCacheByteSize'],
+      default: 0,
+      help: 'memory for answers of models whose configuration has response_cache, which the same request is then given again; 0 for none',
+    },
+    OF_CLIENTS,
+  ),
   serverId: ofServer(
     NAME,
     {

@@ -3,6 +3,7 @@ import type { Backend } from '../backend.js';
 /** Models in JavaScript and TypeScript: their code tells nothing of itself before it runs, so the configuration says it all. */
 export const moduleBackend: Backend = {
   name: 'module',
+  readsParameters: true,
   platforms: [],
   defaultFilename: 'model.mjs',
   problem: async () => null,

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { ResponseCache } from '../../serving/cache/response-cache.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { followModels, type ModelChange, type ModelDirectory } from '../../serving/model-directory.js';
 import type { ServedModel } from '../../serving/served-model.js';
@@ -6,6 +7,7 @@ import { HOLDINGS, type MemoryLedger } from '../held-memory.js';
 import type { ObservedRequest, RequestObserver } from '../request-observer.js';
 import { adapterFamilies } from './adapter-metrics.js';
 import { HTTP_BUCKETS } from './buckets.js';
+import { cacheFamilies } from './cache-families.js';
 import { type ModelFamilies, modelFamilies } from './families.js';
 import { ModelMetrics, UNCOUNTED } from './model-metrics.js';
 import { tritonFamilies } from './triton-families.js';
@@ -156,9 +158,13 @@ export class ServerMetrics {
     this.#refusals.inc({ code: 'memory_full' }, 0);
   }
 
-  /** Observes models that take tensors, under Triton's names. @param models those that are loaded now */
-  watchInference(models: () => readonly InferModel[]): void {
+  /**
+   * Observes models that take tensors, under Triton's names.
+   * @param models those that are loaded now @param cache keeps their answers; null: none are kept
+   */
+  watchInference(models: () => readonly InferModel[], cache: ResponseCache | null = null): void {
     tritonFamilies(this.#registry, models);
+    if (cache !== null) cacheFamilies(this.#registry, models, cache);
   }
 
   /** Counts a client that was cut off because it did not read its answer. */

@@ -16,9 +16,11 @@ import {
 } from '../../../models/repository/read-model-config.js';
 import type { ScannedModel } from '../../../models/repository/repository-scan.js';
 import { chooseVersions } from '../../../models/repository/versions.js';
-import type { WrittenConfig } from '../../../models/repository/written-config.js';
+import { fieldError, type WrittenConfig } from '../../../models/repository/written-config.js';
 import type { OnCall } from '../answer-call.js';
 import { BatchedModel } from '../batched/batched-model.js';
+import { cachedModel } from '../cache/cached-model.js';
+import type { ResponseCache } from '../cache/response-cache.js';
 import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
 import { uploadedModel } from './uploaded-model.js';
 
@@ -28,6 +30,8 @@ export interface FolderServices {
   onCall: OnCall;
   /** Failures that belong to no request, of the model of this name. */
   onError: (name: string, error: Error) => void;
+  /** Answers of models whose configuration wants them kept; null: none are. */
+  cache: ResponseCache | null;
   /** Starts a model of texts: of a version's folder, with the configuration's parameters. */
   startText: (
     name: string,
@@ -88,6 +92,7 @@ export class FolderSource implements ModelSource {
     const backend = findBackend(written?.fields ?? {}, await readdir(versionDirectory));
     const texts = Object.entries(values).map(([key, value]) => [key, String(value)] as const);
     if (backend === null) {
+      checkTextCache(written);
       const numVersions = model.versions.length;
       if (numVersions > 1) {
         throw new ModelConfigError(
@@ -138,13 +143,24 @@ export class FolderSource implements ModelSource {
       await batched.close({ abort: true, terminateAfterMs: 0 });
       throw error;
     }
+    const cached = cachedModel(batched, this.#services.cache, backend.readsParameters);
     return {
-      model: batched,
+      model: cached ?? batched,
       served: null,
-      close: (options) => batched.close(options),
+      close: (options) => {
+        cached?.close();
+        return batched.close(options);
+      },
       isStuck: () => batched.isStuck(),
     };
   }
+}
+
+/** @throws ModelConfigError where answers of a model of texts are to be kept */
+function checkTextCache(written: WrittenConfig | null): void {
+  if (written?.fields.response_cache?.enable !== true) return;
+  const why = 'is of models whose answers follow from their inputs; this one generates or encodes texts.';
+  throw fieldError(written, ['response_cache'], why);
 }
 
 /** Resolves with the instances, or rejects once they have taken too long. @param limitMs 0: they may take any time */
