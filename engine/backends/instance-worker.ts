@@ -22,6 +22,7 @@ import { ModelCode } from './model-code.js';
 import { RunningRequest } from './running-request.js';
 import { serveCommands } from './serve-commands.js';
 import { thrownText } from './thrown.js';
+import { warmUp } from './warm-up.js';
 
 /** Data that the worker of an instance is started with. */
 export interface InstanceWorkerData {
@@ -64,6 +65,7 @@ async function main({
   const instance = await openInstance(setup, { infer, settled, report }); // init
   await instance.allocate?.();
   await instance.acquire?.();
+  await warmUp(instance, setup);
   isOpen = true;
   const { instanceName } = setup;
   post({ type: 'ready', info: { instanceName, loadMs: performance.now() - startMs } });

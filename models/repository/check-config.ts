@@ -1,5 +1,6 @@
 import { checkCache } from './check-cache.js';
 import type { DynamicBatching, ModelConfig, ModelInput, ModelOutput } from './model-config.js';
+import { checkWarmups } from './warmup.js';
 import { type FieldPath, fieldError, type WrittenConfig } from './written-config.js';
 
 const MOST_BATCH_SIZE = 65_536;
@@ -25,6 +26,7 @@ export function checkConfig(config: ModelConfig, written: WrittenConfig): void {
   checkScheduling(config, refuse);
   checkInstances(config, refuse);
   checkCache(config, refuse);
+  checkWarmups(config, refuse);
   checkFilename(config.default_model_filename, ['default_model_filename'], refuse);
   for (const [name, { string_value: value }] of Object.entries(config.parameters)) {
     if (value === undefined) refuse(['parameters', name], 'has no string_value.');

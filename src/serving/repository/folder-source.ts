@@ -16,6 +16,7 @@ import {
 } from '../../../models/repository/read-model-config.js';
 import type { ScannedModel } from '../../../models/repository/repository-scan.js';
 import { chooseVersions } from '../../../models/repository/versions.js';
+import { checkWarmupFiles } from '../../../models/repository/warmup.js';
 import { fieldError, type WrittenConfig } from '../../../models/repository/written-config.js';
 import type { OnCall } from '../answer-call.js';
 import { BatchedModel } from '../batched/batched-model.js';
@@ -92,7 +93,7 @@ export class FolderSource implements ModelSource {
     const backend = findBackend(written?.fields ?? {}, await readdir(versionDirectory));
     const texts = Object.entries(values).map(([key, value]) => [key, String(value)] as const);
     if (backend === null) {
-      checkTextCache(written);
+      refuseOfTexts(written);
       const numVersions = model.versions.length;
       if (numVersions > 1) {
         throw new ModelConfigError(
@@ -127,6 +128,7 @@ export class FolderSource implements ModelSource {
     for (const { label_filename: labels } of withValues.output) {
       if (labels !== '') readLabels(model.directory, labels);
     }
+    checkWarmupFiles(withValues, origin, model.directory);
     signal.throwIfAborted();
     const own = ownParameters(withValues, origin, backend.onlyInProcess);
     const batched = new BatchedModel({
@@ -156,11 +158,17 @@ export class FolderSource implements ModelSource {
   }
 }
 
-/** @throws ModelConfigError where answers of a model of texts are to be kept */
-function checkTextCache(written: WrittenConfig | null): void {
-  if (written?.fields.response_cache?.enable !== true) return;
-  const why = 'is of models whose answers follow from their inputs; this one generates or encodes texts.';
-  throw fieldError(written, ['response_cache'], why);
+/** @throws ModelConfigError for what means nothing to a model of texts, whose answers are drawn, and which is warm when it is loaded */
+function refuseOfTexts(written: WrittenConfig | null): void {
+  if (written === null) return;
+  const { response_cache: cache, model_warmup: samples = [] } = written.fields;
+  if (cache?.enable === true) {
+    const why = 'is of models whose answers follow from their inputs; this one generates or encodes texts.';
+    throw fieldError(written, ['response_cache'], why);
+  }
+  if (samples.length > 0) {
+    throw fieldError(written, ['model_warmup'], 'is of models that take tensors; this one takes texts.');
+  }
 }
 
 /** Resolves with the instances, or rejects once they have taken too long. @param limitMs 0: they may take any time */
