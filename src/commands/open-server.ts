@@ -8,7 +8,9 @@ import { MemoryLedger } from '../server/held-memory.js';
 import type { AllowedHosts } from '../server/host-check.js';
 import { HttpServer } from '../server/http-server.js';
 import { InferLane } from '../server/kserve/infer-lane.js';
-import { createLog } from '../server/log.js';
+import { Log } from '../server/log.js';
+import { LogOutput } from '../server/log-output.js';
+import { type Metrics, NO_METRICS } from '../server/metrics/metrics.js';
 import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import { logEngines } from '../server/model-log.js';
 import { ServerState } from '../server/server-state.js';
@@ -29,7 +31,9 @@ export interface ServedApp {
   app: ReturnType<typeof createApp>;
   lane: InferLane;
   state: ServerState;
-  metrics: ServerMetrics;
+  metrics: Metrics;
+  /** The log's file was renamed: it is made anew. */
+  reopenLog: () => void;
   /** Resolves with the error when an engine has failed for good. */
   failed: Promise<Error>;
 }
@@ -38,6 +42,7 @@ export interface ServedApp {
 export interface OpenServer {
   server: HttpServer;
   repository: ServingRepository;
+  reopenLog: () => void;
   /** Resolves where an engine has failed for good. */
   failed: Promise<Error>;
 }
@@ -54,7 +59,7 @@ export async function openServer(
   config: Config,
   security: ServerSecurity & { allowedHosts: AllowedHosts },
 ): Promise<OpenServer> {
-  const { repository, app, lane, state, metrics, failed } = serveModels(running, config, security);
+  const { repository, app, lane, state, metrics, reopenLog, failed } = serveModels(running, config, security);
   try {
     const server = await HttpServer.listen({
       app,
@@ -67,7 +72,7 @@ export async function openServer(
       stallLimitMs: 1000 * config.streamStallTimeoutSeconds,
       onStall: () => metrics.readerStalled(),
     });
-    return { server, repository, failed };
+    return { server, repository, reopenLog, failed };
   } catch (error) {
     await repository.close({});
     throw error;
@@ -80,7 +85,8 @@ export function serveModels(
   config: Config,
   security: Pick<ServerSecurity, 'apiKeys' | 'corsOrigins'> & { allowedHosts?: AllowedHosts },
 ): ServedApp {
-  const log = createLog(config.logLevel);
+  const output = new LogOutput(config.logFile);
+  const log = new Log(config.logLevel, output);
   const models = new LiveModels();
   for (const { entry, loaded } of running) {
     loaded.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
@@ -90,16 +96,15 @@ export function serveModels(
   const repository = modelRepository(running, config, models, describe, log, cache);
   logEngines(models, log);
   const state = new ServerState(models);
-  const metrics = new ServerMetrics(models, { process: true });
   const ledger = memoryLedger(running, config, security.apiKeys);
-  metrics.watchMemory(ledger);
-  metrics.watchInference(() => repository.loaded(), cache);
+  const metrics = config.metrics ? metricsOf(models, ledger, repository, cache) : NO_METRICS;
   const stallLimitMs = 1000 * config.streamStallTimeoutSeconds;
   const shared = {
     state,
     metrics,
     log,
-    accessLog: config.accessLog ? createLog('info') : log,
+    accessLog: config.accessLog ? new Log('info', output) : log,
+    logControl: log,
     apiKeys: security.apiKeys,
     allowedHosts: security.allowedHosts ?? '*',
     maxBodyBytes: config.maxBodyBytes,
@@ -116,7 +121,20 @@ export function serveModels(
     eventStream: { stallLimitMs },
   });
   const lane = new InferLane({ ...shared, stallLimitMs });
-  return { models, repository, app, lane, state, metrics, failed: firstFailure(models) };
+  const reopenLog = () => output.reopen();
+  return { models, repository, app, lane, state, metrics, reopenLog, failed: firstFailure(models) };
+}
+
+function metricsOf(
+  models: LiveModels,
+  ledger: MemoryLedger,
+  repository: ServingRepository,
+  cache: ResponseCache | null,
+): Metrics {
+  const metrics = new ServerMetrics(models, { process: true });
+  metrics.watchMemory(ledger);
+  metrics.watchInference(() => repository.loaded(), cache);
+  return metrics;
 }
 
 function memoryLedger(

@@ -1,7 +1,8 @@
-import { existsSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
 import { packageRoot, skeinVersion } from '../../base/package-info.js';
+import { writeProblem } from '../../base/system-problem.js';
 import type { Config } from '../config.js';
 import { listenForInterruption } from '../interruption.js';
 import type { HttpServer } from '../server/http-server.js';
@@ -22,6 +23,7 @@ export async function serve(config: Config): Promise<void> {
   if (config.loraDir !== undefined && !statSync(config.loraDir, { throwIfNoEntry: false })?.isDirectory()) {
     throw new UsageError(`--lora-dir is ${config.loraDir}, and there is no such folder.`);
   }
+  if (config.logFile !== undefined) checkLogFile(config.logFile);
   const address = await checkAddress(config.host, config.port);
   const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
   const interruption = listenForInterruption('interrupted while loading');
@@ -31,7 +33,8 @@ export async function serve(config: Config): Promise<void> {
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   interruption.release();
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-  const { server, repository, failed } = await openServer(running, config, security);
+  const { server, repository, reopenLog, failed } = await openServer(running, config, security);
+  if (config.logFile !== undefined) process.on('SIGHUP', reopenLog);
   const polling = await startFolders(repository, config, server);
   performance.mark('skein: listening');
   process.stdout.write(greeting(running, repository, server.url));
@@ -51,6 +54,15 @@ export async function serve(config: Config): Promise<void> {
     }
   }
   await end(server, repository, failure);
+}
+
+/** Makes the log's file where there is none, before anything costly is done. @throws UsageError */
+function checkLogFile(path: string): void {
+  try {
+    closeSync(openSync(path, 'a'));
+  } catch (error) {
+    throw new UsageError(`The file of --log-file, ${path}, cannot be written: ${writeProblem(error)}`);
+  }
 }
 
 /** Loads the models of the folders that are to be loaded at the start, and looks at them again where that is wanted. */

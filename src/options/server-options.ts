@@ -433,6 +433,15 @@ const SERVING_OPTIONS = {
     },
     OF_CLIENTS,
   ),
+  metrics: ofServer(
+    SWITCH,
+    {
+      group: 'Running',
+      default: true,
+      help: 'count for Prometheus, and answer GET /metrics (--no-metrics: neither)',
+    },
+    OF_CLIENTS,
+  ),
   logLevel: ofServer(oneOf('trace', 'debug', 'info', 'warn', 'error', 'silent'), {
     group: 'Running',
     isCommon: true,
@@ -440,6 +449,16 @@ const SERVING_OPTIONS = {
     default: 'warn',
     help: 'level of the log, which is JSON on stderr; info adds a line for each request, debug also for /health, /live and /metrics',
   }),
+  logFile: ofServer(
+    NAME,
+    {
+      group: 'Running',
+      metavar: 'FILE',
+      help: 'file for the log and the access log; warnings and errors go to stderr too; SIGHUP opens it anew by its name, for programs that rotate logs',
+      defaultText: 'stderr',
+    },
+    OF_CLIENTS,
+  ),
 };
 
 /** The server's part of the table of options; the engine's is in callbacks/options/. */

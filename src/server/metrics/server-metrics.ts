@@ -9,15 +9,9 @@ import { adapterFamilies } from './adapter-metrics.js';
 import { HTTP_BUCKETS } from './buckets.js';
 import { cacheFamilies } from './cache-families.js';
 import { type ModelFamilies, modelFamilies } from './families.js';
+import type { HttpExchange, Metrics } from './metrics.js';
 import { ModelMetrics, UNCOUNTED } from './model-metrics.js';
 import { tritonFamilies } from './triton-families.js';
-
-export interface HttpExchange {
-  handler: string;
-  method: string;
-  status: number;
-  durationMs: number;
-}
 
 /** Longest sequence that buckets of lengths assume where no model tells its own. */
 const LONGEST_UNKNOWN = 131_072;
@@ -31,7 +25,8 @@ const LAG_PRECISION_MS = 50;
  * Prometheus metrics of the server in one registry: with vLLM's names, so that its dashboards work unchanged, those of
  * HTTP and of the process, and the project's own, which begin with `skein:`.
  */
-export class ServerMetrics {
+export class ServerMetrics implements Metrics {
+  readonly isOn = true;
   readonly #registry = new Registry();
   readonly #families: ModelFamilies;
   readonly #models = new Map<string, ModelMetrics>();
@@ -112,7 +107,6 @@ export class ServerMetrics {
     return model;
   }
 
-  /** Follows a request that was just accepted; one of a model removed meanwhile is not counted. */
   observe({ model, ...request }: ObservedRequest): RequestObserver {
     return this.#models.get(model)?.observe(request) ?? UNCOUNTED;
   }
@@ -167,12 +161,10 @@ export class ServerMetrics {
     if (cache !== null) cacheFamilies(this.#registry, models, cache);
   }
 
-  /** Counts a client that was cut off because it did not read its answer. */
   readerStalled(): void {
     this.#stalledReaders.inc();
   }
 
-  /** Counts a refusal. @param code code of the error; null for one that its parameter describes. */
   refused(code: string | null): void {
     this.#refusals.inc({ code: code ?? 'invalid_request' });
   }

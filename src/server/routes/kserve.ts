@@ -8,8 +8,9 @@ import { malformed, notFound } from '../kserve/errors.js';
 import { answerInfer } from '../kserve/infer.js';
 import { leavingSignal } from '../kserve/leaving-signal.js';
 import { loadParametersOf } from '../kserve/load-parameters.js';
+import { changeLogSettings, logSettings } from '../kserve/log-settings.js';
 import { inferResponse } from '../kserve/send-answer.js';
-import { checkSettings, EXTENSIONS, fieldsOf, LOG_SETTINGS, TRACE_SETTINGS } from '../kserve/settings.js';
+import { checkSettings, EXTENSIONS, fieldsOf, TRACE_SETTINGS } from '../kserve/settings.js';
 import { readJson } from '../read-json.js';
 import type { AppEnv, Route, ServerContext } from './route.js';
 
@@ -156,10 +157,10 @@ export const KSERVE_ROUTES: readonly Route[] = [
     protocolRoute('get', path, (c, platform) => traceSettings(c, platform, undefined)),
     protocolRoute('post', path, async (c, platform) => traceSettings(c, platform, await jsonOf(c))),
   ]),
-  protocolRoute('get', '/v2/logging', () => Response.json(LOG_SETTINGS)),
-  protocolRoute('post', '/v2/logging', async (c) => {
-    checkSettings(LOG_SETTINGS, await jsonOf(c), '--log-level and --access-log decide');
-    return Response.json(LOG_SETTINGS);
+  protocolRoute('get', '/v2/logging', (_, __, { logControl }) => Response.json(logSettings(logControl))),
+  protocolRoute('post', '/v2/logging', async (c, _, { logControl, apiKeys }) => {
+    requireAdmin(c.get('caller'), apiKeys);
+    return Response.json(changeLogSettings(logControl, await jsonOf(c)));
   }),
   ...sharedMemoryRoutes('system'),
   ...sharedMemoryRoutes('cuda'),

@@ -4,7 +4,7 @@ import type { Context } from 'hono';
 import type * as z from 'zod';
 import type { ModelRepository } from '../../serving/model-repository.js';
 import type { ApiKeys, Caller } from '../api-keys.js';
-import type { ServerMetrics } from '../metrics/server-metrics.js';
+import type { Metrics } from '../metrics/metrics.js';
 import type { ModelFeeds } from '../model-feeds.js';
 import type { Exchange } from '../openai/respond.js';
 import type { ResponseStore } from '../openai/responses/response-store.js';
@@ -14,7 +14,7 @@ import { readJson } from '../read-json.js';
 import type { RepositoryFeed } from '../repository-feed.js';
 import type { RequestMemory } from '../request-memory.js';
 import type { RequestRegistry } from '../request-registry.js';
-import type { ServerLog } from '../server-log.js';
+import type { LogControl, ServerLog } from '../server-log.js';
 import type { ServerState } from '../server-state.js';
 import { HttpStreamConnection } from '../stream-connection.js';
 
@@ -32,9 +32,11 @@ export type AppEnv = {
 /** Services that all routes use. */
 export interface ServerContext extends RouteContext {
   state: ServerState;
-  metrics: ServerMetrics;
+  metrics: Metrics;
   version: string;
   log: ServerLog;
+  /** What is logged. */
+  logControl: LogControl;
   responses: ResponseStore;
   apiKeys: ApiKeys;
   /** Feeds of all models that generate text. */

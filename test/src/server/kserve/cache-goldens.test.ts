@@ -45,7 +45,14 @@ beforeAll(async () => {
     writeFileSync(join(folder, name, 'config.pbtxt'), `backend: "module"\n${cacheConfigOf(name)}`);
     writeFileSync(join(folder, name, '1/model.mjs'), CODE);
   }
-  const options = ['--model-control-mode', 'explicit', '--load-model', '*', '--response-cache-bytes', '20000'];
+  const options = [
+    '--model-control-mode',
+    'explicit',
+    '--load-model',
+    '*',
+    '--response-cache-bytes',
+    '20000',
+  ];
   server = await startServer(['--model-repository', folder, ...options]);
   for (const name of Object.keys(CACHE_MODELS)) {
     played.set(name, (await playCache(server.url, name, `${server.url}/metrics`)) as Played);
