@@ -18,6 +18,8 @@ export interface PackedRequest {
   outputs: readonly string[] | null;
   parameters: InferParameters;
   batchSize: number;
+  /** W3C Trace Context of the request, for what its model asks of others; absent: it is not traced. */
+  traceparent?: string;
 }
 
 /** Nanoseconds of the parts of a batch's execution. */
@@ -103,6 +105,8 @@ export interface ModelCall {
   parameters: InferParameters;
   /** Every answer is wanted; else the first. */
   decoupled: boolean;
+  /** Number of the request in the batch for which it is made, for traces; absent: it names none. */
+  request?: number;
 }
 
 export interface ModelCallResponse {

@@ -69,6 +69,8 @@ export interface InstanceRequest {
   readonly parameters: InferParameters;
   /** Rows; 1 where the model takes no batches. */
   readonly batchSize: number;
+  /** W3C Trace Context, for what is asked of others on its behalf; null: it is not traced. */
+  readonly traceparent: string | null;
   /**
    * Hands on an answer, whose data is copied at once: one, or any number where the model is decoupled. An answer that is not what the
    * configuration says fails the request; so does a second one of a model that is not decoupled.

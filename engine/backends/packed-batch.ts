@@ -12,6 +12,8 @@ export interface BatchMember {
   outputs: readonly string[] | null;
   parameters: InferParameters;
   batchSize: number;
+  /** See PackedRequest. */
+  traceparent?: string | undefined;
 }
 
 export interface PackedMembers {
@@ -42,15 +44,18 @@ export function packBatch(members: readonly BatchMember[], memory: BufferPool): 
   }
   const buffer = memory.take(end);
   const bytes = new Uint8Array(buffer, 0, end);
-  const requests = members.map(({ id, inputs, outputs, parameters, batchSize }): PackedRequest => {
-    const packed = inputs.map(({ name, datatype, shape, data }): PackedTensor => {
-      const offset = offsets.get(name)!;
-      bytes.set(data, offset);
-      offsets.set(name, offset + data.length);
-      return { name, datatype, shape, offset, length: data.length };
-    });
-    return { id, inputs: packed, outputs, parameters, batchSize };
-  });
+  const requests = members.map(
+    ({ id, inputs, outputs, parameters, batchSize, traceparent }): PackedRequest => {
+      const packed = inputs.map(({ name, datatype, shape, data }): PackedTensor => {
+        const offset = offsets.get(name)!;
+        bytes.set(data, offset);
+        offsets.set(name, offset + data.length);
+        return { name, datatype, shape, offset, length: data.length };
+      });
+      const traced = traceparent === undefined ? {} : { traceparent };
+      return { id, inputs: packed, outputs, parameters, batchSize, ...traced };
+    },
+  );
   return { memory: buffer, bytes, requests };
 }
 

@@ -18,6 +18,7 @@ export class RunningRequest implements InstanceRequest {
   readonly outputs: readonly string[] | null;
   readonly parameters: InferParameters;
   readonly batchSize: number;
+  readonly traceparent: string | null;
   readonly #index: number;
   readonly #config: ModelConfig;
   readonly #answers: AnswerSink;
@@ -33,12 +34,13 @@ export class RunningRequest implements InstanceRequest {
     config: ModelConfig,
     answers: AnswerSink,
   ) {
-    const { id, outputs, parameters, batchSize } = packed;
+    const { id, outputs, parameters, batchSize, traceparent = null } = packed;
     this.id = id;
     this.inputs = unpackInputs(packed, bytes);
     this.outputs = outputs;
     this.parameters = parameters;
     this.batchSize = batchSize;
+    this.traceparent = traceparent;
     this.#index = index;
     this.#config = config;
     this.#answers = answers;

@@ -14,6 +14,7 @@ import { type Metrics, NO_METRICS } from '../server/metrics/metrics.js';
 import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import { logEngines } from '../server/model-log.js';
 import { ServerState } from '../server/server-state.js';
+import type { Tracing } from '../server/tracing/tracing.js';
 import { ResponseCache } from '../serving/cache/response-cache.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
@@ -21,6 +22,7 @@ import type { RunningModel } from '../serving/running-model.js';
 import type { ServedModel } from '../serving/served-model.js';
 import { heldMemoryLimitBeside } from './held-memory-limit.js';
 import { modelRepository } from './model-repository.js';
+import { openTracing } from './open-tracing.js';
 import type { ServerSecurity } from './server-security.js';
 
 /** The API of running models. */
@@ -32,8 +34,6 @@ export interface ServedApp {
   lane: InferLane;
   state: ServerState;
   metrics: Metrics;
-  /** The log's file was renamed: it is made anew. */
-  reopenLog: () => void;
   /** Resolves with the error when an engine has failed for good. */
   failed: Promise<Error>;
 }
@@ -42,7 +42,10 @@ export interface ServedApp {
 export interface OpenServer {
   server: HttpServer;
   repository: ServingRepository;
+  /** The log's file was renamed: it is made anew. */
   reopenLog: () => void;
+  /** Sends what was not sent yet of traces. */
+  flushTraces: () => Promise<void>;
   /** Resolves where an engine has failed for good. */
   failed: Promise<Error>;
 }
@@ -59,7 +62,11 @@ export async function openServer(
   config: Config,
   security: ServerSecurity & { allowedHosts: AllowedHosts },
 ): Promise<OpenServer> {
-  const { repository, app, lane, state, metrics, reopenLog, failed } = serveModels(running, config, security);
+  const output = new LogOutput(config.logFile);
+  const log = new Log(config.logLevel, output);
+  const tracing = openTracing(config, log, skeinVersion());
+  const served = serveModels(running, config, security, { log, output, tracing });
+  const { repository, app, lane, state, metrics, failed } = served;
   try {
     const server = await HttpServer.listen({
       app,
@@ -72,11 +79,20 @@ export async function openServer(
       stallLimitMs: 1000 * config.streamStallTimeoutSeconds,
       onStall: () => metrics.readerStalled(),
     });
-    return { server, repository, reopenLog, failed };
+    const reopenLog = () => output.reopen();
+    const flushTraces = async () => tracing?.close();
+    return { server, repository, reopenLog, flushTraces, failed };
   } catch (error) {
     await repository.close({});
     throw error;
   }
+}
+
+/** Who hears of what the server does. */
+export interface Observers {
+  output?: LogOutput;
+  log?: Log;
+  tracing?: Tracing | null;
 }
 
 /** Makes the API of running models, without a socket. */
@@ -84,9 +100,8 @@ export function serveModels(
   running: readonly LoadedEntry[],
   config: Config,
   security: Pick<ServerSecurity, 'apiKeys' | 'corsOrigins'> & { allowedHosts?: AllowedHosts },
+  { output = new LogOutput(), log = new Log(config.logLevel, output), tracing = null }: Observers = {},
 ): ServedApp {
-  const output = new LogOutput(config.logFile);
-  const log = new Log(config.logLevel, output);
   const models = new LiveModels();
   for (const { entry, loaded } of running) {
     loaded.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
@@ -105,6 +120,7 @@ export function serveModels(
     log,
     accessLog: config.accessLog ? new Log('info', output) : log,
     logControl: log,
+    tracing,
     apiKeys: security.apiKeys,
     allowedHosts: security.allowedHosts ?? '*',
     maxBodyBytes: config.maxBodyBytes,
@@ -121,8 +137,7 @@ export function serveModels(
     eventStream: { stallLimitMs },
   });
   const lane = new InferLane({ ...shared, stallLimitMs });
-  const reopenLog = () => output.reopen();
-  return { models, repository, app, lane, state, metrics, reopenLog, failed: firstFailure(models) };
+  return { models, repository, app, lane, state, metrics, failed: firstFailure(models) };
 }
 
 function metricsOf(

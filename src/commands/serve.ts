@@ -1,5 +1,6 @@
 import { closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../base/error-text.js';
 import { packageRoot, skeinVersion } from '../../base/package-info.js';
 import { writeProblem } from '../../base/system-problem.js';
@@ -24,6 +25,8 @@ export async function serve(config: Config): Promise<void> {
     throw new UsageError(`--lora-dir is ${config.loraDir}, and there is no such folder.`);
   }
   if (config.logFile !== undefined) checkLogFile(config.logFile);
+  if (config.tracing || config.traceEndpoint !== undefined)
+    (await import('./open-tracing.js')).checkTracing(config);
   const address = await checkAddress(config.host, config.port);
   const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
   const interruption = listenForInterruption('interrupted while loading');
@@ -33,7 +36,7 @@ export async function serve(config: Config): Promise<void> {
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   interruption.release();
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-  const { server, repository, reopenLog, failed } = await openServer(running, config, security);
+  const { server, repository, reopenLog, flushTraces, failed } = await openServer(running, config, security);
   if (config.logFile !== undefined) process.on('SIGHUP', reopenLog);
   const polling = await startFolders(repository, config, server);
   performance.mark('skein: listening');
@@ -53,7 +56,7 @@ export async function serve(config: Config): Promise<void> {
       );
     }
   }
-  await end(server, repository, failure);
+  await end(server, repository, flushTraces, failure);
 }
 
 /** Makes the log's file where there is none, before anything costly is done. @throws UsageError */
@@ -96,14 +99,22 @@ async function importServer() {
 
 /** Milliseconds that an answer which is cut off, or failed, may take to tell its client. */
 const LAST_WORDS_MS = 3_000;
+/** Milliseconds that traces may take to be sent: whoever receives them may be gone. */
+const FLUSH_MS = 2_000;
 /** Milliseconds that the engine may take to end. */
 const ENGINE_END_MS = 5_000;
 
 /** What still runs is cancelled, its clients are told, and the models are freed. Throws the failure, if there is one. */
-async function end(server: HttpServer, repository: ServingRepository, failure: Error | null): Promise<void> {
+async function end(
+  server: HttpServer,
+  repository: ServingRepository,
+  flushTraces: () => Promise<void>,
+  failure: Error | null,
+): Promise<void> {
   const closed = repository.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 });
   await server.drain(LAST_WORDS_MS);
   await server.close();
+  await Promise.race([flushTraces(), sleep(FLUSH_MS, undefined, { ref: false })]);
   const limit = AbortSignal.timeout(ENGINE_END_MS);
   const tooLong = new Promise<boolean>((resolve) => limit.addEventListener('abort', () => resolve(true)));
   if (await Promise.race([closed.then(() => repository.isStuck()), tooLong])) {

@@ -433,6 +433,36 @@ const SERVING_OPTIONS = {
     },
     OF_CLIENTS,
   ),
+  tracing: ofServer(
+    SWITCH,
+    {
+      group: 'Running',
+      help: 'send traces of requests, by OpenTelemetry; without --trace-endpoint to where the variables OTEL_EXPORTER_OTLP_ENDPOINT and the like say (skein setup tracing installs what that needs)',
+      defaultText: 'on with --trace-endpoint',
+    },
+    OF_CLIENTS,
+  ),
+  traceEndpoint: ofServer(
+    NAME,
+    {
+      group: 'Running',
+      metavar: 'URL',
+      aliases: ['otlpTracesEndpoint'],
+      help: 'receiver of traces by OTLP over HTTP, such as http://localhost:4318; /v1/traces is added where the address has no path',
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
+  traceRate: ofServer(
+    wholeNumber(0, 2 ** 31 - 1),
+    {
+      group: 'Running',
+      unit: 'requests',
+      default: 1,
+      help: 'one of so many requests is traced, beside those whose client traces them; 0 for these alone',
+    },
+    OF_CLIENTS,
+  ),
   metrics: ofServer(
     SWITCH,
     {

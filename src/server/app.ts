@@ -24,10 +24,13 @@ import { RequestRegistry } from './request-registry.js';
 import { ROUTES } from './routes/index.js';
 import { KSERVE_ROUTES } from './routes/kserve.js';
 import { metricsRoute } from './routes/metrics.js';
-import { mountRoutes, openPaths } from './routes/mount.js';
+import { handlerNames, mountRoutes, openPaths } from './routes/mount.js';
 import type { AppEnv, ServerContext } from './routes/route.js';
 import type { LogControl, LogLevels, ServerLog } from './server-log.js';
 import type { ServerState } from './server-state.js';
+import { traceHttp } from './tracing/http-span.js';
+import { traced } from './tracing/traced-observer.js';
+import type { Tracing } from './tracing/tracing.js';
 
 export interface AppOptions {
   models: ModelDirectory;
@@ -56,6 +59,8 @@ export interface AppOptions {
   eventStream?: Partial<EventStreamOptions>;
   /** Serves the Open Inference Protocol; default: its routes are not there. */
   platform?: ServerContext['platform'];
+  /** Traces requests; default: none are. */
+  tracing?: Tracing | null;
   /** Folder of the LoRA adapters that clients may load; default: they may load none. */
   adapterFolder?: string | null;
 }
@@ -66,6 +71,7 @@ const ALL_ROUTES = [...ROUTES, ...KSERVE_ROUTES];
 export function createApp(options: AppOptions): Hono<AppEnv> {
   const { log, metrics, state, apiKeys = new ApiKeys([]), ledger = new MemoryLedger() } = options;
   const { corsOrigins = [LOOPBACK_ORIGINS], maxBodyBytes = DEFAULT_MAX_BODY_BYTES } = options;
+  const { tracing = null } = options;
   const routes = metrics.isOn ? ALL_ROUTES : ALL_ROUTES.filter((route) => route !== metricsRoute);
   const context: ServerContext = {
     models: options.models,
@@ -83,8 +89,9 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     maxBodyBytes,
     platform: options.platform ?? null,
     adapterFolder: options.adapterFolder ?? null,
+    traceDecisions: tracing?.decisions ?? null,
     routes: options.platform == null ? routes.filter((route) => ROUTES.includes(route)) : routes,
-    observe: (request) => metrics.observe(request),
+    observe: tracing === null ? (request) => metrics.observe(request) : traced(metrics),
     eventStream: {
       ...DEFAULT_EVENT_STREAM_OPTIONS,
       onStall: () => metrics.readerStalled(),
@@ -115,6 +122,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
 
   app.use(sendDirectAnswers);
   app.use(requestIds);
+  if (tracing !== null) app.use(traceHttp(tracing, handlerNames(routes)));
   app.use(observeHttp(metrics, options.accessLog ?? log, routes));
   app.use(requireKnownHost(options.allowedHosts ?? '*'));
   if (corsOrigins.length > 0) app.use(crossOrigin(corsOrigins));

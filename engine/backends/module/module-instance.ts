@@ -92,7 +92,7 @@ function noTypeScript(file: string, error: unknown): string | null {
 
 async function inferBy(
   { infer }: InstanceServices,
-  { model, version = '', inputs, outputs, parameters, decoupled }: ModuleCall,
+  { model, version = '', inputs, outputs, parameters, decoupled, request }: ModuleCall,
 ): Promise<ModuleCallResult> {
   const tensors = Object.entries(inputs).map(([name, { datatype: given, data, shape }]) => {
     const datatype = given ?? datatypeOfData(data);
@@ -102,6 +102,7 @@ async function inferBy(
     }
     return tensorOf(name, datatype, { data, ...(shape && { shape }) }, (count) => [count]);
   });
+  const number = request === undefined ? undefined : numberInBatch.get(request);
   const answers = await infer({
     model,
     version,
@@ -109,6 +110,7 @@ async function inferBy(
     outputs: outputs ?? null,
     parameters: parameters ?? {},
     decoupled: decoupled === true,
+    ...(number === undefined ? {} : { request: number }),
   });
   const responses = answers.map((answer) => ({
     outputs: Object.fromEntries(answer.outputs.map((output) => [output.name, moduleInput(output)])),
@@ -116,6 +118,9 @@ async function inferBy(
   }));
   return { outputs: responses[0]?.outputs ?? {}, responses };
 }
+
+/** Requests as modules have them, with their number in the batch. */
+const numberInBatch = new WeakMap<ModuleRequest, number>();
 
 class ModuleInstance implements Instance {
   readonly #module: ModelModule;
@@ -140,7 +145,7 @@ class ModuleInstance implements Instance {
   }
 
   async #run(requests: readonly InstanceRequest[]): Promise<void> {
-    const results = await this.#module.execute(requests.map((request) => this.#requestOf(request)));
+    const results = await this.#module.execute(requests.map((request, i) => this.#requestOf(request, i)));
     if (results === undefined) return; // it has given its answers through `send`
     if (isAsyncIterable(results)) {
       for await (const step of results) {
@@ -167,14 +172,15 @@ class ModuleInstance implements Instance {
     await called(this.#code, this.#services, 'finalize', () => this.#module.finalize?.());
   }
 
-  #requestOf(request: InstanceRequest): ModuleRequest {
-    const { id, inputs, outputs, parameters, batchSize } = request;
-    return {
+  #requestOf(request: InstanceRequest, number: number): ModuleRequest {
+    const { id, inputs, outputs, parameters, batchSize, traceparent } = request;
+    const own: ModuleRequest = {
       id,
       inputs: Object.fromEntries(inputs.map((input) => [input.name, moduleInput(input)])),
       outputs,
       parameters,
       batchSize,
+      traceparent,
       send: (response) => {
         this.#send(request, response);
         return request.room;
@@ -183,6 +189,8 @@ class ModuleInstance implements Instance {
         return request.isCancelled;
       },
     };
+    numberInBatch.set(own, number);
+    return own;
   }
 
   #answer(request: InstanceRequest, result: ModuleResult): void {

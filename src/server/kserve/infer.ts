@@ -1,5 +1,6 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferResponse } from '../../../callbacks/infer/infer-types.js';
+import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { bodyMemory, REQUEST_BYTES } from '../memory-estimates.js';
 import type { RequestMemory } from '../request-memory.js';
@@ -24,12 +25,14 @@ export interface SentInfer {
   memory: RequestMemory;
   /** Bytes of the longest body, inflated. */
   maxBodyBytes: number;
+  /** The span of the HTTP request; undefined: it is not traced. */
+  trace: TraceSpan | undefined;
 }
 
 /** Reads a request, has the model answer it, and makes the answer's body. @throws InferError, ApiError */
 export async function answerInfer(model: InferModel, sent: SentInfer): Promise<InferBody> {
   const read = await readRequest(model, sent);
-  const response = await answerOf(model, read);
+  const response = await answerOf(model, read, sent.trace);
   return inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
 }
 
@@ -77,14 +80,18 @@ function lengthOfJson(header: string | undefined, bodyLength: number): number {
 }
 
 /** The one response of a model. @throws InferError where there is none, or more than one */
-function answerOf(model: InferModel, { request }: ReadInfer): Promise<InferResponse> {
+function answerOf(
+  model: InferModel,
+  { request }: ReadInfer,
+  trace: TraceSpan | undefined,
+): Promise<InferResponse> {
   const { name, model_transaction_policy: policy } = model.config;
   if (policy.decoupled) {
     throw malformed(`doesn't support models with decoupled transaction policy: '${name}'`);
   }
   return new Promise((resolve, reject) => {
     let first: InferResponse | null = null;
-    model.infer(request, {
+    model.infer(trace === undefined ? request : { ...request, trace }, {
       response: (response) => {
         first ??= response;
       },

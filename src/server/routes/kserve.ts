@@ -10,7 +10,8 @@ import { leavingSignal } from '../kserve/leaving-signal.js';
 import { loadParametersOf } from '../kserve/load-parameters.js';
 import { changeLogSettings, logSettings } from '../kserve/log-settings.js';
 import { inferResponse } from '../kserve/send-answer.js';
-import { checkSettings, EXTENSIONS, fieldsOf, TRACE_SETTINGS } from '../kserve/settings.js';
+import { EXTENSIONS, fieldsOf } from '../kserve/settings.js';
+import { changeTraceSettings, traceSettings } from '../kserve/trace-settings.js';
 import { readJson } from '../read-json.js';
 import type { AppEnv, Route, ServerContext } from './route.js';
 
@@ -78,13 +79,12 @@ async function jsonOf(c: Context<AppEnv>): Promise<unknown> {
   return byteLength === 0 ? undefined : readJson(c, c.get('memory'));
 }
 
-/** @param body what is to be set; undefined: nothing @throws InferError */
-function traceSettings(c: Context<AppEnv>, { repository }: Platform, body: unknown): Response {
+/** The model of a path whose trace settings are asked for; '': the server's. @throws InferError where it is not loaded */
+function tracedModel(c: Context<AppEnv>, { repository }: Platform): string {
   const name = nameIn(c);
   const isKnown = name === '' || repository.loaded().some(({ config }) => config.name === name);
   if (!isKnown) throw malformed(`Request for unknown model : ${name}`);
-  checkSettings(TRACE_SETTINGS, body, 'this server records no traces');
-  return Response.json(TRACE_SETTINGS);
+  return name;
 }
 
 /**
@@ -150,12 +150,19 @@ export const KSERVE_ROUTES: readonly Route[] = [
       signal: leavingSignal(c.env?.incoming?.socket) ?? c.req.raw.signal,
       memory: c.get('memory'),
       maxBodyBytes,
+      trace: c.get('trace'),
     });
     return inferResponse(c, answer);
   }),
   ...['/v2/trace/setting', `${MODEL}/trace/setting`].flatMap((path) => [
-    protocolRoute('get', path, (c, platform) => traceSettings(c, platform, undefined)),
-    protocolRoute('post', path, async (c, platform) => traceSettings(c, platform, await jsonOf(c))),
+    protocolRoute('get', path, (c, platform, { traceDecisions }) =>
+      Response.json(traceSettings(traceDecisions, tracedModel(c, platform))),
+    ),
+    protocolRoute('post', path, async (c, platform, { traceDecisions, apiKeys }) => {
+      requireAdmin(c.get('caller'), apiKeys);
+      const model = tracedModel(c, platform);
+      return Response.json(changeTraceSettings(traceDecisions, model, await jsonOf(c)));
+    }),
   ]),
   protocolRoute('get', '/v2/logging', (_, __, { logControl }) => Response.json(logSettings(logControl))),
   protocolRoute('post', '/v2/logging', async (c, _, { logControl, apiKeys }) => {

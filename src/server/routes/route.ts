@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type * as z from 'zod';
+import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { ModelRepository } from '../../serving/model-repository.js';
 import type { ApiKeys, Caller } from '../api-keys.js';
 import type { Metrics } from '../metrics/metrics.js';
@@ -17,6 +18,7 @@ import type { RequestRegistry } from '../request-registry.js';
 import type { LogControl, ServerLog } from '../server-log.js';
 import type { ServerState } from '../server-state.js';
 import { HttpStreamConnection } from '../stream-connection.js';
+import type { TraceDecisions } from '../tracing/trace-settings.js';
 
 export type AppEnv = {
   Bindings: Partial<HttpBindings>;
@@ -24,6 +26,8 @@ export type AppEnv = {
     requestId: string;
     caller: Caller;
     memory: RequestMemory;
+    /** The request's span; absent: it is not traced. */
+    trace?: TraceSpan;
     /** Body of a direct answer. */
     directBody?: string | Uint8Array<ArrayBuffer>;
   };
@@ -51,6 +55,8 @@ export interface ServerContext extends RouteContext {
   maxBodyBytes: number;
   /** The Open Inference Protocol's server; null: its routes are not there. */
   platform: { repository: ModelRepository; serverId: string; allowsUpload: boolean } | null;
+  /** Which requests are traced; null: there is no tracing. */
+  traceDecisions: TraceDecisions | null;
   /** Folder of the LoRA adapters that clients may load; null: they may load none. */
   adapterFolder: string | null;
   /** All routes, for the description of the API. */
@@ -191,6 +197,7 @@ function exchangeOf(c: Context<AppEnv>, { log, requests, requestTimeoutMs }: Ser
       timeLimitMs: requestTimeoutMs,
       registry: requests,
       memory: c.get('memory'),
+      trace: c.get('trace'),
     },
   };
 }

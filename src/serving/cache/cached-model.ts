@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { InferListener, InferRequest } from '../../../callbacks/infer/infer-types.js';
 import { ReplyOrder } from '../../../scheduler/reply-order.js';
 import type { InferModel, ModelActivity, VersionStatistics } from '../infer-model.js';
+import { modelSpan } from '../model-span.js';
 import { requestKey } from './request-key.js';
 import { type KeptAnswer, ownCopy, type ResponseCache } from './response-cache.js';
 
@@ -118,8 +119,14 @@ export class CachedModel implements InferModel {
     const found = this.#cache.find(key);
     const lookupNs = nsSince(startMs);
     this.#cache.noteLookup(lookupNs);
-    if (found === null) this.#ask(request, on, key, lookupNs);
-    else this.#answer(found, on, startMs, lookupNs);
+    if (found === null) {
+      this.#ask(request, on, key, lookupNs);
+      return;
+    }
+    const span = modelSpan(request.trace, this.config, this.version, request.id, startMs);
+    span?.set({ 'skein.cache.hit': true });
+    span?.end();
+    this.#answer(found, on, startMs, lookupNs);
   }
 
   #answer(found: KeptAnswer, on: InferListener, startMs: number, lookupNs: number): void {
