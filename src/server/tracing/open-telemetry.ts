@@ -99,7 +99,7 @@ class RecordedSpan implements TraceSpan {
   ): TraceSpan {
     const linked = links.slice(0, LIMITS.linkCountLimit).filter((link) => link instanceof RecordedSpan);
     const how = {
-      startTime: startMs,
+      startTime: notLater(startMs),
       attributes: mutable(attributes),
       links: linked.map((link) => ({ context: link.#span.spanContext() })),
     };
@@ -112,7 +112,7 @@ class RecordedSpan implements TraceSpan {
   }
 
   event(name: string, atMs: number, attributes: TraceAttributes = {}): void {
-    this.#span.addEvent(name, mutable(attributes), atMs);
+    this.#span.addEvent(name, mutable(attributes), notLater(atMs));
   }
 
   fail(message: string): void {
@@ -120,9 +120,12 @@ class RecordedSpan implements TraceSpan {
   }
 
   end(endMs?: number): void {
-    this.#span.end(endMs);
+    this.#span.end(endMs === undefined ? undefined : notLater(endMs));
   }
 }
+
+/** A time that is yet to come, by whatever clock it was taken, would be one of 1970 to the library. */
+const notLater = (ms: number) => Math.min(ms, performance.now());
 
 /** The library's type of lists is one that may be changed. */
 const mutable = (attributes: TraceAttributes) => attributes as Api.Attributes;
