@@ -28,7 +28,7 @@ export const OUTSIDE = [
   'test/src/gpu-memory.test.ts',
   'test/src/serve-encoder.test.ts',
   'test/src/serving/{onnx,tensorflow}-models.test.ts',
-  'test/src/clients/tritonclient.test.ts',
+  'test/src/clients/tritonclient{,-tensorflow}.test.ts',
   'test/src/clients/{openai-pip,openai-pip-responses,tool-calls}.test.ts',
   'test/src/clients/matrix/*.test.ts',
   'test/src/server/dashboard/browser.test.ts',
