@@ -1,6 +1,7 @@
 import type { InferParameters, InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { ModelCall, ModelCallResponse } from '../../callbacks/infer/instance-messages.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
+import type { InstanceKind } from '../../models/repository/model-parameters.js';
 
 /** A version of a model in a repository. */
 export interface ModelFiles {
@@ -27,6 +28,10 @@ export interface Backend {
   readonly platforms: readonly string[];
   /** The file in a version's folder where the configuration names none. */
   readonly defaultFilename: string;
+  /** What its instances run in where the configuration does not say: a process where what they run can end it. */
+  readonly instanceKind: InstanceKind;
+  /** Models are given the parameters of their requests, on which their answers may depend. */
+  readonly readsParameters?: boolean;
   /** Why it cannot run here, with what would help; null: it can. */
   problem(): Promise<string | null>;
   /** What the files say of the model, for what the configuration leaves out. @throws BackendError for a model that cannot be read */

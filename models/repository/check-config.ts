@@ -23,7 +23,7 @@ export function checkConfig(config: ModelConfig, written: WrittenConfig): void {
   checkTensors(config.output, 'output', refuse);
   checkScheduling(config, refuse);
   checkInstances(config, refuse);
-  checkFilename(config.default_model_filename, ['default_model_filename'], refuse);
+  checkModelFilename(config, written);
   for (const [name, { string_value: value }] of Object.entries(config.parameters)) {
     if (value === undefined) refuse(['parameters', name], 'has no string_value.');
     if (value.length > MOST_PARAMETER) {
@@ -61,7 +61,7 @@ function checkTensors(
     checkDims(dims, [kind, i, 'dims'], refuse);
     if (tensor.is_shape_tensor)
       refuse([kind, i, 'is_shape_tensor'], 'is true; no backend here has shape tensors.');
-    if (reshape !== undefined) checkReshape(dims, reshape.shape ?? [], [kind, i, 'reshape', 'shape'], refuse);
+    if (reshape !== undefined) checkReshape(dims, reshape.shape, [kind, i, 'reshape', 'shape'], refuse);
     if ('label_filename' in tensor && tensor.label_filename !== '') {
       checkFilename(tensor.label_filename, [kind, i, 'label_filename'], refuse);
     }
@@ -146,6 +146,16 @@ function checkInstances(config: ModelConfig, refuse: Refuse): void {
   if (count > MOST_INSTANCES) {
     refuse(['instance_group'], `asks for ${count} instances; at most ${MOST_INSTANCES} are taken.`);
   }
+}
+
+/** Of any configuration, before the file is looked at. @throws ModelConfigError */
+export function checkModelFilename(
+  { default_model_filename: name = '' }: Partial<ModelConfig>,
+  written: WrittenConfig,
+): void {
+  checkFilename(name, ['default_model_filename'], (path, rest) => {
+    throw fieldError(written, path, rest);
+  });
 }
 
 /** A name within a folder: no way leads out of it. */

@@ -20,6 +20,8 @@ export interface ConfigFacts {
   /** The folder's name, which `name` of the file must be where it is written. */
   folder: string;
   backend: string;
+  /** The platform that its backend's models are of; absent or '': it has no name for one. */
+  platform?: string | undefined;
   defaultFilename: string;
   told: Told;
 }
@@ -54,13 +56,13 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
   return {
     ...fields,
     name,
-    platform: fields.platform ?? '',
+    platform: fields.platform || facts.platform || '',
     backend: facts.backend,
     runtime: fields.runtime ?? '',
     version_policy: fields.version_policy ?? { latest: { num_versions: 1 } },
     max_batch_size: maxBatchSize,
-    input: (fields.input ?? told.input ?? []).map(inputWithAll),
-    output: (fields.output ?? told.output ?? []).map(outputWithAll),
+    input: (fields.input ?? told.input ?? []).map(withReshape).map(inputWithAll),
+    output: (fields.output ?? told.output ?? []).map(withReshape).map(outputWithAll),
     batch_input: fields.batch_input ?? [],
     batch_output: fields.batch_output ?? [],
     instance_group: groupsWithAll(fields.instance_group, name),
@@ -75,6 +77,12 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
     },
     ...(batching === undefined ? {} : { dynamic_batching: batchingWithAll(batching, maxBatchSize) }),
   };
+}
+
+/** The text format has no field for a list that is empty: `reshape: { shape: [ ] }` is a reshape to a single number. */
+function withReshape<Tensor extends Partial<ModelInput | ModelOutput>>(tensor: Tensor): Tensor {
+  const { reshape } = tensor;
+  return reshape === undefined ? tensor : { ...tensor, reshape: { shape: reshape.shape ?? [] } };
 }
 
 function inputWithAll(input: Partial<ModelInput>): ModelInput {
@@ -156,7 +164,7 @@ function checkAgainst(
         `is ${data_type}; the model's file has ${known.data_type}.`,
       );
     }
-    const shape = reshape?.shape ?? dims ?? [];
+    const shape = (reshape === undefined ? dims : reshape.shape) ?? [];
     const own = known.reshape?.shape ?? known.dims;
     const fits =
       shape.length === own.length &&

@@ -75,6 +75,8 @@ export interface InferModel {
   readonly version: string;
   /** The model's folder, in which its labels are; null: it has none. */
   readonly modelDirectory: string | null;
+  /** Nobody reads the parameters of its requests; absent: somebody may. */
+  readonly ignoresParameters?: boolean;
   statistics(): VersionStatistics;
   activity(): ModelActivity;
   failures(): Readonly<Record<FailureReason, number>>;

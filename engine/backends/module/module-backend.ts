@@ -5,6 +5,8 @@ export const moduleBackend: Backend = {
   name: 'module',
   platforms: [],
   defaultFilename: 'model.mjs',
+  instanceKind: 'thread',
+  readsParameters: true,
   problem: async () => null,
   describe: async () => ({}),
   entry: new URL('./module-instance.js', import.meta.url),

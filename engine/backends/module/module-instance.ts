@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { BYTES_PER_ELEMENT, datatypeOf, elementsIn, isDatatype } from '../../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
@@ -7,6 +5,7 @@ import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { Instance, InstanceRequest, InstanceServices, InstanceSetup } from '../backend.js';
 import { BackendError } from '../backend-error.js';
 import { ModelCode } from '../model-code.js';
+import { modelFile } from '../model-file.js';
 import { isOwn, propertyOf, thrownText } from '../thrown.js';
 import type {
   ModelModule,
@@ -78,10 +77,7 @@ async function called<T>(
 
 function fileOf({ files, config }: InstanceSetup): string {
   const { default_model_filename: named } = config;
-  const path = join(files.versionDirectory, named);
-  if (named !== FILENAMES[0] || existsSync(path)) return path;
-  const found = FILENAMES.find((name) => existsSync(join(files.versionDirectory, name)));
-  return found === undefined ? path : join(files.versionDirectory, found);
+  return modelFile(files.versionDirectory, named === FILENAMES[0] ? FILENAMES : [named]);
 }
 
 /** Why this Node.js cannot read the file, where that is since it reads no TypeScript; else null. */

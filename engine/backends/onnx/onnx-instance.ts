@@ -6,7 +6,13 @@ import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { Instance, InstanceRequest, InstanceSetup } from '../backend.js';
 import { BackendError } from '../backend-error.js';
 import { gatherRows, splitRows } from '../gather.js';
-import { loadOnnxRuntime, type OnnxRuntime, type OnnxSession, type OnnxTensor } from './onnx-runtime.js';
+import {
+  loadOnnxRuntime,
+  ONLY_FATAL,
+  type OnnxRuntime,
+  type OnnxSession,
+  type OnnxTensor,
+} from './onnx-runtime.js';
 import { fromOnnx, toOnnx } from './onnx-tensors.js';
 
 /** Opens an ONNX file in this worker. @throws BackendError */
@@ -29,7 +35,7 @@ export async function openSession(
       intraOpNumThreads,
       interOpNumThreads: config === undefined ? 1 : threadsOf(config, 'inter_op_thread_count'),
       graphOptimizationLevel: 'all',
-      logSeverityLevel: 3,
+      logSeverityLevel: ONLY_FATAL,
     });
   } catch (error) {
     throw new BackendError(`${path} cannot be opened: ${messageOf(error)}`, { cause: error });

@@ -29,6 +29,7 @@ export interface SentInfer {
 /** Reads a request, has the model answer it, and makes the answer's body. @throws InferError, ApiError */
 export async function answerInfer(model: InferModel, sent: SentInfer): Promise<InferBody> {
   const read = await readRequest(model, sent);
+  refuseAdapter(model, read);
   const response = await answerOf(model, read);
   return inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
 }
@@ -74,6 +75,14 @@ function lengthOfJson(header: string | undefined, bodyLength: number): number {
   const length = /^\d{1,15}$/.test(header) ? Number(header) : Number.NaN;
   if (length <= bodyLength) return length;
   throw malformed(`inference header size should be in range (0, ${bodyLength}), got: ${header.slice(0, 30)}`);
+}
+
+/** A client that names an adapter wants other answers than it would get. @throws InferError where nobody would read the name */
+function refuseAdapter({ config, ignoresParameters }: InferModel, { request }: ReadInfer): void {
+  if (ignoresParameters !== true || !Object.hasOwn(request.parameters, 'lora_name')) return;
+  throw malformed(
+    `parameter 'lora_name' is for models that generate text; '${config.name}' takes no LoRA adapters`,
+  );
 }
 
 /** The one response of a model. @throws InferError where there is none, or more than one */

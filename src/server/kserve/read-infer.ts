@@ -1,5 +1,5 @@
 import { MOST_ELEMENTS } from '../../../callbacks/infer/byte-elements.js';
-import { elementsIn, isDatatype } from '../../../callbacks/infer/datatypes.js';
+import { BYTES_PER_ELEMENT, datatypeOf, elementsIn, isDatatype } from '../../../callbacks/infer/datatypes.js';
 import type {
   InferParameters,
   InferRequest,
@@ -12,6 +12,7 @@ import {
   MOST_PARAMETERS,
   MOST_TENSORS,
 } from '../../../callbacks/infer/request-limits.js';
+import { meantDataType } from '../../../models/repository/meant-data-type.js';
 import { malformed } from './errors.js';
 import { bytesOfJson, type ListText } from './json-tensors.js';
 
@@ -131,7 +132,7 @@ class InputReader {
     }
     if (typeof datatype !== 'string')
       throw malformed(`Unable to parse 'datatype': a string is expected for input '${name}'`);
-    if (!isDatatype(datatype)) throw malformed(`invalid datatype for input ${name}`);
+    if (!isDatatype(datatype)) throw malformed(invalidDatatype(name, datatype));
     const sizes = shapeOf(name, shape);
     const { binary_data_size: size, shared_memory_region: region } = parametersOf(parameters);
     if (region !== undefined)
@@ -176,6 +177,14 @@ class InputReader {
       throw malformed(`unexpected additional input data for model '${this.#model}'`);
     }
   }
+}
+
+/** Triton's words, and then what it found and what it would take. */
+function invalidDatatype(name: string, datatype: string): string {
+  const meant = meantDataType(datatype);
+  const hint = meant === null ? '' : `${datatypeOf(meant)} may be meant: `;
+  const found = JSON.stringify(datatype.slice(0, 60));
+  return `invalid datatype for input ${name}: ${found} is found; ${hint}one of ${Object.keys(BYTES_PER_ELEMENT).join(', ')} is expected`;
 }
 
 /** Sizes whose product is a number that can be counted. */

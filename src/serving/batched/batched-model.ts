@@ -80,6 +80,7 @@ export class BatchedModel implements InferModel {
   readonly config: ModelConfig;
   readonly version: string;
   readonly modelDirectory: string;
+  readonly ignoresParameters: boolean;
   readonly firstResponses?: () => TimeCounts;
   readonly #options: BatchedModelOptions;
   readonly #host: Host;
@@ -100,6 +101,7 @@ export class BatchedModel implements InferModel {
     this.config = config;
     this.version = files.version;
     this.modelDirectory = files.directory;
+    this.ignoresParameters = backend.readsParameters !== true;
     if (config.model_transaction_policy.decoupled)
       this.firstResponses = () => this.#counters.firstResponses();
     const instances = config.instance_group.flatMap(({ name, count }) =>

@@ -107,17 +107,31 @@ export class ModelEntry {
     try {
       if (source === null) throw new Error('it is in no model repository any more');
       const plan = await source.plan(this.name, asked);
-      if (plan.identity !== null && plan.identity === this.#identity && this.#live.length > 0) return;
+      if (plan.identity !== null && plan.identity === this.#identity && this.#live.length > 0) {
+        this.#noteProblem(null);
+        return;
+      }
       const started = await this.#start(plan);
       this.#replace(started, plan.identity);
     } catch (error) {
-      this.#problem = messageOf(error);
-      for (const [version, row] of this.#rows) {
-        if (row.state === 'LOADING') this.#rows.set(version, { state: 'UNAVAILABLE', reason: this.#problem });
-      }
-      throw new InferError(`failed to load '${this.name}', ${this.#problem}`, 'invalid', { cause: error });
+      const problem = messageOf(error);
+      this.#noteProblem(problem);
+      throw new InferError(`failed to load '${this.name}', ${problem}`, 'invalid', { cause: error });
     } finally {
       this.#isLoading = false;
+    }
+  }
+
+  /** Why the latest load failed, in the rows of what it was to load and of what goes on in its place; null: it did not. */
+  #noteProblem(problem: string | null): void {
+    this.#problem = problem;
+    for (const [version, { state }] of this.#rows) {
+      if (state === 'LOADING') this.#rows.set(version, { state: 'UNAVAILABLE', reason: problem ?? '' });
+      if (state !== 'READY') continue;
+      this.#rows.set(version, {
+        state,
+        reason: problem === null ? '' : `could not be loaded anew: ${problem}`,
+      });
     }
   }
 
