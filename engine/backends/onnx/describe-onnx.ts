@@ -104,7 +104,10 @@ export function toldByOnnx({ inputs, outputs }: OnnxValues, config: Partial<Mode
   const isBatched = [...inputs, ...served].every(({ shape }) => isFree(shape?.[0]));
   const maxBatchSize = written ?? (isBatched ? DEFAULT_BATCH_SIZE : 0);
   const factsOf = (kind: Kind, value: OnnxValue) => {
-    if (value.datatype === null) throw new BackendError(wrongType(kind, value));
+    if (value.datatype === null) {
+      const way = kind === 'output' ? '; a configuration that lists the other outputs serves these' : '';
+      throw new BackendError(wrongType(kind, value) + way);
+    }
     const authors = config[kind]?.find(({ name }) => name === value.name);
     const dims = shownDims(kind, value, maxBatchSize, authors);
     return { name: value.name, data_type: dataTypeOf(value.datatype), ...dims, is_shape_tensor: false };

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { messageOf } from '../../../base/error-text.js';
+import { asSentence } from '../../../base/sentences.js';
 import { elementsIn } from '../../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
@@ -38,7 +39,7 @@ export async function openSession(
       logSeverityLevel: ONLY_FATAL,
     });
   } catch (error) {
-    throw new BackendError(`${path} cannot be opened: ${messageOf(error)}`, { cause: error });
+    throw new BackendError(`${path} cannot be opened: ${asSentence(messageOf(error))}`, { cause: error });
   }
 }
 

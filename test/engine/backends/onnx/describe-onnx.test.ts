@@ -106,7 +106,8 @@ describe('a configuration told by an ONNX file', () => {
   });
 
   it('refuses what is no tensor, by name and type, but for outputs that the author leaves out', () => {
-    const refusal = "its output 'Z' is seq(map(string,tensor(float))); tensors of bool, whole numbers";
+    const refusal =
+      /^its output 'Z' is seq\(map\(string,tensor\(float\)\)\); tensors of bool, whole numbers .* are taken; a configuration that lists the other outputs serves these$/;
     expect(() => told([tensor('X', ['n'])], [tensor('L', ['n']), zipMap])).toThrow(refusal);
     expect(() => told([zipMap], [tensor('L', ['n'])])).toThrow("its input 'Z' is seq(map(");
     expect(told([tensor('X', ['n'])], [tensor('L', ['n']), zipMap], { output: [output('L')] })).toMatchObject(
