@@ -287,11 +287,7 @@ describe('an instance that is lost', () => {
       false,
       /^The dictionary failed: Instance 0's worker thread ended unexpectedly with exit code 7\.$/,
     ],
-    [
-      'exit',
-      true,
-      /^The dictionary failed: Instance 0's worker thread ended unexpectedly with exit code 7\.$/,
-    ],
+    ['exit', true, /^The dictionary failed: Instance 0's process ended unexpectedly with exit code 7\.$/],
     ['throw', false, /^The dictionary failed: The model broke\.$/],
   ])(
     'fails the batch that it was at, once, and no other one: %s, isolate %s',
