@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
+import { childOptions } from '../../../base/child-options.js';
 import { messageOf } from '../../../base/error-text.js';
 import { BackendError } from '../backend-error.js';
 import type { OnnxValues } from './describe-onnx.js';
@@ -29,7 +30,7 @@ export async function readValues(path: string): Promise<OnnxValues> {
 
 async function valuesOf(path: string): Promise<OnnxValues> {
   const child = fork(new URL('./describe-process.js', import.meta.url), [path], {
-    execArgv: process.execArgv.filter((argument) => !/^--(inspect|debug|watch)/.test(argument)),
+    execArgv: childOptions(),
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   try {

@@ -268,6 +268,10 @@ beforeAll(async () => {
 afterAll(() => models.close());
 
 describe('a model in JavaScript', () => {
+  it('is handed the parameters of requests', () => {
+    expect(models.repository.find('echo', '').ignoresParameters).toBe(false);
+  });
+
   it('answers a request of several rows', async () => {
     expect(
       await models.numbers('echo', [

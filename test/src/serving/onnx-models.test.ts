@@ -175,6 +175,10 @@ describe('an ONNX model', () => {
     });
   });
 
+  it('is known to read no parameters of requests', () => {
+    expect(models.repository.find('whole', '').ignoresParameters).toBe(true);
+  });
+
   it('is served without the outputs that are no tensors, where its configuration leaves them out', async () => {
     const [response] = await models.infer('labels', [float32('X', [2, 2], [1, 0, 0, 1])]);
     expect(response!.outputs.map(({ name, shape }) => [name, shape])).toEqual([['L', [2, 1]]]);
