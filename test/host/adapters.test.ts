@@ -211,17 +211,28 @@ describe('a cache of the engine with room for two adapters of the twenty that ar
   });
 });
 
-it.each([{}, null, 'x', [], { moduleLayers: [null] }, { moduleLayers: [{ a: [1], b: [2] }] }])(
-  'one that is %j fails its request alone',
-  async (adapter) => {
-    const beside = tokensOf(ASK);
-    const wrong = tokensOf({ ...ASK, loraTaskId: 9n, adapter: adapter as never });
-    await expect(wrong).rejects.toMatchObject({ kind: 'invalid', field: 'adapter' });
-    await expect(wrong).rejects.toThrow('adapter is no adapter; openAdapter reads one.');
-    expect((await beside).length).toBeGreaterThan(0);
-    expect(host.running + host.queued).toBe(0);
-  },
-);
+const layerWith = (wrong: object) => {
+  const [layer, ...others] = fakeAdapter(1).moduleLayers;
+  return { moduleLayers: [{ ...layer, ...wrong }, ...others] };
+};
+
+it.each([
+  {},
+  null,
+  'x',
+  [],
+  { moduleLayers: [null] },
+  { moduleLayers: [{ a: [1], b: [2] }] },
+  layerWith({ rank: 1.5 }),
+  layerWith({ layer: 2 ** 32 }),
+])('one that is %j fails its request alone', async (adapter) => {
+  const beside = tokensOf(ASK);
+  const wrong = tokensOf({ ...ASK, loraTaskId: 9n, adapter: adapter as never });
+  await expect(wrong).rejects.toMatchObject({ kind: 'invalid', field: 'adapter' });
+  await expect(wrong).rejects.toThrow('adapter is no adapter; openAdapter reads one.');
+  expect((await beside).length).toBeGreaterThan(0);
+  expect(host.running + host.queued).toBe(0);
+});
 
 it('a number in the place of its id fails its request alone', async () => {
   await expect(tokensOf({ ...ASK, loraTaskId: 7 as never })).rejects.toThrow('loraTaskId is 7; it must be');

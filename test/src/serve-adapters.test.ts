@@ -229,6 +229,8 @@ describe('a server whose clients load adapters', () => {
       '../secret',
       join(folder, 'secret'),
       'outside',
+      'outside/none',
+      'outside/adapter_model.safetensors/none',
       '.',
       '..',
       adapterFolder,

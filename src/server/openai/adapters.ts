@@ -1,11 +1,12 @@
 import type * as z from 'zod';
 import { textOf } from '../../../base/skein-error.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
+import { OutsideError } from '../../../models/checkpoints/open-only-below.js';
 import { withFlagNames } from '../../options/flag-names.js';
 import { AdapterError, type AdapterErrorReason } from '../../serving/adapters/adapter-error.js';
 import type { ModelAdapters } from '../../serving/adapters/model-adapters.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import { adapterInFolder, type FolderAdapter } from './adapter-folder.js';
+import { adapterInFolder, type FolderAdapter, outside } from './adapter-folder.js';
 import { ApiError } from './errors.js';
 import { findGenerator, type RouteContext } from './route-context.js';
 import type { loadAdapterSchema, unloadAdapterSchema } from './schemas/adapters.js';
@@ -29,9 +30,9 @@ export async function loadAdapter(
   // From here to the load nothing is awaited: nobody else can take the name.
   checkName(name, replace ? base : null, context);
   try {
-    await base.load(name, adapter.path, { replace, signal });
+    await base.load(name, adapter.path, { replace, signal, within: adapter.root });
   } catch (error) {
-    throw asApiError(error, adapter);
+    throw error instanceof OutsideError ? outside(path) : asApiError(error, adapter);
   }
   return `Success: LoRA adapter '${name}' added successfully.`;
 }

@@ -153,6 +153,32 @@ describe.each(KINDS)('an error of code in a %s', (kind) => {
   });
 });
 
+describe('a module that writes to the port of its thread', () => {
+  const code = `import { workerData } from 'node:worker_threads';
+const sent = [null, 5, {}, { type: 5 }, { type: 'done' }, { type: 'answers' }, { type: 'call', asked: 5 }];
+export const execute = (requests) => {
+  const i = requests[0].inputs.X.data[0];
+  workerData.port.postMessage(sent[i]);
+  return requests.map(({ inputs: { X } }) => ({ outputs: { Y: X } }));
+};`;
+
+  it('hurts its own requests at most', async () => {
+    models.write('rude', `${PLAIN}parameters: {instance_kind: {string_value: thread}}\n`, code);
+    await models.repository.load('rude');
+    const ask = (i: number) =>
+      models.numbers('rude', [[i]]).then(
+        ([y]) => `answered ${y}`,
+        (error: Error) => error.message,
+      );
+    for (const i of [0, 1, 2, 3, 4, 5, 6]) {
+      const told = await ask(i);
+      if (i < 4 || told.startsWith('answered')) expect(told).toBe(`answered ${i}`);
+      else expect(told).toContain("the model 'rude' failed: ");
+      await expect.poll(() => ask(0)).toBe('answered 0');
+    }
+  });
+});
+
 describe.each(KINDS)('a module that cannot be loaded in a %s', (kind) => {
   const where = `parameters: {instance_kind: {string_value: ${kind}}}\n`;
   const problemOf = async (code: string, name = 'broken'): Promise<string> => {
