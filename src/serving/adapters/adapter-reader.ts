@@ -1,4 +1,4 @@
-import { messageOf } from '../../../base/error-text.js';
+import { textOf } from '../../../base/skein-error.js';
 import type { AdapterLimits, AdapterWeights } from '../../../models/adapters/adapter-weights.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { HelperError, HelperPool } from '../../../models/helper-pool.js';
@@ -36,7 +36,7 @@ export class AdapterReader {
       return await pool.run(job, signal);
     } catch (error) {
       if (error instanceof HelperError && error.failure.code === 'SKEIN_CHECKPOINT') {
-        throw new CheckpointError(messageOf(error));
+        throw new CheckpointError(textOf(error));
       }
       throw error;
     } finally {
