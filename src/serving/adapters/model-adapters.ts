@@ -170,12 +170,12 @@ export class ModelAdapters {
     }
   }
 
-  #take(name: string, path: string, { weights, digest }: ReadAdapter, room: AdapterRoom): LoadedAdapter {
-    const pages = pagesOfAdapter(weights, room);
-    const megabytes = (count: number) => Math.ceil((count * room.rowsPerPage * room.width * 4) / 1e6);
+  #checkRoom(name: string, pages: number, room: AdapterRoom): void {
+    const megabytes = (count: number) =>
+      Number(((count * room.rowsPerPage * room.width * 4) / 1e6).toPrecision(3));
     if (pages > room.devicePages) {
       throw new AdapterError(
-        says`it takes ${megabytes(pages)} MB where iterations read it, which have ${megabytes(room.devicePages)} MB for adapters (${option('peftCacheManagerConfig.deviceCachePercent')}).`,
+        says`it takes ${megabytes(pages)} MB where iterations read adapters, which may take ${megabytes(room.devicePages)} MB there (${option('peftCacheManagerConfig.deviceCachePercent')}).`,
         'full',
       );
     }
@@ -186,6 +186,11 @@ export class ModelAdapters {
         'full',
       );
     }
+  }
+
+  #take(name: string, path: string, { weights, digest }: ReadAdapter, room: AdapterRoom): LoadedAdapter {
+    const pages = pagesOfAdapter(weights, room);
+    this.#checkRoom(name, pages, room);
     const taskId = this.#nextTaskId++;
     const adapter: LoadedAdapter = {
       name,
