@@ -91,6 +91,8 @@ interface Entry {
   isWhole: boolean;
   timer: NodeJS.Timeout | null;
   label: string;
+  /** null: it has none. */
+  adapterName: string | null;
   /** Time of submission on performance.now's clock. */
   submittedMs: number;
   deadlineMs: number;
@@ -331,7 +333,10 @@ export class InProcessHost {
     const writer = this.#formations;
     this.#manager.watchFormation(
       (formation) => {
-        const whole = writer.write(formation, this.#entries, this.#queue);
+        const whole = writer.write(formation, this.#entries, {
+          size: this.queued,
+          list: (max) => [...this.#short.parked(), ...this.#queue.list(max)].slice(0, max),
+        });
         for (const watcher of [...this.#watchers.keys()]) {
           this.#tell({ callback: 'watchFormation' }, () => watcher(whole));
         }
@@ -422,6 +427,7 @@ export class InProcessHost {
       isWhole: false,
       timer: null,
       label: request.label ?? '',
+      adapterName: taskId === undefined ? null : (request.adapterName ?? String(taskId)),
       submittedMs: performance.now(),
       deadlineMs: performance.now() + (timeLimitMs ?? Number.POSITIVE_INFINITY),
       release: () => release?.(),

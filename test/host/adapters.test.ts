@@ -1,4 +1,4 @@
-import { InProcessHost, QueueFullError, RequestError, type TokenRequest } from 'skein';
+import { type Formation, InProcessHost, QueueFullError, RequestError, type TokenRequest } from 'skein';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SharedTensors } from '../../callbacks/shared-tensors.js';
 import { MOST_PASSED } from '../../host/room-queue.js';
@@ -170,6 +170,39 @@ describe('a cache of the engine with room for two adapters of the twenty that ar
     expect(() => narrow.submit(ASK)).toThrow(QueueFullError);
     controller.abort();
     await Promise.all(asked);
+    await narrow.close();
+  });
+
+  it('tells watchers the adapters of requests in the engine, in the queue and without a place for theirs', async () => {
+    const narrow = new InProcessHost(fakeEngine('stepMs=20', { peftCacheManagerConfig, maxNumSequences: 3 }));
+    await narrow.ready;
+    let told: Formation | null = null;
+    narrow.watchFormation((formation) => {
+      told = formation;
+    }, 1);
+    const controller = new AbortController();
+    const ask = (request: TokenRequest) =>
+      tokensOf({ ...request, maxNewTokens: 200, signal: controller.signal }, narrow);
+    const asked = [ask(ASK), ask({ ...withAdapter(1), adapterName: 'one' }), ask(withAdapter(2))];
+    asked.push(
+      ask({ ...withAdapter(3), adapterName: 'three' }),
+      ask({ ...withAdapter(4), adapterName: 'four' }),
+    );
+    await expect
+      .poll(() => [told?.requests.length, told?.queued, told?.adapters])
+      .toEqual([
+        5,
+        2,
+        [
+          [2, 'one'],
+          [3, '2'],
+          [4, 'three'],
+          [5, 'four'],
+        ],
+      ]);
+    controller.abort();
+    await Promise.all(asked);
+    await expect.poll(() => [told?.requests.length, told?.adapters]).toEqual([0, undefined]);
     await narrow.close();
   });
 

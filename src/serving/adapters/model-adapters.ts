@@ -202,7 +202,7 @@ export class ModelAdapters {
       taskId,
       digest,
       pages,
-      model: withAdapter(this.#base.model, taskId, weights),
+      model: withAdapter(this.#base.model, { loraTaskId: taskId, adapter: weights, adapterName: name }),
     };
     const before = this.#loaded.get(name);
     if (before !== undefined) this.#forget(before);
