@@ -175,9 +175,12 @@ it('tells routers which adapters wait for room inside the engine', async () => {
     );
     return [running!.split(',').length, waiting!.split(',').length, ...numbers];
   };
-  await expect.poll(inFlight).toEqual([1, 2, '1', '2']);
-  isSeen = true;
-  await Promise.all(asking);
+  try {
+    await expect.poll(inFlight).toEqual([1, 2, '1', '2']);
+  } finally {
+    isSeen = true;
+    await Promise.all(asking);
+  }
 });
 
 /** A request of tensors for a greedy answer. */

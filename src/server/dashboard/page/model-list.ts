@@ -17,7 +17,8 @@ export class ModelList {
   }
 
   show(models: readonly ChatModel[], { model, gone }: NextModel): void {
-    if (models.length < 2 && gone === null) {
+    // Whoever has just chosen in the list stays in it.
+    if (models.length < 2 && gone === null && document.activeElement !== this.#select) {
       const name = models[0]?.id ?? '';
       this.element.replaceChildren(name);
       this.element.title = name;
