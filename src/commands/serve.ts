@@ -130,7 +130,10 @@ function greeting(running: readonly LoadedEntry[], repository: ServingRepository
   for (const { config, version } of ofFolders)
     lines.push(`  ${config.name}: version ${version}, backend ${config.backend}`);
   if (ofFolders.length > 0) lines.push(`  by the Open Inference Protocol: ${url}/v2`);
-  lines.push(`  to chat with it, and to see what is in flight: ${url}`);
+  const hasChat = repository.loaded().some(({ kind }) => kind === 'generator');
+  lines.push(
+    `  ${hasChat ? 'to chat with it, and to see what is in flight' : 'to see what it does'}: ${url}`,
+  );
   return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
 }
 

@@ -1,5 +1,6 @@
 import { messageOf } from '../../../base/error-text.js';
 import { noteFreed } from '../../../base/freed-memory.js';
+import { textOf } from '../../../base/skein-error.js';
 import type { AdapterLimits } from '../../../models/adapters/adapter-weights.js';
 import type { SharedAdapter } from '../../../models/adapters/shared-adapter.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
@@ -48,7 +49,7 @@ export class AdapterReader {
     } catch (error) {
       if (error instanceof HelperError && error.failure.code === 'SKEIN_CHECKPOINT') {
         const { isOutside } = error.failure.held;
-        throw isOutside ? new OutsideError(messageOf(error)) : new CheckpointError(messageOf(error));
+        throw isOutside ? new OutsideError(messageOf(error)) : new CheckpointError(textOf(error));
       }
       throw error;
     } finally {

@@ -86,6 +86,10 @@ export class ServingRepository implements ModelRepository {
     return version === '' ? models.length > 0 : models.some((model) => model.version === version);
   }
 
+  holds(name: string): boolean {
+    return this.#entries.get(name)?.isNameHeld === true;
+  }
+
   loaded(): readonly InferModel[] {
     return [...this.#entries.values()].flatMap(({ models }) => models);
   }

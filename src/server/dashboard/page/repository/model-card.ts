@@ -3,7 +3,15 @@ import { el } from '../dom.js';
 import { count } from '../formation/words.js';
 import { BatchRate } from './batch-rate.js';
 import { BatchSizes } from './batch-sizes.js';
-import { badgeOf, failureWords, instanceWords, meanRows, meanTime, reasonOf } from './model-words.js';
+import {
+  adapterWords,
+  badgeOf,
+  failureWords,
+  instanceWords,
+  meanRows,
+  meanTime,
+  reasonOf,
+} from './model-words.js';
 
 /** Instances that are drawn; the words beside them count all. */
 const MOST_DRAWN = 24;
@@ -36,6 +44,7 @@ export class ModelCard {
   readonly #reason = el('p', { class: 'model-reason' });
   readonly #marks = el('span', { class: 'model-marks', 'aria-hidden': 'true' });
   readonly #instances = el('span');
+  readonly #adapters = el('p', { class: 'model-adapters' });
   readonly #values = Object.keys(NUMBERS).map(() => el('dd'));
   readonly #sizes = new BatchSizes();
   readonly #failures = el('p', { class: 'model-failures' });
@@ -48,6 +57,7 @@ export class ModelCard {
     );
     this.#work = el('div', { class: 'model-work' }, [
       el('p', { class: 'model-instances' }, [this.#marks, this.#instances]),
+      this.#adapters,
       el('dl', { class: 'model-numbers' }, pairs),
       this.#sizes.element,
       this.#failures,
@@ -81,6 +91,9 @@ export class ModelCard {
   #show(work: ModelWork, rate: number | null): void {
     say(this.#instances, instanceWords(work));
     this.#draw(work.instances);
+    const adapters = adapterWords(work);
+    this.#adapters.hidden = adapters === '';
+    say(this.#adapters, adapters);
     for (const [i, value] of Object.values(NUMBERS).entries()) say(this.#values[i]!, value(work, rate));
     this.#sizes.update(work.sizes);
     const failed = failureWords(work);

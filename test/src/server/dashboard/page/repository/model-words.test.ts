@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { BatchRate } from '../../../../../../src/server/dashboard/page/repository/batch-rate.js';
 import {
+  adapterWords,
   badgeOf,
   failureWords,
   instanceWords,
@@ -41,6 +42,19 @@ it('a state has its mark and its words', () => {
   expect(
     ['unloaded', 'unloading', 'no such file'].map((reason) => reasonOf(row('UNAVAILABLE', reason))),
   ).toEqual(['', '', 'no such file']);
+});
+
+it('adapters are named, and counted where there are more', () => {
+  const words = (...names: string[]) =>
+    adapterWords({ adapters: { count: names.length, names, changes: 1 } });
+  expect([adapterWords({ adapters: null }), words(), words('sql'), words('sql', 'poet')]).toEqual([
+    '',
+    '',
+    'LoRA adapter: sql',
+    'LoRA adapters: sql, poet',
+  ]);
+  const many = { adapters: { count: 1022, names: ['a', 'b'], changes: 1 } };
+  expect(adapterWords(many)).toBe('LoRA adapters: a, b and 1,020 more');
 });
 
 it('instances, failures and sizes are sentences', () => {
