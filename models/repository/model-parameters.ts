@@ -9,13 +9,18 @@ export interface OwnParameters {
   initializeTimeoutMs: number;
   /** What an instance runs in. */
   instanceKind: 'thread' | 'process';
+  /** Bytes that the implicit states of the sequences of an instance may take together. */
+  maxStateBytes: number;
 }
 
 const LONGEST_MS = 3_600_000;
 /** Models that take longer to be read say so. */
 const INITIALIZE_MS = 300_000;
 
-/** `execute_timeout_ms`, `initialize_timeout_ms` and `instance_kind` of a configuration's parameters. @throws ModelConfigError */
+const STATE_BYTES = 2 ** 30;
+const MOST_STATE_BYTES = 2 ** 40;
+
+/** `execute_timeout_ms`, `initialize_timeout_ms`, `instance_kind` and `max_state_bytes` of a configuration's parameters. @throws ModelConfigError */
 export function ownParameters({ parameters }: ModelConfig, written: WrittenConfig): OwnParameters {
   const text = (name: string) => parameters[name]?.string_value;
   const refuse = (name: string, expected: string) =>
@@ -31,5 +36,9 @@ export function ownParameters({ parameters }: ModelConfig, written: WrittenConfi
   if (instanceKind !== 'thread' && instanceKind !== 'process') {
     throw refuse('instance_kind', "'thread' or 'process'");
   }
-  return { executeTimeoutMs, initializeTimeoutMs, instanceKind };
+  const bytes = text('max_state_bytes') ?? String(STATE_BYTES);
+  if (!/^[1-9]\d{0,12}$/.test(bytes) || Number(bytes) > MOST_STATE_BYTES) {
+    throw refuse('max_state_bytes', `a whole number of bytes from 1 to ${MOST_STATE_BYTES}`);
+  }
+  return { executeTimeoutMs, initializeTimeoutMs, instanceKind, maxStateBytes: Number(bytes) };
 }
