@@ -63,6 +63,8 @@ export interface ModelActivity {
   restarts: number;
   /** Milliseconds since 1970 of the latest request that ended; 0: none yet. */
   lastInference: number;
+  /** Its sequences: those that an instance has a place for, and those that wait for one; absent: it has none. */
+  sequences?: { live: number; backlog: number };
   /** Number of times that a LoRA adapter came or went; absent: it takes none. */
   adapterChanges?: number;
 }

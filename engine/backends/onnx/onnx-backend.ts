@@ -13,6 +13,7 @@ const DEFAULT_FILENAME = 'model.onnx';
 export const onnxBackend: Backend = {
   name: 'onnxruntime',
   platforms: ['onnxruntime_onnx'],
+  runsSequences: true,
   defaultFilename: DEFAULT_FILENAME,
   problem: async () => onnxProblem(),
   describe: async ({ versionDirectory }, config) => {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { onAbort } from '../../../base/on-abort.js';
 import type { Backend } from '../../../engine/backends/backend.js';
 import { findBackend } from '../../../engine/backends/find-backend.js';
+import { checkInitialStates } from '../../../engine/backends/sequences/state-tensors.js';
 import { checkConfig } from '../../../models/repository/check-config.js';
 import { completeConfig } from '../../../models/repository/complete-config.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
@@ -16,7 +17,7 @@ import {
 } from '../../../models/repository/read-model-config.js';
 import type { ScannedModel } from '../../../models/repository/repository-scan.js';
 import { chooseVersions } from '../../../models/repository/versions.js';
-import type { WrittenConfig } from '../../../models/repository/written-config.js';
+import { fieldError, type WrittenConfig } from '../../../models/repository/written-config.js';
 import type { OnCall } from '../answer-call.js';
 import { BatchedModel } from '../batched/batched-model.js';
 import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
@@ -124,6 +125,13 @@ export class FolderSource implements ModelSource {
     }
     signal.throwIfAborted();
     const own = ownParameters(withValues, origin);
+    if (withValues.sequence_batching !== undefined) {
+      if (!backend.runsSequences) {
+        const what = `is not run by the backend '${backend.name}', which keeps no states`;
+        throw fieldError(origin, ['sequence_batching'], `${what}.`);
+      }
+      await checkInitialStates(withValues.sequence_batching, model.directory, origin, own.maxStateBytes);
+    }
     const batched = new BatchedModel({
       backend,
       files,
