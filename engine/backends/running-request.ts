@@ -99,7 +99,7 @@ export class RunningRequest implements InstanceRequest {
     const states = this.#sequences?.states;
     if (states === undefined || this.sequence === null) return null;
     const kept = given.filter(({ name }) => states.hasOutput(name));
-    return kept.length === 0 ? null : states.keep(this.sequence.number, kept);
+    return kept.length === 0 ? null : states.keep(this.sequence.number, kept, this.sequence.end);
   }
 
   reschedule(): void {

@@ -10,7 +10,7 @@ type Kept = Pick<InferTensor, 'shape' | 'data'>;
  *
  *   request 1        request 2        request 3, END
  *   in   initial     in   s1          in   s2
- *   out  s1 -keep-'  out  s2 -keep-'  out  s3        forgotten
+ *   out  s1 -keep-'  out  s2 -keep-'  out  s3        not kept
  *
  * A state that a request does not give stays as it was.
  */
@@ -52,8 +52,11 @@ export class SequenceStates {
     });
   }
 
-  /** Keeps states for the next request of the sequence. @returns why not, where one is wrong or there is no room; null: they are kept */
-  keep(sequence: number, outputs: readonly InferTensor[]): string | null {
+  /**
+   * Keeps states for the next request of the sequence, if there is one.
+   * @returns why not, where one is wrong or there is no room; null: nothing is wrong
+   */
+  keep(sequence: number, outputs: readonly InferTensor[], isLast = false): string | null {
     let bytes = this.#bytes;
     const before = this.#kept.get(sequence);
     for (const output of outputs) {
@@ -62,6 +65,7 @@ export class SequenceStates {
       if (wrong !== null) return wrong;
       bytes += output.data.length - (before?.get(output.name)?.data.length ?? 0);
     }
+    if (isLast) return null;
     if (bytes > this.#maxBytes) {
       return `the states of its sequences would take ${bytes} bytes in this instance; max_state_bytes is ${this.#maxBytes}`;
     }

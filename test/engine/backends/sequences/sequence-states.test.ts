@@ -136,6 +136,14 @@ describe('states of sequences', () => {
     expect(kept.size).toBe(0);
   });
 
+  it('are looked at and not kept where the request is the last one', async () => {
+    const kept = await states(state('[1]'), { maxBytes: 4 });
+    kept.keep(2, [int32('OUT', [5])]);
+    expect(kept.keep(1, [int32('OUT', [5])], true)).toBeNull();
+    expect(kept.keep(1, [int32('OUT', [5, 6])], true)).toContain('has the shape [1,2]');
+    expect([kept.size, kept.bytes]).toEqual([1, 4]);
+  });
+
   it('are forgotten with their sequence', async () => {
     const kept = await states(state('[-1]'));
     kept.keep(1, [int32('OUT', [5, 6])]);
