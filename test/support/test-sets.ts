@@ -26,7 +26,7 @@ export const OUTSIDE = [
   'test/reference/{beams,encoders,lora-smollm2,smollm2}.test.ts',
   'test/src/gpu-memory.test.ts',
   'test/src/serve-encoder.test.ts',
-  'test/src/serving/onnx-models.test.ts',
+  'test/src/serving/{onnx-models,onnx-sequences}.test.ts',
   'test/src/clients/tritonclient.test.ts',
   'test/src/clients/{openai-pip,openai-pip-responses,tool-calls}.test.ts',
   'test/src/clients/matrix/*.test.ts',

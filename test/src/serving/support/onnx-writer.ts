@@ -6,7 +6,8 @@ syntax = "proto3";
 message ModelProto { int64 ir_version = 1; repeated OperatorSetIdProto opset_import = 8; GraphProto graph = 7; }
 message OperatorSetIdProto { string domain = 1; int64 version = 2; }
 message GraphProto { repeated NodeProto node = 1; string name = 2; repeated ValueInfoProto input = 11; repeated ValueInfoProto output = 12; }
-message NodeProto { repeated string input = 1; repeated string output = 2; string name = 3; string op_type = 4; }
+message NodeProto { repeated string input = 1; repeated string output = 2; string name = 3; string op_type = 4; repeated AttributeProto attribute = 5; }
+message AttributeProto { string name = 1; int64 i = 3; int32 type = 20; }
 message ValueInfoProto { string name = 1; TypeProto type = 2; }
 message TypeProto { Tensor tensor_type = 1; message Tensor { int32 elem_type = 1; TensorShapeProto shape = 2; } }
 message TensorShapeProto { repeated Dimension dim = 1; message Dimension { int64 dim_value = 1; string dim_param = 2; } }
@@ -36,11 +37,19 @@ export interface OnnxTensorInfo {
   dims: readonly (number | string)[];
 }
 
+/** An attribute that is a whole number. Source: AttributeProto.AttributeType. */
+const INT_ATTRIBUTE = 2;
+
 /** The bytes of a model of one operation a node. */
 export function onnxModel(
   inputs: readonly OnnxTensorInfo[],
   outputs: readonly OnnxTensorInfo[],
-  nodes: readonly { op: string; input: string[]; output: string[] }[],
+  nodes: readonly {
+    op: string;
+    input: string[];
+    output: string[];
+    attributes?: Readonly<Record<string, number>>;
+  }[],
 ): Uint8Array {
   const type = protobuf.parse(SCHEMA, { keepCase: true }).root.lookupType('ModelProto');
   const info = ({ name, type: element, dims }: OnnxTensorInfo) => ({
@@ -54,7 +63,13 @@ export function onnxModel(
       },
     },
   });
-  const node = nodes.map(({ op, input, output }, i) => ({ op_type: op, input, output, name: `n${i}` }));
+  const node = nodes.map(({ op, input, output, attributes = {} }, i) => ({
+    op_type: op,
+    input,
+    output,
+    name: `n${i}`,
+    attribute: Object.entries(attributes).map(([name, value]) => ({ name, i: value, type: INT_ATTRIBUTE })),
+  }));
   const graph = { name: 'g', node, input: inputs.map(info), output: outputs.map(info) };
   return type
     .encode(type.fromObject({ ir_version: 8, opset_import: [{ domain: '', version: 13 }], graph }))
