@@ -212,7 +212,8 @@ export class BatchedModel implements InferModel {
     } catch (error) {
       callWaits.answered(entry);
       const told = asInferError(error);
-      this.#counters.noteFailure(reasonOf(told), nsSince(entry.startMs));
+      // One that no sequence takes is wrong, as one of a wrong shape is: neither is counted.
+      if (told.kind !== 'invalid') this.#counters.noteFailure(reasonOf(told), nsSince(entry.startMs));
       throw told;
     }
     if (this.#order !== null) this.#hold(entry, this.#order);
