@@ -21,6 +21,8 @@ export interface ModelWork {
   /** Rows of all batches together. */
   rows: number;
   sizes: readonly SizeCount[];
+  /** Sequences for which an instance has a place, and those that wait for one; null: the model has none. */
+  sequences: { live: number; backlog: number } | null;
   /** Number of times that a LoRA adapter came or went; 0 of a model that takes none. */
   adapterChanges: number;
   /** Mean milliseconds of a request before its batch; null: not measured. */

@@ -82,6 +82,7 @@ describe('the event of all models', () => {
           [1, 1, 1],
           [8, 8, 2],
         ],
+        sequences: null,
         adapterChanges: 0,
         queueMs: 1.5,
         computeMs: 3,

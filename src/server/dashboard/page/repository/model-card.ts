@@ -3,7 +3,15 @@ import { el } from '../dom.js';
 import { count } from '../formation/words.js';
 import { BatchRate } from './batch-rate.js';
 import { BatchSizes } from './batch-sizes.js';
-import { badgeOf, failureWords, instanceWords, meanRows, meanTime, reasonOf } from './model-words.js';
+import {
+  badgeOf,
+  failureWords,
+  instanceWords,
+  meanRows,
+  meanTime,
+  reasonOf,
+  sequenceWords,
+} from './model-words.js';
 
 /** Instances that are drawn; the words beside them count all. */
 const MOST_DRAWN = 24;
@@ -38,6 +46,7 @@ export class ModelCard {
   readonly #instances = el('span');
   readonly #values = Object.keys(NUMBERS).map(() => el('dd'));
   readonly #sizes = new BatchSizes();
+  readonly #sequences = el('p', { class: 'model-sequences' });
   readonly #failures = el('p', { class: 'model-failures' });
   readonly #work: HTMLElement;
   readonly #rate = new BatchRate();
@@ -48,6 +57,7 @@ export class ModelCard {
     );
     this.#work = el('div', { class: 'model-work' }, [
       el('p', { class: 'model-instances' }, [this.#marks, this.#instances]),
+      this.#sequences,
       el('dl', { class: 'model-numbers' }, pairs),
       this.#sizes.element,
       this.#failures,
@@ -83,6 +93,9 @@ export class ModelCard {
     this.#draw(work.instances);
     for (const [i, value] of Object.values(NUMBERS).entries()) say(this.#values[i]!, value(work, rate));
     this.#sizes.update(work.sizes);
+    const sequences = sequenceWords(work);
+    this.#sequences.hidden = sequences === '';
+    say(this.#sequences, sequences);
     const failed = failureWords(work);
     this.#failures.hidden = failed === '';
     say(this.#failures, failed);
