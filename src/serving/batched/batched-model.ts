@@ -28,7 +28,7 @@ import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../in
 import { InferenceCounters } from '../inference-counters.js';
 import { BatchedEntry } from './batched-entry.js';
 import { type Batch, BatchedFormer } from './batched-former.js';
-import { type CalledModel, CallWaits } from './call-waits.js';
+import { CalledParts, callWaits } from './called-parts.js';
 import { checkedSequence } from './check-sequence.js';
 import { LentAnswers } from './lent-answers.js';
 import { SequenceFormer } from './sequence-former.js';
@@ -65,8 +65,6 @@ interface GivenBatch {
 
 /** Batches of all models of this process, counted. */
 let numBatches = 0;
-/** Which of them wait for each other. */
-const callWaits = new CallWaits<CalledModel>();
 
 /**
  * A model of a repository that takes tensors: requests are held against its configuration, put together to batches, and run by its
@@ -92,8 +90,7 @@ export class BatchedModel implements InferModel {
   readonly #sequences: SequenceFormer | null;
   /** Where the model preserves the order of its requests; null: answers go as they come. */
   readonly #order: ReplyOrder<BatchedEntry, () => void> | null;
-  /** Of a model with sequences, whose requests may wait for one of its instances alone. */
-  readonly #calledInstances: readonly CalledModel[];
+  readonly #called: CalledParts;
   /** Requests of equal text may be rows of one batch. */
   readonly #fit: (inputs: readonly FitTensor[]) => string;
 
@@ -115,7 +112,7 @@ export class BatchedModel implements InferModel {
     this.#answers = new LentAnswers(maxKept, !isProcess && this.firstResponses === undefined);
     this.#fit = fitOf(config.input, config.max_batch_size > 0);
     this.#order = config.dynamic_batching?.preserve_ordering ? new ReplyOrder() : null;
-    this.#calledInstances = config.sequence_batching ? instances.map(() => ({ numInstances: 1 })) : [];
+    this.#called = new CalledParts(config.name, this, config.sequence_batching !== undefined);
     this.#sequences =
       config.sequence_batching === undefined
         ? null
@@ -202,8 +199,9 @@ export class BatchedModel implements InferModel {
     const fitting = checkedRequest(this.config, request);
     const checked = { ...fitting, sequence: this.#sequenceOf(request, fitting.batchSize) };
     const { caller } = request;
-    const called = this.#calledBy(checked.sequence);
-    if (caller !== undefined) this.#checkCaller(caller, called);
+    const { sequence } = checked;
+    const called = this.#called.of(sequence === null ? null : this.#sequences!.instanceFor(sequence));
+    if (caller !== undefined) this.#called.check(caller, called);
     const fit = this.#fit(checked.inputs);
     const entry = new BatchedEntry(request, checked, fit, on, (one, error) => this.#over(one, error));
     if (caller !== undefined) callWaits.ask(entry, caller, called);
@@ -225,28 +223,6 @@ export class BatchedModel implements InferModel {
     if (!this.config.sequence_batching!.iterative_sequence) return sequence;
     // Such a sequence ends when the model lets its request go, whatever its client says of it.
     return sequence === null ? this.#sequences.ownSequence() : { ...sequence, end: false };
-  }
-
-  /** What a request waits for: any instance, or that which has its sequence. */
-  #calledBy(sequence: InferSequence | null): CalledModel {
-    const instance = sequence === null ? null : this.#sequences!.instanceFor(sequence);
-    return instance === null ? this : this.#calledInstances[instance]!;
-  }
-
-  /** A batch whose code asks keeps its instance until it is answered. @throws InferError where it never would be */
-  #checkCaller(caller: number, called: CalledModel): void {
-    if (!callWaits.isCircle(caller, called)) return;
-    const { numInstances } = this;
-    const waits =
-      called !== this
-        ? 'the instance that has the sequence waits'
-        : numInstances === 1
-          ? 'its one instance waits'
-          : `all of its ${numInstances} instances wait`;
-    throw new InferError(
-      `the model '${this.config.name}' cannot be asked: ${waits} for answers which wait for this one`,
-      'invalid',
-    );
   }
 
   #hold(entry: BatchedEntry, order: ReplyOrder<BatchedEntry, () => void>): void {
@@ -281,9 +257,7 @@ export class BatchedModel implements InferModel {
     this.#noteEnd(batch); // it was with an instance that is lost, or had it taken back
     const number = numBatches++;
     this.#given.set(batch, { number, calls: null });
-    const instance = this.#sequences?.instanceOf(batch);
-    const models = instance === undefined ? [this] : [this, this.#calledInstances[instance]!];
-    callWaits.begin(number, models, batch);
+    callWaits.begin(number, this.#called.keptBy(this.#sequences?.instanceOf(batch) ?? null), batch);
     if (this.config.sequence_batching?.oldest?.preserve_ordering) {
       const order = new ReplyOrder<BatchedEntry, () => void>();
       for (const entry of batch) this.#hold(entry, order);
