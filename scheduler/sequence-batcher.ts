@@ -5,7 +5,7 @@ import { FreeSlots } from './sequences/free-slots.js';
 import type { InstanceSlots } from './sequences/instance-slots.js';
 import { LostSequences } from './sequences/lost-sequences.js';
 import { OldestCandidates, type OldestOptions } from './sequences/oldest-candidates.js';
-import { Line, type Queued, type SequenceId, type SequenceRequest } from './sequences/sequence-line.js';
+import { Line, type Queued, type SequenceKey, type SequenceRequest } from './sequences/sequence-line.js';
 
 /** How sequences get to instances; see sequenceBatcher of batcher-presets.ts. */
 export interface SequenceBatcherConfig {
@@ -75,7 +75,7 @@ interface InstanceState<R> {
  * Brings the requests of a sequence, one after the other, to the instance that has its state, as Triton's sequence batcher does. It has no
  * clock and no timer: each call is told the time in microseconds, of any clock that does not run backwards.
  *
- *            id is known         a slot is free                     strategy
+ *            key is known        a slot is free                     strategy
  *   add ---+------------> line ---------------> instance 0  slot 0  [ r3 r2 ]--offer--> DirectSlots, or --> batch of instance 0
  *          | START                                          slot 1  [ r1    ]           OldestCandidates
  *          '------------> line -----.           instance 1  slot 0  [       ] idle: its time runs
@@ -95,8 +95,8 @@ interface InstanceState<R> {
 export class SequenceBatcher<R extends SequenceRequest> {
   readonly #config: SequenceBatcherConfig;
   readonly #instances: readonly InstanceState<R>[];
-  /** Lines that are open, by their ids. */
-  readonly #lines = new Map<SequenceId, Line<R>>();
+  /** Lines that are open, by their keys. */
+  readonly #lines = new Map<SequenceKey, Line<R>>();
   /** Lines without a slot, in order of arrival. */
   readonly #backlog = new Chain<Line<R>>();
   readonly #lost = new LostSequences();
@@ -130,27 +130,27 @@ export class SequenceBatcher<R extends SequenceRequest> {
   }
 
   /** The instance that a request would go to; null: it is not known yet, or the request would be refused. */
-  instanceFor({ id, start }: SequenceRequest['sequence']): number | null {
-    const line = this.#lines.get(id);
+  instanceFor({ key, start }: SequenceRequest['sequence']): number | null {
+    const line = this.#lines.get(key);
     if (line !== undefined) return line.hasSlot ? line.instance : null;
     return start ? this.#freeInstance() : null;
   }
 
-  /** A sequence of this id is under way. */
-  has(id: SequenceId): boolean {
-    return this.#lines.has(id);
+  /** A sequence of this key is under way. */
+  has(key: SequenceKey): boolean {
+    return this.#lines.has(key);
   }
 
   /** Lets a request wait. @returns why it may not; null: it does */
   add(request: R, nowUs: number): SequenceRefusal | null {
-    const { id, start, end } = request.sequence;
+    const { key, start, end } = request.sequence;
     this.#expire(nowUs);
-    const known = this.#lines.get(id);
-    if (known === undefined && !start) return this.#lost.has(id) ? 'lost' : 'notStarted';
+    const known = this.#lines.get(key);
+    if (known === undefined && !start) return this.#lost.has(key) ? 'lost' : 'notStarted';
     if (this.#queued.has(request)) throw new TypeError('A request that waits already cannot wait once more.');
-    this.#lost.delete(id);
-    const line = known ?? new Line<R>(id, this.#numLines++);
-    if (known === undefined) this.#lines.set(id, line);
+    this.#lost.delete(key);
+    const line = known ?? new Line<R>(key, this.#numLines++);
+    if (known === undefined) this.#lines.set(key, line);
     if (start) line.latest = ++this.#numSequences;
     const expiresUs = request.timeoutUs > 0 ? this.#nowUs + request.timeoutUs : Number.POSITIVE_INFINITY;
     this.#push(line, {
@@ -295,7 +295,7 @@ export class SequenceBatcher<R extends SequenceRequest> {
   /** No further request comes to the line. */
   #close(line: Line<R>): void {
     line.isOpen = false;
-    if (this.#lines.get(line.id) === line) this.#lines.delete(line.id);
+    if (this.#lines.get(line.key) === line) this.#lines.delete(line.key);
   }
 
   /** A new line, or one whose instance was lost. */
@@ -410,7 +410,7 @@ export class SequenceBatcher<R extends SequenceRequest> {
       line.slot = -1;
       if (line.held !== null) this.#cut(line, line.queue.first?.item ?? null, 'lost');
       line.held = null;
-      if (wasOpen && !line.isOpen) this.#lost.add(line.id);
+      if (wasOpen && !line.isOpen) this.#lost.add(line.key);
       if (line.queue.size === 0) continue;
       // What had a slot came before all that had none.
       line.backlog = this.#backlog.insert(line, before);

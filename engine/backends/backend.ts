@@ -61,6 +61,8 @@ export type OpenInstance = (setup: InstanceSetup, services: InstanceServices) =>
 
 /** The sequence of a request as an instance sees it. */
 export interface RequestSequence extends InferSequence {
+  /** Another one for each sequence of this version of the model. */
+  readonly number: number;
   /** Its row of the batch. */
   readonly slot: number;
 }

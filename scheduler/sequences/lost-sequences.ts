@@ -1,26 +1,26 @@
-import type { SequenceId } from './sequence-line.js';
+import type { SequenceKey } from './sequence-line.js';
 
-/** Ids that are remembered; beyond, the oldest are forgotten. */
+/** Keys that are remembered; beyond, the oldest are forgotten. */
 const MOST_LOST = 10_000;
 
-/** Ids of sequences that ended with the instance that held their state: whoever goes on with one of them is told so. */
+/** Keys of sequences that ended with the instance that held their state: whoever goes on with one of them is told so. */
 export class LostSequences {
-  readonly #ids = new Set<SequenceId>();
+  readonly #keys = new Set<SequenceKey>();
 
-  add(id: SequenceId): void {
-    this.#ids.delete(id);
-    this.#ids.add(id);
-    if (this.#ids.size <= MOST_LOST) return;
-    const [oldest] = this.#ids;
-    this.#ids.delete(oldest!);
+  add(key: SequenceKey): void {
+    this.#keys.delete(key);
+    this.#keys.add(key);
+    if (this.#keys.size <= MOST_LOST) return;
+    const [oldest] = this.#keys;
+    this.#keys.delete(oldest!);
   }
 
-  has(id: SequenceId): boolean {
-    return this.#ids.has(id);
+  has(key: SequenceKey): boolean {
+    return this.#keys.has(key);
   }
 
-  /** A sequence of this id begins. */
-  delete(id: SequenceId): void {
-    this.#ids.delete(id);
+  /** A sequence of this key begins. */
+  delete(key: SequenceKey): void {
+    this.#keys.delete(key);
   }
 }

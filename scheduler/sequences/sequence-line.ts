@@ -2,12 +2,12 @@ import { Chain, type Link } from '../chain.js';
 import type { Dated } from '../deadline-heap.js';
 import type { QueuedRequest } from '../dynamic-batcher.js';
 
-/** A client's name for a sequence: 5n and '5' are two. */
-export type SequenceId = bigint | string;
+/** What tells sequences apart: 5n and '5' are two. */
+export type SequenceKey = bigint | string;
 
 /** What the sequence batcher reads of a request. */
 export interface SequenceRequest {
-  readonly sequence: { readonly id: SequenceId; readonly start: boolean; readonly end: boolean };
+  readonly sequence: { readonly key: SequenceKey; readonly start: boolean; readonly end: boolean };
   /** Microseconds that its sequence may wait for a slot; 0: any time. */
   readonly timeoutUs: number;
   /** Only requests with the same text go into one batch: see batch-fit.ts. */
@@ -34,16 +34,16 @@ export interface Queued<R> extends QueuedRequest {
 }
 
 /**
- * Where requests of one id stand, one behind the other, from the first START to the END. A START in the middle ends the sequence before it and
+ * Where requests of one key stand, one behind the other, from the first START to the END. A START in the middle ends the sequence before it and
  * begins another one, in the same line and slot:
  *
  *   runs    queue                              numbers of the sequences
  *   r1      r2  START r3  r4  END r5           7 7 | 8 8 8
  *
- * The line is open until its END has come, or its sequence is ended otherwise: what comes with its id while it is open stands here.
+ * The line is open until its END has come, or its sequence is ended otherwise: what comes with its key while it is open stands here.
  */
 export class Line<R> implements Dated {
-  readonly id: SequenceId;
+  readonly key: SequenceKey;
   readonly queue = new Chain<Queued<R>>();
   isOpen = true;
   /** The one that an instance has. */
@@ -63,8 +63,8 @@ export class Line<R> implements Dated {
   readonly order: number;
   heapIndex = -1;
 
-  constructor(id: SequenceId, order: number) {
-    this.id = id;
+  constructor(key: SequenceKey, order: number) {
+    this.key = key;
     this.order = order;
   }
 

@@ -199,7 +199,7 @@ class Pair {
   }
 
   #add({ id, start, end, timeoutUs, fit }: Step & { kind: 'add' }): void {
-    const request = { name: `${id}${this.added.length}`, sequence: { id, start, end }, timeoutUs, fit };
+    const request = { name: `${id}${this.added.length}`, sequence: { key: id, start, end }, timeoutUs, fit };
     const refusal = this.fast.add(request, this.now);
     expect(refusal).toBe(this.slow.add(request, this.now));
     if (refusal === null) this.added.push(request);

@@ -19,7 +19,7 @@ export function step(
   more: Partial<Pick<SequenceRequest, 'timeoutUs' | 'fit'>> = {},
 ): NamedStep {
   const start = name.includes('+');
-  const sequence = { id: name[0]!, start, end: name.includes('-') };
+  const sequence = { key: name[0]!, start, end: name.includes('-') };
   return { name, sequence, timeoutUs: 0, fit: '', ...more };
 }
 

@@ -42,6 +42,8 @@ export interface ModuleResponse {
 
 /** The sequence that a request belongs to. */
 export interface ModuleSequence {
+  /** Another one for each sequence of this version of the model: what a module that keeps states itself keeps them by. Ids come again. */
+  readonly number: number;
   /** A number of 64 bits or a text, as the client gave it. */
   readonly id: bigint | string;
   /** It is the first request of the sequence. */

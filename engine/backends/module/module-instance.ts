@@ -207,6 +207,7 @@ class ModuleInstance implements Instance {
     return {
       id,
       sequence: sequence && {
+        number: sequence.number,
         id: sequence.id,
         start: sequence.start,
         end: sequence.end,

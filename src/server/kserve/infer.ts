@@ -21,6 +21,8 @@ export interface SentInfer {
   jsonLength: string | undefined;
   /** Aborted when the client leaves. */
   signal: AbortSignal;
+  /** Name of its API key; '' where the server has none. */
+  owner: string;
   memory: RequestMemory;
   /** Bytes of the longest body, inflated. */
   maxBodyBytes: number;
@@ -29,7 +31,7 @@ export interface SentInfer {
 /** Reads a request, has the model answer it, and makes the answer's body. @throws InferError, ApiError */
 export async function answerInfer(model: InferModel, sent: SentInfer): Promise<InferBody> {
   const read = await readRequest(model, sent);
-  const response = await answerOf(model, read);
+  const response = await answerOf(model, read, sent.owner);
   return inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
 }
 
@@ -77,22 +79,25 @@ function lengthOfJson(header: string | undefined, bodyLength: number): number {
 }
 
 /** The one response of a model. @throws InferError where there is none, or more than one */
-function answerOf(model: InferModel, { request }: ReadInfer): Promise<InferResponse> {
+function answerOf(model: InferModel, { request }: ReadInfer, owner: string): Promise<InferResponse> {
   const { name, model_transaction_policy: policy } = model.config;
   if (policy.decoupled) {
     throw malformed(`doesn't support models with decoupled transaction policy: '${name}'`);
   }
   return new Promise((resolve, reject) => {
     let first: InferResponse | null = null;
-    model.infer(request, {
-      response: (response) => {
-        first ??= response;
+    model.infer(
+      { ...request, owner },
+      {
+        response: (response) => {
+          first ??= response;
+        },
+        end: () => {
+          if (first !== null) resolve(first);
+          else reject(new InferError(`the model '${name}' ended the request without an answer`, 'internal'));
+        },
+        fail: reject,
       },
-      end: () => {
-        if (first !== null) resolve(first);
-        else reject(new InferError(`the model '${name}' ended the request without an answer`, 'internal'));
-      },
-      fail: reject,
-    });
+    );
   });
 }

@@ -4,7 +4,6 @@ import type {
   InferListener,
   InferRequest,
   InferResponse,
-  InferSequence,
   InferTensor,
 } from '../../../callbacks/infer/infer-types.js';
 import type { BatchTimes, PackedSequence } from '../../../callbacks/infer/instance-messages.js';
@@ -13,6 +12,7 @@ import type { BatchEntry } from '../../../host/batch/batch-duties.js';
 import type { QueuedRequest } from '../../../scheduler/dynamic-batcher.js';
 import type { ReplyOrder } from '../../../scheduler/reply-order.js';
 import { asInferError } from '../infer-failure.js';
+import type { KeyedSequence } from './sequence-former.js';
 
 /** Called once, when a request has its last answer or has failed. */
 export type OnOver = (entry: BatchedEntry, error: InferError | null) => void;
@@ -28,7 +28,7 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
   readonly priority: number;
   readonly timeoutUs: number;
   /** null: the model has no sequences. */
-  readonly sequence: InferSequence | null;
+  readonly sequence: KeyedSequence | null;
   readonly on: InferListener;
   readonly startMs = performance.now();
   hasStarted = false;
@@ -55,7 +55,7 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
       inputs,
       batchSize,
       sequence,
-    }: { inputs: readonly InferTensor[]; batchSize: number; sequence: InferSequence | null },
+    }: { inputs: readonly InferTensor[]; batchSize: number; sequence: KeyedSequence | null },
     fit: string,
     on: InferListener,
     onOver: OnOver,

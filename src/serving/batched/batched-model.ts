@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import { BufferPool } from '../../../base/buffer-pool.js';
 import { errorOf } from '../../../base/error-record.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
-import type { InferListener, InferRequest, InferSequence } from '../../../callbacks/infer/infer-types.js';
+import type { InferListener, InferRequest } from '../../../callbacks/infer/infer-types.js';
 import type {
   InstanceCommand,
   InstanceInfo,
@@ -31,7 +31,7 @@ import { type Batch, BatchedFormer } from './batched-former.js';
 import { CalledParts, callWaits } from './called-parts.js';
 import { checkedSequence } from './check-sequence.js';
 import { LentAnswers } from './lent-answers.js';
-import { SequenceFormer } from './sequence-former.js';
+import { type KeyedSequence, keyedSequence, SequenceFormer } from './sequence-former.js';
 
 /** Batches that an instance may have: one that it runs and one that waits, so that it never waits for this thread. */
 const BATCHES_AHEAD = 2;
@@ -217,12 +217,13 @@ export class BatchedModel implements InferModel {
     if (this.#order !== null) this.#hold(entry, this.#order);
   }
 
-  #sequenceOf(request: InferRequest, batchSize: number): InferSequence | null {
+  #sequenceOf(request: InferRequest, batchSize: number): KeyedSequence | null {
     if (this.#sequences === null) return null;
     const sequence = checkedSequence(this.config, request, batchSize);
-    if (!this.config.sequence_batching!.iterative_sequence) return sequence;
-    // Such a sequence ends when the model lets its request go, whatever its client says of it.
-    return sequence === null ? this.#sequences.ownSequence() : { ...sequence, end: false };
+    if (sequence === null) return this.#sequences.ownSequence();
+    const keyed = keyedSequence(sequence, request.owner);
+    // An iterative one ends when the model lets its request go, whatever its client says of it.
+    return this.config.sequence_batching!.iterative_sequence ? { ...keyed, end: false } : keyed;
   }
 
   #hold(entry: BatchedEntry, order: ReplyOrder<BatchedEntry, () => void>): void {

@@ -9,11 +9,25 @@ import {
   type SequenceReason,
   type SequenceRefusal,
 } from '../../../scheduler/sequence-batcher.js';
+import type { SequenceKey } from '../../../scheduler/sequences/sequence-line.js';
 import type { BatchedEntry } from './batched-entry.js';
 import type { Batch } from './batched-former.js';
 
+/** A sequence as the batcher knows it. */
+export interface KeyedSequence extends InferSequence {
+  /** Of its owner and its id: nobody finds another one's sequence. */
+  readonly key: SequenceKey;
+}
+
 /** An entry of a model with sequences. */
-export type SequenceEntry = BatchedEntry & { readonly sequence: InferSequence };
+type SequenceEntry = BatchedEntry & { readonly sequence: KeyedSequence };
+
+/** @param owner name of an API key; '': there are none */
+export function keyedSequence(sequence: InferSequence, owner = ''): KeyedSequence {
+  const { id } = sequence;
+  if (owner === '' && typeof id === 'bigint') return { ...sequence, key: id };
+  return { ...sequence, key: `${owner}\0${typeof id === 'bigint' ? 'number' : 'text'} ${id}` };
+}
 
 /** Sequences of a model, as GET /stats/models/stream and the metrics tell them. */
 export interface SequenceCounts {
@@ -50,15 +64,15 @@ export class SequenceFormer implements BatchFormer<BatchedEntry, Batch> {
   }
 
   /** See SequenceBatcher. */
-  instanceFor(sequence: InferSequence): number | null {
+  instanceFor(sequence: KeyedSequence): number | null {
     return this.#batcher.instanceFor(sequence);
   }
 
   /** A sequence for a request of an iterative model that belongs to none. */
-  ownSequence(): InferSequence {
+  ownSequence(): KeyedSequence {
     do this.#ownId++;
     while (this.#batcher.has(this.#ownId));
-    return { id: this.#ownId, start: true, end: false };
+    return keyedSequence({ id: this.#ownId, start: true, end: false });
   }
 
   add(entry: BatchedEntry, nowUs: number): void {

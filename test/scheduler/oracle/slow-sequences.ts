@@ -56,7 +56,7 @@ export class SlowSequences {
 
   add(request: NamedStep, now: number): string | null {
     this.#advance(now);
-    const { id, start, end } = request.sequence as { id: string; start: boolean; end: boolean };
+    const { key: id, start, end } = request.sequence as { key: string; start: boolean; end: boolean };
     let session = this.sessions.find((one) => one.isOpen && one.id === id);
     if (session === undefined && !start) return this.#lost.has(id) ? 'lost' : 'notStarted';
     this.#lost.delete(id);

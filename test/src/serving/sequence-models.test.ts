@@ -277,6 +277,17 @@ describe('a sequence', () => {
     expect(await ask('hasty', 1, 6, { start: true })).toEqual([6, 1]);
   });
 
+  it("is its owner's: nobody else finds it, whatever id they give", async () => {
+    expect(await ask('summing', 7, 5, { start: true, owner: 'ali' })).toEqual([5, 1]);
+    expect(await ask('summing', 7, 50, { start: true, owner: 'bob' })).toEqual([50, 1]);
+    await expect(ask('summing', 7, 1)).rejects.toThrow(
+      "inference request for sequence 7 to model 'summing' must specify the START flag",
+    );
+    await expect(ask('summing', 'ali\0number 7', 1)).rejects.toThrow('must specify the START flag');
+    expect(await ask('summing', 7, 1, { end: true, owner: 'ali' })).toEqual([6, 2]);
+    expect(await ask('summing', 7, 1, { end: true, owner: 'bob' })).toEqual([51, 2]);
+  });
+
   it('is nothing to a model without sequences, and needs nothing of it', async () => {
     expect(await ask('plain', 5, 1)).toEqual([0]);
     expect(await models.numbers('plain', [[1], [2]])).toEqual([0, 0]);

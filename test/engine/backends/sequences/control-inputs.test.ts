@@ -30,7 +30,7 @@ describe('control inputs', () => {
       const { batch } = batcher.next(atUs, [0]);
       if (batch === null) return null;
       const requests = batch.rows.map(({ request: { sequence }, slot, start, end }) => {
-        const own = { ...sequence, start, end, slot };
+        const own = { id: String(sequence.key), start, end, slot };
         return slotRequest(own, controls.of(own));
       });
       const rows = rowsOf(requests, 2, controls); // the picture shows both slots of each execution

@@ -38,7 +38,7 @@ export function slotRequest(
   const sent: (readonly InferTensor[])[] = [];
   return {
     id: '',
-    sequence: { start: false, end: false, slot: 0, ...sequence },
+    sequence: { number: 1, start: false, end: false, slot: 0, ...sequence },
     inputs,
     outputs: null,
     parameters: {},
