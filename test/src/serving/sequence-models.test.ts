@@ -96,6 +96,25 @@ parameters: {max_state_bytes: {string_value: "12"}}
 ${sequences(`${PATIENT}, ${stateOf('')}`)}`,
     SUMMING,
   );
+  models.write(
+    'crowded',
+    `${BATCHED}instance_group: [{count: 2}]\n${sequences(`${PATIENT}, ${stateOf('')}`)}`,
+    SUMMING,
+  );
+  models.write(
+    'crowded_oldest',
+    `${BATCHED}instance_group: [{count: 2}]\n${sequences(`${PATIENT}, oldest: {max_candidate_sequences: 6}, ${stateOf('')}`)}`,
+    SUMMING,
+  );
+  models.write(
+    'isolated',
+    `${BATCHED}parameters: {instance_kind: {string_value: process}}\n${sequences(`${PATIENT}, control_input: [${CONTROLS}], ${stateOf('')}`)}`,
+    `export const execute = (requests) => requests.map(({ inputs: { X, IN, CORRID }, sequence }) => {
+      const sum = IN.data.at(-1) + X.data[0];
+      const data = [sum, Number(CORRID?.data[0] ?? 0n), Number(sequence?.id === CORRID?.data[0])];
+      return { outputs: { Y: { data }, OUT: { data: [sum] } } };
+    });`,
+  );
   models.write('hasty', BATCHED + sequences(`max_sequence_idle_microseconds: 1000, ${stateOf('')}`), SUMMING);
   models.write('whole', `${IO}max_batch_size: 0\n${sequences(`${PATIENT}, ${stateOf('')}`)}`, SUMMING);
   models.write(
@@ -178,7 +197,7 @@ ${sequences(`${PATIENT}, ${stateOf('')}`)}`,
       }
     }`,
   );
-  await models.open('none');
+  await models.open();
 }, 120_000);
 afterAll(() => models.close());
 
@@ -413,6 +432,43 @@ describe('an implicit state', () => {
   });
 });
 
+describe('many clients at once', () => {
+  it.each(['crowded', 'crowded_oldest'])('are given the sums of their own sequences: %s', async (model) => {
+    // Sequences of other lengths, more than there are slots, some of which begin anew before they end.
+    const client = async (id: number) => {
+      for (let round = 0; round < 3; round++) {
+        let sum = 0;
+        const length = 1 + ((id * 7 + round * 3) % 9);
+        for (let i = 0; i < length; i++) {
+          const value = id * 1000 + i;
+          sum += value;
+          const isEnd = i === length - 1 && (id + round) % 3 > 0;
+          const flags = { start: i === 0, end: isEnd };
+          expect(await ask(model, id, value, flags)).toEqual([sum, i + 1]);
+        }
+      }
+      await ask(model, id, 0, { start: true, end: true });
+    };
+    await Promise.all(Array.from({ length: 24 }, (_, i) => client(i + 1)));
+    expect(activity(model)).toMatchObject({ waiting: 0, running: 0, sequences: { live: 0, backlog: 0 } });
+  });
+
+  it('may send the requests of a sequence without waiting for their answers', async () => {
+    const all = Array.from({ length: 12 }, (_, id) =>
+      Array.from({ length: 5 }, (_, i) => ask('crowded', id + 1, 1, { start: i === 0, end: i === 4 })),
+    );
+    for (const answers of all) {
+      expect((await Promise.all(answers)).map(([sum]) => sum)).toEqual([1, 2, 3, 4, 5]);
+    }
+  });
+
+  it('are served by a process too', async () => {
+    const id = 2n ** 53n + 2n;
+    expect(await ask('isolated', id, 4, { start: true })).toEqual([4, Number(id), 1].map((one) => one | 0));
+    expect((await ask('isolated', id, 5, { end: true }))[0]).toBe(9);
+  });
+});
+
 describe('requests that are not run', () => {
   it('are told that a request before them was cancelled, with which their sequence ended', async () => {
     const held = gate();
@@ -573,5 +629,45 @@ describe('answers in the order of requests', () => {
     held.open();
     await Promise.all([first, ...others]);
     expect(order).toEqual([0, 1, 20, 21, 30, 31, 40, 41]);
+  });
+});
+
+describe('an unload', () => {
+  it('runs what waits in the backlog, though the slots are those of sequences that are live', async () => {
+    models.write('leaving', `${IO}max_batch_size: 1\n${sequences(`${PATIENT}, ${stateOf('')}`)}`, SUMMING);
+    await models.repository.load('leaving');
+    const held = gate();
+    const first = ask('leaving', 1, 1, { start: true, ...held });
+    const others = [
+      ask('leaving', 2, 2, { start: true }),
+      ask('leaving', 2, 2),
+      ask('leaving', 3, 3, { start: true }),
+    ];
+    expect(activity('leaving').sequences).toEqual({ live: 1, backlog: 2 });
+    const unloaded = models.repository.unload('leaving');
+    held.open();
+    expect(await Promise.all([first, ...others])).toEqual([
+      [1, 1],
+      [2, 1],
+      [4, 2],
+      [3, 1],
+    ]);
+    await unloaded;
+  });
+
+  it('refuses at the load what is wrong with a sequence_batching, with the line', async () => {
+    const wrong = async (batching: string) => {
+      models.write('wrong', BATCHED + sequences(batching), SUMMING);
+      return outcome(models.repository.load('wrong'));
+    };
+    expect(await wrong(stateOf(FROM_FILE))).toMatch(
+      /^failed to load 'wrong', .*config\.yaml:5: sequence_batching\.state\[0\]\.initial_state\[0\]\.data_file is "hundred"; there is no file .*initial_state\/hundred\.$/,
+    );
+    expect(await wrong('direct: {minimum_slot_utilization: 2}')).toMatch(
+      /config\.yaml:5: .*is 2; a number from 0 to 1/,
+    );
+    expect(await wrong('control_input: [{name: X, control: [{}]}]')).toMatch(
+      /is 'X', the name of input\[0\] too/,
+    );
   });
 });
