@@ -314,7 +314,10 @@ export class BatchHost<
       const entries = [...entriesOf(batch)].filter((entry) => this.#entries.has(entry));
       for (const entry of entries) entry.hasStarted = false;
       if (former.putBack === undefined) this.#returned.unshift(batch);
-      else former.putBack(entries);
+      else {
+        this.#duties.drop?.(batch);
+        former.putBack(entries);
+      }
     }
   }
 

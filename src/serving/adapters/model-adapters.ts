@@ -6,6 +6,7 @@ import type { AdapterRoom } from '../../../callbacks/worker-messages.js';
 import { pagesOfAdapter } from '../../../engine/peft/page-sizes.js';
 import type { AdapterWeights } from '../../../models/adapters/adapter-weights.js';
 import { moduleName } from '../../../models/adapters/module-ids.js';
+import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import type { ModelConfig } from '../../../models/model-config.js';
 import type { TextModel } from '../../generation/text-model.js';
 import { withAdapter } from './adapter-engine.js';
@@ -117,7 +118,8 @@ export class ModelAdapters {
       const read = await this.#reader.read({ path, config, limits }, signal);
       return this.#take(name, path, read, room);
     } catch (error) {
-      if (error instanceof Error)
+      // Others are not of this adapter alone: one reason may end several loads.
+      if (error instanceof AdapterError || error instanceof CheckpointError)
         retell(error, says`The adapter '${name}' cannot be loaded: ${textOf(error)}`);
       throw error;
     } finally {

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { int32, ModuleModels, numbersOf } from '../../../src/serving/support/module-models.js';
@@ -163,7 +163,16 @@ describe.each(KINDS)('a module that cannot be loaded in a %s', (kind) => {
     );
   };
 
-  it.each([
+  it('does not run once more to tell where it cannot be read', async () => {
+    const code = `${ECHO}\nimport { appendFileSync } from 'node:fs';\nappendFileSync(new URL('ran', import.meta.url), 'x');\nawait import('./bad.mjs');`;
+    const name = `once-${kind}`;
+    mkdirSync(join(models.folder, name, '1'), { recursive: true });
+    writeFileSync(join(models.folder, name, '1/bad.mjs'), 'export const b = ;\n');
+    expect(await problemOf(code, name)).toContain("Unexpected token ';'");
+    expect(readFileSync(join(models.folder, name, '1/ran'), 'utf8')).toBe('x');
+  });
+
+  it.concurrent.each([
     ['a throw', "\n  throw new Error('not today');", 'cannot be loaded: error at model.mjs:2:9: not today'],
     ['a syntax error', 'const a = 1;\nexport const b = ;', "error at model.mjs:2:18: Unexpected token ';'"],
     ['an import of nothing', "import { nope } from 'node:fs';", 'error at model.mjs:1: '],
@@ -181,8 +190,8 @@ describe.each(KINDS)('a module that cannot be loaded in a %s', (kind) => {
       'initialize never finished: its promise',
     ],
     ['no function', 'export const execute = 5;', "model.mjs exports no function 'execute'"],
-  ])('says what and where: %s', async (_, code, message) => {
-    const told = await problemOf(code);
+  ])('says what and where: %s', async (name, code, message) => {
+    const told = await problemOf(code, `broken-${name.replaceAll(' ', '-')}`);
     expect(told).toContain(message);
     expect(told).not.toContain(models.folder);
     expect(told.length).toBeLessThan(MOST);
