@@ -89,7 +89,8 @@ interface InstanceState<R> {
  * when the one before is settled. A sequence is idle while it has no request, neither in the queue nor in an instance; Triton counts from the arrival of
  * the latest request, and so ends a sequence whose client waits for an answer for longer than that.
  *
- * Each step costs as much as there are instances, and a batch as many steps as it has rows; cutting a queue as many as it has requests.
+ * To come, to leave and to end takes as many steps as there are instances, and the logarithm of what waits; a batch as many as it has rows; to cut a queue or to lose an instance as many as
+ * there are requests that go.
  * Source of the rules: github.com/triton-inference-server/core, src/sequence_batch_scheduler.
  */
 export class SequenceBatcher<R extends SequenceRequest> {
@@ -106,6 +107,7 @@ export class SequenceBatcher<R extends SequenceRequest> {
   #refused: { request: R; reason: SequenceReason }[] = [];
   #ended: EndedSequence[] = [];
   #numLines = 0;
+  #numRequests = 0;
   #numSequences = 0;
   #nowUs = Number.NEGATIVE_INFINITY;
 
@@ -152,7 +154,7 @@ export class SequenceBatcher<R extends SequenceRequest> {
     const line = known ?? new Line<R>(key, this.#numLines++);
     if (known === undefined) this.#lines.set(key, line);
     if (start) line.latest = ++this.#numSequences;
-    const expiresUs = request.timeoutUs > 0 ? this.#nowUs + request.timeoutUs : Number.POSITIVE_INFINITY;
+    const deadlineUs = request.timeoutUs > 0 ? this.#nowUs + request.timeoutUs : Number.POSITIVE_INFINITY;
     this.#push(line, {
       request,
       line,
@@ -160,7 +162,9 @@ export class SequenceBatcher<R extends SequenceRequest> {
       start,
       end,
       enqueuedUs: this.#nowUs,
-      expiresUs,
+      deadlineUs,
+      order: this.#numRequests++,
+      heapIndex: -1,
       link: null,
       isOffered: false,
       isAgain: false,
@@ -170,7 +174,7 @@ export class SequenceBatcher<R extends SequenceRequest> {
     if (end) this.#close(line);
     if (line.hasSlot) this.#goOn(line);
     else if (line.backlog === null) this.#place(line);
-    else this.#setDeadline(line, Math.min(line.deadlineUs, expiresUs));
+    else this.#expireWith(line);
     return null;
   }
 
@@ -206,7 +210,13 @@ export class SequenceBatcher<R extends SequenceRequest> {
       this.#queued.delete(request);
       line.running = null;
       if (queued.isAgain && line.hasSlot) {
-        this.#push(line, { ...queued, start: false, end: false, isAgain: false, enqueuedUs: this.#nowUs });
+        this.#push(line, {
+          ...queued,
+          start: false,
+          end: false,
+          isAgain: false,
+          enqueuedUs: this.#nowUs,
+        });
       } else if (queued.isAgain) this.#refused.push({ request, reason: 'cancelled' });
       else if (isLast) this.#close(line);
       if (line.hasSlot) this.#tidy(line);
@@ -269,6 +279,7 @@ export class SequenceBatcher<R extends SequenceRequest> {
   #push(line: Line<R>, queued: Queued<R>): void {
     queued.isOffered = false;
     queued.link = line.queue.push(queued);
+    if (queued.deadlineUs !== Number.POSITIVE_INFINITY) line.impatient.add(queued);
     this.#queued.set(queued.request, queued);
   }
 
@@ -277,6 +288,7 @@ export class SequenceBatcher<R extends SequenceRequest> {
     const { line, request, isOffered } = queued;
     if (isOffered) this.#instances[line.instance]!.offered.withdraw(queued);
     line.queue.remove(queued.link!);
+    line.impatient.remove(queued);
     this.#queued.delete(request);
   }
 
@@ -388,6 +400,7 @@ export class SequenceBatcher<R extends SequenceRequest> {
     const { line, sequence, end } = queued;
     queued.isOffered = false;
     line.queue.remove(queued.link!);
+    line.impatient.remove(queued);
     queued.link = null;
     line.running = queued;
     if (line.held !== sequence) this.#tellEnded(line);
@@ -405,7 +418,8 @@ export class SequenceBatcher<R extends SequenceRequest> {
     const before = this.#backlog.first;
     for (const line of lines) {
       const wasOpen = line.isOpen;
-      for (const { item } of links(line.queue)) item.isOffered = false;
+      const first = line.queue.first?.item;
+      if (first !== undefined) first.isOffered = false;
       this.#setDeadline(line, Number.POSITIVE_INFINITY);
       line.slot = -1;
       if (line.held !== null) this.#cut(line, line.queue.first?.item ?? null, 'lost');
@@ -420,9 +434,7 @@ export class SequenceBatcher<R extends SequenceRequest> {
 
   /** Sets the time of a line of the backlog, which is that of the request that may wait least. */
   #expireWith(line: Line<R>): void {
-    let deadlineUs = Number.POSITIVE_INFINITY;
-    for (const { item } of links(line.queue)) deadlineUs = Math.min(deadlineUs, item.expiresUs);
-    this.#setDeadline(line, deadlineUs);
+    this.#setDeadline(line, line.impatient.first?.deadlineUs ?? Number.POSITIVE_INFINITY);
   }
 
   #setDeadline(line: Line<R>, deadlineUs: number): void {

@@ -1,5 +1,5 @@
 import { Chain, type Link } from '../chain.js';
-import type { Dated } from '../deadline-heap.js';
+import { type Dated, DeadlineHeap } from '../deadline-heap.js';
 import type { QueuedRequest } from '../dynamic-batcher.js';
 
 /** What tells sequences apart: 5n and '5' are two. */
@@ -15,7 +15,7 @@ export interface SequenceRequest {
 }
 
 /** A request that waits or runs. It is one row, and has neither level nor time limit once its sequence has a slot. */
-export interface Queued<R> extends QueuedRequest {
+export interface Queued<R> extends QueuedRequest, Dated {
   readonly request: R;
   readonly line: Line<R>;
   /** Number of its sequence: each START begins another one. */
@@ -24,7 +24,7 @@ export interface Queued<R> extends QueuedRequest {
   end: boolean;
   enqueuedUs: number;
   /** When its line has waited for too long for a slot; Infinity: never. */
-  readonly expiresUs: number;
+  readonly deadlineUs: number;
   /** Its place in the line's queue; null: it runs. */
   link: Link<Queued<R>> | null;
   /** The instance may run it: it is the first of its line, of which nothing runs. */
@@ -45,6 +45,8 @@ export interface Queued<R> extends QueuedRequest {
 export class Line<R> implements Dated {
   readonly key: SequenceKey;
   readonly queue = new Chain<Queued<R>>();
+  /** Those of the queue that may not wait for any time. */
+  readonly impatient = new DeadlineHeap<Queued<R>>();
   isOpen = true;
   /** The one that an instance has. */
   running: Queued<R> | null = null;
