@@ -58,6 +58,7 @@ export type {
   ModuleResponse,
   ModuleResult,
   ModuleResults,
+  ModuleSequence,
   ModuleSetup,
   ModuleStep,
 } from '../engine/backends/module/model-module.js';

@@ -1,3 +1,4 @@
+import { checkSequenceBatching } from './check-sequence-batching.js';
 import type { DynamicBatching, ModelConfig, ModelInput, ModelOutput } from './model-config.js';
 import { type FieldPath, fieldError, type WrittenConfig } from './written-config.js';
 
@@ -97,11 +98,16 @@ function checkScheduling(config: ModelConfig, refuse: Refuse): void {
   const kinds = ['dynamic_batching', 'sequence_batching', 'ensemble_scheduling'] as const;
   const given = kinds.filter((kind) => config[kind] !== undefined);
   if (given.length > 1) refuse([given[1]!], `and ${given[0]} exclude each other; one of them is expected.`);
-  for (const kind of ['sequence_batching', 'ensemble_scheduling'] as const) {
-    if (config[kind] !== undefined)
-      refuse([kind], 'is not run by this server: it has models without state alone.');
+  if (config.ensemble_scheduling !== undefined)
+    refuse(['ensemble_scheduling'], 'is not run by this server: it has models without state alone.');
+  const { dynamic_batching: batching, sequence_batching: sequences } = config;
+  if (sequences !== undefined) {
+    checkSequenceBatching(config, sequences, {
+      refuse,
+      checkNumber: (value, least, most, path) => checkNumber(value, least, most, path, refuse),
+      checkDims: (dims, path) => checkDims(dims, path, refuse),
+    });
   }
-  const { dynamic_batching: batching } = config;
   if (batching === undefined) return;
   if (config.max_batch_size < 1) {
     refuse(['dynamic_batching'], 'needs a max_batch_size of at least 1: this model takes no batches.');

@@ -1,3 +1,4 @@
+import { sequencesWithAll } from './complete-sequence-batching.js';
 import type {
   DynamicBatching,
   InstanceGroup,
@@ -6,6 +7,7 @@ import type {
   ModelOutput,
   QueuePolicy,
 } from './model-config.js';
+import { withoutSequenceTensors } from './sequence-tensors.js';
 import { type FieldPath, fieldError, type WrittenConfig } from './written-config.js';
 
 /** Parts of a configuration that a backend has told from the model's files. */
@@ -35,7 +37,7 @@ const NOTHING: WrittenConfig = { fields: {}, origin: 'the configuration', lineOf
 export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts): ModelConfig {
   const config = written ?? NOTHING;
   const { fields } = config;
-  const { name, folder, told } = facts;
+  const { name, folder } = facts;
   if (fields.name !== undefined && fields.name !== '' && fields.name !== folder) {
     throw fieldError(
       config,
@@ -43,12 +45,12 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
       `is '${fields.name}'; '${folder}', the name of the folder, is expected.`,
     );
   }
-  // Control inputs and states of a sequence are in the model's file and not in these lists.
-  if (fields.sequence_batching === undefined) {
-    checkAgainst(config, 'input', told.input);
-    checkAgainst(config, 'output', told.output);
-  }
-  const maxBatchSize = fields.max_batch_size ?? told.max_batch_size ?? 0;
+  const maxBatchSize = fields.max_batch_size ?? facts.told.max_batch_size ?? 0;
+  const sequences = fields.sequence_batching && sequencesWithAll(fields.sequence_batching, maxBatchSize);
+  const told = sequences === undefined ? facts.told : withoutSequenceTensors(facts.told, sequences, config);
+  checkAgainst(config, 'input', told.input);
+  // A state may be listed, and is returned then.
+  checkAgainst(config, 'output', facts.told.output);
   const isScheduled = fields.sequence_batching !== undefined || fields.ensemble_scheduling !== undefined;
   // A model that takes batches, by what its files say, and of whose batches nothing is written, is batched.
   const byItself = fields.max_batch_size === undefined && maxBatchSize > 1 && !isScheduled ? {} : undefined;
@@ -76,6 +78,7 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
         fields.model_transaction_policy?.decoupled ?? told.model_transaction_policy?.decoupled ?? false,
     },
     ...(batching === undefined ? {} : { dynamic_batching: batchingWithAll(batching, maxBatchSize) }),
+    ...(sequences === undefined ? {} : { sequence_batching: sequences }),
   };
 }
 

@@ -11,14 +11,19 @@ export interface OwnParameters {
   /** Milliseconds that the instances may take to start, after which the load fails; 0: any time. */
   initializeTimeoutMs: number;
   instanceKind: InstanceKind;
+  /** Bytes that the implicit states of the sequences of an instance may take together. */
+  maxStateBytes: number;
 }
 
 const LONGEST_MS = 3_600_000;
 /** Models that take longer to be read say so. */
 const INITIALIZE_MS = 300_000;
 
+const STATE_BYTES = 2 ** 30;
+const MOST_STATE_BYTES = 2 ** 40;
+
 /**
- * `execute_timeout_ms`, `initialize_timeout_ms` and `instance_kind` of a configuration's parameters.
+ * `execute_timeout_ms`, `initialize_timeout_ms`, `instance_kind` and `max_state_bytes` of a configuration's parameters.
  * @param usualKind what instances run in where it does not say @throws ModelConfigError
  */
 export function ownParameters(
@@ -40,5 +45,9 @@ export function ownParameters(
   if (instanceKind !== 'thread' && instanceKind !== 'process') {
     throw refuse('instance_kind', "'thread' or 'process'");
   }
-  return { executeTimeoutMs, initializeTimeoutMs, instanceKind };
+  const bytes = text('max_state_bytes') ?? String(STATE_BYTES);
+  if (!/^[1-9]\d{0,12}$/.test(bytes) || Number(bytes) > MOST_STATE_BYTES) {
+    throw refuse('max_state_bytes', `a whole number of bytes from 1 to ${MOST_STATE_BYTES}`);
+  }
+  return { executeTimeoutMs, initializeTimeoutMs, instanceKind, maxStateBytes: Number(bytes) };
 }

@@ -83,7 +83,7 @@ function rowOf({ row: { name, version, state, reason = '' }, model, activity }: 
 }
 
 function workOf(model: InferModel, activity: ModelActivity): ModelWork {
-  const { waiting, running, instances, restarts, adapters } = activity;
+  const { waiting, running, instances, restarts, sequences = null, adapters } = activity;
   const { execution_count, inference_stats, batch_stats } = model.statistics();
   const { success, queue } = inference_stats;
   const states = { busy: 0, idle: 0, starting: 0, dead: 0 };
@@ -109,6 +109,7 @@ function workOf(model: InferModel, activity: ModelActivity): ModelWork {
     batches: execution_count,
     rows,
     sizes: sizesOf(batch_stats),
+    sequences,
     adapters: adapters === undefined ? null : firstOf(adapters),
     queueMs: meanMs(queue.ns, queue.count),
     computeMs: meanMs(computeNs, execution_count),

@@ -21,6 +21,8 @@ export interface ModelWork {
   /** Rows of all batches together. */
   rows: number;
   sizes: readonly SizeCount[];
+  /** Sequences for which an instance has a place, and those that wait for one; null: the model has none. */
+  sequences: { live: number; backlog: number } | null;
   /** Its LoRA adapters: their number, the names of the first of them, and how often one came or went; null: it takes none. */
   adapters: { count: number; names: readonly string[]; changes: number } | null;
   /** Mean milliseconds of a request before its batch; null: not measured. */

@@ -70,6 +70,8 @@ export interface ModelActivity {
   restarts: number;
   /** Milliseconds since 1970 of the latest request that ended; 0: none yet. */
   lastInference: number;
+  /** Its sequences: those that an instance has a place for, and those that wait for one; absent: it has none. */
+  sequences?: { live: number; backlog: number };
   /** Its LoRA adapters; absent: it takes none. */
   adapters?: AdapterActivity;
 }

@@ -4,6 +4,7 @@ import type { Backend } from '../backend.js';
 export const moduleBackend: Backend = {
   name: 'module',
   platforms: [],
+  runsSequences: true,
   defaultFilename: 'model.mjs',
   instanceKind: 'thread',
   readsParameters: true,

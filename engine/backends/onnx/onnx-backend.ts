@@ -10,6 +10,7 @@ const DEFAULT_FILENAME = 'model.onnx';
 export const onnxBackend: Backend = {
   name: 'onnxruntime',
   platforms: ['onnxruntime_onnx'],
+  runsSequences: true,
   defaultFilename: DEFAULT_FILENAME,
   // Some operations divide by a size of their input or by its numbers, and a 0 among these ends the process.
   instanceKind: 'process',

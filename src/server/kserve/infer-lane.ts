@@ -133,6 +133,7 @@ export class InferLane {
         contentEncoding: headers['content-encoding'],
         jsonLength: textOf(headers['inference-header-content-length']),
         signal: leavingSignal(socket),
+        owner: name,
         memory,
         maxBodyBytes,
       });

@@ -21,6 +21,8 @@ export interface SentInfer {
   jsonLength: string | undefined;
   /** Aborted when the client leaves. */
   signal: AbortSignal;
+  /** Name of its API key; '' where the server has none. */
+  owner: string;
   memory: RequestMemory;
   /** Bytes of the longest body, inflated. */
   maxBodyBytes: number;
@@ -30,7 +32,7 @@ export interface SentInfer {
 export async function answerInfer(model: InferModel, sent: SentInfer): Promise<InferBody> {
   const read = await readRequest(model, sent);
   refuseAdapter(model, read);
-  const response = await answerOf(model, read);
+  const response = await answerOf(model, read, sent.owner);
   return inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
 }
 
@@ -86,22 +88,25 @@ function refuseAdapter({ config, ignoresParameters }: InferModel, { request }: R
 }
 
 /** The one response of a model. @throws InferError where there is none, or more than one */
-function answerOf(model: InferModel, { request }: ReadInfer): Promise<InferResponse> {
+function answerOf(model: InferModel, { request }: ReadInfer, owner: string): Promise<InferResponse> {
   const { name, model_transaction_policy: policy } = model.config;
   if (policy.decoupled) {
     throw malformed(`doesn't support models with decoupled transaction policy: '${name}'`);
   }
   return new Promise((resolve, reject) => {
     let first: InferResponse | null = null;
-    model.infer(request, {
-      response: (response) => {
-        first ??= response;
+    model.infer(
+      { ...request, owner },
+      {
+        response: (response) => {
+          first ??= response;
+        },
+        end: () => {
+          if (first !== null) resolve(first);
+          else reject(new InferError(`the model '${name}' ended the request without an answer`, 'internal'));
+        },
+        fail: reject,
       },
-      end: () => {
-        if (first !== null) resolve(first);
-        else reject(new InferError(`the model '${name}' ended the request without an answer`, 'internal'));
-      },
-      fail: reject,
-    });
+    );
   });
 }

@@ -1,5 +1,6 @@
 import { MOST_ELEMENTS } from '../../../callbacks/infer/byte-elements.js';
 import { BYTES_PER_ELEMENT, datatypeOf, elementsIn, isDatatype } from '../../../callbacks/infer/datatypes.js';
+import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type {
   InferParameters,
   InferRequest,
@@ -12,6 +13,7 @@ import {
   MOST_PARAMETERS,
   MOST_TENSORS,
 } from '../../../callbacks/infer/request-limits.js';
+import { sequenceNumber, whyNotSequenceText } from '../../../callbacks/infer/sequence-id.js';
 import { meantDataType } from '../../../models/repository/meant-data-type.js';
 import { malformed } from './errors.js';
 import { bytesOfJson, type ListText } from './json-tensors.js';
@@ -259,10 +261,17 @@ function sequenceOf(id: unknown, start: unknown = false, end: unknown = false): 
   if (typeof start !== 'boolean' || typeof end !== 'boolean') {
     throw malformed("Unable to parse 'sequence_start' and 'sequence_end': true or false is expected");
   }
-  if (id === undefined || id === 0 || id === '') return null;
-  if (typeof id === 'string') return { id, start, end };
-  if ((typeof id === 'number' && Number.isSafeInteger(id) && id > 0) || (typeof id === 'bigint' && id > 0n)) {
-    return { id: BigInt(id), start, end };
+  if (id === undefined || id === '') return null;
+  if (typeof id === 'string') {
+    const wrong = whyNotSequenceText(id);
+    if (wrong !== null) throw new InferError(wrong, 'unsupported');
+    return { id, start, end };
   }
-  throw malformed("Unable to parse 'sequence_id': a whole number from 0 or a string is expected");
+  const number = sequenceNumber(id);
+  if (number === null) {
+    throw malformed(
+      "Unable to parse 'sequence_id': a whole number from 0 to 2^64 - 1 or a string is expected",
+    );
+  }
+  return number === 0n ? null : { id: number, start, end };
 }

@@ -8,6 +8,7 @@ import { adapterFamilies } from './adapter-metrics.js';
 import { HTTP_BUCKETS } from './buckets.js';
 import { type ModelFamilies, modelFamilies } from './families.js';
 import { ModelMetrics, UNCOUNTED } from './model-metrics.js';
+import { sequenceFamilies } from './sequence-metrics.js';
 import { tritonFamilies } from './triton-families.js';
 
 export interface HttpExchange {
@@ -159,6 +160,7 @@ export class ServerMetrics {
   /** Observes models that take tensors, under Triton's names. @param models those that are loaded now */
   watchInference(models: () => readonly InferModel[]): void {
     tritonFamilies(this.#registry, models);
+    sequenceFamilies(this.#registry, models);
   }
 
   /** Counts a client that was cut off because it did not read its answer. */

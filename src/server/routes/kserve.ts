@@ -148,6 +148,7 @@ export const KSERVE_ROUTES: readonly Route[] = [
       contentEncoding: c.req.header('content-encoding'),
       jsonLength: c.req.header('inference-header-content-length'),
       signal: leavingSignal(c.env?.incoming?.socket) ?? c.req.raw.signal,
+      owner: c.get('caller').name,
       memory: c.get('memory'),
       maxBodyBytes,
     });

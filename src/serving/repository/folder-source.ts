@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { onAbort } from '../../../base/on-abort.js';
 import type { Backend } from '../../../engine/backends/backend.js';
 import { findBackend } from '../../../engine/backends/find-backend.js';
+import { checkInitialStates } from '../../../engine/backends/sequences/state-tensors.js';
 import { checkConfig, checkModelFilename } from '../../../models/repository/check-config.js';
 import { completeConfig } from '../../../models/repository/complete-config.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
@@ -12,7 +13,7 @@ import { readLabels } from '../../../models/repository/read-labels.js';
 import { parseSentConfig, readModelConfig } from '../../../models/repository/read-model-config.js';
 import type { ScannedModel } from '../../../models/repository/repository-scan.js';
 import { chooseVersions } from '../../../models/repository/versions.js';
-import { placed, type WrittenConfig } from '../../../models/repository/written-config.js';
+import { fieldError, placed, type WrittenConfig } from '../../../models/repository/written-config.js';
 import type { OnCall } from '../answer-call.js';
 import { BatchedModel } from '../batched/batched-model.js';
 import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
@@ -121,6 +122,13 @@ export class FolderSource implements ModelSource {
     }
     signal.throwIfAborted();
     const own = ownParameters(withValues, origin, backend.instanceKind);
+    if (withValues.sequence_batching !== undefined) {
+      if (!backend.runsSequences) {
+        const what = `is not run by the backend '${backend.name}', which keeps no states`;
+        throw fieldError(origin, ['sequence_batching'], `${what}.`);
+      }
+      await checkInitialStates(withValues.sequence_batching, model.directory, origin, own.maxStateBytes);
+    }
     const batched = new BatchedModel({
       backend,
       files,

@@ -87,10 +87,6 @@ describe('a configuration that is completed', () => {
   it.each([
     ['max_batch_size: -1', 'max_batch_size is -1; a whole number from 0 to 65536 is expected'],
     ['max_batch_size: 70000', 'max_batch_size is 70000'],
-    [
-      'sequence_batching: {}',
-      'c:3: sequence_batching is not run by this server: it has models without state alone.',
-    ],
     ['ensemble_scheduling: {}', 'c:3: ensemble_scheduling is not run by this server'],
     ['max_batch_size: 0\ndynamic_batching: {}', 'c:4: dynamic_batching needs a max_batch_size of at least 1'],
     [
@@ -198,6 +194,7 @@ describe('a configuration that is completed', () => {
       executeTimeoutMs: 0,
       initializeTimeoutMs: 300_000,
       instanceKind: 'thread',
+      maxStateBytes: 2 ** 30,
     });
     expect(read('', 'process').instanceKind).toBe('process');
     expect(read('parameters: {instance_kind: thread}', 'process').instanceKind).toBe('thread');
@@ -209,6 +206,10 @@ describe('a configuration that is completed', () => {
     );
     expect(() => read('parameters: {execute_timeout_ms: {string_value: "5s"}}')).toThrow(
       'c:3: parameters.execute_timeout_ms is "5s"; a whole number of milliseconds',
+    );
+    expect(read('parameters: {max_state_bytes: {string_value: "4096"}}').maxStateBytes).toBe(4096);
+    expect(() => read('parameters: {max_state_bytes: {string_value: "0"}}')).toThrow(
+      'parameters.max_state_bytes is "0"; a whole number of bytes from 1 to 1099511627776 is expected',
     );
     expect(() => read('parameters: {instance_kind: {string_value: gpu}}')).toThrow("'thread' or 'process'");
   });

@@ -95,6 +95,7 @@ describe('the event of all models', () => {
           [1, 1, 1],
           [8, 8, 2],
         ],
+        sequences: null,
         adapters: null,
         queueMs: 1.5,
         computeMs: 3,

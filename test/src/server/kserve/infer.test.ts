@@ -105,6 +105,30 @@ describe('POST /v2/models/M/infer', () => {
     });
   });
 
+  it.each([
+    [0, 200, ''],
+    ['', 200, ''],
+    ['x'.repeat(128), 200, ''],
+    ['x'.repeat(129), 501, 'string correlation ID cannot be longer than 128 characters'],
+    [-1, 400, "Unable to parse 'sequence_id': a whole number from 0 to 2^64 - 1 or a string is expected"],
+    [1.5, 400, "Unable to parse 'sequence_id': a whole number from 0 to 2^64 - 1 or a string is expected"],
+    [true, 400, "Unable to parse 'sequence_id': a whole number from 0 to 2^64 - 1 or a string is expected"],
+  ])('holds an id of a sequence against its bounds: %s', async (id, status, error) => {
+    const model = ints();
+    const parameters = { sequence_id: id, sequence_end: true };
+    const response = await fakePlatform([model]).infer('ints', { inputs: [input([1])], parameters });
+    expect(response.status).toBe(status);
+    if (status !== 200) return expect(await errorOf(response)).toEqual([status, error]);
+    const sequence = id === 0 || id === '' ? null : { id, start: false, end: true };
+    expect(model.requests[0]!.sequence).toEqual(sequence);
+  });
+
+  it('refuses an id of a sequence of more than 64 bits', async () => {
+    const text = JSON.stringify({ inputs: [input([1])] });
+    const body = text.replace(/\}$/, ',"parameters":{"sequence_id":18446744073709551616}}');
+    expect((await errorOf(await fakePlatform([ints()]).infer('ints', body)))[0]).toBe(400);
+  });
+
   it('takes no more texts than it can hold', async () => {
     const model = texts();
     const platform = fakePlatform([model]);
@@ -219,13 +243,15 @@ describe('POST /v2/models/M/infer', () => {
 
   it('needs a key as all routes do, and says so in the form of the protocol', async () => {
     const apiKeys = new ApiKeys([{ name: 'ali', key: 'sesame', weight: 1 }]);
-    const platform = fakePlatform([ints()], { apiKeys });
+    const model = ints();
+    const platform = fakePlatform([model], { apiKeys });
     const body = { inputs: [input([1])] };
     expect(await errorOf(await platform.infer('ints', body))).toEqual([
       401,
       expect.stringContaining('API key'),
     ]);
     expect((await platform.infer('ints', body, { authorization: 'Bearer sesame' })).status).toBe(200);
+    expect(model.requests.map(({ owner }) => owner)).toEqual(['ali']);
     expect((await platform.get('/v2/health/live')).status).toBe(200);
     expect((await platform.get('/v2')).status).toBe(401);
   });

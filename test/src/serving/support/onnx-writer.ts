@@ -51,11 +51,23 @@ export interface OnnxOtherInfo {
   proto: object;
 }
 
+/** An attribute that is a whole number. Source: AttributeProto.AttributeType. */
+const INT_ATTRIBUTE = 2;
+
 /** The bytes of a model of one operation a node. */
 export function onnxModel(
   inputs: readonly (OnnxTensorInfo | OnnxOtherInfo)[],
   outputs: readonly (OnnxTensorInfo | OnnxOtherInfo)[],
-  nodes: readonly { op: string; input: string[]; output: string[]; domain?: string; attribute?: object[] }[],
+  nodes: readonly {
+    op: string;
+    input: string[];
+    output: string[];
+    domain?: string;
+    /** Each an AttributeProto. */
+    attribute?: object[];
+    /** Those that are whole numbers, by name. */
+    attributes?: Readonly<Record<string, number>>;
+  }[],
   opset = 13,
 ): Uint8Array {
   const type = protobuf.parse(SCHEMA, { keepCase: true }).root.lookupType('ModelProto');
@@ -63,7 +75,15 @@ export function onnxModel(
     name: value.name,
     type: 'proto' in value ? value.proto : typeOf(value),
   });
-  const node = nodes.map(({ op, ...one }, i) => ({ op_type: op, name: `n${i}`, ...one }));
+  const node = nodes.map(({ op, attribute = [], attributes = {}, ...one }, i) => ({
+    op_type: op,
+    name: `n${i}`,
+    ...one,
+    attribute: [
+      ...attribute,
+      ...Object.entries(attributes).map(([name, value]) => ({ name, i: value, type: INT_ATTRIBUTE })),
+    ],
+  }));
   const graph = { name: 'g', node, input: inputs.map(info), output: outputs.map(info) };
   const domains = new Set(nodes.map(({ domain = '' }) => domain));
   const opset_import = Array.from(domains.add(''), (domain) => ({

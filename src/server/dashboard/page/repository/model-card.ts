@@ -11,6 +11,7 @@ import {
   meanRows,
   meanTime,
   reasonOf,
+  sequenceWords,
 } from './model-words.js';
 
 /** Instances that are drawn; the words beside them count all. */
@@ -47,6 +48,7 @@ export class ModelCard {
   readonly #adapters = el('p', { class: 'model-adapters' });
   readonly #values = Object.keys(NUMBERS).map(() => el('dd'));
   readonly #sizes = new BatchSizes();
+  readonly #sequences = el('p', { class: 'model-sequences' });
   readonly #failures = el('p', { class: 'model-failures' });
   readonly #work: HTMLElement;
   readonly #rate = new BatchRate();
@@ -58,6 +60,7 @@ export class ModelCard {
     this.#work = el('div', { class: 'model-work' }, [
       el('p', { class: 'model-instances' }, [this.#marks, this.#instances]),
       this.#adapters,
+      this.#sequences,
       el('dl', { class: 'model-numbers' }, pairs),
       this.#sizes.element,
       this.#failures,
@@ -96,6 +99,9 @@ export class ModelCard {
     say(this.#adapters, adapters);
     for (const [i, value] of Object.values(NUMBERS).entries()) say(this.#values[i]!, value(work, rate));
     this.#sizes.update(work.sizes);
+    const sequences = sequenceWords(work);
+    this.#sequences.hidden = sequences === '';
+    say(this.#sequences, sequences);
     const failed = failureWords(work);
     this.#failures.hidden = failed === '';
     say(this.#failures, failed);

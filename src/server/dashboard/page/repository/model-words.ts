@@ -68,6 +68,13 @@ export function adapterWords({ adapters }: Pick<ModelWork, 'adapters'>): string 
   return `LoRA adapter${adapters.count === 1 ? '' : 's'}: ${adapters.names.join(', ')}${which}`;
 }
 
+/** "Sequences: 12 live, 3 in the backlog"; '' of a model without any. */
+export function sequenceWords({ sequences }: Pick<ModelWork, 'sequences'>): string {
+  if (sequences === null) return '';
+  const { live, backlog } = sequences;
+  return `Sequences: ${count(live)} live${backlog === 0 ? '' : `, ${count(backlog)} in the backlog`}`;
+}
+
 /** Below the bar of a batch size: its number, or the last one of a range, where that is a power of two: not every bar has room. */
 export function sizeLabel([from, to]: SizeCount): string {
   return from === to || Number.isInteger(Math.log2(to)) ? String(to) : '';
