@@ -1,10 +1,11 @@
 import { BufferPool } from '../../base/buffer-pool.js';
-import type { ModelWarmup } from '../../models/repository/model-config.js';
+import type { ModelConfig, ModelWarmup } from '../../models/repository/model-config.js';
 import type { Instance, InstanceSetup } from './backend.js';
 import { BackendError } from './backend-error.js';
 import type { AnswerSink } from './batch-answers.js';
 import { packBatch } from './packed-batch.js';
 import { RunningRequest } from './running-request.js';
+import type { SequenceRunner } from './sequences/sequence-runner.js';
 import { thrownText } from './thrown.js';
 import { warmupInputs } from './warmup-data.js';
 
@@ -16,12 +17,16 @@ const MOST_REASONS = 4;
  * times. Nothing of it is counted, and answers are dropped.
  * @throws BackendError with the sample's name where a request of it fails, in Triton's words
  */
-export async function warmUp(instance: Instance, { config, files }: InstanceSetup): Promise<void> {
+export async function warmUp(
+  instance: Instance,
+  { config, files }: InstanceSetup,
+  sequences: SequenceRunner | null,
+): Promise<void> {
   for (const sample of config.model_warmup ?? []) {
     if (sample.batch_size === 0) continue;
     const inputs = await warmupInputs(config, sample, files.directory);
     for (let i = 0; i < Math.max(1, sample.count); i++) {
-      const reasons = await runSample(instance, config, sample, inputs);
+      const reasons = await runSample(instance, { config, sequences }, sample, inputs);
       if (reasons.length === 0) continue;
       throw new BackendError(`failed to run warmup sample '${sample.name}': ${reasons.join('; ')}`);
     }
@@ -31,19 +36,27 @@ export async function warmUp(instance: Instance, { config, files }: InstanceSetu
 /** Why requests of the sample failed. */
 async function runSample(
   instance: Instance,
-  config: InstanceSetup['config'],
+  { config, sequences }: { config: ModelConfig; sequences: SequenceRunner | null },
   { batch_size: batchSize }: ModelWarmup,
   inputs: Awaited<ReturnType<typeof warmupInputs>>,
 ): Promise<string[]> {
-  const member = { id: '', inputs, outputs: null, parameters: {}, batchSize: 1 };
+  const members = Array.from({ length: batchSize }, (_, slot) => ({
+    id: '',
+    inputs,
+    outputs: null,
+    parameters: {},
+    batchSize: 1,
+    // Each is a sequence that begins and ends with it, so that nothing is kept of it.
+    packedSequence: sequences && { number: slot, slot, id: BigInt(slot + 1), start: true, end: true },
+  }));
   // A batch has memory of its own: code may change it, or hand it on.
-  const { bytes, requests } = packBatch(Array(batchSize).fill(member), new BufferPool({ maxKept: 0 }));
+  const { bytes, requests } = packBatch(members, new BufferPool({ maxKept: 0 }));
   const reasons = new Set<string>();
   const running = requests.map(
-    (request, i) => new RunningRequest(request, i, bytes, config, sinkOf(reasons)),
+    (request, i) => new RunningRequest(request, i, bytes, { config, sequences, answers: sinkOf(reasons) }),
   );
   try {
-    await instance.execute(running);
+    await instance.execute(running, sequences?.rowsOf(running, batchSize));
     for (const request of running) request.end();
   } catch (error) {
     for (const request of running) request.fail(thrownText(error));

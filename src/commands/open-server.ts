@@ -110,7 +110,7 @@ export function serveModels(
   const cache = config.responseCacheBytes > 0 ? new ResponseCache(config.responseCacheBytes) : null;
   const repository = modelRepository(running, config, models, describe, log, cache);
   logEngines(models, log);
-  const state = new ServerState(models);
+  const state = new ServerState(models, () => repository.starting);
   const ledger = memoryLedger(running, config, security.apiKeys);
   const metrics = config.metrics ? metricsOf(models, ledger, repository, cache) : NO_METRICS;
   const stallLimitMs = 1000 * config.streamStallTimeoutSeconds;

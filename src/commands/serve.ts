@@ -27,6 +27,10 @@ export async function serve(config: Config): Promise<void> {
   if (config.logFile !== undefined) checkLogFile(config.logFile);
   if (config.tracing || config.traceEndpoint !== undefined)
     (await import('./open-tracing.js')).checkTracing(config);
+  for (const folder of config.modelRepository ?? []) {
+    if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+      throw new UsageError(`--model-repository is ${folder}, and there is no such folder.`);
+  }
   const address = await checkAddress(config.host, config.port);
   const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
   const interruption = listenForInterruption('interrupted while loading');
@@ -149,7 +153,10 @@ function greeting(running: readonly LoadedEntry[], repository: ServingRepository
   for (const { config, version } of ofFolders)
     lines.push(`  ${config.name}: version ${version}, backend ${config.backend}`);
   if (ofFolders.length > 0) lines.push(`  by the Open Inference Protocol: ${url}/v2`);
-  lines.push(`  to chat with it, and to see what is in flight: ${url}`);
+  const hasChat = repository.loaded().some(({ kind }) => kind === 'generator');
+  lines.push(
+    `  ${hasChat ? 'to chat with it, and to see what is in flight' : 'to see what it does'}: ${url}`,
+  );
   return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
 }
 

@@ -15,10 +15,10 @@ export class Log implements ServerLog, LogControl {
   constructor(level: LogLevel, output = new LogOutput()) {
     this.path = output.path;
     this.#levels = levelsOf(level);
-    this.#lines = pino(
-      { level: 'trace', base: null, timestamp: pino.stdTimeFunctions.isoTime },
-      output.stream,
-    );
+    const timestamp = pino.stdTimeFunctions.isoTime;
+    // Messages here say their causes themselves; the usual serializer would add them once more.
+    const serializers = { err: pino.stdSerializers.errWithCause };
+    this.#lines = pino({ level: 'trace', base: null, timestamp, serializers }, output.stream);
   }
 
   get levels(): Readonly<LogLevels> {

@@ -1,10 +1,18 @@
 import { join } from 'node:path';
 import { messageOf } from '../../../base/error-text.js';
+import { asSentence } from '../../../base/sentences.js';
+import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
-import type { Instance, InstanceRequest, InstanceSetup } from '../backend.js';
+import type { BatchRow, Instance, InstanceRequest, InstanceSetup } from '../backend.js';
 import { BackendError } from '../backend-error.js';
-import { runRows } from '../batch-rows.js';
-import { loadOnnxRuntime, type OnnxRuntime, type OnnxSession, type OnnxTensor } from './onnx-runtime.js';
+import { RowRunner } from '../run-rows.js';
+import {
+  loadOnnxRuntime,
+  ONLY_FATAL,
+  type OnnxRuntime,
+  type OnnxSession,
+  type OnnxTensor,
+} from './onnx-runtime.js';
 import { fromOnnx, toOnnx } from './onnx-tensors.js';
 
 /** Opens an ONNX file in this worker. @throws BackendError */
@@ -27,10 +35,10 @@ export async function openSession(
       intraOpNumThreads,
       interOpNumThreads: config === undefined ? 1 : threadsOf(config, 'inter_op_thread_count'),
       graphOptimizationLevel: 'all',
-      logSeverityLevel: 3,
+      logSeverityLevel: ONLY_FATAL,
     });
   } catch (error) {
-    throw new BackendError(`${path} cannot be opened: ${messageOf(error)}`, { cause: error });
+    throw new BackendError(`${path} cannot be opened: ${asSentence(messageOf(error))}`, { cause: error });
   }
 }
 
@@ -44,25 +52,24 @@ function threadsOf({ parameters }: ModelConfig, name: string): number {
   );
 }
 
-/** Runs batches of an ONNX model: rows of all requests as one tensor for each input, one run, and the rows of each output given back. */
 class OnnxInstance implements Instance {
-  readonly #runtime: OnnxRuntime;
   readonly #session: OnnxSession;
-  readonly #config: ModelConfig;
+  readonly #runner: RowRunner;
 
   constructor(runtime: OnnxRuntime, session: OnnxSession, config: ModelConfig) {
-    this.#runtime = runtime;
     this.#session = session;
-    this.#config = config;
+    const flat = session.inputMetadata.filter(({ shape }) => shape?.length === 1);
+    const run = async (inputs: readonly InferTensor[], wanted: readonly string[]) => {
+      const feeds: Record<string, OnnxTensor> = {};
+      for (const input of inputs) feeds[input.name] = toOnnx(runtime, input);
+      const results = await session.run(feeds, wanted);
+      return wanted.map((name) => fromOnnx(name, results[name]!));
+    };
+    this.#runner = new RowRunner(config, run, new Set(flat.map(({ name }) => name)));
   }
 
-  execute(requests: readonly InstanceRequest[]): Promise<void> {
-    return runRows(this.#config, requests, async (inputs, wanted) => {
-      const feeds: Record<string, OnnxTensor> = {};
-      for (const input of inputs) feeds[input.name] = toOnnx(this.#runtime, input);
-      const results = await this.#session.run(feeds, wanted);
-      return wanted.map((name) => fromOnnx(name, results[name]!));
-    });
+  execute(requests: readonly InstanceRequest[], rows?: readonly BatchRow[]): Promise<void> {
+    return this.#runner.execute(requests, rows);
   }
 
   close(): Promise<void> {

@@ -41,6 +41,12 @@ export class SavedModelSession {
     return this.#lostBytes;
   }
 
+  /** Inputs of the signature of one dimension. */
+  get flatInputs(): ReadonlySet<string> {
+    const flat = this.#signature.inputs.filter(({ shape }) => shape?.length === 1);
+    return new Set(flat.map(({ name }) => name));
+  }
+
   /** Why no further run can succeed; null: one may. */
   get lost(): Error | null {
     return this.#lost;

@@ -17,7 +17,9 @@ export const GRAPHDEF_REFUSED =
 export const tensorflowBackend: Backend = {
   name: 'tensorflow',
   platforms: ['tensorflow_savedmodel'],
+  runsSequences: true,
   defaultFilename: DEFAULT_FILENAME,
+  instanceKind: 'process',
   onlyInProcess: 'TensorFlow computes in one thread of a process',
   problem: async () => {
     if (findInstallation() !== null) return null;

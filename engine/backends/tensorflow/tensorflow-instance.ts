@@ -1,8 +1,9 @@
+import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { loadTensorFlow } from '../../executors/tensorflow/load-tensorflow.js';
-import type { Instance, InstanceRequest, InstanceSetup } from '../backend.js';
+import type { BatchRow, Instance, InstanceRequest, InstanceSetup } from '../backend.js';
 import { BackendError } from '../backend-error.js';
-import { runRows } from '../batch-rows.js';
+import { RowRunner } from '../run-rows.js';
 import { readSavedModel } from './saved-model-file.js';
 import { SavedModelSession } from './saved-model-session.js';
 import { chooseSignature } from './signature.js';
@@ -34,16 +35,17 @@ function threadsOf({ parameters }: ModelConfig, name: string): number {
 
 class TensorFlowInstance implements Instance {
   readonly #session: SavedModelSession;
-  readonly #config: ModelConfig;
+  readonly #runner: RowRunner;
 
   constructor(session: SavedModelSession, config: ModelConfig) {
     this.#session = session;
-    this.#config = config;
+    const run = (inputs: readonly InferTensor[], wanted: readonly string[]) => session.run(inputs, wanted);
+    this.#runner = new RowRunner(config, run, session.flatInputs);
   }
 
-  async execute(requests: readonly InstanceRequest[]): Promise<void> {
+  async execute(requests: readonly InstanceRequest[], rows?: readonly BatchRow[]): Promise<void> {
     try {
-      await runRows(this.#config, requests, (inputs, wanted) => this.#session.run(inputs, wanted));
+      await this.#runner.execute(requests, rows);
     } finally {
       this.#endWhereLost();
     }

@@ -162,6 +162,7 @@ export class InferLane {
         contentEncoding: headers['content-encoding'],
         jsonLength: textOf(headers['inference-header-content-length']),
         signal: leavingSignal(socket),
+        owner: name,
         memory,
         maxBodyBytes,
         trace: lane.trace,

@@ -22,6 +22,8 @@ export interface SentInfer {
   jsonLength: string | undefined;
   /** Aborted when the client leaves. */
   signal: AbortSignal;
+  /** Name of its API key; '' where the server has none. */
+  owner: string;
   memory: RequestMemory;
   /** Bytes of the longest body, inflated. */
   maxBodyBytes: number;
@@ -32,7 +34,8 @@ export interface SentInfer {
 /** Reads a request, has the model answer it, and makes the answer's body. @throws InferError, ApiError */
 export async function answerInfer(model: InferModel, sent: SentInfer): Promise<InferBody> {
   const read = await readRequest(model, sent);
-  const response = await answerOf(model, read, sent.trace);
+  refuseAdapter(model, read);
+  const response = await answerOf(model, read, sent);
   return inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
 }
 
@@ -79,11 +82,19 @@ function lengthOfJson(header: string | undefined, bodyLength: number): number {
   throw malformed(`inference header size should be in range (0, ${bodyLength}), got: ${header.slice(0, 30)}`);
 }
 
+/** A client that names an adapter wants other answers than it would get. @throws InferError where nobody would read the name */
+function refuseAdapter({ config, ignoresParameters }: InferModel, { request }: ReadInfer): void {
+  if (ignoresParameters !== true || !Object.hasOwn(request.parameters, 'lora_name')) return;
+  throw malformed(
+    `parameter 'lora_name' is for models that generate text; '${config.name}' takes no LoRA adapters`,
+  );
+}
+
 /** The one response of a model. @throws InferError where there is none, or more than one */
 function answerOf(
   model: InferModel,
   { request }: ReadInfer,
-  trace: TraceSpan | undefined,
+  { owner, trace }: Pick<SentInfer, 'owner' | 'trace'>,
 ): Promise<InferResponse> {
   const { name, model_transaction_policy: policy } = model.config;
   if (policy.decoupled) {
@@ -91,15 +102,18 @@ function answerOf(
   }
   return new Promise((resolve, reject) => {
     let first: InferResponse | null = null;
-    model.infer(trace === undefined ? request : { ...request, trace }, {
-      response: (response) => {
-        first ??= response;
+    model.infer(
+      { ...request, owner, ...(trace && { trace }) },
+      {
+        response: (response) => {
+          first ??= response;
+        },
+        end: () => {
+          if (first !== null) resolve(first);
+          else reject(new InferError(`the model '${name}' ended the request without an answer`, 'internal'));
+        },
+        fail: reject,
       },
-      end: () => {
-        if (first !== null) resolve(first);
-        else reject(new InferError(`the model '${name}' ended the request without an answer`, 'internal'));
-      },
-      fail: reject,
-    });
+    );
   });
 }

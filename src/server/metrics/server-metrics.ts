@@ -11,6 +11,7 @@ import { cacheFamilies } from './cache-families.js';
 import { type ModelFamilies, modelFamilies } from './families.js';
 import type { HttpExchange, Metrics } from './metrics.js';
 import { ModelMetrics, UNCOUNTED } from './model-metrics.js';
+import { sequenceFamilies } from './sequence-metrics.js';
 import { tritonFamilies } from './triton-families.js';
 
 /** Longest sequence that buckets of lengths assume where no model tells its own. */
@@ -159,6 +160,7 @@ export class ServerMetrics implements Metrics {
   watchInference(models: () => readonly InferModel[], cache: ResponseCache | null = null): void {
     tritonFamilies(this.#registry, models);
     if (cache !== null) cacheFamilies(this.#registry, models, cache);
+    sequenceFamilies(this.#registry, models);
   }
 
   readerStalled(): void {

@@ -6,11 +6,12 @@ import { requireAdmin } from '../auth.js';
 import { metadataOf, statisticsOf } from '../kserve/describe-model.js';
 import { malformed, notFound } from '../kserve/errors.js';
 import { answerInfer } from '../kserve/infer.js';
+import { knownFields } from '../kserve/known-fields.js';
 import { leavingSignal } from '../kserve/leaving-signal.js';
 import { loadParametersOf } from '../kserve/load-parameters.js';
 import { changeLogSettings, logSettings } from '../kserve/log-settings.js';
 import { inferResponse } from '../kserve/send-answer.js';
-import { EXTENSIONS, fieldsOf } from '../kserve/settings.js';
+import { EXTENSIONS } from '../kserve/settings.js';
 import { changeTraceSettings, traceSettings } from '../kserve/trace-settings.js';
 import { readJson } from '../read-json.js';
 import type { AppEnv, Route, ServerContext } from './route.js';
@@ -64,14 +65,21 @@ function versionIn(c: Context<AppEnv>): string {
   return version;
 }
 
-/** An empty answer, as health has them. */
-const empty = (status: number) =>
-  status === 200
-    ? new Response(null, { status, headers: { 'content-type': 'text/plain' } })
-    : Response.json(
-        { error: status === 400 ? 'Model version not ready' : 'Server not ready' },
-        { status: 400 },
-      );
+/** Health that is well, in the form of the protocol: Triton's own answers have no body, and its clients read the status alone. */
+const well = (body: object) => Response.json(body);
+
+const notWell = (error: string) => Response.json({ error }, { status: 400 });
+
+function readiness({ state: { status, reason } }: ServerContext): Response {
+  if (status === 'ready' || status === 'degraded') return well({ ready: true });
+  return notWell(`Server not ready${reason === null ? '' : `: ${reason}`}`);
+}
+
+function modelReadiness(c: Context<AppEnv>, { repository }: Platform): Response {
+  const name = nameIn(c);
+  const isReady = repository.isReady(name, versionIn(c));
+  return isReady ? well({ name, ready: true }) : notWell('Model version not ready');
+}
 
 /** The body as JSON; undefined where there is none. @throws ApiError */
 async function jsonOf(c: Context<AppEnv>): Promise<unknown> {
@@ -105,7 +113,7 @@ function sharedMemoryRoutes(kind: 'system' | 'cuda'): Route[] {
         'unsupported',
       );
     }),
-    ...[path, ofRegion].map((one) => protocolRoute('post', `${one}/unregister`, () => empty(200))),
+    ...[path, ofRegion].map((one) => protocolRoute('post', `${one}/unregister`, () => new Response())),
   ];
 }
 
@@ -117,17 +125,10 @@ export const KSERVE_ROUTES: readonly Route[] = [
   protocolRoute('get', '/v2', (_, { serverId }, { version }) =>
     Response.json({ name: serverId, version, extensions: EXTENSIONS }),
   ),
-  protocolRoute('get', '/v2/health/live', () => empty(200), true),
-  protocolRoute(
-    'get',
-    '/v2/health/ready',
-    (_, __, { state }) => empty(state.status === 'ready' || state.status === 'degraded' ? 200 : 503),
-    true,
-  ),
+  protocolRoute('get', '/v2/health/live', () => well({ live: true }), true),
+  protocolRoute('get', '/v2/health/ready', (_, __, context) => readiness(context), true),
   protocolRoute('get', '/v2/models/stats', (_, { repository }) => statistics(repository.loaded())),
-  ...modelRoutes('get', '/ready', (c, { repository }) =>
-    empty(repository.isReady(nameIn(c), versionIn(c)) ? 200 : 400),
-  ),
+  ...modelRoutes('get', '/ready', modelReadiness),
   ...modelRoutes('get', '/config', (c, platform) => Response.json(modelOf(c, platform).config)),
   ...modelRoutes('get', '/stats', (c, { repository }) => {
     const version = versionIn(c);
@@ -148,6 +149,7 @@ export const KSERVE_ROUTES: readonly Route[] = [
       contentEncoding: c.req.header('content-encoding'),
       jsonLength: c.req.header('inference-header-content-length'),
       signal: leavingSignal(c.env?.incoming?.socket) ?? c.req.raw.signal,
+      owner: c.get('caller').name,
       memory: c.get('memory'),
       maxBodyBytes,
       trace: c.get('trace'),
@@ -172,9 +174,10 @@ export const KSERVE_ROUTES: readonly Route[] = [
   ...sharedMemoryRoutes('system'),
   ...sharedMemoryRoutes('cuda'),
   protocolRoute('post', '/v2/repository/index', async (c, { repository }) => {
-    const { ready = false } = fieldsOf(await jsonOf(c));
-    if (typeof ready !== 'boolean') throw malformed("'ready' is to be true or false");
-    return Response.json(await repository.index({ readyOnly: ready }));
+    const { ready } = knownFields(await jsonOf(c), 'the request', ['ready']);
+    const readyOnly = ready ?? false;
+    if (typeof readyOnly !== 'boolean') throw malformed("'ready' is to be true or false");
+    return Response.json(await repository.index({ readyOnly }));
   }),
   protocolRoute(
     'post',
@@ -187,9 +190,11 @@ export const KSERVE_ROUTES: readonly Route[] = [
   ),
   protocolRoute('post', '/v2/repository/models/{model}/unload', async (c, { repository }, { apiKeys }) => {
     requireAdmin(c.get('caller'), apiKeys);
-    const { unload_dependents = false } = fieldsOf(fieldsOf(await jsonOf(c)).parameters);
-    if (typeof unload_dependents !== 'boolean') throw malformed("'unload_dependents' is to be true or false");
-    await repository.unload(nameIn(c), { unloadDependents: unload_dependents });
+    const { parameters } = knownFields(await jsonOf(c), 'the request', ['parameters']);
+    const { unload_dependents } = knownFields(parameters, "'parameters'", ['unload_dependents']);
+    const unloadDependents = unload_dependents ?? false;
+    if (typeof unloadDependents !== 'boolean') throw malformed("'unload_dependents' is to be true or false");
+    await repository.unload(nameIn(c), { unloadDependents });
     return new Response(null, { status: 200, headers: { 'content-type': 'application/json' } });
   }),
   ...modelRoutes('get', '', (c, platform) => {
