@@ -74,6 +74,19 @@ describeWithTensorFlow('a SavedModel', () => {
     put(models, 'counter', 'counter');
     put(models, 'vocabulary', 'vocabulary');
     put(models, 'tagged', 'tagged', 'parameters: {TF_GRAPH_TAG: {string_value: "serve,tripled"}}\n');
+    put(
+      models,
+      'sums',
+      'sums',
+      `max_batch_size: 4
+sequence_batching:
+  max_sequence_idle_microseconds: 600000000
+  oldest: {max_queue_delay_microseconds: 60000000, preferred_batch_size: [2]}
+  control_input: [{name: start, control: [{kind: CONTROL_SEQUENCE_START, int32_false_true: [0, 1]}]}]
+  state: [{input_name: sum, output_name: after, data_type: TYPE_INT32, dims: [2]}]
+model_warmup: [{name: zeros, batch_size: 2, inputs: {x: {data_type: TYPE_INT32, dims: [2], zero_data: true}}}]
+`,
+    );
     await models.open('none');
   }, 180_000);
   afterAll(() => models.close());
@@ -105,6 +118,23 @@ describeWithTensorFlow('a SavedModel', () => {
       }
     },
   );
+
+  it('has sequences, whose states and control inputs are rows of its own', async () => {
+    const ask = async (id: bigint, values: number[], start = false) => {
+      const [response] = await models.infer('sums', [int32('x', [values])], {
+        sequence: { id, start, end: false },
+      });
+      return response!.outputs.map((output) => [output.name, valuesOf(output)]);
+    };
+    expect(await Promise.all([ask(1n, [1, 2], true), ask(2n, [10, 20], true)])).toEqual([
+      [['y', [101, 102]]],
+      [['y', [110, 120]]],
+    ]);
+    expect(await Promise.all([ask(2n, [1, 1]), ask(1n, [5, 5])])).toEqual([
+      [['y', [11, 21]]],
+      [['y', [6, 7]]],
+    ]);
+  });
 
   it('tells its inputs, outputs and batches where no configuration does', () => {
     expect(models.repository.find('affine', '').config).toMatchObject({

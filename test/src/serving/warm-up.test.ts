@@ -88,6 +88,11 @@ model_warmup: [
     });
   }
   put(
+    'summing',
+    `max_batch_size: 2\n${io('TYPE_INT32', '[1]')}sequence_batching: {max_sequence_idle_microseconds: 600000000, oldest: {}}
+model_warmup: [${sample('zeros', 'batch_size: 2', '{data_type: TYPE_INT32, dims: [1], zero_data: true}')}]\n`,
+  );
+  put(
     'short',
     `${io('TYPE_INT32', '[2]')}model_warmup: [\n  ${sample('s', 'batch_size: 1', `${data}input_data_file: rows}`)}]\n`,
     { rows: bytes(1) },
@@ -101,7 +106,17 @@ model_warmup: [
     `${io('TYPE_STRING', '[2]')}model_warmup: [${sample('s', 'batch_size: 1', '{data_type: TYPE_STRING, dims: [2], input_data_file: words}')}]\n`,
     { words: packElements(['ant', 'bee', 'cat']) },
   );
-  const names = ['warm', 'texts', 'of_FP16', 'of_BF16', 'of_FP32', 'of_FP64', 'of_BOOL', 'of_UINT8'];
+  const names = [
+    'warm',
+    'texts',
+    'of_FP16',
+    'of_BF16',
+    'of_FP32',
+    'of_FP64',
+    'of_BOOL',
+    'of_UINT8',
+    'summing',
+  ];
   await models.open('explicit', names);
 }, 60_000);
 afterAll(() => models.close());
@@ -162,6 +177,11 @@ describe('a model with warm-up', () => {
       for (const value of data) expect((isBelow[type] ?? ((x) => x >= 0 && x < 1))(value)).toBe(true);
     },
   );
+
+  it('with sequences has one for each row, of which nothing is kept', async () => {
+    expect(noted('summing').map(({ requests }) => requests.map(({ data }) => data))).toEqual([[[0], [0]]]);
+    expect(models.repository.find('summing', '').activity().sequences).toEqual({ live: 0, backlog: 0 });
+  });
 
   it('cannot be loaded where a sample fails, and says which', async () => {
     expect(await load('failing')).toBe(

@@ -116,6 +116,21 @@ class Vocabulary(tf.Module):
         return {"number": self.table.lookup(word)}
 
 
+class Sums(tf.Module):
+    """A sequence: a state beside the input, and a control input that is a number for each row."""
+
+    @tf.function(
+        input_signature=[
+            spec([None, 2], tf.int32, "x"),
+            spec([None, 2], tf.int32, "sum"),
+            spec([None], tf.int32, "start"),
+        ]
+    )
+    def serve(self, x, sum, start):
+        after = sum + x
+        return {"y": after + 100 * start[:, tf.newaxis], "after": after}
+
+
 class Refused(tf.Module):
     """Types that no call of the library takes."""
 
@@ -197,7 +212,8 @@ def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     affine = Affine()
     save("affine", affine, {"serving_default": affine.serve, "twice": affine.twice})
-    for name, module in (("types", Types()), ("whole", Whole()), ("pick", Pick()), ("counter", Counter())):
+    plain_ones = {"types": Types(), "whole": Whole(), "pick": Pick(), "counter": Counter(), "sums": Sums()}
+    for name, module in plain_ones.items():
         save(name, module, {"serving_default": module.serve})
     words = Path(tempfile.mkdtemp()) / "words.txt"
     words.write_text("ant\nbee\ncat\n")
