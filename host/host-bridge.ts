@@ -12,7 +12,7 @@ import {
 import type { TokenPiece } from '../callbacks/token-request.js';
 import type { InferenceRequest } from '../callbacks/types.js';
 import { failedResponse, type Response, ResponseReader, sendTo } from '../callbacks/unpack-responses.js';
-import type { HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
+import type { HostMessage, TurnChanges, WorkerMessage } from '../callbacks/worker-messages.js';
 import { whyIdIsInvalid } from '../engine/intake/request-validation.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 
@@ -30,10 +30,17 @@ export interface BridgeConnection {
  */
 export type SendNewTokens = (requestId: bigint, sequence: number, piece: TokenPiece) => void;
 
+/** What the in-process host is told beside the callbacks. */
+export interface InProcessCalls {
+  sendNewTokens: SendNewTokens;
+  /** Requests take turns between waiting and running in the iteration that begins. */
+  noteTurns(turns: TurnChanges): void;
+}
+
 export interface HostBridgeOptions {
   connection: BridgeConnection;
   callbacks: FunctionCallbacks;
-  sendNewTokens?: SendNewTokens | undefined;
+  inProcess?: InProcessCalls | undefined;
   maxSeqLen: number;
   maxNumSequences: number;
   /** Most requests that wait in the worker for their first step; default: as many as it has places. */
@@ -164,8 +171,12 @@ export class HostBridge {
     this.#poll();
   }
 
+  noteTurns(turns: TurnChanges): void {
+    this.#options.inProcess?.noteTurns(turns);
+  }
+
   #sendAll(responses: ResponseReader): void {
-    const { sendNewTokens } = this.#options;
+    const { sendNewTokens } = this.#options.inProcess ?? {};
     while (responses.next()) {
       if (sendNewTokens !== undefined && responses.isOnlyTokens) {
         const { requestId, sequenceIndex } = responses;

@@ -58,6 +58,7 @@ export type {
   ModuleResponse,
   ModuleResult,
   ModuleResults,
+  ModuleSequence,
   ModuleSetup,
   ModuleStep,
 } from '../engine/backends/module/model-module.js';
@@ -87,7 +88,6 @@ export { WorkerStuckError } from '../host/worker-supervisor.js';
 export type { KvCacheEvent, KvCacheEventData, StoredBlock } from '../kvcache/cache-events.js';
 export type { Retention, RetentionPriority } from '../kvcache/retention.js';
 export type { AdapterLimits, AdapterWeights, ModuleLayer } from '../models/adapters/adapter-weights.js';
-export { openAdapter } from '../models/adapters/open-adapter.js';
 export { type ChatMessage, ChatTemplateError } from '../models/chat-template.js';
 export { CheckpointError } from '../models/checkpoints/checkpoint.js';
 export { BatcherLimitError } from '../scheduler/batcher-presets.js';
@@ -106,6 +106,8 @@ export type {
   TextPiece,
   TokenLogProb,
 } from './generation/text-generation.js';
+export { openAdapter } from './open-adapter.js';
+export type { LoadAdapterOptions } from './options/adapter-options.js';
 export { AdapterError, type AdapterErrorReason } from './serving/adapters/adapter-error.js';
 export type { AdapterInfo } from './serving/adapters/adapter-info.js';
 export type { EncoderOptions } from './serving/load-encoder-model.js';

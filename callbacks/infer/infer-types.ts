@@ -1,5 +1,6 @@
 import type { Datatype } from './datatypes.js';
 import type { BatchTimes } from './instance-messages.js';
+import type { TraceSpan } from './trace-span.js';
 
 /** Values beside a request, a tensor or a response, as the Open Inference Protocol has them. */
 export type InferParameters = Readonly<Record<string, string | number | bigint | boolean>>;
@@ -73,6 +74,8 @@ export interface InferRequest {
   readonly timeoutUs: number;
   /** Aborted when the client has left. */
   readonly signal?: AbortSignal | undefined;
+  /** Name of the API key that sent it, whose sequences are its own; '' or absent: nobody's. */
+  readonly owner?: string | undefined;
   /** Number of the batch that waits for the answer, of all models in this process, where the code of a model asks. */
   readonly caller?: number | undefined;
   /** One response is taken and no more: a model that is asked for several refuses. Absent: any number is. */
@@ -83,6 +86,8 @@ export interface InferRequest {
   readonly origin?: InferOrigin | undefined;
   /** Told how long the parts of the computation took, before the end of a request that is answered. */
   readonly onTimes?: ((times: BatchTimes) => void) | undefined;
+  /** Of whoever asks, below which the request is recorded; absent: it is not traced. */
+  readonly trace?: TraceSpan | undefined;
 }
 
 /** An answer, or one of several where the model is decoupled. */

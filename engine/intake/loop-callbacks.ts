@@ -1,6 +1,6 @@
 import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
-import type { SequenceStop } from '../../callbacks/worker-messages.js';
+import type { SequenceStop, TurnChanges } from '../../callbacks/worker-messages.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import type { ResponseWriter } from './response-writer.js';
 
@@ -31,6 +31,8 @@ export interface LoopCallbacks {
   pollSequenceStops?(): Iterable<SequenceStop>;
   /** Called at the end of each iteration that has something to send or in which something was active. */
   endIteration(report: IterationReport): void;
+  /** Called before the step: requests that take turns between waiting and running in this iteration. */
+  noteTurns?(turns: TurnChanges): void;
   /** Reports a failure that belongs to no request. */
   reportError(error: Error): void;
 }

@@ -2,11 +2,13 @@ import type { IterationStats, ModelType, StatsFormat } from '../../callbacks/gpt
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { KvCacheStats } from '../../kvcache/kv-cache-manager.js';
 import type { ResponseWriter } from '../intake/response-writer.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import type { FlightRecorder } from './flight-recorder.js';
-import type { Iteration } from './iteration.js';
+import type { Chunks, Iteration } from './iteration.js';
 import { iterationStatsJson } from './iteration-stats-json.js';
 import type { LoopEnvironment } from './loop-options.js';
 import { batchManagerStatsJson, LoopStatistics } from './loop-statistics.js';
+import { takeTurns } from './take-turns.js';
 
 /** Reports the results of an iteration, its responses and its statistics, in one call. */
 export class IterationReporter {
@@ -58,6 +60,12 @@ export class IterationReporter {
     callbacks.endIteration(kvEvents.length > 0 ? { ...report, kvEvents } : report);
     this.#responses.clear();
     return true;
+  }
+
+  /** Reports which requests begin and which are paused, before the iteration in which they do: it may take long. */
+  reportTurns(chunks: Chunks, paused: readonly LlmRequest[]): void {
+    const turns = takeTurns(chunks, paused);
+    if (turns !== null) this.#world.callbacks.noteTurns?.(turns);
   }
 
   /** Reports events of cached blocks between two iterations, in case no iteration follows soon. */

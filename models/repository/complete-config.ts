@@ -1,4 +1,5 @@
 import { ENSEMBLE_PLATFORM } from './check-ensemble.js';
+import { sequencesWithAll } from './complete-sequence-batching.js';
 import type {
   DynamicBatching,
   EnsembleScheduling,
@@ -8,6 +9,8 @@ import type {
   ModelOutput,
   QueuePolicy,
 } from './model-config.js';
+import { withoutSequenceTensors } from './sequence-tensors.js';
+import { completeWarmups } from './warmup.js';
 import { type FieldPath, fieldError, type WrittenConfig } from './written-config.js';
 
 /** Parts of a configuration that a backend has told from the model's files. */
@@ -22,6 +25,8 @@ export interface ConfigFacts {
   /** The folder's name, which `name` of the file must be where it is written. */
   folder: string;
   backend: string;
+  /** The platform that its backend's models are of; absent or '': it has no name for one. */
+  platform?: string | undefined;
   defaultFilename: string;
   told: Told;
 }
@@ -35,7 +40,7 @@ const NOTHING: WrittenConfig = { fields: {}, origin: 'the configuration', lineOf
 export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts): ModelConfig {
   const config = written ?? NOTHING;
   const { fields } = config;
-  const { name, folder, told } = facts;
+  const { name, folder } = facts;
   if (fields.name !== undefined && fields.name !== '' && fields.name !== folder) {
     throw fieldError(
       config,
@@ -43,12 +48,12 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
       `is '${fields.name}'; '${folder}', the name of the folder, is expected.`,
     );
   }
-  // Control inputs and states of a sequence are in the model's file and not in these lists.
-  if (fields.sequence_batching === undefined) {
-    checkAgainst(config, 'input', told.input);
-    checkAgainst(config, 'output', told.output);
-  }
-  const maxBatchSize = fields.max_batch_size ?? told.max_batch_size ?? 0;
+  const maxBatchSize = fields.max_batch_size ?? facts.told.max_batch_size ?? 0;
+  const sequences = fields.sequence_batching && sequencesWithAll(fields.sequence_batching, maxBatchSize);
+  const told = sequences === undefined ? facts.told : withoutSequenceTensors(facts.told, sequences, config);
+  checkAgainst(config, 'input', told.input);
+  // A state may be listed, and is returned then.
+  checkAgainst(config, 'output', facts.told.output);
   const isScheduled = fields.sequence_batching !== undefined || fields.ensemble_scheduling !== undefined;
   // A model that takes batches, by what its files say, and of whose batches nothing is written, is batched.
   const byItself = fields.max_batch_size === undefined && maxBatchSize > 1 && !isScheduled ? {} : undefined;
@@ -57,13 +62,13 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
   return {
     ...fields,
     name,
-    platform: fields.platform ?? (isEnsemble ? ENSEMBLE_PLATFORM : ''),
+    platform: fields.platform || (isEnsemble ? ENSEMBLE_PLATFORM : facts.platform) || '',
     backend: facts.backend,
     runtime: fields.runtime ?? '',
     version_policy: fields.version_policy ?? { latest: { num_versions: 1 } },
     max_batch_size: maxBatchSize,
-    input: (fields.input ?? told.input ?? []).map(inputWithAll),
-    output: (fields.output ?? told.output ?? []).map(outputWithAll),
+    input: (fields.input ?? told.input ?? []).map(withReshape).map(inputWithAll),
+    output: (fields.output ?? told.output ?? []).map(withReshape).map(outputWithAll),
     batch_input: fields.batch_input ?? [],
     batch_output: fields.batch_output ?? [],
     instance_group: isEnsemble ? (fields.instance_group ?? []) : groupsWithAll(fields.instance_group, name),
@@ -71,19 +76,26 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
     cc_model_filenames: fields.cc_model_filenames ?? {},
     metric_tags: fields.metric_tags ?? {},
     parameters: fields.parameters ?? {},
-    model_warmup: fields.model_warmup ?? [],
+    model_warmup: completeWarmups(fields.model_warmup),
     model_transaction_policy: {
       decoupled:
         fields.model_transaction_policy?.decoupled ?? told.model_transaction_policy?.decoupled ?? false,
     },
     ...(batching === undefined ? {} : { dynamic_batching: batchingWithAll(batching, maxBatchSize) }),
     ...(isEnsemble ? { ensemble_scheduling: ensembleWithAll(fields.ensemble_scheduling!) } : {}),
+    ...(sequences === undefined ? {} : { sequence_batching: sequences }),
   };
 }
 
 function ensembleWithAll({ step: steps = [], ...more }: Partial<EnsembleScheduling>): EnsembleScheduling {
   const all = { model_name: '', model_version: -1, input_map: {}, output_map: {}, model_namespace: '' };
   return { step: steps.map((step) => ({ ...all, ...step })), ...more };
+}
+
+/** The text format has no field for a list that is empty: `reshape: { shape: [ ] }` is a reshape to a single number. */
+function withReshape<Tensor extends Partial<ModelInput | ModelOutput>>(tensor: Tensor): Tensor {
+  const { reshape } = tensor;
+  return reshape === undefined ? tensor : { ...tensor, reshape: { shape: reshape.shape ?? [] } };
 }
 
 function inputWithAll(input: Partial<ModelInput>): ModelInput {
@@ -165,7 +177,7 @@ function checkAgainst(
         `is ${data_type}; the model's file has ${known.data_type}.`,
       );
     }
-    const shape = reshape?.shape ?? dims ?? [];
+    const shape = (reshape === undefined ? dims : reshape.shape) ?? [];
     const own = known.reshape?.shape ?? known.dims;
     const fits =
       shape.length === own.length &&

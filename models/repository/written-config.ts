@@ -31,3 +31,9 @@ export function sentenceError(config: WrittenConfig, path: FieldPath, sentence: 
   const where = line === null ? config.origin : `${config.origin}:${line}`;
   return new ModelConfigError(`${where}: ${sentence}`);
 }
+
+/** The error, with its place where it is about a field of this configuration and does not say yet where that is. */
+export function placed(config: WrittenConfig, error: unknown): unknown {
+  const isOfField = error instanceof ModelConfigError && error.path !== null;
+  return isOfField ? fieldError(config, error.path!, error.message) : error;
+}

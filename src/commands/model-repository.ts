@@ -2,7 +2,8 @@ import { InferError } from '../../callbacks/infer/infer-error.js';
 import { type Config, type ConfiguredModel, modelOfTexts } from '../config.js';
 import type { ServerLog } from '../server/server-log.js';
 import { answerCall } from '../serving/answer-call.js';
-import type { LiveModels } from '../serving/model-directory.js';
+import type { ResponseCache } from '../serving/cache/response-cache.js';
+import { type LiveModels, namesOf } from '../serving/model-directory.js';
 import type { FolderServices } from '../serving/repository/folder-source.js';
 import type { LoadPlan, ModelSource, ServedVersion } from '../serving/repository/model-source.js';
 import { type FoundModel, ServingRepository } from '../serving/repository/serving-repository.js';
@@ -30,12 +31,14 @@ const GIVEN = 'command line';
 /**
  * The repository of a server: the models of the command line, which run already, and the folders of --model-repository. Models of texts
  * come and go in `models` too.
+ * @param cache keeps answers of models that want it; null: none are kept
  */
 export function modelRepository(
   running: readonly LoadedEntry[],
   config: Config,
   models: LiveModels,
   server: Around,
+  cache: ResponseCache | null = null,
 ): ServingRepository {
   const { log } = server;
   const services: FolderServices = {
@@ -46,6 +49,7 @@ export function modelRepository(
     },
     onCall: (call, ...caller) => answerCall(repository.find(call.model, call.version), call, ...caller),
     onError: (name, error) => log.error({ err: error, model: name }, 'model error'),
+    cache,
     startText: (name, version, versionDirectory, parameters) => {
       const { model = versionDirectory, ...given } = parameters;
       const entry = modelOfTexts(name, model, given, `parameters of ${name}`);
@@ -56,6 +60,15 @@ export function modelRepository(
     mode: config.modelControlMode,
     drainMs: 1000 * config.drainTimeoutSeconds,
     listener: {
+      checkNames: (name, version) => {
+        const others = version?.served == null ? [] : namesOf(version.served);
+        for (const one of new Set([name, ...others])) {
+          const isModel = one !== name && repository.holds(one);
+          const why =
+            models.whyTaken(one, name) ?? (isModel ? `'${one}' is a name of another model already` : null);
+          if (why !== null) throw new Error(why);
+        }
+      },
       added: ({ served }) => {
         if (served !== null) models.add(served);
       },

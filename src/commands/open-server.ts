@@ -8,10 +8,15 @@ import { MemoryLedger } from '../server/held-memory.js';
 import type { AllowedHosts } from '../server/host-check.js';
 import { HttpServer } from '../server/http-server.js';
 import { InferLane } from '../server/kserve/infer-lane.js';
-import { createLog } from '../server/log.js';
+import { Log } from '../server/log.js';
+import { LogOutput } from '../server/log-output.js';
+import { type Metrics, NO_METRICS } from '../server/metrics/metrics.js';
 import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import { logEngines } from '../server/model-log.js';
 import { ServerState } from '../server/server-state.js';
+import { traced } from '../server/tracing/traced-observer.js';
+import type { Tracing } from '../server/tracing/tracing.js';
+import { ResponseCache } from '../serving/cache/response-cache.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { ObserveRequest } from '../serving/request-observer.js';
@@ -19,6 +24,7 @@ import type { RunningModel } from '../serving/running-model.js';
 import type { ServedModel } from '../serving/served-model.js';
 import { heldMemoryLimitBeside } from './held-memory-limit.js';
 import { modelRepository } from './model-repository.js';
+import { openTracing } from './open-tracing.js';
 import type { ServerSecurity } from './server-security.js';
 
 /** The API of running models. */
@@ -29,7 +35,7 @@ export interface ServedApp {
   app: ReturnType<typeof createApp>;
   lane: InferLane;
   state: ServerState;
-  metrics: ServerMetrics;
+  metrics: Metrics;
   /** Resolves with the error when an engine has failed for good. */
   failed: Promise<Error>;
 }
@@ -38,6 +44,10 @@ export interface ServedApp {
 export interface OpenServer {
   server: HttpServer;
   repository: ServingRepository;
+  /** The log's file was renamed: it is made anew. */
+  reopenLog: () => void;
+  /** Sends what was not sent yet of traces. */
+  flushTraces: () => Promise<void>;
   /** Resolves where an engine has failed for good. */
   failed: Promise<Error>;
 }
@@ -54,7 +64,11 @@ export async function openServer(
   config: Config,
   security: ServerSecurity & { allowedHosts: AllowedHosts },
 ): Promise<OpenServer> {
-  const { repository, app, lane, state, metrics, failed } = serveModels(running, config, security);
+  const output = new LogOutput(config.logFile);
+  const log = new Log(config.logLevel, output);
+  const tracing = openTracing(config, log, skeinVersion());
+  const served = serveModels(running, config, security, { log, output, tracing });
+  const { repository, app, lane, state, metrics, failed } = served;
   try {
     const server = await HttpServer.listen({
       app,
@@ -67,11 +81,20 @@ export async function openServer(
       stallLimitMs: 1000 * config.streamStallTimeoutSeconds,
       onStall: () => metrics.readerStalled(),
     });
-    return { server, repository, failed };
+    const reopenLog = () => output.reopen();
+    const flushTraces = async () => tracing?.close();
+    return { server, repository, reopenLog, flushTraces, failed };
   } catch (error) {
     await repository.close({});
     throw error;
   }
+}
+
+/** Who hears of what the server does. */
+export interface Observers {
+  output?: LogOutput;
+  log?: Log;
+  tracing?: Tracing | null;
 }
 
 /** Makes the API of running models, without a socket. */
@@ -79,27 +102,28 @@ export function serveModels(
   running: readonly LoadedEntry[],
   config: Config,
   security: Pick<ServerSecurity, 'apiKeys' | 'corsOrigins'> & { allowedHosts?: AllowedHosts },
+  { output = new LogOutput(), log = new Log(config.logLevel, output), tracing = null }: Observers = {},
 ): ServedApp {
-  const log = createLog(config.logLevel);
   const models = new LiveModels();
   for (const { entry, loaded } of running) {
     loaded.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
   }
   const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModel({ entry, loaded }, config);
-  const observe: ObserveRequest = (request) => metrics.observe(request);
-  const repository = modelRepository(running, config, models, { describe, log, observe });
+  const observe: ObserveRequest = traced({ observe: (request) => metrics.observe(request) });
+  const cache = config.responseCacheBytes > 0 ? new ResponseCache(config.responseCacheBytes) : null;
+  const repository = modelRepository(running, config, models, { describe, log, observe }, cache);
   logEngines(models, log);
-  const state = new ServerState(models);
-  const metrics = new ServerMetrics(models, { process: true });
+  const state = new ServerState(models, () => repository.starting);
   const ledger = memoryLedger(running, config, security.apiKeys);
-  metrics.watchMemory(ledger);
-  metrics.watchInference(() => repository.loaded());
+  const metrics = config.metrics ? metricsOf(models, ledger, repository, cache) : NO_METRICS;
   const stallLimitMs = 1000 * config.streamStallTimeoutSeconds;
   const shared = {
     state,
     metrics,
     log,
-    accessLog: config.accessLog ? createLog('info') : log,
+    accessLog: config.accessLog ? new Log('info', output) : log,
+    logControl: log,
+    tracing,
     apiKeys: security.apiKeys,
     allowedHosts: security.allowedHosts ?? '*',
     maxBodyBytes: config.maxBodyBytes,
@@ -117,6 +141,18 @@ export function serveModels(
   });
   const lane = new InferLane({ ...shared, stallLimitMs });
   return { models, repository, app, lane, state, metrics, failed: firstFailure(models) };
+}
+
+function metricsOf(
+  models: LiveModels,
+  ledger: MemoryLedger,
+  repository: ServingRepository,
+  cache: ResponseCache | null,
+): Metrics {
+  const metrics = new ServerMetrics(models, { process: true });
+  metrics.watchMemory(ledger);
+  metrics.watchInference(() => repository.loaded(), cache);
+  return metrics;
 }
 
 function memoryLedger(

@@ -1,7 +1,9 @@
-import { existsSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../base/error-text.js';
 import { packageRoot, skeinVersion } from '../../base/package-info.js';
+import { writeProblem } from '../../base/system-problem.js';
 import type { Config } from '../config.js';
 import { listenForInterruption } from '../interruption.js';
 import type { HttpServer } from '../server/http-server.js';
@@ -22,6 +24,13 @@ export async function serve(config: Config): Promise<void> {
   if (config.loraDir !== undefined && !statSync(config.loraDir, { throwIfNoEntry: false })?.isDirectory()) {
     throw new UsageError(`--lora-dir is ${config.loraDir}, and there is no such folder.`);
   }
+  if (config.logFile !== undefined) checkLogFile(config.logFile);
+  if (config.tracing || config.traceEndpoint !== undefined)
+    (await import('./open-tracing.js')).checkTracing(config);
+  for (const folder of config.modelRepository ?? []) {
+    if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+      throw new UsageError(`--model-repository is ${folder}, and there is no such folder.`);
+  }
   const address = await checkAddress(config.host, config.port);
   const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
   const interruption = listenForInterruption('interrupted while loading');
@@ -31,7 +40,8 @@ export async function serve(config: Config): Promise<void> {
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   interruption.release();
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-  const { server, repository, failed } = await openServer(running, config, security);
+  const { server, repository, reopenLog, flushTraces, failed } = await openServer(running, config, security);
+  if (config.logFile !== undefined) process.on('SIGHUP', reopenLog);
   const polling = await startFolders(repository, config, server);
   performance.mark('skein: listening');
   process.stdout.write(greeting(running, repository, server.url));
@@ -50,7 +60,16 @@ export async function serve(config: Config): Promise<void> {
       );
     }
   }
-  await end(server, repository, failure);
+  await end(server, repository, flushTraces, failure);
+}
+
+/** Makes the log's file where there is none, before anything costly is done. @throws UsageError */
+function checkLogFile(path: string): void {
+  try {
+    closeSync(openSync(path, 'a'));
+  } catch (error) {
+    throw new UsageError(`The file of --log-file, ${path}, cannot be written: ${writeProblem(error)}`);
+  }
 }
 
 /** Loads the models of the folders that are to be loaded at the start, and looks at them again where that is wanted. */
@@ -84,14 +103,22 @@ async function importServer() {
 
 /** Milliseconds that an answer which is cut off, or failed, may take to tell its client. */
 const LAST_WORDS_MS = 3_000;
+/** Milliseconds that traces may take to be sent: whoever receives them may be gone. */
+const FLUSH_MS = 2_000;
 /** Milliseconds that the engine may take to end. */
 const ENGINE_END_MS = 5_000;
 
 /** What still runs is cancelled, its clients are told, and the models are freed. Throws the failure, if there is one. */
-async function end(server: HttpServer, repository: ServingRepository, failure: Error | null): Promise<void> {
+async function end(
+  server: HttpServer,
+  repository: ServingRepository,
+  flushTraces: () => Promise<void>,
+  failure: Error | null,
+): Promise<void> {
   const closed = repository.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 });
   await server.drain(LAST_WORDS_MS);
   await server.close();
+  await Promise.race([flushTraces(), sleep(FLUSH_MS, undefined, { ref: false })]);
   const limit = AbortSignal.timeout(ENGINE_END_MS);
   const tooLong = new Promise<boolean>((resolve) => limit.addEventListener('abort', () => resolve(true)));
   if (await Promise.race([closed.then(() => repository.isStuck()), tooLong])) {
@@ -126,7 +153,10 @@ function greeting(running: readonly LoadedEntry[], repository: ServingRepository
   for (const { config, version } of ofFolders)
     lines.push(`  ${config.name}: version ${version}, backend ${config.backend}`);
   if (ofFolders.length > 0) lines.push(`  by the Open Inference Protocol: ${url}/v2`);
-  lines.push(`  to chat with it, and to see what is in flight: ${url}`);
+  const hasChat = repository.loaded().some(({ kind }) => kind === 'generator');
+  lines.push(
+    `  ${hasChat ? 'to chat with it, and to see what is in flight' : 'to see what it does'}: ${url}`,
+  );
   return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
 }
 

@@ -150,8 +150,13 @@ const SERVING_OPTIONS = {
     group: ADAPTERS,
     metavar: '[NAME=]PATH',
     aliases: ['loraModules'],
-    help: 'a LoRA adapter of the model, which clients name as a model: a folder of PEFT, a GGUF file of llama.cpp, or ORG/NAME of the Hugging Face hub; repeat the option for further adapters (with several models: {"name": ..., "path": ..., "base_model_name": ...})',
+    help: 'a LoRA adapter of the model, as NAME=PATH, or a path whose last part is then the name; clients name it as a model: a folder of PEFT, a GGUF file of llama.cpp, or ORG/NAME of the Hugging Face hub; repeat the option for further adapters (with several models: {"name": ..., "path": ..., "base_model_name": ...})',
     defaultText: 'none',
+  }),
+  enableLora: ofModel(SWITCH, {
+    group: ADAPTERS,
+    help: 'the model takes LoRA adapters, though none is given; --no-enable-lora: it takes none, though clients may load some into other models',
+    defaultText: 'with --lora or --allow-runtime-lora',
   }),
   allowRuntimeLora: ofServer(
     SWITCH,
@@ -226,6 +231,17 @@ const SERVING_OPTIONS = {
       group: REPOSITORY,
       default: false,
       help: 'a client who loads a model may bring its configuration and files, code among them',
+    },
+    OF_CLIENTS,
+  ),
+  responseCacheBytes: ofServer(
+    wholeNumber(0, Number.MAX_SAFE_INTEGER),
+    {
+      group: REPOSITORY,
+      unit: 'bytes',
+      aliases: ['responseCacheByteSize'],
+      default: 0,
+      help: 'memory for answers of models whose configuration has response_cache, which the same request is then given again; 0 for none',
     },
     OF_CLIENTS,
   ),
@@ -422,6 +438,45 @@ const SERVING_OPTIONS = {
     },
     OF_CLIENTS,
   ),
+  tracing: ofServer(
+    SWITCH,
+    {
+      group: 'Running',
+      help: 'send traces of requests, by OpenTelemetry; without --trace-endpoint to where the variables OTEL_EXPORTER_OTLP_ENDPOINT and the like say (skein setup tracing installs what that needs)',
+      defaultText: 'on with --trace-endpoint',
+    },
+    OF_CLIENTS,
+  ),
+  traceEndpoint: ofServer(
+    NAME,
+    {
+      group: 'Running',
+      metavar: 'URL',
+      aliases: ['otlpTracesEndpoint'],
+      help: 'receiver of traces by OTLP over HTTP, such as http://localhost:4318; /v1/traces is added where the address has no path',
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
+  traceRate: ofServer(
+    wholeNumber(0, 2 ** 31 - 1),
+    {
+      group: 'Running',
+      unit: 'requests',
+      default: 1,
+      help: 'one of so many requests is traced, beside those whose client traces them; 0 for these alone',
+    },
+    OF_CLIENTS,
+  ),
+  metrics: ofServer(
+    SWITCH,
+    {
+      group: 'Running',
+      default: true,
+      help: 'count for Prometheus, and answer GET /metrics (--no-metrics: neither)',
+    },
+    OF_CLIENTS,
+  ),
   logLevel: ofServer(oneOf('trace', 'debug', 'info', 'warn', 'error', 'silent'), {
     group: 'Running',
     isCommon: true,
@@ -429,6 +484,16 @@ const SERVING_OPTIONS = {
     default: 'warn',
     help: 'level of the log, which is JSON on stderr; info adds a line for each request, debug also for /health, /live and /metrics',
   }),
+  logFile: ofServer(
+    NAME,
+    {
+      group: 'Running',
+      metavar: 'FILE',
+      help: 'file for the log and the access log; warnings and errors go to stderr too; SIGHUP opens it anew by its name, for programs that rotate logs',
+      defaultText: 'stderr',
+    },
+    OF_CLIENTS,
+  ),
 };
 
 /** The server's part of the table of options; the engine's is in callbacks/options/. */

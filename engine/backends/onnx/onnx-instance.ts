@@ -1,12 +1,18 @@
 import { join } from 'node:path';
 import { messageOf } from '../../../base/error-text.js';
-import { elementsIn } from '../../../callbacks/infer/datatypes.js';
+import { asSentence } from '../../../base/sentences.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
-import type { Instance, InstanceRequest, InstanceSetup } from '../backend.js';
+import type { BatchRow, Instance, InstanceRequest, InstanceSetup } from '../backend.js';
 import { BackendError } from '../backend-error.js';
-import { gatherRows, splitRows } from '../gather.js';
-import { loadOnnxRuntime, type OnnxRuntime, type OnnxSession, type OnnxTensor } from './onnx-runtime.js';
+import { RowRunner } from '../run-rows.js';
+import {
+  loadOnnxRuntime,
+  ONLY_FATAL,
+  type OnnxRuntime,
+  type OnnxSession,
+  type OnnxTensor,
+} from './onnx-runtime.js';
 import { fromOnnx, toOnnx } from './onnx-tensors.js';
 
 /** Opens an ONNX file in this worker. @throws BackendError */
@@ -29,10 +35,10 @@ export async function openSession(
       intraOpNumThreads,
       interOpNumThreads: config === undefined ? 1 : threadsOf(config, 'inter_op_thread_count'),
       graphOptimizationLevel: 'all',
-      logSeverityLevel: 3,
+      logSeverityLevel: ONLY_FATAL,
     });
   } catch (error) {
-    throw new BackendError(`${path} cannot be opened: ${messageOf(error)}`, { cause: error });
+    throw new BackendError(`${path} cannot be opened: ${asSentence(messageOf(error))}`, { cause: error });
   }
 }
 
@@ -46,77 +52,27 @@ function threadsOf({ parameters }: ModelConfig, name: string): number {
   );
 }
 
-/**
- * Runs batches of an ONNX model: rows of all requests as one tensor for each input, one run, and the rows of each output given back.
- *
- *   a: INPUT0 [2, 16]  --+                                       +--> a: OUTPUT0 [2, 16]
- *   b: INPUT0 [1, 16]  --+--> INPUT0 [3, 16] --run--> OUTPUT0 [3, 16] +--> b: OUTPUT0 [1, 16]
- */
 class OnnxInstance implements Instance {
-  readonly #runtime: OnnxRuntime;
   readonly #session: OnnxSession;
-  readonly #config: ModelConfig;
+  readonly #runner: RowRunner;
 
   constructor(runtime: OnnxRuntime, session: OnnxSession, config: ModelConfig) {
-    this.#runtime = runtime;
     this.#session = session;
-    this.#config = config;
+    const flat = session.inputMetadata.filter(({ shape }) => shape?.length === 1);
+    const run = async (inputs: readonly InferTensor[], wanted: readonly string[]) => {
+      const feeds: Record<string, OnnxTensor> = {};
+      for (const input of inputs) feeds[input.name] = toOnnx(runtime, input);
+      const results = await session.run(feeds, wanted);
+      return wanted.map((name) => fromOnnx(name, results[name]!));
+    };
+    this.#runner = new RowRunner(config, run, new Set(flat.map(({ name }) => name)));
   }
 
-  async execute(requests: readonly InstanceRequest[]): Promise<void> {
-    const wanted = this.#wanted(requests);
-    const results = await this.#session.run(this.#feeds(requests), wanted);
-    const sizes = requests.map(({ batchSize }) => batchSize);
-    const outputs = wanted.map((name) => this.#rowsOf(fromOnnx(name, results[name]!), sizes));
-    for (const [i, request] of requests.entries()) {
-      const own = outputs.map((rows) => rows[i]!);
-      const { outputs: names } = request;
-      request.send(names === null ? own : own.filter(({ name }) => names.includes(name)));
-    }
+  execute(requests: readonly InstanceRequest[], rows?: readonly BatchRow[]): Promise<void> {
+    return this.#runner.execute(requests, rows);
   }
 
   close(): Promise<void> {
     return this.#session.release();
-  }
-
-  #feeds(requests: readonly InstanceRequest[]): Record<string, OnnxTensor> {
-    const feeds: Record<string, OnnxTensor> = {};
-    for (const { name, reshape } of this.#config.input) {
-      const parts = requests.map(({ inputs }) => inputs.find((input) => input.name === name));
-      const given = parts.filter((part) => part !== undefined);
-      if (given.length === 0) continue; // optional, and nobody gave it
-      if (given.length < parts.length) {
-        throw new BackendError(`Input '${name}' is not in every request of the batch.`);
-      }
-      const whole = gatherRows(given);
-      feeds[name] = toOnnx(
-        this.#runtime,
-        reshape === undefined ? whole : this.#reshaped(whole, reshape.shape),
-      );
-    }
-    return feeds;
-  }
-
-  /** Outputs that some request wants, in the configuration's order: no other is computed. */
-  #wanted(requests: readonly InstanceRequest[]): string[] {
-    const names = this.#config.output.map(({ name }) => name);
-    if (requests.some(({ outputs }) => outputs === null)) return names;
-    const asked = new Set(requests.flatMap(({ outputs }) => outputs!));
-    return names.filter((name) => asked.has(name));
-  }
-
-  #reshaped(tensor: InferTensor, dims: readonly number[]): InferTensor {
-    const rows = this.#config.max_batch_size > 0 ? tensor.shape.slice(0, 1) : [];
-    const known = [...rows, ...dims];
-    const elements = elementsIn(tensor.shape);
-    const others = elementsIn(known.filter((size) => size !== -1));
-    return { ...tensor, shape: known.map((size) => (size === -1 ? elements / others : size)) };
-  }
-
-  /** Each request's part of an output, in the shape that the configuration shows to clients. */
-  #rowsOf(tensor: InferTensor, sizes: readonly number[]): readonly InferTensor[] {
-    const output = this.#config.output.find(({ name }) => name === tensor.name)!;
-    const shown = output.reshape === undefined ? tensor : this.#reshaped(tensor, output.dims);
-    return this.#config.max_batch_size > 0 ? splitRows(shown, sizes) : [shown];
   }
 }

@@ -69,7 +69,7 @@ function ask(
   on: InferListener,
 ): void {
   const { id, inputs, parameters } = read;
-  const { caller, requestId, timeLimitMs, memory } = exchange.terms;
+  const { caller, requestId, timeLimitMs, memory, trace } = exchange.terms;
   const { room, takesOne } = own;
   if (id !== '') live.addId(id);
   const request: InferRequest = {
@@ -81,6 +81,8 @@ function ask(
     priority: 0,
     timeoutUs: 0,
     signal: ends.left,
+    owner: caller.name,
+    trace,
     takesOne,
     terms: inferTerms({ caller, requestId, timeLimitMs, memory, stop: ends.stopped, ...(room && { room }) }),
   };

@@ -1,5 +1,6 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferResponse, InferTerms } from '../../../callbacks/infer/infer-types.js';
+import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { bodyMemory, REQUEST_BYTES } from '../memory-estimates.js';
 import type { RequestMemory } from '../request-memory.js';
@@ -21,17 +22,22 @@ export interface SentInfer {
   jsonLength: string | undefined;
   /** Aborted when the client leaves. */
   signal: AbortSignal;
+  /** Name of its API key; '' where the server has none. */
+  owner: string;
   memory: RequestMemory;
   terms: InferTerms;
   /** Bytes of the longest body, inflated. */
   maxBodyBytes: number;
+  /** The span of the HTTP request; undefined: it is not traced. */
+  trace: TraceSpan | undefined;
 }
 
 /** Reads a request, has the model answer it, and makes the answer's body. @throws InferError, ApiError */
 export async function answerInfer(model: InferModel, sent: SentInfer): Promise<InferBody> {
   const { request, ...form } = await readRequest(model, sent);
   const read = { ...form, request: { ...request, takesOne: true as const, terms: sent.terms } };
-  const response = await answerOf(model, read);
+  refuseAdapter(model, read);
+  const response = await answerOf(model, read, sent);
   return inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
 }
 
@@ -78,23 +84,38 @@ function lengthOfJson(header: string | undefined, bodyLength: number): number {
   throw malformed(`inference header size should be in range (0, ${bodyLength}), got: ${header.slice(0, 30)}`);
 }
 
+/** A client that names an adapter wants other answers than it would get. @throws InferError where nobody would read the name */
+function refuseAdapter({ config, ignoresParameters }: InferModel, { request }: ReadInfer): void {
+  if (ignoresParameters !== true || !Object.hasOwn(request.parameters, 'lora_name')) return;
+  throw malformed(
+    `parameter 'lora_name' is for models that generate text; '${config.name}' takes no LoRA adapters`,
+  );
+}
+
 /** The one response of a model. @throws InferError where there is none, or more than one */
-function answerOf(model: InferModel, { request }: ReadInfer): Promise<InferResponse> {
+function answerOf(
+  model: InferModel,
+  { request }: ReadInfer,
+  { owner, trace }: Pick<SentInfer, 'owner' | 'trace'>,
+): Promise<InferResponse> {
   const { name, model_transaction_policy: policy } = model.config;
   if (policy.decoupled) {
     throw malformed(`doesn't support models with decoupled transaction policy: '${name}'`);
   }
   return new Promise((resolve, reject) => {
     let first: InferResponse | null = null;
-    model.infer(request, {
-      response: (response) => {
-        first ??= response;
+    model.infer(
+      { ...request, owner, ...(trace && { trace }) },
+      {
+        response: (response) => {
+          first ??= response;
+        },
+        end: () => {
+          if (first !== null) resolve(first);
+          else reject(new InferError(`the model '${name}' ended the request without an answer`, 'internal'));
+        },
+        fail: reject,
       },
-      end: () => {
-        if (first !== null) resolve(first);
-        else reject(new InferError(`the model '${name}' ended the request without an answer`, 'internal'));
-      },
-      fail: reject,
-    });
+    );
   });
 }

@@ -1,5 +1,6 @@
 import type { LoadParameters } from '../../serving/model-repository.js';
 import { malformed } from './errors.js';
+import { knownFields, objectOf } from './known-fields.js';
 
 const FILE = 'file:';
 const MOST_VALUES = 256;
@@ -9,7 +10,7 @@ const MOST_VALUES = 256;
  * value are load-time parameters of the AMD Inference Server. @throws InferError
  */
 export function loadParametersOf(body: unknown, allowsUpload: boolean): LoadParameters {
-  const { parameters } = objectOf(body ?? {}, 'the request');
+  const { parameters } = knownFields(body, 'the request', ['parameters']);
   const { config, share, ...rest } = objectOf(parameters ?? {}, "'parameters'");
   const files = new Map<string, Uint8Array>();
   const values: Record<string, string | number | boolean> = {};
@@ -34,12 +35,6 @@ export function loadParametersOf(body: unknown, allowsUpload: boolean): LoadPara
     ...(Object.keys(values).length === 0 ? {} : { values }),
     ...(share === undefined ? {} : { share }),
   };
-}
-
-function objectOf(value: unknown, what: string): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return value as Record<string, unknown>;
-  throw malformed(`Unable to parse ${what}: an object is expected`);
 }
 
 /** A path within the model's folder, and nothing that leads out of it. */

@@ -11,16 +11,6 @@ export const TRACE_SETTINGS = {
   trace_mode: 'triton',
 };
 
-/** What this server tells of its log, in the form that clients of Triton read: --log-level decides. */
-export const LOG_SETTINGS = {
-  log_file: '',
-  log_info: true,
-  log_warning: true,
-  log_error: true,
-  log_verbose_level: 0,
-  log_format: 'default',
-};
-
 /**
  * Holds settings that a client sends against those that there are: one that is as it is, or that is null, which asks for the default, is
  * taken; any other is refused by name, since nothing would come of it. @param body what was sent, whatever it is

@@ -9,11 +9,14 @@ import { type AskedGenerate, answerGenerate, streamGenerate } from '../kserve/ge
 import { readGenerateRequest } from '../kserve/generate-request.js';
 import { answerInfer } from '../kserve/infer.js';
 import { inferTerms } from '../kserve/infer-terms.js';
+import { knownFields } from '../kserve/known-fields.js';
 import { leavingSignal } from '../kserve/leaving-signal.js';
 import { loadParametersOf } from '../kserve/load-parameters.js';
+import { changeLogSettings, logSettings } from '../kserve/log-settings.js';
 import { parseFields } from '../kserve/request-json.js';
 import { inferResponse } from '../kserve/send-answer.js';
-import { checkSettings, EXTENSIONS, fieldsOf, LOG_SETTINGS, TRACE_SETTINGS } from '../kserve/settings.js';
+import { EXTENSIONS } from '../kserve/settings.js';
+import { changeTraceSettings, traceSettings } from '../kserve/trace-settings.js';
 import { readJson, readJsonText } from '../read-json.js';
 import { type AppEnv, exchangeOf, type Route, type ServerContext } from './route.js';
 
@@ -66,14 +69,21 @@ function versionIn(c: Context<AppEnv>): string {
   return version;
 }
 
-/** An empty answer, as health has them. */
-const empty = (status: number) =>
-  status === 200
-    ? new Response(null, { status, headers: { 'content-type': 'text/plain' } })
-    : Response.json(
-        { error: status === 400 ? 'Model version not ready' : 'Server not ready' },
-        { status: 400 },
-      );
+/** Health that is well, in the form of the protocol: Triton's own answers have no body, and its clients read the status alone. */
+const well = (body: object) => Response.json(body);
+
+const notWell = (error: string) => Response.json({ error }, { status: 400 });
+
+function readiness({ state: { status, reason } }: ServerContext): Response {
+  if (status === 'ready' || status === 'degraded') return well({ ready: true });
+  return notWell(`Server not ready${reason === null ? '' : `: ${reason}`}`);
+}
+
+function modelReadiness(c: Context<AppEnv>, { repository }: Platform): Response {
+  const name = nameIn(c);
+  const isReady = repository.isReady(name, versionIn(c));
+  return isReady ? well({ name, ready: true }) : notWell('Model version not ready');
+}
 
 /** The body as JSON; undefined where there is none. @throws ApiError */
 async function jsonOf(c: Context<AppEnv>): Promise<unknown> {
@@ -98,13 +108,12 @@ async function generate(
   });
 }
 
-/** @param body what is to be set; undefined: nothing @throws InferError */
-function traceSettings(c: Context<AppEnv>, { repository }: Platform, body: unknown): Response {
+/** The model of a path whose trace settings are asked for; '': the server's. @throws InferError where it is not loaded */
+function tracedModel(c: Context<AppEnv>, { repository }: Platform): string {
   const name = nameIn(c);
   const isKnown = name === '' || repository.loaded().some(({ config }) => config.name === name);
   if (!isKnown) throw malformed(`Request for unknown model : ${name}`);
-  checkSettings(TRACE_SETTINGS, body, 'this server records no traces');
-  return Response.json(TRACE_SETTINGS);
+  return name;
 }
 
 /**
@@ -125,7 +134,7 @@ function sharedMemoryRoutes(kind: 'system' | 'cuda'): Route[] {
         'unsupported',
       );
     }),
-    ...[path, ofRegion].map((one) => protocolRoute('post', `${one}/unregister`, () => empty(200))),
+    ...[path, ofRegion].map((one) => protocolRoute('post', `${one}/unregister`, () => new Response())),
   ];
 }
 
@@ -137,17 +146,10 @@ export const KSERVE_ROUTES: readonly Route[] = [
   protocolRoute('get', '/v2', (_, { serverId }, { version }) =>
     Response.json({ name: serverId, version, extensions: EXTENSIONS }),
   ),
-  protocolRoute('get', '/v2/health/live', () => empty(200), true),
-  protocolRoute(
-    'get',
-    '/v2/health/ready',
-    (_, __, { state }) => empty(state.status === 'ready' || state.status === 'degraded' ? 200 : 503),
-    true,
-  ),
+  protocolRoute('get', '/v2/health/live', () => well({ live: true }), true),
+  protocolRoute('get', '/v2/health/ready', (_, __, context) => readiness(context), true),
   protocolRoute('get', '/v2/models/stats', (_, { repository }) => statistics(repository.loaded())),
-  ...modelRoutes('get', '/ready', (c, { repository }) =>
-    empty(repository.isReady(nameIn(c), versionIn(c)) ? 200 : 400),
-  ),
+  ...modelRoutes('get', '/ready', modelReadiness),
   ...modelRoutes('get', '/config', (c, platform) => Response.json(modelOf(c, platform).config)),
   ...modelRoutes('get', '/stats', (c, { repository }) => {
     const version = versionIn(c);
@@ -176,27 +178,36 @@ export const KSERVE_ROUTES: readonly Route[] = [
       contentEncoding: c.req.header('content-encoding'),
       jsonLength: c.req.header('inference-header-content-length'),
       signal: leavingSignal(c.env?.incoming?.socket) ?? c.req.raw.signal,
+      owner: c.get('caller').name,
       memory,
       terms: inferTerms({ ...known, memory }),
       maxBodyBytes,
+      trace: c.get('trace'),
     });
     return inferResponse(c, answer);
   }),
   ...['/v2/trace/setting', `${MODEL}/trace/setting`].flatMap((path) => [
-    protocolRoute('get', path, (c, platform) => traceSettings(c, platform, undefined)),
-    protocolRoute('post', path, async (c, platform) => traceSettings(c, platform, await jsonOf(c))),
+    protocolRoute('get', path, (c, platform, { traceDecisions }) =>
+      Response.json(traceSettings(traceDecisions, tracedModel(c, platform))),
+    ),
+    protocolRoute('post', path, async (c, platform, { traceDecisions, apiKeys }) => {
+      requireAdmin(c.get('caller'), apiKeys);
+      const model = tracedModel(c, platform);
+      return Response.json(changeTraceSettings(traceDecisions, model, await jsonOf(c)));
+    }),
   ]),
-  protocolRoute('get', '/v2/logging', () => Response.json(LOG_SETTINGS)),
-  protocolRoute('post', '/v2/logging', async (c) => {
-    checkSettings(LOG_SETTINGS, await jsonOf(c), '--log-level and --access-log decide');
-    return Response.json(LOG_SETTINGS);
+  protocolRoute('get', '/v2/logging', (_, __, { logControl }) => Response.json(logSettings(logControl))),
+  protocolRoute('post', '/v2/logging', async (c, _, { logControl, apiKeys }) => {
+    requireAdmin(c.get('caller'), apiKeys);
+    return Response.json(changeLogSettings(logControl, await jsonOf(c)));
   }),
   ...sharedMemoryRoutes('system'),
   ...sharedMemoryRoutes('cuda'),
   protocolRoute('post', '/v2/repository/index', async (c, { repository }) => {
-    const { ready = false } = fieldsOf(await jsonOf(c));
-    if (typeof ready !== 'boolean') throw malformed("'ready' is to be true or false");
-    return Response.json(await repository.index({ readyOnly: ready }));
+    const { ready } = knownFields(await jsonOf(c), 'the request', ['ready']);
+    const readyOnly = ready ?? false;
+    if (typeof readyOnly !== 'boolean') throw malformed("'ready' is to be true or false");
+    return Response.json(await repository.index({ readyOnly }));
   }),
   protocolRoute(
     'post',
@@ -209,9 +220,11 @@ export const KSERVE_ROUTES: readonly Route[] = [
   ),
   protocolRoute('post', '/v2/repository/models/{model}/unload', async (c, { repository }, { apiKeys }) => {
     requireAdmin(c.get('caller'), apiKeys);
-    const { unload_dependents = false } = fieldsOf(fieldsOf(await jsonOf(c)).parameters);
-    if (typeof unload_dependents !== 'boolean') throw malformed("'unload_dependents' is to be true or false");
-    await repository.unload(nameIn(c), { unloadDependents: unload_dependents });
+    const { parameters } = knownFields(await jsonOf(c), 'the request', ['parameters']);
+    const { unload_dependents } = knownFields(parameters, "'parameters'", ['unload_dependents']);
+    const unloadDependents = unload_dependents ?? false;
+    if (typeof unloadDependents !== 'boolean') throw malformed("'unload_dependents' is to be true or false");
+    await repository.unload(nameIn(c), { unloadDependents });
     return new Response(null, { status: 200, headers: { 'content-type': 'application/json' } });
   }),
   ...modelRoutes('get', '', (c, platform) => {

@@ -162,7 +162,7 @@ export class EnsembleRun {
   /** Asks a member. @throws whatever it refuses at once */
   #start({ step, iteration }: Start): void {
     const { model: name, version, inputs, outputs } = this.#parts.plan.steps[step]!;
-    const { id, parameters, priority, timeoutUs, caller, terms } = this.#request;
+    const { id, parameters, priority, timeoutUs, owner, caller, terms, trace } = this.#request;
     const values = inputs.map(([, tensor]) => this.#values.use(tensor, iteration));
     const model = this.#asked(name, () => this.#parts.find(name, version));
     const { config } = model;
@@ -184,8 +184,10 @@ export class EnsembleRun {
       priority,
       timeoutUs,
       signal: this.#cancelled.signal,
+      owner,
       caller,
       terms,
+      trace,
       // What it takes of a member that has one response is one.
       takesOne: config.model_transaction_policy.decoupled ? undefined : true,
       origin: this.#origins[step],

@@ -51,7 +51,13 @@ export function partTerms(written: WrittenConfig): PartTerms {
 }
 
 /** What a part does not take: its requests come one by one, and the model's engine batches them. */
-const REFUSED = ['dynamic_batching', 'sequence_batching', 'instance_group', 'model_warmup'] as const;
+const REFUSED = [
+  'dynamic_batching',
+  'sequence_batching',
+  'instance_group',
+  'model_warmup',
+  'response_cache',
+] as const;
 
 /**
  * The configuration of a part, complete. @param told its inputs and outputs, which the file need not write
@@ -67,7 +73,7 @@ export function partConfig(
     throw fieldError(
       written,
       [field],
-      'is not taken: a part has no instances of its own, and the engine forms the batches.',
+      'is not taken: a part has no instances and no queue of its own, and the engine forms the batches.',
     );
   }
   const { max_batch_size: most = 1 } = written.fields;

@@ -3,22 +3,22 @@ import { join } from 'node:path';
 import { onAbort } from '../../../base/on-abort.js';
 import type { Backend } from '../../../engine/backends/backend.js';
 import { findBackend } from '../../../engine/backends/find-backend.js';
-import { checkConfig } from '../../../models/repository/check-config.js';
+import { checkInitialStates } from '../../../engine/backends/sequences/state-tensors.js';
+import { checkConfig, checkModelFilename } from '../../../models/repository/check-config.js';
 import { completeConfig } from '../../../models/repository/complete-config.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { ModelConfigError } from '../../../models/repository/model-config-error.js';
 import { ownParameters } from '../../../models/repository/model-parameters.js';
 import { readLabels } from '../../../models/repository/read-labels.js';
-import {
-  parseModelConfig,
-  parseSentConfig,
-  readModelConfig,
-} from '../../../models/repository/read-model-config.js';
+import { parseSentConfig, readModelConfig } from '../../../models/repository/read-model-config.js';
 import type { ScannedModel } from '../../../models/repository/repository-scan.js';
 import { chooseVersions } from '../../../models/repository/versions.js';
-import type { WrittenConfig } from '../../../models/repository/written-config.js';
+import { checkWarmupFiles } from '../../../models/repository/warmup.js';
+import { fieldError, placed, type WrittenConfig } from '../../../models/repository/written-config.js';
 import type { OnCall } from '../answer-call.js';
 import { BatchedModel } from '../batched/batched-model.js';
+import { cachedModel } from '../cache/cached-model.js';
+import type { ResponseCache } from '../cache/response-cache.js';
 import { EnsembleModel } from '../ensembles/ensemble-model.js';
 import {
   isEnsemble,
@@ -41,6 +41,8 @@ export interface FolderServices {
   onCall: OnCall;
   /** Failures that belong to no request, of the model of this name. */
   onError: (name: string, error: Error) => void;
+  /** Answers of models whose configuration wants them kept; null: none are. */
+  cache: ResponseCache | null;
   /** Starts a model of texts: of a version's folder, with the configuration's parameters. */
   startText: (
     name: string,
@@ -157,7 +159,16 @@ export class FolderSource implements ModelSource {
     const { members } = this.#services;
     const find = (member: string, of: string) => members.find(member, of);
     const model = new EnsembleModel({ config, plan, version, modelDirectory, find });
-    return { model, served: null, close: (options) => model.close(options), isStuck: () => false };
+    const cached = cachedModel(model, this.#services.cache, true);
+    return {
+      model: cached ?? model,
+      served: null,
+      close: (options) => {
+        cached?.close();
+        return model.close(options);
+      },
+      isStuck: () => false,
+    };
   }
 
   async #start(
@@ -169,16 +180,19 @@ export class FolderSource implements ModelSource {
   ): Promise<ServedVersion> {
     const versionDirectory = join(model.directory, version);
     const files = { directory: model.directory, versionDirectory, version };
-    const backend = findBackend(written?.fields ?? {}, await readdir(versionDirectory));
+    const origin = written ?? noConfig(model.directory);
+    const filenames = await readdir(versionDirectory);
+    const backend = await inConfig(origin, () => findBackend(origin.fields, filenames));
     const texts = Object.entries(values).map(([key, value]) => [key, String(value)] as const);
     if (backend === null) {
+      refuseOfTexts(written);
       const numVersions = model.versions.length;
       if (numVersions > 1) {
         throw new ModelConfigError(
           `it is a model of texts, of which one version is served at a time; version_policy has ${numVersions}`,
         );
       }
-      const own = Object.entries(written?.fields.parameters ?? {}).map(
+      const own = Object.entries(origin.fields.parameters ?? {}).map(
         ([key, { string_value: value }]) => [key, value ?? ''] as const,
       );
       return this.#services.startText(
@@ -190,7 +204,7 @@ export class FolderSource implements ModelSource {
     }
     const problem = await backend.problem();
     if (problem !== null) throw new ModelConfigError(problem);
-    const config = await completed(name, model, files, written, backend);
+    const config = await completed(name, model, files, origin, backend);
     const whole = {
       ...config,
       parameters: withValues(config, values),
@@ -198,13 +212,20 @@ export class FolderSource implements ModelSource {
         i === 0 ? { ...group, count: group.count + addedInstances } : group,
       ),
     };
-    const origin = written ?? parseModelConfig('', 'the configuration', 'yaml');
     checkConfig(whole, origin);
     for (const { label_filename: labels } of whole.output) {
       if (labels !== '') readLabels(model.directory, labels);
     }
+    checkWarmupFiles(whole, origin, model.directory);
     signal.throwIfAborted();
-    const own = ownParameters(whole, origin);
+    const own = ownParameters(whole, origin, backend);
+    if (whole.sequence_batching !== undefined) {
+      if (!backend.runsSequences) {
+        const what = `is not run by the backend '${backend.name}', which keeps no states`;
+        throw fieldError(origin, ['sequence_batching'], `${what}.`);
+      }
+      await checkInitialStates(whole.sequence_batching, model.directory, origin, own.maxStateBytes);
+    }
     const batched = new BatchedModel({
       backend,
       files,
@@ -219,10 +240,14 @@ export class FolderSource implements ModelSource {
       await batched.close({ abort: true, terminateAfterMs: 0 });
       throw error;
     }
+    const cached = cachedModel(batched, this.#services.cache, backend.readsParameters);
     return {
-      model: batched,
+      model: cached ?? batched,
       served: null,
-      close: (options) => batched.close(options),
+      close: (options) => {
+        cached?.close();
+        return batched.close(options);
+      },
       isStuck: () => batched.isStuck(),
     };
   }
@@ -237,6 +262,19 @@ function startPart({ config, work }: PlannedPart, version: string, modelDirector
 function withValues({ parameters }: ModelConfig, values: AskedLoad['values']): ModelConfig['parameters'] {
   const given = Object.entries(values).map(([key, value]) => [key, { string_value: String(value) }]);
   return { ...parameters, ...Object.fromEntries(given) };
+}
+
+/** @throws ModelConfigError for what means nothing to a model of texts, whose answers are drawn, and which is warm when it is loaded */
+function refuseOfTexts(written: WrittenConfig | null): void {
+  if (written === null) return;
+  const { response_cache: cache, model_warmup: samples = [] } = written.fields;
+  if (cache?.enable === true) {
+    const why = 'is of models whose answers follow from their inputs; this one generates or encodes texts.';
+    throw fieldError(written, ['response_cache'], why);
+  }
+  if (samples.length > 0) {
+    throw fieldError(written, ['model_warmup'], 'is of models that take tensors; this one takes texts.');
+  }
 }
 
 /** Resolves with the instances, or rejects once they have taken too long. @param limitMs 0: they may take any time */
@@ -256,14 +294,37 @@ async function within(ready: Promise<unknown>, limitMs: number, signal: AbortSig
   }
 }
 
+/** What stands for the configuration of a folder that has none: the backend tells everything, or an error says what there should be. */
+function noConfig(directory: string): WrittenConfig {
+  const origin = `${directory}, which has no config.yaml, config.pbtxt or config.json`;
+  return { fields: {}, origin, lineOf: () => null };
+}
+
+/** Does what may find something wrong in a configuration. @throws with the place of the field that is wrong */
+async function inConfig<T>(origin: WrittenConfig, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw placed(origin, error);
+  }
+}
+
 async function completed(
   name: string,
   { name: folder }: ScannedModel,
   files: Parameters<Backend['describe']>[0],
-  written: WrittenConfig | null,
+  origin: WrittenConfig,
   backend: Backend,
 ): Promise<ModelConfig> {
-  const told = await backend.describe(files, written?.fields ?? {});
-  const facts = { name, folder, backend: backend.name, defaultFilename: backend.defaultFilename, told };
-  return completeConfig(written, facts);
+  checkModelFilename(origin.fields, origin);
+  const told = await inConfig(origin, () => backend.describe(files, origin.fields));
+  const { name: own, defaultFilename, platforms } = backend;
+  return completeConfig(origin, {
+    name,
+    folder,
+    backend: own,
+    platform: platforms[0],
+    defaultFilename,
+    told,
+  });
 }

@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks';
 import { onAbort } from '../../../base/on-abort.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferListener, InferTerms } from '../../../callbacks/infer/infer-types.js';
+import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { PieceSource } from '../../../callbacks/piece-source.js';
 import type { TokenPiece } from '../../../callbacks/token-request.js';
 import { StopStrings } from '../../../models/tokenizer/stop-strings.js';
@@ -32,6 +33,10 @@ export interface GenerationRunOptions {
   name: string;
   observe: ObserveRequest;
   terms: InferTerms | undefined;
+  /** The client's id; '' where it gave none. */
+  requestId: string;
+  /** Span of the request at the model; undefined: it is not traced. */
+  trace: TraceSpan | undefined;
   /** Aborted when the client has left. */
   signal: AbortSignal | undefined;
   on: InferListener;
@@ -88,7 +93,7 @@ export class GenerationRun {
     for (const [index, source] of sources.entries()) {
       const choices = index === 0 ? { choices: count } : {};
       const observed = { model: name, promptTokens: promptTokens.length, maxTokens, ...choices };
-      const observer = observe({ ...observed, isGuided: guide !== undefined });
+      const observer = observe({ ...observed, isGuided: guide !== undefined, ...this.#traced });
       const numKnown = generation.known[index]?.length ?? 0;
       const answer = new SequenceAnswer(this.#textOf(), engine?.stopWords ?? [], numKnown);
       this.#sequences.push({ index, source, observer, answer, kept: [], isOver: false });
@@ -102,6 +107,14 @@ export class GenerationRun {
         onError: (error) => this.#fail(error),
       });
     }
+  }
+
+  /** What the trace of the request tells, if it is traced. */
+  get #traced() {
+    const { trace: parent, requestId, generation } = this.#options;
+    if (parent === undefined) return {};
+    const { temperature, topP } = generation.request;
+    return { traced: { parent, requestId, temperature, topP, choices: generation.count } };
   }
 
   #started(): PieceSource<TokenPiece>[] {

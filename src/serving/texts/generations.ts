@@ -124,7 +124,7 @@ export class Generations {
   }
 
   #runOf(
-    { request: { terms, signal, outputs: named }, on }: Asked,
+    { request: { id: requestId, terms, trace, signal, outputs: named }, on }: Asked,
     { observe, observedName: name }: Generating,
     model: TextModel,
     generation: Generation,
@@ -142,6 +142,8 @@ export class Generations {
       name,
       observe,
       terms,
+      requestId,
+      trace,
       signal,
       on,
       onOver,

@@ -2,9 +2,10 @@ import type { InferListener, InferRequest } from '../../../callbacks/infer/infer
 import type { IterationStats } from '../../../callbacks/iteration-stats.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { checkedRequest } from '../check-request.js';
-import { reasonOf } from '../infer-failure.js';
+import { asInferError, reasonOf } from '../infer-failure.js';
 import type { FailureReason, InferModel, ModelActivity } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
+import { endModelSpan, modelSpan } from '../model-span.js';
 import type { EngineActivity } from './engine-activity.js';
 import { inFittingShapes } from './fitting-shapes.js';
 import { type Generating, Generations } from './generations.js';
@@ -66,10 +67,13 @@ export class GeneratorInfer implements InferModel {
   }
 
   activity(): ModelActivity {
+    const { adapters } = this.generating;
     return {
       ...this.#activity(),
       lastInference: this.#counters.lastInference,
-      adapterChanges: this.generating.adapters?.changes ?? 0,
+      ...(adapters === null
+        ? {}
+        : { adapters: { names: adapters.list().map(({ name }) => name), changes: adapters.changes } }),
     };
   }
 
@@ -80,8 +84,16 @@ export class GeneratorInfer implements InferModel {
   infer(request: InferRequest, on: InferListener): void {
     const whole = withParameterInputs(this.config, request, TEXT_PARAMETERS);
     const { inputs } = checkedRequest(this.config, inFittingShapes(this.config, whole));
-    this.#generations.infer(this.config.name, whole, inputs, on, (error) => {
-      if (error !== null) this.#counters.noteFailure(reasonOf(error), 0);
-    });
+    const span = modelSpan(request.trace, this.config, this.version, request.id, performance.now());
+    const traced = span === null ? whole : { ...whole, trace: span };
+    try {
+      this.#generations.infer(this.config.name, traced, inputs, on, (error) => {
+        endModelSpan(span, error);
+        if (error !== null) this.#counters.noteFailure(reasonOf(error), 0);
+      });
+    } catch (error) {
+      endModelSpan(span, asInferError(error));
+      throw error;
+    }
   }
 }

@@ -11,18 +11,42 @@ import { testPython } from '../support/test-python.js';
 /** Triton's own examples: a model repository, and programs of its client. They are no part of this project. */
 const triton = process.env.SKEIN_TEST_TRITON;
 
-/** Programs of the HTTP client that need neither sequences nor shared memory. */
-const PROGRAMS = [
-  'simple_http_infer_client',
-  'simple_http_async_infer_client',
-  'simple_http_aio_infer_client',
-  'simple_http_string_infer_client',
-  'simple_http_health_metadata',
-  'simple_http_model_control',
+/** Programs of the HTTP client that need no shared memory, and what they are started with. */
+const PROGRAMS: readonly (readonly [program: string, ...flags: string[]])[] = [
+  ['simple_http_infer_client'],
+  ['simple_http_async_infer_client'],
+  ['simple_http_aio_infer_client'],
+  ['simple_http_string_infer_client'],
+  ['simple_http_health_metadata'],
+  ['simple_http_model_control'],
+  ['simple_http_sequence_sync_infer_client'],
+  ['simple_http_sequence_sync_infer_client', '--dyna'],
 ];
 /** Models that the programs ask for by name or by number: one of them counts seven. */
-const LOADED = ['simple', 'simple_int8', 'simple_string', 'simple_identity'];
-const LISTED = [...LOADED, 'simple_sequence', 'simple_dyna_sequence', 'of_our_own'];
+const LISTED = [
+  'simple',
+  'simple_int8',
+  'simple_string',
+  'simple_identity',
+  'simple_sequence',
+  'simple_dyna_sequence',
+  'of_our_own',
+];
+/** That of --dyna whose ids are texts is of Triton's own C++ code: it sums, and adds the id to the last sum. */
+const DYNA_CONFIG = `max_batch_size: 8
+input [ { name: "INPUT" data_type: TYPE_INT32 dims: [ 1 ] } ]
+output [ { name: "OUTPUT" data_type: TYPE_INT32 dims: [ 1 ] } ]
+sequence_batching {
+  max_sequence_idle_microseconds: 10000000
+  oldest { max_candidate_sequences: 1024 }
+  control_input { name: "CORRID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_STRING } }
+  state { input_name: "SUM" output_name: "NEW_SUM" data_type: TYPE_INT32 dims: [ 1 ] }
+}
+`;
+const DYNA_MODULE = `export const execute = (requests) => requests.map(({ inputs: { INPUT, SUM, CORRID }, sequence: { end } }) => {
+  const data = [SUM.data[0] + INPUT.data[0] + (end ? Number(CORRID.texts[0]) : 0)];
+  return { outputs: { OUTPUT: { data }, NEW_SUM: { data } } };
+});`;
 
 const IDENTITY =
   'export const execute = (all) => all.map(({ inputs }) => ({ outputs: { OUTPUT0: inputs.INPUT0 } }));';
@@ -69,10 +93,7 @@ beforeAll(async () => {
     writeFileSync(config, text);
     writeFileSync(join(folder, 'simple_identity/1/model.mjs'), IDENTITY);
   }
-  const loaded = ['of_our_own', ...(triton === undefined ? [] : LOADED)].flatMap((name) => [
-    '--load-model',
-    name,
-  ]);
+  const loaded = names.flatMap((name) => ['--load-model', name]);
   server = await startServer([
     '--model-repository',
     folder,
@@ -92,6 +113,16 @@ afterAll(async () => {
 async function run(args: readonly string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(testPython!, args);
   return stdout;
+}
+
+/** Behind all others, one of which counts the models. */
+async function loadDyna(): Promise<void> {
+  const directory = join(folder, 'simple_string_dyna_sequence');
+  mkdirSync(join(directory, '1'), { recursive: true });
+  writeFileSync(join(directory, 'config.pbtxt'), `backend: "module"\n${DYNA_CONFIG}`);
+  writeFileSync(join(directory, '1/model.mjs'), DYNA_MODULE);
+  const url = `${server.url}/v2/repository/models/simple_string_dyna_sequence/load`;
+  expect((await fetch(url, { method: 'POST' })).status).toBe(200);
 }
 
 const address = () => server.url.replace('http://', '');
@@ -115,9 +146,10 @@ describe.skipIf(testPython === null)("Triton's client from pip", () => {
   const itWithExamples = triton === undefined ? () => {} : it;
   itWithExamples('runs its own programs', async () => {
     expect(existsSync(join(triton!, 'client-examples'))).toBe(true);
-    for (const program of PROGRAMS) {
+    for (const [program, ...flags] of PROGRAMS) {
+      if (flags.includes('--dyna')) await loadDyna();
       const path = join(triton!, 'client-examples', `${program}.py`);
-      const printed = await run([path, '-u', address()]);
+      const printed = await run([path, '-u', address(), ...flags]);
       if (readFileSync(path, 'utf8').includes('PASS')) expect(`${program}: ${printed}`).toMatch(/PASS/);
     }
   });

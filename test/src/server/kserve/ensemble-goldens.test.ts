@@ -72,7 +72,9 @@ afterAll(() => server?.stop());
 
 /** Where this server answers otherwise, by the number of the request, and why. */
 const DIFFERENCES: Readonly<Record<number, string>> = {
+  2: 'readiness has the body of the protocol',
   3: 'fields of GPUs and of other formats are not told',
+  7: 'the refusal tells the outputs that there are',
   12: 'the refusal has the id of the request, as others have it',
   16: 'outputs come in the order of the configuration, and parameters once',
   19: 'parameters come once',
