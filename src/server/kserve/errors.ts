@@ -56,11 +56,6 @@ export function noteProtocolError(error: unknown, { metrics, log, requestId, pat
   if (status === 500) log.error({ err: error, requestId, path }, 'request failed');
 }
 
-/** A request whose JSON or whose headers are wrong. */
-export function malformed(message: string): InferError {
-  return new InferError(message, 'invalid');
-}
-
 /** No route, in the words that clients of the protocol know. */
 export function notFound(): ApiError {
   return new ApiError(404, 'Not Found', { code: 'not_found' });

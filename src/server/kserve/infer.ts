@@ -1,16 +1,15 @@
-import { InferError } from '../../../callbacks/infer/infer-error.js';
-import type { InferResponse } from '../../../callbacks/infer/infer-types.js';
 import type { InferModel } from '../../serving/infer-model.js';
+import { askOnce } from '../../serving/protocol/ask-once.js';
+import { malformed } from '../../serving/protocol/malformed.js';
+import { nextTurn } from '../../serving/protocol/turns.js';
 import { bodyMemory, REQUEST_BYTES } from '../memory-estimates.js';
 import type { RequestMemory } from '../request-memory.js';
-import { malformed } from './errors.js';
 import { type InferBody, inferBody } from './infer-answer.js';
 import { inflatedBody } from './inflate-body.js';
 import { bytesOfList, mostBytesOf } from './json-tensors.js';
 import { readRawInput } from './raw-input.js';
 import { type ReadInfer, readInfer } from './read-infer.js';
 import { readRequestJson } from './request-json.js';
-import { nextTurn } from './turns.js';
 
 /** A request for tensors as it came. */
 export interface SentInfer {
@@ -29,7 +28,8 @@ export interface SentInfer {
 /** Reads a request, has the model answer it, and makes the answer's body. @throws InferError, ApiError */
 export async function answerInfer(model: InferModel, sent: SentInfer): Promise<InferBody> {
   const read = await readRequest(model, sent);
-  const response = await answerOf(model, read);
+  refuseDecoupled(model);
+  const response = await askOnce(model, read.request);
   return inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
 }
 
@@ -76,23 +76,9 @@ function lengthOfJson(header: string | undefined, bodyLength: number): number {
   throw malformed(`inference header size should be in range (0, ${bodyLength}), got: ${header.slice(0, 30)}`);
 }
 
-/** The one response of a model. @throws InferError where there is none, or more than one */
-function answerOf(model: InferModel, { request }: ReadInfer): Promise<InferResponse> {
-  const { name, model_transaction_policy: policy } = model.config;
+/** @throws InferError for a model that may give any number of responses, for which the protocol has no form */
+function refuseDecoupled({ config: { name, model_transaction_policy: policy } }: InferModel): void {
   if (policy.decoupled) {
     throw malformed(`doesn't support models with decoupled transaction policy: '${name}'`);
   }
-  return new Promise((resolve, reject) => {
-    let first: InferResponse | null = null;
-    model.infer(request, {
-      response: (response) => {
-        first ??= response;
-      },
-      end: () => {
-        if (first !== null) resolve(first);
-        else reject(new InferError(`the model '${name}' ended the request without an answer`, 'internal'));
-      },
-      fail: reject,
-    });
-  });
 }

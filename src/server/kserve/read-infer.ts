@@ -12,22 +12,20 @@ import {
   MOST_PARAMETERS,
   MOST_TENSORS,
 } from '../../../callbacks/infer/request-limits.js';
-import { malformed } from './errors.js';
+import type { OutputWish } from '../../serving/protocol/chosen-outputs.js';
+import { malformed } from '../../serving/protocol/malformed.js';
 import { bytesOfJson, type ListText } from './json-tensors.js';
 
-/** How a client wants an output. */
-export interface OutputWish {
-  name: string;
+/** How a client wants an output, and in which form. */
+export interface FormedWish extends OutputWish {
   isBinary: boolean;
-  /** Classes to name in the place of the tensor; 0: the tensor itself. */
-  classification: number;
 }
 
 /** A request of the protocol, and the form that its client wants the answer in. */
 export interface ReadInfer {
   request: InferRequest;
   /** Null: all outputs. */
-  wishes: readonly OutputWish[] | null;
+  wishes: readonly FormedWish[] | null;
   /** All outputs that are not asked for by name come as binary data. */
   isBinary: boolean;
   /** Inputs whose elements are still text: their `data` is empty until it is read. */
@@ -195,13 +193,13 @@ function shapeOf(name: string, shape: unknown): number[] {
 const isSize = (size: unknown) => typeof size === 'number' && Number.isSafeInteger(size) && size >= 0;
 
 /** Outputs that are asked for by name, each once, as it was first asked for; null: none is, which means all of them. */
-function readOutputs(outputs: unknown, isBinaryByDefault: boolean): OutputWish[] | null {
+function readOutputs(outputs: unknown, isBinaryByDefault: boolean): FormedWish[] | null {
   if (!Array.isArray(outputs)) throw malformed("Unable to parse 'outputs': a list is expected");
   if (outputs.length > MOST_TENSORS) {
     throw malformed(`the request asks for ${outputs.length} outputs; at most ${MOST_TENSORS} are taken`);
   }
   if (outputs.length === 0) return null;
-  const wishes = new Map<string, OutputWish>();
+  const wishes = new Map<string, FormedWish>();
   for (const output of outputs) {
     const { name, parameters } = objectOf(output, 'an output');
     if (typeof name !== 'string')

@@ -2,14 +2,21 @@ import type { Context } from 'hono';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import type { ModelRepository } from '../../serving/model-repository.js';
+import { metadataOf, statisticsOf } from '../../serving/protocol/describe-model.js';
+import { loadParametersOf } from '../../serving/protocol/load-parameters.js';
+import { malformed } from '../../serving/protocol/malformed.js';
+import {
+  checkSettings,
+  EXTENSIONS,
+  fieldsOf,
+  LOG_SETTINGS,
+  TRACE_SETTINGS,
+} from '../../serving/protocol/settings.js';
 import { requireAdmin } from '../auth.js';
-import { metadataOf, statisticsOf } from '../kserve/describe-model.js';
-import { malformed, notFound } from '../kserve/errors.js';
+import { notFound } from '../kserve/errors.js';
 import { answerInfer } from '../kserve/infer.js';
 import { leavingSignal } from '../kserve/leaving-signal.js';
-import { loadParametersOf } from '../kserve/load-parameters.js';
 import { inferResponse } from '../kserve/send-answer.js';
-import { checkSettings, EXTENSIONS, fieldsOf, LOG_SETTINGS, TRACE_SETTINGS } from '../kserve/settings.js';
 import { readJson } from '../read-json.js';
 import type { AppEnv, Route, ServerContext } from './route.js';
 

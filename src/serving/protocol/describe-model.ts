@@ -1,6 +1,6 @@
 import { datatypeOf } from '../../../callbacks/infer/datatypes.js';
 import type { ModelInput, ModelOutput } from '../../../models/repository/model-config.js';
-import type { InferModel } from '../../serving/infer-model.js';
+import type { InferModel } from '../infer-model.js';
 
 /** GET /v2/models/M. @param versions those that answer */
 export function metadataOf({ config }: InferModel, versions: readonly string[]): object {

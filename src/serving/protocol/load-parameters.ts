@@ -1,5 +1,5 @@
-import type { LoadParameters } from '../../serving/model-repository.js';
-import { malformed } from './errors.js';
+import type { LoadParameters } from '../model-repository.js';
+import { malformed } from './malformed.js';
 
 const FILE = 'file:';
 const MOST_VALUES = 256;
