@@ -5,7 +5,7 @@ import { nextTurn } from '../../serving/protocol/turns.js';
 import { bodyMemory, REQUEST_BYTES } from '../memory-estimates.js';
 import type { RequestMemory } from '../request-memory.js';
 import { type InferBody, inferBody } from './infer-answer.js';
-import { inflatedBody } from './inflate-body.js';
+import { inflatedBody } from '../inflate-body.js';
 import { bytesOfList, mostBytesOf } from './json-tensors.js';
 import { readRawInput } from './raw-input.js';
 import { type ReadInfer, readInfer } from './read-infer.js';

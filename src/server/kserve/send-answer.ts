@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Context } from 'hono';
 import { directAnswer } from '../direct-answer.js';
 import type { AppEnv } from '../routes/route.js';
-import { codingFor, compressed } from './accept-encoding.js';
+import { codingFor, compressed } from '../accept-encoding.js';
 import { type InferBody, lengthOf } from './infer-answer.js';
 
 /** Answers shorter than this are not worth the time that it takes to compress them. */
