@@ -22,7 +22,11 @@ export async function serve(config: Config): Promise<void> {
   if (config.loraDir !== undefined && !statSync(config.loraDir, { throwIfNoEntry: false })?.isDirectory()) {
     throw new UsageError(`--lora-dir is ${config.loraDir}, and there is no such folder.`);
   }
+  if (config.allowSharedMemory && process.platform !== 'linux') {
+    throw new UsageError('--allow-shared-memory is for Linux, whose objects of shared memory are files.');
+  }
   const address = await checkAddress(config.host, config.port);
+  if (config.grpcPort !== undefined) await checkAddress(config.host, config.grpcPort, '--grpc-port');
   const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
   const interruption = listenForInterruption('interrupted while loading');
   const { models } = config;
@@ -31,10 +35,11 @@ export async function serve(config: Config): Promise<void> {
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   interruption.release();
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-  const { server, repository, failed } = await openServer(running, config, security);
-  const polling = await startFolders(repository, config, server);
+  const { server, grpc, repository, failed } = await openServer(running, config, security);
+  const servers = grpc === null ? [server] : [server, grpc];
+  const polling = await startFolders(repository, config, servers);
   performance.mark('skein: listening');
-  process.stdout.write(greeting(running, repository, server.url));
+  process.stdout.write(greeting(running, repository, server.url, grpc?.url ?? null));
   if (security.apiKeys.count === 0 && !isLoopbackName(new URL(server.url).hostname)) {
     process.stderr.write(
       'skein: whoever reaches this address may use it, from other machines too; --api-key-file or --api-key asks for a key\n',
@@ -44,20 +49,29 @@ export async function serve(config: Config): Promise<void> {
   clearInterval(polling);
   if (failure === null) {
     process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');
-    if (!(await server.drain(config.drainTimeoutSeconds * 1000))) {
+    if (!(await drained(servers, config.drainTimeoutSeconds * 1000))) {
       process.stderr.write(
         `skein: some answers took longer than ${config.drainTimeoutSeconds} s and are cut off\n`,
       );
     }
   }
-  await end(server, repository, failure);
+  await end(servers, repository, failure);
+}
+
+/** What listens for clients, in whichever protocol. */
+type Listening = Pick<HttpServer, 'drain' | 'close'>;
+
+/** Lets the answers of all of them end. @returns true where all did in time */
+async function drained(servers: readonly Listening[], limitMs: number): Promise<boolean> {
+  const results = await Promise.all(servers.map((server) => server.drain(limitMs)));
+  return results.every((isDone) => isDone);
 }
 
 /** Loads the models of the folders that are to be loaded at the start, and looks at them again where that is wanted. */
 async function startFolders(
   repository: ServingRepository,
   { modelRepository, modelControlMode: mode, loadModel = [], modelPollSeconds, exitOnError }: Config,
-  server: HttpServer,
+  servers: readonly Listening[],
 ): Promise<NodeJS.Timeout | undefined> {
   if (modelRepository === undefined) return undefined;
   const polling = () =>
@@ -70,7 +84,7 @@ async function startFolders(
       process.stderr.write(`skein: ${messageOf(error)}\n`);
       return polling();
     }
-    await Promise.all([repository.close({ abort: true }), server.close()]);
+    await Promise.all([repository.close({ abort: true }), ...servers.map((server) => server.close())]);
     throw error;
   }
   return polling();
@@ -88,10 +102,14 @@ const LAST_WORDS_MS = 3_000;
 const ENGINE_END_MS = 5_000;
 
 /** What still runs is cancelled, its clients are told, and the models are freed. Throws the failure, if there is one. */
-async function end(server: HttpServer, repository: ServingRepository, failure: Error | null): Promise<void> {
+async function end(
+  servers: readonly Listening[],
+  repository: ServingRepository,
+  failure: Error | null,
+): Promise<void> {
   const closed = repository.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 });
-  await server.drain(LAST_WORDS_MS);
-  await server.close();
+  await drained(servers, LAST_WORDS_MS);
+  await Promise.all(servers.map((server) => server.close()));
   const limit = AbortSignal.timeout(ENGINE_END_MS);
   const tooLong = new Promise<boolean>((resolve) => limit.addEventListener('abort', () => resolve(true)));
   if (await Promise.race([closed.then(() => repository.isStuck()), tooLong])) {
@@ -112,7 +130,12 @@ function aboutTheDemo(): string[] {
   ];
 }
 
-function greeting(running: readonly LoadedEntry[], repository: ServingRepository, url: string): string {
+function greeting(
+  running: readonly LoadedEntry[],
+  repository: ServingRepository,
+  url: string,
+  grpcUrl: string | null,
+): string {
   const given = new Set(running.map(({ entry }) => entry.name));
   const ofFolders = repository.loaded().filter(({ config }) => !given.has(config.name));
   const names = [...given, ...ofFolders.map(({ config }) => config.name)].join(', ') || 'no model yet';
@@ -126,6 +149,7 @@ function greeting(running: readonly LoadedEntry[], repository: ServingRepository
   for (const { config, version } of ofFolders)
     lines.push(`  ${config.name}: version ${version}, backend ${config.backend}`);
   if (ofFolders.length > 0) lines.push(`  by the Open Inference Protocol: ${url}/v2`);
+  if (grpcUrl !== null) lines.push(`  the same over gRPC: ${grpcUrl}`);
   lines.push(`  to chat with it, and to see what is in flight: ${url}`);
   return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
 }

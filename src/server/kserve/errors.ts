@@ -7,6 +7,7 @@ import type { ServerLog } from '../server-log.js';
 const STATUS: Readonly<Record<InferErrorKind, number>> = {
   invalid: 400,
   notFound: 404,
+  exists: 400,
   unavailable: 503,
   unsupported: 501,
   internal: 500,

@@ -37,14 +37,15 @@ export async function inferBody(
     const tensor = await wishedOutput(model, output, wish, signal);
     const { name, datatype, shape, data } = tensor;
     json.add(
-      `${separator}{"name":${JSON.stringify(name)},"datatype":"${datatype}","shape":[${shape.join(',')}],`,
+      `${separator}{"name":${JSON.stringify(name)},"datatype":"${datatype}","shape":[${shape.join(',')}]`,
     );
     separator = ',';
-    if (wish?.isBinary ?? isBinary) {
+    if (wish?.region != null) json.add('}');
+    else if (wish?.isBinary ?? isBinary) {
       raw.push(data);
-      json.add(`"parameters":{"binary_data_size":${data.length}}}`);
+      json.add(`,"parameters":{"binary_data_size":${data.length}}}`);
     } else {
-      json.add('"data":');
+      json.add(',"data":');
       for (const piece of jsonOfTensor(tensor)) if (json.add(piece)) await nextTurn(signal);
       json.add('}');
     }

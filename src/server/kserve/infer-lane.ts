@@ -8,6 +8,7 @@ import { hostCheck } from '../host-check.js';
 import { REQUEST_BYTES, textMemory } from '../memory-estimates.js';
 import { observeExchange } from '../observe-http.js';
 import { shuttingDown } from '../openai/errors.js';
+import { regionAccess } from '../platform.js';
 import { longBody, SMALL_BODY } from '../read-body.js';
 import { requestIdOf } from '../request-ids.js';
 import { RequestMemory } from '../request-memory.js';
@@ -115,7 +116,8 @@ export class InferLane {
     const { apiKeys, state, ledger, platform, maxBodyBytes, stallLimitMs } = this.#options;
     const { headers, socket } = incoming;
     this.#checkHost(headers.host);
-    const { name } = callerOf(apiKeys, headers.authorization, textOf(headers['x-api-key']));
+    const caller = callerOf(apiKeys, headers.authorization, textOf(headers['x-api-key']));
+    const { name } = caller;
     lane.key = name;
     if (state.isDraining) throw shuttingDown(state.drainEndsInMs);
     const memory = new RequestMemory(ledger.open('request', name), ledger.limit);
@@ -133,6 +135,7 @@ export class InferLane {
         signal: leavingSignal(socket),
         memory,
         maxBodyBytes,
+        regions: regionAccess(platform, caller, apiKeys, maxBodyBytes),
       });
       await sendAnswer(outgoing, answer, textOf(headers['accept-encoding']));
       // Nobody reads either of them any more. After a failure somebody may: then they are garbage.

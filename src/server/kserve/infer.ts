@@ -1,11 +1,12 @@
 import type { InferModel } from '../../serving/infer-model.js';
 import { askOnce } from '../../serving/protocol/ask-once.js';
 import { malformed } from '../../serving/protocol/malformed.js';
+import type { RegionAccess } from '../../serving/protocol/region-access.js';
 import { nextTurn } from '../../serving/protocol/turns.js';
+import { inflatedBody } from '../inflate-body.js';
 import { bodyMemory, REQUEST_BYTES } from '../memory-estimates.js';
 import type { RequestMemory } from '../request-memory.js';
 import { type InferBody, inferBody } from './infer-answer.js';
-import { inflatedBody } from '../inflate-body.js';
 import { bytesOfList, mostBytesOf } from './json-tensors.js';
 import { readRawInput } from './raw-input.js';
 import { type ReadInfer, readInfer } from './read-infer.js';
@@ -23,19 +24,25 @@ export interface SentInfer {
   memory: RequestMemory;
   /** Bytes of the longest body, inflated. */
   maxBodyBytes: number;
+  /** Shared memory that this client may name. */
+  regions: RegionAccess;
 }
 
 /** Reads a request, has the model answer it, and makes the answer's body. @throws InferError, ApiError */
 export async function answerInfer(model: InferModel, sent: SentInfer): Promise<InferBody> {
-  const read = await readRequest(model, sent);
-  refuseDecoupled(model);
-  const response = await askOnce(model, read.request);
-  return inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
+  try {
+    const read = await readRequest(model, sent);
+    refuseDecoupled(model);
+    const response = await askOnce(model, read.request);
+    return await inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
+  } finally {
+    sent.regions.release();
+  }
 }
 
 async function readRequest(
   { config }: InferModel,
-  { body, contentEncoding, jsonLength, signal, memory, maxBodyBytes }: SentInfer,
+  { body, contentEncoding, jsonLength, signal, memory, maxBodyBytes, regions }: SentInfer,
 ): Promise<ReadInfer> {
   const bytes =
     contentEncoding === undefined
@@ -49,9 +56,24 @@ async function readRequest(
   const { value, size, parsedBytes, lists } = await readRequestJson(bytes.subarray(0, length), signal);
   const held = REQUEST_BYTES + bytes.length + bodyMemory(parsedBytes, size);
   memory.holdBody(held);
-  const read = readInfer(config.name, { body: value, lists, binary: bytes.subarray(length), signal });
-  await readLists(read, (listBytes) => memory.holdBody(held + listBytes));
+  const read = readInfer(config.name, {
+    body: value,
+    lists,
+    binary: bytes.subarray(length),
+    regions,
+    signal,
+  });
+  const heldMore = await readShared(read, (sharedBytes) => memory.holdBody(held + sharedBytes));
+  await readLists(read, (listBytes) => memory.holdBody(held + heldMore + listBytes));
   return read;
+}
+
+/** Reads the inputs that lie in shared memory. Resolves with their bytes. @throws InferError */
+async function readShared({ shared }: ReadInfer, hold: (bytes: number) => void): Promise<number> {
+  const bytes = shared.reduce((sum, { span }) => sum + span.byteSize, 0);
+  if (bytes > 0) hold(bytes);
+  for (const { tensor, span } of shared) tensor.data = await span.read();
+  return bytes;
 }
 
 /** Reads the inputs whose lists were too long to be parsed with the rest. @throws InferError */

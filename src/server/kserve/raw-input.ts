@@ -49,7 +49,7 @@ export function readRawInput(config: ModelConfig, body: Uint8Array, signal: Abor
     timeoutUs: 0,
     signal,
   };
-  return { request, wishes: null, isBinary: true, unread: [] };
+  return { request, wishes: null, isBinary: true, unread: [], shared: [] };
 }
 
 /** A text as an element of BYTES. */

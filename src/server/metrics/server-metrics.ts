@@ -7,6 +7,7 @@ import type { ObservedRequest, RequestObserver } from '../request-observer.js';
 import { adapterFamilies } from './adapter-metrics.js';
 import { HTTP_BUCKETS } from './buckets.js';
 import { type ModelFamilies, modelFamilies } from './families.js';
+import { type GrpcExchange, GrpcMetrics } from './grpc-metrics.js';
 import { ModelMetrics, UNCOUNTED } from './model-metrics.js';
 import { tritonFamilies } from './triton-families.js';
 
@@ -54,6 +55,8 @@ export class ServerMetrics {
     buckets: HTTP_BUCKETS,
     registers: [this.#registry],
   });
+  /** Made with the first call: a server without gRPC has none of them. */
+  #grpc: GrpcMetrics | null = null;
   readonly #refusals = new Counter({
     name: 'skein:requests_refused_total',
     help: 'Requests answered with an error before anything of an answer, by the error code',
@@ -146,6 +149,12 @@ export class ServerMetrics {
     this.#httpRequests.inc({ handler, method, status: `${Math.floor(status / 100)}xx` });
     this.#httpResponses.inc({ handler, status: String(status) });
     this.#httpDuration.observe({ handler, method }, durationMs / 1000);
+  }
+
+  /** Counts a call of gRPC, from its headers to its status. */
+  grpcCall(call: GrpcExchange): void {
+    this.#grpc ??= new GrpcMetrics(this.#registry);
+    this.#grpc.count(call);
   }
 
   /** Reports the memory held by this ledger from now on. */

@@ -1,31 +1,19 @@
 import type { Context } from 'hono';
-import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferModel } from '../../serving/infer-model.js';
-import type { ModelRepository } from '../../serving/model-repository.js';
-import { metadataOf, statisticsOf } from '../../serving/protocol/describe-model.js';
+import { metadataOf, modelsCounted, statisticsOf } from '../../serving/protocol/describe-model.js';
 import { loadParametersOf } from '../../serving/protocol/load-parameters.js';
 import { malformed } from '../../serving/protocol/malformed.js';
-import {
-  checkSettings,
-  EXTENSIONS,
-  fieldsOf,
-  LOG_SETTINGS,
-  TRACE_SETTINGS,
-} from '../../serving/protocol/settings.js';
+import { extensions, fieldsOf, logSettings, traceSettings } from '../../serving/protocol/settings.js';
+import { noCudaMemory, noCudaRegion, noSharedMemory } from '../../serving/shared-memory/no-shared-memory.js';
+import { type RegionStatus, SharedRegions } from '../../serving/shared-memory/shared-regions.js';
 import { requireAdmin } from '../auth.js';
 import { notFound } from '../kserve/errors.js';
 import { answerInfer } from '../kserve/infer.js';
 import { leavingSignal } from '../kserve/leaving-signal.js';
 import { inferResponse } from '../kserve/send-answer.js';
+import { type Platform, regionAccess } from '../platform.js';
 import { readJson } from '../read-json.js';
 import type { AppEnv, Route, ServerContext } from './route.js';
-
-/** A server of the protocol: its models, and what it says of itself. */
-interface Platform {
-  repository: ModelRepository;
-  serverId: string;
-  allowsUpload: boolean;
-}
 
 type Answer = (
   c: Context<AppEnv>,
@@ -84,32 +72,63 @@ async function jsonOf(c: Context<AppEnv>): Promise<unknown> {
   return byteLength === 0 ? undefined : readJson(c, c.get('memory'));
 }
 
-/** @param body what is to be set; undefined: nothing @throws InferError */
-function traceSettings(c: Context<AppEnv>, { repository }: Platform, body: unknown): Response {
-  const name = nameIn(c);
-  const isKnown = name === '' || repository.loaded().some(({ config }) => config.name === name);
-  if (!isKnown) throw malformed(`Request for unknown model : ${name}`);
-  checkSettings(TRACE_SETTINGS, body, 'this server records no traces');
-  return Response.json(TRACE_SETTINGS);
+/** Routes of system shared memory, where clients on this machine have leave to use it. */
+const SYSTEM_MEMORY_ROUTES: readonly Route[] = [
+  ...['', '/region/{region}'].flatMap((rest) => [
+    protocolRoute('get', `/v2/systemsharedmemory${rest}/status`, (c, { sharedMemory }) =>
+      Response.json((sharedMemory ?? NO_REGIONS).status(c.req.param('region') ?? '').map(statusOfRegion)),
+    ),
+    protocolRoute('post', `/v2/systemsharedmemory${rest}/unregister`, (c, { sharedMemory }, { apiKeys }) => {
+      if (sharedMemory !== null) requireAdmin(c.get('caller'), apiKeys);
+      sharedMemory?.unregister(c.req.param('region') ?? '');
+      return empty(200);
+    }),
+  ]),
+  protocolRoute(
+    'post',
+    '/v2/systemsharedmemory/region/{region}/register',
+    async (c, { sharedMemory }, { apiKeys }) => {
+      if (sharedMemory === null) throw noSharedMemory();
+      requireAdmin(c.get('caller'), apiKeys);
+      await sharedMemory.register(regionOf(c.req.param('region') ?? '', await jsonOf(c)));
+      return empty(200);
+    },
+  ),
+];
+
+/** Answers for clients that have no leave: there are no regions, as those hear that clear them at their start. */
+const NO_REGIONS = new SharedRegions({ maxRegions: 0, maxRegionBytes: 0, maxBytes: 0 });
+
+const statusOfRegion = ({ name, key, offset, byteSize }: RegionStatus) => ({
+  name,
+  key,
+  offset,
+  byte_size: byteSize,
+});
+
+/** The body of a registration. @throws InferError */
+function regionOf(name: string, body: unknown): RegionStatus {
+  const { key, offset = 0, byte_size: byteSize } = fieldsOf(body);
+  if (key === undefined) throw malformed("Shared memory register request has no 'key' field");
+  if (byteSize === undefined) throw malformed("Shared memory register request has no 'byte_size' field");
+  if (typeof key !== 'string') throw malformed("Unable to parse 'key': a string is expected");
+  if (typeof offset !== 'number' || typeof byteSize !== 'number') {
+    throw malformed("Unable to parse 'offset' and 'byte_size': whole numbers from 0 are expected");
+  }
+  return { name, key, offset, byteSize };
 }
 
-/**
- * Routes of a kind of shared memory: there are no regions, as clients hear that look for them or that clear them at their start.
- */
-function sharedMemoryRoutes(kind: 'system' | 'cuda'): Route[] {
-  const path = `/v2/${kind}sharedmemory`;
+/** Routes of shared memory of GPUs: there are no regions, as clients hear that look for them or that clear them at their start. */
+function cudaMemoryRoutes(): Route[] {
+  const path = '/v2/cudasharedmemory';
   const ofRegion = `${path}/region/{region}`;
   return [
     protocolRoute('get', `${path}/status`, () => Response.json([])),
     protocolRoute('get', `${ofRegion}/status`, (c) => {
-      const region = c.req.param('region');
-      throw new InferError(`Unable to find ${kind} shared memory region: '${region}'`, 'notFound');
+      throw noCudaRegion(c.req.param('region') ?? '');
     }),
     protocolRoute('post', `${ofRegion}/register`, () => {
-      throw new InferError(
-        `this server has no ${kind} shared memory: tensors come in requests`,
-        'unsupported',
-      );
+      throw noCudaMemory();
     }),
     ...[path, ofRegion].map((one) => protocolRoute('post', `${one}/unregister`, () => empty(200))),
   ];
@@ -120,8 +139,8 @@ const statistics = (models: readonly InferModel[]) =>
 
 /** Routes of the Open Inference Protocol with Triton's extensions. Those with fewer parameters go before those that would take their paths. */
 export const KSERVE_ROUTES: readonly Route[] = [
-  protocolRoute('get', '/v2', (_, { serverId }, { version }) =>
-    Response.json({ name: serverId, version, extensions: EXTENSIONS }),
+  protocolRoute('get', '/v2', (_, { serverId, sharedMemory }, { version }) =>
+    Response.json({ name: serverId, version, extensions: extensions(sharedMemory !== null) }),
   ),
   protocolRoute('get', '/v2/health/live', () => empty(200), true),
   protocolRoute(
@@ -130,25 +149,17 @@ export const KSERVE_ROUTES: readonly Route[] = [
     (_, __, { state }) => empty(state.status === 'ready' || state.status === 'degraded' ? 200 : 503),
     true,
   ),
-  protocolRoute('get', '/v2/models/stats', (_, { repository }) => statistics(repository.loaded())),
+  protocolRoute('get', '/v2/models/stats', (_, { repository }) =>
+    statistics(modelsCounted(repository, '', '')),
+  ),
   ...modelRoutes('get', '/ready', (c, { repository }) =>
     empty(repository.isReady(nameIn(c), versionIn(c)) ? 200 : 400),
   ),
   ...modelRoutes('get', '/config', (c, platform) => Response.json(modelOf(c, platform).config)),
-  ...modelRoutes('get', '/stats', (c, { repository }) => {
-    const version = versionIn(c);
-    const found = repository.loaded().filter(({ config }) => config.name === nameIn(c));
-    const asked = version === '' ? found : found.filter((model) => model.version === version);
-    if (asked.length === 0) {
-      throw malformed(
-        found.length === 0
-          ? `requested model '${nameIn(c)}' is not available`
-          : `requested model version is not available for model '${nameIn(c)}'`,
-      );
-    }
-    return statistics(asked);
-  }),
-  ...modelRoutes('post', '/infer', async (c, platform, { maxBodyBytes }) => {
+  ...modelRoutes('get', '/stats', (c, { repository }) =>
+    statistics(modelsCounted(repository, nameIn(c), versionIn(c))),
+  ),
+  ...modelRoutes('post', '/infer', async (c, platform, { maxBodyBytes, apiKeys }) => {
     const answer = await answerInfer(modelOf(c, platform), {
       body: new Uint8Array(await c.req.arrayBuffer()),
       contentEncoding: c.req.header('content-encoding'),
@@ -156,20 +167,22 @@ export const KSERVE_ROUTES: readonly Route[] = [
       signal: leavingSignal(c.env?.incoming?.socket) ?? c.req.raw.signal,
       memory: c.get('memory'),
       maxBodyBytes,
+      regions: regionAccess(platform, c.get('caller'), apiKeys, maxBodyBytes),
     });
     return inferResponse(c, answer);
   }),
   ...['/v2/trace/setting', `${MODEL}/trace/setting`].flatMap((path) => [
-    protocolRoute('get', path, (c, platform) => traceSettings(c, platform, undefined)),
-    protocolRoute('post', path, async (c, platform) => traceSettings(c, platform, await jsonOf(c))),
+    protocolRoute('get', path, (c, platform) =>
+      Response.json(traceSettings(platform.repository, nameIn(c), undefined)),
+    ),
+    protocolRoute('post', path, async (c, platform) =>
+      Response.json(traceSettings(platform.repository, nameIn(c), await jsonOf(c))),
+    ),
   ]),
-  protocolRoute('get', '/v2/logging', () => Response.json(LOG_SETTINGS)),
-  protocolRoute('post', '/v2/logging', async (c) => {
-    checkSettings(LOG_SETTINGS, await jsonOf(c), '--log-level and --access-log decide');
-    return Response.json(LOG_SETTINGS);
-  }),
-  ...sharedMemoryRoutes('system'),
-  ...sharedMemoryRoutes('cuda'),
+  protocolRoute('get', '/v2/logging', () => Response.json(logSettings(undefined))),
+  protocolRoute('post', '/v2/logging', async (c) => Response.json(logSettings(await jsonOf(c)))),
+  ...SYSTEM_MEMORY_ROUTES,
+  ...cudaMemoryRoutes(),
   protocolRoute('post', '/v2/repository/index', async (c, { repository }) => {
     const { ready = false } = fieldsOf(await jsonOf(c));
     if (typeof ready !== 'boolean') throw malformed("'ready' is to be true or false");

@@ -1,6 +1,7 @@
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { readLabels } from '../../../models/repository/read-labels.js';
 import type { InferModel } from '../infer-model.js';
+import type { SharedSpan } from '../shared-memory/shared-regions.js';
 import { classified } from './classification.js';
 
 /** How a client wants an output. */
@@ -8,6 +9,8 @@ export interface OutputWish {
   name: string;
   /** Classes to name in the place of the tensor; 0: the tensor itself. */
   classification: number;
+  /** Where in shared memory it goes, instead of into the answer; null: nowhere. */
+  region: SharedSpan | null;
 }
 
 /** Outputs with what is wished of them, in the order in which they were asked for; null: none was asked for, which means all. */
@@ -22,17 +25,27 @@ export function chosenOutputs<Wish extends OutputWish>(
   });
 }
 
-/** The output as it is wished: its classes, or itself. @throws InferError */
+/**
+ * The output as it is wished: its classes, or itself; without bytes where it goes to shared memory, which it has when this resolves.
+ * @throws InferError
+ */
 export async function wishedOutput(
   model: InferModel,
   output: InferTensor,
   wish: OutputWish | undefined,
   signal?: AbortSignal,
 ): Promise<InferTensor> {
-  if (wish === undefined || wish.classification === 0) return output;
+  if (wish === undefined) return output;
+  if (wish.region !== null) {
+    await wish.region.write(output.name, output.data);
+    return { ...output, data: NO_BYTES };
+  }
+  if (wish.classification === 0) return output;
   const isBatched = model.config.max_batch_size > 0;
   return classified(output, wish.classification, isBatched, labelsOf(model, output.name), signal);
 }
+
+const NO_BYTES = new Uint8Array();
 
 /** Labels by the file's name, of each version of a model: a version's files stay what they are. */
 const labelsOfModels = new WeakMap<InferModel, Map<string, readonly string[]>>();

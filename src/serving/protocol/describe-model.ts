@@ -1,6 +1,8 @@
 import { datatypeOf } from '../../../callbacks/infer/datatypes.js';
 import type { ModelInput, ModelOutput } from '../../../models/repository/model-config.js';
 import type { InferModel } from '../infer-model.js';
+import type { ModelRepository } from '../model-repository.js';
+import { malformed } from './malformed.js';
 
 /** GET /v2/models/M. @param versions those that answer */
 export function metadataOf({ config }: InferModel, versions: readonly string[]): object {
@@ -17,6 +19,24 @@ export function metadataOf({ config }: InferModel, versions: readonly string[]):
     inputs: input.map(described),
     outputs: output.map(described),
   };
+}
+
+/** Models whose statistics are asked for. @param name '': all @param version '': all of the model's @throws InferError */
+export function modelsCounted(
+  repository: ModelRepository,
+  name: string,
+  version: string,
+): readonly InferModel[] {
+  const all = repository.loaded();
+  if (name === '') return all;
+  const found = all.filter(({ config }) => config.name === name);
+  const asked = version === '' ? found : found.filter((model) => model.version === version);
+  if (asked.length > 0) return asked;
+  throw malformed(
+    found.length === 0
+      ? `requested model '${name}' is not available`
+      : `requested model version is not available for model '${name}'`,
+  );
 }
 
 /** One of GET /v2/models/M/stats, with every field of the protocol's extension. */

@@ -1,8 +1,9 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { ModelRepository } from '../model-repository.js';
 import { malformed } from './malformed.js';
 
 /** What this server tells of tracing: it has none, in the form that clients of Triton read. */
-export const TRACE_SETTINGS = {
+const TRACE_SETTINGS = {
   trace_level: ['OFF'],
   trace_rate: '1000',
   trace_count: '-1',
@@ -12,7 +13,7 @@ export const TRACE_SETTINGS = {
 };
 
 /** What this server tells of its log, in the form that clients of Triton read: --log-level decides. */
-export const LOG_SETTINGS = {
+const LOG_SETTINGS = {
   log_file: '',
   log_info: true,
   log_warning: true,
@@ -26,7 +27,7 @@ export const LOG_SETTINGS = {
  * taken; any other is refused by name, since nothing would come of it. @param body what was sent, whatever it is
  * @throws InferError
  */
-export function checkSettings(current: Readonly<Record<string, unknown>>, body: unknown, why: string): void {
+function checkSettings(current: Readonly<Record<string, unknown>>, body: unknown, why: string): void {
   for (const [name, value] of Object.entries(fieldsOf(body))) {
     const own = Object.hasOwn(current, name) ? current[name] : undefined;
     if (own === undefined || value === null || JSON.stringify(value) === JSON.stringify(own)) continue;
@@ -37,6 +38,26 @@ export function checkSettings(current: Readonly<Record<string, unknown>>, body: 
   }
 }
 
+/**
+ * Settings of tracing, of a model or with '' of all of them. @param body what is to be set; undefined: nothing @throws InferError
+ */
+export function traceSettings(
+  repository: ModelRepository,
+  name: string,
+  body: unknown,
+): typeof TRACE_SETTINGS {
+  const isKnown = name === '' || repository.loaded().some(({ config }) => config.name === name);
+  if (!isKnown) throw malformed(`Request for unknown model : ${name}`);
+  checkSettings(TRACE_SETTINGS, body, 'this server records no traces');
+  return TRACE_SETTINGS;
+}
+
+/** Settings of the log. @param body what is to be set; undefined: nothing @throws InferError */
+export function logSettings(body: unknown): typeof LOG_SETTINGS {
+  checkSettings(LOG_SETTINGS, body, '--log-level and --access-log decide');
+  return LOG_SETTINGS;
+}
+
 /** Fields of an object; anything else has none, as Triton takes it. */
 export function fieldsOf(body: unknown): Readonly<Record<string, unknown>> {
   return typeof body === 'object' && body !== null && !Array.isArray(body)
@@ -45,7 +66,7 @@ export function fieldsOf(body: unknown): Readonly<Record<string, unknown>> {
 }
 
 /** Extensions of the protocol that this server has. */
-export const EXTENSIONS = [
+const EXTENSIONS = [
   'classification',
   'model_repository',
   'model_repository(unload_dependents)',
@@ -57,3 +78,8 @@ export const EXTENSIONS = [
   'trace',
   'logging',
 ];
+
+/** What a server tells of itself. @param hasSharedMemory clients on this machine have leave to use it */
+export function extensions(hasSharedMemory: boolean): readonly string[] {
+  return hasSharedMemory ? [...EXTENSIONS, 'system_shared_memory'] : EXTENSIONS;
+}

@@ -76,7 +76,9 @@ export class GrpcListener {
       tls === undefined ? createServer(given) : createSecureServer({ ...tls, ...given, allowHTTP1: false });
     const listener = new GrpcListener(server, options);
     await new Promise<void>((resolve, reject) => {
-      server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
+      server.once('error', (error: NodeJS.ErrnoException) =>
+        reject(listenError(error, host, port, '--grpc-port')),
+      );
       server.listen(port, host, resolve);
     });
     return listener;

@@ -1,0 +1,84 @@
+import { InferError } from '../../../../callbacks/infer/infer-error.js';
+import { LONGEST_NAME } from '../../../../callbacks/infer/request-limits.js';
+import type { LoadParameters } from '../../../serving/model-repository.js';
+import { loadParametersOf } from '../../../serving/protocol/load-parameters.js';
+import { malformed } from '../../../serving/protocol/malformed.js';
+import { requireAdmin } from '../../auth.js';
+import { addParameter, type MessageParameter, REPOSITORY_KINDS } from '../infer/infer-message.js';
+import { FieldBudget, WireReader } from '../infer/wire-reader.js';
+import type { MethodTypes } from '../schema/message-types.js';
+import { GrpcError } from '../wire/status.js';
+import { checkRepository, type InferenceServices } from './inference-methods.js';
+import { type Method, method } from './method.js';
+
+/** RepositoryModelLoad, which may bring files: they stay where they lie in the message. */
+export function loadMethod(types: MethodTypes, { platform, apiKeys }: InferenceServices): Method {
+  return {
+    ...method(types, { isWork: true }),
+    answer: async ({ call, caller }) => {
+      requireAdmin(caller, apiKeys);
+      const { bytes, memory } = await call.only();
+      try {
+        const { model, parameters } = readLoad(bytes);
+        const given = loadBody(parameters, platform.allowsUpload);
+        await loaded(model, async () => {
+          await platform.repository.load(model, given());
+        });
+        await call.reply([types.write({})]);
+      } finally {
+        memory.release();
+      }
+    },
+  };
+}
+
+interface AskedLoad {
+  model: string;
+  parameters: ReadonlyMap<string, MessageParameter>;
+}
+
+/** @throws InferError, GrpcError */
+function readLoad(bytes: Uint8Array): AskedLoad {
+  const reader = new WireReader(bytes, new FieldBudget());
+  const parameters = new Map<string, MessageParameter>();
+  let [repository, model] = ['', ''];
+  while (reader.next()) {
+    if (reader.field === 1) repository = reader.text(LONGEST_NAME, 'repository_name');
+    else if (reader.field === 2) model = reader.text(LONGEST_NAME, 'model_name');
+    else if (reader.field === 3) addParameter(parameters, reader.message(), REPOSITORY_KINDS);
+    else reader.skip();
+  }
+  checkRepository(repository);
+  return { model, parameters };
+}
+
+/** The parameters as HTTP has them in JSON, to be read. @throws InferError for one of another kind than it should be, and without leave */
+function loadBody(parameters: AskedLoad['parameters'], allowsUpload: boolean): () => LoadParameters {
+  const values: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
+  for (const [name, { kind, value }] of parameters) {
+    const expected = name === 'config' ? 'string' : name.startsWith('file:') ? 'bytes' : null;
+    if (expected !== null && kind !== expected) {
+      throw malformed(`invalid value type for load parameter '${name}', expected ${expected}_param.`);
+    }
+    if (expected !== null && !allowsUpload) {
+      throw malformed('this server takes no configuration and no files from clients (--allow-model-upload)');
+    }
+    values[name] = value;
+  }
+  return () => loadParametersOf({ parameters: values }, allowsUpload);
+}
+
+/** Words and codes of Triton: whatever is wrong with the model is an error of the server. */
+async function loaded(model: string, load: () => Promise<void>): Promise<void> {
+  try {
+    await load();
+  } catch (error) {
+    if (!(error instanceof InferError) || error.kind !== 'invalid') throw error;
+    const { message } = error;
+    const failed = `failed to load '${model}'`;
+    const told = message.startsWith(failed)
+      ? message
+      : `${failed}, failed to poll from model repository: ${message}`;
+    throw new GrpcError('INTERNAL', told);
+  }
+}
