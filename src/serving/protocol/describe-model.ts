@@ -1,11 +1,37 @@
-import { datatypeOf } from '../../../callbacks/infer/datatypes.js';
+import { type Datatype, datatypeOf } from '../../../callbacks/infer/datatypes.js';
 import type { ModelInput, ModelOutput } from '../../../models/repository/model-config.js';
-import type { InferModel } from '../infer-model.js';
+import type { InferModel, VersionStatistics } from '../infer-model.js';
 import type { ModelRepository } from '../model-repository.js';
 import { malformed } from './malformed.js';
 
+/** An input or an output of a model. */
+export interface TensorMetadata {
+  name: string;
+  datatype: Datatype;
+  /** The batch dimension first, where the model has one; -1: any size. */
+  shape: readonly number[];
+}
+
+/** What a model takes and gives. */
+export interface ModelMetadata {
+  name: string;
+  /** Those that answer. */
+  versions: readonly string[];
+  platform: string;
+  inputs: readonly TensorMetadata[];
+  outputs: readonly TensorMetadata[];
+}
+
+/** Counts and times of a version of a model, with every field of the protocol's extension; nanoseconds are whole numbers. */
+export interface ModelStatistics extends VersionStatistics {
+  name: string;
+  version: string;
+  response_stats: object;
+  memory_usage: readonly object[];
+}
+
 /** GET /v2/models/M. @param versions those that answer */
-export function metadataOf({ config }: InferModel, versions: readonly string[]): object {
+export function metadataOf({ config }: InferModel, versions: readonly string[]): ModelMetadata {
   const { name, platform, backend, input, output, max_batch_size } = config;
   const described = ({ name: tensor, data_type, dims }: ModelInput | ModelOutput) => ({
     name: tensor,
@@ -40,7 +66,7 @@ export function modelsCounted(
 }
 
 /** One of GET /v2/models/M/stats, with every field of the protocol's extension. */
-export function statisticsOf(model: InferModel): object {
+export function statisticsOf(model: InferModel): ModelStatistics {
   const { inference_stats, batch_stats, ...counts } = model.statistics();
   return {
     name: model.config.name,
@@ -54,11 +80,11 @@ export function statisticsOf(model: InferModel): object {
 }
 
 /** Nanoseconds are whole numbers. */
-function rounded<T extends object>(durations: T): object {
+function rounded<T extends object>(durations: T): T {
   return Object.fromEntries(
     Object.entries(durations).map(([name, value]) => [
       name,
       typeof value === 'object' ? { count: value.count, ns: Math.round(value.ns) } : value,
     ]),
-  );
+  ) as T;
 }
