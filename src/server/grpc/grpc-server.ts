@@ -128,6 +128,8 @@ export class GrpcServer {
       return;
     }
     const startMs = performance.now();
+    // A connection that is closed has no address any more.
+    const remote = stream.session?.socket.remoteAddress;
     const { metrics, maxBodyBytes, stallLimitMs } = this.#options;
     let caller = ANYBODY;
     const openMemory = () => this.#openMemory(caller);
@@ -142,6 +144,13 @@ export class GrpcServer {
     const method = this.#methods.get(call.path);
     const endWork = method?.isStream === true ? () => {} : this.#beginWork();
     let memory: RequestMemory | null = null;
+    let isDone = false;
+    call.onClose(() => {
+      this.#calls.delete(call);
+      endWork();
+      if (isDone) memory?.release();
+      this.#observe(call, method, { startMs, key: caller.name, remote });
+    });
     try {
       if (isSurplus) throw this.#tooManyConnections();
       call.startDeadline();
@@ -163,16 +172,9 @@ export class GrpcServer {
         call.end(statusOf(error));
       }
     }
-    call.onClose(() => {
-      memory?.release();
-      this.#calls.delete(call);
-      endWork();
-      this.#observe(call, method, {
-        startMs,
-        key: caller.name,
-        remote: stream.session?.socket.remoteAddress,
-      });
-    });
+    // A client that leaves ends its call at once; the work begun for it ends a moment later.
+    isDone = true;
+    if (call.isClosed) memory?.release();
   }
 
   /** Who calls. @throws ApiError where the call is refused */

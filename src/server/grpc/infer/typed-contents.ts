@@ -113,8 +113,10 @@ class ContentsReader {
   /** Reads up to so many elements or fields. True: nothing is left. @throws InferError, GrpcError */
   read(most: number): boolean {
     for (let left = most; left > 0; left--) {
-      if (this.#at < this.#listEnd) this.#readElement();
-      else if (this.#at >= this.#bytes.length) return true;
+      if (this.#at < this.#listEnd) {
+        this.#readElement();
+        if (this.#at > this.#listEnd) throw unreadable('a list ends in the middle of a number');
+      } else if (this.#at >= this.#bytes.length) return true;
       else this.#readField();
     }
     return this.#at >= this.#bytes.length;
@@ -167,8 +169,6 @@ class ContentsReader {
       this.#copy(size);
     } else if (this.#field === 'BYTES') this.#readText();
     else this.#readNumber();
-    if (this.#listEnd > 0 && this.#at > this.#listEnd)
-      throw unreadable('a list ends in the middle of a number');
   }
 
   #readNumber(): void {
