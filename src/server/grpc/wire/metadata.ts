@@ -64,14 +64,22 @@ export function answerCoding(headers: IncomingHttpHeaders): Coding | null {
 const LONGEST_MESSAGE = 4096;
 const PLAIN = /^[\x20-\x24\x26-\x7e]*$/;
 
-/** A text as a header has it: bytes that are no visible ASCII, and %, as %XX. Source: gRPC over HTTP/2, "Status-Message". */
+/**
+ * A text as a header has it: bytes that are no visible ASCII, and %, as %XX; so are spaces at its ends, which HTTP/2 has not in
+ * the value of a header. Source: gRPC over HTTP/2, "Status-Message".
+ */
 export function percentEncoded(text: string): string {
-  if (PLAIN.test(text) && text.length <= LONGEST_MESSAGE) return text;
+  if (PLAIN.test(text) && text.length <= LONGEST_MESSAGE && text.trim() === text) return text;
+  const inner = text.trim();
+  const start = text.indexOf(inner);
   let encoded = '';
+  let at = 0;
   for (const character of text) {
-    const next = PLAIN.test(character) ? character : escaped(character);
+    const isAtEdge = at < start || at >= start + inner.length;
+    const next = !isAtEdge && PLAIN.test(character) ? character : escaped(character);
     if (encoded.length + next.length > LONGEST_MESSAGE - 3) return `${encoded}...`;
     encoded += next;
+    at += character.length;
   }
   return encoded;
 }

@@ -33,7 +33,7 @@ describe('the message of a status', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => {
         const encoded = percentEncoded(text);
-        expect(encoded).toMatch(/^[\x20-\x7e]*$/);
+        expect(encoded).toMatch(/^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/);
         expect(decodeURIComponent(encoded)).toBe(Buffer.from(text).toString('utf8'));
       }),
     );
@@ -49,6 +49,12 @@ describe('the message of a status', () => {
     expect(cut.length).toBeLessThanOrEqual(4096);
     expect(cut).toMatch(/^(?:%C3%A9)+\.\.\.$/);
     expect(percentEncoded('a'.repeat(10_000)).length).toBeLessThanOrEqual(4096);
+  });
+
+  it('keeps the spaces at its ends, which the value of a header may not have', () => {
+    expect(percentEncoded('invalid datatype for input ')).toBe('invalid datatype for input%20');
+    expect(percentEncoded('  two words \t')).toBe('%20%20two words%20%09');
+    expect(percentEncoded(' ')).toBe('%20');
   });
 
   it('may be half a character', () => {
