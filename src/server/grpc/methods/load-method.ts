@@ -20,10 +20,8 @@ export function loadMethod(types: MethodTypes, { platform, apiKeys }: InferenceS
       const { bytes, memory } = await call.only();
       try {
         const { model, parameters } = readLoad(bytes);
-        const given = loadBody(parameters, platform.allowsUpload);
-        await loaded(model, async () => {
-          await platform.repository.load(model, given());
-        });
+        const given = givenParameters(model, parameters, platform.allowsUpload);
+        await platform.repository.load(model, given).catch((error: unknown) => asFailed(error));
         await call.reply([types.write({})]);
       } finally {
         memory.release();
@@ -52,8 +50,12 @@ function readLoad(bytes: Uint8Array): AskedLoad {
   return { model, parameters };
 }
 
-/** The parameters as HTTP has them in JSON, to be read. @throws InferError for one of another kind than it should be, and without leave */
-function loadBody(parameters: AskedLoad['parameters'], allowsUpload: boolean): () => LoadParameters {
+/** The parameters as HTTP has them in JSON. @throws InferError, GrpcError */
+function givenParameters(
+  model: string,
+  parameters: AskedLoad['parameters'],
+  allowsUpload: boolean,
+): LoadParameters {
   const values: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
   for (const [name, { kind, value }] of parameters) {
     const expected = name === 'config' ? 'string' : name.startsWith('file:') ? 'bytes' : null;
@@ -65,20 +67,15 @@ function loadBody(parameters: AskedLoad['parameters'], allowsUpload: boolean): (
     }
     values[name] = value;
   }
-  return () => loadParametersOf({ parameters: values }, allowsUpload);
+  try {
+    return loadParametersOf({ parameters: values }, allowsUpload);
+  } catch (error) {
+    return asFailed(error, `failed to load '${model}', failed to poll from model repository: `);
+  }
 }
 
-/** Words and codes of Triton: whatever is wrong with the model is an error of the server. */
-async function loaded(model: string, load: () => Promise<void>): Promise<void> {
-  try {
-    await load();
-  } catch (error) {
-    if (!(error instanceof InferError) || error.kind !== 'invalid') throw error;
-    const { message } = error;
-    const failed = `failed to load '${model}'`;
-    const told = message.startsWith(failed)
-      ? message
-      : `${failed}, failed to poll from model repository: ${message}`;
-    throw new GrpcError('INTERNAL', told);
-  }
+/** As Triton has it, whatever is wrong with the model is an error of the server. */
+function asFailed(error: unknown, before = ''): never {
+  if (!(error instanceof InferError) || error.kind !== 'invalid') throw error;
+  throw new GrpcError('INTERNAL', before + error.message);
 }

@@ -85,7 +85,6 @@ const DIFFERENCES: Readonly<Record<number, string>> = {
   3: 'another backend',
   5: 'another backend',
   17: 'a path outside of /v2 has the form of the other routes',
-  42: 'there is no shared memory to be named',
   46: 'the shape is told of, and not the batch size that would come of it',
   50: 'the second of two inputs that differ is named, in the order of the configuration',
   51: 'a batch without rows is refused as such',
