@@ -3,5 +3,9 @@
  * gigabytes of it: an unshared buffer of the size counts, and costs nothing while nobody writes to it.
  */
 export function noteFreed(bytes: number): void {
-  new ArrayBuffer(bytes);
+  try {
+    new ArrayBuffer(bytes);
+  } catch {
+    // The system gives no more memory, or the engine takes no buffer of this size: the collector hears of it later.
+  }
 }

@@ -57,6 +57,8 @@ export interface AdapterRoom {
   /** Values of a row of a page; a module-layer takes whole rows. */
   width: number;
   rowsPerPage: number;
+  /** Ranks count as multiples of this. */
+  rankUnit: number;
 }
 
 /** Properties of the running engine, known once it is loaded. */

@@ -25,6 +25,7 @@ import type { SendNewTokens } from './host-bridge.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { QueuePace } from './queue/queue-pace.js';
 import { ArrivalQueue, type WaitingQueue } from './queue/waiting-queue.js';
+import { RoomQueue } from './room-queue.js';
 import { type BroughtAdapter, checkAdapter, SentAdapters } from './sent-adapters.js';
 import { SequenceQueues } from './sequence-queues.js';
 import { inferenceRequestOf } from './token-inputs.js';
@@ -120,7 +121,11 @@ export class InProcessHost {
   /** Requests that were taken from the queue and go to the engine next, in this order: their adapters have to be sent again, or were too much at once. */
   readonly #next = new Set<Entry>();
   /** Requests whose adapters have no room beside those of others: they go to the engine again when one of those ends. */
-  readonly #short = new Set<Entry>();
+  readonly #short = new RoomQueue<Entry>();
+  /** Requests of each adapter's task that have not ended. */
+  readonly #tasks = new Map<bigint, number>();
+  /** Tasks of these that the program has forgotten: the engine is told again when the last of their requests ends, which may have brought the adapter anew. */
+  readonly #forgotten = new Set<bigint>();
   #nextId = 1n;
   #isClosed = false;
   #onEmpty: (() => void) | null = null;
@@ -192,14 +197,14 @@ export class InProcessHost {
     return this.#manager.pid;
   }
 
-  /** Number of requests that wait for a place in the engine. */
+  /** Number of requests that wait for a place in the engine, or for room for their adapter. */
   get queued(): number {
-    return this.#queue.size;
+    return this.#queue.size + this.#short.size;
   }
 
   /** Number of requests in the engine. */
   get running(): number {
-    return this.#entries.size - this.#queue.size;
+    return this.#entries.size - this.queued;
   }
 
   get maxQueueSize(): number {
@@ -209,8 +214,10 @@ export class InProcessHost {
   /** Task ids of the adapters of requests in the engine, and of those that wait for a place in it. */
   adaptersInFlight(): { running: Set<bigint>; waiting: Set<bigint> } {
     const ids = { running: new Set<bigint>(), waiting: new Set<bigint>() };
-    for (const { adapter, isQueued } of this.#entries.values()) {
-      if (adapter !== null) (isQueued ? ids.waiting : ids.running).add(adapter.taskId);
+    for (const entry of this.#entries.values()) {
+      if (entry.adapter === null) continue;
+      const isWaiting = entry.isQueued || this.#short.has(entry);
+      (isWaiting ? ids.waiting : ids.running).add(entry.adapter.taskId);
     }
     return ids;
   }
@@ -278,7 +285,7 @@ export class InProcessHost {
     const entry = this.#entries.get(requestId);
     if (!entry) return;
     entry.isCancelled = true;
-    if (entry.isQueued || this.#next.has(entry) || this.#short.has(entry)) {
+    if (this.#isOutside(entry)) {
       this.#endBefore(entry, 'cancelled');
     } else {
       this.#stops.add(requestId);
@@ -327,6 +334,7 @@ export class InProcessHost {
   forgetAdapter(taskId: bigint): void {
     this.#adapters.forget(taskId);
     this.#manager.forgetAdapter(taskId);
+    if (this.#tasks.has(taskId)) this.#forgotten.add(taskId);
   }
 
   /** Takes no more requests, lets accepted ones end, and ends the engine. A second call may abort what still runs. */
@@ -358,16 +366,19 @@ export class InProcessHost {
     tellGuarded(name, call, (error) => this.#errors.report(error));
   }
 
+  #queuedOf(key: string): number {
+    let count = this.#queue.sizeOf(key);
+    for (const entry of this.#short.parked()) if (entry.key === key) count++;
+    return count;
+  }
+
   #checkRoom(key: string): void {
-    const { size } = this.#queue;
+    const size = this.queued;
     const retryAfterMs = () => this.#pace.waitMs(size, performance.now());
     if (size >= this.#maxQueueSize) {
       throw new QueueFullError(this.#maxQueueSize, { retryAfterMs: retryAfterMs() });
     }
-    if (
-      this.#maxQueueSizePerKey < this.#maxQueueSize &&
-      this.#queue.sizeOf(key) >= this.#maxQueueSizePerKey
-    ) {
+    if (this.#maxQueueSizePerKey < this.#maxQueueSize && this.#queuedOf(key) >= this.#maxQueueSizePerKey) {
       throw new QueueFullError(this.#maxQueueSizePerKey, { ofOneKey: true, retryAfterMs: retryAfterMs() });
     }
   }
@@ -401,6 +412,7 @@ export class InProcessHost {
     };
     if (timeLimitMs !== undefined) entry.timer = this.#startTimer(entry, timeLimitMs);
     this.#entries.set(requestId, entry);
+    if (entry.adapter !== null) this.#tasks.set(taskId!, (this.#tasks.get(taskId!) ?? 0) + 1);
     this.#queue.push(entry);
     this.#manager.wake();
   }
@@ -413,9 +425,14 @@ export class InProcessHost {
     const timer = setTimeout(() => {
       // A timer may be early by less than a millisecond.
       entry.deadlineMs = Math.min(entry.deadlineMs, performance.now());
-      if (entry.isQueued || this.#short.has(entry)) this.#endBefore(entry, 'timeout');
+      if (this.#isOutside(entry)) this.#endBefore(entry, 'timeout');
     }, timeLimitMs);
     return timer.unref();
+  }
+
+  /** The engine does not have it: it waits here. */
+  #isOutside(entry: Entry): boolean {
+    return entry.isQueued || this.#next.has(entry) || this.#short.has(entry);
   }
 
   /** Ends a request that is not in the engine. */
@@ -426,9 +443,9 @@ export class InProcessHost {
   }
 
   #dequeue(max: number): InferenceRequest[] {
-    const first = [...this.#next].slice(0, max);
+    const first = max < 0 ? [...this.#next] : [...this.#next].slice(0, max);
     for (const entry of first) this.#next.delete(entry);
-    const taken = this.#queue.take(max - first.length);
+    const taken = this.#queue.take(max < 0 ? max : max - first.length);
     const nowMs = performance.now();
     this.#pace.note(taken.length, nowMs);
     for (const entry of taken) entry.isQueued = false;
@@ -458,6 +475,7 @@ export class InProcessHost {
         sent.push(request);
         continue;
       }
+      if (!this.#short.admits(entry, request.requestId)) continue;
       const tensors = this.#tensorsOf(entry, adapter);
       if (tensors === null) continue;
       bytes += tensors.lora_weights?.data.byteLength ?? 0;
@@ -488,6 +506,8 @@ export class InProcessHost {
     const entry = this.#entries.get(requestId);
     if (!entry) return;
     if (failure !== null && this.#sendsAgain(entry, failure)) return;
+    // The engine has found room for it, and may have some for the next.
+    if (!final && this.#short.leave(entry)) this.#sendShort();
     if (final) this.#forget(entry);
     if (failure !== null) entry.pieces.fail(RequestError.of(failure));
     else entry.pieces.push(outputs, final);
@@ -506,11 +526,11 @@ export class InProcessHost {
     if (adapter === null) return false;
     const isShort = this.#adapters.isShort(adapter, failure);
     if (!isShort && !this.#adapters.isToSendAgain(adapter, failure)) return false;
-    const others = this.running - this.#next.size - this.#short.size - 1;
+    const others = this.running - this.#next.size - 1;
     // The timer of a request that was on its way there or back has found it in no queue.
     if (entry.isCancelled) this.#endBefore(entry, 'cancelled');
     else if (performance.now() >= entry.deadlineMs) this.#endBefore(entry, 'timeout');
-    else if (isShort && others > 0) this.#short.add(entry);
+    else if (isShort && others > 0) this.#short.refuse(entry, entry.request.requestId);
     else {
       this.#next.add(entry);
       this.#manager.wake();
@@ -524,21 +544,32 @@ export class InProcessHost {
     this.#entries.delete(entry.request.requestId);
     this.#stops.delete(entry.request.requestId);
     this.#next.delete(entry);
-    this.#short.delete(entry);
+    this.#short.leave(entry);
     this.#sendShort();
+    this.#leaveTask(entry);
     if (entry.isQueued) this.#queue.remove(entry);
     else this.#queue.settle(entry, entry.pieces.usedTokens);
     if (this.#entries.size === 0) this.#onEmpty?.();
   }
 
-  /** A request has ended: of those that wait for its adapter's room the first is tried again. */
+  /** There may be room for one more adapter: of those that wait for it the oldest is tried again. */
   #sendShort(): void {
-    for (const entry of this.#short) {
-      this.#short.delete(entry);
-      this.#next.add(entry);
-      this.#manager.wake();
+    const entry = this.#short.takeNext();
+    if (entry === null) return;
+    this.#next.add(entry);
+    this.#manager.wake();
+  }
+
+  #leaveTask({ adapter }: Entry): void {
+    if (adapter === null) return;
+    const { taskId } = adapter;
+    const count = this.#tasks.get(taskId)! - 1;
+    if (count > 0) {
+      this.#tasks.set(taskId, count);
       return;
     }
+    this.#tasks.delete(taskId);
+    if (this.#forgotten.delete(taskId)) this.forgetAdapter(taskId);
   }
 
   #cancelAll(): void {

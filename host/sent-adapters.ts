@@ -84,7 +84,14 @@ function copied({ shape, data }: Tensor): Tensor {
 export function checkAdapter(adapter: Partial<AdapterWeights> | null): void {
   const layers: unknown = adapter?.moduleLayers;
   const isLayer = (layer: Partial<ModuleLayer> | null) =>
-    layer?.a instanceof Float32Array && layer.b instanceof Float32Array;
+    layer?.a instanceof Float32Array &&
+    layer.b instanceof Float32Array &&
+    [layer.layer, layer.module, layer.rank].every(isSmall);
   if (Array.isArray(layers) && layers.every(isLayer)) return;
   throw new ParameterError('adapter', says`${field('adapter')} is no adapter; openAdapter reads one.`);
+}
+
+/** A number as the engine's tensors have it. */
+function isSmall(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 31;
 }

@@ -4,7 +4,7 @@ import type { ErrorRecord } from '../base/error-record.js';
 import { messageOf } from '../base/error-text.js';
 import { SkeinError } from '../base/skein-error.js';
 
-export interface HelperPoolOptions<Job = unknown> {
+export interface HelperPoolOptions<Job = unknown, Result = unknown> {
   /**
    * Module of a thread: it posts 'ready', then answers each message, a job, with one HelperReply, in order (see
    * answerJobs).
@@ -27,6 +27,8 @@ export interface HelperPoolOptions<Job = unknown> {
   patienceMs?: ((job: Job) => number) | undefined;
   /** Memory limits of a thread; one that exceeds them ends, and its job fails with a HelperLostError. */
   resourceLimits?: ResourceLimits | undefined;
+  /** Called with the result of a job for which nobody waited any more. */
+  onDropped?: ((result: Result) => void) | undefined;
 }
 
 export type HelperReply<Result> = { result: Result } | { failure: ErrorRecord };
@@ -82,6 +84,8 @@ interface PendingJob<Job, Result> {
   dueMs: number;
   resolve(result: Result): void;
   reject(error: Error): void;
+  /** Whoever asked does not wait for it any more. */
+  isDropped: boolean;
 }
 
 interface PoolWorker<Job, Result> {
@@ -97,12 +101,12 @@ interface PoolWorker<Job, Result> {
  * up the calling thread. Jobs and results are structured clones.
  */
 export class HelperPool<Job, Result> {
-  readonly #options: HelperPoolOptions<Job>;
+  readonly #options: HelperPoolOptions<Job, Result>;
   readonly #workers = new Set<PoolWorker<Job, Result>>();
   #waiting: PendingJob<Job, Result>[] = [];
   #closed = false;
 
-  constructor(options: HelperPoolOptions<Job>) {
+  constructor(options: HelperPoolOptions<Job, Result>) {
     this.#options = options;
   }
 
@@ -129,7 +133,7 @@ export class HelperPool<Job, Result> {
         return;
       }
       const dueMs = performance.now() + (this.#options.patienceMs?.(job) ?? 0);
-      const pending: PendingJob<Job, Result> = { job, dueMs, resolve, reject };
+      const pending: PendingJob<Job, Result> = { job, dueMs, resolve, reject, isDropped: false };
       if (signal !== undefined) this.#follow(pending, signal);
       this.#waiting.push(pending);
       this.#dispatch();
@@ -152,6 +156,7 @@ export class HelperPool<Job, Result> {
 
   #follow(pending: PendingJob<Job, Result>, signal: AbortSignal): void {
     const drop = () => {
+      pending.isDropped = true;
       this.#waiting = this.#waiting.filter((one) => one !== pending);
       reject(signal.reason as Error);
     };
@@ -235,7 +240,8 @@ export class HelperPool<Job, Result> {
       this.#rest(worker);
       // An idle thread does not keep the process alive.
       thread.unref();
-      if ('result' in reply) pending?.resolve(reply.result);
+      if ('result' in reply && pending?.isDropped) this.#options.onDropped?.(reply.result);
+      else if ('result' in reply) pending?.resolve(reply.result);
       else pending?.reject(new HelperError(reply.failure));
       this.#dispatch();
     });

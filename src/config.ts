@@ -172,23 +172,44 @@ export function modelOfTexts(
   const typed = Object.entries(texts).map(([key, text]) => {
     const name = optionCalled(key);
     const kind = name === null ? 'text' : optionOf(name).values.kind;
-    return [key, kind === 'list' ? text.split(',') : fromText(kind, text)];
+    return [key, kind === 'list' ? listOfText(text) : fromText(kind, text)];
   });
   const [entry] = fileEntries([{ ...Object.fromEntries(typed), name, model }], where);
   return configured(entry!, where);
 }
 
 function configured({ options, ...entry }: FileEntry, where: string): ConfiguredModel {
-  const own: Record<string, unknown> = {};
+  const given: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(options)) {
     if (value === null) continue;
     const option = optionOf(name as OptionName);
     const read = listOfFile(option, value);
-    own[name] = checkedValue(option, { value: read, where: `${where}.${name}` });
+    given[name] = checkedValue(option, { value: read, where: `${where}.${name}` });
   }
-  const { lora, ...rest } = own as Partial<OptionsOfAll>;
+  const { lora, ...rest } = given as Partial<OptionsOfAll>;
   const adapters = (lora ?? []).map((text) => adapterEntry(text, `${where}.lora`));
+  const own = [entry.name, ...entry.aliases];
+  const other = adapters.find(({ base }) => base !== null && !own.includes(base));
+  if (other !== undefined) {
+    throw new UsageError(
+      `${where}.lora: the adapter '${other.name}' names '${other.base}' as its base; in the entry of '${entry.name}' it can be of that model alone.`,
+    );
+  }
   return { ...entry, options: rest, adapters: adapterPaths(adapters, `${where}.lora`) };
+}
+
+/** Values of a list in one text, with commas between them; JSON is one value, or a list. */
+function listOfText(text: string): unknown {
+  const trimmed = text.trim();
+  if (trimmed.startsWith('{')) return [trimmed];
+  if (trimmed.startsWith('[')) {
+    try {
+      return adapterTexts(JSON.parse(trimmed));
+    } catch {
+      // Not JSON: values that begin so.
+    }
+  }
+  return trimmed.split(',').map((one) => one.trim());
 }
 
 /** Value of an option from its flag or an alias. @throws UsageError where both are given. */
@@ -211,7 +232,7 @@ function fromEnvironment(
   const value = environment?.[variableName(name)];
   if (value === undefined || value === '') return undefined;
   const { kind } = values;
-  const read = kind === 'list' ? value.split(',').map((text) => text.trim()) : fromText(kind, value);
+  const read = kind === 'list' ? listOfText(value) : fromText(kind, value);
   return { value: read, where: variableName(name) };
 }
 

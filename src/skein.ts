@@ -191,6 +191,17 @@ export class Skein {
     options: { replace?: boolean; signal?: AbortSignal } = {},
   ): Promise<AdapterInfo> {
     const adapters = this.#adapters();
+    if (
+      typeof name !== 'string' ||
+      typeof path !== 'string' ||
+      typeof options !== 'object' ||
+      options === null
+    ) {
+      throw new AdapterError(
+        'loadAdapter takes a name and a path, both texts, and options as an object.',
+        'name',
+      );
+    }
     try {
       const local = await localAdapter(path, { signal: options.signal });
       return infoOf(await adapters.load(name, local, options));

@@ -8,6 +8,8 @@ export const MOST_PARAMETER_CHARACTERS = 65_536;
 export const MOST_DIMS = 32;
 /** Characters of a name or an id. */
 export const LONGEST_NAME = 1024;
+/** Characters of an error's message that cross from one thread to another. */
+export const LONGEST_MESSAGE = 4096;
 
 const TYPES: readonly string[] = ['string', 'number', 'bigint', 'boolean'];
 

@@ -105,6 +105,18 @@ export function boundOutput(who: string): void {
       if (onWritten !== undefined) queueMicrotask(onWritten);
       return true;
     };
+    const end = stream.end.bind(stream) as (done?: () => void) => typeof stream;
+    const boundedEnd = (chunk?: unknown, encoding?: unknown, done?: unknown) => {
+      const onEnded = [chunk, encoding, done].find((one) => typeof one === 'function');
+      if (chunk !== undefined && chunk !== null && typeof chunk !== 'function') {
+        stream.write(
+          chunk as string,
+          typeof encoding === 'string' ? (encoding as BufferEncoding) : undefined,
+        );
+      }
+      return end(onEnded as (() => void) | undefined);
+    };
+    Object.assign(stream, { end: boundedEnd });
   }
 }
 

@@ -21,7 +21,7 @@ import { ModelCalls } from './model-calls.js';
 import { ModelCode } from './model-code.js';
 import { RunningRequest } from './running-request.js';
 import { serveCommands } from './serve-commands.js';
-import { thrownText } from './thrown.js';
+import { boundedError, thrownText } from './thrown.js';
 
 /** Data that the worker of an instance is started with. */
 export interface InstanceWorkerData {
@@ -112,7 +112,7 @@ function reporter(post: (message: InstanceMessage) => void): (error: Error) => v
     const nowMs = performance.now();
     if (nowMs - lastMs < REPORT_MS) return;
     lastMs = nowMs;
-    post({ type: 'error', error: recordOf(error) });
+    post({ type: 'error', error: recordOf(boundedError(error)) });
   };
 }
 

@@ -1,8 +1,8 @@
 import type { MessagePort } from 'node:worker_threads';
 import { BackendError } from './backend-error.js';
 
-/** Milliseconds that a promise may still take when nothing keeps the event loop alive: a timer that does not may settle it. */
-const GRACE_MS = 1000;
+/** Milliseconds that a promise may still take when nothing keeps the event loop alive: a timer or a thread that does not may settle it. */
+export const GRACE_MS = 5000;
 
 interface Wait {
   fail(): void;
@@ -13,7 +13,7 @@ interface Wait {
  * Notices that code waits for something that will never come: its promise is not settled, and nothing is left in the thread's event
  * loop that could do it. The worker's own port is no such thing while code is awaited, unless an answer of the host is under way.
  *
- *   code is awaited, port does not count ... loop empty -> 1 s more -> loop empty -> the wait fails, the worker goes on
+ *   code is awaited, port does not count ... loop empty -> 5 s more -> loop empty -> the wait fails, the worker goes on
  */
 export class LoopWatch {
   readonly #port: Pick<MessagePort, 'ref' | 'unref'>;

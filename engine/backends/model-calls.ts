@@ -5,7 +5,13 @@ import type {
   ModelCallResponse,
 } from '../../callbacks/infer/instance-messages.js';
 import { bytesOf } from '../../callbacks/infer/most-answers.js';
-import { LONGEST_NAME, MOST_TENSORS, whyNotParameters } from '../../callbacks/infer/request-limits.js';
+import {
+  LONGEST_NAME,
+  MOST_DIMS,
+  MOST_TENSORS,
+  whyNotParameters,
+} from '../../callbacks/infer/request-limits.js';
+import { sentTensors } from '../../callbacks/infer/sent-tensors.js';
 import { BackendError } from './backend-error.js';
 import type { LoopWatch } from './loop-watch.js';
 
@@ -45,7 +51,7 @@ export class ModelCalls {
       );
     }
     const call = this.#numCalls++;
-    this.#post({ type: 'call', call, asked });
+    this.#post({ type: 'call', call, asked: { ...asked, inputs: sentTensors(asked.inputs) } });
     this.#bytes += bytes;
     this.#watch.hold();
     return new Promise((resolve, reject) => {
@@ -78,5 +84,8 @@ function whyNotCall({ model, version, inputs, outputs, parameters }: ModelCall):
     return `a name of its outputs is no text of at most ${LONGEST_NAME} characters`;
   if (inputs.some(({ name }) => name.length > LONGEST_NAME))
     return `the name of an input has more than ${LONGEST_NAME} characters`;
+  const shapeless = inputs.find(({ shape }) => !Array.isArray(shape) || shape.length > MOST_DIMS);
+  if (shapeless !== undefined)
+    return `the shape of input '${shapeless.name}' is no list of at most ${MOST_DIMS} sizes`;
   return whyNotParameters(parameters);
 }

@@ -2,10 +2,10 @@ import { realpathSync } from 'node:fs';
 import { sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { cutText } from '../../base/cut-text.js';
-import { codeOf } from '../../base/skein-error.js';
+import { LONGEST_MESSAGE } from '../../callbacks/infer/request-limits.js';
 import type { ModelFiles } from './backend.js';
 import { BackendError } from './backend-error.js';
-import { boundedError, keepFrames, LONGEST_MESSAGE, thrownFrames, thrownText } from './thrown.js';
+import { boundedError, isOwn, keepFrames, thrownFrames, thrownText } from './thrown.js';
 
 /** Characters of a stack in which a frame of the model is looked for. */
 const LONGEST_SEARCH = 65_536;
@@ -43,7 +43,7 @@ export class ModelCode {
 
   /** What ends the worker. An error of this package says itself what happened. */
   uncaught(thrown: unknown): Error {
-    return codeOf(thrown) === null ? this.failure('uncaught error', thrown) : boundedError(thrown);
+    return isOwn(thrown) ? boundedError(thrown) : this.failure('uncaught error', thrown);
   }
 
   /** File, line and column of the first frame in the model's own files, before those of libraries that lie there; null: there is none. */

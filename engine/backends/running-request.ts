@@ -1,13 +1,12 @@
 import { cutText } from '../../base/cut-text.js';
 import type { InferParameters, InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { PackedRequest } from '../../callbacks/infer/instance-messages.js';
-import { whyNotParameters } from '../../callbacks/infer/request-limits.js';
+import { LONGEST_MESSAGE, whyNotParameters } from '../../callbacks/infer/request-limits.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
 import type { InstanceRequest } from './backend.js';
 import type { AnswerSink } from './batch-answers.js';
 import { whyNotOutput, whyNotWhole } from './check-outputs.js';
 import { unpackInputs } from './packed-batch.js';
-import { LONGEST_MESSAGE } from './thrown.js';
 
 /** Characters of what a client is told: a message of the model's code, and what is said around it. */
 const LONGEST_SENTENCE = LONGEST_MESSAGE + 1024;

@@ -1,9 +1,10 @@
 import { inspect, types } from 'node:util';
 import { cutText } from '../../base/cut-text.js';
 import { messageOf } from '../../base/error-text.js';
+import { codeOf } from '../../base/skein-error.js';
+import { LONGEST_MESSAGE } from '../../callbacks/infer/request-limits.js';
+import type { BackendError } from './backend-error.js';
 
-/** Characters of a message that cross to the host's thread, which may be anything that a model's code makes. */
-export const LONGEST_MESSAGE = 4096;
 /** Characters of the frames of a stack that cross. */
 const LONGEST_FRAMES = 8192;
 /** Errors of a chain of causes that cross. */
@@ -56,6 +57,18 @@ export function keepFrames(error: Error, thrown: unknown): void {
     cause = propertyOf(cause, 'cause');
   }
   error.stack = stack;
+}
+
+/**
+ * A BackendError: it says itself what happened, and was not thrown by the model's code, which may throw what cannot be looked at. Told by its
+ * code: the command line's bundles of the worker and of a backend have a class each.
+ */
+export function isOwn(thrown: unknown): thrown is BackendError {
+  try {
+    return codeOf(thrown) === 'SKEIN_BACKEND';
+  } catch {
+    return false;
+  }
 }
 
 function nameOf(thrown: unknown): string {

@@ -54,6 +54,8 @@ export interface ExecutorKind {
   deviceMemory?(): Promise<AvailableMemory | null>;
   /** Number of threads that it computes with if `asked` are wanted; undefined: its own choice. */
   threadsFor(asked: number | undefined): number;
+  /** Ranks of LoRA adapters are rounded up to a multiple of this where they are computed; absent: to none. */
+  readonly rankUnit?: number;
   /** Default numeric type of the KV cache. */
   kvDtypeFor(weights: WeightPrecision): KvDtype;
   /** Memory that such an executor takes, without taking any of it. @throws if it cannot run */

@@ -9,6 +9,8 @@ import { NativeExecutor } from './native/native-executor.js';
 /** The executor of the C++ addon, which runs on the CPU. */
 export const nativeKind: ExecutorKind = {
   name: 'native',
+  // Of float32, in the widest vector.
+  rankUnit: 16,
   problem: async () => {
     try {
       loadAddon();

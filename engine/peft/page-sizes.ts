@@ -24,8 +24,9 @@ const BYTES_PER_VALUE = Float32Array.BYTES_PER_ELEMENT;
  *   width 12    attn_q  in 4 + out 4, rank 3    24 values    2 rows
  *               mlp     in 4 + out 8, rank 3    36 values    3 rows
  *
- * A page has the rows of an adapter of rank optimalAdapterSize on all modules of all layers, which fits exactly, and at least
- * those of one module-layer of rank maxAdapterSize.
+ * A page has the rows of an adapter of rank optimalAdapterSize on all modules of all layers, and at least those of one module-layer
+ * of rank maxAdapterSize. A, which is computed in whole vectors, counts with its rank rounded up to `rankUnit`, in both caches: where
+ * optimalAdapterSize is a multiple of that, such an adapter fits exactly.
  */
 export interface PageSizes {
   /** Values of a row. */
@@ -34,6 +35,7 @@ export interface PageSizes {
   bytesPerPage: number;
   /** Greatest rank of a module-layer. */
   maxAdapterSize: number;
+  rankUnit: number;
 }
 
 export function pageSizes(
@@ -42,6 +44,7 @@ export function pageSizes(
     optimalAdapterSize: optimal = DEFAULT_OPTIMAL_ADAPTER_SIZE,
     maxAdapterSize = DEFAULT_MAX_ADAPTER_SIZE,
   }: PeftCacheConfig,
+  rankUnit = 1,
 ): PageSizes {
   const { shapes, names } = baseModules(model);
   const own = [...new Set(names.values())].map((id) => shapes.get(id)!);
@@ -53,25 +56,36 @@ export function pageSizes(
     );
   }
   const width = own.reduce((most, shape) => Math.max(most, shape.in + shape.out), 0);
-  const ofOptimal = own.reduce((sum, shape) => sum + rowsOf(optimal, shape, width), 0) * model.numLayers;
+  const rowsOf = (rank: number, { in: columns, out }: ModuleShape, unit: number) =>
+    Math.ceil(valuesOf(rank, rank * columns, rank * out, unit) / width);
+  const ofOptimal = own.reduce((sum, shape) => sum + rowsOf(optimal, shape, 1), 0) * model.numLayers;
   const ofGreatest = [...shapes.values()].reduce(
-    (most, shape) => Math.max(most, rowsOf(maxAdapterSize, shape, width)),
+    (most, shape) => Math.max(most, rowsOf(maxAdapterSize, shape, rankUnit)),
     0,
   );
   const rowsPerPage = Math.max(ofOptimal, ofGreatest);
-  return { width, rowsPerPage, bytesPerPage: rowsPerPage * width * BYTES_PER_VALUE, maxAdapterSize };
+  return {
+    width,
+    rowsPerPage,
+    bytesPerPage: rowsPerPage * width * BYTES_PER_VALUE,
+    maxAdapterSize,
+    rankUnit,
+  };
 }
 
-function rowsOf(rank: number, shape: ModuleShape, width: number): number {
-  return Math.ceil((rank * (shape.in + shape.out)) / width);
+/** Values of a module-layer as they are computed with. @param a and b values of its matrices */
+function valuesOf(rank: number, a: number, b: number, rankUnit: number): number {
+  return (a / rank) * Math.ceil(rank / rankUnit) * rankUnit + b;
 }
 
 /** Number of pages that an adapter takes, in either cache. */
 export function pagesOfAdapter(
   { moduleLayers }: AdapterWeights,
-  { width, rowsPerPage }: Pick<PageSizes, 'width' | 'rowsPerPage'>,
+  { width, rowsPerPage, rankUnit }: Pick<PageSizes, 'width' | 'rowsPerPage' | 'rankUnit'>,
 ): number {
-  const rows = moduleLayers.map(({ a, b }) => Math.ceil((a.length + b.length) / width));
+  const rows = moduleLayers.map(({ rank, a, b }) =>
+    Math.ceil(valuesOf(rank, a.length, b.length, rankUnit) / width),
+  );
   return pagesFor(rows, rowsPerPage);
 }
 
@@ -188,6 +202,7 @@ export function roomOf({ sizes, pages, maxSlots }: LoadedAdapters): AdapterRoom 
     hostPages: pages.host,
     width: sizes.width,
     rowsPerPage: sizes.rowsPerPage,
+    rankUnit: sizes.rankUnit,
   };
 }
 

@@ -94,7 +94,7 @@ async function prepare(
       ? null
       : await openDraft(draftEnginePath, { kind, engine, limits, options: withoutPool, kvDtype });
   const { peftCacheManagerConfig: peft } = params;
-  const adapterSizes = peft === undefined ? null : pageSizes(config, peft);
+  const adapterSizes = peft === undefined ? null : pageSizes(config, peft, kind.rankUnit);
   return {
     config,
     limits,

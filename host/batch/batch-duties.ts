@@ -34,7 +34,7 @@ export interface BatchDuties<Entry, Batch, Info, Message extends { type: string 
   noteBegun?(batch: Batch): void;
   /** A request has failed while its batch is with the instance, which may be told. */
   noteGone?(entry: Entry, batch: Batch, instance: BatchInstance<Batch, Info, Message, Command>): void;
-  /** The batch ends without an answer: an instance was lost over it, it cannot be sent, or nobody wants it any more. */
+  /** The batch ends without an answer: an instance was lost over it, it cannot be sent, its entries wait again, or nobody wants it any more. */
   drop?(batch: Batch): void;
   /**
    * The message ends the batch. The instance gets its next one before `deliver` hands out what the message brings; buffers

@@ -303,7 +303,10 @@ export class BatchHost<
       const entries = [...entriesOf(batch)].filter((entry) => this.#entries.has(entry));
       for (const entry of entries) entry.hasStarted = false;
       if (former.putBack === undefined) this.#returned.unshift(batch);
-      else former.putBack(entries);
+      else {
+        this.#duties.drop?.(batch);
+        former.putBack(entries);
+      }
     }
   }
 
@@ -347,12 +350,18 @@ export class BatchHost<
     message: Message,
     oldest: Batch | null,
   ): void {
-    if (oldest !== null && this.#duties.endsBatch(message, oldest)) {
-      instance.endOldest();
-      // The worker's next batch first, then what those who wait do with their answers.
-      this.#post();
+    try {
+      if (oldest !== null && this.#duties.endsBatch(message, oldest)) {
+        instance.endOldest();
+        // The worker's next batch first, then what those who wait do with their answers.
+        this.#post();
+      }
+      this.#duties.deliver(message, oldest, instance);
+    } catch (error) {
+      const lost = this.#duties.lostError(error as Error);
+      if (oldest !== null) for (const entry of this.#duties.entriesOf(oldest)) this.fail(entry, lost);
+      throw error;
     }
-    this.#duties.deliver(message, oldest, instance);
   }
 
   #lose(error: Error, begun: Batch | null, others: Batch[]): void {

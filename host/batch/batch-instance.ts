@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-text.js';
 import { BatchClaims, claimsMemory } from '../../callbacks/infer/batch-claims.js';
 import { EngineFailure } from '../engine-failure.js';
 import { type SupervisorOptions, WorkerSupervisor } from '../worker-supervisor.js';
@@ -99,7 +100,7 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
         events.onReady(info);
       },
       onMessage: (message) => {
-        if (message.type !== 'closed') events.onMessage(message as Message, this.#posted[0]?.batch ?? null);
+        if (message.type !== 'closed') this.#receive(message as Message);
       },
       onLost: (error) => this.#lose(error),
       onEnded: (error) => {
@@ -109,6 +110,17 @@ export class BatchInstance<Batch, Info, Message extends { type: string }, Comman
         events.onEnded(error);
       },
     });
+  }
+
+  /** Code in the worker may have sent anything: what cannot be read is the end of that worker alone. */
+  #receive(message: Message): void {
+    const { events, name } = this.#options;
+    try {
+      events.onMessage(message, this.#posted[0]?.batch ?? null);
+    } catch (error) {
+      const why = `${name} sent a message that cannot be read, and is started anew: ${messageOf(error)}`;
+      this.#supervisor.replace(new EngineFailure(why, { cause: error }));
+    }
   }
 
   /** Of the latest worker that was loaded; null: none has been. */

@@ -4,7 +4,7 @@ import type { WorkerLife } from '../../callbacks/worker-messages.js';
 import { EngineFailure } from '../engine-failure.js';
 import type { Downward, Upward } from './process-messages.js';
 import { workerProcessScript } from './process-script.js';
-import type { LinkEvents, WorkerLink } from './worker-link.js';
+import { isMessage, type LinkEvents, type WorkerLink } from './worker-link.js';
 
 /**
  * Milliseconds that a process may take to end by itself after its worker's thread has, so that its last output gets
@@ -91,6 +91,7 @@ export class ProcessLink<Info, Message extends { type: string }, Command> implem
     if (this.#isDeserted) return;
     switch (sent.kind) {
       case 'message':
+        if (!isMessage(sent.message)) break;
         if (sent.message.type === 'closed') this.#hasClosed = true;
         this.#events.onMessage(sent.message);
         break;

@@ -11,7 +11,7 @@ import { Doorbell, type WorkerLife, type WorkerMessage } from '../../callbacks/w
 import type { WorkerWires } from '../../callbacks/worker-wires.js';
 import { GuideThreadHost } from '../../engine/guided/guide-thread-host.js';
 import { EngineFailure } from '../engine-failure.js';
-import type { LinkEvents, WorkerLink } from './worker-link.js';
+import { isMessage, type LinkEvents, type WorkerLink } from './worker-link.js';
 
 type GuideThreadMessage = Extract<WorkerMessage, { type: 'guide-thread' }>;
 
@@ -84,7 +84,7 @@ export class ThreadLink<Info, Message extends { type: string }, Command> impleme
   }
 
   #handle(message: Message | WorkerLife<Info>): void {
-    if (this.#isDeserted) return;
+    if (this.#isDeserted || !isMessage(message)) return;
     if (isGuideThread(message)) {
       if (message.setup === null) this.#guides.stop();
       else this.#guides.start(message.setup);

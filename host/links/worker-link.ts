@@ -40,3 +40,8 @@ export interface WorkerLink<Command> {
   /** Lets the process exit while the worker still runs. */
   unref(): void;
 }
+
+/** Code of a model in a worker has its port too, and may send anything: what is no message is passed over. */
+export function isMessage(sent: unknown): sent is { type: string } {
+  return typeof sent === 'object' && sent !== null && typeof (sent as { type?: unknown }).type === 'string';
+}

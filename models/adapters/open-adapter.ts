@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { CheckpointError } from '../checkpoints/checkpoint.js';
 import { fileSystemErrors } from '../checkpoints/file-reading.js';
@@ -21,11 +21,6 @@ export function openAdapter(path: string, config: ModelConfig, limits: AdapterLi
     file === null ? readPeftCheckpoint(path, config, limits) : readGgufAdapter(file, config, limits);
   if (stampOf(path, files) === before) return weights;
   throw new CheckpointError(`${path}: its files changed while they were read; load it again.`);
-}
-
-/** Files that make the adapter of a path, those of them that are there. @throws CheckpointError */
-export function adapterFiles(path: string): string[] {
-  return filesOf(path, ggufFileOf(path)).filter((file) => existsSync(file));
 }
 
 /** @param gguf null: it is a folder of PEFT */

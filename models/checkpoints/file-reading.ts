@@ -1,22 +1,33 @@
-import { closeSync, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { messageOf } from '../../base/error-text.js';
 import { readProblem } from '../../base/system-problem.js';
 import { CheckpointError } from './checkpoint.js';
+import { checkBelow } from './open-only-below.js';
 
 /**
  * Calls `use` with an open regular file and its size. @throws CheckpointError where the file cannot be opened or read.
  */
 export function withFile<T>(path: string, use: (fd: number, size: number) => T): T {
   const fd = fileSystemErrors(path, () => {
-    // The type is checked first: opening a pipe would wait for its other end.
-    if (!statSync(path).isFile()) throw new CheckpointError(`${path}: is not a regular file.`);
-    return openSync(path, 'r');
+    // The type is checked first: opening a device may do something.
+    if (!statSync(path).isFile()) throw notRegular(path);
+    // What has become a pipe meanwhile is not waited for.
+    return openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   });
   try {
-    return fileSystemErrors(path, () => use(fd, fstatSync(fd).size));
+    return fileSystemErrors(path, () => {
+      const status = fstatSync(fd);
+      if (!status.isFile()) throw notRegular(path);
+      checkBelow(fd, path, status.ino);
+      return use(fd, status.size);
+    });
   } finally {
     closeSync(fd);
   }
+}
+
+function notRegular(path: string): CheckpointError {
+  return new CheckpointError(`${path}: is not a regular file.`);
 }
 
 /** Fills `target` from `offset` of the file. */
@@ -35,16 +46,17 @@ export function readExactly(path: string, fd: number, target: Uint8Array, offset
 
 /** Text of a file; null where there is no such file. */
 export function readText(path: string, limitBytes: number): string | null {
-  return fileSystemErrors(path, () => {
-    const status = statSync(path, { throwIfNoEntry: false });
-    if (!status) return null;
-    if (!status.isFile()) throw new CheckpointError(`${path}: is not a regular file.`);
-    if (status.size > limitBytes) {
+  const isThere = fileSystemErrors(path, () => statSync(path, { throwIfNoEntry: false }) !== undefined);
+  if (!isThere) return null;
+  return withFile(path, (fd, size) => {
+    if (size > limitBytes) {
       throw new CheckpointError(
-        `${path}: is ${status.size} bytes long; at most ${limitBytes} are expected of such a file.`,
+        `${path}: is ${size} bytes long; at most ${limitBytes} are expected of such a file.`,
       );
     }
-    return readFileSync(path, 'utf8');
+    const bytes = Buffer.alloc(size);
+    readExactly(path, fd, bytes, 0);
+    return bytes.toString('utf8');
   });
 }
 

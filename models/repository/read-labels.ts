@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
 import { ModelConfigError } from './model-config-error.js';
 
-const MOST_BYTES = 16 * 2 ** 20;
+/** Of a file that is read and taken apart in the thread which everybody shares. */
+const MOST_BYTES = 2 * 2 ** 20;
+const MOST_LABELS = 2 ** 18;
 
 /** Labels of the classes of an output, one a line, in the order of its elements. @throws ModelConfigError */
 export function readLabels(modelDirectory: string, filename: string): string[] {
@@ -15,6 +17,9 @@ export function readLabels(modelDirectory: string, filename: string): string[] {
       throw new ModelConfigError(`${file} has ${size} bytes; at most ${MOST_BYTES} are taken.`);
     }
     text = readFileSync(file, 'utf8');
+    if (numLines(text) > MOST_LABELS) {
+      throw new ModelConfigError(`${file} has more than ${MOST_LABELS} labels, which is the limit.`);
+    }
   } catch (error) {
     if (error instanceof ModelConfigError) throw error;
     throw new ModelConfigError(`${file} cannot be read: ${messageOf(error)}`, { cause: error });
@@ -22,4 +27,10 @@ export function readLabels(modelDirectory: string, filename: string): string[] {
   const lines = text.split(/\r?\n/);
   while (lines.at(-1) === '') lines.pop();
   return lines;
+}
+
+function numLines(text: string): number {
+  let count = 1;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) count++;
+  return count;
 }

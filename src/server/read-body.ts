@@ -23,47 +23,60 @@ export async function readBody(
   const source = () => c.env?.incoming?.iterator({ destroyOnReturn: false }) ?? c.req.raw.body;
   if (declared === null) {
     memory.holdBody(REQUEST_BYTES + SMALL_BODY);
-    return readWithin(source(), { length: null, maxSize, memory });
+    return bufferOf(await readWithin(source(), { length: null, maxSize, memory }));
   }
   memory.expectBody(REQUEST_BYTES + textMemory(declared));
-  if (declared > SMALL_BODY) return readWithin(source(), { length: declared, maxSize, memory });
+  if (declared > SMALL_BODY)
+    return bufferOf(await readWithin(source(), { length: declared, maxSize, memory }));
   memory.holdBody(REQUEST_BYTES + declared);
   return c.req.arrayBuffer();
 }
 
-/** The same of a request without a Context, into bytes of the body's declared length. @throws ApiError 429 */
+function bufferOf(bytes: Uint8Array<ArrayBuffer> | null): ArrayBuffer | null {
+  return bytes === null ? null : bytes.buffer;
+}
+
+/** Where the memory of bodies comes from. */
+export interface BodyRoom {
+  take(bytes: number): Uint8Array<ArrayBuffer>;
+  /** It is not used any more. */
+  give(bytes: Uint8Array<ArrayBuffer>): void;
+}
+
+const NEW_MEMORY: BodyRoom = { take: (bytes) => new Uint8Array(bytes), give: () => {} };
+
+/** The same of a request without a Context. @param length that its sender has declared @throws ApiError 429 */
 export async function longBody(
   incoming: IncomingMessage,
-  into: Uint8Array<ArrayBuffer>,
+  length: number,
+  room: BodyRoom,
   memory: RequestMemory,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const { length } = into;
-  await readWithin(incoming.iterator({ destroyOnReturn: false }), { length, maxSize: length, memory, into });
-  return into;
+  const body = incoming.iterator({ destroyOnReturn: false });
+  return (await readWithin(body, { length, maxSize: length, memory, room }))!;
 }
 
 interface Bounds {
   length: number | null;
   maxSize: number;
   memory: RequestMemory;
-  /** Where the body goes, where its length is known; default: into new memory. */
-  into?: Uint8Array<ArrayBuffer>;
+  /** Default: new memory. */
+  room?: BodyRoom;
 }
 
 async function readWithin(
   body: AsyncIterable<Uint8Array> | null,
-  { length, maxSize, memory, into }: Bounds,
-): Promise<ArrayBuffer | null> {
-  if (body === null) return new ArrayBuffer(0);
-  // Memory pages that nothing has been written to cost nothing.
-  let whole: Uint8Array<ArrayBuffer> | null = into ?? new Uint8Array(length ?? SMALL_BODY);
+  { length, maxSize, memory, room = NEW_MEMORY }: Bounds,
+): Promise<Uint8Array<ArrayBuffer> | null> {
+  if (body === null) return new Uint8Array();
+  let whole: Uint8Array<ArrayBuffer> | null = room.take(Math.min(length ?? SMALL_BODY, SMALL_BODY));
   let refusal: unknown;
   let size = 0;
   for await (const chunk of body) {
     const end = size + chunk.length;
     if (end > maxSize) return null;
     try {
-      if (whole !== null) whole = withRoom(whole, { size, end, length, maxSize, memory });
+      if (whole !== null) whole = withRoom(whole, { size, end, length, maxSize, memory, room });
       whole?.set(chunk, size);
     } catch (error) {
       // A client that is still sending would not read the refusal: the rest is received and dropped.
@@ -74,24 +87,25 @@ async function readWithin(
     size = end;
   }
   if (whole === null) throw refusal;
-  if (into !== undefined) return into.buffer;
-  return size === whole.length ? whole.buffer : whole.buffer.slice(0, size);
+  return size === whole.length ? whole : whole.slice(0, size);
 }
+
+/** By how much memory for a body of a declared length grows: who declares much and sends little gets little. */
+const GROWTH = 16;
 
 /** The bytes, or a longer copy of them, with room up to `end`. @throws ApiError 413, 429. */
 function withRoom(
   bytes: Uint8Array<ArrayBuffer>,
-  { size, end, length, maxSize, memory }: Bounds & { size: number; end: number },
+  { size, end, length, maxSize, memory, room }: Required<Bounds> & { size: number; end: number },
 ): Uint8Array<ArrayBuffer> {
-  if (length !== null) {
-    memory.holdBody(REQUEST_BYTES + Math.min(length, end + AHEAD));
-    return bytes;
-  }
+  if (length !== null) memory.holdBody(REQUEST_BYTES + Math.min(length, end + AHEAD));
   if (end <= bytes.length) return bytes;
-  const longer = new Uint8Array(Math.min(maxSize, 2 * Math.max(end, bytes.length)));
+  if (length === null) memory.expectBody(REQUEST_BYTES + textMemory(end));
+  const most = length ?? maxSize;
+  const longer = room.take(Math.min(most, (length === null ? 2 : GROWTH) * Math.max(end, bytes.length)));
   // The body grows further, as far as is known, and exists twice while it is copied.
-  memory.expectBody(REQUEST_BYTES + textMemory(end));
-  memory.holdBody(REQUEST_BYTES + bytes.length + longer.length);
+  if (length === null) memory.holdBody(REQUEST_BYTES + bytes.length + longer.length);
   longer.set(bytes.subarray(0, size));
+  room.give(bytes);
   return longer;
 }

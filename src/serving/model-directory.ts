@@ -64,7 +64,7 @@ export class LiveModels implements ModelDirectory {
     const names = new Set([model.id, ...model.aliases]);
     const adapters = servedAdapters(model).map(({ id }) => id);
     for (const name of [...names, ...adapters]) {
-      const other = this.find(name);
+      const other = this.find(name) ?? this.#list.find((base) => isReading(base, name));
       if (other === undefined) continue;
       throw new Error(
         `The model '${model.id}' cannot be added: '${name}' is a name of the model '${other.id}' already.`,
@@ -97,4 +97,9 @@ export class LiveModels implements ModelDirectory {
   #tell(change: ModelChange): void {
     for (const listener of [...this.#listeners]) listener(change);
   }
+}
+
+/** The model has an adapter of this name, or is about to. */
+function isReading(base: ServedModel, name: string): boolean {
+  return base.kind === 'generator' && base.adapters?.has(name) === true;
 }

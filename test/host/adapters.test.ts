@@ -1,6 +1,7 @@
-import { InProcessHost, RequestError, type TokenRequest } from 'skein';
+import { InProcessHost, QueueFullError, RequestError, type TokenRequest } from 'skein';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SharedTensors } from '../../callbacks/shared-tensors.js';
+import { MOST_PASSED } from '../../host/room-queue.js';
 import { inferenceRequestOf } from '../../host/token-inputs.js';
 import { fakeEngine } from '../support/fake-engine.js';
 import { bringing, fakeAdapter } from '../support/lora-requests.js';
@@ -16,10 +17,21 @@ beforeAll(async () => {
 });
 afterAll(() => host.close());
 
-async function tokensOf(request: TokenRequest, by = host): Promise<number[]> {
+async function answerOf(
+  request: TokenRequest,
+  by: InProcessHost,
+): Promise<{ tokens: number[]; reason: string }> {
   const tokens: number[] = [];
-  for await (const piece of by.submit(request)) tokens.push(...piece.tokens);
-  return tokens;
+  let reason = '';
+  for await (const piece of by.submit(request)) {
+    tokens.push(...piece.tokens);
+    reason = piece.finishReason ?? reason;
+  }
+  return { tokens, reason };
+}
+
+async function tokensOf(request: TokenRequest, by = host): Promise<number[]> {
+  return (await answerOf(request, by)).tokens;
 }
 
 /** Waits until the queue is empty, and looks after each turn: what was taken has no answer yet then. */
@@ -57,6 +69,18 @@ it('is forgotten where the host says so: at once, or with the last request that 
   host.forgetAdapter(8n);
 });
 
+it('is forgotten though requests that were taken before bring it once more', async () => {
+  const adapter = fakeAdapter(8);
+  const request = { ...ASK, loraTaskId: 9n, adapter };
+  const asked = Array.from({ length: 12 }, () => tokensOf({ ...request, maxNewTokens: 60 }));
+  await tokensOf({ ...request, maxNewTokens: 1 });
+  host.forgetAdapter(9n);
+  await Promise.all(asked);
+  // One that comes at the same time may still find it.
+  await tokensOf({ ...ASK, loraTaskId: 9n }).catch(() => {});
+  await expect(tokensOf({ ...ASK, loraTaskId: 9n })).rejects.toMatchObject({ kind: 'adapter' });
+});
+
 describe('a cache of the engine with room for six adapters', () => {
   const rows = 6 * 2 * fakeAdapter(1).moduleLayers.length;
   const peftCacheManagerConfig = { optimalAdapterSize: 2, maxAdapterSize: 4, numHostModuleLayer: rows };
@@ -86,18 +110,20 @@ describe('a cache of the engine with room for six adapters', () => {
   it('ends what is cancelled on the way there and back', async () => {
     for (const i of adapters.keys()) {
       const controller = new AbortController();
-      const answer = tokensOf({ ...withAdapter(i), maxNewTokens: 60, signal: controller.signal }, small);
+      const answer = answerOf({ ...withAdapter(i), maxNewTokens: 60, signal: controller.signal }, small);
       await new Promise((resolve) => setTimeout(resolve, i % 5));
       controller.abort();
-      expect((await answer).length).toBeLessThanOrEqual(60);
+      const { tokens, reason } = await answer;
+      expect(tokens.length === 60 ? 'length' : 'cancelled').toBe(reason);
     }
     // The engine refuses most of these at once, since it has lost the adapter; they were cancelled on the way.
     for (const i of adapters.keys()) {
       const controller = new AbortController();
-      const answer = tokensOf({ ...withAdapter(i), maxNewTokens: 60, signal: controller.signal }, small);
+      const answer = answerOf({ ...withAdapter(i), maxNewTokens: 60, signal: controller.signal }, small);
       await untilTaken(small);
       controller.abort();
-      expect((await answer).length).toBeLessThanOrEqual(60);
+      const { tokens, reason } = await answer;
+      expect(tokens.length === 60 ? 'length' : 'cancelled').toBe(reason);
     }
     await expect.poll(() => small.running + small.queued).toBe(0);
     expect(await tokensOf(withAdapter(3), small)).toEqual(alone[3]);
@@ -126,37 +152,87 @@ describe('a cache of the engine with room for two adapters of the twenty that ar
     await narrow.close();
   });
 
+  it('counts those that wait for room as waiting', async () => {
+    const narrow = new InProcessHost({
+      ...fakeEngine('stepMs=50', { peftCacheManagerConfig, maxNumSequences: 16 }),
+      maxQueueSize: 6,
+    });
+    const controller = new AbortController();
+    const asked: Promise<number[]>[] = [];
+    for (const [i] of adapters.entries()) {
+      if (i >= 8) break;
+      asked.push(tokensOf({ ...withAdapter(i), maxNewTokens: 200, signal: controller.signal }, narrow));
+      await expect.poll(() => narrow.running).toBe(Math.min(i + 1, 2));
+    }
+    expect(narrow.queued).toBe(6);
+    expect(() => narrow.submit(ASK)).toThrow(QueueFullError);
+    controller.abort();
+    await Promise.all(asked);
+    await narrow.close();
+  });
+
+  it('serves one that needs half of the room beside others that never leave so much', async () => {
+    const narrow = open('');
+    let numOthers = 0;
+    let isOver = false;
+    const others = Array.from({ length: 8 }, async (_, i) => {
+      while (!isOver) {
+        await tokensOf({ ...withAdapter(i), maxNewTokens: 20 }, narrow);
+        numOthers++;
+      }
+    });
+    await expect.poll(() => numOthers).toBeGreaterThan(8);
+    const before = numOthers;
+    const wide = { ...ASK, loraTaskId: 77n, adapter: fakeAdapter(30, 4) };
+    expect(await tokensOf(wide, narrow)).toEqual(await tokensOf(wide));
+    const passed = numOthers - before;
+    isOver = true;
+    await Promise.all(others);
+    expect(passed).toBeLessThan(MOST_PASSED + 60);
+    await narrow.close();
+  });
+
   it('ends what waits: by its client, by its time, and with the host', async () => {
     // So slow that none ends by itself.
     const slow = open('stepMs=300');
     const controller = new AbortController();
     const endless = { maxNewTokens: 200, signal: controller.signal };
     const leaving = adapters.slice(1).map((_, i) => tokensOf({ ...withAdapter(i + 1), ...endless }, slow));
-    await expect.poll(() => slow.queued).toBe(0);
-    expect(slow.running).toBeGreaterThan(6);
+    await expect.poll(() => [slow.running, slow.queued]).toEqual([2, 17]);
     await tokensOf({ ...withAdapter(0), timeLimitMs: 1 }, slow);
     controller.abort();
     await Promise.all(leaving);
     await expect.poll(() => slow.running + slow.queued).toBe(0);
     const rest = adapters.map((_, i) => tokensOf({ ...withAdapter(i), maxNewTokens: 200 }, slow));
-    await expect.poll(() => slow.queued).toBe(0);
+    await expect.poll(() => [slow.running, slow.queued]).toEqual([2, 18]);
     await slow.close({ abort: true });
     await Promise.all(rest);
     expect(slow.running + slow.queued).toBe(0);
   });
 });
 
-it.each([{}, null, 'x', [], { moduleLayers: [null] }, { moduleLayers: [{ a: [1], b: [2] }] }])(
-  'one that is %j fails its request alone',
-  async (adapter) => {
-    const beside = tokensOf(ASK);
-    const wrong = tokensOf({ ...ASK, loraTaskId: 9n, adapter: adapter as never });
-    await expect(wrong).rejects.toMatchObject({ kind: 'invalid', field: 'adapter' });
-    await expect(wrong).rejects.toThrow('adapter is no adapter; openAdapter reads one.');
-    expect((await beside).length).toBeGreaterThan(0);
-    expect(host.running + host.queued).toBe(0);
-  },
-);
+const layerWith = (wrong: object) => {
+  const [layer, ...others] = fakeAdapter(1).moduleLayers;
+  return { moduleLayers: [{ ...layer, ...wrong }, ...others] };
+};
+
+it.each([
+  {},
+  null,
+  'x',
+  [],
+  { moduleLayers: [null] },
+  { moduleLayers: [{ a: [1], b: [2] }] },
+  layerWith({ rank: 1.5 }),
+  layerWith({ layer: 2 ** 32 }),
+])('one that is %j fails its request alone', async (adapter) => {
+  const beside = tokensOf(ASK);
+  const wrong = tokensOf({ ...ASK, loraTaskId: 9n, adapter: adapter as never });
+  await expect(wrong).rejects.toMatchObject({ kind: 'invalid', field: 'adapter' });
+  await expect(wrong).rejects.toThrow('adapter is no adapter; openAdapter reads one.');
+  expect((await beside).length).toBeGreaterThan(0);
+  expect(host.running + host.queued).toBe(0);
+});
 
 it('a number in the place of its id fails its request alone', async () => {
   await expect(tokensOf({ ...ASK, loraTaskId: 7 as never })).rejects.toThrow('loraTaskId is 7; it must be');

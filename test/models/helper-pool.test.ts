@@ -73,7 +73,8 @@ describe('HelperPool', () => {
   });
 
   it('drops a job that waits when its signal is raised, and the result of one that runs', async () => {
-    const pool = open({ timeLimitMs: 1500 });
+    const results: unknown[] = [];
+    const pool = open({ timeLimitMs: 1500, onDropped: (result: unknown) => results.push(result) });
     const abort = new AbortController();
     const running = pool.run('loop');
     const waiting = pool.run(1, abort.signal);
@@ -91,6 +92,7 @@ describe('HelperPool', () => {
     abortRunning.abort(reason);
     await expect(dropped).rejects.toBe(reason);
     expect(await pool.run(6)).toBe(12);
+    expect(results).toEqual([10]);
   });
 
   it('takes no more than its limit, nothing that cannot be cloned, and nothing once it is closed', async () => {

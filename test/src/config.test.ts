@@ -141,6 +141,9 @@ describe('models', () => {
     ]);
     const environment = { SKEIN_MODEL: '/m', SKEIN_LORA: 'a=/x, b=/y' };
     expect(adaptersOf({ environment })).toEqual([{ a: '/x', b: '/y' }]);
+    const [one, list] = ['{"name": "a", "path": "/x"}', '[{"name": "a", "path": "/x"}, "b=/y"]'];
+    expect(adaptersOf({ environment: { ...environment, SKEIN_LORA: one } })).toEqual([{ a: '/x' }]);
+    expect(adaptersOf({ environment: { ...environment, SKEIN_LORA: list } })).toEqual([{ a: '/x', b: '/y' }]);
     const json = '{"name": "c", "path": "/z", "base_model_name": "two"}';
     const path = file(
       'adapters.yaml',
@@ -163,6 +166,12 @@ describe('models', () => {
     expect(adaptersOf('a.yaml', 'model: /m\nlora: { sql: ./x, poet: ./y }\n')).toEqual(expected);
     const list = 'models:\n  - model: /m\n    lora:\n      - { name: sql, path: ./x }\n      - poet=./y\n';
     expect(adaptersOf('b.yaml', list)).toEqual(expected);
+    const of = (base: string) =>
+      `models:\n  - name: m\n    model: /m\n    lora: [{ name: sql, path: ./x, base_model_name: ${base} }]\n`;
+    expect(() => adaptersOf('e.yaml', of('chat'))).toThrow(
+      "the adapter 'sql' names 'chat' as its base; in the entry of 'm' it can be of that model alone.",
+    );
+    expect(adaptersOf('f.yaml', of('m'))).toEqual([{ sql: './x' }]);
     expect(() => adaptersOf('c.yaml', 'model: /m\nlora: { sql: 5 }\n')).toThrow('lora in ');
     expect(() => adaptersOf('d.yaml', 'model: /m\nlora: 5\n')).toThrow('lora in ');
   });

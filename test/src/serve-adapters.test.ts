@@ -144,15 +144,14 @@ describe('a server with adapters of its command line', () => {
   });
 
   it("tells vLLM's metric, and counts requests by the base", async () => {
-    const long = ask(server, 'lora-rslora', 'x', { max_tokens: 200 });
-    const seen = new Set<string>();
-    let isOver = false;
-    void long.then(() => {
-      isOver = true;
-    });
-    while (!isOver) seen.add(/running_lora_adapters="([^"]*)"/.exec(await metrics(server))![1]!);
-    expect((await long).status).toBe(200);
-    expect([...seen].every((names) => names === '' || names === 'lora-rslora')).toBe(true);
+    let isSeen = false;
+    const asking = (async () => {
+      while (!isSeen) expect((await ask(server, 'lora-rslora', 'x', { max_tokens: 200 })).status).toBe(200);
+    })();
+    const running = async () => /running_lora_adapters="([^"]*)"/.exec(await metrics(server))![1];
+    await expect.poll(running).toBe('lora-rslora');
+    isSeen = true;
+    await asking;
     const text = await metrics(server);
     expect(text).toMatch(
       /^vllm:lora_requests_info\{max_lora="\d+",running_lora_adapters="",waiting_lora_adapters=""\} \d/m,
@@ -230,6 +229,8 @@ describe('a server whose clients load adapters', () => {
       '../secret',
       join(folder, 'secret'),
       'outside',
+      'outside/none',
+      'outside/adapter_model.safetensors/none',
       '.',
       '..',
       adapterFolder,
@@ -310,6 +311,14 @@ describe('a server whose clients load adapters', () => {
     const unknown = await load(server, 'y', 'lora-gpt2', { base_model_name: 'nope' });
     expect([unknown.status, unknown.error.param]).toEqual([404, 'base_model_name']);
     expect((await ask(server, 'x', 'ab')).status).toBe(200);
+    // Of loads of one name for two models at once, one is right.
+    const both = await Promise.all([
+      load(server, 'y', 'lora-plain', { base_model_name: 'base' }),
+      load(server, 'y', 'lora-gpt2', { base_model_name: 'other' }),
+    ]);
+    expect(both.map(({ status }) => status).sort()).toEqual([200, 400]);
+    const named = (await get(server, '/v1/models')).data.filter(({ id }: { id: string }) => id === 'y');
+    expect(named).toHaveLength(1);
   });
 
   it('lets admins alone do it, where there are several keys', async () => {

@@ -1,14 +1,13 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { codeOf } from '../../../base/skein-error.js';
-import { datatypeOf, elementsIn } from '../../../callbacks/infer/datatypes.js';
+import { BYTES_PER_ELEMENT, datatypeOf, elementsIn, isDatatype } from '../../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { Instance, InstanceRequest, InstanceServices, InstanceSetup } from '../backend.js';
 import { BackendError } from '../backend-error.js';
 import { ModelCode } from '../model-code.js';
-import { propertyOf, thrownText } from '../thrown.js';
+import { isOwn, propertyOf, thrownText } from '../thrown.js';
 import type {
   ModelModule,
   ModuleCall,
@@ -77,18 +76,6 @@ async function called<T>(
   }
 }
 
-/**
- * It says itself what happened, and was not thrown by the model's code, which may throw what cannot be looked at. Told by its code: the command
- * line's bundles of the worker and of a backend have a class each.
- */
-function isOwn(error: unknown): error is BackendError {
-  try {
-    return codeOf(error) === 'SKEIN_BACKEND';
-  } catch {
-    return false;
-  }
-}
-
 function fileOf({ files, config }: InstanceSetup): string {
   const { default_model_filename: named } = config;
   const path = join(files.versionDirectory, named);
@@ -107,9 +94,14 @@ async function inferBy(
   { infer }: InstanceServices,
   { model, version = '', inputs, outputs, parameters, decoupled }: ModuleCall,
 ): Promise<ModuleCallResult> {
-  const tensors = Object.entries(inputs).map(([name, { datatype, data, shape }]) =>
-    tensorOf(name, datatype ?? datatypeOfData(data), { data, ...(shape && { shape }) }, (count) => [count]),
-  );
+  const tensors = Object.entries(inputs).map(([name, { datatype: given, data, shape }]) => {
+    const datatype = given ?? datatypeOfData(data);
+    if (!isDatatype(datatype)) {
+      const known = Object.keys(BYTES_PER_ELEMENT).join(', ');
+      throw new BackendError(`the datatype of input '${name}' of a call is none of ${known}`);
+    }
+    return tensorOf(name, datatype, { data, ...(shape && { shape }) }, (count) => [count]);
+  });
   const answers = await infer({
     model,
     version,

@@ -2,7 +2,7 @@ import { type Debugger, type Runtime, Session } from 'node:inspector';
 import { parentPort, workerData } from 'node:worker_threads';
 
 // Reads a module that cannot be read once more, with V8's inspector beside it: that knows the file, the line and the column, which the error
-// does not tell. Nothing of the module runs, since none does before all that it imports is read.
+// does not tell. Nothing of the module runs: all of a graph is read before any of it runs, and what would run first here throws.
 const session = new Session();
 const failed: Debugger.ScriptFailedToParseEventDataType[] = [];
 session.connect();
@@ -10,7 +10,8 @@ session.on('Debugger.scriptFailedToParse', ({ params }) => failed.push(params));
 session.post('Debugger.enable');
 session.post('Debugger.setSkipAllPauses', { skip: true });
 try {
-  await import(workerData as string);
+  const graph = ['data:text/javascript,throw 0', workerData].map((url) => `import ${JSON.stringify(url)};`);
+  await import(`data:text/javascript,${encodeURIComponent(graph.join(''))}`);
 } catch (error) {
   tellPlaceOf(error);
 }

@@ -33,6 +33,8 @@ export class DataLists {
   /** The latest text: where it begins and ends, without its quotes. */
   #textBegin = 0;
   #textEnd = 0;
+  /** What the latest text says, once it was asked for: a colon without a name before it asks for the same one again. */
+  #name: string | null = null;
   #isInInputs = false;
   /** Where the list begins that is being passed; -1: none is. */
   #begin = -1;
@@ -53,6 +55,7 @@ export class DataLists {
         else if (byte === QUOTE) {
           this.#isInText = false;
           this.#textEnd = at;
+          this.#name = null;
         }
       } else if (byte === QUOTE) {
         this.#isInText = true;
@@ -74,28 +77,33 @@ export class DataLists {
   /** A colon: the latest text is the name of a field. */
   #passName(colon: number): void {
     const [, root, inputs, input] = this.#opened;
-    if (this.#depth === 1) this.#isInInputs = this.#nameIs('inputs');
+    if (this.#depth === 1) this.#isInInputs = this.#latestName() === 'inputs';
     const isOfInput =
       this.#depth === INPUT_DEPTH &&
       this.#isInInputs &&
       root === OPEN_OBJECT &&
       inputs === OPEN_LIST &&
       input === OPEN_OBJECT;
-    if (!isOfInput || !this.#nameIs('data')) return;
+    if (!isOfInput || this.#latestName() !== 'data') return;
     let next = colon + 1;
     while (this.#bytes[next]! <= SPACE) next++;
     if (this.#bytes[next] === OPEN_LIST) this.#begin = next;
   }
 
-  #nameIs(name: string): boolean {
-    const length = this.#textEnd - this.#textBegin;
-    if (length < name.length || length > LONGEST_NAME) return false;
+  /** What the latest text says; '' where it is longer than the names that are looked for, or says nothing. */
+  #latestName(): string {
+    this.#name ??= this.#readName();
+    return this.#name;
+  }
+
+  #readName(): string {
+    if (this.#textEnd - this.#textBegin > LONGEST_NAME) return '';
     const text = this.#text(this.#textBegin, this.#textEnd);
-    if (!text.includes('\\')) return text === name;
+    if (!text.includes('\\')) return text;
     try {
-      return JSON.parse(`"${text}"`) === name;
+      return JSON.parse(`"${text}"`) as string;
     } catch {
-      return false;
+      return '';
     }
   }
 

@@ -9,7 +9,7 @@ import { REQUEST_BYTES, textMemory } from '../memory-estimates.js';
 import { observeExchange } from '../observe-http.js';
 import { shuttingDown } from '../openai/errors.js';
 import { regionAccess } from '../platform.js';
-import { longBody, SMALL_BODY } from '../read-body.js';
+import { type BodyRoom, longBody, SMALL_BODY } from '../read-body.js';
 import { requestIdOf } from '../request-ids.js';
 import { RequestMemory } from '../request-memory.js';
 import { noteProtocolError, protocolError } from './errors.js';
@@ -59,6 +59,10 @@ export class InferLane {
   readonly #checkHost: (host: string | undefined) => void;
   /** For long bodies. */
   readonly #bodies = new BufferPool({ maxKept: 16, maxKeptBytes: MOST_KEPT });
+  readonly #room: BodyRoom = {
+    take: (bytes) => new Uint8Array(this.#bodies.take(bytes), 0, bytes),
+    give: ({ buffer }) => this.#bodies.give(buffer),
+  };
 
   constructor(options: InferLaneOptions) {
     this.#options = options;
@@ -124,9 +128,7 @@ export class InferLane {
     await heldWhile(memory, outgoing, async () => {
       memory.expectBody(REQUEST_BYTES + textMemory(declared));
       const isLong = declared > SMALL_BODY;
-      const reading = isLong
-        ? longBody(incoming, new Uint8Array(this.#bodies.take(declared), 0, declared), memory)
-        : shortBody(lane, memory);
+      const reading = isLong ? longBody(incoming, declared, this.#room, memory) : shortBody(lane, memory);
       const body = await unlessStalled(reading, incoming, stallLimitMs);
       const answer = await answerInfer(platform.repository.find(model, version), {
         body,

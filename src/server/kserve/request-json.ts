@@ -90,14 +90,18 @@ function checkedSize(bytes: Uint8Array): JsonSize {
 
 /** In front of the digits of a number that is too long for JavaScript's. */
 const MARK = '\u0000';
-const TEXT_OR_LONG = /"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g;
+/** Takes each text and each number whole, whatever follows: no character is looked at twice. */
+const TEXT_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+const LONG_WHOLE = /^-?\d{16,20}$/;
 const MARKED = /^\0-?\d{16,20}$/;
 
 /** JSON whose whole numbers of 16 to 20 digits are big integers. @throws InferError */
 function parseExact(text: string): unknown {
   try {
     if (!LONG_NUMBER.test(text)) return JSON.parse(text);
-    const marked = text.replace(TEXT_OR_LONG, (token) => (token[0] === '"' ? token : `"\\u0000${token}"`));
+    const marked = text.replace(TEXT_OR_NUMBER, (token) =>
+      token.length <= 21 && LONG_WHOLE.test(token) ? `"\\u0000${token}"` : token,
+    );
     return JSON.parse(marked, (_, value: unknown) => {
       const isMarked = typeof value === 'string' && value[0] === MARK && MARKED.test(value);
       return isMarked ? BigInt(value.slice(1)) : value;

@@ -1,11 +1,12 @@
 import type * as z from 'zod';
 import { textOf } from '../../../base/skein-error.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
+import { OutsideError } from '../../../models/checkpoints/open-only-below.js';
 import { withFlagNames } from '../../options/flag-names.js';
 import { AdapterError, type AdapterErrorReason } from '../../serving/adapters/adapter-error.js';
 import type { ModelAdapters } from '../../serving/adapters/model-adapters.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import { adapterInFolder, type FolderAdapter } from './adapter-folder.js';
+import { adapterInFolder, type FolderAdapter, outside } from './adapter-folder.js';
 import { ApiError } from './errors.js';
 import { findGenerator, type RouteContext } from './route-context.js';
 import type { loadAdapterSchema, unloadAdapterSchema } from './schemas/adapters.js';
@@ -25,20 +26,28 @@ export async function loadAdapter(
   signal: AbortSignal,
 ): Promise<string> {
   const base = baseOf(base_model_name, replace ? name : null, context);
-  const other = context.models.find(name);
-  if (other !== undefined && !(replace && base.find(name) !== undefined)) {
-    throw new ApiError(400, `'lora_name' is '${name}', and there is a model of that name already.`, {
-      param: 'lora_name',
-      code: 'lora_name_taken',
-    });
-  }
   const adapter = await adapterInFolder(folder, path);
+  // From here to the load nothing is awaited: nobody else can take the name.
+  checkName(name, replace ? base : null, context);
   try {
-    await base.load(name, adapter.path, { replace, signal });
+    await base.load(name, adapter.path, { replace, signal, within: adapter.root });
   } catch (error) {
-    throw asApiError(error, adapter);
+    throw error instanceof OutsideError ? outside(path) : asApiError(error, adapter);
   }
   return `Success: LoRA adapter '${name}' added successfully.`;
+}
+
+/** @param own the model whose adapter of this name may be replaced; null: none may @throws ApiError 400 where the name is taken */
+function checkName(name: string, own: ModelAdapters | null, { models }: Models): void {
+  const isOwn = own?.find(name) !== undefined;
+  const others = models.list().some((model) => {
+    return model.kind === 'generator' && model.adapters !== own && model.adapters?.has(name);
+  });
+  if (!others && (isOwn || models.find(name) === undefined)) return;
+  throw new ApiError(400, `'lora_name' is '${name}', and there is a model of that name already.`, {
+    param: 'lora_name',
+    code: 'lora_name_taken',
+  });
 }
 
 /** Unloads an adapter; its requests in flight go on. @throws ApiError 404 */

@@ -1,6 +1,9 @@
 import { messageOf } from '../../../base/error-text.js';
-import type { AdapterLimits, AdapterWeights } from '../../../models/adapters/adapter-weights.js';
+import { noteFreed } from '../../../base/freed-memory.js';
+import type { AdapterLimits } from '../../../models/adapters/adapter-weights.js';
+import type { SharedAdapter } from '../../../models/adapters/shared-adapter.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
+import { OutsideError } from '../../../models/checkpoints/open-only-below.js';
 import { HelperError, HelperPool } from '../../../models/helper-pool.js';
 import type { ModelConfig } from '../../../models/model-config.js';
 
@@ -10,10 +13,12 @@ export interface AdapterToRead {
   /** Configuration of the base model. */
   config: ModelConfig;
   limits: AdapterLimits;
+  /** Folder, without links, in which its files have to lie; null: they may lie anywhere. */
+  within: string | null;
 }
 
 export interface ReadAdapter {
-  weights: AdapterWeights;
+  weights: SharedAdapter;
   /** Digest of the weights. */
   digest: string;
 }
@@ -30,13 +35,20 @@ export class AdapterReader {
   /** @throws CheckpointError that says what is wrong with a file; HelperBusyError, HelperTimeError, HelperClosedError */
   async read(job: AdapterToRead, signal?: AbortSignal): Promise<ReadAdapter> {
     const script = new URL('./adapter-read-worker.js', import.meta.url);
-    this.#pool ??= new HelperPool({ script, timeLimitMs: TIME_LIMIT_MS, maxJobs: MOST_JOBS });
+    this.#pool ??= new HelperPool({
+      script,
+      timeLimitMs: TIME_LIMIT_MS,
+      maxJobs: MOST_JOBS,
+      // Shared memory, which the garbage collector does not count.
+      onDropped: ({ weights }) => noteFreed(weights.tensors.weights.byteLength),
+    });
     const pool = this.#pool;
     try {
       return await pool.run(job, signal);
     } catch (error) {
       if (error instanceof HelperError && error.failure.code === 'SKEIN_CHECKPOINT') {
-        throw new CheckpointError(messageOf(error));
+        const { isOutside } = error.failure.held;
+        throw isOutside ? new OutsideError(messageOf(error)) : new CheckpointError(messageOf(error));
       }
       throw error;
     } finally {

@@ -6,6 +6,7 @@ import type { AdapterRoom } from '../../../callbacks/worker-messages.js';
 import { pagesOfAdapter } from '../../../engine/peft/page-sizes.js';
 import type { AdapterWeights } from '../../../models/adapters/adapter-weights.js';
 import { moduleName } from '../../../models/adapters/module-ids.js';
+import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import type { ModelConfig } from '../../../models/model-config.js';
 import type { TextModel } from '../../generation/text-model.js';
 import { withAdapter } from './adapter-engine.js';
@@ -100,12 +101,17 @@ export class ModelAdapters {
   /**
    * Reads an adapter and takes it in. @param path a folder of PEFT, a GGUF file of llama.cpp, or a folder with one
    * @param replace takes the place of one of this name; its requests in flight go on as they began
+   * @param within a folder, without links, in which its files have to lie; default: they may lie anywhere
    * @throws AdapterError; CheckpointError for files that are no such adapter; HelperBusyError
    */
   async load(
     name: string,
     path: string,
-    { replace = false, signal }: { replace?: boolean; signal?: AbortSignal | undefined } = {},
+    {
+      replace = false,
+      signal,
+      within,
+    }: { replace?: boolean; signal?: AbortSignal | undefined; within?: string | undefined } = {},
   ): Promise<LoadedAdapter> {
     const { room, config, executor } = this.#base;
     if (this.#isClosed) throw new HostClosedError('The model is closed and takes no more adapters.');
@@ -114,10 +120,11 @@ export class ModelAdapters {
     this.#reading.add(name);
     try {
       const limits = { maxRank: room.maxRank, maxBytes: room.maxBytes };
-      const read = await this.#reader.read({ path, config, limits }, signal);
+      const read = await this.#reader.read({ path, config, limits, within: within ?? null }, signal);
       return this.#take(name, path, read, room);
     } catch (error) {
-      if (error instanceof Error)
+      // Others are not of this adapter alone: one reason may end several loads.
+      if (error instanceof AdapterError || error instanceof CheckpointError)
         retell(error, says`The adapter '${name}' cannot be loaded: ${textOf(error)}`);
       throw error;
     } finally {
@@ -180,6 +187,7 @@ export class ModelAdapters {
     const pages = pagesOfAdapter(weights, room);
     const others = this.list().reduce((sum, one) => sum + (one.name === name ? 0 : one.pages), 0);
     if (others + pages > room.hostPages) {
+      noteFreed(bytesOf(weights));
       const megabytes = (count: number) => Math.ceil((count * room.rowsPerPage * room.width * 4) / 1e6);
       throw new AdapterError(
         says`it takes ${megabytes(pages)} MB, and others ${megabytes(others)} of the ${megabytes(room.hostPages)} MB that all may take together (${option('peftCacheManagerConfig.hostCacheSize')}).`,

@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { BufferPool } from '../../../base/buffer-pool.js';
+import { cutText } from '../../../base/cut-text.js';
 import { errorOf } from '../../../base/error-record.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferListener, InferRequest } from '../../../callbacks/infer/infer-types.js';
@@ -9,6 +10,8 @@ import type {
   InstanceMessage,
   ModelCallResponse,
 } from '../../../callbacks/infer/instance-messages.js';
+import { LONGEST_MESSAGE } from '../../../callbacks/infer/request-limits.js';
+import { sentTensors } from '../../../callbacks/infer/sent-tensors.js';
 import type { Backend, InstanceSetup } from '../../../engine/backends/backend.js';
 import type { InstanceWorkerData } from '../../../engine/backends/instance-worker.js';
 import { packBatch, unpackTensor } from '../../../engine/backends/packed-batch.js';
@@ -351,9 +354,13 @@ export class BatchedModel implements InferModel {
     given.calls ??= new AbortController();
     const release = instance.hold();
     try {
-      answer(await this.#options.onCall(asked, given.number, given.calls.signal), null);
+      const responses = await this.#options.onCall(asked, given.number, given.calls.signal);
+      answer(
+        responses.map((one) => ({ ...one, outputs: sentTensors(one.outputs) })),
+        null,
+      );
     } catch (error) {
-      answer(null, (error as Error).message);
+      answer(null, cutText((error as Error).message, LONGEST_MESSAGE));
     } finally {
       release();
       this.#host.wake();

@@ -37,55 +37,51 @@ export async function classified(
   }
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const texts: string[] = [];
+  // One that comes into a heap of so many takes as many comparisons as the heap is deep.
+  const step = Math.ceil(SLICE / Math.log2(wanted + 2));
   let compared = 0;
   for (let row = 0; row < rows; row++) {
-    const at = (i: number) => type.read(view, type.bytes * (row * classes + i));
-    const top = new Top(wanted, at);
+    const top = new Top(wanted);
     for (let i = 0; i < classes; i++) {
-      top.offer(i);
-      if (++compared % SLICE === 0) await nextTurn(signal);
+      top.offer({ index: i, value: type.read(view, type.bytes * (row * classes + i)) });
+      if (++compared % step === 0) await nextTurn(signal);
     }
-    for (const i of top.inOrder()) {
-      const label = labels[i] === undefined || labels[i] === '' ? '' : `:${labels[i]}`;
-      texts.push(`${valueText(at(i), type.isFloat)}:${i}${label}`);
+    for (const { index, value } of top.inOrder()) {
+      const label = labels[index] === undefined || labels[index] === '' ? '' : `:${labels[index]}`;
+      texts.push(`${valueText(value, type.isFloat)}:${index}${label}`);
     }
   }
   return { name, datatype: 'BYTES', shape: isBatched ? [rows, wanted] : [wanted], data: packElements(texts) };
 }
 
-/** The largest of a number of values, of equals those that come first; NaN is smaller than all. A heap, the smallest on top. */
+interface Class {
+  index: number;
+  value: number | bigint;
+}
+
+/** The largest of a number of classes, of equals those that come first; NaN is smaller than all. A heap, the smallest on top. */
 class Top {
   readonly #most: number;
-  readonly #at: (i: number) => number | bigint;
-  readonly #heap: number[] = [];
+  readonly #heap: Class[] = [];
 
-  constructor(most: number, at: (i: number) => number | bigint) {
+  constructor(most: number) {
     this.#most = most;
-    this.#at = at;
   }
 
-  offer(i: number): void {
+  offer(one: Class): void {
     const heap = this.#heap;
     if (heap.length < this.#most) {
-      heap.push(i);
+      heap.push(one);
       this.#rise(heap.length - 1);
-    } else if (this.#most > 0 && this.#isBefore(i, heap[0]!)) {
-      heap[0] = i;
+    } else if (this.#most > 0 && isBefore(one, heap[0]!)) {
+      heap[0] = one;
       this.#sink();
     }
   }
 
   /** The largest first. */
-  inOrder(): number[] {
-    return this.#heap.sort((a, b) => (this.#isBefore(a, b) ? -1 : 1));
-  }
-
-  #isBefore(a: number, b: number): boolean {
-    const [one, other] = [this.#at(a), this.#at(b)];
-    if (one > other) return true;
-    if (one < other) return false;
-    const [isNoNumber, isOtherNone] = [Number.isNaN(one), Number.isNaN(other)];
-    return isNoNumber === isOtherNone ? a < b : isOtherNone;
+  inOrder(): Class[] {
+    return this.#heap.sort((a, b) => (isBefore(a, b) ? -1 : 1));
   }
 
   #swap(a: number, b: number): void {
@@ -96,7 +92,7 @@ class Top {
   #rise(from: number): void {
     for (let i = from; i > 0; ) {
       const parent = (i - 1) >> 1;
-      if (!this.#isBefore(this.#heap[parent]!, this.#heap[i]!)) return;
+      if (!isBefore(this.#heap[parent]!, this.#heap[i]!)) return;
       this.#swap(i, parent);
       i = parent;
     }
@@ -107,13 +103,20 @@ class Top {
     for (let i = 0; ; ) {
       let last = i;
       for (const child of [2 * i + 1, 2 * i + 2]) {
-        if (child < heap.length && this.#isBefore(heap[last]!, heap[child]!)) last = child;
+        if (child < heap.length && isBefore(heap[last]!, heap[child]!)) last = child;
       }
       if (last === i) return;
       this.#swap(i, last);
       i = last;
     }
   }
+}
+
+function isBefore(a: Class, b: Class): boolean {
+  if (a.value > b.value) return true;
+  if (a.value < b.value) return false;
+  const [isNoNumber, isOtherNone] = [Number.isNaN(a.value), Number.isNaN(b.value)];
+  return isNoNumber === isOtherNone ? a.index < b.index : isOtherNone;
 }
 
 /** Floats have six digits behind the point, as C writes them. */

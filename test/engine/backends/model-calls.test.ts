@@ -38,6 +38,17 @@ describe('calls of other models', () => {
     expect(held).toBe(0);
   });
 
+  it('take along the bytes of their inputs and no others of the same memory', async () => {
+    const memory = new Uint8Array(1000).fill(7);
+    const asked = calls.ask({ ...CALL, inputs: [{ ...input(4), data: memory.subarray(8, 12) }] });
+    await Promise.resolve();
+    const [message] = posted as Extract<InstanceMessage, { type: 'call' }>[];
+    expect(message!.asked.inputs[0]!.data).toEqual(Uint8Array.of(7, 7, 7, 7));
+    expect(message!.asked.inputs[0]!.data.buffer.byteLength).toBe(4);
+    settle(0);
+    await asked;
+  });
+
   it('are bounded in number', async () => {
     const waiting = Array.from({ length: MOST_CALLS }, () => calls.ask(CALL));
     await expect(calls.ask(CALL)).rejects.toThrow(
@@ -79,6 +90,16 @@ describe('calls of other models', () => {
       'a name of its outputs is no text of at most 1024 characters',
     ],
     ['name', { inputs: [input(1, 'x'.repeat(1025))] }, 'the name of an input has more than 1024 characters'],
+    [
+      'sizes',
+      { inputs: [{ ...input(1), shape: Array(33).fill(1) }] },
+      "the shape of input 'X' is no list of at most 32 sizes",
+    ],
+    [
+      'shape',
+      { inputs: [{ ...input(1), shape: 5 as unknown as number[] }] },
+      "the shape of input 'X' is no list of at most 32 sizes",
+    ],
     [
       'parameters',
       { parameters: Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`p${i}`, 1])) },

@@ -45,6 +45,20 @@ describe('pages', () => {
     }
   });
 
+  it('count ranks as they are computed: up to whole vectors', () => {
+    const sizes = pageSizes(TINY_BASE, { optimalAdapterSize: 1, maxAdapterSize: 64 }, 16);
+    const pagesOf = (rank: number) => pagesOfAdapter(adapter(rank), sizes);
+    expect(pagesOf(16)).toBeLessThanOrEqual(16);
+    expect(pagesOf(1)).toBeGreaterThan(1);
+    for (const rank of [3, 16, 17, 40]) {
+      const packed = adapter(rank).moduleLayers.reduce((sum, { a, b }) => {
+        return sum + (a.byteLength / rank) * Math.ceil(rank / 16) * 16 + b.byteLength;
+      }, 0);
+      expect(pagesOf(rank) * sizes.bytesPerPage).toBeGreaterThanOrEqual(packed);
+    }
+    for (const module of shapes.keys()) expect(pagesOfAdapter(adapter(63, [module], 1), sizes)).toBe(1);
+  });
+
   it('hold any module-layer of the greatest rank, stacked ones too', () => {
     const sizes = pageSizes(TINY_BASE, { optimalAdapterSize: 1, maxAdapterSize: 64 });
     for (const module of shapes.keys()) expect(pagesOfAdapter(adapter(64, [module], 1), sizes)).toBe(1);
@@ -118,6 +132,7 @@ describe('caches', () => {
       hostPages: 9,
       width: sizes.width,
       rowsPerPage,
+      rankUnit: 1,
     });
   });
 });

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { OptionalParams } from '../../../callbacks/gpt-manager-options.js';
 import { openEngine } from '../../../engine/building/engine.js';
+import { nativeKind } from '../../../engine/executors/native-kind.js';
 import { pageSizes } from '../../../engine/peft/page-sizes.js';
 import { loadExecutor, memoryNeeds } from '../../../engine/worker/load-executor.js';
 import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
@@ -20,7 +21,7 @@ const request = async (params: OptionalParams) => ({
 
 async function sizes() {
   const { plan, directory } = await engines.get(tinyModelPath('gqa'), 'f32');
-  const { bytesPerPage } = pageSizes(openEngine(directory).manifest.config, PEFT);
+  const { bytesPerPage } = pageSizes(openEngine(directory).manifest.config, PEFT, nativeKind.rankUnit);
   return { bytesPerPage, bytesPerBlock: kvBytesPerBlock(plan.caches, 16, 'f32') };
 }
 
@@ -28,17 +29,17 @@ describe('an engine with room for adapters', () => {
   it('leaves it beside the KV cache: what the host may take first, then a share of what is left', async () => {
     const { bytesPerPage, bytesPerBlock } = await sizes();
     const hostCacheSize = 5 * bytesPerPage;
-    // Nine tenths of 120 blocks are the KV cache; half of the 12 left are two pages.
-    const availableMemory = { bytes: hostCacheSize + 120 * bytesPerBlock, from: 'the test' };
+    // Nine tenths of 150 blocks are the KV cache; half of the 15 left are two pages.
+    const availableMemory = { bytes: hostCacheSize + 150 * bytesPerBlock, from: 'the test' };
     const deviceCachePercent = 0.5;
     const peftCacheManagerConfig = { ...PEFT, hostCacheSize, deviceCachePercent };
     const { executor, adapters } = await loadExecutor(
-      await request({ availableMemory, peftCacheManagerConfig }),
+      await request({ availableMemory, peftCacheManagerConfig, maxNumSequences: 192 }),
     );
     executor.close();
-    const device = Math.floor((0.5 * 12 * bytesPerBlock) / bytesPerPage);
+    const device = Math.floor((0.5 * 15 * bytesPerBlock) / bytesPerPage);
     expect(device).toBe(2);
-    expect(executor.options.numBlocks).toBe(108);
+    expect(executor.options.numBlocks).toBe(135);
     expect(adapters!.pages).toEqual({ host: 5, device });
     expect(executor.options).toMatchObject({ maxAdapters: device, maxLoraRank: 4 });
   });

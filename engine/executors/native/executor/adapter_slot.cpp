@@ -126,6 +126,11 @@ AdapterSlot::AdapterSlot(const NetworkPlan& plan, const KernelTable& kernels, co
     products_.push_back(product);
     layout.parts.push_back(own);
   }
+  fill(kernels, layout);
+}
+
+// Takes the memory, and packs everything into its place.
+void AdapterSlot::fill(const KernelTable& kernels, const Layout& layout) {
   // Room behind: prefetches may pass the end.
   memory_ = Mapping::anonymous(roundUp(layout.bytes + 4096, 4096), "An adapter");
   for (const size_t start : layout.panelStarts)

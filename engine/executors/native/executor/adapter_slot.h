@@ -47,6 +47,8 @@ class AdapterSlot {
  private:
   struct Layout;
 
+  void fill(const KernelTable& kernels, const Layout& layout);
+
   std::vector<int32_t> productOfOp_;  // [ops]
   std::vector<AdapterProduct> products_;
   std::vector<AdapterBlock> blocks_;      // of all products

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { int32, ModuleModels, numbersOf } from '../../../src/serving/support/module-models.js';
@@ -153,6 +153,32 @@ describe.each(KINDS)('an error of code in a %s', (kind) => {
   });
 });
 
+describe('a module that writes to the port of its thread', () => {
+  const code = `import { workerData } from 'node:worker_threads';
+const sent = [null, 5, {}, { type: 5 }, { type: 'done' }, { type: 'answers' }, { type: 'call', asked: 5 }];
+export const execute = (requests) => {
+  const i = requests[0].inputs.X.data[0];
+  workerData.port.postMessage(sent[i]);
+  return requests.map(({ inputs: { X } }) => ({ outputs: { Y: X } }));
+};`;
+
+  it('hurts its own requests at most', async () => {
+    models.write('rude', `${PLAIN}parameters: {instance_kind: {string_value: thread}}\n`, code);
+    await models.repository.load('rude');
+    const ask = (i: number) =>
+      models.numbers('rude', [[i]]).then(
+        ([y]) => `answered ${y}`,
+        (error: Error) => error.message,
+      );
+    for (const i of [0, 1, 2, 3, 4, 5, 6]) {
+      const told = await ask(i);
+      if (i < 4 || told.startsWith('answered')) expect(told).toBe(`answered ${i}`);
+      else expect(told).toContain("the model 'rude' failed: ");
+      await expect.poll(() => ask(0)).toBe('answered 0');
+    }
+  });
+});
+
 describe.each(KINDS)('a module that cannot be loaded in a %s', (kind) => {
   const where = `parameters: {instance_kind: {string_value: ${kind}}}\n`;
   const problemOf = async (code: string, name = 'broken'): Promise<string> => {
@@ -163,7 +189,16 @@ describe.each(KINDS)('a module that cannot be loaded in a %s', (kind) => {
     );
   };
 
-  it.each([
+  it('does not run once more to tell where it cannot be read', async () => {
+    const code = `${ECHO}\nimport { appendFileSync } from 'node:fs';\nappendFileSync(new URL('ran', import.meta.url), 'x');\nawait import('./bad.mjs');`;
+    const name = `once-${kind}`;
+    mkdirSync(join(models.folder, name, '1'), { recursive: true });
+    writeFileSync(join(models.folder, name, '1/bad.mjs'), 'export const b = ;\n');
+    expect(await problemOf(code, name)).toContain("Unexpected token ';'");
+    expect(readFileSync(join(models.folder, name, '1/ran'), 'utf8')).toBe('x');
+  });
+
+  it.concurrent.each([
     ['a throw', "\n  throw new Error('not today');", 'cannot be loaded: error at model.mjs:2:9: not today'],
     ['a syntax error', 'const a = 1;\nexport const b = ;', "error at model.mjs:2:18: Unexpected token ';'"],
     ['an import of nothing', "import { nope } from 'node:fs';", 'error at model.mjs:1: '],
@@ -181,8 +216,8 @@ describe.each(KINDS)('a module that cannot be loaded in a %s', (kind) => {
       'initialize never finished: its promise',
     ],
     ['no function', 'export const execute = 5;', "model.mjs exports no function 'execute'"],
-  ])('says what and where: %s', async (_, code, message) => {
-    const told = await problemOf(code);
+  ])('says what and where: %s', async (name, code, message) => {
+    const told = await problemOf(code, `broken-${name.replaceAll(' ', '-')}`);
     expect(told).toContain(message);
     expect(told).not.toContain(models.folder);
     expect(told.length).toBeLessThan(MOST);
