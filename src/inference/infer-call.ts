@@ -14,6 +14,7 @@ import type { ModuleInput, ModuleOutput } from '../../engine/backends/module/mod
 import { datatypeOfData, moduleInput, tensorOf } from '../../engine/backends/module/module-tensors.js';
 import type { ModelConfig, ModelInput } from '../../models/repository/model-config.js';
 import { optionFault, type Rules, SIGNAL } from '../options/option-faults.js';
+import { whyNotOfType } from './list-values.js';
 
 /** A tensor that a program gives a model. */
 export interface InferInput {
@@ -113,6 +114,11 @@ function tensorOfInput(config: ModelConfig, name: string, input: InferInput): In
     const { data, shape } = input as InferInput;
     const { datatype = known === undefined ? datatypeOfData(data) : datatypeOf(known.data_type) } = input;
     if (!isDatatype(datatype)) throw new Error(`'${name}' has a datatype that there is not`);
+    if (shape !== undefined && !isShape(shape)) {
+      throw new Error(`'${name}' has a shape that is none: a list of whole numbers is expected`);
+    }
+    const wrong = Array.isArray(data) ? whyNotOfType(datatype, data) : null;
+    if (wrong !== null) throw new Error(`'${name}': ${wrong}`);
     const shapeOfNone = (elements: number) =>
       known === undefined ? [elements] : openShape(known, config.max_batch_size > 0, elements);
     return tensorOf(name, datatype, shape === undefined ? { data } : { data, shape }, shapeOfNone);
@@ -121,12 +127,21 @@ function tensorOfInput(config: ModelConfig, name: string, input: InferInput): In
   }
 }
 
-/** The shape of so many elements: the configuration's, where at most one of its sizes is open, the batch being one of one row then. */
-function openShape({ dims }: ModelInput, isBatched: boolean, elements: number): readonly number[] {
+const isShape = (shape: unknown) =>
+  Array.isArray(shape) && shape.every((size) => Number.isSafeInteger(size) && size >= 0);
+
+/**
+ * The shape of so many elements: the configuration's, where at most one of its sizes is open, the batch being one of one row then.
+ * @throws an Error where they do not fill it
+ */
+function openShape({ name, dims }: ModelInput, isBatched: boolean, elements: number): readonly number[] {
   const known = elementsIn(dims.filter((size) => size >= 0));
   const open = dims.filter((size) => size < 0).length;
   if (open > 1) return [elements];
   const rest = elements / Math.max(1, known);
+  if (!Number.isInteger(rest)) {
+    throw new Error(`'${name}' has ${elements} elements, which do not fill [${dims}]`);
+  }
   if (open === 1) return [...(isBatched ? [1] : []), ...dims.map((size) => (size < 0 ? rest : size))];
   return isBatched ? [rest, ...dims] : dims;
 }
