@@ -37,3 +37,33 @@ export function closestName(name: string, known: readonly string[]): string | nu
   }
   return best;
 }
+
+/** Most names that are told where none is close. */
+const MOST_ALIKE = 3;
+
+/** Known names that share a word with one that none is close to, the nearest first: --lora-dir and --lora of --lora-dtype. */
+export function namesAlike(name: string, known: readonly string[]): string[] {
+  const typed = name.slice(0, 64);
+  const words = new Set(wordsOf(typed));
+  return known
+    .map((one) => ({ one, shared: wordsOf(one).filter((word) => words.has(word)).length }))
+    .filter(({ shared }) => shared > 0)
+    .map((found) => ({ ...found, distance: editDistance(typed.toLowerCase(), found.one.toLowerCase()) }))
+    .sort((a, b) => b.shared - a.shared || a.distance - b.distance)
+    .slice(0, MOST_ALIKE)
+    .map(({ one }) => one);
+}
+
+/** Words of a name in any spelling, without the plural's s. */
+function wordsOf(name: string): string[] {
+  const apart = name.replace(/([a-z])([A-Z])/g, '$1-$2').toLowerCase();
+  return apart.split(/[^a-z0-9]+/).flatMap((word) => (word.length < 3 ? [] : [word.replace(/s$/, '')]));
+}
+
+/** What to say of a name that is none of many: the one that is probably meant, or those like it, or where all are. */
+export function hintOf(name: string, known: readonly string[], where: string): string {
+  const meant = closestName(name, known);
+  if (meant !== null) return `did you mean ${meant}?`;
+  const alike = namesAlike(name, known);
+  return alike.length === 0 ? `see ${where}.` : `there are ${alike.join(', ')}; see ${where}.`;
+}

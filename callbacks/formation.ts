@@ -74,6 +74,8 @@ export interface LatencyQuantiles {
  */
 export type FormationRow = [id: number, label: string, state: number, ageMs: number, ...counts: number[]];
 
+export type FormationAdapter = [id: number, name: string];
+
 export type FormationEnd = [
   id: number,
   label: string,
@@ -104,6 +106,8 @@ export interface Formation {
   iteration: number;
   /** Requests in the engine in the schedulers' order, then those in the queue, at most MAX_QUEUED_ROWS of them. */
   requests: FormationRow[];
+  /** Requests of these that have a LoRA adapter, and its name; absent: none has. */
+  adapters?: FormationAdapter[];
   /** Number of requests that wait in the queue, listed or not. */
   queued: number;
   /**

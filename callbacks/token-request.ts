@@ -77,6 +77,8 @@ export interface TokenRequest extends Partial<SamplingParams> {
   loraTaskId?: bigint;
   /** Weights of that adapter; every request of the task may bring them. They go to the engine where it does not hold them, or no longer. */
   adapter?: AdapterWeights;
+  /** Name of that adapter, which watchFormation tells; default: its task id. */
+  adapterName?: string;
   /** Retention of the request's blocks: how long they are worth keeping in the cache. */
   retention?: Retention;
   /** Name of a logits post-processor of the manager's logitsPostProcessorModule. */

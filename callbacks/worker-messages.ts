@@ -23,6 +23,14 @@ export interface GuideThreadSetup {
   vocabSize: number;
 }
 
+/** Requests that took turns between waiting and running since the last report; none is in both lists. */
+export interface TurnChanges {
+  /** Those that run now: for the first time, or again after a pause. */
+  began: bigint[];
+  /** Those that were paused and wait again. */
+  paused: bigint[];
+}
+
 export interface ExecutorMemory {
   weightBytes: number;
   kvCacheBytes: number;
@@ -52,8 +60,9 @@ export interface AdapterRoom {
   maxRank: number;
   /** Most bytes of an adapter, in float32. */
   maxBytes: number;
-  /** Pages of the host cache, and their sizes. */
+  /** Pages of the host cache, and of the one that steps read. */
   hostPages: number;
+  devicePages: number;
   /** Values of a row of a page; a module-layer takes whole rows. */
   width: number;
   rowsPerPage: number;
@@ -115,6 +124,8 @@ export type WorkerMessage =
       /** True after a request with terminateReqId: no more are taken. */
       draining: boolean;
       kvEvents?: KvCacheEvent[];
+      /** Absent: no request took turns. */
+      turns?: TurnChanges;
     }
   /** Statistics, sent with callbacks in a module, which get everything else of an iteration in the worker. */
   | { type: 'stats'; stats: IterationStats }

@@ -223,8 +223,8 @@ class EncoderFormer implements BatchFormer<Entry, Batch> {
     this.#waiting.delete(entry);
   }
 
-  form(_nowUs: number, hasRoom: boolean): Formed<Entry, Batch> {
-    if (!hasRoom || this.limits === null || this.#waiting.size === 0) return NO_BATCH;
+  form(_nowUs: number, free: readonly number[]): Formed<Entry, Batch> {
+    if (free.length === 0 || this.limits === null || this.#waiting.size === 0) return NO_BATCH;
     const batch = takeEncoderBatch([...this.#waiting], this.limits);
     for (const { work } of batch) if (work.taken === work.lengths.length) this.#waiting.delete(work);
     return batch.length === 0 ? NO_BATCH : { ...NO_BATCH, batch };

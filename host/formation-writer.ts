@@ -1,6 +1,7 @@
 import {
   type EngineFormation,
   type Formation,
+  type FormationAdapter,
   type FormationEnd,
   type FormationRow,
   type FormationStep,
@@ -12,6 +13,8 @@ import {
 interface Followed {
   request: { requestId: bigint };
   label: string;
+  /** Name of its LoRA adapter; null: it has none. */
+  adapterName: string | null;
   /** Time of submission on performance.now's clock. */
   submittedMs: number;
   /** Number of prompt tokens; maxNewTokens: the most that the request may generate. */
@@ -67,11 +70,16 @@ export class FormationWriter {
       const counts = engine.counts.subarray(row * COUNTS, (row + 1) * COUNTS);
       return [Number(requestId), entry?.label ?? '', engine.states[row]!, ageOf(entry), ...counts];
     });
-    const waiting = queue.list(MAX_QUEUED_ROWS).map((entry): FormationRow => {
+    const queued = queue.list(MAX_QUEUED_ROWS);
+    const waiting = queued.map((entry): FormationRow => {
       const { request, label, promptLength, maxNewTokens } = entry;
       const lengths = [promptLength, promptLength, 0, 0, maxNewTokens, 0, 0, 0, -1, -1];
       return [Number(request.requestId), label, QUEUED, ageOf(entry), ...lengths];
     });
+    const listed = [...Array.from(engine.requestIds, (requestId) => entries.get(requestId)), ...queued];
+    const adapters = listed.flatMap((entry): FormationAdapter[] =>
+      entry?.adapterName == null ? [] : [[Number(entry.request.requestId), entry.adapterName]],
+    );
     const ended = this.#ended.map((end): FormationEnd => end.with(3, tenths(end[3] - nowMs)) as FormationEnd);
     this.#ended = [];
     const { totals, longestIterationMs, latency } = engine.record;
@@ -85,6 +93,7 @@ export class FormationWriter {
       timeMs: Date.now(),
       iteration: engine.iteration,
       requests: [...running, ...waiting],
+      ...(adapters.length === 0 ? {} : { adapters }),
       queued: queue.size,
       ended,
       steps: ids === null ? steps : steps.filter(([id]) => ids.has(id)),

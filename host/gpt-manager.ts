@@ -13,7 +13,7 @@ import type { WorkerWires } from '../callbacks/worker-wires.js';
 import { checkManagerOptions } from '../engine/options/check-manager-options.js';
 import { generationWorkerScript } from '../engine/worker/worker-script.js';
 import { CacheResets } from './cache-resets.js';
-import { HostBridge, type SendNewTokens } from './host-bridge.js';
+import { HostBridge, type InProcessCalls } from './host-bridge.js';
 import { openLink } from './links/open-link.js';
 import type { WorkerLink } from './links/worker-link.js';
 import { LostRequests } from './lost-requests.js';
@@ -39,7 +39,7 @@ type GenerationWorker = WorkerLink<HostMessage>;
 export class GptManager {
   readonly #life: ManagerLife<EngineInfo>;
   readonly #options: GptManagerOptions;
-  readonly #sendNewTokens: SendNewTokens | undefined;
+  readonly #inProcess: InProcessCalls | undefined;
   readonly #supervisor: WorkerSupervisor<EngineInfo, RunMessage, HostMessage>;
   /** Requests of a callback module that the worker has. */
   readonly #moduleRequests = new LostRequests();
@@ -52,13 +52,13 @@ export class GptManager {
 
   /**
    * Throws a ParameterError for options that cannot work; what only loading can show rejects `ready`.
-   * @param sendNewTokens a short cut for the in-process host, with callbacks that are functions.
+   * @param inProcess what the in-process host is told beside its callbacks, which are functions
    */
-  constructor(options: GptManagerOptions, sendNewTokens?: SendNewTokens) {
+  constructor(options: GptManagerOptions, inProcess?: InProcessCalls) {
     checkManagerOptions(options);
     this.#options = options;
     this.#life = new ManagerLife(options);
-    this.#sendNewTokens = sendNewTokens;
+    this.#inProcess = inProcess;
     const {
       isolate = false,
       workerRestart,
@@ -256,7 +256,7 @@ export class GptManager {
     return new HostBridge({
       connection: worker,
       callbacks,
-      sendNewTokens: this.#sendNewTokens,
+      inProcess: this.#inProcess,
       maxSeqLen: info.maxSeqLen,
       maxNumSequences: info.maxNumSequences,
       maxWaitingRequests: this.#options.optionalParams?.maxWaitingRequests,

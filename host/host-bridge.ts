@@ -12,7 +12,7 @@ import {
 import type { TokenPiece } from '../callbacks/token-request.js';
 import type { InferenceRequest } from '../callbacks/types.js';
 import { failedResponse, type Response, ResponseReader, sendTo } from '../callbacks/unpack-responses.js';
-import type { HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
+import type { HostMessage, TurnChanges, WorkerMessage } from '../callbacks/worker-messages.js';
 import { whyIdIsInvalid } from '../engine/intake/request-validation.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 
@@ -30,10 +30,17 @@ export interface BridgeConnection {
  */
 export type SendNewTokens = (requestId: bigint, sequence: number, piece: TokenPiece) => void;
 
+/** What the in-process host is told beside the callbacks. */
+export interface InProcessCalls {
+  sendNewTokens: SendNewTokens;
+  /** Requests took turns between waiting and running; called before the responses of the same iteration. */
+  noteTurns(turns: TurnChanges): void;
+}
+
 export interface HostBridgeOptions {
   connection: BridgeConnection;
   callbacks: FunctionCallbacks;
-  sendNewTokens?: SendNewTokens | undefined;
+  inProcess?: InProcessCalls | undefined;
   maxSeqLen: number;
   maxNumSequences: number;
   /** Most requests that wait in the worker for their first step; default: as many as it has places. */
@@ -157,6 +164,7 @@ export class HostBridge {
     this.#received = message.received;
     this.#freePlaces = message.freePlaces;
     if (message.draining) this.stopTaking();
+    if (message.turns !== undefined) this.#options.inProcess?.noteTurns(message.turns);
     if (message.responses !== null) {
       this.#sendAll(new ResponseReader(message.responses, this.#options.maxSeqLen));
     }
@@ -165,7 +173,7 @@ export class HostBridge {
   }
 
   #sendAll(responses: ResponseReader): void {
-    const { sendNewTokens } = this.#options;
+    const { sendNewTokens } = this.#options.inProcess ?? {};
     while (responses.next()) {
       if (sendNewTokens !== undefined && responses.isOnlyTokens) {
         const { requestId, sequenceIndex } = responses;

@@ -18,15 +18,15 @@ import {
   type TokenStream,
 } from '../callbacks/token-request.js';
 import type { InferenceRequest, NamedTensor, Tensor } from '../callbacks/types.js';
-import type { EngineInfo } from '../callbacks/worker-messages.js';
+import type { EngineInfo, TurnChanges } from '../callbacks/worker-messages.js';
 import { FormationWriter } from './formation-writer.js';
 import { GptManager } from './gpt-manager.js';
-import type { SendNewTokens } from './host-bridge.js';
+import type { InProcessCalls } from './host-bridge.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { QueuePace } from './queue/queue-pace.js';
 import { ArrivalQueue, type WaitingQueue } from './queue/waiting-queue.js';
 import { RoomQueue } from './room-queue.js';
-import { type BroughtAdapter, checkAdapter, SentAdapters } from './sent-adapters.js';
+import { type BroughtAdapter, checkAdapter, missingAdapter, SentAdapters } from './sent-adapters.js';
 import { SequenceQueues } from './sequence-queues.js';
 import { inferenceRequestOf } from './token-inputs.js';
 import { finishReasonIn, PieceQueue } from './token-stream.js';
@@ -84,11 +84,15 @@ interface Entry {
   maxNewTokens: number;
   pieces: SequenceQueues;
   isQueued: boolean;
+  /** It has not run yet, or is paused; here or in the engine. */
+  isWaiting: boolean;
   isCancelled: boolean;
   /** True where its consumers have all that they wanted: stopping the engine is then no cancellation. */
   isWhole: boolean;
   timer: NodeJS.Timeout | null;
   label: string;
+  /** null: it has none. */
+  adapterName: string | null;
   /** Time of submission on performance.now's clock. */
   submittedMs: number;
   deadlineMs: number;
@@ -146,8 +150,11 @@ export class InProcessHost {
     this.#queue = fairQueueing ? new FairQueue() : new ArrivalQueue();
     // Requests that wait inside the engine can no longer be put in a fair order.
     const waiting = fairQueueing && manager.modelType !== 'V1' ? { maxWaitingRequests: MAX_WAITING } : {};
-    const sendNewTokens: SendNewTokens = (requestId, sequence, piece) =>
-      this.#entries.get(requestId)?.pieces.pushTokens(sequence, piece);
+    const inProcess: InProcessCalls = {
+      sendNewTokens: (requestId, sequence, piece) =>
+        this.#entries.get(requestId)?.pieces.pushTokens(sequence, piece),
+      noteTurns: (turns) => this.#noteTurns(turns),
+    };
     const all: GptManagerOptions = {
       ...manager,
       onError: (error) => this.#errors.report(error),
@@ -159,7 +166,7 @@ export class InProcessHost {
       pollStopSignals: () => this.#takeStops(),
       ...(onStats ? { returnBatchManagerStats: onStats } : {}),
     };
-    this.#manager = new GptManager(all, sendNewTokens);
+    this.#manager = new GptManager(all, inProcess);
     void this.#manager.ended.then(() => this.#failRest());
     this.#manager.ready.then(
       (info) =>
@@ -202,22 +209,32 @@ export class InProcessHost {
     return this.#queue.size + this.#short.size;
   }
 
+  /** Number of requests that were submitted and have not ended. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
   /** Number of requests in the engine. */
   get running(): number {
     return this.#entries.size - this.queued;
+  }
+
+  /** Number of requests that have not run yet or are paused: those of `queued`, and those that wait for blocks or an adapter's room in the engine. */
+  get waiting(): number {
+    let count = 0;
+    for (const { isWaiting } of this.#entries.values()) if (isWaiting) count++;
+    return count;
   }
 
   get maxQueueSize(): number {
     return this.#maxQueueSize;
   }
 
-  /** Task ids of the adapters of requests in the engine, and of those that wait for a place in it. */
+  /** Task ids of the adapters of requests that run, and of those that wait: see `waiting`. */
   adaptersInFlight(): { running: Set<bigint>; waiting: Set<bigint> } {
     const ids = { running: new Set<bigint>(), waiting: new Set<bigint>() };
-    for (const entry of this.#entries.values()) {
-      if (entry.adapter === null) continue;
-      const isWaiting = entry.isQueued || this.#short.has(entry);
-      (isWaiting ? ids.waiting : ids.running).add(entry.adapter.taskId);
+    for (const { adapter, isWaiting } of this.#entries.values()) {
+      if (adapter !== null) (isWaiting ? ids.waiting : ids.running).add(adapter.taskId);
     }
     return ids;
   }
@@ -316,7 +333,10 @@ export class InProcessHost {
     const writer = this.#formations;
     this.#manager.watchFormation(
       (formation) => {
-        const whole = writer.write(formation, this.#entries, this.#queue);
+        const whole = writer.write(formation, this.#entries, {
+          size: this.queued,
+          list: (max) => [...this.#short.parked(), ...this.#queue.list(max)].slice(0, max),
+        });
         for (const watcher of [...this.#watchers.keys()]) {
           this.#tell({ callback: 'watchFormation' }, () => watcher(whole));
         }
@@ -402,10 +422,12 @@ export class InProcessHost {
       maxNewTokens: request.maxNewTokens,
       pieces,
       isQueued: true,
+      isWaiting: true,
       isCancelled: false,
       isWhole: false,
       timer: null,
       label: request.label ?? '',
+      adapterName: taskId === undefined ? null : (request.adapterName ?? String(taskId)),
       submittedMs: performance.now(),
       deadlineMs: performance.now() + (timeLimitMs ?? Number.POSITIVE_INFINITY),
       release: () => release?.(),
@@ -496,6 +518,18 @@ export class InProcessHost {
     }
   }
 
+  #noteTurns({ began, paused }: TurnChanges): void {
+    for (const [ids, isWaiting] of [
+      [began, false],
+      [paused, true],
+    ] as const) {
+      for (const requestId of ids) {
+        const entry = this.#entries.get(requestId);
+        if (entry !== undefined) entry.isWaiting = isWaiting;
+      }
+    }
+  }
+
   #takeStops(): Set<bigint> {
     const stops = new Set(this.#stops);
     this.#stops.clear();
@@ -506,13 +540,14 @@ export class InProcessHost {
     const entry = this.#entries.get(requestId);
     if (!entry) return;
     if (failure !== null && this.#sendsAgain(entry, failure)) return;
+    const why = failure === null ? null : inHostsWords(entry, failure);
     // The engine has found room for it, and may have some for the next.
     if (!final && this.#short.leave(entry)) this.#sendShort();
     if (final) this.#forget(entry);
-    if (failure !== null) entry.pieces.fail(RequestError.of(failure));
+    if (why !== null) entry.pieces.fail(RequestError.of(why));
     else entry.pieces.push(outputs, final);
     if (final) {
-      const reason = failure === null ? finishReasonIn(outputs) : 'error';
+      const reason = why === null ? finishReasonIn(outputs) : 'error';
       this.#formations?.noteEnd(entry, entry.isWhole && reason === 'cancelled' ? 'stop' : reason);
     }
   }
@@ -596,6 +631,13 @@ export class InProcessHost {
       entry.pieces.fail(new HostClosedError(why));
     }
   }
+}
+
+/** The engine asks for tensors; those who submit requests know fields. */
+function inHostsWords({ request, adapter }: Entry, failure: RequestFailure): RequestFailure {
+  const taskId = request.inputs.lora_task_id?.data[0];
+  const isMissing = failure.kind === 'adapter' && adapter === null && typeof taskId === 'bigint';
+  return isMissing ? missingAdapter(taskId) : failure;
 }
 
 /** Most tokens that a request may take. */

@@ -1,5 +1,5 @@
 import { field, says } from '../base/named-text.js';
-import type { RequestFailure } from '../callbacks/request-failure.js';
+import { failure, type RequestFailure } from '../callbacks/request-failure.js';
 import { ParameterError } from '../callbacks/sampling-params.js';
 import { SharedTensors } from '../callbacks/shared-tensors.js';
 import type { Tensor } from '../callbacks/types.js';
@@ -78,6 +78,15 @@ export class SentAdapters {
 /** The tensor without shared memory, which no other process can have. */
 function copied({ shape, data }: Tensor): Tensor {
   return { shape, data: data.buffer instanceof SharedArrayBuffer ? data.slice() : data };
+}
+
+/** The request names a task without its weights, and the engine does not hold them: the failure in the words of those who submit requests. */
+export function missingAdapter(taskId: bigint): RequestFailure {
+  return failure(
+    'adapter',
+    says`${field('loraTaskId')} is ${taskId}, and the engine does not hold that adapter, or no longer; submit the request again with its weights as ${field('adapter')}.`,
+    'loraTaskId',
+  );
 }
 
 /** @throws ParameterError unless it has the form of an adapter */

@@ -246,7 +246,10 @@ const bool = (value: boolean): Tensor => ({ shape: [1], data: Uint8Array.of(valu
 
 function u64(field: string, value: bigint): Tensor {
   if (typeof value !== 'bigint' || BigInt.asUintN(64, value) !== value) {
-    throw new ParameterError(field, says`${input(field)} is ${value}; it must be from 0 to 2^64 - 1.`);
+    throw new ParameterError(
+      field,
+      says`${input(field)} is ${value}; it must be a bigint from 0 to 2^64 - 1, such as 1n.`,
+    );
   }
   return { shape: [1], data: BigUint64Array.of(value) };
 }

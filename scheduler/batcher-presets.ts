@@ -2,6 +2,7 @@ import { SHARE, shown, type Values, wholeNumber } from '../base/option-values.js
 import { SkeinError } from '../base/skein-error.js';
 import type { BatcherConfig } from './dynamic-batcher.js';
 import { ONE_LEVEL, type QueuePolicy } from './queue-policy.js';
+import type { SequenceBatcherConfig } from './sequence-batcher.js';
 
 // The batchers of other servers, as configurations of the one batcher here.
 
@@ -62,6 +63,53 @@ export function modelBatcher({
     maxDelayUs: batching.max_queue_delay_microseconds,
     levels,
   };
+}
+
+/** What is read of a model's configuration: `max_batch_size` and `sequence_batching`, checked. */
+export interface ConfiguredSequences {
+  readonly max_batch_size: number;
+  readonly sequence_batching: {
+    readonly max_sequence_idle_microseconds: number;
+    readonly direct?:
+      | { readonly max_queue_delay_microseconds: number; readonly minimum_slot_utilization: number }
+      | undefined;
+    readonly oldest?:
+      | {
+          readonly max_candidate_sequences: number;
+          readonly preferred_batch_size: readonly number[];
+          readonly max_queue_delay_microseconds: number;
+        }
+      | undefined;
+  };
+}
+
+/**
+ * The sequence batcher that a model's configuration describes. A model that takes no batches has one slot; `max_candidate_sequences: 0` means as many
+ * as a batch has rows.
+ */
+export function sequenceBatcher(
+  { max_batch_size, sequence_batching: batching }: ConfiguredSequences,
+  instances: number,
+): SequenceBatcherConfig {
+  const maxBatchSize = Math.max(1, max_batch_size);
+  const { direct, oldest } = batching;
+  const common = { instances, maxIdleUs: batching.max_sequence_idle_microseconds };
+  if (oldest === undefined) {
+    const strategy = {
+      kind: 'direct',
+      maxBatchSize,
+      minimumUtilization: direct?.minimum_slot_utilization ?? 0,
+      maxDelayUs: direct?.max_queue_delay_microseconds ?? 0,
+    } as const;
+    return { ...common, slots: maxBatchSize, strategy };
+  }
+  const strategy = {
+    kind: 'oldest',
+    maxBatchSize,
+    preferred: oldest.preferred_batch_size,
+    maxDelayUs: oldest.max_queue_delay_microseconds,
+  } as const;
+  return { ...common, slots: oldest.max_candidate_sequences || maxBatchSize, strategy };
 }
 
 /**

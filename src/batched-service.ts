@@ -1,4 +1,6 @@
-import { callback, numberIn, rule, SWITCH, wholeNumber } from '../base/option-values.js';
+import { isAbsolute } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { callback, numberIn, rule, SWITCH, shown, wholeNumber } from '../base/option-values.js';
 import type { ManagerState } from '../callbacks/gpt-manager-options.js';
 import { OPTIONAL_PARAMS } from '../callbacks/options/optional-params.js';
 import type { WorkerRestartOptions } from '../callbacks/restart-policy.js';
@@ -123,13 +125,13 @@ export class BatchedService<Input = unknown, Output = unknown> {
 
   /**
    * Starts the worker; resolves when it is ready.
-   * @param workerModule URL of a module whose default export is a class: see VectorTransformer
+   * @param workerModule URL, or absolute path, of a module whose default export is a class: see VectorTransformer
    * @param initArguments what the class is constructed with; it is copied to the worker
-   * @throws rejects with the reason where the worker cannot be started; with a RequestError where it was before and not stopped
+   * @throws rejects with a ParameterError for a module that is named in another way; with the reason where the worker cannot be started; with a RequestError where it was before and not stopped
    */
   async start(workerModule: string | URL, initArguments?: unknown): Promise<void> {
     if (this.#host !== null) throw new RequestError('The service was started before.', { kind: 'duplicate' });
-    const host = this.#open({ module: String(workerModule), initArguments });
+    const host = this.#open({ module: moduleUrl(workerModule), initArguments });
     this.#host = host;
     try {
       await host.ready;
@@ -240,6 +242,19 @@ export class BatchedService<Input = unknown, Output = unknown> {
     former.noteOver();
     host.wake();
   }
+}
+
+/** A path that is not absolute would be looked for beside this package's own files. @throws ParameterError */
+function moduleUrl(workerModule: string | URL): string {
+  if (workerModule instanceof URL) return workerModule.href;
+  if (typeof workerModule === 'string') {
+    if (isAbsolute(workerModule)) return pathToFileURL(workerModule).href;
+    if (/^(file|data):/.test(workerModule)) return workerModule;
+  }
+  throw new ParameterError(
+    'workerModule',
+    `The worker's module is ${shown(workerModule)}; a URL or an absolute path is expected, such as new URL('./squares.mjs', import.meta.url).`,
+  );
 }
 
 /** What the worker threw: its class does not cross, its name does. */

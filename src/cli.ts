@@ -1,6 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
 import { memoryProblem } from '../base/address-space.js';
-import { closestName } from '../base/did-you-mean.js';
+import { hintOf } from '../base/did-you-mean.js';
 import { messageOf } from '../base/error-text.js';
 import { skeinVersion } from '../base/package-info.js';
 import type { BatchFlags } from './commands/batch.js';
@@ -246,16 +246,26 @@ function usageMessage(error: CommanderError, root: Command): string {
     );
     if (refusal !== null) return refusal;
   }
+  const visible = command.options.filter((option) => !option.hidden).map((option) => option.long ?? '');
+  const synonym = SYNONYMS[typed.replace(/=.*$/s, '')];
+  if (error.code === 'commander.unknownOption' && synonym !== undefined && visible.includes(synonym)) {
+    return `Unknown option '${typed}'; did you mean ${synonym}?`;
+  }
   const sentence = message.charAt(0).toUpperCase() + message.slice(1);
   if (message.includes('Did you mean')) return sentence;
   if (error.code === 'commander.unknownCommand' || error.code === 'commander.help') {
     return `${sentence}; commands: ${root.commands.map((command) => command.name()).join(', ')}.`;
   }
   if (error.code !== 'commander.unknownOption') return `${sentence}. See skein ${command.name()} --help.`;
-  const visible = command.options.filter((option) => !option.hidden).map((option) => option.long ?? '');
-  const meant = closestName(typed, visible);
-  return `${sentence}; ${meant === null ? `options: ${visible.join(', ')}` : `did you mean ${meant}?`}`;
+  return `${sentence}; ${hintOf(typed, visible, `skein ${command.name()} --help`)}`;
 }
+
+/** Flags by which one command calls what another has too. */
+const SYNONYMS: Readonly<Record<string, string>> = {
+  '--lora': '--adapter',
+  '--lora-modules': '--adapter',
+  '--adapter': '--lora',
+};
 
 async function main(): Promise<number> {
   const root = await program();

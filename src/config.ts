@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { closestName } from '../base/did-you-mean.js';
+import { closestName, hintOf } from '../base/did-you-mean.js';
 import { fileProblem } from './file-problem.js';
 import { fromText } from './options/from-text.js';
 import {
@@ -54,6 +54,8 @@ export interface ConfigSources {
   environment?: Readonly<Record<string, string | undefined>>;
   /** Path of a JSON or YAML file. */
   file?: string | undefined;
+  /** Flags of a command that calls an option by another name, for errors. */
+  called?: Partial<Record<OptionName, string>>;
 }
 
 interface Given {
@@ -76,22 +78,26 @@ export function loadConfig(sources: ConfigSources): Config {
   for (const option of OPTIONS) {
     const { name } = option;
     const given =
-      fromFlag(option, sources.flags) ?? fromEnvironment(option, sources.environment) ?? file[name];
+      fromFlag(option, sources.flags, sources.called) ??
+      fromEnvironment(option, sources.environment) ??
+      file[name];
     config[name] = checkedValue(option, given);
     if (given !== undefined) where[name] = given.where;
   }
   const { model, servedModelName, ...options } = config as OptionValues;
   checkRepository(options);
-  checkAdapters(options);
   if (options.modelRepository !== undefined && model === undefined && models === undefined) {
     if (servedModelName !== undefined) {
       throw new UsageError(`${where.servedModelName} names a model of --model, and there is none.`);
     }
     withAdapters([], options.lora, where.lora);
+    checkAdapters(options, []);
     return { ...options, models: [] };
   }
   const named = modelsOf(model, servedModelName, models, where);
-  return { ...options, models: withAdapters(named, options.lora, where.lora) };
+  const adapted = withAdapters(named, options.lora, where.lora);
+  checkAdapters(options, adapted);
+  return { ...options, models: adapted };
 }
 
 /** @throws UsageError for options of the model repository that do nothing beside the others */
@@ -213,11 +219,15 @@ function listOfText(text: string): unknown {
 }
 
 /** Value of an option from its flag or an alias. @throws UsageError where both are given. */
-function fromFlag({ name, values, flag }: Option, flags: ConfigSources['flags']): Given | undefined {
+function fromFlag(
+  { name, values, flag }: Option,
+  flags: ConfigSources['flags'],
+  spelled: ConfigSources['called'] = {},
+): Given | undefined {
   const names = [name, ...(flag.aliases ?? [])].filter((one) => flags?.[one] !== undefined);
   const [called, second] = names;
   if (called === undefined) return undefined;
-  const where = `--${flagName(called)}`;
+  const where = spelled[name] ?? `--${flagName(called)}`;
   if (second !== undefined) {
     throw new UsageError(`${where} and --${flagName(second)} are one option; give one of them.`);
   }
@@ -285,13 +295,13 @@ function readConfigFile(path: string): Partial<Record<OptionName | 'models', Giv
 function unknownKey(key: string, path: string): string {
   const now = refusalOf(key, (option) => option);
   if (now !== null) return `The configuration file ${path}: ${now}`;
-  const meant = closestName(key, OPTION_NAMES);
-  const hint = meant === null ? ` Options: ${OPTION_NAMES.join(', ')}.` : ` Did you mean ${meant}?`;
-  return `The configuration file ${path} has an unknown option ${key}.${hint}`;
+  return `The configuration file ${path} has an unknown option ${key}; ${hintOf(key, OPTION_NAMES, 'skein serve --help')}`;
 }
 
-function valueError({ values }: Option, { value, where }: Given): string {
+function valueError({ values }: Option, { value: given, where }: Given): string {
   const { choices = [], expected } = values;
+  const [only] = Array.isArray(given) && given.length === 1 ? given : [given];
+  const value = typeof only === 'string' ? only : given;
   const meant = typeof value === 'string' ? closestName(value, choices) : null;
   const hint = meant === null ? '' : ` Did you mean ${meant}?`;
   return `${where} is ${JSON.stringify(value)}; it must be ${expected}.${hint}`;

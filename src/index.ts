@@ -61,6 +61,7 @@ export type {
   ModuleResponse,
   ModuleResult,
   ModuleResults,
+  ModuleSequence,
   ModuleSetup,
   ModuleStep,
 } from '../engine/backends/module/model-module.js';
@@ -90,7 +91,6 @@ export { WorkerStuckError } from '../host/worker-supervisor.js';
 export type { KvCacheEvent, KvCacheEventData, StoredBlock } from '../kvcache/cache-events.js';
 export type { Retention, RetentionPriority } from '../kvcache/retention.js';
 export type { AdapterLimits, AdapterWeights, ModuleLayer } from '../models/adapters/adapter-weights.js';
-export { openAdapter } from '../models/adapters/open-adapter.js';
 export { type ChatMessage, ChatTemplateError } from '../models/chat-template.js';
 export { CheckpointError } from '../models/checkpoints/checkpoint.js';
 export type { ModelConfig } from '../models/repository/model-config.js';
@@ -112,6 +112,8 @@ export type {
 } from './generation/text-generation.js';
 export type { InferAnswer, InferCall, InferInput } from './inference/infer-call.js';
 export { ModelServer, type ModelServerOptions } from './model-server.js';
+export { openAdapter } from './open-adapter.js';
+export type { LoadAdapterOptions } from './options/adapter-options.js';
 export { AdapterError, type AdapterErrorReason } from './serving/adapters/adapter-error.js';
 export type { AdapterInfo } from './serving/adapters/adapter-info.js';
 export type { EncoderOptions } from './serving/load-encoder-model.js';

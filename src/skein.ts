@@ -17,11 +17,13 @@ import {
 } from './generation/text-generation.js';
 import type { PromptTokens, TextModel } from './generation/text-model.js';
 import { localAdapter } from './hub/local-model.js';
+import { checkLoadAdapter, type LoadAdapterOptions } from './options/adapter-options.js';
 import { inPlainNames } from './options/flag-names.js';
 import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './options/generate-options.js';
 import { checkModelOptions } from './options/model-options.js';
 import { AdapterError } from './serving/adapters/adapter-error.js';
 import { type AdapterInfo, infoOf } from './serving/adapters/adapter-info.js';
+import { checkAdapterName } from './serving/adapters/adapter-name.js';
 import type { ModelAdapters } from './serving/adapters/model-adapters.js';
 import { loadModel, type ModelOptions } from './serving/load-model.js';
 import type { EngineCounts, ModelInfo, RunningModel } from './serving/running-model.js';
@@ -182,29 +184,17 @@ export class Skein {
   /**
    * Loads a LoRA adapter, in a thread of its own, while the model answers. Needs ModelOptions.adapters.
    * @param path as in ModelOptions.adapters
-   * @param options.replace takes the place of an adapter of this name, whose requests in flight go on as they began
-   * @throws CheckpointError for files that are no adapter of this model, AdapterError for a name that is taken or where there is no room
+   * @throws CheckpointError for files that are no adapter of this model; AdapterError for a name that is taken or where there is no room;
+   * ParameterError for an unknown option
    */
-  async loadAdapter(
-    name: string,
-    path: string,
-    options: { replace?: boolean; signal?: AbortSignal } = {},
-  ): Promise<AdapterInfo> {
+  async loadAdapter(name: string, path: string, options: LoadAdapterOptions = {}): Promise<AdapterInfo> {
     const adapters = this.#adapters();
-    if (
-      typeof name !== 'string' ||
-      typeof path !== 'string' ||
-      typeof options !== 'object' ||
-      options === null
-    ) {
-      throw new AdapterError(
-        'loadAdapter takes a name and a path, both texts, and options as an object.',
-        'name',
-      );
-    }
+    checkAdapterName(name);
+    checkLoadAdapter(path, options);
+    const { replace, signal } = options;
     try {
-      const local = await localAdapter(path, { signal: options.signal });
-      return infoOf(await adapters.load(name, local, options));
+      const local = await localAdapter(path, { signal });
+      return infoOf(await adapters.load(name, local, { replace, signal }));
     } catch (error) {
       throw inPlainNames(error);
     }

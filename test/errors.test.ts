@@ -99,7 +99,7 @@ const READERS_OF_FOREIGN_SENTENCES = [
   'engine/executors/tensorflow/load-tensorflow.ts',
   'engine/executors/tensorflow/session.ts',
   'models/chat-template.ts',
-  'models/repository/read-model-config.ts', // protobufjs puts the line behind its sentence
+  'models/repository/pbtxt-problem.ts', // protobufjs puts the line behind its sentence
   'src/cli.ts',
   'src/parse-yaml.ts',
   'src/server/openai/issue-text.ts',

@@ -46,6 +46,8 @@ export interface InferRequest {
   readonly timeoutUs: number;
   /** Aborted when the client has left. */
   readonly signal?: AbortSignal | undefined;
+  /** Name of the API key that sent it, whose sequences are its own; '' or absent: nobody's. */
+  readonly owner?: string | undefined;
   /** Number of the batch that waits for the answer, of all models in this process, where the code of a model asks. */
   readonly caller?: number | undefined;
 }

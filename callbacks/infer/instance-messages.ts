@@ -1,6 +1,6 @@
 import type { ErrorRecord } from '../../base/error-record.js';
 import type { Datatype } from './datatypes.js';
-import type { InferParameters, InferTensor } from './infer-types.js';
+import type { InferParameters, InferSequence, InferTensor } from './infer-types.js';
 
 /** A tensor whose elements lie in a message's bytes. */
 export interface PackedTensor {
@@ -11,6 +11,14 @@ export interface PackedTensor {
   length: number;
 }
 
+/** The sequence of a request, and its place in it. */
+export interface PackedSequence extends InferSequence {
+  /** Of all sequences of this version of the model in this process: what its state is kept by. */
+  number: number;
+  /** Row of the batch. */
+  slot: number;
+}
+
 export interface PackedRequest {
   id: string;
   inputs: readonly PackedTensor[];
@@ -18,6 +26,8 @@ export interface PackedRequest {
   outputs: readonly string[] | null;
   parameters: InferParameters;
   batchSize: number;
+  /** null: the model has no sequences. */
+  sequence: PackedSequence | null;
 }
 
 /** Nanoseconds of the parts of a batch's execution. */
@@ -41,6 +51,8 @@ export interface BatchCommand {
   /** Of the batch in the instance's BatchClaims; null: the batch cannot be recalled. */
   slot: number | null;
   requests: readonly PackedRequest[];
+  /** Rows of a batch of sequences, of which those that no request has are empty; null: the model has no sequences. */
+  rows: number | null;
 }
 
 /** What an instance's worker is sent. */
@@ -52,6 +64,8 @@ export type InstanceCommand =
   | { type: 'cancelled'; batch: number; request: number }
   /** A message `answers` was handled: another one may come. */
   | { type: 'taken' }
+  /** These sequences are over without their END: their states are not needed any more. */
+  | { type: 'ended'; sequences: readonly number[] }
   /** No batch follows. */
   | { type: 'shutdown' };
 
@@ -78,7 +92,14 @@ export type InstanceMessage =
   /** In the middle of a batch, of a model that may give several answers. The host says `taken` when it has handled it. */
   | { type: 'answers'; answers: PackedAnswers }
   /** The batch is done: each of its requests has ended, or failed, with this or before. */
-  | { type: 'done'; answers: PackedAnswers; times: BatchTimes; memory: ArrayBuffer | null }
+  | {
+      type: 'done';
+      answers: PackedAnswers;
+      /** Requests of an iterative sequence that are to be run again: neither ended nor failed. */
+      again: readonly number[];
+      times: BatchTimes;
+      memory: ArrayBuffer | null;
+    }
   /** The batch of this slot was recalled before it began, and is forgotten here. */
   | { type: 'dropped'; slot: number; memory: ArrayBuffer | null; answerMemory: ArrayBuffer | null }
   /** For the log. */
@@ -101,6 +122,7 @@ export interface ModelCall {
   /** null: all of them. */
   outputs: readonly string[] | null;
   parameters: InferParameters;
+  sequence: InferSequence | null;
   /** Every answer is wanted; else the first. */
   decoupled: boolean;
 }

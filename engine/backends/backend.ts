@@ -1,6 +1,7 @@
-import type { InferParameters, InferTensor } from '../../callbacks/infer/infer-types.js';
+import type { InferParameters, InferSequence, InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { ModelCall, ModelCallResponse } from '../../callbacks/infer/instance-messages.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
+import type { InstanceKind } from '../../models/repository/model-parameters.js';
 
 /** A version of a model in a repository. */
 export interface ModelFiles {
@@ -25,8 +26,14 @@ export interface Backend {
   readonly name: string;
   /** Values of `platform` that mean this backend. */
   readonly platforms: readonly string[];
+  /** Its instances take `rows` of a batch, and so models with sequences. */
+  readonly runsSequences: boolean;
   /** The file in a version's folder where the configuration names none. */
   readonly defaultFilename: string;
+  /** What its instances run in where the configuration does not say: a process where what they run can end it. */
+  readonly instanceKind: InstanceKind;
+  /** Models are given the parameters of their requests, on which their answers may depend. */
+  readonly readsParameters?: boolean;
   /** Why it cannot run here, with what would help; null: it can. */
   problem(): Promise<string | null>;
   /** What the files say of the model, for what the configuration leaves out. @throws BackendError for a model that cannot be read */
@@ -40,6 +47,8 @@ export interface InstanceSetup {
   config: ModelConfig;
   /** NAME_0, NAME_1, ... */
   instanceName: string;
+  /** Bytes that the states of its sequences may take together. */
+  maxStateBytes: number;
 }
 
 /** What an instance may ask of its host. */
@@ -55,10 +64,20 @@ export interface InstanceServices {
 /** @throws an Error whose message says why the model cannot be opened */
 export type OpenInstance = (setup: InstanceSetup, services: InstanceServices) => Promise<Instance>;
 
+/** The sequence of a request as an instance sees it. */
+export interface RequestSequence extends InferSequence {
+  /** Another one for each sequence of this version of the model. */
+  readonly number: number;
+  /** Its row of the batch. */
+  readonly slot: number;
+}
+
 /** A request as an instance sees it. */
 export interface InstanceRequest {
   readonly id: string;
-  /** Their data is the instance's own until `execute` is done, and gone after that. */
+  /** null: the model has no sequences. */
+  readonly sequence: RequestSequence | null;
+  /** Those that the client has sent, and of a sequence its control inputs and states. Their data is the instance's own until `execute` is done, and gone after that. */
   readonly inputs: readonly InferTensor[];
   /** Names of the outputs that are wanted; null: all of them. */
   readonly outputs: readonly string[] | null;
@@ -67,7 +86,8 @@ export interface InstanceRequest {
   readonly batchSize: number;
   /**
    * Hands on an answer, whose data is copied at once: one, or any number where the model is decoupled. An answer that is not what the
-   * configuration says fails the request; so does a second one of a model that is not decoupled.
+   * configuration says fails the request; so does a second one of a model that is not decoupled. Outputs that are states are kept for the next
+   * request of the sequence, and go to the client where it wants them and the configuration lists them.
    */
   send(outputs: readonly InferTensor[], parameters?: InferParameters): void;
   /** Resolves when another answer of a decoupled model would not have to wait. Who does not await it fails the request beyond a bound. */
@@ -76,10 +96,23 @@ export interface InstanceRequest {
   readonly isOver: boolean;
   /** Whoever asked has left, as far as is known. Only of decoupled models, which may have much left to do. */
   readonly isCancelled: boolean;
+  /** Has the request run once more in the instance's next batch, in the place of its end. Of models with iterative_sequence. */
+  reschedule(): void;
+  /** It was put back so, and has not failed. */
+  readonly isAgain: boolean;
   /** No answer follows. A request that was neither ended nor failed when `execute` is done is ended then. */
   end(): void;
   /** This request has failed, and no other one. */
   fail(message: string): void;
+}
+
+/** One or several rows of a batch: a request's, or one that is empty. */
+export interface BatchRow {
+  /** null: nobody asked for it, and what is computed for it goes nowhere. */
+  readonly request: InstanceRequest | null;
+  readonly inputs: readonly InferTensor[];
+  /** Rows. */
+  readonly batchSize: number;
 }
 
 /**
@@ -92,8 +125,11 @@ export interface Instance {
   allocate?(): void | Promise<void>;
   /** Takes devices, and does whatever else is costly. */
   acquire?(): void | Promise<void>;
-  /** Runs a batch. What it throws fails every request of the batch that has not ended. */
-  execute(requests: readonly InstanceRequest[]): void | Promise<void>;
+  /**
+   * Runs a batch. What it throws fails every request of the batch that has not ended.
+   * @param rows of a batch of sequences, among them empty ones where each sequence has its own row; absent: the requests', in their order
+   */
+  execute(requests: readonly InstanceRequest[], rows?: readonly BatchRow[]): void | Promise<void>;
   release?(): void | Promise<void>;
   deallocate?(): void | Promise<void>;
   close(): void | Promise<void>;

@@ -1,5 +1,5 @@
 import { countElements } from '../../callbacks/infer/byte-elements.js';
-import { BYTES_PER_ELEMENT, datatypeOf, elementsIn } from '../../callbacks/infer/datatypes.js';
+import { BYTES_PER_ELEMENT, type Datatype, datatypeOf, elementsIn } from '../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { ModelConfig, ModelOutput } from '../../models/repository/model-config.js';
 
@@ -14,13 +14,20 @@ export function whyNotOutput(
 ): string | null {
   const known = output.find((one) => one.name === name);
   if (known === undefined) return `'${name}' is no output of the model; it has ${namesOf(output)}`;
-  const expected = datatypeOf(known.data_type);
+  const rows = maxBatchSize > 0 ? [decoupled ? -1 : batchSize] : [];
+  return whyNotTensor({ name, datatype, shape, data }, datatypeOf(known.data_type), [...rows, ...known.dims]);
+}
+
+/** What is wrong with an output beside its type and its sizes, of which -1 is any; null: nothing. */
+export function whyNotTensor(
+  { name, datatype, shape, data }: InferTensor,
+  expected: Datatype,
+  dims: readonly number[],
+): string | null {
   if (datatype !== expected) return `output '${name}' has the datatype ${datatype}; ${expected} is expected`;
-  const dims = [...(maxBatchSize > 0 ? [decoupled ? -1 : batchSize] : []), ...known.dims];
   const fits = shape.length === dims.length && shape.every((size, i) => isSize(size) && isOf(dims[i]!, size));
   if (!fits) return `output '${name}' has the shape [${shape}]; [${dims}] is expected`;
-  const elements = elementsIn(shape);
-  return whyNotData({ name, datatype, data }, elements);
+  return whyNotData({ name, datatype, data }, elementsIn(shape));
 }
 
 /**

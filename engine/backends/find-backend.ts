@@ -1,6 +1,8 @@
+import { closestName } from '../../base/did-you-mean.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
+import { ModelConfigError } from '../../models/repository/model-config-error.js';
 import type { Backend } from './backend.js';
-import { BackendError } from './backend-error.js';
+import { namesThere, orList } from './model-file.js';
 import { moduleBackend } from './module/module-backend.js';
 import { onnxBackend } from './onnx/onnx-backend.js';
 
@@ -19,7 +21,7 @@ export const ENGINE_BACKEND = 'skein';
 
 /**
  * The backend that a configuration names, or that a version's files tell; null: it is a model of an engine.
- * @param filenames of the version's folder @throws BackendError for one that there is not
+ * @param filenames of the version's folder @throws ModelConfigError with its field for one that there is not
  */
 export function findBackend(
   { backend = '', platform = '' }: Partial<ModelConfig>,
@@ -33,11 +35,21 @@ export function findBackend(
         ? BACKENDS.find(({ platforms }) => platforms.includes(platform))
         : filenames.map((name) => BY_FILENAME.get(name)).find((one) => one !== undefined);
   if (found !== undefined) return found;
-  const names = [...BACKENDS.map(({ name }) => name), ENGINE_BACKEND].join(', ');
-  if (backend !== '') throw new BackendError(`there is no backend '${backend}' here; there are: ${names}`);
-  if (platform !== '')
-    throw new BackendError(`there is no backend for the platform '${platform}' here; there are: ${names}`);
-  throw new BackendError(
-    `its configuration names no backend, and no file of it tells one; there are: ${names}`,
+  const names = [...BACKENDS.map(({ name }) => name), ENGINE_BACKEND];
+  if (backend !== '') throw unknown('backend', backend, names);
+  if (platform !== '') {
+    const platforms = BACKENDS.flatMap((one) => one.platforms);
+    throw unknown('platform', platform, platforms, `; backend may be ${orList(names)}`);
+  }
+  throw new ModelConfigError(
+    `its configuration names no backend (${orList(names)}), and the version's files tell none: ${orList([...BY_FILENAME.keys()])} is expected; ${namesThere(filenames)}`,
   );
+}
+
+function unknown(field: string, value: string, known: readonly string[], more = ''): ModelConfigError {
+  const meant = closestName(value, known);
+  const hint = meant === null ? '' : `${meant} may be meant: `;
+  return new ModelConfigError(`is '${value}'; ${hint}${orList(known)} is expected${more}.`, {
+    path: [field],
+  });
 }

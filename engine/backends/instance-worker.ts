@@ -20,6 +20,7 @@ import { LoopWatch } from './loop-watch.js';
 import { ModelCalls } from './model-calls.js';
 import { ModelCode } from './model-code.js';
 import { RunningRequest } from './running-request.js';
+import { SequenceRunner } from './sequences/sequence-runner.js';
 import { serveCommands } from './serve-commands.js';
 import { boundedError, thrownText } from './thrown.js';
 
@@ -60,6 +61,7 @@ async function main({
     return calls.ask(asked);
   };
   const report = reporter(post);
+  const sequences = await SequenceRunner.open(setup);
   const settled: LoopWatch['settled'] = (what, run) => watch.settled(what, run);
   const instance = await openInstance(setup, { infer, settled, report }); // init
   await instance.allocate?.();
@@ -72,9 +74,10 @@ async function main({
       if (command.type === 'taken') flow.noteTaken();
       if (command.type === 'called') calls.settle(command);
       if (command.type === 'cancelled') cancelled.note(command);
-      return command.type !== 'batch';
+      return command.type !== 'batch' && command.type !== 'ended';
     },
     async run(command) {
+      if (command.type === 'ended') for (const one of command.sequences) sequences?.states.forget(one);
       if (command.type !== 'batch') return;
       const { slot } = command;
       if (slot !== null && claims?.claim(slot) === false) {
@@ -84,7 +87,7 @@ async function main({
         post({ type: 'dropped', slot, memory, answerMemory }, transfer);
         return;
       }
-      await runBatch(instance, setup, command, { flow, cancelled }, post);
+      await runBatch(instance, setup, command, { flow, cancelled, sequences }, post);
     },
     async tearDown() {
       await instance.release?.();
@@ -120,22 +123,30 @@ async function runBatch(
   instance: Instance,
   { config }: InstanceSetup,
   command: BatchCommand,
-  { flow, cancelled }: { flow: AnswerFlow; cancelled: CancelledRequests },
+  {
+    flow,
+    cancelled,
+    sequences,
+  }: { flow: AnswerFlow; cancelled: CancelledRequests; sequences: SequenceRunner | null },
   post: (message: InstanceMessage, transfer: ArrayBuffer[]) => void,
 ): Promise<void> {
   const { bytes, requests } = command;
   const { decoupled } = config.model_transaction_policy;
   const answers = new BatchAnswers(flow, requests.length, decoupled, command.answerMemory);
   const beganMs = performance.now();
-  const running = requests.map((request, i) => new RunningRequest(request, i, bytes, config, answers));
+  const shared = { config, sequences, answers };
+  const running = requests.map((request, i) => new RunningRequest(request, i, bytes, shared));
+  const rows = command.rows === null ? undefined : sequences?.rowsOf(running, command.rows);
   cancelled.begin(command.batch, running);
   const unpackedMs = performance.now();
   try {
-    await instance.execute(running);
+    await instance.execute(running, rows);
     for (const request of running) request.end();
   } catch (error) {
     for (const request of running) request.fail(`the model '${config.name}' failed: ${thrownText(error)}`);
   }
+  for (const { sequence } of running) if (sequence?.end) sequences?.states.forget(sequence.number);
+  const again = running.flatMap(({ isAgain }, i) => (isAgain ? [i] : []));
   const ranMs = performance.now();
   const rest = await answers.finish();
   const times = {
@@ -144,7 +155,7 @@ async function runBatch(
     outputNs: 1e6 * (performance.now() - ranMs),
   };
   const memory = memoryOf(command);
-  post({ type: 'done', answers: rest, times, memory }, [
+  post({ type: 'done', answers: rest, again, times, memory }, [
     rest.bytes.buffer,
     ...(memory === null ? [] : [memory]),
   ]);

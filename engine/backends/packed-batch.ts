@@ -1,6 +1,11 @@
 import type { BufferPool } from '../../base/buffer-pool.js';
 import type { InferParameters, InferTensor } from '../../callbacks/infer/infer-types.js';
-import type { BatchCommand, PackedRequest, PackedTensor } from '../../callbacks/infer/instance-messages.js';
+import type {
+  BatchCommand,
+  PackedRequest,
+  PackedSequence,
+  PackedTensor,
+} from '../../callbacks/infer/instance-messages.js';
 
 /** Where an input begins: typed arrays want multiples of 8, and kernels like whole lines of a processor's cache. */
 const ALIGNMENT = 64;
@@ -12,6 +17,8 @@ export interface BatchMember {
   outputs: readonly string[] | null;
   parameters: InferParameters;
   batchSize: number;
+  /** null: the model has no sequences. */
+  packedSequence: PackedSequence | null;
 }
 
 export interface PackedMembers {
@@ -42,14 +49,15 @@ export function packBatch(members: readonly BatchMember[], memory: BufferPool): 
   }
   const buffer = memory.take(end);
   const bytes = new Uint8Array(buffer, 0, end);
-  const requests = members.map(({ id, inputs, outputs, parameters, batchSize }): PackedRequest => {
+  const requests = members.map((member): PackedRequest => {
+    const { id, inputs, outputs, parameters, batchSize, packedSequence: sequence } = member;
     const packed = inputs.map(({ name, datatype, shape, data }): PackedTensor => {
       const offset = offsets.get(name)!;
       bytes.set(data, offset);
       offsets.set(name, offset + data.length);
       return { name, datatype, shape, offset, length: data.length };
     });
-    return { id, inputs: packed, outputs, parameters, batchSize };
+    return { id, inputs: packed, outputs, parameters, batchSize, sequence };
   });
   return { memory: buffer, bytes, requests };
 }

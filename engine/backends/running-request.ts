@@ -1,12 +1,13 @@
 import { cutText } from '../../base/cut-text.js';
 import type { InferParameters, InferTensor } from '../../callbacks/infer/infer-types.js';
-import type { PackedRequest } from '../../callbacks/infer/instance-messages.js';
+import type { PackedRequest, PackedSequence } from '../../callbacks/infer/instance-messages.js';
 import { LONGEST_MESSAGE, whyNotParameters } from '../../callbacks/infer/request-limits.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
 import type { InstanceRequest } from './backend.js';
 import type { AnswerSink } from './batch-answers.js';
 import { whyNotOutput, whyNotWhole } from './check-outputs.js';
 import { unpackInputs } from './packed-batch.js';
+import type { SequenceRunner } from './sequences/sequence-runner.js';
 
 /** Characters of what a client is told: a message of the model's code, and what is said around it. */
 const LONGEST_SENTENCE = LONGEST_MESSAGE + 1024;
@@ -18,24 +19,34 @@ export class RunningRequest implements InstanceRequest {
   readonly outputs: readonly string[] | null;
   readonly parameters: InferParameters;
   readonly batchSize: number;
+  readonly sequence: PackedSequence | null;
+  readonly #sequences: SequenceRunner | null;
   readonly #index: number;
   readonly #config: ModelConfig;
   readonly #answers: AnswerSink;
   #numSent = 0;
   #isOver = false;
   #isCancelled = false;
+  #isAgain = false;
 
-  /** @param index the request's place in the batch */
+  /** @param index the request's place in the batch @param sequences of the instance; null: the model has none */
   constructor(
     packed: PackedRequest,
     index: number,
     bytes: Uint8Array,
-    config: ModelConfig,
-    answers: AnswerSink,
+    {
+      config,
+      sequences,
+      answers,
+    }: { config: ModelConfig; sequences: SequenceRunner | null; answers: AnswerSink },
   ) {
-    const { id, outputs, parameters, batchSize } = packed;
+    const { id, outputs, parameters, batchSize, sequence } = packed;
     this.id = id;
-    this.inputs = unpackInputs(packed, bytes);
+    this.sequence = sequence;
+    this.#sequences = sequences;
+    const inputs = unpackInputs(packed, bytes);
+    this.inputs =
+      sequence === null || sequences === null ? inputs : [...inputs, ...sequences.inputsOf(sequence)];
     this.outputs = outputs;
     this.parameters = parameters;
     this.batchSize = batchSize;
@@ -44,23 +55,27 @@ export class RunningRequest implements InstanceRequest {
     this.#answers = answers;
   }
 
-  send(outputs: readonly InferTensor[], parameters?: InferParameters): void {
-    if (this.#isOver) return;
+  send(given: readonly InferTensor[], parameters?: InferParameters): void {
+    // A sequence goes on though nobody waits for this answer any more.
+    if (this.#isOver && !this.#isCancelled) return;
     const { name, model_transaction_policy: policy } = this.#config;
     if (this.#numSent > 0 && !policy.decoupled) {
       this.fail(`the model '${name}' gave a second answer to a request, which only a decoupled model may`);
       return;
     }
+    const outputs = this.#withoutStates(given);
     const wrong =
       outputs
         .map((output) => whyNotOutput(this.#config, output, this.batchSize))
         .find((why) => why !== null) ??
       whyNotWhole(this.#config, outputs, this.outputs) ??
-      whyNotParameters(parameters);
+      whyNotParameters(parameters) ??
+      this.#keepStates(given);
     if (wrong !== null) {
       this.fail(`the model '${name}' gave a wrong answer: ${wrong}`);
       return;
     }
+    if (this.#isOver) return;
     const full = this.#answers.whyFull(this.#index);
     if (full !== null) {
       this.fail(`the model '${name}' gave too many answers: ${full}`);
@@ -70,8 +85,43 @@ export class RunningRequest implements InstanceRequest {
     this.#answers.respond(this.#index, outputs, parameters ?? null);
   }
 
+  /** Outputs for the client. */
+  #withoutStates(given: readonly InferTensor[]): readonly InferTensor[] {
+    const states = this.#sequences?.states;
+    if (states === undefined) return given;
+    const isWanted = (name: string) =>
+      this.#config.output.some((one) => one.name === name) && (this.outputs?.includes(name) ?? true);
+    return given.filter(({ name }) => !states.hasOutput(name) || isWanted(name));
+  }
+
+  #keepStates(given: readonly InferTensor[]): string | null {
+    const states = this.#sequences?.states;
+    if (states === undefined || this.sequence === null) return null;
+    const kept = given.filter(({ name }) => states.hasOutput(name));
+    return kept.length === 0 ? null : states.keep(this.sequence.number, kept, this.sequence.end);
+  }
+
+  reschedule(): void {
+    if (this.#isOver) return;
+    const { name, sequence_batching: batching } = this.#config;
+    if (batching?.iterative_sequence) this.#isAgain = true;
+    else this.fail(`the model '${name}' put a request back, which only one with iterative_sequence may`);
+  }
+
+  /** It is to run once more, and is neither over nor failed. */
+  get isAgain(): boolean {
+    return this.#isAgain && !this.#isOver;
+  }
+
   end(): void {
     if (this.#isOver) return;
+    if (this.#isAgain) {
+      if (this.#numSent > 0 && !this.#config.model_transaction_policy.decoupled)
+        this.fail(
+          `the model '${this.#config.name}' answered and put back a request, which only a decoupled model may`,
+        );
+      return;
+    }
     if (this.#numSent === 0 && !this.#config.model_transaction_policy.decoupled) {
       this.fail(`the model '${this.#config.name}' gave no answer to a request`);
       return;

@@ -1,4 +1,4 @@
-import { type NamedText, option, says, worded } from '../../base/named-text.js';
+import { type NamedText, says, worded } from '../../base/named-text.js';
 import type { ExecutorChoice, ExecutorName } from '../../callbacks/gpt-manager-options.js';
 import {
   checkOptionsOf,
@@ -104,10 +104,7 @@ function checkOptions(name: ExecutorName, wish: ExecutorWish): void {
     return;
   }
   const impossible = impossibleOption(name, wish);
-  if (impossible === null) return;
-  throw new ExecutorUnavailableError(
-    says`The ${name} executor cannot take the ${option(impossible.option)} that is given: ${impossible.why}.`,
-  );
+  if (impossible !== null) throw new ExecutorUnavailableError(impossible.reason);
 }
 
 function remarks(

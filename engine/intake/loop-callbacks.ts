@@ -1,6 +1,6 @@
 import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
-import type { SequenceStop } from '../../callbacks/worker-messages.js';
+import type { SequenceStop, TurnChanges } from '../../callbacks/worker-messages.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import type { ResponseWriter } from './response-writer.js';
 
@@ -18,6 +18,8 @@ export interface IterationReport {
   freePlaces: number;
   /** Events of cached blocks; absent if there were none or nobody wants them. */
   kvEvents?: KvCacheEvent[];
+  /** Requests that took turns between waiting and running; absent: none did. */
+  turns?: TurnChanges;
 }
 
 /** The callbacks in the form that the loop calls, whichever thread they live in. None of them may throw. */

@@ -117,7 +117,7 @@ export class PortCallbacks implements LoopCallbacks {
     this.#port.postMessage({ type: 'formation', formation: describe() } satisfies WorkerMessage);
   }
 
-  endIteration({ responses, stats, json, freePlaces, kvEvents }: IterationReport): void {
+  endIteration({ responses, stats, json, freePlaces, kvEvents, turns }: IterationReport): void {
     const batch = responses.count === 0 ? null : responses.snapshot();
     const message: WorkerMessage = {
       type: 'iteration',
@@ -128,6 +128,7 @@ export class PortCallbacks implements LoopCallbacks {
       received: this.#received,
       draining: this.#isDraining,
       ...(kvEvents && this.#wantsKvEvents ? { kvEvents } : {}),
+      ...(turns ? { turns } : {}),
     };
     this.#reported = this.#received;
     this.#port.postMessage(message, batch === null ? [] : transferables(batch));

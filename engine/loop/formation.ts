@@ -56,5 +56,5 @@ function sinceArrival({ timing: { arrivalMs } }: LlmRequest, ms: number): number
 function stateOf(request: LlmRequest): number {
   if (request.timing.numIterations === 0) return QUEUED;
   if (request.phase === 'generation') return GENERATION;
-  return request.blocksHeld === 0 && request.numPauses > 0 ? PAUSED : CONTEXT;
+  return request.isPaused ? PAUSED : CONTEXT;
 }

@@ -7,6 +7,7 @@ import type { Iteration } from './iteration.js';
 import { iterationStatsJson } from './iteration-stats-json.js';
 import type { LoopEnvironment } from './loop-options.js';
 import { batchManagerStatsJson, LoopStatistics } from './loop-statistics.js';
+import type { WaitingRequests } from './waiting-requests.js';
 
 /** Reports the results of an iteration, its responses and its statistics, in one call. */
 export class IterationReporter {
@@ -15,6 +16,7 @@ export class IterationReporter {
   readonly #format: { modelType: ModelType; statsFormat: StatsFormat };
   readonly #statistics: LoopStatistics;
   readonly #recorder: FlightRecorder;
+  readonly #waiting: WaitingRequests;
   #reportedMs = Number.NEGATIVE_INFINITY;
   #iterationMs = 0;
   #waitedMs = 0;
@@ -24,13 +26,14 @@ export class IterationReporter {
     responses: ResponseWriter,
     format: { modelType: ModelType; statsFormat: StatsFormat },
     maxNumSequences: number,
-    recorder: FlightRecorder,
+    { recorder, waiting }: { recorder: FlightRecorder; waiting: WaitingRequests },
   ) {
     this.#world = world;
     this.#responses = responses;
     this.#format = format;
     this.#statistics = new LoopStatistics(maxNumSequences);
     this.#recorder = recorder;
+    this.#waiting = waiting;
   }
 
   /** Number of iterations reported so far. */
@@ -54,8 +57,12 @@ export class IterationReporter {
     if (stats === null && this.#responses.count === 0) return false;
     const json = stats !== null && callbacks.wantsStatsJson ? this.#statsJson(stats, blocks) : null;
     const kvEvents = kvCache.drainEvents();
-    const report = { responses: this.#responses, stats, json, freePlaces };
-    callbacks.endIteration(kvEvents.length > 0 ? { ...report, kvEvents } : report);
+    const turns = this.#waiting.take();
+    callbacks.endIteration({
+      ...{ responses: this.#responses, stats, json, freePlaces },
+      ...(kvEvents.length > 0 ? { kvEvents } : {}),
+      ...(turns === null ? {} : { turns }),
+    });
     this.#responses.clear();
     return true;
   }

@@ -1,19 +1,32 @@
-import { option as optionName, says } from '../../base/named-text.js';
+import { type NamedText, option as optionName, says } from '../../base/named-text.js';
 import type { ExecutorName, OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
 
 /** Options of a model that some executors cannot use. */
 export type ExecutorOptionParams = {
-  [Name in 'threads' | 'instructionSet' | 'computeWeight' | 'enableTrtOverlap' | 'kvDtype']?:
-    | OptionalParams[Name]
-    | undefined;
+  [Name in
+    | 'threads'
+    | 'instructionSet'
+    | 'computeWeight'
+    | 'enableTrtOverlap'
+    | 'kvDtype'
+    | 'peftCacheManagerConfig']?: OptionalParams[Name] | undefined;
 };
 
 /** A given option that an executor cannot use, and the reason. */
 export interface UselessOption {
   option: string;
   why: string;
+}
+
+/** A given option with which an executor cannot run. */
+export interface ImpossibleOption {
+  option: string;
+  /** For a user who named the executor. */
+  refusal: NamedText;
+  /** The same, where another executor may be tried. */
+  reason: NamedText;
 }
 
 /** Types that each executor's KV cache can have. */
@@ -48,21 +61,34 @@ export function uselessOptions(
   return useless;
 }
 
-/** Reason why an executor cannot run with these options, to follow `kvDtype is refused: ...`; null: it can. */
-export function impossibleOption(executor: ExecutorName, params: ExecutorOptionParams): UselessOption | null {
-  const { kvDtype } = params;
+/** The first option with which an executor cannot run; null: it can. */
+export function impossibleOption(
+  executor: ExecutorName,
+  { kvDtype, peftCacheManagerConfig }: ExecutorOptionParams,
+): ImpossibleOption | null {
+  if (peftCacheManagerConfig !== undefined && executor !== 'native') {
+    return { option: 'executor', refusal: takesNoAdapters(executor), reason: takesNoAdapters(executor) };
+  }
   const kept = KV_DTYPES[executor];
   if (kvDtype === undefined || kept.includes(kvDtype)) return null;
-  return { option: 'kvDtype', why: `it keeps the KV cache as ${kept.join(' or ')}` };
+  const useless = { option: 'kvDtype', why: `it keeps the KV cache as ${kept.join(' or ')}` };
+  const reason = says`The ${executor} executor cannot take the ${optionName('kvDtype')} that is given: ${useless.why}.`;
+  return { option: 'kvDtype', refusal: refusalOf(executor, useless), reason };
+}
+
+/** Why an executor cannot have LoRA adapters. */
+export function takesNoAdapters(executor: string): NamedText {
+  return says`The executor ${executor} takes no LoRA adapters; the native one does (${optionName('executor')}).`;
+}
+
+function refusalOf(executor: ExecutorName, { option, why }: UselessOption): NamedText {
+  return says`${optionName(option)} is refused: the ${executor} executor has no use for it, since ${why}; leave it out, or take another executor.`;
 }
 
 /** @throws ParameterError for an option that the named executor cannot use */
 export function checkOptionsOf(executor: ExecutorName, params: ExecutorOptionParams): void {
-  const refused = impossibleOption(executor, params) ?? uselessOptions(executor, params)[0];
-  if (refused === undefined) return;
-  const { option, why } = refused;
-  throw new ParameterError(
-    option,
-    says`${optionName(option)} is refused: the ${executor} executor has no use for it, since ${why}; leave it out, or take another executor.`,
-  );
+  const impossible = impossibleOption(executor, params);
+  if (impossible !== null) throw new ParameterError(impossible.option, impossible.refusal);
+  const [useless] = uselessOptions(executor, params);
+  if (useless !== undefined) throw new ParameterError(useless.option, refusalOf(executor, useless));
 }

@@ -1,4 +1,4 @@
-import { input, option, says } from '../../base/named-text.js';
+import { input, type Name, option, says } from '../../base/named-text.js';
 import type { PeftCacheConfig } from '../../callbacks/gpt-manager-options.js';
 import {
   DEFAULT_DEVICE_CACHE_PERCENT,
@@ -36,6 +36,8 @@ export interface PageSizes {
   /** Greatest rank of a module-layer. */
   maxAdapterSize: number;
   rankUnit: number;
+  /** The option with which a page would be smaller; null: none makes it so. */
+  sizedBy: 'optimalAdapterSize' | 'maxAdapterSize' | null;
 }
 
 export function pageSizes(
@@ -64,12 +66,14 @@ export function pageSizes(
     0,
   );
   const rowsPerPage = Math.max(ofOptimal, ofGreatest);
+  const sizedBy = ofGreatest > ofOptimal ? 'maxAdapterSize' : optimal > 1 ? 'optimalAdapterSize' : null;
   return {
     width,
     rowsPerPage,
     bytesPerPage: rowsPerPage * width * BYTES_PER_VALUE,
     maxAdapterSize,
     rankUnit,
+    sizedBy,
   };
 }
 
@@ -124,32 +128,28 @@ export function cachePages(config: PeftCacheConfig, sizes: PageSizes, availableB
   };
 }
 
-function pagesByRows(field: string, rows: number, { rowsPerPage }: PageSizes): number {
+function pagesByRows(field: string, rows: number, sizes: PageSizes): number {
+  const { rowsPerPage } = sizes;
   const pages = Math.floor(rows / rowsPerPage);
   if (pages > 0) return pages;
-  throw noPage(field, says`${rows}; a page has ${rowsPerPage} rows (${sizeOptions()})`);
+  throw noPage(field, `${rows}; a page has ${rowsPerPage} rows`, sizes);
 }
 
-function pagesByBytes(
-  field: string,
-  given: string,
-  bytes: number,
-  { rowsPerPage, width, bytesPerPage }: PageSizes,
-): number {
+function pagesByBytes(field: string, given: string, bytes: number, sizes: PageSizes): number {
+  const { bytesPerPage } = sizes;
   const pages = Math.floor(bytes / bytesPerPage);
   if (pages > 0) return pages;
-  throw noPage(
-    field,
-    says`${given}; a page takes ${bytesPerPage} bytes (${rowsPerPage} rows of ${width} values; ${sizeOptions()})`,
-  );
+  throw noPage(field, `${given}; a page takes ${bytesPerPage} bytes`, sizes);
 }
 
-const sizeOptions = () =>
-  says`${option('peftCacheManagerConfig.optimalAdapterSize')}, ${option('peftCacheManagerConfig.maxAdapterSize')}`;
-
-function noPage(field: string, found: ReturnType<typeof says>): ParameterError {
+function noPage(field: string, found: string, { sizedBy }: PageSizes): ParameterError {
   const full = `peftCacheManagerConfig.${field}`;
-  return new ParameterError(full, says`${option(full)} is ${found}; at least one page is needed.`);
+  const smaller =
+    sizedBy === null ? '' : says` (less with a lower ${option(`peftCacheManagerConfig.${sizedBy}`)})`;
+  return new ParameterError(
+    full,
+    says`${option(full)} is ${found}${smaller}, and adapters need at least one page.`,
+  );
 }
 
 /** Most bytes that adapters take in the host cache. */
@@ -167,9 +167,14 @@ export function whyAdapterIsTooLarge(pages: number, { host, device }: CachePages
   const which = host <= device ? 'host' : 'device';
   return new ParameterError(
     'lora_weights',
-    says`${input('lora_weights')} takes ${pages} pages; the ${which} cache of adapters has ${most} (${option('peftCacheManagerConfig')}).`,
+    says`${input('lora_weights')} takes ${pages} pages; the ${which} cache of adapters has ${most} (${smallerCache({ host, device })}).`,
     'tooLong',
   );
+}
+
+/** The option of the cache that has fewer pages. */
+export function smallerCache({ host, device }: CachePages): Name {
+  return option(`peftCacheManagerConfig.${host <= device ? 'hostCacheSize' : 'deviceCachePercent'}`);
 }
 
 /** The base model of adapters, and the sizes of their caches. */
@@ -200,6 +205,7 @@ export function roomOf({ sizes, pages, maxSlots }: LoadedAdapters): AdapterRoom 
     maxRank: sizes.maxAdapterSize,
     maxBytes: Math.min(pages.host, pages.device) * sizes.bytesPerPage,
     hostPages: pages.host,
+    devicePages: pages.device,
     width: sizes.width,
     rowsPerPage: sizes.rowsPerPage,
     rankUnit: sizes.rankUnit,

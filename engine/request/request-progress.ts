@@ -66,6 +66,11 @@ export abstract class RequestProgress implements SchedulableRequest {
     return this.draftLength;
   }
 
+  /** True while it is paused: it has lost its blocks, and begins again when it has found some. */
+  get isPaused(): boolean {
+    return this.phase === 'context' && this.blocksHeld === 0 && this.numPauses > 0;
+  }
+
   /** True once it needs no further iteration. */
   abstract get isComplete(): boolean;
 

@@ -1,8 +1,13 @@
+import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { workerData } from 'node:worker_threads';
 import { messageOf } from '../../base/error-text.js';
 import type { WorkerLife } from '../../callbacks/worker-messages.js';
 import type { WorkerWires } from '../../callbacks/worker-wires.js';
 import { BackendError } from '../backends/backend-error.js';
+import { ModelCode } from '../backends/model-code.js';
+import { syntaxPlace } from '../backends/module/syntax-place.js';
 import { serveCommands } from '../backends/serve-commands.js';
 import type { ServiceCommand, ServiceMessage, ServiceWorkerData, ThrownText } from './service-messages.js';
 import type { VectorTransformer } from './vector-transformer.js';
@@ -28,17 +33,41 @@ async function main({ module, initArguments, ...wires }: ServiceWorkerData & Wor
 }
 
 async function construct(module: string, initArguments: unknown): Promise<VectorTransformer> {
-  const { default: Transformer } = (await import(module)) as {
-    default?: new (initArguments: unknown) => VectorTransformer;
-  };
+  const code = codeOf(module);
+  const file = code.relative(module) ?? module;
+  const Transformer = await load(code, module, file);
   if (typeof Transformer !== 'function') {
-    throw new BackendError(`${module} has no class as its default export.`);
+    throw new BackendError(`${file} has no class as its default export.`);
   }
-  const transformer = new Transformer(initArguments);
+  let transformer: VectorTransformer;
+  try {
+    transformer = new Transformer(initArguments);
+  } catch (error) {
+    throw code.failure(`The constructor of ${Transformer.name} threw`, error);
+  }
   if (typeof transformer.transform !== 'function') {
-    throw new BackendError(`The class ${Transformer.name} of ${module} has no method 'transform'.`);
+    throw new BackendError(`The class ${Transformer.name} of ${file} has no method 'transform'.`);
   }
   return transformer;
+}
+
+type TransformerClass = new (initArguments: unknown) => VectorTransformer;
+
+/** The default export of the module. @throws BackendError that says where in it an error is */
+async function load(code: ModelCode, module: string, file: string): Promise<TransformerClass | undefined> {
+  try {
+    return ((await import(module)) as { default?: TransformerClass }).default;
+  } catch (error) {
+    if (module.startsWith('file:') && !existsSync(fileURLToPath(module)))
+      throw new BackendError(`${fileURLToPath(module)} cannot be loaded: there is no such file`);
+    throw code.failure(`${file} cannot be loaded: error`, error, await syntaxPlace(code, module, error));
+  }
+}
+
+/** Places in the module and beside it are told as `squares.mjs:3:11`. */
+function codeOf(module: string): ModelCode {
+  const directory = module.startsWith('file:') ? dirname(fileURLToPath(module)) : process.cwd();
+  return new ModelCode({ directory, versionDirectory: directory, version: '' });
 }
 
 async function transformed(transformer: VectorTransformer, batch: unknown): Promise<unknown> {

@@ -2,6 +2,8 @@
 export interface Formed<Entry, Batch> {
   /** The batch that goes now; null: none. */
   batch: Batch | null;
+  /** Which of the free instances is to run it. Absent: the first of them. */
+  instance?: number;
   /** Entries that will be in no batch, each with the reason. */
   refused: readonly Refusal<Entry>[];
   /** When to ask again though nothing has come or ended meanwhile, where there is no batch; null: never. */
@@ -26,12 +28,19 @@ export interface BatchFormer<Entry, Batch> {
    */
   putBack?(entries: readonly Entry[]): void;
   /** Nobody wants this entry's answer any more; of the entry that is in a batch already there is nothing to do. */
-  remove(entry: Entry): void;
+  remove(entry: Entry, nowUs: number): void;
   /**
-   * @param hasRoom false: no batch can go now, and it is only asked who is refused
+   * @param free instances that may have a batch now, the one with the fewest first; none: it is only asked who is refused
    * @param isDraining nothing will come any more, so nothing is worth waiting for
    */
-  form(nowUs: number, hasRoom: boolean, isDraining: boolean): Formed<Entry, Batch>;
+  form(nowUs: number, free: readonly number[], isDraining: boolean): Formed<Entry, Batch>;
+  /** The batch is over: it has its answer, or never will. Of a former whose entries depend on those before them. */
+  settle?(batch: Batch, nowUs: number): void;
+  /**
+   * The worker of an instance runs, or is lost with whatever it held; batches that it had are settled before. Of a former whose batches belong
+   * to an instance: it never gets one back, so its host is to give instances one batch at a time.
+   */
+  noteInstance?(instance: number, isRunning: boolean, nowUs: number): void;
 }
 
 /** The answer of a former for which nothing is to do. */

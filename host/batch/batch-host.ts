@@ -6,6 +6,7 @@ import {
 } from '../../callbacks/options/optional-params.js';
 import type { WorkerRestartOptions } from '../../callbacks/restart-policy.js';
 import { HostClosedError, QueueFullError } from '../../callbacks/token-request.js';
+import { EngineFailure } from '../engine-failure.js';
 import type { CloseOptions } from '../in-process-host.js';
 import { openLink } from '../links/open-link.js';
 import { type LifeOptions, ManagerLife } from '../manager-life.js';
@@ -54,7 +55,8 @@ export interface BatchHostOptions extends LifeOptions {
  *                ^                         '-> ...
  *                '---- asked when something came, a batch ended, or its time is there
  *
- * A batch that waits for an instance while another one is free goes there, where batches can be taken back.
+ * A batch that waits for an instance while another one is free goes there, where batches can be taken back. A former whose batches belong to an
+ * instance, since that has what came before them, says which of the free ones is to have a batch.
  * An instance that dies takes with it the batch that it computed; a batch that waited for it goes to another instance, once.
  * Where none will run any more, everything fails with a HostClosedError.
  */
@@ -177,7 +179,7 @@ export class BatchHost<
   /** The request fails; nothing happens where it has ended before. */
   fail(entry: Entry, error: unknown): void {
     if (!this.#entries.has(entry)) return;
-    this.#duties.former.remove(entry);
+    this.#duties.former.remove(entry, this.#timer.nowUs());
     this.settle(entry);
     if (entry.hasStarted) this.#noteGone(entry);
     entry.fail(error);
@@ -207,6 +209,11 @@ export class BatchHost<
     this.#life.tell(callback, call);
   }
 
+  /** Sends an instance a command that is no batch, behind the batches that it was sent. Nothing happens where it has no worker. */
+  send(instance: number, command: Command): void {
+    this.#instances[instance]!.send(command);
+  }
+
   /** Takes no more requests, lets those that were taken end, and ends the workers. May be called again, to abort. */
   async close({ abort = false, timeoutMs, terminateAfterMs }: CloseOptions = {}): Promise<void> {
     this.#isClosed = true;
@@ -233,9 +240,12 @@ export class BatchHost<
     const isProcess = isolate && recallAfterMs !== null;
     const owner = this.#options.ownerName?.(index) ?? 'The engine';
     const events: InstanceEvents<Batch, Info, Message> = {
-      onReady: (info) => this.#noteReady(info),
+      onReady: (info) => {
+        this.#duties.former.noteInstance?.(index, true, this.#timer.nowUs());
+        this.#noteReady(info);
+      },
       onMessage: (message, oldest) => this.#receive(instance, message, oldest),
-      onLost: (error, begun, others) => this.#lose(error, begun, others),
+      onLost: (error, begun, others) => this.#lose(index, error, begun, others),
       onBegun: (batch) => this.#duties.noteBegun?.(batch),
       onRecalled: (batches) => {
         this.#putBack(batches);
@@ -280,10 +290,11 @@ export class BatchHost<
 
   #post(): void {
     for (;;) {
-      const instance = this.#freest();
-      const batch = this.#nextBatch(instance !== null);
-      if (batch !== null && instance !== null) this.#give(batch, instance);
-      else if (instance?.numPosted !== 0 || !this.#recallOne()) return;
+      const free = this.#free();
+      const [freest] = free;
+      const next = this.#nextBatch(free);
+      if (next !== null) this.#give(next.batch, this.#instances[next.instance]!);
+      else if (freest === undefined || this.#instances[freest]!.numPosted > 0 || !this.#recallOne()) return;
     }
   }
 
@@ -310,39 +321,51 @@ export class BatchHost<
     }
   }
 
-  /** The instance that is to get the next batch; null: none may have one now. */
-  #freest(): BatchInstance<Batch, Info, Message, Command> | null {
-    if (!this.#isReady) return null;
-    let freest: BatchInstance<Batch, Info, Message, Command> | null = null;
-    for (const instance of this.#instances) {
-      if (instance.isFree && instance.numPosted < (freest?.numPosted ?? Number.POSITIVE_INFINITY))
-        freest = instance;
-    }
-    return freest;
+  /** Instances that may have a batch now, the one with the fewest first. */
+  #free(): number[] {
+    if (!this.#isReady) return [];
+    const instances = this.#instances;
+    const free: number[] = [];
+    for (const [index, { isFree }] of instances.entries()) if (isFree) free.push(index);
+    return free.sort((one, other) => instances[one]!.numPosted - instances[other]!.numPosted);
   }
 
-  #nextBatch(hasRoom: boolean): Batch | null {
-    while (hasRoom && this.#returned.length > 0) {
+  #nextBatch(free: readonly number[]): { batch: Batch; instance: number } | null {
+    while (free.length > 0 && this.#returned.length > 0) {
       const batch = this.#returned.shift()!;
-      for (const entry of this.#duties.entriesOf(batch)) if (this.#entries.has(entry)) return batch;
-      this.#duties.drop?.(batch);
+      for (const entry of this.#duties.entriesOf(batch))
+        if (this.#entries.has(entry)) return { batch, instance: free[0]! };
+      this.#drop(batch);
     }
     const nowUs = this.#timer.nowUs();
-    const { batch, refused, wakeAtUs } = this.#duties.former.form(nowUs, hasRoom, this.#isClosed);
+    const { former } = this.#duties;
+    const { batch, instance = free[0], refused, wakeAtUs } = former.form(nowUs, free, this.#isClosed);
     for (const { entry, error } of refused) this.fail(entry, error);
     this.#timer.set(wakeAtUs);
-    return batch;
+    return batch === null ? null : { batch, instance: instance! };
   }
 
   #give(batch: Batch, instance: BatchInstance<Batch, Info, Message, Command>): void {
     for (const entry of this.#duties.entriesOf(batch)) entry.hasStarted = true;
     try {
       const { command, transfer } = this.#duties.pack(batch, instance.nextSlot);
-      if (!instance.post(batch, command, transfer)) this.#returned.push(batch);
+      if (instance.post(batch, command, transfer)) return;
+      if (this.#duties.former.noteInstance === undefined) this.#returned.push(batch);
+      else this.#failBatch(batch, this.#duties.lostError(new EngineFailure('Its worker has just ended.')));
     } catch (error) {
-      this.#duties.drop?.(batch);
-      for (const entry of this.#duties.entriesOf(batch)) this.fail(entry, error);
+      this.#failBatch(batch, error);
     }
+  }
+
+  /** The batch has no answer, and never will. */
+  #failBatch(batch: Batch, error: unknown): void {
+    this.#drop(batch);
+    for (const entry of this.#duties.entriesOf(batch)) this.fail(entry, error);
+  }
+
+  #drop(batch: Batch): void {
+    this.#duties.drop?.(batch);
+    this.#duties.former.settle?.(batch, this.#timer.nowUs());
   }
 
   #receive(
@@ -353,6 +376,7 @@ export class BatchHost<
     try {
       if (oldest !== null && this.#duties.endsBatch(message, oldest)) {
         instance.endOldest();
+        this.#duties.former.settle?.(oldest, this.#timer.nowUs());
         // The worker's next batch first, then what those who wait do with their answers.
         this.#post();
       }
@@ -364,15 +388,13 @@ export class BatchHost<
     }
   }
 
-  #lose(error: Error, begun: Batch | null, others: Batch[]): void {
+  #lose(instance: number, error: Error, begun: Batch | null, others: Batch[]): void {
     const again = others.filter((batch) => !this.#wereReturned.has(batch));
     const lost = [...(begun === null ? [] : [begun]), ...others.filter((batch) => !again.includes(batch))];
     for (const batch of again) this.#wereReturned.add(batch);
     this.#returned.push(...again);
-    for (const batch of lost) {
-      this.#duties.drop?.(batch);
-      for (const entry of this.#duties.entriesOf(batch)) this.fail(entry, this.#duties.lostError(error));
-    }
+    for (const batch of lost) this.#failBatch(batch, this.#duties.lostError(error));
+    this.#duties.former.noteInstance?.(instance, false, this.#timer.nowUs());
     if (!this.#isReady || this.#isTerminated) return;
     const runs = this.#instances.some(({ isRunning }) => isRunning);
     if (!runs && (this.state === 'running' || this.state === 'restarting'))

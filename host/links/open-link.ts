@@ -25,7 +25,8 @@ export function openLink<Info, Message extends { type: string }, Command>(
   events: LinkEvents<Message | WorkerLife<Info>>,
   { isolate, watchdogTimeoutMs, owner = 'The engine' }: LinkOptions,
 ): WorkerLink<Command> {
-  if (!isolate) return new ThreadLink<Info, Message, Command>(script, data, events, owner);
+  if (!isolate)
+    return new ThreadLink<Info, Message, Command>(script, data, events, `${owner}'s worker thread`);
   const beatMs = Math.ceil(Math.min(watchdogTimeoutMs / LOOKS_PER_TIMEOUT, MAX_BEAT_MS));
   return new ProcessLink<Info, Message, Command>(script, data, events, { owner, beatMs });
 }

@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process';
+import { childOptions } from '../../base/child-options.js';
 import { errorOf } from '../../base/error-record.js';
 import type { WorkerLife } from '../../callbacks/worker-messages.js';
 import { EngineFailure } from '../engine-failure.js';
@@ -46,7 +47,7 @@ export class ProcessLink<Info, Message extends { type: string }, Command> implem
     this.subject = `${owner}'s process`;
     this.#child = fork(workerProcessScript(), {
       serialization: 'advanced',
-      execArgv: process.execArgv.filter((argument) => !/^--(inspect|debug|watch)/.test(argument)),
+      execArgv: childOptions(),
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
     this.#child.on('message', (sent: Upward<Message | WorkerLife<Info>>) => this.#receive(sent));

@@ -32,12 +32,12 @@ export class ThreadLink<Info, Message extends { type: string }, Command> impleme
   #error: Error | null = null;
 
   /**
-   * @param owner whose worker it is, as a sentence says it
+   * @param subject what a sentence calls it, at its beginning
    * @throws MemoryError, or what Node.js says, where no thread can be had.
    */
-  constructor(script: URL, data: object, events: LinkEvents<Message | WorkerLife<Info>>, owner: string) {
+  constructor(script: URL, data: object, events: LinkEvents<Message | WorkerLife<Info>>, subject: string) {
     requireThreadRoom();
-    this.subject = `${owner}'s worker thread`;
+    this.subject = subject;
     const { port1, port2 } = new MessageChannel();
     const doorbell = Doorbell.createBuffer();
     const heartbeat = Heartbeat.createBuffer();

@@ -35,7 +35,8 @@ function run({ script, data, owner, beatMs }: Extract<Downward<Message>, { kind:
   let link: ThreadLink<unknown, Message, Message>;
   try {
     const events = { onMessage: (message: Message) => send({ kind: 'message', message }), onExit: end };
-    link = new ThreadLink(new URL(script), data, events, owner);
+    // Nobody outside knows of this thread: what ends it ends the process.
+    link = new ThreadLink(new URL(script), data, events, `${owner}'s process`);
   } catch (error) {
     end(error as Error);
     return;

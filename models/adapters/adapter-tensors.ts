@@ -1,3 +1,4 @@
+import { field, type NamedText, says } from '../../base/named-text.js';
 import { CheckpointError } from '../checkpoints/checkpoint.js';
 import { withFile } from '../checkpoints/file-reading.js';
 import { elementsOf, type RawTensor } from '../checkpoints/raw-tensor.js';
@@ -76,13 +77,15 @@ export function checkedPair<Place extends TensorPlace>(
   { config, base, maxRank }: { config: ModelConfig; base: BaseModules; maxRank: number },
 ): CheckedPair<Place> {
   const { place, A, B } = pair;
-  const fail = (tensor: RawTensor, what: string) =>
-    new CheckpointError(`${file}: tensor ${tensor.name} ${what}.`);
+  const fail = (tensor: RawTensor, what: NamedText) =>
+    new CheckpointError(says`${file}: tensor ${tensor.name} ${what}.`);
   const { numLayers } = config;
   if (place.layer >= numLayers) {
     throw fail(A, `belongs to layer ${place.layer}, but the base model has layers 0 to ${numLayers - 1}`);
   }
-  if (rank > maxRank) throw fail(A, `has rank ${rank}; at most ${maxRank} is accepted`);
+  if (rank > maxRank) {
+    throw fail(A, says`has rank ${rank}; at most ${maxRank} is accepted (${field('maxRank')})`);
+  }
   const shape = base.shapes.get(place.module)!;
   checkShape(fail, A, [rank, shape.in], 0, rankSource);
   checkShape(fail, B, [shape.out, rank], 1, rankSource);
@@ -93,7 +96,7 @@ export function checkedPair<Place extends TensorPlace>(
 
 /** Checks a matrix; `rankAt` is the dimension that is the rank, and the other one is the base model's. */
 function checkShape(
-  fail: (tensor: RawTensor, what: string) => CheckpointError,
+  fail: (tensor: RawTensor, what: NamedText) => CheckpointError,
   tensor: RawTensor,
   expected: readonly [number, number],
   rankAt: 0 | 1,
@@ -125,7 +128,9 @@ export function readPairs<Place extends TensorPlace>(
 ): ModuleLayer[] {
   const bytes = pairs.reduce((sum, { A, B }) => sum + 4 * (elements(A) + elements(B)), 0);
   if (bytes > maxBytes) {
-    throw new CheckpointError(`${file}: takes ${bytes} bytes in float32; at most ${maxBytes} are accepted.`);
+    throw new CheckpointError(
+      says`${file}: takes ${bytes} bytes in float32; at most ${maxBytes} are accepted (${field('maxBytes')}).`,
+    );
   }
   return withFile(file, (fd) =>
     pairs.map((pair): ModuleLayer => {

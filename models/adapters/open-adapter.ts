@@ -44,7 +44,7 @@ function stampOf(path: string, files: readonly string[]): string {
 function ggufFileOf(path: string): string | null {
   return fileSystemErrors(path, () => {
     const status = statSync(path, { throwIfNoEntry: false });
-    if (status?.isFile()) return path;
+    if (status?.isFile()) return ggufFile(path);
     if (!status?.isDirectory()) return null;
     const names = readdirSync(path);
     const files = names.filter((name) => name.endsWith('.gguf'));
@@ -52,4 +52,12 @@ function ggufFileOf(path: string): string | null {
     if (files.length === 1) return join(path, files[0]!);
     throw new CheckpointError(`${path}: holds ${files.length} GGUF files; name the one that is the adapter.`);
   });
+}
+
+/** @throws CheckpointError for a file of a folder that is the adapter */
+function ggufFile(path: string): string {
+  if (!/\.(safetensors|json|bin)$/.test(path)) return path;
+  throw new CheckpointError(
+    `${path}: is a file of an adapter of PEFT; the folder that holds it is expected, or a GGUF file.`,
+  );
 }

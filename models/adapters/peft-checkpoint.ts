@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { CheckpointError } from '../checkpoints/checkpoint.js';
 import { fileSystemErrors } from '../checkpoints/file-reading.js';
@@ -14,6 +14,8 @@ import { type AdapterTensorPlace, placeOfTensor } from './peft-tensor-names.js';
 
 const PARTS = { A: 'lora_A', B: 'lora_B' };
 const PICKLED = 'adapter_model.bin';
+/** Most names of folders in an error. */
+const MOST_SHOWN = 10;
 
 /**
  * Reads a LoRA adapter as Hugging Face's PEFT saves it: a folder with adapter_config.json and adapter_model.safetensors,
@@ -57,9 +59,21 @@ function weightsFile(directory: string): string {
     if (existsSync(file)) return file;
     const hint = existsSync(join(directory, PICKLED))
       ? `${PICKLED} may run code when it is read: save the adapter as ${PEFT_WEIGHTS}`
-      : `an adapter of PEFT has its weights there`;
+      : (adaptersIn(directory) ?? `an adapter of PEFT has its weights there`);
     throw new CheckpointError(`${directory}: holds no ${PEFT_WEIGHTS}; ${hint}.`);
   });
+}
+
+/** Says which folders in this one are adapters: PEFT saves one that has a name into a folder of that name. Null: none is. */
+function adaptersIn(directory: string): string | null {
+  const names = readdirSync(directory, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && existsSync(join(directory, entry.name, PEFT_WEIGHTS)))
+    .map(({ name }) => shownName(name))
+    .sort();
+  if (names.length === 0) return null;
+  if (names.length === 1) return `its folder ${names[0]} does, and is the one to name`;
+  const shown = names.length <= MOST_SHOWN ? names : [...names.slice(0, MOST_SHOWN), '...'];
+  return `${names.length} folders in it do (${shown.join(', ')}), of which one is to be named`;
 }
 
 /** @throws CheckpointError for unknown names, and for tensors of several adapters */

@@ -1,3 +1,4 @@
+import type { Name, NamedText } from '../../base/named-text.js';
 import { SkeinError } from '../../base/skein-error.js';
 import type { ModelConfig } from '../model-config.js';
 
@@ -70,9 +71,18 @@ export class CheckpointError extends SkeinError {
   override name = 'CheckpointError';
   override readonly code = 'SKEIN_CHECKPOINT';
 
-  constructor(text: string, options?: ErrorOptions) {
-    super(text.replace(/\p{Cc}/gu, escaped), options);
+  constructor(text: NamedText, options?: ErrorOptions) {
+    super(typeof text === 'string' ? inOneLine(text) : text.map(partInOneLine), options);
   }
+}
+
+/** Names of options and fields are this project's own. */
+function partInOneLine(part: string | Name): string | Name {
+  return typeof part === 'string' ? inOneLine(part) : part;
+}
+
+function inOneLine(text: string): string {
+  return text.replace(/\p{Cc}/gu, escaped);
 }
 
 /** A control character as JSON writes it. */

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { messageOf } from '../../base/error-text.js';
+import { SkeinError } from '../../base/skein-error.js';
 import { readProblem } from '../../base/system-problem.js';
 import { CheckpointError } from './checkpoint.js';
 import { checkBelow } from './open-only-below.js';
@@ -89,7 +90,7 @@ export function fileSystemErrors<T>(path: string, action: () => T): T {
   try {
     return action();
   } catch (error) {
-    if (error instanceof CheckpointError) throw error;
+    if (error instanceof SkeinError) throw error;
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
     throw new CheckpointError(

@@ -250,7 +250,7 @@ class GgufReader {
       const end = offset + (byteLength ?? 0);
       if (end > fileSize) {
         throw this.#error(
-          `tensor ${name} of type ${type} and shape [${shape.join(', ')}] ends at byte ${end}, but the file is ${fileSize} bytes long; is it truncated?`,
+          `tensor ${name} of type ${type} and shape [${shape.join(', ')}] ends at byte ${end}, but the file is ${fileSize} bytes long; it may be cut off`,
         );
       }
       return { name, type, shape, file, offset, byteLength };

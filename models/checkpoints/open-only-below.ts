@@ -1,6 +1,6 @@
 import { readlinkSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute, relative, sep } from 'node:path';
-import { CheckpointError } from './checkpoint.js';
+import { SkeinError } from '../../base/skein-error.js';
 
 /** Where files of a checkpoint may lie, in this thread; null: anywhere. */
 let folder: string | null = null;
@@ -11,8 +11,9 @@ export function openOnlyBelow(path: string | null): void {
 }
 
 /** An error for a file that lies outside of the folder below which files may be read. */
-export class OutsideError extends CheckpointError {
-  readonly isOutside = true;
+export class OutsideError extends SkeinError {
+  override readonly code = 'SKEIN_OUTSIDE';
+  override name = 'OutsideError';
 }
 
 /**

@@ -43,7 +43,7 @@ export function readSafetensors(file: string): RawTensor[] {
     const headerLength = prefix.readUInt32LE(0) + prefix.readUInt32LE(4) * 2 ** 32;
     if (headerLength > size - 8) {
       throw new CheckpointError(
-        `${file}: the header claims ${headerLength} bytes, but only ${size - 8} follow; is the file truncated?`,
+        `${file}: the header claims ${headerLength} bytes, but only ${size - 8} follow; the file may be cut off.`,
       );
     }
     if (headerLength > MAX_SAFETENSORS_HEADER_BYTES) {
@@ -91,7 +91,7 @@ function tensorOf(
   if (begin > end) throw fail(`has data_offsets [${begin}, ${end}], which run backwards`);
   if (end > fileSize - dataStart) {
     throw fail(
-      `ends at byte ${end} of the data, but the file has only ${fileSize - dataStart}; is the file truncated?`,
+      `ends at byte ${end} of the data, but the file has only ${fileSize - dataStart}; the file may be cut off`,
     );
   }
   const elements = elementsOf(file, name, shape);

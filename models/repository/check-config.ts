@@ -1,3 +1,4 @@
+import { checkSequenceBatching } from './check-sequence-batching.js';
 import type { DynamicBatching, ModelConfig, ModelInput, ModelOutput } from './model-config.js';
 import { type FieldPath, fieldError, type WrittenConfig } from './written-config.js';
 
@@ -23,7 +24,7 @@ export function checkConfig(config: ModelConfig, written: WrittenConfig): void {
   checkTensors(config.output, 'output', refuse);
   checkScheduling(config, refuse);
   checkInstances(config, refuse);
-  checkFilename(config.default_model_filename, ['default_model_filename'], refuse);
+  checkModelFilename(config, written);
   for (const [name, { string_value: value }] of Object.entries(config.parameters)) {
     if (value === undefined) refuse(['parameters', name], 'has no string_value.');
     if (value.length > MOST_PARAMETER) {
@@ -61,7 +62,7 @@ function checkTensors(
     checkDims(dims, [kind, i, 'dims'], refuse);
     if (tensor.is_shape_tensor)
       refuse([kind, i, 'is_shape_tensor'], 'is true; no backend here has shape tensors.');
-    if (reshape !== undefined) checkReshape(dims, reshape.shape ?? [], [kind, i, 'reshape', 'shape'], refuse);
+    if (reshape !== undefined) checkReshape(dims, reshape.shape, [kind, i, 'reshape', 'shape'], refuse);
     if ('label_filename' in tensor && tensor.label_filename !== '') {
       checkFilename(tensor.label_filename, [kind, i, 'label_filename'], refuse);
     }
@@ -97,11 +98,16 @@ function checkScheduling(config: ModelConfig, refuse: Refuse): void {
   const kinds = ['dynamic_batching', 'sequence_batching', 'ensemble_scheduling'] as const;
   const given = kinds.filter((kind) => config[kind] !== undefined);
   if (given.length > 1) refuse([given[1]!], `and ${given[0]} exclude each other; one of them is expected.`);
-  for (const kind of ['sequence_batching', 'ensemble_scheduling'] as const) {
-    if (config[kind] !== undefined)
-      refuse([kind], 'is not run by this server: it has models without state alone.');
+  if (config.ensemble_scheduling !== undefined)
+    refuse(['ensemble_scheduling'], 'is not run by this server: it has models without state alone.');
+  const { dynamic_batching: batching, sequence_batching: sequences } = config;
+  if (sequences !== undefined) {
+    checkSequenceBatching(config, sequences, {
+      refuse,
+      checkNumber: (value, least, most, path) => checkNumber(value, least, most, path, refuse),
+      checkDims: (dims, path) => checkDims(dims, path, refuse),
+    });
   }
-  const { dynamic_batching: batching } = config;
   if (batching === undefined) return;
   if (config.max_batch_size < 1) {
     refuse(['dynamic_batching'], 'needs a max_batch_size of at least 1: this model takes no batches.');
@@ -146,6 +152,16 @@ function checkInstances(config: ModelConfig, refuse: Refuse): void {
   if (count > MOST_INSTANCES) {
     refuse(['instance_group'], `asks for ${count} instances; at most ${MOST_INSTANCES} are taken.`);
   }
+}
+
+/** Of any configuration, before the file is looked at. @throws ModelConfigError */
+export function checkModelFilename(
+  { default_model_filename: name = '' }: Partial<ModelConfig>,
+  written: WrittenConfig,
+): void {
+  checkFilename(name, ['default_model_filename'], (path, rest) => {
+    throw fieldError(written, path, rest);
+  });
 }
 
 /** A name within a folder: no way leads out of it. */

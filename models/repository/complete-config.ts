@@ -1,3 +1,4 @@
+import { sequencesWithAll } from './complete-sequence-batching.js';
 import type {
   DynamicBatching,
   InstanceGroup,
@@ -6,6 +7,7 @@ import type {
   ModelOutput,
   QueuePolicy,
 } from './model-config.js';
+import { withoutSequenceTensors } from './sequence-tensors.js';
 import { type FieldPath, fieldError, type WrittenConfig } from './written-config.js';
 
 /** Parts of a configuration that a backend has told from the model's files. */
@@ -20,6 +22,8 @@ export interface ConfigFacts {
   /** The folder's name, which `name` of the file must be where it is written. */
   folder: string;
   backend: string;
+  /** The platform that its backend's models are of; absent or '': it has no name for one. */
+  platform?: string | undefined;
   defaultFilename: string;
   told: Told;
 }
@@ -33,7 +37,7 @@ const NOTHING: WrittenConfig = { fields: {}, origin: 'the configuration', lineOf
 export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts): ModelConfig {
   const config = written ?? NOTHING;
   const { fields } = config;
-  const { name, folder, told } = facts;
+  const { name, folder } = facts;
   if (fields.name !== undefined && fields.name !== '' && fields.name !== folder) {
     throw fieldError(
       config,
@@ -41,12 +45,12 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
       `is '${fields.name}'; '${folder}', the name of the folder, is expected.`,
     );
   }
-  // Control inputs and states of a sequence are in the model's file and not in these lists.
-  if (fields.sequence_batching === undefined) {
-    checkAgainst(config, 'input', told.input);
-    checkAgainst(config, 'output', told.output);
-  }
-  const maxBatchSize = fields.max_batch_size ?? told.max_batch_size ?? 0;
+  const maxBatchSize = fields.max_batch_size ?? facts.told.max_batch_size ?? 0;
+  const sequences = fields.sequence_batching && sequencesWithAll(fields.sequence_batching, maxBatchSize);
+  const told = sequences === undefined ? facts.told : withoutSequenceTensors(facts.told, sequences, config);
+  checkAgainst(config, 'input', told.input);
+  // A state may be listed, and is returned then.
+  checkAgainst(config, 'output', facts.told.output);
   const isScheduled = fields.sequence_batching !== undefined || fields.ensemble_scheduling !== undefined;
   // A model that takes batches, by what its files say, and of whose batches nothing is written, is batched.
   const byItself = fields.max_batch_size === undefined && maxBatchSize > 1 && !isScheduled ? {} : undefined;
@@ -54,13 +58,13 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
   return {
     ...fields,
     name,
-    platform: fields.platform ?? '',
+    platform: fields.platform || facts.platform || '',
     backend: facts.backend,
     runtime: fields.runtime ?? '',
     version_policy: fields.version_policy ?? { latest: { num_versions: 1 } },
     max_batch_size: maxBatchSize,
-    input: (fields.input ?? told.input ?? []).map(inputWithAll),
-    output: (fields.output ?? told.output ?? []).map(outputWithAll),
+    input: (fields.input ?? told.input ?? []).map(withReshape).map(inputWithAll),
+    output: (fields.output ?? told.output ?? []).map(withReshape).map(outputWithAll),
     batch_input: fields.batch_input ?? [],
     batch_output: fields.batch_output ?? [],
     instance_group: groupsWithAll(fields.instance_group, name),
@@ -74,7 +78,14 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
         fields.model_transaction_policy?.decoupled ?? told.model_transaction_policy?.decoupled ?? false,
     },
     ...(batching === undefined ? {} : { dynamic_batching: batchingWithAll(batching, maxBatchSize) }),
+    ...(sequences === undefined ? {} : { sequence_batching: sequences }),
   };
+}
+
+/** The text format has no field for a list that is empty: `reshape: { shape: [ ] }` is a reshape to a single number. */
+function withReshape<Tensor extends Partial<ModelInput | ModelOutput>>(tensor: Tensor): Tensor {
+  const { reshape } = tensor;
+  return reshape === undefined ? tensor : { ...tensor, reshape: { shape: reshape.shape ?? [] } };
 }
 
 function inputWithAll(input: Partial<ModelInput>): ModelInput {
@@ -156,7 +167,7 @@ function checkAgainst(
         `is ${data_type}; the model's file has ${known.data_type}.`,
       );
     }
-    const shape = reshape?.shape ?? dims ?? [];
+    const shape = (reshape === undefined ? dims : reshape.shape) ?? [];
     const own = known.reshape?.shape ?? known.dims;
     const fits =
       shape.length === own.length &&

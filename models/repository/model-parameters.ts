@@ -1,22 +1,36 @@
 import type { ModelConfig } from './model-config.js';
 import { fieldError, type WrittenConfig } from './written-config.js';
 
+/** What an instance runs in. */
+export type InstanceKind = 'thread' | 'process';
+
 /** Settings of `parameters` that are this server's own. */
 export interface OwnParameters {
   /** Milliseconds that an instance may take over a batch, after which it is ended and started anew; 0: any time. */
   executeTimeoutMs: number;
   /** Milliseconds that the instances may take to start, after which the load fails; 0: any time. */
   initializeTimeoutMs: number;
-  /** What an instance runs in. */
-  instanceKind: 'thread' | 'process';
+  instanceKind: InstanceKind;
+  /** Bytes that the implicit states of the sequences of an instance may take together. */
+  maxStateBytes: number;
 }
 
 const LONGEST_MS = 3_600_000;
 /** Models that take longer to be read say so. */
 const INITIALIZE_MS = 300_000;
 
-/** `execute_timeout_ms`, `initialize_timeout_ms` and `instance_kind` of a configuration's parameters. @throws ModelConfigError */
-export function ownParameters({ parameters }: ModelConfig, written: WrittenConfig): OwnParameters {
+const STATE_BYTES = 2 ** 30;
+const MOST_STATE_BYTES = 2 ** 40;
+
+/**
+ * `execute_timeout_ms`, `initialize_timeout_ms`, `instance_kind` and `max_state_bytes` of a configuration's parameters.
+ * @param usualKind what instances run in where it does not say @throws ModelConfigError
+ */
+export function ownParameters(
+  { parameters }: ModelConfig,
+  written: WrittenConfig,
+  usualKind: InstanceKind,
+): OwnParameters {
   const text = (name: string) => parameters[name]?.string_value;
   const refuse = (name: string, expected: string) =>
     fieldError(written, ['parameters', name], `is ${JSON.stringify(text(name))}; ${expected} is expected.`);
@@ -27,9 +41,13 @@ export function ownParameters({ parameters }: ModelConfig, written: WrittenConfi
   };
   const executeTimeoutMs = milliseconds('execute_timeout_ms', 0);
   const initializeTimeoutMs = milliseconds('initialize_timeout_ms', INITIALIZE_MS);
-  const instanceKind = text('instance_kind') ?? 'thread';
+  const instanceKind = text('instance_kind') ?? usualKind;
   if (instanceKind !== 'thread' && instanceKind !== 'process') {
     throw refuse('instance_kind', "'thread' or 'process'");
   }
-  return { executeTimeoutMs, initializeTimeoutMs, instanceKind };
+  const bytes = text('max_state_bytes') ?? String(STATE_BYTES);
+  if (!/^[1-9]\d{0,12}$/.test(bytes) || Number(bytes) > MOST_STATE_BYTES) {
+    throw refuse('max_state_bytes', `a whole number of bytes from 1 to ${MOST_STATE_BYTES}`);
+  }
+  return { executeTimeoutMs, initializeTimeoutMs, instanceKind, maxStateBytes: Number(bytes) };
 }

@@ -1,6 +1,7 @@
 import type protobuf from 'protobufjs';
 import { closestName } from '../../base/did-you-mean.js';
 import { shown } from '../../base/option-values.js';
+import { meantDataType } from './meant-data-type.js';
 import { ModelConfigError } from './model-config-error.js';
 import type { FieldPath } from './written-config.js';
 
@@ -10,11 +11,13 @@ const MOST_ELEMENTS = 4096;
 /** An error with the rest of a sentence that begins with the field. */
 const problem = (path: FieldPath, rest: string) => new ModelConfigError(rest, { path });
 
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** What JSON or YAML has for a message, as fields of the schema: enums by their names, whole numbers as numbers. @throws ModelConfigError with the field's path */
 export function readMessage(type: protobuf.Type, value: unknown, path: FieldPath): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw problem(path, `is ${shown(value)}; an object is expected`);
-  }
+  if (!isObject(value)) throw problem(path, `is ${shown(value)}; an object is expected`);
   const read: Record<string, unknown> = {};
   const chosen = new Map<string, string>();
   for (const [name, given] of Object.entries(value)) {
@@ -42,9 +45,7 @@ function unknownField(type: protobuf.Type, name: string): string {
 
 function readField(field: protobuf.Field, value: unknown, path: FieldPath): unknown {
   if (field.map) {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      throw problem(path, `is ${shown(value)}; an object is expected`);
-    }
+    if (!isObject(value)) throw problem(path, `is ${shown(value)}; an object is expected`);
     const entries = Object.entries(value);
     if (entries.length > MOST_ELEMENTS) throw tooMany(path, entries.length);
     return Object.fromEntries(entries.map(([key, one]) => [key, readValue(field, one, [...path, key])]));
@@ -61,7 +62,10 @@ function tooMany(path: FieldPath, count: number): ModelConfigError {
 
 function readValue(field: protobuf.Field, value: unknown, path: FieldPath): unknown {
   const { resolvedType, type } = field;
-  if (resolvedType !== null && 'fields' in resolvedType) return readMessage(resolvedType, value, path);
+  if (resolvedType !== null && 'fields' in resolvedType) {
+    const isPlain = resolvedType.name === 'ModelParameter' && !isObject(value);
+    return isPlain ? { string_value: textOfParameter(value, path) } : readMessage(resolvedType, value, path);
+  }
   if (resolvedType !== null) return readEnum(resolvedType, value, path);
   switch (type) {
     case 'string':
@@ -77,6 +81,15 @@ function readValue(field: protobuf.Field, value: unknown, path: FieldPath): unkn
     default:
       return wholeNumber(type, value, path);
   }
+}
+
+/** A parameter may be written as what it is: `a: 5` is `a: { string_value: "5" }`. */
+function textOfParameter(value: unknown, path: FieldPath): string {
+  if (typeof value === 'string' || typeof value === 'boolean') return String(value);
+  const isExact = typeof value === 'number' && (!Number.isInteger(value) || Number.isSafeInteger(value));
+  if (isExact && Number.isFinite(value)) return String(value);
+  const expected = 'a text, a number, true, false or { string_value: TEXT } is expected';
+  throw problem(path, `is ${shown(value)}; ${expected}`);
 }
 
 const BOUNDS: Readonly<Record<string, readonly [number, number]>> = {
@@ -96,13 +109,19 @@ function wholeNumber(type: string, value: unknown, path: FieldPath): number {
   throw problem(path, `is ${shown(value)}; a whole number${range} is expected`);
 }
 
-function readEnum({ values, valuesById }: protobuf.Enum, value: unknown, path: FieldPath): string {
+function readEnum(type: protobuf.Enum, value: unknown, path: FieldPath): string {
+  const { values, valuesById } = type;
   if (typeof value === 'string' && Object.hasOwn(values, value)) return value;
   if (typeof value === 'number' && Object.hasOwn(valuesById, value)) return valuesById[value]!;
-  const names = Object.keys(values);
-  const meant = typeof value === 'string' ? closestName(value, names) : null;
-  throw problem(
-    path,
-    `is ${shown(value)}; ${meant === null ? '' : `${meant} may be meant: `}one of ${names.join(', ')} is expected`,
-  );
+  throw problem(path, enumProblem(type, value));
+}
+
+/** What is wrong with a value of an enum, and which may be meant, as the rest of a sentence that begins with the field. */
+export function enumProblem({ name, values }: protobuf.Enum, value: unknown): string {
+  // Nobody writes the name that stands for nothing.
+  const names = Object.keys(values).filter((one) => one !== 'TYPE_INVALID');
+  const otherName = name === 'DataType' ? meantDataType(String(value)) : null;
+  const meant = otherName ?? (typeof value === 'string' ? closestName(value, names) : null);
+  const hint = meant === null ? '' : `${meant} may be meant: `;
+  return `is ${shown(value)}; ${hint}one of ${names.join(', ')} is expected`;
 }

@@ -3,10 +3,12 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type protobuf from 'protobufjs';
 import { messageOf } from '../../base/error-text.js';
+import { asSentence } from '../../base/sentences.js';
 import type { ModelConfig } from './model-config.js';
 import { ModelConfigError } from './model-config-error.js';
 import { configType } from './model-config-schema.js';
 import { pbtxtLines } from './pbtxt-lines.js';
+import { pbtxtProblem } from './pbtxt-problem.js';
 import { readMessage } from './read-fields.js';
 import { type FieldPath, fieldError, pathText, type WrittenConfig } from './written-config.js';
 
@@ -38,6 +40,11 @@ export function readModelConfig(modelDirectory: string): WrittenConfig | null {
 export function parseSentConfig(text: string): WrittenConfig {
   const origin = 'the configuration of the request';
   if (text.length > MOST_SENT_BYTES) throw tooLong(origin, text.length, MOST_SENT_BYTES);
+  try {
+    JSON.parse(text);
+  } catch (error) {
+    throw new ModelConfigError(`${origin} is no JSON: ${asSentence(messageOf(error))}`);
+  }
   return parseModelConfig(text, origin, 'yaml');
 }
 
@@ -74,16 +81,10 @@ function fromPbtxt(text: string, origin: string): WrittenConfig {
     const message = fromText(type, text);
     fields = type.toObject(message, { enums: String, longs: String, defaults: false });
   } catch (error) {
-    throw new ModelConfigError(`${origin}${pbtxtProblem(messageOf(error))}`, { cause: error });
+    throw new ModelConfigError(`${origin}${pbtxtProblem(text, messageOf(error), type)}`, { cause: error });
   }
   const lines = pbtxtLines(text);
   return checked(fields, origin, (path) => nearestLine(path, (one) => lines.get(withoutFirst(one))));
-}
-
-/** The library's sentence, which ends with the line: `:3: unknown field 'nme'`. */
-function pbtxtProblem(message: string): string {
-  const [, text, line] = /^\.?(.*?)(?: \(line (\d+)\))?$/s.exec(message)!;
-  return `${line === undefined ? '' : `:${line}`}: ${text}.`;
 }
 
 /** More brackets are open at once, which are of two kinds. Said before anything that calls itself for each of them reads the text. */
@@ -107,11 +108,16 @@ function fromYaml(text: string, origin: string): WrittenConfig {
     throw new ModelConfigError(`${origin} is nested more than ${DEEPEST_YAML} deep.`);
   const { parseDocument, LineCounter } = createRequire(import.meta.url)('yaml') as typeof import('yaml');
   const lineCounter = new LineCounter();
-  const document = parseDocument(text, { lineCounter, uniqueKeys: true });
+  const document = parseDocument(text, {
+    lineCounter,
+    uniqueKeys: true,
+    prettyErrors: false, // which would name the place again, and quote the text
+    logLevel: 'error', // which would warn of keys that are no texts: those are refused below
+  });
   const [wrong] = document.errors;
   if (wrong !== undefined) {
-    const [reason] = wrong.message.split('\n');
-    throw new ModelConfigError(`${origin}:${lineCounter.linePos(wrong.pos[0]).line}: ${reason}`);
+    const { line } = lineCounter.linePos(wrong.pos[0]);
+    throw new ModelConfigError(`${origin}:${line}: ${asSentence(wrong.message)}`);
   }
   let fields: unknown;
   try {

@@ -38,7 +38,11 @@ export async function scanRepositories(directories: readonly string[]): Promise<
       if (models.size >= MOST_MODELS) {
         throw new ModelConfigError(`${repository}: there are more than ${MOST_MODELS} models.`);
       }
-      models.set(name, await scanModel(name, directory));
+      const model = await scanModel(name, directory);
+      if (model.problem === null && isVersion(name) && model.versions.length === 0) {
+        model.problem = `${repository} seems to be the folder of a model, of which this is a version: the folder around it is expected as a model repository`;
+      }
+      models.set(name, model);
     }
   }
   return models;

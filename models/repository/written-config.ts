@@ -26,3 +26,9 @@ export function fieldError(config: WrittenConfig, path: FieldPath, rest: string)
   const where = line === null ? config.origin : `${config.origin}:${line}`;
   return new ModelConfigError(`${where}: ${pathText(path)} ${rest}`);
 }
+
+/** The error, with its place where it is about a field of this configuration and does not say yet where that is. */
+export function placed(config: WrittenConfig, error: unknown): unknown {
+  const isOfField = error instanceof ModelConfigError && error.path !== null;
+  return isOfField ? fieldError(config, error.path!, error.message) : error;
+}

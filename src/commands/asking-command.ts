@@ -38,9 +38,11 @@ export function defineAsking(command: Command): void {
       '-m, --model <MODEL>',
       'the model, in every form that serve --model takes; with --url, its name on that server (default: the demo model)',
     )
-    .option(
-      '--adapter <PATH>',
-      'a LoRA adapter of the model, in every form that serve --lora takes (with --url, --model names it)',
+    .addOption(
+      new Option(
+        '--adapter <PATH>',
+        'a LoRA adapter of the model, in every form that serve --lora takes (with --url, --model names it)',
+      ).argParser(onlyOne('--adapter')),
     )
     .option('--url <URL>', 'ask a running server with the OpenAI API instead of loading a model')
     .option('--api-key <KEY>', 'API key for the server of --url (SKEIN_API_KEY)')
@@ -57,6 +59,14 @@ export function defineAsking(command: Command): void {
   );
 }
 
+/** Takes a value that is given once. A second one would be dropped in silence. @throws UsageError */
+function onlyOne(flag: string): (value: string, before: string | undefined) => string {
+  return (value, before) => {
+    if (before === undefined) return value;
+    throw new UsageError(`${flag} is given twice, as ${before} and as ${value}; one is asked at a time.`);
+  };
+}
+
 /**
  * Loads the model or connects to the server that the flags name; the flags were checked before. @throws as loadAsker
  * and connectAsker.
@@ -71,6 +81,7 @@ export function askerOf(flags: AskingFlags): OpenAsker {
 function embedded({ model, adapter, config: file, ...flags }: AskingFlags): OpenAsker {
   if (flags.apiKey !== undefined) throw new UsageError('--api-key is for a server, and no --url names one.');
   checkInstructionSet(process.env.SKEIN_ISA);
+  if (adapter?.trim() === '') throw new UsageError('--adapter is empty; a path is expected, or NAME=PATH.');
   const ofEngine = Object.fromEntries(CALLED.map((name) => [name, flags[name]]));
   const config = loadConfig({
     flags: {
@@ -80,6 +91,7 @@ function embedded({ model, adapter, config: file, ...flags }: AskingFlags): Open
     },
     environment: process.env,
     file,
+    called: { lora: '--adapter' },
   });
   return async (signal) => {
     const { loadAsker } = await import('../asking/embedded-asker.js');

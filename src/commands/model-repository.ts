@@ -2,7 +2,7 @@ import { InferError } from '../../callbacks/infer/infer-error.js';
 import { type Config, type ConfiguredModel, modelOfTexts } from '../config.js';
 import type { ServerLog } from '../server/server-log.js';
 import { answerCall } from '../serving/answer-call.js';
-import type { LiveModels } from '../serving/model-directory.js';
+import { type LiveModels, namesOf } from '../serving/model-directory.js';
 import type { FolderServices } from '../serving/repository/folder-source.js';
 import { modelFolders } from '../serving/repository/model-folders.js';
 import type { LoadPlan, ModelSource, ServedVersion } from '../serving/repository/model-source.js';
@@ -43,6 +43,15 @@ export function modelRepository(
     mode: config.modelControlMode,
     drainMs: 1000 * config.drainTimeoutSeconds,
     listener: {
+      checkNames: (name, version) => {
+        const others = version?.served == null ? [] : namesOf(version.served);
+        for (const one of new Set([name, ...others])) {
+          const isModel = one !== name && repository.holds(one);
+          const why =
+            models.whyTaken(one, name) ?? (isModel ? `'${one}' is a name of another model already` : null);
+          if (why !== null) throw new Error(why);
+        }
+      },
       added: ({ served }) => {
         if (served !== null) models.add(served);
       },

@@ -108,7 +108,7 @@ export function serveModels(
   const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModel({ entry, loaded }, config);
   const repository = modelRepository(running, config, models, describe, log);
   logEngines(models, log);
-  const state = new ServerState(models);
+  const state = new ServerState(models, () => repository.starting);
   const metrics = new ServerMetrics(models, { process: true });
   const ledger = memoryLedger(running, config, security.apiKeys);
   metrics.watchMemory(ledger);

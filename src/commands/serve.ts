@@ -25,6 +25,10 @@ export async function serve(config: Config): Promise<void> {
   if (config.allowSharedMemory && process.platform !== 'linux') {
     throw new UsageError('--allow-shared-memory is for Linux, whose objects of shared memory are files.');
   }
+  for (const folder of config.modelRepository ?? []) {
+    if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+      throw new UsageError(`--model-repository is ${folder}, and there is no such folder.`);
+  }
   const address = await checkAddress(config.host, config.port);
   if (config.grpcPort !== undefined) await checkAddress(config.host, config.grpcPort, '--grpc-port');
   const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
@@ -150,7 +154,10 @@ function greeting(
     lines.push(`  ${config.name}: version ${version}, backend ${config.backend}`);
   if (ofFolders.length > 0) lines.push(`  by the Open Inference Protocol: ${url}/v2`);
   if (grpcUrl !== null) lines.push(`  the same over gRPC: ${grpcUrl}`);
-  lines.push(`  to chat with it, and to see what is in flight: ${url}`);
+  const hasChat = repository.loaded().some(({ kind }) => kind === 'generator');
+  lines.push(
+    `  ${hasChat ? 'to chat with it, and to see what is in flight' : 'to see what it does'}: ${url}`,
+  );
   return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
 }
 

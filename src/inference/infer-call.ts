@@ -6,9 +6,11 @@ import type {
   InferParameters,
   InferRequest,
   InferResponse,
+  InferSequence,
   InferTensor,
 } from '../../callbacks/infer/infer-types.js';
 import { whyNotParameters } from '../../callbacks/infer/request-limits.js';
+import { sequenceNumber, whyNotSequenceText } from '../../callbacks/infer/sequence-id.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { ModuleInput, ModuleOutput } from '../../engine/backends/module/model-module.js';
 import { datatypeOfData, moduleInput, tensorOf } from '../../engine/backends/module/module-tensors.js';
@@ -46,7 +48,7 @@ export interface InferCall {
   /** Most microseconds in the queue; the model's policy says what happens then. Default: the model's. */
   timeoutUs?: number | undefined;
   /** The sequence that it belongs to. */
-  sequence?: { id: bigint | string; start?: boolean; end?: boolean } | undefined;
+  sequence?: { id: bigint | number | string; start?: boolean; end?: boolean } | undefined;
   /** Its abort ends the request: nobody waits for the answer any more. */
   signal?: AbortSignal | undefined;
 }
@@ -73,7 +75,7 @@ const RULES: Rules<InferCall> = {
   timeoutUs: ANY_COUNT,
   sequence: rule<object>(
     'an object such as { id: 7n, start: true }',
-    (value) => isObject(value) && ['bigint', 'string'].includes(typeof value.id),
+    (value) => isObject(value) && (typeof value.id === 'string' || sequenceNumber(value.id) !== null),
   ),
   signal: SIGNAL,
 };
@@ -94,17 +96,25 @@ export function requestOf(config: ModelConfig, call: InferCall, signal: AbortSig
   const { id = '', inputs, outputs, parameters = {}, sequence, priority = 0, timeoutUs = 0 } = call;
   const wrong = whyNotParameters(parameters);
   if (wrong !== null) throw new InferError(wrong, 'invalid');
-  const { id: sequenceId = 0n, start = false, end = false } = sequence ?? {};
   return {
     id,
     inputs: Object.entries(inputs).map(([name, input]) => tensorOfInput(config, name, input)),
     outputs: outputs ?? null,
     parameters,
-    sequence: sequenceId === 0n || sequenceId === '' ? null : { id: sequenceId, start, end },
+    sequence: sequenceOf(sequence),
     priority,
     timeoutUs,
     signal,
   };
+}
+
+/** @throws InferError for a text that is too long */
+function sequenceOf(sequence: InferCall['sequence']): InferSequence | null {
+  const { id = 0n, start = false, end = false } = sequence ?? {};
+  if (typeof id !== 'string') return BigInt(id) === 0n ? null : { id: BigInt(id), start, end };
+  const wrong = whyNotSequenceText(id);
+  if (wrong !== null) throw new InferError(wrong, 'unsupported');
+  return id === '' ? null : { id, start, end };
 }
 
 function tensorOfInput(config: ModelConfig, name: string, input: InferInput): InferTensor {

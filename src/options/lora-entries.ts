@@ -1,4 +1,8 @@
-import { isObject } from '../../base/option-values.js';
+import { closestName } from '../../base/did-you-mean.js';
+import { messageOf } from '../../base/error-text.js';
+import { isObject, shown } from '../../base/option-values.js';
+import { asSentence } from '../../base/sentences.js';
+import { ADAPTER_NAME, isAdapterName } from '../serving/adapters/adapter-name.js';
 import { UsageError } from '../usage-error.js';
 import { checkNames, type ModelEntry, modelEntry } from './model-entries.js';
 
@@ -27,26 +31,56 @@ const EXAMPLE = '{"name": "sql", "path": "./sql-lora", "base_model_name": "chat"
  * Parses PATH, NAME=PATH, or vLLM's JSON form. @param where how the user wrote the option, for errors. @throws UsageError
  */
 export function adapterEntry(text: string, where: string): AdapterEntry {
-  if (text.trimStart().startsWith('{')) return ofJson(text, where);
+  const entry = text.trimStart().startsWith('{') ? ofJson(text, where) : ofText(text, where);
+  if (isAdapterName(entry.name)) return entry;
+  throw new UsageError(
+    `${where}: ${shown(entry.name)} can be no name of an adapter; ${ADAPTER_NAME} is expected.`,
+  );
+}
+
+function ofText(text: string, where: string): AdapterEntry {
   const { name, model: path } = modelEntry(text, where);
   return { name, path, base: null };
 }
 
+/** Keys of the JSON form. */
+const KEYS = ['name', 'path', 'base_model_name', 'is_3d_lora_weight'];
+
 function ofJson(text: string, where: string): AdapterEntry {
-  const value = parsed(text);
-  const { name, path, base_model_name: base = null, ...rest } = isObject(value) ? value : {};
-  const isText = (one: unknown): one is string => typeof one === 'string' && one.trim() !== '';
-  if (isText(name) && isText(path) && (base === null || isText(base)) && Object.keys(rest).length === 0) {
-    return { name, path, base };
+  const value = parsed(text, where);
+  const unknown = Object.keys(value).find((key) => !KEYS.includes(key));
+  if (unknown !== undefined) {
+    const meant = closestName(unknown, KEYS);
+    const hint = meant === null ? `keys are ${KEYS.join(', ')}.` : `did you mean ${meant}?`;
+    throw new UsageError(`${where} has an unknown key ${shown(unknown)} in its JSON; ${hint}`);
   }
-  throw new UsageError(`${where} is ${text}; NAME=PATH is expected, or an object such as ${EXAMPLE}.`);
+  const { name, path, base_model_name: base, is_3d_lora_weight: is3d } = value;
+  const isText = (one: unknown): one is string => typeof one === 'string' && one.trim() !== '';
+  if (is3d !== undefined && is3d !== null && is3d !== false) {
+    throw new UsageError(
+      `${where}: is_3d_lora_weight is ${shown(is3d)}; adapters of experts whose weights have three dimensions are not supported.`,
+    );
+  }
+  if (!isText(name) || !isText(path)) {
+    const [key, found] = isText(name) ? ['path', path] : ['name', name];
+    const problem = found === undefined ? `has no "${key}"` : `has ${shown(found)} as "${key}"`;
+    throw new UsageError(`${where} ${problem} in its JSON; an object is expected such as ${EXAMPLE}.`);
+  }
+  if (base !== undefined && base !== null && typeof base !== 'string') {
+    throw new UsageError(`${where} has ${shown(base)} as "base_model_name" in its JSON; a name is expected.`);
+  }
+  // Controllers send '' where they have none.
+  return { name, path, base: isText(base) ? base : null };
 }
 
-function parsed(text: string): unknown {
+function parsed(text: string, where: string): Record<string, unknown> {
   try {
-    return JSON.parse(text);
-  } catch {
-    return null;
+    // What begins with a brace is an object, or no JSON.
+    return JSON.parse(text) as Record<string, unknown>;
+  } catch (error) {
+    throw new UsageError(
+      `${where} begins as JSON does and is none: ${asSentence(messageOf(error))} NAME=PATH is expected, or an object such as ${EXAMPLE}.`,
+    );
   }
 }
 
@@ -90,13 +124,14 @@ function baseOf(
   }
   const named = models.find((model) => [model.name, ...model.aliases].includes(base ?? ''));
   if (named !== undefined) return named;
+  // vLLM, which serves one model, takes any name here: that of the hub, for example.
+  if (models.length === 1) return first;
   const names = models.map((model) => model.name).join(', ');
   if (base !== null) {
     throw new UsageError(
       `${where}: the adapter ${name} is said to be one of ${base}; the models are ${names}.`,
     );
   }
-  if (models.length === 1) return first;
   const example = JSON.stringify({ name, path, base_model_name: first.name });
   throw new UsageError(
     `${where}: it is not clear whose the adapter ${name} is, of ${names}; write ${example}.`,
@@ -127,14 +162,20 @@ export function withAdapters<Model extends WithAdapters>(
 /** An adapter, as an entry whose name is its own. */
 const entryOf = ([name, model]: [string, string]): ModelEntry => ({ name, aliases: [], model });
 
-/** @throws UsageError for options of adapters at run time that do nothing without each other */
-export function checkAdapters({
-  allowRuntimeLora,
-  loraDir,
-}: {
-  allowRuntimeLora: boolean;
-  loraDir?: string | undefined;
-}): void {
+/** A model's choice whether it takes adapters. */
+interface Choosing {
+  options: { enableLora?: boolean | undefined };
+}
+
+/** @throws UsageError for options of adapters that do nothing without each other, or contradict each other */
+export function checkAdapters(
+  {
+    allowRuntimeLora,
+    loraDir,
+    enableLora,
+  }: { allowRuntimeLora: boolean; loraDir?: string | undefined; enableLora?: boolean | undefined },
+  models: readonly Choosing[],
+): void {
   if (allowRuntimeLora && loraDir === undefined) {
     throw new UsageError(
       '--allow-runtime-lora needs --lora-dir, the folder of the adapters that clients may load.',
@@ -143,6 +184,12 @@ export function checkAdapters({
   if (loraDir !== undefined && !allowRuntimeLora) {
     throw new UsageError(
       '--lora-dir does nothing without --allow-runtime-lora: --lora takes paths anywhere.',
+    );
+  }
+  const refuses = ({ options }: Choosing) => (options.enableLora ?? enableLora) === false;
+  if (allowRuntimeLora && models.length > 0 && models.every(refuses)) {
+    throw new UsageError(
+      '--allow-runtime-lora does nothing where no model takes adapters (enable-lora is false).',
     );
   }
 }

@@ -1,4 +1,4 @@
-import { closestName } from '../../base/did-you-mean.js';
+import { hintOf } from '../../base/did-you-mean.js';
 import { nameOf } from '../serving/model-name.js';
 import { UsageError } from '../usage-error.js';
 import { optionCalled, refusalOf } from './old-names.js';
@@ -74,10 +74,9 @@ function fileEntry(entry: unknown, where: string): FileEntry {
 function unknown(key: string, where: string): string {
   const now = refusalOf(key, (option) => option);
   if (now !== null) return `${where}: ${now}`;
-  const meant = closestName(key, OPTIONS_OF_A_MODEL);
-  const hint =
-    meant === null ? ` Options of a model: ${OPTIONS_OF_A_MODEL.join(', ')}.` : ` Did you mean ${meant}?`;
-  return `${where} has an unknown option ${key}.${hint}`;
+  if (optionCalled(key) !== null)
+    return `${where} has ${key}, which is an option of the server, and of no single model.`;
+  return `${where} has an unknown option ${key}; ${hintOf(key, OPTIONS_OF_A_MODEL, 'skein serve --help')}`;
 }
 
 const NAME = 'a text that is not empty';

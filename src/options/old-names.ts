@@ -1,13 +1,19 @@
 import { flagName, OPTIONS, type OptionName, variableName } from './table.js';
 
 /**
- * Options of other servers that look like one of this server and mean something else: the similar option, and the
- * difference.
+ * Options of other servers that look like one of this server and mean something else: the similar option, the difference, and what the
+ * similar one does.
  */
-const OTHER_THINGS: Readonly<Record<string, { option: OptionName; why: string }>> = {
+const OTHER_THINGS: Readonly<Record<string, { option: OptionName; why: string; does: string }>> = {
   gpuMemoryUtilization: {
     option: 'memoryFraction',
     why: 'it is a share of all memory, and here one gives a share of what is free after loading',
+    does: 'is that share',
+  },
+  maxCpuLoras: {
+    option: 'loraCacheBytes',
+    why: 'it is a number of adapters, and here their memory has a limit',
+    does: 'is that limit',
   },
 };
 
@@ -38,7 +44,7 @@ export function refusalOf(name: string, spelled: (option: string) => string): st
   if (now !== undefined) return `${spelled(key)} is called ${spelled(now)} now.`;
   const other = OTHER_THINGS[key];
   if (other === undefined) return null;
-  return `${spelled(key)} is no option here, since ${other.why}; ${spelled(other.option)} is that share.`;
+  return `${spelled(key)} is no option here, since ${other.why}; ${spelled(other.option)} ${other.does}.`;
 }
 
 /**

@@ -150,8 +150,13 @@ const SERVING_OPTIONS = {
     group: ADAPTERS,
     metavar: '[NAME=]PATH',
     aliases: ['loraModules'],
-    help: 'a LoRA adapter of the model, which clients name as a model: a folder of PEFT, a GGUF file of llama.cpp, or ORG/NAME of the Hugging Face hub; repeat the option for further adapters (with several models: {"name": ..., "path": ..., "base_model_name": ...})',
+    help: 'a LoRA adapter of the model, as NAME=PATH, or a path whose last part is then the name; clients name it as a model: a folder of PEFT, a GGUF file of llama.cpp, or ORG/NAME of the Hugging Face hub; repeat the option for further adapters (with several models: {"name": ..., "path": ..., "base_model_name": ...})',
     defaultText: 'none',
+  }),
+  enableLora: ofModel(SWITCH, {
+    group: ADAPTERS,
+    help: 'the model takes LoRA adapters, though none is given; --no-enable-lora: it takes none, though clients may load some into other models',
+    defaultText: 'with --lora or --allow-runtime-lora',
   }),
   allowRuntimeLora: ofServer(
     SWITCH,

@@ -1,4 +1,4 @@
-import type { BatchStatistics, InferModel, ModelActivity } from '../serving/infer-model.js';
+import type { AdapterActivity, BatchStatistics, InferModel, ModelActivity } from '../serving/infer-model.js';
 import type { IndexRow, ModelRepository } from '../serving/model-repository.js';
 import type { ModelRow, ModelsEvent, ModelWork, SizeCount } from './models-event.js';
 
@@ -9,6 +9,8 @@ export type ModelsSource = Pick<ModelRepository, 'rows' | 'loaded'>;
 export const MOST_ROWS = 50;
 /** Most characters of a reason: that of a failed load may quote a whole file. */
 const MOST_REASON = 300;
+/** Most names of adapters of a row. */
+const MOST_NAMES = 20;
 /** Batch sizes that are counted apart; where there are more, ranges of sizes are, of which there are at most 19. */
 const MOST_SIZES = 16;
 /** A model counts as one in use so long after its latest request, in milliseconds. */
@@ -81,7 +83,7 @@ function rowOf({ row: { name, version, state, reason = '' }, model, activity }: 
 }
 
 function workOf(model: InferModel, activity: ModelActivity): ModelWork {
-  const { waiting, running, instances, restarts, adapterChanges = 0 } = activity;
+  const { waiting, running, instances, restarts, sequences = null, adapters } = activity;
   const { execution_count, inference_stats, batch_stats } = model.statistics();
   const { success, queue } = inference_stats;
   const states = { busy: 0, idle: 0, starting: 0, dead: 0 };
@@ -107,10 +109,15 @@ function workOf(model: InferModel, activity: ModelActivity): ModelWork {
     batches: execution_count,
     rows,
     sizes: sizesOf(batch_stats),
-    adapterChanges,
+    sequences,
+    adapters: adapters === undefined ? null : firstOf(adapters),
     queueMs: meanMs(queue.ns, queue.count),
     computeMs: meanMs(computeNs, execution_count),
   };
+}
+
+function firstOf({ names, changes }: AdapterActivity): ModelWork['adapters'] {
+  return { count: names.length, names: names.slice(0, MOST_NAMES), changes };
 }
 
 /** To a microsecond, which is more than is shown. Zero nanoseconds are those that nobody counted. */

@@ -21,8 +21,10 @@ export interface ModelWork {
   /** Rows of all batches together. */
   rows: number;
   sizes: readonly SizeCount[];
-  /** Number of times that a LoRA adapter came or went; 0 of a model that takes none. */
-  adapterChanges: number;
+  /** Sequences for which an instance has a place, and those that wait for one; null: the model has none. */
+  sequences: { live: number; backlog: number } | null;
+  /** Its LoRA adapters: their number, the names of the first of them, and how often one came or went; null: it takes none. */
+  adapters: { count: number; names: readonly string[]; changes: number } | null;
   /** Mean milliseconds of a request before its batch; null: not measured. */
   queueMs: number | null;
   /** Mean milliseconds of a batch; null: not measured. */

@@ -3,19 +3,25 @@ import type { EngineStatus, ModelState } from '../serving/model-state.js';
 
 /**
  * Status in /health. A server that is ready or degraded should be given work: a degraded one has some models that do
- * not run.
+ * not run. One that is loading has not loaded all models yet that it starts with.
  */
-export type ServerStatus = EngineStatus | 'degraded' | 'draining';
+export type ServerStatus = EngineStatus | 'degraded' | 'draining' | 'loading';
+
+/** Names that a reason lists. */
+const MOST_NAMES = 10;
 
 /** State shared by the routes and the code that starts and stops the server. */
 export class ServerState {
   readonly #models: ModelDirectory;
+  readonly #starting: () => readonly string[] | null;
   readonly #drainListeners = new Set<() => void>();
   #isDraining = false;
   #drainEndsMs: number | null = null;
 
-  constructor(models: ModelDirectory) {
+  /** @param starting names of models that the start of the server has not loaded yet; null: the start is over */
+  constructor(models: ModelDirectory, starting: () => readonly string[] | null = () => null) {
     this.#models = models;
+    this.#starting = starting;
   }
 
   /** States of the served models, by name, in their order. */
@@ -36,6 +42,7 @@ export class ServerState {
    */
   get status(): ServerStatus {
     if (this.#isDraining) return 'draining';
+    if (this.#starting() !== null) return 'loading';
     const all = this.#models.list().map(({ state }) => state.status);
     const some = (status: EngineStatus) => all.includes(status);
     if (all.every((status) => status === 'ready')) return 'ready';
@@ -47,8 +54,15 @@ export class ServerState {
     return this.#isDraining;
   }
 
-  /** Reason of the first model that is not ready; null where all are. */
+  /** Names of models that the start of the server has not loaded yet; empty also where the folders are still read, or it is over. */
+  get loading(): readonly string[] {
+    return this.#starting() ?? [];
+  }
+
+  /** What the start still waits for, else the reason of the first model that is not ready; null where all are. */
   get reason(): string | null {
+    const starting = this.#starting();
+    if (starting !== null) return reasonOf(starting);
     return this.#models.list().find(({ state }) => state.reason !== null)?.state.reason ?? null;
   }
 
@@ -75,4 +89,11 @@ export class ServerState {
     this.#drainListeners.add(listener);
     return () => this.#drainListeners.delete(listener);
   }
+}
+
+function reasonOf(starting: readonly string[]): string {
+  if (starting.length === 0) return 'the model repository is being read';
+  const more = starting.length - MOST_NAMES;
+  const names = starting.slice(0, MOST_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
+  return `${starting.length === 1 ? 'the model' : 'the models'} ${names} ${starting.length === 1 ? 'is' : 'are'} being loaded`;
 }

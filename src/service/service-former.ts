@@ -55,9 +55,9 @@ export class ServiceFormer<Entry extends BatchEntry> implements BatchFormer<Entr
     this.#buffer.remove(buffered);
   }
 
-  form(nowUs: number, hasRoom: boolean, isDraining: boolean): Formed<Entry, ServiceBatch<Entry>> {
+  form(nowUs: number, free: readonly number[], isDraining: boolean): Formed<Entry, ServiceBatch<Entry>> {
     const wakeAtUs = this.#begin(nowUs, isDraining);
-    const batch = hasRoom ? (this.#ready.shift() ?? null) : null;
+    const batch = free.length > 0 ? (this.#ready.shift() ?? null) : null;
     return { batch, refused: [], wakeAtUs };
   }
 

@@ -27,7 +27,7 @@ export type OnCall = (
  */
 export function answerCall(
   model: Pick<InferModel, 'infer' | 'config'>,
-  { model: name, inputs, outputs, parameters, decoupled }: ModelCall,
+  { model: name, inputs, outputs, parameters, sequence, decoupled }: ModelCall,
   caller: number,
   signal: AbortSignal,
 ): Promise<readonly ModelCallResponse[]> {
@@ -42,7 +42,7 @@ export function answerCall(
       inputs,
       outputs,
       parameters,
-      sequence: null,
+      sequence,
       priority: 0,
       timeoutUs: 0,
       caller,

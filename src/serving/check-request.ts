@@ -51,8 +51,9 @@ function checkNames(
 ): void {
   const known = new Set(inputs.map((input) => input.name));
   for (const input of given.keys()) {
-    if (!known.has(input))
-      throw refused(request, `unexpected inference input '${input}' for model '${name}'`);
+    if (known.has(input)) continue;
+    const there = thereAre('inputs', inputs);
+    throw new InferError(`unexpected inference input '${input}' for model '${name}'; ${there}`, 'invalid');
   }
   const missing = inputs.filter((input) => !input.optional && !given.has(input.name));
   if (missing.length === 0) return;
@@ -69,10 +70,19 @@ function checkNames(
 
 function checkOutputs({ name, output }: ModelConfig, request: InferRequest): void {
   for (const wanted of request.outputs ?? []) {
-    if (!output.some((one) => one.name === wanted)) {
-      throw new InferError(`unexpected inference output '${wanted}' for model '${name}'`, 'invalid');
-    }
+    if (output.some((one) => one.name === wanted)) continue;
+    const there = thereAre('outputs', output);
+    throw new InferError(`unexpected inference output '${wanted}' for model '${name}'; ${there}`, 'invalid');
   }
+}
+
+/** Tensors that an error names. */
+const MOST_NAMES = 20;
+
+function thereAre(what: string, tensors: readonly { name: string }[]): string {
+  const names = tensors.slice(0, MOST_NAMES).map(({ name }) => `'${name}'`);
+  const more = tensors.length - names.length;
+  return `its ${what} are ${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
 /** Behind the refusal of a shape of a model that takes batches. */
@@ -105,7 +115,12 @@ function checkInput(
     );
   }
   const rows = isBatched ? shape[0]! : 1;
-  if (isBatched && (rows < 1 || rows > maxBatchSize)) {
+  if (rows === 0) {
+    // Kernels divide by the rows, or look at the first one.
+    const found = `input '${input.name}' has a batch of 0 rows`;
+    throw refused(request, `inference request batch-size must be >= 1 for '${name}': ${found}`);
+  }
+  if (isBatched && rows > maxBatchSize) {
     throw refused(request, `inference request batch-size must be <= ${maxBatchSize} for '${name}'`);
   }
   checkBytes(tensor, name, request);

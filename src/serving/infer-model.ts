@@ -51,6 +51,13 @@ export interface TimeCounts {
 /** Reasons of failed requests, as nv_inference_request_failure has them. */
 export type FailureReason = 'REJECTED' | 'CANCELED' | 'BACKEND' | 'OTHER';
 
+/** LoRA adapters of a model of texts. */
+export interface AdapterActivity {
+  names: readonly string[];
+  /** Number of times that one came or went. */
+  changes: number;
+}
+
 /** What a version does now. */
 export interface ModelActivity {
   /** Requests of which nothing has begun yet. */
@@ -63,8 +70,10 @@ export interface ModelActivity {
   restarts: number;
   /** Milliseconds since 1970 of the latest request that ended; 0: none yet. */
   lastInference: number;
-  /** Number of times that a LoRA adapter came or went; absent: it takes none. */
-  adapterChanges?: number;
+  /** Its sequences: those that an instance has a place for, and those that wait for one; absent: it has none. */
+  sequences?: { live: number; backlog: number };
+  /** Its LoRA adapters; absent: it takes none. */
+  adapters?: AdapterActivity;
 }
 
 /** A version of a model that answers requests for tensors, whatever it is: a batched model, a text model, an encoder. */
@@ -75,6 +84,8 @@ export interface InferModel {
   readonly version: string;
   /** The model's folder, in which its labels are; null: it has none. */
   readonly modelDirectory: string | null;
+  /** Nobody reads the parameters of its requests; absent: somebody may. */
+  readonly ignoresParameters?: boolean;
   statistics(): VersionStatistics;
   activity(): ModelActivity;
   failures(): Readonly<Record<FailureReason, number>>;

@@ -25,7 +25,8 @@ import type { TextModel } from '../generation/text-model.js';
 import { localModel } from '../hub/local-model.js';
 import type { PullProgress } from '../hub/pull.js';
 import type { EngineValues, LoadingValues } from '../options/table.js';
-import type { AdapterBase, ModelAdapters } from './adapters/model-adapters.js';
+import type { ModelAdapters } from './adapters/model-adapters.js';
+import type { LoadedBase } from './adapters/start-adapters.js';
 import { LatestStats } from './latest-stats.js';
 import type { ModelInfo, RunningModel } from './running-model.js';
 import { engineFacts, type HostListeners, startEngine } from './start-engine.js';
@@ -183,7 +184,10 @@ export async function startModel(
     model,
     adapters,
     statistics: {
-      counts: () => ({ running: host.running, waiting: host.queued, maxBlocks, usedBlocks }),
+      counts: () => {
+        const { size, waiting } = host;
+        return { running: size - waiting, waiting, maxBlocks, usedBlocks };
+      },
       onStats: (listener) => events.onStats(listener),
     },
     statsJson: () => latest.json(),
@@ -195,7 +199,7 @@ export async function startModel(
 }
 
 /** Adapters of the options; null: there is no option for them, and their code is not imported. @throws as startAdapters */
-async function adaptersOf(options: ModelOptions, base: AdapterBase): Promise<ModelAdapters | null> {
+async function adaptersOf(options: ModelOptions, base: LoadedBase): Promise<ModelAdapters | null> {
   if (options.adapters === undefined) return null;
   const { startAdapters } = await import('./adapters/start-adapters.js');
   return startAdapters(options.adapters, options, base);
@@ -242,9 +246,11 @@ function secondaryBlocks({ numBlocks, memory }: EngineInfo): number {
   return Math.floor((memory.secondaryKvCacheBytes * numBlocks) / memory.kvCacheBytes) || 0;
 }
 
-function executorWish({ kvCacheDtype, microBatchOverlap, ...options }: ModelOptions): ExecutorWish {
+function executorWish({ kvCacheDtype, microBatchOverlap, adapters, ...options }: ModelOptions): ExecutorWish {
   const kvDtype = kvCacheDtype === 'auto' ? undefined : kvCacheDtype;
-  return { ...options, kvDtype, enableTrtOverlap: microBatchOverlap };
+  // Without any it may be an encoder, which needs no room for them.
+  const peftCacheManagerConfig = Object.keys(adapters ?? {}).length === 0 ? undefined : {};
+  return { ...options, kvDtype, enableTrtOverlap: microBatchOverlap, peftCacheManagerConfig };
 }
 
 /** Fields of GptManagerOptions at one level, made of the plain options that were given. */

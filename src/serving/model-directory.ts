@@ -57,20 +57,28 @@ export class LiveModels implements ModelDirectory {
   }
 
   /**
+   * Why no other model can have the name, as a clause; null: it can. Names of models, aliases and adapters, also of those that are being
+   * loaded, are one name space. @param own name of the model that asks, whose names are its own
+   */
+  whyTaken(name: string, own: string | null = null): string | null {
+    const model = this.#byName.get(name);
+    if (model !== undefined) {
+      return model.id === own ? null : `'${name}' is a name of the model '${model.id}' already`;
+    }
+    const base = this.#list.find((one) => one.kind === 'generator' && one.adapters?.has(name) === true);
+    if (base === undefined || base.id === own) return null;
+    return `'${name}' is a LoRA adapter of the model '${base.id}' already`;
+  }
+
+  /**
    * Adds a model, which requests find from now on. @throws Error where another model has one of its names; nothing is
    * then added.
    */
   add(model: ServedModel): void {
-    const names = new Set([model.id, ...model.aliases]);
-    const adapters = servedAdapters(model).map(({ id }) => id);
-    for (const name of [...names, ...adapters]) {
-      const other = this.find(name) ?? this.#list.find((base) => isReading(base, name));
-      if (other === undefined) continue;
-      throw new Error(
-        `The model '${model.id}' cannot be added: '${name}' is a name of the model '${other.id}' already.`,
-      );
-    }
-    for (const name of names) this.#byName.set(name, model);
+    const taken = namesOf(model).map((name) => this.whyTaken(name));
+    const why = taken.find((one) => one !== null);
+    if (why !== undefined) throw new Error(`The model '${model.id}' cannot be added: ${why}.`);
+    for (const name of [model.id, ...model.aliases]) this.#byName.set(name, model);
     this.#list = [...this.#list, model];
     this.#leave.set(
       model,
@@ -99,7 +107,7 @@ export class LiveModels implements ModelDirectory {
   }
 }
 
-/** The model has an adapter of this name, or is about to. */
-function isReading(base: ServedModel, name: string): boolean {
-  return base.kind === 'generator' && base.adapters?.has(name) === true;
+/** All names by which requests find a model: its own, its aliases, and those of its adapters. */
+export function namesOf(model: ServedModel): string[] {
+  return [model.id, ...model.aliases, ...servedAdapters(model).map(({ id }) => id)];
 }

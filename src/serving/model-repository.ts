@@ -37,6 +37,8 @@ export interface ModelRepository {
   /** Ready versions, lowest first. @throws InferError notFound for an unknown name */
   versions(name: string): readonly InferModel[];
   isReady(name: string, version: string): boolean;
+  /** A model answers by this name, or is being loaded. */
+  holds(name: string): boolean;
   /** Every version of every model that answers, for statistics and metrics. */
   loaded(): readonly InferModel[];
   /** The index as it is known, without a look at the folders. */

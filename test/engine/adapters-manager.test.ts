@@ -90,10 +90,13 @@ describe('a manager without it', () => {
   });
 
   it.each<[object, RegExp]>([
-    [{ hostCacheSize: 100 }, /hostCacheSize is 100; a page takes \d+ bytes .* at least one page is needed/],
+    [
+      { hostCacheSize: 100 },
+      /hostCacheSize is 100; a page takes \d+ bytes \(less with a lower .*maxAdapterSize\), and adapters need at least one page\.$/,
+    ],
     [
       { numHostModuleLayer: 3 },
-      /numHostModuleLayer is 3; a page has \d+ rows .* at least one page is needed/,
+      /numHostModuleLayer is 3; a page has \d+ rows \(less with a lower .*maxAdapterSize\), and adapters need at least one page\.$/,
     ],
     [{ numDeviceModuleLayer: 3 }, /numDeviceModuleLayer is 3; a page has \d+ rows/],
     [

@@ -300,7 +300,8 @@ describe.each(KINDS)('callbacks in a module that end their worker, a %s,', (name
     const seen = () => readFileSync(process.env.SKEIN_TEST_SEEN!, 'utf8').trim().split('\n');
     await expect.poll(() => existsSync(process.env.SKEIN_TEST_SEEN!) && seen().length).toBe(8);
     await manager.shutdown();
-    const failed = "The engine failed: The engine's worker thread ended unexpectedly with exit code 4.";
+    const what = name === 'process' ? 'process' : 'worker thread';
+    const failed = `The engine failed: The engine's ${what} ended unexpectedly with exit code 4.`;
     expect(seen()).toEqual([
       'life',
       '1 2 A request with the id 2 is being processed; this one is refused and that one goes on.',

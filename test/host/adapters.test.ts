@@ -1,4 +1,4 @@
-import { InProcessHost, QueueFullError, RequestError, type TokenRequest } from 'skein';
+import { type Formation, InProcessHost, QueueFullError, RequestError, type TokenRequest } from 'skein';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SharedTensors } from '../../callbacks/shared-tensors.js';
 import { MOST_PASSED } from '../../host/room-queue.js';
@@ -46,7 +46,10 @@ it('a request brings its adapter, later ones name it, and one that names another
   expect(await tokensOf({ ...ASK, loraTaskId: 4n })).toEqual(first);
   const unknown = tokensOf({ ...ASK, loraTaskId: 5n });
   await expect(unknown).rejects.toBeInstanceOf(RequestError);
-  await expect(unknown).rejects.toMatchObject({ kind: 'adapter', field: 'lora_task_id', isInvalid: true });
+  await expect(unknown).rejects.toMatchObject({ kind: 'adapter', field: 'loraTaskId', isInvalid: true });
+  await expect(unknown).rejects.toThrow(
+    'loraTaskId is 5, and the engine does not hold that adapter, or no longer; submit the request again with its weights as adapter.',
+  );
   expect(await tokensOf({ ...ASK, loraTaskId: 5n, adapter: fakeAdapter(2) })).not.toEqual(first);
 });
 
@@ -59,8 +62,7 @@ it('is forgotten where the host says so: at once, or with the last request that 
   await tokensOf(request).catch(() => {});
   await expect(tokensOf(request)).rejects.toMatchObject({ kind: 'adapter' });
   const running = tokensOf({ ...request, adapter, maxNewTokens: 100 });
-  await untilTaken(host);
-  expect(host.adaptersInFlight()).toEqual({ running: new Set([6n]), waiting: new Set() });
+  await expect.poll(() => host.adaptersInFlight()).toEqual({ running: new Set([6n]), waiting: new Set() });
   host.forgetAdapter(6n);
   expect((await running).slice(0, first.length)).toEqual(first);
   await expect(tokensOf(request)).rejects.toMatchObject({ kind: 'adapter' });
@@ -171,6 +173,56 @@ describe('a cache of the engine with room for two adapters of the twenty that ar
     await narrow.close();
   });
 
+  it('tells watchers the adapters of requests in the engine, in the queue and without a place for theirs', async () => {
+    const narrow = new InProcessHost(fakeEngine('stepMs=20', { peftCacheManagerConfig, maxNumSequences: 3 }));
+    await narrow.ready;
+    let told: Formation | null = null;
+    narrow.watchFormation((formation) => {
+      told = formation;
+    }, 1);
+    const controller = new AbortController();
+    const ask = (request: TokenRequest) =>
+      tokensOf({ ...request, maxNewTokens: 200, signal: controller.signal }, narrow);
+    const asked = [ask(ASK), ask({ ...withAdapter(1), adapterName: 'one' }), ask(withAdapter(2))];
+    asked.push(
+      ask({ ...withAdapter(3), adapterName: 'three' }),
+      ask({ ...withAdapter(4), adapterName: 'four' }),
+    );
+    await expect
+      .poll(() => [told?.requests.length, told?.queued, told?.adapters])
+      .toEqual([
+        5,
+        2,
+        [
+          [2, 'one'],
+          [3, '2'],
+          [4, 'three'],
+          [5, 'four'],
+        ],
+      ]);
+    controller.abort();
+    await Promise.all(asked);
+    await expect.poll(() => [told?.requests.length, told?.adapters]).toEqual([0, undefined]);
+    await narrow.close();
+  });
+
+  it('counts those as waiting that wait inside the engine until an iteration takes their adapter', async () => {
+    const params = { peftCacheManagerConfig: { optimalAdapterSize: 2, maxAdapterSize: 4, maxAdapters: 1 } };
+    const one = new InProcessHost(fakeEngine('stepMs=20', params));
+    const controller = new AbortController();
+    const asked = [0, 1, 2].map((i) =>
+      tokensOf({ ...withAdapter(i), maxNewTokens: 200, signal: controller.signal }, one),
+    );
+    asked.push(tokensOf({ ...withAdapter(0), maxNewTokens: 200, signal: controller.signal }, one));
+    const both = () => ({ ...one.adaptersInFlight(), numbers: [one.running, one.queued, one.waiting] });
+    const waiting = new Set([1n, 2n]);
+    await expect.poll(both).toEqual({ running: new Set([0n]), waiting, numbers: [4, 0, 2] });
+    controller.abort();
+    await Promise.all(asked);
+    expect([one.size, one.waiting]).toEqual([0, 0]);
+    await one.close();
+  });
+
   it('serves one that needs half of the room beside others that never leave so much', async () => {
     const narrow = open('');
     let numOthers = 0;
@@ -235,7 +287,9 @@ it.each([
 });
 
 it('a number in the place of its id fails its request alone', async () => {
-  await expect(tokensOf({ ...ASK, loraTaskId: 7 as never })).rejects.toThrow('loraTaskId is 7; it must be');
+  await expect(tokensOf({ ...ASK, loraTaskId: 7 as never })).rejects.toThrow(
+    'loraTaskId is 7; it must be a bigint from 0 to 2^64 - 1, such as 1n.',
+  );
 });
 
 it('its tensors are made once for requests that share them', () => {
@@ -250,6 +304,6 @@ it('its tensors are made once for requests that share them', () => {
 
 it.each([-1n, 2n ** 64n])('an id of %i is refused', (loraTaskId) => {
   expect(() => inferenceRequestOf(1n, { ...ASK, loraTaskId })).toThrow(
-    `loraTaskId is ${loraTaskId}; it must be from 0 to 2^64 - 1.`,
+    `loraTaskId is ${loraTaskId}; it must be a bigint from 0 to 2^64 - 1`,
   );
 });

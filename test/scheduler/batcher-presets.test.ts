@@ -4,6 +4,7 @@ import {
   type ConfiguredBatching,
   hardBatcher,
   modelBatcher,
+  sequenceBatcher,
   serviceBatcher,
   softBatcher,
 } from '../../scheduler/batcher-presets.js';
@@ -158,5 +159,37 @@ describe("a model's configuration", () => {
         ]),
       },
     });
+  });
+});
+
+describe('the sequence batcher of a configuration', () => {
+  const batching = { max_sequence_idle_microseconds: 1_000_000 };
+
+  it('is direct where nothing else is said: a slot for each row of a batch', () => {
+    const config = sequenceBatcher({ max_batch_size: 4, sequence_batching: batching }, 2);
+    const strategy = { kind: 'direct', maxBatchSize: 4, minimumUtilization: 0, maxDelayUs: 0 };
+    expect(config).toEqual({ instances: 2, slots: 4, maxIdleUs: 1_000_000, strategy });
+  });
+
+  it('has one slot where the model takes no batches', () => {
+    expect(sequenceBatcher({ max_batch_size: 0, sequence_batching: batching }, 1).slots).toBe(1);
+  });
+
+  it('has as many candidates as are said, or as a batch has rows', () => {
+    const oldest = {
+      max_candidate_sequences: 9,
+      preferred_batch_size: [2],
+      max_queue_delay_microseconds: 5,
+    };
+    const of = (max_candidate_sequences: number) =>
+      sequenceBatcher(
+        {
+          max_batch_size: 4,
+          sequence_batching: { ...batching, oldest: { ...oldest, max_candidate_sequences } },
+        },
+        1,
+      );
+    expect(of(9)).toMatchObject({ slots: 9, strategy: { kind: 'oldest', preferred: [2], maxDelayUs: 5 } });
+    expect(of(0).slots).toBe(4);
   });
 });

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { loadingOptions } from '../../src/commands/loading-options.js';
 import { loadConfig, UsageError } from '../../src/config.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 
@@ -71,7 +72,7 @@ describe('loadConfig', () => {
     [
       'an unknown option in a file',
       () => loadConfig({ file: file('unknown.yaml', 'modle: x') }),
-      /unknown option modle\. Did you mean model\?/,
+      /unknown option modle; did you mean model\?$/,
     ],
     [
       'a value of the wrong type in a file',
@@ -176,6 +177,71 @@ describe('models', () => {
     expect(() => adaptersOf('d.yaml', 'model: /m\nlora: 5\n')).toThrow('lora in ');
   });
 
+  it("have adapters in vLLM's form, whose base may be any name where there is one model", () => {
+    const adaptersOf = (value: object, ...models: string[]) =>
+      loadConfig({ flags: { model: models, lora: [JSON.stringify(value)] } }).models.map(
+        ({ adapters }) => adapters,
+      );
+    const sql = { name: 'sql', path: './x' };
+    const expected = [{ sql: './x' }];
+    for (const base_model_name of [null, '', 'chat', 'HuggingFaceTB/SmolLM2-135M-Instruct']) {
+      expect(adaptersOf({ ...sql, base_model_name }, 'chat=/m')).toEqual(expected);
+    }
+    expect(adaptersOf({ ...sql, is_3d_lora_weight: false }, 'chat=/m')).toEqual(expected);
+    expect(() => adaptersOf({ ...sql, base_model_name: 'nope' }, 'a=/m', 'b=/n')).toThrow(
+      '--lora: the adapter sql is said to be one of nope; the models are a, b.',
+    );
+  });
+
+  it.each([
+    [
+      '{"name": "a"',
+      /^--lora begins as JSON does and is none: .*\. NAME=PATH is expected, or an object such as \{/,
+    ],
+    ['{"name": "a", "pth": "x"}', '--lora has an unknown key "pth" in its JSON; did you mean path?'],
+    [
+      '{"name": "a", "else": 1}',
+      '"else" in its JSON; keys are name, path, base_model_name, is_3d_lora_weight.',
+    ],
+    ['{"name": "a"}', '--lora has no "path" in its JSON; an object is expected such as {"name": "sql"'],
+    ['{"name": 5, "path": "x"}', '--lora has 5 as "name" in its JSON; an object is expected'],
+    ['{"name": "a", "path": "x", "base_model_name": 5}', '--lora has 5 as "base_model_name" in its JSON'],
+    [
+      '{"name": "a", "path": "x", "is_3d_lora_weight": true}',
+      '--lora: is_3d_lora_weight is true; adapters of',
+    ],
+    [
+      'a,b=/x',
+      '--lora: "a,b" can be no name of an adapter; a text of 1 to 200 characters that can be seen, without',
+    ],
+    ['', '--lora is ""; it must be NAME=PATH, or a list of these.'],
+  ])('refuse an adapter that is given as %s', (text, why) => {
+    expect(() => loadConfig({ flags: { model: ['/m'], lora: [text] } })).toThrow(UsageError);
+    expect(() => loadConfig({ flags: { model: ['/m'], lora: [text] } })).toThrow(why);
+  });
+
+  it('may take adapters or not, whatever is given to others', () => {
+    const config = (content: string) => loadConfig({ file: file('takes.yaml', content) });
+    const atRunTime = 'allowRuntimeLora: true\nloraDir: /\n';
+    const two = (one: string, other: string) =>
+      `models:\n  - { name: a, model: /a${one} }\n  - { name: b, model: /b${other} }\n`;
+    const takes = (content: string) => {
+      const { models, ...rest } = config(content);
+      return models.map((model) => loadingOptions(model, { models, ...rest }).adapters);
+    };
+    expect(takes('model: /a')).toEqual([undefined]);
+    expect(takes('model: /a\nenable-lora: true')).toEqual([{}]);
+    expect(takes(two(', lora: { s: /s }', ''))).toEqual([{ s: '/s' }, undefined]);
+    expect(takes(two('', ', enableLora: false') + atRunTime)).toEqual([{}, undefined]);
+    expect(takes(`${two(', enableLora: true', '')}enableLora: false\n${atRunTime}`)).toEqual([{}, undefined]);
+    expect(() => takes('model: m=/a\nenableLora: false\nlora: s=/s')).toThrow(
+      'The model m takes no LoRA adapters (enable-lora is false), and is given s; leave one of them out.',
+    );
+    expect(() => config(`model: /a\nenableLora: false\n${atRunTime}`)).toThrow(
+      '--allow-runtime-lora does nothing where no model takes adapters (enable-lora is false).',
+    );
+  });
+
   it('go by --served-model-name and further names, where there is one', () => {
     const flags = { model: '/a/smollm2', servedModelName: ['chat', 'gpt-4'] };
     expect(names(loadConfig({ flags }))).toEqual([['chat', '/a/smollm2', 'gpt-4']]);
@@ -206,7 +272,16 @@ describe('models', () => {
     ],
     ['an entry that is none', own('a'), /models in .*wrong\.yaml\[0\] must be an object/],
     ['an entry without a path', own('{name: a}'), /\[0\]\.model must be the path/],
-    ['an option of the server', own('{model: a, port: 3}'), /\[0\] has an unknown option port/],
+    [
+      'an option that none is near',
+      own('{model: a, loraDtype: x, foobarbaz: 1}'),
+      /\[0\] has an unknown option loraDtype; (did you mean lora\w*\?|there are lora.*)$/,
+    ],
+    [
+      'an option of the server',
+      own('{model: a, port: 3}'),
+      /\[0\] has port, which is an option of the server, and of no single model\.$/,
+    ],
     [
       'a value of the wrong type',
       own('{model: a, weights: int3}'),

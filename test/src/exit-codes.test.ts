@@ -55,6 +55,11 @@ const USAGE: Case[] = [
     { SKEIN_ISA: 'avx3' },
   ],
   [
+    'a model repository that there is not',
+    ['serve', '--port', '0', '--model-repository', nowhere],
+    /^skein: --model-repository is .*nowhere, and there is no such folder\.$/m,
+  ],
+  [
     'no configuration file',
     [...serve, '--config', nowhere],
     /configuration file .*nowhere cannot be read: there is no such file/,

@@ -161,6 +161,28 @@ describe('a server with adapters of its command line', () => {
   });
 });
 
+it('tells routers which adapters wait for room inside the engine', async () => {
+  const server = await started(startServer([...FLAGS, ...given(), '--max-loras', '1']));
+  let isSeen = false;
+  const asking = NAMES.map(async (name) => {
+    while (!isSeen) expect((await ask(server, name, 'x', { max_tokens: 200 })).status).toBe(200);
+  });
+  const inFlight = async () => {
+    const text = await metrics(server);
+    const [, running, waiting] = /running_lora_adapters="(.*)",waiting_lora_adapters="(.*)"/.exec(text)!;
+    const numbers = ['running', 'waiting'].map(
+      (what) => new RegExp(`vllm:num_requests_${what}\\{.*\\} (\\d+)`).exec(text)![1],
+    );
+    return [running!.split(',').length, waiting!.split(',').length, ...numbers];
+  };
+  try {
+    await expect.poll(inFlight).toEqual([1, 2, '1', '2']);
+  } finally {
+    isSeen = true;
+    await Promise.all(asking);
+  }
+});
+
 /** A request of tensors for a greedy answer. */
 function tensorsOf(text: string, parameters: object) {
   const one = (name: string, datatype: string, value: unknown) => ({
@@ -246,7 +268,6 @@ describe('a server whose clients load adapters', () => {
     expect(await refusal('base', 'lora-plain')).toEqual([400, 'lora_name_taken']);
     expect(await refusal('lora-plain', 'lora-plain')).toEqual([400, 'lora_name_taken']);
     expect(await refusal('base', 'lora-plain', { load_inplace: true })).toEqual([400, 'lora_name_taken']);
-    expect(await refusal('x', 'lora-plain', { base_model_name: 'nope' })).toEqual([404, 'model_not_found']);
     expect(await refusal('', 'lora-plain')).toEqual([400, expect.anything()]);
     expect(await refusal('x'.repeat(201), 'lora-plain')).toEqual([400, expect.anything()]);
     const many = Array.from({ length: 30 }, () => load(server, 'once', 'lora-rslora'));
@@ -259,6 +280,40 @@ describe('a server whose clients load adapters', () => {
     expect((await get(server, '/v1/models')).data).toHaveLength(4);
   });
 
+  it("speaks vLLM's words: of names that are taken, of names of models that it does not know, and of weights that it has not", async () => {
+    const server = await started(startServer([...FLAGS, ...AT_RUN_TIME]));
+    for (const [i, base_model_name] of ['', 'HuggingFaceTB/SmolLM2-135M', null, 'base'].entries()) {
+      const loaded = await load(server, `a${i}`, 'lora-plain', { base_model_name, is_3d_lora_weight: false });
+      expect(loaded.status, loaded.text).toBe(200);
+    }
+    const { data } = await get(server, '/v1/models');
+    expect(data.slice(1).map(({ parent }: { parent: string }) => parent)).toEqual(Array(4).fill('base'));
+    expect((await load(server, 'a0', 'lora-plain')).error).toEqual({
+      message:
+        "The lora adapter 'a0' has already been loaded. If you want to load the adapter in place, set 'load_inplace' to True.",
+      type: 'InvalidUserInput',
+      param: 'lora_name',
+      code: 'lora_name_taken',
+    });
+    expect(await change(server, 'unload', { lora_name: 'nope' })).toMatchObject({
+      status: 404,
+      error: {
+        message: "The lora adapter 'nope' cannot be found.",
+        type: 'NotFoundError',
+        code: 'lora_not_found',
+      },
+    });
+    const wide = await load(server, 'b', 'lora-plain', { is_3d_lora_weight: true });
+    expect([wide.status, wide.error.param]).toEqual([400, 'is_3d_lora_weight']);
+    expect((await load(server, 'b', 'lora-plain', { base_model_name: 'a0' })).error.message).toBe(
+      "The model 'a0' takes no LoRA adapters.",
+    );
+    const twice = [load(server, 'c', 'lora-plain'), load(server, 'c', 'lora-plain')];
+    const [late] = (await Promise.all(twice)).filter(({ status }) => status !== 200);
+    expect(late!.error).toMatchObject({ code: 'lora_name_taken' });
+    expect(late!.error.message).toMatch(/^The lora adapter 'c' (is being|has already been) loaded/);
+  });
+
   it('loads no more than fit at once, so that all that are loaded can be asked at once', async () => {
     const server = await started(startServer([...FLAGS, ...AT_RUN_TIME, '--lora-cache-bytes', '400000']));
     const names: string[] = [];
@@ -269,7 +324,7 @@ describe('a server whose clients load adapters', () => {
       else {
         expect([status, error.code, error.param]).toEqual([400, 'lora_full', null]);
         expect(error.message).toMatch(
-          / it takes \d+ MB, and others \d+ of the \d+ MB that all may take together \(--lora-cache-bytes\)\.$/,
+          / it takes [\d.]+ MB, and others [\d.]+ of the [\d.]+ MB that all may take together \(--lora-cache-bytes\)\.$/,
         );
         break;
       }
@@ -310,6 +365,14 @@ describe('a server whose clients load adapters', () => {
     expect((await load(server, 'x', 'lora-gpt2', { load_inplace: true })).status).toBe(200);
     const unknown = await load(server, 'y', 'lora-gpt2', { base_model_name: 'nope' });
     expect([unknown.status, unknown.error.param]).toEqual([404, 'base_model_name']);
+    expect(unknown.error.message).toBe(
+      "The model 'nope' does not exist; adapters may be of 'base', 'other'.",
+    );
+    const moved = await load(server, 'x', 'lora-plain', { base_model_name: 'base', load_inplace: true });
+    expect([moved.status, moved.error.message]).toEqual([
+      400,
+      "'lora_name' is 'x', an adapter of the model 'other', which load_inplace cannot replace by one of another model.",
+    ]);
     expect((await ask(server, 'x', 'ab')).status).toBe(200);
     // Of loads of one name for two models at once, one is right.
     const both = await Promise.all([
@@ -390,6 +453,19 @@ describe('an adapter', () => {
     expect((await run('--adapter', join(folder, 'nowhere'))).stderr).toMatch(
       /^skein: .*nowhere: no such folder\.$/m,
     );
+    const usage = async (...more: string[]) => {
+      const { code, stderr } = await run(...more);
+      expect(code).toBe(2);
+      return stderr;
+    };
+    expect(await usage('--adapter=')).toBe('skein: --adapter is empty; a path is expected, or NAME=PATH.\n');
+    expect(await usage('--adapter', 'a', '--adapter', 'b')).toContain(
+      '--adapter is given twice, as a and as b',
+    );
+    expect(await usage('--lora', 'a')).toBe("skein: Unknown option '--lora'; did you mean --adapter?\n");
+    expect(await usage('--adapter', '{"nme":"a"}')).toContain(
+      '--adapter has an unknown key "nme" in its JSON',
+    );
     const remote = await run('--adapter', fixture('lora-plain'), '--url', 'http://127.0.0.1:1');
     expect([remote.code, remote.stderr]).toEqual([
       2,
@@ -400,12 +476,20 @@ describe('an adapter', () => {
   it.each([
     ['--lora twice under a name', ['--lora', 'a=x', '--lora', 'a=y'], 'names two adapters a: x and y'],
     ["a model's own name", ['--lora', 'base=x'], 'The name base is given twice'],
-    ['half of JSON', ['--lora', '{"name":"a"}'], 'NAME=PATH is expected, or an object such as'],
+    ['half of JSON', ['--lora', '{"name":"a"}'], '--lora has no "path" in its JSON'],
+    ['a number of adapters', ['--max-cpu-loras', '3'], '--lora-cache-bytes is that limit'],
     [
-      'an unknown base',
-      ['--lora', '{"name":"a","path":"b","base_model_name":"c"}'],
-      'is said to be one of c; the models are base',
+      'adapters that are not wanted',
+      ['--no-enable-lora', ...given(['lora-plain'])],
+      'takes no LoRA adapters',
     ],
+    [
+      'an executor without',
+      ['--executor', 'wasm', ...AT_RUN_TIME],
+      'The executor wasm takes no LoRA adapters',
+    ],
+    ['an option of another server', ['--lora-bias'], "'--lora-bias' (Did you mean --lora-dir?)"],
+    ['an option of nobody', ['--foobarbaz'], "Unknown option '--foobarbaz'; see skein serve --help.\n"],
     ['no folder', ['--allow-runtime-lora'], '--allow-runtime-lora needs --lora-dir'],
     ['a folder for nothing', ['--lora-dir', '/'], '--lora-dir does nothing without --allow-runtime-lora'],
     [
@@ -418,7 +502,16 @@ describe('an adapter', () => {
       ['--model', `b=${model}`, '--lora', 'a=x'],
       'it is not clear whose the adapter a is, of base, b',
     ],
-    ['a rank beyond the limit', [...given(['lora-plain']), '--max-lora-rank', '2'], 'rank'],
+    [
+      'a rank beyond the limit',
+      [...given(['lora-plain']), '--max-lora-rank', '2'],
+      'has rank 4; at most 2 is accepted (--max-lora-rank).',
+    ],
+    [
+      'a file of one',
+      ['--lora', `a=${fixture('lora-plain/adapter_config.json')}`],
+      'the folder that holds it is',
+    ],
   ])('is refused at the start: %s', async (_, args, why) => {
     const { code, stderr } = await runCli([
       'serve',
@@ -431,5 +524,86 @@ describe('an adapter', () => {
     ]);
     expect(code).not.toBe(0);
     expect(stderr).toContain(why);
+  });
+});
+
+describe('a server of models of a repository too', () => {
+  const repository = join(folder, 'models');
+  const write = (name: string, files: Readonly<Record<string, string>>) => {
+    for (const [path, content] of Object.entries(files)) {
+      mkdirSync(join(repository, name, '1'), { recursive: true });
+      writeFileSync(join(repository, name, path), content);
+    }
+  };
+  const IO =
+    'input: [{name: X, data_type: TYPE_INT32, dims: [-1]}]\noutput: [{name: Y, data_type: TYPE_INT32, dims: [-1]}]\n';
+  const echo = (requests: string) =>
+    `export const execute = (${requests}) => requests.map(({ inputs: { X } }) => ({ outputs: { Y: X } }));`;
+  const text = (parameters: Readonly<Record<string, string>>) =>
+    `backend: skein\nparameters:\n${Object.entries(parameters)
+      .map(([key, value]) => `  ${key}: {string_value: ${JSON.stringify(value)}}\n`)
+      .join('')}`;
+  write('squares', { 'config.yaml': IO, '1/model.mjs': echo('requests') });
+  write('slow', {
+    'config.yaml': IO,
+    '1/model.mjs': `await new Promise((resolve) => setTimeout(resolve, 1500));\n${echo('requests')}`,
+  });
+  write('lm', { 'config.yaml': text({ model, kvCacheTokens: '1024' }) });
+  write('lm2', {
+    'config.yaml': text({ model, kvCacheTokens: '1024', lora: `squares=${fixture('lora-plain')}` }),
+  });
+  const explicit = ['--model-repository', repository, '--model-control-mode', 'explicit'];
+  const names = async (server: SkeinProcess) =>
+    (await get(server, '/v1/models')).data.map(({ id }: { id: string }) => id);
+  const loadModel = (server: SkeinProcess, name: string) =>
+    post(server, `/v2/repository/models/${name}/load`, {}).catch(() => ({ status: 200, body: null }));
+  const isReady = async (server: SkeinProcess, name: string) =>
+    (await fetch(`${server.url}/v2/models/${name}/ready`)).status === 200;
+
+  it.each(['squares', 'lm'])('does not start where an adapter has the name of a model: %s', async (name) => {
+    const args = [...FLAGS, '--lora', `${name}=${fixture('lora-plain')}`, ...explicit, '--load-model', name];
+    const { code, stderr } = await runCli(['serve', '--port', '0', '--cache-dir', testCacheDir, ...args]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining(
+        `failed to load '${name}', '${name}' is a LoRA adapter of the model 'base' already`,
+      ),
+    ]);
+  });
+
+  it('gives a name once, whoever comes first', async () => {
+    const server = await started(startServer([...FLAGS, ...AT_RUN_TIME, ...explicit]));
+    expect((await load(server, 'squares', 'lora-plain')).status).toBe(200);
+    for (const name of ['squares', 'lm2']) {
+      expect((await loadModel(server, name)).body).toEqual({
+        error: `failed to load '${name}', 'squares' is a LoRA adapter of the model 'base' already`,
+      });
+      expect(await isReady(server, name)).toBe(false);
+    }
+    expect(await names(server)).toEqual(['base', 'squares']);
+    expect((await unload(server, 'squares')).status).toBe(200);
+    expect((await loadModel(server, 'squares')).status).toBe(200);
+    const taken = { status: 400, error: { code: 'lora_name_taken', param: 'lora_name' } };
+    expect(await load(server, 'squares', 'lora-plain')).toMatchObject(taken);
+    expect(await load(server, 'squares', 'lora-plain', { load_inplace: true })).toMatchObject(taken);
+    expect((await loadModel(server, 'lm2')).body.error).toContain(
+      "'squares' is a name of another model already",
+    );
+    // One that is being loaded has its name already.
+    const loading = loadModel(server, 'slow');
+    const isLoading = async () => {
+      const index = (await post(server, '/v2/repository/index', {})).body as {
+        name: string;
+        state?: string;
+      }[];
+      return index.find(({ name }) => name === 'slow')?.state;
+    };
+    await expect.poll(isLoading).toBe('LOADING');
+    expect(await load(server, 'slow', 'lora-plain')).toMatchObject(taken);
+    expect((await loading).status).toBe(200);
+    // A model of texts that is loaded anew keeps its names.
+    expect((await loadModel(server, 'lm')).status).toBe(200);
+    expect((await loadModel(server, 'lm')).status).toBe(200);
+    expect(await names(server)).toEqual(['base', 'lm']);
   });
 });

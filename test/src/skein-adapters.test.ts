@@ -1,6 +1,14 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { AdapterError, CheckpointError, InvalidRequestError, ParameterError, Skein } from 'skein';
+import {
+  AdapterError,
+  CheckpointError,
+  InvalidRequestError,
+  openAdapter,
+  openEngine,
+  ParameterError,
+  Skein,
+} from 'skein';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { firstWrongToken } from '../../tools/support/goldens.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
@@ -129,6 +137,77 @@ describe('Skein.load', () => {
     await expect(closed.loadAdapter('a', fixture('lora-plain'))).rejects.toThrow('The model is closed');
   });
 
+  it('refuses arguments that are none, and options that are unknown', async () => {
+    const path = fixture('lora-plain');
+    const load = (...args: unknown[]) => skein.loadAdapter(...(args as [string, string]));
+    await expect(load('a', 5)).rejects.toThrow(
+      'loadAdapter needs a text that is not empty as its path; it was given 5.',
+    );
+    await expect(load('a', path, null)).rejects.toThrow(
+      'loadAdapter needs an object of options, such as { replace: true }; it was given null.',
+    );
+    await expect(load('a', path, { inPlace: true })).rejects.toThrow(
+      'loadAdapter has no option "inPlace"; did you mean replace?',
+    );
+    await expect(load('a', path, { replace: 1 })).rejects.toMatchObject({
+      code: 'SKEIN_PARAMETER',
+      field: 'replace',
+      message: 'replace is 1; it must be true or false.',
+    });
+    await expect(load(names[0], path)).rejects.toThrow(
+      "There is an adapter 'lora-plain' already; unload it first, or load the other with { replace: true }.",
+    );
+    await expect(load('a,b', path)).rejects.toThrow('"a,b" can be no name of an adapter; a text of 1 to 200');
+    expect(skein.adapters.map(({ name }) => name)).toEqual(names);
+  });
+
+  it('opens an adapter for a host with limits alone', () => {
+    const open = openAdapter as (...args: unknown[]) => unknown;
+    const { config } = openEngine(skein.info.enginePath).manifest;
+    const path = fixture('lora-plain');
+    expect(open(path, config, { maxRank: 4 })).toMatchObject({ maxRank: 4 });
+    expect(() => open(path, config)).toThrow(
+      'openAdapter needs an object of options, such as { maxRank: 64 }; it was given nothing.',
+    );
+    expect(() => open(path, config, {})).toThrow(
+      'openAdapter needs the limit maxRank, such as { maxRank: 64 }.',
+    );
+    expect(() => open(path, config, { maxRank: 4, maxByte: 1 })).toThrow('did you mean maxBytes?');
+    expect(() => open(path, config, { maxRank: 0 })).toThrow(ParameterError);
+    expect(() => open(path, { maxRank: 64 })).toThrow(/^openAdapter needs a model's configuration, such as/);
+    expect(() => open(undefined, config, { maxRank: 4 })).toThrow(
+      'openAdapter needs a text that is not empty as its path; it was given nothing.',
+    );
+    expect(() => open(path, config, { maxRank: 2 })).toThrow('has rank 4; at most 2 is accepted (maxRank).');
+  });
+
+  it('refuses an executor without adapters before anything is loaded', async () => {
+    const why = 'The executor wasm takes no LoRA adapters; the native one does (executor).';
+    for (const adapters of [{}, { a: fixture('lora-plain') }]) {
+      await expect(Skein.load({ ...options, executor: 'wasm', adapters })).rejects.toThrow(why);
+    }
+    await (await Skein.load({ ...options, executor: 'wasm' })).close();
+  });
+
+  it('names the option by which an adapter is too large', async () => {
+    const why = async (limits: object) => {
+      const loading = Skein.load({ ...options, adapters: { a: fixture('lora-plain') }, ...limits });
+      return loading.then(
+        (loaded) => loaded.close().then(() => 'loaded'),
+        (error: Error) => error.message.replace(/^.*adapter_model\.safetensors: /, ''),
+      );
+    };
+    expect(await why({ maxLoraRank: 2 })).toMatch(/ has rank 4; at most 2 is accepted \(maxLoraRank\)\.$/);
+    const rank = { maxLoraRank: 4 };
+    expect(await why({ ...rank, loraCacheBytes: 32_000 })).toBe('loaded');
+    expect(await why({ ...rank, loraCacheBytes: 16_000 })).toMatch(
+      / it takes 0\.0287 MB, and others 0 of the 0\.0143 MB that all may take together \(loraCacheBytes\)\.$/,
+    );
+    expect(await why({ ...rank, loraCacheBytes: 4096 })).toMatch(
+      /^loraCacheBytes is 4096; a page takes \d+ bytes/,
+    );
+  });
+
   it('bounds what all of them take, in its own names', async () => {
     const loraCacheBytes = 80_000; // some pages
     const bound = await Skein.load({ ...options, adapters: {}, loraCacheBytes, maxLoraRank: 4 });
@@ -141,7 +220,7 @@ describe('Skein.load', () => {
     expect(refused.length).toBeGreaterThan(0);
     expect(new Set(refused.map(({ reason }) => reason))).toEqual(new Set(['full']));
     expect(refused[0]!.message).toMatch(
-      /^The adapter 'b\d+' cannot be loaded: it takes \d+ MB, and others .*\(loraCacheBytes\)\.$/,
+      /^The adapter 'b\d+' cannot be loaded: it takes [\d.]+ MB, and others .*\(loraCacheBytes\)\.$/,
     );
     expect(bound.adapters.length * bytes).toBeLessThanOrEqual(loraCacheBytes);
     await bound.close();

@@ -1,7 +1,7 @@
 import type { IterationStats, ModelType, StatsFormat } from '../../callbacks/gpt-manager-options.js';
 import type { InferenceRequest, NamedTensor, Tensor } from '../../callbacks/types.js';
 import { type Response, unpackResponses } from '../../callbacks/unpack-responses.js';
-import type { SequenceStop } from '../../callbacks/worker-messages.js';
+import type { SequenceStop, TurnChanges } from '../../callbacks/worker-messages.js';
 import { RopeTable } from '../../engine/batch/rope-table.js';
 import type { PostProcessors } from '../../engine/decoding/post-processors.js';
 import { FAKE_MODEL } from '../../engine/executors/fake/fake-adapters.js';
@@ -80,6 +80,8 @@ export class LoopHarness implements LoopCallbacks {
   readonly stats: IterationStats[] = [];
   readonly statsJson: string[] = [];
   readonly errors: Error[] = [];
+  /** Requests that took turns between waiting and running, report by report. */
+  readonly turns: TurnChanges[] = [];
   readonly executor: FakeExecutor;
   readonly kvCache: KvCacheManager;
   /** null: requests have no adapters. */
@@ -189,6 +191,7 @@ export class LoopHarness implements LoopCallbacks {
     }
     if (report.stats) this.stats.push(report.stats);
     if (report.json !== null) this.statsJson.push(report.json);
+    if (report.turns) this.turns.push(report.turns);
   }
 
   reportError(error: Error): void {

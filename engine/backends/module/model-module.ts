@@ -40,9 +40,29 @@ export interface ModuleResponse {
   parameters?: InferParameters;
 }
 
+/** The sequence that a request belongs to. */
+export interface ModuleSequence {
+  /** Another one for each sequence of this version of the model: what a module that keeps states itself keeps them by. Ids come again. */
+  readonly number: number;
+  /** A number of 64 bits or a text, as the client gave it. */
+  readonly id: bigint | string;
+  /** It is the first request of the sequence. */
+  readonly start: boolean;
+  /** It is the last one. */
+  readonly end: boolean;
+  /** Its row of the batch: with the strategy `direct` that of all requests of the sequence. */
+  readonly slot: number;
+}
+
 /** A request that a module answers. */
 export interface ModuleRequest {
   readonly id: string;
+  /**
+   * null: the model has no sequences, or the request is an empty row, which nobody asked for: with the strategy `direct` and a control input READY
+   * a batch has one for each slot below the highest in use that has no request. What is answered to it goes nowhere.
+   */
+  readonly sequence: ModuleSequence | null;
+  /** What the client sent, and of a sequence its control inputs and states. */
   readonly inputs: Readonly<Record<string, ModuleInput>>;
   /** Names of the outputs that are wanted; null: all of them. */
   readonly outputs: readonly string[] | null;
@@ -54,6 +74,11 @@ export interface ModuleRequest {
    * request to which more than 10,000 answers or 64 MiB wait to be sent fails.
    */
   send(response: ModuleResponse): Promise<void>;
+  /**
+   * Of a model with `iterative_sequence`: the request runs once more, in a later batch and in the place of its end. It comes with the same inputs, without
+   * START, and with the states that it was answered with.
+   */
+  reschedule(): void;
   /** Whoever asked has left: a decoupled model need not go on with this request. A generator is ended when nobody is left. */
   readonly isCancelled: boolean;
 }
@@ -70,6 +95,8 @@ export interface ModuleCall {
   /** Default: all of them. */
   outputs?: readonly string[];
   parameters?: InferParameters;
+  /** Of a model with sequences: which one, as a whole number from 1 or a text, and whether the request is its first or last. */
+  sequence?: { id: bigint | number | string; start?: boolean; end?: boolean };
   /** true: all answers of a decoupled model are waited for, at most 10,000 and 64 MiB. Default: the first is what there is. */
   decoupled?: boolean;
 }

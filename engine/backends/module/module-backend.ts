@@ -4,7 +4,10 @@ import type { Backend } from '../backend.js';
 export const moduleBackend: Backend = {
   name: 'module',
   platforms: [],
+  runsSequences: true,
   defaultFilename: 'model.mjs',
+  instanceKind: 'thread',
+  readsParameters: true,
   problem: async () => null,
   describe: async () => ({}),
   entry: new URL('./module-instance.js', import.meta.url),

@@ -1,12 +1,13 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { BYTES_PER_ELEMENT, datatypeOf, elementsIn, isDatatype } from '../../../callbacks/infer/datatypes.js';
-import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
+import type { InferSequence, InferTensor } from '../../../callbacks/infer/infer-types.js';
+import { sequenceNumber, whyNotSequenceText } from '../../../callbacks/infer/sequence-id.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
-import type { Instance, InstanceRequest, InstanceServices, InstanceSetup } from '../backend.js';
+import type { BatchRow, Instance, InstanceRequest, InstanceServices, InstanceSetup } from '../backend.js';
 import { BackendError } from '../backend-error.js';
 import { ModelCode } from '../model-code.js';
+import { modelFile } from '../model-file.js';
+import { controlsOf } from '../sequences/sequence-runner.js';
 import { isOwn, propertyOf, thrownText } from '../thrown.js';
 import type {
   ModelModule,
@@ -78,10 +79,7 @@ async function called<T>(
 
 function fileOf({ files, config }: InstanceSetup): string {
   const { default_model_filename: named } = config;
-  const path = join(files.versionDirectory, named);
-  if (named !== FILENAMES[0] || existsSync(path)) return path;
-  const found = FILENAMES.find((name) => existsSync(join(files.versionDirectory, name)));
-  return found === undefined ? path : join(files.versionDirectory, found);
+  return modelFile(files.versionDirectory, named === FILENAMES[0] ? FILENAMES : [named]);
 }
 
 /** Why this Node.js cannot read the file, where that is since it reads no TypeScript; else null. */
@@ -92,7 +90,7 @@ function noTypeScript(file: string, error: unknown): string | null {
 
 async function inferBy(
   { infer }: InstanceServices,
-  { model, version = '', inputs, outputs, parameters, decoupled }: ModuleCall,
+  { model, version = '', inputs, outputs, parameters, sequence, decoupled }: ModuleCall,
 ): Promise<ModuleCallResult> {
   const tensors = Object.entries(inputs).map(([name, { datatype: given, data, shape }]) => {
     const datatype = given ?? datatypeOfData(data);
@@ -108,6 +106,7 @@ async function inferBy(
     inputs: tensors,
     outputs: outputs ?? null,
     parameters: parameters ?? {},
+    sequence: sequence === undefined ? null : sequenceOf(sequence),
     decoupled: decoupled === true,
   });
   const responses = answers.map((answer) => ({
@@ -117,49 +116,73 @@ async function inferBy(
   return { outputs: responses[0]?.outputs ?? {}, responses };
 }
 
+/** @throws BackendError for an id that no sequence can have */
+function sequenceOf({ id, start, end }: NonNullable<ModuleCall['sequence']>): InferSequence {
+  const number = typeof id === 'string' ? null : sequenceNumber(id);
+  const isText = typeof id === 'string' && id !== '' && whyNotSequenceText(id) === null;
+  if (!isText && (number === null || number === 0n)) {
+    throw new BackendError(
+      "a call of another model is refused: its sequence's id is no whole number from 1 to 2^64 - 1 and no text of 1 to 128 characters",
+    );
+  }
+  return { id: number ?? (id as string), start: start === true, end: end === true };
+}
+
 class ModuleInstance implements Instance {
   readonly #module: ModelModule;
   readonly #config: ModelConfig;
   readonly #code: ModelCode;
   readonly #services: InstanceServices;
+  readonly #seesRows: boolean;
 
   constructor(module: ModelModule, config: ModelConfig, code: ModelCode, services: InstanceServices) {
     this.#module = module;
     this.#config = config;
     this.#code = code;
     this.#services = services;
+    this.#seesRows = controlsOf(config)?.hasReady === true;
   }
 
-  async execute(requests: readonly InstanceRequest[]): Promise<void> {
+  async execute(requests: readonly InstanceRequest[], rows?: readonly BatchRow[]): Promise<void> {
+    // A module that does not ask which rows are empty is given none of them.
+    const given = this.#seesRows ? rows : undefined;
     try {
-      await called(this.#code, this.#services, 'execute', () => this.#run(requests));
+      await called(this.#code, this.#services, 'execute', () => this.#run(requests, given));
     } catch (error) {
       this.#services.report(error as Error);
       for (const request of requests) request.fail(this.#failed(error));
     }
   }
 
-  async #run(requests: readonly InstanceRequest[]): Promise<void> {
-    const results = await this.#module.execute(requests.map((request) => this.#requestOf(request)));
+  async #run(requests: readonly InstanceRequest[], rows?: readonly BatchRow[]): Promise<void> {
+    const given = rows ?? requests.map((request) => ({ request, inputs: request.inputs }));
+    const asked = given.map(({ request, inputs }) =>
+      request === null ? emptyRequest(inputs) : this.#requestOf(request),
+    );
+    const results = await this.#module.execute(asked);
     if (results === undefined) return; // it has given its answers through `send`
+    const places = given.map(({ request }) => request);
     if (isAsyncIterable(results)) {
       for await (const step of results) {
-        this.#answerAll(requests, step, 'yielded');
+        this.#answerAll(places, step, 'yielded');
         if (requests.every(({ isOver }) => isOver)) break;
         await requests[0]?.room;
       }
-    } else this.#answerAll(requests, results, 'returned');
+    } else this.#answerAll(places, results, 'returned');
   }
 
-  /** @param how what execute did with the list */
-  #answerAll(requests: readonly InstanceRequest[], results: ModuleStep, how: string): void {
+  /** @param places requests in the order of the answers; null: an empty row @param how what execute did with the list */
+  #answerAll(places: readonly (InstanceRequest | null)[], results: ModuleStep, how: string): void {
     if (!Array.isArray(results)) throw new BackendError(`execute ${how} no list of responses`);
-    if (results.length !== requests.length) {
-      throw new BackendError(`execute ${how} ${results.length} responses to ${requests.length} requests`);
+    if (results.length !== places.length) {
+      throw new BackendError(`execute ${how} ${results.length} responses to ${places.length} requests`);
     }
-    for (const [i, request] of requests.entries()) {
+    for (const [i, request] of places.entries()) {
       const result: ModuleResult | undefined = results[i];
-      if (result !== undefined || how === 'returned') this.#answer(request, result as ModuleResult);
+      if (request === null) continue;
+      // A request that was put back may have no answer yet.
+      const isMissing = result === undefined && (how !== 'returned' || request.isAgain);
+      if (!isMissing) this.#answer(request, result as ModuleResult);
     }
   }
 
@@ -168,9 +191,16 @@ class ModuleInstance implements Instance {
   }
 
   #requestOf(request: InstanceRequest): ModuleRequest {
-    const { id, inputs, outputs, parameters, batchSize } = request;
+    const { id, sequence, inputs, outputs, parameters, batchSize } = request;
     return {
       id,
+      sequence: sequence && {
+        number: sequence.number,
+        id: sequence.id,
+        start: sequence.start,
+        end: sequence.end,
+        slot: sequence.slot,
+      },
       inputs: Object.fromEntries(inputs.map((input) => [input.name, moduleInput(input)])),
       outputs,
       parameters,
@@ -179,6 +209,7 @@ class ModuleInstance implements Instance {
         this.#send(request, response);
         return request.room;
       },
+      reschedule: () => request.reschedule(),
       get isCancelled() {
         return request.isCancelled;
       },
@@ -210,16 +241,35 @@ class ModuleInstance implements Instance {
   #tensorsOf({ batchSize, outputs: wanted }: InstanceRequest, response: ModuleResponse): InferTensor[] {
     const outputs: unknown = response?.outputs;
     if (typeof outputs !== 'object' || outputs === null) throw new Error('a response has no outputs');
+    const states = this.#config.sequence_batching?.state ?? [];
     return Object.entries(response.outputs)
-      .filter(([name]) => wanted === null || wanted.includes(name))
       .map(([name, output]) => {
-        const known = this.#config.output.find((one) => one.name === name);
+        const state = states.find((one) => one.output_name === name);
+        return { name, output, state, known: this.#config.output.find((one) => one.name === name) ?? state };
+      })
+      .filter(({ name, state }) => state !== undefined || wanted === null || wanted.includes(name))
+      .map(({ name, output, known }) => {
         if (known === undefined) throw new Error(`'${name}' is no output of the model`);
         const rows = this.#config.max_batch_size > 0 ? [batchSize] : [];
         const shapeOfNone = (elements: number) => filled([...rows, ...known.dims], elements);
         return tensorOf(name, datatypeOf(known.data_type), output ?? { data: null }, shapeOfNone);
       });
   }
+}
+
+/** A row of a batch that nobody asked for, as a module sees it. */
+function emptyRequest(inputs: readonly InferTensor[]): ModuleRequest {
+  return {
+    id: '',
+    sequence: null,
+    inputs: Object.fromEntries(inputs.map((input) => [input.name, moduleInput(input)])),
+    outputs: [],
+    parameters: {},
+    batchSize: 1,
+    send: async () => {},
+    reschedule: () => {},
+    isCancelled: true,
+  };
 }
 
 /** Of whatever a module's code returned. */

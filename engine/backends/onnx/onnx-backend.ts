@@ -1,11 +1,8 @@
-import { once } from 'node:events';
-import { join } from 'node:path';
-import { Worker } from 'node:worker_threads';
-import { messageOf } from '../../../base/error-text.js';
 import type { Backend } from '../backend.js';
-import { BackendError } from '../backend-error.js';
-import { type OnnxValues, toldByOnnx } from './describe-onnx.js';
+import { modelFile } from '../model-file.js';
+import { toldByOnnx } from './describe-onnx.js';
 import { onnxProblem } from './onnx-runtime.js';
+import { readValues } from './read-values.js';
 
 const DEFAULT_FILENAME = 'model.onnx';
 
@@ -13,24 +10,14 @@ const DEFAULT_FILENAME = 'model.onnx';
 export const onnxBackend: Backend = {
   name: 'onnxruntime',
   platforms: ['onnxruntime_onnx'],
+  runsSequences: true,
   defaultFilename: DEFAULT_FILENAME,
+  // Some operations divide by a size of their input or by its numbers, and a 0 among these ends the process.
+  instanceKind: 'process',
   problem: async () => onnxProblem(),
   describe: async ({ versionDirectory }, config) => {
-    const path = join(versionDirectory, config.default_model_filename || DEFAULT_FILENAME);
-    return toldByOnnx(await valuesOf(path), config.max_batch_size);
+    const path = modelFile(versionDirectory, [config.default_model_filename || DEFAULT_FILENAME]);
+    return toldByOnnx(await readValues(path), config);
   },
   entry: new URL('./onnx-instance.js', import.meta.url),
 };
-
-/** @throws BackendError where the file cannot be opened */
-async function valuesOf(path: string): Promise<OnnxValues> {
-  const worker = new Worker(new URL('./describe-worker.js', import.meta.url), { workerData: path });
-  try {
-    const [values] = (await once(worker, 'message')) as [OnnxValues];
-    return values;
-  } catch (error) {
-    throw new BackendError(messageOf(error), { cause: error });
-  } finally {
-    void worker.terminate();
-  }
-}

@@ -24,17 +24,19 @@ export interface OnnxTensor {
   readonly data: OnnxData;
 }
 
-/** An input or an output of a model; a dimension without a size is a text, its name. */
-export interface OnnxValue {
+/** What is told of an input or an output of a model. */
+export interface OnnxMetadata {
   readonly name: string;
   readonly isTensor: boolean;
-  readonly type: string;
-  readonly shape: readonly (number | string)[];
+  /** Of a tensor's elements. */
+  readonly type?: string;
+  /** Of a tensor; a dimension without a size is a text, its name. Empty also where the number of dimensions is not known. */
+  readonly shape?: readonly (number | string)[];
 }
 
 export interface OnnxSession {
-  readonly inputMetadata: readonly OnnxValue[];
-  readonly outputMetadata: readonly OnnxValue[];
+  readonly inputMetadata: readonly OnnxMetadata[];
+  readonly outputMetadata: readonly OnnxMetadata[];
   /** @param fetches names of the outputs to compute */
   run(
     feeds: Readonly<Record<string, OnnxTensor>>,
@@ -48,11 +50,15 @@ export interface OnnxSessionOptions {
   intraOpNumThreads: number;
   interOpNumThreads: number;
   graphOptimizationLevel: 'all';
-  logSeverityLevel: number;
+  logSeverityLevel: typeof ONLY_FATAL;
 }
+
+/** ONNX Runtime's number of its highest level: what it throws it would write to stderr too, in colours. */
+export const ONLY_FATAL = 4;
 
 /** ONNX Runtime for Node.js, as far as it is used here. Source: the package's onnxruntime-common, lib/inference-session.ts. */
 export interface OnnxRuntime {
+  readonly env: { logLevel?: 'fatal' };
   readonly InferenceSession: {
     create(path: string, options: OnnxSessionOptions): Promise<OnnxSession>;
   };
@@ -71,7 +77,9 @@ export function loadOnnxRuntime(): OnnxRuntime {
   if (installation === null) throw new BackendError(onnxProblem()!);
   const { folder } = installation;
   try {
-    return createRequire(join(folder, 'package.json'))(folder) as OnnxRuntime;
+    const runtime = createRequire(join(folder, 'package.json'))(folder) as OnnxRuntime;
+    runtime.env.logLevel = 'fatal';
+    return runtime;
   } catch (error) {
     throw new BackendError(`${ONNX_PACKAGE} in ${folder} cannot be loaded: ${messageOf(error)}`, {
       cause: error,

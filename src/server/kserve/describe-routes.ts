@@ -33,7 +33,7 @@ const data = about(
   z.array(z.unknown()).optional(),
   'Elements in row-major order, flat or nested; absent where they are binary data.',
 );
-const parameters = (text: string) => about(z.looseObject({}).optional(), text);
+const parameters = (text: string) => about(z.looseObject({}).nullish(), text);
 
 const inferRequest = component(
   'InferRequest',
@@ -93,8 +93,9 @@ const protocolError = component(
 
 const loadRequest = component(
   'LoadRequest',
-  z.object({
-    parameters: parameters(
+  z.strictObject({
+    parameters: about(
+      z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).nullish(),
       'config: a configuration as JSON; file:PATH: a file in base64 (--allow-model-upload); share; other values.',
     ),
   }),
@@ -102,12 +103,18 @@ const loadRequest = component(
 );
 const unloadRequest = component(
   'UnloadRequest',
-  z.object({ parameters: parameters('unload_dependents: true unloads what depends on it, too.') }),
+  z.strictObject({
+    parameters: z
+      .strictObject({
+        unload_dependents: about(z.boolean().nullish(), 'true unloads what depends on it, too.'),
+      })
+      .nullish(),
+  }),
   'How a model is unloaded.',
 );
 const indexRequest = component(
   'IndexRequest',
-  z.object({ ready: about(z.boolean().optional(), 'Only those that answer.') }),
+  z.strictObject({ ready: about(z.boolean().nullish(), 'Only those that answer.') }),
   'What is to be listed.',
 );
 const key = about(z.string(), 'The name of the object below /dev/shm, such as /my-input.');
@@ -141,11 +148,20 @@ const ONE = { inputs: [{ name: 'X', shape: [1, 3], datatype: 'FP32', data: [1, 2
 /** What is told of a route, by its method and its path without the version of a model. */
 const ROUTES_TOLD: Readonly<Record<string, About>> = {
   'get /v2': { summary: 'Tells the name, the version and the extensions of the server', answer: anything },
-  'get /v2/health/live': { summary: 'Tells that the process runs' },
-  'get /v2/health/ready': { summary: 'Tells whether the server should be given work' },
+  'get /v2/health/live': {
+    summary: 'Tells that the process runs',
+    answer: z.object({ live: z.literal(true) }),
+  },
+  'get /v2/health/ready': {
+    summary: 'Tells whether the server should be given work',
+    answer: z.object({ ready: z.literal(true) }),
+  },
   'get /v2/models/stats': { summary: 'Tells counts and times of all models', answer: anything },
   'get /v2/models/{model}': { summary: 'Tells the inputs and outputs of a model', answer: anything },
-  'get /v2/models/{model}/ready': { summary: 'Tells whether a model answers' },
+  'get /v2/models/{model}/ready': {
+    summary: 'Tells whether a model answers',
+    answer: z.object({ name: z.string(), ready: z.literal(true) }),
+  },
   'get /v2/models/{model}/config': { summary: 'Tells the configuration of a model', answer: anything },
   'get /v2/models/{model}/stats': { summary: 'Tells counts and times of a model', answer: anything },
   'post /v2/models/{model}/infer': {
@@ -217,8 +233,12 @@ const WORDS: Readonly<Record<number, string>> = {
   429: 'Requests hold all the memory there is for them.',
   500: 'The model failed.',
   501: 'This is not supported.',
-  503: 'The queue is full, the time in it is over, or the server is shutting down.',
+  503: 'The queue is full, the time in it is over, the model is being loaded, or the server is shutting down.',
 };
+
+/** A model may still be loaded. */
+const asksForModel = (path: string) =>
+  /^\/v2\/models\/\{model\}(\/versions\/\{version\})?(\/config)?$/.test(path);
 
 /** The description of a route of the protocol for createRoute of @hono/zod-openapi. */
 export function describeRoute({ method, path }: Pick<Route, 'method' | 'path'>): RouteConfig {
@@ -230,7 +250,7 @@ export function describeRoute({ method, path }: Pick<Route, 'method' | 'path'>):
   const statuses = [
     ...(path === '/v2/health/live' ? [] : [400, 404]),
     ...(isOpen ? [403] : [401, 403]),
-    ...(method === 'post' ? [408, 413, 429, 500, 501, 503] : []),
+    ...(method === 'post' ? [408, 413, 429, 500, 501, 503] : asksForModel(path) ? [503] : []),
   ];
   const refusals = statuses.map((status) => [
     status,

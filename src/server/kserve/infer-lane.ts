@@ -135,6 +135,7 @@ export class InferLane {
         contentEncoding: headers['content-encoding'],
         jsonLength: textOf(headers['inference-header-content-length']),
         signal: leavingSignal(socket),
+        owner: name,
         memory,
         maxBodyBytes,
         regions: regionAccess(platform, caller, apiKeys, maxBodyBytes),

@@ -1,6 +1,7 @@
 import type { InferModel } from '../../serving/infer-model.js';
 import { askOnce } from '../../serving/protocol/ask-once.js';
 import { malformed } from '../../serving/protocol/malformed.js';
+import { refuseAdapter } from '../../serving/protocol/refuse-adapter.js';
 import type { RegionAccess } from '../../serving/protocol/region-access.js';
 import { nextTurn } from '../../serving/protocol/turns.js';
 import { inflatedBody } from '../inflate-body.js';
@@ -21,6 +22,8 @@ export interface SentInfer {
   jsonLength: string | undefined;
   /** Aborted when the client leaves. */
   signal: AbortSignal;
+  /** Name of its API key; '' where the server has none. */
+  owner: string;
   memory: RequestMemory;
   /** Bytes of the longest body, inflated. */
   maxBodyBytes: number;
@@ -32,8 +35,9 @@ export interface SentInfer {
 export async function answerInfer(model: InferModel, sent: SentInfer): Promise<InferBody> {
   try {
     const read = await readRequest(model, sent);
+    refuseAdapter(model, read.request);
     refuseDecoupled(model);
-    const response = await askOnce(model, read.request);
+    const response = await askOnce(model, { ...read.request, owner: sent.owner });
     return await inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
   } finally {
     sent.regions.release();

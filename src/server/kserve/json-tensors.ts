@@ -7,7 +7,8 @@ import { NUMBER_TYPES } from '../../serving/protocol/number-types.js';
 import { nextTurn } from '../../serving/protocol/turns.js';
 import { NumberElements, TextElements } from './json-elements.js';
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+const UTF8 = { ignoreBOM: true, fatal: true } as const;
+const decoder = new TextDecoder('utf-8', UTF8);
 
 /** A list of JSON that is still text: that of a long request, whose elements are read in turns. */
 export class ListText {
@@ -115,10 +116,10 @@ const PIECE = 2 ** 14;
 
 /**
  * The elements of an output as a list of JSON, flat, as Triton writes them, in pieces between which others may have their turn.
- * @throws InferError for FP16 and BF16
+ * @throws InferError for FP16 and BF16, and for texts that are not UTF-8: JSON has no form for them
  */
-export function* jsonOfTensor({ datatype, data }: InferTensor): Generator<string> {
-  if (datatype === 'BYTES') return yield* jsonOfTexts(data);
+export function* jsonOfTensor({ name, datatype, data }: InferTensor): Generator<string> {
+  if (datatype === 'BYTES') return yield* jsonOfTexts(name, data);
   const type = NUMBER_TYPES[datatype];
   if (type === undefined) {
     throw malformed(
@@ -144,8 +145,19 @@ export function* jsonOfTensor({ datatype, data }: InferTensor): Generator<string
 /** Bytes of texts that are written in one go. */
 const TEXT_PIECE = 2 ** 17;
 
-/** What is no UTF-8 becomes U+FFFD: JSON has no bytes. */
-function* jsonOfTexts(data: Uint8Array): Generator<string> {
+/** @throws InferError for a text that is not UTF-8 */
+function* jsonOfTexts(name: string, data: Uint8Array): Generator<string> {
+  try {
+    yield* textsOf(data);
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error;
+    throw malformed(
+      `output '${name}' has bytes that are not UTF-8, which JSON has no form for. Please use the binary data format for output`,
+    );
+  }
+}
+
+function* textsOf(data: Uint8Array): Generator<string> {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   let text = '[';
   let work = 0;
@@ -172,7 +184,7 @@ function* jsonOfTexts(data: Uint8Array): Generator<string> {
 
 /** One text in parts, which break no character. */
 function* longText(bytes: Uint8Array): Generator<string> {
-  const parts = new TextDecoder('utf-8', { ignoreBOM: true });
+  const parts = new TextDecoder('utf-8', UTF8);
   yield '"';
   for (let begin = 0; begin < bytes.length; begin += TEXT_PIECE) {
     const end = begin + TEXT_PIECE;

@@ -1,5 +1,5 @@
-import { elementsIn, isDatatype } from '../../../callbacks/infer/datatypes.js';
-import type { InferError } from '../../../callbacks/infer/infer-error.js';
+import { BYTES_PER_ELEMENT, datatypeOf, elementsIn, isDatatype } from '../../../callbacks/infer/datatypes.js';
+import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type {
   InferParameters,
   InferRequest,
@@ -12,6 +12,8 @@ import {
   MOST_PARAMETERS,
   MOST_TENSORS,
 } from '../../../callbacks/infer/request-limits.js';
+import { sequenceNumber, whyNotSequenceText } from '../../../callbacks/infer/sequence-id.js';
+import { meantDataType } from '../../../models/repository/meant-data-type.js';
 import type { OutputWish } from '../../serving/protocol/chosen-outputs.js';
 import { malformed } from '../../serving/protocol/malformed.js';
 import type { RegionAccess } from '../../serving/protocol/region-access.js';
@@ -136,7 +138,7 @@ class InputReader {
     }
     if (typeof datatype !== 'string')
       throw malformed(`Unable to parse 'datatype': a string is expected for input '${name}'`);
-    if (!isDatatype(datatype)) throw malformed(`invalid datatype for input ${name}`);
+    if (!isDatatype(datatype)) throw malformed(invalidDatatype(name, datatype));
     const sizes = shapeOf(name, shape);
     const given = parametersOf(parameters);
     const { binary_data_size: size, shared_memory_region: region } = given;
@@ -206,6 +208,14 @@ function spanOf(
 ): SharedSpan {
   if (typeof region !== 'string') throw malformed("Unable to parse 'shared_memory_region'");
   return find(region, unsigned('shared_memory_offset', offset), unsigned('shared_memory_byte_size', size));
+}
+
+/** Triton's words, and then what it found and what it would take. */
+function invalidDatatype(name: string, datatype: string): string {
+  const meant = meantDataType(datatype);
+  const hint = meant === null ? '' : `${datatypeOf(meant)} may be meant: `;
+  const found = JSON.stringify(datatype.slice(0, 60));
+  return `invalid datatype for input ${name}: ${found} is found; ${hint}one of ${Object.keys(BYTES_PER_ELEMENT).join(', ')} is expected`;
 }
 
 /** Sizes whose product is a number that can be counted. */
@@ -287,10 +297,17 @@ function sequenceOf(id: unknown, start: unknown = false, end: unknown = false): 
   if (typeof start !== 'boolean' || typeof end !== 'boolean') {
     throw malformed("Unable to parse 'sequence_start' and 'sequence_end': true or false is expected");
   }
-  if (id === undefined || id === 0 || id === '') return null;
-  if (typeof id === 'string') return { id, start, end };
-  if ((typeof id === 'number' && Number.isSafeInteger(id) && id > 0) || (typeof id === 'bigint' && id > 0n)) {
-    return { id: BigInt(id), start, end };
+  if (id === undefined || id === '') return null;
+  if (typeof id === 'string') {
+    const wrong = whyNotSequenceText(id);
+    if (wrong !== null) throw new InferError(wrong, 'unsupported');
+    return { id, start, end };
   }
-  throw malformed("Unable to parse 'sequence_id': a whole number from 0 or a string is expected");
+  const number = sequenceNumber(id);
+  if (number === null) {
+    throw malformed(
+      "Unable to parse 'sequence_id': a whole number from 0 to 2^64 - 1 or a string is expected",
+    );
+  }
+  return number === 0n ? null : { id: number, start, end };
 }

@@ -10,7 +10,7 @@ export function adapterFamilies(registry: Registry, models: ModelDirectory): voi
   const adaptersOf = () =>
     models.list().flatMap((model) => {
       const adapters = model.kind === 'generator' ? (model.adapters ?? null) : null;
-      return adapters?.room == null ? [] : [{ id: model.id, adapters, room: adapters.room }];
+      return adapters === null ? [] : [{ id: model.id, adapters }];
     });
   new Gauge({
     name: 'vllm:lora_requests_info',
@@ -19,10 +19,10 @@ export function adapterFamilies(registry: Registry, models: ModelDirectory): voi
     registers: [registry],
     collect() {
       this.reset();
-      for (const { adapters, room } of adaptersOf()) {
+      for (const { adapters } of adaptersOf()) {
         const { running, waiting } = adapters.inFlight();
         const labels = {
-          max_lora: String(room.maxAdapters),
+          max_lora: String(adapters.room.maxAdapters),
           running_lora_adapters: running.join(','),
           waiting_lora_adapters: waiting.join(','),
         };

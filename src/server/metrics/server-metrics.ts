@@ -9,6 +9,7 @@ import { HTTP_BUCKETS } from './buckets.js';
 import { type ModelFamilies, modelFamilies } from './families.js';
 import { type GrpcExchange, GrpcMetrics } from './grpc-metrics.js';
 import { ModelMetrics, UNCOUNTED } from './model-metrics.js';
+import { sequenceFamilies } from './sequence-metrics.js';
 import { tritonFamilies } from './triton-families.js';
 
 export interface HttpExchange {
@@ -168,6 +169,7 @@ export class ServerMetrics {
   /** Observes models that take tensors, under Triton's names. @param models those that are loaded now */
   watchInference(models: () => readonly InferModel[]): void {
     tritonFamilies(this.#registry, models);
+    sequenceFamilies(this.#registry, models);
   }
 
   /** Counts a client that was cut off because it did not read its answer. */

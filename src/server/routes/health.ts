@@ -5,18 +5,29 @@ import { about } from '../openai/schemas/fields.js';
 import type { ServerState } from '../server-state.js';
 import { defineRoute } from './route.js';
 
+/** Models that are being loaded, as far as an answer names them. */
+const MOST_NAMES = 100;
+
 export const healthRoute = defineRoute({
   method: 'get',
   path: '/health',
   tags: ['Server'],
   summary: 'Tells whether the server should be given work',
   description:
-    'With several models it is 200 as long as one of them runs: the others are listed. `model` asks for one of them.',
+    'With several models it is 200 as long as one of them runs: the others are listed. While the models of the start are loaded it is 503, and tells which. `model` asks for one model. Other parameters, which get past caches, are ignored.',
   open: true,
   query: z.object({ model: about(z.string().optional(), 'The name of a model.') }),
+  ignoresUnknownQuery: true,
   responses: async () => (await import('../openai/answers/server.js')).healthResponses(),
   handle: ({ query }, { state, models }) => {
-    if (query.model === undefined) return answer({ ...report(state), models: modelReports(state) });
+    if (query.model === undefined) {
+      const loading = state.loading.slice(0, MOST_NAMES);
+      return answer({
+        ...report(state),
+        ...(loading.length > 0 && { loading }),
+        models: modelReports(state),
+      });
+    }
     const of = modelReport(findModel({ models }, query.model).state);
     return answer(state.status === 'draining' ? { ...of, status: 'draining' } : of);
   },

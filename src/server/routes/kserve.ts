@@ -1,9 +1,10 @@
 import type { Context } from 'hono';
 import type { InferModel } from '../../serving/infer-model.js';
 import { metadataOf, modelsCounted, statisticsOf } from '../../serving/protocol/describe-model.js';
+import { knownFields } from '../../serving/protocol/known-fields.js';
 import { loadParametersOf } from '../../serving/protocol/load-parameters.js';
 import { malformed } from '../../serving/protocol/malformed.js';
-import { extensions, fieldsOf, logSettings, traceSettings } from '../../serving/protocol/settings.js';
+import { extensions, logSettings, traceSettings } from '../../serving/protocol/settings.js';
 import { noCudaMemory, noCudaRegion, noSharedMemory } from '../../serving/shared-memory/no-shared-memory.js';
 import { type RegionStatus, SharedRegions } from '../../serving/shared-memory/shared-regions.js';
 import { requireAdmin } from '../auth.js';
@@ -57,14 +58,21 @@ function versionIn(c: Context<AppEnv>): string {
   return version;
 }
 
-/** An empty answer, as health has them. */
-const empty = (status: number) =>
-  status === 200
-    ? new Response(null, { status, headers: { 'content-type': 'text/plain' } })
-    : Response.json(
-        { error: status === 400 ? 'Model version not ready' : 'Server not ready' },
-        { status: 400 },
-      );
+/** Health that is well, in the form of the protocol: Triton's own answers have no body, and its clients read the status alone. */
+const well = (body: object) => Response.json(body);
+
+const notWell = (error: string) => Response.json({ error }, { status: 400 });
+
+function readiness({ state: { status, reason } }: ServerContext): Response {
+  if (status === 'ready' || status === 'degraded') return well({ ready: true });
+  return notWell(`Server not ready${reason === null ? '' : `: ${reason}`}`);
+}
+
+function modelReadiness(c: Context<AppEnv>, { repository }: Platform): Response {
+  const name = nameIn(c);
+  const isReady = repository.isReady(name, versionIn(c));
+  return isReady ? well({ name, ready: true }) : notWell('Model version not ready');
+}
 
 /** The body as JSON; undefined where there is none. @throws ApiError */
 async function jsonOf(c: Context<AppEnv>): Promise<unknown> {
@@ -81,7 +89,7 @@ const SYSTEM_MEMORY_ROUTES: readonly Route[] = [
     protocolRoute('post', `/v2/systemsharedmemory${rest}/unregister`, (c, { sharedMemory }, { apiKeys }) => {
       if (sharedMemory !== null) requireAdmin(c.get('caller'), apiKeys);
       sharedMemory?.unregister(c.req.param('region') ?? '');
-      return empty(200);
+      return new Response();
     }),
   ]),
   protocolRoute(
@@ -91,7 +99,7 @@ const SYSTEM_MEMORY_ROUTES: readonly Route[] = [
       if (sharedMemory === null) throw noSharedMemory();
       requireAdmin(c.get('caller'), apiKeys);
       await sharedMemory.register(regionOf(c.req.param('region') ?? '', await jsonOf(c)));
-      return empty(200);
+      return new Response();
     },
   ),
 ];
@@ -108,7 +116,11 @@ const statusOfRegion = ({ name, key, offset, byteSize }: RegionStatus) => ({
 
 /** The body of a registration. @throws InferError */
 function regionOf(name: string, body: unknown): RegionStatus {
-  const { key, offset = 0, byte_size: byteSize } = fieldsOf(body);
+  const {
+    key,
+    offset = 0,
+    byte_size: byteSize,
+  } = knownFields(body, 'the request', ['key', 'offset', 'byte_size']);
   if (key === undefined) throw malformed("Shared memory register request has no 'key' field");
   if (byteSize === undefined) throw malformed("Shared memory register request has no 'byte_size' field");
   if (typeof key !== 'string') throw malformed("Unable to parse 'key': a string is expected");
@@ -130,7 +142,7 @@ function cudaMemoryRoutes(): Route[] {
     protocolRoute('post', `${ofRegion}/register`, () => {
       throw noCudaMemory();
     }),
-    ...[path, ofRegion].map((one) => protocolRoute('post', `${one}/unregister`, () => empty(200))),
+    ...[path, ofRegion].map((one) => protocolRoute('post', `${one}/unregister`, () => new Response())),
   ];
 }
 
@@ -142,19 +154,12 @@ export const KSERVE_ROUTES: readonly Route[] = [
   protocolRoute('get', '/v2', (_, { serverId, sharedMemory }, { version }) =>
     Response.json({ name: serverId, version, extensions: extensions(sharedMemory !== null) }),
   ),
-  protocolRoute('get', '/v2/health/live', () => empty(200), true),
-  protocolRoute(
-    'get',
-    '/v2/health/ready',
-    (_, __, { state }) => empty(state.status === 'ready' || state.status === 'degraded' ? 200 : 503),
-    true,
-  ),
+  protocolRoute('get', '/v2/health/live', () => well({ live: true }), true),
+  protocolRoute('get', '/v2/health/ready', (_, __, context) => readiness(context), true),
   protocolRoute('get', '/v2/models/stats', (_, { repository }) =>
     statistics(modelsCounted(repository, '', '')),
   ),
-  ...modelRoutes('get', '/ready', (c, { repository }) =>
-    empty(repository.isReady(nameIn(c), versionIn(c)) ? 200 : 400),
-  ),
+  ...modelRoutes('get', '/ready', modelReadiness),
   ...modelRoutes('get', '/config', (c, platform) => Response.json(modelOf(c, platform).config)),
   ...modelRoutes('get', '/stats', (c, { repository }) =>
     statistics(modelsCounted(repository, nameIn(c), versionIn(c))),
@@ -165,6 +170,7 @@ export const KSERVE_ROUTES: readonly Route[] = [
       contentEncoding: c.req.header('content-encoding'),
       jsonLength: c.req.header('inference-header-content-length'),
       signal: leavingSignal(c.env?.incoming?.socket) ?? c.req.raw.signal,
+      owner: c.get('caller').name,
       memory: c.get('memory'),
       maxBodyBytes,
       regions: regionAccess(platform, c.get('caller'), apiKeys, maxBodyBytes),
@@ -184,9 +190,10 @@ export const KSERVE_ROUTES: readonly Route[] = [
   ...SYSTEM_MEMORY_ROUTES,
   ...cudaMemoryRoutes(),
   protocolRoute('post', '/v2/repository/index', async (c, { repository }) => {
-    const { ready = false } = fieldsOf(await jsonOf(c));
-    if (typeof ready !== 'boolean') throw malformed("'ready' is to be true or false");
-    return Response.json(await repository.index({ readyOnly: ready }));
+    const { ready } = knownFields(await jsonOf(c), 'the request', ['ready']);
+    const readyOnly = ready ?? false;
+    if (typeof readyOnly !== 'boolean') throw malformed("'ready' is to be true or false");
+    return Response.json(await repository.index({ readyOnly }));
   }),
   protocolRoute(
     'post',
@@ -199,9 +206,11 @@ export const KSERVE_ROUTES: readonly Route[] = [
   ),
   protocolRoute('post', '/v2/repository/models/{model}/unload', async (c, { repository }, { apiKeys }) => {
     requireAdmin(c.get('caller'), apiKeys);
-    const { unload_dependents = false } = fieldsOf(fieldsOf(await jsonOf(c)).parameters);
-    if (typeof unload_dependents !== 'boolean') throw malformed("'unload_dependents' is to be true or false");
-    await repository.unload(nameIn(c), { unloadDependents: unload_dependents });
+    const { parameters } = knownFields(await jsonOf(c), 'the request', ['parameters']);
+    const { unload_dependents } = knownFields(parameters, "'parameters'", ['unload_dependents']);
+    const unloadDependents = unload_dependents ?? false;
+    if (typeof unloadDependents !== 'boolean') throw malformed("'unload_dependents' is to be true or false");
+    await repository.unload(nameIn(c), { unloadDependents });
     return new Response(null, { status: 200, headers: { 'content-type': 'application/json' } });
   }),
   ...modelRoutes('get', '', (c, platform) => {

@@ -96,6 +96,8 @@ interface RouteDefinition<Body, Params, Query> {
   body?: Body;
   params?: Params;
   query?: Query;
+  /** Parameters of the query that the schema does not have are ignored; default: they are refused by name. */
+  ignoresUnknownQuery?: boolean;
   /** Example bodies by name, for readers of the description. */
   examples?: Readonly<Record<string, unknown>>;
   /** Answers, made when the description is asked for and not at the start. */
@@ -135,7 +137,7 @@ export function defineRoute<
       const request = {
         body: body && parseRequest(body, await readJson(c, c.get('memory'))),
         params: params && parseRequest(params, c.req.param()),
-        query: query && parseRequest(query, c.req.query()),
+        query: query && parseRequest(query, queryOf(c, definition.ignoresUnknownQuery ? query : null)),
         exchange: exchangeOf(c, context),
         takesGzip: /\bgzip\b/.test(c.req.header('accept-encoding') ?? ''),
         knownTags: c.req.header('if-none-match'),
@@ -163,6 +165,13 @@ export function defineRoute<
       } as RouteConfig;
     },
   };
+}
+
+/** The query's parameters; with a schema those that it has. */
+function queryOf(c: Context<AppEnv>, schema: z.ZodObject | null): Record<string, string> {
+  const given = c.req.query();
+  if (schema === null) return given;
+  return Object.fromEntries(Object.entries(given).filter(([name]) => Object.hasOwn(schema.shape, name)));
 }
 
 /** Examples in OpenAPI's form, {name: {value}}. */

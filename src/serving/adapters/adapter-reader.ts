@@ -1,5 +1,5 @@
-import { messageOf } from '../../../base/error-text.js';
 import { noteFreed } from '../../../base/freed-memory.js';
+import { textOf } from '../../../base/skein-error.js';
 import type { AdapterLimits } from '../../../models/adapters/adapter-weights.js';
 import type { SharedAdapter } from '../../../models/adapters/shared-adapter.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
@@ -46,11 +46,9 @@ export class AdapterReader {
     try {
       return await pool.run(job, signal);
     } catch (error) {
-      if (error instanceof HelperError && error.failure.code === 'SKEIN_CHECKPOINT') {
-        const { isOutside } = error.failure.held;
-        throw isOutside ? new OutsideError(messageOf(error)) : new CheckpointError(messageOf(error));
-      }
-      throw error;
+      if (!(error instanceof HelperError)) throw error;
+      if (error.failure.code === 'SKEIN_OUTSIDE') throw new OutsideError(textOf(error));
+      throw error.failure.code === 'SKEIN_CHECKPOINT' ? new CheckpointError(textOf(error)) : error;
     } finally {
       if (pool.jobs === 0 && this.#pool === pool) await this.close();
     }

@@ -1,9 +1,10 @@
 import { noteFreed } from '../../../base/freed-memory.js';
-import { option, says } from '../../../base/named-text.js';
+import { type Name, type NamedText, option, says } from '../../../base/named-text.js';
 import { retell, textOf } from '../../../base/skein-error.js';
+import { MOST_ADAPTER_SLOTS } from '../../../callbacks/options/peft-cache-options.js';
 import { HostClosedError } from '../../../callbacks/token-request.js';
 import type { AdapterRoom } from '../../../callbacks/worker-messages.js';
-import { pagesOfAdapter } from '../../../engine/peft/page-sizes.js';
+import { pagesOfAdapter, smallerCache } from '../../../engine/peft/page-sizes.js';
 import type { AdapterWeights } from '../../../models/adapters/adapter-weights.js';
 import { moduleName } from '../../../models/adapters/module-ids.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
@@ -12,7 +13,7 @@ import type { TextModel } from '../../generation/text-model.js';
 import { withAdapter } from './adapter-engine.js';
 import { AdapterError } from './adapter-error.js';
 import type { AdapterInfo } from './adapter-info.js';
-import { isAdapterName, LONGEST_ADAPTER_NAME } from './adapter-name.js';
+import { checkAdapterName } from './adapter-name.js';
 import { AdapterReader, type ReadAdapter } from './adapter-reader.js';
 
 /** A loaded adapter, with the model that has it. */
@@ -26,16 +27,14 @@ export interface LoadedAdapter extends AdapterInfo {
   readonly model: TextModel;
 }
 
-/** Most adapters of a model. */
-export const MOST_ADAPTERS = 1000;
+/** Most adapters of a model: as many as one iteration can have at most. */
+export const MOST_ADAPTERS = MOST_ADAPTER_SLOTS;
 
 /** The engine's part in the adapters of a model. */
 export interface AdapterBase {
   model: TextModel;
   config: ModelConfig;
-  executor: string;
-  /** null: the executor takes no adapters. */
-  room: AdapterRoom | null;
+  room: AdapterRoom;
   /** Tells that no more requests with this adapter will come. */
   forget(taskId: bigint): void;
   /** Numbers of the adapters of requests in flight. */
@@ -65,8 +64,7 @@ export class ModelAdapters {
     this.#base = base;
   }
 
-  /** null: the executor takes no adapters. */
-  get room(): AdapterRoom | null {
+  get room(): AdapterRoom {
     return this.#base.room;
   }
 
@@ -111,11 +109,14 @@ export class ModelAdapters {
       replace = false,
       signal,
       within,
-    }: { replace?: boolean; signal?: AbortSignal | undefined; within?: string | undefined } = {},
+    }: {
+      replace?: boolean | undefined;
+      signal?: AbortSignal | undefined;
+      within?: string | undefined;
+    } = {},
   ): Promise<LoadedAdapter> {
-    const { room, config, executor } = this.#base;
+    const { room, config } = this.#base;
     if (this.#isClosed) throw new HostClosedError('The model is closed and takes no more adapters.');
-    if (room === null) throw noneOn(executor);
     this.#checkName(name, replace);
     this.#reading.add(name);
     try {
@@ -125,7 +126,7 @@ export class ModelAdapters {
     } catch (error) {
       // Others are not of this adapter alone: one reason may end several loads.
       if (error instanceof AdapterError || error instanceof CheckpointError)
-        retell(error, says`The adapter '${name}' cannot be loaded: ${textOf(error)}`);
+        retell(error, says`The adapter '${name}' cannot be loaded: ${inOptions(textOf(error), room)}`);
       throw error;
     } finally {
       this.#reading.delete(name);
@@ -161,17 +162,12 @@ export class ModelAdapters {
   }
 
   #checkName(name: string, replace: boolean): void {
-    if (!isAdapterName(name)) {
-      throw new AdapterError(
-        `The name of an adapter has 1 to ${LONGEST_ADAPTER_NAME} characters that can be seen, and no comma; ${JSON.stringify(name)} is none.`,
-        'name',
-      );
-    }
+    checkAdapterName(name);
     if (this.#reading.has(name))
       throw new AdapterError(`The adapter '${name}' is being loaded already.`, 'taken');
     if (this.#loaded.has(name) && !replace) {
       throw new AdapterError(
-        `There is an adapter '${name}' already; unload it first, or replace it.`,
+        `There is an adapter '${name}' already; unload it first, or load the other with { replace: true }.`,
         'taken',
       );
     }
@@ -183,16 +179,31 @@ export class ModelAdapters {
     }
   }
 
-  #take(name: string, path: string, { weights, digest }: ReadAdapter, room: AdapterRoom): LoadedAdapter {
-    const pages = pagesOfAdapter(weights, room);
+  #checkRoom(name: string, pages: number, room: AdapterRoom): void {
+    const megabytes = (count: number) =>
+      Number(((count * room.rowsPerPage * room.width * 4) / 1e6).toPrecision(3));
+    if (pages > room.devicePages) {
+      throw new AdapterError(
+        says`it takes ${megabytes(pages)} MB where iterations read adapters, which may take ${megabytes(room.devicePages)} MB there (${option('peftCacheManagerConfig.deviceCachePercent')}).`,
+        'full',
+      );
+    }
     const others = this.list().reduce((sum, one) => sum + (one.name === name ? 0 : one.pages), 0);
     if (others + pages > room.hostPages) {
-      noteFreed(bytesOf(weights));
-      const megabytes = (count: number) => Math.ceil((count * room.rowsPerPage * room.width * 4) / 1e6);
       throw new AdapterError(
         says`it takes ${megabytes(pages)} MB, and others ${megabytes(others)} of the ${megabytes(room.hostPages)} MB that all may take together (${option('peftCacheManagerConfig.hostCacheSize')}).`,
         'full',
       );
+    }
+  }
+
+  #take(name: string, path: string, { weights, digest }: ReadAdapter, room: AdapterRoom): LoadedAdapter {
+    const pages = pagesOfAdapter(weights, room);
+    try {
+      this.#checkRoom(name, pages, room);
+    } catch (error) {
+      noteFreed(bytesOf(weights));
+      throw error;
     }
     const taskId = this.#nextTaskId++;
     const adapter: LoadedAdapter = {
@@ -205,7 +216,7 @@ export class ModelAdapters {
       taskId,
       digest,
       pages,
-      model: withAdapter(this.#base.model, taskId, weights),
+      model: withAdapter(this.#base.model, { loraTaskId: taskId, adapter: weights, adapterName: name }),
     };
     const before = this.#loaded.get(name);
     if (before !== undefined) this.#forget(before);
@@ -215,11 +226,14 @@ export class ModelAdapters {
   }
 }
 
-function noneOn(executor: string): AdapterError {
-  return new AdapterError(
-    says`The executor ${executor} takes no LoRA adapters; the native one does (${option('executor')}).`,
-    'none',
-  );
+/** A sentence about an adapter's files, with the options that set its limits. */
+function inOptions(text: NamedText, { hostPages, devicePages }: AdapterRoom): NamedText {
+  if (typeof text === 'string') return text;
+  const limits: Partial<Record<string, Name>> = {
+    maxRank: option('peftCacheManagerConfig.maxAdapterSize'),
+    maxBytes: smallerCache({ host: hostPages, device: devicePages }),
+  };
+  return text.map((part) => (typeof part !== 'string' && part.of === 'field' && limits[part.name]) || part);
 }
 
 function bytesOf({ moduleLayers }: AdapterWeights): number {

@@ -6,11 +6,13 @@ import type {
   InferResponse,
   InferTensor,
 } from '../../../callbacks/infer/infer-types.js';
-import type { BatchTimes } from '../../../callbacks/infer/instance-messages.js';
+import type { BatchTimes, PackedSequence } from '../../../callbacks/infer/instance-messages.js';
 import { bytesOf, MOST_ANSWER_BYTES, MOST_ANSWERS } from '../../../callbacks/infer/most-answers.js';
 import type { BatchEntry } from '../../../host/batch/batch-duties.js';
 import type { QueuedRequest } from '../../../scheduler/dynamic-batcher.js';
+import type { ReplyOrder } from '../../../scheduler/reply-order.js';
 import { asInferError } from '../infer-failure.js';
+import type { KeyedSequence } from './sequence-former.js';
 
 /** Called once, when a request has its last answer or has failed. */
 export type OnOver = (entry: BatchedEntry, error: InferError | null) => void;
@@ -25,6 +27,8 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
   readonly fit: string;
   readonly priority: number;
   readonly timeoutUs: number;
+  /** null: the model has no sequences. */
+  readonly sequence: KeyedSequence | null;
   readonly on: InferListener;
   readonly startMs = performance.now();
   hasStarted = false;
@@ -34,6 +38,10 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
   queuedUs = 0;
   /** When an instance began with it, on performance.now's clock; null: it waits. */
   begunMs: number | null = null;
+  /** Its place in the batch that it is in, or was in last; null: in none, or the model has no sequences. */
+  packedSequence: PackedSequence | null = null;
+  /** Holds its answers until it is their turn; null: they go as they come. */
+  order: ReplyOrder<BatchedEntry, () => void> | null = null;
   /** Responses that wait until those of all earlier requests are out; empty where order is not preserved. */
   readonly held: InferResponse[] = [];
   /** Of the outputs of those. */
@@ -43,7 +51,11 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
 
   constructor(
     { id, outputs, parameters, priority, timeoutUs }: InferRequest,
-    { inputs, batchSize }: { inputs: readonly InferTensor[]; batchSize: number },
+    {
+      inputs,
+      batchSize,
+      sequence,
+    }: { inputs: readonly InferTensor[]; batchSize: number; sequence: KeyedSequence | null },
     fit: string,
     on: InferListener,
     onOver: OnOver,
@@ -54,6 +66,7 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
     this.parameters = parameters;
     this.rows = batchSize;
     this.fit = fit;
+    this.sequence = sequence;
     this.priority = priority;
     this.timeoutUs = timeoutUs;
     this.on = on;

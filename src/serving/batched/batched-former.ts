@@ -31,7 +31,8 @@ export class BatchedFormer implements BatchFormer<BatchedEntry, Batch> {
     this.#batcher.remove(entry);
   }
 
-  form(nowUs: number, hasRoom: boolean, isDraining: boolean): Formed<BatchedEntry, Batch> {
+  form(nowUs: number, free: readonly number[], isDraining: boolean): Formed<BatchedEntry, Batch> {
+    const hasRoom = free.length > 0;
     const { batch, rejected, wakeAtUs } = this.#batcher.next(nowUs, { hasRoom, isDraining });
     const refusals = rejected.map((entry) => ({
       entry,

@@ -31,8 +31,10 @@ import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../in
 import { InferenceCounters } from '../inference-counters.js';
 import { BatchedEntry } from './batched-entry.js';
 import { type Batch, BatchedFormer } from './batched-former.js';
-import { CallWaits } from './call-waits.js';
+import { CalledParts, callWaits } from './called-parts.js';
+import { checkedSequence } from './check-sequence.js';
 import { LentAnswers } from './lent-answers.js';
+import { type KeyedSequence, keyedSequence, SequenceFormer } from './sequence-former.js';
 
 /** Batches that an instance may have: one that it runs and one that waits, so that it never waits for this thread. */
 const BATCHES_AHEAD = 2;
@@ -66,20 +68,19 @@ interface GivenBatch {
 
 /** Batches of all models of this process, counted. */
 let numBatches = 0;
-/** Which of them wait for each other. */
-const callWaits = new CallWaits<BatchedModel>();
 
 /**
  * A model of a repository that takes tensors: requests are held against its configuration, put together to batches, and run by its
  * instances, each in a worker.
  *
- *   infer -> checkedRequest -> DynamicBatcher -> BatchHost -> instance -> answers -> each request's listener
+ *   infer -> checkedRequest -> DynamicBatcher or SequenceBatcher -> BatchHost -> instance -> answers -> each request's listener
  */
 export class BatchedModel implements InferModel {
   readonly kind = 'tensors';
   readonly config: ModelConfig;
   readonly version: string;
   readonly modelDirectory: string;
+  readonly ignoresParameters: boolean;
   readonly firstResponses?: () => TimeCounts;
   readonly #options: BatchedModelOptions;
   readonly #host: Host;
@@ -89,8 +90,11 @@ export class BatchedModel implements InferModel {
   readonly numInstances: number;
   /** What instances have. */
   readonly #given = new WeakMap<Batch, GivenBatch>();
+  /** null: the model has no sequences. */
+  readonly #sequences: SequenceFormer | null;
   /** Where the model preserves the order of its requests; null: answers go as they come. */
   readonly #order: ReplyOrder<BatchedEntry, () => void> | null;
+  readonly #called: CalledParts;
   /** Requests of equal text may be rows of one batch. */
   readonly #fit: (inputs: readonly FitTensor[]) => string;
 
@@ -100,6 +104,7 @@ export class BatchedModel implements InferModel {
     this.config = config;
     this.version = files.version;
     this.modelDirectory = files.directory;
+    this.ignoresParameters = backend.readsParameters !== true;
     if (config.model_transaction_policy.decoupled)
       this.firstResponses = () => this.#counters.firstResponses();
     const instances = config.instance_group.flatMap(({ name, count }) =>
@@ -112,9 +117,21 @@ export class BatchedModel implements InferModel {
     this.#answers = new LentAnswers(maxKept, !isProcess && this.firstResponses === undefined);
     this.#fit = fitOf(config.input, config.max_batch_size > 0);
     this.#order = config.dynamic_batching?.preserve_ordering ? new ReplyOrder() : null;
+    this.#called = new CalledParts(config.name, this, config.sequence_batching !== undefined);
+    this.#sequences =
+      config.sequence_batching === undefined
+        ? null
+        : new SequenceFormer(config, instances.length, (instance, sequences) =>
+            this.#host.send(instance, { type: 'ended', sequences }),
+          );
+    // A batch of sequences is formed when those before it are done: none is sent ahead of a busy instance.
+    const ahead =
+      this.#sequences === null
+        ? { batchesAhead: BATCHES_AHEAD, recallAfterMs: RECALL_AFTER_MS }
+        : { batchesAhead: 1 };
     const data = (i: number, claims: SharedArrayBuffer | null): InstanceWorkerData => ({
       entry: backend.entry.href,
-      setup: { files, config, instanceName: instances[i]! },
+      setup: { files, config, instanceName: instances[i]!, maxStateBytes: own.maxStateBytes },
       claims,
     });
     this.#host = new BatchHost(
@@ -124,8 +141,7 @@ export class BatchedModel implements InferModel {
         data,
         ownerName: (i) => `Instance ${instances[i]}`,
         instances: instances.length,
-        batchesAhead: BATCHES_AHEAD,
-        recallAfterMs: RECALL_AFTER_MS,
+        ...ahead,
         maxEntries: MOST_ENTRIES,
         timeLimitMs: own.executeTimeoutMs,
         startLimitMs: own.initializeTimeoutMs,
@@ -133,7 +149,7 @@ export class BatchedModel implements InferModel {
         onError,
       },
       {
-        former: new BatchedFormer(config),
+        former: this.#sequences ?? new BatchedFormer(config),
         noteReady: () => {},
         entriesOf: (batch) => batch,
         pack: (batch, slot) => this.#pack(batch, slot, !isProcess),
@@ -145,6 +161,7 @@ export class BatchedModel implements InferModel {
         endsBatch: (message, batch) => {
           if (message.type !== 'done') return false;
           this.#noteEnd(batch);
+          this.#putAgain(batch, message.again);
           this.#take(message.memory);
           return true;
         },
@@ -167,7 +184,8 @@ export class BatchedModel implements InferModel {
   activity(): ModelActivity {
     const { size, running, instanceStates: instances, restarts } = this.#host;
     const { lastInference } = this.#counters;
-    return { waiting: size - running, running, instances, restarts, lastInference };
+    const activity = { waiting: size - running, running, instances, restarts, lastInference };
+    return this.#sequences === null ? activity : { ...activity, sequences: this.#sequences.counts };
   }
 
   failures(): Readonly<Record<FailureReason, number>> {
@@ -183,32 +201,47 @@ export class BatchedModel implements InferModel {
   }
 
   infer(request: InferRequest, on: InferListener): void {
-    const checked = checkedRequest(this.config, request);
+    const fitting = checkedRequest(this.config, request);
+    const checked = { ...fitting, sequence: this.#sequenceOf(request, fitting.batchSize) };
     const { caller } = request;
-    if (caller !== undefined) this.#checkCaller(caller);
+    const { sequence } = checked;
+    const called = this.#called.of(sequence === null ? null : this.#sequences!.instanceFor(sequence));
+    if (caller !== undefined) this.#called.check(caller, called);
     const fit = this.#fit(checked.inputs);
     const entry = new BatchedEntry(request, checked, fit, on, (one, error) => this.#over(one, error));
-    if (caller !== undefined) callWaits.ask(entry, caller, this);
+    if (caller !== undefined) callWaits.ask(entry, caller, called);
     try {
       this.#host.submit(entry, request.signal);
     } catch (error) {
       callWaits.answered(entry);
       const told = asInferError(error);
-      this.#counters.noteFailure(reasonOf(told), nsSince(entry.startMs));
+      // One that no sequence takes is wrong, as one of a wrong shape is: neither is counted.
+      if (told.kind !== 'invalid') this.#counters.noteFailure(reasonOf(told), nsSince(entry.startMs));
       throw told;
     }
-    this.#order?.begin(entry);
+    if (this.#order !== null) this.#hold(entry, this.#order);
   }
 
-  /** A batch whose code asks keeps its instance until it is answered. @throws InferError where it never would be */
-  #checkCaller(caller: number): void {
-    if (!callWaits.isCircle(caller, this)) return;
-    const waits =
-      this.numInstances === 1 ? 'its one instance waits' : `all of its ${this.numInstances} instances wait`;
-    throw new InferError(
-      `the model '${this.config.name}' cannot be asked: ${waits} for answers which wait for this one`,
-      'invalid',
-    );
+  #sequenceOf(request: InferRequest, batchSize: number): KeyedSequence | null {
+    if (this.#sequences === null) return null;
+    const sequence = checkedSequence(this.config, request, batchSize);
+    if (sequence === null) return this.#sequences.ownSequence();
+    const keyed = keyedSequence(sequence, request.owner);
+    // An iterative one ends when the model lets its request go, whatever its client says of it.
+    return this.config.sequence_batching!.iterative_sequence ? { ...keyed, end: false } : keyed;
+  }
+
+  #hold(entry: BatchedEntry, order: ReplyOrder<BatchedEntry, () => void>): void {
+    entry.order = order;
+    order.begin(entry);
+  }
+
+  /** Requests of an iterative model that are to run once more. */
+  #putAgain(batch: Batch, again: readonly number[]): void {
+    for (const index of again) {
+      const entry = batch[index];
+      if (entry !== undefined && this.#host.has(entry)) this.#sequences?.putAgain(entry);
+    }
   }
 
   #noteEnd(batch: Batch): void {
@@ -230,7 +263,11 @@ export class BatchedModel implements InferModel {
     this.#noteEnd(batch); // it was with an instance that is lost, or had it taken back
     const number = numBatches++;
     this.#given.set(batch, { number, calls: null });
-    callWaits.begin(number, this, batch);
+    callWaits.begin(number, this.#called.keptBy(this.#sequences?.instanceOf(batch) ?? null), batch);
+    if (this.config.sequence_batching?.oldest?.preserve_ordering) {
+      const order = new ReplyOrder<BatchedEntry, () => void>();
+      for (const entry of batch) this.#hold(entry, order);
+    }
     const answerMemory = this.#answers.memoryFor(rowsOf(batch));
     const command: InstanceCommand = {
       type: 'batch',
@@ -240,6 +277,7 @@ export class BatchedModel implements InferModel {
       answerMemory,
       slot,
       requests,
+      rows: this.#sequences?.rowsOf(batch) ?? null,
     };
     const transfer = [isLent ? memory : null, answerMemory].filter((buffer) => buffer !== null);
     return { command, transfer };
@@ -264,7 +302,7 @@ export class BatchedModel implements InferModel {
     const rooms: Promise<void>[] = [];
     if (message.type === 'done') {
       for (const entry of batch) entry.times = message.times;
-      this.#counters.noteExecution(rowsOf(batch), message.times);
+      this.#counters.noteExecution(this.#sequences?.rowsOf(batch) ?? rowsOf(batch), message.times);
       this.#answers.noteSize(answers.bytes.length, rowsOf(batch));
     }
     const { lease, end } = this.#answers.share(answers.bytes);
@@ -274,7 +312,7 @@ export class BatchedModel implements InferModel {
       const tensors = outputs.map((output) => unpackTensor(output, answers.bytes));
       this.#noteResponse(entry);
       const response = { outputs: tensors, ...(parameters === null ? {} : { parameters }), release: lease() };
-      if (this.#order === null) {
+      if (entry.order === null) {
         const room = entry.on.response(response);
         if (room !== undefined) rooms.push(room);
       } else if (!entry.hold(response)) this.#host.fail(entry, tooManyHeld(this.config.name));
@@ -332,8 +370,8 @@ export class BatchedModel implements InferModel {
       if (error === null) entry.on.end();
       else entry.on.fail(error);
     };
-    if (this.#order === null) tell();
-    else for (const { answer } of this.#order.settle(entry, tell)) answer();
+    if (entry.order === null) tell();
+    else for (const { answer } of entry.order.settle(entry, tell)) answer();
   }
 
   /** @param given the batch whose code asks; undefined: that one is over */

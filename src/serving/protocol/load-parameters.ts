@@ -1,4 +1,5 @@
 import type { LoadParameters } from '../model-repository.js';
+import { knownFields, objectOf } from './known-fields.js';
 import { malformed } from './malformed.js';
 
 const FILE = 'file:';
@@ -11,7 +12,7 @@ const LONGEST_PART = 255;
  * other value are load-time parameters of the AMD Inference Server. @throws InferError
  */
 export function loadParametersOf(body: unknown, allowsUpload: boolean): LoadParameters {
-  const { parameters } = objectOf(body ?? {}, 'the request');
+  const { parameters } = knownFields(body, 'the request', ['parameters']);
   const { config, share, ...rest } = objectOf(parameters ?? {}, "'parameters'");
   const files = new Map<string, Uint8Array>();
   const values: Record<string, string | number | boolean> = {};
@@ -36,12 +37,6 @@ export function loadParametersOf(body: unknown, allowsUpload: boolean): LoadPara
     ...(Object.keys(values).length === 0 ? {} : { values }),
     ...(share === undefined ? {} : { share }),
   };
-}
-
-function objectOf(value: unknown, what: string): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return value as Record<string, unknown>;
-  throw malformed(`Unable to parse ${what}: an object is expected`);
 }
 
 /** A path within the model's folder, and nothing that leads out of it. */

@@ -3,20 +3,17 @@ import { join } from 'node:path';
 import { onAbort } from '../../../base/on-abort.js';
 import type { Backend } from '../../../engine/backends/backend.js';
 import { findBackend } from '../../../engine/backends/find-backend.js';
-import { checkConfig } from '../../../models/repository/check-config.js';
+import { checkInitialStates } from '../../../engine/backends/sequences/state-tensors.js';
+import { checkConfig, checkModelFilename } from '../../../models/repository/check-config.js';
 import { completeConfig } from '../../../models/repository/complete-config.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { ModelConfigError } from '../../../models/repository/model-config-error.js';
 import { ownParameters } from '../../../models/repository/model-parameters.js';
 import { readLabels } from '../../../models/repository/read-labels.js';
-import {
-  parseModelConfig,
-  parseSentConfig,
-  readModelConfig,
-} from '../../../models/repository/read-model-config.js';
+import { parseSentConfig, readModelConfig } from '../../../models/repository/read-model-config.js';
 import type { ScannedModel } from '../../../models/repository/repository-scan.js';
 import { chooseVersions } from '../../../models/repository/versions.js';
-import type { WrittenConfig } from '../../../models/repository/written-config.js';
+import { fieldError, placed, type WrittenConfig } from '../../../models/repository/written-config.js';
 import type { OnCall } from '../answer-call.js';
 import { BatchedModel } from '../batched/batched-model.js';
 import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
@@ -85,7 +82,9 @@ export class FolderSource implements ModelSource {
   ): Promise<ServedVersion> {
     const versionDirectory = join(model.directory, version);
     const files = { directory: model.directory, versionDirectory, version };
-    const backend = findBackend(written?.fields ?? {}, await readdir(versionDirectory));
+    const origin = written ?? noConfig(model.directory);
+    const filenames = await readdir(versionDirectory);
+    const backend = await inConfig(origin, () => findBackend(origin.fields, filenames));
     const texts = Object.entries(values).map(([key, value]) => [key, String(value)] as const);
     if (backend === null) {
       const numVersions = model.versions.length;
@@ -94,7 +93,7 @@ export class FolderSource implements ModelSource {
           `it is a model of texts, of which one version is served at a time; version_policy has ${numVersions}`,
         );
       }
-      const own = Object.entries(written?.fields.parameters ?? {}).map(
+      const own = Object.entries(origin.fields.parameters ?? {}).map(
         ([key, { string_value: value }]) => [key, value ?? ''] as const,
       );
       return this.#services.startText(
@@ -106,7 +105,7 @@ export class FolderSource implements ModelSource {
     }
     const problem = await backend.problem();
     if (problem !== null) throw new ModelConfigError(problem);
-    const config = await completed(name, model, files, written, backend);
+    const config = await completed(name, model, files, origin, backend);
     const withValues = {
       ...config,
       parameters: {
@@ -117,13 +116,19 @@ export class FolderSource implements ModelSource {
         i === 0 ? { ...group, count: group.count + addedInstances } : group,
       ),
     };
-    const origin = written ?? parseModelConfig('', 'the configuration', 'yaml');
     checkConfig(withValues, origin);
     for (const { label_filename: labels } of withValues.output) {
       if (labels !== '') readLabels(model.directory, labels);
     }
     signal.throwIfAborted();
-    const own = ownParameters(withValues, origin);
+    const own = ownParameters(withValues, origin, backend.instanceKind);
+    if (withValues.sequence_batching !== undefined) {
+      if (!backend.runsSequences) {
+        const what = `is not run by the backend '${backend.name}', which keeps no states`;
+        throw fieldError(origin, ['sequence_batching'], `${what}.`);
+      }
+      await checkInitialStates(withValues.sequence_batching, model.directory, origin, own.maxStateBytes);
+    }
     const batched = new BatchedModel({
       backend,
       files,
@@ -164,14 +169,37 @@ async function within(ready: Promise<unknown>, limitMs: number, signal: AbortSig
   }
 }
 
+/** What stands for the configuration of a folder that has none: the backend tells everything, or an error says what there should be. */
+function noConfig(directory: string): WrittenConfig {
+  const origin = `${directory}, which has no config.yaml, config.pbtxt or config.json`;
+  return { fields: {}, origin, lineOf: () => null };
+}
+
+/** Does what may find something wrong in a configuration. @throws with the place of the field that is wrong */
+async function inConfig<T>(origin: WrittenConfig, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw placed(origin, error);
+  }
+}
+
 async function completed(
   name: string,
   { name: folder }: ScannedModel,
   files: Parameters<Backend['describe']>[0],
-  written: WrittenConfig | null,
+  origin: WrittenConfig,
   backend: Backend,
 ): Promise<ModelConfig> {
-  const told = await backend.describe(files, written?.fields ?? {});
-  const facts = { name, folder, backend: backend.name, defaultFilename: backend.defaultFilename, told };
-  return completeConfig(written, facts);
+  checkModelFilename(origin.fields, origin);
+  const told = await inConfig(origin, () => backend.describe(files, origin.fields));
+  const { name: own, defaultFilename, platforms } = backend;
+  return completeConfig(origin, {
+    name,
+    folder,
+    backend: own,
+    platform: platforms[0],
+    defaultFilename,
+    told,
+  });
 }

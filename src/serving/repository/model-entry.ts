@@ -8,6 +8,11 @@ import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-so
 
 /** Told when a version can be found, and when it no longer can. */
 export interface EntryListener {
+  /**
+   * Asked before a model is loaded, with null, and before each of its versions can be found. Absent: every name is free.
+   * @throws an Error, its message without a full stop, where another model has its name, or one of the version's
+   */
+  checkNames?(name: string, version: ServedVersion | null): void;
   added(version: ServedVersion): void;
   removed(version: ServedVersion): void;
 }
@@ -87,6 +92,11 @@ export class ModelEntry {
     );
   }
 
+  /** A version answers, or is about to. */
+  get isNameHeld(): boolean {
+    return this.#isLoading || this.#live.length > 0;
+  }
+
   /** Takes over a version that runs already, in the place of a load whose plan had this identity. */
   adopt(version: ServedVersion, identity: string): void {
     this.#replace([version], identity);
@@ -106,18 +116,40 @@ export class ModelEntry {
     this.#isLoading = true;
     try {
       if (source === null) throw new Error('it is in no model repository any more');
+      this.#listener.checkNames?.(this.name, null);
       const plan = await source.plan(this.name, asked);
-      if (plan.identity !== null && plan.identity === this.#identity && this.#live.length > 0) return;
+      if (plan.identity !== null && plan.identity === this.#identity && this.#live.length > 0) {
+        this.#noteProblem(null);
+        return;
+      }
       const started = await this.#start(plan);
+      try {
+        // From here on nobody else can take a name.
+        for (const version of started) this.#listener.checkNames?.(this.name, version);
+      } catch (error) {
+        await giveUp(started);
+        throw error;
+      }
       this.#replace(started, plan.identity);
     } catch (error) {
-      this.#problem = messageOf(error);
-      for (const [version, row] of this.#rows) {
-        if (row.state === 'LOADING') this.#rows.set(version, { state: 'UNAVAILABLE', reason: this.#problem });
-      }
-      throw new InferError(`failed to load '${this.name}', ${this.#problem}`, 'invalid', { cause: error });
+      const problem = messageOf(error);
+      this.#noteProblem(problem);
+      throw new InferError(`failed to load '${this.name}', ${problem}`, 'invalid', { cause: error });
     } finally {
       this.#isLoading = false;
+    }
+  }
+
+  /** Why the latest load failed, in the rows of what it was to load and of what goes on in its place; null: it did not. */
+  #noteProblem(problem: string | null): void {
+    this.#problem = problem;
+    for (const [version, { state }] of this.#rows) {
+      if (state === 'LOADING') this.#rows.set(version, { state: 'UNAVAILABLE', reason: problem ?? '' });
+      if (state !== 'READY') continue;
+      this.#rows.set(version, {
+        state,
+        reason: problem === null ? '' : `could not be loaded anew: ${problem}`,
+      });
     }
   }
 
@@ -144,7 +176,7 @@ export class ModelEntry {
     const started = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     const failed = results.find((result) => result.status === 'rejected');
     if (failed === undefined) return started;
-    await Promise.all(started.map((version) => version.close({ abort: true })));
+    await giveUp(started);
     throw failed.reason;
   }
 
@@ -178,4 +210,9 @@ export class ModelEntry {
     this.#live = [];
     for (const version of versions) this.#listener.removed(version);
   }
+}
+
+/** Ends versions that no request has found. */
+async function giveUp(started: readonly ServedVersion[]): Promise<void> {
+  await Promise.all(started.map((version) => version.close({ abort: true })));
 }

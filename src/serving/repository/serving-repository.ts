@@ -57,9 +57,20 @@ export class ServingRepository implements ModelRepository {
   readonly #closing = new AbortController();
   /** Of each model of the folders, as it was when it was loaded last. */
   readonly #stamps = new Map<string, string>();
+  /** Models that the start has not loaded yet; null: the start is over. */
+  #starting: Set<string> | null;
 
   constructor(options: ServingRepositoryOptions) {
     this.#options = options;
+    this.#starting = options.scan === undefined ? null : new Set();
+  }
+
+  /**
+   * Models that the start has neither loaded nor found wrong yet; empty while the folders are read. Null: the start is over, or there are no
+   * folders.
+   */
+  get starting(): readonly string[] | null {
+    return this.#starting === null ? null : [...this.#starting];
   }
 
   find(name: string, version: string): InferModel {
@@ -73,6 +84,10 @@ export class ServingRepository implements ModelRepository {
   isReady(name: string, version: string): boolean {
     const models = this.#entries.get(name)?.models ?? [];
     return version === '' ? models.length > 0 : models.some((model) => model.version === version);
+  }
+
+  holds(name: string): boolean {
+    return this.#entries.get(name)?.isNameHeld === true;
   }
 
   loaded(): readonly InferModel[] {
@@ -90,14 +105,14 @@ export class ServingRepository implements ModelRepository {
   }
 
   async load(name: string, parameters: LoadParameters = {}): Promise<string> {
-    this.#checkMode(`failed to load '${name}'`);
+    this.#checkMode();
     await this.#look();
     if (!this.#entries.has(name)) this.#noteUpload(name, parameters);
     return this.#load(name, parameters);
   }
 
   async unload(name: string, { unloadDependents = false } = {}): Promise<void> {
-    this.#checkMode(`failed to unload '${name}'`);
+    this.#checkMode();
     await this.#look();
     const names = unloadDependents ? [name, ...this.#endpoints.of(name)] : [name];
     const leaving = [...new Set(names)].flatMap((one) => this.#entries.get(one) ?? []);
@@ -118,9 +133,20 @@ export class ServingRepository implements ModelRepository {
    * others are loaded
    */
   async start(names: readonly string[] | null): Promise<void> {
+    try {
+      await this.#start(names);
+    } finally {
+      this.#starting = null;
+    }
+  }
+
+  async #start(names: readonly string[] | null): Promise<void> {
     const found = await this.#look();
     const wanted = names ?? [...found.keys()];
-    const results = await Promise.allSettled(wanted.map((name) => this.#load(name, {})));
+    const starting = new Set(wanted);
+    this.#starting = starting;
+    const loads = wanted.map((name) => this.#load(name, {}).finally(() => starting.delete(name)));
+    const results = await Promise.allSettled(loads);
     const problems = results.flatMap((result) =>
       result.status === 'rejected' ? [messageOf(result.reason)] : [],
     );
@@ -195,7 +221,14 @@ export class ServingRepository implements ModelRepository {
   /** An entry for a model that has no folder, and whose files come with its load. @throws InferError where none come */
   #noteUpload(name: string, { files }: LoadParameters): void {
     if (files === undefined || this.#options.uploads === undefined) {
-      throw new InferError(`failed to load '${name}', failed to poll from model repository`, 'invalid');
+      const reason =
+        this.#options.scan === undefined
+          ? 'the server has no --model-repository'
+          : 'no folder of this name is in --model-repository';
+      throw new InferError(
+        `failed to load '${name}', failed to poll from model repository: ${reason}`,
+        'invalid',
+      );
     }
     if (!isModelName(name)) {
       const expected = `at most ${LONGEST_NAME} bytes, without a slash, and without a dot in front`;
@@ -269,10 +302,13 @@ export class ServingRepository implements ModelRepository {
     throw new InferError(`Request for unknown model: '${name}' is not found`, 'notFound');
   }
 
-  #checkMode(what: string): void {
-    if (this.#options.mode === 'explicit') return;
+  /** @throws InferError in Triton's words, which its clients look for, where clients may not change what is loaded */
+  #checkMode(): void {
+    const { mode } = this.#options;
+    if (mode === 'explicit') return;
+    const inNone = mode === 'none' ? ', nor with --model-control-mode none: explicit is expected' : '';
     throw new InferError(
-      `${what}, explicit model load / unload is not allowed if polling is enabled`,
+      `explicit model load / unload is not allowed if polling is enabled${inNone}`,
       'unavailable',
     );
   }

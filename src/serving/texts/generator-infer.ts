@@ -92,10 +92,13 @@ export class GeneratorInfer implements InferModel {
   }
 
   activity(): ModelActivity {
+    const adapters = this.#adapters;
     return {
       ...this.#activity(),
       lastInference: this.#counters.lastInference,
-      adapterChanges: this.#adapters?.changes ?? 0,
+      ...(adapters === null
+        ? {}
+        : { adapters: { names: adapters.list().map(({ name }) => name), changes: adapters.changes } }),
     };
   }
 

@@ -8,6 +8,7 @@ const CALL: ModelCall = {
   inputs: [],
   outputs: null,
   parameters: {},
+  sequence: null,
   decoupled: false,
 };
 const input = (bytes: number, name = 'X') =>

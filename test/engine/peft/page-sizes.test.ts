@@ -84,6 +84,21 @@ describe('pages', () => {
     );
   });
 
+  it('say which option would make them smaller, where one would', () => {
+    const by = (optimalAdapterSize: number, maxAdapterSize: number) =>
+      pageSizes(TINY_BASE, { optimalAdapterSize, maxAdapterSize });
+    expect([by(1, 64), by(8, 1), by(1, 1)].map(({ sizedBy }) => sizedBy)).toEqual([
+      'maxAdapterSize',
+      'optimalAdapterSize',
+      null,
+    ]);
+    const why = (sizes: ReturnType<typeof by>) => () => cachePages({ hostCacheSize: 9 }, sizes, 10 ** 9);
+    expect(why(by(8, 1))).toThrow(
+      /hostCacheSize is 9; a page takes \d+ bytes \(less with a lower peftCacheManagerConfig\.optimalAdapterSize\), and adapters need at least one page\.$/,
+    );
+    expect(why(by(1, 1))).toThrow(/hostCacheSize is 9; a page takes \d+ bytes, and adapters need/);
+  });
+
   it('are refused for a model that has no modules to change', () => {
     const encoder = { ...TINY_BASE, architecture: 'bert', encoder: {} } as unknown as typeof TINY_BASE;
     expect(() => pageSizes(encoder, {})).toThrow(
@@ -130,6 +145,7 @@ describe('caches', () => {
       maxRank: 64,
       maxBytes: 3 * bytesPerPage,
       hostPages: 9,
+      devicePages: 3,
       width: sizes.width,
       rowsPerPage,
       rankUnit: 1,

@@ -212,10 +212,10 @@ it('agrees with a slow oracle in random histories, and the slots hold what steps
 describe('refusals', () => {
   it('of an adapter larger than a cache name it with the numbers', () => {
     expect(() => manager(2, 9, 1).admit(1n, ADAPTERS[2]![0]!)).toThrow(
-      'lora_weights takes 3 pages; the host cache of adapters has 2 (peftCacheManagerConfig).',
+      'lora_weights takes 3 pages; the host cache of adapters has 2 (peftCacheManagerConfig.hostCacheSize).',
     );
     expect(() => manager(9, 2, 1).admit(1n, ADAPTERS[2]![0]!)).toThrow(
-      /3 pages; the device cache of adapters has 2/,
+      /3 pages; the device cache of adapters has 2 \(peftCacheManagerConfig\.deviceCachePercent\)\.$/,
     );
   });
 

@@ -49,7 +49,8 @@ class Oldest implements BatchFormer<Word, Batch> {
   putBack(words: readonly Word[]): void {
     this.#waiting.unshift(...words.map((word) => ({ word, sinceUs: 0 })));
   }
-  form(nowUs: number, hasRoom: boolean, isDraining: boolean): Formed<Word, Batch> {
+  form(nowUs: number, free: readonly number[], isDraining: boolean): Formed<Word, Batch> {
+    const hasRoom = free.length > 0;
     this.asked.push(hasRoom);
     const bad = this.#waiting.filter(({ word }) => word.text === 'no');
     const refused = bad.map(({ word }) => ({ entry: word, error: new Error('This word is refused.') }));
@@ -287,11 +288,7 @@ describe('an instance that is lost', () => {
       false,
       /^The dictionary failed: Instance 0's worker thread ended unexpectedly with exit code 7\.$/,
     ],
-    [
-      'exit',
-      true,
-      /^The dictionary failed: Instance 0's worker thread ended unexpectedly with exit code 7\.$/,
-    ],
+    ['exit', true, /^The dictionary failed: Instance 0's process ended unexpectedly with exit code 7\.$/],
     ['throw', false, /^The dictionary failed: The model broke\.$/],
   ])(
     'fails the batch that it was at, once, and no other one: %s, isolate %s',

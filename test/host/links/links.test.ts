@@ -64,6 +64,7 @@ describe.each([
   ['thread', false],
   ['process', true],
 ])('a link to a %s', (kind, isolate) => {
+  const what = isolate ? 'process' : 'worker thread';
   it('starts the worker with its data, and carries what requests and answers are made of', async () => {
     const { link, heard, until } = start(isolate, { limit: 2n ** 64n, none: undefined });
     const values = { id: 2n ** 63n, text: 'naïve \u{1F986}', none: undefined, nothing: null, list: [1, [2]] };
@@ -116,8 +117,8 @@ describe.each([
   });
 
   it.each([
-    ['exit', { code: 3 }, { message: "The engine's worker thread ended unexpectedly with exit code 3." }],
-    ['exit', { code: 0 }, { message: "The engine's worker thread ended unexpectedly with exit code 0." }],
+    ['exit', { code: 3 }, { message: `The engine's ${what} ended unexpectedly with exit code 3.` }],
+    ['exit', { code: 0 }, { message: `The engine's ${what} ended unexpectedly with exit code 0.` }],
     [
       'throw',
       { message: 'no room', name: 'MemoryError', code: 'ENOMEM' },

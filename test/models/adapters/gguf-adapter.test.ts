@@ -131,7 +131,7 @@ describe('an adapter that llama.cpp converted', () => {
       { tensors: [floats('blk.0.attn_v.weight.lora_a', [17, 8]), TENSORS[1]!] },
       /at most 16/,
     ],
-    ['too much', { maxBytes: 100 }, /takes 240 bytes in float32; at most 100 are accepted\.$/],
+    ['too much', { maxBytes: 100 }, /takes 240 bytes in float32; at most 100 are accepted \(maxBytes\)\.$/],
   ])('is refused with one sentence: %s', (_, change, message) => {
     expect(() => read(change)).toThrow(CheckpointError);
     expect(() => read(change)).toThrow(message);
@@ -162,6 +162,10 @@ describe('an adapter by its path', () => {
 
   it('is refused where there is none, or more than one', () => {
     expect(() => openAdapter('/nowhere', TINY_BASE, limits)).toThrow('/nowhere: no such folder.');
+    const file = join(writeTinyAdapter(fresh()), 'adapter_model.safetensors');
+    expect(() => openAdapter(file, TINY_BASE, limits)).toThrow(
+      `${file}: is a file of an adapter of PEFT; the folder that holds it is expected, or a GGUF file.`,
+    );
     const folder = fresh();
     mkdirSync(folder, { recursive: true });
     for (const name of ['a.gguf', 'b.gguf'])

@@ -270,10 +270,12 @@ describe('readPeftCheckpoint refuses', () => {
 
   it('a rank above the limit, and more bytes than the limit', () => {
     expect(() => read({}, TINY_BASE, { maxRank: 1 })).toThrow(
-      /q_proj\.lora_A\.weight has rank 2; at most 1 is accepted/,
+      /q_proj\.lora_A\.weight has rank 2; at most 1 is accepted \(maxRank\)\.$/,
     );
     const limits = { maxRank: 2, maxBytes: 100 };
-    expect(() => read({}, TINY_BASE, limits)).toThrow(/takes 272 bytes in float32; at most 100 are accepted/);
+    expect(() => read({}, TINY_BASE, limits)).toThrow(
+      /takes 272 bytes in float32; at most 100 are accepted \(maxBytes\)\.$/,
+    );
   });
 
   it('an encoder as base', () => {
@@ -296,6 +298,15 @@ describe('readPeftCheckpoint refuses', () => {
     writeFileSync(join(path, 'adapter_model.bin'), '');
     expect(open(path)).toThrow(/holds no adapter_model\.safetensors; adapter_model\.bin may run code/);
     expect(open(join(path, 'adapter_model.bin'))).toThrow(/an adapter of PEFT is a folder/);
+    writeTinyAdapter(join(path, 'sql'));
+    rmSync(join(path, 'adapter_model.bin'));
+    expect(open(path)).toThrow(
+      /holds no adapter_model\.safetensors; its folder sql does, and is the one to name\.$/,
+    );
+    for (let i = 0; i < 12; i++) writeTinyAdapter(join(path, `a${i}`));
+    expect(open(path)).toThrow(
+      /; 13 folders in it do \(a0, a1, (a\d+, ){7}a\d+, \.\.\.\), of which one is to be named\.$/,
+    );
     writeTinyAdapter(path);
     rmSync(join(path, 'adapter_config.json'));
     expect(open(path)).toThrow(/adapter_config\.json: no such file/);

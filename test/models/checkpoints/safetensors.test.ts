@@ -65,7 +65,11 @@ describe('readSafetensors', () => {
     ['a broken shape', safetensorsBytes([a], entry({ shape: [1.5] })), /shape of whole numbers/],
     ['one offset', safetensorsBytes([a], entry({ data_offsets: [0] })), /two data_offsets/],
     ['backward offsets', safetensorsBytes([a], entry({ data_offsets: [24, 0] })), /run backwards/],
-    ['offsets beyond the file', safetensorsBytes([a], entry({ data_offsets: [0, 25] })), /truncated/],
+    [
+      'offsets beyond the file',
+      safetensorsBytes([a], entry({ data_offsets: [0, 25] })),
+      /only 24; the file may be cut off\.$/,
+    ],
     [
       'overflowing dimensions',
       safetensorsBytes([a], entry({ shape: [2 ** 40, 2 ** 40] })),

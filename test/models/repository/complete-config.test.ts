@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../../../models/repository/check-config.js';
 import { completeConfig, type Told } from '../../../models/repository/complete-config.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
-import { ownParameters } from '../../../models/repository/model-parameters.js';
+import { type InstanceKind, ownParameters } from '../../../models/repository/model-parameters.js';
 import { parseModelConfig } from '../../../models/repository/read-model-config.js';
 
 const tensor = { is_shape_tensor: false };
@@ -87,10 +87,6 @@ describe('a configuration that is completed', () => {
   it.each([
     ['max_batch_size: -1', 'max_batch_size is -1; a whole number from 0 to 65536 is expected'],
     ['max_batch_size: 70000', 'max_batch_size is 70000'],
-    [
-      'sequence_batching: {}',
-      'c:3: sequence_batching is not run by this server: it has models without state alone.',
-    ],
     ['ensemble_scheduling: {}', 'c:3: ensemble_scheduling is not run by this server'],
     ['max_batch_size: 0\ndynamic_batching: {}', 'c:4: dynamic_batching needs a max_batch_size of at least 1'],
     [
@@ -150,16 +146,58 @@ describe('a configuration that is completed', () => {
     expect(() => complete(text, { output: TOLD.output! })).toThrow(expected);
   });
 
+  it("is of its backend's platform where it does not name one", () => {
+    const platformOf = (text: string) => {
+      const facts = {
+        name: 'm',
+        folder: 'm',
+        backend: 'b',
+        platform: 'b_x',
+        defaultFilename: 'x',
+        told: TOLD,
+      };
+      return completeConfig(parseModelConfig(text, 'c', 'yaml'), facts).platform;
+    };
+    expect([platformOf(''), platformOf('platform: ""'), platformOf('platform: other')]).toEqual([
+      'b_x',
+      'b_x',
+      'other',
+    ]);
+    expect(complete(null, TOLD).platform).toBe('');
+  });
+
+  it.each([
+    ['yaml', 'input: [{name: I, data_type: TYPE_INT32, dims: [1], reshape: {shape: []}}]'],
+    ['yaml', 'input: [{name: I, data_type: TYPE_INT32, dims: [1], reshape: {}}]'],
+    ['pbtxt', 'input [{ name: "I" data_type: TYPE_INT32 dims: [1] reshape: { shape: [ ] } }]'],
+  ] as const)('may reshape to a single number: %s %s', (format, text) => {
+    const scalar = { ...TOLD.input![0]!, dims: [1], reshape: { shape: [] } };
+    const facts = {
+      name: 'm',
+      folder: 'm',
+      backend: 'b',
+      defaultFilename: 'x',
+      told: { ...TOLD, input: [scalar] },
+    };
+    const written = parseModelConfig(text, 'c', format);
+    const config = completeConfig(written, facts);
+    checkConfig(config, written);
+    expect(config.input).toMatchObject([{ name: 'I', dims: [1], reshape: { shape: [] } }]);
+  });
+
   it('has parameters of this server', () => {
-    const read = (text: string) => {
+    const read = (text: string, kind: InstanceKind = 'thread') => {
       const written = parseModelConfig(IO + text, 'c', 'yaml');
-      return ownParameters(complete(IO + text), written);
+      return ownParameters(complete(IO + text), written, kind);
     };
     expect(read('')).toEqual({
       executeTimeoutMs: 0,
       initializeTimeoutMs: 300_000,
       instanceKind: 'thread',
+      maxStateBytes: 2 ** 30,
     });
+    expect(read('', 'process').instanceKind).toBe('process');
+    expect(read('parameters: {instance_kind: thread}', 'process').instanceKind).toBe('thread');
     const both =
       'parameters: {execute_timeout_ms: {string_value: "500"}, instance_kind: {string_value: process}}';
     expect(read(both)).toMatchObject({ executeTimeoutMs: 500, instanceKind: 'process' });
@@ -168,6 +206,10 @@ describe('a configuration that is completed', () => {
     );
     expect(() => read('parameters: {execute_timeout_ms: {string_value: "5s"}}')).toThrow(
       'c:3: parameters.execute_timeout_ms is "5s"; a whole number of milliseconds',
+    );
+    expect(read('parameters: {max_state_bytes: {string_value: "4096"}}').maxStateBytes).toBe(4096);
+    expect(() => read('parameters: {max_state_bytes: {string_value: "0"}}')).toThrow(
+      'parameters.max_state_bytes is "0"; a whole number of bytes from 1 to 1099511627776 is expected',
     );
     expect(() => read('parameters: {instance_kind: {string_value: gpu}}')).toThrow("'thread' or 'process'");
   });

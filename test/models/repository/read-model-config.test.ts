@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
 import { ModelConfigError } from '../../../models/repository/model-config-error.js';
 import {
@@ -58,6 +58,34 @@ describe('a configuration', () => {
     expect(parseModelConfig(text, 'c', format).fields).toEqual(FIELDS);
   });
 
+  it('has parameters as plain values too, in YAML and JSON', () => {
+    const text = 'parameters: { a: 500, b: process, c: true, d: 1.5, e: { string_value: "x" }, f: "" }';
+    const values = { a: '500', b: 'process', c: 'true', d: '1.5', e: 'x', f: '' };
+    const parameters = Object.fromEntries(
+      Object.entries(values).map(([name, value]) => [name, { string_value: value }]),
+    );
+    expect(parseModelConfig(text, 'c', 'yaml').fields).toEqual({ parameters });
+    const json = JSON.stringify({ parameters: { a: 500, b: 'process', c: true, d: 1.5, e: 'x', f: '' } });
+    expect(parseSentConfig(json).fields).toEqual({ parameters });
+  });
+
+  it('of a request is JSON', () => {
+    expect(() => parseSentConfig('max_batch_size: 4')).toThrow(
+      /^the configuration of the request is no JSON: Unexpected token .*\.$/,
+    );
+    expect(() => parseSentConfig('{"max_batch_size": 4,}')).toThrow('is no JSON');
+  });
+
+  it('that is broken puts no warning on the console', () => {
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    try {
+      expect(() => parseModelConfig('? {a: b}\n: 3', 'c', 'yaml')).toThrow(ModelConfigError);
+      expect(warn).not.toHaveBeenCalled();
+    } finally {
+      warn.mockRestore();
+    }
+  });
+
   it('knows the lines of its fields', () => {
     const lineIn = (format: 'pbtxt' | 'yaml', text: string, ...path: (string | number)[]) =>
       parseModelConfig(text, 'c', format).lineOf(path);
@@ -82,12 +110,27 @@ describe('a configuration', () => {
     [
       'yaml',
       'name: x\ninput:\n- name: a\n  data_type: TYPE_FOO',
-      'c:4: input\\[0\\].data_type is "TYPE_FOO"; .*one of TYPE_INVALID, TYPE_BOOL, .* is expected',
+      'c:4: input\\[0\\].data_type is "TYPE_FOO"; .*one of TYPE_BOOL, .* is expected',
+    ],
+    ['yaml', 'input: [{data_type: TYPE_FLOAT32}]', 'is "TYPE_FLOAT32"; TYPE_FP32 may be meant: one of'],
+    ['yaml', 'input: [{data_type: double}]', 'is "double"; TYPE_FP64 may be meant: one of'],
+    [
+      'pbtxt',
+      '# data_type: TYPE_X\ninput [ { name: "a"\n data_type: TYPE_FLOAT32 } ]',
+      'c:3: data_type is "TYPE_FLOAT32"; TYPE_FP32 may be meant: one of TYPE_BOOL, .* is expected.$',
+    ],
+    [
+      'pbtxt',
+      'max_batch_size: 2\ninput { data_type: "TYPE_FP32" }',
+      'c:2: data_type is a text in quotes; TYPE_FP32 without them is expected.$',
     ],
     ['yaml', 'max_batch_size: x', 'c:1: max_batch_size is "x"; a whole number is expected'],
     ['yaml', 'name: 5', 'c:1: name is 5; a text is expected'],
     ['yaml', 'input: 5', 'c:1: input\\[0\\] is 5; an object is expected'],
     ['yaml', 'parameters: [1]', 'c:1: parameters is a list of 1; an object is expected'],
+    ['yaml', 'parameters: {a: [1]}', 'c:1: parameters.a is a list of 1; a text, a number, true, false or'],
+    ['yaml', 'parameters: {a: 12345678901234567890}', 'c:1: parameters.a is 12345678901234567000; a text'],
+    ['yaml', 'parameters: {a: .inf}', 'c:1: parameters.a is Infinity; a text, a number'],
     ['yaml', 'model_transaction_policy: {decoupled: 1}', 'decoupled is 1; true or false is expected'],
     [
       'yaml',
@@ -95,7 +138,9 @@ describe('a configuration', () => {
       'ensemble_scheduling and dynamic_batching exclude',
     ],
     ['yaml', 'max_batch_size: 1\nmax_batch_size: 2', 'c:2: '],
-    ['yaml', '{', 'c:1: '],
+    ['yaml', '{', 'c:1: Flow map must end with a }.$'],
+    ['yaml', 'input: [\n', 'c:2: Flow sequence .* end with a \\].$'],
+    ['yaml', '? {a: b}\n: 3', 'c: { a: b } is no field here'],
     ['yaml', '[1]', 'c is a list of 1; an object is expected'],
     ['yaml', 'a: &a [1]\nb: *a', 'c: '],
     [

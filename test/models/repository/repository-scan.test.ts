@@ -55,6 +55,17 @@ describe('a look at the folders', () => {
     expect(models.get('n')!.problem).toBeNull();
   });
 
+  it('knows a folder of a model that was named for a repository', async () => {
+    write('squares/1/model.mjs');
+    write('squares/config.yaml');
+    write('squares/2/1/model.mjs');
+    const models = await scanRepositories([join(root, 'squares')]);
+    expect(models.get('1')!.problem).toBe(
+      `${root}/squares seems to be the folder of a model, of which this is a version: the folder around it is expected as a model repository`,
+    );
+    expect(models.get('2')!.problem).toBeNull(); // a model may be called so
+  });
+
   it('holds what cannot be one against a model alone', async () => {
     write(`deep/${'1/'.repeat(12)}x`);
     write('n/1/x');

@@ -11,34 +11,63 @@ import { testPython } from '../support/test-python.js';
 /** Triton's own examples: a model repository, and programs of its client. They are no part of this project. */
 const triton = process.env.SKEIN_TEST_TRITON;
 
-/** Programs of the HTTP client that need no sequences. */
-const HTTP_PROGRAMS = [
-  'simple_http_infer_client',
-  'simple_http_async_infer_client',
-  'simple_http_aio_infer_client',
-  'simple_http_string_infer_client',
-  'simple_http_health_metadata',
-  'simple_http_shm_client',
-  'simple_http_shm_string_client',
-  'simple_http_model_control',
+/** Programs of the HTTP client, and what they are started with. */
+const HTTP_PROGRAMS: readonly (readonly [program: string, ...flags: string[]])[] = [
+  ['simple_http_infer_client'],
+  ['simple_http_async_infer_client'],
+  ['simple_http_aio_infer_client'],
+  ['simple_http_string_infer_client'],
+  ['simple_http_health_metadata'],
+  ['simple_http_shm_client'],
+  ['simple_http_shm_string_client'],
+  ['simple_http_model_control'],
+  ['simple_http_sequence_sync_infer_client'],
+  ['simple_http_sequence_sync_infer_client', '--dyna'],
 ];
 /** The same of the gRPC client. */
-const GRPC_PROGRAMS = [
-  'simple_grpc_infer_client',
-  'simple_grpc_async_infer_client',
-  'simple_grpc_aio_infer_client',
-  'simple_grpc_string_infer_client',
-  'simple_grpc_health_metadata',
-  'simple_grpc_keepalive_client',
-  'simple_grpc_custom_args_client',
-  'simple_grpc_custom_repeat',
-  'simple_grpc_shm_client',
-  'simple_grpc_shm_string_client',
-  'simple_grpc_model_control',
+const GRPC_PROGRAMS: readonly (readonly [program: string, ...flags: string[]])[] = [
+  ['simple_grpc_infer_client'],
+  ['simple_grpc_async_infer_client'],
+  ['simple_grpc_aio_infer_client'],
+  ['simple_grpc_string_infer_client'],
+  ['simple_grpc_health_metadata'],
+  ['simple_grpc_keepalive_client'],
+  ['simple_grpc_custom_args_client'],
+  ['simple_grpc_shm_client'],
+  ['simple_grpc_shm_string_client'],
+  ['simple_grpc_model_control'],
+  ['simple_grpc_sequence_sync_infer_client'],
+  ['simple_grpc_sequence_sync_infer_client', '--dyna'],
+  ['simple_grpc_sequence_stream_infer_client'],
+  ['simple_grpc_sequence_stream_infer_client', '--dyna'],
+  ['simple_grpc_aio_sequence_stream_infer_client'],
+  ['simple_grpc_aio_sequence_stream_infer_client', '--dyna'],
 ];
 /** Models that the programs ask for by name or by number: one of them counts seven, and one of gRPC eight. */
-const LOADED = ['simple', 'simple_int8', 'simple_string', 'simple_identity'];
-const LISTED = [...LOADED, 'simple_sequence', 'simple_dyna_sequence', 'of_our_own'];
+const LISTED = [
+  'simple',
+  'simple_int8',
+  'simple_string',
+  'simple_identity',
+  'simple_sequence',
+  'simple_dyna_sequence',
+  'of_our_own',
+];
+/** That of --dyna whose ids are texts is of Triton's own C++ code: it sums, and adds the id to the last sum. */
+const DYNA_CONFIG = `max_batch_size: 8
+input [ { name: "INPUT" data_type: TYPE_INT32 dims: [ 1 ] } ]
+output [ { name: "OUTPUT" data_type: TYPE_INT32 dims: [ 1 ] } ]
+sequence_batching {
+  max_sequence_idle_microseconds: 10000000
+  oldest { max_candidate_sequences: 1024 }
+  control_input { name: "CORRID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_STRING } }
+  state { input_name: "SUM" output_name: "NEW_SUM" data_type: TYPE_INT32 dims: [ 1 ] }
+}
+`;
+const DYNA_MODULE = `export const execute = (requests) => requests.map(({ inputs: { INPUT, SUM, CORRID }, sequence: { end } }) => {
+  const data = [SUM.data[0] + INPUT.data[0] + (end ? Number(CORRID.texts[0]) : 0)];
+  return { outputs: { OUTPUT: { data }, NEW_SUM: { data } } };
+});`;
 
 const IDENTITY =
   'export const execute = (all) => all.map(({ inputs }) => ({ outputs: { OUTPUT0: inputs.INPUT0 } }));';
@@ -142,10 +171,7 @@ beforeAll(async () => {
     writeFileSync(config, text);
     writeFileSync(join(folder, 'simple_identity/1/model.mjs'), IDENTITY);
   }
-  const loaded = ['of_our_own', ...(triton === undefined ? [] : LOADED)].flatMap((name) => [
-    '--load-model',
-    name,
-  ]);
+  const loaded = names.flatMap((name) => ['--load-model', name]);
   server = await startServer([
     '--model-repository',
     folder,
@@ -182,6 +208,15 @@ async function load(name: string): Promise<void> {
   expect(response.status).toBe(200);
 }
 
+/** Behind all others, one of which counts the models. */
+async function loadDyna(): Promise<void> {
+  const directory = join(folder, 'simple_string_dyna_sequence');
+  mkdirSync(join(directory, '1'), { recursive: true });
+  writeFileSync(join(directory, 'config.pbtxt'), `backend: "module"\n${DYNA_CONFIG}`);
+  writeFileSync(join(directory, '1/model.mjs'), DYNA_MODULE);
+  await load('simple_string_dyna_sequence');
+}
+
 const address = () => server.url.replace('http://', '');
 
 const program = (name: string) => join(triton!, 'client-examples', `${name}.py`);
@@ -190,6 +225,16 @@ const program = (name: string) => join(triton!, 'client-examples', `${name}.py`)
 async function expectToPass(name: string, args: readonly string[]): Promise<void> {
   const printed = await run([program(name), ...args]);
   if (readFileSync(program(name), 'utf8').includes('PASS')) expect(`${name}: ${printed}`).toMatch(/PASS/);
+}
+
+async function expectAllToPass(
+  programs: readonly (readonly [program: string, ...flags: string[]])[],
+  url: string,
+): Promise<void> {
+  for (const [name, ...flags] of programs) {
+    if (flags.includes('--dyna')) await loadDyna();
+    await expectToPass(name, ['-u', url, ...flags]);
+  }
 }
 
 interface Counted {
@@ -222,7 +267,7 @@ describe.skipIf(testPython === null)("Triton's client from pip", () => {
 
   itWithExamples('runs its own programs', async () => {
     expect(existsSync(join(triton!, 'client-examples'))).toBe(true);
-    for (const name of HTTP_PROGRAMS) await expectToPass(name, ['-u', address()]);
+    await expectAllToPass(HTTP_PROGRAMS, address());
     await load('simple');
     await expectToPass('reuse_infer_objects_client', ['-i', 'http', '-u', address()]);
   });
@@ -246,9 +291,11 @@ describe.skipIf(!hasGrpc)("Triton's client from pip over gRPC", () => {
   });
 
   itWithExamples('runs its own programs', async () => {
+    await loadDyna();
+    await expectAllToPass(GRPC_PROGRAMS, grpcAddress(server));
     addModel('repeat_int32');
     await load('repeat_int32');
-    for (const name of GRPC_PROGRAMS) await expectToPass(name, ['-u', grpcAddress(server)]);
+    await expectToPass('simple_grpc_custom_repeat', ['-u', grpcAddress(server)]);
     await load('simple');
     await expectToPass('reuse_infer_objects_client', ['-i', 'grpc', '-u', grpcAddress(server)]);
   });

@@ -1,6 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import { QueueFullError } from '../../../callbacks/token-request.js';
 import { ApiKeys } from '../../../src/server/api-keys.js';
+import { ServerState } from '../../../src/server/server-state.js';
+import { LiveModels } from '../../../src/serving/model-directory.js';
 import { say, toyServer } from '../support/toy-server.js';
 
 const messages = [{ role: 'user', content: 'Hi' }];
@@ -49,8 +51,27 @@ describe('the routes about the server', () => {
     expect(await healthOf()).toMatchObject([503, { models: { toy: computes } }]);
     expect(await healthOf('?model=toy')).toEqual([503, { ...failed, ...computes }]);
     expect((await toy.get('/health?model=other')).status).toBe(404);
+    expect((await toy.get('/live?x=1')).status).toBe(200);
+    expect(await healthOf('?x=1&model=toy&_=17')).toEqual([503, { ...failed, ...computes }]);
     toy.state.drain();
     expect(await healthOf()).toMatchObject([503, { status: 'draining' }]);
+  });
+
+  it('says in /health what the start still loads', async () => {
+    const starting = Array.from({ length: 200 }, (_, i) => `model-${i}`);
+    const models = new LiveModels();
+    const toy = toyServer(script, { state: new ServerState(models, () => starting) });
+    const response = await toy.get('/health');
+    const body = (await response.json()) as { loading: string[] };
+    expect([response.status, body]).toMatchObject([
+      503,
+      {
+        status: 'loading',
+        reason: expect.stringMatching(/^the models model-0, .* and 190 more are being loaded$/),
+      },
+    ]);
+    expect(body.loading).toEqual(starting.slice(0, 100));
+    expect((await toy.get('/live')).status).toBe(200);
   });
 
   it("has OpenAI's error shape for unknown paths and wrong methods", async () => {

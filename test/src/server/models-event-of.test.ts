@@ -41,6 +41,19 @@ function batchesOf(sizes: readonly number[]) {
 }
 
 describe('the event of all models', () => {
+  it('names the first of the adapters, and counts all', () => {
+    const [few, many] = [new ToldModel('few'), new ToldModel('many')];
+    few.now = { adapters: { names: ['sql'], changes: 3 } };
+    const names = Array.from({ length: 1000 }, (_, i) => `a${i}`);
+    many.now = { adapters: { names, changes: 1000 } };
+    const models = [few, many];
+    const source = { rows: () => models.map(ready), loaded: () => models };
+    expect(modelsEventOf(source, NOW).rows.map(({ work }) => work!.adapters)).toEqual([
+      { count: 1, names: ['sql'], changes: 3 },
+      { count: 1000, names: names.slice(0, 20), changes: 1000 },
+    ]);
+  });
+
   it('has what a model does now and has done, and what is known of one that does not answer', () => {
     const model = new ToldModel('squares', '3');
     const instances: InstanceState[] = ['busy', 'busy', 'idle', 'starting', 'dead'];
@@ -82,7 +95,8 @@ describe('the event of all models', () => {
           [1, 1, 1],
           [8, 8, 2],
         ],
-        adapterChanges: 0,
+        sequences: null,
+        adapters: null,
         queueMs: 1.5,
         computeMs: 3,
       },

@@ -38,6 +38,26 @@ describe('the state of a server with several models', () => {
     expect([state.status, state.models.size]).toEqual(['ready', 0]);
   });
 
+  it('is loading until the start is over, whatever runs already', () => {
+    let starting: string[] | null = [];
+    const state = new ServerState(served('chat'), () => starting);
+    expect([state.status, state.reason, state.loading]).toEqual([
+      'loading',
+      'the model repository is being read',
+      [],
+    ]);
+    starting = ['a'];
+    expect([state.status, state.reason]).toEqual(['loading', 'the model a is being loaded']);
+    starting = Array.from({ length: 12 }, (_, i) => `m${i}`);
+    expect(state.reason).toMatch(/^the models m0, m1, .*m9 and 2 more are being loaded$/);
+    expect(state.loading).toHaveLength(12);
+    starting = null;
+    expect([state.status, state.reason, state.loading]).toEqual(['ready', null, []]);
+    starting = ['a'];
+    state.drain();
+    expect(state.status).toBe('draining');
+  });
+
   it('is of the models that were named', () => {
     expect(() => new ServerState(served('chat')).model('code')).toThrow("no state of a model 'code'");
   });

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import {
   BatchedService,
   type BatchedServiceOptions,
@@ -177,14 +178,49 @@ describe('what goes wrong', () => {
 
   it('is told by start where the worker cannot be', async () => {
     const service = new Lengths();
-    await expect(service.start(worker, { refuses: true })).rejects.toThrow('There is no such dictionary.');
-    await expect(service.start('file:///nowhere.mjs')).rejects.toThrow(/nowhere\.mjs/);
+    await expect(service.start(worker, { refuses: true })).rejects.toThrow(
+      /^The constructor of \w+ threw at word-lengths\.mjs:\d+:\d+: There is no such dictionary\.$/,
+    );
+    await expect(service.start('file:///nowhere.mjs')).rejects.toThrow(
+      '/nowhere.mjs cannot be loaded: there is no such file',
+    );
+    const broken = join(folder, 'broken.mjs');
+    writeFileSync(broken, 'export default class {\n  transform( {}\n}\n');
+    await expect(service.start(broken)).rejects.toThrow(
+      /^broken\.mjs cannot be loaded: error at broken\.mjs:\d+/,
+    );
+    writeFileSync(broken, "import './nothing.mjs';\nexport default class {}\n");
+    await expect(service.start(broken)).rejects.toThrow(/nothing\.mjs/);
     const noClass = new URL('../../support/modules/no-callbacks.mjs', import.meta.url);
     await expect(service.start(noClass)).rejects.toThrow(/no class as its default export/);
     await expect(service.doOne('a')).rejects.toThrow(HostClosedError);
     await service.start(worker);
     expect(await service.doOne('a')).toBe(1);
     await expect(service.start(worker)).rejects.toThrow(RequestError);
+  });
+
+  it.each(['./squares.mjs', 'squares.mjs', '../squares.mjs', '', 'skein-squares/worker', 5, null, undefined])(
+    'asks for a URL or an absolute path of its module: %j',
+    async (module) => {
+      const started = new Lengths().start(module as never);
+      await expect(started).rejects.toThrow(
+        /^The worker's module is .*; a URL or an absolute path is expected/,
+      );
+      await expect(started).rejects.toMatchObject({ code: 'SKEIN_PARAMETER', field: 'workerModule' });
+    },
+  );
+
+  it('takes an absolute path', async () => {
+    const service = new Lengths();
+    await service.start(fileURLToPath(worker));
+    expect(await service.doOne('abc')).toBe(3);
+  });
+
+  it('says of a process that it has ended', async () => {
+    const service = await open({ isolate: true, maxBatchSize: 1, workerRestart: { delayMs: 1 } });
+    await expect(service.doOne('exit')).rejects.toThrow(
+      /^The service failed: The service's process ended unexpectedly with exit code \d+\.$/,
+    );
   });
 
   it.each([

@@ -84,8 +84,8 @@ it('forms the batches of the service as it is written down, whatever comes', () 
       let sent = 0;
       const form = () => {
         const seen = formed.length;
-        let { batch, wakeAtUs } = former.form(nowUs, true, false);
-        for (; batch !== null; { batch, wakeAtUs } = former.form(nowUs, true, false)) sent++;
+        let { batch, wakeAtUs } = former.form(nowUs, [0], false);
+        for (; batch !== null; { batch, wakeAtUs } = former.form(nowUs, [0], false)) sent++;
         expect(formed.slice(seen)).toEqual(naive.batches(nowUs));
         expect(sent).toBe(formed.length);
         return wakeAtUs;
@@ -125,8 +125,8 @@ it('forgets who has left, in the buffer and in the line', () => {
   }));
   for (const entry of entries) former.add(entry, 0);
   for (const gone of [1, 2, 4]) former.remove(entries[gone]!);
-  former.form(0, true, false);
+  former.form(0, [0], false);
   former.noteOver();
-  former.form(100, true, true);
+  former.form(100, [0], true);
   expect(formed).toEqual([[0, 3], [5]]);
 });

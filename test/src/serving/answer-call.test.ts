@@ -5,7 +5,7 @@ import { MOST_ANSWER_BYTES, MOST_ANSWERS } from '../../../callbacks/infer/most-a
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { answerCall } from '../../../src/serving/answer-call.js';
 
-const CALL = { model: 'counts', version: '', inputs: [], outputs: null, parameters: {} };
+const CALL = { model: 'counts', version: '', inputs: [], outputs: null, parameters: {}, sequence: null };
 const output = (bytes: number) =>
   ({ name: 'Y', datatype: 'UINT8', shape: [bytes], data: new Uint8Array(bytes) }) as const;
 

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
@@ -7,6 +7,7 @@ import { postJson } from '../../support/post-json.js';
 import { type SkeinProcess, startServer } from '../support/skein-process.js';
 
 const folder = temporaryFolder('skein-folder-texts');
+const fixtures = (name: string) => join(import.meta.dirname, '../../fixtures', name);
 let server: SkeinProcess;
 
 function write(name: string, parameters: Record<string, string>): void {
@@ -19,8 +20,15 @@ function write(name: string, parameters: Record<string, string>): void {
 
 beforeAll(async () => {
   write('story', { model: tinyModelPath('gqa'), kvCacheTokens: '2048' });
-  write('vectors', { model: join(import.meta.dirname, '../../fixtures/tiny-bert-mean') });
+  write('vectors', { model: fixtures('tiny-bert-mean') });
   write('missing', { model: join(folder, 'nowhere') });
+  for (const [name, source] of [
+    ['files', tinyModelPath('gqa')],
+    ['gguf', fixtures('tiny-gguf')],
+  ] as const) {
+    cpSync(source, join(folder, name, '1'), { recursive: true });
+    writeFileSync(join(folder, name, 'config.yaml'), 'backend: skein\nparameters: { kvCacheTokens: 2048 }\n');
+  }
   write('misspelt', { model: tinyModelPath('gqa'), kvCacheTokns: '2048' });
   const repository = ['--model-repository', folder, '--model-control-mode', 'explicit'];
   server = await startServer([...repository, '--load-model', 'story']);
@@ -77,6 +85,15 @@ describe('a model of texts in a folder', () => {
     expect((await postJson(`${server.url}/v1/embeddings`, { model: 'vectors', input: 'hi' })).status).toBe(
       404,
     );
+  });
+
+  it.each(['files', 'gguf'])('may lie in the folder of its version: %s', async (name) => {
+    expect((await load(name)).status).toBe(200);
+    const asked = { model: name, prompt: 'ab', max_tokens: 3 };
+    expect(await (await postJson(`${server.url}/v1/completions`, asked)).json()).toMatchObject({
+      usage: { completion_tokens: expect.any(Number) },
+    });
+    expect((await unload(name)).status).toBe(200);
   });
 
   it('says why it cannot be loaded, and leaves the others running', async () => {

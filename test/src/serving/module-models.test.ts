@@ -268,6 +268,10 @@ beforeAll(async () => {
 afterAll(() => models.close());
 
 describe('a model in JavaScript', () => {
+  it('is handed the parameters of requests', () => {
+    expect(models.repository.find('echo', '').ignoresParameters).toBe(false);
+  });
+
   it('answers a request of several rows', async () => {
     expect(
       await models.numbers('echo', [
@@ -508,7 +512,7 @@ describe('a request', () => {
       [{ ...int32('X', [[1]]), shape: [1] }],
       "unexpected shape for input 'X' for model 'echo'. Expected [-1,-1], got [1]",
     ],
-    [[int32('Z', [[1]])], "unexpected inference input 'Z' for model 'echo'"],
+    [[int32('Z', [[1]])], /^unexpected inference input 'Z' for model 'echo'; its inputs are 'X'$/],
     [
       [],
       "expected 1 inputs but got 0 inputs for model 'echo'. Got input(s) [], but missing required input(s) ['X']",
@@ -524,9 +528,18 @@ describe('a request', () => {
       "batch-size must be <= 8 for 'echo'",
     ],
     [[{ ...int32('X', [[1]]), shape: [1, 2] }], 'Expected 8, got 4'],
-    [[{ ...int32('X', [[1]]), shape: [0, 1], data: new Uint8Array(0) }], 'batch-size must be <= 8'],
+    [
+      [{ ...int32('X', [[1]]), shape: [0, 1], data: new Uint8Array(0) }],
+      "inference request batch-size must be >= 1 for 'echo': input 'X' has a batch of 0 rows",
+    ],
   ])('that does not fit the configuration is refused: %#', async (inputs, message) => {
     await expect(models.infer('echo', inputs)).rejects.toThrow(message);
+  });
+
+  it('for an output that there is not is told which there are', async () => {
+    await expect(models.infer('echo', [int32('X', [[1]])], { outputs: ['Z'] })).rejects.toThrow(
+      "unexpected inference output 'Z' for model 'echo'; its outputs are 'Y'",
+    );
   });
 
   it('is refused where the queue is full or its time in it is over, and leaves it with its client', async () => {
@@ -688,6 +701,7 @@ describe('a reload', () => {
       max_batch_size: 2,
       input: [{ name: 'X', data_type: 'TYPE_INT32', dims: [-1] }],
       output: [{ name: 'Y', data_type: 'TYPE_INT32', dims: [-1] }],
+      parameters: { execute_timeout_ms: 5000 },
     });
     await models.repository.load('echo', { config, files: new Map([['7/model.mjs', Buffer.from(code)]]) });
     expect(await models.numbers('echo', [[1]])).toEqual([9]);

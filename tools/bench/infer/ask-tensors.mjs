@@ -1,28 +1,34 @@
 // Clients of one server of the Open Inference Protocol, in a process of their own: node ask-tensors.mjs '{"url", "model", "clients", "floats", "seconds",
-// "isBinary"}' prints {"perSecond", "p50", "p99"}. Each client asks again as soon as it has its answer.
+// "isBinary", "length"}' prints {"perSecond", "p50", "p99"}. Each client asks again as soon as it has its answer. With a length above 0 it sends sequences of
+// so many requests, one after the other, and sequences are what is counted and timed.
 import http from 'node:http';
 
-const { url, model, clients, floats, seconds, isBinary } = JSON.parse(process.argv[2]);
+const { url, model, clients, floats, seconds, isBinary, length } = JSON.parse(process.argv[2]);
 const input = { name: 'INPUT0', shape: [1, floats], datatype: 'FP32' };
-const json = isBinary
-  ? JSON.stringify({
-      inputs: [{ ...input, parameters: { binary_data_size: 4 * floats } }],
-      parameters: { binary_data_output: true },
-    })
-  : JSON.stringify({ inputs: [{ ...input, data: Array.from({ length: floats }, (_, i) => i + 0.5) }] });
+const tensor = isBinary
+  ? { ...input, parameters: { binary_data_size: 4 * floats } }
+  : { ...input, data: Array.from({ length: floats }, (_, i) => i + 0.5) };
 const raw = isBinary ? Buffer.from(new Float32Array(floats).fill(1.5).buffer) : Buffer.alloc(0);
-const body = Buffer.concat([Buffer.from(json), raw]);
-const headers = {
-  'content-length': body.length,
-  ...(isBinary && { 'Inference-Header-Content-Length': json.length }),
-};
+
+/** @param parameters of the request, beside those of its form */
+function bodyOf(parameters) {
+  const all = { ...(isBinary && { binary_data_output: true }), ...parameters };
+  const json = JSON.stringify({
+    inputs: [tensor],
+    ...(Object.keys(all).length > 0 && { parameters: all }),
+  });
+  return {
+    body: Buffer.concat([Buffer.from(json), raw]),
+    headers: isBinary ? { 'Inference-Header-Content-Length': json.length } : {},
+  };
+}
 const agent = new http.Agent({ keepAlive: true, maxSockets: clients });
 
-function ask() {
+function ask({ body, headers }) {
   return new Promise((resolve, reject) => {
     const request = http.request(
       `${url}/v2/models/${model}/infer`,
-      { agent, method: 'POST', headers },
+      { agent, method: 'POST', headers: { ...headers, 'content-length': body.length } },
       (response) => {
         response.resume();
         response.on('end', () => {
@@ -39,10 +45,17 @@ function ask() {
 const took = [];
 const startMs = performance.now();
 const untilMs = startMs + 1000 * seconds;
+const single = bodyOf({});
+let numSequences = 0;
+async function askSequence() {
+  const sequence_id = ++numSequences;
+  for (let i = 0; i < length; i++)
+    await ask(bodyOf({ sequence_id, sequence_start: i === 0, sequence_end: i === length - 1 }));
+}
 const client = async () => {
   while (performance.now() < untilMs) {
     const sentMs = performance.now();
-    await ask();
+    await (length > 0 ? askSequence() : ask(single));
     took.push(performance.now() - sentMs);
   }
 };

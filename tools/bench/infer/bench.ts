@@ -24,13 +24,18 @@ const FLAGS = {
   table: {
     argument: 'NAME',
     default: 'infer',
-    help: "the document's table: infer, infer-large or infer-onnx (default infer)",
+    help: "the document's table: infer, infer-large, infer-onnx or infer-sequences (default infer)",
+  },
+  sequence: {
+    argument: 'N',
+    default: '0',
+    help: 'requests of a sequence, of which each client sends one after the other; 0, the default: no sequences',
   },
   binary: { argument: 'yes|no', default: 'no', help: 'tensors as binary data (default no: JSON)' },
   ...secondsFlag(3),
   ...roundsFlag(3),
 } as const;
-const TABLES = ['infer', 'infer-large', 'infer-onnx'];
+const TABLES = ['infer', 'infer-large', 'infer-onnx', 'infer-sequences'];
 type Flags = FlagValues<typeof FLAGS>;
 
 interface Measured {
@@ -56,9 +61,14 @@ async function measure(url: string, clients: number, flags: Flags): Promise<Meas
     floats: countOf('floats', flags.floats),
     seconds: positiveOf('seconds', flags.seconds),
     isBinary: flags.binary === 'yes',
+    length: lengthOf(flags),
   };
   const { stdout } = await promisify(execFile)(process.execPath, [CLIENT, JSON.stringify(asked)]);
   return JSON.parse(stdout) as Measured;
+}
+
+function lengthOf({ sequence }: Flags): number {
+  return sequence === '0' ? 0 : countOf('sequence', sequence);
 }
 
 function sidesOf({ servers }: Flags): Side[] {
@@ -104,14 +114,17 @@ export const bench = defineBench({
     }
     const [ours, ...others] = names;
     const form = flags.binary === 'yes' ? 'binary data' : 'JSON';
+    const length = lengthOf(flags);
+    const what = length === 0 ? 'requests' : 'sequences';
+    const asked = length === 0 ? '' : `sequences of ${length} requests, each with `;
     report({
       section: tableOf(flags),
-      conditions: `${flags.floats} floats in ${form}; medians of ${flags.rounds} rounds of ${flags.seconds} s in turns`,
+      conditions: `${asked}${flags.floats} floats in ${form}; medians of ${flags.rounds} rounds of ${flags.seconds} s in turns`,
       lines: [
         markdownTable(
           [
             'clients',
-            ...names.map((name) => `${name}: requests/s (ms: median, 99 %)`),
+            ...names.map((name) => `${name}: ${what}/s (ms: median, 99 %)`),
             ...others.map((name) => `${ours} / ${name}`),
           ],
           rows,

@@ -1,5 +1,7 @@
 import { el, icon } from './dom.js';
 import type { Feed } from './feed.js';
+import type { NextModel } from './model-choice.js';
+import { ModelList } from './model-list.js';
 import type { ChatModel } from './models.js';
 import type { Page } from './panels.js';
 import type { RepositoryFeed } from './repository/repository-feed.js';
@@ -21,19 +23,19 @@ export interface HeaderActions {
 export class Header {
   readonly #feed: Feed;
   readonly #repository: RepositoryFeed;
-  readonly #actions: HeaderActions;
-  readonly #model = el('span', { class: 'header-model' });
+  readonly #models: ModelList;
   readonly #connection = el('span', { class: 'connection', role: 'status' });
   readonly #facts = el('span');
-  #chosen: ChatModel | null = null;
+  /** When the engine was loaded, in milliseconds since 1970 on the server's clock; null: not known. */
+  #sinceMs: number | null = null;
 
   constructor(root: HTMLElement, { feed, repository }: Feeds, actions: HeaderActions) {
     this.#feed = feed;
     this.#repository = repository;
-    this.#actions = actions;
+    this.#models = new ModelList((model) => actions.choose(model));
     root.append(
       el('h1', { class: 'brand' }, [el('img', { src: 'dashboard/icon.svg', alt: '' }), 'Skein']),
-      this.#model,
+      this.#models.element,
       el('div', { class: 'header-facts' }, [this.#connection, this.#facts]),
       el('nav', { class: 'header-tools', 'aria-label': 'Page' }, [
         el('a', { class: 'button quiet', href: 'docs' }, ['API']),
@@ -59,26 +61,12 @@ export class Header {
     this.#showConnection();
   }
 
-  /** @param chosen the one that the page shows */
-  showModels(models: readonly ChatModel[], chosen: ChatModel | null): void {
-    const [first] = models;
-    if (models.length < 2) {
-      this.#model.replaceChildren(first?.id ?? '');
-      this.#model.title = first?.id ?? '';
-    } else {
-      const options = models.map(({ id, parent }) =>
-        el('option', { value: id }, [parent === null ? id : `${id} (adapter of ${parent})`]),
-      );
-      const select = el('select', { class: 'field', 'aria-label': 'Model' }, options, {
-        change: () => {
-          this.#chosen = models.find(({ id }) => id === select.value) ?? null;
-          this.#actions.choose(select.value);
-        },
-      });
-      if (chosen !== null) select.value = chosen.id;
-      this.#model.replaceChildren(select);
-    }
-    this.#chosen = chosen;
+  showModels(models: readonly ChatModel[], next: NextModel): void {
+    const { model } = next;
+    const base = models.find(({ id }) => id === (model?.parent ?? model?.id));
+    this.#sinceMs = base === undefined ? null : 1000 * base.created;
+    this.#models.show(models, next);
+    this.#showFacts();
   }
 
   #showConnection(): void {
@@ -91,9 +79,9 @@ export class Header {
 
   #showFacts(): void {
     const { formation } = this.#feed;
-    const served = this.#chosen;
-    if (formation === null || served === null) return;
-    const text = `up ${duration(formation.timeMs / 1000 - served.created)}`;
+    const since = this.#sinceMs;
+    const text =
+      formation === null || since === null ? '' : `up ${duration((formation.timeMs - since) / 1000)}`;
     if (this.#facts.textContent !== text) this.#facts.textContent = text;
   }
 }
@@ -103,6 +91,7 @@ function connectionText(state: Feed['state']): string {
   if (state.kind === 'connecting') return 'Connecting';
   if (state.kind === 'locked') return 'Needs an API key';
   if (state.kind === 'idle') return state.reason;
+  if (state.kind === 'gone') return `${state.model} is gone`;
   const seconds = Math.max(0, Math.ceil((state.retryAtMs - performance.now()) / 1000));
   return `${state.reason} Trying again in ${seconds} s`;
 }

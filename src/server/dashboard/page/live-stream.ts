@@ -10,6 +10,8 @@ export type FeedState =
   | { kind: 'waiting'; reason: string; retryAtMs: number }
   /** There is nothing to watch. */
   | { kind: 'idle'; reason: string }
+  /** The model that the reader wants is not served any more. */
+  | { kind: 'gone'; model: string }
   /** The server wants a key: the feed goes on when the session is unlocked. */
   | { kind: 'locked' };
 

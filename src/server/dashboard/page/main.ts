@@ -3,7 +3,8 @@ import { byId } from './dom.js';
 import { Feed } from './feed.js';
 import { Header } from './header.js';
 import { KeyDialog } from './key-dialog.js';
-import { loadModels, ModelsProblem } from './models.js';
+import { ModelChoice } from './model-choice.js';
+import { type ChatModel, loadModels, ModelsProblem } from './models.js';
 import { PANELS } from './panels.js';
 import { RepositoryFeed } from './repository/repository-feed.js';
 import { Session } from './session.js';
@@ -11,13 +12,21 @@ import { Session } from './session.js';
 const session = new Session(document.baseURI, tabStorage());
 const feed = new Feed(session);
 const repository = new RepositoryFeed(session);
+const choice = new ModelChoice();
 const keyDialog = new KeyDialog(session);
 const header = new Header(
   byId('header'),
   { feed, repository },
-  { askKey: () => keyDialog.open(), choose: (model) => feed.watch(model) },
+  {
+    askKey: () => keyDialog.open(),
+    choose: (model) => {
+      choice.want(model);
+      feed.watch(model);
+      header.showModels(served, choice.among(served, model));
+    },
+  },
 );
-for (const [id, mount] of Object.entries(PANELS)) mount(byId(id), { feed, repository, session });
+for (const [id, mount] of Object.entries(PANELS)) mount(byId(id), { feed, repository, session, choice });
 
 /** Milliseconds between attempts to learn which models are served. */
 const RETRY_MS = 2000;
@@ -25,6 +34,8 @@ const RETRY_MS = 2000;
 const OF_TEXTS = ['chat', 'formation', 'charts', 'schemes'];
 
 let isLoading = false;
+/** Models that generate text, and their adapters. */
+let served: readonly ChatModel[] = [];
 /** Models that generate text, as the page lists them and as the latest event has them. */
 let listed = '';
 let told = '';
@@ -40,7 +51,7 @@ feed.on('gone', () => {
 repository.on('models', (event) => {
   if (isLoading || event.models === 0) return;
   const names = generatorsOf(event);
-  const changes = event.rows.reduce((sum, { work }) => sum + (work?.adapterChanges ?? 0), 0);
+  const changes = event.rows.reduce((sum, { work }) => sum + (work?.adapters?.changes ?? 0), 0);
   const isOutdated = names !== told && names !== listed;
   const hasOtherAdapters = adapterChanges !== null && changes !== adapterChanges;
   told = names;
@@ -49,18 +60,20 @@ repository.on('models', (event) => {
 });
 void start();
 
-/** Asks which models are served until that is known; without a key it may not be told. The one that is watched stays so. */
+/** Asks which models are served until that is known; without a key it may not be told. */
 async function start(): Promise<void> {
   if (isLoading) return;
   isLoading = true;
   try {
     const models = await loadModels(session);
     listed = namesOf(models.flatMap(({ id, parent }) => (parent === null ? [id] : [])));
-    const chosen = models.find(({ id }) => id === feed.model) ?? models[0] ?? null;
-    header.showModels(models, chosen);
-    showTexts(chosen !== null);
-    if (chosen === null) feed.hold({ kind: 'idle', reason: 'No model here generates text' });
-    else if (chosen.id !== feed.model) feed.watch(chosen.id);
+    served = models;
+    const { model, gone } = choice.among(models, feed.model);
+    header.showModels(models, { model, gone });
+    showTexts(models.length > 0);
+    if (models.length === 0) feed.hold({ kind: 'idle', reason: 'No model here generates text' });
+    else if (model === null) feed.hold({ kind: 'gone', model: gone! });
+    else if (model.id !== feed.model) feed.watch(model.id);
     repository.open();
   } catch (error) {
     if (!(error instanceof ModelsProblem)) throw error;

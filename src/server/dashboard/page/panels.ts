@@ -2,6 +2,7 @@ import { mountCharts } from './charts/charts-panel.js';
 import { ChatPanel } from './chat/chat-panel.js';
 import type { Feed } from './feed.js';
 import { mountFormation } from './formation/formation-panel.js';
+import type { ModelChoice } from './model-choice.js';
 import { mountModels } from './repository/models-panel.js';
 import type { RepositoryFeed } from './repository/repository-feed.js';
 import { mountSchemes } from './schemes/schemes-panel.js';
@@ -18,6 +19,8 @@ export interface Page {
    * body)`.
    */
   session: Session;
+  /** Told when the reader asks a model. */
+  choice: ModelChoice;
 }
 
 /**

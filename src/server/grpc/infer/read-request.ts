@@ -1,10 +1,12 @@
 import { type Datatype, isDatatype } from '../../../../callbacks/infer/datatypes.js';
+import { InferError } from '../../../../callbacks/infer/infer-error.js';
 import type {
   InferParameters,
   InferRequest,
   InferSequence,
   InferTensor,
 } from '../../../../callbacks/infer/infer-types.js';
+import { whyNotSequenceText } from '../../../../callbacks/infer/sequence-id.js';
 import type { OutputWish } from '../../../serving/protocol/chosen-outputs.js';
 import { malformed } from '../../../serving/protocol/malformed.js';
 import type { RegionAccess } from '../../../serving/protocol/region-access.js';
@@ -25,6 +27,8 @@ export interface ReadRequest {
 export interface ReadOptions {
   regions: RegionAccess;
   signal: AbortSignal;
+  /** Name of the API key that sends it; '' where the server has none. */
+  owner: string;
   /** Told of bytes of memory that tensors take beside the message. @throws where there are none */
   hold(bytes: number): void;
 }
@@ -35,13 +39,14 @@ export interface ReadOptions {
  */
 export async function readRequest(
   message: InferMessage,
-  { regions, signal, hold }: ReadOptions,
+  { regions, signal, owner, hold }: ReadOptions,
 ): Promise<ReadRequest> {
   const { wantsEmptyFinal, ...about } = readParameters(message.parameters);
   const inputs = await readInputs(message, { regions, signal, hold });
   const wishes = message.outputs.length === 0 ? null : readWishes(message, regions);
   const outputs = wishes?.map(({ name }) => name) ?? null;
-  return { request: { id: message.id, inputs, outputs, ...about, signal }, wishes, wantsEmptyFinal };
+  const request = { id: message.id, inputs, outputs, ...about, signal, owner };
+  return { request, wishes, wantsEmptyFinal };
 }
 
 type About = Pick<InferRequest, 'parameters' | 'sequence' | 'priority' | 'timeoutUs'>;
@@ -76,7 +81,11 @@ function flagOf(name: string, { kind, value }: MessageParameter): boolean {
 }
 
 function sequenceId(parameter: MessageParameter): InferSequence['id'] {
-  if (parameter.kind === 'string') return parameter.value;
+  if (parameter.kind === 'string') {
+    const wrong = whyNotSequenceText(parameter.value);
+    if (wrong !== null) throw new InferError(wrong, 'unsupported');
+    return parameter.value;
+  }
   // The number has no sign, whichever field it comes in.
   if (parameter.kind === 'int64') return BigInt.asUintN(64, BigInt(parameter.value));
   throw malformed("invalid value type for 'sequence_id' parameter, expected int64_param or string_param.");
@@ -112,7 +121,7 @@ function plainValue(name: string, parameter: MessageParameter): InferParameters[
 
 async function readInputs(
   { model, inputs, raw }: InferMessage,
-  { regions, signal, hold }: ReadOptions,
+  { regions, signal, hold }: Omit<ReadOptions, 'owner'>,
 ): Promise<InferTensor[]> {
   const tensors: InferTensor[] = [];
   let numRaw = 0;

@@ -3,6 +3,7 @@ import type { InferResponse, InferTensor } from '../../../../callbacks/infer/inf
 import type { InferModel } from '../../../serving/infer-model.js';
 import { askOnce } from '../../../serving/protocol/ask-once.js';
 import { chosenOutputs, wishedOutput } from '../../../serving/protocol/chosen-outputs.js';
+import { refuseAdapter } from '../../../serving/protocol/refuse-adapter.js';
 import type { RegionAccess } from '../../../serving/protocol/region-access.js';
 import type { Caller } from '../../api-keys.js';
 import { REQUEST_BYTES } from '../../memory-estimates.js';
@@ -26,7 +27,7 @@ export function inferMethod(types: MethodTypes, services: InferenceServices): Me
       try {
         const model = asked.find();
         refuseDecoupled(model);
-        const read = await asked.read(call.signal);
+        const read = await asked.read(model, call.signal);
         const response = await askOnce(model, read.request);
         const tensors = await asked.outputs(model, read, response);
         message.memory.addAnswer(bytesOf(tensors));
@@ -55,12 +56,14 @@ function refuseDecoupled({ config: { model_transaction_policy: policy } }: Infer
 export class AskedInfer {
   readonly message: InferMessage;
   readonly #sent: CallMessage;
+  readonly #owner: string;
   readonly #regions: RegionAccess;
   readonly #services: InferenceServices;
 
   /** @throws InferError, GrpcError */
   constructor(sent: CallMessage, caller: Caller, services: InferenceServices) {
     this.#sent = sent;
+    this.#owner = caller.name;
     this.#services = services;
     this.#regions = regionAccess(services.platform, caller, services.apiKeys, services.maxBytes);
     try {
@@ -78,10 +81,17 @@ export class AskedInfer {
   }
 
   /** @throws InferError, GrpcError, ApiError */
-  read(signal: AbortSignal): Promise<ReadRequest> {
+  async read(model: InferModel, signal: AbortSignal): Promise<ReadRequest> {
     const { bytes, memory } = this.#sent;
     const hold = (more: number) => memory.holdBody(REQUEST_BYTES + bytes.length + more);
-    return readRequest(this.message, { regions: this.#regions, signal, hold });
+    const read = await readRequest(this.message, {
+      regions: this.#regions,
+      signal,
+      owner: this.#owner,
+      hold,
+    });
+    refuseAdapter(model, read.request);
+    return read;
   }
 
   /** The outputs that were asked for, as they were wished. @throws InferError */

@@ -96,7 +96,7 @@ class InferStream {
       if (this.#services.state.isDraining) throw shuttingDown();
       const model = request.find();
       const { decoupled } = model.config.model_transaction_policy;
-      const read = await request.read();
+      const read = await request.read(model);
       if (decoupled) this.#tell(this.#order.end(request));
       model.infer(
         read.request,

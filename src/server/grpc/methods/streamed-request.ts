@@ -36,8 +36,8 @@ export class StreamedRequest {
     return this.#asked.find();
   }
 
-  async read(): Promise<ReadRequest> {
-    const read = await this.#asked.read(this.#cancelled.signal);
+  async read(model: InferModel): Promise<ReadRequest> {
+    const read = await this.#asked.read(model, this.#cancelled.signal);
     this.#base = Math.max(REQUEST_BYTES + this.#sent.bytes.length, this.#sent.memory.bytes);
     return read;
   }

@@ -19,8 +19,12 @@ const health = component(
   'Health',
   z.object({
     status: about(
-      z.enum(['ready', 'degraded', 'restarting', 'draining', 'failed']),
+      z.enum(['ready', 'degraded', 'loading', 'restarting', 'draining', 'failed']),
       'Only ready and degraded should be given work; degraded has models that do not run.',
+    ),
+    loading: about(
+      z.array(z.string()).optional(),
+      'Models of the start that are not loaded yet, the first hundred of them.',
     ),
     ...fares,
     ...computes,
@@ -38,7 +42,11 @@ const health = component(
 );
 
 export function healthResponses(): Responses {
-  return { 200: jsonAnswer('The server is ready.', health), 503: jsonAnswer('It is not.', health) };
+  return {
+    200: jsonAnswer('The server is ready.', health),
+    ...errors(404),
+    503: jsonAnswer('It is not.', health),
+  };
 }
 
 export function liveResponses(): Responses {

@@ -1,11 +1,11 @@
 import * as z from 'zod';
 import { LONGEST_ADAPTER_NAME } from '../../../serving/adapters/adapter-name.js';
-import { about, component, optional } from './fields.js';
+import { about, component, notSupported, optional } from './fields.js';
 
 const name = (text: string) => about(z.string().min(1).max(LONGEST_ADAPTER_NAME), text);
 const baseModel = optional(
   z.string(),
-  'The model whose adapter it is, a name that GET /v1/models lists. Needed where several take adapters.',
+  'The model whose adapter it is, a name that GET /v1/models lists. Needed where several take adapters; where one does, an empty or unknown name means that one, as with vLLM.',
 );
 
 export const loadAdapterSchema = component(
@@ -21,6 +21,7 @@ export const loadAdapterSchema = component(
       default: false,
     }),
     base_model_name: baseModel,
+    is_3d_lora_weight: notSupported('adapters of experts whose weights have three dimensions', false),
   }),
   "A LoRA adapter to load, in vLLM's fields.",
 );

@@ -182,13 +182,16 @@ describe('the short way of requests for tensors', () => {
     ['a key', { authorization: 'Bearer secret' }, 200],
     ['a key of the other header', { 'x-api-key': 'other' }, 200],
   ])('asks for a key: %s', async (_, headers: Record<string, string>, status) => {
-    const { server, taken, accessLog } = await serve({ apiKeys: KEYS });
+    const { server, taken, accessLog, models } = await serve({ apiKeys: KEYS });
     const short = await ask(server, { headers });
     expect(short.status).toBe(status);
     expect(short).toEqual(await ask(server, { headers: { ...headers, 'sec-fetch-site': 'same-origin' } }));
     expect(taken).toEqual([true, false]);
     const [ofLane, ofApp] = accessLog.lines.map(({ durationMs: _, ...line }) => line);
     expect(ofLane).toEqual(ofApp);
+    // Sequences are a key's own.
+    const owner = 'x-api-key' in headers ? 'two' : 'one';
+    expect(models[0]!.requests.map((one) => one.owner)).toEqual(status === 200 ? [owner, owner] : []);
   });
 
   it('refuses while the server shuts down, and where there is no memory', async () => {

@@ -41,6 +41,57 @@ describe('POST /v2/models/M/infer', () => {
     });
   });
 
+  it('refuses the name of an adapter where nobody would read it', async () => {
+    const ignores = new FakeModel(fakeConfig({ name: 'ints', type: 'TYPE_INT32', dims: [-1] }));
+    Object.assign(ignores, { ignoresParameters: true });
+    const body = { inputs: [input([1])], parameters: { lora_name: 'sql' } };
+    expect(await errorOf(await fakePlatform([ignores]).infer('ints', body))).toEqual([
+      400,
+      "parameter 'lora_name' is for models that generate text; 'ints' takes no LoRA adapters",
+    ]);
+    expect(ignores.requests).toEqual([]);
+    const reads = ints();
+    expect((await fakePlatform([reads]).infer('ints', body)).status).toBe(200);
+    expect(reads.requests[0]!.parameters).toEqual({ lora_name: 'sql' });
+  });
+
+  it.each([
+    ['FLOAT', '"FLOAT" is found; FP32 may be meant: one of BOOL, INT8, '],
+    ['TYPE_STRING', '"TYPE_STRING" is found; BYTES may be meant: one of BOOL, '],
+    ['FP9', '"FP9" is found; one of BOOL, INT8, '],
+  ])('says what is a datatype where %s is none', async (datatype, expected) => {
+    const [status, error] = await errorOf(
+      await fakePlatform([ints()]).infer('ints', { inputs: [input([1], datatype)] }),
+    );
+    expect(status).toBe(400);
+    expect(error).toContain(`invalid datatype for input INPUT0: ${expected}`);
+  });
+
+  it.each([
+    ['a short one', Buffer.from([0xff, 0x00])],
+    ['the rest of a character', Buffer.from([0xe2, 0x82])],
+    ['a long one', Buffer.concat([Buffer.alloc(300_000, 'a'), Buffer.from([0xc3])])],
+  ])('refuses to write bytes that are no UTF-8 as JSON, and sends them as they are: %s', async (_, bytes) => {
+    const platform = fakePlatform([texts()]);
+    const element = Buffer.alloc(4);
+    element.writeUInt32LE(bytes.length);
+    const data = Buffer.concat([element, bytes]);
+    const parameters = { binary_data_size: data.length };
+    const ask = (outputs: object[]) => {
+      const tensor = { name: 'INPUT0', shape: [1], datatype: 'BYTES', parameters };
+      const header = JSON.stringify({ inputs: [tensor], outputs });
+      return platform.infer('texts', Buffer.concat([Buffer.from(header), data]), {
+        'inference-header-content-length': String(header.length),
+      });
+    };
+    expect(await errorOf(await ask([{ name: 'OUTPUT0' }]))).toEqual([
+      400,
+      "output 'OUTPUT0' has bytes that are not UTF-8, which JSON has no form for. Please use the binary data format for output",
+    ]);
+    const answer = await ask([{ name: 'OUTPUT0', parameters: { binary_data: true } }]);
+    expect(Buffer.from(await answer.arrayBuffer()).subarray(-data.length)).toEqual(data);
+  });
+
   it('takes an id of a sequence and a timeout of 64 bits', async () => {
     const model = ints();
     const body = JSON.stringify({ inputs: [input([1])] }).replace(
@@ -52,6 +103,30 @@ describe('POST /v2/models/M/infer', () => {
       timeoutUs: Number.MAX_SAFE_INTEGER,
       sequence: { id: 18446744073709551615n },
     });
+  });
+
+  it.each([
+    [0, 200, ''],
+    ['', 200, ''],
+    ['x'.repeat(128), 200, ''],
+    ['x'.repeat(129), 501, 'string correlation ID cannot be longer than 128 characters'],
+    [-1, 400, "Unable to parse 'sequence_id': a whole number from 0 to 2^64 - 1 or a string is expected"],
+    [1.5, 400, "Unable to parse 'sequence_id': a whole number from 0 to 2^64 - 1 or a string is expected"],
+    [true, 400, "Unable to parse 'sequence_id': a whole number from 0 to 2^64 - 1 or a string is expected"],
+  ])('holds an id of a sequence against its bounds: %s', async (id, status, error) => {
+    const model = ints();
+    const parameters = { sequence_id: id, sequence_end: true };
+    const response = await fakePlatform([model]).infer('ints', { inputs: [input([1])], parameters });
+    expect(response.status).toBe(status);
+    if (status !== 200) return expect(await errorOf(response)).toEqual([status, error]);
+    const sequence = id === 0 || id === '' ? null : { id, start: false, end: true };
+    expect(model.requests[0]!.sequence).toEqual(sequence);
+  });
+
+  it('refuses an id of a sequence of more than 64 bits', async () => {
+    const text = JSON.stringify({ inputs: [input([1])] });
+    const body = text.replace(/\}$/, ',"parameters":{"sequence_id":18446744073709551616}}');
+    expect((await errorOf(await fakePlatform([ints()]).infer('ints', body)))[0]).toBe(400);
   });
 
   it('takes no more texts than it can hold', async () => {
@@ -168,13 +243,15 @@ describe('POST /v2/models/M/infer', () => {
 
   it('needs a key as all routes do, and says so in the form of the protocol', async () => {
     const apiKeys = new ApiKeys([{ name: 'ali', key: 'sesame', weight: 1 }]);
-    const platform = fakePlatform([ints()], { apiKeys });
+    const model = ints();
+    const platform = fakePlatform([model], { apiKeys });
     const body = { inputs: [input([1])] };
     expect(await errorOf(await platform.infer('ints', body))).toEqual([
       401,
       expect.stringContaining('API key'),
     ]);
     expect((await platform.infer('ints', body, { authorization: 'Bearer sesame' })).status).toBe(200);
+    expect(model.requests.map(({ owner }) => owner)).toEqual(['ali']);
     expect((await platform.get('/v2/health/live')).status).toBe(200);
     expect((await platform.get('/v2')).status).toBe(401);
   });

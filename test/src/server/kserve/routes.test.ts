@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { ApiKeys } from '../../../../src/server/api-keys.js';
 import { KSERVE_ROUTES } from '../../../../src/server/routes/kserve.js';
+import { ServerState } from '../../../../src/server/server-state.js';
+import { LiveModels } from '../../../../src/serving/model-directory.js';
 import { FakeModel, fakeConfig } from './support/fake-models.js';
 import { fakePlatform } from './support/fake-platform.js';
 
@@ -32,6 +34,34 @@ describe('settings', () => {
       expect(answer).toEqual([501, { error: expect.stringContaining("'trace_level'") }]);
     }
     expect((await platform.get('/v2/models/nope/trace/setting')).status).toBe(400);
+  });
+});
+
+describe('health', () => {
+  it("has the bodies of the protocol's document", async () => {
+    const platform = setUp();
+    expect(await answerOf(await platform.get('/v2/health/live?x=1'))).toEqual([200, { live: true }]);
+    expect(await answerOf(await platform.get('/v2/health/ready?x=1'))).toEqual([200, { ready: true }]);
+    for (const path of ['/v2/models/m/ready', '/v2/models/m/versions/1/ready'])
+      expect(await answerOf(await platform.get(path))).toEqual([200, { name: 'm', ready: true }]);
+    expect(await answerOf(await platform.get('/v2/models/m/versions/2/ready'))).toEqual([
+      400,
+      { error: 'Model version not ready' },
+    ]);
+  });
+
+  it('is not ready while models of the start are loaded', async () => {
+    let starting: string[] | null = ['slow', 'fast'];
+    const state = new ServerState(new LiveModels(), () => starting);
+    const platform = setUp({ state });
+    expect(await answerOf(await platform.get('/v2/health/ready'))).toEqual([
+      400,
+      { error: 'Server not ready: the models slow, fast are being loaded' },
+    ]);
+    expect((await platform.get('/v2/health/live')).status).toBe(200);
+    expect((await platform.get('/v2/models/m/ready')).status).toBe(200);
+    starting = null;
+    expect((await platform.get('/v2/health/ready')).status).toBe(200);
   });
 });
 
@@ -111,11 +141,49 @@ describe('the repository', () => {
     ['/v2/repository/models/m/load', { parameters: { config: 5 } }],
     ['/v2/repository/models/m/unload', { parameters: { unload_dependents: 'yes' } }],
     ['/v2/repository/index', '['.repeat(1000)],
+    ['/v2/repository/index', [null, null]],
+    ['/v2/repository/index', { raedy: true }],
+    ['/v2/repository/models/m/load', { config: '{}' }],
+    ['/v2/repository/models/m/load', { parameters: [null] }],
+    ['/v2/repository/models/m/load', { parameters: { a: { b: 1 } } }],
+    ['/v2/repository/models/m/load', { parameters: { a: null } }],
+    ['/v2/repository/models/m/unload', { parameters: [null, null] }],
+    ['/v2/repository/models/m/unload', { unload_dependents: true }],
+    ['/v2/repository/models/m/unload', { parameters: { unload_dependants: true } }],
   ])('refuses %s %j', async (path, body) => {
-    expect(await answerOf(await setUp().post(path, body))).toEqual([
+    const platform = setUp();
+    expect(await answerOf(await platform.post(path, body))).toEqual([
       400,
       { error: expect.stringMatching(/\S/) },
     ]);
+    expect(platform.repository.commands).toEqual([]);
+  });
+
+  it.each([
+    [
+      'load',
+      { config: '{}' },
+      "the request has a field 'config', which is unknown: 'parameters' may be meant",
+    ],
+    [
+      'unload',
+      { parameters: { unload_dependants: true } },
+      "'parameters' has a field 'unload_dependants', which is unknown: 'unload_dependents' may be meant",
+    ],
+    ['load', { parameters: { a: [1] } }, "parameter 'a' is no string, number or boolean"],
+  ])('names what it does not know of a %s: %j', async (command, body, error) => {
+    const response = await setUp().post(`/v2/repository/models/m/${command}`, body);
+    expect(await answerOf(response)).toEqual([400, { error }]);
+  });
+
+  it.each([
+    ['/v2/repository/index', {}],
+    ['/v2/repository/index', { ready: null }],
+    ['/v2/repository/models/m/load', { parameters: null }],
+    ['/v2/repository/models/m/unload', { parameters: { unload_dependents: null } }],
+    ['/v2/repository/models/m/unload', { parameters: null }],
+  ])('takes null for what is not given: %s %j', async (path, body) => {
+    expect((await setUp().post(path, body)).status).toBe(200);
   });
 });
 
@@ -151,7 +219,10 @@ describe('the description of the API', () => {
   it('has the routes of the protocol under a tag of their own', async () => {
     const response = await setUp().get('/openapi.json');
     const document = (await response.json()) as {
-      paths: Record<string, Record<string, { tags: string[]; operationId: string; security: unknown[] }>>;
+      paths: Record<
+        string,
+        Record<string, { tags: string[]; operationId: string; security: unknown[]; responses: object }>
+      >;
     };
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({ name: `${method} ${path}`, path, operation })),
@@ -165,6 +236,17 @@ describe('the description of the API', () => {
       expect(operation.security.length > 0).toBe(!path.startsWith('/v2/health/'));
     }
     expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length);
+    // A model may still be loaded.
+    const withUnavailable = ours.flatMap(({ name, operation }) =>
+      name.startsWith('get ') && '503' in operation.responses ? [name] : [],
+    );
+    expect(withUnavailable.sort()).toEqual([
+      'get /v2/models/{model}',
+      'get /v2/models/{model}/config',
+      'get /v2/models/{model}/versions/{version}',
+      'get /v2/models/{model}/versions/{version}/config',
+    ]);
+    expect(Object.keys(document.paths['/health']!.get!.responses)).toEqual(['200', '403', '404', '503']);
     const { paths } = (await (
       await fakePlatform([], { platform: null }).get('/openapi.json')
     ).json()) as typeof document;

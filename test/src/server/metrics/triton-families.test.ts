@@ -1,5 +1,6 @@
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
+import { sequenceFamilies } from '../../../../src/server/metrics/sequence-metrics.js';
 import { tritonFamilies } from '../../../../src/server/metrics/triton-families.js';
 import type { InferModel, TimeCounts } from '../../../../src/serving/infer-model.js';
 import { InferenceCounters } from '../../../../src/serving/inference-counters.js';
@@ -38,6 +39,18 @@ it('tells what models count under the names of Triton, and forgets models that a
   expect(text).toMatch(/^nv_cpu_utilization \S+$/m);
   loaded = [];
   expect(await registry.metrics()).not.toContain('model="m"');
+});
+
+it('tells how many sequences a model has that has them', async () => {
+  const model = (name: string, sequences?: { live: number; backlog: number }) =>
+    ({ config: { name }, version: '1', activity: () => ({ sequences }) }) as unknown as InferModel;
+  const registry = new Registry();
+  sequenceFamilies(registry, () => [model('m', { live: 4, backlog: 2 }), model('without')]);
+  const lines = (await registry.metrics()).split('\n').filter((line) => line.startsWith('skein:sequences{'));
+  expect(lines).toEqual([
+    'skein:sequences{model="m",version="1",state="live"} 4',
+    'skein:sequences{model="m",version="1",state="backlog"} 2',
+  ]);
 });
 
 it('tells how soon models that send several responses send the first', async () => {

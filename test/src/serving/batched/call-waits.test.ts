@@ -8,14 +8,14 @@ describe('calls between models', () => {
   it('are refused where a model would wait for itself', () => {
     const waits = new CallWaits();
     const [one, two] = [model(1), model(2)];
-    waits.begin(1, one, []);
+    waits.begin(1, [one], []);
     expect(waits.isCircle(1, one)).toBe(true);
     expect(waits.isCircle(1, two)).toBe(false);
-    waits.begin(2, two, []);
+    waits.begin(2, [two], []);
     expect(waits.isCircle(2, two)).toBe(false); // the other instance answers
     const call = {};
     waits.ask(call, 2, two);
-    waits.begin(3, two, [call]);
+    waits.begin(3, [two], [call]);
     expect(waits.isCircle(3, two)).toBe(true);
     waits.answered(call);
     waits.end(3);
@@ -27,12 +27,12 @@ describe('calls between models', () => {
     (place) => {
       const waits = new CallWaits();
       const [a, b] = [model(1), model(1)];
-      waits.begin(1, a, []);
-      waits.begin(2, b, []);
+      waits.begin(1, [a], []);
+      waits.begin(2, [b], []);
       const call = {};
       expect(waits.isCircle(1, b)).toBe(false);
       waits.ask(call, 1, b);
-      if (place === 'lies ahead') waits.begin(3, b, [call]);
+      if (place === 'lies ahead') waits.begin(3, [b], [call]);
       expect(waits.isCircle(2, a)).toBe(true);
       waits.answered(call);
       expect(waits.isCircle(2, a)).toBe(false);
@@ -46,20 +46,35 @@ describe('calls between models', () => {
     ] as const) {
       const waits = new CallWaits();
       const [a, b, c] = [model(1), model(1), model(numInstances)];
-      for (const [batch, one] of [a, b, c].entries()) waits.begin(batch, one, []);
+      for (const [batch, one] of [a, b, c].entries()) waits.begin(batch, [one], []);
       waits.ask({}, 0, b);
       waits.ask({}, 1, c);
       expect(waits.isCircle(2, a)).toBe(expected);
     }
   });
 
+  it('are refused where the one instance that has a sequence would wait, though others are free', () => {
+    const waits = new CallWaits();
+    const [both, first, second] = [model(2), model(1), model(1)];
+    waits.begin(1, [both, first], []);
+    expect(waits.isCircle(1, both)).toBe(false);
+    expect(waits.isCircle(1, first)).toBe(true);
+    expect(waits.isCircle(1, second)).toBe(false);
+    waits.begin(2, [both, second], []);
+    waits.ask({}, 1, second);
+    expect(waits.isCircle(2, first)).toBe(true);
+    expect(waits.isCircle(2, both)).toBe(true); // its own batch would make the second one wait
+    waits.end(1);
+    expect(waits.isCircle(2, first)).toBe(false);
+  });
+
   it('of a batch that is gone hold nobody', () => {
     const waits = new CallWaits();
     const [a, b] = [model(1), model(1)];
-    waits.begin(1, a, []);
+    waits.begin(1, [a], []);
     waits.ask({}, 1, b);
     waits.end(1);
-    waits.begin(2, b, []);
+    waits.begin(2, [b], []);
     expect(waits.isCircle(2, a)).toBe(false);
     expect(waits.isCircle(1, a)).toBe(false);
   });
@@ -153,7 +168,7 @@ class World {
       const request = this.#queues[to]!.shift()!;
       const batch = this.#numBatches++;
       this.#running.set(batch, { model: to, request, open: 0 });
-      this.#waits.begin(batch, this.models[to]!, [request]);
+      this.#waits.begin(batch, [this.models[to]!], [request]);
     }
   }
 }

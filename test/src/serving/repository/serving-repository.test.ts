@@ -137,10 +137,27 @@ describe('a repository under explicit control', () => {
     await expect(repository.load('m')).rejects.toThrow("failed to load 'm', the file is no model");
     expect(repository.find('m', '')).toBe(running);
     expect(await repository.index({ readyOnly: false })).toEqual([
-      { name: 'm', version: '1', state: 'READY' },
+      { name: 'm', version: '1', state: 'READY', reason: 'could not be loaded anew: the file is no model' },
       { name: 'm', version: '2', state: 'UNAVAILABLE', reason: 'the file is no model' },
     ]);
     expect(folder.running.size).toBe(1);
+  });
+
+  it.each([
+    ['the files are as they were', { stamp: '1', versions: ['1'] }],
+    ['it is loaded anew', { stamp: '3', versions: ['1'] }],
+  ])('forgets why a reload failed as soon as %s', async (_, model) => {
+    const folder = folderWith('m');
+    const { repository } = open(folder);
+    await repository.load('m');
+    folder.models.set('m', { stamp: '2', versions: ['1'], problem: 'the file is no model' });
+    await expect(repository.load('m')).rejects.toThrow('the file is no model');
+    expect(repository.rows()).toMatchObject([
+      { state: 'READY', reason: expect.stringContaining('no model') },
+    ]);
+    folder.models.set('m', model);
+    await repository.load('m');
+    expect(repository.rows()).toEqual([{ name: 'm', version: '1', state: 'READY' }]);
   });
 
   it('is one load however often it is asked for at once', async () => {
@@ -165,7 +182,17 @@ describe('a repository under explicit control', () => {
   it('names an unknown model', async () => {
     const { repository } = open(folderWith());
     await expect(repository.load('x')).rejects.toThrow(
-      "failed to load 'x', failed to poll from model repository",
+      "failed to load 'x', failed to poll from model repository: no folder of this name is in --model-repository",
+    );
+    const { scan: _, ...rest } = { scan: undefined, mode: 'explicit' as const };
+    const alone = new ServingRepository({
+      ...rest,
+      listener: { added: () => {}, removed: () => {} },
+      onError: () => {},
+      drainMs: 0,
+    });
+    await expect(alone.load('x')).rejects.toThrow(
+      "failed to load 'x', failed to poll from model repository: the server has no --model-repository",
     );
     await repository.unload('x'); // it is unloaded, as Triton has it
     expect(() => repository.find('x', '')).toThrow(/unknown model: 'x'/);
@@ -222,6 +249,46 @@ describe('a model without a folder', () => {
     const unknown = "failed to load 'up', failed to poll from model repository";
     await expect(withUploads(folderWith()).repository.load('up')).rejects.toThrow(unknown);
     await expect(open(folderWith()).repository.load('up', { config: '{}', files })).rejects.toThrow(unknown);
+  });
+});
+
+describe('the start', () => {
+  it('is over when every model is loaded or found wrong, and tells which are not yet', async () => {
+    const folder = folderWith('a', 'b', 'c');
+    folder.models.get('b')!.problem = 'the file is no model';
+    const releases = new Map<string, () => void>();
+    const found = await folder.scan();
+    const held = Array.from(found, ([name, { stamp, source }]): [string, FoundModel] => {
+      const gate = new Promise<void>((resolve) => releases.set(name, resolve));
+      const plan: ModelSource['plan'] = async (...asked) => gate.then(() => source.plan(...asked));
+      return [name, { stamp, source: { plan } }];
+    });
+    folder.scan = async () => new Map(held);
+    const { repository } = open(folder, { mode: 'none' });
+    expect(repository.starting).toEqual([]);
+    const started = repository.start(null).catch((error: Error) => error.message);
+    await expect.poll(() => repository.starting).toEqual(['a', 'b', 'c']);
+    releases.get('a')!();
+    await expect.poll(() => repository.starting).toEqual(['b', 'c']);
+    releases.get('b')!();
+    await expect.poll(() => repository.starting).toEqual(['c']);
+    releases.get('c')!();
+    expect(await started).toBe("failed to load 'b', the file is no model");
+    expect(repository.starting).toBeNull();
+  });
+
+  it('is over where the folders cannot be read, and where nothing is to be loaded', async () => {
+    const folder = folderWith('a');
+    const { repository } = open(folder);
+    await repository.start([]);
+    expect(repository.starting).toBeNull();
+    folder.scan = async () => {
+      throw new Error('no such folder');
+    };
+    const { repository: unread } = open(folder);
+    expect(unread.starting).toEqual([]);
+    await expect(unread.start(null)).rejects.toThrow('no such folder');
+    expect(unread.starting).toBeNull();
   });
 });
 
@@ -342,7 +409,12 @@ describe('the folders', () => {
     const folder = folderWith('a', 'b');
     const { repository, errors } = open(folder, { mode: 'poll' });
     await repository.start(null);
-    await expect(repository.load('a')).rejects.toThrow(/not allowed/);
+    for (const refused of [repository.load('a'), repository.unload('a')]) {
+      await expect(refused).rejects.toMatchObject({
+        message: 'explicit model load / unload is not allowed if polling is enabled',
+        kind: 'unavailable',
+      });
+    }
     folder.models.delete('a');
     folder.models.set('c', { stamp: '1', versions: ['1'] });
     folder.models.get('b')!.stamp = '2';
@@ -354,7 +426,21 @@ describe('the folders', () => {
     await repository.poll();
     expect(errors.map(({ message }) => message)).toEqual(["failed to load 'c', broken"]);
     expect(repository.isReady('c', '')).toBe(true);
-    expect((await repository.index({ readyOnly: false })).map(({ name }) => name)).toEqual(['b', 'c']);
+    expect(await repository.index({ readyOnly: false })).toEqual([
+      { name: 'b', version: '1', state: 'READY' },
+      { name: 'c', version: '1', state: 'READY', reason: 'could not be loaded anew: broken' },
+    ]);
+  });
+
+  it('are neither polled nor changed by clients in the mode none, which says how they may', async () => {
+    const { repository } = open(folderWith('a'), { mode: 'none' });
+    await repository.start(null);
+    for (const refused of [repository.load('a'), repository.unload('a')]) {
+      await expect(refused).rejects.toThrow(
+        'explicit model load / unload is not allowed if polling is enabled, nor with --model-control-mode none: explicit is expected',
+      );
+    }
+    expect(repository.isReady('a', '')).toBe(true);
   });
 
   it('name every model that cannot be loaded at the start, and load the others', async () => {

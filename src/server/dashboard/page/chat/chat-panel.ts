@@ -26,6 +26,7 @@ export class ChatPanel {
   });
   readonly #announcer = new Announcer();
   readonly #clear: HTMLButtonElement;
+  readonly #gone = el('p', { class: 'chat-gone', role: 'status', hidden: true });
   #turns: Turn[] = [];
   #running: AbortController | null = null;
   #readsAlong = true;
@@ -43,6 +44,7 @@ export class ChatPanel {
       el('div', { class: 'chat-head' }, [el('h2', { class: 'panel-title' }, ['Chat']), this.#clear]),
       this.#log,
       this.#announcer.element,
+      this.#gone,
       this.#composer.element,
     );
     this.#log.addEventListener('scroll', () => {
@@ -55,6 +57,11 @@ export class ChatPanel {
     });
     page.feed.on('reset', () => {
       if (this.#turns.length === 0) this.#showEmpty();
+    });
+    page.feed.on('state', (state) => {
+      this.#gone.hidden = state.kind !== 'gone';
+      this.#gone.textContent =
+        state.kind === 'gone' ? `${goneWords(state.model)}; it gets this conversation.` : '';
     });
     this.#showEmpty();
     root.hidden = false;
@@ -86,15 +93,21 @@ export class ChatPanel {
     this.#clear.hidden = false;
     this.#readsAlong = true;
     this.#follow();
-    if (model === null) this.#refuse(view);
-    else void this.#answer(view, timing, model, parameters);
+    if (model === null) {
+      this.#refuse(view);
+      return;
+    }
+    this.#page.choice.want(model);
+    void this.#answer(view, timing, model, parameters);
   }
 
   /** Shows that there is no model to ask. */
   #refuse(view: AnswerView): void {
-    const isLocked = this.#page.feed.state.kind === 'locked';
-    view.fail(isLocked ? 'This server needs an API key.' : 'The server has not yet said what it serves.');
-    if (isLocked) this.#page.session.askForKey();
+    const { state } = this.#page.feed;
+    if (state.kind === 'gone') view.fail(`${goneWords(state.model)}.`);
+    else if (state.kind === 'locked') view.fail('This server needs an API key.');
+    else view.fail('The server has not yet said what it serves.');
+    if (state.kind === 'locked') this.#page.session.askForKey();
   }
 
   async #answer(
@@ -142,4 +155,8 @@ export class ChatPanel {
       }),
     );
   }
+}
+
+function goneWords(model: string): string {
+  return `\u201c${model}\u201d is not served any more. Choose another model at the top of the page`;
 }

@@ -3,27 +3,25 @@ import type { TimelineModel } from './timeline-model.js';
 import { count, doingOf, milliseconds } from './words.js';
 
 const HEAD = ['Request', 'State', 'Prompt', 'From cache', 'Generated', 'Blocks', 'First token', 'Pauses'];
+/** Column behind these where a request has one. */
+const ADAPTER = 'Adapter';
 
 /** The requests as a table, for those who do not see the picture or want the numbers. A closed table costs nothing. */
 export class RequestTable {
   readonly element: HTMLDetailsElement;
+  readonly #head = el('tr');
   readonly #body = el('tbody');
   readonly #model: TimelineModel;
 
   constructor(model: TimelineModel) {
     this.#model = model;
-    const head = el(
-      'tr',
-      {},
-      HEAD.map((name) => el('th', { scope: 'col' }, [name])),
-    );
     this.element = el(
       'details',
       { class: 'as-table' },
       [
         el('summary', {}, ['In flight as a table']),
         el('div', { class: 'table-scroll', tabindex: 0, role: 'group', 'aria-label': 'Requests in flight' }, [
-          el('table', {}, [el('thead', {}, [head]), this.#body]),
+          el('table', {}, [el('thead', {}, [this.#head]), this.#body]),
         ]),
       ],
       { toggle: () => this.update() },
@@ -33,6 +31,11 @@ export class RequestTable {
   update(): void {
     if (!this.element.open) return;
     const inFlight = Array.from(this.#model.tracks).filter(({ end }) => end === null);
+    const hasAdapters = inFlight.some(({ adapter }) => adapter !== null);
+    const head = hasAdapters ? [...HEAD, ADAPTER] : HEAD;
+    if (this.#head.childElementCount !== head.length) {
+      this.#head.replaceChildren(...head.map((name) => el('th', { scope: 'col' }, [name])));
+    }
     const rows = inFlight.map((track) => {
       const { promptTokens, cachedTokens, generated, maxNewTokens, blocks, firstTokenMs, pauses } =
         track.numbers;
@@ -43,9 +46,10 @@ export class RequestTable {
         el('th', { scope: 'row' }, [String(track.id)]),
         el('td', {}, [doingOf(track)]),
         ...cells.map((text) => el('td', { class: 'number' }, [text])),
+        hasAdapters && el('td', {}, [track.adapter ?? '–']),
       ]);
     });
-    const none = el('tr', {}, [el('td', { colspan: HEAD.length }, ['Nothing in flight.'])]);
+    const none = el('tr', {}, [el('td', { colspan: head.length }, ['Nothing in flight.'])]);
     this.#body.replaceChildren(...(rows.length > 0 ? rows : [none]));
   }
 }

@@ -74,6 +74,10 @@ export class TimelineModel {
     if (isNews) {
       for (const track of this.#tracks.values()) track.row = -1;
       for (const [index, row] of event.requests.entries()) this.#see(event, row, index);
+      for (const [id, name] of event.adapters ?? []) {
+        const track = this.#tracks.get(id);
+        if (track !== undefined) track.adapter = name;
+      }
     }
     for (const step of event.steps) this.#takeStep(event.timeMs, step);
     if (isNews) this.#lookAgain(event);

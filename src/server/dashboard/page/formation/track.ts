@@ -42,6 +42,8 @@ export interface TrackEnd {
 export class Track {
   readonly id: number;
   readonly label: string;
+  /** Name of its LoRA adapter; null: it has none. */
+  adapter: string | null = null;
   /** Time of arrival. */
   beginMs: number;
   /** Row of the timeline; -1: none was left. */

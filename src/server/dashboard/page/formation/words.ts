@@ -26,7 +26,7 @@ export function doingOf(track: Track): string {
 }
 
 /** Names and values of the known numbers of a request. */
-export function numbersOf({ numbers, end }: Track): [name: string, value: string][] {
+export function numbersOf({ numbers, end, adapter }: Track): [name: string, value: string][] {
   const { promptTokens, generated, maxNewTokens, cachedTokens, blocks, firstTokenMs, pauses } = numbers;
   const pairs: [string, string | null][] = [
     ['prompt', `${count(promptTokens)} tokens`],
@@ -38,6 +38,7 @@ export function numbersOf({ numbers, end }: Track): [name: string, value: string
     ['KV blocks', end === null ? count(blocks) : null],
     ['first token', firstTokenMs >= 0 ? milliseconds(firstTokenMs) : null],
     ['pauses', pauses > 0 ? count(pauses) : null],
+    ['adapter', adapter],
   ];
   return pairs.filter((pair): pair is [string, string] => pair[1] !== null);
 }

@@ -3,7 +3,16 @@ import { el } from '../dom.js';
 import { count } from '../formation/words.js';
 import { BatchRate } from './batch-rate.js';
 import { BatchSizes } from './batch-sizes.js';
-import { badgeOf, failureWords, instanceWords, meanRows, meanTime, reasonOf } from './model-words.js';
+import {
+  adapterWords,
+  badgeOf,
+  failureWords,
+  instanceWords,
+  meanRows,
+  meanTime,
+  reasonOf,
+  sequenceWords,
+} from './model-words.js';
 
 /** Instances that are drawn; the words beside them count all. */
 const MOST_DRAWN = 24;
@@ -36,8 +45,10 @@ export class ModelCard {
   readonly #reason = el('p', { class: 'model-reason' });
   readonly #marks = el('span', { class: 'model-marks', 'aria-hidden': 'true' });
   readonly #instances = el('span');
+  readonly #adapters = el('p', { class: 'model-adapters' });
   readonly #values = Object.keys(NUMBERS).map(() => el('dd'));
   readonly #sizes = new BatchSizes();
+  readonly #sequences = el('p', { class: 'model-sequences' });
   readonly #failures = el('p', { class: 'model-failures' });
   readonly #work: HTMLElement;
   readonly #rate = new BatchRate();
@@ -48,6 +59,8 @@ export class ModelCard {
     );
     this.#work = el('div', { class: 'model-work' }, [
       el('p', { class: 'model-instances' }, [this.#marks, this.#instances]),
+      this.#adapters,
+      this.#sequences,
       el('dl', { class: 'model-numbers' }, pairs),
       this.#sizes.element,
       this.#failures,
@@ -81,8 +94,14 @@ export class ModelCard {
   #show(work: ModelWork, rate: number | null): void {
     say(this.#instances, instanceWords(work));
     this.#draw(work.instances);
+    const adapters = adapterWords(work);
+    this.#adapters.hidden = adapters === '';
+    say(this.#adapters, adapters);
     for (const [i, value] of Object.values(NUMBERS).entries()) say(this.#values[i]!, value(work, rate));
     this.#sizes.update(work.sizes);
+    const sequences = sequenceWords(work);
+    this.#sequences.hidden = sequences === '';
+    say(this.#sequences, sequences);
     const failed = failureWords(work);
     this.#failures.hidden = failed === '';
     say(this.#failures, failed);

@@ -60,6 +60,21 @@ export function failureWords({ failures }: Pick<ModelWork, 'failures'>): string 
   return parts.length === 0 ? '' : `Not answered: ${parts.join(', ')}`;
 }
 
+/** "LoRA adapters: sql, poet and 3 more"; '' where there are none. */
+export function adapterWords({ adapters }: Pick<ModelWork, 'adapters'>): string {
+  if (adapters === null || adapters.count === 0) return '';
+  const more = adapters.count - adapters.names.length;
+  const which = more > 0 ? ` and ${count(more)} more` : '';
+  return `LoRA adapter${adapters.count === 1 ? '' : 's'}: ${adapters.names.join(', ')}${which}`;
+}
+
+/** "Sequences: 12 live, 3 in the backlog"; '' of a model without any. */
+export function sequenceWords({ sequences }: Pick<ModelWork, 'sequences'>): string {
+  if (sequences === null) return '';
+  const { live, backlog } = sequences;
+  return `Sequences: ${count(live)} live${backlog === 0 ? '' : `, ${count(backlog)} in the backlog`}`;
+}
+
 /** Below the bar of a batch size: its number, or the last one of a range, where that is a power of two: not every bar has room. */
 export function sizeLabel([from, to]: SizeCount): string {
   return from === to || Number.isInteger(Math.log2(to)) ? String(to) : '';

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Formation } from '../../../../../callbacks/formation.js';
 import { TimelineModel } from '../../../../../src/server/dashboard/page/formation/timeline-model.js';
 import type { Track } from '../../../../../src/server/dashboard/page/formation/track.js';
+import { numbersOf } from '../../../../../src/server/dashboard/page/formation/words.js';
 import { courseOf, eventsOf, formation, life, START_MS } from './simulated-feed.js';
 
 const lives = fc
@@ -51,6 +52,26 @@ function expectApart(model: TimelineModel): void {
 }
 
 describe('the timeline', () => {
+  it('knows the adapters of requests', () => {
+    const chunks = [{ tokens: 32, tookMs: 20, thenWaitsMs: 30 }];
+    const lifeOf = { arrivesMs: 0, waitsMs: 40, chunks, generatesMs: 500, pause: null, reason: 'stop' };
+    const [first] = eventsOf([courseOf(lifeOf, 1), courseOf(lifeOf, 2)], 100);
+    const model = modelOf([
+      {
+        ...first!,
+        adapters: [
+          [2, 'sql'],
+          [99, 'nobody'],
+        ],
+      },
+    ]);
+    expect(Array.from(model.tracks, ({ id, adapter }) => [id, adapter])).toEqual([
+      [1, null],
+      [2, 'sql'],
+    ]);
+    expect(numbersOf(model.track(2)!).at(-1)).toEqual(['adapter', 'sql']);
+  });
+
   it('tells the life of a request as it was, to the millisecond', () => {
     const chunks = [
       { tokens: 32, tookMs: 20, thenWaitsMs: 30 },

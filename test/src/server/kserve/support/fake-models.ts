@@ -145,6 +145,10 @@ export class FakeRepository implements ModelRepository {
     return model !== undefined && (version === '' || version === model.version);
   }
 
+  holds(name: string): boolean {
+    return this.#models.has(name);
+  }
+
   loaded(): readonly FakeModel[] {
     return [...this.#models.values()];
   }

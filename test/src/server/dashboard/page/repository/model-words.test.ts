@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { BatchRate } from '../../../../../../src/server/dashboard/page/repository/batch-rate.js';
 import {
+  adapterWords,
   badgeOf,
   failureWords,
   instanceWords,
@@ -8,6 +9,7 @@ import {
   meanTime,
   moreWords,
   reasonOf,
+  sequenceWords,
   sizeLabel,
   sizesSentence,
   summaryOf,
@@ -43,7 +45,25 @@ it('a state has its mark and its words', () => {
   ).toEqual(['', '', 'no such file']);
 });
 
-it('instances, failures and sizes are sentences', () => {
+it('adapters are named, and counted where there are more', () => {
+  const words = (...names: string[]) =>
+    adapterWords({ adapters: { count: names.length, names, changes: 1 } });
+  expect([adapterWords({ adapters: null }), words(), words('sql'), words('sql', 'poet')]).toEqual([
+    '',
+    '',
+    'LoRA adapter: sql',
+    'LoRA adapters: sql, poet',
+  ]);
+  const many = { adapters: { count: 1022, names: ['a', 'b'], changes: 1 } };
+  expect(adapterWords(many)).toBe('LoRA adapters: a, b and 1,020 more');
+});
+
+it('instances, sequences, failures and sizes are sentences', () => {
+  expect(sequenceWords({ sequences: null })).toBe('');
+  expect(sequenceWords({ sequences: { live: 0, backlog: 0 } })).toBe('Sequences: 0 live');
+  expect(sequenceWords({ sequences: { live: 1024, backlog: 3 } })).toBe(
+    'Sequences: 1,024 live, 3 in the backlog',
+  );
   expect(instanceWords(instances(1, 0))).toBe('1 instance: busy');
   expect(instanceWords(instances(2, 1, 1, 1, 3))).toBe(
     '5 instances: 2 busy, 1 idle, 1 starting, 1 dead; started anew 3 times',
