@@ -27,6 +27,7 @@ const OTHER_WORDS: Readonly<Record<number, string>> = {
   34: 'it is said what is wrong with the message',
   35: 'it is said what is wrong with the message',
   46: 'a type that there is not is refused as such',
+  38: "the outputs that there are follow Triton's words",
   47: 'a type that there is not is refused as such',
   48: 'the request is named',
   49: 'the shape that is expected is told',
@@ -38,6 +39,8 @@ const OTHER_WORDS: Readonly<Record<number, string>> = {
   89: 'numbers without a sign are taken, too',
   174: 'true or false is what is expected',
   175: 'what decides instead is told',
+  180: "where the model would be follows Triton's words",
+  181: 'as 180',
   184: 'it is told what is wrong with the configuration',
   186: 'it is told what is missing',
 };
