@@ -23,7 +23,7 @@ export interface GuideThreadSetup {
   vocabSize: number;
 }
 
-/** Requests that took turns between waiting and running since the last report; none is in both lists. */
+/** Requests that take turns between waiting and running in an iteration; none is in both lists. */
 export interface TurnChanges {
   /** Those that run now: for the first time, or again after a pause. */
   began: bigint[];
@@ -124,9 +124,8 @@ export type WorkerMessage =
       /** True after a request with terminateReqId: no more are taken. */
       draining: boolean;
       kvEvents?: KvCacheEvent[];
-      /** Absent: no request took turns. */
-      turns?: TurnChanges;
     }
+  | { type: 'turns'; turns: TurnChanges }
   /** Statistics, sent with callbacks in a module, which get everything else of an iteration in the worker. */
   | { type: 'stats'; stats: IterationStats }
   | { type: 'kvEvents'; events: KvCacheEvent[] }

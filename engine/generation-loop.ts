@@ -150,7 +150,7 @@ export class GenerationLoop {
    * Decides which requests run now, and how many tokens each; requests that have to pause first give back their blocks.
    */
   #schedule({ number, counts }: Iteration): Chunks {
-    const { active, guided, planner, split, drafts, recorder, calls, clock } = this.#parts;
+    const { active, guided, planner, split, drafts, recorder, reporter, calls, clock } = this.#parts;
     counts.activeRequests = active.size;
     if (active.size === 0) return [];
     active.promoteAged();
@@ -161,6 +161,7 @@ export class GenerationLoop {
       recorder.notePause(request.requestId, number, clock());
     }
     counts.pausedRequests += paused.length;
+    reporter.reportTurns(chunks, paused);
     const isIdle = chunks.length === 0 && paused.length === 0 && calls.running === null;
     // A request that waits for its masks may hold blocks that the others need.
     const waitsForGuides = running.length === 0 || running.some((request) => request.isHeld);

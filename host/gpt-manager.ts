@@ -201,6 +201,9 @@ export class GptManager {
       case 'iteration':
         this.#bridge?.handleIteration(message);
         break;
+      case 'turns':
+        this.#bridge?.noteTurns(message.turns);
+        break;
       // These two come here with callbacks in a module; otherwise the bridge handles them in order with the other
       // callbacks.
       case 'stats':

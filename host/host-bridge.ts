@@ -33,7 +33,7 @@ export type SendNewTokens = (requestId: bigint, sequence: number, piece: TokenPi
 /** What the in-process host is told beside the callbacks. */
 export interface InProcessCalls {
   sendNewTokens: SendNewTokens;
-  /** Requests took turns between waiting and running; called before the responses of the same iteration. */
+  /** Requests take turns between waiting and running in the iteration that begins. */
   noteTurns(turns: TurnChanges): void;
 }
 
@@ -164,12 +164,15 @@ export class HostBridge {
     this.#received = message.received;
     this.#freePlaces = message.freePlaces;
     if (message.draining) this.stopTaking();
-    if (message.turns !== undefined) this.#options.inProcess?.noteTurns(message.turns);
     if (message.responses !== null) {
       this.#sendAll(new ResponseReader(message.responses, this.#options.maxSeqLen));
     }
     this.#reportStats(message);
     this.#poll();
+  }
+
+  noteTurns(turns: TurnChanges): void {
+    this.#options.inProcess?.noteTurns(turns);
   }
 
   #sendAll(responses: ResponseReader): void {

@@ -18,8 +18,6 @@ export interface IterationReport {
   freePlaces: number;
   /** Events of cached blocks; absent if there were none or nobody wants them. */
   kvEvents?: KvCacheEvent[];
-  /** Requests that took turns between waiting and running; absent: none did. */
-  turns?: TurnChanges;
 }
 
 /** The callbacks in the form that the loop calls, whichever thread they live in. None of them may throw. */
@@ -33,6 +31,8 @@ export interface LoopCallbacks {
   pollSequenceStops?(): Iterable<SequenceStop>;
   /** Called at the end of each iteration that has something to send or in which something was active. */
   endIteration(report: IterationReport): void;
+  /** Called before the step: requests that take turns between waiting and running in this iteration. */
+  noteTurns?(turns: TurnChanges): void;
   /** Reports a failure that belongs to no request. */
   reportError(error: Error): void;
 }

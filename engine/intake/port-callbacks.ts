@@ -4,7 +4,12 @@ import type { EngineFormation } from '../../callbacks/formation.js';
 import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
 import { transferables } from '../../callbacks/response-batch.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
-import type { HostMessage, SequenceStop, WorkerMessage } from '../../callbacks/worker-messages.js';
+import type {
+  HostMessage,
+  SequenceStop,
+  TurnChanges,
+  WorkerMessage,
+} from '../../callbacks/worker-messages.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import { numTaken } from './intake-budget.js';
 import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
@@ -117,7 +122,7 @@ export class PortCallbacks implements LoopCallbacks {
     this.#port.postMessage({ type: 'formation', formation: describe() } satisfies WorkerMessage);
   }
 
-  endIteration({ responses, stats, json, freePlaces, kvEvents, turns }: IterationReport): void {
+  endIteration({ responses, stats, json, freePlaces, kvEvents }: IterationReport): void {
     const batch = responses.count === 0 ? null : responses.snapshot();
     const message: WorkerMessage = {
       type: 'iteration',
@@ -128,10 +133,13 @@ export class PortCallbacks implements LoopCallbacks {
       received: this.#received,
       draining: this.#isDraining,
       ...(kvEvents && this.#wantsKvEvents ? { kvEvents } : {}),
-      ...(turns ? { turns } : {}),
     };
     this.#reported = this.#received;
     this.#port.postMessage(message, batch === null ? [] : transferables(batch));
+  }
+
+  noteTurns(turns: TurnChanges): void {
+    this.#port.postMessage({ type: 'turns', turns } satisfies WorkerMessage);
   }
 
   /** Returns the credits of requests that left nothing to report. Called when the loop has nothing to do. */

@@ -27,7 +27,6 @@ import { RequestIntake } from './request-intake.js';
 import { RequestStops } from './request-stops.js';
 import { RunningStep } from './running-step.js';
 import { TokenUpdate } from './token-update.js';
-import { WaitingRequests } from './waiting-requests.js';
 
 /** Makes the parts of a generation loop and connects them: each is finished before the next one gets it. */
 export function assembleLoop(options: LoopOptions, world: LoopEnvironment): GenerationLoop {
@@ -45,7 +44,6 @@ export function assembleLoop(options: LoopOptions, world: LoopEnvironment): Gene
     isLockstep: modelType === 'V1',
   });
   const recorder = new FlightRecorder();
-  const waiting = new WaitingRequests();
   const split = options.enableTrtOverlap ? new MicroBatchSplit(options.minMicroBatchSize) : null;
   const adapters = world.adapters?.cache ?? null;
   const callParts = { planner, scheme, kvCache, adapters, guided, recorder, clock };
@@ -86,10 +84,9 @@ export function assembleLoop(options: LoopOptions, world: LoopEnvironment): Gene
       drafts,
       adapters,
       responses,
-      waiting,
     }),
     recorder,
-    reporter: new IterationReporter(world, responses, format, maxNumSequences, { recorder, waiting }),
+    reporter: new IterationReporter(world, responses, format, maxNumSequences, recorder),
     pace,
   });
 }

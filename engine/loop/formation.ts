@@ -54,7 +54,7 @@ function sinceArrival({ timing: { arrivalMs } }: LlmRequest, ms: number): number
 }
 
 function stateOf(request: LlmRequest): number {
-  if (request.timing.numIterations === 0) return QUEUED;
+  if (request.isWaiting && request.numPauses === 0) return QUEUED;
   if (request.phase === 'generation') return GENERATION;
   return request.isPaused ? PAUSED : CONTEXT;
 }

@@ -2,12 +2,13 @@ import type { IterationStats, ModelType, StatsFormat } from '../../callbacks/gpt
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { KvCacheStats } from '../../kvcache/kv-cache-manager.js';
 import type { ResponseWriter } from '../intake/response-writer.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import type { FlightRecorder } from './flight-recorder.js';
-import type { Iteration } from './iteration.js';
+import type { Chunks, Iteration } from './iteration.js';
 import { iterationStatsJson } from './iteration-stats-json.js';
 import type { LoopEnvironment } from './loop-options.js';
 import { batchManagerStatsJson, LoopStatistics } from './loop-statistics.js';
-import type { WaitingRequests } from './waiting-requests.js';
+import { takeTurns } from './take-turns.js';
 
 /** Reports the results of an iteration, its responses and its statistics, in one call. */
 export class IterationReporter {
@@ -16,7 +17,6 @@ export class IterationReporter {
   readonly #format: { modelType: ModelType; statsFormat: StatsFormat };
   readonly #statistics: LoopStatistics;
   readonly #recorder: FlightRecorder;
-  readonly #waiting: WaitingRequests;
   #reportedMs = Number.NEGATIVE_INFINITY;
   #iterationMs = 0;
   #waitedMs = 0;
@@ -26,14 +26,13 @@ export class IterationReporter {
     responses: ResponseWriter,
     format: { modelType: ModelType; statsFormat: StatsFormat },
     maxNumSequences: number,
-    { recorder, waiting }: { recorder: FlightRecorder; waiting: WaitingRequests },
+    recorder: FlightRecorder,
   ) {
     this.#world = world;
     this.#responses = responses;
     this.#format = format;
     this.#statistics = new LoopStatistics(maxNumSequences);
     this.#recorder = recorder;
-    this.#waiting = waiting;
   }
 
   /** Number of iterations reported so far. */
@@ -57,14 +56,16 @@ export class IterationReporter {
     if (stats === null && this.#responses.count === 0) return false;
     const json = stats !== null && callbacks.wantsStatsJson ? this.#statsJson(stats, blocks) : null;
     const kvEvents = kvCache.drainEvents();
-    const turns = this.#waiting.take();
-    callbacks.endIteration({
-      ...{ responses: this.#responses, stats, json, freePlaces },
-      ...(kvEvents.length > 0 ? { kvEvents } : {}),
-      ...(turns === null ? {} : { turns }),
-    });
+    const report = { responses: this.#responses, stats, json, freePlaces };
+    callbacks.endIteration(kvEvents.length > 0 ? { ...report, kvEvents } : report);
     this.#responses.clear();
     return true;
+  }
+
+  /** Reports which requests begin and which are paused, before the iteration in which they do: it may take long. */
+  reportTurns(chunks: Chunks, paused: readonly LlmRequest[]): void {
+    const turns = takeTurns(chunks, paused);
+    if (turns !== null) this.#world.callbacks.noteTurns?.(turns);
   }
 
   /** Reports events of cached blocks between two iterations, in case no iteration follows soon. */

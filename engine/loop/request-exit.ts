@@ -9,7 +9,6 @@ import type { BatchingScheme } from '../schemes/batching-scheme.js';
 import type { DraftStage } from './draft-stage.js';
 import type { GuidedDecoding } from './guided-decoding.js';
 import type { IterationCounts } from './loop-statistics.js';
-import type { WaitingRequests } from './waiting-requests.js';
 
 /** Parts of the loop from which a leaving request is removed, and through which it is answered. */
 export interface ExitParts {
@@ -23,7 +22,6 @@ export interface ExitParts {
   /** null: requests have no adapters. */
   adapters: PeftCacheManager | null;
   responses: ResponseWriter;
-  waiting: WaitingRequests;
 }
 
 /** Sends answers, and removes requests with their last one. */
@@ -36,13 +34,12 @@ export class RequestExit {
 
   /** Frees ended requests before their final response is written; then streams new tokens. */
   respond(counts: IterationCounts): void {
-    const { active, scheme, responses, waiting } = this.#parts;
+    const { active, scheme, responses } = this.#parts;
     const isHeld = (request: LlmRequest) => scheme.holds(request);
     active.removeComplete(isHeld, (request) => this.#retire(request, counts));
     counts.queuedRequests = 0;
     for (const request of active.ordered) {
       if (request.timing.numIterations === 0) counts.queuedRequests++;
-      waiting.note(request);
       if (request.spec.streaming && request.hasNews) responses.add(request, false);
     }
   }

@@ -57,7 +57,7 @@ export class LlmRequest extends RequestProgress {
   failure: RequestFailure | null = null;
   /** True if a response has been written. */
   isAnswered = false;
-  /** As WaitingRequests has seen it last: it has not run yet, or is paused. */
+  /** It has not begun to run yet, or is paused. */
   isWaiting = true;
 
   /** null: its tokens are drawn. */

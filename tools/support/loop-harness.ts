@@ -191,7 +191,10 @@ export class LoopHarness implements LoopCallbacks {
     }
     if (report.stats) this.stats.push(report.stats);
     if (report.json !== null) this.statsJson.push(report.json);
-    if (report.turns) this.turns.push(report.turns);
+  }
+
+  noteTurns(turns: TurnChanges): void {
+    this.turns.push(turns);
   }
 
   reportError(error: Error): void {
