@@ -144,6 +144,7 @@ describe('a ModelServer', () => {
     ['no model', { inputs: {} }, 'model'],
     ['a version that is none', { model: 'sums', inputs: {}, version: 'x' }, 'version'],
     ['a priority below zero', { model: 'sums', inputs: {}, priority: -1 }, 'priority'],
+    ['an id of a sequence below zero', { model: 'sums', inputs: {}, sequence: { id: -1n } }, 'sequence'],
     ['a sequence without an id', { model: 'sums', inputs: {}, sequence: {} }, 'sequence'],
   ])('refuses %s', async (_, call, param) => {
     const error = await server.infer(call as InferCall).catch((thrown: unknown) => thrown);
@@ -166,6 +167,7 @@ describe('a ModelServer', () => {
     ['what is no number', { inputs: { X: { data: [Number.NaN, 2] } } }, 'invalid'],
     ['no data', { inputs: { X: {} as never } }, 'invalid'],
     ['an output that there is not', { outputs: ['NOPE'] }, 'invalid'],
+    ['a long id of a sequence', { sequence: { id: 'x'.repeat(129) } }, 'unsupported'],
     ['parameters that are objects', { parameters: { a: {} as never } }, 'invalid'],
   ])('refuses %s', async (_, call, kind) => {
     const error = await sums([1, 2], call).catch((thrown: unknown) => thrown);

@@ -100,6 +100,21 @@ describe('gRPC', () => {
     });
   });
 
+  it('refuses an adapter where nobody would read its name, and an id of a sequence that is too long', async () => {
+    const plain = Object.assign(model(), { ignoresParameters: true });
+    const { client, repository } = await grpcPlatform([plain]);
+    const adapter = asked(floats(1), { parameters: { lora_name: { string_param: 'sql' } } });
+    expect(await client.call('ModelInfer', adapter)).toEqual({
+      code: 'INVALID_ARGUMENT',
+      message: "parameter 'lora_name' is for models that generate text; 'same' takes no LoRA adapters",
+    });
+    const { answers } = await client.exchange('ModelStreamInfer', [adapter]);
+    expect(answers).toMatchObject([{ error_message: expect.stringContaining("'lora_name'") }]);
+    const long = asked(floats(1), { parameters: { sequence_id: { string_param: 'x'.repeat(129) } } });
+    expect(await client.call('ModelInfer', long)).toMatchObject({ code: 'UNIMPLEMENTED' });
+    expect(repository.find('same', '').requests).toEqual([]);
+  });
+
   it('names classes', async () => {
     const { client } = await grpcPlatform([model()]);
     const outputs = [{ name: 'OUTPUT0', parameters: { classification: { int64_param: 1 } } }];
@@ -192,6 +207,18 @@ describe('keys of gRPC', () => {
     }
     for (const method of ['ServerLive', 'ServerReady', 'Check']) await answered(client.call(method, {}));
     expect(accessLog.map(({ key }) => key)).toEqual(['', '', 'ann', 'ann', '', '', '']);
+  });
+
+  it('own the sequences that they begin, also on a stream', async () => {
+    const { connect, repository } = await grpcPlatform([model()], { apiKeys });
+    const parameters = { sequence_id: { int64_param: 7 }, sequence_start: { bool_param: true } };
+    for (const key of ['sk-ann', 'sk-bob']) {
+      const client = connect({ metadata: { authorization: `Bearer ${key}` } });
+      await answered(client.call('ModelInfer', asked(floats(1), { parameters })));
+      await client.exchange('ModelStreamInfer', [asked(floats(1), { parameters })]);
+    }
+    const { requests } = repository.find('same', '');
+    expect(requests.map(({ owner }) => owner)).toEqual(['ann', 'ann', 'bob', 'bob']);
   });
 
   it('of admins alone load models and use shared memory', async () => {
