@@ -15,13 +15,8 @@ export interface Step {
 }
 
 /**
-<<<<<<< HEAD:base/run-step.ts
- * Runs a program to its end and gives what it wrote on standard output. A signal ends it and all that it started.
- * @throws its failure with the line of its output that says most.
-=======
  * Runs a program to its end and returns its standard output. A signal ends it and all processes that it started.
- * @throws TensorFlowError with the most telling line of its output.
->>>>>>> w1:engine/executors/tensorflow/setup/run-step.ts
+ * @throws its failure with the most telling line of its output.
  */
 export async function runStep(step: Step): Promise<string> {
   const child = spawn(step.command, step.arguments, {

@@ -156,8 +156,8 @@ function infoCommand(): Command {
 
 function setupCommand(): Command {
   const command = new Command('setup')
-    .description('install what an executor or a backend needs beside this package')
-    .argument('<WHAT>', 'tensorflow or onnx')
+    .description('install what an executor, a backend or tracing needs beside this package')
+    .argument('<WHAT>', 'tensorflow, onnx or tracing')
     .option(
       '--from <PATH>',
       'tensorflow: the libtensorflow to link: a site-packages folder, a venv, a python',

@@ -193,6 +193,7 @@ function openRepository(
   onError: (error: Error) => void,
 ): ServingRepository {
   const services: FolderServices = {
+    cache: null,
     onCall: (call, ...caller) => answerCall(repository.find(call.model, call.version), call, ...caller),
     onError: (_, error) => onError(error),
     startText: async (...model) => (await import('./inference/program-models.js')).loadTextFolder(...model),

@@ -96,8 +96,8 @@ describe('classes of errors', () => {
  */
 const READERS_OF_FOREIGN_SENTENCES = [
   'engine/executors/native/load-addon.ts',
+  'engine/executors/tensorflow/device-problem.ts',
   'engine/executors/tensorflow/load-tensorflow.ts',
-  'engine/executors/tensorflow/session.ts',
   'models/chat-template.ts',
   'models/repository/pbtxt-problem.ts', // protobufjs puts the line behind its sentence
   'src/cli.ts',

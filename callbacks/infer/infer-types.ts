@@ -1,4 +1,5 @@
 import type { Datatype } from './datatypes.js';
+import type { TraceSpan } from './trace-span.js';
 
 /** Values beside a request, a tensor or a response, as the Open Inference Protocol has them. */
 export type InferParameters = Readonly<Record<string, string | number | bigint | boolean>>;
@@ -50,6 +51,8 @@ export interface InferRequest {
   readonly owner?: string | undefined;
   /** Number of the batch that waits for the answer, of all models in this process, where the code of a model asks. */
   readonly caller?: number | undefined;
+  /** Of whoever asks, below which the request is recorded; absent: it is not traced. */
+  readonly trace?: TraceSpan | undefined;
 }
 
 /** An answer, or one of several where the model is decoupled. */

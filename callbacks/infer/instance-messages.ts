@@ -28,6 +28,8 @@ export interface PackedRequest {
   batchSize: number;
   /** null: the model has no sequences. */
   sequence: PackedSequence | null;
+  /** W3C Trace Context of the request, for what its model asks of others; absent: it is not traced. */
+  traceparent?: string;
 }
 
 /** Nanoseconds of the parts of a batch's execution. */
@@ -125,6 +127,8 @@ export interface ModelCall {
   sequence: InferSequence | null;
   /** Every answer is wanted; else the first. */
   decoupled: boolean;
+  /** Number of the request in the batch for which it is made, for traces; absent: it names none. */
+  request?: number;
 }
 
 export interface ModelCallResponse {

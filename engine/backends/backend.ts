@@ -34,6 +34,8 @@ export interface Backend {
   readonly instanceKind: InstanceKind;
   /** Models are given the parameters of their requests, on which their answers may depend. */
   readonly readsParameters?: boolean;
+  /** Why its instances have to be processes, as a sentence begins; absent: they may be threads. */
+  readonly onlyInProcess?: string;
   /** Why it cannot run here, with what would help; null: it can. */
   problem(): Promise<string | null>;
   /** What the files say of the model, for what the configuration leaves out. @throws BackendError for a model that cannot be read */
@@ -84,6 +86,8 @@ export interface InstanceRequest {
   readonly parameters: InferParameters;
   /** Rows; 1 where the model takes no batches. */
   readonly batchSize: number;
+  /** W3C Trace Context, for what is asked of others on its behalf; null: it is not traced. */
+  readonly traceparent: string | null;
   /**
    * Hands on an answer, whose data is copied at once: one, or any number where the model is decoupled. An answer that is not what the
    * configuration says fails the request; so does a second one of a model that is not decoupled. Outputs that are states are kept for the next

@@ -5,12 +5,14 @@ import type { Backend } from './backend.js';
 import { namesThere, orList } from './model-file.js';
 import { moduleBackend } from './module/module-backend.js';
 import { onnxBackend } from './onnx/onnx-backend.js';
+import { GRAPHDEF_REFUSED, tensorflowBackend } from './tensorflow/tensorflow-backend.js';
 
-const BACKENDS: readonly Backend[] = [moduleBackend, onnxBackend];
+const BACKENDS: readonly Backend[] = [moduleBackend, onnxBackend, tensorflowBackend];
 
 /** Files whose names tell the backend of a model without a configuration. */
 const BY_FILENAME: ReadonlyMap<string, Backend> = new Map([
   ['model.onnx', onnxBackend],
+  ['model.savedmodel', tensorflowBackend],
   ['model.mjs', moduleBackend],
   ['model.js', moduleBackend],
   ['model.ts', moduleBackend],
@@ -35,6 +37,8 @@ export function findBackend(
         ? BACKENDS.find(({ platforms }) => platforms.includes(platform))
         : filenames.map((name) => BY_FILENAME.get(name)).find((one) => one !== undefined);
   if (found !== undefined) return found;
+  const isGraphDef = platform === 'tensorflow_graphdef' || filenames.includes('model.graphdef');
+  if (isGraphDef && backend === '') throw new ModelConfigError(GRAPHDEF_REFUSED);
   const names = [...BACKENDS.map(({ name }) => name), ENGINE_BACKEND];
   if (backend !== '') throw unknown('backend', backend, names);
   if (platform !== '') {

@@ -23,6 +23,7 @@ import { RunningRequest } from './running-request.js';
 import { SequenceRunner } from './sequences/sequence-runner.js';
 import { serveCommands } from './serve-commands.js';
 import { boundedError, thrownText } from './thrown.js';
+import { warmUp } from './warm-up.js';
 
 /** Data that the worker of an instance is started with. */
 export interface InstanceWorkerData {
@@ -66,6 +67,7 @@ async function main({
   const instance = await openInstance(setup, { infer, settled, report }); // init
   await instance.allocate?.();
   await instance.acquire?.();
+  await warmUp(instance, setup, sequences);
   isOpen = true;
   const { instanceName } = setup;
   post({ type: 'ready', info: { instanceName, loadMs: performance.now() - startMs } });

@@ -19,6 +19,8 @@ export interface BatchMember {
   batchSize: number;
   /** null: the model has no sequences. */
   packedSequence: PackedSequence | null;
+  /** See PackedRequest. */
+  traceparent?: string | undefined;
 }
 
 export interface PackedMembers {
@@ -50,14 +52,15 @@ export function packBatch(members: readonly BatchMember[], memory: BufferPool): 
   const buffer = memory.take(end);
   const bytes = new Uint8Array(buffer, 0, end);
   const requests = members.map((member): PackedRequest => {
-    const { id, inputs, outputs, parameters, batchSize, packedSequence: sequence } = member;
+    const { id, inputs, outputs, parameters, batchSize, packedSequence: sequence, traceparent } = member;
     const packed = inputs.map(({ name, datatype, shape, data }): PackedTensor => {
       const offset = offsets.get(name)!;
       bytes.set(data, offset);
       offsets.set(name, offset + data.length);
       return { name, datatype, shape, offset, length: data.length };
     });
-    return { id, inputs: packed, outputs, parameters, batchSize, sequence };
+    const traced = traceparent === undefined ? {} : { traceparent };
+    return { id, inputs: packed, outputs, parameters, batchSize, sequence, ...traced };
   });
   return { memory: buffer, bytes, requests };
 }

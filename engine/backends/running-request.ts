@@ -19,6 +19,7 @@ export class RunningRequest implements InstanceRequest {
   readonly outputs: readonly string[] | null;
   readonly parameters: InferParameters;
   readonly batchSize: number;
+  readonly traceparent: string | null;
   readonly sequence: PackedSequence | null;
   readonly #sequences: SequenceRunner | null;
   readonly #index: number;
@@ -40,7 +41,7 @@ export class RunningRequest implements InstanceRequest {
       answers,
     }: { config: ModelConfig; sequences: SequenceRunner | null; answers: AnswerSink },
   ) {
-    const { id, outputs, parameters, batchSize, sequence } = packed;
+    const { id, outputs, parameters, batchSize, sequence, traceparent = null } = packed;
     this.id = id;
     this.sequence = sequence;
     this.#sequences = sequences;
@@ -50,6 +51,7 @@ export class RunningRequest implements InstanceRequest {
     this.outputs = outputs;
     this.parameters = parameters;
     this.batchSize = batchSize;
+    this.traceparent = traceparent;
     this.#index = index;
     this.#config = config;
     this.#answers = answers;

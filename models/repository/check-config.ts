@@ -1,5 +1,7 @@
+import { checkCache } from './check-cache.js';
 import { checkSequenceBatching } from './check-sequence-batching.js';
 import type { DynamicBatching, ModelConfig, ModelInput, ModelOutput } from './model-config.js';
+import { checkWarmups } from './warmup.js';
 import { type FieldPath, fieldError, type WrittenConfig } from './written-config.js';
 
 const MOST_BATCH_SIZE = 65_536;
@@ -24,6 +26,8 @@ export function checkConfig(config: ModelConfig, written: WrittenConfig): void {
   checkTensors(config.output, 'output', refuse);
   checkScheduling(config, refuse);
   checkInstances(config, refuse);
+  checkCache(config, refuse);
+  checkWarmups(config, refuse);
   checkModelFilename(config, written);
   for (const [name, { string_value: value }] of Object.entries(config.parameters)) {
     if (value === undefined) refuse(['parameters', name], 'has no string_value.');

@@ -8,6 +8,7 @@ import type {
   QueuePolicy,
 } from './model-config.js';
 import { withoutSequenceTensors } from './sequence-tensors.js';
+import { completeWarmups } from './warmup.js';
 import { type FieldPath, fieldError, type WrittenConfig } from './written-config.js';
 
 /** Parts of a configuration that a backend has told from the model's files. */
@@ -72,7 +73,7 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
     cc_model_filenames: fields.cc_model_filenames ?? {},
     metric_tags: fields.metric_tags ?? {},
     parameters: fields.parameters ?? {},
-    model_warmup: fields.model_warmup ?? [],
+    model_warmup: completeWarmups(fields.model_warmup),
     model_transaction_policy: {
       decoupled:
         fields.model_transaction_policy?.decoupled ?? told.model_transaction_policy?.decoupled ?? false,

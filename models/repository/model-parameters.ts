@@ -22,14 +22,22 @@ const INITIALIZE_MS = 300_000;
 const STATE_BYTES = 2 ** 30;
 const MOST_STATE_BYTES = 2 ** 40;
 
+/** What a backend's instances may run in. */
+interface InstanceKinds {
+  /** Where the configuration does not say. */
+  instanceKind: InstanceKind;
+  /** Why they have to be processes, as a sentence begins; absent: they may be threads. */
+  onlyInProcess?: string;
+}
+
 /**
  * `execute_timeout_ms`, `initialize_timeout_ms`, `instance_kind` and `max_state_bytes` of a configuration's parameters.
- * @param usualKind what instances run in where it does not say @throws ModelConfigError
+ * @throws ModelConfigError
  */
 export function ownParameters(
   { parameters }: ModelConfig,
   written: WrittenConfig,
-  usualKind: InstanceKind,
+  { instanceKind: usualKind, onlyInProcess }: InstanceKinds,
 ): OwnParameters {
   const text = (name: string) => parameters[name]?.string_value;
   const refuse = (name: string, expected: string) =>
@@ -42,6 +50,9 @@ export function ownParameters(
   const executeTimeoutMs = milliseconds('execute_timeout_ms', 0);
   const initializeTimeoutMs = milliseconds('initialize_timeout_ms', INITIALIZE_MS);
   const instanceKind = text('instance_kind') ?? usualKind;
+  if (onlyInProcess !== undefined && instanceKind !== 'process') {
+    throw refuse('instance_kind', `${onlyInProcess}, so 'process'`);
+  }
   if (instanceKind !== 'thread' && instanceKind !== 'process') {
     throw refuse('instance_kind', "'thread' or 'process'");
   }

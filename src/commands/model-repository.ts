@@ -2,6 +2,7 @@ import { InferError } from '../../callbacks/infer/infer-error.js';
 import { type Config, type ConfiguredModel, modelOfTexts } from '../config.js';
 import type { ServerLog } from '../server/server-log.js';
 import { answerCall } from '../serving/answer-call.js';
+import type { ResponseCache } from '../serving/cache/response-cache.js';
 import { type LiveModels, namesOf } from '../serving/model-directory.js';
 import type { FolderServices } from '../serving/repository/folder-source.js';
 import { modelFolders } from '../serving/repository/model-folders.js';
@@ -22,6 +23,7 @@ const GIVEN = 'command line';
 /**
  * The repository of a server: the models of the command line, which run already, and the folders of --model-repository. Models of texts
  * come and go in `models` too.
+ * @param cache keeps answers of models that want it; null: none are kept
  */
 export function modelRepository(
   running: readonly LoadedEntry[],
@@ -29,10 +31,12 @@ export function modelRepository(
   models: LiveModels,
   describe: Describe,
   log: ServerLog,
+  cache: ResponseCache | null = null,
 ): ServingRepository {
   const services: FolderServices = {
     onCall: (call, ...caller) => answerCall(repository.find(call.model, call.version), call, ...caller),
     onError: (name, error) => log.error({ err: error, model: name }, 'model error'),
+    cache,
     startText: (name, version, versionDirectory, parameters) => {
       const { model = versionDirectory, ...given } = parameters;
       const entry = modelOfTexts(name, model, given, `parameters of ${name}`);

@@ -10,10 +10,14 @@ import { MemoryLedger } from '../server/held-memory.js';
 import type { AllowedHosts } from '../server/host-check.js';
 import { HttpServer } from '../server/http-server.js';
 import { InferLane } from '../server/kserve/infer-lane.js';
-import { createLog } from '../server/log.js';
+import { Log } from '../server/log.js';
+import { LogOutput } from '../server/log-output.js';
+import { type Metrics, NO_METRICS } from '../server/metrics/metrics.js';
 import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import { logEngines } from '../server/model-log.js';
 import { ServerState } from '../server/server-state.js';
+import type { Tracing } from '../server/tracing/tracing.js';
+import { ResponseCache } from '../serving/cache/response-cache.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { RunningModel } from '../serving/running-model.js';
@@ -21,6 +25,7 @@ import type { ServedModel } from '../serving/served-model.js';
 import { SharedRegions } from '../serving/shared-memory/shared-regions.js';
 import { heldMemoryLimitBeside } from './held-memory-limit.js';
 import { modelRepository } from './model-repository.js';
+import { openTracing } from './open-tracing.js';
 import type { ServerSecurity } from './server-security.js';
 
 /** The API of running models. */
@@ -31,7 +36,7 @@ export interface ServedApp {
   app: ReturnType<typeof createApp>;
   lane: InferLane;
   state: ServerState;
-  metrics: ServerMetrics;
+  metrics: Metrics;
   /** Resolves with the error when an engine has failed for good. */
   failed: Promise<Error>;
   /** What a server of another protocol needs to answer for the same models. */
@@ -47,6 +52,10 @@ export interface OpenServer {
   /** The same models over gRPC; null: that is not wanted. */
   grpc: GrpcServer | null;
   repository: ServingRepository;
+  /** The log's file was renamed: it is made anew. */
+  reopenLog: () => void;
+  /** Sends what was not sent yet of traces. */
+  flushTraces: () => Promise<void>;
   /** Resolves where an engine has failed for good. */
   failed: Promise<Error>;
 }
@@ -63,7 +72,11 @@ export async function openServer(
   config: Config,
   security: ServerSecurity & { allowedHosts: AllowedHosts },
 ): Promise<OpenServer> {
-  const { repository, app, lane, state, metrics, failed, shared } = serveModels(running, config, security);
+  const output = new LogOutput(config.logFile);
+  const log = new Log(config.logLevel, output);
+  const tracing = openTracing(config, log, skeinVersion());
+  const served = serveModels(running, config, security, { log, output, tracing });
+  const { repository, app, lane, state, metrics, failed, shared } = served;
   const { host, maxConnections, streamStallTimeoutSeconds } = config;
   const { tls } = security;
   const address = { host, tls, maxConnections, stallLimitMs: 1000 * streamStallTimeoutSeconds };
@@ -87,11 +100,20 @@ export async function openServer(
       port: config.port,
       onStall: () => metrics.readerStalled(),
     });
-    return { server, grpc, repository, failed };
+    const reopenLog = () => output.reopen();
+    const flushTraces = async () => tracing?.close();
+    return { server, grpc, repository, reopenLog, flushTraces, failed };
   } catch (error) {
     await Promise.all([repository.close({}), grpc?.close()]);
     throw error;
   }
+}
+
+/** Who hears of what the server does. */
+export interface Observers {
+  output?: LogOutput;
+  log?: Log;
+  tracing?: Tracing | null;
 }
 
 /** Makes the API of running models, without a socket. */
@@ -99,26 +121,27 @@ export function serveModels(
   running: readonly LoadedEntry[],
   config: Config,
   security: Pick<ServerSecurity, 'apiKeys' | 'corsOrigins'> & { allowedHosts?: AllowedHosts },
+  { output = new LogOutput(), log = new Log(config.logLevel, output), tracing = null }: Observers = {},
 ): ServedApp {
-  const log = createLog(config.logLevel);
   const models = new LiveModels();
   for (const { entry, loaded } of running) {
     loaded.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
   }
   const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModel({ entry, loaded }, config);
-  const repository = modelRepository(running, config, models, describe, log);
+  const cache = config.responseCacheBytes > 0 ? new ResponseCache(config.responseCacheBytes) : null;
+  const repository = modelRepository(running, config, models, describe, log, cache);
   logEngines(models, log);
   const state = new ServerState(models, () => repository.starting);
-  const metrics = new ServerMetrics(models, { process: true });
   const ledger = memoryLedger(running, config, security.apiKeys);
-  metrics.watchMemory(ledger);
-  metrics.watchInference(() => repository.loaded());
+  const metrics = config.metrics ? metricsOf(models, ledger, repository, cache) : NO_METRICS;
   const stallLimitMs = 1000 * config.streamStallTimeoutSeconds;
   const shared = {
     state,
     metrics,
     log,
-    accessLog: config.accessLog ? createLog('info') : log,
+    accessLog: config.accessLog ? new Log('info', output) : log,
+    logControl: log,
+    tracing,
     apiKeys: security.apiKeys,
     allowedHosts: security.allowedHosts ?? '*',
     maxBodyBytes: config.maxBodyBytes,
@@ -151,6 +174,18 @@ function sharedMemory(config: Config): SharedRegions | null {
     maxRegionBytes: config.maxSharedMemoryRegionBytes,
     maxBytes: config.maxSharedMemoryBytes,
   });
+}
+
+function metricsOf(
+  models: LiveModels,
+  ledger: MemoryLedger,
+  repository: ServingRepository,
+  cache: ResponseCache | null,
+): Metrics {
+  const metrics = new ServerMetrics(models, { process: true });
+  metrics.watchMemory(ledger);
+  metrics.watchInference(() => repository.loaded(), cache);
+  return metrics;
 }
 
 function memoryLedger(

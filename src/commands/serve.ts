@@ -1,7 +1,9 @@
-import { existsSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../base/error-text.js';
 import { packageRoot, skeinVersion } from '../../base/package-info.js';
+import { writeProblem } from '../../base/system-problem.js';
 import type { Config } from '../config.js';
 import { listenForInterruption } from '../interruption.js';
 import type { HttpServer } from '../server/http-server.js';
@@ -25,6 +27,9 @@ export async function serve(config: Config): Promise<void> {
   if (config.allowSharedMemory && process.platform !== 'linux') {
     throw new UsageError('--allow-shared-memory is for Linux, whose objects of shared memory are files.');
   }
+  if (config.logFile !== undefined) checkLogFile(config.logFile);
+  if (config.tracing || config.traceEndpoint !== undefined)
+    (await import('./open-tracing.js')).checkTracing(config);
   for (const folder of config.modelRepository ?? []) {
     if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
       throw new UsageError(`--model-repository is ${folder}, and there is no such folder.`);
@@ -39,8 +44,13 @@ export async function serve(config: Config): Promise<void> {
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   interruption.release();
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-  const { server, grpc, repository, failed } = await openServer(running, config, security);
+  const { server, grpc, repository, reopenLog, flushTraces, failed } = await openServer(
+    running,
+    config,
+    security,
+  );
   const servers = grpc === null ? [server] : [server, grpc];
+  if (config.logFile !== undefined) process.on('SIGHUP', reopenLog);
   const polling = await startFolders(repository, config, servers);
   performance.mark('skein: listening');
   process.stdout.write(greeting(running, repository, server.url, grpc?.url ?? null));
@@ -59,7 +69,7 @@ export async function serve(config: Config): Promise<void> {
       );
     }
   }
-  await end(servers, repository, failure);
+  await end(servers, repository, flushTraces, failure);
 }
 
 /** What listens for clients, in whichever protocol. */
@@ -69,6 +79,15 @@ type Listening = Pick<HttpServer, 'drain' | 'close'>;
 async function drained(servers: readonly Listening[], limitMs: number): Promise<boolean> {
   const results = await Promise.all(servers.map((server) => server.drain(limitMs)));
   return results.every((isDone) => isDone);
+}
+
+/** Makes the log's file where there is none, before anything costly is done. @throws UsageError */
+function checkLogFile(path: string): void {
+  try {
+    closeSync(openSync(path, 'a'));
+  } catch (error) {
+    throw new UsageError(`The file of --log-file, ${path}, cannot be written: ${writeProblem(error)}`);
+  }
 }
 
 /** Loads the models of the folders that are to be loaded at the start, and looks at them again where that is wanted. */
@@ -102,6 +121,8 @@ async function importServer() {
 
 /** Milliseconds that an answer which is cut off, or failed, may take to tell its client. */
 const LAST_WORDS_MS = 3_000;
+/** Milliseconds that traces may take to be sent: whoever receives them may be gone. */
+const FLUSH_MS = 2_000;
 /** Milliseconds that the engine may take to end. */
 const ENGINE_END_MS = 5_000;
 
@@ -109,11 +130,13 @@ const ENGINE_END_MS = 5_000;
 async function end(
   servers: readonly Listening[],
   repository: ServingRepository,
+  flushTraces: () => Promise<void>,
   failure: Error | null,
 ): Promise<void> {
   const closed = repository.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 });
   await drained(servers, LAST_WORDS_MS);
   await Promise.all(servers.map((server) => server.close()));
+  await Promise.race([flushTraces(), sleep(FLUSH_MS, undefined, { ref: false })]);
   const limit = AbortSignal.timeout(ENGINE_END_MS);
   const tooLong = new Promise<boolean>((resolve) => limit.addEventListener('abort', () => resolve(true)));
   if (await Promise.race([closed.then(() => repository.isStuck()), tooLong])) {

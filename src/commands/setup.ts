@@ -1,3 +1,4 @@
+import type { SetupOptions } from '../../base/setup-packages.js';
 import {
   TENSORFLOW_PACKAGES,
   type TensorFlowPackage,
@@ -15,23 +16,37 @@ export interface SetupFlags {
   quiet?: boolean;
 }
 
-/** skein setup tensorflow, skein setup onnx: prints the folder. @throws UsageError, TensorFlowError, BackendError. */
+/** skein setup tensorflow, skein setup onnx, skein setup tracing: prints the folder. @throws UsageError, TensorFlowError, BackendError. */
 export async function setup(what: string, flags: SetupFlags): Promise<void> {
   if (what === 'onnx') return setupOnnx(flags);
+  if (what === 'tracing') return setupTracing(flags);
   if (what !== 'tensorflow') {
-    throw new UsageError(`There is no setup of '${what}'; there are: tensorflow, onnx.`);
+    throw new UsageError(`There is no setup of '${what}'; there are: tensorflow, onnx, tracing.`);
   }
   return setupTensorFlow(flags);
 }
 
 async function setupOnnx(flags: SetupFlags): Promise<void> {
-  const { from, download, package: name, force, quiet, json } = flags;
+  const { installOnnxRuntime } = await import('../../engine/backends/onnx/install-onnx.js');
+  await setupPackages(flags, installOnnxRuntime, ({ version }) => `ONNX Runtime ${version}`);
+}
+
+async function setupTracing(flags: SetupFlags): Promise<void> {
+  const { installTracing } = await import('../server/tracing/install-packages.js');
+  await setupPackages(flags, installTracing, () => 'tracing');
+}
+
+/** Packages of npm alone. @param nameOf what is set up, in a sentence */
+async function setupPackages<Installed extends { folder: string; isNew: boolean }>(
+  { from, download, package: name, force, quiet, json }: SetupFlags,
+  install: (options: SetupOptions) => Promise<Installed>,
+  nameOf: (installed: Installed) => string,
+): Promise<void> {
   if (from !== undefined || download || name !== undefined) {
     throw new UsageError('--from, --download and --package are options of "skein setup tensorflow".');
   }
   const interruption = listenForInterruption('interrupted; nothing was changed');
-  const { installOnnxRuntime } = await import('../../engine/backends/onnx/install-onnx.js');
-  const installed = await installOnnxRuntime({
+  const installed = await install({
     force,
     signal: interruption.signal,
     onStep: (text) => {
@@ -44,7 +59,7 @@ async function setupOnnx(flags: SetupFlags): Promise<void> {
     return;
   }
   const state = installed.isNew ? 'is set up' : 'was set up already';
-  if (!quiet) process.stderr.write(`skein: ONNX Runtime ${installed.version} ${state}\n`);
+  if (!quiet) process.stderr.write(`skein: ${nameOf(installed)} ${state}\n`);
   process.stdout.write(`${installed.folder}\n`);
 }
 

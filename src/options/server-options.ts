@@ -273,6 +273,17 @@ const SERVING_OPTIONS = {
     },
     OF_CLIENTS,
   ),
+  responseCacheBytes: ofServer(
+    wholeNumber(0, Number.MAX_SAFE_INTEGER),
+    {
+      group: REPOSITORY,
+      unit: 'bytes',
+      aliases: ['responseCacheByteSize'],
+      default: 0,
+      help: 'memory for answers of models whose configuration has response_cache, which the same request is then given again; 0 for none',
+    },
+    OF_CLIENTS,
+  ),
   serverId: ofServer(
     NAME,
     {
@@ -486,6 +497,45 @@ const SERVING_OPTIONS = {
     },
     OF_CLIENTS,
   ),
+  tracing: ofServer(
+    SWITCH,
+    {
+      group: 'Running',
+      help: 'send traces of requests, by OpenTelemetry; without --trace-endpoint to where the variables OTEL_EXPORTER_OTLP_ENDPOINT and the like say (skein setup tracing installs what that needs)',
+      defaultText: 'on with --trace-endpoint',
+    },
+    OF_CLIENTS,
+  ),
+  traceEndpoint: ofServer(
+    NAME,
+    {
+      group: 'Running',
+      metavar: 'URL',
+      aliases: ['otlpTracesEndpoint'],
+      help: 'receiver of traces by OTLP over HTTP, such as http://localhost:4318; /v1/traces is added where the address has no path',
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
+  traceRate: ofServer(
+    wholeNumber(0, 2 ** 31 - 1),
+    {
+      group: 'Running',
+      unit: 'requests',
+      default: 1,
+      help: 'one of so many requests is traced, beside those whose client traces them; 0 for these alone',
+    },
+    OF_CLIENTS,
+  ),
+  metrics: ofServer(
+    SWITCH,
+    {
+      group: 'Running',
+      default: true,
+      help: 'count for Prometheus, and answer GET /metrics (--no-metrics: neither)',
+    },
+    OF_CLIENTS,
+  ),
   logLevel: ofServer(oneOf('trace', 'debug', 'info', 'warn', 'error', 'silent'), {
     group: 'Running',
     isCommon: true,
@@ -493,6 +543,16 @@ const SERVING_OPTIONS = {
     default: 'warn',
     help: 'level of the log, which is JSON on stderr; info adds a line for each request, debug also for /health, /live and /metrics',
   }),
+  logFile: ofServer(
+    NAME,
+    {
+      group: 'Running',
+      metavar: 'FILE',
+      help: 'file for the log and the access log; warnings and errors go to stderr too; SIGHUP opens it anew by its name, for programs that rotate logs',
+      defaultText: 'stderr',
+    },
+    OF_CLIENTS,
+  ),
 };
 
 /** The server's part of the table of options; the engine's is in callbacks/options/. */

@@ -8,7 +8,7 @@ import { MemoryLedger } from './held-memory.js';
 import { holdMemory } from './hold-memory.js';
 import { type AllowedHosts, requireKnownHost } from './host-check.js';
 import { errorAnswer, isOfProtocol, noteProtocolError, notFound } from './kserve/errors.js';
-import type { ServerMetrics } from './metrics/server-metrics.js';
+import type { Metrics } from './metrics/metrics.js';
 import type { FeedOptions } from './model-feed.js';
 import { ModelFeeds } from './model-feeds.js';
 import { observeHttp } from './observe-http.js';
@@ -23,17 +23,23 @@ import { requestIds } from './request-ids.js';
 import { RequestRegistry } from './request-registry.js';
 import { ROUTES } from './routes/index.js';
 import { KSERVE_ROUTES } from './routes/kserve.js';
-import { mountRoutes, openPaths } from './routes/mount.js';
+import { metricsRoute } from './routes/metrics.js';
+import { handlerNames, mountRoutes, openPaths } from './routes/mount.js';
 import type { AppEnv, ServerContext } from './routes/route.js';
-import type { ServerLog } from './server-log.js';
+import type { LogControl, LogLevels, ServerLog } from './server-log.js';
 import type { ServerState } from './server-state.js';
+import { traceHttp } from './tracing/http-span.js';
+import { traced } from './tracing/traced-observer.js';
+import type { Tracing } from './tracing/tracing.js';
 
 export interface AppOptions {
   models: ModelDirectory;
   state: ServerState;
-  metrics: ServerMetrics;
+  metrics: Metrics;
   version: string;
   log: ServerLog;
+  /** Changes what is logged; default: nothing is changed by it. */
+  logControl?: LogControl;
   /** Log with one line for each request; default: `log`. */
   accessLog?: ServerLog;
   /** Valid API keys; default: none are needed. */
@@ -53,6 +59,8 @@ export interface AppOptions {
   eventStream?: Partial<EventStreamOptions>;
   /** Serves the Open Inference Protocol; default: its routes are not there. */
   platform?: ServerContext['platform'];
+  /** Traces requests; default: none are. */
+  tracing?: Tracing | null;
   /** Folder of the LoRA adapters that clients may load; default: they may load none. */
   adapterFolder?: string | null;
 }
@@ -63,12 +71,15 @@ const ALL_ROUTES = [...ROUTES, ...KSERVE_ROUTES];
 export function createApp(options: AppOptions): Hono<AppEnv> {
   const { log, metrics, state, apiKeys = new ApiKeys([]), ledger = new MemoryLedger() } = options;
   const { corsOrigins = [LOOPBACK_ORIGINS], maxBodyBytes = DEFAULT_MAX_BODY_BYTES } = options;
+  const { tracing = null } = options;
+  const routes = metrics.isOn ? ALL_ROUTES : ALL_ROUTES.filter((route) => route !== metricsRoute);
   const context: ServerContext = {
     models: options.models,
     state,
     metrics,
     version: options.version,
     log,
+    logControl: options.logControl ?? unheard(),
     responses: new ResponseStore({}, ledger.open('stored')),
     apiKeys,
     feeds: new ModelFeeds(options.models, options.feed),
@@ -78,8 +89,9 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     maxBodyBytes,
     platform: options.platform ?? null,
     adapterFolder: options.adapterFolder ?? null,
-    routes: options.platform == null ? ROUTES : ALL_ROUTES,
-    observe: (request) => metrics.observe(request),
+    traceDecisions: tracing?.decisions ?? null,
+    routes: options.platform == null ? routes.filter((route) => ROUTES.includes(route)) : routes,
+    observe: tracing === null ? (request) => metrics.observe(request) : traced(metrics),
     eventStream: {
       ...DEFAULT_EVENT_STREAM_OPTIONS,
       onStall: () => metrics.readerStalled(),
@@ -110,11 +122,12 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
 
   app.use(sendDirectAnswers);
   app.use(requestIds);
-  app.use(observeHttp(metrics, options.accessLog ?? log, ALL_ROUTES));
+  if (tracing !== null) app.use(traceHttp(tracing, handlerNames(routes)));
+  app.use(observeHttp(metrics, options.accessLog ?? log, routes));
   app.use(requireKnownHost(options.allowedHosts ?? '*'));
   if (corsOrigins.length > 0) app.use(crossOrigin(corsOrigins));
   app.use(refuseOtherPages(corsOrigins));
-  app.use(requireApiKey(apiKeys, openPaths(ALL_ROUTES)));
+  app.use(requireApiKey(apiKeys, openPaths(routes)));
   app.use(async (c, next) => {
     if (c.req.method === 'POST' && state.isDraining) throw shuttingDown(state.drainEndsInMs);
     await next();
@@ -123,8 +136,22 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   const onError = (c: Context) => respondToError(bodyTooLarge(maxBodyBytes), c);
   app.use(bodyLimit({ maxSize: maxBodyBytes, stallLimitMs: options.eventStream?.stallLimitMs, onError }));
 
-  mountRoutes(app, context, ALL_ROUTES);
+  mountRoutes(app, context, routes);
   return app;
+}
+
+/** Settings that no log follows. */
+function unheard(): LogControl {
+  let levels: LogLevels = { log_info: true, log_warning: true, log_error: true, log_verbose_level: 0 };
+  return {
+    path: '',
+    get levels() {
+      return levels;
+    },
+    change: (changes) => {
+      levels = { ...levels, ...changes };
+    },
+  };
 }
 
 /** True where the client left before its whole body had come: reading the body then fails, which is nobody's fault. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from 'hono';
-import type { ServerMetrics } from './metrics/server-metrics.js';
+import type { Metrics } from './metrics/metrics.js';
 import { handlerNames } from './routes/mount.js';
 import type { AppEnv, Route } from './routes/route.js';
 import type { ServerLog } from './server-log.js';
@@ -24,7 +24,7 @@ export interface ObservedExchange {
 }
 
 /** Counts and times each exchange up to its last byte, even of a stream, and writes the access log. */
-export function observeHttp(metrics: ServerMetrics, log: ServerLog, routes: readonly Route[]) {
+export function observeHttp(metrics: Metrics, log: ServerLog, routes: readonly Route[]) {
   const handlerOf = handlerNames(routes);
   return async (c: Context<AppEnv>, next: () => Promise<void>): Promise<void> => {
     const startMs = performance.now();
@@ -44,7 +44,7 @@ export function observeHttp(metrics: ServerMetrics, log: ServerLog, routes: read
 }
 
 /** Counts and logs an exchange when its last byte is out, or its client has left. */
-export function observeExchange(metrics: ServerMetrics, log: ServerLog, exchange: ObservedExchange): void {
+export function observeExchange(metrics: Metrics, log: ServerLog, exchange: ObservedExchange): void {
   const { startMs, handler, method, path, status, requestId, key, incoming, outgoing } = exchange;
   // A connection that is closed has no address any more.
   const remote = incoming?.socket.remoteAddress ?? '';

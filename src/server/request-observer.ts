@@ -1,4 +1,6 @@
+import type { TraceSpan } from '../../callbacks/infer/trace-span.js';
 import type { TokenTiming } from '../../callbacks/token-request.js';
+import type { TracedText } from '../serving/texts/text-trace.js';
 
 /** Follows one request (one choice of one prompt) for the metrics. */
 export interface RequestObserver {
@@ -23,6 +25,8 @@ export interface ObservedRequest {
   isGuided?: boolean;
   /** Number of answers asked for, told by the first of those to one prompt. */
   choices?: number;
+  /** What its trace tells beside that; absent: it is not traced. */
+  traced?: { parent: TraceSpan } & Pick<TracedText, 'requestId' | 'temperature' | 'topP' | 'choices'>;
 }
 
 export type ObserveRequest = (request: ObservedRequest) => RequestObserver;

@@ -1,3 +1,4 @@
+import type { TraceSpan } from '../../callbacks/infer/trace-span.js';
 import type { Caller } from './api-keys.js';
 import type { RequestMemory } from './request-memory.js';
 import type { RequestRegistry } from './request-registry.js';
@@ -13,4 +14,6 @@ export interface RequestTerms {
   registry: RequestRegistry;
   /** Account of the memory that it holds. */
   memory: RequestMemory;
+  /** The span of the HTTP request; absent: it is not traced. */
+  trace?: TraceSpan | undefined;
 }

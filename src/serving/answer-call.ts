@@ -7,29 +7,33 @@ import {
   MOST_ANSWERS,
   MOST_ANSWERS_TEXT,
 } from '../../callbacks/infer/most-answers.js';
+import type { TraceSpan } from '../../callbacks/infer/trace-span.js';
 import type { InferModel } from './infer-model.js';
 
 /**
  * Answers what the code of a model asks of another one.
  * @param caller number of the batch whose code asks @param signal aborted when that batch is over: nobody waits for the answer then
+ * @param trace below which the call is recorded; undefined: it is not
  */
 export type OnCall = (
   call: ModelCall,
   caller: number,
   signal: AbortSignal,
+  trace?: TraceSpan,
 ) => Promise<readonly ModelCallResponse[]>;
 
 /**
  * A request of a model's code, answered as a client's would be: with the first answer, or where it asks for them with all. What a decoupled
  * model would answer beyond that is cancelled. Rejects with the model's error, or where there are more answers than may be given.
  *
- * @param caller and signal as of OnCall
+ * @param caller, signal and trace as of OnCall
  */
 export function answerCall(
   model: Pick<InferModel, 'infer' | 'config'>,
   { model: name, inputs, outputs, parameters, sequence, decoupled }: ModelCall,
   caller: number,
   signal: AbortSignal,
+  trace?: TraceSpan,
 ): Promise<readonly ModelCallResponse[]> {
   const cancelled = new AbortController();
   const release = onAbort(signal, () => cancelled.abort());
@@ -47,6 +51,7 @@ export function answerCall(
       timeoutUs: 0,
       caller,
       signal: cancelled.signal,
+      ...(trace && { trace }),
     };
     signal.throwIfAborted();
     model.infer(request, {

@@ -89,6 +89,8 @@ export interface InferModel {
   statistics(): VersionStatistics;
   activity(): ModelActivity;
   failures(): Readonly<Record<FailureReason, number>>;
+  /** A response cache stands before it. */
+  readonly isCached?: boolean;
   /** From a request's arrival to its first response; absent: each request has one response at most. */
   readonly firstResponses?: () => TimeCounts;
   /**

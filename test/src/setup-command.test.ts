@@ -9,7 +9,9 @@ describe('skein setup', () => {
   it('refuses what it does not know, with 2', async () => {
     const unknown = await runCli(['setup', 'cuda']);
     expect(unknown).toMatchObject({ code: 2, stdout: '' });
-    expect(unknown.stderr).toBe("skein: There is no setup of 'cuda'; there are: tensorflow, onnx.\n");
+    expect(unknown.stderr).toBe(
+      "skein: There is no setup of 'cuda'; there are: tensorflow, onnx, tracing.\n",
+    );
     const both = await runCli(['setup', 'tensorflow', '--from', folder, '--download']);
     expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining('give one of them') });
     const other = await runCli(['setup', 'tensorflow', '--package', 'tfjs']);

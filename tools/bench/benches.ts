@@ -64,6 +64,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'what two models in one process take from each other',
     load: () => import('./models/bench.js'),
   },
+  observing: {
+    summary: 'what logs, metrics and traces cost a request for tensors',
+    load: () => import('./observing/bench.js'),
+  },
   overlap: {
     summary: 'generation with two micro-batches in turns (enableTrtOverlap) and without',
     load: () => import('./overlap/bench.js'),

@@ -69,6 +69,8 @@ export interface ModuleRequest {
   readonly parameters: InferParameters;
   /** Rows; 1 where the model takes no batches. */
   readonly batchSize: number;
+  /** The header `traceparent` of W3C Trace Context for what the model itself asks of others over a network; null: it is not traced. */
+  readonly traceparent: string | null;
   /**
    * Gives an answer at once: one, or any number where the model is decoupled. The promise resolves when there is room for another answer; a
    * request to which more than 10,000 answers or 64 MiB wait to be sent fails.
@@ -97,6 +99,8 @@ export interface ModuleCall {
   parameters?: InferParameters;
   /** Of a model with sequences: which one, as a whole number from 1 or a text, and whether the request is its first or last. */
   sequence?: { id: bigint | number | string; start?: boolean; end?: boolean };
+  /** The request for which the other model is asked: its trace has the call. Default: the trace of the batch has it. */
+  request?: ModuleRequest;
   /** true: all answers of a decoupled model are waited for, at most 10,000 and 64 MiB. Default: the first is what there is. */
   decoupled?: boolean;
 }

@@ -90,7 +90,7 @@ function noTypeScript(file: string, error: unknown): string | null {
 
 async function inferBy(
   { infer }: InstanceServices,
-  { model, version = '', inputs, outputs, parameters, sequence, decoupled }: ModuleCall,
+  { model, version = '', inputs, outputs, parameters, sequence, decoupled, request }: ModuleCall,
 ): Promise<ModuleCallResult> {
   const tensors = Object.entries(inputs).map(([name, { datatype: given, data, shape }]) => {
     const datatype = given ?? datatypeOfData(data);
@@ -100,6 +100,7 @@ async function inferBy(
     }
     return tensorOf(name, datatype, { data, ...(shape && { shape }) }, (count) => [count]);
   });
+  const number = request === undefined ? undefined : numberInBatch.get(request);
   const answers = await infer({
     model,
     version,
@@ -108,6 +109,7 @@ async function inferBy(
     parameters: parameters ?? {},
     sequence: sequence === undefined ? null : sequenceOf(sequence),
     decoupled: decoupled === true,
+    ...(number === undefined ? {} : { request: number }),
   });
   const responses = answers.map((answer) => ({
     outputs: Object.fromEntries(answer.outputs.map((output) => [output.name, moduleInput(output)])),
@@ -127,6 +129,8 @@ function sequenceOf({ id, start, end }: NonNullable<ModuleCall['sequence']>): In
   }
   return { id: number ?? (id as string), start: start === true, end: end === true };
 }
+/** Requests as modules have them, with their number in the batch. */
+const numberInBatch = new WeakMap<ModuleRequest, number>();
 
 class ModuleInstance implements Instance {
   readonly #module: ModelModule;
@@ -156,8 +160,9 @@ class ModuleInstance implements Instance {
 
   async #run(requests: readonly InstanceRequest[], rows?: readonly BatchRow[]): Promise<void> {
     const given = rows ?? requests.map((request) => ({ request, inputs: request.inputs }));
+    const numbers = new Map(requests.map((request, i) => [request, i]));
     const asked = given.map(({ request, inputs }) =>
-      request === null ? emptyRequest(inputs) : this.#requestOf(request),
+      request === null ? emptyRequest(inputs) : this.#requestOf(request, numbers.get(request)!),
     );
     const results = await this.#module.execute(asked);
     if (results === undefined) return; // it has given its answers through `send`
@@ -190,9 +195,9 @@ class ModuleInstance implements Instance {
     await called(this.#code, this.#services, 'finalize', () => this.#module.finalize?.());
   }
 
-  #requestOf(request: InstanceRequest): ModuleRequest {
-    const { id, sequence, inputs, outputs, parameters, batchSize } = request;
-    return {
+  #requestOf(request: InstanceRequest, number: number): ModuleRequest {
+    const { id, sequence, inputs, outputs, parameters, batchSize, traceparent } = request;
+    const own: ModuleRequest = {
       id,
       sequence: sequence && {
         number: sequence.number,
@@ -205,6 +210,7 @@ class ModuleInstance implements Instance {
       outputs,
       parameters,
       batchSize,
+      traceparent,
       send: (response) => {
         this.#send(request, response);
         return request.room;
@@ -214,6 +220,8 @@ class ModuleInstance implements Instance {
         return request.isCancelled;
       },
     };
+    numberInBatch.set(own, number);
+    return own;
   }
 
   #answer(request: InstanceRequest, result: ModuleResult): void {
@@ -266,6 +274,7 @@ function emptyRequest(inputs: readonly InferTensor[]): ModuleRequest {
     outputs: [],
     parameters: {},
     batchSize: 1,
+    traceparent: null,
     send: async () => {},
     reschedule: () => {},
     isCancelled: true,

@@ -14,10 +14,34 @@ export interface TensorHandle {
   dispose(): void;
 }
 
+/** Values of a tensor; those of strings are their bytes, int64 goes in as pairs of int32. */
+export type TensorValues = TypedArray | BigInt64Array | Uint8Array[];
+
+type TypeNames = 'TF_FLOAT' | 'TF_INT32' | 'TF_INT64' | 'TF_UINT8' | 'TF_BOOL' | 'TF_STRING';
+
+/** The package's native part, with TensorFlow's numbers of types. Its tensors have numbers, and live until they are deleted. */
+export interface TensorFlowBinding extends Readonly<Record<TypeNames, number>> {
+  TF_Version: string;
+  getNumOfTensors(): number;
+  createTensor(shape: number[], type: number, values: TensorValues): number;
+  tensorDataSync(id: number): TensorValues;
+  deleteTensor(id: number): void;
+  /** @param tags separated by commas */
+  loadSavedModel(path: string, tags: string): number;
+  /** @param inputNames and outputNames: tensors of the graph, separated by commas */
+  runSavedModel(
+    id: number,
+    inputs: readonly number[],
+    inputNames: string,
+    outputNames: string,
+  ): { id: number; shape: number[]; dtype: number }[];
+  deleteSavedModel(id: number): void;
+}
+
 /** TensorFlow.js's backend named `tensorflow`. */
 export interface TensorFlowBackend {
   isUsingGpuDevice: boolean;
-  binding: { TF_Version: string; getNumOfTensors(): number };
+  binding: TensorFlowBinding;
   /** Like tf.node.loadSavedModel without its own reading of the file: returns a number for the loaded graph. */
   loadSavedModelMetaGraph(path: string, tags: string): number;
   runSavedModel(

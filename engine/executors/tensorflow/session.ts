@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { messageOf } from '../../../base/error-text.js';
 import { ExecutorLostError } from '../executor.js';
+import { problemOfDevice } from './device-problem.js';
 import type { Graph } from './graph/graph.js';
 import type { TensorFlow, TensorHandle } from './load-tensorflow.js';
 import { TensorFlowError } from './tensorflow-error.js';
@@ -72,24 +72,10 @@ export class Session {
   }
 }
 
-/** Messages of too little memory. CUDA's own code for it has underscores, and must not count as a lost device. */
-const NO_MEMORY = /\bOOM\b|RESOURCE_EXHAUSTED|out[ _]of[ _]memory|failed to allocate|bad_alloc/i;
-/** Messages of CUDA for a context that cannot be used any more, and of the driver for a GPU that is gone. */
-const LOST =
-  /CUDA_ERROR|cudaError|device\b.{0,40}\blost|illegal (memory access|address|instruction)|ILLEGAL_ADDRESS|launch failed|unspecified launch failure|fallen off the bus|uncorrectable ECC/i;
+const LESS_MEMORY =
+  'lower the KV cache (--kv-cache-tokens, --memory-fraction), --max-batch-tokens or --max-active-requests';
 
-/** Makes one sentence of a TensorFlow error, whose message may name nodes over many lines. */
 function deviceProblem(what: string, error: unknown): Error {
-  const message = messageOf(error).replace(/\s+/g, ' ').trim();
-  if (NO_MEMORY.test(message)) {
-    return new TensorFlowError(
-      `${what}: the device has no memory left for it (${message.slice(0, 200)}); lower the KV cache (--kv-cache-tokens, --memory-fraction), --max-batch-tokens or --max-active-requests.`,
-    );
-  }
-  if (LOST.test(message)) {
-    return new ExecutorLostError(
-      `${what}: the GPU is lost, with all that was on it (${message.slice(0, 200)}).`,
-    );
-  }
-  return new TensorFlowError(`${what} (${message.slice(0, 400)}).`);
+  const { message, isLost } = problemOfDevice(what, error, LESS_MEMORY);
+  return isLost ? new ExecutorLostError(message) : new TensorFlowError(message);
 }

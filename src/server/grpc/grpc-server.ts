@@ -5,13 +5,14 @@ import { callerOf } from '../auth.js';
 import type { MemoryLedger } from '../held-memory.js';
 import { type AllowedHosts, hostCheck } from '../host-check.js';
 import { REQUEST_BYTES, STREAM_BYTES } from '../memory-estimates.js';
-import type { ServerMetrics } from '../metrics/server-metrics.js';
+import type { Metrics } from '../metrics/metrics.js';
 import { shuttingDown } from '../openai/errors.js';
 import type { Platform } from '../platform.js';
 import { requestIdOf } from '../request-ids.js';
 import { RequestMemory } from '../request-memory.js';
-import type { ServerLog } from '../server-log.js';
+import type { LogControl, ServerLog } from '../server-log.js';
 import type { ServerState } from '../server-state.js';
+import type { Tracing } from '../tracing/tracing.js';
 import { healthMethods } from './methods/health-methods.js';
 import { inferenceMethods } from './methods/inference-methods.js';
 import type { Method } from './methods/method.js';
@@ -25,10 +26,14 @@ import { GrpcError } from './wire/status.js';
 export interface GrpcServerOptions {
   platform: Platform;
   state: ServerState;
-  metrics: ServerMetrics;
+  metrics: Metrics;
   log: ServerLog;
   /** Log with one line for each call. */
   accessLog: ServerLog;
+  /** What is logged. */
+  logControl: LogControl;
+  /** Null: requests are not traced. */
+  tracing: Tracing | null;
   apiKeys: ApiKeys;
   allowedHosts: AllowedHosts;
   ledger: MemoryLedger;

@@ -1,6 +1,6 @@
 import { messageOf } from '../../../base/error-text.js';
 import { InferError, type InferErrorKind } from '../../../callbacks/infer/infer-error.js';
-import type { ServerMetrics } from '../metrics/server-metrics.js';
+import type { Metrics } from '../metrics/metrics.js';
 import { ApiError, toApiError } from '../openai/errors.js';
 import type { ServerLog } from '../server-log.js';
 
@@ -44,7 +44,7 @@ export function protocolError(error: unknown): {
 
 /** Where a server notes what it refuses. */
 interface Noted {
-  metrics: ServerMetrics;
+  metrics: Metrics;
   log: ServerLog;
   requestId: string;
   path: string;

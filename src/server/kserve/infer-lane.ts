@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BufferPool } from '../../../base/buffer-pool.js';
+import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { AppOptions } from '../app.js';
 import { callerOf } from '../auth.js';
 import { unlessStalled } from '../body-limit.js';
@@ -12,6 +13,8 @@ import { regionAccess } from '../platform.js';
 import { type BodyRoom, longBody, SMALL_BODY } from '../read-body.js';
 import { requestIdOf } from '../request-ids.js';
 import { RequestMemory } from '../request-memory.js';
+import { beginHttpSpan, endHttpSpan } from '../tracing/http-span.js';
+import type { Tracing } from '../tracing/tracing.js';
 import { noteProtocolError, protocolError } from './errors.js';
 import { answerInfer } from './infer.js';
 import { leavingSignal } from './leaving-signal.js';
@@ -24,6 +27,8 @@ export type InferLaneOptions = Required<
   maxBodyBytes: number;
   /** Milliseconds without new bytes after which an unfinished body is refused; default: no limit. */
   stallLimitMs: number | undefined;
+  /** Default: nothing is traced. */
+  tracing?: Tracing | null;
 };
 
 /** The path of a model's inference, in plain characters: MODEL, and VERSION where it has one. */
@@ -45,6 +50,8 @@ interface Lane {
   requestId: string;
   /** Name of the caller's key; '' until it is known. */
   key: string;
+  /** undefined: it is not traced. */
+  trace: TraceSpan | undefined;
 }
 
 /**
@@ -81,15 +88,27 @@ export class InferLane {
     if (found === null) return false;
     const [path, model = '', version = ''] = found;
     const requestId = requestIdOf(headers['x-request-id']);
-    void this.#answer({ incoming, outgoing, path, model, version, declared, requestId, key: '' });
+    void this.#answer({
+      incoming,
+      outgoing,
+      path,
+      model,
+      version,
+      declared,
+      requestId,
+      key: '',
+      trace: undefined,
+    });
     return true;
   }
 
   async #answer(lane: Lane): Promise<void> {
     const startMs = performance.now();
     const { incoming, outgoing, path, requestId } = lane;
-    const { metrics, accessLog, log } = this.#options;
+    const { metrics, accessLog, log, tracing = null } = this.#options;
     outgoing.setHeader('x-request-id', requestId);
+    const handler = HANDLERS[lane.version === '' ? 0 : 1];
+    if (tracing !== null) lane.trace = this.#span(tracing, lane, handler, startMs);
     try {
       await this.#infer(lane);
     } catch (error) {
@@ -101,17 +120,27 @@ export class InferLane {
         outgoing.end(body);
       }
     }
+    const status = hasLeft(lane) && !outgoing.headersSent ? CLIENT_LEFT : outgoing.statusCode;
+    if (lane.trace !== undefined) endHttpSpan(lane.trace, status, outgoing);
     observeExchange(metrics, accessLog, {
       startMs,
-      handler: HANDLERS[lane.version === '' ? 0 : 1],
+      handler,
       method: 'POST',
       path,
-      status: hasLeft(lane) && !outgoing.headersSent ? CLIENT_LEFT : outgoing.statusCode,
+      status,
       requestId,
       key: lane.key,
       incoming,
       outgoing,
     });
+  }
+
+  #span(tracing: Tracing, lane: Lane, handler: string, startMs: number): TraceSpan | undefined {
+    const { incoming, path, requestId, model } = lane;
+    const { traceparent, tracestate } = incoming.headers;
+    const headers = { traceparent, tracestate };
+    const exchange = { method: 'POST', handler, path, requestId, startMs, model, headers };
+    return beginHttpSpan(tracing, exchange) ?? undefined;
   }
 
   /** @throws InferError, ApiError before anything is written */
@@ -139,6 +168,7 @@ export class InferLane {
         memory,
         maxBodyBytes,
         regions: regionAccess(platform, caller, apiKeys, maxBodyBytes),
+        trace: lane.trace,
       });
       await sendAnswer(outgoing, answer, textOf(headers['accept-encoding']));
       // Nobody reads either of them any more. After a failure somebody may: then they are garbage.

@@ -1,3 +1,4 @@
+import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { askOnce } from '../../serving/protocol/ask-once.js';
 import { malformed } from '../../serving/protocol/malformed.js';
@@ -29,6 +30,8 @@ export interface SentInfer {
   maxBodyBytes: number;
   /** Shared memory that this client may name. */
   regions: RegionAccess;
+  /** The span of the HTTP request; undefined: it is not traced. */
+  trace: TraceSpan | undefined;
 }
 
 /** Reads a request, has the model answer it, and makes the answer's body. @throws InferError, ApiError */
@@ -37,7 +40,7 @@ export async function answerInfer(model: InferModel, sent: SentInfer): Promise<I
     const read = await readRequest(model, sent);
     refuseAdapter(model, read.request);
     refuseDecoupled(model);
-    const response = await askOnce(model, { ...read.request, owner: sent.owner });
+    const response = await askOnce(model, { ...read.request, owner: sent.owner, trace: sent.trace });
     return await inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
   } finally {
     sent.regions.release();

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { ResponseCache } from '../../serving/cache/response-cache.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { followModels, type ModelChange, type ModelDirectory } from '../../serving/model-directory.js';
 import type { ServedModel } from '../../serving/served-model.js';
@@ -6,18 +7,13 @@ import { HOLDINGS, type MemoryLedger } from '../held-memory.js';
 import type { ObservedRequest, RequestObserver } from '../request-observer.js';
 import { adapterFamilies } from './adapter-metrics.js';
 import { HTTP_BUCKETS } from './buckets.js';
+import { cacheFamilies } from './cache-families.js';
 import { type ModelFamilies, modelFamilies } from './families.js';
 import { type GrpcExchange, GrpcMetrics } from './grpc-metrics.js';
+import type { HttpExchange, Metrics } from './metrics.js';
 import { ModelMetrics, UNCOUNTED } from './model-metrics.js';
 import { sequenceFamilies } from './sequence-metrics.js';
 import { tritonFamilies } from './triton-families.js';
-
-export interface HttpExchange {
-  handler: string;
-  method: string;
-  status: number;
-  durationMs: number;
-}
 
 /** Longest sequence that buckets of lengths assume where no model tells its own. */
 const LONGEST_UNKNOWN = 131_072;
@@ -31,7 +27,8 @@ const LAG_PRECISION_MS = 50;
  * Prometheus metrics of the server in one registry: with vLLM's names, so that its dashboards work unchanged, those of
  * HTTP and of the process, and the project's own, which begin with `skein:`.
  */
-export class ServerMetrics {
+export class ServerMetrics implements Metrics {
+  readonly isOn = true;
   readonly #registry = new Registry();
   readonly #families: ModelFamilies;
   readonly #models = new Map<string, ModelMetrics>();
@@ -114,7 +111,6 @@ export class ServerMetrics {
     return model;
   }
 
-  /** Follows a request that was just accepted; one of a model removed meanwhile is not counted. */
   observe({ model, ...request }: ObservedRequest): RequestObserver {
     return this.#models.get(model)?.observe(request) ?? UNCOUNTED;
   }
@@ -166,18 +162,20 @@ export class ServerMetrics {
     this.#refusals.inc({ code: 'memory_full' }, 0);
   }
 
-  /** Observes models that take tensors, under Triton's names. @param models those that are loaded now */
-  watchInference(models: () => readonly InferModel[]): void {
+  /**
+   * Observes models that take tensors, under Triton's names.
+   * @param models those that are loaded now @param cache keeps their answers; null: none are kept
+   */
+  watchInference(models: () => readonly InferModel[], cache: ResponseCache | null = null): void {
     tritonFamilies(this.#registry, models);
+    if (cache !== null) cacheFamilies(this.#registry, models, cache);
     sequenceFamilies(this.#registry, models);
   }
 
-  /** Counts a client that was cut off because it did not read its answer. */
   readerStalled(): void {
     this.#stalledReaders.inc();
   }
 
-  /** Counts a refusal. @param code code of the error; null for one that its parameter describes. */
   refused(code: string | null): void {
     this.#refusals.inc({ code: code ?? 'invalid_request' });
   }

@@ -107,6 +107,7 @@ export class ChoiceRun {
             maxTokens,
             isGuided: request.guide !== undefined,
             ...(index === 0 ? { choices: n } : {}),
+            ...tracedBy(terms, request, n),
           });
           this.#candidates.push({ prompt, index, pieces, observer, isOver: false, onOver: () => {} });
         }
@@ -316,6 +317,11 @@ function drawShortSeed(): bigint {
 function withoutTokens(piece: TextPiece): TextPiece {
   const finishReason = piece.finishReason === 'stop' ? 'length' : piece.finishReason;
   return { ...piece, text: '', tokens: [], logProbs: [], finishReason, stopReason: null };
+}
+
+/** What the trace of a request tells, if it is traced. */
+function tracedBy({ trace, requestId }: RequestTerms, { temperature, topP }: TextRequest, choices: number) {
+  return trace === undefined ? {} : { traced: { parent: trace, requestId, temperature, topP, choices } };
 }
 
 /** Fields that the server adds to a request. */

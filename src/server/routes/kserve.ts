@@ -1,17 +1,19 @@
 import type { Context } from 'hono';
 import type { InferModel } from '../../serving/infer-model.js';
 import { metadataOf, modelsCounted, statisticsOf } from '../../serving/protocol/describe-model.js';
+import { extensions } from '../../serving/protocol/extensions.js';
 import { knownFields } from '../../serving/protocol/known-fields.js';
 import { loadParametersOf } from '../../serving/protocol/load-parameters.js';
 import { malformed } from '../../serving/protocol/malformed.js';
-import { extensions, logSettings, traceSettings } from '../../serving/protocol/settings.js';
 import { noCudaMemory, noCudaRegion, noSharedMemory } from '../../serving/shared-memory/no-shared-memory.js';
 import { type RegionStatus, SharedRegions } from '../../serving/shared-memory/shared-regions.js';
 import { requireAdmin } from '../auth.js';
 import { notFound } from '../kserve/errors.js';
 import { answerInfer } from '../kserve/infer.js';
 import { leavingSignal } from '../kserve/leaving-signal.js';
+import { changeLogSettings, logSettings } from '../kserve/log-settings.js';
 import { inferResponse } from '../kserve/send-answer.js';
+import { changeTraceSettings, tracedModel, traceSettings } from '../kserve/trace-settings.js';
 import { type Platform, regionAccess } from '../platform.js';
 import { readJson } from '../read-json.js';
 import type { AppEnv, Route, ServerContext } from './route.js';
@@ -174,19 +176,25 @@ export const KSERVE_ROUTES: readonly Route[] = [
       memory: c.get('memory'),
       maxBodyBytes,
       regions: regionAccess(platform, c.get('caller'), apiKeys, maxBodyBytes),
+      trace: c.get('trace'),
     });
     return inferResponse(c, answer);
   }),
   ...['/v2/trace/setting', `${MODEL}/trace/setting`].flatMap((path) => [
-    protocolRoute('get', path, (c, platform) =>
-      Response.json(traceSettings(platform.repository, nameIn(c), undefined)),
+    protocolRoute('get', path, (c, platform, { traceDecisions }) =>
+      Response.json(traceSettings(traceDecisions, tracedModel(platform.repository, nameIn(c)))),
     ),
-    protocolRoute('post', path, async (c, platform) =>
-      Response.json(traceSettings(platform.repository, nameIn(c), await jsonOf(c))),
-    ),
+    protocolRoute('post', path, async (c, platform, { traceDecisions, apiKeys }) => {
+      requireAdmin(c.get('caller'), apiKeys);
+      const model = tracedModel(platform.repository, nameIn(c));
+      return Response.json(changeTraceSettings(traceDecisions, model, await jsonOf(c)));
+    }),
   ]),
-  protocolRoute('get', '/v2/logging', () => Response.json(logSettings(undefined))),
-  protocolRoute('post', '/v2/logging', async (c) => Response.json(logSettings(await jsonOf(c)))),
+  protocolRoute('get', '/v2/logging', (_, __, { logControl }) => Response.json(logSettings(logControl))),
+  protocolRoute('post', '/v2/logging', async (c, _, { logControl, apiKeys }) => {
+    requireAdmin(c.get('caller'), apiKeys);
+    return Response.json(changeLogSettings(logControl, await jsonOf(c)));
+  }),
   ...SYSTEM_MEMORY_ROUTES,
   ...cudaMemoryRoutes(),
   protocolRoute('post', '/v2/repository/index', async (c, { repository }) => {

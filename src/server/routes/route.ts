@@ -2,8 +2,9 @@ import type { HttpBindings } from '@hono/node-server';
 import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type * as z from 'zod';
+import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { ApiKeys, Caller } from '../api-keys.js';
-import type { ServerMetrics } from '../metrics/server-metrics.js';
+import type { Metrics } from '../metrics/metrics.js';
 import type { ModelFeeds } from '../model-feeds.js';
 import type { Exchange } from '../openai/respond.js';
 import type { ResponseStore } from '../openai/responses/response-store.js';
@@ -14,9 +15,10 @@ import { readJson } from '../read-json.js';
 import type { RepositoryFeed } from '../repository-feed.js';
 import type { RequestMemory } from '../request-memory.js';
 import type { RequestRegistry } from '../request-registry.js';
-import type { ServerLog } from '../server-log.js';
+import type { LogControl, ServerLog } from '../server-log.js';
 import type { ServerState } from '../server-state.js';
 import { HttpStreamConnection } from '../stream-connection.js';
+import type { TraceDecisions } from '../tracing/trace-settings.js';
 
 export type AppEnv = {
   Bindings: Partial<HttpBindings>;
@@ -24,6 +26,8 @@ export type AppEnv = {
     requestId: string;
     caller: Caller;
     memory: RequestMemory;
+    /** The request's span; absent: it is not traced. */
+    trace?: TraceSpan;
     /** Body of a direct answer. */
     directBody?: string | Uint8Array<ArrayBuffer>;
   };
@@ -32,9 +36,11 @@ export type AppEnv = {
 /** Services that all routes use. */
 export interface ServerContext extends RouteContext {
   state: ServerState;
-  metrics: ServerMetrics;
+  metrics: Metrics;
   version: string;
   log: ServerLog;
+  /** What is logged. */
+  logControl: LogControl;
   responses: ResponseStore;
   apiKeys: ApiKeys;
   /** Feeds of all models that generate text. */
@@ -49,6 +55,8 @@ export interface ServerContext extends RouteContext {
   maxBodyBytes: number;
   /** The Open Inference Protocol's server; null: its routes are not there. */
   platform: Platform | null;
+  /** Which requests are traced; null: there is no tracing. */
+  traceDecisions: TraceDecisions | null;
   /** Folder of the LoRA adapters that clients may load; null: they may load none. */
   adapterFolder: string | null;
   /** All routes, for the description of the API. */
@@ -198,6 +206,7 @@ function exchangeOf(c: Context<AppEnv>, { log, requests, requestTimeoutMs }: Ser
       timeLimitMs: requestTimeoutMs,
       registry: requests,
       memory: c.get('memory'),
+      trace: c.get('trace'),
     },
   };
 }

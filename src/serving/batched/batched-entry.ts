@@ -8,6 +8,7 @@ import type {
 } from '../../../callbacks/infer/infer-types.js';
 import type { BatchTimes, PackedSequence } from '../../../callbacks/infer/instance-messages.js';
 import { bytesOf, MOST_ANSWER_BYTES, MOST_ANSWERS } from '../../../callbacks/infer/most-answers.js';
+import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { BatchEntry } from '../../../host/batch/batch-duties.js';
 import type { QueuedRequest } from '../../../scheduler/dynamic-batcher.js';
 import type { ReplyOrder } from '../../../scheduler/reply-order.js';
@@ -46,6 +47,8 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
   readonly held: InferResponse[] = [];
   /** Of the outputs of those. */
   heldBytes = 0;
+  /** Of the request at this model; null: it is not traced. */
+  span: TraceSpan | null = null;
   times: BatchTimes = { inputNs: 0, inferNs: 0, outputNs: 0 };
   readonly #onOver: OnOver;
 
@@ -75,6 +78,10 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
 
   get batchSize(): number {
     return this.rows;
+  }
+
+  get traceparent(): string | undefined {
+    return this.span?.traceparent;
   }
 
   /** Keeps a response until its turn comes. False: that are too many, or too many bytes. */

@@ -29,6 +29,8 @@ import { checkedRequest } from '../check-request.js';
 import { asInferError, reasonOf } from '../infer-failure.js';
 import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
+import { endModelSpan, modelSpan } from '../model-span.js';
+import { BatchTrace } from './batch-trace.js';
 import { BatchedEntry } from './batched-entry.js';
 import { type Batch, BatchedFormer } from './batched-former.js';
 import { CalledParts, callWaits } from './called-parts.js';
@@ -64,6 +66,8 @@ interface GivenBatch {
   number: number;
   /** Aborted with the end of the batch: what its code has asked of other models is not waited for any more. Null: it has asked nothing. */
   calls: AbortController | null;
+  /** null: it has not begun, or none of its requests is traced. */
+  trace: BatchTrace | null;
 }
 
 /** Batches of all models of this process, counted. */
@@ -153,13 +157,14 @@ export class BatchedModel implements InferModel {
         noteReady: () => {},
         entriesOf: (batch) => batch,
         pack: (batch, slot) => this.#pack(batch, slot, !isProcess),
-        noteBegun: (batch) => noteBegun(batch),
+        noteBegun: (batch) => this.#begin(batch),
         ...(config.model_transaction_policy.decoupled
           ? { noteGone: (entry, batch, instance) => this.#cancel(entry, batch, instance) }
           : {}),
         drop: (batch) => this.#noteEnd(batch),
         endsBatch: (message, batch) => {
           if (message.type !== 'done') return false;
+          this.#given.get(batch)?.trace?.end(message.times);
           this.#noteEnd(batch);
           this.#putAgain(batch, message.again);
           this.#take(message.memory);
@@ -210,11 +215,13 @@ export class BatchedModel implements InferModel {
     const fit = this.#fit(checked.inputs);
     const entry = new BatchedEntry(request, checked, fit, on, (one, error) => this.#over(one, error));
     if (caller !== undefined) callWaits.ask(entry, caller, called);
+    entry.span = modelSpan(request.trace, this.config, this.version, request.id, entry.startMs);
     try {
       this.#host.submit(entry, request.signal);
     } catch (error) {
       callWaits.answered(entry);
       const told = asInferError(error);
+      endModelSpan(entry.span, told);
       // One that no sequence takes is wrong, as one of a wrong shape is: neither is counted.
       if (told.kind !== 'invalid') this.#counters.noteFailure(reasonOf(told), nsSince(entry.startMs));
       throw told;
@@ -249,6 +256,15 @@ export class BatchedModel implements InferModel {
     if (given === undefined) return;
     callWaits.end(given.number);
     given.calls?.abort();
+    given.trace?.end(null);
+  }
+
+  /** An instance begins with the batch. */
+  #begin(batch: Batch): void {
+    const nowMs = performance.now();
+    for (const entry of batch) entry.begunMs ??= nowMs;
+    const given = this.#given.get(batch);
+    if (given !== undefined) given.trace ??= BatchTrace.begin(this.config, batch, nowMs);
   }
 
   /** Nobody waits for the request any more: its model, which may have many answers left, is told. */
@@ -262,7 +278,7 @@ export class BatchedModel implements InferModel {
     const { memory, bytes, requests } = packBatch(batch, this.#memory);
     this.#noteEnd(batch); // it was with an instance that is lost, or had it taken back
     const number = numBatches++;
-    this.#given.set(batch, { number, calls: null });
+    this.#given.set(batch, { number, calls: null, trace: null });
     callWaits.begin(number, this.#called.keptBy(this.#sequences?.instanceOf(batch) ?? null), batch);
     if (this.config.sequence_batching?.oldest?.preserve_ordering) {
       const order = new ReplyOrder<BatchedEntry, () => void>();
@@ -360,6 +376,7 @@ export class BatchedModel implements InferModel {
 
   #over(entry: BatchedEntry, error: InferError | null): void {
     callWaits.answered(entry);
+    endModelSpan(entry.span, error);
     const totalNs = nsSince(entry.startMs);
     if (error === null) {
       const queueNs = 1e6 * ((entry.begunMs ?? entry.startMs) - entry.startMs);
@@ -392,7 +409,8 @@ export class BatchedModel implements InferModel {
     given.calls ??= new AbortController();
     const release = instance.hold();
     try {
-      const responses = await this.#options.onCall(asked, given.number, given.calls.signal);
+      const trace = given.trace?.parentOf(asked.request);
+      const responses = await this.#options.onCall(asked, given.number, given.calls.signal, trace);
       answer(
         responses.map((one) => ({ ...one, outputs: sentTensors(one.outputs) })),
         null,
@@ -413,11 +431,6 @@ function tooManyHeld(name: string): InferError {
 
 function rowsOf(batch: Batch): number {
   return batch.reduce((sum, { rows }) => sum + rows, 0);
-}
-
-function noteBegun(batch: Batch): void {
-  const nowMs = performance.now();
-  for (const entry of batch) entry.begunMs ??= nowMs;
 }
 
 function nsSince(startMs: number): number {

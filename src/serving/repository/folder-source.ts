@@ -13,9 +13,12 @@ import { readLabels } from '../../../models/repository/read-labels.js';
 import { parseSentConfig, readModelConfig } from '../../../models/repository/read-model-config.js';
 import type { ScannedModel } from '../../../models/repository/repository-scan.js';
 import { chooseVersions } from '../../../models/repository/versions.js';
+import { checkWarmupFiles } from '../../../models/repository/warmup.js';
 import { fieldError, placed, type WrittenConfig } from '../../../models/repository/written-config.js';
 import type { OnCall } from '../answer-call.js';
 import { BatchedModel } from '../batched/batched-model.js';
+import { cachedModel } from '../cache/cached-model.js';
+import type { ResponseCache } from '../cache/response-cache.js';
 import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
 import { uploadedModel } from './uploaded-model.js';
 
@@ -25,6 +28,8 @@ export interface FolderServices {
   onCall: OnCall;
   /** Failures that belong to no request, of the model of this name. */
   onError: (name: string, error: Error) => void;
+  /** Answers of models whose configuration wants them kept; null: none are. */
+  cache: ResponseCache | null;
   /** Starts a model of texts: of a version's folder, with the configuration's parameters. */
   startText: (
     name: string,
@@ -87,6 +92,7 @@ export class FolderSource implements ModelSource {
     const backend = await inConfig(origin, () => findBackend(origin.fields, filenames));
     const texts = Object.entries(values).map(([key, value]) => [key, String(value)] as const);
     if (backend === null) {
+      refuseOfTexts(written);
       const numVersions = model.versions.length;
       if (numVersions > 1) {
         throw new ModelConfigError(
@@ -120,8 +126,9 @@ export class FolderSource implements ModelSource {
     for (const { label_filename: labels } of withValues.output) {
       if (labels !== '') readLabels(model.directory, labels);
     }
+    checkWarmupFiles(withValues, origin, model.directory);
     signal.throwIfAborted();
-    const own = ownParameters(withValues, origin, backend.instanceKind);
+    const own = ownParameters(withValues, origin, backend);
     if (withValues.sequence_batching !== undefined) {
       if (!backend.runsSequences) {
         const what = `is not run by the backend '${backend.name}', which keeps no states`;
@@ -143,12 +150,29 @@ export class FolderSource implements ModelSource {
       await batched.close({ abort: true, terminateAfterMs: 0 });
       throw error;
     }
+    const cached = cachedModel(batched, this.#services.cache, backend.readsParameters);
     return {
-      model: batched,
+      model: cached ?? batched,
       served: null,
-      close: (options) => batched.close(options),
+      close: (options) => {
+        cached?.close();
+        return batched.close(options);
+      },
       isStuck: () => batched.isStuck(),
     };
+  }
+}
+
+/** @throws ModelConfigError for what means nothing to a model of texts, whose answers are drawn, and which is warm when it is loaded */
+function refuseOfTexts(written: WrittenConfig | null): void {
+  if (written === null) return;
+  const { response_cache: cache, model_warmup: samples = [] } = written.fields;
+  if (cache?.enable === true) {
+    const why = 'is of models whose answers follow from their inputs; this one generates or encodes texts.';
+    throw fieldError(written, ['response_cache'], why);
+  }
+  if (samples.length > 0) {
+    throw fieldError(written, ['model_warmup'], 'is of models that take tensors; this one takes texts.');
   }
 }
 

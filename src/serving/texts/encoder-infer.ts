@@ -10,6 +10,7 @@ import { checkedRequest } from '../check-request.js';
 import { asInferError, reasonOf } from '../infer-failure.js';
 import type { InferModel, ModelActivity } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
+import { endModelSpan, modelSpan } from '../model-span.js';
 import type { EngineActivity } from './engine-activity.js';
 import { floatTensor, textsOf } from './tensor-values.js';
 import { inputOf, outputOf, textConfig } from './text-config.js';
@@ -73,12 +74,18 @@ export class EncoderInfer implements InferModel {
 
   infer(request: InferRequest, on: InferListener): void {
     const { inputs } = checkedRequest(this.config, request);
+    const span = modelSpan(request.trace, this.config, this.version, request.id, performance.now());
     this.#rows(inputs, request.signal).then(
       (output) => {
+        endModelSpan(span, null);
         on.response({ outputs: [output] });
         on.end();
       },
-      (error: unknown) => on.fail(asInferError(inCallersWords(error, 'text_input'))),
+      (error: unknown) => {
+        const told = asInferError(inCallersWords(error, 'text_input'));
+        endModelSpan(span, told);
+        on.fail(told);
+      },
     );
   }
 

@@ -1,5 +1,6 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferListener, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
+import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { IterationStats } from '../../../callbacks/iteration-stats.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { inCallersWords } from '../../generation/refusals.js';
@@ -11,10 +12,12 @@ import { checkedRequest } from '../check-request.js';
 import { asInferError, reasonOf } from '../infer-failure.js';
 import type { FailureReason, InferModel, ModelActivity } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
+import { endModelSpan, modelSpan } from '../model-span.js';
 import type { RunningModel } from '../running-model.js';
 import type { EngineActivity } from './engine-activity.js';
 import { numberOf, textsOf, textTensor } from './tensor-values.js';
 import { inputOf, outputOf, textConfig } from './text-config.js';
+import { TextTrace, tracedPieces } from './text-trace.js';
 
 /** Inputs of one number, with the field of a request that each sets. */
 const NUMBERS = {
@@ -109,14 +112,17 @@ export class GeneratorInfer implements InferModel {
   infer(request: InferRequest, on: InferListener): void {
     const { inputs } = checkedRequest(this.config, request);
     const model = this.#modelOf(request);
-    this.#generate(model, inputs, request.signal).then(
+    const span = modelSpan(request.trace, this.config, this.version, request.id, performance.now());
+    this.#generate(model, inputs, request, span).then(
       (outputs) => {
+        endModelSpan(span, null);
         on.response({ outputs });
         on.end();
       },
       (error: unknown) => {
         const told = asInferError(inCallersWords(error, 'text_input'));
         this.#counters.noteFailure(reasonOf(told), 0);
+        endModelSpan(span, told);
         on.fail(told);
       },
     );
@@ -136,7 +142,8 @@ export class GeneratorInfer implements InferModel {
   async #generate(
     model: TextModel,
     inputs: readonly InferTensor[],
-    signal: AbortSignal | undefined,
+    { id, signal }: InferRequest,
+    span: TraceSpan | null,
   ): Promise<InferTensor[]> {
     const given = new Map(inputs.map((input) => [input.name, input]));
     const [text = ''] = textsOf(given.get('text_input')!);
@@ -147,7 +154,15 @@ export class GeneratorInfer implements InferModel {
     const request = { ...fieldsOf(given), promptTokens, promptParam: 'text_input', signal };
     let answer = '';
     let finishReason = '';
-    for await (const piece of generateText(model, request)) {
+    const pieces = generateText(model, request);
+    const trace = TextTrace.begin(span ?? undefined, {
+      ...request,
+      model: this.config.name,
+      requestId: id,
+      promptTokens: promptTokens.length,
+      choices: 1,
+    });
+    for await (const piece of tracedPieces(pieces, trace)) {
       answer += piece.text;
       finishReason = piece.finishReason ?? '';
     }

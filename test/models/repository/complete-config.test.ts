@@ -188,7 +188,7 @@ describe('a configuration that is completed', () => {
   it('has parameters of this server', () => {
     const read = (text: string, kind: InstanceKind = 'thread') => {
       const written = parseModelConfig(IO + text, 'c', 'yaml');
-      return ownParameters(complete(IO + text), written, kind);
+      return ownParameters(complete(IO + text), written, { instanceKind: kind });
     };
     expect(read('')).toEqual({
       executeTimeoutMs: 0,

@@ -92,7 +92,12 @@ describe('the log', () => {
   function logged(faulty: typeof script = script) {
     const lines: [string, Record<string, unknown>][] = [];
     const writer = (level: string) => (fields: object) => lines.push([level, fields as never]);
-    const log = { debug: writer('debug'), info: writer('info'), error: writer('error') };
+    const log = {
+      debug: writer('debug'),
+      info: writer('info'),
+      warn: writer('warn'),
+      error: writer('error'),
+    };
     return { toy: toyServer(faulty, { log }), lines };
   }
 
@@ -117,6 +122,7 @@ describe('the log', () => {
     const accessLog = {
       debug: () => {},
       info: (fields: object) => lines.push(fields as never),
+      warn: () => {},
       error: () => {},
     };
     const apiKeys = new ApiKeys([{ name: 'ali', key: 'sesame', weight: 1 }]);

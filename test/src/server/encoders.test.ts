@@ -64,7 +64,7 @@ function serve(models: ServedModel[]): typeof post {
     state: new ServerState(directory),
     metrics,
     version: '0.0.0-test',
-    log: { debug: () => {}, info: () => {}, error: () => {} },
+    log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
   });
   metricsText = () => metrics.text();
   return async (path, body) => {

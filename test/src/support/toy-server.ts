@@ -68,12 +68,13 @@ export function toyServer(script: Script, options: ToyOptions = {}): ToyServer {
   const model = toyModel(engine, fields);
   const models = new LiveModels();
   models.add(model);
-  const { state = new ServerState(models), metrics = new ServerMetrics(models) } = options;
+  const { state = new ServerState(models) } = options;
+  const metrics = new ServerMetrics(models);
   const app = createApp({
     state,
     metrics,
     version: '0.0.0-test',
-    log: { debug: () => {}, info: () => {}, error: () => {} },
+    log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
     ...appOptions,
     models,
   });

@@ -7,6 +7,7 @@ import type {
   InferTensor,
 } from '../../../../callbacks/infer/infer-types.js';
 import { whyNotSequenceText } from '../../../../callbacks/infer/sequence-id.js';
+import type { TraceSpan } from '../../../../callbacks/infer/trace-span.js';
 import type { OutputWish } from '../../../serving/protocol/chosen-outputs.js';
 import { malformed } from '../../../serving/protocol/malformed.js';
 import type { RegionAccess } from '../../../serving/protocol/region-access.js';
@@ -29,6 +30,8 @@ export interface ReadOptions {
   signal: AbortSignal;
   /** Name of the API key that sends it; '' where the server has none. */
   owner: string;
+  /** Below which the request is recorded; undefined: it is not traced. */
+  trace?: TraceSpan | undefined;
   /** Told of bytes of memory that tensors take beside the message. @throws where there are none */
   hold(bytes: number): void;
 }
@@ -39,13 +42,13 @@ export interface ReadOptions {
  */
 export async function readRequest(
   message: InferMessage,
-  { regions, signal, owner, hold }: ReadOptions,
+  { regions, signal, owner, trace, hold }: ReadOptions,
 ): Promise<ReadRequest> {
   const { wantsEmptyFinal, ...about } = readParameters(message.parameters);
   const inputs = await readInputs(message, { regions, signal, hold });
   const wishes = message.outputs.length === 0 ? null : readWishes(message, regions);
   const outputs = wishes?.map(({ name }) => name) ?? null;
-  const request = { id: message.id, inputs, outputs, ...about, signal, owner };
+  const request = { id: message.id, inputs, outputs, ...about, signal, owner, ...(trace && { trace }) };
   return { request, wishes, wantsEmptyFinal };
 }
 

@@ -1,5 +1,6 @@
 import { InferError } from '../../../../callbacks/infer/infer-error.js';
 import type { InferResponse, InferTensor } from '../../../../callbacks/infer/infer-types.js';
+import type { TraceSpan } from '../../../../callbacks/infer/trace-span.js';
 import type { InferModel } from '../../../serving/infer-model.js';
 import { askOnce } from '../../../serving/protocol/ask-once.js';
 import { chosenOutputs, wishedOutput } from '../../../serving/protocol/chosen-outputs.js';
@@ -8,11 +9,15 @@ import type { RegionAccess } from '../../../serving/protocol/region-access.js';
 import type { Caller } from '../../api-keys.js';
 import { REQUEST_BYTES } from '../../memory-estimates.js';
 import { regionAccess } from '../../platform.js';
+import { beginGrpcSpan, noteGrpcStatus } from '../../tracing/grpc-span.js';
 import { type AnswerHead, inferResponseParts } from '../infer/infer-answer.js';
 import { type InferMessage, readInferMessage } from '../infer/infer-message.js';
 import { type ReadRequest, readRequest } from '../infer/read-request.js';
 import type { MethodTypes } from '../schema/message-types.js';
-import type { CallMessage } from '../wire/grpc-call.js';
+import { statusOf } from '../status-of.js';
+import type { CallMessage, GrpcCall } from '../wire/grpc-call.js';
+import { headerText } from '../wire/metadata.js';
+import { type CallStatus, OK } from '../wire/status.js';
 import type { InferenceServices } from './inference-methods.js';
 import { type Method, method } from './method.js';
 import { versionOf } from './model-version.js';
@@ -22,8 +27,9 @@ export function inferMethod(types: MethodTypes, services: InferenceServices): Me
   return {
     ...method(types, { isWork: true }),
     answer: async ({ call, caller }) => {
+      const startMs = performance.now();
       const message = await call.only();
-      const asked = new AskedInfer(message, caller, services);
+      const asked = new AskedInfer(message, { call, caller, startMs }, services);
       try {
         const model = asked.find();
         refuseDecoupled(model);
@@ -35,6 +41,9 @@ export function inferMethod(types: MethodTypes, services: InferenceServices): Me
         // What is on its way out may still be the model's memory, which is used again once this is called.
         if (call.isClosed) response.release?.();
         else call.onClose(() => response.release?.());
+      } catch (error) {
+        asked.noteFailure(error);
+        throw error;
       } finally {
         asked.release();
         if (call.isClosed) message.memory.release();
@@ -52,6 +61,13 @@ function refuseDecoupled({ config: { model_transaction_policy: policy } }: Infer
   );
 }
 
+/** Whose request it is, and since when. */
+export interface Asking {
+  call: Pick<GrpcCall, 'path' | 'requestId' | 'headers'>;
+  caller: Caller;
+  startMs: number;
+}
+
 /** A request for tensors on its way from its message to its answer. */
 export class AskedInfer {
   readonly message: InferMessage;
@@ -59,9 +75,12 @@ export class AskedInfer {
   readonly #owner: string;
   readonly #regions: RegionAccess;
   readonly #services: InferenceServices;
+  /** Undefined: it is not traced. */
+  readonly #span: TraceSpan | undefined;
+  #status: CallStatus = OK;
 
   /** @throws InferError, GrpcError */
-  constructor(sent: CallMessage, caller: Caller, services: InferenceServices) {
+  constructor(sent: CallMessage, { call, caller, startMs }: Asking, services: InferenceServices) {
     this.#sent = sent;
     this.#owner = caller.name;
     this.#services = services;
@@ -72,6 +91,14 @@ export class AskedInfer {
       sent.memory.release();
       throw error;
     }
+    const { tracing } = services;
+    if (tracing === null) return;
+    const { path, requestId, headers } = call;
+    const traceparent = headerText(headers.traceparent);
+    const tracestate = headerText(headers.tracestate);
+    const { model } = this.message;
+    this.#span =
+      beginGrpcSpan(tracing, { path, requestId, startMs, model, traceparent, tracestate }) ?? undefined;
   }
 
   /** The model that it asks. @throws InferError */
@@ -88,6 +115,7 @@ export class AskedInfer {
       regions: this.#regions,
       signal,
       owner: this.#owner,
+      trace: this.#span,
       hold,
     });
     refuseAdapter(model, read.request);
@@ -107,9 +135,17 @@ export class AskedInfer {
     return tensors;
   }
 
+  /** It has failed: its span is told so. */
+  noteFailure(error: unknown): void {
+    this.#status = statusOf(error);
+  }
+
   /** It is over: what it has of shared memory may go. */
   release(): void {
     this.#regions.release();
+    if (this.#span === undefined) return;
+    noteGrpcStatus(this.#span, this.#status);
+    this.#span.end();
   }
 }
 

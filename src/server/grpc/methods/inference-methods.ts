@@ -1,10 +1,14 @@
 import { InferError } from '../../../../callbacks/infer/infer-error.js';
 import { metadataOf, modelsCounted, statisticsOf } from '../../../serving/protocol/describe-model.js';
-import { extensions, logSettings, traceSettings } from '../../../serving/protocol/settings.js';
+import { extensions } from '../../../serving/protocol/extensions.js';
 import type { ApiKeys } from '../../api-keys.js';
 import { requireAdmin } from '../../auth.js';
+import { changeLogSettings, logSettings } from '../../kserve/log-settings.js';
+import { changeTraceSettings, tracedModel, traceSettings } from '../../kserve/trace-settings.js';
 import type { Platform } from '../../platform.js';
+import type { LogControl } from '../../server-log.js';
 import type { ServerState } from '../../server-state.js';
+import type { Tracing } from '../../tracing/tracing.js';
 import type { Fields, MethodTypes } from '../schema/message-types.js';
 import { inferMethod } from './infer-method.js';
 import { loadMethod } from './load-method.js';
@@ -18,6 +22,10 @@ export interface InferenceServices {
   platform: Platform;
   state: ServerState;
   apiKeys: ApiKeys;
+  /** What is logged. */
+  logControl: LogControl;
+  /** Null: requests are not traced. */
+  tracing: Tracing | null;
   /** Of this server. */
   version: string;
   /** Bytes of the tensors of a request. */
@@ -102,31 +110,44 @@ export function checkRepository(name: string): void {
   if (name !== '') throw new InferError("'repository_name' specification is not supported", 'unsupported');
 }
 
-function settingMethods(types: TypesByName, { platform: { repository } }: InferenceServices): Method[] {
+function settingMethods(types: TypesByName, services: InferenceServices): Method[] {
+  const { platform, apiKeys, logControl, tracing } = services;
+  const decisions = tracing?.decisions ?? null;
   return [
-    plainMethod(types('TraceSetting'), {}, (fields) => {
-      const asked = settingsIn(fields, ({ value }) => listOrOne(value as readonly string[]));
-      const settings = traceSettings(repository, textIn(fields, 'model_name'), asked);
+    plainMethod(types('TraceSetting'), {}, (fields, caller) => {
+      const model = tracedModel(platform.repository, textIn(fields, 'model_name'));
+      const asked = settingsIn(fields, traceValue);
+      const isChange = Object.keys(asked).length > 0;
+      if (isChange) requireAdmin(caller, apiKeys);
+      const settings = isChange
+        ? changeTraceSettings(decisions, model, asked)
+        : traceSettings(decisions, model);
       return {
-        settings: eachOf(settings, (value) => ({ value: typeof value === 'string' ? [value] : value })),
+        settings: eachOf(settings as Record<string, string | string[]>, (value) => ({
+          value: typeof value === 'string' ? [value] : value,
+        })),
       };
     }),
-    plainMethod(types('LogSettings'), {}, (fields) => {
+    plainMethod(types('LogSettings'), {}, (fields, caller) => {
       const asked = settingsIn(fields, (setting) => setting[setting.parameter_choice as string]);
-      return { settings: eachOf(logSettings(asked), logValue) };
+      const isChange = Object.keys(asked).length > 0;
+      if (isChange) requireAdmin(caller, apiKeys);
+      const settings = isChange ? changeLogSettings(logControl, asked) : logSettings(logControl);
+      return { settings: eachOf({ ...settings }, logValue) };
     }),
   ];
 }
 
 /** Settings of a request, as HTTP has them in JSON. */
-function settingsIn(fields: Fields, read: (setting: Fields) => unknown): object {
+function settingsIn(fields: Fields, read: (setting: Fields, name: string) => unknown): object {
   return eachOf(fields.settings as Readonly<Record<string, Fields>>, read);
 }
 
-/** A setting without a value asks for the default. Levels of tracing are a list, everything else is one text. */
-function listOrOne(values: readonly string[]): unknown {
+/** A setting without a value asks for the default. Levels are a list, everything else is one text. */
+function traceValue({ value }: Fields, name: string): unknown {
+  const values = value as readonly string[];
   if (values.length === 0) return null;
-  return values.length === 1 && values[0] !== 'OFF' ? values[0] : values;
+  return values.length === 1 && name !== 'trace_level' ? values[0] : values;
 }
 
 const logValue = (value: string | number | boolean) =>
@@ -136,6 +157,9 @@ const logValue = (value: string | number | boolean) =>
       ? { uint32_param: value }
       : { string_param: value };
 
-function eachOf<T, R>(record: Readonly<Record<string, T>>, make: (value: T) => R): Record<string, R> {
-  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, make(value)]));
+function eachOf<T, R>(
+  record: Readonly<Record<string, T>>,
+  make: (value: T, name: string) => R,
+): Record<string, R> {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, make(value, name)]));
 }

@@ -103,6 +103,7 @@ class InferStream {
         decoupled ? this.#several(request, model, read) : this.#one(request, model, read),
       );
     } catch (error) {
+      request.noteFailure(error);
       const fail = () => void this.#fail(error, request.refusalHead).then(() => request.end());
       const released = this.#order.settle(request, fail);
       // It has left the order where its model is decoupled.
@@ -133,7 +134,10 @@ class InferStream {
       };
       this.#tell(this.#order.settle(request, tell));
     };
-    const fail = (error: unknown) => settle(() => this.#fail(error, request.endHead));
+    const fail = (error: unknown) => {
+      request.noteFailure(error);
+      settle(() => this.#fail(error, request.endHead));
+    };
     return {
       response: (given) => {
         if (response !== null) return;
@@ -163,7 +167,10 @@ class InferStream {
     };
     const fail = (error: unknown) =>
       then(async () => {
-        if (!request.isOver) await this.#fail(error, request.endHead);
+        if (!request.isOver) {
+          request.noteFailure(error);
+          await this.#fail(error, request.endHead);
+        }
         request.cancel();
         request.end();
       });

@@ -26,7 +26,7 @@ export class StreamedRequest {
   /** @throws GrpcError, InferError for a message that is no request: nothing is held for it then */
   constructor(sent: CallMessage, letIn: LetIn, services: InferenceServices, onOver: () => void) {
     this.#sent = sent;
-    this.#asked = new AskedInfer(sent, letIn.caller, services);
+    this.#asked = new AskedInfer(sent, { ...letIn, startMs: performance.now() }, services);
     this.#onOver = onOver;
     this.#endWork = letIn.beginWork();
     this.#leave = onAbort(letIn.call.signal, () => this.cancel());
@@ -40,6 +40,11 @@ export class StreamedRequest {
     const read = await this.#asked.read(model, this.#cancelled.signal);
     this.#base = Math.max(REQUEST_BYTES + this.#sent.bytes.length, this.#sent.memory.bytes);
     return read;
+  }
+
+  /** It has failed: its span is told so. */
+  noteFailure(error: unknown): void {
+    this.#asked.noteFailure(error);
   }
 
   get outputs(): AskedInfer['outputs'] {

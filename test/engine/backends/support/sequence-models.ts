@@ -43,6 +43,7 @@ export function slotRequest(
     outputs: null,
     parameters: {},
     batchSize: 1,
+    traceparent: null,
     send: (outputs) => sent.push(outputs),
     room: Promise.resolve(),
     isOver: false,

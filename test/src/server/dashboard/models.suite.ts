@@ -37,7 +37,7 @@ function serverOf(repository: ModelRepository, options: Partial<AppOptions> = {}
     state: new ServerState(models),
     metrics: new ServerMetrics(models),
     version: '0.0.0-test',
-    log: { debug: () => {}, info: () => {}, error: () => {} },
+    log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
     platform: platformOf(repository),
     ...options,
   });

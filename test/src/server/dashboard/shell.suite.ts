@@ -110,7 +110,7 @@ export function shellSuite(browser: () => Browser): void {
       state: new ServerState(models),
       metrics: new ServerMetrics(models),
       version: '0.0.0-test',
-      log: { debug: () => {}, info: () => {}, error: () => {} },
+      log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
     });
     const server = await listen({ app });
     const { page, problems, close } = await visit(browser(), server.url);

@@ -221,6 +221,24 @@ describe('keys of gRPC', () => {
     expect(requests.map(({ owner }) => owner)).toEqual(['ann', 'ann', 'bob', 'bob']);
   });
 
+  it('of admins alone change what is logged', async () => {
+    const { connect } = await grpcPlatform([model()], { apiKeys });
+    const ann = connect({ metadata: { authorization: 'Bearer sk-ann' } });
+    const bob = connect({ metadata: { authorization: 'Bearer sk-bob' } });
+    const change = { settings: { log_verbose_level: { uint32_param: 1 }, log_info: { bool_param: false } } };
+    for (const method of ['LogSettings', 'TraceSetting']) {
+      const asked = method === 'LogSettings' ? change : { settings: { trace_rate: { value: ['1000'] } } };
+      expect(await ann.call(method, asked)).toMatchObject({ code: 'PERMISSION_DENIED' });
+      await answered(ann.call(method, {}));
+      await answered(bob.call(method, asked));
+    }
+    const { settings } = await answered(ann.call('LogSettings', {}));
+    expect(settings).toMatchObject({
+      log_verbose_level: { uint32_param: 1 },
+      log_info: { bool_param: false },
+    });
+  });
+
   it('of admins alone load models and use shared memory', async () => {
     const { connect } = await grpcPlatform([model()], { apiKeys });
     const ann = connect({ metadata: { authorization: 'Bearer sk-ann' } });

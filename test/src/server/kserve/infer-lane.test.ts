@@ -37,7 +37,7 @@ interface Lines extends ServerLog {
 function noting(): Lines {
   const lines: Record<string, unknown>[] = [];
   const note = (fields: object) => void lines.push(fields as Record<string, unknown>);
-  return { lines, debug: note, info: note, error: note };
+  return { lines, debug: note, info: note, warn: note, error: note };
 }
 
 async function serve({ apiKeys = new ApiKeys([]), limit = 2 ** 30, stallLimitMs = 60_000 } = {}) {

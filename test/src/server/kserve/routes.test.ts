@@ -13,27 +13,43 @@ const answerOf = async (response: Response) => {
   return [response.status, text === '' ? null : JSON.parse(text)];
 };
 
-describe('settings', () => {
-  it('are taken as they are, and refused by name where they would be others', async () => {
+describe('settings of the log', () => {
+  it('are changed, null and unknown ones excepted', async () => {
     const platform = setUp();
-    const log = { log_info: true, log_verbose_level: 0, log_format: 'default', unknown: 5 };
-    expect((await platform.post('/v2/logging', log)).status).toBe(200);
-    expect((await platform.post('/v2/logging', '')).status).toBe(200);
-    for (const [name, value, status] of [
-      ['log_info', false, 501],
-      ['log_info', 1, 400],
-      ['log_verbose_level', 2, 501],
-      ['log_file', '/tmp/x', 501],
-    ] as const) {
-      const answer = await answerOf(await platform.post('/v2/logging', { [name]: value }));
-      expect(answer).toEqual([status, { error: expect.stringContaining(`'${name}'`) }]);
-    }
-    for (const path of ['/v2/trace/setting', '/v2/models/m/trace/setting']) {
-      expect((await platform.post(path, { trace_level: ['OFF'], trace_rate: null })).status).toBe(200);
-      const answer = await answerOf(await platform.post(path, { trace_level: ['TIMESTAMPS'] }));
-      expect(answer).toEqual([501, { error: expect.stringContaining("'trace_level'") }]);
-    }
-    expect((await platform.get('/v2/models/nope/trace/setting')).status).toBe(400);
+    const is = { log_file: '', log_info: true, log_warning: true, log_error: true, log_verbose_level: 0 };
+    const changed = { ...is, log_info: false, log_verbose_level: 2, log_format: 'default' };
+    const change = { log_info: false, log_verbose_level: 2, log_format: 'default', log_error: null, no: 5 };
+    expect(await answerOf(await platform.post('/v2/logging', change))).toEqual([200, changed]);
+    expect(await answerOf(await platform.get('/v2/logging'))).toEqual([200, changed]);
+    expect(await answerOf(await platform.post('/v2/logging', ''))).toEqual([200, changed]);
+  });
+
+  it.each([
+    ['log_info', 1, 400, "'log_info' is to be true or false"],
+    ['log_verbose_level', -1, 400, "'log_verbose_level' is to be a whole number from 0"],
+    ['log_verbose_level', '1', 400, "'log_verbose_level' is to be a whole number from 0"],
+    ['log_file', '/tmp/x', 501, 'log file location can not be updated through network protocol'],
+    ['log_format', 'ISO8601', 501, "'log_format' cannot be changed: each line is a JSON object"],
+  ])(
+    'are refused by name where they cannot be, and then none is changed: %s %s',
+    async (name, value, status, error) => {
+      const platform = setUp();
+      const answer = await answerOf(await platform.post('/v2/logging', { log_error: false, [name]: value }));
+      expect(answer).toEqual([status, { error: expect.stringContaining(error) }]);
+      expect((await answerOf(await platform.get('/v2/logging')))[1]).toMatchObject({ log_error: true });
+    },
+  );
+
+  it('are changed by admins alone where there are several keys', async () => {
+    const apiKeys = new ApiKeys([
+      { name: 'ali', key: 'a', weight: 1 },
+      { name: 'boss', key: 'b', weight: 1, admin: true },
+    ]);
+    const platform = setUp({ apiKeys });
+    const as = (key: string) =>
+      platform.post('/v2/logging', { log_info: false }, { headers: { 'x-api-key': key } });
+    expect((await as('a')).status).toBe(403);
+    expect((await as('b')).status).toBe(200);
   });
 });
 

@@ -24,12 +24,12 @@ describe('a folder that is no model says what is wrong, and where', () => {
     [
       'a backend that is misspelt',
       { 'config.yaml': `backend: modul\n${IO}`, '1/model.mjs': ECHO },
-      "/config.yaml:1: backend is 'modul'; module may be meant: module, onnxruntime or skein is expected.",
+      "/config.yaml:1: backend is 'modul'; module may be meant: module, onnxruntime, tensorflow or skein is expected.",
     ],
     [
       'a platform that nobody has',
       { 'config.yaml': `platform: tensorrt_plan\n${IO}`, '1/model.plan': '' },
-      "/config.yaml:1: platform is 'tensorrt_plan'; onnxruntime_onnx is expected; backend may be module,",
+      "/config.yaml:1: platform is 'tensorrt_plan'; onnxruntime_onnx or tensorflow_savedmodel is expected; backend may be module,",
     ],
     [
       'no input',
@@ -54,7 +54,7 @@ describe('a folder that is no model says what is wrong, and where', () => {
     [
       'an ONNX file by another name',
       { '1/lin.onnx': '' },
-      "its configuration names no backend (module, onnxruntime or skein), and the version's files tell none: model.onnx, model.mjs, model.js or model.ts is expected; there is lin.onnx",
+      "its configuration names no backend (module, onnxruntime, tensorflow or skein), and the version's files tell none: model.onnx, model.savedmodel, model.mjs, model.js or model.ts is expected; there is lin.onnx",
     ],
     ['a version without files', { '1/.keep/x': '' }, 'model.ts is expected; there is .keep'],
     [

@@ -3,6 +3,7 @@ import { ApiKeys } from '../../../../../src/server/api-keys.js';
 import { GrpcServer, type GrpcServerOptions } from '../../../../../src/server/grpc/grpc-server.js';
 import { MemoryLedger } from '../../../../../src/server/held-memory.js';
 import type { ServerMetrics } from '../../../../../src/server/metrics/server-metrics.js';
+import type { LogControl, LogLevels } from '../../../../../src/server/server-log.js';
 import type { ServerState } from '../../../../../src/server/server-state.js';
 import type { ModelRepository } from '../../../../../src/serving/model-repository.js';
 import { GrpcClient, type GrpcClientOptions } from '../../../../../tools/support/grpc-client.js';
@@ -47,6 +48,8 @@ export async function grpcPlatform(
   const accessLog: LogLine[] = [];
   const server = await GrpcServer.listen({
     apiKeys: new ApiKeys([]),
+    logControl: new FakeLogControl(),
+    tracing: null,
     allowedHosts: '*',
     version: '1.2.3',
     maxBodyBytes: 2 ** 20,
@@ -77,11 +80,21 @@ export async function grpcPlatform(
   return { server, address, client: connect(), repository, state, metrics, ledger, log, accessLog, connect };
 }
 
+/** What is logged, of a log that writes nothing. */
+class FakeLogControl implements LogControl {
+  levels: LogLevels = { log_info: true, log_warning: true, log_error: true, log_verbose_level: 0 };
+  readonly path = '';
+
+  change(levels: Partial<LogLevels>): void {
+    this.levels = { ...this.levels, ...levels };
+  }
+}
+
 function noting(lines: LogLine[]) {
   const at = (level: string) => (fields: object, message: string) => {
     lines.push({ ...fields, level, message });
   };
-  return { debug: at('debug'), info: at('info'), error: at('error') };
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
 /** The answer of a call that is well. */

@@ -1,0 +1,143 @@
+import { elementsIn } from '../../callbacks/infer/datatypes.js';
+import type { InferTensor } from '../../callbacks/infer/infer-types.js';
+import type { ModelConfig } from '../../models/repository/model-config.js';
+import type { BatchRow, InstanceRequest } from './backend.js';
+import { BackendError } from './backend-error.js';
+import { gatherRows, splitRows } from './gather.js';
+import { byStateSizes, rowOf } from './sequences/batch-rows.js';
+import type { ControlInputs } from './sequences/control-inputs.js';
+import { controlsOf } from './sequences/sequence-runner.js';
+import { thrownText } from './thrown.js';
+
+/** Runs rows: outputs of these names for inputs of all of them. */
+type RunTensors = (
+  inputs: readonly InferTensor[],
+  wanted: readonly string[],
+) => readonly InferTensor[] | Promise<readonly InferTensor[]>;
+
+/**
+ * Runs batches as one, for a backend that takes one tensor of each input, and gives each request its rows of the outputs.
+ *
+ *   a: INPUT0 [2, 16]  --+                                       +--> a: OUTPUT0 [2, 16]
+ *   b: INPUT0 [1, 16]  --+--> INPUT0 [3, 16] --run--> OUTPUT0 [3, 16] +--> b: OUTPUT0 [1, 16]
+ *
+ * Where that fails, each request is run alone, so that those which can be answered are; sequences, whose rows have places, fail together.
+ */
+export class RowRunner {
+  readonly #config: ModelConfig;
+  readonly #run: RunTensors;
+  /** Inputs of the model that are a number for each row and no list of numbers. */
+  readonly #flat: ReadonlySet<string>;
+  readonly #controls: ControlInputs | null;
+  readonly #stateInputs: ReadonlySet<string>;
+  readonly #stateOutputs: readonly string[];
+
+  constructor(config: ModelConfig, run: RunTensors, flat: ReadonlySet<string>) {
+    this.#config = config;
+    this.#run = run;
+    this.#flat = flat;
+    this.#controls = controlsOf(config);
+    const states = config.sequence_batching?.state ?? [];
+    this.#stateInputs = new Set(states.map((state) => state.input_name));
+    this.#stateOutputs = states.map((state) => state.output_name);
+  }
+
+  /**
+   * @param rows of models in which each sequence has its own @throws what `run` throws for a request that is alone or of a sequence, and
+   * BackendError for outputs that do not fit
+   */
+  async execute(requests: readonly InstanceRequest[], rows?: readonly BatchRow[]): Promise<void> {
+    for (const group of this.#groups(rows ?? requests.map(rowOf))) await this.#executeTogether(group);
+  }
+
+  /** Rows that can be run at once: states of other sizes cannot be rows of one tensor. */
+  #groups(rows: readonly BatchRow[]): readonly (readonly BatchRow[])[] {
+    if (this.#controls === null || this.#stateInputs.size === 0) return [rows];
+    const keepsSlots = this.#config.sequence_batching!.oldest === undefined;
+    return byStateSizes(rows, this.#stateInputs, { controls: this.#controls, keepsSlots });
+  }
+
+  async #executeTogether(rows: readonly BatchRow[]): Promise<void> {
+    let outputs: readonly InferTensor[];
+    try {
+      outputs = await this.#run(this.#inputs(rows), this.#wanted(rows));
+    } catch (error) {
+      if (rows.length === 1 || this.#controls !== null) throw error;
+      for (const row of rows) await this.#executeAlone(row);
+      return;
+    }
+    this.#send(rows, outputs);
+  }
+
+  async #executeAlone(row: BatchRow): Promise<void> {
+    try {
+      await this.#executeTogether([row]);
+    } catch (error) {
+      row.request?.fail(`the model '${this.#config.name}' failed: ${thrownText(error)}`);
+    }
+  }
+
+  /** The inputs of rows, in the shapes that the model itself has. An optional one that nobody gave is left out. */
+  #inputs(rows: readonly BatchRow[]): InferTensor[] {
+    const own = this.#config.input.flatMap(({ name, reshape }) => {
+      const whole = inputOf(rows, name);
+      if (whole === null) return [];
+      return [reshape === undefined ? whole : this.#reshaped(whole, reshape.shape)];
+    });
+    const controls = (this.#controls?.names ?? []).map((name) => {
+      const whole = inputOf(rows, name)!;
+      return this.#flat.has(name) ? { ...whole, shape: [elementsIn(whole.shape)] } : whole;
+    });
+    return [...own, ...controls, ...Array.from(this.#stateInputs, (name) => inputOf(rows, name)!)];
+  }
+
+  /** Outputs that some request wants, in the configuration's order, and states: no other is computed. */
+  #wanted(rows: readonly BatchRow[]): string[] {
+    const names = [
+      ...this.#config.output.map(({ name }) => name).filter((name) => !this.#stateOutputs.includes(name)),
+      ...this.#stateOutputs,
+    ];
+    const asked = rows.flatMap(({ request }) => (request === null ? [] : [request.outputs]));
+    if (asked.includes(null)) return names;
+    const some = new Set([...asked.flatMap((one) => one!), ...this.#stateOutputs]);
+    return names.filter((name) => some.has(name));
+  }
+
+  /** Sends each request its rows of the outputs that it wants, in the shapes that the configuration shows to clients. */
+  #send(rows: readonly BatchRow[], outputs: readonly InferTensor[]): void {
+    const sizes = rows.map(({ batchSize }) => batchSize);
+    const parts = outputs.map((output) => this.#rowsOf(output, sizes));
+    for (const [i, { request }] of rows.entries()) {
+      if (request === null) continue;
+      const own = parts.map((part) => part[i]!);
+      const { outputs: names } = request;
+      const isFor = (name: string) =>
+        names === null || names.includes(name) || this.#stateOutputs.includes(name);
+      request.send(own.filter(({ name }) => isFor(name)));
+    }
+  }
+
+  #rowsOf(tensor: InferTensor, sizes: readonly number[]): readonly InferTensor[] {
+    const output = this.#config.output.find(({ name }) => name === tensor.name);
+    const shown = output?.reshape === undefined ? tensor : this.#reshaped(tensor, output.dims);
+    return this.#config.max_batch_size > 0 ? splitRows(shown, sizes) : [shown];
+  }
+
+  #reshaped(tensor: InferTensor, dims: readonly number[]): InferTensor {
+    const rows = this.#config.max_batch_size > 0 ? tensor.shape.slice(0, 1) : [];
+    const known = [...rows, ...dims];
+    const elements = elementsIn(tensor.shape);
+    const others = elementsIn(known.filter((size) => size !== -1));
+    return { ...tensor, shape: known.map((size) => (size === -1 ? elements / others : size)) };
+  }
+}
+
+/** An input of all rows as one tensor; null: no row has it. @throws BackendError where some have it and others do not */
+function inputOf(rows: readonly BatchRow[], name: string): InferTensor | null {
+  const parts = rows.map(({ inputs }) => inputs.find((input) => input.name === name));
+  const given = parts.filter((part) => part !== undefined);
+  if (given.length === 0) return null;
+  if (given.length < parts.length)
+    throw new BackendError(`Input '${name}' is not in every request of the batch.`);
+  return gatherRows(given);
+}

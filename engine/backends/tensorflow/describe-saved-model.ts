@@ -1,0 +1,70 @@
+import type { DataType, ModelConfig } from '../../../models/repository/model-config.js';
+import type { ToldConfig } from '../backend.js';
+import { BackendError } from '../backend-error.js';
+import { canBeBatched, type DescribedTensor, toldByTensors } from '../told-config.js';
+import type { SavedSignature, SavedTensor } from './saved-model-file.js';
+import { INPUT_TYPES, inputType, nameOfType, OUTPUT_TYPES, outputType } from './tensorflow-types.js';
+
+type Written = Partial<Pick<ModelConfig, 'input' | 'output' | 'max_batch_size'>>;
+
+/**
+ * A configuration for what a signature says. Sizes of a tensor whose number of dimensions is open are those that the author wrote.
+ * @param config as the author wrote it
+ * @throws BackendError for a tensor of a type that does not cross, or of no known number of dimensions
+ */
+export function toldBySignature(signature: SavedSignature, config: Written): ToldConfig {
+  const { max_batch_size: written } = config;
+  const tensors = {
+    inputs: signature.inputs.map((one) => described(one, 'input', config)),
+    outputs: signature.outputs.map((one) => described(one, 'output', config)),
+  };
+  const isBatched = canBeBatched(tensors);
+  if (written !== undefined && written > 0 && !isBatched) {
+    const [wrong] = [...tensors.inputs, ...tensors.outputs].filter(({ shape }) => shape[0] !== -1);
+    throw new BackendError(
+      `max_batch_size is ${written}, but '${wrong!.name}' of the signature has the shape [${wrong!.shape}]: for batches its first size has to be -1.`,
+    );
+  }
+  return toldByTensors(tensors, written ?? (isBatched && hasWholeDims(signature, config) ? 0 : undefined));
+}
+
+function described(tensor: SavedTensor, kind: 'input' | 'output', config: Written): DescribedTensor {
+  const { name, tensor: node, dtype } = tensor;
+  if (node === null) {
+    throw new BackendError(
+      `The ${kind} '${name}' of the signature is no plain tensor, but sparse or composite.`,
+    );
+  }
+  const datatype = kind === 'input' ? (inputType(dtype)?.datatype ?? null) : outputType(dtype);
+  if (datatype === null) {
+    const known = kind === 'input' ? INPUT_TYPES : OUTPUT_TYPES;
+    throw new BackendError(
+      `The ${kind} '${name}' of the signature is of type ${nameOfType(dtype)}; ${kind}s of ${known} can be passed to TensorFlow here, so the signature has to convert it (tf.cast).`,
+    );
+  }
+  const data_type: DataType = datatype === 'BYTES' ? 'TYPE_STRING' : `TYPE_${datatype}`;
+  return { name, data_type, shape: tensor.shape ?? shapeOfAuthor(tensor, kind, config) };
+}
+
+/** The whole shape of a tensor that may have any, as the configuration has it. */
+function shapeOfAuthor({ name }: SavedTensor, kind: 'input' | 'output', config: Written): number[] {
+  const dims = dimsOf(config[kind], name);
+  if (dims === null) {
+    throw new BackendError(
+      `The ${kind} '${name}' of the signature may have any number of dimensions: a configuration has to say its dims.`,
+    );
+  }
+  return (config.max_batch_size ?? 0) > 0 ? [-1, ...dims] : [...dims];
+}
+
+/** The author has written the batch's dimension among the dims of some tensor: the model is meant to take no batches. */
+function hasWholeDims({ inputs, outputs }: SavedSignature, config: Written): boolean {
+  const isWhole = (kind: 'input' | 'output') => (tensor: SavedTensor) =>
+    tensor.shape !== null && dimsOf(config[kind], tensor.name)?.length === tensor.shape.length;
+  return inputs.some(isWhole('input')) || outputs.some(isWhole('output'));
+}
+
+function dimsOf(tensors: Written['input'] | Written['output'], name: string): readonly number[] | null {
+  const found = tensors?.find((one) => one.name === name);
+  return found === undefined ? null : (found.reshape?.shape ?? found.dims ?? []);
+}

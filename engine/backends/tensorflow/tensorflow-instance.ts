@@ -1,0 +1,73 @@
+import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
+import type { ModelConfig } from '../../../models/repository/model-config.js';
+import { loadTensorFlow } from '../../executors/tensorflow/load-tensorflow.js';
+import type { BatchRow, Instance, InstanceRequest, InstanceSetup } from '../backend.js';
+import { BackendError } from '../backend-error.js';
+import { RowRunner } from '../run-rows.js';
+import { readSavedModel } from './saved-model-file.js';
+import { SavedModelSession } from './saved-model-session.js';
+import { chooseSignature } from './signature.js';
+import { savedModelFolder } from './tensorflow-backend.js';
+
+/** Bytes that failed runs may leave in TensorFlow's memory before the instance is started anew. */
+const MOST_LOST_BYTES = 128 * 2 ** 20;
+
+/** Opens a SavedModel in this worker, whose process nothing else uses TensorFlow in. @throws BackendError, TensorFlowError */
+export async function openInstance({ files, config }: InstanceSetup): Promise<Instance> {
+  const folder = savedModelFolder(files, config.default_model_filename);
+  const chosen = chooseSignature(folder, await readSavedModel(folder), config.parameters);
+  const interOp = threadsOf(config, 'TF_NUM_INTER_THREADS');
+  // TensorFlow reads both from the environment of its process, once.
+  process.env.TF_NUM_INTEROP_THREADS ??= String(interOp);
+  const tensorflow = loadTensorFlow(threadsOf(config, 'TF_NUM_INTRA_THREADS'));
+  return new TensorFlowInstance(new SavedModelSession(tensorflow, folder, chosen), config);
+}
+
+/** Threads of one instance: 1 unless its configuration says more, since several instances run beside each other. */
+function threadsOf({ parameters }: ModelConfig, name: string): number {
+  const text = parameters[name]?.string_value;
+  if (text === undefined) return 1;
+  if (/^[1-9]\d{0,2}$/.test(text)) return Number(text);
+  throw new BackendError(
+    `parameters.${name} is ${JSON.stringify(text)}; a whole number from 1 to 999 is expected.`,
+  );
+}
+
+class TensorFlowInstance implements Instance {
+  readonly #session: SavedModelSession;
+  readonly #runner: RowRunner;
+
+  constructor(session: SavedModelSession, config: ModelConfig) {
+    this.#session = session;
+    const run = (inputs: readonly InferTensor[], wanted: readonly string[]) => session.run(inputs, wanted);
+    this.#runner = new RowRunner(config, run, session.flatInputs);
+  }
+
+  async execute(requests: readonly InstanceRequest[], rows?: readonly BatchRow[]): Promise<void> {
+    try {
+      await this.#runner.execute(requests, rows);
+    } finally {
+      this.#endWhereLost();
+    }
+  }
+
+  close(): void {
+    this.#session.close();
+  }
+
+  /** Behind the batch that is being answered; another worker follows. */
+  #endWhereLost(): void {
+    const { lost, lostBytes } = this.#session;
+    const why =
+      lost ??
+      (lostBytes > MOST_LOST_BYTES
+        ? new BackendError(
+            `Failed runs have left ${lostBytes} bytes of their inputs in TensorFlow's memory; the instance is started anew.`,
+          )
+        : null);
+    if (why === null) return;
+    setImmediate(() => {
+      throw why;
+    });
+  }
+}

@@ -1,0 +1,35 @@
+import { InferError } from '../../../callbacks/infer/infer-error.js';
+import { malformed } from '../../serving/protocol/malformed.js';
+
+/** What this server tells of tracing: it has none, in the form that clients of Triton read. */
+export const TRACE_SETTINGS = {
+  trace_level: ['OFF'],
+  trace_rate: '1000',
+  trace_count: '-1',
+  log_frequency: '0',
+  trace_file: '',
+  trace_mode: 'triton',
+};
+
+/**
+ * Holds settings that a client sends against those that there are: one that is as it is, or that is null, which asks for the default, is
+ * taken; any other is refused by name, since nothing would come of it. @param body what was sent, whatever it is
+ * @throws InferError
+ */
+export function checkSettings(current: Readonly<Record<string, unknown>>, body: unknown, why: string): void {
+  for (const [name, value] of Object.entries(fieldsOf(body))) {
+    const own = Object.hasOwn(current, name) ? current[name] : undefined;
+    if (own === undefined || value === null || JSON.stringify(value) === JSON.stringify(own)) continue;
+    if (typeof value !== typeof own && typeof own === 'boolean') {
+      throw malformed(`'${name}' is to be true or false`);
+    }
+    throw new InferError(`'${name}' cannot be changed: ${why}`, 'unsupported');
+  }
+}
+
+/** Fields of an object; anything else has none, as Triton takes it. */
+export function fieldsOf(body: unknown): Readonly<Record<string, unknown>> {
+  return typeof body === 'object' && body !== null && !Array.isArray(body)
+    ? (body as Readonly<Record<string, unknown>>)
+    : {};
+}

@@ -1,0 +1,38 @@
+import type { ObservedRequest, RequestObserver } from '../request-observer.js';
+import type { GrpcExchange } from './grpc-metrics.js';
+import { UNCOUNTED } from './model-metrics.js';
+
+export interface HttpExchange {
+  handler: string;
+  method: string;
+  status: number;
+  durationMs: number;
+}
+
+/** What a server tells of its requests to whoever counts them. */
+export interface Metrics {
+  /** False: nothing is counted, and there is no GET /metrics. */
+  readonly isOn: boolean;
+  readonly contentType: string;
+  text(): Promise<string>;
+  /** Follows a request that was just accepted; one of a model removed meanwhile is not counted. */
+  observe(request: ObservedRequest): RequestObserver;
+  httpRequest(exchange: HttpExchange): void;
+  grpcCall(exchange: GrpcExchange): void;
+  /** Counts a client that was cut off because it did not read its answer. */
+  readerStalled(): void;
+  /** Counts a refusal. @param code code of the error; null for one that its parameter describes. */
+  refused(code: string | null): void;
+}
+
+/** Of a server that counts nothing (--no-metrics). */
+export const NO_METRICS: Metrics = {
+  isOn: false,
+  contentType: 'text/plain',
+  text: async () => '',
+  observe: () => UNCOUNTED,
+  httpRequest: () => {},
+  grpcCall: () => {},
+  readerStalled: () => {},
+  refused: () => {},
+};
