@@ -20,6 +20,7 @@ const DIFFERENCES: Readonly<Record<number, string>> = {
   19: 'another backend; fields of GPUs and of optimization are not told',
   37: 'outputs come in the order in which they were asked for',
   88: 'a number without a sign is taken',
+  172: 'this log begins with warnings (--log-level)',
 };
 /** Refusals of the same code in other words. */
 const OTHER_WORDS: Readonly<Record<number, string>> = {
@@ -38,7 +39,6 @@ const OTHER_WORDS: Readonly<Record<number, string>> = {
   85: 'what is missing within a text is told',
   89: 'numbers without a sign are taken, too',
   174: 'true or false is what is expected',
-  175: 'what decides instead is told',
   180: "where the model would be follows Triton's words",
   181: 'as 180',
   184: 'it is told what is wrong with the configuration',
