@@ -100,7 +100,8 @@ export interface InferResponse {
 
 /** Receives the answers to a request: any number of responses, and then either `end` or `fail`, once. */
 export interface InferListener {
-  response(response: InferResponse): void;
+  /** @returns a promise where a model with many responses is to wait with the next ones until it resolves; it never rejects */
+  response(response: InferResponse): void | Promise<void>;
   end(): void;
   /** With an InferError where the request could not be answered. */
   fail(error: Error): void;

@@ -5,9 +5,10 @@ import { answerCall } from '../serving/answer-call.js';
 import type { ResponseCache } from '../serving/cache/response-cache.js';
 import { type LiveModels, namesOf } from '../serving/model-directory.js';
 import type { FolderServices } from '../serving/repository/folder-source.js';
+import { modelFolders } from '../serving/repository/model-folders.js';
 import type { LoadPlan, ModelSource, ServedVersion } from '../serving/repository/model-source.js';
-import { type FoundModel, ServingRepository } from '../serving/repository/serving-repository.js';
-import { type TextVersion, textVersion } from '../serving/repository/text-version.js';
+import { ServingRepository } from '../serving/repository/serving-repository.js';
+import { textVersion } from '../serving/repository/text-version.js';
 import type { ObserveRequest } from '../serving/request-observer.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { ServedModel } from '../serving/served-model.js';
@@ -77,45 +78,13 @@ export function modelRepository(
       },
     },
     onError: (error) => log.error({ err: error }, 'model repository'),
-    ...(config.modelRepository === undefined
-      ? {}
-      : {
-          scan: () => scanFolders(config.modelRepository!, services),
-          uploads: (name: string) => uploadsOf(name, services),
-        }),
+    ...(config.modelRepository === undefined ? {} : modelFolders(config.modelRepository, services)),
   });
   for (const { entry, loaded } of running) {
     const version = versionOf(entry, '1', loaded, server);
     repository.adopt(entry.name, givenSource(entry, config, server), version, GIVEN);
   }
   return repository;
-}
-
-async function scanFolders(
-  folders: readonly string[],
-  services: FolderServices,
-): Promise<ReadonlyMap<string, FoundModel>> {
-  const { scanRepositories } = await import('../../models/repository/repository-scan.js');
-  const { FolderSource } = await import('../serving/repository/folder-source.js');
-  const scanned = await scanRepositories(folders);
-  return new Map(
-    Array.from(scanned, ([name, model]) => [
-      name,
-      { source: new FolderSource(model, services), stamp: model.stamp },
-    ]),
-  );
-}
-
-/** A model without a folder, all of whose files come with a load. */
-function uploadsOf(name: string, services: FolderServices): ModelSource {
-  const problem = 'it has no folder in a model repository; a load of it brings its files';
-  const scanned = { name, directory: '', versions: [], stamp: '', problem };
-  return {
-    plan: async (endpoint, asked) => {
-      const { FolderSource } = await import('../serving/repository/folder-source.js');
-      return new FolderSource(scanned, services).plan(endpoint, asked);
-    },
-  };
 }
 
 /** A model of texts that starts with its own options and the server's. In a folder, its version's folder holds it, or `model` names it. */
@@ -137,7 +106,7 @@ function versionOf(
   version: string,
   loaded: RunningModel,
   { describe, observe }: Around,
-): TextVersion {
+): ServedVersion {
   return textVersion(entry.name, version, loaded, (one) => describe(entry, one), observe);
 }
 

@@ -29,4 +29,12 @@ export interface ObservedRequest {
   traced?: { parent: TraceSpan } & Pick<TracedText, 'requestId' | 'temperature' | 'topP' | 'choices'>;
 }
 
+/** Nobody follows requests. */
+export const UNOBSERVED: ObserveRequest = () => ({
+  onCachedTokens: () => {},
+  onTokens: () => {},
+  onForgotten: () => {},
+  onEnd: () => {},
+});
+
 export type ObserveRequest = (request: ObservedRequest) => RequestObserver;

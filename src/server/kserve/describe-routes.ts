@@ -46,7 +46,9 @@ const inferRequest = component(
           shape,
           datatype,
           data,
-          parameters: parameters('binary_data_size: bytes of this tensor behind the JSON.'),
+          parameters: parameters(
+            'binary_data_size: bytes of this tensor behind the JSON; shared_memory_region, shared_memory_byte_size and shared_memory_offset: where it lies in shared memory.',
+          ),
         }),
       ),
       'Every input of the model, but for optional ones.',
@@ -57,7 +59,7 @@ const inferRequest = component(
           z.object({
             name: about(z.string(), 'An output of the model.'),
             parameters: parameters(
-              'binary_data: as raw bytes; classification: the largest so many of each row.',
+              'binary_data: as raw bytes; classification: the largest so many of each row; shared_memory_region, shared_memory_byte_size and shared_memory_offset: where it goes.',
             ),
           }),
         )
@@ -115,6 +117,15 @@ const indexRequest = component(
   z.strictObject({ ready: about(z.boolean().nullish(), 'Only those that answer.') }),
   'What is to be listed.',
 );
+const key = about(z.string(), 'The name of the object below /dev/shm, such as /my-input.');
+const offset = about(z.int().nonnegative(), 'Bytes of the object before the region.');
+const byteSize = about(z.int().positive(), 'Bytes of the region.');
+const registration = component(
+  'RegionRegistration',
+  z.object({ key, offset: offset.default(0), byte_size: byteSize }),
+  'A part of an object of shared memory.',
+);
+const regions = z.array(z.object({ name: z.string(), key, offset, byte_size: byteSize }));
 
 const generateRequest = component(
   'GenerateRequest',
@@ -230,28 +241,35 @@ const ROUTES_TOLD: Readonly<Record<string, About>> = {
     answer: anything,
   },
   'post /v2/repository/models/{model}/unload': { summary: 'Unloads a model', body: unloadRequest },
-  ...ofSharedMemory('system'),
-  ...ofSharedMemory('cuda'),
+  'get /v2/systemsharedmemory/status': {
+    summary: 'Lists the regions of shared memory that clients have registered',
+    answer: regions,
+  },
+  'get /v2/systemsharedmemory/region/{region}/status': {
+    summary: 'Tells of a region of shared memory',
+    answer: regions,
+  },
+  'post /v2/systemsharedmemory/region/{region}/register': {
+    summary: 'Registers a part of an object in /dev/shm, where --allow-shared-memory gives leave',
+    body: registration,
+  },
+  'post /v2/systemsharedmemory/unregister': { summary: 'Forgets all regions of shared memory' },
+  'post /v2/systemsharedmemory/region/{region}/unregister': { summary: 'Forgets a region of shared memory' },
+  'get /v2/cudasharedmemory/status': {
+    summary: 'Lists regions of shared memory of GPUs: there are none',
+    answer: z.array(anything),
+  },
+  'get /v2/cudasharedmemory/region/{region}/status': {
+    summary: 'Tells of a region of shared memory of GPUs: there are none',
+  },
+  'post /v2/cudasharedmemory/region/{region}/register': {
+    summary: 'Refuses a region of shared memory of GPUs',
+  },
+  'post /v2/cudasharedmemory/unregister': { summary: 'Forgets all regions of shared memory of GPUs' },
+  'post /v2/cudasharedmemory/region/{region}/unregister': {
+    summary: 'Forgets a region of shared memory of GPUs',
+  },
 };
-
-function ofSharedMemory(kind: string): Record<string, About> {
-  return {
-    [`get /v2/${kind}sharedmemory/status`]: {
-      summary: `Lists regions of ${kind} shared memory: there are none`,
-      answer: z.array(anything),
-    },
-    [`get /v2/${kind}sharedmemory/region/{region}/status`]: {
-      summary: `Tells of a region of ${kind} shared memory: there are none`,
-    },
-    [`post /v2/${kind}sharedmemory/region/{region}/register`]: {
-      summary: `Refuses a region of ${kind} shared memory`,
-    },
-    [`post /v2/${kind}sharedmemory/unregister`]: { summary: `Forgets all regions of ${kind} shared memory` },
-    [`post /v2/${kind}sharedmemory/region/{region}/unregister`]: {
-      summary: `Forgets a region of ${kind} shared memory`,
-    },
-  };
-}
 
 const WORDS: Readonly<Record<number, string>> = {
   400: 'The request is wrong, or the model is not ready.',

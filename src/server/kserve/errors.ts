@@ -7,6 +7,7 @@ import type { ServerLog } from '../server-log.js';
 const STATUS: Readonly<Record<InferErrorKind, number>> = {
   invalid: 400,
   notFound: 404,
+  exists: 400,
   unavailable: 503,
   unsupported: 501,
   internal: 500,
@@ -62,11 +63,6 @@ export function noteProtocolError(error: unknown, { metrics, log, requestId, pat
   const status = statusOf(error);
   metrics.refused(`infer_${status}`);
   if (status === 500) log.error({ err: error, requestId, path }, 'request failed');
-}
-
-/** A request whose JSON or whose headers are wrong. */
-export function malformed(message: string): InferError {
-  return new InferError(message, 'invalid');
 }
 
 /** No route, in the words that clients of the protocol know. */

@@ -5,8 +5,8 @@ import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferParameters, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { LONGEST_NAME, MOST_PARAMETERS, MOST_TENSORS } from '../../../callbacks/infer/request-limits.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
+import { malformed } from '../../serving/protocol/malformed.js';
 import { TEXT_PARAMETERS } from '../../serving/texts/parameter-inputs.js';
-import { malformed } from './errors.js';
 import { fieldTensor } from './generate-tensor.js';
 
 /** A request of the generate extension: fields that are inputs of the model, and others that go to it as parameters. */

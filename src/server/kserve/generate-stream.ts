@@ -1,10 +1,10 @@
 import type { InferResponse } from '../../../callbacks/infer/infer-types.js';
 import { bytesOf, MOST_ANSWER_BYTES, MOST_ANSWERS } from '../../../callbacks/infer/most-answers.js';
 import type { InferModel } from '../../serving/infer-model.js';
+import { nextTurn } from '../../serving/protocol/turns.js';
 import type { EventStream } from '../openai/event-stream.js';
 import { memoryFull, type RequestMemory } from '../request-memory.js';
 import { generateJson } from './generate-answer.js';
-import { nextTurn } from './turns.js';
 
 /** Bytes of tensors of a response that is written in one go: most are a token's. */
 const SHORT = 2 ** 16;

@@ -9,6 +9,7 @@ import { hostCheck } from '../host-check.js';
 import { REQUEST_BYTES, textMemory } from '../memory-estimates.js';
 import { observeExchange } from '../observe-http.js';
 import { shuttingDown } from '../openai/errors.js';
+import { regionAccess } from '../platform.js';
 import { type BodyRoom, longBody, SMALL_BODY } from '../read-body.js';
 import { requestIdOf } from '../request-ids.js';
 import { RequestMemory } from '../request-memory.js';
@@ -171,6 +172,7 @@ export class InferLane {
         memory,
         terms: inferTerms({ caller, requestId, timeLimitMs, memory }),
         maxBodyBytes,
+        regions: regionAccess(platform, caller, apiKeys, maxBodyBytes),
         trace: lane.trace,
       });
       await sendAnswer(outgoing, answer, textOf(headers['accept-encoding']));

@@ -77,7 +77,7 @@ export class EnsembleModel implements InferModel {
         if (!hasResponded && this.firstResponses !== undefined)
           this.#counters.noteFirstResponse(nsSince(startMs));
         hasResponded = true;
-        on.response(response);
+        return on.response(response);
       },
       end: () => on.end(),
       fail: (error) => on.fail(error),

@@ -65,6 +65,8 @@ export class EnsembleRun {
   readonly #waiting = new Set<() => void>();
   readonly #times: BatchTimes = { inputNs: 0, inferNs: 0, outputNs: 0 };
   #running = 0;
+  /** Resolves when whoever takes the answers has room again: members with many wait so long. Null: there is room. */
+  #room: Promise<void> | null = null;
   #isOver = false;
   /** While it begins, whoever began it is told of a failure, and not the listener. */
   #isBeginning = true;
@@ -194,7 +196,10 @@ export class EnsembleRun {
       onTimes: (times) => this.#noteTimes(times),
     };
     const on: InferListener = {
-      response: (response) => this.#respond(run, response),
+      response: (response) => {
+        this.#respond(run, response);
+        return this.#room ?? undefined;
+      },
       end: () => this.#endRun(run),
       fail: (error) => this.#failRun(run, error),
     };
@@ -280,7 +285,12 @@ export class EnsembleRun {
     const release = () => {
       for (const lease of leases.splice(0)) lease.giveBack();
     };
-    this.#on.response({ outputs, ...parameters, release });
+    const room = this.#on.response({ outputs, ...parameters, release });
+    if (room === undefined) return;
+    this.#room = room;
+    void room.then(() => {
+      if (this.#room === room) this.#room = null;
+    });
   }
 
   #noteTimes({ inputNs, inferNs, outputNs }: BatchTimes): void {

@@ -115,7 +115,7 @@ export class PartModel implements InferModel {
       response: (response: InferResponse) => {
         if (!hasResponded) this.#counters.noteFirstResponse(1e6 * (performance.now() - startMs));
         hasResponded = true;
-        on.response(response);
+        return on.response(response);
       },
       end: () => on.end(),
       fail: (error) => on.fail(error),

@@ -200,8 +200,8 @@ export class GenerationRun {
 
   #respond(told: Told): void {
     const { on, outputs, terms } = this.#options;
-    on.response({ outputs: outputs.of(told) });
-    const room = terms?.room() ?? null;
+    // Whoever takes the responses says itself that it is behind, or whoever serves the request does.
+    const room = on.response({ outputs: outputs.of(told) }) ?? terms?.room() ?? null;
     if (room === null || this.#isOver || this.#isPaused) return;
     this.#isPaused = true;
     for (const { source } of this.#sequences) source.pause();

@@ -86,7 +86,7 @@ export class Generations {
       isStopped = true;
       run?.stop();
     };
-    const forget = this.#running.add(terms?.caller ?? '', request.id, stop);
+    const forget = this.#running.add(callerOf(request), request.id, stop);
     const unheard = terms?.stop === undefined ? () => {} : onAbort(terms.stop, stop);
     const over = (error: unknown) => {
       forget();
@@ -104,14 +104,11 @@ export class Generations {
       .catch(over);
   }
 
-  #read(
-    { given, request: { terms, signal } }: Asked,
-    generating: Generating,
-    model: TextModel,
-  ): Promise<Generation> {
+  #read({ given, request }: Asked, generating: Generating, model: TextModel): Promise<Generation> {
     const { adapters, maxLogProbs } = generating;
     const { excludesInput, endsByItself } = this.#form;
-    const caller = terms?.caller ?? '';
+    const { signal } = request;
+    const caller = callerOf(request);
     return readGeneration(given, {
       model,
       adapters,
@@ -151,9 +148,10 @@ export class Generations {
   }
 
   /** Ends the requests of the same id with what they have. @throws InferError where it has no id */
-  #stop({ request: { id, terms, outputs }, given, on }: Asked): void {
+  #stop({ request, given, on }: Asked): void {
+    const { id, outputs } = request;
     if (id === '') throw new InferError('Trying to stop a request but request ID is not provided', 'invalid');
-    this.#running.stop(terms?.caller ?? '', id);
+    this.#running.stop(callerOf(request), id);
     const told = stoppedOutputs(outputs, given.has('input_ids'), this.#form.isBatched);
     queueMicrotask(() => {
       on.response({ outputs: told });
@@ -161,6 +159,9 @@ export class Generations {
     });
   }
 }
+
+/** Name of the API key that asks; '': there are no keys. */
+const callerOf = ({ terms, owner }: InferRequest) => terms?.caller ?? owner ?? '';
 
 /** The model, or the same with the adapter that the parameter `lora_name` names. @throws InferError invalid, notFound */
 function modelOf({ model, adapters }: Generating, { name, request }: Asked): TextModel {

@@ -157,7 +157,7 @@ describe('a request of an ensemble', () => {
       timeoutUs: 0,
     };
     model.infer(request, {
-      response: ({ outputs }) => shapes.push(outputs[0]!.shape),
+      response: ({ outputs }) => void shapes.push(outputs[0]!.shape),
       end: () => {},
       fail: () => {},
     });

@@ -60,7 +60,7 @@ function ask(
   return new Promise((resolve, reject) => {
     const responses: InferResponse[] = [];
     const on = {
-      response: (one: InferResponse) => responses.push(one),
+      response: (one: InferResponse) => void responses.push(one),
       end: () => resolve(responses),
       fail: reject,
     };

@@ -70,12 +70,16 @@ export class ModuleModels {
     };
     return new Promise((resolve, reject) => {
       const responses: InferResponse[] = [];
-      this.repository
-        .find(model, '')
-        .infer(
-          { ...request, ...fields },
-          { response: (one) => responses.push(one), end: () => resolve(responses), fail: reject },
-        );
+      this.repository.find(model, '').infer(
+        { ...request, ...fields },
+        {
+          response: (one) => {
+            responses.push(one);
+          },
+          end: () => resolve(responses),
+          fail: reject,
+        },
+      );
     });
   }
 

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurnOfAll } from 'node:timers/promises';
-import { asInferError } from '../../serving/infer-failure.js';
+import { asInferError } from '../infer-failure.js';
 
 /** Lets others have their turn. @throws InferError where the client has left meanwhile: nobody waits for the rest */
 export async function nextTurn(signal?: AbortSignal): Promise<void> {

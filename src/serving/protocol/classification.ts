@@ -1,7 +1,7 @@
 import { packElements } from '../../../callbacks/infer/byte-elements.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
-import { malformed } from './errors.js';
-import { NUMBER_TYPES } from './tensor-types.js';
+import { malformed } from './malformed.js';
+import { NUMBER_TYPES } from './number-types.js';
 import { nextTurn } from './turns.js';
 
 /** Texts in one output: each class of each row. */

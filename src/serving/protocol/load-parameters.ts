@@ -1,13 +1,15 @@
-import type { LoadParameters } from '../../serving/model-repository.js';
-import { malformed } from './errors.js';
+import type { LoadParameters } from '../model-repository.js';
 import { knownFields, objectOf } from './known-fields.js';
+import { malformed } from './malformed.js';
 
 const FILE = 'file:';
 const MOST_VALUES = 256;
+/** Bytes of a part of a path that a file system takes. */
+const LONGEST_PART = 255;
 
 /**
- * The body of POST .../load: `config`, and files as base64 under `file:PATH`, take the place of the repository's; `share` and any other
- * value are load-time parameters of the AMD Inference Server. @throws InferError
+ * The body of a load: `config`, and files under `file:PATH`, as bytes or in base64, take the place of the repository's; `share` and any
+ * other value are load-time parameters of the AMD Inference Server. @throws InferError
  */
 export function loadParametersOf(body: unknown, allowsUpload: boolean): LoadParameters {
   const { parameters } = knownFields(body, 'the request', ['parameters']);
@@ -40,9 +42,11 @@ export function loadParametersOf(body: unknown, allowsUpload: boolean): LoadPara
 /** A path within the model's folder, and nothing that leads out of it. */
 function contentOf(name: string, value: unknown): Uint8Array {
   const path = name.slice(FILE.length);
-  const isInside =
-    path.split('/').every((part) => part !== '' && part !== '.' && part !== '..') && !/[\\\0]/.test(path);
-  if (!isInside) throw malformed(`'${name}' names no file of the model's folder`);
+  const isName = (part: string) =>
+    part !== '' && part !== '.' && part !== '..' && Buffer.byteLength(part) <= LONGEST_PART;
+  if (!path.split('/').every(isName) || /[\\\0]/.test(path))
+    throw malformed(`'${name}' names no file of the model's folder`);
+  if (value instanceof Uint8Array) return value;
   if (typeof value !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(value)) {
     throw malformed(`'${name}' is not a file in base64`);
   }

@@ -1,7 +1,7 @@
 import { createGunzip, createInflate } from 'node:zlib';
-import { InferError } from '../../../callbacks/infer/infer-error.js';
-import { bodyTooLarge } from '../read-json.js';
-import { malformed } from './errors.js';
+import { InferError } from '../../callbacks/infer/infer-error.js';
+import { malformed } from '../serving/protocol/malformed.js';
+import { bodyTooLarge } from './read-json.js';
 
 const INFLATERS = { gzip: createGunzip, deflate: createInflate } as const;
 

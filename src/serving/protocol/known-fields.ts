@@ -1,5 +1,5 @@
 import { closestName } from '../../../base/did-you-mean.js';
-import { malformed } from './errors.js';
+import { malformed } from './malformed.js';
 
 /** Names that an error lists. */
 const LONGEST_NAME = 100;
