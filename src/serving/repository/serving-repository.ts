@@ -54,6 +54,8 @@ export class ServingRepository implements ModelRepository {
   readonly #queue = new CommandQueue();
   readonly #endpoints = new Endpoints();
   readonly #dependents = new Dependents();
+  /** Models that were unloaded, until what needs them is withdrawn too. */
+  readonly #withdrawn = new Map<string, Promise<void>>();
   /** The folders as they were at the latest look; null: there was none. */
   #found: ReadonlyMap<string, FoundModel> | null = null;
   /** Aborted when the repository is closed: what is being loaded then need not be. */
@@ -123,7 +125,7 @@ export class ServingRepository implements ModelRepository {
       : [name];
     const leaving = [...new Set(names)].flatMap((one) => this.#entries.get(one) ?? []);
     for (const one of leaving) this.#dependents.forget(one.name);
-    await Promise.all(leaving.map((one) => this.#queue.run(one.name, 'unload', () => this.#unload(one))));
+    await Promise.all(leaving.map((one) => this.#unload(one)));
   }
 
   /** Adds a model of the command line, which runs already, as if by a plan of this identity. @throws an Error where there is one of its name */
@@ -186,7 +188,7 @@ export class ServingRepository implements ModelRepository {
       this.#stamps.delete(name);
       this.#dependents.forget(name);
       const entry = this.#entries.get(name);
-      if (entry !== undefined) changes.push(this.#queue.run(name, 'unload', () => this.#unload(entry)));
+      if (entry !== undefined) changes.push(this.#unload(entry));
     }
     for (const result of await Promise.allSettled(changes)) {
       if (result.status === 'rejected') this.#options.onError(result.reason as Error);
@@ -215,11 +217,14 @@ export class ServingRepository implements ModelRepository {
     const endpoint = this.#endpointFor(name, values, share);
     const entry = endpoint === name ? model : this.#endpointEntry(endpoint, model);
     const given = this.#endpoints.values(endpoint);
-    await this.#loadNeeds(entry, parameters, [...path, name]);
+    // The command takes its place among the model's at once, and runs when what it needs is there.
+    const needs = this.#loadNeeds(entry, parameters, [...path, name]);
+    needs.catch(() => {});
     const isPlain = parameters.config === undefined && parameters.files === undefined && share !== false;
     let following: Promise<void> | undefined;
     try {
       await this.#queue.run(endpoint, isPlain ? 'load' : null, async () => {
+        await needs;
         // The first load of an endpoint has nobody to share with.
         const more = share === false && entry.models.length > 0 ? 1 : 0;
         const addedInstances = this.#endpoints.added(endpoint) + more;
@@ -230,7 +235,8 @@ export class ServingRepository implements ModelRepository {
         if (await entry.load(asked, uploaded)) following = this.#follow(endpoint);
         this.#endpoints.note(endpoint, name, given, addedInstances);
       });
-      await following;
+      // A load that waits for this one goes before what follows it.
+      if (path.length === 0) await following;
     } catch (error) {
       if (entry.models.length === 0 && !this.#queue.has(endpoint)) this.#endpoints.forget(endpoint);
       throw error;
@@ -301,12 +307,13 @@ export class ServingRepository implements ModelRepository {
   }
 
   async #unload(entry: ModelEntry): Promise<void> {
-    let following: Promise<void> | undefined;
-    await entry.unload(this.#leaving, () => {
-      following = this.#follow(entry.name);
+    const { name } = entry;
+    await this.#queue.run(name, 'unload', async () => {
+      await entry.unload(this.#leaving, () => this.#withdrawn.set(name, this.#follow(name)));
+      this.#endpoints.forget(name);
     });
-    this.#endpoints.forget(entry.name);
-    await following;
+    await this.#withdrawn.get(name);
+    this.#withdrawn.delete(name);
   }
 
   get #leaving(): CloseOptions {
