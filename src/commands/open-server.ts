@@ -133,6 +133,7 @@ export function serveModels(
     models,
     version: skeinVersion(),
     corsOrigins: security.corsOrigins,
+    unknownFields: config.unknownFields,
     requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
     eventStream: { stallLimitMs },
   });

@@ -16,6 +16,7 @@ import { ApiError, clientLeft, shuttingDown, toApiError } from './openai/errors.
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
 import { ResponseStore } from './openai/responses/response-store.js';
+import type { UnknownFieldRule } from './openai/schemas/field-rules.js';
 import { type AllowedOrigins, crossOrigin, LOOPBACK_ORIGINS, refuseOtherPages } from './origin-check.js';
 import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from './read-json.js';
 import { RepositoryFeed } from './repository-feed.js';
@@ -31,6 +32,7 @@ import type { ServerState } from './server-state.js';
 import { traceHttp } from './tracing/http-span.js';
 import { traced } from './tracing/traced-observer.js';
 import type { Tracing } from './tracing/tracing.js';
+import { tellUnknownFields } from './unknown-fields.js';
 
 export interface AppOptions {
   models: ModelDirectory;
@@ -61,6 +63,8 @@ export interface AppOptions {
   platform?: ServerContext['platform'];
   /** Traces requests; default: none are. */
   tracing?: Tracing | null;
+  /** What happens to fields of bodies that nobody knows; default: the answer tells of them. */
+  unknownFields?: UnknownFieldRule;
   /** Folder of the LoRA adapters that clients may load; default: they may load none. */
   adapterFolder?: string | null;
 }
@@ -88,6 +92,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     requestTimeoutMs: options.requestTimeoutMs ?? null,
     maxBodyBytes,
     platform: options.platform ?? null,
+    unknownFields: options.unknownFields ?? 'warn',
     adapterFolder: options.adapterFolder ?? null,
     traceDecisions: tracing?.decisions ?? null,
     routes: options.platform == null ? routes.filter((route) => ROUTES.includes(route)) : routes,
@@ -132,6 +137,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     if (c.req.method === 'POST' && state.isDraining) throw shuttingDown(state.drainEndsInMs);
     await next();
   });
+  app.use(tellUnknownFields);
   app.use(holdMemory(ledger));
   const onError = (c: Context) => respondToError(bodyTooLarge(maxBodyBytes), c);
   app.use(bodyLimit({ maxSize: maxBodyBytes, stallLimitMs: options.eventStream?.stallLimitMs, onError }));

@@ -186,7 +186,7 @@ describe('POST /v1/embeddings', () => {
     [{ input: [150] }, 'input', /^The input has the token 150, but this model's vocabulary has 150./],
     [{ input: 'x', encoding_format: 'int8' }, 'encoding_format', /encoding_format/],
     [{ input: 'x', truncate_prompt_tokens: 0 }, 'truncate_prompt_tokens', /expected -1 or at least 1/],
-    [{ input: 'x', dimension: 3 }, 'dimension', /Unknown field 'dimension'. Did you mean 'dimensions'/],
+    [{ input: 'x', output_dimension: 3 }, 'output_dimension', /is not supported: use 'dimensions'/],
   ])('refuses %j with the name of the field', async (body, param, message) => {
     const answer = await post('/v1/embeddings', body);
     expect(answer.status).toBe(400);

@@ -136,10 +136,11 @@ export const recordFields = {
   safety_identifier: ignored(),
   prompt_cache_key: ignored('Accepted; prompts are found in the cache by their content.'),
   service_tier: ignored(),
+  prompt_cache_retention: ignored(),
 };
 
 const streamOptions = optional(
-  z.strictObject({
+  z.object({
     include_usage: optional(z.boolean(), 'A last chunk with the usage and no choices.'),
     continuous_usage_stats: optional(z.boolean(), 'The usage so far in every chunk.'),
     include_obfuscation: ignored(),

@@ -9,7 +9,7 @@ const model = optional(
 
 export const tokenizeRequestSchema = component(
   'TokenizeRequest',
-  z.strictObject({
+  z.object({
     model,
     prompt: optional(
       z.string(),
@@ -60,7 +60,7 @@ const tokens = about(
 
 export const detokenizeRequestSchema = component(
   'DetokenizeRequest',
-  z.strictObject({
+  z.object({
     model,
     tokens,
   }),

@@ -16,7 +16,7 @@ async function refusal(
   body: unknown,
   init?: RequestInit,
 ): Promise<ErrorBody['error'] & { status: number }> {
-  const toy = toyServer(() => say('x'));
+  const toy = toyServer(() => say('x'), { unknownFields: 'refuse' });
   const response = await toy.post(path, body, init);
   const { error } = (await response.json()) as ErrorBody;
   expect(Object.keys(error).sort()).toEqual(['code', 'message', 'param', 'type']);
