@@ -118,9 +118,9 @@ export async function guideOfRequest(request: Request, codec: TextCodec): Promis
 function formatGuide(format: ChatRequest['response_format']): GuidedOptions | null {
   switch (format?.type) {
     case 'json_object':
-      return { json: format.schema ?? true };
+      return format.schema == null ? { json: true } : { json: format.schema, isLenient: true };
     case 'json_schema':
-      return { json: format.json_schema.schema ?? {} };
+      return { json: format.json_schema.schema ?? {}, isLenient: format.json_schema.strict !== true };
     case 'structural_tag':
       return { structuralTag: format };
     default:
