@@ -44,6 +44,11 @@ const badWords = optional(
     `${MAX_BAD_WORD_LENGTHS} together.`,
 );
 
+/** True for the integers of 64 bits with a sign, as in OpenAI's API. The nearest number to 2^63 - 1 is 2^63. */
+function isSeed(value: number): boolean {
+  return Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 63;
+}
+
 export const samplingFields = {
   temperature: number(
     { min: 0, max: 2, integer: false },
@@ -84,7 +89,7 @@ export const samplingFields = {
   }),
   bad_words: badWords,
   logit_bias: logitBias,
-  seed: optional(z.number().refine(Number.isInteger, 'expected an integer'), {
+  seed: optional(z.number().refine(isSeed, 'expected an integer from -2^63 to 2^63 - 1'), {
     description:
       'An integer; the same seed gives the same answer, whatever else the server does. Not given: one is drawn.',
     type: ['integer', 'null'],
