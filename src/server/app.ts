@@ -1,4 +1,5 @@
 import { type Context, Hono } from 'hono';
+import { getPath } from 'hono/utils/url';
 import type { ModelDirectory } from '../serving/model-directory.js';
 import { ApiKeys } from './api-keys.js';
 import { requireApiKey } from './auth.js';
@@ -22,6 +23,7 @@ import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from './read-json.js';
 import { RepositoryFeed } from './repository-feed.js';
 import { requestIds } from './request-ids.js';
 import { RequestRegistry } from './request-registry.js';
+import { canonicalPaths } from './routes/canonical-path.js';
 import { ROUTES } from './routes/index.js';
 import { KSERVE_ROUTES } from './routes/kserve.js';
 import { metricsRoute } from './routes/metrics.js';
@@ -103,7 +105,8 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
       ...options.eventStream,
     },
   };
-  const app = new Hono<AppEnv>();
+  const canonical = canonicalPaths(context.routes);
+  const app = new Hono<AppEnv>({ getPath: (request) => canonical(getPath(request)) });
   const respondToError = (error: unknown, c: Context<AppEnv>): Response => {
     if (isOfProtocol(c.req.path) && !leftEarly(c)) return respondInProtocol(error, c);
     const apiError = leftEarly(c) ? clientLeft() : toApiError(error);

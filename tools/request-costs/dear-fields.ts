@@ -391,6 +391,11 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
   '/v1/rerank': { plain: { query: '"Once"', documents: '["upon"]' }, fields: encoders },
   '/v1/score': { plain: { text_1: '"Once"', text_2: '"upon"' }, fields: encoders },
   '/tokenize': { plain: { prompt: '"Once"' }, fields: tokenizing },
+  '/pooling': { plain: { input: '"Once"' }, fields: encoders },
+  '/apply-template': {
+    plain: { messages: '[{"role":"user","content":"Once"}]' },
+    fields: { ...tokenizing, messages: () => chatMessages },
+  },
   '/detokenize': { plain: { tokens: '[7]' }, fields: tokenizing },
   '/v1/load_lora_adapter': {
     plain: { lora_name: '"x"', lora_path: '"tiny-bert-mean"' },

@@ -34,7 +34,7 @@ export async function openApiDocument(routes: readonly Route[], version: string)
     type: 'apiKey',
     in: 'header',
     name: 'X-Api-Key',
-    description: 'X-Api-Key: KEY, the same key in another header.',
+    description: 'X-Api-Key: KEY, or Api-Key: KEY, the same key in another header.',
   });
   for (const route of routes) {
     const config = await route.describe();
