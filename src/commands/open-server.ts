@@ -163,6 +163,7 @@ export function serveModels(
     models,
     version: skeinVersion(),
     corsOrigins: security.corsOrigins,
+    unknownFields: config.unknownFields,
     eventStream: { stallLimitMs },
   });
   const lane = new InferLane({ ...shared, stallLimitMs });

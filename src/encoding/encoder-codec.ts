@@ -8,7 +8,7 @@ import {
   truncateTexts,
 } from '../../models/tokenizer/text-template.js';
 import { parseTokenizerJson } from '../../models/tokenizer/tokenizer-json.js';
-import { ContextLengthError } from '../generation/errors.js';
+import { ContextLengthError, contextWords } from '../generation/errors.js';
 import { MAX_UNITS_PER_TOKEN } from '../generation/text-length.js';
 
 /** A text, or token ids that are taken as they are, with any special tokens already among them. */
@@ -98,7 +98,7 @@ function checkUnits(text: string, { maxSeqLen }: LengthLimit, param: string): vo
   const most = maxSeqLen * MAX_UNITS_PER_TOKEN;
   if (text.length <= most) return;
   throw new ContextLengthError(
-    `A text is ${text.length} characters long; at most ${most} are tokenized, for the ${maxSeqLen} tokens that this model takes.`,
+    `${contextWords(maxSeqLen)}a text is ${text.length} characters long, of ${most} at most.`,
     param,
   );
 }
@@ -114,7 +114,7 @@ function fitted<T extends readonly Int32Array[]>(
   if (truncateTo !== undefined) return truncateTexts(texts, Math.max(0, truncateTo - around));
   if (length <= maxSeqLen) return texts;
   throw new ContextLengthError(
-    `This model takes ${maxSeqLen} tokens at most, special tokens included, but ${name} has ${length}; shorten it, or have it cut by truncate_prompt_tokens.`,
+    `${contextWords(maxSeqLen)}${name} has ${length}, special tokens included. Please reduce its length, or have it cut by truncate_prompt_tokens.`,
     param,
   );
 }

@@ -28,7 +28,13 @@ import { ARGS, CALL_ID, MistralParser, TOOL_CALLS } from './tools/mistral-parser
 import { PythonicParser } from './tools/pythonic-parser.js';
 import { Qwen3CoderParser } from './tools/qwen3-coder-parser.js';
 import { either, sequence, type TagFormat } from './tools/tag-format.js';
-import { type CallGuideOptions, callsFormat, freeFormat, marker, parametersOf } from './tools/tool-guide.js';
+import {
+  type CallGuideOptions,
+  callsFormat,
+  followedParameters,
+  freeFormat,
+  marker,
+} from './tools/tool-guide.js';
 import { plainMessages, templateTool, withResultNames } from './tools/tool-messages.js';
 import type { AnswerParser, FunctionTool, ToolChoice, ToolFormatName } from './tools/types.js';
 
@@ -187,7 +193,7 @@ async function callGuide(
     templateSource: known.source,
     // In formats that do not write arguments as one JSON object, their names still come from the schema.
     schemaOf: (tool) =>
-      followsSchema(tool) || NAMES_ARGUMENTS.has(format) ? parametersOf(tool) : { type: 'object' },
+      followsSchema(tool) || NAMES_ARGUMENTS.has(format) ? followedParameters(tool) : { type: 'object' },
   };
   return isForced || ask.guide !== undefined ? callsFormat(options) : freeFormat(options);
 }
@@ -199,7 +205,7 @@ async function checkParameters(
 ): Promise<void> {
   const param = `tools[${tools.indexOf(tool)}].function.parameters`;
   try {
-    await guideOf({ json: parametersOf(tool) }, param, codec);
+    await guideOf({ json: followedParameters(tool) }, param, codec);
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
     throw new InvalidRequestError(says`${field(param)}: ${error.text}`, param, error.apiCode);

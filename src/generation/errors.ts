@@ -26,6 +26,14 @@ export class ContextLengthError extends InvalidRequestError {
   }
 }
 
+/**
+ * Beginning of the sentence of a context that is too short, in OpenAI's words: routers such as LiteLLM find it by them, and
+ * ask a model with a longer context.
+ */
+export function contextWords(maxTokens: number): string {
+  return `This model's maximum context length is ${maxTokens} tokens. However, `;
+}
+
 /** An error for a machine that was too busy to check a guide: the guide is not at fault. */
 export class GuideCheckTimeError extends SkeinError {
   override name = 'GuideCheckTimeError';

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Guide } from '../../callbacks/guide.js';
 import { GuideError } from '../../engine/guided/grammar.js';
 import { readGuide } from '../../engine/guided/read-guide.js';
@@ -15,8 +16,11 @@ const MAX_WORK_HERE = 10_000;
  * Milliseconds for a check in the thread. Work is limited by steps, so only a machine that stands still takes so long.
  */
 const TIME_LIMIT_MS = 60_000;
-/** Number of valid guides remembered, by last use: clients send the same ones again and again. */
-const MAX_KNOWN = 64;
+/**
+ * Number of valid guides remembered, by last use: clients send the same ones again and again. A request may have a guide
+ * for each of 512 tools, and with fewer places than that none of them would be found again.
+ */
+const MAX_KNOWN = 4096;
 
 const GUIDE_ERRORS: ReadonlySet<string> = new Set(['SKEIN_GUIDE', 'SKEIN_GUIDE_READING_WORK']);
 
@@ -39,6 +43,7 @@ export class GuideChecks {
   readonly #maxLengthHere: number;
   readonly #maxWorkHere: number;
   readonly #helpers: HelperPool<Guide, true>;
+  /** Digests, since guides are long. */
   readonly #known = new Set<string>();
 
   constructor({
@@ -57,7 +62,7 @@ export class GuideChecks {
    * GuideCheckTimeError.
    */
   async check(guide: Guide): Promise<void> {
-    const key = `${guide.type} ${guide.guide}`;
+    const key = createHash('sha256').update(guide.type).update(' ').update(guide.guide).digest('base64');
     if (!this.#known.delete(key)) await this.#checkNew(guide);
     this.#known.add(key);
     if (this.#known.size > MAX_KNOWN) this.#known.delete(this.#known.values().next().value!);

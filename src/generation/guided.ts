@@ -1,6 +1,8 @@
 import { field, says } from '../../base/named-text.js';
 import { type Guide, MAX_GUIDE_LENGTH } from '../../callbacks/guide.js';
 import { GuideError } from '../../engine/guided/grammar.js';
+import { lenientSchema } from '../../engine/guided/sources/lenient-schema.js';
+import type { JsonValue } from '../../engine/guided/sources/schema-keywords.js';
 import { leastJsonLength } from '../../models/json-units.js';
 import { InvalidRequestError } from './errors.js';
 import { checkGuideHere } from './guide-checks.js';
@@ -10,6 +12,8 @@ import type { TextCodec } from './text-model.js';
 export interface GuidedOptions {
   /** JSON. true: any JSON object; else a JSON schema, as an object or as text. */
   json?: boolean | object | string | undefined;
+  /** With a schema as an object: ignores in it what JSON Schema lets a reader ignore (see lenientSchema). */
+  isLenient?: boolean | undefined;
   /** Regular expression that the whole answer matches, in ECMAScript's syntax. */
   regex?: string | undefined;
   /** Texts of which the answer is one. */
@@ -27,7 +31,11 @@ type GuideCodec = Pick<TextCodec, 'checkGuide'>;
  * Makes the engine's guide, checked as far as that can be done without the vocabulary.
  * @param param the caller's name for the guide, for errors. @throws InvalidRequestError.
  */
-export async function guideOf(guided: GuidedOptions, param: string, codec: GuideCodec): Promise<Guide> {
+export async function guideOf(
+  { isLenient = false, ...guided }: GuidedOptions,
+  param: string,
+  codec: GuideCodec,
+): Promise<Guide> {
   const wrong = Object.entries(guided).find(([name, value]) => value !== undefined && !FORMS[name]?.(value));
   if (wrong !== undefined) {
     throw new InvalidRequestError(
@@ -45,7 +53,10 @@ export async function guideOf(guided: GuidedOptions, param: string, codec: Guide
     );
   }
   checkLength(given[0]![1], param);
-  const guide = inEnginesForm(guided);
+  const { json } = guided;
+  const guide = inEnginesForm(
+    isLenient && isObject(json) ? { json: lenientSchema(json as JsonValue) as object } : guided,
+  );
   await checkGuide(guide, param, codec);
   return guide;
 }

@@ -10,7 +10,7 @@ import type {
   TokenTiming,
 } from '../../callbacks/token-request.js';
 import { StopStrings } from '../../models/tokenizer/stop-strings.js';
-import { ContextLengthError, InvalidRequestError } from './errors.js';
+import { ContextLengthError, contextWords, InvalidRequestError } from './errors.js';
 import type { PromptLogProb, PromptLogProbList } from './returned-logits.js';
 import type { TextModel } from './text-model.js';
 import { TextStream } from './text-stream.js';
@@ -186,14 +186,14 @@ export function checkLengths(model: TextModel, request: TextRequest): void {
   if (prompt === 0) throw new InvalidRequestError('The prompt has no tokens; at least one is needed.', param);
   if (prompt > model.maxInputLen) {
     throw new ContextLengthError(
-      `The prompt has ${prompt} tokens, but the longest prompt that this model takes has ${model.maxInputLen}.`,
+      `${contextWords(model.maxSeqLen)}the prompt has ${prompt} tokens, of ${model.maxInputLen} at most. Please reduce its length.`,
       param,
     );
   }
   if (prompt + request.maxTokens > model.maxSeqLen) {
     throw new ContextLengthError(
-      `This model's context holds ${model.maxSeqLen} tokens, but the request needs ${prompt + request.maxTokens}: ` +
-        `${prompt} in the prompt and ${request.maxTokens} to be generated. Shorten one of them.`,
+      `${contextWords(model.maxSeqLen)}the request needs ${prompt + request.maxTokens}: ${prompt} in the prompt and ` +
+        `${request.maxTokens} to be generated. Please reduce one of them.`,
       param,
     );
   }

@@ -1,4 +1,4 @@
-import { ContextLengthError } from './errors.js';
+import { ContextLengthError, contextWords } from './errors.js';
 
 /**
  * Assumed most UTF-16 units of a token, where the longest is not known; no vocabulary has a longer one for text. Longer
@@ -18,8 +18,8 @@ export function checkTextLength(
 ): void {
   if (units <= maxTokens * unitsPerToken) return;
   throw new ContextLengthError(
-    `The prompt has at least ${Math.ceil(units / unitsPerToken)} tokens (it is ${units} characters long), but the ` +
-      `longest prompt that this model takes has ${maxTokens}.`,
+    `${contextWords(maxTokens)}the prompt has at least ${Math.ceil(units / unitsPerToken)} tokens (it is ${units} ` +
+      'characters long). Please reduce its length.',
     param,
   );
 }

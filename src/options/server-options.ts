@@ -411,6 +411,11 @@ const SERVING_OPTIONS = {
     help: 'estimated memory that all requests together may take: bodies, waiting prompts, answers and stored responses; a request that does not fit is refused with 429, before its body is read if its length is known',
     defaultText: 'a quarter of what the models leave',
   }),
+  unknownFields: ofServer(oneOf('refuse', 'warn', 'ignore'), {
+    group: REQUESTS,
+    default: 'warn',
+    help: 'what happens to fields of a body that nobody knows, in nested objects too: refuse with 400, or answer without them and warn in the header X-Unknown-Fields and the log, or ignore them; a known field that this server does not support is always refused',
+  }),
   requestTimeoutSeconds: ofServer(wholeNumber(0, 2_000_000), {
     group: REQUESTS,
     unit: 'seconds',

@@ -1,4 +1,5 @@
 import { type Context, Hono } from 'hono';
+import { getPath } from 'hono/utils/url';
 import type { ModelDirectory } from '../serving/model-directory.js';
 import { ApiKeys } from './api-keys.js';
 import { requireApiKey } from './auth.js';
@@ -16,11 +17,13 @@ import { ApiError, clientLeft, shuttingDown, toApiError } from './openai/errors.
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
 import { ResponseStore } from './openai/responses/response-store.js';
+import type { UnknownFieldRule } from './openai/schemas/field-rules.js';
 import { type AllowedOrigins, crossOrigin, LOOPBACK_ORIGINS, refuseOtherPages } from './origin-check.js';
 import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from './read-json.js';
 import { RepositoryFeed } from './repository-feed.js';
 import { requestIds } from './request-ids.js';
 import { RequestRegistry } from './request-registry.js';
+import { canonicalPaths } from './routes/canonical-path.js';
 import { ROUTES } from './routes/index.js';
 import { KSERVE_ROUTES } from './routes/kserve.js';
 import { metricsRoute } from './routes/metrics.js';
@@ -31,6 +34,7 @@ import type { ServerState } from './server-state.js';
 import { traceHttp } from './tracing/http-span.js';
 import { traced } from './tracing/traced-observer.js';
 import type { Tracing } from './tracing/tracing.js';
+import { tellUnknownFields } from './unknown-fields.js';
 
 export interface AppOptions {
   models: ModelDirectory;
@@ -61,6 +65,8 @@ export interface AppOptions {
   platform?: ServerContext['platform'];
   /** Traces requests; default: none are. */
   tracing?: Tracing | null;
+  /** What happens to fields of bodies that nobody knows; default: the answer tells of them. */
+  unknownFields?: UnknownFieldRule;
   /** Folder of the LoRA adapters that clients may load; default: they may load none. */
   adapterFolder?: string | null;
 }
@@ -88,6 +94,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     requestTimeoutMs: options.requestTimeoutMs ?? null,
     maxBodyBytes,
     platform: options.platform ?? null,
+    unknownFields: options.unknownFields ?? 'warn',
     adapterFolder: options.adapterFolder ?? null,
     traceDecisions: tracing?.decisions ?? null,
     routes: options.platform == null ? routes.filter((route) => ROUTES.includes(route)) : routes,
@@ -98,7 +105,8 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
       ...options.eventStream,
     },
   };
-  const app = new Hono<AppEnv>();
+  const canonical = canonicalPaths(context.routes);
+  const app = new Hono<AppEnv>({ getPath: (request) => canonical(getPath(request)) });
   const respondToError = (error: unknown, c: Context<AppEnv>): Response => {
     if (isOfProtocol(c.req.path) && !leftEarly(c)) return respondInProtocol(error, c);
     const apiError = leftEarly(c) ? clientLeft() : toApiError(error);
@@ -132,6 +140,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     if (c.req.method === 'POST' && state.isDraining) throw shuttingDown(state.drainEndsInMs);
     await next();
   });
+  app.use(tellUnknownFields);
   app.use(holdMemory(ledger));
   const onError = (c: Context) => respondToError(bodyTooLarge(maxBodyBytes), c);
   app.use(bodyLimit({ maxSize: maxBodyBytes, stallLimitMs: options.eventStream?.stallLimitMs, onError }));

@@ -4,14 +4,16 @@ import { ApiError } from './openai/errors.js';
 import type { AppEnv } from './routes/route.js';
 
 /**
- * Requires `Authorization: Bearer KEY` or `X-Api-Key: KEY`, and notes the caller. Without keys everyone may ask.
+ * Requires `Authorization: Bearer KEY`, `X-Api-Key: KEY` or `Api-Key: KEY`, and notes the caller. Without keys everyone may ask.
  * @param isOpen tells paths that need no key, such as those that orchestrators probe.
  */
 export function requireApiKey(keys: ApiKeys, isOpen: (path: string) => boolean): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     c.set('caller', ANYBODY);
     if (keys.count > 0 && !isOpen(c.req.path)) {
-      c.set('caller', callerOf(keys, c.req.header('authorization'), c.req.header('x-api-key')));
+      // Azure's clients send the key as api-key.
+      const apiKey = c.req.header('x-api-key') ?? c.req.header('api-key');
+      c.set('caller', callerOf(keys, c.req.header('authorization'), apiKey));
     }
     await next();
   };

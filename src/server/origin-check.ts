@@ -2,6 +2,7 @@ import type { MiddlewareHandler } from 'hono';
 import { cors } from 'hono/cors';
 import { isLoopbackName } from './loopback.js';
 import { ApiError } from './openai/errors.js';
+import { UNKNOWN_FIELDS_HEADER } from './openai/schemas/unknown-fields.js';
 import type { AppEnv } from './routes/route.js';
 
 /**
@@ -25,7 +26,7 @@ export function crossOrigin(allowed: AllowedOrigins): MiddlewareHandler<AppEnv> 
   return cors({
     origin: allowed === '*' ? '*' : (origin) => (isAllowed(origin, allowed) ? origin : null),
     allowMethods: ['GET', 'POST', 'DELETE'],
-    exposeHeaders: ['X-Request-Id', 'Retry-After'],
+    exposeHeaders: ['X-Request-Id', 'Retry-After', UNKNOWN_FIELDS_HEADER],
     maxAge: 600,
   });
 }

@@ -26,6 +26,7 @@ interface Entry {
  */
 export class RequestRegistry {
   readonly #byId = new Map<string, Set<Entry>>();
+  readonly #live = new Set<Entry>();
 
   /**
    * Prepares an answer. The request can be cancelled from now on, until it is released; where the preparation fails,
@@ -43,6 +44,7 @@ export class RequestRegistry {
 
   #register({ name }: Caller, id: string): LiveRequest {
     const entry: Entry = { caller: name, isCancelled: false, cancel: null };
+    this.#live.add(entry);
     const ids = new Set<string>();
     const addId = (one: string) => {
       ids.add(one);
@@ -71,12 +73,18 @@ export class RequestRegistry {
     return own.length;
   }
 
+  /** Number of requests that are being answered. */
+  get live(): number {
+    return this.#live.size;
+  }
+
   /** Number of ids in use. */
   get size(): number {
     return this.#byId.size;
   }
 
   #remove(entry: Entry, ids: ReadonlySet<string>): void {
+    this.#live.delete(entry);
     for (const id of ids) {
       const entries = this.#byId.get(id);
       entries?.delete(entry);

@@ -133,6 +133,11 @@ const tools = (wrap: (inner: string) => string): readonly JsonText[] => [
 const chatTools = tools((inner) => `{"type":"function","function":{${inner}}}`);
 const responseTools = tools((inner) => `{"type":"function",${inner}}`);
 const chosenTool = `"required"`;
+const dearFormats: readonly JsonText[] = [
+  ...schemas.map((schema) => `{"type":"json_schema","json_schema":{"name":"x","schema":${schema}}}`),
+  ...schemas.map((schema) => `{"type":"json_object","schema":${schema}}`),
+  `{"type":"json_schema","json_schema":{"name":${longTexts[0]},"schema":{}}}`,
+];
 
 /** Fields of every route that generates. */
 const sampling: Readonly<Record<string, DearField>> = {
@@ -158,6 +163,7 @@ const sampling: Readonly<Record<string, DearField>> = {
   time_limit_ms: harmless('2147483647'),
   max_draft_len: harmless('2147483647'),
   user: jsonField,
+  prompt_cache_retention: jsonField,
   metadata: jsonField,
   safety_identifier: jsonField,
   prompt_cache_key: jsonField,
@@ -228,6 +234,7 @@ const completions: Readonly<Record<string, DearField>> = {
     },
   ],
   suffix: () => longTexts,
+  response_format: () => dearFormats,
 };
 
 const chat: Readonly<Record<string, DearField>> = {
@@ -253,16 +260,13 @@ const chat: Readonly<Record<string, DearField>> = {
   prediction: jsonField,
   functions: () => tools((inner) => `{${inner}}`),
   function_call: one({ functions: '[{"name":"f0"}]', function_call: '{"name":"f0"}' }),
-  response_format: () => [
-    ...schemas.map((schema) => `{"type":"json_schema","json_schema":{"name":"x","schema":${schema}}}`),
-    `{"type":"json_schema","json_schema":{"name":${longTexts[0]},"schema":{}}}`,
-  ],
+  response_format: () => dearFormats,
   modalities: harmless('["text"]'),
   audio: harmless('null'),
   reasoning_effort: harmless('"high"'),
-  verbosity: harmless('"medium"'),
+  verbosity: jsonField,
   web_search_options: harmless('null'),
-  store: harmless('false'),
+  store: jsonField,
 };
 
 const responses: Readonly<Record<string, DearField>> = {
@@ -387,6 +391,11 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
   '/v1/rerank': { plain: { query: '"Once"', documents: '["upon"]' }, fields: encoders },
   '/v1/score': { plain: { text_1: '"Once"', text_2: '"upon"' }, fields: encoders },
   '/tokenize': { plain: { prompt: '"Once"' }, fields: tokenizing },
+  '/pooling': { plain: { input: '"Once"' }, fields: encoders },
+  '/apply-template': {
+    plain: { messages: '[{"role":"user","content":"Once"}]' },
+    fields: { ...tokenizing, messages: () => chatMessages },
+  },
   '/detokenize': { plain: { tokens: '[7]' }, fields: tokenizing },
   '/v1/load_lora_adapter': {
     plain: { lora_name: '"x"', lora_path: '"tiny-bert-mean"' },

@@ -56,6 +56,12 @@ export class DearRequests {
     return this.#request(path, nameOf(field, index), this.#values(path, field)[index]!);
   }
 
+  /** Fields that nobody knows. @param length UTF-16 units of each of their names, at least */
+  unknown(path: string, count: number, length: number): DearRequest {
+    const fields = Array.from({ length: count }, (_, i) => [`${i}`.padEnd(length, 'x'), '1']);
+    return this.#request(path, `${count} unknown fields`, Object.fromEntries(fields));
+  }
+
   /** Some dear fields together: the same for a state of the generator on every machine. */
   random(random: Random): DearRequest {
     const path = random.pick([...this.#fields.keys()]);

@@ -139,6 +139,6 @@ export class CostSession {
 }
 
 function modelOf(path: string): string {
-  if (path === '/v1/embeddings') return 'vectors';
+  if (['/v1/embeddings', '/pooling'].includes(path)) return 'vectors';
   return path === '/v1/rerank' || path === '/v1/score' ? 'scores' : 'chat';
 }

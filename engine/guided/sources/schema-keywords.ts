@@ -60,6 +60,16 @@ export function checkedKeywords(schema: JsonValue, path: string): Schema {
   return said;
 }
 
+/** True for keywords that JSON Schema defines, followed or not. */
+export function isSchemaKeyword(keyword: string): boolean {
+  return (
+    ANNOTATIONS.has(keyword) ||
+    keyword.startsWith('x-') ||
+    KNOWN.includes(keyword) ||
+    REFUSED.includes(keyword)
+  );
+}
+
 function whyUnknown(keyword: string): string {
   if (REFUSED.includes(keyword)) return `the keyword ${keyword} is not supported`;
   const meant = closestName(keyword, KNOWN);

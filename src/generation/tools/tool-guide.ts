@@ -1,3 +1,5 @@
+import { lenientSchema } from '../../../engine/guided/sources/lenient-schema.js';
+import type { JsonValue } from '../../../engine/guided/sources/schema-keywords.js';
 import { CALL_BEGIN, CALL_END, CALL_SEPARATOR, CALLS_BEGIN, CALLS_END, FENCE } from './deepseek-parser.js';
 import { HERMES_BEGIN, HERMES_END } from './hermes-parser.js';
 import { PYTHON_TAG } from './llama3-parser.js';
@@ -24,6 +26,12 @@ export interface CallGuideOptions {
 export function parametersOf({ parameters }: FunctionTool): Readonly<Record<string, unknown>> {
   if (parameters !== undefined && Object.keys(parameters).length > 0) return parameters;
   return { type: 'object', properties: {}, additionalProperties: false };
+}
+
+/** The schema that calls follow: of a function that is not strict, without what JSON Schema lets a reader ignore. */
+export function followedParameters(tool: FunctionTool): Readonly<Record<string, unknown>> {
+  const given = parametersOf(tool);
+  return tool.strict ? given : (lenientSchema(given as JsonValue) as Record<string, unknown>);
 }
 
 /** Format of an answer that consists of calls, at least one. */

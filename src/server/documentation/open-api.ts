@@ -9,7 +9,8 @@ export type OpenApiDocument = ReturnType<OpenAPIHono['getOpenAPI31Document']>;
 
 const DESCRIPTION = [
   'The API of OpenAI on models that run on this machine, with the fields of vLLM for what the engine can do besides.',
-  'Every field that is accepted works; an unknown one, and one that cannot work, is refused by its name.',
+  'A known field works, has no bearing on the answer, or is refused by its name. Unknown fields are left out, and told in',
+  'the header X-Unknown-Fields; with --unknown-fields refuse they are refused.',
   'Numbers of tokens count what the model reads and writes, not characters.',
 ].join(' ');
 
@@ -33,7 +34,7 @@ export async function openApiDocument(routes: readonly Route[], version: string)
     type: 'apiKey',
     in: 'header',
     name: 'X-Api-Key',
-    description: 'X-Api-Key: KEY, the same key in another header.',
+    description: 'X-Api-Key: KEY, or Api-Key: KEY, the same key in another header.',
   });
   for (const route of routes) {
     const config = await route.describe();

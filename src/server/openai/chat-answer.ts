@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ChatPlan } from '../../generation/chat-plan.js';
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
+import type { AnswerPart } from '../../generation/tools/types.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { JsonNumbers, JsonObject } from '../json-parts.js';
 import { type CallField, ChatMessageReader } from './chat-message.js';
@@ -19,6 +20,8 @@ export interface ChatAnswerOptions {
   /** True where the client named the function to call, and so needs no finish reason that tells of the call. */
   isNamed: boolean;
   callField: CallField;
+  /** Whether the answer may be a call, or has to be one. */
+  calls: 'none' | 'possible' | 'forced';
 }
 
 const NOTHING_BESIDES = '"logprobs":null,"finish_reason":null}';
@@ -94,29 +97,41 @@ export class ChatAnswer {
     const { stream_options: streamOptions } = this.#options.request;
     const { chunk, end } = this.#envelope.frames('chat.completion.chunk', streamOptions);
     const begun = new Set<number>();
-    const begin = (index: number): string => {
+    const begin = (index: number, parts: readonly AnswerPart[]): string => {
       if (begun.has(index)) return '';
       const isFirst = begun.size === 0;
       begun.add(index);
+      const isCall = parts.length === 0 ? this.#options.calls === 'forced' : parts[0]!.type === 'call';
+      const content = isCall ? 'null' : '""';
       return chunk(
-        `{"index":${index},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`,
+        `{"index":${index},"delta":{"role":"assistant","content":${content}},"logprobs":null,"finish_reason":null}`,
         isFirst && this.#givesTokens ? `,"prompt_token_ids":[${this.#options.plan.promptTokens.join()}]` : '',
       );
     };
     return {
-      piece: (index, piece) =>
-        begin(index) + this.#deltas(index, piece, chunk) + this.#finish(index, piece, chunk),
+      piece: (index, piece) => {
+        const parts = this.#readers[index]!.read(piece.text, piece.tokens, piece.finishReason !== null);
+        const deltas = this.#deltas(index, piece, parts, chunk);
+        // Until its first part an answer may still turn out to be a call, which has no content.
+        if (deltas === '' && piece.finishReason === null && this.#options.calls === 'possible') return '';
+        return begin(index, parts) + deltas + this.#finish(index, piece, chunk);
+      },
       end,
     };
   }
 
   /** Chunks for the parts that a piece adds; log-probs and token ids come with the first. */
-  #deltas(index: number, piece: TextPiece, chunk: (choice: string) => string): string {
+  #deltas(
+    index: number,
+    piece: TextPiece,
+    parts: readonly AnswerPart[],
+    chunk: (choice: string) => string,
+  ): string {
     const { model, request } = this.#options;
     const reader = this.#readers[index]!;
-    const parts = reader.read(piece.text, piece.tokens, piece.finishReason !== null);
     const givesTokens = this.#givesTokens && piece.tokens.length > 0;
-    if (parts.length === 0 && piece.logProbs.length === 0 && !givesTokens) return '';
+    const givesLogProbs = request.logprobs === true && piece.logProbs.length > 0;
+    if (parts.length === 0 && !givesLogProbs && !givesTokens) return '';
     const logProbs = request.logprobs ? chatLogProbsJson(model.codec, piece.logProbs) : 'null';
     const tokens = givesTokens ? `,"token_ids":[${piece.tokens.join()}]` : '';
     let besides = `"logprobs":${logProbs}${tokens},"finish_reason":null}`;

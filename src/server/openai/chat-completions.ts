@@ -1,6 +1,6 @@
 import { planChat } from '../../generation/chat-plan.js';
 import type { LiveRequest } from '../request-registry.js';
-import { ChatAnswer } from './chat-answer.js';
+import { ChatAnswer, type ChatAnswerOptions } from './chat-answer.js';
 import { checkFinalMessage, templateMessage } from './chat-messages.js';
 import { ChoiceRun } from './choice-run.js';
 import { ApiError } from './errors.js';
@@ -20,7 +20,7 @@ import {
   textRequest,
   topLogProbs,
 } from './text-request.js';
-import { chatToolRequest } from './tool-request.js';
+import { chatToolRequest, type ToolRequest } from './tool-request.js';
 
 /** Answers POST /v1/chat/completions, whose body its schema has validated. */
 export async function chatCompletions(
@@ -80,11 +80,17 @@ async function answerChat(
   const run = new ChoiceRun(model, [choice], choiceCounts(request), context.observe, exchange.terms, live);
   const isNamed = asked.toolChoice.mode === 'named';
   const callField = request.functions === undefined ? 'tool_calls' : 'function_call';
-  const answer = new ChatAnswer({ model, request, plan, run, isNamed, callField });
+  const calls = callsOf(asked);
+  const answer = new ChatAnswer({ model, request, plan, run, isNamed, callField, calls });
   if (request.stream) {
     return respondWithStream(run, answer.frameWriter(), context.eventStream, exchange);
   }
   return answer.whole(exchange.signal);
+}
+
+function callsOf({ tools, toolChoice: { mode } }: ToolRequest): ChatAnswerOptions['calls'] {
+  if (tools.length === 0 || mode === 'none') return 'none';
+  return mode === 'auto' ? 'possible' : 'forced';
 }
 
 function checkCombinations(request: ChatRequest): void {

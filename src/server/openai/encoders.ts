@@ -12,12 +12,69 @@ import type { Exchange } from './respond.js';
 import { findEncoder, type RouteContext } from './route-context.js';
 import type { EmbeddingRequest, RerankRequest, ScoreRequest } from './schemas/encoders.js';
 
+/** An embedding as an answer writes it. */
+type WrittenRow = string | JsonNumbers;
+
 /** Answers POST /v1/embeddings, whose body its schema has validated. */
 export async function embeddings(
   context: RouteContext,
   request: EmbeddingRequest,
-  { signal, terms }: Exchange,
+  exchange: Exchange,
 ): Promise<Response> {
+  const { model, rows, written, promptTokens } = await embedded(context, request, exchange);
+  return jsonAnswer(
+    new JsonObject({
+      object: 'list',
+      data: JsonList.of(rows, (row, index) => {
+        return new JsonObject({ object: 'embedding', index, embedding: written(row) });
+      }),
+      model: model.id,
+      usage: usageOf(promptTokens),
+    }),
+  );
+}
+
+/** Answers POST /pooling: the same in vLLM's form. */
+export async function pooling(
+  context: RouteContext,
+  request: EmbeddingRequest,
+  exchange: Exchange,
+): Promise<Response> {
+  const { model, rows, written, promptTokens } = await embedded(context, request, exchange);
+  return jsonAnswer(
+    new JsonObject({
+      id: `pool-${randomUUID()}`,
+      object: 'list',
+      created: Math.floor(Date.now() / 1000),
+      model: model.id,
+      data: JsonList.of(rows, (row, index) => {
+        return new JsonObject({ index, object: 'pooling', data: written(row) });
+      }),
+      usage: usageOf(promptTokens),
+    }),
+  );
+}
+
+/** Answers POST /classify. @throws ApiError, as no model that is loaded here has labels. */
+export function classify(): never {
+  throw new ApiError(
+    400,
+    'No model of this server classifies texts: that needs a head with a score for each of several labels, and this server ' +
+      'loads heads with one score (/v1/score, /v1/rerank) or none (/v1/embeddings).',
+    { param: 'model', code: 'model_not_supported' },
+  );
+}
+
+async function embedded(
+  context: RouteContext,
+  request: EmbeddingRequest,
+  { signal, terms }: Exchange,
+): Promise<{
+  model: ServedEncoder;
+  rows: readonly Float32Array[];
+  written: (row: Float32Array) => WrittenRow;
+  promptTokens: number;
+}> {
   const model = findEncoder(context, request.model, 'embedding');
   terms.memory.addAnswer(embeddingsMemory(request.input.length, model.outputWidth));
   const options = {
@@ -29,17 +86,8 @@ export async function embeddings(
     embed(model, request.input, options, onAccepted),
   );
   const asBase64 = request.encoding_format === 'base64';
-  return jsonAnswer(
-    new JsonObject({
-      object: 'list',
-      data: JsonList.of(rows, (row, index) => {
-        const embedding = asBase64 ? base64(row) : new JsonNumbers(row);
-        return new JsonObject({ object: 'embedding', index, embedding });
-      }),
-      model: model.id,
-      usage: usageOf(promptTokens),
-    }),
-  );
+  const written = (row: Float32Array) => (asBase64 ? base64(row) : new JsonNumbers(row));
+  return { model, rows, written, promptTokens };
 }
 
 /** Answers POST /v1/rerank, whose body its schema has validated. */

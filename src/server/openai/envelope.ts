@@ -78,8 +78,10 @@ export class Envelope {
   frames(object: string, options: CompletionRequest['stream_options']) {
     const head = `data: ${JSON.stringify(this.#fields(object)).slice(0, -1)},"choices":[`;
     const withUsage = () => `],"usage":${JSON.stringify(this.#usage())}}\n\n`;
+    // Without usage at all there is none in each chunk either.
+    const isContinuous = options?.continuous_usage_stats === true && options.include_usage !== false;
     const tail = () => {
-      if (options?.continuous_usage_stats) return withUsage();
+      if (isContinuous) return withUsage();
       return options?.include_usage ? '],"usage":null}\n\n' : ']}\n\n';
     };
     return {

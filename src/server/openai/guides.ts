@@ -15,7 +15,13 @@ const choice = z.array(z.string().min(1)).min(1);
 /** Schema of OpenAI's response_format, with structural_tag as in vLLM. */
 export const responseFormat = z.discriminatedUnion('type', [
   about(z.object({ type: z.literal('text') }), 'Any text.'),
-  about(z.object({ type: z.literal('json_object') }), 'Any JSON object.'),
+  about(
+    z.object({
+      type: z.literal('json_object'),
+      schema: about(json.nullish(), "The JSON schema that the answer follows, as in llama.cpp's server."),
+    }),
+    'Any JSON object, or JSON that follows a schema.',
+  ),
   about(
     z.object({
       type: z.literal('json_schema'),
@@ -38,7 +44,7 @@ export const responseFormat = z.discriminatedUnion('type', [
 export const guideFields = {
   structured_outputs: about(
     z
-      .strictObject({
+      .object({
         json: about(json.nullish(), 'JSON that follows a schema.'),
         json_object: about(z.boolean().nullish(), 'true: any JSON object.'),
         regex: about(z.string().nullish(), 'A text that the regular expression matches.'),
@@ -112,9 +118,9 @@ export async function guideOfRequest(request: Request, codec: TextCodec): Promis
 function formatGuide(format: ChatRequest['response_format']): GuidedOptions | null {
   switch (format?.type) {
     case 'json_object':
-      return { json: true };
+      return format.schema == null ? { json: true } : { json: format.schema, isLenient: true };
     case 'json_schema':
-      return { json: format.json_schema.schema ?? {} };
+      return { json: format.json_schema.schema ?? {}, isLenient: format.json_schema.strict !== true };
     case 'structural_tag':
       return { structuralTag: format };
     default:

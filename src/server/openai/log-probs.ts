@@ -163,7 +163,8 @@ export function legacyLogProbs(codec: TextCodec, entries: PlacedLogProbs): JsonO
     }),
     top_logprobs: new JsonList(length, (i) => {
       const top = entries.top(i);
-      if (top.length === 0) return null;
+      // Nothing was asked for beside a token, unless nothing precedes it.
+      if (top.length === 0) return entries.logProb(i) === null ? null : {};
       return Object.fromEntries(top.map((other) => [name(other.token), clamp(other.logProb)]));
     }),
     text_offset: new JsonList(length, (i) => entries.offset(i)),

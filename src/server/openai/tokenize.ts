@@ -8,7 +8,7 @@ import { checkFinalMessage, templateMessage } from './chat-messages.js';
 import { ApiError } from './errors.js';
 import type { Exchange } from './respond.js';
 import { findGenerator, type RouteContext } from './route-context.js';
-import type { DetokenizeRequest, TokenizeRequest } from './schemas/tokenize.js';
+import type { ApplyTemplateRequest, DetokenizeRequest, TokenizeRequest } from './schemas/tokenize.js';
 
 /** Answers POST /tokenize: the tokens of a text, or of the prompt made of a conversation. */
 export async function tokenize(
@@ -48,6 +48,20 @@ export function detokenize(context: RouteContext, request: DetokenizeRequest): R
   }
   const detokenizer = codec.createDetokenizer({ skipSpecialTokens: false });
   const text = detokenizer.push(request.tokens);
+  return jsonAnswer(new JsonObject({ prompt: text + detokenizer.flush() }));
+}
+
+/** Answers POST /apply-template: the prompt of a conversation as text, special tokens included. */
+export async function applyTemplate(
+  context: RouteContext,
+  request: ApplyTemplateRequest,
+  { terms }: Exchange,
+): Promise<Response> {
+  const model = findGenerator(context, request.model);
+  const found = await tokensOf(model, { ...request, prompt: undefined } as TokenizeRequest);
+  terms.memory.addAnswer(toldTokensMemory(found.length));
+  const detokenizer = model.codec.createDetokenizer({ skipSpecialTokens: false });
+  const text = detokenizer.push(found);
   return jsonAnswer(new JsonObject({ prompt: text + detokenizer.flush() }));
 }
 

@@ -1,4 +1,4 @@
-import { embeddings, rerank, score } from '../openai/encoders.js';
+import { classify, embeddings, pooling, rerank, score } from '../openai/encoders.js';
 import {
   embeddingRequestSchema,
   rerankRequestSchema,
@@ -47,4 +47,25 @@ export const scoreRoute = defineRoute({
   },
   responses: async () => (await import('../openai/answers/encoders.js')).scoreResponses(),
   handle: ({ body, exchange }, context) => score(context, body, exchange),
+});
+
+export const poolingRoute = defineRoute({
+  method: 'post',
+  path: '/pooling',
+  tags: ['Encoders'],
+  summary: "Embeds texts, in the form of vLLM's answers",
+  body: embeddingRequestSchema,
+  examples: { 'A text': { input: 'The cat sits outside.' } },
+  responses: async () => (await import('../openai/answers/encoders.js')).poolingResponses(),
+  handle: ({ body, exchange }, context) => pooling(context, body, exchange),
+});
+
+export const classifyRoute = defineRoute({
+  method: 'post',
+  path: '/classify',
+  tags: ['Encoders'],
+  summary: 'Classifies texts, which no model of this server can',
+  description: 'Refused with what would be needed, for clients that ask whether there is such a model.',
+  responses: async () => (await import('../openai/answers/encoders.js')).classifyResponses(),
+  handle: () => classify(),
 });

@@ -5,10 +5,12 @@ import { chatCompletionsRoute } from './chat-completions.js';
 import { completionsRoute } from './completions.js';
 import { dashboardFileRoute, dashboardRoute } from './dashboard.js';
 import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
-import { embeddingsRoute, rerankRoute, scoreRoute } from './encoders.js';
+import { classifyRoute, embeddingsRoute, poolingRoute, rerankRoute, scoreRoute } from './encoders.js';
 import { healthRoute, liveRoute } from './health.js';
+import { loadRoute } from './load.js';
 import { metricsRoute } from './metrics.js';
 import { modelRoute, modelsRoute } from './models.js';
+import { propsRoute, tokenizerInfoRoute } from './props.js';
 import {
   cancelResponseRoute,
   createResponseRoute,
@@ -18,7 +20,7 @@ import {
 } from './responses.js';
 import type { Route } from './route.js';
 import { modelsStreamRoute, statsRoute, statsStreamRoute } from './stats.js';
-import { detokenizeRoute, tokenizeRoute } from './tokenize.js';
+import { applyTemplateRoute, detokenizeRoute, tokenizeRoute } from './tokenize.js';
 import { versionRoute } from './version.js';
 
 /** Every route of the server. Other methods of its paths are answered with 405. */
@@ -28,6 +30,8 @@ export const ROUTES: readonly Route[] = [
   embeddingsRoute,
   rerankRoute,
   scoreRoute,
+  poolingRoute,
+  classifyRoute,
   createResponseRoute,
   responseRoute,
   deleteResponseRoute,
@@ -35,6 +39,9 @@ export const ROUTES: readonly Route[] = [
   cancelResponseRoute,
   tokenizeRoute,
   detokenizeRoute,
+  applyTemplateRoute,
+  tokenizerInfoRoute,
+  propsRoute,
   cancelRoute,
   cacheResetRoute,
   modelsRoute,
@@ -44,6 +51,7 @@ export const ROUTES: readonly Route[] = [
   healthRoute,
   liveRoute,
   versionRoute,
+  loadRoute,
   metricsRoute,
   dashboardRoute,
   dashboardFileRoute,

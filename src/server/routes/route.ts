@@ -9,7 +9,9 @@ import type { ModelFeeds } from '../model-feeds.js';
 import type { Exchange } from '../openai/respond.js';
 import type { ResponseStore } from '../openai/responses/response-store.js';
 import type { RouteContext } from '../openai/route-context.js';
-import { parseRequest } from '../openai/schemas/parse.js';
+import type { UnknownFieldRule } from '../openai/schemas/field-rules.js';
+import { parseBody, parseParameters } from '../openai/schemas/parse.js';
+import type { UnknownFields } from '../openai/schemas/unknown-fields.js';
 import type { Platform } from '../platform.js';
 import { readJson } from '../read-json.js';
 import type { RepositoryFeed } from '../repository-feed.js';
@@ -28,6 +30,8 @@ export type AppEnv = {
     memory: RequestMemory;
     /** The request's span; absent: it is not traced. */
     trace?: TraceSpan;
+    /** Fields of the body that nobody knows; absent: there are none, or they are not to be told. */
+    unknownFields?: UnknownFields;
     /** Body of a direct answer. */
     directBody?: string | Uint8Array<ArrayBuffer>;
   };
@@ -57,6 +61,8 @@ export interface ServerContext extends RouteContext {
   platform: Platform | null;
   /** Which requests are traced; null: there is no tracing. */
   traceDecisions: TraceDecisions | null;
+  /** What happens to fields of bodies that nobody knows. */
+  unknownFields: UnknownFieldRule;
   /** Folder of the LoRA adapters that clients may load; null: they may load none. */
   adapterFolder: string | null;
   /** All routes, for the description of the API. */
@@ -143,9 +149,9 @@ export function defineRoute<
     open: definition.open ?? false,
     handle: async (c, context) => {
       const request = {
-        body: body && parseRequest(body, await readJson(c, c.get('memory'))),
-        params: params && parseRequest(params, c.req.param()),
-        query: query && parseRequest(query, queryOf(c, definition.ignoresUnknownQuery ? query : null)),
+        body: body && bodyOf(body, await readJson(c, c.get('memory')), c, context),
+        params: params && parseParameters(params, c.req.param()),
+        query: query && parseParameters(query, queryOf(c, definition.ignoresUnknownQuery ? query : null)),
         exchange: exchangeOf(c, context),
         takesGzip: /\bgzip\b/.test(c.req.header('accept-encoding') ?? ''),
         knownTags: c.req.header('if-none-match'),
@@ -173,6 +179,15 @@ export function defineRoute<
       } as RouteConfig;
     },
   };
+}
+
+/** Validates a body, and has its unknown fields told with the answer and in the log. @throws ApiError 400. */
+function bodyOf(schema: z.ZodObject, json: unknown, c: Context<AppEnv>, context: ServerContext): unknown {
+  return parseBody(schema, json, context.unknownFields, (unknown) => {
+    c.set('unknownFields', unknown);
+    const fields = unknown.text;
+    context.log.warn({ requestId: c.get('requestId'), path: c.req.path, fields }, 'unknown fields');
+  });
 }
 
 /** The query's parameters; with a schema those that it has. */

@@ -1,5 +1,9 @@
-import { detokenizeRequestSchema, tokenizeRequestSchema } from '../openai/schemas/tokenize.js';
-import { detokenize, tokenize } from '../openai/tokenize.js';
+import {
+  applyTemplateSchema,
+  detokenizeRequestSchema,
+  tokenizeRequestSchema,
+} from '../openai/schemas/tokenize.js';
+import { applyTemplate, detokenize, tokenize } from '../openai/tokenize.js';
 import { defineRoute } from './route.js';
 
 export const tokenizeRoute = defineRoute({
@@ -14,6 +18,17 @@ export const tokenizeRoute = defineRoute({
   },
   responses: async () => (await import('../openai/answers/operations.js')).tokenizeResponses(),
   handle: ({ body, exchange }, context) => tokenize(context, body, exchange),
+});
+
+export const applyTemplateRoute = defineRoute({
+  method: 'post',
+  path: '/apply-template',
+  tags: ['Models'],
+  summary: 'Shows the prompt that the chat template makes of a conversation',
+  body: applyTemplateSchema,
+  examples: { 'A conversation': { messages: [{ role: 'user', content: 'Hello' }] } },
+  responses: async () => (await import('../openai/answers/operations.js')).applyTemplateResponses(),
+  handle: ({ body, exchange }, context) => applyTemplate(context, body, exchange),
 });
 
 export const detokenizeRoute = defineRoute({

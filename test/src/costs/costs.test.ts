@@ -47,6 +47,22 @@ it(`keeps within its bounds whatever a single request asks for (seed ${SEED})`, 
   expect(costs.filter(({ status }) => status === 200).length).toBeGreaterThan(costs.length / 2);
 });
 
+it('leaves out fields that nobody knows at little cost, and refuses more than a body may have', async () => {
+  const found: [number | 'any', string[]][] = [];
+  for (const path of ['/v1/chat/completions', '/v1/embeddings']) {
+    for (const [count, length] of [
+      [28_000, 1],
+      [28_000, 500],
+      [100_000, 1],
+    ] as const) {
+      const { cost, exceeded } = await session.measure(session.requests.unknown(path, count, length));
+      found.push([length > 1 ? 'any' : cost.status, exceeded]);
+    }
+  }
+  const each = [200, 'any', 400].map((status) => [status, []]);
+  expect(found).toEqual([...each, ...each]);
+});
+
 /** Each field once, on one of its routes, with one of its dear values: all of them take minutes (npm run costs). */
 function eachField(random: Random): DearRequest[] {
   const routes = new Map<string, string[]>();

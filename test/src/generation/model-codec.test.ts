@@ -87,7 +87,9 @@ describe('ModelCodec', () => {
     await expect(started).rejects.toMatchObject({
       apiCode: 'context_length_exceeded',
       param: 'messages',
-      message: expect.stringMatching(/at least 769\d{3} tokens .* that this model takes has 100\./),
+      message: expect.stringMatching(
+        /maximum context length is 100 tokens\. However, the prompt has at least 769\d{3} tokens/,
+      ),
     });
     expect(
       (await codec.encodeChat([{ role: 'user', content: 'x' }], { maxTokens: 100 })).length,

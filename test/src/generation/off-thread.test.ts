@@ -72,7 +72,9 @@ describe('a long chat', () => {
 
   it('that has too many tokens for certain is refused with the numbers', async () => {
     const refused = codec.encodeChat(conversation(2000), { maxTokens: 10 });
-    await expect(refused).rejects.toThrow(/has at least \d+ tokens .* takes has 10\./);
+    await expect(refused).rejects.toThrow(
+      /maximum context length is 10 tokens\. However, the prompt has at least \d+ tokens/,
+    );
   });
 
   it('is dropped when nobody wants it any more', async () => {

@@ -103,6 +103,21 @@ function expectClose(actual: ArrayLike<number>, expected: readonly number[]): vo
   for (const [i, value] of expected.entries()) expect(Math.abs(actual[i]! - value)).toBeLessThan(2e-5);
 }
 
+describe('POST /pooling', () => {
+  it("has the embeddings in vLLM's form", async () => {
+    const asked = { model: 'vectors', input: ['a cat', 'a dog'] };
+    const [{ body: pooled }, { body }] = [await post('/pooling', asked), await post('/v1/embeddings', asked)];
+    expect(pooled).toMatchObject({ id: expect.stringMatching(/^pool-/), object: 'list', model: 'vectors' });
+    expect(pooled.usage).toEqual(body.usage);
+    expect(pooled.data).toEqual(
+      body.data.map(({ embedding: data, index }: { embedding: number[]; index: number }) => {
+        return { index, object: 'pooling', data };
+      }),
+    );
+    expect((await post('/pooling', { ...asked, model: 'chat' })).status).toBe(400);
+  });
+});
+
 describe('POST /v1/embeddings', () => {
   it("gives OpenAI's answer, with the embeddings of transformers", async () => {
     const golden = goldenOf('bert-mean', 1);
@@ -138,7 +153,7 @@ describe('POST /v1/embeddings', () => {
     expect(status).toBe(400);
     expect(body.error).toMatchObject({ param: 'input', code: 'context_length_exceeded' });
     expect(body.error.message).toMatch(
-      /takes 64 tokens at most, special tokens included, but input 1 has 122;/,
+      /maximum context length is 64 tokens\. However, input 1 has 122, special tokens included\./,
     );
     const cut = await post('/v1/embeddings', { input: long, truncate_prompt_tokens: -1 });
     expect(cut.body.usage.prompt_tokens).toBe(64);
@@ -186,7 +201,7 @@ describe('POST /v1/embeddings', () => {
     [{ input: [150] }, 'input', /^The input has the token 150, but this model's vocabulary has 150./],
     [{ input: 'x', encoding_format: 'int8' }, 'encoding_format', /encoding_format/],
     [{ input: 'x', truncate_prompt_tokens: 0 }, 'truncate_prompt_tokens', /expected -1 or at least 1/],
-    [{ input: 'x', dimension: 3 }, 'dimension', /Unknown field 'dimension'. Did you mean 'dimensions'/],
+    [{ input: 'x', output_dimension: 3 }, 'output_dimension', /is not supported: use 'dimensions'/],
   ])('refuses %j with the name of the field', async (body, param, message) => {
     const answer = await post('/v1/embeddings', body);
     expect(answer.status).toBe(400);

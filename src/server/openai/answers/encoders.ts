@@ -79,3 +79,24 @@ export function rerankResponses(): Responses {
 export function scoreResponses(): Responses {
   return { 200: jsonAnswer('The scores.', scoreList), ...refusals() };
 }
+
+export function poolingResponses(): Responses {
+  const one = z.object({
+    index: about(z.int(), 'Which of the inputs.'),
+    object: z.literal('pooling'),
+    data: about(z.union([z.array(z.number()), z.string()]), 'The embedding, as in /v1/embeddings.'),
+  });
+  const answer = z.object({
+    id: z.string(),
+    object: z.literal('list'),
+    created: about(z.int(), 'Seconds since 1970.'),
+    model,
+    data: z.array(one),
+    usage,
+  });
+  return { 200: jsonAnswer('The embeddings.', answer), ...refusals() };
+}
+
+export function classifyResponses(): Responses {
+  return errors(400, 401, 503);
+}

@@ -25,3 +25,25 @@ export function modelListResponses(): Responses {
 export function modelResponses(): Responses {
   return { 200: jsonAnswer('The model.', model), ...errors(401, 404) };
 }
+
+export function propsResponses(): Responses {
+  const answer = z.object({
+    default_generation_settings: z.object({ n_ctx: about(z.int(), 'Tokens of the context.') }),
+    model_alias: about(z.string(), 'The name of the model.'),
+    chat_template: about(z.string(), "Source of the chat template; '' where there is none."),
+    modalities: z.object({ vision: z.boolean(), audio: z.boolean() }),
+    build_info: about(z.string(), 'The version of the server.'),
+  });
+  return { 200: jsonAnswer('The properties.', answer), ...errors(400, 401, 404) };
+}
+
+export function tokenizerInfoResponses(): Responses {
+  const answer = z.object({
+    model: z.string(),
+    vocab_size: about(z.int(), 'Number of tokens.'),
+    model_max_length: about(z.int(), 'Tokens of the context.'),
+    chat_template: about(z.string().nullable(), 'Source of the chat template; null where there is none.'),
+    special_tokens: about(z.array(z.string()), 'Texts of special tokens.'),
+  });
+  return { 200: jsonAnswer('The tokenizer.', answer), ...errors(400, 401, 404) };
+}

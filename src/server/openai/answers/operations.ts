@@ -18,6 +18,11 @@ export function detokenizeResponses(): Responses {
   return { 200: jsonAnswer('The text.', answer), ...errors(400, 401, 404, 413, 503) };
 }
 
+export function applyTemplateResponses(): Responses {
+  const answer = z.object({ prompt: about(z.string(), 'The prompt, special tokens included.') });
+  return { 200: jsonAnswer('The prompt.', answer), ...errors(400, 401, 404, 413, 429, 503) };
+}
+
 export function cancelResponses(): Responses {
   const answer = z.object({
     id: z.string(),

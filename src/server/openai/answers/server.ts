@@ -15,6 +15,11 @@ const computes = {
   ),
   pid: about(z.int().optional(), "The id of the engine's process, where it runs in one of its own."),
 };
+export function loadResponses(): Responses {
+  const answer = z.object({ server_load: about(z.int(), 'Requests for text that are being answered.') });
+  return { 200: jsonAnswer('The load.', answer), ...errors(401) };
+}
+
 const health = component(
   'Health',
   z.object({

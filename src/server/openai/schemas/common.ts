@@ -44,6 +44,11 @@ const badWords = optional(
     `${MAX_BAD_WORD_LENGTHS} together.`,
 );
 
+/** True for the integers of 64 bits with a sign, as in OpenAI's API. The nearest number to 2^63 - 1 is 2^63. */
+function isSeed(value: number): boolean {
+  return Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 63;
+}
+
 export const samplingFields = {
   temperature: number(
     { min: 0, max: 2, integer: false },
@@ -84,7 +89,7 @@ export const samplingFields = {
   }),
   bad_words: badWords,
   logit_bias: logitBias,
-  seed: optional(z.number().refine(Number.isInteger, 'expected an integer'), {
+  seed: optional(z.number().refine(isSeed, 'expected an integer from -2^63 to 2^63 - 1'), {
     description:
       'An integer; the same seed gives the same answer, whatever else the server does. Not given: one is drawn.',
     type: ['integer', 'null'],
@@ -136,10 +141,11 @@ export const recordFields = {
   safety_identifier: ignored(),
   prompt_cache_key: ignored('Accepted; prompts are found in the cache by their content.'),
   service_tier: ignored(),
+  prompt_cache_retention: ignored(),
 };
 
 const streamOptions = optional(
-  z.strictObject({
+  z.object({
     include_usage: optional(z.boolean(), 'A last chunk with the usage and no choices.'),
     continuous_usage_stats: optional(z.boolean(), 'The usage so far in every chunk.'),
     include_obfuscation: ignored(),

@@ -1,6 +1,9 @@
 import * as z from 'zod';
+import { responseFormat } from '../guides.js';
 import { commonFields } from './common.js';
 import { about, component, count, optional, textsOrTokens } from './fields.js';
+import { withOtherFields } from './fields-node.js';
+import { OTHER_COMPLETION_FIELDS } from './other-fields.js';
 
 const MAX_PROMPTS = 256;
 
@@ -11,20 +14,24 @@ const promptSchema = about(textsOrTokens(MAX_PROMPTS, 'prompts'), {
 
 export const completionRequestSchema = component(
   'CompletionRequest',
-  z.strictObject({
-    ...commonFields,
-    prompt: promptSchema,
-    max_tokens: count(0, { description: 'Most tokens of the answer; 0 only with `echo`.', default: 16 }),
-    echo: optional(z.boolean(), { description: 'Puts the prompt before the answer.', default: false }),
-    logprobs: optional(
-      z.int().min(-1),
-      'Log-probabilities of the tokens, and of so many of the most probable ones at each place (-1: all); with `echo` of the prompt too.',
-    ),
-    suffix: optional(
-      z.string(),
-      'The text behind the one to be filled in, for models whose vocabulary has tokens for that.',
-    ),
-  }),
+  withOtherFields(
+    z.object({
+      ...commonFields,
+      prompt: promptSchema,
+      max_tokens: count(0, { description: 'Most tokens of the answer; 0 only with `echo`.', default: 16 }),
+      echo: optional(z.boolean(), { description: 'Puts the prompt before the answer.', default: false }),
+      logprobs: optional(
+        z.int().min(-1),
+        'Log-probabilities of the tokens, and of so many of the most probable ones at each place (-1: all); with `echo` of the prompt too.',
+      ),
+      response_format: optional(responseFormat, 'What the answer has to look like: any text, or JSON.'),
+      suffix: optional(
+        z.string(),
+        'The text behind the one to be filled in, for models whose vocabulary has tokens for that.',
+      ),
+    }),
+    OTHER_COMPLETION_FIELDS,
+  ),
   "OpenAI's fields, and those of vLLM for what the engine can do besides.",
 );
 

@@ -1,5 +1,7 @@
 import * as z from 'zod';
 import { about, component, ignored, MAX_INT, optional, textsOrTokens } from './fields.js';
+import { withOtherFields } from './fields-node.js';
+import { OTHER_ENCODER_FIELDS } from './other-fields.js';
 
 /** Most inputs, as in OpenAI's API. */
 const MAX_INPUTS = 2048;
@@ -29,45 +31,48 @@ const input = about(textsOrTokens(MAX_INPUTS, 'inputs'), {
 
 export const embeddingRequestSchema = component(
   'EmbeddingRequest',
-  z.strictObject({
-    ...commonFields,
-    input,
-    encoding_format: optional(z.enum(['float', 'base64']), {
-      description: 'Numbers, or base64 of 32-bit floats in little-endian order.',
-      default: 'float',
+  withOtherFields(
+    z.object({
+      ...commonFields,
+      input,
+      encoding_format: optional(z.enum(['float', 'base64']), {
+        description: 'Numbers, or base64 of 32-bit floats in little-endian order.',
+        default: 'float',
+      }),
+      dimensions: optional(
+        z.int().min(1).max(MAX_INT),
+        'Values of each embedding, for models that were trained to be cut (Matryoshka); they are brought to length 1 again.',
+      ),
     }),
-    dimensions: optional(
-      z.int().min(1).max(MAX_INT),
-      'Values of each embedding, for models that were trained to be cut (Matryoshka); they are brought to length 1 again.',
-    ),
-  }),
+    OTHER_ENCODER_FIELDS,
+  ),
   "OpenAI's fields, and vLLM's truncate_prompt_tokens.",
 );
 
 export type EmbeddingRequest = z.output<typeof embeddingRequestSchema>;
 
-const document = z.union(
-  [z.string(), z.strictObject({ text: about(z.string(), 'The text of the document.') })],
-  {
-    error: 'expected a string or an object with a text',
-  },
-);
+const document = z.union([z.string(), z.object({ text: about(z.string(), 'The text of the document.') })], {
+  error: 'expected a string or an object with a text',
+});
 
 export const rerankRequestSchema = component(
   'RerankRequest',
-  z.strictObject({
-    ...commonFields,
-    query: about(z.string(), 'What the documents are to answer.'),
-    documents: about(
-      z.array(document).min(1).max(MAX_DOCUMENTS),
-      `Up to ${MAX_DOCUMENTS} texts, as strings or as objects with a text.`,
-    ),
-    top_n: optional(z.int().min(1).max(MAX_INT), 'Results that are given, the best first. Default: all.'),
-    return_documents: optional(z.boolean(), {
-      description: 'Gives the text of each document with its result.',
-      default: true,
+  withOtherFields(
+    z.object({
+      ...commonFields,
+      query: about(z.string(), 'What the documents are to answer.'),
+      documents: about(
+        z.array(document).min(1).max(MAX_DOCUMENTS),
+        `Up to ${MAX_DOCUMENTS} texts, as strings or as objects with a text.`,
+      ),
+      top_n: optional(z.int().min(1).max(MAX_INT), 'Results that are given, the best first. Default: all.'),
+      return_documents: optional(z.boolean(), {
+        description: 'Gives the text of each document with its result.',
+        default: true,
+      }),
     }),
-  }),
+    OTHER_ENCODER_FIELDS,
+  ),
   'The fields of Jina and Cohere.',
 );
 
@@ -83,11 +88,14 @@ const texts = (text: string) =>
 
 export const scoreRequestSchema = component(
   'ScoreRequest',
-  z.strictObject({
-    ...commonFields,
-    text_1: texts('The first text of each pair; one text stands before each of text_2.'),
-    text_2: texts('The second text of each pair.'),
-  }),
+  withOtherFields(
+    z.object({
+      ...commonFields,
+      text_1: texts('The first text of each pair; one text stands before each of text_2.'),
+      text_2: texts('The second text of each pair.'),
+    }),
+    OTHER_ENCODER_FIELDS,
+  ),
   "vLLM's fields.",
 );
 

@@ -24,7 +24,10 @@ function readBiases(value: unknown, context: z.RefinementCtx): Map<number, numbe
   }
   const biases = new Map<number, number>();
   for (const [key, bias] of entries) {
-    if (!TOKEN.test(key)) return refuse('its name is expected to be the id of a token, such as "42"', [key]);
+    if (!TOKEN.test(key)) {
+      const shown = JSON.stringify(key.length > 60 ? `${key.slice(0, 57)}...` : key);
+      return refuse(`the key ${shown} is not the id of a token, such as "42"`);
+    }
     if (typeof bias !== 'number') return refuse('expected a number', [key]);
     if (bias < LEAST || bias > MOST) return refuse(`expected a number from ${LEAST} to ${MOST}`, [key]);
     biases.set(Number(key), bias);

@@ -1,8 +1,9 @@
 import type * as z from 'zod';
-import { closestName } from '../../../../base/did-you-mean.js';
 import { ApiError } from '../errors.js';
 import { issueText } from '../issue-text.js';
+import { type UnknownFieldRule, unknownField, unknownFieldsOf } from './field-rules.js';
 import { checkLists } from './long-lists.js';
+import type { UnknownFields } from './unknown-fields.js';
 
 /** Text of a path: `messages[0].content` of ['messages', 0, 'content']. */
 function paramName(path: readonly PropertyKey[]): string | null {
@@ -14,14 +15,38 @@ function paramName(path: readonly PropertyKey[]): string | null {
   );
 }
 
-/** Validates a body. @throws ApiError 400 that names the field, the expected value and the alternatives. */
-export function parseRequest<T extends z.ZodObject>(schema: T, body: unknown): z.output<T> {
+/**
+ * Validates a body whose unknown fields are treated by a rule. @param onUnknown called before the validator with those
+ * that were found. @throws ApiError 400 that names the field, the expected value and the alternatives.
+ */
+export function parseBody<T extends z.ZodObject>(
+  schema: T,
+  body: unknown,
+  rule: UnknownFieldRule,
+  onUnknown: (fields: UnknownFields) => void,
+): z.output<T> {
+  checkObject(body);
+  checkLists(body);
+  const unknown = unknownFieldsOf(schema, body, rule);
+  if (unknown.count > 0 && rule === 'warn') onUnknown(unknown);
+  return validated(schema, body);
+}
+
+/** Validates parameters, of which none may be unknown. @throws ApiError 400 as parseBody. */
+export function parseParameters<T extends z.ZodObject>(schema: T, parameters: object): z.output<T> {
+  return validated(schema, parameters);
+}
+
+function checkObject(body: unknown): asserts body is object {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new ApiError(400, 'The body must be a JSON object.');
   }
+}
+
+function validated<T extends z.ZodObject>(schema: T, body: object): z.output<T> {
   const known = Object.keys(schema.shape);
-  checkNames(body, known);
-  checkLists(body);
+  // A schema that takes no other fields gathers them all before it ends.
+  if (schema.def.catchall !== undefined) checkNames(body, known);
   // One complaint is enough: the validator would gather one for each of a hundred thousand values.
   const parsed = schema.safeParse(body, { abortEarly: true } as z.core.ParseContext<z.core.$ZodIssue>);
   if (parsed.success) return parsed.data;
@@ -35,13 +60,8 @@ function checkNames(body: object, known: readonly string[]): void {
   const names = Object.keys(body);
   if (names.length <= known.length) return;
   const expected = new Set(known);
-  throw unknownField(names.find((name) => !expected.has(name))!, known);
-}
-
-function unknownField(name: string, known: readonly string[]): ApiError {
-  const hint = closestName(name, known);
-  const question = hint === null ? '' : ` Did you mean '${hint}'?`;
-  return new ApiError(400, `Unknown field '${name}'.${question}`, { param: name, code: 'unknown_parameter' });
+  const name = names.find((one) => !expected.has(one))!;
+  throw unknownField(name, name, known);
 }
 
 /**
@@ -74,7 +94,7 @@ function issueError(issue: z.core.$ZodIssue, known: readonly string[]): ApiError
   const param = paramName(issue.path);
   if (issue.code === 'unrecognized_keys') {
     const [key] = issue.keys as [string];
-    return param === null ? unknownField(key, known) : unknownField(`${param}.${key}`, []);
+    return param === null ? unknownField(key, key, known) : unknownField(`${param}.${key}`, key, []);
   }
   if (issue.code === 'custom' && issue.params?.refused === true) {
     return new ApiError(400, `'${param}' is not supported: this server does not have ${issue.message}.`, {

@@ -2,6 +2,8 @@ import * as z from 'zod';
 import { guideFields } from '../guides.js';
 import { engineFields, samplingFields, stopFields } from './common.js';
 import { about, component, count, ignored, notSupported, optional, shortText } from './fields.js';
+import { withOtherFields } from './fields-node.js';
+import { OTHER_RESPONSE_FIELDS } from './other-fields.js';
 import { responseInput } from './response-items.js';
 import { functionName, limitTools } from './tools.js';
 
@@ -63,94 +65,97 @@ const metadata = z
 
 export const responseRequestSchema = component(
   'ResponseRequest',
-  z.strictObject({
-    model: optional(z.string(), 'A name that GET /v1/models lists. Not given: the first of them.'),
-    input: responseInput,
-    instructions: optional(
-      z.string(),
-      'What stands before the input, as a message of the system. Not carried over from an earlier response.',
-    ),
-    previous_response_id: optional(z.string(), 'A stored response whose conversation this goes on with.'),
-    max_output_tokens: count(
-      1,
-      'Most tokens of the answer, reasoning included. Not given: what the context leaves, up to the default of the server.',
-    ),
-    stream: optional(z.boolean(), {
-      description: 'Answers with server-sent events while the text is generated.',
-      default: false,
-    }),
-    stream_options: optional(
-      z.strictObject({ include_obfuscation: ignored() }),
-      'Accepted; nothing in it has a bearing on the answer.',
-    ),
-    store: optional(z.boolean(), {
-      description: 'Keeps the response, so that it can be asked for, and gone on with, by its id.',
-      default: true,
-    }),
-    metadata: optional(metadata, 'Up to 16 texts by names, which come back with the response.'),
-    text: optional(
-      z.strictObject({
-        format: optional(textFormat, 'What the answer has to look like: any text, or JSON.'),
-        verbosity: notSupported('verbosity', 'medium'),
+  withOtherFields(
+    z.object({
+      model: optional(z.string(), 'A name that GET /v1/models lists. Not given: the first of them.'),
+      input: responseInput,
+      instructions: optional(
+        z.string(),
+        'What stands before the input, as a message of the system. Not carried over from an earlier response.',
+      ),
+      previous_response_id: optional(z.string(), 'A stored response whose conversation this goes on with.'),
+      max_output_tokens: count(
+        1,
+        'Most tokens of the answer, reasoning included. Not given: what the context leaves, up to the default of the server.',
+      ),
+      stream: optional(z.boolean(), {
+        description: 'Answers with server-sent events while the text is generated.',
+        default: false,
       }),
-      'The form of the answer.',
-    ),
-    tools: optional(
-      z.array(tool).max(MAX_TOOLS).superRefine(limitTools),
-      'Functions that the model may call, in the form that its chat template has for them.',
-    ),
-    tool_choice: optional(
-      toolChoice,
-      "Whether functions are called: 'none', 'auto' as the model likes, 'required' at least one, or one by its name. Default auto.",
-    ),
-    parallel_tool_calls: optional(z.boolean(), { description: 'false: at most one call.', default: true }),
-    reasoning: optional(
-      z.strictObject({
-        effort: optional(
-          z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh']),
-          'How much the model thinks, where its chat template knows such a word.',
-        ),
-        summary: notSupported('summaries of reasoning'),
-        generate_summary: notSupported('summaries of reasoning'),
+      stream_options: optional(
+        z.object({ include_obfuscation: ignored() }),
+        'Accepted; nothing in it has a bearing on the answer.',
+      ),
+      store: optional(z.boolean(), {
+        description: 'Keeps the response, so that it can be asked for, and gone on with, by its id.',
+        default: true,
       }),
-      'How a model that reasons does it.',
-    ),
-    include: optional(
-      z.array(z.literal(LOG_PROBS)),
-      `What more the response has: '${LOG_PROBS}', the log-probabilities of its tokens.`,
-    ),
-    top_logprobs: optional(
-      z.int().min(0).max(20),
-      `How many of the most probable tokens are given at each place; only with '${LOG_PROBS}' in 'include'.`,
-    ),
-    truncation: optional(z.enum(['auto', 'disabled']), {
-      description:
-        "What happens to a conversation that is too long: 'auto' leaves out its oldest messages but those of the system, 'disabled' refuses it.",
-      default: 'disabled',
+      metadata: optional(metadata, 'Up to 16 texts by names, which come back with the response.'),
+      text: optional(
+        z.object({
+          format: optional(textFormat, 'What the answer has to look like: any text, or JSON.'),
+          verbosity: ignored('Accepted; models here have no such setting.'),
+        }),
+        'The form of the answer.',
+      ),
+      tools: optional(
+        z.array(tool).max(MAX_TOOLS).superRefine(limitTools),
+        'Functions that the model may call, in the form that its chat template has for them.',
+      ),
+      tool_choice: optional(
+        toolChoice,
+        "Whether functions are called: 'none', 'auto' as the model likes, 'required' at least one, or one by its name. Default auto.",
+      ),
+      parallel_tool_calls: optional(z.boolean(), { description: 'false: at most one call.', default: true }),
+      reasoning: optional(
+        z.object({
+          effort: optional(
+            z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh']),
+            'How much the model thinks, where its chat template knows such a word.',
+          ),
+          summary: notSupported('summaries of reasoning'),
+          generate_summary: notSupported('summaries of reasoning'),
+        }),
+        'How a model that reasons does it.',
+      ),
+      include: optional(
+        z.array(z.literal(LOG_PROBS)),
+        `What more the response has: '${LOG_PROBS}', the log-probabilities of its tokens.`,
+      ),
+      top_logprobs: optional(
+        z.int().min(0).max(20),
+        `How many of the most probable tokens are given at each place; only with '${LOG_PROBS}' in 'include'.`,
+      ),
+      truncation: optional(z.enum(['auto', 'disabled']), {
+        description:
+          "What happens to a conversation that is too long: 'auto' leaves out its oldest messages but those of the system, 'disabled' refuses it.",
+        default: 'disabled',
+      }),
+      chat_template_kwargs: optional(
+        z.record(z.string(), z.unknown()),
+        'Further variables of the chat template, such as {"enable_thinking": false}.',
+      ),
+      ...samplingFields,
+      ...stopFields,
+      ...engineFields,
+      structured_outputs: guideFields.structured_outputs,
+      user: optional(shortText(MAX_RECORD), 'Comes back with the response.'),
+      safety_identifier: optional(shortText(MAX_RECORD), 'Comes back with the response.'),
+      prompt_cache_key: optional(
+        shortText(MAX_RECORD),
+        'Comes back with the response; prompts are found in the cache by their content.',
+      ),
+      prompt_cache_retention: ignored(),
+      service_tier: ignored(),
+      background: notSupported('responses in the background', false),
+      conversation: notSupported("conversations ('previous_response_id' goes on with a stored response)"),
+      prompt: notSupported('stored prompts'),
+      max_tool_calls: notSupported('tools of its own'),
+      context_management: notSupported('management of the context', []),
+      moderation: notSupported('moderation'),
     }),
-    chat_template_kwargs: optional(
-      z.record(z.string(), z.unknown()),
-      'Further variables of the chat template, such as {"enable_thinking": false}.',
-    ),
-    ...samplingFields,
-    ...stopFields,
-    ...engineFields,
-    structured_outputs: guideFields.structured_outputs,
-    user: optional(shortText(MAX_RECORD), 'Comes back with the response.'),
-    safety_identifier: optional(shortText(MAX_RECORD), 'Comes back with the response.'),
-    prompt_cache_key: optional(
-      shortText(MAX_RECORD),
-      'Comes back with the response; prompts are found in the cache by their content.',
-    ),
-    prompt_cache_retention: ignored(),
-    service_tier: ignored(),
-    background: notSupported('responses in the background', false),
-    conversation: notSupported("conversations ('previous_response_id' goes on with a stored response)"),
-    prompt: notSupported('stored prompts'),
-    max_tool_calls: notSupported('tools of its own'),
-    context_management: notSupported('management of the context', []),
-    moderation: notSupported('moderation'),
-  }),
+    OTHER_RESPONSE_FIELDS,
+  ),
   "OpenAI's fields, and those of vLLM for what the engine can do besides.",
 );
 

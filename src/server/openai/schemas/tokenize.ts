@@ -7,17 +7,37 @@ const model = optional(
   'A name that GET /v1/models lists. Not given: the first that generates text.',
 );
 
+/** Fields of a conversation. */
+const chatFields = {
+  messages: optional(
+    z.array(message).min(1),
+    'A conversation, which the chat template of the model makes a prompt of.',
+  ),
+  add_generation_prompt: optional(
+    z.boolean(),
+    'With messages: ends the prompt with the beginning of an answer. Default: true, unless the last message is continued.',
+  ),
+  continue_final_message: optional(z.boolean(), {
+    description: 'With messages: the last one, of the assistant, is left open.',
+    default: false,
+  }),
+  chat_template_kwargs: optional(
+    z.record(z.string(), z.unknown()),
+    'With messages: further variables of the chat template.',
+  ),
+  tools: optional(
+    z.array(z.record(z.string(), z.unknown())),
+    'With messages: tools, as the chat template describes them to the model.',
+  ),
+};
+
 export const tokenizeRequestSchema = component(
   'TokenizeRequest',
-  z.strictObject({
+  z.object({
     model,
     prompt: optional(
       z.string(),
       'A text, taken as it is: special tokens in it are tokens. This or messages.',
-    ),
-    messages: optional(
-      z.array(message).min(1),
-      'A conversation, which the chat template of the model makes a prompt of.',
     ),
     add_special_tokens: optional(
       z.boolean(),
@@ -27,25 +47,25 @@ export const tokenizeRequestSchema = component(
       description: "The tokens' entries in the vocabulary besides.",
       default: false,
     }),
-    add_generation_prompt: optional(
-      z.boolean(),
-      'With messages: ends the prompt with the beginning of an answer. Default: true, unless the last message is continued.',
-    ),
-    continue_final_message: optional(z.boolean(), {
-      description: 'With messages: the last one, of the assistant, is left open.',
-      default: false,
-    }),
-    chat_template_kwargs: optional(
-      z.record(z.string(), z.unknown()),
-      'With messages: further variables of the chat template.',
-    ),
-    tools: optional(
-      z.array(z.record(z.string(), z.unknown())),
-      'With messages: tools, as the chat template describes them to the model.',
-    ),
+    ...chatFields,
   }),
   "A text or a conversation, in vLLM's fields.",
 );
+
+export const applyTemplateSchema = component(
+  'ApplyTemplateRequest',
+  z.object({
+    model,
+    ...chatFields,
+    messages: about(
+      z.array(message).min(1),
+      'A conversation, which the chat template of the model makes a prompt of.',
+    ),
+  }),
+  "A conversation, in the fields of llama.cpp's server.",
+);
+
+export type ApplyTemplateRequest = z.output<typeof applyTemplateSchema>;
 
 /** Most tokens: more than any context holds. */
 const MAX_TOKENS = 2 ** 17;
@@ -60,7 +80,7 @@ const tokens = about(
 
 export const detokenizeRequestSchema = component(
   'DetokenizeRequest',
-  z.strictObject({
+  z.object({
     model,
     tokens,
   }),

@@ -19,6 +19,22 @@ const promptText = (tokens: Iterable<number>) => {
 };
 
 describe('a whole chat answer', () => {
+  it("goes on from a refusal, a part of an assistant's message", async () => {
+    const toy = toyServer(() => say('Hello'));
+    const refusal = { role: 'assistant', content: [{ type: 'refusal', refusal: 'I will not.' }] };
+    const text = { role: 'assistant', content: [{ type: 'text', text: 'I will not.' }] };
+    for (const said of [refusal, text]) {
+      expect((await toy.post(path, { messages: [...messages, said, ...messages] })).status).toBe(200);
+    }
+    const [first, second] = toy.engine.requests.map(({ promptTokens }) => promptText(promptTokens));
+    expect(first).toBe(second);
+    expect(first).toContain('I will not.');
+    const ofUser = [{ role: 'user', content: refusal.content }];
+    const answer = await toy.post(path, { messages: ofUser });
+    expect(answer.status).toBe(400);
+    expect(await answer.text()).toContain("'messages[0].content[0]' is not supported");
+  });
+
   it("has OpenAI's shape", async () => {
     const toy = toyServer(() => say('Hello'));
     const response = await toy.post(path, { model: 'toy', messages, temperature: 0 });

@@ -110,6 +110,14 @@ describe('a legacy completion', () => {
     expect(choices.filter((choice) => choice.finish_reason === 'stop')).toHaveLength(1);
   });
 
+  it('with logprobs 0 gives those of its own tokens, and no others', async () => {
+    const toy = toyServer(() => [{ tokens: [65], logProbs: [-0.5] }, { finish: 'stop' }]);
+    const asked = { prompt: 'x', logprobs: 0 };
+    const { choices } = (await (await toy.post(path, asked)).json()) as Completion;
+    const logprobs = { tokens: ['A'], token_logprobs: [-0.5], top_logprobs: [{}], text_offset: [0] };
+    expect(choices[0]!.logprobs).toEqual(logprobs);
+  });
+
   it('can give usage with every chunk', async () => {
     const toy = toyServer(() => say('abc'));
     const response = await toy.post(path, {

@@ -45,6 +45,22 @@ describe('a guide', () => {
     expect(await guideOf('/v1/chat/completions', fields)).toEqual(guide);
   });
 
+  const loose = {
+    type: 'array',
+    uniqueItems: true,
+    items: { type: 'string', format: 'phone', nullable: true },
+  };
+  const followed = JSON.stringify({ type: 'array', items: { type: 'string' } });
+  it.each([
+    { type: 'json_schema', json_schema: { name: 'n', schema: loose } },
+    { type: 'json_schema', json_schema: { name: 'n', schema: loose, strict: false } },
+    { type: 'json_object', schema: loose },
+  ])('%j leaves out what a schema may ignore', async (response_format) => {
+    const guide = { type: 'json_schema', guide: followed };
+    expect(await guideOf('/v1/chat/completions', { response_format })).toEqual(guide);
+    expect(await guideOf('/v1/completions', { response_format })).toEqual(guide);
+  });
+
   it('comes with completions too', async () => {
     expect(await guideOf('/v1/completions', { guided_regex: 'a' })).toEqual({ type: 'regex', guide: 'a' });
   });
@@ -55,6 +71,17 @@ describe('a guide', () => {
       'response_format',
       'the keyword not is not supported',
     ],
+    [
+      {
+        response_format: {
+          type: 'json_schema',
+          json_schema: { name: 'n', strict: true, schema: { type: 'string', nullable: true } },
+        },
+      },
+      'response_format',
+      'the keyword nullable is not known',
+    ],
+    [{ guided_json: { type: 'string', format: 'phone' } }, 'guided_json', 'the format'],
     [{ response_format: { type: 'xml' } }, 'response_format.type', ''],
     [{ response_format: { type: 'json_object' }, guided_regex: 'a' }, 'guided_regex', 'exclude each other'],
     [{ guided_regex: '(' }, 'guided_regex', 'a ( is not closed'],

@@ -236,4 +236,17 @@ describe('continuous_usage_stats', () => {
     const chunks = await readChunks<Answer>(response);
     expect(chunks.map(({ usage }) => usage.completion_tokens)).toEqual([1, 2, 3, 3]);
   });
+
+  it.each(['/v1/completions', '/v1/chat/completions'])(
+    'gives way to include_usage false: %s',
+    async (path) => {
+      const toy = toyServer(() => say('abc'));
+      const options = { include_usage: false, continuous_usage_stats: true };
+      const asked = { prompt: 'p', messages: [{ role: 'user', content: 'p' }] };
+      const { prompt, messages } = asked;
+      const body = { ...(path.includes('chat') ? { messages } : { prompt }), stream: true };
+      const chunks = await readChunks<Answer>(await toy.post(path, { ...body, stream_options: options }));
+      expect(chunks.filter((chunk) => 'usage' in chunk)).toEqual([]);
+    },
+  );
 });

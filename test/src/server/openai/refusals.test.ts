@@ -16,7 +16,7 @@ async function refusal(
   body: unknown,
   init?: RequestInit,
 ): Promise<ErrorBody['error'] & { status: number }> {
-  const toy = toyServer(() => say('x'));
+  const toy = toyServer(() => say('x'), { unknownFields: 'refuse' });
   const response = await toy.post(path, body, init);
   const { error } = (await response.json()) as ErrorBody;
   expect(Object.keys(error).sort()).toEqual(['code', 'message', 'param', 'type']);
@@ -73,7 +73,14 @@ describe('a request that is refused', () => {
     ['an unknown stream option', { stream: true, stream_options: { usage: true } }, 'stream_options.usage'],
     ['an unknown field', { temprature: 1 }, 'temprature'],
     ['a bias beyond its range', { logit_bias: { 5: 101 } }, 'logit_bias.5'],
-    ['a bias on no token', { logit_bias: { word: 1 } }, 'logit_bias.word'],
+    [
+      'a bias on no token',
+      { logit_bias: { word: 1 } },
+      'logit_bias',
+      `the key "word" is not the id of a token, such as "42".`,
+    ],
+    ['a seed beyond 64 bits', { seed: 2 ** 63 }, 'seed', 'expected an integer from -2^63 to 2^63 - 1.'],
+    ['a seed below them', { seed: -(2 ** 63) - 2048 }, 'seed', 'expected an integer from -2^63 to 2^63 - 1.'],
     ['biases as a list', { logit_bias: [1] }, 'logit_bias'],
     ['an empty bad word', { bad_words: ['x', ''] }, 'bad_words[1]'],
     ['an n-gram size below 0', { no_repeat_ngram_size: -1 }, 'no_repeat_ngram_size'],

@@ -112,6 +112,18 @@ describe('tool calls', () => {
     expect(choices.at(-1)!.delta).toEqual({});
   });
 
+  it('begin a stream with no content; a text begins it with an empty one', async () => {
+    const made = call('weather', '{"city": "x"}');
+    const first = async (text: string, fields: object) => (await server(text).stream(fields))[0]!.delta;
+    const forced = { tool_choice: 'required' };
+    for (const fields of [{}, forced, { ...forced, logprobs: true }]) {
+      expect(await first(made, fields)).toEqual({ role: 'assistant', content: null });
+    }
+    for (const text of ['Let me look.', `I look.${made}`, ''])
+      expect(await first(text, {})).toEqual({ role: 'assistant', content: '' });
+    expect(await first(made, { tool_choice: 'none' })).toEqual({ role: 'assistant', content: '' });
+  });
+
   it.each<[string, object, string]>([
     ['auto', { tool_choice: 'auto' }, 'tool_calls'],
     ['required', { tool_choice: 'required' }, 'tool_calls'],

@@ -332,8 +332,8 @@ describe('a response that cannot be', () => {
     ['too many tokens', { max_output_tokens: 1000 }, 'input', '256'],
     ['top_logprobs alone', { top_logprobs: 2 }, 'top_logprobs', "'include'"],
     ['something else to include', { include: ['reasoning.encrypted_content'] }, 'include[0]', 'logprobs'],
-    ['a field of chat', { messages: [] }, 'messages', 'Unknown field'],
-    ['max_tokens', { max_tokens: 5 }, 'max_tokens', 'Unknown field'],
+    ['a field of chat', { messages: [{}] }, 'messages', "use 'input'"],
+    ['max_tokens', { max_tokens: 5 }, 'max_tokens', "use 'max_output_tokens'"],
     [
       'too much metadata',
       { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, ''])) },
@@ -358,7 +358,6 @@ describe('a response that cannot be', () => {
       'text.format',
       'keyword not',
     ],
-    ['an unknown form', { text: { form: 1 } }, 'text.form', 'Unknown field'],
   ])('%s is a 4xx that names the field', async (_, fields, param, message) => {
     const error = await refusal(
       toyServer(() => say('x')),

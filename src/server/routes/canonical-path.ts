@@ -1,0 +1,21 @@
+import { handlerNames } from './mount.js';
+import type { Route } from './route.js';
+
+/** Paths of other servers for routes that are here under another name: of Cohere, and of Amazon's SageMaker. */
+const OTHER_PATHS: Readonly<Record<string, string>> = { '/v2/rerank': '/v1/rerank', '/ping': '/health' };
+
+/**
+ * Makes a function from a path as clients write it to that of the route: without a slash at its end, with the /v1 that
+ * some clients leave out, or by another server's name. A path that is a route's own, or no route's, stays.
+ */
+export function canonicalPaths(routes: readonly Route[]): (path: string) => string {
+  const handlerOf = handlerNames(routes);
+  const isKnown = (path: string) => handlerOf(path) !== 'unmatched';
+  return (path) => {
+    if (isKnown(path)) return path;
+    const short = path.endsWith('/') ? path.slice(0, -1) : path;
+    const other = Object.hasOwn(OTHER_PATHS, short) ? OTHER_PATHS[short]! : short;
+    if (isKnown(other)) return other;
+    return isKnown(`/v1${other}`) ? `/v1${other}` : path;
+  };
+}

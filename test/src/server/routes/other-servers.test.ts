@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import { templatedCodec } from '../../support/toy-codec.js';
+import { say, toyServer } from '../../support/toy-server.js';
+
+const messages = [{ role: 'user', content: 'Hi' }];
+const json = async (response: Response) => (await response.json()) as Record<string, unknown>;
+
+describe("routes of llama.cpp's server and vLLM", () => {
+  it('/load counts the requests that are being answered', async () => {
+    const toy = toyServer(() => [{ tokens: [65] }, { waitMs: 60_000 }, { finish: 'stop' }]);
+    expect(await json(await toy.get('/load'))).toEqual({ server_load: 0 });
+    const stream = await toy.post('/v1/chat/completions', { messages, stream: true });
+    expect(await json(await toy.get('/load'))).toEqual({ server_load: 1 });
+    await stream.body!.cancel();
+    await expect.poll(async () => json(await toy.get('/load'))).toEqual({ server_load: 0 });
+  });
+
+  it('/props and /tokenizer_info tell about the model', async () => {
+    const template = '{% for m in messages %}{{ m.content }}{% endfor %}';
+    const toy = toyServer(() => say('x'), { model: { codec: templatedCodec(template) } });
+    expect(await json(await toy.get('/props'))).toMatchObject({
+      default_generation_settings: { n_ctx: 256 },
+      model_alias: 'toy',
+      chat_template: template,
+    });
+    expect(await json(await toy.get('/tokenizer_info?model=toy'))).toMatchObject({
+      model: 'toy',
+      model_max_length: 256,
+      chat_template: template,
+    });
+    expect((await toy.get('/props?model=other')).status).toBe(404);
+    expect((await toy.get('/props?modle=toy')).status).toBe(400);
+  });
+
+  it('/apply-template shows the prompt of a conversation', async () => {
+    const template =
+      '{% for m in messages %}[{{ m.role }}] {{ m.content }} {% endfor %}{{ tools and "tools" }}';
+    const toy = toyServer(() => say('x'), { model: { codec: templatedCodec(template) } });
+    const { prompt } = await json(await toy.post('/apply-template', { messages }));
+    expect(prompt).toContain('<user>Hi');
+    const tokens = await json(await toy.post('/tokenize', { messages }));
+    const text = await json(await toy.post('/detokenize', { tokens: tokens.tokens }));
+    expect(prompt).toBe(text.prompt);
+    const refused = await toy.post('/apply-template', { prompt: 'a' });
+    expect(refused.status).toBe(400);
+    expect(await refused.text()).toContain("The field 'messages' is required.");
+  });
+
+  it('/classify says what it would need', async () => {
+    const response = await toyServer(() => say('x')).post('/classify', { model: 'toy', input: 'a' });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({
+      error: {
+        param: 'model',
+        code: 'model_not_supported',
+        message: expect.stringContaining('several labels'),
+      },
+    });
+  });
+});
+
+describe('a prompt beyond the context', () => {
+  it.each([
+    ['longer than any prompt', { prompt: 'x'.repeat(230) }],
+    ['too long with its answer', { prompt: 'x'.repeat(100), max_tokens: 200 }],
+    ['too long whatever its tokens are', { prompt: 'x'.repeat(100_000) }],
+  ])('%s is refused in words that routers know', async (_, body) => {
+    const response = await toyServer(() => say('x')).post('/v1/completions', body);
+    expect(response.status).toBe(400);
+    const { error } = (await response.json()) as { error: { code: string; message: string } };
+    expect(error.code).toBe('context_length_exceeded');
+    expect(error.message).toMatch(/^This model's maximum context length is \d+ tokens\. However, /);
+  });
+});
