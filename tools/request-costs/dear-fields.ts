@@ -368,9 +368,9 @@ const adapters: Readonly<Record<string, DearField>> = {
   lora_name: textField,
   lora_path: textField,
   load_inplace: harmless('true'),
+  is_3d_lora_weight: harmless('false'),
   base_model_name: textField,
   lora_int_id: harmless('1'),
-  is_3d_lora_weight: harmless('false'),
 };
 
 /** A route with a body: what is asked for where nothing is dear, and what is dear in each of its fields. */
