@@ -25,6 +25,7 @@ const REFUSED: Readonly<Record<string, { status: number; param: string | null }>
   '/v1/embeddings': NO_GENERATOR,
   '/v1/rerank': NO_GENERATOR,
   '/v1/score': NO_GENERATOR,
+  '/pooling': NO_GENERATOR,
   '/v1/load_lora_adapter': NO_ADAPTERS,
   '/v1/unload_lora_adapter': NO_ADAPTERS,
 };

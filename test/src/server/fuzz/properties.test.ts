@@ -27,6 +27,7 @@ const MODELS: Readonly<Record<string, string>> = {
   '/v1/embeddings': 'vectors',
   '/v1/rerank': 'scores',
   '/v1/score': 'scores',
+  '/pooling': 'vectors',
 };
 
 const fixture = (name: string) => fileURLToPath(new URL(`../../../fixtures/${name}`, import.meta.url));
