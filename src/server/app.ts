@@ -1,5 +1,6 @@
 import { type Context, Hono } from 'hono';
 import type { ModelDirectory } from '../serving/model-directory.js';
+import { errorResponse, speaksAnthropic } from './anthropic/errors.js';
 import { ApiKeys } from './api-keys.js';
 import { requireApiKey } from './auth.js';
 import { bodyLimit } from './body-limit.js';
@@ -31,6 +32,7 @@ import type { ServerState } from './server-state.js';
 import { traceHttp } from './tracing/http-span.js';
 import { traced } from './tracing/traced-observer.js';
 import type { Tracing } from './tracing/tracing.js';
+import { tellWarnings } from './warnings.js';
 
 export interface AppOptions {
   models: ModelDirectory;
@@ -107,7 +109,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     if (apiError.status === 500) {
       log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'request failed');
     }
-    return apiError.response();
+    return speaksAnthropic(c) ? errorResponse(apiError, c.get('requestId')) : apiError.response();
   };
   const respondInProtocol = (error: unknown, c: Context<AppEnv>): Response => {
     noteProtocolError(error, { metrics, log, requestId: c.get('requestId'), path: c.req.path });
@@ -122,6 +124,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
 
   app.use(sendDirectAnswers);
   app.use(requestIds);
+  app.use(tellWarnings);
   if (tracing !== null) app.use(traceHttp(tracing, handlerNames(routes)));
   app.use(observeHttp(metrics, options.accessLog ?? log, routes));
   app.use(requireKnownHost(options.allowedHosts ?? '*'));

@@ -25,7 +25,7 @@ export function crossOrigin(allowed: AllowedOrigins): MiddlewareHandler<AppEnv> 
   return cors({
     origin: allowed === '*' ? '*' : (origin) => (isAllowed(origin, allowed) ? origin : null),
     allowMethods: ['GET', 'POST', 'DELETE'],
-    exposeHeaders: ['X-Request-Id', 'Retry-After'],
+    exposeHeaders: ['X-Request-Id', 'Request-Id', 'Retry-After', 'X-Skein-Warning'],
     maxAge: 600,
   });
 }

@@ -7,6 +7,7 @@ import { dashboardFileRoute, dashboardRoute } from './dashboard.js';
 import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
 import { embeddingsRoute, rerankRoute, scoreRoute } from './encoders.js';
 import { healthRoute, liveRoute } from './health.js';
+import { countTokensRoute, createMessageRoute } from './messages.js';
 import { metricsRoute } from './metrics.js';
 import { modelRoute, modelsRoute } from './models.js';
 import {
@@ -33,6 +34,8 @@ export const ROUTES: readonly Route[] = [
   deleteResponseRoute,
   inputItemsRoute,
   cancelResponseRoute,
+  createMessageRoute,
+  countTokensRoute,
   tokenizeRoute,
   detokenizeRoute,
   cancelRoute,

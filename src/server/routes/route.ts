@@ -4,6 +4,7 @@ import type { Context } from 'hono';
 import type * as z from 'zod';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { ModelRepository } from '../../serving/model-repository.js';
+import { speaksAnthropic } from '../anthropic/errors.js';
 import type { ApiKeys, Caller } from '../api-keys.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { ModelFeeds } from '../model-feeds.js';
@@ -19,6 +20,7 @@ import type { LogControl, ServerLog } from '../server-log.js';
 import type { ServerState } from '../server-state.js';
 import { HttpStreamConnection } from '../stream-connection.js';
 import type { TraceDecisions } from '../tracing/trace-settings.js';
+import { noteWarning } from '../warnings.js';
 
 export type AppEnv = {
   Bindings: Partial<HttpBindings>;
@@ -26,6 +28,8 @@ export type AppEnv = {
     requestId: string;
     caller: Caller;
     memory: RequestMemory;
+    /** What of the request has no effect. */
+    warnings?: readonly string[];
     /** The request's span; absent: it is not traced. */
     trace?: TraceSpan;
     /** Body of a direct answer. */
@@ -86,6 +90,8 @@ interface Request<Body, Params, Query> {
   params: Parsed<Params>;
   query: Parsed<Query>;
   exchange: Exchange;
+  /** True where the client speaks Anthropic's API. */
+  speaksAnthropic: boolean;
   /** True where the client reads compressed answers. */
   takesGzip: boolean;
   /** The client's If-None-Match: validators of the copies that it has. */
@@ -119,6 +125,7 @@ interface RouteDefinition<Body, Params, Query> {
 export const TAGS = {
   Generation: 'Text from a model.',
   Encoders: 'Embeddings and scores of texts.',
+  Messages: "Text from a model, by Anthropic's API.",
   Responses: "Text from a model, by OpenAI's newer API, which keeps conversations.",
   Inference: 'Tensors into and out of any model, by the Open Inference Protocol (KServe v2).',
   Models: 'What is served.',
@@ -147,6 +154,7 @@ export function defineRoute<
         params: params && parseRequest(params, c.req.param()),
         query: query && parseRequest(query, queryOf(c, definition.ignoresUnknownQuery ? query : null)),
         exchange: exchangeOf(c, context),
+        speaksAnthropic: speaksAnthropic(c),
         takesGzip: /\bgzip\b/.test(c.req.header('accept-encoding') ?? ''),
         knownTags: c.req.header('if-none-match'),
       };
@@ -200,6 +208,10 @@ function exchangeOf(c: Context<AppEnv>, { log, requests, requestTimeoutMs }: Ser
     connection: outgoing === undefined ? null : new HttpStreamConnection(outgoing),
     logError: (error) =>
       log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'stream failed'),
+    warn: (text) => {
+      log.warn({ requestId: c.get('requestId'), path: c.req.path }, text);
+      noteWarning(c, text);
+    },
     terms: {
       caller: c.get('caller'),
       requestId: c.get('requestId'),

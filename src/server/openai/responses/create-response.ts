@@ -5,15 +5,16 @@ import type { ServedGenerator } from '../../../serving/served-model.js';
 import { jsonAnswer } from '../../json-answer.js';
 import type { LiveRequest } from '../../request-registry.js';
 import type { RequestTerms } from '../../request-terms.js';
-import { ChoiceRun } from '../choice-run.js';
+import type { ChoiceRun } from '../choice-run.js';
 import { ApiError } from '../errors.js';
-import { guideOfRequest, guideParamOf } from '../guides.js';
+import { guideOfRequest } from '../guides.js';
+import { plannedRun } from '../planned-run.js';
 import type { Exchange } from '../respond.js';
 import { collect, respondWithStream } from '../respond.js';
 import { findGenerator, type RouteContext } from '../route-context.js';
 import type { CommonRequest } from '../schemas/common.js';
 import { LOG_PROBS, type ResponseRequest } from '../schemas/responses.js';
-import { badWordsOf, chatMaxTokens, textRequest } from '../text-request.js';
+import { chatMaxTokens } from '../text-request.js';
 import { toolRequest } from '../tool-request.js';
 import { type Conversation, conversationOf } from './conversation.js';
 import { responseJson } from './response-json.js';
@@ -89,7 +90,7 @@ function tooLong(error: unknown): null {
   throw error;
 }
 
-async function runOf(
+function runOf(
   context: ResponsesContext,
   model: ServedGenerator,
   asked: { request: ResponseRequest; plan: ChatPlan; hasLogProbs: boolean },
@@ -97,19 +98,14 @@ async function runOf(
   live: LiveRequest,
 ): Promise<ChoiceRun> {
   const { request, plan, hasLogProbs } = asked;
-  const { promptTokens, guide, shownTokens } = plan;
-  const common = commonOf(request);
-  const choice = textRequest(common, {
-    promptTokens,
+  const chat = {
+    request: commonOf(request),
+    plan,
     promptParam: 'input',
-    maxTokens: chatMaxTokens(model, request.max_output_tokens, promptTokens.length),
-    badWords: await badWordsOf(common, model),
+    maxTokens: chatMaxTokens(model, request.max_output_tokens, plan.promptTokens.length),
     logProbs: hasLogProbs ? (request.top_logprobs ?? 0) : undefined,
-    guide,
-    guideParam: guideParamOf(common) ?? 'tools',
-    shownTokens,
-  });
-  return new ChoiceRun(model, [choice], { n: 1, bestOf: 1 }, context.observe, terms, live);
+  };
+  return plannedRun(context, model, chat, terms, live);
 }
 
 /** The request with the fields of chat; those that this route lacks are not given. */
