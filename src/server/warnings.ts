@@ -10,6 +10,13 @@ const MAX_HEADER = 1024;
 /** Tells a client, and the log, what of its request has no effect, where the request is served all the same. */
 export type Warn = (text: string) => void;
 
+/** Tells that tools of these types were left out, where there are any. */
+export function warnOfTypes(types: readonly (string | undefined)[], warn: Warn): void {
+  if (types.length === 0) return;
+  const names = [...new Set(types)].map((type) => `'${type}'`);
+  warn(`Tools of the types ${names.join(', ')} are not known here and were left out.`);
+}
+
 /** Notes a warning for the header of the answer. */
 export function noteWarning(c: Context<AppEnv>, text: string): void {
   c.set('warnings', [...(c.get('warnings') ?? []), text]);

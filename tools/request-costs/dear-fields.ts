@@ -161,6 +161,7 @@ const sampling: Readonly<Record<string, DearField>> = {
   metadata: jsonField,
   safety_identifier: jsonField,
   prompt_cache_key: jsonField,
+  prompt_cache_retention: jsonField,
   service_tier: jsonField,
   stream: harmless('true'),
   structured_outputs: () => [
@@ -302,6 +303,7 @@ const responses: Readonly<Record<string, DearField>> = {
   user: textField,
   safety_identifier: textField,
   prompt_cache_key: textField,
+  client_metadata: jsonField,
   prompt_cache_retention: jsonField,
   service_tier: jsonField,
   background: harmless('false'),
@@ -310,6 +312,21 @@ const responses: Readonly<Record<string, DearField>> = {
   max_tool_calls: harmless('null'),
   context_management: harmless('[]'),
   moderation: harmless('null'),
+};
+
+const inputTokens: Readonly<Record<string, DearField>> = {
+  model: harmless('null'),
+  input: () => items,
+  instructions: textField,
+  previous_response_id: harmless('null'),
+  text: harmless('{"format":{"type":"json_object"}}'),
+  tools: () => responseTools,
+  tool_choice: one({ tools: responseTools[0]!, tool_choice: chosenTool }),
+  parallel_tool_calls: one({ tools: responseTools[0]!, parallel_tool_calls: 'false' }),
+  reasoning: harmless('{"effort":"high"}'),
+  truncation: harmless('"auto"'),
+  conversation: harmless('null'),
+  chat_template_kwargs: () => anyObject,
 };
 
 const anthropicBlocks: readonly JsonText[] = [
@@ -431,6 +448,7 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
     plain: { messages: '[{"role":"user","content":"Once"}]' },
     fields: anthropicPrompt,
   },
+  '/v1/responses/input_tokens': { plain: { input: '"Once"' }, fields: inputTokens },
   '/v1/embeddings': { plain: { input: '"Once"' }, fields: encoders },
   '/v1/rerank': { plain: { query: '"Once"', documents: '["upon"]' }, fields: encoders },
   '/v1/score': { plain: { text_1: '"Once"', text_2: '"upon"' }, fields: encoders },

@@ -1,4 +1,4 @@
-import { type CallField, fieldsOf } from '../openai/field-words.js';
+import { fieldsOf, withPlaces } from '../openai/field-words.js';
 import { inOtherWords } from '../openai/other-words.js';
 import type { CountTokensRequest } from './schemas/messages.js';
 import { keptPlaces } from './tool-fields.js';
@@ -13,8 +13,5 @@ const FIELDS = fieldsOf('messages', [
 
 /** Runs code shared with chat, and words errors of the request with this route's names. */
 export function inMessageWords<T>(request: CountTokensRequest, run: () => Promise<T>): Promise<T> {
-  // Tools that were left out are still counted in the client's list.
-  const callField: CallField = (name) =>
-    FIELDS(name.replace(/^tools\[(\d+)\]/, (_, index) => `tools[${keptPlaces(request)[Number(index)]}]`));
-  return inOtherWords(callField, run);
+  return inOtherWords(withPlaces(FIELDS, keptPlaces(request)), run);
 }

@@ -1,6 +1,6 @@
 import type { ToolRequest } from '../openai/tool-request.js';
 import { toolRequest } from '../openai/tool-request.js';
-import type { Warn } from '../warnings.js';
+import { type Warn, warnOfTypes } from '../warnings.js';
 import type { ClientTool, CountTokensRequest, Tool } from './schemas/messages.js';
 
 /**
@@ -12,7 +12,10 @@ export function chosenTools(
   warn: Warn,
 ): ToolRequest {
   const kept = tools.filter(isClientTool);
-  if (kept.length < tools.length) warn(leftOut(tools));
+  warnOfTypes(
+    tools.filter((tool) => !isClientTool(tool)).map(({ type }) => type),
+    warn,
+  );
   const isParallel = choice === undefined || choice.type === 'none' || !choice.disable_parallel_tool_use;
   return toolRequest({
     tools: kept.map(({ name, description, input_schema: parameters, strict }) => ({
@@ -31,11 +34,6 @@ export function keptPlaces({ tools = [] }: Pick<CountTokensRequest, 'tools'>): n
 
 function isClientTool(tool: Tool): tool is ClientTool {
   return tool.type === undefined || tool.type === 'custom';
-}
-
-function leftOut(tools: readonly Tool[]): string {
-  const types = new Set(tools.filter((tool) => !isClientTool(tool)).map(({ type }) => `'${type}'`));
-  return `Tools of the types ${[...types].join(', ')} are not known here and were left out.`;
 }
 
 function choiceOfChat(choice: CountTokensRequest['tool_choice']) {

@@ -15,6 +15,7 @@ import {
   createResponseRoute,
   deleteResponseRoute,
   inputItemsRoute,
+  inputTokensRoute,
   responseRoute,
 } from './responses.js';
 import type { Route } from './route.js';
@@ -30,6 +31,7 @@ export const ROUTES: readonly Route[] = [
   rerankRoute,
   scoreRoute,
   createResponseRoute,
+  inputTokensRoute,
   responseRoute,
   deleteResponseRoute,
   inputItemsRoute,

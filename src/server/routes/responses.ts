@@ -1,11 +1,11 @@
 import * as z from 'zod';
 import { jsonAnswer } from '../json-answer.js';
 import { ApiError } from '../openai/errors.js';
-import { createResponse } from '../openai/responses/create-response.js';
+import { countInputTokens, createResponse } from '../openai/responses/create-response.js';
 import { inputItemList } from '../openai/responses/item-list.js';
 import { responseJson } from '../openai/responses/response-json.js';
 import { about, notSupported } from '../openai/schemas/fields.js';
-import { responseRequestSchema } from '../openai/schemas/responses.js';
+import { inputTokensSchema, responseRequestSchema } from '../openai/schemas/responses.js';
 import { defineRoute } from './route.js';
 
 const tags = ['Responses'] as const;
@@ -42,6 +42,18 @@ export const createResponseRoute = defineRoute({
   },
   responses: async () => (await answers()).createResponses(),
   handle: ({ body, exchange }, context) => createResponse(context, body, exchange),
+});
+
+export const inputTokensRoute = defineRoute({
+  method: 'post',
+  path: '/v1/responses/input_tokens',
+  tags,
+  summary: 'Counts the tokens of the prompt that a response would have',
+  description: 'The prompt may be longer than the model takes.',
+  body: inputTokensSchema,
+  examples: { 'A question': { input: 'What is the capital of France?' } },
+  responses: async () => (await answers()).inputTokensResponses(),
+  handle: ({ body, exchange }, context) => countInputTokens(context, body, exchange),
 });
 
 export const responseRoute = defineRoute({

@@ -1,5 +1,5 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
-import { type ChatPlan, planChat } from '../../../generation/chat-plan.js';
+import { type ChatAsk, type ChatPlan, countPromptTokens, planChat } from '../../../generation/chat-plan.js';
 import { ContextLengthError } from '../../../generation/errors.js';
 import type { ServedGenerator } from '../../../serving/served-model.js';
 import { jsonAnswer } from '../../json-answer.js';
@@ -13,10 +13,12 @@ import type { Exchange } from '../respond.js';
 import { collect, respondWithStream } from '../respond.js';
 import { findGenerator, type RouteContext } from '../route-context.js';
 import type { CommonRequest } from '../schemas/common.js';
-import { LOG_PROBS, type ResponseRequest } from '../schemas/responses.js';
+import { type InputTokensRequest, LOG_PROBS, type ResponseRequest } from '../schemas/responses.js';
 import { chatMaxTokens } from '../text-request.js';
 import { toolRequest } from '../tool-request.js';
 import { type Conversation, conversationOf } from './conversation.js';
+import { asFunction } from './custom-tools.js';
+import { keptTools, warnOfOthers } from './kept-tools.js';
 import { responseJson } from './response-json.js';
 import { ResponseMaking } from './response-making.js';
 import type { ResponseStore } from './response-store.js';
@@ -56,7 +58,23 @@ export async function createResponse(
     const response = making.finish();
     return jsonAnswer(response === null ? null : responseJson(response));
   };
-  return inResponseWords(() => registry.accept(caller, requestId, answer));
+  warnOfOthers(request, exchange.warn);
+  return inResponseWords(request, () => registry.accept(caller, requestId, answer));
+}
+
+/** Answers POST /v1/responses/input_tokens: how many tokens the prompt of a response would have. */
+export function countInputTokens(
+  context: ResponsesContext,
+  request: InputTokensRequest,
+  { terms, warn }: Exchange,
+): Promise<Response> {
+  warnOfOthers(request, warn);
+  return inResponseWords(request, async () => {
+    const model = findGenerator(context, request.model);
+    const { messages } = conversationOf(request, context.responses.of(terms.caller));
+    const input_tokens = await countPromptTokens(model, { ...askOf(request), messages });
+    return Response.json({ object: 'response.input_tokens', input_tokens });
+  });
 }
 
 async function planOf(
@@ -64,24 +82,26 @@ async function planOf(
   request: ResponseRequest,
   { messages }: Conversation,
 ): Promise<ChatPlan> {
-  const tools = toolRequest(toolFieldsOfChat(request));
+  const ask = askOf(request);
   const guide = await guideOfRequest(commonOf(request), model.codec);
   const plan = (kept: readonly ChatMessage[]) =>
-    planChat(model, {
-      ...tools,
-      messages: kept,
-      addGenerationPrompt: true,
-      guide,
-      ignoreEos: request.ignore_eos,
-      variables: request.chat_template_kwargs,
-      reasoningEffort: request.reasoning?.effort,
-    });
+    planChat(model, { ...ask, messages: kept, guide, ignoreEos: request.ignore_eos });
   if (request.truncation !== 'auto') return plan(messages);
   const kept = await truncated(messages, async (candidate) => {
     const length = (await plan(candidate).catch(tooLong))?.promptTokens.length ?? Number.POSITIVE_INFINITY;
     return length <= model.maxInputLen && length + (request.max_output_tokens ?? 1) <= model.maxSeqLen;
   });
   return plan(kept);
+}
+
+/** What a request asks of a chat, beside its messages and the form of its answer. @throws ApiError. */
+function askOf(request: InputTokensRequest): Omit<ChatAsk, 'messages'> {
+  return {
+    ...toolRequest(toolFieldsOfChat(request)),
+    addGenerationPrompt: true,
+    variables: request.chat_template_kwargs,
+    reasoningEffort: request.reasoning?.effort,
+  };
 }
 
 /** Turns the error of a prompt too long to be encoded into null; throws any other. */
@@ -120,12 +140,14 @@ function commonOf(request: ResponseRequest): CommonRequest {
 }
 
 /** Tools and the choice among them in the form of chat, with the function in a field of its own. */
-function toolFieldsOfChat({ tools, tool_choice: choice, parallel_tool_calls }: ResponseRequest) {
+function toolFieldsOfChat(request: InputTokensRequest) {
+  const { tool_choice: choice, parallel_tool_calls } = request;
   return {
-    tools: tools?.map(({ type, ...tool }) => ({
-      type,
-      function: { ...tool, strict: isStrict({ type, ...tool }) },
-    })),
+    tools: keptTools(request).map((tool) => {
+      if (tool.type === 'custom') return { type: 'function', function: asFunction(tool) };
+      const { type, ...fields } = tool;
+      return { type, function: { ...fields, strict: isStrict(tool) } };
+    }),
     tool_choice: choiceOfChat(choice),
     parallel_tool_calls,
   } as Parameters<typeof toolRequest>[0];
@@ -134,6 +156,6 @@ function toolFieldsOfChat({ tools, tool_choice: choice, parallel_tool_calls }: R
 function choiceOfChat(choice: ResponseRequest['tool_choice']) {
   if (choice === undefined || typeof choice === 'string') return choice;
   const named = ({ name }: { name: string }) => ({ type: 'function', function: { name } });
-  if (choice.type === 'function') return named(choice);
+  if (choice.type !== 'allowed_tools') return named(choice);
   return { type: choice.type, allowed_tools: { mode: choice.mode, tools: choice.tools.map(named) } };
 }

@@ -8,8 +8,9 @@ import type { ChoiceRun } from '../choice-run.js';
 import type { ApiError } from '../errors.js';
 import { chatLogProb } from '../log-probs.js';
 import type { FrameWriter } from '../respond.js';
-import type { ResponseRequest } from '../schemas/responses.js';
+import { type ResponseRequest, SEALED_REASONING } from '../schemas/responses.js';
 import type { Conversation } from './conversation.js';
+import { customNames } from './custom-tools.js';
 import { OutputEvents } from './output-events.js';
 import { responseJson } from './response-json.js';
 import {
@@ -59,6 +60,8 @@ export class ResponseMaking implements ActiveResponse {
       onEvent: (type, fields) => this.#tell(type, fields),
       newCall: (name) => this.#reader.newCall(name),
       hasLogProbs,
+      customTools: customNames(request),
+      sealsReasoning: request.include?.includes(SEALED_REASONING) ?? false,
     });
     this.#whole = new Promise((resolve) => {
       this.#resolveWhole = resolve;

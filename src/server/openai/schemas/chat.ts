@@ -96,7 +96,7 @@ export const chatRequestSchema = component(
       z.string().min(1).max(32),
       "How much the model reasons, where its chat template knows that; 'none' turns reasoning off.",
     ),
-    verbosity: notSupported('verbosity', 'medium'),
+    verbosity: ignored(),
     web_search_options: notSupported('web search'),
     store: notSupported('stored answers', false),
   }),

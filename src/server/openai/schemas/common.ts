@@ -135,6 +135,7 @@ export const recordFields = {
   metadata: ignored(),
   safety_identifier: ignored(),
   prompt_cache_key: ignored('Accepted; prompts are found in the cache by their content.'),
+  prompt_cache_retention: ignored(),
   service_tier: ignored(),
 };
 
