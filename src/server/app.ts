@@ -21,6 +21,7 @@ import { type AllowedOrigins, crossOrigin, LOOPBACK_ORIGINS, refuseOtherPages } 
 import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from './read-json.js';
 import { RepositoryFeed } from './repository-feed.js';
 import { requestIds } from './request-ids.js';
+import { RequestMemory } from './request-memory.js';
 import { RequestRegistry } from './request-registry.js';
 import { ROUTES } from './routes/index.js';
 import { KSERVE_ROUTES } from './routes/kserve.js';
@@ -83,6 +84,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     log,
     logControl: options.logControl ?? unheard(),
     responses: new ResponseStore({}, ledger.open('stored')),
+    openMemory: ({ name }) => new RequestMemory(ledger.open('request', name), ledger.limit),
     apiKeys,
     feeds: new ModelFeeds(options.models, options.feed),
     repositoryFeed: new RepositoryFeed(options.platform?.repository ?? null, options.feed),

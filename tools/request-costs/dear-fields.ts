@@ -306,7 +306,7 @@ const responses: Readonly<Record<string, DearField>> = {
   client_metadata: jsonField,
   prompt_cache_retention: jsonField,
   service_tier: jsonField,
-  background: harmless('false'),
+  background: harmless('true'),
   conversation: harmless('null'),
   prompt: harmless('null'),
   max_tool_calls: harmless('null'),

@@ -46,6 +46,8 @@ export interface ServerContext extends RouteContext {
   /** What is logged. */
   logControl: LogControl;
   responses: ResponseStore;
+  /** Opens an account of memory for work that outlives its request. */
+  openMemory: (caller: Caller) => RequestMemory;
   apiKeys: ApiKeys;
   /** Feeds of all models that generate text. */
   feeds: ModelFeeds;

@@ -223,7 +223,14 @@ export function inputTokensResponses(): Responses {
   return { 200: jsonAnswer('The count.', count), ...errors(400, 401, 404, 413, 429, 500, 503) };
 }
 
-export const storedResponses = () => stored('The response.');
+export const storedResponses = (): Responses => ({
+  ...stored('The response.'),
+  200: answerOrStream('The response, or its events.', {
+    whole: response,
+    event: streamEvent,
+    example: EXAMPLE,
+  }),
+});
 export const cancelledResponses = () => ({ ...stored('The response as far as it came.'), ...errors(503) });
 
 export function deletedResponses(): Responses {

@@ -2,7 +2,10 @@ import type { ChatMessage } from '../../../../models/chat-template.js';
 import { type ChatAsk, type ChatPlan, countPromptTokens, planChat } from '../../../generation/chat-plan.js';
 import { ContextLengthError } from '../../../generation/errors.js';
 import type { ServedGenerator } from '../../../serving/served-model.js';
+import type { Caller } from '../../api-keys.js';
 import { jsonAnswer } from '../../json-answer.js';
+import { keptEventsMemory } from '../../memory-estimates.js';
+import type { RequestMemory } from '../../request-memory.js';
 import type { LiveRequest } from '../../request-registry.js';
 import type { RequestTerms } from '../../request-terms.js';
 import type { ChoiceRun } from '../choice-run.js';
@@ -16,8 +19,10 @@ import type { CommonRequest } from '../schemas/common.js';
 import { type InputTokensRequest, LOG_PROBS, type ResponseRequest } from '../schemas/responses.js';
 import { chatMaxTokens } from '../text-request.js';
 import { toolRequest } from '../tool-request.js';
+import { makeInBackground } from './background.js';
 import { type Conversation, conversationOf } from './conversation.js';
 import { asFunction } from './custom-tools.js';
+import { eventsAnswer } from './event-log.js';
 import { keptTools, warnOfOthers } from './kept-tools.js';
 import { responseJson } from './response-json.js';
 import { ResponseMaking } from './response-making.js';
@@ -26,7 +31,11 @@ import { inResponseWords } from './response-words.js';
 import { isStrict } from './strict-schema.js';
 import { truncated } from './truncation.js';
 
-export type ResponsesContext = RouteContext & { responses: ResponseStore };
+export type ResponsesContext = RouteContext & {
+  responses: ResponseStore;
+  /** Opens an account of memory for work that outlives its request. */
+  openMemory: (caller: Caller) => RequestMemory;
+};
 
 /** Answers POST /v1/responses, whose body its schema has validated. */
 export async function createResponse(
@@ -38,14 +47,39 @@ export async function createResponse(
   if ((request.top_logprobs ?? 0) > 0 && !hasLogProbs) {
     throw new ApiError(400, `'top_logprobs' needs '${LOG_PROBS}' in 'include'.`, { param: 'top_logprobs' });
   }
+  if (request.background && request.store === false) {
+    throw new ApiError(400, "'background' needs 'store': else nobody could read the response.", {
+      param: 'background',
+    });
+  }
   const model = findGenerator(context, request.model);
   const store = context.responses.of(exchange.terms.caller);
   const conversation = conversationOf(request, store);
   const { registry, caller, requestId } = exchange.terms;
-  const answer = async (live: LiveRequest) => {
+  const begin = async (live: LiveRequest, terms: RequestTerms) => {
     const plan = await planOf(model, request, conversation);
-    const run = await runOf(context, model, { request, plan, hasLogProbs }, exchange.terms, live);
-    const making = new ResponseMaking({ model, request, conversation, plan, run, store, hasLogProbs });
+    const run = await runOf(context, model, { request, plan, hasLogProbs }, terms, live);
+    return {
+      run,
+      making: new ResponseMaking({ model, request, conversation, plan, run, store, hasLogProbs }),
+    };
+  };
+  const answerLater = async (live: LiveRequest) => {
+    const memory = context.openMemory(caller);
+    try {
+      // The request's own values stay until the response is made.
+      memory.addAnswer(exchange.terms.memory.bytes);
+      const { run, making } = await begin(live, { ...exchange.terms, memory, trace: undefined });
+      void makeInBackground({ run, making, memory, logError: exchange.logError });
+      if (making.events !== null) return eventsAnswer(making.events, -1, context.eventStream, exchange);
+      return jsonAnswer(responseJson(making.snapshot()));
+    } catch (error) {
+      memory.release();
+      throw error;
+    }
+  };
+  const answer = async (live: LiveRequest) => {
+    const { run, making } = await begin(live, exchange.terms);
     try {
       if (request.stream) {
         return await respondWithStream(run, making.frameWriter(), context.eventStream, exchange);
@@ -59,7 +93,9 @@ export async function createResponse(
     return jsonAnswer(response === null ? null : responseJson(response));
   };
   warnOfOthers(request, exchange.warn);
-  return inResponseWords(request, () => registry.accept(caller, requestId, answer));
+  return inResponseWords(request, () =>
+    registry.accept(caller, requestId, request.background ? answerLater : answer),
+  );
 }
 
 /** Answers POST /v1/responses/input_tokens: how many tokens the prompt of a response would have. */
@@ -110,7 +146,7 @@ function tooLong(error: unknown): null {
   throw error;
 }
 
-function runOf(
+async function runOf(
   context: ResponsesContext,
   model: ServedGenerator,
   asked: { request: ResponseRequest; plan: ChatPlan; hasLogProbs: boolean },
@@ -118,13 +154,12 @@ function runOf(
   live: LiveRequest,
 ): Promise<ChoiceRun> {
   const { request, plan, hasLogProbs } = asked;
-  const chat = {
-    request: commonOf(request),
-    plan,
-    promptParam: 'input',
-    maxTokens: chatMaxTokens(model, request.max_output_tokens, plan.promptTokens.length),
-    logProbs: hasLogProbs ? (request.top_logprobs ?? 0) : undefined,
-  };
+  const maxTokens = chatMaxTokens(model, request.max_output_tokens, plan.promptTokens.length);
+  const logProbs = hasLogProbs ? (request.top_logprobs ?? 0) : undefined;
+  if (request.background && request.stream) {
+    terms.memory.addAnswer(keptEventsMemory(maxTokens, logProbs === undefined ? 0 : 1 + logProbs));
+  }
+  const chat = { request: commonOf(request), plan, promptParam: 'input', maxTokens, logProbs };
   return plannedRun(context, model, chat, terms, live);
 }
 

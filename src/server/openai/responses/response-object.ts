@@ -75,7 +75,7 @@ export function responseFields(request: ResponseRequest, model: string, id: stri
     object: 'response' as const,
     created_at: Math.floor(Date.now() / 1000),
     model,
-    background: false,
+    background: request.background ?? false,
     instructions: request.instructions ?? null,
     max_output_tokens: request.max_output_tokens ?? null,
     max_tool_calls: null,

@@ -191,7 +191,11 @@ export const responseRequestSchema = component(
     client_metadata: ignored(),
     prompt_cache_retention: ignored(),
     service_tier: ignored(),
-    background: notSupported('responses in the background', false),
+    background: optional(z.boolean(), {
+      description:
+        "Answers at once, and makes the response whether or not somebody reads it; needs 'store'. With 'stream' its events can be read again.",
+      default: false,
+    }),
     conversation: notSupported("conversations ('previous_response_id' goes on with a stored response)"),
     prompt: notSupported('stored prompts'),
     max_tool_calls: notSupported('tools of its own'),

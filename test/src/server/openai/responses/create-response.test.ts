@@ -369,7 +369,6 @@ describe('a response that cannot be', () => {
   });
 
   it.each<[string, unknown]>([
-    ['background', true],
     ['conversation', 'conv_1'],
     ['prompt', { id: 'pmpt_1' }],
     ['max_tool_calls', 3],
