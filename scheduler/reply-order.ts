@@ -31,6 +31,11 @@ export class ReplyOrder<R, A> {
     return this.#order.size;
   }
 
+  /** Its answers are held, or go at once, in their turn. */
+  has(request: R): boolean {
+    return this.#slots.has(request);
+  }
+
   /** A request has come; its answers go after those of all that came before. */
   begin(request: R): void {
     if (this.#slots.has(request))

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { closestName, hintOf } from '../base/did-you-mean.js';
 import { fileProblem } from './file-problem.js';
+import { fromText } from './options/from-text.js';
 import {
   adapterEntry,
   adapterPaths,
@@ -253,16 +254,6 @@ function listOfFile({ name, values }: Option, value: unknown): unknown {
 
 function asList(value: unknown): unknown {
   return typeof value === 'string' ? [value] : value;
-}
-
-/** Converts text to the option's type. Text that does not fit stays text, which the check refuses. */
-function fromText(kind: Option['values']['kind'], value: unknown): unknown {
-  if (typeof value !== 'string') return value;
-  const text = value.trim();
-  if (kind === 'number' && /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) return Number(text);
-  if (kind === 'switch' && /^(true|1|yes|on)$/i.test(text)) return true;
-  if (kind === 'switch' && /^(false|0|no|off)$/i.test(text)) return false;
-  return text;
 }
 
 function readConfigFile(path: string): Partial<Record<OptionName | 'models', Given>> {

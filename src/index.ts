@@ -15,6 +15,9 @@ export type {
   Speculate,
   StatsFormat,
 } from '../callbacks/gpt-manager-options.js';
+export type { Datatype } from '../callbacks/infer/datatypes.js';
+export { InferError, type InferErrorKind } from '../callbacks/infer/infer-error.js';
+export type { InferParameters } from '../callbacks/infer/infer-types.js';
 export type {
   LogitsPostProcessor,
   LogitsPostProcessorBatched,
@@ -90,6 +93,7 @@ export type { Retention, RetentionPriority } from '../kvcache/retention.js';
 export type { AdapterLimits, AdapterWeights, ModuleLayer } from '../models/adapters/adapter-weights.js';
 export { type ChatMessage, ChatTemplateError } from '../models/chat-template.js';
 export { CheckpointError } from '../models/checkpoints/checkpoint.js';
+export type { ModelConfig } from '../models/repository/model-config.js';
 export { BatcherLimitError } from '../scheduler/batcher-presets.js';
 export type { SchedulerPolicy } from '../scheduler/types.js';
 export { BatchedService, type BatchedServiceOptions } from './batched-service.js';
@@ -106,12 +110,16 @@ export type {
   TextPiece,
   TokenLogProb,
 } from './generation/text-generation.js';
+export type { InferAnswer, InferCall, InferInput } from './inference/infer-call.js';
+export { ModelServer, type ModelServerOptions } from './model-server.js';
 export { openAdapter } from './open-adapter.js';
 export type { LoadAdapterOptions } from './options/adapter-options.js';
 export { AdapterError, type AdapterErrorReason } from './serving/adapters/adapter-error.js';
 export type { AdapterInfo } from './serving/adapters/adapter-info.js';
 export type { EncoderOptions } from './serving/load-encoder-model.js';
 export type { ModelOptions } from './serving/load-model.js';
+export type { IndexRow, LoadParameters, VersionState } from './serving/model-repository.js';
+export type { ModelMetadata, ModelStatistics, TensorMetadata } from './serving/protocol/describe-model.js';
 export type { EncoderInfoOfModel, EngineCounts, ModelInfo } from './serving/running-model.js';
 export {
   type Completion,

@@ -127,7 +127,7 @@ describe('the README, and docs/', () => {
       cwd: folder,
     });
     expect(await compiled.catch((error: unknown) => error)).toMatchObject({ stdout: '', stderr: '' });
-    expect(files).toHaveLength(9);
+    expect(files).toHaveLength(10);
   });
 
   it.each([

@@ -6,6 +6,8 @@ export type InferErrorKind =
   | 'invalid'
   /** No such model or version: 404. */
   | 'notFound'
+  /** There is one of this name already: 400. */
+  | 'exists'
   /** The queue is full, the time in it is over, or the model is not ready: 503. */
   | 'unavailable'
   /** The model or this server does not do that: 501. */

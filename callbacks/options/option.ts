@@ -24,6 +24,8 @@ export type Unit =
   | 'requests'
   | 'iterations'
   | 'connections'
+  | 'streams'
+  | 'regions'
   | 'threads'
   | 'beams'
   | 'share'

@@ -5,8 +5,7 @@ import type protobuf from 'protobufjs';
  * Messages of a model's configuration: the fields that Triton takes, with their names, numbers and types. Source: the descriptors of
  * Triton's model_config.proto, https://github.com/triton-inference-server/common.
  */
-const SCHEMA = `
-syntax = "proto3";
+export const MODEL_CONFIG_SCHEMA = `
 enum DataType { TYPE_INVALID = 0; TYPE_BOOL = 1; TYPE_UINT8 = 2; TYPE_UINT16 = 3; TYPE_UINT32 = 4; TYPE_UINT64 = 5; TYPE_INT8 = 6; TYPE_INT16 = 7; TYPE_INT32 = 8; TYPE_INT64 = 9; TYPE_FP16 = 10; TYPE_FP32 = 11; TYPE_FP64 = 12; TYPE_STRING = 13; TYPE_BF16 = 14; }
 message ModelRateLimiter {
   message Resource {
@@ -272,7 +271,8 @@ let type: protobuf.Type | null = null;
 export function configType(): protobuf.Type {
   if (type === null) {
     const { parse } = createRequire(import.meta.url)('protobufjs') as typeof protobuf;
-    type = parse(SCHEMA, { keepCase: true }).root.lookupType('ModelConfig');
+    const schema = `syntax = "proto3";${MODEL_CONFIG_SCHEMA}`;
+    type = parse(schema, { keepCase: true }).root.lookupType('ModelConfig');
   }
   return type;
 }

@@ -4,6 +4,8 @@ import { EngineFailure } from '../../host/engine-failure.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import type { ApiKeys } from '../server/api-keys.js';
 import { createApp } from '../server/app.js';
+import type { GrpcServer, GrpcServerOptions } from '../server/grpc/grpc-server.js';
+import type { ListenerOptions } from '../server/grpc/wire/grpc-listener.js';
 import { MemoryLedger } from '../server/held-memory.js';
 import type { AllowedHosts } from '../server/host-check.js';
 import { HttpServer } from '../server/http-server.js';
@@ -14,12 +16,15 @@ import { type Metrics, NO_METRICS } from '../server/metrics/metrics.js';
 import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import { logEngines } from '../server/model-log.js';
 import { ServerState } from '../server/server-state.js';
+import { traced } from '../server/tracing/traced-observer.js';
 import type { Tracing } from '../server/tracing/tracing.js';
 import { ResponseCache } from '../serving/cache/response-cache.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
+import type { ObserveRequest } from '../serving/request-observer.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { ServedModel } from '../serving/served-model.js';
+import { SharedRegions } from '../serving/shared-memory/shared-regions.js';
 import { heldMemoryLimitBeside } from './held-memory-limit.js';
 import { modelRepository } from './model-repository.js';
 import { openTracing } from './open-tracing.js';
@@ -36,11 +41,18 @@ export interface ServedApp {
   metrics: Metrics;
   /** Resolves with the error when an engine has failed for good. */
   failed: Promise<Error>;
+  /** What a server of another protocol needs to answer for the same models. */
+  shared: SharedServices;
 }
+
+/** What all protocols of a server share. */
+export type SharedServices = Omit<GrpcServerOptions, keyof ListenerOptions | 'version' | 'stallLimitMs'>;
 
 /** A listening server. */
 export interface OpenServer {
   server: HttpServer;
+  /** The same models over gRPC; null: that is not wanted. */
+  grpc: GrpcServer | null;
   repository: ServingRepository;
   /** The log's file was renamed: it is made anew. */
   reopenLog: () => void;
@@ -66,24 +78,35 @@ export async function openServer(
   const log = new Log(config.logLevel, output);
   const tracing = openTracing(config, log, skeinVersion());
   const served = serveModels(running, config, security, { log, output, tracing });
-  const { repository, app, lane, state, metrics, failed } = served;
+  const { repository, app, lane, state, metrics, failed, shared } = served;
+  const { host, maxConnections, streamStallTimeoutSeconds } = config;
+  const { tls } = security;
+  const address = { host, tls, maxConnections, stallLimitMs: 1000 * streamStallTimeoutSeconds };
+  let grpc: GrpcServer | null = null;
   try {
+    if (config.grpcPort !== undefined) {
+      const { GrpcServer } = await import('../server/grpc/grpc-server.js');
+      grpc = await GrpcServer.listen({
+        ...shared,
+        ...address,
+        port: config.grpcPort,
+        maxStreams: config.maxGrpcStreams,
+        version: skeinVersion(),
+      });
+    }
     const server = await HttpServer.listen({
+      ...address,
       app,
       lane,
       state,
-      host: config.host,
       port: config.port,
-      tls: security.tls,
-      maxConnections: config.maxConnections,
-      stallLimitMs: 1000 * config.streamStallTimeoutSeconds,
       onStall: () => metrics.readerStalled(),
     });
     const reopenLog = () => output.reopen();
     const flushTraces = async () => tracing?.close();
-    return { server, repository, reopenLog, flushTraces, failed };
+    return { server, grpc, repository, reopenLog, flushTraces, failed };
   } catch (error) {
-    await repository.close({});
+    await Promise.all([repository.close({}), grpc?.close()]);
     throw error;
   }
 }
@@ -107,8 +130,9 @@ export function serveModels(
     loaded.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
   }
   const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModel({ entry, loaded }, config);
+  const observe: ObserveRequest = traced({ observe: (request) => metrics.observe(request) });
   const cache = config.responseCacheBytes > 0 ? new ResponseCache(config.responseCacheBytes) : null;
-  const repository = modelRepository(running, config, models, describe, log, cache);
+  const repository = modelRepository(running, config, models, { describe, log, observe }, cache);
   logEngines(models, log);
   const state = new ServerState(models, () => repository.starting);
   const ledger = memoryLedger(running, config, security.apiKeys);
@@ -125,19 +149,34 @@ export function serveModels(
     allowedHosts: security.allowedHosts ?? '*',
     maxBodyBytes: config.maxBodyBytes,
     ledger,
-    platform: { repository, serverId: config.serverId, allowsUpload: config.allowModelUpload },
+    platform: {
+      repository,
+      serverId: config.serverId,
+      allowsUpload: config.allowModelUpload,
+      sharedMemory: sharedMemory(config),
+    },
     adapterFolder: config.loraDir ?? null,
+    requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
   };
   const app = createApp({
     ...shared,
     models,
     version: skeinVersion(),
     corsOrigins: security.corsOrigins,
-    requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
     eventStream: { stallLimitMs },
   });
   const lane = new InferLane({ ...shared, stallLimitMs });
-  return { models, repository, app, lane, state, metrics, failed: firstFailure(models) };
+  return { models, repository, app, lane, state, metrics, failed: firstFailure(models), shared };
+}
+
+/** Shared memory of clients on this machine, where they have leave. */
+function sharedMemory(config: Config): SharedRegions | null {
+  if (!config.allowSharedMemory) return null;
+  return new SharedRegions({
+    maxRegions: config.maxSharedMemoryRegions,
+    maxRegionBytes: config.maxSharedMemoryRegionBytes,
+    maxBytes: config.maxSharedMemoryBytes,
+  });
 }
 
 function metricsOf(

@@ -24,6 +24,9 @@ export async function serve(config: Config): Promise<void> {
   if (config.loraDir !== undefined && !statSync(config.loraDir, { throwIfNoEntry: false })?.isDirectory()) {
     throw new UsageError(`--lora-dir is ${config.loraDir}, and there is no such folder.`);
   }
+  if (config.allowSharedMemory && process.platform !== 'linux') {
+    throw new UsageError('--allow-shared-memory is for Linux, whose objects of shared memory are files.');
+  }
   if (config.logFile !== undefined) checkLogFile(config.logFile);
   if (config.tracing || config.traceEndpoint !== undefined)
     (await import('./open-tracing.js')).checkTracing(config);
@@ -32,6 +35,7 @@ export async function serve(config: Config): Promise<void> {
       throw new UsageError(`--model-repository is ${folder}, and there is no such folder.`);
   }
   const address = await checkAddress(config.host, config.port);
+  if (config.grpcPort !== undefined) await checkAddress(config.host, config.grpcPort, '--grpc-port');
   const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
   const interruption = listenForInterruption('interrupted while loading');
   const { models } = config;
@@ -40,11 +44,16 @@ export async function serve(config: Config): Promise<void> {
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   interruption.release();
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-  const { server, repository, reopenLog, flushTraces, failed } = await openServer(running, config, security);
+  const { server, grpc, repository, reopenLog, flushTraces, failed } = await openServer(
+    running,
+    config,
+    security,
+  );
+  const servers = grpc === null ? [server] : [server, grpc];
   if (config.logFile !== undefined) process.on('SIGHUP', reopenLog);
-  const polling = await startFolders(repository, config, server);
+  const polling = await startFolders(repository, config, servers);
   performance.mark('skein: listening');
-  process.stdout.write(greeting(running, repository, server.url));
+  process.stdout.write(greeting(running, repository, server.url, grpc?.url ?? null));
   if (security.apiKeys.count === 0 && !isLoopbackName(new URL(server.url).hostname)) {
     process.stderr.write(
       'skein: whoever reaches this address may use it, from other machines too; --api-key-file or --api-key asks for a key\n',
@@ -54,13 +63,22 @@ export async function serve(config: Config): Promise<void> {
   clearInterval(polling);
   if (failure === null) {
     process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');
-    if (!(await server.drain(config.drainTimeoutSeconds * 1000))) {
+    if (!(await drained(servers, config.drainTimeoutSeconds * 1000))) {
       process.stderr.write(
         `skein: some answers took longer than ${config.drainTimeoutSeconds} s and are cut off\n`,
       );
     }
   }
-  await end(server, repository, flushTraces, failure);
+  await end(servers, repository, flushTraces, failure);
+}
+
+/** What listens for clients, in whichever protocol. */
+type Listening = Pick<HttpServer, 'drain' | 'close'>;
+
+/** Lets the answers of all of them end. @returns true where all did in time */
+async function drained(servers: readonly Listening[], limitMs: number): Promise<boolean> {
+  const results = await Promise.all(servers.map((server) => server.drain(limitMs)));
+  return results.every((isDone) => isDone);
 }
 
 /** Makes the log's file where there is none, before anything costly is done. @throws UsageError */
@@ -76,7 +94,7 @@ function checkLogFile(path: string): void {
 async function startFolders(
   repository: ServingRepository,
   { modelRepository, modelControlMode: mode, loadModel = [], modelPollSeconds, exitOnError }: Config,
-  server: HttpServer,
+  servers: readonly Listening[],
 ): Promise<NodeJS.Timeout | undefined> {
   if (modelRepository === undefined) return undefined;
   const polling = () =>
@@ -89,7 +107,7 @@ async function startFolders(
       process.stderr.write(`skein: ${messageOf(error)}\n`);
       return polling();
     }
-    await Promise.all([repository.close({ abort: true }), server.close()]);
+    await Promise.all([repository.close({ abort: true }), ...servers.map((server) => server.close())]);
     throw error;
   }
   return polling();
@@ -110,14 +128,14 @@ const ENGINE_END_MS = 5_000;
 
 /** What still runs is cancelled, its clients are told, and the models are freed. Throws the failure, if there is one. */
 async function end(
-  server: HttpServer,
+  servers: readonly Listening[],
   repository: ServingRepository,
   flushTraces: () => Promise<void>,
   failure: Error | null,
 ): Promise<void> {
   const closed = repository.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 });
-  await server.drain(LAST_WORDS_MS);
-  await server.close();
+  await drained(servers, LAST_WORDS_MS);
+  await Promise.all(servers.map((server) => server.close()));
   await Promise.race([flushTraces(), sleep(FLUSH_MS, undefined, { ref: false })]);
   const limit = AbortSignal.timeout(ENGINE_END_MS);
   const tooLong = new Promise<boolean>((resolve) => limit.addEventListener('abort', () => resolve(true)));
@@ -139,7 +157,12 @@ function aboutTheDemo(): string[] {
   ];
 }
 
-function greeting(running: readonly LoadedEntry[], repository: ServingRepository, url: string): string {
+function greeting(
+  running: readonly LoadedEntry[],
+  repository: ServingRepository,
+  url: string,
+  grpcUrl: string | null,
+): string {
   const given = new Set(running.map(({ entry }) => entry.name));
   const ofFolders = repository.loaded().filter(({ config }) => !given.has(config.name));
   const names = [...given, ...ofFolders.map(({ config }) => config.name)].join(', ') || 'no model yet';
@@ -153,6 +176,7 @@ function greeting(running: readonly LoadedEntry[], repository: ServingRepository
   for (const { config, version } of ofFolders)
     lines.push(`  ${config.name}: version ${version}, backend ${config.backend}`);
   if (ofFolders.length > 0) lines.push(`  by the Open Inference Protocol: ${url}/v2`);
+  if (grpcUrl !== null) lines.push(`  the same over gRPC: ${grpcUrl}`);
   const hasChat = repository.loaded().some(({ kind }) => kind === 'generator');
   lines.push(
     `  ${hasChat ? 'to chat with it, and to see what is in flight' : 'to see what it does'}: ${url}`,

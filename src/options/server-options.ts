@@ -234,6 +234,45 @@ const SERVING_OPTIONS = {
     },
     OF_CLIENTS,
   ),
+  allowSharedMemory: ofServer(
+    SWITCH,
+    {
+      group: REPOSITORY,
+      default: false,
+      help: 'clients on this machine may have tensors in shared memory (/dev/shm, on Linux): they name objects there which this server then reads and writes (admins only, where there are several API keys)',
+    },
+    OF_CLIENTS,
+  ),
+  maxSharedMemoryRegions: ofServer(
+    wholeNumber(1, 10_000),
+    {
+      group: REPOSITORY,
+      unit: 'regions',
+      default: 64,
+      help: 'regions of shared memory that may be registered at once',
+    },
+    OF_CLIENTS,
+  ),
+  maxSharedMemoryRegionBytes: ofServer(
+    wholeNumber(1, Number.MAX_SAFE_INTEGER),
+    {
+      group: REPOSITORY,
+      unit: 'bytes',
+      default: 256 * 1024 * 1024,
+      help: 'longest region of shared memory; the inputs of one request are at most --max-body-bytes of it',
+    },
+    OF_CLIENTS,
+  ),
+  maxSharedMemoryBytes: ofServer(
+    wholeNumber(1, Number.MAX_SAFE_INTEGER),
+    {
+      group: REPOSITORY,
+      unit: 'bytes',
+      default: 1024 * 1024 * 1024,
+      help: 'all registered regions of shared memory together',
+    },
+    OF_CLIENTS,
+  ),
   responseCacheBytes: ofServer(
     wholeNumber(0, Number.MAX_SAFE_INTEGER),
     {
@@ -274,6 +313,26 @@ const SERVING_OPTIONS = {
       metavar: 'N',
       default: 8000,
       help: 'port to listen on; 0 takes a free one',
+    },
+    OF_CLIENTS,
+  ),
+  grpcPort: ofServer(
+    wholeNumber(0, 65535),
+    {
+      group: ACCESS,
+      metavar: 'N',
+      help: 'port for gRPC (the Open Inference Protocol, and health), on the same address; Triton has 8001; 0 takes a free one',
+      defaultText: 'no gRPC',
+    },
+    OF_CLIENTS,
+  ),
+  maxGrpcStreams: ofServer(
+    wholeNumber(1, 1_000_000),
+    {
+      group: ACCESS,
+      unit: 'streams',
+      default: 1000,
+      help: 'calls of gRPC that one connection may have at once; its client waits with more',
     },
     OF_CLIENTS,
   ),

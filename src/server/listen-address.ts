@@ -11,10 +11,10 @@ export class ListenError extends SkeinError {
 /**
  * Address of a host on this machine. Fails before any costly work where it cannot be listened on. @throws ListenError
  */
-export async function checkAddress(host: string, port: number): Promise<string> {
+export async function checkAddress(host: string, port: number, option?: string): Promise<string> {
   const probe = createServer();
   await new Promise<void>((resolve, reject) => {
-    probe.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
+    probe.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port, option)));
     probe.listen(port, host, resolve);
   });
   const { address } = probe.address() as AddressInfo;
@@ -22,11 +22,16 @@ export async function checkAddress(host: string, port: number): Promise<string> 
   return address;
 }
 
-/** Tells why a server cannot listen, with host and port. */
-export function listenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
+/** Tells why a server cannot listen, with host and port. @param option that chooses the port */
+export function listenError(
+  error: NodeJS.ErrnoException,
+  host: string,
+  port: number,
+  option = '--port',
+): Error {
   if (error.code === 'EADDRINUSE') {
     return new ListenError(
-      `Port ${port} on ${host} is in use; choose another with --port (0 takes a free one).`,
+      `Port ${port} on ${host} is in use; choose another with ${option} (0 takes a free one).`,
     );
   }
   if (error.code === 'EACCES') {

@@ -1,10 +1,11 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { GrpcClient } from '../../tools/support/grpc-client.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { postJson } from '../support/post-json.js';
-import { runCli, type SkeinProcess, startServer } from './support/skein-process.js';
+import { grpcAddress, runCli, type SkeinProcess, startServer } from './support/skein-process.js';
 import { type CollectedSpan, TraceCollector } from './support/trace-collector.js';
 
 const folder = temporaryFolder('skein-tracing-');
@@ -47,7 +48,7 @@ beforeAll(async () => {
     OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=geese',
   };
   server = await startServer(
-    [...args, '--trace-endpoint', collector.url, '--response-cache-bytes', '1000000'],
+    [...args, '--trace-endpoint', collector.url, '--response-cache-bytes', '1000000', '--grpc-port', '0'],
     environment,
   );
 }, 60_000);
@@ -125,6 +126,30 @@ describe('the trace of a request for tensors', () => {
       'deployment.environment.name': 'test',
     });
     expect(collector.headers[0]).toMatchObject({ 'x-tenant': 'geese' });
+  });
+
+  it('goes on over gRPC, also for a request of a stream, and tells what failed', async () => {
+    const asked = (value: number) => ({
+      model_name: 'squares',
+      inputs: [{ name: 'X', datatype: 'INT32', shape: [1, 1], contents: { int_contents: [value] } }],
+    });
+    for (const [value, status] of [
+      [3, 0],
+      [-1, 13],
+    ] as const) {
+      for (const method of ['ModelInfer', 'ModelStreamInfer']) {
+        const { traceId, headers } = traced();
+        const client = new GrpcClient(grpcAddress(server), { metadata: headers });
+        if (method === 'ModelInfer') await client.call(method, asked(value));
+        else await client.exchange(method, [asked(value)]);
+        client.close();
+        const spans = await spansOf(traceId);
+        const call = named(spans, `inference.GRPCInferenceService/${method}`);
+        expect(call).toMatchObject({ parentSpanId: 'b7ad6b7169203331', status: status === 0 ? 0 : 2 });
+        expect(call.attributes).toMatchObject({ 'rpc.system': 'grpc', 'rpc.grpc.status_code': status });
+        expect(named(spans, 'infer squares')).toMatchObject({ parentSpanId: call.spanId });
+      }
+    }
   });
 
   it('holds what its model asks of others, and is linked with the batch that it shares', async () => {

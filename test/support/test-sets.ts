@@ -14,6 +14,7 @@ export const TOGETHER = [
   'test/src/server/*.test.ts',
   'test/src/serving/cache/*.test.ts',
   'test/src/server/{anthropic,documentation,metrics,openai}/**/*.test.ts',
+  'test/src/server/grpc/{infer,wire}/*.test.ts',
   'test/src/server/dashboard/{formation,page,schemes}/**/*.test.ts',
   'test/{loadgen,tools/compare,tools/support}/!(http-load|benchmark|https).test.ts',
 ];

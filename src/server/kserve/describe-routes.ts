@@ -46,7 +46,9 @@ const inferRequest = component(
           shape,
           datatype,
           data,
-          parameters: parameters('binary_data_size: bytes of this tensor behind the JSON.'),
+          parameters: parameters(
+            'binary_data_size: bytes of this tensor behind the JSON; shared_memory_region, shared_memory_byte_size and shared_memory_offset: where it lies in shared memory.',
+          ),
         }),
       ),
       'Every input of the model, but for optional ones.',
@@ -57,7 +59,7 @@ const inferRequest = component(
           z.object({
             name: about(z.string(), 'An output of the model.'),
             parameters: parameters(
-              'binary_data: as raw bytes; classification: the largest so many of each row.',
+              'binary_data: as raw bytes; classification: the largest so many of each row; shared_memory_region, shared_memory_byte_size and shared_memory_offset: where it goes.',
             ),
           }),
         )
@@ -115,12 +117,55 @@ const indexRequest = component(
   z.strictObject({ ready: about(z.boolean().nullish(), 'Only those that answer.') }),
   'What is to be listed.',
 );
+const key = about(z.string(), 'The name of the object below /dev/shm, such as /my-input.');
+const offset = about(z.int().nonnegative(), 'Bytes of the object before the region.');
+const byteSize = about(z.int().positive(), 'Bytes of the region.');
+const registration = component(
+  'RegionRegistration',
+  z.object({ key, offset: offset.default(0), byte_size: byteSize }),
+  'A part of an object of shared memory.',
+);
+const regions = z.array(z.object({ name: z.string(), key, offset, byte_size: byteSize }));
+
+const generateRequest = component(
+  'GenerateRequest',
+  z.looseObject({
+    id: about(
+      z.string().optional(),
+      'A name for the request, which comes back with the answer, and by which `stop` finds it.',
+    ),
+    text_input: about(z.string().optional(), 'The prompt, of a model that generates text.'),
+    max_tokens: about(
+      z.int().optional(),
+      'Most tokens of the answer, of a model that generates text; not given: 16.',
+    ),
+    stream: about(z.boolean().optional(), 'The answer comes in pieces: for generate_stream alone.'),
+    stop: about(z.boolean().optional(), 'Ends the requests of the same id, and is no request of its own.'),
+    parameters: parameters('More fields, which may stand beside the others just as well.'),
+  }),
+  "Inputs of the model by their names, a number, a text or a list each; other fields are the request's parameters.",
+);
+const generateAnswer = component(
+  'GenerateResponse',
+  z.looseObject({
+    id: z.string().optional(),
+    model_name: z.string(),
+    model_version: z.string(),
+    text_output: about(
+      z.union([z.string(), z.array(z.string())]).optional(),
+      'The text, of a model that generates some; a list where there are several.',
+    ),
+  }),
+  'Outputs of the model by their names.',
+);
 
 interface About {
   summary: string;
   body?: z.ZodType;
   examples?: Record<string, { value: unknown }>;
   answer?: z.ZodType;
+  /** The answer is a stream of events. */
+  isStream?: true;
 }
 
 const anything = z.looseObject({});
@@ -132,6 +177,7 @@ const rows = z.array(
     reason: z.string().optional(),
   }),
 );
+const GREETING = { text_input: 'Hello', max_tokens: 16 };
 const ONE = { inputs: [{ name: 'X', shape: [1, 3], datatype: 'FP32', data: [1, 2, 3] }] };
 
 /** What is told of a route, by its method and its path without the version of a model. */
@@ -159,6 +205,19 @@ const ROUTES_TOLD: Readonly<Record<string, About>> = {
     examples: { 'Three numbers': { value: ONE } },
     answer: inferAnswer,
   },
+  'post /v2/models/{model}/generate': {
+    summary: 'Has a model answer fields, with one response',
+    body: generateRequest,
+    examples: { 'A text': { value: GREETING } },
+    answer: generateAnswer,
+  },
+  'post /v2/models/{model}/generate_stream': {
+    summary: 'Has a model answer fields, with any number of responses as events',
+    body: generateRequest,
+    examples: { 'A text in pieces': { value: { ...GREETING, stream: true } } },
+    answer: generateAnswer,
+    isStream: true,
+  },
   'get /v2/models/{model}/trace/setting': {
     summary: 'Tells the settings of tracing of a model',
     answer: anything,
@@ -182,28 +241,35 @@ const ROUTES_TOLD: Readonly<Record<string, About>> = {
     answer: anything,
   },
   'post /v2/repository/models/{model}/unload': { summary: 'Unloads a model', body: unloadRequest },
-  ...ofSharedMemory('system'),
-  ...ofSharedMemory('cuda'),
+  'get /v2/systemsharedmemory/status': {
+    summary: 'Lists the regions of shared memory that clients have registered',
+    answer: regions,
+  },
+  'get /v2/systemsharedmemory/region/{region}/status': {
+    summary: 'Tells of a region of shared memory',
+    answer: regions,
+  },
+  'post /v2/systemsharedmemory/region/{region}/register': {
+    summary: 'Registers a part of an object in /dev/shm, where --allow-shared-memory gives leave',
+    body: registration,
+  },
+  'post /v2/systemsharedmemory/unregister': { summary: 'Forgets all regions of shared memory' },
+  'post /v2/systemsharedmemory/region/{region}/unregister': { summary: 'Forgets a region of shared memory' },
+  'get /v2/cudasharedmemory/status': {
+    summary: 'Lists regions of shared memory of GPUs: there are none',
+    answer: z.array(anything),
+  },
+  'get /v2/cudasharedmemory/region/{region}/status': {
+    summary: 'Tells of a region of shared memory of GPUs: there are none',
+  },
+  'post /v2/cudasharedmemory/region/{region}/register': {
+    summary: 'Refuses a region of shared memory of GPUs',
+  },
+  'post /v2/cudasharedmemory/unregister': { summary: 'Forgets all regions of shared memory of GPUs' },
+  'post /v2/cudasharedmemory/region/{region}/unregister': {
+    summary: 'Forgets a region of shared memory of GPUs',
+  },
 };
-
-function ofSharedMemory(kind: string): Record<string, About> {
-  return {
-    [`get /v2/${kind}sharedmemory/status`]: {
-      summary: `Lists regions of ${kind} shared memory: there are none`,
-      answer: z.array(anything),
-    },
-    [`get /v2/${kind}sharedmemory/region/{region}/status`]: {
-      summary: `Tells of a region of ${kind} shared memory: there are none`,
-    },
-    [`post /v2/${kind}sharedmemory/region/{region}/register`]: {
-      summary: `Refuses a region of ${kind} shared memory`,
-    },
-    [`post /v2/${kind}sharedmemory/unregister`]: { summary: `Forgets all regions of ${kind} shared memory` },
-    [`post /v2/${kind}sharedmemory/region/{region}/unregister`]: {
-      summary: `Forgets a region of ${kind} shared memory`,
-    },
-  };
-}
 
 const WORDS: Readonly<Record<number, string>> = {
   400: 'The request is wrong, or the model is not ready.',
@@ -227,7 +293,8 @@ export function describeRoute({ method, path }: Pick<Route, 'method' | 'path'>):
   const told = ROUTES_TOLD[`${method} ${path.replace('/versions/{version}', '')}`]!;
   const names = Array.from(path.matchAll(/\{(\w+)\}/g), (match) => match[1]!);
   const params = z.object(Object.fromEntries(names.map((name) => [name, about(z.string(), `The ${name}.`)])));
-  const content = told.answer && { 'application/json': { schema: told.answer } };
+  const type = told.isStream ? 'text/event-stream' : 'application/json';
+  const content = told.answer && { [type]: { schema: told.answer } };
   const isOpen = path.startsWith('/v2/health/');
   const statuses = [
     ...(path === '/v2/health/live' ? [] : [400, 404]),

@@ -1,10 +1,10 @@
-import type { InferResponse, InferTensor } from '../../../callbacks/infer/infer-types.js';
-import { readLabels } from '../../../models/repository/read-labels.js';
+import type { InferResponse } from '../../../callbacks/infer/infer-types.js';
 import type { InferModel } from '../../serving/infer-model.js';
-import { classified } from './classification.js';
+import { chosenOutputs, wishedOutput } from '../../serving/protocol/chosen-outputs.js';
+import { nextTurn } from '../../serving/protocol/turns.js';
 import { jsonOfTensor } from './json-tensors.js';
-import type { OutputWish, ReadInfer } from './read-infer.js';
-import { nextTurn } from './turns.js';
+import { JsonText, lengthOf } from './json-text.js';
+import type { ReadInfer } from './read-infer.js';
 
 /** An answer, and the headers that tell how to read it. */
 export interface InferBody {
@@ -34,27 +34,19 @@ export async function inferBody(
     `${id === '' ? '{' : ''}"model_name":${JSON.stringify(config.name)},"model_version":"${version}",${extra}"outputs":[`,
   );
   let separator = '';
-  for (const [output, wish] of inOrder(outputs, wishes)) {
-    const tensor =
-      wish === undefined || wish.classification === 0
-        ? output
-        : await classified(
-            output,
-            wish.classification,
-            config.max_batch_size > 0,
-            labelsOf(model, output.name),
-            signal,
-          );
+  for (const [output, wish] of chosenOutputs(outputs, wishes)) {
+    const tensor = await wishedOutput(model, output, wish, signal);
     const { name, datatype, shape, data } = tensor;
     json.add(
-      `${separator}{"name":${JSON.stringify(name)},"datatype":"${datatype}","shape":[${shape.join(',')}],`,
+      `${separator}{"name":${JSON.stringify(name)},"datatype":"${datatype}","shape":[${shape.join(',')}]`,
     );
     separator = ',';
-    if (wish?.isBinary ?? isBinary) {
+    if (wish?.region != null) json.add('}');
+    else if (wish?.isBinary ?? isBinary) {
       raw.push(data);
-      json.add(`"parameters":{"binary_data_size":${data.length}}}`);
+      json.add(`,"parameters":{"binary_data_size":${data.length}}}`);
     } else {
-      json.add('"data":');
+      json.add(',"data":');
       for (const piece of jsonOfTensor(tensor)) if (json.add(piece)) await nextTurn(signal);
       json.add('}');
     }
@@ -77,78 +69,9 @@ function withTensors(json: JsonText, raw: readonly Uint8Array[]): InferBody {
   return { content: [...parts, ...raw], headers };
 }
 
-/** Bytes of all parts. */
-export function lengthOf(parts: readonly Uint8Array[]): number {
-  return parts.reduce((sum, { length }) => sum + length, 0);
-}
-
-/** Characters of an answer that are gathered before they become bytes. */
-const PIECE = 2 ** 16;
-
-/** The JSON of an answer, of which no more than a piece is text at a time. */
-class JsonText {
-  readonly #parts: Uint8Array[] = [];
-  readonly #hold: (bytes: number) => void;
-  #text = '';
-
-  constructor(hold: (bytes: number) => void) {
-    this.#hold = hold;
-  }
-
-  /** True: it was long enough for others to have their turn. */
-  add(text: string): boolean {
-    this.#text += text;
-    if (this.#text.length < PIECE) return false;
-    this.#flush();
-    return true;
-  }
-
-  #flush(): void {
-    const part = Buffer.from(this.#text);
-    this.#hold(part.length);
-    this.#parts.push(part);
-    this.#text = '';
-  }
-
-  /** All of it; a short one stays a text. */
-  content(): string | readonly Uint8Array[] {
-    return this.#parts.length === 0 ? this.#text : this.parts();
-  }
-
-  parts(): readonly Uint8Array[] {
-    this.#flush();
-    return this.#parts;
-  }
-}
-
-/** Outputs with what is wished of them, in the order in which they were asked for. */
-function inOrder(
-  outputs: readonly InferTensor[],
-  wishes: readonly OutputWish[] | null,
-): [InferTensor, OutputWish | undefined][] {
-  if (wishes === null) return outputs.map((output) => [output, undefined]);
-  return wishes.flatMap((wish) => {
-    const output = outputs.find(({ name }) => name === wish.name);
-    return output === undefined ? [] : [[output, wish]];
-  });
-}
-
 function parametersText(parameters: NonNullable<InferResponse['parameters']>): string {
   const entries = Object.entries(parameters).map(
     ([name, value]) => `${JSON.stringify(name)}:${typeof value === 'bigint' ? value : JSON.stringify(value)}`,
   );
   return `{${entries.join(',')}}`;
-}
-
-/** Labels by the file's name, of each version of a model: a version's files stay what they are. */
-const labelsOfModels = new WeakMap<InferModel, Map<string, readonly string[]>>();
-
-function labelsOf(model: InferModel, output: string): readonly string[] {
-  const filename = model.config.output.find(({ name }) => name === output)?.label_filename ?? '';
-  if (filename === '' || model.modelDirectory === null) return [];
-  const known = labelsOfModels.get(model) ?? new Map<string, readonly string[]>();
-  labelsOfModels.set(model, known);
-  const labels = known.get(filename) ?? readLabels(model.modelDirectory, filename);
-  known.set(filename, labels);
-  return labels;
 }

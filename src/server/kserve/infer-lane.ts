@@ -9,6 +9,7 @@ import { hostCheck } from '../host-check.js';
 import { REQUEST_BYTES, textMemory } from '../memory-estimates.js';
 import { observeExchange } from '../observe-http.js';
 import { shuttingDown } from '../openai/errors.js';
+import { regionAccess } from '../platform.js';
 import { type BodyRoom, longBody, SMALL_BODY } from '../read-body.js';
 import { requestIdOf } from '../request-ids.js';
 import { RequestMemory } from '../request-memory.js';
@@ -16,6 +17,7 @@ import { beginHttpSpan, endHttpSpan } from '../tracing/http-span.js';
 import type { Tracing } from '../tracing/tracing.js';
 import { noteProtocolError, protocolError } from './errors.js';
 import { answerInfer } from './infer.js';
+import { inferTerms } from './infer-terms.js';
 import { leavingSignal } from './leaving-signal.js';
 import { sendAnswer } from './send-answer.js';
 
@@ -24,6 +26,8 @@ export type InferLaneOptions = Required<
 > & {
   platform: NonNullable<AppOptions['platform']>;
   maxBodyBytes: number;
+  /** Most milliseconds that an answer may take; null: no limit. */
+  requestTimeoutMs: number | null;
   /** Milliseconds without new bytes after which an unfinished body is refused; default: no limit. */
   stallLimitMs: number | undefined;
   /** Default: nothing is traced. */
@@ -144,11 +148,13 @@ export class InferLane {
 
   /** @throws InferError, ApiError before anything is written */
   async #infer(lane: Lane): Promise<void> {
-    const { incoming, outgoing, model, version, declared } = lane;
+    const { incoming, outgoing, model, version, declared, requestId } = lane;
     const { apiKeys, state, ledger, platform, maxBodyBytes, stallLimitMs } = this.#options;
+    const { requestTimeoutMs: timeLimitMs } = this.#options;
     const { headers, socket } = incoming;
     this.#checkHost(headers.host);
-    const { name } = callerOf(apiKeys, headers.authorization, textOf(headers['x-api-key']));
+    const caller = callerOf(apiKeys, headers.authorization, textOf(headers['x-api-key']));
+    const { name } = caller;
     lane.key = name;
     if (state.isDraining) throw shuttingDown(state.drainEndsInMs);
     const memory = new RequestMemory(ledger.open('request', name), ledger.limit);
@@ -164,7 +170,9 @@ export class InferLane {
         signal: leavingSignal(socket),
         owner: name,
         memory,
+        terms: inferTerms({ caller, requestId, timeLimitMs, memory }),
         maxBodyBytes,
+        regions: regionAccess(platform, caller, apiKeys, maxBodyBytes),
         trace: lane.trace,
       });
       await sendAnswer(outgoing, answer, textOf(headers['accept-encoding']));

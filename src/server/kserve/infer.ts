@@ -1,17 +1,19 @@
-import { InferError } from '../../../callbacks/infer/infer-error.js';
-import type { InferResponse } from '../../../callbacks/infer/infer-types.js';
+import type { InferTerms } from '../../../callbacks/infer/infer-types.js';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { InferModel } from '../../serving/infer-model.js';
+import { askOnce } from '../../serving/protocol/ask-once.js';
+import { malformed } from '../../serving/protocol/malformed.js';
+import { refuseAdapter } from '../../serving/protocol/refuse-adapter.js';
+import type { RegionAccess } from '../../serving/protocol/region-access.js';
+import { nextTurn } from '../../serving/protocol/turns.js';
+import { inflatedBody } from '../inflate-body.js';
 import { bodyMemory, REQUEST_BYTES } from '../memory-estimates.js';
 import type { RequestMemory } from '../request-memory.js';
-import { malformed } from './errors.js';
 import { type InferBody, inferBody } from './infer-answer.js';
-import { inflatedBody } from './inflate-body.js';
 import { bytesOfList, mostBytesOf } from './json-tensors.js';
 import { readRawInput } from './raw-input.js';
 import { type ReadInfer, readInfer } from './read-infer.js';
 import { readRequestJson } from './request-json.js';
-import { nextTurn } from './turns.js';
 
 /** A request for tensors as it came. */
 export interface SentInfer {
@@ -25,23 +27,36 @@ export interface SentInfer {
   /** Name of its API key; '' where the server has none. */
   owner: string;
   memory: RequestMemory;
+  terms: InferTerms;
   /** Bytes of the longest body, inflated. */
   maxBodyBytes: number;
+  /** Shared memory that this client may name. */
+  regions: RegionAccess;
   /** The span of the HTTP request; undefined: it is not traced. */
   trace: TraceSpan | undefined;
 }
 
 /** Reads a request, has the model answer it, and makes the answer's body. @throws InferError, ApiError */
 export async function answerInfer(model: InferModel, sent: SentInfer): Promise<InferBody> {
-  const read = await readRequest(model, sent);
-  refuseAdapter(model, read);
-  const response = await answerOf(model, read, sent);
-  return inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
+  try {
+    const read = await readRequest(model, sent);
+    refuseAdapter(model, read.request);
+    refuseDecoupled(model);
+    const response = await askOnce(model, {
+      ...read.request,
+      owner: sent.owner,
+      terms: sent.terms,
+      trace: sent.trace,
+    });
+    return await inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
+  } finally {
+    sent.regions.release();
+  }
 }
 
 async function readRequest(
   { config }: InferModel,
-  { body, contentEncoding, jsonLength, signal, memory, maxBodyBytes }: SentInfer,
+  { body, contentEncoding, jsonLength, signal, memory, maxBodyBytes, regions }: SentInfer,
 ): Promise<ReadInfer> {
   const bytes =
     contentEncoding === undefined
@@ -55,9 +70,24 @@ async function readRequest(
   const { value, size, parsedBytes, lists } = await readRequestJson(bytes.subarray(0, length), signal);
   const held = REQUEST_BYTES + bytes.length + bodyMemory(parsedBytes, size);
   memory.holdBody(held);
-  const read = readInfer(config.name, { body: value, lists, binary: bytes.subarray(length), signal });
-  await readLists(read, (listBytes) => memory.holdBody(held + listBytes));
+  const read = readInfer(config.name, {
+    body: value,
+    lists,
+    binary: bytes.subarray(length),
+    regions,
+    signal,
+  });
+  const heldMore = await readShared(read, (sharedBytes) => memory.holdBody(held + sharedBytes));
+  await readLists(read, (listBytes) => memory.holdBody(held + heldMore + listBytes));
   return read;
+}
+
+/** Reads the inputs that lie in shared memory. Resolves with their bytes. @throws InferError */
+async function readShared({ shared }: ReadInfer, hold: (bytes: number) => void): Promise<number> {
+  const bytes = shared.reduce((sum, { span }) => sum + span.byteSize, 0);
+  if (bytes > 0) hold(bytes);
+  for (const { tensor, span } of shared) tensor.data = await span.read();
+  return bytes;
 }
 
 /** Reads the inputs whose lists were too long to be parsed with the rest. @throws InferError */
@@ -82,38 +112,9 @@ function lengthOfJson(header: string | undefined, bodyLength: number): number {
   throw malformed(`inference header size should be in range (0, ${bodyLength}), got: ${header.slice(0, 30)}`);
 }
 
-/** A client that names an adapter wants other answers than it would get. @throws InferError where nobody would read the name */
-function refuseAdapter({ config, ignoresParameters }: InferModel, { request }: ReadInfer): void {
-  if (ignoresParameters !== true || !Object.hasOwn(request.parameters, 'lora_name')) return;
-  throw malformed(
-    `parameter 'lora_name' is for models that generate text; '${config.name}' takes no LoRA adapters`,
-  );
-}
-
-/** The one response of a model. @throws InferError where there is none, or more than one */
-function answerOf(
-  model: InferModel,
-  { request }: ReadInfer,
-  { owner, trace }: Pick<SentInfer, 'owner' | 'trace'>,
-): Promise<InferResponse> {
-  const { name, model_transaction_policy: policy } = model.config;
+/** @throws InferError for a model that may give any number of responses, for which the protocol has no form */
+function refuseDecoupled({ config: { name, model_transaction_policy: policy } }: InferModel): void {
   if (policy.decoupled) {
     throw malformed(`doesn't support models with decoupled transaction policy: '${name}'`);
   }
-  return new Promise((resolve, reject) => {
-    let first: InferResponse | null = null;
-    model.infer(
-      { ...request, owner, ...(trace && { trace }) },
-      {
-        response: (response) => {
-          first ??= response;
-        },
-        end: () => {
-          if (first !== null) resolve(first);
-          else reject(new InferError(`the model '${name}' ended the request without an answer`, 'internal'));
-        },
-        fail: reject,
-      },
-    );
-  });
 }

@@ -2,10 +2,10 @@ import { packElements } from '../../../callbacks/infer/byte-elements.js';
 import type { Datatype } from '../../../callbacks/infer/datatypes.js';
 import type { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
-import { malformed } from './errors.js';
+import { malformed } from '../../serving/protocol/malformed.js';
+import { NUMBER_TYPES } from '../../serving/protocol/number-types.js';
+import { nextTurn } from '../../serving/protocol/turns.js';
 import { NumberElements, TextElements } from './json-elements.js';
-import { NUMBER_TYPES } from './tensor-types.js';
-import { nextTurn } from './turns.js';
 
 const UTF8 = { ignoreBOM: true, fatal: true } as const;
 const decoder = new TextDecoder('utf-8', UTF8);
@@ -109,7 +109,12 @@ function otherCount(name: string, count: number, found: string): InferError {
   );
 }
 
-const shown = (value: unknown) => (JSON.stringify(value) ?? 'nothing').slice(0, 60);
+/** A value of a refusal; whole numbers beyond those of JavaScript are of a type that JSON.stringify does not take. */
+const shown = (value: unknown) => {
+  if (typeof value === 'bigint') return String(value).slice(0, 60);
+  const plain = (_: string, one: unknown) => (typeof one === 'bigint' ? Number(one) : one);
+  return (JSON.stringify(value, plain) ?? 'nothing').slice(0, 60);
+};
 
 /** Elements that are written in one go. */
 const PIECE = 2 ** 14;

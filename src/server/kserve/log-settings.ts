@@ -1,6 +1,6 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
+import { malformed } from '../../serving/protocol/malformed.js';
 import type { LogControl, LogLevels } from '../server-log.js';
-import { malformed } from './errors.js';
 import { fieldsOf } from './settings.js';
 
 /** The protocol's logging extension, as GET /v2/logging answers it. */

@@ -1,6 +1,6 @@
 import { BYTES_PER_ELEMENT, datatypeOf } from '../../../callbacks/infer/datatypes.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
-import { malformed } from './errors.js';
+import { malformed } from '../../serving/protocol/malformed.js';
 import type { ReadInfer } from './read-infer.js';
 
 /**
@@ -49,7 +49,7 @@ export function readRawInput(config: ModelConfig, body: Uint8Array, signal: Abor
     timeoutUs: 0,
     signal,
   };
-  return { request, wishes: null, isBinary: true, unread: [] };
+  return { request, wishes: null, isBinary: true, unread: [], shared: [] };
 }
 
 /** A text as an element of BYTES. */

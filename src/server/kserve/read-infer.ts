@@ -1,4 +1,3 @@
-import { MOST_ELEMENTS } from '../../../callbacks/infer/byte-elements.js';
 import { BYTES_PER_ELEMENT, datatypeOf, elementsIn, isDatatype } from '../../../callbacks/infer/datatypes.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type {
@@ -15,31 +14,42 @@ import {
 } from '../../../callbacks/infer/request-limits.js';
 import { sequenceNumber, whyNotSequenceText } from '../../../callbacks/infer/sequence-id.js';
 import { meantDataType } from '../../../models/repository/meant-data-type.js';
-import { malformed } from './errors.js';
+import type { OutputWish } from '../../serving/protocol/chosen-outputs.js';
+import { malformed } from '../../serving/protocol/malformed.js';
+import type { RegionAccess } from '../../serving/protocol/region-access.js';
+import { checkTextCount, countedElements } from '../../serving/protocol/tensor-limits.js';
+import type { SharedSpan } from '../../serving/shared-memory/shared-regions.js';
 import { bytesOfJson, type ListText } from './json-tensors.js';
 
-/** How a client wants an output. */
-export interface OutputWish {
-  name: string;
+/** How a client wants an output, and in which form. */
+export interface FormedWish extends OutputWish {
   isBinary: boolean;
-  /** Classes to name in the place of the tensor; 0: the tensor itself. */
-  classification: number;
 }
 
 /** A request of the protocol, and the form that its client wants the answer in. */
 export interface ReadInfer {
   request: InferRequest;
   /** Null: all outputs. */
-  wishes: readonly OutputWish[] | null;
+  wishes: readonly FormedWish[] | null;
   /** All outputs that are not asked for by name come as binary data. */
   isBinary: boolean;
   /** Inputs whose elements are still text: their `data` is empty until it is read. */
   unread: readonly UnreadInput[];
+  /** The same of those in shared memory. */
+  shared: readonly SharedInput[];
+}
+
+type UnreadTensor = { -readonly [Field in keyof InferTensor]: InferTensor[Field] };
+
+/** An input that lies in shared memory. */
+export interface SharedInput {
+  tensor: UnreadTensor;
+  span: SharedSpan;
 }
 
 /** An input whose list is still text. */
 export interface UnreadInput {
-  tensor: { -readonly [Field in keyof InferTensor]: InferTensor[Field] };
+  tensor: UnreadTensor;
   count: number;
   list: ListText;
 }
@@ -52,6 +62,7 @@ export interface RequestParts {
   lists: readonly ListText[] | null;
   /** Everything behind the JSON. */
   binary: Uint8Array;
+  regions: RegionAccess;
   signal: AbortSignal;
 }
 
@@ -62,7 +73,7 @@ export interface RequestParts {
  *
  * @param model its name, for refusals @throws InferError for whatever is not as the protocol has it
  */
-export function readInfer(model: string, { body, lists, binary, signal }: RequestParts): ReadInfer {
+export function readInfer(model: string, { body, lists, binary, regions, signal }: RequestParts): ReadInfer {
   const { id = '', inputs, outputs, parameters } = objectOf(body, 'the request');
   if (typeof id !== 'string') throw malformed("Unable to parse 'id': a string is expected");
   if (id.length > LONGEST_NAME)
@@ -74,11 +85,11 @@ export function readInfer(model: string, { body, lists, binary, signal }: Reques
   const { binary_data_output: isBinary = false, ...rest } = given;
   if (typeof isBinary !== 'boolean')
     throw malformed("Unable to parse 'binary_data_output': true or false is expected");
-  const reader = new InputReader(model, binary, lists);
+  const reader = new InputReader(model, binary, lists, regions);
   const tensors = inputs.map((input) => reader.read(objectOf(input, 'an input')));
   reader.checkEnd();
-  checkElements(tensors);
-  const wishes = readOutputs(outputs ?? [], isBinary);
+  checkTextCount(tensors);
+  const wishes = readOutputs(outputs ?? [], isBinary, regions);
   const { sequence_id, sequence_start, sequence_end, priority, timeout, ...others } = rest;
   const request: InferRequest = {
     id,
@@ -90,17 +101,7 @@ export function readInfer(model: string, { body, lists, binary, signal }: Reques
     timeoutUs: unsigned('timeout', timeout),
     signal,
   };
-  return { request, wishes, isBinary, unread: reader.unread };
-}
-
-/** Texts are many objects for few bytes. @throws InferError where there are more than a request may have */
-function checkElements(tensors: readonly InferTensor[]): void {
-  const count = tensors.reduce(
-    (sum, { datatype, shape }) => sum + (datatype === 'BYTES' ? elementsIn(shape) : 0),
-    0,
-  );
-  if (count > MOST_ELEMENTS)
-    throw malformed(`the inputs have ${count} elements of BYTES; at most ${MOST_ELEMENTS} are taken`);
+  return { request, wishes, isBinary, unread: reader.unread, shared: reader.shared };
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -113,15 +114,18 @@ function objectOf(value: unknown, what: string): Fields {
 /** Reads inputs, and hands out the raw tensors behind the JSON, one after the other. */
 class InputReader {
   readonly unread: UnreadInput[] = [];
+  readonly shared: SharedInput[] = [];
   readonly #model: string;
   readonly #binary: Uint8Array;
   readonly #lists: readonly ListText[] | null;
+  readonly #regions: RegionAccess;
   #offset = 0;
 
-  constructor(model: string, binary: Uint8Array, lists: readonly ListText[] | null) {
+  constructor(model: string, binary: Uint8Array, lists: readonly ListText[] | null, regions: RegionAccess) {
     this.#model = model;
     this.#binary = binary;
     this.#lists = lists;
+    this.#regions = regions;
   }
 
   read({ name, shape, datatype, parameters, data }: Fields): InferTensor {
@@ -136,13 +140,14 @@ class InputReader {
       throw malformed(`Unable to parse 'datatype': a string is expected for input '${name}'`);
     if (!isDatatype(datatype)) throw malformed(invalidDatatype(name, datatype));
     const sizes = shapeOf(name, shape);
-    const { binary_data_size: size, shared_memory_region: region } = parametersOf(parameters);
-    if (region !== undefined)
-      throw malformed(`input '${name}' is in a shared memory region; this server has none`);
-    if ((size === undefined) === (data === undefined)) {
-      throw malformed(
-        `Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters'. But ${size === undefined ? 'no field is' : 'both are'} set`,
-      );
+    const given = parametersOf(parameters);
+    const { binary_data_size: size, shared_memory_region: region } = given;
+    const sources = [data, size, region];
+    if (sources.filter((source) => source !== undefined).length !== 1) throw notOneSource(sources);
+    if (region !== undefined) {
+      const tensor = { name, datatype, shape: sizes, data: new Uint8Array() };
+      this.shared.push({ tensor, span: spanOf(given, (...part) => this.#regions.input(...part)) });
+      return tensor;
     }
     if (size !== undefined) {
       return { name, datatype, shape: sizes, data: this.#take(name, unsigned('binary_data_size', size)) };
@@ -181,6 +186,30 @@ class InputReader {
   }
 }
 
+/** Where the elements of an input may be. */
+const SOURCES = ["'data'", "'binary_data_size'", "'shared_memory_region'"];
+
+function notOneSource(given: readonly unknown[]): InferError {
+  const set = SOURCES.filter((_, i) => given[i] !== undefined);
+  const all = SOURCES.map((source, i) => (i === 0 ? source : `${source} in 'parameters'`));
+  return malformed(
+    `Input must set only one of the following fields: ${all.join(', ')}. But ${set.length === 0 ? 'no field is set' : `set ${set.join(' ')}`}`,
+  );
+}
+
+/** The part of shared memory that these parameters name. @throws InferError */
+function spanOf(
+  {
+    shared_memory_region: region,
+    shared_memory_offset: offset,
+    shared_memory_byte_size: size,
+  }: InferParameters,
+  find: (region: string, offset: number, byteSize: number) => SharedSpan,
+): SharedSpan {
+  if (typeof region !== 'string') throw malformed("Unable to parse 'shared_memory_region'");
+  return find(region, unsigned('shared_memory_offset', offset), unsigned('shared_memory_byte_size', size));
+}
+
 /** Triton's words, and then what it found and what it would take. */
 function invalidDatatype(name: string, datatype: string): string {
   const meant = meantDataType(datatype);
@@ -197,39 +226,46 @@ function shapeOf(name: string, shape: unknown): number[] {
       `Unable to parse 'shape': a list of at most ${MOST_DIMS} whole numbers is expected for input '${name}'`,
     );
   }
-  const count = elementsIn(shape as number[]);
-  if (!Number.isSafeInteger(count))
-    throw malformed(`the shape of input '${name}' has more elements than can be counted`);
+  countedElements(name, shape as number[]);
   return shape as number[];
 }
 
 const isSize = (size: unknown) => typeof size === 'number' && Number.isSafeInteger(size) && size >= 0;
 
 /** Outputs that are asked for by name, each once, as it was first asked for; null: none is, which means all of them. */
-function readOutputs(outputs: unknown, isBinaryByDefault: boolean): OutputWish[] | null {
+function readOutputs(
+  outputs: unknown,
+  isBinaryByDefault: boolean,
+  regions: RegionAccess,
+): FormedWish[] | null {
   if (!Array.isArray(outputs)) throw malformed("Unable to parse 'outputs': a list is expected");
   if (outputs.length > MOST_TENSORS) {
     throw malformed(`the request asks for ${outputs.length} outputs; at most ${MOST_TENSORS} are taken`);
   }
   if (outputs.length === 0) return null;
-  const wishes = new Map<string, OutputWish>();
+  const wishes = new Map<string, FormedWish>();
   for (const output of outputs) {
     const { name, parameters } = objectOf(output, 'an output');
     if (typeof name !== 'string')
       throw malformed("Unable to parse 'name': a string is expected for each output");
-    const {
-      binary_data: isBinary = isBinaryByDefault,
-      classification,
-      shared_memory_region: region,
-    } = parametersOf(parameters);
-    if (region !== undefined)
-      throw malformed(`output '${name}' is to go to a shared memory region; this server has none`);
+    const given = parametersOf(parameters);
+    const { binary_data: isBinary = isBinaryByDefault, classification, shared_memory_region } = given;
     if (typeof isBinary !== 'boolean')
       throw malformed("Unable to parse 'binary_data': true or false is expected");
-    const wish = { name, isBinary, classification: unsigned('classification', classification) };
+    if (shared_memory_region !== undefined) checkSharedOutput(given);
+    const region =
+      shared_memory_region === undefined ? null : spanOf(given, (...part) => regions.output(...part));
+    const wish = { name, isBinary, classification: unsigned('classification', classification), region };
     if (!wishes.has(name)) wishes.set(name, wish);
   }
   return [...wishes.values()];
+}
+
+/** @throws InferError where an output is to go to shared memory and elsewhere, too */
+function checkSharedOutput({ classification, binary_data: isBinary }: InferParameters): void {
+  const other = classification !== undefined ? 'classification' : isBinary === true ? 'binary_data' : null;
+  if (other === null) return;
+  throw malformed(`Output can't set both 'shared_memory_region' and '${other}'`);
 }
 
 function parametersOf(parameters: unknown): InferParameters {

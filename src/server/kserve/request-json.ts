@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { messageOf } from '../../../base/error-text.js';
+import { malformed } from '../../serving/protocol/malformed.js';
+import { nextTurn } from '../../serving/protocol/turns.js';
 import { JsonSize, MAX_JSON_DEPTH, MAX_JSON_VALUES } from '../json-size.js';
 import { DataLists } from './data-lists.js';
-import { malformed } from './errors.js';
 import { broken } from './json-elements.js';
 import { ListText } from './json-tensors.js';
-import { nextTurn } from './turns.js';
 
 /** The JSON of a request, as a value. */
 export interface RequestJson {
@@ -94,6 +94,19 @@ const MARK = '\u0000';
 const TEXT_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
 const LONG_WHOLE = /^-?\d{16,20}$/;
 const MARKED = /^\0-?\d{16,20}$/;
+
+/**
+ * A request whose fields are tensors. In a long one numbers are read as JavaScript has them, whole ones of more than 53 bits then as
+ * something that no type takes: to find them would hold the thread. @throws InferError
+ */
+export function parseFields(text: string): unknown {
+  if (text.length <= LONGEST_REST) return parseExact(text);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw broken(messageOf(error).slice(0, 200));
+  }
+}
 
 /** JSON whose whole numbers of 16 to 20 digits are big integers. @throws InferError */
 function parseExact(text: string): unknown {

@@ -1,5 +1,5 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
-import { malformed } from './errors.js';
+import { malformed } from '../../serving/protocol/malformed.js';
 
 /** What this server tells of tracing: it has none, in the form that clients of Triton read. */
 export const TRACE_SETTINGS = {
@@ -33,17 +33,3 @@ export function fieldsOf(body: unknown): Readonly<Record<string, unknown>> {
     ? (body as Readonly<Record<string, unknown>>)
     : {};
 }
-
-/** Extensions of the protocol that this server has. */
-export const EXTENSIONS = [
-  'classification',
-  'model_repository',
-  'model_repository(unload_dependents)',
-  'schedule_policy',
-  'model_configuration',
-  'binary_tensor_data',
-  'parameters',
-  'statistics',
-  'trace',
-  'logging',
-];

@@ -1,9 +1,17 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { ModelRepository } from '../../serving/model-repository.js';
+import { malformed } from '../../serving/protocol/malformed.js';
 import type { TraceChange, TraceDecisions } from '../tracing/trace-settings.js';
-import { malformed } from './errors.js';
 import { checkSettings, fieldsOf, TRACE_SETTINGS } from './settings.js';
 
 const MOST = 2 ** 31 - 1;
+
+/** The model whose trace settings are asked for; '': the server's. @throws InferError where it is not loaded */
+export function tracedModel(repository: Pick<ModelRepository, 'loaded'>, name: string): string {
+  const isKnown = name === '' || repository.loaded().some(({ config }) => config.name === name);
+  if (!isKnown) throw malformed(`Request for unknown model : ${name}`);
+  return name;
+}
 
 /** The protocol's trace extension, as GET /v2/trace/setting answers it. @param decisions null: there is no tracing @param model '': the server's */
 export function traceSettings(decisions: TraceDecisions | null, model: string): object {

@@ -1,4 +1,5 @@
-import type { ObservedRequest, RequestObserver } from '../request-observer.js';
+import type { ObservedRequest, RequestObserver } from '../../serving/request-observer.js';
+import type { GrpcExchange } from './grpc-metrics.js';
 import { UNCOUNTED } from './model-metrics.js';
 
 export interface HttpExchange {
@@ -17,6 +18,7 @@ export interface Metrics {
   /** Follows a request that was just accepted; one of a model removed meanwhile is not counted. */
   observe(request: ObservedRequest): RequestObserver;
   httpRequest(exchange: HttpExchange): void;
+  grpcCall(exchange: GrpcExchange): void;
   /** Counts a client that was cut off because it did not read its answer. */
   readerStalled(): void;
   /** Counts a refusal. @param code code of the error; null for one that its parameter describes. */
@@ -30,6 +32,7 @@ export const NO_METRICS: Metrics = {
   text: async () => '',
   observe: () => UNCOUNTED,
   httpRequest: () => {},
+  grpcCall: () => {},
   readerStalled: () => {},
   refused: () => {},
 };

@@ -2,13 +2,14 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { ResponseCache } from '../../serving/cache/response-cache.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { followModels, type ModelChange, type ModelDirectory } from '../../serving/model-directory.js';
+import type { ObservedRequest, RequestObserver } from '../../serving/request-observer.js';
 import type { ServedModel } from '../../serving/served-model.js';
 import { HOLDINGS, type MemoryLedger } from '../held-memory.js';
-import type { ObservedRequest, RequestObserver } from '../request-observer.js';
 import { adapterFamilies } from './adapter-metrics.js';
 import { HTTP_BUCKETS } from './buckets.js';
 import { cacheFamilies } from './cache-families.js';
 import { type ModelFamilies, modelFamilies } from './families.js';
+import { type GrpcExchange, GrpcMetrics } from './grpc-metrics.js';
 import type { HttpExchange, Metrics } from './metrics.js';
 import { ModelMetrics, UNCOUNTED } from './model-metrics.js';
 import { sequenceFamilies } from './sequence-metrics.js';
@@ -52,6 +53,8 @@ export class ServerMetrics implements Metrics {
     buckets: HTTP_BUCKETS,
     registers: [this.#registry],
   });
+  /** Made with the first call: a server without gRPC has none of them. */
+  #grpc: GrpcMetrics | null = null;
   readonly #refusals = new Counter({
     name: 'skein:requests_refused_total',
     help: 'Requests answered with an error before anything of an answer, by the error code',
@@ -143,6 +146,12 @@ export class ServerMetrics implements Metrics {
     this.#httpRequests.inc({ handler, method, status: `${Math.floor(status / 100)}xx` });
     this.#httpResponses.inc({ handler, status: String(status) });
     this.#httpDuration.observe({ handler, method }, durationMs / 1000);
+  }
+
+  /** Counts a call of gRPC, from its headers to its status. */
+  grpcCall(call: GrpcExchange): void {
+    this.#grpc ??= new GrpcMetrics(this.#registry);
+    this.#grpc.count(call);
   }
 
   /** Reports the memory held by this ledger from now on. */

@@ -1,27 +1,26 @@
 import type { Context } from 'hono';
-import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferModel } from '../../serving/infer-model.js';
-import type { ModelRepository } from '../../serving/model-repository.js';
+import { metadataOf, modelsCounted, statisticsOf } from '../../serving/protocol/describe-model.js';
+import { extensions } from '../../serving/protocol/extensions.js';
+import { knownFields } from '../../serving/protocol/known-fields.js';
+import { loadParametersOf } from '../../serving/protocol/load-parameters.js';
+import { malformed } from '../../serving/protocol/malformed.js';
+import { noCudaMemory, noCudaRegion, noSharedMemory } from '../../serving/shared-memory/no-shared-memory.js';
+import { type RegionStatus, SharedRegions } from '../../serving/shared-memory/shared-regions.js';
 import { requireAdmin } from '../auth.js';
-import { metadataOf, statisticsOf } from '../kserve/describe-model.js';
-import { malformed, notFound } from '../kserve/errors.js';
+import { notFound } from '../kserve/errors.js';
+import { type AskedGenerate, answerGenerate, streamGenerate } from '../kserve/generate.js';
+import { readGenerateRequest } from '../kserve/generate-request.js';
 import { answerInfer } from '../kserve/infer.js';
-import { knownFields } from '../kserve/known-fields.js';
+import { inferTerms } from '../kserve/infer-terms.js';
 import { leavingSignal } from '../kserve/leaving-signal.js';
-import { loadParametersOf } from '../kserve/load-parameters.js';
 import { changeLogSettings, logSettings } from '../kserve/log-settings.js';
+import { parseFields } from '../kserve/request-json.js';
 import { inferResponse } from '../kserve/send-answer.js';
-import { EXTENSIONS } from '../kserve/settings.js';
-import { changeTraceSettings, traceSettings } from '../kserve/trace-settings.js';
-import { readJson } from '../read-json.js';
-import type { AppEnv, Route, ServerContext } from './route.js';
-
-/** A server of the protocol: its models, and what it says of itself. */
-interface Platform {
-  repository: ModelRepository;
-  serverId: string;
-  allowsUpload: boolean;
-}
+import { changeTraceSettings, tracedModel, traceSettings } from '../kserve/trace-settings.js';
+import { type Platform, regionAccess } from '../platform.js';
+import { readJson, readJsonText } from '../read-json.js';
+import { type AppEnv, exchangeOf, type Route, type ServerContext } from './route.js';
 
 type Answer = (
   c: Context<AppEnv>,
@@ -87,31 +86,84 @@ async function jsonOf(c: Context<AppEnv>): Promise<unknown> {
   return byteLength === 0 ? undefined : readJson(c, c.get('memory'));
 }
 
-/** The model of a path whose trace settings are asked for; '': the server's. @throws InferError where it is not loaded */
-function tracedModel(c: Context<AppEnv>, { repository }: Platform): string {
-  const name = nameIn(c);
-  const isKnown = name === '' || repository.loaded().some(({ config }) => config.name === name);
-  if (!isKnown) throw malformed(`Request for unknown model : ${name}`);
-  return name;
+/** A request of the generate extension, with the function that answers it. */
+async function generate(
+  c: Context<AppEnv>,
+  platform: Platform,
+  context: ServerContext,
+  answer: (asked: AskedGenerate) => Promise<Response>,
+): Promise<Response> {
+  const model = modelOf(c, platform);
+  const exchange = exchangeOf(c, context);
+  const { registry, caller, requestId, memory } = exchange.terms;
+  return registry.accept(caller, requestId, async (live) => {
+    const body = parseFields(await readJsonText(c, memory));
+    const read = readGenerateRequest(model.config, body, model.kind === 'generator');
+    return answer({ model, read, exchange, live });
+  });
 }
 
-/**
- * Routes of a kind of shared memory: there are no regions, as clients hear that look for them or that clear them at their start.
- */
-function sharedMemoryRoutes(kind: 'system' | 'cuda'): Route[] {
-  const path = `/v2/${kind}sharedmemory`;
+/** Routes of system shared memory, where clients on this machine have leave to use it. */
+const SYSTEM_MEMORY_ROUTES: readonly Route[] = [
+  ...['', '/region/{region}'].flatMap((rest) => [
+    protocolRoute('get', `/v2/systemsharedmemory${rest}/status`, (c, { sharedMemory }) =>
+      Response.json((sharedMemory ?? NO_REGIONS).status(c.req.param('region') ?? '').map(statusOfRegion)),
+    ),
+    protocolRoute('post', `/v2/systemsharedmemory${rest}/unregister`, (c, { sharedMemory }, { apiKeys }) => {
+      if (sharedMemory !== null) requireAdmin(c.get('caller'), apiKeys);
+      sharedMemory?.unregister(c.req.param('region') ?? '');
+      return new Response();
+    }),
+  ]),
+  protocolRoute(
+    'post',
+    '/v2/systemsharedmemory/region/{region}/register',
+    async (c, { sharedMemory }, { apiKeys }) => {
+      if (sharedMemory === null) throw noSharedMemory();
+      requireAdmin(c.get('caller'), apiKeys);
+      await sharedMemory.register(regionOf(c.req.param('region') ?? '', await jsonOf(c)));
+      return new Response();
+    },
+  ),
+];
+
+/** Answers for clients that have no leave: there are no regions, as those hear that clear them at their start. */
+const NO_REGIONS = new SharedRegions({ maxRegions: 0, maxRegionBytes: 0, maxBytes: 0 });
+
+const statusOfRegion = ({ name, key, offset, byteSize }: RegionStatus) => ({
+  name,
+  key,
+  offset,
+  byte_size: byteSize,
+});
+
+/** The body of a registration. @throws InferError */
+function regionOf(name: string, body: unknown): RegionStatus {
+  const {
+    key,
+    offset = 0,
+    byte_size: byteSize,
+  } = knownFields(body, 'the request', ['key', 'offset', 'byte_size']);
+  if (key === undefined) throw malformed("Shared memory register request has no 'key' field");
+  if (byteSize === undefined) throw malformed("Shared memory register request has no 'byte_size' field");
+  if (typeof key !== 'string') throw malformed("Unable to parse 'key': a string is expected");
+  if (typeof offset !== 'number' || typeof byteSize !== 'number') {
+    throw malformed("Unable to parse 'offset' and 'byte_size': whole numbers from 0 are expected");
+  }
+  return { name, key, offset, byteSize };
+}
+
+/** Routes of shared memory of GPUs: there are no regions, as clients hear that look for them or that clear them at their start. */
+function cudaMemoryRoutes(): Route[] {
+  const path = '/v2/cudasharedmemory';
   const ofRegion = `${path}/region/{region}`;
   return [
     protocolRoute('get', `${path}/status`, () => Response.json([])),
     protocolRoute('get', `${ofRegion}/status`, (c) => {
-      const region = c.req.param('region');
-      throw new InferError(`Unable to find ${kind} shared memory region: '${region}'`, 'notFound');
+      throw noCudaRegion(c.req.param('region') ?? '');
     }),
     protocolRoute('post', `${ofRegion}/register`, () => {
-      throw new InferError(
-        `this server has no ${kind} shared memory: tensors come in requests`,
-        'unsupported',
-      );
+      throw noCudaMemory();
     }),
     ...[path, ofRegion].map((one) => protocolRoute('post', `${one}/unregister`, () => new Response())),
   ];
@@ -122,47 +174,49 @@ const statistics = (models: readonly InferModel[]) =>
 
 /** Routes of the Open Inference Protocol with Triton's extensions. Those with fewer parameters go before those that would take their paths. */
 export const KSERVE_ROUTES: readonly Route[] = [
-  protocolRoute('get', '/v2', (_, { serverId }, { version }) =>
-    Response.json({ name: serverId, version, extensions: EXTENSIONS }),
+  protocolRoute('get', '/v2', (_, { serverId, sharedMemory }, { version }) =>
+    Response.json({ name: serverId, version, extensions: extensions(sharedMemory !== null) }),
   ),
   protocolRoute('get', '/v2/health/live', () => well({ live: true }), true),
   protocolRoute('get', '/v2/health/ready', (_, __, context) => readiness(context), true),
-  protocolRoute('get', '/v2/models/stats', (_, { repository }) => statistics(repository.loaded())),
+  protocolRoute('get', '/v2/models/stats', (_, { repository }) =>
+    statistics(modelsCounted(repository, '', '')),
+  ),
   ...modelRoutes('get', '/ready', modelReadiness),
   ...modelRoutes('get', '/config', (c, platform) => Response.json(modelOf(c, platform).config)),
-  ...modelRoutes('get', '/stats', (c, { repository }) => {
-    const version = versionIn(c);
-    const found = repository.loaded().filter(({ config }) => config.name === nameIn(c));
-    const asked = version === '' ? found : found.filter((model) => model.version === version);
-    if (asked.length === 0) {
-      throw malformed(
-        found.length === 0
-          ? `requested model '${nameIn(c)}' is not available`
-          : `requested model version is not available for model '${nameIn(c)}'`,
-      );
-    }
-    return statistics(asked);
-  }),
-  ...modelRoutes('post', '/infer', async (c, platform, { maxBodyBytes }) => {
+  ...modelRoutes('get', '/stats', (c, { repository }) =>
+    statistics(modelsCounted(repository, nameIn(c), versionIn(c))),
+  ),
+  ...modelRoutes('post', '/generate', (c, platform, context) =>
+    generate(c, platform, context, async (asked) => inferResponse(c, await answerGenerate(asked))),
+  ),
+  ...modelRoutes('post', '/generate_stream', (c, platform, context) =>
+    generate(c, platform, context, (asked) => streamGenerate(asked, context.eventStream)),
+  ),
+  ...modelRoutes('post', '/infer', async (c, platform, { maxBodyBytes, requestTimeoutMs, apiKeys }) => {
+    const memory = c.get('memory');
+    const known = { caller: c.get('caller'), requestId: c.get('requestId'), timeLimitMs: requestTimeoutMs };
     const answer = await answerInfer(modelOf(c, platform), {
       body: new Uint8Array(await c.req.arrayBuffer()),
       contentEncoding: c.req.header('content-encoding'),
       jsonLength: c.req.header('inference-header-content-length'),
       signal: leavingSignal(c.env?.incoming?.socket) ?? c.req.raw.signal,
       owner: c.get('caller').name,
-      memory: c.get('memory'),
+      memory,
+      terms: inferTerms({ ...known, memory }),
       maxBodyBytes,
+      regions: regionAccess(platform, c.get('caller'), apiKeys, maxBodyBytes),
       trace: c.get('trace'),
     });
     return inferResponse(c, answer);
   }),
   ...['/v2/trace/setting', `${MODEL}/trace/setting`].flatMap((path) => [
     protocolRoute('get', path, (c, platform, { traceDecisions }) =>
-      Response.json(traceSettings(traceDecisions, tracedModel(c, platform))),
+      Response.json(traceSettings(traceDecisions, tracedModel(platform.repository, nameIn(c)))),
     ),
     protocolRoute('post', path, async (c, platform, { traceDecisions, apiKeys }) => {
       requireAdmin(c.get('caller'), apiKeys);
-      const model = tracedModel(c, platform);
+      const model = tracedModel(platform.repository, nameIn(c));
       return Response.json(changeTraceSettings(traceDecisions, model, await jsonOf(c)));
     }),
   ]),
@@ -171,8 +225,8 @@ export const KSERVE_ROUTES: readonly Route[] = [
     requireAdmin(c.get('caller'), apiKeys);
     return Response.json(changeLogSettings(logControl, await jsonOf(c)));
   }),
-  ...sharedMemoryRoutes('system'),
-  ...sharedMemoryRoutes('cuda'),
+  ...SYSTEM_MEMORY_ROUTES,
+  ...cudaMemoryRoutes(),
   protocolRoute('post', '/v2/repository/index', async (c, { repository }) => {
     const { ready } = knownFields(await jsonOf(c), 'the request', ['ready']);
     const readyOnly = ready ?? false;

@@ -3,7 +3,6 @@ import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type * as z from 'zod';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
-import type { ModelRepository } from '../../serving/model-repository.js';
 import { speaksAnthropic } from '../anthropic/errors.js';
 import type { ApiKeys, Caller } from '../api-keys.js';
 import type { Metrics } from '../metrics/metrics.js';
@@ -12,6 +11,7 @@ import type { Exchange } from '../openai/respond.js';
 import type { ResponseStore } from '../openai/responses/response-store.js';
 import type { RouteContext } from '../openai/route-context.js';
 import { parseRequest } from '../openai/schemas/parse.js';
+import type { Platform } from '../platform.js';
 import { readJson } from '../read-json.js';
 import type { RepositoryFeed } from '../repository-feed.js';
 import type { RequestMemory } from '../request-memory.js';
@@ -60,7 +60,7 @@ export interface ServerContext extends RouteContext {
   /** Bytes of the longest body. */
   maxBodyBytes: number;
   /** The Open Inference Protocol's server; null: its routes are not there. */
-  platform: { repository: ModelRepository; serverId: string; allowsUpload: boolean } | null;
+  platform: Platform | null;
   /** Which requests are traced; null: there is no tracing. */
   traceDecisions: TraceDecisions | null;
   /** Folder of the LoRA adapters that clients may load; null: they may load none. */
@@ -203,7 +203,8 @@ function operationId(method: string, path: string): string {
   return method + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join('');
 }
 
-function exchangeOf(c: Context<AppEnv>, { log, requests, requestTimeoutMs }: ServerContext): Exchange {
+/** What an answer needs of its HTTP exchange. */
+export function exchangeOf(c: Context<AppEnv>, { log, requests, requestTimeoutMs }: ServerContext): Exchange {
   const outgoing = c.env?.outgoing;
   return {
     signal: c.req.raw.signal,

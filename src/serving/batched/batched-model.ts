@@ -315,7 +315,7 @@ export class BatchedModel implements InferModel {
       return;
     }
     const { answers } = message;
-    if (message.type === 'answers') this.#askForMore(instance);
+    const rooms: Promise<void>[] = [];
     if (message.type === 'done') {
       for (const entry of batch) entry.times = message.times;
       this.#counters.noteExecution(this.#sequences?.rowsOf(batch) ?? rowsOf(batch), message.times);
@@ -328,10 +328,13 @@ export class BatchedModel implements InferModel {
       const tensors = outputs.map((output) => unpackTensor(output, answers.bytes));
       this.#noteResponse(entry);
       const response = { outputs: tensors, ...(parameters === null ? {} : { parameters }), release: lease() };
-      if (entry.order === null) entry.on.response(response);
-      else if (!entry.hold(response)) this.#host.fail(entry, tooManyHeld(this.config.name));
+      if (entry.order === null) {
+        const room = entry.on.response(response);
+        if (room !== undefined) rooms.push(room);
+      } else if (!entry.hold(response)) this.#host.fail(entry, tooManyHeld(this.config.name));
     }
     end();
+    if (message.type === 'answers') this.#askForMore(instance, rooms);
     for (const index of answers.ended) this.#settle(batch[index]);
     for (const [index, reason] of answers.failed) {
       const entry = batch[index];
@@ -339,12 +342,19 @@ export class BatchedModel implements InferModel {
     }
   }
 
-  /** In another turn: what else there is to do in this process comes between the answers of a model that has many. */
-  #askForMore(instance: OwnInstance): void {
+  /**
+   * In another turn: what else there is to do in this process comes between the answers of a model that has many; and not before whoever
+   * reads them has room for more. @param rooms resolve when there is
+   */
+  #askForMore(instance: OwnInstance, rooms: readonly Promise<void>[]): void {
     const { restarts } = instance;
-    setImmediate(() => {
-      if (restarts === instance.restarts) instance.send({ type: 'taken' });
-    });
+    const ask = () => {
+      setImmediate(() => {
+        if (restarts === instance.restarts) instance.send({ type: 'taken' });
+      });
+    };
+    if (rooms.length === 0) ask();
+    else void Promise.all(rooms).then(ask);
   }
 
   /** Memory of a batch that an instance has no use for any more. */
@@ -371,6 +381,7 @@ export class BatchedModel implements InferModel {
     if (error === null) {
       const queueNs = 1e6 * ((entry.begunMs ?? entry.startMs) - entry.startMs);
       this.#counters.noteSuccess(entry.rows, totalNs, queueNs, entry.times);
+      entry.onTimes?.(entry.times);
     } else this.#counters.noteFailure(reasonOf(error), totalNs);
     const tell = () => {
       for (const response of entry.held) entry.on.response(response);

@@ -618,7 +618,9 @@ describe('answers in the order of requests', () => {
           ...fields,
         };
         models.repository.find('ordered', '').infer(request, {
-          response: ({ outputs }) => order.push(numbersOf(outputs[0]!)[0]!),
+          response: ({ outputs }) => {
+            order.push(numbersOf(outputs[0]!)[0]!);
+          },
           end: resolve,
           fail: reject,
         });

@@ -63,6 +63,13 @@ export interface SkeinProcess {
   stop(): Promise<Ended>;
 }
 
+/** host:port of a server that was started with --grpc-port. */
+export function grpcAddress({ output }: SkeinProcess): string {
+  const found = /^ {2}the same over gRPC: grpcs?:\/\/(\S+)$/m.exec(output().stdout)?.[1];
+  if (found === undefined) throw new Error('The server does not say where it listens for gRPC.');
+  return found;
+}
+
 /** Starts `skein serve` on a free port and waits until it says where it listens. */
 export function startServer(
   args: readonly string[],

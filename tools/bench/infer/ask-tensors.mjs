@@ -1,6 +1,6 @@
 // Clients of one server of the Open Inference Protocol, in a process of their own: node ask-tensors.mjs '{"url", "model", "clients", "floats", "seconds",
 // "isBinary", "length"}' prints {"perSecond", "p50", "p99"}. Each client asks again as soon as it has its answer. With a length above 0 it sends sequences of
-// so many requests, one after the other, and sequences are what is counted and timed.
+// so many requests, one after the other, and sequences are what is counted and timed. A url that begins with grpc:// is asked over gRPC.
 import http from 'node:http';
 
 const { url, model, clients, floats, seconds, isBinary, length } = JSON.parse(process.argv[2]);
@@ -23,6 +23,9 @@ function bodyOf(parameters) {
   };
 }
 const agent = new http.Agent({ keepAlive: true, maxSockets: clients });
+const over = url.startsWith('grpc://')
+  ? (await import('./ask-grpc.mjs')).grpcAsker({ url, model, clients, floats })
+  : { bodyOf, ask };
 
 function ask({ body, headers }) {
   return new Promise((resolve, reject) => {
@@ -45,17 +48,20 @@ function ask({ body, headers }) {
 const took = [];
 const startMs = performance.now();
 const untilMs = startMs + 1000 * seconds;
-const single = bodyOf({});
+const single = over.bodyOf({});
 let numSequences = 0;
-async function askSequence() {
+async function askSequence(index) {
   const sequence_id = ++numSequences;
   for (let i = 0; i < length; i++)
-    await ask(bodyOf({ sequence_id, sequence_start: i === 0, sequence_end: i === length - 1 }));
+    await over.ask(
+      over.bodyOf({ sequence_id, sequence_start: i === 0, sequence_end: i === length - 1 }),
+      index,
+    );
 }
-const client = async () => {
+const client = async (_, index) => {
   while (performance.now() < untilMs) {
     const sentMs = performance.now();
-    await (length > 0 ? askSequence() : ask(single));
+    await (length > 0 ? askSequence(index) : over.ask(single, index));
     took.push(performance.now() - sentMs);
   }
 };

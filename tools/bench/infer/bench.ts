@@ -12,7 +12,7 @@ const FLAGS = {
   servers: {
     argument: 'NAME=URL,...',
     default: '',
-    help: 'servers of the Open Inference Protocol that run, the first one compared with the others',
+    help: 'servers of the Open Inference Protocol that run, the first one compared with the others; http:// or grpc://',
   },
   model: {
     argument: 'NAME',
@@ -24,7 +24,7 @@ const FLAGS = {
   table: {
     argument: 'NAME',
     default: 'infer',
-    help: "the document's table: infer, infer-large, infer-onnx or infer-sequences (default infer)",
+    help: "the document's table: infer, infer-large, infer-onnx, infer-grpc or infer-sequences (default infer)",
   },
   sequence: {
     argument: 'N',
@@ -35,7 +35,7 @@ const FLAGS = {
   ...secondsFlag(3),
   ...roundsFlag(3),
 } as const;
-const TABLES = ['infer', 'infer-large', 'infer-onnx', 'infer-sequences'];
+const TABLES = ['infer', 'infer-large', 'infer-onnx', 'infer-grpc', 'infer-sequences'];
 type Flags = FlagValues<typeof FLAGS>;
 
 interface Measured {
@@ -113,7 +113,9 @@ export const bench = defineBench({
       ]);
     }
     const [ours, ...others] = names;
-    const form = flags.binary === 'yes' ? 'binary data' : 'JSON';
+    const overHttp = flags.binary === 'yes' ? 'binary data' : 'JSON';
+    const isOverGrpc = listOf(flags.servers).some((text) => text.includes('=grpc://'));
+    const form = isOverGrpc ? `${overHttp} over HTTP, raw over gRPC` : overHttp;
     const length = lengthOf(flags);
     const what = length === 0 ? 'requests' : 'sequences';
     const asked = length === 0 ? '' : `sequences of ${length} requests, each with `;

@@ -53,12 +53,13 @@ async function serve({ apiKeys = new ApiKeys([]), limit = 2 ** 30, stallLimitMs 
   });
   const log = noting();
   const { state, metrics, repository } = toy;
-  const platform = { repository, serverId: 'triton', allowsUpload: false };
+  const platform = { repository, serverId: 'triton', allowsUpload: false, sharedMemory: null };
   const shared = { state, metrics, log, accessLog, apiKeys, ledger, platform };
   const lane = new InferLane({
     ...shared,
     allowedHosts: ['skein.example'],
     maxBodyBytes: MOST,
+    requestTimeoutMs: null,
     stallLimitMs,
   });
   const taken: boolean[] = [];

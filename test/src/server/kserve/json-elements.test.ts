@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { InferError } from '../../../../callbacks/infer/infer-error.js';
 import { NumberElements, TextElements } from '../../../../src/server/kserve/json-elements.js';
-import { NUMBER_TYPES } from '../../../../src/server/kserve/tensor-types.js';
+import { NUMBER_TYPES } from '../../../../src/serving/protocol/number-types.js';
 
 const refusals = {
   ofType: (found: string) => new InferError(`type ${found}`, 'invalid'),

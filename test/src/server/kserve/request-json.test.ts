@@ -4,15 +4,18 @@ import type { Datatype } from '../../../../callbacks/infer/datatypes.js';
 import { bytesOfJson, bytesOfList, mostBytesOf } from '../../../../src/server/kserve/json-tensors.js';
 import { type ReadInfer, readInfer } from '../../../../src/server/kserve/read-infer.js';
 import { readRequestJson } from '../../../../src/server/kserve/request-json.js';
+import { RegionAccess } from '../../../../src/serving/protocol/region-access.js';
 
 const encoder = new TextEncoder();
 /** What makes a request long enough for its lists to be read in turns. */
 const PADDING = ' '.repeat(2 ** 16);
 
+const NO_REGIONS = new RegionAccess(null, 0, () => {});
+
 async function read(text: string): Promise<ReadInfer & { isInTurns: boolean }> {
   const { value, lists } = await readRequestJson(encoder.encode(text));
   const { signal } = new AbortController();
-  const found = readInfer('m', { body: value, lists, binary: new Uint8Array(), signal });
+  const found = readInfer('m', { body: value, lists, binary: new Uint8Array(), regions: NO_REGIONS, signal });
   for (const { tensor, count, list } of found.unread) {
     const wanted = { name: tensor.name, datatype: tensor.datatype, count };
     tensor.data = await bytesOfList(wanted, list);

@@ -90,7 +90,6 @@ const DIFFERENCES: Readonly<Record<number, string>> = {
   6: 'as 1',
   17: 'a path outside of /v2 has the form of the other routes',
   23: "the outputs that there are follow Triton's words",
-  42: 'there is no shared memory to be named',
   43: "what was found, and what would be taken, follow Triton's words",
   46: 'the shape is told of, and not the batch size that would come of it',
   50: 'the second of two inputs that differ is named, in the order of the configuration',

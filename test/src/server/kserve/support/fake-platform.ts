@@ -1,4 +1,5 @@
 import type { AppOptions } from '../../../../../src/server/app.js';
+import type { Platform } from '../../../../../src/server/platform.js';
 import { say, type ToyServer, toyServer } from '../../../support/toy-server.js';
 import { type FakeModel, FakeRepository } from './fake-models.js';
 
@@ -8,14 +9,17 @@ export interface FakePlatform extends ToyServer {
   infer(model: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
 }
 
+type FakePlatformOptions = Partial<Omit<AppOptions, 'models'>> &
+  Partial<Pick<Platform, 'allowsUpload' | 'sharedMemory'>>;
+
 /** The whole HTTP side over models that compute at once. */
 export function fakePlatform(
   models: readonly FakeModel[],
-  { allowsUpload = false, ...options }: Partial<Omit<AppOptions, 'models'>> & { allowsUpload?: boolean } = {},
+  { allowsUpload = false, sharedMemory = null, ...options }: FakePlatformOptions = {},
 ): FakePlatform {
   const repository = new FakeRepository(models);
   const toy = toyServer(() => say('x'), {
-    platform: { repository, serverId: 'triton', allowsUpload },
+    platform: { repository, serverId: 'triton', allowsUpload, sharedMemory },
     ...options,
   });
   return {

@@ -1,0 +1,192 @@
+import { isUtf8 } from 'node:buffer';
+import { malformed } from '../../../serving/protocol/malformed.js';
+import { GrpcError } from '../wire/status.js';
+
+/** How a field's value is written. Source: Protocol Buffers, "Encoding". */
+export const VARINT = 0;
+export const FIXED64 = 1;
+export const BYTES = 2;
+export const FIXED32 = 5;
+
+/** Fields of one message, those within its messages included: each costs some tens of nanoseconds, however few bytes it has. */
+const MOST_FIELDS = 32_768;
+/** Bytes of all its texts, which are names and parameters. */
+const MOST_TEXT = 2 ** 20;
+
+/** What one message may still have. */
+export class FieldBudget {
+  #fields = MOST_FIELDS;
+  #text = MOST_TEXT;
+
+  /** @throws InferError */
+  takeField(): void {
+    if (--this.#fields < 0)
+      throw malformed(`the message has more than ${MOST_FIELDS} fields, which is the limit`);
+  }
+
+  /** @throws InferError */
+  takeText(bytes: number): void {
+    this.#text -= bytes;
+    if (this.#text < 0) {
+      throw malformed(
+        `names and parameters of the message have more than ${MOST_TEXT} bytes, which is the limit`,
+      );
+    }
+  }
+}
+
+/**
+ * Goes through the fields of a message, whose bytes stay where they are:
+ *
+ *   | tag | value | tag | length | bytes | ...        tag: number of the field and how it is written
+ *         ^ after next()
+ *
+ * The library's reader would make all of a long message at once, and an object for each number of 64 bits.
+ */
+export class WireReader {
+  /** Number of the field that `next` has found. */
+  field = 0;
+  /** How it is written. */
+  type = 0;
+  readonly #bytes: Uint8Array;
+  readonly #budget: FieldBudget;
+  #at = 0;
+  /** Of a number that was read, its two halves. */
+  #low = 0;
+  #high = 0;
+
+  constructor(bytes: Uint8Array, budget: FieldBudget) {
+    this.#bytes = bytes;
+    this.#budget = budget;
+  }
+
+  /** Goes to the next field, whose value is to be read or skipped. False: there is none. @throws GrpcError, InferError */
+  next(): boolean {
+    if (this.#at >= this.#bytes.length) return false;
+    this.#budget.takeField();
+    this.#readVarint();
+    if (this.#high !== 0) throw unreadable('a field has no number that fields may have');
+    this.field = this.#low >>> 3;
+    this.type = this.#low & 7;
+    if (this.field === 0) throw unreadable('a field has the number 0');
+    return true;
+  }
+
+  /** Passes the value over. */
+  skip(): void {
+    if (this.type === VARINT) this.#readVarint();
+    else if (this.type === FIXED64) this.#pass(8);
+    else if (this.type === FIXED32) this.#pass(4);
+    else if (this.type === BYTES) this.#bytesOfValue();
+    else throw unreadable('a field is written in a way that this protocol does not have');
+  }
+
+  /** A whole number of 64 bits with a sign; a bigint where JavaScript's numbers do not hold it. */
+  signed(): number | bigint {
+    this.#expect(VARINT);
+    this.#readVarint();
+    const value = (this.#high | 0) * 2 ** 32 + this.#low;
+    if (Number.isSafeInteger(value)) return value;
+    return BigInt.asIntN(64, (BigInt(this.#high) << 32n) | BigInt(this.#low));
+  }
+
+  /** The same without a sign. */
+  unsigned(): number | bigint {
+    this.#expect(VARINT);
+    this.#readVarint();
+    const value = this.#high * 2 ** 32 + this.#low;
+    return Number.isSafeInteger(value) ? value : (BigInt(this.#high) << 32n) | BigInt(this.#low);
+  }
+
+  isTrue(): boolean {
+    this.#expect(VARINT);
+    this.#readVarint();
+    return this.#low !== 0 || this.#high !== 0;
+  }
+
+  double(): number {
+    this.#expect(FIXED64);
+    const begin = this.#at;
+    this.#pass(8);
+    return new DataView(this.#bytes.buffer, this.#bytes.byteOffset + begin).getFloat64(0, true);
+  }
+
+  /** Bytes, or a message, of the message's own memory. */
+  bytes(): Uint8Array {
+    this.#expect(BYTES);
+    return this.#bytesOfValue();
+  }
+
+  /** @param most characters @param what is told where it is longer @throws InferError, GrpcError for bytes that are no UTF-8 */
+  text(most: number, what: string): string {
+    const bytes = this.bytes();
+    this.#budget.takeText(bytes.length);
+    if (!isUtf8(bytes)) throw unreadable('a text is not UTF-8');
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
+    if (text.length <= most) return text;
+    throw malformed(`${what} has ${text.length} characters; at most ${most} are taken`);
+  }
+
+  /** A reader of a message within this one. */
+  message(): WireReader {
+    return new WireReader(this.bytes(), this.#budget);
+  }
+
+  /**
+   * Numbers of a list, which are written one behind the other, or each as a field.
+   * @param most numbers that are read: one more tells that there are too many
+   */
+  signedNumbers(into: (number | bigint)[], most: number): void {
+    if (this.type === VARINT) {
+      into.push(this.signed());
+      return;
+    }
+    const numbers = this.message();
+    numbers.type = VARINT;
+    while (numbers.#at < numbers.#bytes.length && into.length <= most) into.push(numbers.signed());
+  }
+
+  #expect(type: number): void {
+    if (this.type !== type) throw unreadable(`field ${this.field} is of another type than it should be`);
+  }
+
+  #bytesOfValue(): Uint8Array {
+    this.#readVarint();
+    if (this.#high !== 0) throw unreadable('a field is longer than the message');
+    const begin = this.#at;
+    this.#pass(this.#low);
+    return this.#bytes.subarray(begin, this.#at);
+  }
+
+  #pass(bytes: number): void {
+    if (bytes > this.#bytes.length - this.#at) throw unreadable('it ends too early');
+    this.#at += bytes;
+  }
+
+  #readVarint(): void {
+    const bytes = this.#bytes;
+    let low = 0;
+    let high = 0;
+    for (let shift = 0; shift < 70; shift += 7) {
+      const byte = bytes[this.#at++];
+      if (byte === undefined) throw unreadable('it ends too early');
+      const bits = byte & 0x7f;
+      if (shift < 28) low |= bits << shift;
+      else if (shift === 28) {
+        low |= bits << 28;
+        high = bits >> 4;
+      } else high |= bits << (shift - 32);
+      if (byte < 0x80) {
+        this.#low = low >>> 0;
+        this.#high = high >>> 0;
+        return;
+      }
+    }
+    throw unreadable('a number has more than ten bytes');
+  }
+}
+
+/** The words of Triton, and what is wrong. */
+export function unreadable(why: string): GrpcError {
+  return new GrpcError('INTERNAL', `Unable to parse request: ${why}`);
+}

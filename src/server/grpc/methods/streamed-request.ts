@@ -1,0 +1,95 @@
+import { onAbort } from '../../../../base/on-abort.js';
+import type { InferModel } from '../../../serving/infer-model.js';
+import { REQUEST_BYTES } from '../../memory-estimates.js';
+import type { AnswerHead } from '../infer/infer-answer.js';
+import type { ReadRequest } from '../infer/read-request.js';
+import type { CallMessage } from '../wire/grpc-call.js';
+import { AskedInfer } from './infer-method.js';
+import type { InferenceServices } from './inference-methods.js';
+import type { LetIn } from './method.js';
+
+/** A request of a stream, with all that is held for it until its last answer is out. */
+export class StreamedRequest {
+  /** What is done with its answers, one after the other. */
+  tail: Promise<void> = Promise.resolve();
+  readonly #sent: CallMessage;
+  readonly #asked: AskedInfer;
+  readonly #cancelled = new AbortController();
+  readonly #leave: () => void;
+  readonly #endWork: () => void;
+  readonly #onOver: () => void;
+  #isOver = false;
+
+  /** @throws GrpcError, InferError for a message that is no request: nothing is held for it then */
+  constructor(sent: CallMessage, letIn: LetIn, services: InferenceServices, onOver: () => void) {
+    this.#sent = sent;
+    this.#asked = new AskedInfer(sent, { ...letIn, startMs: performance.now() }, services);
+    this.#onOver = onOver;
+    this.#endWork = letIn.beginWork();
+    this.#leave = onAbort(letIn.call.signal, () => this.cancel());
+  }
+
+  find(): InferModel {
+    return this.#asked.find();
+  }
+
+  async read(model: InferModel): Promise<ReadRequest> {
+    const read = await this.#asked.read(model, this.#cancelled.signal);
+    const { memory, bytes } = this.#sent;
+    memory.holdBody(Math.max(REQUEST_BYTES + bytes.length, memory.bytes));
+    return read;
+  }
+
+  /** It has failed: its span is told so. */
+  noteFailure(error: unknown): void {
+    this.#asked.noteFailure(error);
+  }
+
+  get outputs(): AskedInfer['outputs'] {
+    return this.#asked.outputs.bind(this.#asked);
+  }
+
+  /** What is told of an error before a model has the request: its id alone. */
+  get refusalHead(): AnswerHead {
+    return { model: '', version: '', id: this.#asked.message.id, parameters: {} };
+  }
+
+  /** What is told of an end without tensors. */
+  get endHead(): AnswerHead {
+    const { model, version, id } = this.#asked.message;
+    return { model, version, id, parameters: { triton_final_response: true } };
+  }
+
+  /** An answer waits to be sent. @throws ApiError where there is no memory for it */
+  holdAnswer(bytes: number): void {
+    // Beside what is held, which a model may have added to.
+    const { memory } = this.#sent;
+    memory.holdBody(memory.bytes + bytes);
+  }
+
+  /** It is out. */
+  freeAnswer(bytes: number): void {
+    const { memory } = this.#sent;
+    if (!this.#isOver) memory.holdBody(memory.bytes - bytes);
+  }
+
+  /** Its model need not go on. */
+  cancel(): void {
+    this.#cancelled.abort(new DOMException('The client has left.', 'AbortError'));
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Its last answer is out, or nobody reads it. */
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#leave();
+    this.#asked.release();
+    this.#sent.memory.release();
+    this.#endWork();
+    this.#onOver();
+  }
+}

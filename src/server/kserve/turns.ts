@@ -1,8 +1,0 @@
-import { setImmediate as nextTurnOfAll } from 'node:timers/promises';
-import { asInferError } from '../../serving/infer-failure.js';
-
-/** Lets others have their turn. @throws InferError where the client has left meanwhile: nobody waits for the rest */
-export async function nextTurn(signal?: AbortSignal): Promise<void> {
-  await nextTurnOfAll();
-  if (signal?.aborted === true) throw asInferError(signal.reason);
-}

@@ -1,0 +1,31 @@
+import { closestName } from '../../../base/did-you-mean.js';
+import { malformed } from './malformed.js';
+
+/** Names that an error lists. */
+const LONGEST_NAME = 100;
+
+/**
+ * Fields of an object that may be left out, or be null. @param what the object is, as a sentence says it
+ * @throws InferError for what is no object, and for a field that nobody knows: nothing would come of it
+ */
+export function knownFields<Name extends string>(
+  body: unknown,
+  what: string,
+  known: readonly Name[],
+): Partial<Record<Name, unknown>> {
+  const fields = objectOf(body ?? {}, what);
+  const other = Object.keys(fields).find((name) => !known.includes(name as Name));
+  if (other === undefined) return fields as Partial<Record<Name, unknown>>;
+  const meant = closestName(other, known);
+  const hint = meant === null ? `${known.map((name) => `'${name}'`).join(', ')}` : `'${meant}'`;
+  throw malformed(
+    `${what} has a field '${other.slice(0, LONGEST_NAME)}', which is unknown: ${hint} may be meant`,
+  );
+}
+
+/** @throws InferError for what is no object */
+export function objectOf(value: unknown, what: string): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>;
+  throw malformed(`Unable to parse ${what}: an object is expected`);
+}

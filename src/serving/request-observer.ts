@@ -1,0 +1,40 @@
+import type { TraceSpan } from '../../callbacks/infer/trace-span.js';
+import type { TokenTiming } from '../../callbacks/token-request.js';
+import type { TracedText } from './texts/text-trace.js';
+
+/** Follows one request (one choice of one prompt) for the metrics. */
+export interface RequestObserver {
+  /** Called at most once, with the number of prompt tokens found in the cache. */
+  onCachedTokens(count: number): void;
+  /** Called with the number of tokens of each piece that holds any. */
+  onTokens(count: number): void;
+  /**
+   * Called at most once, with the number of tokens that were generated when the client left, and that nobody was told.
+   */
+  onForgotten(count: number): void;
+  /** Called once. `reason`: a finish reason, or 'abort' or 'error'; `timing` where the engine gave it. */
+  onEnd(reason: string, timing?: TokenTiming): void;
+}
+
+export interface ObservedRequest {
+  /** Id of the model, whatever alias the client asked for. */
+  model: string;
+  promptTokens: number;
+  maxTokens: number;
+  /** True where the answer follows a grammar. */
+  isGuided?: boolean;
+  /** Number of answers asked for, told by the first of those to one prompt. */
+  choices?: number;
+  /** What its trace tells beside that; absent: it is not traced. */
+  traced?: { parent: TraceSpan } & Pick<TracedText, 'requestId' | 'temperature' | 'topP' | 'choices'>;
+}
+
+/** Nobody follows requests. */
+export const UNOBSERVED: ObserveRequest = () => ({
+  onCachedTokens: () => {},
+  onTokens: () => {},
+  onForgotten: () => {},
+  onEnd: () => {},
+});
+
+export type ObserveRequest = (request: ObservedRequest) => RequestObserver;
