@@ -1,5 +1,5 @@
 /** Routes that take requests for text, with different names for some fields. */
-export type TextRoute = 'chat' | 'completions' | 'responses';
+export type TextRoute = 'chat' | 'completions' | 'responses' | 'messages';
 
 /** One thing that a request can ask for, with all its names. */
 interface Term {
@@ -47,7 +47,7 @@ export const REQUEST_VOCABULARY: readonly Term[] = [
   { option: 'badWords', inputs: ['bad_words_list', 'badWords'] },
   { option: 'logitBias', inputs: ['logit_bias_tokens', 'logit_bias', 'logitBias'] },
   { option: 'embeddingBias', inputs: ['embedding_bias', 'embeddingBias'] },
-  { option: 'stop', inputs: [], flag: 'stop' },
+  { option: 'stop', inputs: [], routes: { messages: 'stop_sequences' }, flag: 'stop' },
   { option: 'stopTokens', inputs: ['stop_words_list', 'stopWords'], field: 'stop_token_ids' },
   { option: 'includeStop', inputs: [], field: 'include_stop_str_in_output' },
   {

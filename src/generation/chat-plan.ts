@@ -58,6 +58,8 @@ export interface ChatAsk {
   /** Further variables of the template. */
   variables?: Readonly<Record<string, unknown>> | undefined;
   reasoningEffort?: string | undefined;
+  /** Whether the model reasons, where its template has a switch for it. Default: as the template has it. */
+  thinks?: boolean | undefined;
 }
 
 /** Prompt and settings for a chat, and how its answers are read. */
@@ -119,6 +121,15 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
   };
 }
 
+/** Most tokens of a prompt that is only counted: more than any context holds. */
+const MAX_COUNTED_TOKENS = 2 ** 20;
+
+/** Number of tokens of a chat's prompt, which may be longer than the model takes. @throws as planChat. */
+export async function countPromptTokens(model: TextModel, ask: ChatAsk): Promise<number> {
+  const style = toolStyle(model.codec.templateSource ?? null, model.toolCallParser ?? 'auto');
+  return (await promptOf(model, ask, style, MAX_COUNTED_TOKENS)).length;
+}
+
 function toolsOf(tools: readonly FunctionTool[], choice: ToolChoice): readonly FunctionTool[] {
   if (choice.mode !== 'named') return tools;
   return tools.filter(({ name }) => name === choice.name);
@@ -128,11 +139,16 @@ function toolsOf(tools: readonly FunctionTool[], choice: ToolChoice): readonly F
  * Encodes the prompt. It names all tools, even where one must be called, so that prompts of one conversation begin
  * alike.
  */
-function promptOf(model: TextModel, ask: ChatAsk, style: ToolStyle): PromptTokens | Promise<PromptTokens> {
+function promptOf(
+  model: TextModel,
+  ask: ChatAsk,
+  style: ToolStyle,
+  maxTokens = model.maxInputLen,
+): PromptTokens | Promise<PromptTokens> {
   const tools = ask.toolChoice?.mode === 'none' ? [] : (ask.tools ?? []);
   const variables = templateVariables(
     model.codec.templateSource,
-    { effort: ask.reasoningEffort, variables: ask.variables },
+    { effort: ask.reasoningEffort, thinks: ask.thinks, variables: ask.variables },
     (param, reason) => {
       throw new InvalidRequestError(
         says`${field(param)} is refused: ${reason}.`,
@@ -143,7 +159,7 @@ function promptOf(model: TextModel, ask: ChatAsk, style: ToolStyle): PromptToken
   );
   const messages = style.usesTemplate ? withResultNames(ask.messages) : plainMessages(ask.messages, tools);
   return model.codec.encodeChat(messages, {
-    maxTokens: model.maxInputLen,
+    maxTokens,
     addGenerationPrompt: ask.addGenerationPrompt,
     continueFinalMessage: ask.continueFinalMessage,
     variables,

@@ -1,6 +1,7 @@
 import { type Context, Hono } from 'hono';
 import { getPath } from 'hono/utils/url';
 import type { ModelDirectory } from '../serving/model-directory.js';
+import { errorResponse, speaksAnthropic } from './anthropic/errors.js';
 import { ApiKeys } from './api-keys.js';
 import { requireApiKey } from './auth.js';
 import { bodyLimit } from './body-limit.js';
@@ -22,6 +23,7 @@ import { type AllowedOrigins, crossOrigin, LOOPBACK_ORIGINS, refuseOtherPages } 
 import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from './read-json.js';
 import { RepositoryFeed } from './repository-feed.js';
 import { requestIds } from './request-ids.js';
+import { RequestMemory } from './request-memory.js';
 import { RequestRegistry } from './request-registry.js';
 import { canonicalPaths } from './routes/canonical-path.js';
 import { ROUTES } from './routes/index.js';
@@ -35,6 +37,7 @@ import { traceHttp } from './tracing/http-span.js';
 import { traced } from './tracing/traced-observer.js';
 import type { Tracing } from './tracing/tracing.js';
 import { tellUnknownFields } from './unknown-fields.js';
+import { tellWarnings } from './warnings.js';
 
 export interface AppOptions {
   models: ModelDirectory;
@@ -87,6 +90,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     log,
     logControl: options.logControl ?? unheard(),
     responses: new ResponseStore({}, ledger.open('stored')),
+    openMemory: ({ name }) => new RequestMemory(ledger.open('request', name), ledger.limit),
     apiKeys,
     feeds: new ModelFeeds(options.models, options.feed),
     repositoryFeed: new RepositoryFeed(options.platform?.repository ?? null, options.feed),
@@ -115,7 +119,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     if (apiError.status === 500) {
       log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'request failed');
     }
-    return apiError.response();
+    return speaksAnthropic(c) ? errorResponse(apiError, c.get('requestId')) : apiError.response();
   };
   const respondInProtocol = (error: unknown, c: Context<AppEnv>): Response => {
     noteProtocolError(error, { metrics, log, requestId: c.get('requestId'), path: c.req.path });
@@ -130,6 +134,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
 
   app.use(sendDirectAnswers);
   app.use(requestIds);
+  app.use(tellWarnings);
   if (tracing !== null) app.use(traceHttp(tracing, handlerNames(routes)));
   app.use(observeHttp(metrics, options.accessLog ?? log, routes));
   app.use(requireKnownHost(options.allowedHosts ?? '*'));

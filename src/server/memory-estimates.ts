@@ -1,4 +1,4 @@
-import { answerMemory } from '../generation/answer-memory.js';
+import { answerMemory, PER_LOG_PROB } from '../generation/answer-memory.js';
 import type { TextRequest } from '../generation/text-generation.js';
 import type { ServedGenerator } from '../serving/served-model.js';
 import { type JsonCounts, MAX_JSON_VALUES } from './json-size.js';
@@ -71,6 +71,14 @@ export function embeddingsMemory(inputs: number, dimensions: number): number {
 
 export function toldTokensMemory(tokens: number): number {
   return PER_TOLD_TOKEN * tokens;
+}
+
+/** Bytes of a token's event, its ids and names included, and its share of the last events, which repeat the answer. */
+const PER_KEPT_EVENT = 512;
+
+/** Bytes of the events of a response, which are kept to be read again. @param logProbs those of a token; 0: none */
+export function keptEventsMemory(tokens: number, logProbs: number): number {
+  return tokens * (PER_KEPT_EVENT + 3 * PER_LOG_PROB * logProbs);
 }
 
 /** Bytes that a reader of events takes, by the length of the longest event. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Context } from 'hono';
+import { speaksAnthropic } from './anthropic/errors.js';
 import type { AppEnv } from './routes/route.js';
 
 /** The client's X-Request-Id if it is valid, else a new id. */
@@ -15,4 +16,5 @@ export async function requestIds(c: Context<AppEnv>, next: () => Promise<void>):
   c.header('x-request-id', id);
   await next();
   c.res.headers.set('x-request-id', id);
+  if (speaksAnthropic(c)) c.res.headers.set('request-id', id);
 }

@@ -13,7 +13,7 @@ export const TOGETHER = [
   'test/src/{commands,generation,hub,top}/**/*.test.ts',
   'test/src/server/*.test.ts',
   'test/src/serving/cache/*.test.ts',
-  'test/src/server/{documentation,metrics,openai}/**/*.test.ts',
+  'test/src/server/{anthropic,documentation,metrics,openai}/**/*.test.ts',
   'test/src/server/grpc/{infer,wire}/*.test.ts',
   'test/src/server/dashboard/{formation,page,schemes}/**/*.test.ts',
   'test/{loadgen,tools/compare,tools/support}/!(http-load|benchmark|https).test.ts',
@@ -30,7 +30,7 @@ export const OUTSIDE = [
   'test/src/serve-encoder.test.ts',
   'test/src/serving/{onnx-models,onnx-sequences,tensorflow-models}.test.ts',
   'test/src/clients/tritonclient{,-tensorflow}.test.ts',
-  'test/src/clients/{openai-pip,openai-pip-responses,tool-calls}.test.ts',
+  'test/src/clients/{anthropic-pip,openai-pip,openai-pip-responses,tool-calls}.test.ts',
   'test/src/clients/matrix/*.test.ts',
   'test/src/server/dashboard/browser.test.ts',
 ];

@@ -163,10 +163,10 @@ const sampling: Readonly<Record<string, DearField>> = {
   time_limit_ms: harmless('2147483647'),
   max_draft_len: harmless('2147483647'),
   user: jsonField,
-  prompt_cache_retention: jsonField,
   metadata: jsonField,
   safety_identifier: jsonField,
   prompt_cache_key: jsonField,
+  prompt_cache_retention: jsonField,
   service_tier: jsonField,
   stream: harmless('true'),
   structured_outputs: () => [
@@ -306,14 +306,71 @@ const responses: Readonly<Record<string, DearField>> = {
   user: textField,
   safety_identifier: textField,
   prompt_cache_key: textField,
+  client_metadata: jsonField,
   prompt_cache_retention: jsonField,
   service_tier: jsonField,
-  background: harmless('false'),
+  background: harmless('true'),
   conversation: harmless('null'),
   prompt: harmless('null'),
   max_tool_calls: harmless('null'),
   context_management: harmless('[]'),
   moderation: harmless('null'),
+};
+
+const inputTokens: Readonly<Record<string, DearField>> = {
+  model: harmless('null'),
+  input: () => items,
+  instructions: textField,
+  previous_response_id: harmless('null'),
+  text: harmless('{"format":{"type":"json_object"}}'),
+  tools: () => responseTools,
+  tool_choice: one({ tools: responseTools[0]!, tool_choice: chosenTool }),
+  parallel_tool_calls: one({ tools: responseTools[0]!, parallel_tool_calls: 'false' }),
+  reasoning: harmless('{"effort":"high"}'),
+  truncation: harmless('"auto"'),
+  conversation: harmless('null'),
+  chat_template_kwargs: () => anyObject,
+};
+
+const anthropicBlocks: readonly JsonText[] = [
+  `[{"role":"user","content":${text('a', LONGEST)}}]`,
+  `[{"role":"user","content":${text('Once upon a time ', 4000)}}]`,
+  list(4000, (index) => `{"role":"${index % 2 ? 'assistant' : 'user'}","content":"hi ${index}"}`),
+  list(8000, (index) => `{"role":"user","content":"${index}"}`),
+  list(100, () => `{"role":"user","content":${list(1200, () => '{"type":"text","text":"a"}')}}`),
+  `[{"role":"assistant","content":${list(2000, (index) => `{"type":"tool_use","id":"${index}","name":"f","input":{"a":1}}`)}},{"role":"user","content":${list(2000, (index) => `{"type":"tool_result","tool_use_id":"${index}","content":"1"}`)}}]`,
+  `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"a":${list(4000, () => '1')}}}]},{"role":"user","content":"a"}]`,
+];
+const anthropicTools = [
+  ...tools((inner) => `{${inner.replace('"parameters"', '"input_schema"')}}`),
+  list(512, (index) => `{"type":"t${index}${'x'.repeat(9000)}","name":"f"}`),
+];
+const anthropicFormats = schemas.map((schema) => `{"type":"json_schema","schema":${schema}}`);
+const anthropicPrompt: Readonly<Record<string, DearField>> = {
+  model: harmless('null'),
+  messages: () => anthropicBlocks.map((messages) => ({ messages })),
+  system: () => [...longTexts, list(4000, () => '{"type":"text","text":"a"}')],
+  tools: () => anthropicTools,
+  tool_choice: one({ tools: anthropicTools[0]!, tool_choice: '{"type":"any"}' }),
+  thinking: harmless('{"type":"enabled","budget_tokens":1024}'),
+  output_config: () => anthropicFormats.map((format) => `{"format":${format}}`),
+  output_format: () => anthropicFormats,
+  chat_template_kwargs: () => anyObject,
+  cache_control: jsonField,
+  context_management: jsonField,
+  mcp_servers: harmless('[]'),
+  speed: jsonField,
+  user_profile_id: jsonField,
+  workspace_id: jsonField,
+};
+const anthropic: Readonly<Record<string, DearField>> = {
+  ...sampling,
+  ...anthropicPrompt,
+  max_tokens: harmless('2147483647'),
+  stop_sequences: dearStops,
+  inference_geo: jsonField,
+  diagnostics: jsonField,
+  container: harmless('null'),
 };
 
 const encoders: Readonly<Record<string, DearField>> = {
@@ -387,6 +444,15 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
     fields: chat,
   },
   '/v1/responses': { plain: { input: '"Once"', max_output_tokens: '2' }, fields: responses },
+  '/v1/messages': {
+    plain: { messages: '[{"role":"user","content":"Once"}]', max_tokens: '2' },
+    fields: anthropic,
+  },
+  '/v1/messages/count_tokens': {
+    plain: { messages: '[{"role":"user","content":"Once"}]' },
+    fields: anthropicPrompt,
+  },
+  '/v1/responses/input_tokens': { plain: { input: '"Once"' }, fields: inputTokens },
   '/v1/embeddings': { plain: { input: '"Once"' }, fields: encoders },
   '/v1/rerank': { plain: { query: '"Once"', documents: '["upon"]' }, fields: encoders },
   '/v1/score': { plain: { text_1: '"Once"', text_2: '"upon"' }, fields: encoders },

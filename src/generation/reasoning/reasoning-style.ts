@@ -44,17 +44,20 @@ export function reasoningStart(
 /** A client's settings for reasoning. */
 export interface ReasoningWishes {
   effort?: string | undefined;
+  /** Whether to reason at all, where the template has a switch for it; undefined: as the template has it. */
+  thinks?: boolean | undefined;
   /** Variables for the template. */
   variables?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /**
  * Template variables including the client's settings for reasoning. Calls `refuse` for a variable that the template
- * does not know, since it would have no effect.
+ * does not know, since it would have no effect, and for an effort of 'none' where the model reasons always. Any other
+ * effort is a wish that a model without a word for it may leave open.
  */
 export function templateVariables(
   source: string | null | undefined,
-  { effort, variables }: ReasoningWishes,
+  { effort, thinks, variables }: ReasoningWishes,
   refuse: (param: string, reason: string) => never,
 ): Record<string, unknown> {
   const result = { ...variables };
@@ -69,12 +72,11 @@ export function templateVariables(
       refuse(`chat_template_kwargs.${shown}`, `the chat template of this model has no variable ${shown}`);
     }
   }
+  const hasSwitch = knows('enable_thinking');
+  if (thinks !== undefined && hasSwitch) result.enable_thinking ??= thinks;
   if (effort === undefined) return result;
   if (knows('reasoning_effort')) return { reasoning_effort: effort, ...result };
-  if (effort === 'none' && knows('enable_thinking')) return { enable_thinking: false, ...result };
-  if (effort === 'none' && !source?.includes(THINK_END)) return result;
-  const possible = knows('enable_thinking')
-    ? "knows reasoning to be on or off only; 'none' turns it off"
-    : 'has no variable reasoning_effort';
-  return refuse('reasoning_effort', `the chat template of this model ${possible}`);
+  if (hasSwitch) return { enable_thinking: effort !== 'none', ...result };
+  if (effort !== 'none' || !source?.includes(THINK_END)) return result;
+  return refuse('reasoning_effort', 'the chat template of this model has no way to turn reasoning off');
 }

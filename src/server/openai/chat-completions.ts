@@ -2,24 +2,17 @@ import { planChat } from '../../generation/chat-plan.js';
 import type { LiveRequest } from '../request-registry.js';
 import { ChatAnswer, type ChatAnswerOptions } from './chat-answer.js';
 import { checkFinalMessage, templateMessage } from './chat-messages.js';
-import { ChoiceRun } from './choice-run.js';
 import { ApiError } from './errors.js';
 import { fieldsOf } from './field-words.js';
-import { guideOfRequest, guideParamOf } from './guides.js';
+import { guideOfRequest } from './guides.js';
 import { inOtherWords } from './other-words.js';
+import { plannedRun } from './planned-run.js';
 import type { Exchange } from './respond.js';
 import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
 import { findGenerator } from './route-context.js';
 import type { ChatRequest } from './schemas/chat.js';
-import {
-  badWordsOf,
-  chatMaxTokens,
-  choiceCounts,
-  promptLogProbsAsked,
-  textRequest,
-  topLogProbs,
-} from './text-request.js';
+import { chatMaxTokens, choiceCounts, promptLogProbsAsked, topLogProbs } from './text-request.js';
 import { chatToolRequest, type ToolRequest } from './tool-request.js';
 
 /** Answers POST /v1/chat/completions, whose body its schema has validated. */
@@ -61,23 +54,18 @@ async function answerChat(
     variables: request.chat_template_kwargs,
     reasoningEffort: request.reasoning_effort,
   });
-  const { promptTokens, guide, shownTokens } = plan;
   const limit = request.max_completion_tokens ?? request.max_tokens;
-  const maxTokens = chatMaxTokens(model, limit, promptTokens.length);
   const top = topLogProbs(model, 'top_logprobs', request.top_logprobs ?? 0);
-  const badWords = await badWordsOf(request, model);
-  const choice = textRequest(request, {
-    promptTokens,
+  const chat = {
+    request,
+    plan,
     promptParam: 'messages',
-    maxTokens,
-    badWords,
+    maxTokens: chatMaxTokens(model, limit, plan.promptTokens.length),
     logProbs: request.logprobs ? top : undefined,
     contextLogProbs: promptLogProbsAsked(model, request),
-    guide,
-    guideParam: guideParamOf(request) ?? 'tools',
-    shownTokens,
-  });
-  const run = new ChoiceRun(model, [choice], choiceCounts(request), context.observe, exchange.terms, live);
+    counts: choiceCounts(request),
+  };
+  const run = await plannedRun(context, model, chat, exchange.terms, live);
   const isNamed = asked.toolChoice.mode === 'named';
   const callField = request.functions === undefined ? 'tool_calls' : 'function_call';
   const calls = callsOf(asked);

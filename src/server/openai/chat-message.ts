@@ -22,11 +22,17 @@ export class ChatMessageReader {
   readonly #callField: CallField;
   #numCalls = 0;
 
-  constructor(plan: ChatPlan, codec: TextCodec, callField: CallField = 'tool_calls') {
+  /** @param newId makes the ids of calls, where the template has no form of its own for them */
+  constructor(
+    plan: ChatPlan,
+    codec: TextCodec,
+    callField: CallField = 'tool_calls',
+    newId: () => string = openaiId,
+  ) {
     this.#callField = callField;
     this.#parser = plan.createParser?.() ?? null;
     this.#counter = plan.reasoning === null ? null : new ReasoningCounter(codec, plan.reasoning);
-    this.#newId = plan.callIds === 'mistral' ? mistralId : openaiId;
+    this.#newId = plan.callIds === 'mistral' ? mistralId : newId;
   }
 
   get hasCalls(): boolean {

@@ -1,11 +1,10 @@
 import type { StreamConnection } from '../stream-connection.js';
 
 const encoder = new TextEncoder();
-const KEEP_ALIVE_TEXT = ': keep-alive\n\n';
-const KEEP_ALIVE = encoder.encode(KEEP_ALIVE_TEXT);
+const COMMENT = ': keep-alive\n\n';
 
 export interface EventStreamOptions {
-  /** Milliseconds of silence after which a comment is sent, so that proxies do not cut the connection. */
+  /** Milliseconds of silence after which a frame without meaning is sent, so that proxies do not cut the connection. */
   keepAliveMs: number;
   /** Milliseconds that a reader may leave a full buffer untouched before it is cut off. */
   stallLimitMs: number;
@@ -37,6 +36,7 @@ export class EventStream {
   readonly #onGone: () => void;
   readonly #onDrain: () => void;
   readonly #connection: StreamConnection | null;
+  readonly #keepAliveFrame: string;
   readonly #keepAlive: NodeJS.Timeout;
   #controller!: ReadableStreamDefaultController<Uint8Array>;
   /** True once everything put into the body has been read, and more is waited for. */
@@ -49,6 +49,7 @@ export class EventStream {
   /**
    * @param onGone called once when the reader leaves or is cut off.
    * @param onDrain called when a reader that was behind reads again.
+   * @param keepAlive frame that breaks a long silence; default: a comment.
    * @param connection connection that the body is sent on; null: none. It is closed where its reader is cut off. (An error
    * in the stream itself, which is what a reader without a connection gets, the HTTP library would print as a fault of
    * its own.)
@@ -59,12 +60,19 @@ export class EventStream {
       onGone,
       onDrain = () => {},
       connection = null,
-    }: { onGone: () => void; onDrain?: () => void; connection?: StreamConnection | null },
+      keepAlive = COMMENT,
+    }: {
+      onGone: () => void;
+      onDrain?: () => void;
+      connection?: StreamConnection | null;
+      keepAlive?: string;
+    },
   ) {
     this.#options = options;
     this.#onGone = onGone;
     this.#onDrain = onDrain;
     this.#connection = connection;
+    this.#keepAliveFrame = keepAlive;
     this.body = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
@@ -144,8 +152,8 @@ export class EventStream {
     if (this.#closed || silentMs < this.#options.keepAliveMs / 2) return;
     const connection = this.#direct();
     if (connection === null) {
-      if (this.#hasRoom()) this.#enqueue(KEEP_ALIVE);
-    } else if (!connection.destroyed && !connection.writableNeedDrain) connection.write(KEEP_ALIVE_TEXT);
+      if (this.#hasRoom()) this.#enqueue(encoder.encode(this.#keepAliveFrame));
+    } else if (!connection.destroyed && !connection.writableNeedDrain) connection.write(this.#keepAliveFrame);
   }
 
   #cutOff(): void {

@@ -13,6 +13,12 @@ export function fieldsOf(route: TextRoute, names: OtherNames = []): CallField {
   return (name) => renamed(fieldOfOption(name, route), names);
 }
 
+/** The same where some tools of a request were left out: `tools[1]` of those that were kept may be its fourth. */
+export function withPlaces(callField: CallField, places: readonly number[]): CallField {
+  return (name) =>
+    callField(name.replace(/^tools\[(\d+)\]/, (_, index) => `tools[${places[Number(index)]}]`));
+}
+
 /** Words a sentence for a client of a route; options of the engine become the server's flags. */
 export function inFields(text: NamedText, callField: CallField): string {
   const call: CallName = ({ of, name }) => {

@@ -1,6 +1,7 @@
 import type { TextPiece } from '../../generation/text-generation.js';
 import type { RequestTerms } from '../request-terms.js';
 import type { StreamConnection } from '../stream-connection.js';
+import type { Warn } from '../warnings.js';
 import type { ChoiceRun } from './choice-run.js';
 import { type ApiError, clientLeft, toApiError } from './errors.js';
 import type { EventStreamOptions } from './event-stream.js';
@@ -21,6 +22,8 @@ export interface FrameWriter {
   end(): string | AsyncIterable<string>;
   /** Frame for an error after the stream has begun; absent: the body that an HTTP error would have. */
   error?(error: ApiError): string;
+  /** Frame that is sent in a long silence; default: a comment. */
+  keepAlive?: string;
   /** True where [DONE] is the last frame; default true. */
   endsWithDone?: boolean;
 }
@@ -32,6 +35,7 @@ export interface Exchange {
   /** Connection that the answer is sent on; null where there is no socket. */
   connection: StreamConnection | null;
   logError: (error: unknown) => void;
+  warn: Warn;
   terms: RequestTerms;
 }
 
@@ -52,6 +56,7 @@ export async function respondWithStream(
     onGone: () => run.abort(),
     onDrain: () => run.resume(),
     connection,
+    ...(writer.keepAlive === undefined ? {} : { keepAlive: writer.keepAlive }),
   });
   let begin: () => void = () => {};
   const begun = new Promise<void>((resolve) => {

@@ -8,6 +8,7 @@ import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
 import { classifyRoute, embeddingsRoute, poolingRoute, rerankRoute, scoreRoute } from './encoders.js';
 import { healthRoute, liveRoute } from './health.js';
 import { loadRoute } from './load.js';
+import { countTokensRoute, createMessageRoute } from './messages.js';
 import { metricsRoute } from './metrics.js';
 import { modelRoute, modelsRoute } from './models.js';
 import { propsRoute, tokenizerInfoRoute } from './props.js';
@@ -16,6 +17,7 @@ import {
   createResponseRoute,
   deleteResponseRoute,
   inputItemsRoute,
+  inputTokensRoute,
   responseRoute,
 } from './responses.js';
 import type { Route } from './route.js';
@@ -33,10 +35,13 @@ export const ROUTES: readonly Route[] = [
   poolingRoute,
   classifyRoute,
   createResponseRoute,
+  inputTokensRoute,
   responseRoute,
   deleteResponseRoute,
   inputItemsRoute,
   cancelResponseRoute,
+  createMessageRoute,
+  countTokensRoute,
   tokenizeRoute,
   detokenizeRoute,
   applyTemplateRoute,

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { withAdapters } from '../../serving/adapters/served-adapters.js';
+import { modelInfo, modelPage } from '../anthropic/models.js';
 import { modelObject } from '../openai/models.js';
 import { findModel } from '../openai/route-context.js';
 import { about } from '../openai/schemas/fields.js';
@@ -11,8 +12,12 @@ export const modelsRoute = defineRoute({
   tags: ['Models'],
   summary: 'Lists the models that are served',
   responses: async () => (await import('../openai/answers/models.js')).modelListResponses(),
-  handle: (_, { models }) =>
-    Response.json({ object: 'list', data: withAdapters(models.list()).map(modelObject) }),
+  handle: ({ speaksAnthropic }, context) => {
+    const models = withAdapters(context.models.list());
+    return Response.json(
+      speaksAnthropic ? modelPage(models) : { object: 'list', data: models.map(modelObject) },
+    );
+  },
 });
 
 export const modelRoute = defineRoute({
@@ -24,5 +29,8 @@ export const modelRoute = defineRoute({
   summary: 'Shows one model',
   params: z.object({ id: about(z.string(), 'The name of the model; slashes may be written as they are.') }),
   responses: async () => (await import('../openai/answers/models.js')).modelResponses(),
-  handle: ({ params }, context) => Response.json(modelObject(findModel(context, params.id))),
+  handle: ({ params, speaksAnthropic }, context) => {
+    const model = findModel(context, params.id);
+    return Response.json(speaksAnthropic ? modelInfo(model) : modelObject(model));
+  },
 });

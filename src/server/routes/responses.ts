@@ -1,11 +1,12 @@
 import * as z from 'zod';
 import { jsonAnswer } from '../json-answer.js';
 import { ApiError } from '../openai/errors.js';
-import { createResponse } from '../openai/responses/create-response.js';
+import { countInputTokens, createResponse } from '../openai/responses/create-response.js';
+import { eventsAnswer } from '../openai/responses/event-log.js';
 import { inputItemList } from '../openai/responses/item-list.js';
 import { responseJson } from '../openai/responses/response-json.js';
-import { about, notSupported } from '../openai/schemas/fields.js';
-import { responseRequestSchema } from '../openai/schemas/responses.js';
+import { about, ignored, MAX_INT } from '../openai/schemas/fields.js';
+import { inputTokensSchema, responseRequestSchema } from '../openai/schemas/responses.js';
 import { defineRoute } from './route.js';
 
 const tags = ['Responses'] as const;
@@ -44,16 +45,43 @@ export const createResponseRoute = defineRoute({
   handle: ({ body, exchange }, context) => createResponse(context, body, exchange),
 });
 
+export const inputTokensRoute = defineRoute({
+  method: 'post',
+  path: '/v1/responses/input_tokens',
+  tags,
+  summary: 'Counts the tokens of the prompt that a response would have',
+  description: 'The prompt may be longer than the model takes.',
+  body: inputTokensSchema,
+  examples: { 'A question': { input: 'What is the capital of France?' } },
+  responses: async () => (await answers()).inputTokensResponses(),
+  handle: ({ body, exchange }, context) => countInputTokens(context, body, exchange),
+});
+
 export const responseRoute = defineRoute({
   method: 'get',
   path: '/v1/responses/{id}',
   tags,
   summary: 'Shows a stored response, or one that is being made',
   params,
-  query: z.strictObject({ stream: notSupported('streams of stored responses', 'false') }),
+  query: z.strictObject({
+    stream: about(
+      z.enum(['true', 'false']).optional(),
+      "true: the events of a response made with 'background' and 'stream', up to its end.",
+    ),
+    starting_after: about(
+      z.coerce.number().int().min(-1).max(MAX_INT).optional(),
+      "With 'stream': the number of the event behind which they begin. Not given: the first is first.",
+    ),
+    include_obfuscation: ignored(),
+    include: ignored(),
+    'include[]': ignored(),
+  }),
   responses: async () => (await answers()).storedResponses(),
-  handle: ({ params: { id }, exchange }, context) => {
+  handle: ({ params: { id }, query, exchange }, context) => {
     const responses = context.responses.of(exchange.terms.caller);
+    if (query.stream === 'true') {
+      return eventsAnswer(responses.events(id), query.starting_after ?? -1, context.eventStream, exchange);
+    }
     const response = responses.activeResponse(id)?.snapshot() ?? responses.get(id).response;
     return jsonAnswer(responseJson(response));
   },

@@ -3,6 +3,7 @@ import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type * as z from 'zod';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
+import { speaksAnthropic } from '../anthropic/errors.js';
 import type { ApiKeys, Caller } from '../api-keys.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { ModelFeeds } from '../model-feeds.js';
@@ -21,6 +22,7 @@ import type { LogControl, ServerLog } from '../server-log.js';
 import type { ServerState } from '../server-state.js';
 import { HttpStreamConnection } from '../stream-connection.js';
 import type { TraceDecisions } from '../tracing/trace-settings.js';
+import { noteWarning } from '../warnings.js';
 
 export type AppEnv = {
   Bindings: Partial<HttpBindings>;
@@ -28,6 +30,8 @@ export type AppEnv = {
     requestId: string;
     caller: Caller;
     memory: RequestMemory;
+    /** What of the request has no effect. */
+    warnings?: readonly string[];
     /** The request's span; absent: it is not traced. */
     trace?: TraceSpan;
     /** Fields of the body that nobody knows; absent: there are none, or they are not to be told. */
@@ -46,6 +50,8 @@ export interface ServerContext extends RouteContext {
   /** What is logged. */
   logControl: LogControl;
   responses: ResponseStore;
+  /** Opens an account of memory for work that outlives its request. */
+  openMemory: (caller: Caller) => RequestMemory;
   apiKeys: ApiKeys;
   /** Feeds of all models that generate text. */
   feeds: ModelFeeds;
@@ -92,6 +98,8 @@ interface Request<Body, Params, Query> {
   params: Parsed<Params>;
   query: Parsed<Query>;
   exchange: Exchange;
+  /** True where the client speaks Anthropic's API. */
+  speaksAnthropic: boolean;
   /** True where the client reads compressed answers. */
   takesGzip: boolean;
   /** The client's If-None-Match: validators of the copies that it has. */
@@ -125,6 +133,7 @@ interface RouteDefinition<Body, Params, Query> {
 export const TAGS = {
   Generation: 'Text from a model.',
   Encoders: 'Embeddings and scores of texts.',
+  Messages: "Text from a model, by Anthropic's API.",
   Responses: "Text from a model, by OpenAI's newer API, which keeps conversations.",
   Inference: 'Tensors into and out of any model, by the Open Inference Protocol (KServe v2).',
   Models: 'What is served.',
@@ -153,6 +162,7 @@ export function defineRoute<
         params: params && parseParameters(params, c.req.param()),
         query: query && parseParameters(query, queryOf(c, definition.ignoresUnknownQuery ? query : null)),
         exchange: exchangeOf(c, context),
+        speaksAnthropic: speaksAnthropic(c),
         takesGzip: /\bgzip\b/.test(c.req.header('accept-encoding') ?? ''),
         knownTags: c.req.header('if-none-match'),
       };
@@ -216,6 +226,10 @@ export function exchangeOf(c: Context<AppEnv>, { log, requests, requestTimeoutMs
     connection: outgoing === undefined ? null : new HttpStreamConnection(outgoing),
     logError: (error) =>
       log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'stream failed'),
+    warn: (text) => {
+      log.warn({ requestId: c.get('requestId'), path: c.req.path }, text);
+      noteWarning(c, text);
+    },
     terms: {
       caller: c.get('caller'),
       requestId: c.get('requestId'),

@@ -121,14 +121,39 @@ describe('responses by the openai package from npm against skein serve', () => {
     for (const { top_logprobs: top, logprob } of part.logprobs!) expect(top[0]!.logprob).toBe(logprob);
   });
 
+  it('is made in the background, and its events are read again', async () => {
+    const { id, status } = await client.responses.create({ ...greedy, input: question, background: true });
+    expect(status).toBe('in_progress');
+    await expect.poll(async () => (await client.responses.retrieve(id)).status).toBe('completed');
+    const stream = await client.responses.create({
+      ...greedy,
+      input: question,
+      background: true,
+      stream: true,
+    });
+    const begun: OpenAI.Responses.ResponseStreamEvent[] = [];
+    for await (const event of stream) if (begun.push(event) === 5) break;
+    const [created] = begun as [OpenAI.Responses.ResponseCreatedEvent];
+    const starting_after = begun.at(-1)!.sequence_number;
+    const rest = await client.responses.retrieve(created.response.id, { stream: true, starting_after });
+    let last: OpenAI.Responses.ResponseStreamEvent | undefined;
+    let number = starting_after;
+    for await (last of rest) expect(last.sequence_number).toBe(++number);
+    expect(last).toMatchObject({ type: 'response.completed' });
+    const { response } = last as OpenAI.Responses.ResponseCompletedEvent;
+    expect(response.output).toMatchObject([
+      { content: [{ text: (await client.responses.retrieve(id)).output_text }] },
+    ]);
+  });
+
   it('is cut, refused and aborted as it expects', async () => {
     const cut = await client.responses.create({ ...greedy, max_output_tokens: 2, input: question });
     expect(cut).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } });
     await expect(
-      client.responses.create({ ...greedy, input: question, background: true }),
+      client.responses.create({ ...greedy, input: question, prompt: { id: 'pmpt_1' } }),
     ).rejects.toMatchObject({
       status: 400,
-      param: 'background',
+      param: 'prompt',
     });
     const stream = await client.responses.create({
       ...greedy,

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { modelInfoSchema, modelPageSchema } from '../../anthropic/answers.js';
 import type { Responses } from '../../routes/route.js';
 import { about, component } from '../schemas/fields.js';
 import { errors, jsonAnswer } from './shared.js';
@@ -17,13 +18,21 @@ const model = component(
   'A model that is served.',
 );
 
+const IN_ANTHROPICS_FORM = ", in Anthropic's form where the request has an anthropic-version header.";
+
 export function modelListResponses(): Responses {
   const list = z.object({ object: z.literal('list'), data: z.array(model) });
-  return { 200: jsonAnswer('The models.', list), ...errors(401) };
+  return {
+    200: jsonAnswer(`The models${IN_ANTHROPICS_FORM}`, z.union([list, modelPageSchema])),
+    ...errors(401),
+  };
 }
 
 export function modelResponses(): Responses {
-  return { 200: jsonAnswer('The model.', model), ...errors(401, 404) };
+  return {
+    200: jsonAnswer(`The model${IN_ANTHROPICS_FORM}`, z.union([model, modelInfoSchema])),
+    ...errors(401, 404),
+  };
 }
 
 export function propsResponses(): Responses {

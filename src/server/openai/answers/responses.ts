@@ -45,6 +45,10 @@ const outputItem = component(
         status: itemStatus,
         summary: about(z.array(z.unknown()).max(0), 'Always empty.'),
         content: z.array(reasoningText),
+        encrypted_content: about(
+          z.string().optional(),
+          'Where `include` asks for it: the reasoning, to be sent back.',
+        ),
       }),
       'What the model thinks, where it is one that reasons.',
     ),
@@ -58,6 +62,17 @@ const outputItem = component(
         arguments: about(z.string(), 'JSON.'),
       }),
       'A call of a function.',
+    ),
+    about(
+      z.object({
+        type: z.literal('custom_tool_call'),
+        id: z.string(),
+        status: itemStatus,
+        call_id: about(z.string(), 'What the output of the call has to name.'),
+        name: z.string(),
+        input: z.string(),
+      }),
+      'A call of a custom tool.',
     ),
   ]),
   'An item of the output.',
@@ -156,6 +171,12 @@ const streamEvent = component(
       { ...place, name: z.string(), arguments: z.string() },
       'The whole arguments.',
     ),
+    event(
+      'response.custom_tool_call_input.delta',
+      { ...place, delta: z.string() },
+      'The input of a custom tool.',
+    ),
+    event('response.custom_tool_call_input.done', { ...place, input: z.string() }, 'The whole input.'),
     event('response.output_item.done', item, 'The item has ended.'),
     event('response.completed', { response }, 'The last event.'),
     event(
@@ -194,7 +215,22 @@ export function createResponses(): Responses {
   };
 }
 
-export const storedResponses = () => stored('The response.');
+export function inputTokensResponses(): Responses {
+  const count = z.object({
+    object: z.literal('response.input_tokens'),
+    input_tokens: about(z.int(), 'Tokens of the prompt, the chat template included.'),
+  });
+  return { 200: jsonAnswer('The count.', count), ...errors(400, 401, 404, 413, 429, 500, 503) };
+}
+
+export const storedResponses = (): Responses => ({
+  ...stored('The response.'),
+  200: answerOrStream('The response, or its events.', {
+    whole: response,
+    event: streamEvent,
+    example: EXAMPLE,
+  }),
+});
 export const cancelledResponses = () => ({ ...stored('The response as far as it came.'), ...errors(503) });
 
 export function deletedResponses(): Responses {

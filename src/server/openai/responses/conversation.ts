@@ -2,8 +2,10 @@ import type { ChatMessage } from '../../../../models/chat-template.js';
 import { ApiError } from '../errors.js';
 import type { InputItem, MessageItem } from '../schemas/response-items.js';
 import type { ResponseRequest } from '../schemas/responses.js';
+import { argumentsOf } from './custom-tools.js';
 import { newId, type OutputItem } from './response-object.js';
 import type { OwnResponses, StoredItem, StoredResponse } from './response-store.js';
+import { unsealed } from './sealed-reasoning.js';
 
 /** Conversation that a response answers. */
 export interface Conversation {
@@ -13,8 +15,11 @@ export interface Conversation {
   previous: StoredResponse | null;
 }
 
+/** Fields of a request from which its conversation is made. */
+type AskedConversation = Pick<ResponseRequest, 'input' | 'instructions' | 'previous_response_id'>;
+
 /** The conversation that a request continues, followed by its own items. @throws ApiError. */
-export function conversationOf(request: ResponseRequest, store: OwnResponses): Conversation {
+export function conversationOf(request: AskedConversation, store: OwnResponses): Conversation {
   const { previous_response_id: previousId, instructions } = request;
   const previous = previousId === undefined ? null : store.get(previousId, 'previous_response_id');
   const input = inputItems(request.input).map((item, index) => storedItem(item, index, store));
@@ -57,6 +62,9 @@ function storedItem(item: InputItem, index: number, store: OwnResponses): Stored
     case 'function_call':
     case 'function_call_output':
       return { ...item, id: item.id ?? newId('fc'), status: 'completed' };
+    case 'custom_tool_call':
+    case 'custom_tool_call_output':
+      return { ...item, id: item.id ?? newId('ctc'), status: 'completed' };
     case 'reasoning':
       return { ...item, id: item.id ?? newId('rs') };
     default: {
@@ -87,13 +95,15 @@ function messagesOf(items: readonly (StoredItem | OutputItem)[]): ChatMessage[] 
   for (const item of items) {
     switch (item.type) {
       case 'reasoning':
-        reasoning += (item.content ?? []).map(({ text }) => text).join('');
+        reasoning += reasoningOf(item);
         break;
+      case 'custom_tool_call':
       case 'function_call': {
+        const args = item.type === 'function_call' ? item.arguments : argumentsOf(item.input);
         const call = {
           id: item.call_id,
           type: 'function',
-          function: { name: item.name, arguments: item.arguments },
+          function: { name: item.name, arguments: args },
         };
         const last = messages.at(-1);
         if (reasoning === '' && last?.role === 'assistant')
@@ -102,6 +112,7 @@ function messagesOf(items: readonly (StoredItem | OutputItem)[]): ChatMessage[] 
         break;
       }
       case 'function_call_output':
+      case 'custom_tool_call_output':
         messages.push({ role: 'tool', content: textOf(item.output), tool_call_id: item.call_id });
         break;
       case 'item_reference':
@@ -114,6 +125,15 @@ function messagesOf(items: readonly (StoredItem | OutputItem)[]): ChatMessage[] 
     }
   }
   return messages;
+}
+
+/** The text of an item of reasoning, from its content or from what was sealed. */
+function reasoningOf({
+  content,
+  encrypted_content,
+}: Extract<StoredItem | OutputItem, { type: 'reasoning' }>) {
+  if (content !== undefined && content.length > 0) return content.map(({ text }) => text).join('');
+  return encrypted_content === undefined ? '' : unsealed(encrypted_content);
 }
 
 type Content = MessageItem['content'] | Extract<OutputItem, { type: 'message' }>['content'];

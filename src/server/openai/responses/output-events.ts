@@ -1,7 +1,9 @@
 import type { AnswerPart } from '../../../generation/tools/types.js';
 import type { MessageCall } from '../chat-message.js';
+import { inputOf } from './custom-tools.js';
 import { itemJson, itemsJson, partJson } from './response-json.js';
 import { newId, type OutputItem, type OutputText } from './response-object.js';
+import { sealed } from './sealed-reasoning.js';
 
 type LogProbs = NonNullable<OutputText['logprobs']>;
 type Item<Type extends OutputItem['type']> = Extract<OutputItem, { type: Type }>;
@@ -17,6 +19,10 @@ export interface OutputOptions {
   newCall: (name: string) => MessageCall;
   /** True where messages have log-probs. */
   hasLogProbs: boolean;
+  /** Names of tools whose input is a text. */
+  customTools: ReadonlySet<string>;
+  /** True where items of reasoning have `encrypted_content`. */
+  sealsReasoning: boolean;
 }
 
 /** Makes the items of a response out of the answer's parts, with their events in OpenAI's order. */
@@ -25,6 +31,8 @@ export class OutputEvents {
   readonly #options: OutputOptions;
   /** The last item, while it is being written. */
   #open: OutputItem | null = null;
+  /** Arguments of the open call of a custom tool. */
+  #input = '';
   /** Log-probs of tokens whose text has not come yet. */
   #waitingLogProbs: LogProbs = [];
 
@@ -89,6 +97,18 @@ export class OutputEvents {
 
   #call(name: string): void {
     const { id } = this.#options.newCall(name);
+    if (this.#options.customTools.has(name)) {
+      this.#input = '';
+      this.#begin({
+        type: 'custom_tool_call',
+        id: newId('ctc'),
+        status: 'in_progress',
+        call_id: id,
+        name,
+        input: '',
+      });
+      return;
+    }
     this.#begin({
       type: 'function_call',
       id: newId('fc'),
@@ -100,7 +120,11 @@ export class OutputEvents {
   }
 
   #arguments(text: string): void {
-    const item = this.#open as Item<'function_call'>;
+    const item = this.#open as Item<'function_call' | 'custom_tool_call'>;
+    if (item.type === 'custom_tool_call') {
+      this.#input += text;
+      return;
+    }
     item.arguments += text;
     this.#tell('response.function_call_arguments.delta', { ...this.#place(), delta: text });
   }
@@ -146,8 +170,17 @@ export class OutputEvents {
       }
       case 'reasoning': {
         const part = item.content[0]!;
+        if (this.#options.sealsReasoning) item.encrypted_content = sealed(part.text);
         this.#tell('response.reasoning_text.done', { ...this.#partPlace(), text: part.text });
         this.#tell('response.content_part.done', { ...this.#partPlace(), part });
+        break;
+      }
+      case 'custom_tool_call': {
+        // The text is known when its JSON is whole.
+        item.input = inputOf(this.#input);
+        const { input } = item;
+        this.#tell('response.custom_tool_call_input.delta', { ...this.#place(), delta: input });
+        this.#tell('response.custom_tool_call_input.done', { ...this.#place(), input });
         break;
       }
       case 'function_call': {

@@ -8,8 +8,10 @@ import type { ChoiceRun } from '../choice-run.js';
 import type { ApiError } from '../errors.js';
 import { chatLogProb } from '../log-probs.js';
 import type { FrameWriter } from '../respond.js';
-import type { ResponseRequest } from '../schemas/responses.js';
+import { type ResponseRequest, SEALED_REASONING } from '../schemas/responses.js';
 import type { Conversation } from './conversation.js';
+import { customNames } from './custom-tools.js';
+import { EventLog } from './event-log.js';
 import { OutputEvents } from './output-events.js';
 import { responseJson } from './response-json.js';
 import {
@@ -31,8 +33,15 @@ export interface MakingOptions {
   hasLogProbs: boolean;
 }
 
+/** A writer of a response's events, one in each text at its end. */
+interface ResponseFrames extends FrameWriter {
+  end(): AsyncIterable<string>;
+  error(error: ApiError): string;
+}
+
 /** A response in the making: its present state, and its events. */
 export class ResponseMaking implements ActiveResponse {
+  readonly events: EventLog | null;
   readonly #options: MakingOptions;
   readonly #fields: ReturnType<typeof responseFields>;
   readonly #reader: ChatMessageReader;
@@ -53,12 +62,15 @@ export class ResponseMaking implements ActiveResponse {
   constructor(options: MakingOptions) {
     const { model, request, plan, run, store, hasLogProbs } = options;
     this.#options = options;
+    this.events = request.background && request.stream ? new EventLog() : null;
     this.#fields = responseFields(request, model.id, newId('resp'));
     this.#reader = new ChatMessageReader(plan, model.codec);
     this.#output = new OutputEvents({
       onEvent: (type, fields) => this.#tell(type, fields),
       newCall: (name) => this.#reader.newCall(name),
       hasLogProbs,
+      customTools: customNames(request),
+      sealsReasoning: request.include?.includes(SEALED_REASONING) ?? false,
     });
     this.#whole = new Promise((resolve) => {
       this.#resolveWhole = resolve;
@@ -101,8 +113,8 @@ export class ResponseMaking implements ActiveResponse {
 
   /** Finishes a response whose answer has ended or was cancelled. @returns the response; null where its client left. */
   finish(): ResponseObject | null {
-    const { store, conversation } = this.#options;
-    store.end(this.#fields.id);
+    const { store } = this.#options;
+    if (!this.#fields.background) store.end(this.#fields.id);
     if (this.#state.status === 'in_progress' && this.#isCancelled) {
       this.#output.end('incomplete');
       this.#state = { ...this.#state, status: 'cancelled' };
@@ -111,9 +123,21 @@ export class ResponseMaking implements ActiveResponse {
     const response = this.snapshot();
     this.#resolveWhole(response);
     if (this.#state.status === 'in_progress') return null;
-    const { input, previous } = conversation;
-    if (this.#fields.store) store.put({ response, input, previous });
+    // That of a response in the background is kept with its last events.
+    if (this.#fields.store && !this.#fields.background) store.put({ response, ...this.#conversation });
     return response;
+  }
+
+  /** Keeps a response that was made in the background, however it ended. */
+  keep(): void {
+    const { store } = this.#options;
+    store.end(this.#fields.id);
+    store.put({ response: this.snapshot(), ...this.#conversation, events: this.events?.frames });
+  }
+
+  get #conversation() {
+    const { input, previous } = this.#options.conversation;
+    return { input, previous };
   }
 
   /** Drops a response that came to nothing. */
@@ -131,7 +155,7 @@ export class ResponseMaking implements ActiveResponse {
   }
 
   /** Writes the response as a stream of events. */
-  frameWriter(): FrameWriter {
+  frameWriter(): ResponseFrames {
     const begin = () => {
       if (this.#sequence > 0) return;
       this.#tell('response.created', { response: this.snapshot() });

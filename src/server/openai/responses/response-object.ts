@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { chatLogProb } from '../log-probs.js';
 import type { ResponseRequest } from '../schemas/responses.js';
+import { type KeptTool, keptTools } from './kept-tools.js';
 import { isStrict } from './strict-schema.js';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
@@ -19,7 +20,16 @@ export interface ReasoningText {
 
 export type OutputItem =
   | { type: 'message'; id: string; status: ItemStatus; role: 'assistant'; content: OutputText[] }
-  | { type: 'reasoning'; id: string; status: ItemStatus; summary: []; content: ReasoningText[] }
+  | {
+      type: 'reasoning';
+      id: string;
+      status: ItemStatus;
+      summary: [];
+      content: ReasoningText[];
+      /** Where the request asks for it, once the reasoning has ended. */
+      encrypted_content?: string;
+    }
+  | { type: 'custom_tool_call'; id: string; status: ItemStatus; call_id: string; name: string; input: string }
   | {
       type: 'function_call';
       id: string;
@@ -54,7 +64,7 @@ export interface ResponseState {
 export type ResponseObject = ReturnType<typeof responseFields> & ResponseState;
 
 /** A new id: `resp_` or the like with 192 random bits, since whoever knows an id may read the response. */
-export function newId(prefix: 'resp' | 'msg' | 'rs' | 'fc'): string {
+export function newId(prefix: 'resp' | 'msg' | 'rs' | 'fc' | 'ctc'): string {
   return `${prefix}_${randomBytes(24).toString('hex')}`;
 }
 
@@ -65,7 +75,7 @@ export function responseFields(request: ResponseRequest, model: string, id: stri
     object: 'response' as const,
     created_at: Math.floor(Date.now() / 1000),
     model,
-    background: false,
+    background: request.background ?? false,
     instructions: request.instructions ?? null,
     max_output_tokens: request.max_output_tokens ?? null,
     max_tool_calls: null,
@@ -78,20 +88,20 @@ export function responseFields(request: ResponseRequest, model: string, id: stri
     service_tier: 'default',
     store: request.store ?? true,
     temperature: request.temperature ?? 1,
-    text: { format: textFormat(request), verbosity: 'medium' },
+    text: { format: textFormat(request), verbosity: request.text?.verbosity ?? 'medium' },
     tool_choice: request.tool_choice ?? 'auto',
-    tools: (request.tools ?? []).map((tool) => ({
-      type: tool.type,
-      name: tool.name,
-      description: tool.description ?? null,
-      parameters: tool.parameters ?? null,
-      strict: isStrict(tool),
-    })),
+    tools: keptTools(request).map(toolField),
     top_logprobs: request.top_logprobs ?? 0,
     top_p: request.top_p ?? 1,
     truncation: request.truncation ?? 'disabled',
     user: request.user ?? null,
   };
+}
+
+function toolField(tool: KeptTool) {
+  const { type, name, description = null } = tool;
+  if (tool.type === 'custom') return { type, name, description, format: tool.format ?? { type: 'text' } };
+  return { type, name, description, parameters: tool.parameters ?? null, strict: isStrict(tool) };
 }
 
 function textFormat({ text }: ResponseRequest) {

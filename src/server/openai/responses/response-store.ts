@@ -2,6 +2,7 @@ import type { Caller } from '../../api-keys.js';
 import type { MemoryHold } from '../../held-memory.js';
 import { ApiError } from '../errors.js';
 import type { InputItem } from '../schemas/response-items.js';
+import { EventLog } from './event-log.js';
 import type { OutputItem, ResponseObject } from './response-object.js';
 import { storedBytes } from './stored-size.js';
 
@@ -12,6 +13,8 @@ export interface StoredResponse {
   input: readonly StoredItem[];
   /** The response that it continues. It stays reachable from here even when the store has dropped it. */
   previous: StoredResponse | null;
+  /** Its events, where they can be read again. */
+  events?: readonly string[] | undefined;
 }
 
 export type StoredItem = InputItem & { id: string };
@@ -20,6 +23,8 @@ export type StoredItem = InputItem & { id: string };
 export interface ActiveResponse {
   input: readonly StoredItem[];
   previous: StoredResponse | null;
+  /** Its events so far, where they can be read again; else null. */
+  events: EventLog | null;
   /** The response as it is so far. */
   snapshot(): ResponseObject;
   /** Ends the response with what it has; resolves with the whole of it. */
@@ -191,6 +196,19 @@ export class OwnResponses {
     const found = this.#store.get(this.#owner, id);
     if (found === null) throw notFound(id, param);
     return found;
+  }
+
+  /** The events of a response. @throws ApiError 404, 400 where they are not kept. */
+  events(id: string): EventLog {
+    const active = this.activeResponse(id);
+    const kept = active === null ? this.get(id).events : undefined;
+    const log = active?.events ?? (kept && new EventLog(kept));
+    if (log) return log;
+    throw new ApiError(
+      400,
+      `The events of the response '${id}' were not kept: only those of responses with 'background' and 'stream' are.`,
+      { param: 'stream', code: 'invalid_value' },
+    );
   }
 
   /** Removes a response. @throws ApiError 404. */

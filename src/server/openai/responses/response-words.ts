@@ -1,5 +1,7 @@
-import { fieldsOf } from '../field-words.js';
+import { fieldsOf, withPlaces } from '../field-words.js';
 import { inOtherWords } from '../other-words.js';
+import type { ResponseRequest } from '../schemas/responses.js';
+import { keptPlaces } from './kept-tools.js';
 
 /** This route's names for fields of programs and of chats. */
 export const RESPONSE_FIELDS = fieldsOf('responses', [
@@ -12,6 +14,9 @@ export const RESPONSE_FIELDS = fieldsOf('responses', [
 ]);
 
 /** Runs code shared by chat and responses, and words errors of the request with this route's names. */
-export function inResponseWords<T>(run: () => Promise<T>): Promise<T> {
-  return inOtherWords(RESPONSE_FIELDS, run);
+export function inResponseWords<T>(
+  request: Pick<ResponseRequest, 'tools'>,
+  run: () => Promise<T>,
+): Promise<T> {
+  return inOtherWords(withPlaces(RESPONSE_FIELDS, keptPlaces(request)), run);
 }

@@ -58,9 +58,10 @@ export function storedBytes(stored: StoredResponse): number {
   return bytes;
 }
 
-function ownBytes({ response, input }: StoredResponse): number {
+function ownBytes({ response, input, events }: StoredResponse): number {
   const size = new KeptSize();
   size.add(response);
   size.add(input);
+  if (events !== undefined) size.add(events);
   return storedMemory(size.bytes, size);
 }

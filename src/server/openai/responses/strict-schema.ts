@@ -1,6 +1,4 @@
-import type { ResponseRequest } from '../schemas/responses.js';
-
-type Tool = NonNullable<ResponseRequest['tools']>[number];
+import type { ResponseFunction } from '../schemas/responses.js';
 
 /** Keywords without schemas inside, beside those that hold schemas. */
 const PLAIN = new Set([
@@ -19,7 +17,7 @@ const PLAIN = new Set([
  * default is that of OpenAI's Responses (not of its chat): strict where the schema has the form that strict asks for,
  * in which each object lists all its members as required and allows no others.
  */
-export function isStrict({ strict, parameters }: Tool): boolean {
+export function isStrict({ strict, parameters }: ResponseFunction): boolean {
   if (strict !== undefined && strict !== null) return strict;
   return isRecord(parameters) && parameters.type === 'object' && fitsStrict(parameters);
 }

@@ -140,8 +140,8 @@ export const recordFields = {
   metadata: ignored(),
   safety_identifier: ignored(),
   prompt_cache_key: ignored('Accepted; prompts are found in the cache by their content.'),
-  service_tier: ignored(),
   prompt_cache_retention: ignored(),
+  service_tier: ignored(),
 };
 
 const streamOptions = optional(

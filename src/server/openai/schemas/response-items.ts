@@ -51,6 +51,23 @@ const functionCallOutput = z.object({
   status: status(),
 });
 
+const customCall = z.object({
+  type: z.literal('custom_tool_call'),
+  call_id: about(z.string(), 'What its output names.'),
+  name: about(z.string(), 'The tool.'),
+  input: about(z.string(), 'The text, as it came.'),
+  id: id(),
+  status: status(),
+});
+
+const customOutput = z.object({
+  type: z.literal('custom_tool_call_output'),
+  call_id: about(z.string(), 'Which call it answers.'),
+  output: about(content(), 'What the tool gave.'),
+  id: id(),
+  status: status(),
+});
+
 const reasoning = z.object({
   type: z.literal('reasoning'),
   summary: ignored('Accepted; the chat template gets the reasoning itself.'),
@@ -60,7 +77,10 @@ const reasoning = z.object({
     ),
     'Reaches the chat template with the message behind it; most leave out what was thought in earlier turns.',
   ),
-  encrypted_content: ignored('Accepted; this server gives none.'),
+  encrypted_content: optional(
+    z.string(),
+    'As it came with the item: takes the place of content that is not there. That of other servers has no effect.',
+  ),
   id: id(),
   status: status(),
 });
@@ -77,12 +97,14 @@ const typed = z.discriminatedUnion(
     messageItem.extend({ type: z.literal('message') }),
     functionCall,
     functionCallOutput,
+    customCall,
+    customOutput,
     reasoning,
     itemReference,
   ],
   {
     error:
-      'expected an item of type message, function_call, function_call_output, reasoning or item_reference (no other is supported)',
+      'expected an item of type message, function_call, function_call_output, custom_tool_call, custom_tool_call_output, reasoning or item_reference (no other is supported)',
   },
 );
 

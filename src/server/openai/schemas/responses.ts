@@ -12,6 +12,16 @@ const MAX_TOOLS = 512;
 const MAX_RECORD = 1024;
 const MAX_DESCRIPTION = 16_384;
 export const LOG_PROBS = 'message.output_text.logprobs';
+export const SEALED_REASONING = 'reasoning.encrypted_content';
+/** What `include` may ask for besides, which only tools of OpenAI's own have. */
+const OTHER_INCLUDES = [
+  'code_interpreter_call.outputs',
+  'computer_call_output.output.image_url',
+  'file_search_call.results',
+  'message.input_image.image_url',
+  'web_search_call.action.sources',
+  'web_search_call.results',
+] as const;
 
 const jsonSchema = z.union([z.boolean(), z.record(z.string(), z.unknown())], {
   error: 'expected a JSON schema',
@@ -32,8 +42,8 @@ const textFormat = z.discriminatedUnion('type', [
   ),
 ]);
 
-const tool = z.object({
-  type: z.literal('function', { error: "expected 'function' (no other kind of tool is supported)" }),
+const functionTool = z.object({
+  type: z.literal('function'),
   name: about(functionName, 'What the model calls it.'),
   description: optional(z.string(), 'What it does; the model reads it.'),
   parameters: optional(z.record(z.string(), z.unknown()), 'JSON schema of its arguments, an object.'),
@@ -44,7 +54,40 @@ const tool = z.object({
   ),
 });
 
-const named = z.object({ type: z.literal('function'), name: about(functionName, 'The function.') });
+const customTool = z.object({
+  type: z.literal('custom'),
+  name: about(functionName, 'What the model calls it.'),
+  description: optional(z.string(), 'What it does; the model reads it.'),
+  format: optional(
+    z.discriminatedUnion('type', [
+      about(z.object({ type: z.literal('text') }), 'Any text.'),
+      about(
+        z.object({
+          type: z.literal('grammar'),
+          syntax: about(
+            z.enum(['lark', 'regex']),
+            'The input follows a regex; of a Lark grammar the model is only told.',
+          ),
+          definition: about(z.string(), 'The grammar.'),
+        }),
+        'A text of a form.',
+      ),
+    ]),
+    'What the input looks like.',
+  ),
+});
+
+/** A tool of a type that only OpenAI's servers know. */
+const foreignTool = z.looseObject({
+  type: z.string().refine((type) => type !== 'function' && type !== 'custom'),
+});
+
+const tool = z.union([functionTool, customTool, foreignTool]);
+
+const named = z.object({
+  type: z.enum(['function', 'custom']),
+  name: about(functionName, 'The function, or the custom tool.'),
+});
 
 const toolChoice = z.union(
   [
@@ -94,13 +137,16 @@ export const responseRequestSchema = component(
       text: optional(
         z.object({
           format: optional(textFormat, 'What the answer has to look like: any text, or JSON.'),
-          verbosity: ignored('Accepted; models here have no such setting.'),
+          verbosity: optional(
+            shortText(MAX_RECORD),
+            'Comes back with the response; it has no bearing on the answer.',
+          ),
         }),
         'The form of the answer.',
       ),
       tools: optional(
         z.array(tool).max(MAX_TOOLS).superRefine(limitTools),
-        'Functions that the model may call, in the form that its chat template has for them.',
+        'Functions that the model may call, in the form that its chat template has for them, and custom tools, whose input is a text. Tools of types that are not known here are left out, which a warning in the header X-Skein-Warning tells.',
       ),
       tool_choice: optional(
         toolChoice,
@@ -110,17 +156,17 @@ export const responseRequestSchema = component(
       reasoning: optional(
         z.object({
           effort: optional(
-            z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh']),
+            z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']),
             'How much the model thinks, where its chat template knows such a word.',
           ),
-          summary: notSupported('summaries of reasoning'),
-          generate_summary: notSupported('summaries of reasoning'),
+          summary: ignored('Accepted; the item of the reasoning has all of it, and no summary.'),
+          generate_summary: ignored('The older name of summary.'),
         }),
         'How a model that reasons does it.',
       ),
       include: optional(
-        z.array(z.literal(LOG_PROBS)),
-        `What more the response has: '${LOG_PROBS}', the log-probabilities of its tokens.`,
+        z.array(z.enum([LOG_PROBS, SEALED_REASONING, ...OTHER_INCLUDES])),
+        `What more the response has: '${LOG_PROBS}', the log-probabilities of its tokens; '${SEALED_REASONING}', its reasoning in a form to send back. Others are accepted without effect.`,
       ),
       top_logprobs: optional(
         z.int().min(0).max(20),
@@ -145,9 +191,14 @@ export const responseRequestSchema = component(
         shortText(MAX_RECORD),
         'Comes back with the response; prompts are found in the cache by their content.',
       ),
+      client_metadata: ignored(),
       prompt_cache_retention: ignored(),
       service_tier: ignored(),
-      background: notSupported('responses in the background', false),
+      background: optional(z.boolean(), {
+        description:
+          "Answers at once, and makes the response whether or not somebody reads it; needs 'store'. With 'stream' its events can be read again.",
+        default: false,
+      }),
       conversation: notSupported("conversations ('previous_response_id' goes on with a stored response)"),
       prompt: notSupported('stored prompts'),
       max_tool_calls: notSupported('tools of its own'),
@@ -159,4 +210,27 @@ export const responseRequestSchema = component(
   "OpenAI's fields, and those of vLLM for what the engine can do besides.",
 );
 
+export const inputTokensSchema = component(
+  'InputTokensRequest',
+  responseRequestSchema.pick({
+    model: true,
+    input: true,
+    instructions: true,
+    previous_response_id: true,
+    text: true,
+    tools: true,
+    tool_choice: true,
+    parallel_tool_calls: true,
+    reasoning: true,
+    truncation: true,
+    conversation: true,
+    chat_template_kwargs: true,
+  }),
+  'The fields of a response that its prompt is made of.',
+);
+
+export type InputTokensRequest = z.output<typeof inputTokensSchema>;
 export type ResponseRequest = z.output<typeof responseRequestSchema>;
+export type ResponseTool = z.output<typeof tool>;
+export type ResponseFunction = z.output<typeof functionTool>;
+export type CustomTool = z.output<typeof customTool>;

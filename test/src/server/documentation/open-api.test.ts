@@ -208,6 +208,28 @@ describe('what the server answers', () => {
     }
   });
 
+  it("a message of Anthropic's form, its events and its errors are as described", async () => {
+    const path = '/v1/messages';
+    const body = { messages, max_tokens: 9 };
+    expect(problems(contentOf(path, 200), await (await toy.post(path, body)).json())).toBe(null);
+    const events = await readChunks<object>(await toy.post(path, { ...body, stream: true }));
+    expect(events.length).toBeGreaterThan(8);
+    const schema = contentOf(path, 200, 'text/event-stream');
+    for (const event of events) expect(problems(schema, event), JSON.stringify(event)).toBe(null);
+    for (const wrong of [{}, { ...body, temperature: 9 }, { ...body, nonsense: 1 }]) {
+      const response = await toy.post(path, wrong);
+      expect(problems(contentOf(path, response.status), await response.json())).toBe(null);
+    }
+    const counted = await toy.post(`${path}/count_tokens`, { messages });
+    expect(problems(contentOf(`${path}/count_tokens`, 200), await counted.json())).toBe(null);
+    const headers = { 'anthropic-version': '2023-06-01' };
+    for (const models of ['/v1/models', '/v1/models/{id}']) {
+      const answer = await toy.get(models.replace('{id}', 'toy'), { headers });
+      const { schema: asModel } = document.paths[models]!.get!.responses[200]!.content!['application/json']!;
+      expect(problems(asModel, await answer.json())).toBe(null);
+    }
+  });
+
   it('an error is as described', async () => {
     for (const body of [{}, { messages, temperature: 9 }, { messages, nonsense: 1 }]) {
       const response = await toy.post('/v1/chat/completions', body);

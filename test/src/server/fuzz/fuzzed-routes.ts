@@ -50,14 +50,15 @@ export interface Refusal {
 
 /**
  * Reads an answer to the end. Null where the request was taken; else the refusal, which has to be the client's fault and in
- * OpenAI's form.
+ * OpenAI's form, or in Anthropic's.
  */
 export async function refusalOf(response: Response, what: string): Promise<Refusal | null> {
   const text = await response.text();
   const shown = `${what} was answered with ${response.status}: ${text.slice(0, 300)}`;
   expect(response.status, shown).toBeLessThan(500);
   if (response.status < 400) return null;
-  const { error } = JSON.parse(text) as { error: Record<string, unknown> };
+  const body = JSON.parse(text) as { type?: string; error: Record<string, unknown> };
+  const error = body.type === 'error' ? ofAnthropic(body.error) : body.error;
   expect(Object.keys(error).sort(), shown).toEqual(['code', 'message', 'param', 'type']);
   expect(error.message, shown).toMatch(/\S{3}/);
   // Nothing that only a bug says.
@@ -67,4 +68,10 @@ export async function refusalOf(response: Response, what: string): Promise<Refus
   expect(error.param === null || typeof error.param === 'string', shown).toBe(true);
   const { message, param, code } = error as unknown as Refusal;
   return { status: response.status, message, param, code };
+}
+
+/** An error of Anthropic's form in OpenAI's. */
+function ofAnthropic({ details, ...error }: Record<string, unknown>): Record<string, unknown> {
+  const { error_code: code = null, param = null } = (details ?? {}) as Record<string, unknown>;
+  return { ...error, code, param };
 }

@@ -118,12 +118,33 @@ describe('reasoning text', () => {
 
   it.each<[object, string | null]>([
     [{ reasoning_effort: 'none' }, null],
-    [{ reasoning_effort: 'high' }, 'reasoning_effort'],
+    [{ reasoning_effort: 'high' }, null],
     [{ chat_template_kwargs: { enable_thinking: false } }, null],
     [{ chat_template_kwargs: { thinking: true } }, 'chat_template_kwargs.thinking'],
   ])('%j is honoured or refused by name: %s', async (fields, param) => {
     const answer = await server(text).ask(fields);
     expect(answer.error?.param ?? null).toBe(param);
+  });
+
+  it('is turned on or off by the effort where the template has only a switch', async () => {
+    const variables: unknown[] = [];
+    const codec = {
+      ...templatedCodec(TEMPLATE),
+      encodeChat: (_: unknown, options: { variables?: unknown }) => {
+        variables.push(options.variables);
+        return [1];
+      },
+    };
+    const toy = toyServer(() => [{ finish: 'stop' }], { model: { codec } });
+    for (const reasoning_effort of ['low', 'none'])
+      await toy.post('/v1/chat/completions', { messages, reasoning_effort });
+    expect(variables).toEqual([{ enable_thinking: true }, { enable_thinking: false }]);
+  });
+
+  it('cannot be turned off where the model reasons always', async () => {
+    const { ask } = server(text, { template: '{{ messages }}<think></think>' });
+    expect((await ask({ reasoning_effort: 'none' })).error?.param).toBe('reasoning_effort');
+    expect((await ask({ reasoning_effort: 'high' })).error).toBeUndefined();
   });
 
   it('takes the effort where the template has it', async () => {

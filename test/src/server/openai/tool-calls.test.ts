@@ -302,7 +302,6 @@ describe('a refusal', () => {
     [{ tool_choice: 'required', ignore_eos: true }, 'tool_choice'],
     [{ functions: [{ name: 'f' }] }, 'functions'],
     [{ function_call: { name: 'f' } }, 'function_call'],
-    [{ reasoning_effort: 'high' }, 'reasoning_effort'],
     [{ chat_template_kwargs: { enable_thinking: true } }, 'chat_template_kwargs.enable_thinking'],
     [
       { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 'a' }] }] },

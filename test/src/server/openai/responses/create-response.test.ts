@@ -327,11 +327,10 @@ describe('a response that cannot be', () => {
       'input[0].id',
       'no stored response',
     ],
-    ['a tool of OpenAI', { tools: [{ type: 'web_search' }] }, 'tools[0].type', "expected 'function'"],
     ['a temperature too high', { temperature: 3 }, 'temperature', 'at most 2'],
     ['too many tokens', { max_output_tokens: 1000 }, 'input', '256'],
     ['top_logprobs alone', { top_logprobs: 2 }, 'top_logprobs', "'include'"],
-    ['something else to include', { include: ['reasoning.encrypted_content'] }, 'include[0]', 'logprobs'],
+    ['something else to include', { include: ['everything'] }, 'include[0]', 'logprobs'],
     ['a field of chat', { messages: [{}] }, 'messages', "use 'input'"],
     ['max_tokens', { max_tokens: 5 }, 'max_tokens', "use 'max_output_tokens'"],
     [
@@ -369,7 +368,6 @@ describe('a response that cannot be', () => {
   });
 
   it.each<[string, unknown]>([
-    ['background', true],
     ['conversation', 'conv_1'],
     ['prompt', { id: 'pmpt_1' }],
     ['max_tool_calls', 3],

@@ -174,8 +174,119 @@ describe('functions of a response', () => {
   });
 });
 
+describe('custom tools of a response', () => {
+  const patch = { type: 'custom', name: 'apply_patch', description: 'Changes files.' };
+  const called = call('apply_patch', JSON.stringify({ input: '*** Begin\n"Zürich"' }));
+
+  it('are called with a text', async () => {
+    const toy = server(called);
+    const response = await create(toy, { input, tools: [patch, ...tools] });
+    expect(response.output).toEqual([
+      {
+        type: 'custom_tool_call',
+        id: expect.stringMatching(/^ctc_/),
+        call_id: expect.stringMatching(/^call_/),
+        status: 'completed',
+        name: 'apply_patch',
+        input: '*** Begin\n"Zürich"',
+      },
+    ]);
+    expect(response.tools[0]).toEqual({ ...patch, format: { type: 'text' } });
+    expect(promptText(toy)).toContain('Changes files.');
+  });
+
+  it('are streamed', async () => {
+    const events = await readEvents(await server(called).post(PATH, { input, tools: [patch], stream: true }));
+    const types = events.map(({ type }) => type);
+    expect(types).toEqual([
+      'response.created',
+      'response.in_progress',
+      'response.output_item.added',
+      'response.custom_tool_call_input.delta',
+      'response.custom_tool_call_input.done',
+      'response.output_item.done',
+      'response.completed',
+    ]);
+    expect(events[3].delta).toBe('*** Begin\n"Zürich"');
+  });
+
+  it('get what they gave in the next turn', async () => {
+    const toy = server(called);
+    const first = await create(toy, { input, tools: [patch] });
+    const output = { type: 'custom_tool_call_output', call_id: first.output[0].call_id, output: 'Done.' };
+    await create(toy, { previous_response_id: first.id, input: [output], tools: [patch] });
+    const prompt = promptText(toy);
+    await create(toy, { input: [{ role: 'user', content: input }, ...first.output, output], tools: [patch] });
+    expect(promptText(toy)).toBe(prompt);
+    expect(prompt).toContain('<tool>Done.');
+  });
+
+  it('follow a regex, and are told a grammar', async () => {
+    const toy = server(called);
+    const format = (syntax: string, definition: string) => ({ type: 'grammar', syntax, definition });
+    await create(toy, { input, tools: [{ ...patch, format: format('regex', 'a{2,9}') }] });
+    expect(JSON.stringify(toy.engine.requests.at(-1)!.guide)).toContain('a{2,9}');
+    await create(toy, { input, tools: [{ ...patch, format: format('lark', 'start: "a"') }] });
+    expect(toy.engine.requests.at(-1)!.guide).toBeUndefined();
+    expect(promptText(toy)).toContain('start: ');
+    await create(toy, { input, tools: [patch], tool_choice: { type: 'custom', name: 'apply_patch' } });
+    expect(toy.engine.requests.at(-1)!.guide).toBeDefined();
+  });
+
+  it('with arguments that are none keep them', async () => {
+    const response = await create(server(call('apply_patch', '{"text": 1}')), { input, tools: [patch] });
+    expect(response.output[0].input).toBe('{"text": 1}');
+  });
+});
+
+describe('tools of types that are not known', () => {
+  const others = [{ type: 'web_search' }, { type: 'namespace', name: 'agents', tools: [tools[0]] }];
+
+  it('are left out, and told', async () => {
+    const toy = server('Hi');
+    const response = await toy.post(PATH, { input, tools: [...others, tools[1]] });
+    expect(response.headers.get('x-skein-warning')).toBe(
+      "Tools of the types 'web_search', 'namespace' are not known here and were left out.",
+    );
+    expect(((await response.json()) as Any).tools).toMatchObject([{ name: 'time' }]);
+    expect(promptText(toy)).not.toContain('web_search');
+  });
+
+  it('still count where another tool is refused', async () => {
+    const error = await refusal(server('x'), { input, tools: [...others, tools[1], tools[1]] });
+    expect(error.param).toBe('tools[3].name');
+  });
+});
+
+describe('tokens of a response are counted', () => {
+  it('as its prompt has them', async () => {
+    const toy = server('Hi');
+    const count = async (fields: object) =>
+      ((await (await toy.post(`${PATH}/input_tokens`, { input, ...fields })).json()) as Any).input_tokens;
+    const { id, usage } = await create(toy, { input, tools, instructions: 'Be kind.' });
+    expect(await count({ tools, instructions: 'Be kind.' })).toBe(usage.input_tokens);
+    expect(await count({ previous_response_id: id })).toBeGreaterThan(await count({}));
+    expect(await count({ input: 'x'.repeat(9000) })).toBeGreaterThan(9000);
+  });
+});
+
 describe('reasoning of a response', () => {
   const THINKS = '{{ messages }}{{ enable_thinking }}<think></think>';
+
+  it('comes in a form to send back, where it is asked for', async () => {
+    const toy = server('<think>Hm. ö</think>\n\nYes.', THINKS);
+    const include = ['reasoning.encrypted_content'];
+    const ask = { input, include, reasoning: { summary: 'auto' }, store: false, client_metadata: { a: 1 } };
+    const { output } = await create(toy, ask);
+    const { content: _, ...reasoning } = output[0];
+    expect(reasoning.encrypted_content).toEqual(expect.any(String));
+    const rest = [output[1], { role: 'user', content: 'Why?' }];
+    await create(toy, { input: [output[0], ...rest] });
+    const whole = toy.engine.requests.at(-1)!.promptTokens;
+    await create(toy, { input: [reasoning, ...rest] });
+    expect(toy.engine.requests.at(-1)!.promptTokens).toEqual(whole);
+    await create(toy, { input: [{ ...reasoning, encrypted_content: 'gAAAA' }, ...rest] });
+  });
 
   it('is an item before the message, with its events', async () => {
     const toy = server('<think>Hm.</think>\n\nYes.', THINKS);

@@ -1,0 +1,140 @@
+import type { ChatMessage } from '../../../models/chat-template.js';
+import { ApiError } from '../openai/errors.js';
+import type { AssistantBlock, Message, ReadableBlock, UserBlock } from './schemas/blocks.js';
+import type { CountTokensRequest } from './schemas/messages.js';
+
+/** Messages for a chat template. */
+export interface Conversation {
+  messages: ChatMessage[];
+  /** True where the answer goes on with the last message, which is the assistant's. */
+  continuesLast: boolean;
+}
+
+/** Beginning of a block by which a coding assistant tells its version: it is no text for the model, and changes. */
+const BILLING = 'x-anthropic-billing-header:';
+
+/**
+ * The conversation of a request. Messages of one role in a row are one, as Anthropic reads them; the results of calls
+ * become messages of the tool:
+ *
+ *   assistant  thinking, text, tool_use a, tool_use b      assistant  reasoning_content, content, tool_calls a, b
+ *   user       tool_result a, tool_result b, text    ->    tool a  tool b  user
+ *
+ * @throws ApiError where the last message cannot be gone on with.
+ */
+export function conversationOf({ system, messages }: CountTokensRequest): Conversation {
+  const result: ChatMessage[] = [];
+  const instructions = system === undefined ? '' : systemText(system);
+  if (instructions !== '') result.push({ role: 'system', content: instructions });
+  for (const turn of turnsOf(messages)) {
+    if (turn.role === 'user') result.push(...userMessages(turn.blocks));
+    else if (turn.role === 'assistant') result.push(assistantMessage(turn.blocks));
+    else result.push({ role: 'system', content: textOf(turn.blocks) });
+  }
+  const last = result.at(-1);
+  if (last?.role !== 'assistant') return { messages: result, continuesLast: false };
+  if (last.tool_calls !== undefined) throw withoutResults(messages.length - 1);
+  if (last.content === '' && last.reasoning_content === undefined) {
+    // An answer that begins with nothing begins anew.
+    return { messages: result.slice(0, -1), continuesLast: false };
+  }
+  return { messages: result, continuesLast: true };
+}
+
+function withoutResults(index: number): ApiError {
+  const param = `messages[${index}]`;
+  const message = `'${param}' ends the conversation with a tool_use; its tool_result has to follow in a message of the user.`;
+  return new ApiError(400, message, { param });
+}
+
+type Turn =
+  | { role: 'user'; blocks: UserBlock[] }
+  | { role: 'assistant'; blocks: AssistantBlock[] }
+  | { role: 'system'; blocks: ReadableBlock[] };
+
+function turnsOf(messages: readonly Message[]): Turn[] {
+  const turns: Turn[] = [];
+  for (const { role, content } of messages) {
+    const blocks = typeof content === 'string' ? [textBlock(content)] : content;
+    const last = turns.at(-1);
+    if (last?.role === role) (last.blocks as unknown[]).push(...blocks);
+    else turns.push({ role, blocks: [...blocks] } as Turn);
+  }
+  return turns;
+}
+
+const textBlock = (text: string) => ({ type: 'text' as const, text });
+
+function systemText(system: NonNullable<CountTokensRequest['system']>): string {
+  if (typeof system === 'string') return system;
+  return textOf(system.filter(({ text }) => !text.startsWith(BILLING)));
+}
+
+/** Messages of the user's blocks, in their order: text in a row is one, each result of a call is one. */
+function userMessages(blocks: readonly UserBlock[]): ChatMessage[] {
+  const messages: ChatMessage[] = [];
+  let said: ReadableBlock[] = [];
+  const flush = () => {
+    if (said.length > 0) messages.push({ role: 'user', content: textOf(said) });
+    said = [];
+  };
+  for (const block of blocks) {
+    if (block.type !== 'tool_result') {
+      said.push(block);
+      continue;
+    }
+    flush();
+    const { content = '', tool_use_id, is_error } = block;
+    const text = typeof content === 'string' ? content : textOf(content);
+    messages.push({ role: 'tool', content: is_error ? `Error: ${text}` : text, tool_call_id: tool_use_id });
+  }
+  flush();
+  return messages;
+}
+
+function assistantMessage(blocks: readonly AssistantBlock[]): ChatMessage {
+  const ofType = <Type extends AssistantBlock['type']>(type: Type) =>
+    blocks.filter((block): block is Extract<AssistantBlock, { type: Type }> => block.type === type);
+  const content = textOf(ofType('text'));
+  const reasoning = ofType('thinking')
+    .map(({ thinking }) => thinking)
+    .join('');
+  const calls = ofType('tool_use').map(({ id, name, input }) => ({
+    id,
+    type: 'function',
+    function: { name, arguments: JSON.stringify(input) },
+  }));
+  return {
+    role: 'assistant',
+    content: content === '' && calls.length > 0 ? null : content,
+    ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+  };
+}
+
+/** The text of blocks, each on lines of its own. */
+function textOf(blocks: readonly ReadableBlock[]): string {
+  return blocks.map(blockText).join('\n');
+}
+
+function blockText(block: ReadableBlock): string {
+  switch (block.type) {
+    case 'text':
+      return block.text;
+    case 'document': {
+      const { source, title, context } = block;
+      const text =
+        source.type === 'text'
+          ? source.data
+          : typeof source.content === 'string'
+            ? source.content
+            : textOf(source.content);
+      return [title, context, text].filter((part) => part !== undefined).join('\n');
+    }
+    case 'search_result':
+      return [block.title, block.source, textOf(block.content)].join('\n');
+    case 'image':
+      // The schema has refused it.
+      return '';
+  }
+}

@@ -1,0 +1,73 @@
+import { countPromptTokens, planChat } from '../../generation/chat-plan.js';
+import { jsonAnswer } from '../json-answer.js';
+import { guideOfRequest } from '../openai/guides.js';
+import { plannedRun } from '../openai/planned-run.js';
+import type { Exchange } from '../openai/respond.js';
+import { collect, respondWithStream } from '../openai/respond.js';
+import { findGenerator, type RouteContext } from '../openai/route-context.js';
+import type { CommonRequest } from '../openai/schemas/common.js';
+import { chatMaxTokens } from '../openai/text-request.js';
+import type { LiveRequest } from '../request-registry.js';
+import { MessageMaking } from './message-making.js';
+import { askedChat } from './message-prompt.js';
+import { inMessageWords } from './message-words.js';
+import type { CountTokensRequest, MessageRequest } from './schemas/messages.js';
+
+/** Answers POST /v1/messages, whose body its schema has validated. */
+export async function createMessage(
+  context: RouteContext,
+  request: MessageRequest,
+  exchange: Exchange,
+): Promise<Response> {
+  const { registry, caller, requestId } = exchange.terms;
+  return inMessageWords(request, () =>
+    registry.accept(caller, requestId, (live) => answerMessage(context, request, exchange, live)),
+  );
+}
+
+/** Answers POST /v1/messages/count_tokens. */
+export function countTokens(
+  context: RouteContext,
+  request: CountTokensRequest,
+  { warn }: Exchange,
+): Promise<Response> {
+  return inMessageWords(request, async () => {
+    const model = findGenerator(context, request.model);
+    return Response.json({ input_tokens: await countPromptTokens(model, askedChat(request, warn)) });
+  });
+}
+
+async function answerMessage(
+  context: RouteContext,
+  request: MessageRequest,
+  exchange: Exchange,
+  live: LiveRequest,
+): Promise<Response> {
+  const model = findGenerator(context, request.model);
+  const common = commonOf(request);
+  const guide = await guideOfRequest(common, model.codec);
+  const plan = await planChat(model, { ...askedChat(request, exchange.warn), guide });
+  const room = Math.max(1, model.maxSeqLen - plan.promptTokens.length);
+  const isCutByContext = request.max_tokens > room;
+  const maxTokens = chatMaxTokens(model, Math.min(request.max_tokens, room), plan.promptTokens.length);
+  const chat = { request: common, plan, promptParam: 'messages', maxTokens };
+  const run = await plannedRun(context, model, chat, exchange.terms, live);
+  const { thinking } = request;
+  const omitsThinking = thinking !== undefined && 'display' in thinking && thinking.display === 'omitted';
+  const making = new MessageMaking({ model, plan, run, isCutByContext, omitsThinking });
+  if (request.stream) return respondWithStream(run, making.frameWriter(), context.eventStream, exchange);
+  await collect(run, exchange.signal, (_, piece) => making.piece(piece));
+  return jsonAnswer(making.message());
+}
+
+/** The request with the fields of chat; those that this route lacks are not given. */
+function commonOf(request: MessageRequest): CommonRequest {
+  const { stop_sequences: stop, output_config, output_format, ...fields } = request;
+  const format = output_config?.format ?? output_format;
+  const common: Partial<CommonRequest> & { response_format?: object | undefined } = {
+    ...(fields as Partial<CommonRequest>),
+    stop,
+    response_format: format && { type: 'json_schema', json_schema: { schema: format.schema } },
+  };
+  return common as CommonRequest;
+}

@@ -1,0 +1,43 @@
+import type { ChatPlan } from '../../generation/chat-plan.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
+import type { LiveRequest } from '../request-registry.js';
+import type { RequestTerms } from '../request-terms.js';
+import { type ChoiceCounts, ChoiceRun } from './choice-run.js';
+import { guideParamOf } from './guides.js';
+import type { RouteContext } from './route-context.js';
+import type { CommonRequest } from './schemas/common.js';
+import { badWordsOf, textRequest } from './text-request.js';
+
+/** A planned chat, with the settings of its request in the fields of chat. */
+export interface PlannedChat {
+  request: CommonRequest;
+  plan: ChatPlan;
+  /** The request's name of its messages. */
+  promptParam: string;
+  maxTokens: number;
+  logProbs?: number | undefined;
+  contextLogProbs?: number | undefined;
+  /** Default: one answer. */
+  counts?: ChoiceCounts;
+}
+
+/** Starts the answers to a planned chat, for every route that has one. @throws as ChoiceRun. */
+export async function plannedRun(
+  { observe }: Pick<RouteContext, 'observe'>,
+  model: ServedGenerator,
+  chat: PlannedChat,
+  terms: RequestTerms,
+  live: LiveRequest,
+): Promise<ChoiceRun> {
+  const { request, plan, counts = { n: 1, bestOf: 1 }, ...fields } = chat;
+  const { promptTokens, guide, shownTokens } = plan;
+  const text = textRequest(request, {
+    ...fields,
+    promptTokens,
+    badWords: await badWordsOf(request, model),
+    guide,
+    guideParam: guideParamOf(request) ?? 'tools',
+    shownTokens,
+  });
+  return new ChoiceRun(model, [text], counts, observe, terms, live);
+}

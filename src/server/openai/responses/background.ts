@@ -1,0 +1,34 @@
+import type { RequestMemory } from '../../request-memory.js';
+import type { ChoiceRun } from '../choice-run.js';
+import { toApiError } from '../errors.js';
+import type { ResponseMaking } from './response-making.js';
+
+export interface BackgroundRun {
+  run: ChoiceRun;
+  making: ResponseMaking;
+  /** Account of its own, since the one of the request is closed with its answer. */
+  memory: RequestMemory;
+  logError: (error: unknown) => void;
+}
+
+/** Makes a response to its end, whoever is there to read it; a failed one can be read too. */
+export async function makeInBackground({ run, making, memory, logError }: BackgroundRun): Promise<void> {
+  const { events } = making;
+  const writer = making.frameWriter();
+  try {
+    await run.consume((choice, piece) => {
+      const frames = writer.piece(choice, piece);
+      events?.append(frames);
+    });
+    for await (const frame of writer.end()) events?.append(frame);
+  } catch (error) {
+    const apiError = toApiError(error);
+    if (apiError.status === 500) logError(error);
+    const frames = writer.error(apiError);
+    events?.append(frames);
+  } finally {
+    events?.end();
+    making.keep();
+    memory.release();
+  }
+}

@@ -1,0 +1,70 @@
+import { EventStream, type EventStreamOptions } from '../event-stream.js';
+import { type Exchange, STREAM_HEADERS } from '../respond.js';
+
+/** The events of a response in their order, for readers that come, leave and come again. An event's index is its number. */
+export class EventLog {
+  readonly #frames: string[];
+  readonly #readers = new Set<() => void>();
+  #hasEnded: boolean;
+
+  /** @param frames events of a response that has ended; absent: none have come yet */
+  constructor(frames?: readonly string[]) {
+    this.#frames = [...(frames ?? [])];
+    this.#hasEnded = frames !== undefined;
+  }
+
+  get frames(): readonly string[] {
+    return this.#frames;
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  /** Adds the events of a text of whole frames. */
+  append(text: string): void {
+    // JSON has no line breaks of its own, so that an empty line ends an event.
+    for (const frame of text.split(/(?<=\n\n)/)) if (frame !== '') this.#frames.push(frame);
+    this.#tell();
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+    this.#tell();
+  }
+
+  /** Calls a reader whenever there is more, or the end. Returns the function that ends this. */
+  follow(reader: () => void): () => void {
+    this.#readers.add(reader);
+    return () => this.#readers.delete(reader);
+  }
+
+  #tell(): void {
+    for (const reader of [...this.#readers]) reader();
+  }
+}
+
+/**
+ * Answers with a response's events behind a number, up to its end. A reader that is behind, or leaves, holds up
+ * nobody: the events wait in the log.
+ */
+export function eventsAnswer(
+  log: EventLog,
+  after: number,
+  options: EventStreamOptions,
+  { signal, connection }: Exchange,
+): Response {
+  let next = after + 1;
+  let leave = () => {};
+  const stream = new EventStream(options, { onGone: () => leave(), onDrain: () => tell(), connection });
+  const tell = (): void => {
+    while (next < log.frames.length && !stream.isBehind && !stream.closed) stream.write(log.frames[next++]!);
+    if (!log.hasEnded || next < log.frames.length) return;
+    leave();
+    stream.close();
+  };
+  leave = log.follow(tell);
+  signal.addEventListener('abort', () => leave(), { once: true });
+  tell();
+  return new Response(stream.body, { headers: STREAM_HEADERS });
+}
