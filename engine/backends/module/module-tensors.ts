@@ -79,11 +79,7 @@ export function tensorOf(
   const untouched = output instanceof ReadTensor && output.datatype === datatype ? output.untouched : null;
   if (untouched !== null) return { name, datatype, shape: output.shape!, data: untouched };
   const { data, shape } = output;
-  if (
-    data === null ||
-    typeof data !== 'object' ||
-    typeof (data as { length?: unknown }).length !== 'number'
-  ) {
+  if (!Array.isArray(data) && !(ArrayBuffer.isView(data) && 'length' in data)) {
     throw new Error(`'${name}' has no data: a typed array or a list is expected`);
   }
   const bytes = datatype === 'BYTES' ? bytesOfTexts(name, data) : bytesOfNumbers(name, datatype, data);
