@@ -98,6 +98,8 @@ export interface InferRequest {
 export interface InferResponse {
   readonly outputs: readonly InferTensor[];
   readonly parameters?: InferParameters;
+  /** It is known to be the last one of its request; absent: another one may come. */
+  readonly isLast?: true;
   /** Says that nobody reads the outputs any more, so that their memory may be used again. It need not be called. */
   readonly release?: (() => void) | undefined;
 }

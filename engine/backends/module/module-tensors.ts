@@ -1,4 +1,5 @@
 import { elementsOf, packElements } from '../../../callbacks/infer/byte-elements.js';
+import { copiedBytes } from '../../../callbacks/infer/copied-bytes.js';
 import type { Datatype } from '../../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModuleInput, ModuleOutput, TensorData } from './model-module.js';
@@ -62,7 +63,7 @@ class ReadTensor implements ModuleInput {
 function numbersOf(datatype: Exclude<Datatype, 'BYTES'>, data: Uint8Array): TensorData {
   const ArrayOf = ARRAYS[datatype];
   const size = ArrayOf.BYTES_PER_ELEMENT;
-  const own = data.byteOffset % size === 0 ? data : data.slice();
+  const own = data.byteOffset % size === 0 ? data : copiedBytes(data);
   return new ArrayOf(own.buffer as ArrayBuffer, own.byteOffset, own.length / size);
 }
 

@@ -5,6 +5,7 @@ import {
   FINISH_STOP_WORDS,
   FINISH_TIMED_OUT,
 } from '../../../callbacks/finish-reason.js';
+import { copiedBytes } from '../../../callbacks/infer/copied-bytes.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferOrigin, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { FinishReason } from '../../../callbacks/token-request.js';
@@ -244,7 +245,7 @@ function newTexts(stopWords: InferTensor | undefined): Texts {
   };
 }
 
-const integersOf = ({ data }: InferTensor) => new Int32Array(data.slice().buffer as ArrayBuffer);
+const integersOf = ({ data }: InferTensor) => new Int32Array(copiedBytes(data).buffer);
 
 /** A number for each row; null: there are none. @throws InferError where there are others */
 function rowsOf(tensor: InferTensor | undefined, count: number): Int32Array | null {

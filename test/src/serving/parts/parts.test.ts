@@ -38,7 +38,8 @@ const int32 = (name: string, shape: readonly number[], values: readonly number[]
   name,
   datatype: 'INT32',
   shape,
-  data: new Uint8Array(Int32Array.from(values).buffer),
+  // Within a message, as gRPC has it.
+  data: Buffer.concat([Buffer.alloc(3, 0x5a), new Uint8Array(Int32Array.from(values).buffer)]).subarray(3),
 });
 const words = (...texts: string[]): InferTensor => ({
   name: 'STOP_WORDS',
