@@ -56,11 +56,12 @@ const DRAIN_MS = 30_000;
  *
  *   const server = await ModelServer.open({ modelRepository: './models' });
  *   const { outputs } = await server.infer({ model: 'squares', inputs: { X: { data: [1, 2, 3] } } });
- *   console.log(outputs.Y.data); // Float32Array [1, 4, 9]
+ *   console.log(outputs.Y!.data); // Float32Array [1, 4, 9]
  *   await server.close();
  */
 export class ModelServer {
   readonly #repository: ServingRepository;
+  #isClosed = false;
 
   private constructor(repository: ServingRepository) {
     this.#repository = repository;
@@ -69,7 +70,7 @@ export class ModelServer {
   /**
    * Loads the models. Where one cannot be loaded, none stays.
    * @throws ParameterError for an option that is unknown or of a value that it does not take; InferError with what is wrong with each model
-   *   of the folders; as Skein.load for those of `models`
+   *   of the folders; ModelConfigError for a folder that is none; CheckpointError and others as Skein.load for those of `models`
    */
   static async open(options: ModelServerOptions): Promise<ModelServer> {
     const fault = optionFault('ModelServer.open', "{ modelRepository: './models' }", options, RULES);
@@ -139,14 +140,14 @@ export class ModelServer {
 
   /** What a model takes and gives. @throws InferError for one that there is not */
   metadata(model: string, version = ''): ModelMetadata {
-    const found = this.#repository.find(model, version);
+    const found = this.#find({ model, version });
     const versions = this.#repository.versions(model).map((one) => one.version);
     return metadataOf(found, version === '' ? versions : [found.version]);
   }
 
   /** The whole configuration of a model. @throws InferError for one that there is not */
   config(model: string, version = ''): ModelConfig {
-    return this.#repository.find(model, version).config;
+    return this.#find({ model, version }).config;
   }
 
   /** Counts and times of a model, or of all. @throws InferError for one that there is not */
@@ -180,10 +181,13 @@ export class ModelServer {
   /** Takes no more requests and frees all models once they have answered what they have; with `abort` at once. */
   async close(options: { abort?: boolean } = {}): Promise<void> {
     checkCloseOptions(options);
+    this.#isClosed = true;
     await this.#repository.close(options);
   }
 
-  #find({ model, version = '' }: InferCall): InferModel {
+  #find({ model, version = '' }: Pick<InferCall, 'model' | 'version'>): InferModel {
+    if (this.#isClosed)
+      throw new InferError(`Request for model '${model}': this ModelServer is closed`, 'unavailable');
     return this.#repository.find(model, version);
   }
 }

@@ -104,6 +104,7 @@ const READERS_OF_FOREIGN_SENTENCES = [
   'src/parse-yaml.ts',
   'src/server/openai/issue-text.ts',
   'src/server/openai/schemas/parse.ts',
+  'src/serving/ensembles/ensemble-errors.ts', // a member's own sentence may name it
 ];
 
 const ERROR = String.raw`(?:\w*[eE]rror|err|errMsg|reason|problem|failure|refusal|cause|issue|thrown)`;

@@ -47,6 +47,10 @@ export interface InferTerms {
   cacheSalt(own: bigint | undefined): bigint | undefined;
   /** Accounts for memory that the answer may take. @throws where there is none */
   hold(bytes: number): void;
+  /** Accounts for tensors that wait inside of an ensemble, until `letGo`. @throws InferError unavailable where there is no memory for them */
+  keep(bytes: number): void;
+  /** Gives back what `keep` took. */
+  letGo(bytes: number): void;
   /** Resolves when there is room for another response; null: there is now. A model need not ask. */
   room(): Promise<void> | null;
   /** Aborted when the answer is to end with what there is of it, as far as the model can do that: see InferModel.endsWhenStopped. */
@@ -94,6 +98,8 @@ export interface InferRequest {
 export interface InferResponse {
   readonly outputs: readonly InferTensor[];
   readonly parameters?: InferParameters;
+  /** It is known to be the last one of its request; absent: another one may come. */
+  readonly isLast?: true;
   /** Says that nobody reads the outputs any more, so that their memory may be used again. It need not be called. */
   readonly release?: (() => void) | undefined;
 }

@@ -1,3 +1,4 @@
+import { copiedBytes } from './copied-bytes.js';
 import type { InferTensor } from './infer-types.js';
 
 /**
@@ -6,7 +7,7 @@ import type { InferTensor } from './infer-types.js';
  */
 export function sentTensors(tensors: readonly InferTensor[]): readonly InferTensor[] {
   if (tensors.every(isWhole)) return tensors;
-  return tensors.map((tensor) => (isWhole(tensor) ? tensor : { ...tensor, data: tensor.data.slice() }));
+  return tensors.map((tensor) => (isWhole(tensor) ? tensor : { ...tensor, data: copiedBytes(tensor.data) }));
 }
 
 const isWhole = ({ data }: InferTensor) => data.byteLength === data.buffer.byteLength;

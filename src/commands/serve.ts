@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../base/error-text.js';
 import { packageRoot, skeinVersion } from '../../base/package-info.js';
 import { writeProblem } from '../../base/system-problem.js';
+import type { ModelConfig } from '../../models/repository/model-config.js';
 import type { Config } from '../config.js';
 import { listenForInterruption } from '../interruption.js';
 import type { HttpServer } from '../server/http-server.js';
@@ -157,6 +158,10 @@ function aboutTheDemo(): string[] {
   ];
 }
 
+function kindOf({ backend, ensemble_scheduling: steps }: ModelConfig): string {
+  return steps === undefined ? `backend ${backend}` : 'an ensemble';
+}
+
 function greeting(
   running: readonly LoadedEntry[],
   repository: ServingRepository,
@@ -174,7 +179,7 @@ function greeting(
   ]);
   if (running.some(({ entry }) => entry.model === demoModelPath())) lines.push(...aboutTheDemo());
   for (const { config, version } of ofFolders)
-    lines.push(`  ${config.name}: version ${version}, backend ${config.backend}`);
+    lines.push(`  ${config.name}: version ${version}, ${kindOf(config)}`);
   if (ofFolders.length > 0) lines.push(`  by the Open Inference Protocol: ${url}/v2`);
   if (grpcUrl !== null) lines.push(`  the same over gRPC: ${grpcUrl}`);
   const hasChat = repository.loaded().some(({ kind }) => kind === 'generator');

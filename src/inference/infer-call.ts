@@ -1,3 +1,4 @@
+import { closestName } from '../../base/did-you-mean.js';
 import { messageOf } from '../../base/error-text.js';
 import { isObject, NAME, rule, wholeNumber } from '../../base/option-values.js';
 import { type Datatype, datatypeOf, elementsIn, isDatatype } from '../../callbacks/infer/datatypes.js';
@@ -121,6 +122,7 @@ function tensorOfInput(config: ModelConfig, name: string, input: InferInput): In
   const known = config.input.find((one) => one.name === name);
   try {
     if (!isObject(input)) throw new Error(`'${name}' is no tensor: an object with data is expected`);
+    checkFields(name, input);
     const { data, shape } = input as InferInput;
     const { datatype = known === undefined ? datatypeOfData(data) : datatypeOf(known.data_type) } = input;
     if (!isDatatype(datatype)) throw new Error(`'${name}' has a datatype that there is not`);
@@ -135,6 +137,19 @@ function tensorOfInput(config: ModelConfig, name: string, input: InferInput): In
   } catch (error) {
     throw new InferError(`the input of '${config.name}' is wrong: ${messageOf(error)}`, 'invalid');
   }
+}
+
+const FIELDS: readonly string[] = ['data', 'shape', 'datatype'];
+/** What an answer's tensor has beside them, which may be an input as it is. */
+const OF_ANSWERS: readonly string[] = ['name', 'texts'];
+
+/** @throws an Error for a field that no tensor has */
+function checkFields(name: string, input: object): void {
+  const unknown = Object.keys(input).find((field) => !FIELDS.includes(field) && !OF_ANSWERS.includes(field));
+  if (unknown === undefined) return;
+  const meant = closestName(unknown, FIELDS);
+  const hint = meant === null ? `its fields are ${FIELDS.join(', ')}` : `did you mean '${meant}'?`;
+  throw new Error(`'${name}' has a field '${unknown.slice(0, 64)}', which is none of a tensor; ${hint}`);
 }
 
 const isShape = (shape: unknown) =>

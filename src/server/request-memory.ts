@@ -46,6 +46,18 @@ export class RequestMemory {
     if (!this.#hold.resize(all)) throw memoryFull();
   }
 
+  /** Holds further bytes until `letGo`. @returns what is wrong where there is no room; null: they are held */
+  keep(bytes: number): string | null {
+    const all = this.#hold.bytes + bytes;
+    if (all > this.#limit) return this.#neverFitsText('request', all);
+    return this.#hold.resize(all) ? null : MEMORY_FULL;
+  }
+
+  /** Gives back bytes that `keep` took. */
+  letGo(bytes: number): void {
+    this.#hold.resize(Math.max(0, this.#hold.bytes - bytes));
+  }
+
   /** Holds at least this number of bytes in all. Returns false where there is no room. */
   raiseTo(bytes: number): boolean {
     return this.#hold.resize(Math.max(bytes, this.#hold.bytes));
@@ -62,23 +74,23 @@ export class RequestMemory {
 
   #neverFits(status: 400 | 413, what: string, bytes: number, code: string): ApiError {
     const how = status === 400 ? ' Ask for fewer answers, tokens or log-probs.' : '';
-    return new ApiError(
-      status,
-      `This ${what} may take ${Math.ceil(bytes)} bytes of memory, but all requests together have ${this.#limit} ` +
-        `(--max-held-memory-bytes).${how}`,
-      { code },
-    );
+    return new ApiError(status, this.#neverFitsText(what, bytes) + how, { code });
+  }
+
+  #neverFitsText(what: string, bytes: number): string {
+    return `This ${what} may take ${Math.ceil(bytes)} bytes of memory, but all requests together have ${this.#limit} (--max-held-memory-bytes).`;
   }
 }
+
+const MEMORY_FULL =
+  'The requests that are being served hold all the memory there is for them; try again later.';
 
 /**
  * Error for full memory: 429 and not 503, as for a full queue, since the process is well, and has room again when
  * others have had their answers.
  */
 export function memoryFull(): ApiError {
-  const message =
-    'The requests that are being served hold all the memory there is for them; try again later.';
-  return new ApiError(429, message, {
+  return new ApiError(429, MEMORY_FULL, {
     type: 'rate_limit_error',
     code: 'memory_full',
     headers: { 'retry-after': '1' },

@@ -165,6 +165,7 @@ describe('a ModelServer', () => {
     ['numbers beyond their type', { inputs: { X: { data: [2 ** 31, 2] } } }, 'invalid'],
     ['big numbers beyond their type', { inputs: { X: { data: [1n, -(2n ** 31n) - 1n] } } }, 'invalid'],
     ['what is no number', { inputs: { X: { data: [Number.NaN, 2] } } }, 'invalid'],
+    ['what only has a length', { inputs: { X: { data: { length: 1e9 } as never } } }, 'invalid'],
     ['no data', { inputs: { X: {} as never } }, 'invalid'],
     ['an output that there is not', { outputs: ['NOPE'] }, 'invalid'],
     ['a long id of a sequence', { sequence: { id: 'x'.repeat(129) } }, 'unsupported'],
@@ -173,6 +174,23 @@ describe('a ModelServer', () => {
     const error = await sums([1, 2], call).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(InferError);
     expect((error as InstanceType<typeof InferError>).kind).toBe(kind);
+  });
+
+  it('says what is wrong with an input that is no tensor, and takes an answer as an input', async () => {
+    const ask = (input: object) => sums([], { inputs: { X: input as never } });
+    await expect(ask({ dat: [1, 2] })).rejects.toThrow(
+      "the input of 'sums' is wrong: 'X' has a field 'dat', which is none of a tensor; did you mean 'data'?",
+    );
+    await expect(ask({ data: [1, 2], colour: 1 })).rejects.toThrow('its fields are data, shape, datatype');
+    await expect(ask({ data: { length: 1e9 } })).rejects.toThrow(
+      "'X' has no data: a typed array or a list is expected",
+    );
+    const { outputs } = await sums([1, 2, 3, 4], { outputs: ['SUM'] });
+    const again = await ask({ ...outputs.SUM, data: outputs.SUM!.data, shape: [1, 2] });
+    expect(again.outputs.SUM!.data![0]).toBe(10);
+    const echoed = await server.infer({ model: 'echo', inputs: { T: { data: ['a'] } } });
+    const twice = await server.infer({ model: 'echo', inputs: { T: echoed.outputs.T as never } });
+    expect(twice.outputs.T!.texts).toEqual(['a']);
   });
 
   it('tells of its models', async () => {
@@ -224,6 +242,13 @@ describe('ModelServer.open', () => {
     const { outputs } = await texts.infer(call);
     expect(outputs.text_output!.texts).toHaveLength(1);
     await texts.close();
-    await expect(texts.infer(call)).rejects.toMatchObject({ code: 'SKEIN_INFER' });
+    const closed = {
+      kind: 'unavailable',
+      message: "Request for model 'gosling': this ModelServer is closed",
+    };
+    await expect(texts.infer(call)).rejects.toMatchObject(closed);
+    await expect(texts.stream(call).next()).rejects.toMatchObject(closed);
+    expect(() => texts.metadata('gosling')).toThrow(closed.message);
+    expect(texts.isReady('gosling')).toBe(false);
   });
 });

@@ -1,4 +1,5 @@
 import { elementsOf, packElements } from '../../../callbacks/infer/byte-elements.js';
+import { copiedBytes } from '../../../callbacks/infer/copied-bytes.js';
 import type { Datatype } from '../../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModuleInput, ModuleOutput, TensorData } from './model-module.js';
@@ -62,7 +63,7 @@ class ReadTensor implements ModuleInput {
 function numbersOf(datatype: Exclude<Datatype, 'BYTES'>, data: Uint8Array): TensorData {
   const ArrayOf = ARRAYS[datatype];
   const size = ArrayOf.BYTES_PER_ELEMENT;
-  const own = data.byteOffset % size === 0 ? data : data.slice();
+  const own = data.byteOffset % size === 0 ? data : copiedBytes(data);
   return new ArrayOf(own.buffer as ArrayBuffer, own.byteOffset, own.length / size);
 }
 
@@ -79,11 +80,7 @@ export function tensorOf(
   const untouched = output instanceof ReadTensor && output.datatype === datatype ? output.untouched : null;
   if (untouched !== null) return { name, datatype, shape: output.shape!, data: untouched };
   const { data, shape } = output;
-  if (
-    data === null ||
-    typeof data !== 'object' ||
-    typeof (data as { length?: unknown }).length !== 'number'
-  ) {
+  if (!Array.isArray(data) && !(ArrayBuffer.isView(data) && 'length' in data)) {
     throw new Error(`'${name}' has no data: a typed array or a list is expected`);
   }
   const bytes = datatype === 'BYTES' ? bytesOfTexts(name, data) : bytesOfNumbers(name, datatype, data);

@@ -1,3 +1,4 @@
+import { copiedBytes } from '../../../callbacks/infer/copied-bytes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { whyNotTensor } from '../check-outputs.js';
 import type { StateTensor } from './state-tensors.js';
@@ -48,7 +49,7 @@ export class SequenceStates {
     const kept = this.#kept.get(sequence);
     return this.#states.map(({ inputName: name, outputName, datatype, initialShape, initial }) => {
       const { shape, data } = kept?.get(outputName) ?? { shape: initialShape, data: initial };
-      return { name, datatype, shape, data: data.slice() };
+      return { name, datatype, shape, data: copiedBytes(data) };
     });
   }
 
@@ -71,7 +72,8 @@ export class SequenceStates {
     }
     const kept = before ?? new Map<string, Kept>();
     // Copies: what a backend gives may be a part of something larger, or be written to again.
-    for (const { name, shape, data } of outputs) kept.set(name, { shape: [...shape], data: data.slice() });
+    for (const { name, shape, data } of outputs)
+      kept.set(name, { shape: [...shape], data: copiedBytes(data) });
     if (kept.size > 0) this.#kept.set(sequence, kept);
     this.#bytes = bytes;
     return null;

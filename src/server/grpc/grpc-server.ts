@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { ApiKeys, Caller } from '../api-keys.js';
 import { ANYBODY } from '../api-keys.js';
 import { callerOf } from '../auth.js';
@@ -16,12 +16,14 @@ import type { Tracing } from '../tracing/tracing.js';
 import { healthMethods } from './methods/health-methods.js';
 import { inferenceMethods } from './methods/inference-methods.js';
 import type { Method } from './methods/method.js';
+import { MOST_OPEN_CALLS, OpenCalls } from './open-calls.js';
 import { methodTypes } from './schema/message-types.js';
 import { statusOf } from './status-of.js';
-import { GrpcCall } from './wire/grpc-call.js';
+import { GrpcCall, refuseStream } from './wire/grpc-call.js';
 import { GrpcListener } from './wire/grpc-listener.js';
+import { endSession } from './wire/known-sessions.js';
 import { headerText } from './wire/metadata.js';
-import { GrpcError } from './wire/status.js';
+import { type CallStatus, GrpcError } from './wire/status.js';
 
 export interface GrpcServerOptions {
   platform: Platform;
@@ -49,7 +51,7 @@ export interface GrpcServerOptions {
   port: number;
   tls?: { cert: Buffer; key: Buffer } | undefined;
   maxConnections: number;
-  /** Calls that one connection may have at once. */
+  /** Calls that one connection may have at once; all together have twice as many. */
   maxStreams: number;
 }
 
@@ -57,7 +59,7 @@ export interface GrpcServerOptions {
  * The Open Inference Protocol over gRPC, and gRPC's own service of health, on a port of their own. What is checked of a call is what is checked
  * of a request over HTTP, by the same functions.
  *
- *   stream of HTTP/2 -> GrpcCall -> host, key, drain, memory -> Method -> status -> metrics, log
+ *   stream of HTTP/2 -> host, key, drain, places -> GrpcCall -> Method -> status -> metrics, log
  */
 export class GrpcServer {
   readonly #options: GrpcServerOptions;
@@ -66,6 +68,10 @@ export class GrpcServer {
   #listener: GrpcListener | null = null;
   /** Calls that are not over, those of streams too. */
   readonly #calls = new Set<GrpcCall>();
+  /** Those of them that need no key. */
+  readonly #open = new OpenCalls<ServerHttp2Session>();
+  /** Calls that were refused, of connections without one that was let in. */
+  readonly #refusals = new WeakMap<ServerHttp2Session, number>();
   /** Calls of one message, and requests of streams. */
   #working = 0;
   #onIdle: (() => void) | null = null;
@@ -134,38 +140,59 @@ export class GrpcServer {
       setImmediate(() => stream.close());
       return;
     }
-    const startMs = performance.now();
-    // A connection that is closed has no address any more.
-    const remote = stream.session?.socket.remoteAddress;
-    const { metrics, maxBodyBytes, stallLimitMs } = this.#options;
-    let caller = ANYBODY;
-    const openMemory = () => this.#openMemory(caller);
+    const session = stream.session as ServerHttp2Session | undefined;
+    if (session === undefined || session.destroyed) return;
+    const path = String(headers[':path'] ?? '');
+    const method = this.#methods.get(path);
+    if (method?.isOpen === true && this.#open.isFlood(session) && !this.#listener!.isKnown(session)) {
+      stream.on('error', () => {});
+      endSession(session);
+      return;
+    }
     const requestId = requestIdOf(headers['x-request-id']);
-    const call = new GrpcCall(stream, headers, requestId, {
+    // A connection that is closed has no address any more.
+    const seen: Seen = { startMs: performance.now(), path, requestId, remote: session.socket.remoteAddress };
+    try {
+      if (isSurplus) throw this.#tooManyConnections();
+      if (method === undefined) throw noMethod(path);
+      const caller = this.#letIn(headers, method);
+      if (!method.isOpen) this.#listener!.know(session);
+      await this.#answer(stream, headers, { method, caller, session, seen });
+    } catch (error) {
+      this.#refuse(stream, error, { session, method, seen });
+    }
+  }
+
+  /** Answers a call that is let in. @throws GrpcError where its metadata cannot be read: nothing is held for it then */
+  async #answer(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    { method, caller, session, seen }: Entered,
+  ): Promise<void> {
+    const { metrics, maxBodyBytes, stallLimitMs } = this.#options;
+    const openMemory = () => this.#openMemory(caller);
+    const memory = openMemory();
+    const call = new GrpcCall(stream, headers, seen.requestId, {
       maxMessageBytes: maxBodyBytes,
       stallLimitMs,
       openMemory,
       onStall: () => metrics.readerStalled(),
+      // A stream has a window of what its client may send while nobody reads.
+      onFirst: () => memory.holdBody(method.isStream ? REQUEST_BYTES + STREAM_BYTES : REQUEST_BYTES),
     });
     this.#calls.add(call);
-    const method = this.#methods.get(call.path);
-    const endWork = method?.isStream === true ? () => {} : this.#beginWork();
-    let memory: RequestMemory | null = null;
+    const leavePlace = method.isOpen ? this.#open.add({ giveWay: () => giveWay(call) }, session) : () => {};
+    const endWork = method.isStream ? () => {} : this.#beginWork();
     let isDone = false;
     call.onClose(() => {
       this.#calls.delete(call);
+      leavePlace();
       endWork();
-      if (isDone) memory?.release();
-      this.#observe(call, method, { startMs, key: caller.name, remote });
+      if (isDone) memory.release();
+      this.#observe(seen, method, call.status?.name ?? null, caller.name);
     });
     try {
-      if (isSurplus) throw this.#tooManyConnections();
       call.startDeadline();
-      if (method === undefined) throw noMethod(call.path);
-      caller = this.#letIn(call, method);
-      memory = openMemory();
-      // A stream has a window of what its client may send while nobody reads.
-      memory.holdBody(method.isStream ? REQUEST_BYTES + STREAM_BYTES : REQUEST_BYTES);
       await method.answer({
         call,
         caller,
@@ -181,18 +208,34 @@ export class GrpcServer {
     }
     // A client that leaves ends its call at once; the work begun for it ends a moment later.
     isDone = true;
-    if (call.isClosed) memory?.release();
+    if (call.isClosed) memory.release();
   }
 
-  /** Who calls. @throws ApiError where the call is refused */
-  #letIn({ headers }: GrpcCall, method: Method): Caller {
-    const { apiKeys, state } = this.#options;
+  /** Who calls. @throws ApiError, GrpcError where the call is refused */
+  #letIn(headers: IncomingHttpHeaders, method: Method): Caller {
+    const { apiKeys, state, maxStreams } = this.#options;
     this.#checkHost(headerText(headers[':authority'] ?? headers.host));
-    const caller = method.isOpen
-      ? ANYBODY
-      : callerOf(apiKeys, headerText(headers.authorization), headerText(headers['x-api-key']));
+    if (method.isOpen) return ANYBODY;
+    const caller = callerOf(apiKeys, headerText(headers.authorization), headerText(headers['x-api-key']));
     if (method.isWork && state.isDraining) throw shuttingDown(state.drainEndsInMs);
-    return caller;
+    const most = CONNECTIONS_OF_CALLS * maxStreams;
+    if (this.#calls.size - this.#open.size < most) return caller;
+    throw new GrpcError(
+      'RESOURCE_EXHAUSTED',
+      `This server has its ${most} calls (twice --max-grpc-streams); try again later.`,
+    );
+  }
+
+  /** Refuses a call before anything is made for it. */
+  #refuse(stream: ServerHttp2Stream, error: unknown, { session, method, seen }: Refused): void {
+    const status = statusOf(error);
+    this.#noteFailure(error, seen);
+    refuseStream(stream, seen.requestId, status);
+    this.#observe(seen, method, status.name, '');
+    if (this.#listener!.isKnown(session)) return;
+    const refusals = (this.#refusals.get(session) ?? 0) + 1;
+    this.#refusals.set(session, refusals);
+    if (refusals >= MOST_REFUSALS) endSession(session);
   }
 
   #openMemory({ name }: Caller): RequestMemory {
@@ -211,7 +254,7 @@ export class GrpcServer {
     };
   }
 
-  #noteFailure(error: unknown, { requestId, path }: GrpcCall): void {
+  #noteFailure(error: unknown, { requestId, path }: Pick<Seen, 'requestId' | 'path'>): void {
     const { metrics, log } = this.#options;
     const { name } = statusOf(error);
     metrics.refused(`grpc_${name}`);
@@ -228,21 +271,22 @@ export class GrpcServer {
     );
   }
 
-  #observe(call: GrpcCall, method: Method | undefined, { startMs, key, remote = '' }: Observed): void {
+  /** @param code null: its client left before its status */
+  #observe(seen: Seen, method: Method | undefined, code: CallStatus['name'] | null, key: string): void {
     const { metrics, accessLog } = this.#options;
+    const { startMs, requestId, path, remote = '' } = seen;
     const durationMs = performance.now() - startMs;
-    const code = call.status?.name ?? 'CANCELLED';
-    metrics.grpcCall({ method: method?.path.split('/').at(-1) ?? 'unknown', code, durationMs });
+    const status = code ?? 'CANCELLED';
+    metrics.grpcCall({ method: method?.path.split('/').at(-1) ?? 'unknown', code: status, durationMs });
     const fields = {
-      requestId: call.requestId,
+      requestId,
       key,
       remote,
       method: 'gRPC',
-      path: call.path.slice(0, LONGEST_PATH),
-      status: code,
+      path: path.slice(0, LONGEST_PATH),
+      status,
       durationMs: Math.round(durationMs * 1000) / 1000,
-      // false where the client left before its status.
-      isWhole: call.status !== null,
+      isWhole: code !== null,
     };
     if (method?.isProbe === true) accessLog.debug(fields, 'request');
     else accessLog.info(fields, 'request');
@@ -252,10 +296,34 @@ export class GrpcServer {
 /** Characters of a path in the log. */
 const LONGEST_PATH = 200;
 
-interface Observed {
+/** All calls that are let in are at most those of so many connections. */
+const CONNECTIONS_OF_CALLS = 2;
+/** Calls of a connection that may be refused before one is let in. */
+const MOST_REFUSALS = 100;
+
+/** What is told of a call when it is over. */
+interface Seen {
   startMs: number;
-  key: string;
+  path: string;
+  requestId: string;
   remote: string | undefined;
+}
+
+/** A call that is let in. */
+interface Entered {
+  method: Method;
+  caller: Caller;
+  session: ServerHttp2Session;
+  seen: Seen;
+}
+
+type Refused = Pick<Entered, 'session' | 'seen'> & { method: Method | undefined };
+
+function giveWay(call: GrpcCall): void {
+  call.end({
+    name: 'RESOURCE_EXHAUSTED',
+    message: `This server has its ${MOST_OPEN_CALLS} calls without a key; try again later.`,
+  });
 }
 
 /** A request of HTTP/2 that is a call of gRPC. Source: gRPC over HTTP/2, "Requests". */

@@ -2,20 +2,19 @@ import { closestName } from '../../../base/did-you-mean.js';
 import { MOST_ELEMENTS } from '../../../callbacks/infer/byte-elements.js';
 import { elementsIn } from '../../../callbacks/infer/datatypes.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
-import type { InferParameters, InferTensor } from '../../../callbacks/infer/infer-types.js';
+import type { InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { LONGEST_NAME, MOST_PARAMETERS, MOST_TENSORS } from '../../../callbacks/infer/request-limits.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { malformed } from '../../serving/protocol/malformed.js';
 import { TEXT_PARAMETERS } from '../../serving/texts/parameter-inputs.js';
 import { fieldTensor } from './generate-tensor.js';
+import { ownParameters } from './own-parameters.js';
 
 /** A request of the generate extension: fields that are inputs of the model, and others that go to it as parameters. */
-export interface GenerateRequest {
-  /** '': it has none. */
-  id: string;
-  inputs: readonly InferTensor[];
-  parameters: InferParameters;
-}
+export type GenerateRequest = Pick<
+  InferRequest,
+  'id' | 'inputs' | 'parameters' | 'sequence' | 'priority' | 'timeoutUs'
+>;
 
 /** Fields of a model of texts for which true and false stand for 1 and 0: Triton's own backend has a boolean there. */
 const NUMBERED: ReadonlySet<string> = new Set(['early_stopping']);
@@ -24,7 +23,7 @@ const NUMBERED: ReadonlySet<string> = new Set(['early_stopping']);
  * Reads the fields of a request:
  *
  *   { "id": "a", "text_input": "Hi", "parameters": { "max_tokens": 8 }, ... }
- *          ^ no input              ^ inputs, wherever they stand        ^ all else: parameters of the request
+ *          ^ no input              ^ inputs, wherever they stand        ^ all else: parameters of the request, some of them its own as with infer
  *
  * @param isOfTexts its inputs are known, so that a name which is none of them is refused
  * @throws InferError in Triton's words, where it has some
@@ -83,7 +82,7 @@ class FieldReader {
     const count = texts.reduce((sum, { shape }) => sum + elementsIn(shape), 0);
     if (count > MOST_ELEMENTS)
       throw malformed(`the inputs have ${count} elements of BYTES; at most ${MOST_ELEMENTS} are taken`);
-    return { inputs: this.#inputs, parameters: Object.fromEntries(this.#parameters) };
+    return { inputs: this.#inputs, ...ownParameters(Object.fromEntries(this.#parameters)) };
   }
 
   #take(name: string, value: unknown): void {

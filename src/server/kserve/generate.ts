@@ -69,18 +69,13 @@ function ask(
   own: { room?: InferTerms['room']; takesOne?: true },
   on: InferListener,
 ): void {
-  const { id, inputs, parameters } = read;
+  const { id } = read;
   const { caller, requestId, timeLimitMs, memory, trace } = exchange.terms;
   const { room, takesOne } = own;
   if (id !== '') live.addId(id);
   const request: InferRequest = {
-    id,
-    inputs,
+    ...read,
     outputs: null,
-    parameters,
-    sequence: null,
-    priority: 0,
-    timeoutUs: 0,
     signal: ends.left,
     owner: caller.name,
     trace,

@@ -24,6 +24,11 @@ export function inferTerms({ caller, requestId, timeLimitMs, memory, room, stop 
     timeLimitMs,
     cacheSalt: (own) => cacheSaltFor(caller, own),
     hold: (bytes) => holdIn(memory, bytes),
+    keep: (bytes) => {
+      const problem = memory.keep(bytes);
+      if (problem !== null) throw new InferError(problem, 'unavailable');
+    },
+    letGo: (bytes) => memory.letGo(bytes),
     room: room ?? (() => null),
     stop,
   };

@@ -1,7 +1,7 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import { malformed } from '../../serving/protocol/malformed.js';
 import type { LogControl, LogLevels } from '../server-log.js';
-import { fieldsOf } from './settings.js';
+import { knownSettings } from './settings.js';
 
 /** The protocol's logging extension, as GET /v2/logging answers it. */
 export interface LogSettings extends LogLevels {
@@ -17,11 +17,11 @@ export function logSettings({ levels, path }: LogControl): LogSettings {
 }
 
 /**
- * Changes what is logged. Settings that are null stay, as with Triton, and so do names that it does not know. All is checked before anything
+ * Changes what is logged. Settings that are null stay, as with Triton; names that there are not are refused. All is checked before anything
  * changes. @param body what was sent, whatever it is @throws InferError for a value that is none, or that cannot be
  */
 export function changeLogSettings(log: LogControl, body: unknown): LogSettings {
-  const given = fieldsOf(body);
+  const given = knownSettings(body, Object.keys(logSettings(log)));
   const changes: Partial<LogLevels> = {};
   for (const name of ['log_info', 'log_warning', 'log_error'] as const) {
     const value = given[name] ?? undefined;

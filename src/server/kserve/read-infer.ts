@@ -1,18 +1,12 @@
 import { BYTES_PER_ELEMENT, datatypeOf, elementsIn, isDatatype } from '../../../callbacks/infer/datatypes.js';
-import { InferError } from '../../../callbacks/infer/infer-error.js';
-import type {
-  InferParameters,
-  InferRequest,
-  InferSequence,
-  InferTensor,
-} from '../../../callbacks/infer/infer-types.js';
+import type { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { InferParameters, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import {
   LONGEST_NAME,
   MOST_DIMS,
   MOST_PARAMETERS,
   MOST_TENSORS,
 } from '../../../callbacks/infer/request-limits.js';
-import { sequenceNumber, whyNotSequenceText } from '../../../callbacks/infer/sequence-id.js';
 import { meantDataType } from '../../../models/repository/meant-data-type.js';
 import type { OutputWish } from '../../serving/protocol/chosen-outputs.js';
 import { malformed } from '../../serving/protocol/malformed.js';
@@ -20,6 +14,7 @@ import type { RegionAccess } from '../../serving/protocol/region-access.js';
 import { checkTextCount, countedElements } from '../../serving/protocol/tensor-limits.js';
 import type { SharedSpan } from '../../serving/shared-memory/shared-regions.js';
 import { bytesOfJson, type ListText } from './json-tensors.js';
+import { ownParameters, unsigned } from './own-parameters.js';
 
 /** How a client wants an output, and in which form. */
 export interface FormedWish extends OutputWish {
@@ -90,15 +85,11 @@ export function readInfer(model: string, { body, lists, binary, regions, signal 
   reader.checkEnd();
   checkTextCount(tensors);
   const wishes = readOutputs(outputs ?? [], isBinary, regions);
-  const { sequence_id, sequence_start, sequence_end, priority, timeout, ...others } = rest;
   const request: InferRequest = {
     id,
     inputs: tensors,
     outputs: wishes?.map(({ name }) => name) ?? null,
-    parameters: others,
-    sequence: sequenceOf(sequence_id, sequence_start, sequence_end),
-    priority: unsigned('priority', priority),
-    timeoutUs: unsigned('timeout', timeout),
+    ...ownParameters(rest),
     signal,
   };
   return { request, wishes, isBinary, unread: reader.unread, shared: reader.shared };
@@ -283,31 +274,4 @@ function parametersOf(parameters: unknown): InferParameters {
     }
   }
   return fields as InferParameters;
-}
-
-/** A number of up to 64 bits; beyond what JavaScript's numbers hold, the largest of these stands for it. */
-function unsigned(name: string, value: unknown): number {
-  if (value === undefined) return 0;
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
-  if (typeof value === 'bigint' && value >= 0n && value < 2n ** 64n) return Number.MAX_SAFE_INTEGER;
-  throw malformed(`Unable to parse '${name}': a whole number from 0 is expected`);
-}
-
-function sequenceOf(id: unknown, start: unknown = false, end: unknown = false): InferSequence | null {
-  if (typeof start !== 'boolean' || typeof end !== 'boolean') {
-    throw malformed("Unable to parse 'sequence_start' and 'sequence_end': true or false is expected");
-  }
-  if (id === undefined || id === '') return null;
-  if (typeof id === 'string') {
-    const wrong = whyNotSequenceText(id);
-    if (wrong !== null) throw new InferError(wrong, 'unsupported');
-    return { id, start, end };
-  }
-  const number = sequenceNumber(id);
-  if (number === null) {
-    throw malformed(
-      "Unable to parse 'sequence_id': a whole number from 0 to 2^64 - 1 or a string is expected",
-    );
-  }
-  return number === 0n ? null : { id: number, start, end };
 }

@@ -17,14 +17,22 @@ export const TRACE_SETTINGS = {
  * @throws InferError
  */
 export function checkSettings(current: Readonly<Record<string, unknown>>, body: unknown, why: string): void {
-  for (const [name, value] of Object.entries(fieldsOf(body))) {
-    const own = Object.hasOwn(current, name) ? current[name] : undefined;
-    if (own === undefined || value === null || JSON.stringify(value) === JSON.stringify(own)) continue;
+  for (const [name, value] of Object.entries(knownSettings(body, Object.keys(current)))) {
+    const own = current[name];
+    if (value === null || JSON.stringify(value) === JSON.stringify(own)) continue;
     if (typeof value !== typeof own && typeof own === 'boolean') {
       throw malformed(`'${name}' is to be true or false`);
     }
     throw new InferError(`'${name}' cannot be changed: ${why}`, 'unsupported');
   }
+}
+
+/** Fields of an object, of these names alone: a misspelt one would change nothing without a word. @throws InferError for another one */
+export function knownSettings(body: unknown, names: readonly string[]): Readonly<Record<string, unknown>> {
+  const given = fieldsOf(body);
+  const unknown = Object.keys(given).find((name) => !names.includes(name));
+  if (unknown === undefined) return given;
+  throw malformed(`'${unknown.slice(0, 64)}' is no setting; there are ${names.join(', ')}`);
 }
 
 /** Fields of an object; anything else has none, as Triton takes it. */

@@ -2,7 +2,7 @@ import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { ModelRepository } from '../../serving/model-repository.js';
 import { malformed } from '../../serving/protocol/malformed.js';
 import type { TraceChange, TraceDecisions } from '../tracing/trace-settings.js';
-import { checkSettings, fieldsOf, TRACE_SETTINGS } from './settings.js';
+import { checkSettings, knownSettings, TRACE_SETTINGS } from './settings.js';
 
 const MOST = 2 ** 31 - 1;
 
@@ -26,8 +26,8 @@ export function traceSettings(decisions: TraceDecisions | null, model: string): 
 }
 
 /**
- * Changes which requests are traced. A setting that is null is given up for that of the level above; names that Triton does not know are left
- * out. All is checked before anything changes. @param body what was sent, whatever it is
+ * Changes which requests are traced. A setting that is null is given up for that of the level above; other names
+ * are refused. All is checked before anything changes. @param body what was sent, whatever it is
  * @throws InferError for a value that is none, or that cannot be
  */
 export function changeTraceSettings(decisions: TraceDecisions | null, model: string, body: unknown): object {
@@ -39,7 +39,10 @@ export function changeTraceSettings(decisions: TraceDecisions | null, model: str
     );
     return TRACE_SETTINGS;
   }
-  const { trace_level, trace_rate, trace_count, trace_file, log_frequency, trace_mode } = fieldsOf(body);
+  const { trace_level, trace_rate, trace_count, trace_file, log_frequency, trace_mode } = knownSettings(
+    body,
+    Object.keys(TRACE_SETTINGS),
+  );
   if (trace_file != null) {
     throw new InferError('trace file location can not be updated through network protocol', 'unsupported');
   }

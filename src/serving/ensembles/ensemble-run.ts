@@ -8,7 +8,7 @@ import type {
   InferTensor,
 } from '../../../callbacks/infer/infer-types.js';
 import type { BatchTimes } from '../../../callbacks/infer/instance-messages.js';
-import { bytesOf, MOST_ANSWERS } from '../../../callbacks/infer/most-answers.js';
+import { bytesOf } from '../../../callbacks/infer/most-answers.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { EnsemblePlan } from '../../../scheduler/ensemble-plan.js';
 import {
@@ -57,7 +57,7 @@ export class EnsembleRun {
   readonly #state: EnsembleState;
   readonly #values: EnsembleValues;
   readonly #runs: readonly StepRuns[];
-  readonly #leases = new Leases();
+  readonly #leases: Leases;
   /** Aborted when the request is over before its members are. */
   readonly #cancelled = new AbortController();
   readonly #leave: () => void;
@@ -88,6 +88,7 @@ export class EnsembleRun {
     this.#onOver = onOver;
     this.#wanted = wantedParts(plan, request.outputs);
     this.#state = new EnsembleState(plan, this.#wanted);
+    this.#leases = new Leases(request.terms);
     this.#values = new EnsembleValues(plan.tensors.length);
     this.#runs = plan.steps.map(() => new StepRuns());
     const { signal, terms } = request;
@@ -223,7 +224,14 @@ export class EnsembleRun {
 
   #respond(run: StepRun, response: InferResponse): void {
     if (this.#isOver) return;
-    this.#go(this.#runs[run.step]!.respond(run, response));
+    const { outputs, parameters, release } = response;
+    const isFirst = run.iteration === 0 && run.numResponses === 0;
+    try {
+      const lease = this.#leases.open(bytesOf(outputs, parameters), isFirst, release);
+      this.#go(this.#runs[run.step]!.respond(run, { response, lease }));
+    } catch (error) {
+      this.#failIn(error);
+    }
   }
 
   #endRun(run: StepRun): void {
@@ -245,19 +253,19 @@ export class EnsembleRun {
   /** Responses whose turn it is. */
   #go(released: readonly Released[]): void {
     try {
-      for (const { run, response } of released) this.#put(run, response);
-      if (this.#leases.isTooMuch || this.#runs.some(({ numHeld }) => numHeld > MOST_ANSWERS))
-        throw tooMuchHeld();
+      for (const one of released) this.#put(one);
+      if (this.#leases.isTooMuch) throw tooMuchHeld();
     } catch (error) {
       this.#failIn(error);
     }
     if (!this.#isOver) this.#advance();
   }
 
-  #put(run: StepRun, { outputs, parameters, release }: InferResponse): void {
-    const { step, iteration, numResponses, batchSize, sequence: asked } = run;
-    const isFirst = iteration === 0 && numResponses === 1;
-    const lease = this.#leases.open(isFirst ? 0 : bytesOf(outputs, parameters), release);
+  #put({
+    run: { step, batchSize, sequence: asked },
+    response: { outputs, parameters },
+    lease,
+  }: Released): void {
     const sequence = placeIn(parameters, asked);
     for (const [name, number] of this.#parts.plan.steps[step]!.outputs) {
       const tensor = outputs.find((output) => output.name === name);
@@ -330,5 +338,6 @@ export class EnsembleRun {
     for (const leave of this.#waiting) leave();
     this.#waiting.clear();
     this.#values.clear();
+    this.#leases.close();
   }
 }

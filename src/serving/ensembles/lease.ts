@@ -1,3 +1,4 @@
+import type { InferTerms } from '../../../callbacks/infer/infer-types.js';
 import { MOST_ANSWER_BYTES, MOST_ANSWERS } from '../../../callbacks/infer/most-answers.js';
 
 /**
@@ -5,16 +6,14 @@ import { MOST_ANSWER_BYTES, MOST_ANSWERS } from '../../../callbacks/infer/most-a
  * the client that was given one.
  */
 export class Lease {
-  readonly bytes: number;
   readonly #release: (() => void) | undefined;
-  readonly #onDone: (lease: Lease) => void;
+  readonly #onDone: () => void;
   /** The first is of whoever puts its tensors into their places. */
   #steps = 1;
   #clients = 0;
 
   /** @param onDone called when the ensemble itself has no use for it any more */
-  constructor(bytes: number, release: (() => void) | undefined, onDone: (lease: Lease) => void) {
-    this.bytes = bytes;
+  constructor(release: (() => void) | undefined, onDone: () => void) {
     this.#release = release;
     this.#onDone = onDone;
   }
@@ -28,7 +27,7 @@ export class Lease {
   drop(): void {
     this.#steps--;
     if (this.#steps > 0) return;
-    this.#onDone(this);
+    this.#onDone();
     this.#free();
   }
 
@@ -47,22 +46,46 @@ export class Lease {
   }
 }
 
-/** Responses of members that steps of one request will take, and how many may wait for that. */
+/** Responses of members that steps of one request will take, how many may wait for that, and the memory that the request accounts for. */
 export class Leases {
+  readonly #terms: InferTerms | undefined;
   #count = 0;
-  #bytes = 0;
+  /** Beside what every request takes. */
+  #further = 0;
+  #kept = 0;
+  #isClosed = false;
 
-  /** @param bytes that it takes beside what every request takes; 0: it is the first of its kind */
-  open(bytes: number, release: (() => void) | undefined): Lease {
+  constructor(terms: InferTerms | undefined) {
+    this.#terms = terms;
+  }
+
+  /** @param isFirst it is the first of its step, as every request has one @throws InferError where there is no memory for it */
+  open(bytes: number, isFirst: boolean, release: (() => void) | undefined): Lease {
+    this.#terms?.keep(bytes);
+    this.#kept += bytes;
+    const further = isFirst ? 0 : bytes;
     this.#count++;
-    this.#bytes += bytes;
-    return new Lease(bytes, release, (lease) => {
+    this.#further += further;
+    return new Lease(release, () => {
       this.#count--;
-      this.#bytes -= lease.bytes;
+      this.#further -= further;
+      this.#letGo(bytes);
     });
   }
 
   get isTooMuch(): boolean {
-    return this.#count > MOST_ANSWERS || this.#bytes > MOST_ANSWER_BYTES;
+    return this.#count > MOST_ANSWERS || this.#further > MOST_ANSWER_BYTES;
+  }
+
+  /** The request is over: what is left of it waits for nothing. */
+  close(): void {
+    this.#letGo(this.#kept);
+    this.#isClosed = true;
+  }
+
+  #letGo(bytes: number): void {
+    if (this.#isClosed || bytes === 0) return;
+    this.#kept -= bytes;
+    this.#terms?.letGo(bytes);
   }
 }

@@ -15,14 +15,19 @@ export interface StepRun {
   readonly sequence: SequencePlace;
   numResponses: number;
   /** Responses that came before those of the requests in front of it had all come. */
-  readonly held: InferResponse[];
+  readonly held: Leased[];
   hasEnded: boolean;
 }
 
+/** A response, and its memory. */
+export interface Leased {
+  readonly response: InferResponse;
+  readonly lease: Lease;
+}
+
 /** A response whose turn it is, and whose it is. */
-export interface Released {
-  run: StepRun;
-  response: InferResponse;
+export interface Released extends Leased {
+  readonly run: StepRun;
 }
 
 /**
@@ -31,9 +36,6 @@ export interface Released {
  */
 export class StepRuns {
   readonly #queue = new Set<StepRun>();
-  /** Responses that are held. */
-  numHeld = 0;
-
   begin(run: StepRun): void {
     this.#queue.add(run);
   }
@@ -43,14 +45,13 @@ export class StepRuns {
   }
 
   /** A response has come. @returns what goes on now, in order */
-  respond(run: StepRun, response: InferResponse): Released[] {
+  respond(run: StepRun, leased: Leased): Released[] {
     run.numResponses++;
     for (const first of this.#queue) {
-      if (first === run) return [{ run, response }];
+      if (first === run) return [{ run, ...leased }];
       break;
     }
-    run.held.push(response);
-    this.numHeld++;
+    run.held.push(leased);
     return [];
   }
 
@@ -59,11 +60,10 @@ export class StepRuns {
     ended.hasEnded = true;
     const released: Released[] = [];
     for (const run of this.#queue) {
-      for (const response of run.held.splice(0)) released.push({ run, response });
+      for (const leased of run.held.splice(0)) released.push({ run, ...leased });
       if (!run.hasEnded) break;
       this.#queue.delete(run);
     }
-    this.numHeld -= released.length;
     return released;
   }
 }

@@ -5,6 +5,7 @@ import {
   FINISH_STOP_WORDS,
   FINISH_TIMED_OUT,
 } from '../../../callbacks/finish-reason.js';
+import { copiedBytes } from '../../../callbacks/infer/copied-bytes.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferOrigin, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { FinishReason } from '../../../callbacks/token-request.js';
@@ -13,6 +14,7 @@ import { StopStrings } from '../../../models/tokenizer/stop-strings.js';
 import { SequenceText } from '../../generation/sequence-text.js';
 import type { TextModel } from '../../generation/text-model.js';
 import { asInferError } from '../infer-failure.js';
+import { nextTurn } from '../protocol/turns.js';
 import { MOST_SEQUENCES } from '../texts/read-generation.js';
 import { textsOf, textTensor } from '../texts/tensor-values.js';
 import { inputOf, outputOf } from '../texts/text-config.js';
@@ -72,7 +74,12 @@ const REASONS: ReadonlyMap<number, FinishReason> = new Map<number, FinishReason>
 interface Texts {
   readonly stop: StopStrings;
   readonly sequences: Map<number, Sequence>;
+  /** Resolves when the tokens that came last are text; null: they are. */
+  working: Promise<void> | null;
 }
+
+/** Tokens that become text in one turn of the event loop: some 20 ms. */
+const TOKENS_OF_TURN = 2 ** 17;
 
 interface Sequence {
   readonly text: SequenceText;
@@ -99,15 +106,14 @@ export class Detokenizing implements PartWork {
   }
 
   answer(...[request, inputs, on, onOver]: Parameters<PartWork['answer']>): void {
-    // At once, since the next tokens of a sequence may come before the answer to these.
-    const outputs = this.#detokenized(inputs, request.origin);
-    queueMicrotask(() => {
-      try {
-        request.signal?.throwIfAborted();
-      } catch (error) {
-        const told = asInferError(error);
-        onOver(told);
-        on.fail(told);
+    const fail = (error: unknown) => {
+      const told = asInferError(error);
+      onOver(told);
+      on.fail(told);
+    };
+    const tell = (outputs: InferTensor[] | null) => {
+      if (request.signal?.aborted === true) {
+        fail(request.signal.reason);
         return;
       }
       if (outputs !== null) {
@@ -116,11 +122,32 @@ export class Detokenizing implements PartWork {
       }
       onOver(null);
       on.end();
+    };
+    const texts = this.#textsOf(inputs, request.origin);
+    const work = this.#detokenized(inputs, texts);
+    // At once, since the next tokens of a sequence may come before the answer to these; but where there are many, the next ones wait.
+    const first = texts.working === null ? work.next() : null;
+    if (first?.done === true) {
+      queueMicrotask(() => tell(first.value));
+      return;
+    }
+    const working = finished(work, texts.working, request.signal).then(tell, fail);
+    texts.working = working;
+    void working.then(() => {
+      if (texts.working === working) texts.working = null;
     });
   }
 
-  /** @returns null where there is nothing to be told @throws InferError */
-  #detokenized(inputs: readonly InferTensor[], origin: InferOrigin | undefined): InferTensor[] | null {
+  #textsOf(inputs: readonly InferTensor[], origin: InferOrigin | undefined): Texts {
+    const known = origin && this.#texts.get(origin);
+    if (known !== undefined) return known;
+    const texts = newTexts(inputs.find(({ name }) => name === 'STOP_WORDS'));
+    if (origin !== undefined) this.#texts.set(origin, texts);
+    return texts;
+  }
+
+  /** Stops where others may have their turn. @returns null where there is nothing to be told @throws InferError */
+  *#detokenized(inputs: readonly InferTensor[], texts: Texts): Generator<void, InferTensor[] | null> {
     const given = new Map(inputs.map((tensor) => [tensor.name, tensor]));
     const of = (name: TokenOutputName) => given.get(inputName(name));
     const tokens = of('output_ids')!;
@@ -130,18 +157,26 @@ export class Detokenizing implements PartWork {
         `'TOKENS_BATCH' has ${count} rows; at most ${MOST_SEQUENCES} are taken`,
         'invalid',
       );
+    const { maxSeqLen } = this.#find();
+    if (width > maxSeqLen)
+      throw new InferError(
+        `'TOKENS_BATCH' has rows of ${width} tokens; the model's context holds ${maxSeqLen}`,
+        'invalid',
+      );
     const ids = integersOf(tokens);
     const lengths = rowsOf(of('sequence_length'), count);
     const codes = rowsOf(of('finish_reasons'), count);
-    const known = origin && this.#texts.get(origin);
-    const texts = known ?? newTexts(given.get('STOP_WORDS'));
-    if (origin !== undefined && known === undefined) this.#texts.set(origin, texts);
     const first = of('sequence_index') === undefined ? 0 : integersOf(of('sequence_index')!)[0]!;
-    const parts = Array.from({ length: count }, (_, i) => {
+    const parts: { text: string; reason: FinishReason | null }[] = [];
+    for (let i = 0, ofTurn = width; i < count; i++, ofTurn += width) {
+      if (ofTurn > TOKENS_OF_TURN && i > 0) {
+        yield;
+        ofTurn = width;
+      }
       const row = ids.subarray(i * width, (i + 1) * width);
       const reason = codes === null ? 'length' : (REASONS.get(codes[i]!) ?? null);
-      return this.#next(texts, first + i, { row, length: lengths?.[i], reason });
-    });
+      parts.push(this.#next(texts, first + i, { row, length: lengths?.[i], reason }));
+    }
     const isOver = parts.some(({ reason }) => reason !== null);
     const isSilent = parts.every(({ text }) => text === '') && !TELLING.some((name) => of(name));
     if (isSilent && !isOver && this.#isDecoupled) return null;
@@ -186,13 +221,31 @@ export class Detokenizing implements PartWork {
   }
 }
 
+/** Does the rest of the work, with turns of others in between. @param before what comes first */
+async function finished<T>(
+  work: Generator<void, T>,
+  before: Promise<void> | null,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  await before;
+  for (;;) {
+    await nextTurn(signal);
+    const step = work.next();
+    if (step.done === true) return step.value;
+  }
+}
+
 const NO_TOKENS = new Int32Array(0);
 
 function newTexts(stopWords: InferTensor | undefined): Texts {
-  return { stop: new StopStrings(stopWords === undefined ? [] : textsOf(stopWords)), sequences: new Map() };
+  return {
+    stop: new StopStrings(stopWords === undefined ? [] : textsOf(stopWords)),
+    sequences: new Map(),
+    working: null,
+  };
 }
 
-const integersOf = ({ data }: InferTensor) => new Int32Array(data.slice().buffer as ArrayBuffer);
+const integersOf = ({ data }: InferTensor) => new Int32Array(copiedBytes(data).buffer);
 
 /** A number for each row; null: there are none. @throws InferError where there are others */
 function rowsOf(tensor: InferTensor | undefined, count: number): Int32Array | null {

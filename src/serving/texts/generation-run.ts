@@ -201,7 +201,8 @@ export class GenerationRun {
   #respond(told: Told): void {
     const { on, outputs, terms } = this.#options;
     // Whoever takes the responses says itself that it is behind, or whoever serves the request does.
-    const room = on.response({ outputs: outputs.of(told) }) ?? terms?.room() ?? null;
+    const last = this.#running === 0 ? ({ isLast: true } as const) : {};
+    const room = on.response({ outputs: outputs.of(told), ...last }) ?? terms?.room() ?? null;
     if (room === null || this.#isOver || this.#isPaused) return;
     this.#isPaused = true;
     for (const { source } of this.#sequences) source.pause();

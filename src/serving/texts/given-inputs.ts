@@ -1,10 +1,11 @@
+import { copiedBytes } from '../../../callbacks/infer/copied-bytes.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { textsOf } from './tensor-values.js';
 import { type TextInputName, textInputOf } from './text-inputs.js';
 
 /** A copy of the elements, which lie anywhere in their memory. */
-const aligned = ({ data }: InferTensor): ArrayBuffer => data.slice().buffer as ArrayBuffer;
+const aligned = ({ data }: InferTensor): ArrayBuffer => copiedBytes(data).buffer;
 
 type MeaningOf = (name: string) => TextInputName | undefined;
 

@@ -64,6 +64,10 @@ describe('the ensemble of tokenizer, engine and detokenizer', () => {
     },
   );
 
+  it('is told as an ensemble at the start', () => {
+    expect(server.output().stdout).toMatch(/^ {2}ensemble: version 1, an ensemble$/m);
+  });
+
   it('tells in pieces what it tells at once', async () => {
     const asked = { ...PROMPT, temperature: 1.4, seed: 11 };
     const { data } = await readFrames(await stream('ensemble', asked));

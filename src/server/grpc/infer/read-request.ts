@@ -159,6 +159,11 @@ async function readInputs(
       tensors.push({ name, datatype, shape, data });
     }
   }
+  if (raw.length > numRaw) {
+    throw malformed(
+      `request for model '${model}' has ${raw.length} raw_input_contents for ${numRaw} inputs that take them; as many are expected`,
+    );
+  }
   return tensors;
 }
 

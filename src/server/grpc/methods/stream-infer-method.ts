@@ -3,6 +3,7 @@ import { InferError } from '../../../../callbacks/infer/infer-error.js';
 import type { InferListener, InferResponse } from '../../../../callbacks/infer/infer-types.js';
 import { ReplyOrder } from '../../../../scheduler/reply-order.js';
 import type { InferModel } from '../../../serving/infer-model.js';
+import { textInputOf } from '../../../serving/texts/text-inputs.js';
 import { type AnswerHead, streamErrorParts, streamResponseParts } from '../infer/infer-answer.js';
 import type { ReadRequest } from '../infer/read-request.js';
 import type { MethodTypes } from '../schema/message-types.js';
@@ -95,8 +96,8 @@ class InferStream {
     try {
       if (this.#services.state.isDraining) throw shuttingDown();
       const model = request.find();
-      const { decoupled } = model.config.model_transaction_policy;
       const read = await request.read(model);
+      const decoupled = model.config.model_transaction_policy.decoupled || isStreamed(model, read);
       if (decoupled) this.#tell(this.#order.end(request));
       model.infer(
         read.request,
@@ -159,12 +160,13 @@ class InferStream {
     };
   }
 
-  /** Of a model that gives any number of responses: it waits with the next ones until the client has room for them. */
+  /** Of a model that gives any number of responses to the request: it waits with the next ones until the client has room for them. */
   #several(request: StreamedRequest, model: InferModel, read: ReadRequest): InferListener {
     const then = (work: () => Promise<void>) => {
       request.tail = request.tail.then(work);
       return request.tail;
     };
+    let isFinalTold = false;
     const fail = (error: unknown) =>
       then(async () => {
         if (!request.isOver) {
@@ -185,7 +187,10 @@ class InferStream {
         return then(async () => {
           if (request.isOver) return;
           try {
-            await this.#send(await this.#parts(request, model, read, response, false));
+            await this.#send(
+              await this.#parts(request, model, read, response, response.isLast === true, true),
+            );
+            isFinalTold = response.isLast === true;
           } catch (error) {
             void fail(error);
           }
@@ -195,7 +200,7 @@ class InferStream {
       },
       end: () => {
         void then(async () => {
-          if (read.wantsEmptyFinal && !request.isOver)
+          if (read.wantsEmptyFinal && !isFinalTold && !request.isOver)
             await this.#send(streamResponseParts(request.endHead, []));
           request.end();
         });
@@ -211,10 +216,10 @@ class InferStream {
     read: ReadRequest,
     response: InferResponse,
     isFinal: boolean,
+    isHeld = false,
   ): Promise<Uint8Array[]> {
     const tensors = await request.outputs(model, read, response);
-    // Of a model with several responses all outputs are held already.
-    if (isFinal) request.holdAnswer(bytesOf(tensors));
+    if (!isHeld) request.holdAnswer(bytesOf(tensors));
     const head = headOf(model, read, response);
     return streamResponseParts(
       { ...head, parameters: { ...head.parameters, triton_final_response: isFinal } },
@@ -239,6 +244,16 @@ class InferStream {
       if (!(error instanceof GrpcError)) throw error;
     }
   }
+}
+
+/** A model of texts is asked to give its answer in pieces, though its configuration promises one response. */
+function isStreamed({ kind }: InferModel, { request: { inputs, parameters } }: ReadRequest): boolean {
+  if (kind !== 'generator') return false;
+  const input = inputs.find(({ name }) => textInputOf(name) === 'streaming');
+  if (input !== undefined) return (input.data[0] ?? 0) !== 0;
+  return Object.entries(parameters).some(
+    ([name, value]) => textInputOf(name) === 'streaming' && value === true,
+  );
 }
 
 function shuttingDown(): InferError {

@@ -15,6 +15,8 @@ export interface CallOptions {
   /** Opens an account of the memory that a message takes, and what comes of it. */
   openMemory(): RequestMemory;
   onStall(): void;
+  /** The first message has begun. @throws where there is no memory for the call */
+  onFirst(): void;
 }
 
 /** A message of a client. Whoever reads it gives its memory back when nothing of it, nor of its answer, is held any more. */
@@ -25,6 +27,8 @@ export interface CallMessage {
 
 /** Longest time that a timer of JavaScript takes. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** Milliseconds that the beginning of a call's one message may take: clients send it with the call. */
+const FIRST_MS = 5000;
 /** Bytes of the objects that a message has around it. */
 const MESSAGE_BYTES = 16 * 1024;
 
@@ -60,6 +64,8 @@ export class GrpcCall {
   /** Whoever waits for a message. */
   #waiting: { wake(): void; timer: NodeJS.Timeout | undefined } | null = null;
   #deadline: NodeJS.Timeout | undefined;
+  /** Something of a message has come. */
+  #hasBegun = false;
 
   constructor(
     stream: ServerHttp2Stream,
@@ -74,7 +80,11 @@ export class GrpcCall {
     this.#options = options;
     this.#reader = new MessageReader({
       maxBytes: options.maxMessageBytes,
-      expect: (bytes) => this.#account().expectBody(MESSAGE_BYTES + bytes),
+      expect: (bytes) => {
+        if (!this.#hasBegun) options.onFirst();
+        this.#hasBegun = true;
+        this.#account().expectBody(MESSAGE_BYTES + bytes);
+      },
       hold: (bytes) => this.#account().holdBody(MESSAGE_BYTES + bytes),
     });
     stream.on('data', (chunk: Buffer) => this.#take(chunk));
@@ -168,7 +178,7 @@ export class GrpcCall {
     if (stream.destroyed || stream.closed) return;
     this.#cutWhereStalled();
     if (this.#writer === null) {
-      stream.respond({ ...this.#answerHeaders(), ...trailersOf(status) }, { endStream: true });
+      stream.respond({ ...answerHeaders(this.requestId), ...trailersOf(status) }, { endStream: true });
       this.#endInput();
     } else stream.end();
   }
@@ -201,7 +211,7 @@ export class GrpcCall {
     if (this.#writer !== null) return this.#writer;
     const stream = this.#stream;
     const coding = answerCoding(this.headers);
-    const headers = this.#answerHeaders();
+    const headers = answerHeaders(this.requestId);
     stream.respond(coding === null ? headers : { ...headers, 'grpc-encoding': coding }, {
       waitForTrailers: true,
     });
@@ -212,15 +222,6 @@ export class GrpcCall {
     const { stallLimitMs } = this.#options;
     this.#writer = new MessageWriter(stream, { coding, stallLimitMs, onStall: () => this.#cutStalled() });
     return this.#writer;
-  }
-
-  #answerHeaders() {
-    return {
-      ':status': 200,
-      'content-type': 'application/grpc',
-      'grpc-accept-encoding': 'identity,deflate,gzip',
-      'x-request-id': this.requestId,
-    };
   }
 
   /** The status is the last word; a client that does not even read that is cut off. */
@@ -289,7 +290,8 @@ export class GrpcCall {
 
   /** Resolves when a message may be there, or the call is over. @param isDue a client that sends nothing is in the middle of something */
   #more(isDue: boolean): Promise<void> {
-    const { stallLimitMs } = this.#options;
+    const { stallLimitMs: stallMs } = this.#options;
+    const stallLimitMs = this.#hasBegun ? stallMs : Math.min(FIRST_MS, stallMs ?? FIRST_MS);
     return new Promise((resolve, reject) => {
       const settle = (done: () => void) => {
         clearTimeout(timer);
@@ -333,6 +335,26 @@ export class GrpcCall {
     this.#reason = new DOMException(message, name);
     this.#leaving?.abort(this.#reason);
   }
+}
+
+/** Refuses a call for which nothing has been made yet; what its client still sends is for nobody. */
+export function refuseStream(stream: ServerHttp2Stream, requestId: string, status: CallStatus): void {
+  stream.on('error', () => {});
+  if (stream.destroyed || stream.closed) return;
+  stream.respond({ ...answerHeaders(requestId), ...trailersOf(status) }, { endStream: true });
+  stream.resume();
+  setImmediate(() => {
+    if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
+  });
+}
+
+function answerHeaders(requestId: string) {
+  return {
+    ':status': 200,
+    'content-type': 'application/grpc',
+    'grpc-accept-encoding': 'identity,deflate,gzip',
+    'x-request-id': requestId,
+  };
 }
 
 function trailersOf({ name, message }: CallStatus) {

@@ -1,5 +1,4 @@
 import {
-  constants,
   createSecureServer,
   createServer,
   type Http2SecureServer,
@@ -11,6 +10,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import { listenError } from '../../listen-address.js';
 import { guardSession } from './guard-session.js';
+import { endSession, firstStreams, KnownSessions } from './known-sessions.js';
 
 export interface ListenerOptions {
   host: string;
@@ -20,7 +20,7 @@ export interface ListenerOptions {
   tls?: { cert: Buffer; key: Buffer } | undefined;
   /** Connections that may be open at once. */
   maxConnections: number;
-  /** Calls that one of them may have at once; its client waits with more. */
+  /** Calls that one of them may have at once, once one was let in; its client waits with more. */
   maxStreams: number;
   /** A call has begun. @param isSurplus its connection is one too many: the call is to be told so */
   onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, isSurplus: boolean): void;
@@ -42,14 +42,16 @@ const SESSION_MEGABYTES = 256;
 export class GrpcListener {
   readonly #server: Http2Server | Http2SecureServer;
   readonly #sessions = new Set<ServerHttp2Session>();
+  readonly #known: KnownSessions;
   readonly #scheme: 'grpc' | 'grpcs';
 
   private constructor(
     server: Http2Server | Http2SecureServer,
-    { tls, maxConnections, onStream }: ListenerOptions,
+    { tls, maxConnections, maxStreams, onStream }: ListenerOptions,
   ) {
     this.#server = server;
     this.#scheme = tls === undefined ? 'grpc' : 'grpcs';
+    this.#known = new KnownSessions(maxStreams);
     server.maxConnections = maxConnections + SURPLUS;
     server.on('session', (session: ServerHttp2Session) => {
       this.#sessions.add(session);
@@ -58,6 +60,7 @@ export class GrpcListener {
       // What a client sends that is no HTTP/2 ends its connection, and nothing else.
       session.on('error', () => session.destroy());
       guardSession(session);
+      this.#known.add(session);
       if (isSurplus) endSoon(session);
       session.on('stream', (stream, headers) => onStream(stream, headers, isSurplus));
     });
@@ -67,7 +70,7 @@ export class GrpcListener {
   static async listen(options: ListenerOptions): Promise<GrpcListener> {
     const { host, port, tls, maxStreams } = options;
     const settings = {
-      maxConcurrentStreams: maxStreams,
+      maxConcurrentStreams: firstStreams(maxStreams),
       maxHeaderListSize: MOST_METADATA,
       enablePush: false,
     };
@@ -82,6 +85,15 @@ export class GrpcListener {
       server.listen(port, host, resolve);
     });
     return listener;
+  }
+
+  /** A call of the connection was let in: it may have all of its calls at once. */
+  know(session: ServerHttp2Session): void {
+    this.#known.know(session);
+  }
+
+  isKnown(session: ServerHttp2Session): boolean {
+    return this.#known.isKnown(session);
   }
 
   get port(): number {
@@ -102,13 +114,11 @@ export class GrpcListener {
     for (const session of this.#sessions) session.close();
     await closed;
     clearTimeout(timer);
+    this.#known.close();
   }
 }
 
 function endSoon(session: ServerHttp2Session): void {
-  const timer = setTimeout(() => {
-    session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-    session.destroy();
-  }, SURPLUS_MS);
+  const timer = setTimeout(() => endSession(session), SURPLUS_MS);
   session.once('close', () => clearTimeout(timer));
 }

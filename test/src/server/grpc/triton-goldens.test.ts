@@ -38,6 +38,7 @@ const OTHER_WORDS: Readonly<Record<number, string>> = {
   54: 'an input that the model does not have is named',
   85: 'what is missing within a text is told',
   89: 'numbers without a sign are taken, too',
+  150: 'contents that no input takes are refused as such',
   174: 'true or false is what is expected',
   180: "where the model would be follows Triton's words",
   181: 'as 180',
@@ -46,6 +47,7 @@ const OTHER_WORDS: Readonly<Record<number, string>> = {
 };
 /** Calls that end otherwise. */
 const OTHER_CODES: Readonly<Record<number, readonly [code: string, why: string]>> = {
+  41: ['INVALID_ARGUMENT', 'contents that no input takes are refused; Triton leaves them out'],
   66: ['INVALID_ARGUMENT', 'a number beyond its type is refused; Triton cuts it off'],
   72: ['INVALID_ARGUMENT', 'a number beyond its type is refused; Triton cuts it off'],
   120: ['OK', "an error ends the request: a model's code gives no answers behind it"],
@@ -58,6 +60,8 @@ const OTHER_CODES: Readonly<Record<number, readonly [code: string, why: string]>
   132: ['INVALID_ARGUMENT', 'a key that is none is what its client did wrong'],
   163: ['UNIMPLEMENTED', 'there is no shared memory of GPUs'],
   169: ['UNIMPLEMENTED', 'there is no tracing to be set, which is said'],
+  171: ['INVALID_ARGUMENT', 'a setting that there is not is refused; Triton leaves it out'],
+  176: ['INVALID_ARGUMENT', 'a setting that there is not is refused; Triton leaves it out'],
   200: ['NOT_FOUND', 'a service that there is not is unknown, as the protocol of health has it'],
 };
 

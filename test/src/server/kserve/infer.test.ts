@@ -41,6 +41,43 @@ describe('POST /v2/models/M/infer', () => {
     });
   });
 
+  it.each(['generate', 'generate_stream'])('does so for %s, wherever they stand', async (verb) => {
+    const model = ints();
+    const { app } = fakePlatform([model]);
+    const ask = (body: object) =>
+      app.request(`/v2/models/ints/${verb}`, { method: 'POST', body: JSON.stringify(body) });
+    const own = { priority: 2, timeout: 500, sequence_id: 11, sequence_start: true };
+    const known = {
+      priority: 2,
+      timeoutUs: 500,
+      sequence: { id: 11n, start: true, end: false },
+      parameters: { mine: 'x' },
+    };
+    for (const body of [
+      { INPUT0: 5, mine: 'x', ...own },
+      { INPUT0: 5, parameters: { mine: 'x', ...own } },
+    ]) {
+      const response = await ask(body);
+      expect([response.status, model.requests.at(-1)]).toMatchObject([200, known]);
+      await response.text();
+    }
+    expect((await ask({ INPUT0: 5, sequence_id: 'a', sequence_end: true })).status).toBe(200);
+    expect(model.requests.at(-1)!.sequence).toEqual({ id: 'a', start: false, end: true });
+    expect(model.requests.length).toBe(3);
+    for (const wrong of [
+      { priority: -1 },
+      { timeout: 1.5 },
+      { sequence_id: -1 },
+      { sequence_id: 1, sequence_start: 1 },
+    ]) {
+      const named = Object.keys(wrong).at(-1)!;
+      const expected = [400, expect.stringContaining(`Unable to parse '${named}'`)];
+      expect(await errorOf(await ask({ INPUT0: 5, ...wrong }))).toEqual(expected);
+      expect(await errorOf(await ask({ INPUT0: 5, parameters: wrong }))).toEqual(expected);
+    }
+    expect(model.requests.length).toBe(3);
+  });
+
   it('refuses the name of an adapter where nobody would read it', async () => {
     const ignores = new FakeModel(fakeConfig({ name: 'ints', type: 'TYPE_INT32', dims: [-1] }));
     Object.assign(ignores, { ignoresParameters: true });

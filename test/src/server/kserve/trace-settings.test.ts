@@ -22,7 +22,11 @@ describe('trace settings', () => {
     const platform = setUp();
     expect(await answerOf(await platform.get(SERVER))).toEqual([200, IS]);
     const ofModel = { ...IS, trace_rate: '3', trace_count: '7' };
-    const change = { trace_rate: '3', trace_count: '7', no: 1 };
+    const change = { trace_rate: '3', trace_count: '7' };
+    expect(await answerOf(await platform.post(MODEL, { ...change, trace_rat: '1' }))).toEqual([
+      400,
+      { error: expect.stringContaining("'trace_rat' is no setting; there are trace_level") },
+    ]);
     expect(await answerOf(await platform.post(MODEL, change))).toEqual([200, ofModel]);
     expect(await answerOf(await platform.get(SERVER))).toEqual([200, IS]);
     const off = { ...IS, trace_level: ['OFF'] };

@@ -1,6 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { InferError } from '../../../../callbacks/infer/infer-error.js';
+import type { Caller } from '../../../../src/server/api-keys.js';
+import { MemoryLedger } from '../../../../src/server/held-memory.js';
+import { protocolError } from '../../../../src/server/kserve/errors.js';
+import { inferTerms } from '../../../../src/server/kserve/infer-terms.js';
+import { RequestMemory } from '../../../../src/server/request-memory.js';
 import type { InferModel } from '../../../../src/serving/infer-model.js';
 import { asked, configOf, ensembleOf, ManualMember, tensorOf } from './support/manual-member.js';
 
@@ -80,7 +85,7 @@ describe('a request of an ensemble', () => {
     const { model, first, last } = chain();
     const image = tensorOf('A', 7);
     const sequence = { id: 42n, start: true, end: false };
-    const terms = { caller: 'me' } as never;
+    const terms = { caller: 'me', keep: () => {}, letGo: () => {} } as never;
     asked(model, [image], {
       id: 'r',
       parameters: { p: 1 },
@@ -487,6 +492,94 @@ describe('the memory of a response', () => {
     first.asked[0]!.respond([], undefined, release);
     expect(release).toHaveBeenCalledTimes(1);
     expect(last.asked.length).toBe(1);
+  });
+});
+
+describe('the memory that a request accounts for', () => {
+  /** Tensors of 4000 bytes. */
+  const long = (name: string) => tensorOf(name, ...Array.from({ length: 1000 }, (_, i) => i));
+
+  function accounted(limit: number) {
+    const ledger = new MemoryLedger({ limit });
+    const memory = new RequestMemory(ledger.open('request'), ledger.limit);
+    const caller = { name: '', weight: 1 } as Caller;
+    return { ledger, memory, terms: inferTerms({ caller, requestId: 'r', timeLimitMs: null, memory }) };
+  }
+
+  it('is what steps gave, until the last that reads it is done', () => {
+    const { ledger, terms } = accounted(100_000);
+    const { model, first, last } = chain();
+    const outcome = asked(model, [tensorOf('A', 1)], { terms });
+    expect(ledger.held).toBe(0);
+    first.asked[0]!.respond([long('Y')]);
+    expect(ledger.held).toBe(4000);
+    first.asked[0]!.end();
+    last.asked[0]!.respond([tensorOf('Y', 5)]);
+    expect(outcome.responses.length).toBe(1);
+    expect(ledger.held).toBe(4000); // last may still read its input
+    last.asked[0]!.end();
+    expect([ledger.held, outcome.end]).toEqual([0, 'ended']);
+  });
+
+  it('has an end, at which the request alone fails and gives all of it back', () => {
+    const { ledger, memory, terms } = accounted(7000);
+    const { model, first, last } = chain();
+    const other = asked(model, [tensorOf('A', 1)]);
+    const outcome = asked(model, [tensorOf('A', 1)], { terms });
+    first.asked[1]!.respond([long('Y')]);
+    first.asked[1]!.end();
+    last.asked[0]!.respond([long('Y')]);
+    const never =
+      /^in ensemble 'e', This request may take 8000 bytes of memory, but all requests together have 7000 \(--max-held-memory-bytes\)\.$/;
+    expect(outcome).toMatchObject({ responses: [], end: { kind: 'unavailable' } });
+    expect((outcome.end as InferError).message).toMatch(never);
+    expect(protocolError(outcome.end).status).toBe(503);
+    expect([ledger.held, last.asked[0]!.request.signal!.aborted]).toEqual([0, true]);
+    last.asked[0]!.respond([long('Y')]);
+    last.asked[0]!.end();
+    expect(ledger.held).toBe(0);
+    first.answer(0, 2);
+    last.answer(1, 3);
+    expect(other).toMatchObject({ responses: [{ outputs: { B: [3] } }], end: 'ended' });
+
+    memory.release();
+    const beside = new RequestMemory(ledger.open('request'), ledger.limit);
+    beside.holdBody(6000);
+    const mine = new RequestMemory(ledger.open('request'), ledger.limit);
+    const late = asked(model, [tensorOf('A', 1)], {
+      terms: inferTerms({ caller: { name: '' } as Caller, requestId: 'r', timeLimitMs: null, memory: mine }),
+    });
+    first.asked[2]!.respond([long('Y')]);
+    expect(late.end).toMatchObject({ message: expect.stringContaining('try again later') });
+    expect(ledger.held).toBe(6000);
+  });
+
+  it('goes back when the request is cancelled, and counts answers whose turn has not come', () => {
+    const { ledger, terms } = accounted(100_000);
+    const { model, first, last } = chain({ first: DECOUPLED });
+    const leaving = new AbortController();
+    const outcome = asked(model, [tensorOf('A', 1)], { terms, signal: leaving.signal });
+    first.asked[0]!.respond([tensorOf('Y', 1)]);
+    first.asked[0]!.respond([tensorOf('Y', 2)]);
+    expect(ledger.held).toBe(8);
+    last.asked[1]!.respond([long('Y')]);
+    expect([ledger.held, outcome.responses.length]).toEqual([4008, 0]);
+    leaving.abort(new DOMException('gone', 'AbortError'));
+    expect(ledger.held).toBe(0);
+    last.asked[0]!.respond([long('Y')]);
+    last.asked[1]!.end();
+    expect(ledger.held).toBe(0);
+  });
+
+  it('is counted once where ensembles lie within each other', () => {
+    const { ledger, terms } = accounted(5000);
+    const { model: inner, first, last } = chain();
+    const outer = ensembleOf(new Map([['inner', inner]]), 'A -> B', ['inner A=A -> B=B']);
+    const outcome = asked(outer, [tensorOf('A', 1)], { terms });
+    first.answer(0, 1);
+    last.asked[0]!.respond([long('Y')]);
+    last.asked[0]!.end();
+    expect([ledger.held, outcome.end]).toEqual([0, 'ended']);
   });
 });
 

@@ -15,6 +15,7 @@ const CONFIG =
 
 /** Tokens are bytes; what is no whole character waits. */
 const model = {
+  maxSeqLen: 5000,
   codec: {
     createDetokenizer: () => {
       const decoder = new TextDecoder();
@@ -37,7 +38,8 @@ const int32 = (name: string, shape: readonly number[], values: readonly number[]
   name,
   datatype: 'INT32',
   shape,
-  data: new Uint8Array(Int32Array.from(values).buffer),
+  // Within a message, as gRPC has it.
+  data: Buffer.concat([Buffer.alloc(3, 0x5a), new Uint8Array(Int32Array.from(values).buffer)]).subarray(3),
 });
 const words = (...texts: string[]): InferTensor => ({
   name: 'STOP_WORDS',
@@ -142,10 +144,64 @@ describe('the detokenizer', () => {
     expect(refusal([int32('TOKENS_BATCH', [1, 1_000_000, 0], [])])).toThrow(
       'has 1000000 rows; at most 128 are taken',
     );
+    expect(refusal([int32('TOKENS_BATCH', [1, 1, 5001], new Array(5001).fill(65))])).toThrow(
+      "'TOKENS_BATCH' has rows of 5001 tokens; the model's context holds 5000",
+    );
     expect(refusal([batch([65], [66]), finish(1)])).toThrow(
       "'FINISH_REASONS' has 1 numbers and 'TOKENS_BATCH' 2 rows",
     );
     expect(refusal([batch([65]), lengths(1, 2)])).toThrow("'SEQUENCE_LENGTH' has 2 numbers");
+  });
+});
+
+describe('a detokenizer that is given many tokens', () => {
+  const many = () => Array.from({ length: 100 }, () => new Array<number>(5000).fill(97));
+  const TEXTS = new Array<string>(100).fill('a'.repeat(5000));
+
+  it('lets others have their turn, and keeps the order of an origin and no other', async () => {
+    const part = detokenizer(false);
+    const origin = { depth: 1 };
+    const order: string[] = [];
+    const noted = async (name: string, inputs: readonly InferTensor[], of?: InferOrigin) => {
+      const outputs = await told(part, inputs, of);
+      order.push(name);
+      return outputs;
+    };
+    const codes = finish(...new Array<number>(100).fill(0));
+    const answers = Promise.all([
+      noted('many', [batch(...many()), codes], origin),
+      noted('next', [batch([98]), finish(3)], origin),
+      noted('other', [batch([99])], { depth: 1 }),
+    ]);
+    let turns = 0;
+    const count = () => {
+      turns++;
+      if (order.length < 3) setImmediate(count);
+    };
+    setImmediate(count);
+    expect(await answers).toEqual([
+      { OUTPUT: TEXTS },
+      { OUTPUT: ['b'], FINISH_REASON: ['length'] },
+      { OUTPUT: ['c'] },
+    ]);
+    expect(order).toEqual(['other', 'many', 'next']);
+    expect(turns).toBeGreaterThan(2);
+    expect(part.activity().running).toBe(0);
+    const later = await told(part, [int32('SEQUENCE_INDEX', [1, 1], [5]), batch([100])], origin);
+    expect(later).toEqual({ OUTPUT: ['d'] });
+  });
+
+  it('ends where nobody waits for the rest', async () => {
+    const part = detokenizer(false);
+    const leaving = new AbortController();
+    const failed = new Promise((resolve) => {
+      const on = { response: () => resolve('answered'), end: () => {}, fail: resolve };
+      const request = { inputs: [batch(...many())], outputs: null, signal: leaving.signal };
+      part.infer(request as never, on as never);
+    });
+    leaving.abort(new DOMException('gone', 'AbortError'));
+    expect(await failed).toMatchObject({ kind: 'unavailable', message: 'gone' });
+    expect(part.activity().running).toBe(0);
   });
 });
 
