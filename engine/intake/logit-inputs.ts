@@ -1,25 +1,38 @@
 import { input, says } from '../../base/named-text.js';
-import { ParameterError } from '../../callbacks/sampling-params.js';
+import { ParameterError, type SamplingParams } from '../../callbacks/sampling-params.js';
 import { decodeWordList } from '../../callbacks/stop-words.js';
 import type { Tensor } from '../../callbacks/types.js';
 import { BadWords } from '../decoding/bad-words.js';
+import { BIAS_MAX } from '../decoding/bias-max.js';
+import { BREAKER_TOKENS_MAX, DryPenalty } from '../decoding/dry-penalty.js';
 import type { LogitBias } from '../decoding/sampling-batch.js';
-
-/** Largest absolute value of a bias: far above any logit, far below what adding could overflow. */
-export const BIAS_MAX = 1e30;
 
 /**
  * Bias that the request adds to its logits at every step; null if it changes nothing.
  *
  *   embedding_bias                     [1, V]            one value for each token of the vocabulary
  *   logit_bias_tokens, logit_bias      [1, n], [1, n]    the same for some tokens; both may be given, and add up
+ *   allowed_token_ids                  [1, n]            the only tokens that may be drawn: all others get -Infinity
  */
 export function readBias(inputs: Record<string, Tensor>, vocabSize: number): LogitBias | null {
-  const dense = readDense(inputs);
+  const dense = onlyAllowed(inputs, vocabSize, readDense(inputs));
   const sparse = readSparse(inputs, vocabSize);
   if (dense === null || sparse === null) return dense ?? sparse;
   const values = dense.values.slice();
   for (const [i, token] of sparse.tokens!.entries()) values[token]! += sparse.values[i]!;
+  return { tokens: null, values };
+}
+
+function onlyAllowed(
+  { allowed_token_ids: allowed }: Record<string, Tensor>,
+  vocabSize: number,
+  bias: LogitBias | null,
+): LogitBias | null {
+  if (!allowed || allowed.data.length === 0) return bias;
+  const tokens = allowed.data as Int32Array;
+  checkTokens('allowed_token_ids', tokens, vocabSize);
+  const values = new Float32Array(vocabSize).fill(-Infinity);
+  for (const token of tokens) values[token] = bias?.values[token] ?? 0;
   return { tokens: null, values };
 }
 
@@ -70,6 +83,25 @@ export function readBadWords(inputs: Record<string, Tensor>, vocabSize: number):
   const words = decodeWordList('bad_words_list', list.shape, list.data as Int32Array);
   for (const word of words) checkTokens('bad_words_list', word, vocabSize);
   return words.length === 0 ? null : new BadWords(words);
+}
+
+/** DRY of a request, with its breakers [1, 2, n] (see decodeWordList); null if it uses none. */
+export function readDry(
+  inputs: Record<string, Tensor>,
+  sampling: SamplingParams,
+  vocabSize: number,
+): DryPenalty | null {
+  const { dry_sequence_breakers: list } = inputs;
+  const breakers = list ? decodeWordList('dry_sequence_breakers', list.shape, list.data as Int32Array) : [];
+  for (const breaker of breakers) {
+    checkTokens('dry_sequence_breakers', breaker, vocabSize);
+    if (breaker.length <= BREAKER_TOKENS_MAX) continue;
+    throw new ParameterError(
+      'dry_sequence_breakers',
+      says`${input('dry_sequence_breakers')} has a breaker of ${breaker.length} tokens; at most ${BREAKER_TOKENS_MAX} are taken.`,
+    );
+  }
+  return DryPenalty.of(sampling, breakers, vocabSize);
 }
 
 function checkTokens(field: string, tokens: Int32Array, vocabSize: number): void {

@@ -13,9 +13,9 @@ import type { RouteContext } from './route-context.js';
 import { findGenerator } from './route-context.js';
 import type { ChatRequest } from './schemas/chat.js';
 import {
-  badWordsOf,
   chatMaxTokens,
   choiceCounts,
+  encodedFields,
   promptLogProbsAsked,
   textRequest,
   topLogProbs,
@@ -65,12 +65,12 @@ async function answerChat(
   const limit = request.max_completion_tokens ?? request.max_tokens;
   const maxTokens = chatMaxTokens(model, limit, promptTokens.length);
   const top = topLogProbs(model, 'top_logprobs', request.top_logprobs ?? 0);
-  const badWords = await badWordsOf(request, model);
+  const encoded = await encodedFields(request, model);
   const choice = textRequest(request, {
     promptTokens,
     promptParam: 'messages',
     maxTokens,
-    badWords,
+    encoded,
     logProbs: request.logprobs ? top : undefined,
     contextLogProbs: promptLogProbsAsked(model, request),
     guide,

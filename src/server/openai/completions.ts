@@ -15,7 +15,13 @@ import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
 import { findGenerator } from './route-context.js';
 import type { CompletionRequest } from './schemas/completions.js';
-import { badWordsOf, choiceCounts, promptLogProbsAsked, textRequest, topLogProbs } from './text-request.js';
+import {
+  choiceCounts,
+  encodedFields,
+  promptLogProbsAsked,
+  textRequest,
+  topLogProbs,
+} from './text-request.js';
 
 /** Most tokens where the request names no limit: OpenAI's default for this route. */
 const DEFAULT_MAX_TOKENS = 16;
@@ -51,14 +57,14 @@ async function answerCompletion(
     ofPrompt === undefined && echoed === undefined ? undefined : Math.max(ofPrompt ?? 0, echoed ?? 0);
   const counts = choiceCounts(request, request.prompt.length);
   const prompts = await promptTokens(model, request);
-  const badWords = await badWordsOf(request, model);
+  const encoded = await encodedFields(request, model);
   const guide = await guideOfRequest(request, model.codec);
   const requests = prompts.map((promptTokens) =>
     textRequest(request, {
       promptTokens,
       promptParam: 'prompt',
       maxTokens,
-      badWords,
+      encoded,
       logProbs,
       contextLogProbs,
       guide,

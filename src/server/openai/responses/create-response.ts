@@ -13,7 +13,7 @@ import { collect, respondWithStream } from '../respond.js';
 import { findGenerator, type RouteContext } from '../route-context.js';
 import type { CommonRequest } from '../schemas/common.js';
 import { LOG_PROBS, type ResponseRequest } from '../schemas/responses.js';
-import { badWordsOf, chatMaxTokens, textRequest } from '../text-request.js';
+import { chatMaxTokens, encodedFields, textRequest } from '../text-request.js';
 import { toolRequest } from '../tool-request.js';
 import { type Conversation, conversationOf } from './conversation.js';
 import { responseJson } from './response-json.js';
@@ -103,7 +103,7 @@ async function runOf(
     promptTokens,
     promptParam: 'input',
     maxTokens: chatMaxTokens(model, request.max_output_tokens, promptTokens.length),
-    badWords: await badWordsOf(common, model),
+    encoded: await encodedFields(common, model),
     logProbs: hasLogProbs ? (request.top_logprobs ?? 0) : undefined,
     guide,
     guideParam: guideParamOf(common) ?? 'tools',
