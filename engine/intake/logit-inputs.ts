@@ -23,12 +23,15 @@ export function readBias(inputs: Record<string, Tensor>, vocabSize: number): Log
   return { tokens: null, values };
 }
 
+const isGiven = (tensor: Tensor | undefined): tensor is Tensor => (tensor?.data.length ?? 0) > 0;
+
+/** Leaves the bias of allowed tokens, and bans all others. */
 function onlyAllowed(
   { allowed_token_ids: allowed }: Record<string, Tensor>,
   vocabSize: number,
   bias: LogitBias | null,
 ): LogitBias | null {
-  if (!allowed || allowed.data.length === 0) return bias;
+  if (!isGiven(allowed)) return bias;
   const tokens = allowed.data as Int32Array;
   checkTokens('allowed_token_ids', tokens, vocabSize);
   const values = new Float32Array(vocabSize).fill(-Infinity);
@@ -115,6 +118,7 @@ function checkTokens(field: string, tokens: Int32Array, vocabSize: number): void
 
 /** Throws if biases and bad words together leave no token that could ever be drawn. */
 export function checkSomeTokenIsLeft(
+  inputs: Record<string, Tensor>,
   badWords: BadWords | null,
   bias: LogitBias | null,
   vocabSize: number,
@@ -123,7 +127,8 @@ export function checkSomeTokenIsLeft(
   const banned = badWords?.single ?? new Int32Array(0);
   if (never.length + banned.length < vocabSize) return;
   if (new Set([...never, ...banned]).size < vocabSize) return;
-  const field = badWords === null ? 'embedding_bias' : 'bad_words_list';
+  const ofBias = isGiven(inputs.allowed_token_ids) ? 'allowed_token_ids' : 'embedding_bias';
+  const field = badWords === null ? ofBias : 'bad_words_list';
   throw new ParameterError(
     field,
     says`${input(field)} is refused: with it all ${vocabSize} tokens of the vocabulary are banned, so none could be drawn.`,

@@ -65,7 +65,7 @@ export function validateRequest(
   const stopWords = readStopWords(inputs);
   const badWords = readBadWords(inputs, limits.vocabSize);
   const bias = readBias(inputs, limits.vocabSize);
-  checkSomeTokenIsLeft(badWords, bias, limits.vocabSize);
+  checkSomeTokenIsLeft(inputs, badWords, bias, limits.vocabSize);
   const sampling = readSampling(inputs);
   const sequences = readSequences(inputs, limits.maxBeamWidth);
   checkCombinations(inputs);

@@ -19,6 +19,7 @@ import {
   promptLogProbsAsked,
   textRequest,
   topLogProbs,
+  truncatedPrompt,
 } from './text-request.js';
 import { chatToolRequest } from './tool-request.js';
 
@@ -58,11 +59,13 @@ async function answerChat(
     ignoreEos: request.ignore_eos,
     addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
     continueFinalMessage: request.continue_final_message ?? false,
-    variables: request.chat_template_kwargs,
+    variables: templateVariablesOf(request),
     reasoningEffort: request.reasoning_effort,
   });
-  const { promptTokens, guide, shownTokens } = plan;
+  const { guide, shownTokens } = plan;
   const limit = request.max_completion_tokens ?? request.max_tokens;
+  const asMuch = limit ?? Math.min(model.defaultMaxTokens, Math.ceil(model.maxSeqLen / 2));
+  const promptTokens = truncatedPrompt(plan.promptTokens, request, model, asMuch);
   const maxTokens = chatMaxTokens(model, limit, promptTokens.length);
   const top = topLogProbs(model, 'top_logprobs', request.top_logprobs ?? 0);
   const encoded = await encodedFields(request, model);
@@ -80,11 +83,20 @@ async function answerChat(
   const run = new ChoiceRun(model, [choice], choiceCounts(request), context.observe, exchange.terms, live);
   const isNamed = asked.toolChoice.mode === 'named';
   const callField = request.functions === undefined ? 'tool_calls' : 'function_call';
-  const answer = new ChatAnswer({ model, request, plan, run, isNamed, callField });
+  const answer = new ChatAnswer({ model, request, plan: { ...plan, promptTokens }, run, isNamed, callField });
   if (request.stream) {
     return respondWithStream(run, answer.frameWriter(), context.eventStream, exchange);
   }
   return answer.whole(exchange.signal);
+}
+
+/** Variables of the chat template; documents are one of them. */
+function templateVariablesOf({ chat_template_kwargs: given, documents }: ChatRequest) {
+  if (documents === undefined) return given;
+  if (given?.documents === undefined) return { ...given, documents };
+  throw new ApiError(400, "'documents' and 'chat_template_kwargs.documents' exclude each other.", {
+    param: 'documents',
+  });
 }
 
 function checkCombinations(request: ChatRequest): void {

@@ -21,6 +21,7 @@ import {
   promptLogProbsAsked,
   textRequest,
   topLogProbs,
+  truncatedPrompt,
 } from './text-request.js';
 
 /** Most tokens where the request names no limit: OpenAI's default for this route. */
@@ -56,7 +57,8 @@ async function answerCompletion(
   const contextLogProbs =
     ofPrompt === undefined && echoed === undefined ? undefined : Math.max(ofPrompt ?? 0, echoed ?? 0);
   const counts = choiceCounts(request, request.prompt.length);
-  const prompts = await promptTokens(model, request);
+  const whole = await promptTokens(model, request);
+  const prompts = whole.map((tokens) => truncatedPrompt(tokens, request, model, maxTokens));
   const encoded = await encodedFields(request, model);
   const guide = await guideOfRequest(request, model.codec);
   const requests = prompts.map((promptTokens) =>
@@ -97,6 +99,12 @@ function checkCombinations(request: CompletionRequest): void {
         param: 'suffix',
       },
     );
+  }
+  if (request.truncate_prompt_tokens !== undefined && (isInfilled || request.echo)) {
+    const other = isInfilled ? 'suffix' : 'echo';
+    throw new ApiError(400, `'truncate_prompt_tokens' and '${other}' exclude each other.`, {
+      param: 'truncate_prompt_tokens',
+    });
   }
   if (request.stream_options !== undefined && !request.stream) {
     throw new ApiError(400, "'stream_options' needs 'stream' to be true.", { param: 'stream_options' });

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { Guide } from '../../../callbacks/guide.js';
 import type { TokenBeams } from '../../../callbacks/token-request.js';
 import { badWordTokens } from '../../generation/bad-words.js';
@@ -59,7 +59,7 @@ export function textRequest(
     maxDraftLen: request.max_draft_len,
     priority: request.priority,
     timeLimitMs: request.time_limit_ms,
-    cacheSalt: request.cache_salt === undefined ? undefined : saltOf(request.cache_salt),
+    cacheSalt: requestSalt(request),
   };
 }
 
@@ -181,6 +181,28 @@ function checkCounts(request: CommonRequest, model: ServedGenerator): void {
       { param: 'logit_bias', code: 'invalid_value' },
     );
   }
+}
+
+/** Salt of the cache: one that nobody else has for a request that shares no prompt. */
+function requestSalt({ cache_prompt: shares = true, cache_salt: salt }: CommonRequest): bigint | undefined {
+  if (!shares) return saltOf(randomUUID());
+  return salt === undefined ? undefined : saltOf(salt);
+}
+
+/**
+ * The last tokens of a prompt that is longer than the request wants.
+ * @param maxTokens most tokens of the answer
+ */
+export function truncatedPrompt(
+  tokens: PromptTokens,
+  { truncate_prompt_tokens: most }: CommonRequest,
+  model: ServedGenerator,
+  maxTokens: number,
+): PromptTokens {
+  if (most === undefined) return tokens;
+  const room = Math.max(1, Math.min(model.maxInputLen, model.maxSeqLen - maxTokens));
+  const kept = most === -1 ? room : most;
+  return tokens.length <= kept ? tokens : tokens.slice(tokens.length - kept);
 }
 
 /** Salt of a text: 64 bits for which nobody finds a second text by chance; 0 would be no salt. */

@@ -4,7 +4,18 @@ import { StopStrings } from '../../../../models/tokenizer/stop-strings.js';
 import { guideFields } from '../guides.js';
 import type { ChatRequest } from './chat.js';
 import type { CompletionRequest } from './completions.js';
-import { about, count, ignored, number, optional, shortText, tokenId, tokenList } from './fields.js';
+import {
+  about,
+  count,
+  ignored,
+  MAX_INT,
+  notSupported,
+  number,
+  optional,
+  shortText,
+  tokenId,
+  tokenList,
+} from './fields.js';
 import { limitTexts } from './limit-texts.js';
 import { logitBias } from './logit-bias.js';
 
@@ -269,6 +280,28 @@ export const commonFields = {
     description: 'Token ids of the prompt and of the answer, beside their text.',
     default: false,
   }),
+  return_tokens_as_token_ids: optional(z.boolean(), {
+    description: 'Tokens in log-probs are named "token_id:42", by their ids, instead of by their texts.',
+    default: false,
+  }),
+  truncate_prompt_tokens: optional(
+    z
+      .int()
+      .min(-1)
+      .max(MAX_INT)
+      .refine((value) => value !== 0, 'expected -1 or at least 1'),
+    'Keeps only so many of the last tokens of a longer prompt; -1: as many as the context has room for beside the answer. Not given: a prompt that is too long is an error.',
+  ),
+  cache_prompt: optional(z.boolean(), {
+    description: 'false: takes nothing of the prompt from the cache, and leaves nothing there for others.',
+    default: true,
+  }),
+  timings_per_token: optional(z.boolean(), {
+    description:
+      "llama.cpp's `timings` with the answer, and with each chunk of a stream: numbers of tokens, and milliseconds for them.",
+    default: false,
+  }),
+  return_progress: notSupported('progress of prompts', false),
   ...guideFields,
 };
 
