@@ -59,7 +59,7 @@ async function answerChat(
     ignoreEos: request.ignore_eos,
     addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
     continueFinalMessage: request.continue_final_message ?? false,
-    variables: templateVariablesOf(request),
+    variables: templateVariablesOf(request, model.codec.templateSource),
     reasoningEffort: request.reasoning_effort,
   });
   const { guide, shownTokens } = plan;
@@ -91,8 +91,21 @@ async function answerChat(
 }
 
 /** Variables of the chat template; documents are one of them. */
-function templateVariablesOf({ chat_template_kwargs: given, documents }: ChatRequest) {
+function templateVariablesOf(
+  { chat_template_kwargs: given, documents }: ChatRequest,
+  source: string | null | undefined,
+) {
   if (documents === undefined) return given;
+  if (source !== undefined && !source?.includes('documents')) {
+    throw new ApiError(
+      400,
+      "'documents' is refused: the chat template of this model does not look for them.",
+      {
+        param: 'documents',
+        code: 'unsupported_parameter',
+      },
+    );
+  }
   if (given?.documents === undefined) return { ...given, documents };
   throw new ApiError(400, "'documents' and 'chat_template_kwargs.documents' exclude each other.", {
     param: 'documents',

@@ -3,7 +3,7 @@ import type { TokenRequest } from '../../../../callbacks/token-request.js';
 import type { TextCodec } from '../../../../src/generation/text-model.js';
 import { BOS_TOKEN, bytesOf, toyCodec } from '../../support/toy-codec.js';
 import type { ToyOptions } from '../../support/toy-server.js';
-import { readChunks, say, toyServer } from '../../support/toy-server.js';
+import { readChunks, toyServer } from '../../support/toy-server.js';
 
 const CHAT = '/v1/chat/completions';
 const COMPLETIONS = '/v1/completions';
@@ -221,6 +221,9 @@ it('documents reach the chat template as a variable', async () => {
   const { status } = await ask(CHAT, { documents }, { model: { codec } });
   expect(status).toBe(200);
   expect(seen).toEqual([{ documents }]);
+  const blind = { ...codec, templateSource: '{{ messages }}' };
+  const { status: refused } = await ask(CHAT, { documents }, { model: { codec: blind } });
+  expect(refused).toBe(400);
   const twice = await ask(CHAT, { documents, chat_template_kwargs: { documents } });
   expect(twice.status).toBe(400);
 });
