@@ -74,8 +74,7 @@ int32_t SamplerChain::drawFiltered(const SamplingView& sampling, int64_t row, co
   if (sampling.minP[row] > 0) keepMinP(static_cast<double>(sampling.minP[row]), filterTemperature);
   if (values[kChainXtcProbability] > 0 && uniformOf(sampling, row, kXtcDraw) < values[kChainXtcProbability])
     excludeTopChoices(values[kChainXtcThreshold]);
-  const double last =
-      range > 0 ? dynamicTemperature(temperature, range, values[kChainDynamicExponent]) : temperature;
+  const double last = range > 0 ? dynamicTemperature(temperature, range, values[kChainDynamicExponent]) : temperature;
   return drawOne(last, uniformOf(sampling, row, 0));
 }
 
@@ -174,8 +173,8 @@ int64_t SamplerChain::mirostatCount(double mu, double temperature, int32_t vocab
     squares += step * step;
   }
   const double exponent = products / squares, excess = exponent - 1;
-  const double count = std::pow(excess * std::exp2(mu) / (1 - std::pow(static_cast<double>(vocabSize), -excess)),
-                                1 / exponent);
+  const double count =
+      std::pow(excess * std::exp2(mu) / (1 - std::pow(static_cast<double>(vocabSize), -excess)), 1 / exponent);
   const double least = static_cast<double>(ids_.size());
   return std::max<int64_t>(1, static_cast<int64_t>(count < least ? count : least));
 }
