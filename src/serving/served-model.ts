@@ -5,6 +5,9 @@ import type { ModelAdapters } from './adapters/model-adapters.js';
 import type { ModelState } from './model-state.js';
 import type { EncoderStatistics, GeneratorStatistics, ModelInfo } from './running-model.js';
 
+/** Most log-probs of a token beside its own, as in OpenAI's API; more take time and memory on the way. */
+export const DEFAULT_MAX_LOG_PROBS = 20;
+
 /** Members of every model that clients can ask for by name, whatever it does. */
 export interface ServedUnderName {
   /** Name that clients ask for. */
