@@ -279,6 +279,8 @@ const chat: Readonly<Record<string, DearField>> = {
     list(4000, (index) => `{"title":"${index}","text":"a"}`),
     `[{"text":${text('a', LONGEST)}}]`,
   ],
+  chat_template: harmless('null'),
+  thinking_token_budget: harmless('null'),
   chat_template_kwargs: () => anyObject,
   tools: () => chatTools,
   tool_choice: one({ tools: chatTools[0]!, tool_choice: chosenTool }),

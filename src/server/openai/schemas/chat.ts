@@ -90,6 +90,8 @@ export const chatRequestSchema = component(
       z.array(z.record(z.string(), z.string())),
       'Documents for the chat template, such as {"title": ..., "text": ...}; of no use where the template does not look for them.',
     ),
+    chat_template: notSupported('chat templates of requests'),
+    thinking_token_budget: notSupported('budgets of reasoning'),
     chat_template_kwargs: optional(
       z.record(z.string(), z.unknown()),
       'Further variables of the chat template, such as {"enable_thinking": false}.',
