@@ -25,6 +25,10 @@ export interface TokenRequest extends Partial<SamplingParams> {
   stopWords?: readonly (readonly number[])[];
   /** Sequences of tokens that are not generated: the last token is not drawn where the others stand before it. */
   badWords?: readonly (readonly number[])[];
+  /** The only tokens that are generated; default: all. */
+  allowedTokens?: Int32Array | readonly number[];
+  /** Sequences of tokens over which DRY sees no repetition. */
+  dryBreakers?: readonly (readonly number[])[];
   /** Numbers added to the logits of tokens at every step, by token id; -Infinity: never drawn. */
   logitBias?: ReadonlyMap<number, number>;
   /** Numbers added to all logits at every step, one for each token of the vocabulary. */

@@ -1,6 +1,15 @@
 import { input, says } from '../base/named-text.js';
 import { retentionInputs } from '../callbacks/retention-inputs.js';
-import { checkRange, ParameterError, resolveSamplingParams } from '../callbacks/sampling-params.js';
+import {
+  checkRange,
+  DEFAULT_SAMPLING_PARAMS,
+  type NumberParam,
+  ParameterError,
+  resolveSamplingParams,
+  SAMPLING_RANGES,
+  SAMPLING_TENSORS,
+  type SamplingParams,
+} from '../callbacks/sampling-params.js';
 import { SharedTensors } from '../callbacks/shared-tensors.js';
 import { encodeWordList } from '../callbacks/stop-words.js';
 import type { TokenRequest } from '../callbacks/token-request.js';
@@ -28,15 +37,7 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
   const inputs: Record<string, Tensor> = {
     input_ids: promptTokens,
     request_output_len: i32(request.maxNewTokens),
-    temperature: f32(sampling.temperature),
-    runtime_top_k: i32(sampling.topK),
-    runtime_top_p: f32(sampling.topP),
-    runtime_min_p: f32(sampling.minP),
-    repetition_penalty: f32(sampling.repetitionPenalty),
-    presence_penalty: f32(sampling.presencePenalty),
-    frequency_penalty: f32(sampling.frequencyPenalty),
-    no_repeat_ngram_size: i32(sampling.noRepeatNgramSize),
-    min_length: i32(sampling.minLength),
+    ...samplingInputs(sampling),
     end_id: i32(endId),
     streaming: bool(streams(request)),
     ...sequenceInputs(request),
@@ -57,6 +58,18 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
   const { badWords = [] } = request;
   if (badWords.length > 0) {
     inputs.bad_words_list = shared.of(badWords, () => encodeWordList(wordsOf('badWords', badWords)));
+  }
+  const { dryBreakers = [], allowedTokens } = request;
+  if (dryBreakers.length > 0) {
+    inputs.dry_sequence_breakers = shared.of(dryBreakers, () =>
+      encodeWordList(wordsOf('dryBreakers', dryBreakers)),
+    );
+  }
+  if (allowedTokens !== undefined) {
+    inputs.allowed_token_ids = shared.of(allowedTokens, () => {
+      const data = tokensOf('allowedTokens', allowedTokens);
+      return { shape: [1, data.length], data };
+    });
   }
   if (request.timeLimitMs !== undefined) inputs.time_limit_ms = i32(Math.ceil(request.timeLimitMs));
   if (request.cacheSalt !== undefined) inputs.cache_salt = u64('cacheSalt', request.cacheSalt);
@@ -79,6 +92,21 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
   }
   return { requestId, inputs, ...(request.priority === undefined ? {} : { priority: request.priority }) };
 }
+
+/** Tensors of the parameters that are not their defaults, and of the temperature: without one a request is greedy. */
+function samplingInputs(sampling: SamplingParams): Record<string, Tensor> {
+  const inputs: Record<string, Tensor> = {};
+  for (const [name, field] of Object.entries(SAMPLING_TENSORS)) {
+    const value = sampling[field];
+    if (field === 'temperature' || value !== DEFAULT_SAMPLING_PARAMS[field])
+      inputs[name] = numberOf(field, value);
+  }
+  if (sampling.temperatureLast) inputs.temperature_last = bool(true);
+  return inputs;
+}
+
+const numberOf = (field: NumberParam, value: number) =>
+  SAMPLING_RANGES[field].integer ? i32(value) : f32(value);
 
 /** True where pieces are streamed; beams are reported only at their end. */
 export function streams({ streaming = true, beams }: TokenRequest): boolean {

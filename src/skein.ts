@@ -4,6 +4,7 @@ import { type FinishReason, HostClosedError, type TokenBeams } from '../callback
 import type { ChatMessage } from '../models/chat-template.js';
 import { warnOfFallback } from './executor-warning.js';
 import { type BadWord, badWordTokens } from './generation/bad-words.js';
+import { type DryBreaker, dryBreakerTokens } from './generation/dry-breakers.js';
 import { InvalidRequestError } from './generation/errors.js';
 import { checkGuideEnds, type GuidedOptions, guideOf } from './generation/guided.js';
 import { templateMessage } from './generation/messages.js';
@@ -53,6 +54,8 @@ export interface GenerateOptions extends SamplingOptions {
   stopTokens?: readonly number[] | undefined;
   /** Texts, or sequences of tokens, that are not generated. */
   badWords?: readonly BadWord[] | undefined;
+  /** Texts, or sequences of tokens, over which DRY sees no repetition. Default: a new line, a colon, a quote, an asterisk. */
+  dryBreakers?: readonly DryBreaker[] | undefined;
   /** Keeps the stop string or stop token in the answer. Default false. */
   includeStop?: boolean | undefined;
   /** Continues past the model's own end tokens. Default false. */
@@ -296,7 +299,7 @@ export class Skein {
 
   async #request(options: GenerateOptions, promptTokens: PromptTokens): Promise<TextRequest> {
     const { model } = this.#loaded;
-    const { prompt, messages, stop, maxTokens, badWords, guided, adapter: _, ...rest } = options;
+    const { prompt, messages, stop, maxTokens, badWords, dryBreakers, guided, adapter: _, ...rest } = options;
     if (guided !== undefined) checkGuideEnds(options.ignoreEos ?? false, 'guided');
     const room = Math.max(1, model.maxSeqLen - promptTokens.length);
     return {
@@ -307,6 +310,9 @@ export class Skein {
       ...(guided === undefined ? {} : { guide: await guideOf(guided, 'guided', model.codec) }),
       stop: typeof stop === 'string' ? [stop] : stop,
       badWords: badWords && (await badWordTokens(model.codec, badWords)),
+      ...(options.dryMultiplier
+        ? { dryBreakers: await dryBreakerTokens(model.codec, model.vocabSize, dryBreakers) }
+        : {}),
     };
   }
 

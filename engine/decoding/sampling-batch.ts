@@ -84,9 +84,12 @@ export const OUTPUT_TABLE = new ColumnTable(OUTPUT_COLUMNS);
  *
  * Order of operations, the same as in Hugging Face's processors where these exist:
  *
- *   masks -> biases -> repetition penalty -> frequency and presence penalty -> bans (repeated n-grams, banned tokens)
+ *   masks -> biases -> repetition penalty -> frequency and presence penalty -> penalties (DRY)
+ *     -> bans (repeated n-grams, banned tokens)
  *     -> log-probs (of this distribution, before temperature and truncation)
  *     -> temperature -> top-k -> top-p -> min-p -> draw
+ *
+ * A row with a chain draws by further filters, in the order that sampler-chain.ts gives.
  *
  * Ties go to the lowest token id. docs/architecture/sampling.md defines each step.
  */
@@ -102,6 +105,17 @@ export interface SamplingBatch
    * Rows that draw against a token of a draft, rows ascending; absent or empty: none. Greedy rows are never among them.
    */
   readonly draftRows?: readonly DraftRow[];
+  /** Added to the logits of some rows behind all other penalties, rows ascending; absent or empty: none. */
+  readonly penalties?: readonly RowBias[];
+  /** Rows that draw by a chain of filters, rows ascending; absent or empty: none. A greedy row takes no notice of it. */
+  readonly chains?: readonly RowChain[];
+}
+
+/** A row's chain; see sampler-chain.ts. */
+export interface RowChain {
+  row: number;
+  /** [NUM_CHAIN_VALUES]; mirostat's new state is written to it. */
+  values: Float64Array;
 }
 
 /**

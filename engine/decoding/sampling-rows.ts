@@ -8,6 +8,7 @@ import { draftLogitsAt } from '../speculation/draft-logits.js';
 import {
   type DraftRow,
   type RowBias,
+  type RowChain,
   SAMPLING_TABLE,
   type SamplingBatch,
   type TokenMasks,
@@ -25,6 +26,9 @@ export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements Sampli
   readonly biases: RowBias[] = [];
   /** Empty in most iterations. */
   readonly draftRows: DraftRow[] = [];
+  /** Both are empty in most iterations. */
+  readonly penalties: RowBias[] = [];
+  readonly chains: RowChain[] = [];
 
   readonly #counts: Int32Array;
 
@@ -49,6 +53,8 @@ export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements Sampli
     this.numRows = 0;
     this.biases.length = 0;
     this.draftRows.length = 0;
+    this.penalties.length = 0;
+    this.chains.length = 0;
     this.tokenMasks = null;
   }
 
@@ -74,10 +80,14 @@ export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements Sampli
     this.numTopLogProbs[row] = request.beams?.numCandidates ?? (request.needsLogProbs ? topLogProbs : -1);
     this.listsCandidates[row] = request.beams === null ? 0 : 1;
     if (bias !== null) this.biases.push({ row, ...bias });
-    const draft = isGreedy(sampling) ? null : draftLogitsAt(request, sequence, length);
+    const { chain } = sequence;
+    if (chain !== null)
+      this.chains.push({ row, values: chain.valuesAt(length - request.originalPromptLength) });
+    const draft = isGreedy(sampling) || chain !== null ? null : draftLogitsAt(request, sequence, length);
     if (draft !== null) this.draftRows.push({ row, ...draft });
     this.#addBanned(row, request, sequence, length);
     this.#addHistory(row, request, sequence, length);
+    this.#addPenalties(row, request, sequence, length);
   }
 
   /** Appends a row whose token is not used: greedy, without log-probs. */
@@ -138,6 +148,11 @@ export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements Sampli
       end += length;
     }
     this.historyStart[row + 1] = end;
+  }
+
+  #addPenalties(row: number, { spec }: LlmRequest, { tokens }: GeneratedSequence, length: number): void {
+    const penalties = spec.dry?.biasBehind(tokens, length) ?? null;
+    if (penalties !== null) this.penalties.push({ row, ...penalties });
   }
 
   /** Hides ids of a prompt table, which are no tokens of the vocabulary. */

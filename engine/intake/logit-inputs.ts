@@ -1,25 +1,41 @@
 import { input, says } from '../../base/named-text.js';
-import { ParameterError } from '../../callbacks/sampling-params.js';
+import { ParameterError, type SamplingParams } from '../../callbacks/sampling-params.js';
 import { decodeWordList } from '../../callbacks/stop-words.js';
 import type { Tensor } from '../../callbacks/types.js';
 import { BadWords } from '../decoding/bad-words.js';
+import { BIAS_MAX } from '../decoding/bias-max.js';
+import { BREAKER_TOKENS_MAX, DryPenalty } from '../decoding/dry-penalty.js';
 import type { LogitBias } from '../decoding/sampling-batch.js';
-
-/** Largest absolute value of a bias: far above any logit, far below what adding could overflow. */
-export const BIAS_MAX = 1e30;
 
 /**
  * Bias that the request adds to its logits at every step; null if it changes nothing.
  *
  *   embedding_bias                     [1, V]            one value for each token of the vocabulary
  *   logit_bias_tokens, logit_bias      [1, n], [1, n]    the same for some tokens; both may be given, and add up
+ *   allowed_token_ids                  [1, n]            the only tokens that may be drawn: all others get -Infinity
  */
 export function readBias(inputs: Record<string, Tensor>, vocabSize: number): LogitBias | null {
-  const dense = readDense(inputs);
+  const dense = onlyAllowed(inputs, vocabSize, readDense(inputs));
   const sparse = readSparse(inputs, vocabSize);
   if (dense === null || sparse === null) return dense ?? sparse;
   const values = dense.values.slice();
   for (const [i, token] of sparse.tokens!.entries()) values[token]! += sparse.values[i]!;
+  return { tokens: null, values };
+}
+
+const isGiven = (tensor: Tensor | undefined): tensor is Tensor => (tensor?.data.length ?? 0) > 0;
+
+/** Leaves the bias of allowed tokens, and bans all others. */
+function onlyAllowed(
+  { allowed_token_ids: allowed }: Record<string, Tensor>,
+  vocabSize: number,
+  bias: LogitBias | null,
+): LogitBias | null {
+  if (!isGiven(allowed)) return bias;
+  const tokens = allowed.data as Int32Array;
+  checkTokens('allowed_token_ids', tokens, vocabSize);
+  const values = new Float32Array(vocabSize).fill(-Infinity);
+  for (const token of tokens) values[token] = bias?.values[token] ?? 0;
   return { tokens: null, values };
 }
 
@@ -72,6 +88,25 @@ export function readBadWords(inputs: Record<string, Tensor>, vocabSize: number):
   return words.length === 0 ? null : new BadWords(words);
 }
 
+/** DRY of a request, with its breakers [1, 2, n] (see decodeWordList); null if it uses none. */
+export function readDry(
+  inputs: Record<string, Tensor>,
+  sampling: SamplingParams,
+  vocabSize: number,
+): DryPenalty | null {
+  const { dry_sequence_breakers: list } = inputs;
+  const breakers = list ? decodeWordList('dry_sequence_breakers', list.shape, list.data as Int32Array) : [];
+  for (const breaker of breakers) {
+    checkTokens('dry_sequence_breakers', breaker, vocabSize);
+    if (breaker.length <= BREAKER_TOKENS_MAX) continue;
+    throw new ParameterError(
+      'dry_sequence_breakers',
+      says`${input('dry_sequence_breakers')} has a breaker of ${breaker.length} tokens; at most ${BREAKER_TOKENS_MAX} are taken.`,
+    );
+  }
+  return DryPenalty.of(sampling, breakers, vocabSize);
+}
+
 function checkTokens(field: string, tokens: Int32Array, vocabSize: number): void {
   const place = tokens.findIndex((token) => token < 0 || token >= vocabSize);
   if (place < 0) return;
@@ -83,6 +118,7 @@ function checkTokens(field: string, tokens: Int32Array, vocabSize: number): void
 
 /** Throws if biases and bad words together leave no token that could ever be drawn. */
 export function checkSomeTokenIsLeft(
+  inputs: Record<string, Tensor>,
   badWords: BadWords | null,
   bias: LogitBias | null,
   vocabSize: number,
@@ -91,7 +127,8 @@ export function checkSomeTokenIsLeft(
   const banned = badWords?.single ?? new Int32Array(0);
   if (never.length + banned.length < vocabSize) return;
   if (new Set([...never, ...banned]).size < vocabSize) return;
-  const field = badWords === null ? 'embedding_bias' : 'bad_words_list';
+  const ofBias = isGiven(inputs.allowed_token_ids) ? 'allowed_token_ids' : 'embedding_bias';
+  const field = badWords === null ? ofBias : 'bad_words_list';
   throw new ParameterError(
     field,
     says`${input(field)} is refused: with it all ${vocabSize} tokens of the vocabulary are banned, so none could be drawn.`,

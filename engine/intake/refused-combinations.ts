@@ -42,6 +42,24 @@ export const REFUSED_COMBINATIONS: readonly RefusedCombination[] = [
   { field: 'runtime_top_p', asks: not('runtime_top_p', 0, 1), other: 'beam_width', why: `${NO_DRAWS} 1` },
   { field: 'runtime_min_p', asks: not('runtime_min_p', 0), other: 'beam_width', why: `${NO_DRAWS} 0` },
   {
+    field: 'runtime_typical_p',
+    asks: not('runtime_typical_p', 1),
+    other: 'beam_width',
+    why: `${NO_DRAWS} 1`,
+  },
+  ...(['top_n_sigma', 'xtc_probability', 'dynatemp_range', 'mirostat'] as const).map((field) => ({
+    field,
+    asks: not(field, 0),
+    other: 'beam_width',
+    why: `${NO_DRAWS} 0`,
+  })),
+  {
+    field: 'mirostat',
+    asks: not('mirostat', 0),
+    other: 'known_output_ids',
+    why: 'its state comes from the probabilities of the tokens before, and those of known ones are not known',
+  },
+  {
     field: 'num_return_sequences',
     other: 'beam_width',
     why: 'a beam search answers with all of its beams; leave it out',

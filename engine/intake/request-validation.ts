@@ -3,19 +3,23 @@ import { readRetention } from '../../callbacks/retention-inputs.js';
 import {
   checkRange,
   DEFAULT_SAMPLING_PARAMS,
+  DRAWING_TENSORS,
+  isGreedy,
   ParameterError,
   resolveSamplingParams,
   SAMPLING_RANGES,
+  SAMPLING_TENSORS,
   type SamplingParams,
 } from '../../callbacks/sampling-params.js';
 import { decodeWordList, endingTokens } from '../../callbacks/stop-words.js';
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
+import { chainValuesOf } from '../decoding/sampler-chain.js';
 import type { RequestSpec } from '../request/request-spec.js';
 import { readDraftLogits, readDraftTokens } from './draft-inputs.js';
 import { readGuide } from './guide-inputs.js';
 import { checkInputTensors } from './input-tensors.js';
 import { readKnownOutputs } from './known-outputs.js';
-import { checkSomeTokenIsLeft, readBadWords, readBias } from './logit-inputs.js';
+import { checkSomeTokenIsLeft, readBadWords, readBias, readDry } from './logit-inputs.js';
 import { cacheSaltOf, type PromptLimits, readPromptInputs } from './prompt-inputs.js';
 import { readText } from './read-text.js';
 import { checkCombinations } from './refused-combinations.js';
@@ -37,19 +41,6 @@ export interface RequestLimits extends PromptLimits {
 
 const MAX_U64 = 0xffff_ffff_ffff_ffffn;
 
-/** Names of the sampling parameters, by the name of their tensor. */
-const SAMPLING_INPUTS: Readonly<Record<string, keyof typeof SAMPLING_RANGES>> = {
-  temperature: 'temperature',
-  runtime_top_k: 'topK',
-  runtime_top_p: 'topP',
-  runtime_min_p: 'minP',
-  repetition_penalty: 'repetitionPenalty',
-  presence_penalty: 'presencePenalty',
-  frequency_penalty: 'frequencyPenalty',
-  no_repeat_ngram_size: 'noRepeatNgramSize',
-  min_length: 'minLength',
-};
-
 /** A sentence if `requestId` is not a 64-bit unsigned number, else null. */
 export function whyIdIsInvalid(requestId: unknown): string | null {
   if (typeof requestId === 'bigint' && requestId >= 0n && requestId <= MAX_U64) return null;
@@ -59,7 +50,7 @@ export function whyIdIsInvalid(requestId: unknown): string | null {
 
 /**
  * Reads and checks the tensors of a request. Throws a ParameterError naming field, value and limit. A request that
- * gives none of temperature, runtime_top_k, runtime_top_p and runtime_min_p is greedy. `drawSeed` is called for a seed
+ * gives none of DRAWING_TENSORS is greedy. `drawSeed` is called for a seed
  * if the request gives none.
  */
 export function validateRequest(
@@ -74,7 +65,7 @@ export function validateRequest(
   const stopWords = readStopWords(inputs);
   const badWords = readBadWords(inputs, limits.vocabSize);
   const bias = readBias(inputs, limits.vocabSize);
-  checkSomeTokenIsLeft(badWords, bias, limits.vocabSize);
+  checkSomeTokenIsLeft(inputs, badWords, bias, limits.vocabSize);
   const sampling = readSampling(inputs);
   const sequences = readSequences(inputs, limits.maxBeamWidth);
   checkCombinations(inputs);
@@ -89,6 +80,8 @@ export function validateRequest(
     ...prompt,
     maxNewTokens,
     sampling: { ...sampling, seed: sampling.seed ?? drawSeed() },
+    chain: isGreedy(sampling) ? null : chainValuesOf(sampling),
+    dry: readDry(inputs, sampling, vocabSize),
     endId,
     padId: readInt(inputs, 'pad_id', Math.max(endId, 0), -1, MAX_INT32),
     stopWords,
@@ -179,15 +172,15 @@ function readPostProcessor(
 
 function readSampling(inputs: Record<string, Tensor>): SamplingParams {
   const given: Partial<SamplingParams> = {};
-  for (const [name, field] of Object.entries(SAMPLING_INPUTS)) {
+  for (const [name, field] of Object.entries(SAMPLING_TENSORS)) {
     const tensor = inputs[name];
     if (!tensor) continue;
     const value = tensor.data[0] as number;
     checkRange(name, value, SAMPLING_RANGES[field]);
     given[field] = value;
   }
-  const samples = ['temperature', 'runtime_top_k', 'runtime_top_p', 'runtime_min_p'].some((n) => inputs[n]);
-  if (!samples) given.temperature = 0;
+  if (!DRAWING_TENSORS.some((name) => inputs[name])) given.temperature = 0;
+  given.temperatureLast = readBool(inputs, 'temperature_last');
   if (inputs.random_seed) given.seed = inputs.random_seed.data[0] as bigint;
   return resolveSamplingParams({ ...DEFAULT_SAMPLING_PARAMS, ...given });
 }

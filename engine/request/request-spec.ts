@@ -3,6 +3,7 @@ import type { Guide } from '../../callbacks/guide.js';
 import type { SamplingParams } from '../../callbacks/sampling-params.js';
 import type { Retention } from '../../kvcache/retention.js';
 import type { BadWords } from '../decoding/bad-words.js';
+import type { DryPenalty } from '../decoding/dry-penalty.js';
 import type { LogitBias } from '../decoding/sampling-batch.js';
 import type { BeamParams } from '../sequences/beam-params.js';
 
@@ -34,6 +35,10 @@ export interface RequestSpec {
   /** Most tokens to generate, at least 1. */
   maxNewTokens: number;
   sampling: SamplingParams & { seed: bigint };
+  /** Values of the filters that a chain has (see sampler-chain.ts); null: it draws without one. */
+  chain: Float64Array | null;
+  /** Penalty for going on with repetitions; null: none. */
+  dry: DryPenalty | null;
   /** Token that ends a sequence; -1 = none. */
   endId: number;
   /** Token that fills output_ids beyond the sequence. */

@@ -6,6 +6,7 @@ import {
   type FinishCode,
 } from '../../callbacks/finish-reason.js';
 import { endsWithStopWord } from '../../callbacks/stop-words.js';
+import { SequenceChain } from '../decoding/sampler-chain.js';
 import type { SamplingOutput } from '../decoding/sampling-batch.js';
 import type { RequestSpec } from '../request/request-spec.js';
 
@@ -31,6 +32,9 @@ export class GeneratedSequence {
   /** Number of tokens generated here again whose value differed from the first time. */
   replayMismatches = 0;
 
+  /** Filters that its tokens are drawn by; null: none but those of the row's columns. */
+  readonly chain: SequenceChain | null;
+
   readonly #spec: RequestSpec;
   #tokens: Int32Array;
   #numKnown: number;
@@ -42,6 +46,7 @@ export class GeneratedSequence {
     this.index = index;
     this.#spec = spec;
     const { promptTokens, topLogProbs } = spec;
+    this.chain = spec.chain && new SequenceChain(spec.chain);
     const known = spec.known?.[index];
     const numKnown = known?.tokens.length ?? 0;
     this.finishReason = known?.finishReason ?? FINISH_NOT_FINISHED;
@@ -113,6 +118,7 @@ export class GeneratedSequence {
       this.finishReason = FINISH_END_ID;
       return 0;
     }
+    this.chain?.take(this.numGenerated);
     this.#push(token, output.logProbs[row]!, output, row);
     if (this.#endsWithStopWord()) this.finishReason = FINISH_STOP_WORDS;
     else if (isLast) this.finishReason = FINISH_LENGTH;

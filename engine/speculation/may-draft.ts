@@ -8,6 +8,7 @@ import type { LlmRequest } from '../request/llm-request.js';
  * - a logits post-processor: it is promised one row a step, and the tokens so far in front of it;
  * - a guide: the tokens that it forces are its draft (mayJump);
  * - embeddings of its own in the prompt: a draft that repeats the prompt could name one, and none is ever generated;
+ * - mirostat: what it draws a token from depends on the token drawn before;
  * - returned generation logits: the memory that is reserved for them counts one row a step.
  */
 export function mayDraft(request: LlmRequest): boolean {
@@ -23,5 +24,6 @@ export function mayJump(request: LlmRequest): boolean {
 
 function hasRowsForDrafts({ spec, sequences, live }: LlmRequest): boolean {
   if (sequences.length !== 1 || live.length !== 1 || spec.beams !== null) return false;
+  if (spec.sampling.mirostat > 0) return false;
   return spec.postProcessor === null && !spec.returnGenerationLogits;
 }

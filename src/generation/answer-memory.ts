@@ -24,14 +24,16 @@ export function answerMemory(
 
 function inputMemory(model: Pick<TextModel, 'fitsTogether'>, request: TextRequest, count: number): number {
   const { promptTokens, maxTokens, logitBias, badWords = [], stop = [], stopTokens = [], guide } = request;
+  const { dryBreakers = [], allowedTokens } = request;
   const isOne = count === 1 || (model.fitsTogether?.(count, promptTokens.length, maxTokens) ?? false);
-  const words = badWords.reduce(
+  const words = [...badWords, ...dryBreakers].reduce(
     (sum, word) => sum + word.length,
     StopStrings.of(stop).texts.length + stopTokens.length,
   );
   const bytes =
     PER_ENGINE_REQUEST +
-    PER_PROMPT_TOKEN * (promptTokens.length + words + 2 * (logitBias?.size ?? 0)) +
+    PER_PROMPT_TOKEN *
+      (promptTokens.length + words + 2 * (logitBias?.size ?? 0) + (allowedTokens?.length ?? 0)) +
     2 * (guide?.guide.length ?? 0);
   return (isOne ? 1 : count) * bytes;
 }

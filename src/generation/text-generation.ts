@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Guide } from '../../callbacks/guide.js';
 import type { PieceSource } from '../../callbacks/piece-source.js';
+import type { SamplingParams } from '../../callbacks/sampling-params.js';
 import { SharedTensors } from '../../callbacks/shared-tensors.js';
 import type {
   FinishReason,
@@ -36,6 +37,36 @@ export interface SamplingOptions {
   frequencyPenalty?: number | undefined;
   /** With n > 0 no n tokens in a row of prompt and answer occur a second time; 0 = off. */
   noRepeatNgramSize?: number | undefined;
+  /** Draws among the tokens whose surprise is nearest to the entropy, until they exceed this probability; 1 = off. */
+  typicalP?: number | undefined;
+  /** Leaves out logits more than this many standard deviations below the greatest; 0 = off. */
+  topNSigma?: number | undefined;
+  /** Probability that XTC leaves out, at a token, all tokens of at least xtcThreshold but the least probable; 0 = off. */
+  xtcProbability?: number | undefined;
+  /** Default 0.1; above 0.5 XTC leaves nothing out. */
+  xtcThreshold?: number | undefined;
+  /** Temperatures up to this much above and below `temperature` are used, by the entropy; 0 = off. */
+  dynatempRange?: number | undefined;
+  /** Power of the entropy's share in that; default 1. */
+  dynatempExponent?: number | undefined;
+  /** topP and minP see the distribution before the temperature. */
+  temperatureLast?: boolean | undefined;
+  /** Version of mirostat, 1 or 2, which keeps the surprise of tokens near mirostatTau in place of the filters; 0 = off. */
+  mirostat?: number | undefined;
+  /** Target surprise in bits, default 5. */
+  mirostatTau?: number | undefined;
+  /** How fast mirostat learns, default 0.1. */
+  mirostatEta?: number | undefined;
+  /** What DRY subtracts from the logit of a token that goes on with a repetition of dryAllowedLength tokens; 0 = off. */
+  dryMultiplier?: number | undefined;
+  /** Factor of that for each further token; default 1.75. */
+  dryBase?: number | undefined;
+  /** Default 2. */
+  dryAllowedLength?: number | undefined;
+  /** Number of last tokens in which DRY looks for repetitions; default -1: all. */
+  dryPenaltyLastN?: number | undefined;
+  /** Token ids that may be generated; default: all. */
+  allowedTokens?: Int32Array | readonly number[] | undefined;
   /** Numbers added to the logits of tokens at every step, by token id; -Infinity: never drawn. */
   logitBias?: ReadonlyMap<number, number> | undefined;
   /** Numbers added to all logits at every step, one for each token of the vocabulary. */
@@ -60,6 +91,8 @@ export interface TextRequest extends SamplingOptions {
   stopTokens?: readonly number[] | undefined;
   /** Sequences of tokens that are not generated. */
   badWords?: readonly (readonly number[])[] | undefined;
+  /** Sequences of tokens over which DRY sees no repetition. */
+  dryBreakers?: readonly (readonly number[])[] | undefined;
   /** Continues past the model's own end tokens. */
   ignoreEos?: boolean | undefined;
   includeStop?: boolean | undefined;
@@ -277,6 +310,29 @@ export function generateTokens(
   return model.engine.submitSeveral(asked);
 }
 
+/** Parameters that few requests have; their defaults are the engine's. */
+const SAMPLERS = [
+  'typicalP',
+  'topNSigma',
+  'xtcProbability',
+  'xtcThreshold',
+  'dynatempRange',
+  'dynatempExponent',
+  'temperatureLast',
+  'mirostat',
+  'mirostatTau',
+  'mirostatEta',
+  'dryMultiplier',
+  'dryBase',
+  'dryAllowedLength',
+  'dryPenaltyLastN',
+] as const satisfies readonly (keyof SamplingParams & keyof SamplingOptions)[];
+
+function samplersOf(request: TextRequest): Partial<SamplingParams> {
+  const given = SAMPLERS.filter((name) => request[name] !== undefined);
+  return Object.fromEntries(given.map((name) => [name, request[name]]));
+}
+
 function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
   const { logProbs, contextLogProbs } = request;
   return {
@@ -292,6 +348,9 @@ function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
     presencePenalty: request.presencePenalty ?? 0,
     frequencyPenalty: request.frequencyPenalty ?? 0,
     noRepeatNgramSize: request.noRepeatNgramSize ?? 0,
+    ...samplersOf(request),
+    ...(request.allowedTokens === undefined ? {} : { allowedTokens: request.allowedTokens }),
+    ...(request.dryBreakers === undefined ? {} : { dryBreakers: request.dryBreakers }),
     ...(request.logitBias === undefined ? {} : { logitBias: request.logitBias }),
     ...(request.embeddingBias === undefined ? {} : { embeddingBias: request.embeddingBias }),
     seed: request.seed === undefined ? drawSeed() : BigInt.asUintN(64, BigInt(request.seed)),

@@ -1,6 +1,6 @@
 import { isObject, MAX_COUNT, numberIn, rule, SWITCH, TEXT, wholeNumber } from '../../base/option-values.js';
 import { SAMPLING_RANGES } from '../../callbacks/sampling-params.js';
-import { BIAS_MAX } from '../../engine/intake/logit-inputs.js';
+import { BIAS_MAX } from '../../engine/decoding/bias-max.js';
 import { InvalidRequestError } from '../generation/errors.js';
 import { messagesFault } from '../generation/messages.js';
 import type { GenerateOptions, SeveralOptions } from '../skein.js';
@@ -82,6 +82,28 @@ const RULES = {
   presencePenalty: numberIn(SAMPLING_RANGES.presencePenalty),
   frequencyPenalty: numberIn(SAMPLING_RANGES.frequencyPenalty),
   noRepeatNgramSize: numberIn(SAMPLING_RANGES.noRepeatNgramSize),
+  typicalP: numberIn(SAMPLING_RANGES.typicalP),
+  topNSigma: numberIn(SAMPLING_RANGES.topNSigma),
+  xtcProbability: numberIn(SAMPLING_RANGES.xtcProbability),
+  xtcThreshold: numberIn(SAMPLING_RANGES.xtcThreshold),
+  dynatempRange: numberIn(SAMPLING_RANGES.dynatempRange),
+  dynatempExponent: numberIn(SAMPLING_RANGES.dynatempExponent),
+  mirostat: numberIn(SAMPLING_RANGES.mirostat),
+  mirostatTau: numberIn(SAMPLING_RANGES.mirostatTau),
+  mirostatEta: numberIn(SAMPLING_RANGES.mirostatEta),
+  dryMultiplier: numberIn(SAMPLING_RANGES.dryMultiplier),
+  dryBase: numberIn(SAMPLING_RANGES.dryBase),
+  dryAllowedLength: numberIn(SAMPLING_RANGES.dryAllowedLength),
+  dryPenaltyLastN: numberIn(SAMPLING_RANGES.dryPenaltyLastN),
+  temperatureLast: SWITCH,
+  dryBreakers: rule(
+    'a list of texts or lists of token ids, none of them empty',
+    (value) => Array.isArray(value) && value.every(isBadWord),
+  ),
+  allowedTokens: rule(
+    'a list of token ids',
+    (value) => value instanceof Int32Array || (Array.isArray(value) && value.every(isToken)),
+  ),
   logitBias: rule(
     'a Map of token ids to numbers',
     (value) => value instanceof Map && [...value].every(([token, bias]) => isToken(token) && isBias(bias)),

@@ -71,6 +71,16 @@ const FEATURES: Readonly<Record<string, Feature>> = {
   runtime_top_k: { inputs: () => ({ runtime_top_k: i32(40) }) },
   runtime_top_p: { inputs: () => ({ runtime_top_p: f32(0.9) }) },
   runtime_min_p: { inputs: () => ({ runtime_min_p: f32(0.02) }) },
+  runtime_typical_p: { inputs: () => ({ runtime_typical_p: f32(0.6) }) },
+  top_n_sigma: { inputs: () => ({ top_n_sigma: f32(1.5) }) },
+  xtc_probability: { inputs: () => ({ xtc_probability: f32(0.7), xtc_threshold: f32(0.002) }) },
+  dynatemp_range: { inputs: () => ({ dynatemp_range: f32(0.5) }) },
+  mirostat: { inputs: () => ({ mirostat: i32(2), mirostat_tau: f32(3) }) },
+  dry_multiplier: { inputs: () => ({ dry_multiplier: f32(0.9), dry_allowed_length: i32(1) }) },
+  allowed_token_ids: {
+    inputs: () => ({ allowed_token_ids: row(Array.from({ length: 160 }, (_, i) => 40 + i)) }),
+    shows: everyToken((token) => token >= 40 && token < 200),
+  },
   repetition_penalty: { inputs: () => ({ repetition_penalty: f32(1.3) }) },
   presence_penalty: { inputs: () => ({ presence_penalty: f32(0.5) }) },
   frequency_penalty: { inputs: () => ({ frequency_penalty: f32(0.5) }) },
@@ -206,6 +216,8 @@ const SEVERAL = ['beam_width', 'num_return_sequences', 'best_of'];
 /** Features that exclude each other: each of the first list with each of the second. */
 const REFUSED: readonly (readonly [string[], string[]])[] = [
   [['temperature', 'runtime_top_k', 'runtime_top_p', 'runtime_min_p'], ['beam_width']],
+  [['runtime_typical_p', 'top_n_sigma', 'xtc_probability', 'dynatemp_range', 'mirostat'], ['beam_width']],
+  [['mirostat'], ['known_output_ids']],
   [['num_return_sequences', 'best_of', 'guided_decoding_guide_type'], ['beam_width']],
   [['return_generation_logits'], SEVERAL],
   [['best_of'], ['streaming']],

@@ -41,6 +41,8 @@ const dearBadWords: DearField = () => [
   list(1024, (index) => text('\u{1f9a2}', 8 + 2 * (index % 800))),
 ];
 const dearBias: DearField = ({ vocabSize }) => [object(vocabSize, (token) => `"${token}":${token % 7}`)];
+const textBias = list(1024, (index) => `["${'a '.repeat(120)}${index}",${index % 7}]`);
+const breakers = list(16, (index) => `"${'aeiou\\n :".*'[index % 8]}${index < 8 ? '' : 'xyz'.repeat(12)}"`);
 const wholeTokens = (count: number, first = 0) =>
   list(count, (index) => String(5 + ((first + index * 7) % 300)));
 
@@ -149,7 +151,23 @@ const sampling: Readonly<Record<string, DearField>> = {
   presence_penalty: harmless('2'),
   frequency_penalty: harmless('2'),
   no_repeat_ngram_size: () => ['2', '400'],
-  logit_bias: dearBias,
+  logit_bias: (sizes) => [...dearBias(sizes), textBias],
+  typical_p: harmless('0.999999'),
+  top_n_sigma: harmless('100'),
+  xtc_probability: one({ xtc_probability: '1', xtc_threshold: '0' }),
+  xtc_threshold: one({ xtc_probability: '1', xtc_threshold: '0.000001' }),
+  dynatemp_range: harmless('100'),
+  dynatemp_exponent: one({ dynatemp_range: '1', dynatemp_exponent: '100' }),
+  temperature_last: one({ temperature_last: 'true', top_p: '0.999999' }),
+  mirostat: () => ['1', '2'],
+  mirostat_tau: one({ mirostat: '1', mirostat_tau: '100' }),
+  mirostat_eta: one({ mirostat: '2', mirostat_eta: '10' }),
+  dry_multiplier: harmless('1000'),
+  dry_base: one({ dry_multiplier: '1', dry_base: '1000' }),
+  dry_allowed_length: one({ dry_multiplier: '1', dry_allowed_length: '1' }),
+  dry_penalty_last_n: one({ dry_multiplier: '1', dry_penalty_last_n: '-1' }),
+  dry_sequence_breakers: one({ dry_multiplier: '1', dry_sequence_breakers: breakers }),
+  allowed_token_ids: ({ vocabSize }) => [list(vocabSize, String), list(2_000_000, () => '7')],
   bad_words: dearBadWords,
   seed: harmless('9007199254740991'),
   min_tokens: harmless('1'),
@@ -198,6 +216,16 @@ const common: Readonly<Record<string, DearField>> = {
   guided_regex: () => regexes,
   guided_choice: () => choices,
   guided_grammar: () => grammars,
+  guided_json_object: harmless('true'),
+  guided_decoding_backend: jsonField,
+  guided_whitespace_pattern: harmless('null'),
+  grammar: () => grammars,
+  json_schema: () => schemas,
+  return_tokens_as_token_ids: harmless('true'),
+  truncate_prompt_tokens: harmless('-1'),
+  cache_prompt: harmless('false'),
+  timings_per_token: one({ timings_per_token: 'true', stream: 'true' }),
+  return_progress: harmless('false'),
 };
 
 const wholePromptOf = ({ maxSeqLen }: ModelSizes) => wholeTokens(maxSeqLen - 20);
@@ -253,6 +281,13 @@ const chat: Readonly<Record<string, DearField>> = {
     continue_final_message: 'true',
     messages: `[{"role":"user","content":"a"},{"role":"assistant","content":${text('a', LONGEST / 64)}}]`,
   }),
+  echo: one({ echo: 'true', messages: `[{"role":"assistant","content":${text('a', LONGEST / 64)}}]` }),
+  documents: () => [
+    list(4000, (index) => `{"title":"${index}","text":"a"}`),
+    `[{"text":${text('a', LONGEST)}}]`,
+  ],
+  chat_template: harmless('null'),
+  thinking_token_budget: harmless('null'),
   chat_template_kwargs: () => anyObject,
   tools: () => chatTools,
   tool_choice: one({ tools: chatTools[0]!, tool_choice: chosenTool }),

@@ -16,6 +16,10 @@ export interface SamplingRow {
   frequencyPenalty?: number;
   noRepeatNgramSize?: number;
   bias?: LogitBias;
+  /** Added behind all other penalties. */
+  penalties?: LogitBias;
+  /** Values of its chain, as chainValuesOf makes them; mirostat's state is written to it. */
+  chain?: Float64Array;
   /** A draft token, and what it was drawn from. */
   draft?: { token: number; logits: Float32Array };
   seed?: bigint;
@@ -60,6 +64,8 @@ export function makeSamplingBatch(rows: readonly SamplingRow[], vocabSize = 0): 
     noRepeatNgramSize: integers((row) => row.noRepeatNgramSize, 0),
     draftRows: rows.flatMap(({ draft }, row) => (draft === undefined ? [] : [{ row, ...draft }])),
     biases: rows.flatMap(({ bias }, row) => (bias === undefined ? [] : [{ row, ...bias }])),
+    penalties: rows.flatMap(({ penalties }, row) => (penalties === undefined ? [] : [{ row, ...penalties }])),
+    chains: rows.flatMap(({ chain }, row) => (chain === undefined ? [] : [{ row, values: chain }])),
     numTopLogProbs: integers((row) => row.numTopLogProbs, -1),
     ...(rows.some((row) => row.listsCandidates)
       ? { listsCandidates: integers((row) => (row.listsCandidates ? 1 : 0), 0) }

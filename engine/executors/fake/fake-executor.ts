@@ -2,6 +2,7 @@ import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
 import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
 import type { PackedBatch, ReturnedRows, RowLogProbs } from '../../batch/packed-batch.js';
+import { CHAIN } from '../../decoding/sampler-chain.js';
 import type { DraftRow, SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
 import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../../decoding/sampling-batch.js';
 import type { Executor, ExecutorOptions } from '../executor.js';
@@ -399,7 +400,8 @@ function hashParameters(hash: number, sampling: SamplingBatch, row: number): num
   for (let i = start; i < end; i++) mixed = mix(mixed, sampling.history[i]!);
   if (end > start) mixed = mix(mixed, sampling.historyPromptLength[row]!);
   if (sampling.noRepeatNgramSize[row]! > 0) mixed = mix(mixed, sampling.noRepeatNgramSize[row]!);
-  for (const { tokens, values } of sampling.biases?.filter((bias) => bias.row === row) ?? []) {
+  const added = [...(sampling.biases ?? []), ...(sampling.penalties ?? [])];
+  for (const { tokens, values } of added.filter((bias) => bias.row === row)) {
     for (const [i, value] of values.entries()) {
       if (value !== 0) mixed = mix(mix(mixed, tokens?.[i] ?? i), Math.round(value * 1000));
     }
@@ -409,5 +411,11 @@ function hashParameters(hash: number, sampling: SamplingBatch, row: number): num
   if (sampling.sequenceIndex[row]! > 0) mixed = mix(mixed, sampling.sequenceIndex[row]!);
   mixed = mix(mixed, Math.round(sampling.temperature[row]! * 1000));
   mixed = mix(mixed, sampling.topK[row]!);
-  return mix(mixed, Math.round(sampling.topP[row]! * 1000));
+  mixed = mix(mixed, Math.round(sampling.topP[row]! * 1000));
+  const chain = sampling.chains?.find((one) => one.row === row);
+  if (chain === undefined) return mixed;
+  const { values } = chain;
+  for (const value of values.subarray(0, CHAIN.mirostatMuAfter)) mixed = mix(mixed, Math.round(value * 1000));
+  values[CHAIN.mirostatMuAfter] = (mixed >>> 0) % 1000;
+  return mixed;
 }

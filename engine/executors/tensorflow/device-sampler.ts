@@ -119,6 +119,8 @@ function needsHost(sampling: SamplingBatch): boolean {
   if (
     bannedStart[numRows]! > 0 ||
     (sampling.biases?.length ?? 0) > 0 ||
+    (sampling.penalties?.length ?? 0) > 0 ||
+    (sampling.chains?.length ?? 0) > 0 ||
     (sampling.draftRows?.length ?? 0) > 0
   )
     return true;

@@ -5,11 +5,13 @@ import type { AnswerPart } from '../../generation/tools/types.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { JsonNumbers, JsonObject } from '../json-parts.js';
 import { type CallField, ChatMessageReader } from './chat-message.js';
+import { templateMessage } from './chat-messages.js';
 import type { ChoiceRun } from './choice-run.js';
 import { type CollectedChoice, Envelope } from './envelope.js';
-import { chatLogProbs, chatLogProbsJson, promptLogProbs } from './log-probs.js';
+import { chatLogProbs, chatLogProbsJson, promptLogProbs, tokenNames } from './log-probs.js';
 import type { FrameWriter } from './respond.js';
 import type { ChatRequest } from './schemas/chat.js';
+import { timingsField, timingsOf } from './timings.js';
 import { finishReason, stopReason } from './usage.js';
 
 export interface ChatAnswerOptions {
@@ -54,7 +56,7 @@ export class ChatAnswer {
     const read = async (choices: readonly CollectedChoice[]) => {
       for (const [index, { text, tokens }] of choices.entries()) {
         const reader = this.#readers[index]!;
-        messages.push(reader.message(reader.read(text, tokens, true)));
+        messages.push(this.#echoed(reader.message(reader.read(text, tokens, true))));
         if (index + 1 < choices.length) await nextTurn();
       }
     };
@@ -73,6 +75,20 @@ export class ChatAnswer {
     return this.#envelope.whole('chat.completion', clientSignal, toJson, () => this.#ofPrompt(), read);
   }
 
+  /** Content of the last message, where the answer repeats it; else ''. */
+  get #echo(): string {
+    const { request } = this.#options;
+    const last = request.messages.at(-1)!;
+    if (!request.echo || last.role !== 'assistant') return '';
+    const { content } = templateMessage(last);
+    return typeof content === 'string' ? content : (content ?? []).map(({ text }) => text ?? '').join('\n');
+  }
+
+  #echoed<T extends { content: string | null }>(message: T): T {
+    const echo = this.#echo;
+    return echo === '' ? message : { ...message, content: echo + (message.content ?? '') };
+  }
+
   /** Fields about the prompt, beside the choices. */
   #ofPrompt() {
     const { model, request, plan, run } = this.#options;
@@ -82,6 +98,7 @@ export class ChatAnswer {
     return {
       ...(count === undefined ? {} : { prompt_logprobs: promptLogProbs(model.codec, found, count) }),
       ...(this.#givesTokens ? { prompt_token_ids: new JsonNumbers(plan.promptTokens) } : {}),
+      ...timingsOf(request, run),
     };
   }
 
@@ -94,8 +111,11 @@ export class ChatAnswer {
   }
 
   frameWriter(): FrameWriter {
-    const { stream_options: streamOptions } = this.#options.request;
-    const { chunk, end } = this.#envelope.frames('chat.completion.chunk', streamOptions);
+    const { request, run } = this.#options;
+    const { chunk: bare, end } = this.#envelope.frames('chat.completion.chunk', request.stream_options);
+    const chunk = (choice: string, fields = '') => bare(choice, fields + timingsField(request, run));
+    const echo = this.#echo;
+    const echoed = echo === '' ? null : `"delta":${JSON.stringify({ content: echo })},${NOTHING_BESIDES}`;
     const begun = new Set<number>();
     const begin = (index: number, parts: readonly AnswerPart[]): string => {
       if (begun.has(index)) return '';
@@ -103,10 +123,11 @@ export class ChatAnswer {
       begun.add(index);
       const isCall = parts.length === 0 ? this.#options.calls === 'forced' : parts[0]!.type === 'call';
       const content = isCall ? 'null' : '""';
-      return chunk(
+      const role = chunk(
         `{"index":${index},"delta":{"role":"assistant","content":${content}},"logprobs":null,"finish_reason":null}`,
         isFirst && this.#givesTokens ? `,"prompt_token_ids":[${this.#options.plan.promptTokens.join()}]` : '',
       );
+      return echoed === null ? role : role + chunk(`{"index":${index},${echoed}`);
     };
     return {
       piece: (index, piece) => {
@@ -132,7 +153,9 @@ export class ChatAnswer {
     const givesTokens = this.#givesTokens && piece.tokens.length > 0;
     const givesLogProbs = request.logprobs === true && piece.logProbs.length > 0;
     if (parts.length === 0 && !givesLogProbs && !givesTokens) return '';
-    const logProbs = request.logprobs ? chatLogProbsJson(model.codec, piece.logProbs) : 'null';
+    const logProbs = request.logprobs
+      ? chatLogProbsJson(model.codec, piece.logProbs, tokenNames(request))
+      : 'null';
     const tokens = givesTokens ? `,"token_ids":[${piece.tokens.join()}]` : '';
     let besides = `"logprobs":${logProbs}${tokens},"finish_reason":null}`;
     if (parts.length === 0) return chunk(`{"index":${index},"delta":{},${besides}`);
@@ -159,7 +182,8 @@ export class ChatAnswer {
   }
 
   #logProbs(entries: readonly TextLogProb[]) {
-    return this.#options.request.logprobs ? chatLogProbs(this.#options.model.codec, entries) : null;
+    const { request, model } = this.#options;
+    return request.logprobs ? chatLogProbs(model.codec, entries, tokenNames(request)) : null;
   }
 
   #reasoningTokens(): number {

@@ -12,7 +12,13 @@ import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
 import { findGenerator } from './route-context.js';
 import type { ChatRequest } from './schemas/chat.js';
-import { chatMaxTokens, choiceCounts, promptLogProbsAsked, topLogProbs } from './text-request.js';
+import {
+  chatMaxTokens,
+  choiceCounts,
+  promptLogProbsAsked,
+  topLogProbs,
+  truncatedPrompt,
+} from './text-request.js';
 import { chatToolRequest, type ToolRequest } from './tool-request.js';
 
 /** Answers POST /v1/chat/completions, whose body its schema has validated. */
@@ -44,23 +50,26 @@ async function answerChat(
   checkCombinations(request);
   const model = findGenerator(context, request.model);
   const asked = chatToolRequest(request);
-  const plan = await planChat(model, {
+  const whole = await planChat(model, {
     ...asked,
     messages: request.messages.map(templateMessage),
     guide: await guideOfRequest(request, model.codec),
     ignoreEos: request.ignore_eos,
     addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
     continueFinalMessage: request.continue_final_message ?? false,
-    variables: request.chat_template_kwargs,
+    variables: templateVariablesOf(request, model.codec.templateSource),
     reasoningEffort: request.reasoning_effort,
   });
   const limit = request.max_completion_tokens ?? request.max_tokens;
+  const asMuch = limit ?? Math.min(model.defaultMaxTokens, Math.ceil(model.maxSeqLen / 2));
+  const promptTokens = truncatedPrompt(whole.promptTokens, request, model, asMuch);
+  const plan = { ...whole, promptTokens };
   const top = topLogProbs(model, 'top_logprobs', request.top_logprobs ?? 0);
   const chat = {
     request,
     plan,
     promptParam: 'messages',
-    maxTokens: chatMaxTokens(model, limit, plan.promptTokens.length),
+    maxTokens: chatMaxTokens(model, limit, promptTokens.length),
     logProbs: request.logprobs ? top : undefined,
     contextLogProbs: promptLogProbsAsked(model, request),
     counts: choiceCounts(request),
@@ -74,6 +83,28 @@ async function answerChat(
     return respondWithStream(run, answer.frameWriter(), context.eventStream, exchange);
   }
   return answer.whole(exchange.signal);
+}
+
+/** Variables of the chat template; documents are one of them. */
+function templateVariablesOf(
+  { chat_template_kwargs: given, documents }: ChatRequest,
+  source: string | null | undefined,
+) {
+  if (documents === undefined) return given;
+  if (source !== undefined && !source?.includes('documents')) {
+    throw new ApiError(
+      400,
+      "'documents' is refused: the chat template of this model does not look for them.",
+      {
+        param: 'documents',
+        code: 'unsupported_parameter',
+      },
+    );
+  }
+  if (given?.documents === undefined) return { ...given, documents };
+  throw new ApiError(400, "'documents' and 'chat_template_kwargs.documents' exclude each other.", {
+    param: 'documents',
+  });
 }
 
 function callsOf({ tools, toolChoice: { mode } }: ToolRequest): ChatAnswerOptions['calls'] {

@@ -62,6 +62,9 @@ export class ChoiceRun {
   /** Log-probs of each prompt's tokens, once they have come, where they were asked for. */
   readonly promptLogProbs: (PromptLogProbList | null)[];
   readonly #requests: readonly TextRequest[];
+  readonly #beginMs = performance.now();
+  #firstMs: number | null = null;
+  #lastMs = this.#beginMs;
   #completionTokens = 0;
   #cachedTokens = 0;
 
@@ -119,6 +122,21 @@ export class ChoiceRun {
       shared.clear();
     }
     live.onCancel(() => this.#cancel());
+  }
+
+  /** Number of tokens of all prompts. */
+  get numPromptTokens(): number {
+    return this.#requests.reduce((sum, { promptTokens }) => sum + promptTokens.length, 0);
+  }
+
+  /** Milliseconds from the beginning to the first token. */
+  get promptMs(): number {
+    return (this.#firstMs ?? this.#lastMs) - this.#beginMs;
+  }
+
+  /** Milliseconds from the first token to the last so far. */
+  get predictedMs(): number {
+    return this.#lastMs - (this.#firstMs ?? this.#lastMs);
   }
 
   /** Number of tokens generated so far, by all candidates, returned or not. */
@@ -283,6 +301,8 @@ export class ChoiceRun {
     const piece = this.#requests[prompt]!.maxTokens > 0 ? generated : withoutTokens(generated);
     if (piece.contextLogProbList !== undefined) this.promptLogProbs[prompt] = piece.contextLogProbList;
     this.#completionTokens += piece.tokens.length;
+    this.#lastMs = performance.now();
+    if (piece.tokens.length > 0) this.#firstMs ??= this.#lastMs;
     if (piece.cachedTokens !== undefined) {
       observer.onCachedTokens(piece.cachedTokens);
       if (index === 0) this.#cachedTokens += piece.cachedTokens;

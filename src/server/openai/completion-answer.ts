@@ -11,9 +11,11 @@ import {
   oneAfterAnother,
   placedBehind,
   promptLogProbs,
+  tokenNames,
 } from './log-probs.js';
 import type { FrameWriter } from './respond.js';
 import type { CompletionRequest } from './schemas/completions.js';
+import { timingsField, timingsOf } from './timings.js';
 import { finishReason, stopReason } from './usage.js';
 
 /** Answer of a legacy completion, whole or as a stream. */
@@ -55,7 +57,9 @@ export class CompletionAnswer {
         ...(this.#givesTokens ? { token_ids: new JsonNumbers(choice.tokens) } : {}),
         seed: this.#seed(index),
       });
-    return this.#envelope.whole('text_completion', clientSignal, toJson);
+    return this.#envelope.whole('text_completion', clientSignal, toJson, () =>
+      timingsOf(this.#request, this.#run),
+    );
   }
 
   frameWriter(): FrameWriter {
@@ -69,7 +73,7 @@ export class CompletionAnswer {
         const hasTokens = this.#givesTokens && (piece.tokens.length > 0 || isFirst);
         const isEmpty = text === '' && piece.logProbs.length === 0 && !hasTokens;
         if (isEmpty && piece.finishReason === null) return '';
-        return chunk(this.#chunkChoice(index, piece, text, isFirst));
+        return chunk(this.#chunkChoice(index, piece, text, isFirst), timingsField(this.#request, this.#run));
       },
       end,
     };
@@ -132,13 +136,14 @@ export class CompletionAnswer {
     const { logprobs, echo } = this.#request;
     if (logprobs === undefined) return null;
     const { codec, vocabSize } = this.#model;
+    const names = tokenNames(this.#request);
     const text = this.#echo(choice);
     const written = placedBehind(text.length, entries);
-    if (!echo || !isFirst) return legacyLogProbs(codec, written);
+    if (!echo || !isFirst) return legacyLogProbs(codec, written, names);
     const found = this.#run.promptLogProbs[this.#promptIndex(choice)] ?? null;
     const count = logprobs === -1 ? vocabSize : logprobs;
     const ofPrompt = echoLogProbs(this.#promptOf(choice), this.#offsetsOf(choice), found, count);
-    return legacyLogProbs(codec, oneAfterAnother(ofPrompt, written));
+    return legacyLogProbs(codec, oneAfterAnother(ofPrompt, written), names);
   }
 
   #offsetsOf(choice: number): Int32Array {

@@ -15,7 +15,14 @@ import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
 import { findGenerator } from './route-context.js';
 import type { CompletionRequest } from './schemas/completions.js';
-import { badWordsOf, choiceCounts, promptLogProbsAsked, textRequest, topLogProbs } from './text-request.js';
+import {
+  choiceCounts,
+  encodedFields,
+  promptLogProbsAsked,
+  textRequest,
+  topLogProbs,
+  truncatedPrompt,
+} from './text-request.js';
 
 /** Most tokens where the request names no limit: OpenAI's default for this route. */
 const DEFAULT_MAX_TOKENS = 16;
@@ -50,15 +57,16 @@ async function answerCompletion(
   const contextLogProbs =
     ofPrompt === undefined && echoed === undefined ? undefined : Math.max(ofPrompt ?? 0, echoed ?? 0);
   const counts = choiceCounts(request, request.prompt.length);
-  const prompts = await promptTokens(model, request);
-  const badWords = await badWordsOf(request, model);
+  const whole = await promptTokens(model, request);
+  const prompts = whole.map((tokens) => truncatedPrompt(tokens, request, model, maxTokens));
+  const encoded = await encodedFields(request, model);
   const guide = await guideOfRequest(request, model.codec);
   const requests = prompts.map((promptTokens) =>
     textRequest(request, {
       promptTokens,
       promptParam: 'prompt',
       maxTokens,
-      badWords,
+      encoded,
       logProbs,
       contextLogProbs,
       guide,
@@ -91,6 +99,12 @@ function checkCombinations(request: CompletionRequest): void {
         param: 'suffix',
       },
     );
+  }
+  if (request.truncate_prompt_tokens !== undefined && (isInfilled || request.echo)) {
+    const other = isInfilled ? 'suffix' : 'echo';
+    throw new ApiError(400, `'truncate_prompt_tokens' and '${other}' exclude each other.`, {
+      param: 'truncate_prompt_tokens',
+    });
   }
   if (request.stream_options !== undefined && !request.stream) {
     throw new ApiError(400, "'stream_options' needs 'stream' to be true.", { param: 'stream_options' });

@@ -5,7 +5,7 @@ import type { TextCodec } from '../../generation/text-model.js';
 import { ApiError } from './errors.js';
 import type { ChatRequest } from './schemas/chat.js';
 import type { CommonRequest } from './schemas/common.js';
-import { about } from './schemas/fields.js';
+import { about, ignored, notSupported } from './schemas/fields.js';
 
 const json = z.union([z.string(), z.boolean(), z.record(z.string(), z.unknown())], {
   error: 'expected a JSON schema',
@@ -62,6 +62,11 @@ export const guideFields = {
   guided_regex: older(z.string().nullish(), 'regex'),
   guided_choice: older(choice.nullish(), 'choice'),
   guided_grammar: older(z.string().nullish(), 'grammar'),
+  guided_json_object: older(z.boolean().nullish(), 'json_object'),
+  guided_decoding_backend: ignored('Accepted; there is one backend.'),
+  guided_whitespace_pattern: notSupported('another pattern of white space'),
+  grammar: about(z.string().nullish(), "llama.cpp's name of structured_outputs.grammar."),
+  json_schema: about(json.nullish(), "llama.cpp's name of structured_outputs.json."),
 };
 
 function older<T extends z.ZodType>(schema: T, name: string): T {
@@ -92,6 +97,11 @@ function askedForms(request: Request): [string, GuidedOptions][] {
   if (request.guided_regex != null) asked.push(['guided_regex', { regex: request.guided_regex }]);
   if (request.guided_choice != null) asked.push(['guided_choice', { choice: request.guided_choice }]);
   if (request.guided_grammar != null) asked.push(['guided_grammar', { grammar: request.guided_grammar }]);
+  if (request.guided_json_object) asked.push(['guided_json_object', { json: true }]);
+  // llama.cpp's clients send empty ones for "not given".
+  if (request.grammar) asked.push(['grammar', { grammar: request.grammar }]);
+  if (request.json_schema != null && request.json_schema !== '')
+    asked.push(['json_schema', { json: request.json_schema }]);
   return asked;
 }
 

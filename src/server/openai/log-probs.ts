@@ -18,26 +18,55 @@ function tokenName(bytes: Uint8Array): string {
   }
 }
 
-function chatToken(codec: TextCodec, { token, logProb }: { token: number; logProb: number }) {
+/** How tokens are named: by their texts, or by their ids. */
+export type TokenNames = 'texts' | 'ids';
+
+export function tokenNames(request: { return_tokens_as_token_ids?: boolean | undefined }): TokenNames {
+  return request.return_tokens_as_token_ids ? 'ids' : 'texts';
+}
+
+/** Name of a token by its id, as vLLM writes it. */
+const idName = (token: number) => `token_id:${token}`;
+
+function chatToken(
+  codec: TextCodec,
+  { token, logProb }: { token: number; logProb: number },
+  names: TokenNames,
+) {
   const bytes = codec.tokenBytes(token);
-  return { token: tokenName(bytes), logprob: clamp(logProb), bytes: Array.from(bytes) };
+  const name = names === 'ids' ? idName(token) : tokenName(bytes);
+  return { token: name, logprob: clamp(logProb), bytes: Array.from(bytes) };
 }
 
 /** Entry of a chat choice's log-probs. */
-export function chatLogProb(codec: TextCodec, entry: TextLogProb) {
-  return { ...chatToken(codec, entry), top_logprobs: entry.top.map((other) => chatToken(codec, other)) };
+export function chatLogProb(codec: TextCodec, entry: TextLogProb, names: TokenNames = 'texts') {
+  const top = entry.top.map((other) => chatToken(codec, other, names));
+  return { ...chatToken(codec, entry, names), top_logprobs: top };
 }
 
 /** The `logprobs` of a chat choice, each entry made as it is written. */
-export function chatLogProbs(codec: TextCodec, entries: readonly TextLogProb[]): JsonObject {
+export function chatLogProbs(
+  codec: TextCodec,
+  entries: readonly TextLogProb[],
+  names: TokenNames = 'texts',
+): JsonObject {
   return new JsonObject({
-    content: JsonList.of(entries, (entry) => chatLogProb(codec, entry)),
+    content: JsonList.of(entries, (entry) => chatLogProb(codec, entry, names)),
     refusal: null,
   });
 }
 
 /** JSON of the `logprobs` of a chat choice, for frames: the constant text around each token is written once. */
-export function chatLogProbsJson(codec: TextCodec, entries: readonly TextLogProb[]): string {
+export function chatLogProbsJson(
+  codec: TextCodec,
+  entries: readonly TextLogProb[],
+  names: TokenNames = 'texts',
+): string {
+  if (names === 'ids')
+    return JSON.stringify({
+      content: entries.map((entry) => chatLogProb(codec, entry, names)),
+      refusal: null,
+    });
   const words = tokenWordsOf(codec);
   let content = '';
   for (const entry of entries) {
@@ -152,9 +181,13 @@ export function oneAfterAnother(first: PlacedLogProbs, second: PlacedLogProbs): 
 }
 
 /** The `logprobs` of a legacy completion. */
-export function legacyLogProbs(codec: TextCodec, entries: PlacedLogProbs): JsonObject {
+export function legacyLogProbs(
+  codec: TextCodec,
+  entries: PlacedLogProbs,
+  names: TokenNames = 'texts',
+): JsonObject {
   const { length } = entries;
-  const name = (token: number) => tokenName(codec.tokenBytes(token));
+  const name = (token: number) => (names === 'ids' ? idName(token) : tokenName(codec.tokenBytes(token)));
   return new JsonObject({
     tokens: new JsonList(length, (i) => name(entries.token(i))),
     token_logprobs: new JsonList(length, (i) => {

@@ -6,7 +6,7 @@ import { type ChoiceCounts, ChoiceRun } from './choice-run.js';
 import { guideParamOf } from './guides.js';
 import type { RouteContext } from './route-context.js';
 import type { CommonRequest } from './schemas/common.js';
-import { badWordsOf, textRequest } from './text-request.js';
+import { encodedFields, textRequest } from './text-request.js';
 
 /** A planned chat, with the settings of its request in the fields of chat. */
 export interface PlannedChat {
@@ -34,7 +34,7 @@ export async function plannedRun(
   const text = textRequest(request, {
     ...fields,
     promptTokens,
-    badWords: await badWordsOf(request, model),
+    encoded: await encodedFields(request, model),
     guide,
     guideParam: guideParamOf(request) ?? 'tools',
     shownTokens,

@@ -1,7 +1,9 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { Guide } from '../../../callbacks/guide.js';
 import type { TokenBeams } from '../../../callbacks/token-request.js';
 import { badWordTokens } from '../../generation/bad-words.js';
+import { biasByToken } from '../../generation/bias-texts.js';
+import { dryBreakerTokens } from '../../generation/dry-breakers.js';
 import type { TextRequest } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import { DEFAULT_MAX_LOG_PROBS, type ServedGenerator } from '../../serving/served-model.js';
@@ -16,7 +18,7 @@ export function textRequest(
     promptTokens: PromptTokens;
     promptParam: string;
     maxTokens: number;
-    badWords?: readonly (readonly number[])[] | undefined;
+    encoded: EncodedFields;
     logProbs?: number | undefined;
     contextLogProbs?: number | undefined;
     guide?: Guide | undefined;
@@ -31,8 +33,10 @@ export function textRequest(
       { param: 'min_tokens' },
     );
   }
+  const { encoded, ...given } = fields;
   return {
-    ...fields,
+    ...given,
+    ...encoded,
     temperature: request.temperature,
     topP: request.top_p,
     // Other engines write -1 for "off".
@@ -42,7 +46,8 @@ export function textRequest(
     presencePenalty: request.presence_penalty,
     frequencyPenalty: request.frequency_penalty,
     noRepeatNgramSize: request.no_repeat_ngram_size,
-    logitBias: request.logit_bias,
+    ...samplersOf(request),
+    allowedTokens: request.allowed_token_ids,
     seed: request.seed,
     minTokens: request.min_tokens,
     stop: request.stop,
@@ -54,7 +59,28 @@ export function textRequest(
     maxDraftLen: request.max_draft_len,
     priority: request.priority,
     timeLimitMs: request.time_limit_ms,
-    cacheSalt: request.cache_salt === undefined ? undefined : saltOf(request.cache_salt),
+    cacheSalt: requestSalt(request),
+  };
+}
+
+/** Samplers that llama.cpp has. */
+function samplersOf(request: CommonRequest): Partial<TextRequest> {
+  return {
+    typicalP: request.typical_p,
+    // -1 is written for "off".
+    topNSigma: request.top_n_sigma && Math.max(0, request.top_n_sigma),
+    xtcProbability: request.xtc_probability,
+    xtcThreshold: request.xtc_threshold,
+    dynatempRange: request.dynatemp_range,
+    dynatempExponent: request.dynatemp_exponent,
+    temperatureLast: request.temperature_last,
+    mirostat: request.mirostat,
+    mirostatTau: request.mirostat_tau,
+    mirostatEta: request.mirostat_eta,
+    dryMultiplier: request.dry_multiplier,
+    dryBase: request.dry_base,
+    dryAllowedLength: request.dry_allowed_length,
+    dryPenaltyLastN: request.dry_penalty_last_n,
   };
 }
 
@@ -122,12 +148,32 @@ function beamsOf(request: CommonRequest): TokenBeams | undefined {
   };
 }
 
-/** Tokens of the request's bad words; undefined: none. */
-export async function badWordsOf(
-  request: CommonRequest,
-  model: ServedGenerator,
-): Promise<number[][] | undefined> {
-  const biases = request.logit_bias?.size ?? 0;
+/** Fields whose texts have been encoded. */
+export type EncodedFields = Pick<TextRequest, 'badWords' | 'logitBias' | 'dryBreakers'>;
+
+/** Encodes the texts in fields of a request, those of the prompt apart. */
+export async function encodedFields(request: CommonRequest, model: ServedGenerator): Promise<EncodedFields> {
+  const { codec, vocabSize } = model;
+  const { bad_words: words, logit_bias: bias, dry_sequence_breakers: breakers } = request;
+  checkCounts(request, model);
+  return {
+    badWords: words && (await badWordTokens(codec, words)),
+    logitBias: bias && (await biasByToken(codec, bias)),
+    dryBreakers: request.dry_multiplier ? await dryBreakerTokens(codec, vocabSize, breakers) : undefined,
+  };
+}
+
+/** @throws ApiError for lists of more tokens than there are. */
+function checkCounts(request: CommonRequest, model: ServedGenerator): void {
+  const allowed = request.allowed_token_ids?.length ?? 0;
+  if (allowed > model.vocabSize) {
+    throw new ApiError(
+      400,
+      `'allowed_token_ids' has ${allowed} ids, but the vocabulary has ${model.vocabSize} tokens.`,
+      { param: 'allowed_token_ids', code: 'invalid_value' },
+    );
+  }
+  const biases = request.logit_bias?.byToken.size ?? 0;
   if (biases > model.vocabSize) {
     throw new ApiError(
       400,
@@ -135,7 +181,28 @@ export async function badWordsOf(
       { param: 'logit_bias', code: 'invalid_value' },
     );
   }
-  return request.bad_words && (await badWordTokens(model.codec, request.bad_words));
+}
+
+/** Salt of the cache: one that nobody else has for a request that shares no prompt. */
+function requestSalt({ cache_prompt: shares = true, cache_salt: salt }: CommonRequest): bigint | undefined {
+  if (!shares) return saltOf(randomUUID());
+  return salt === undefined ? undefined : saltOf(salt);
+}
+
+/**
+ * The last tokens of a prompt that is longer than the request wants.
+ * @param maxTokens most tokens of the answer
+ */
+export function truncatedPrompt(
+  tokens: PromptTokens,
+  { truncate_prompt_tokens: most }: CommonRequest,
+  model: ServedGenerator,
+  maxTokens: number,
+): PromptTokens {
+  if (most === undefined) return tokens;
+  const room = Math.max(1, Math.min(model.maxInputLen, model.maxSeqLen - maxTokens));
+  const kept = most === -1 ? room : most;
+  return tokens.length <= kept ? tokens : tokens.slice(tokens.length - kept);
 }
 
 /** Salt of a text: 64 bits for which nobody finds a second text by chance; 0 would be no salt. */

@@ -33,7 +33,10 @@ export function wordTexts(given: GivenInputs, input: keyof typeof LIMITS): strin
 }
 
 /** Lists of tokens. @throws ParameterError for what is no such list */
-export function wordList(given: GivenInputs, input: 'stop_words_list' | 'bad_words_list'): number[][] {
+export function wordList(
+  given: GivenInputs,
+  input: 'stop_words_list' | 'bad_words_list' | 'dry_sequence_breakers',
+): number[][] {
   const tensor = given.get(input);
   if (tensor === undefined) return [];
   const shape = [1, 2, tensor.shape.at(-1)!];

@@ -1,5 +1,6 @@
 import { GUIDE_TYPES, type Guide, MAX_GUIDE_LENGTH } from '../../../callbacks/guide.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
+import { DRAWING_TENSORS } from '../../../callbacks/sampling-params.js';
 import { StopStrings } from '../../../models/tokenizer/stop-strings.js';
 import { badWordTokens } from '../../generation/bad-words.js';
 import { drawSeed, type EngineFields, type TextRequest } from '../../generation/text-generation.js';
@@ -167,9 +168,7 @@ async function samplingOf(
   model: TextModel,
   signal: AbortSignal | undefined,
 ): Promise<Partial<TextRequest>> {
-  const draws = (['temperature', 'runtime_top_k', 'runtime_top_p', 'runtime_min_p'] as const).some((name) =>
-    given.has(name),
-  );
+  const draws = DRAWING_TENSORS.some((name) => given.has(name));
   return {
     temperature: given.number('temperature') ?? (draws ? undefined : 0),
     topK: given.number('runtime_top_k'),
@@ -179,10 +178,33 @@ async function samplingOf(
     presencePenalty: given.number('presence_penalty'),
     frequencyPenalty: given.number('frequency_penalty'),
     noRepeatNgramSize: given.number('no_repeat_ngram_size'),
+    ...furtherSamplers(given),
     // Known here, so that it can be told of an answer that ends before the engine does.
     seed: given.big('random_seed') ?? drawSeed(),
     logitBias: await logitBiasOf(given, model.codec, signal),
     embeddingBias: nonEmpty(given.floats('embedding_bias')),
+  };
+}
+
+function furtherSamplers(given: GivenInputs): Partial<TextRequest> {
+  const breakers = wordList(given, 'dry_sequence_breakers');
+  return {
+    typicalP: given.number('runtime_typical_p'),
+    topNSigma: given.number('top_n_sigma'),
+    xtcProbability: given.number('xtc_probability'),
+    xtcThreshold: given.number('xtc_threshold'),
+    dynatempRange: given.number('dynatemp_range'),
+    dynatempExponent: given.number('dynatemp_exponent'),
+    temperatureLast: given.is('temperature_last'),
+    mirostat: given.number('mirostat'),
+    mirostatTau: given.number('mirostat_tau'),
+    mirostatEta: given.number('mirostat_eta'),
+    dryMultiplier: given.number('dry_multiplier'),
+    dryBase: given.number('dry_base'),
+    dryAllowedLength: given.number('dry_allowed_length'),
+    dryPenaltyLastN: given.number('dry_penalty_last_n'),
+    dryBreakers: breakers.length === 0 ? undefined : breakers,
+    allowedTokens: nonEmpty(given.integers('allowed_token_ids')),
   };
 }
 

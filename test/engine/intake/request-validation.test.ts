@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { retentionInputs } from '../../../callbacks/retention-inputs.js';
+import { DEFAULT_SAMPLING_PARAMS } from '../../../callbacks/sampling-params.js';
 import { encodeWordList } from '../../../callbacks/stop-words.js';
 import type { Tensor } from '../../../callbacks/types.js';
 import { validateRequest, whyIdIsInvalid } from '../../../engine/intake/request-validation.js';
@@ -44,6 +45,7 @@ describe('validateRequest', () => {
       1,
     );
     expect(spec.sampling).toEqual({
+      ...DEFAULT_SAMPLING_PARAMS,
       temperature: 0.5,
       topK: 10,
       topP: 0.25,

@@ -1,3 +1,5 @@
+import { DEFAULT_SAMPLING_PARAMS, type SamplingParams } from '../../../callbacks/sampling-params.js';
+import { CHAIN, chainValuesOf } from '../../../engine/decoding/sampler-chain.js';
 import type { WeightPrecision } from '../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import { countOf } from '../../compare/flags.js';
@@ -22,6 +24,8 @@ const TOKENS_PER_BLOCK = 32;
 const VOCAB = 49152;
 const FEW_BLOCKS = Int32Array.of(0);
 
+const chain = (params: Partial<SamplingParams>) => chainValuesOf({ ...DEFAULT_SAMPLING_PARAMS, ...params })!;
+
 const CASES: readonly { name: string; row: SamplingRow }[] = [
   { name: 'greedy', row: {} },
   { name: 'temperature 1', row: { temperature: 1 } },
@@ -34,7 +38,17 @@ const CASES: readonly { name: string; row: SamplingRow }[] = [
   { name: 'min-p 0.05', row: { temperature: 1, minP: 0.05 } },
   { name: 'temperature 1, log-probs', row: { temperature: 1, numTopLogProbs: 0 } },
   { name: 'temperature 1, 20 top log-probs', row: { temperature: 1, numTopLogProbs: 20 } },
+  { name: 'typical-p 0.9', row: { temperature: 1, chain: chain({ typicalP: 0.9 }) } },
+  { name: 'top-n-sigma 1', row: { temperature: 1, chain: chain({ topNSigma: 1 }) } },
+  { name: 'top-k 50, XTC', row: { temperature: 1, topK: 50, chain: chain({ xtcProbability: 0.5 }) } },
+  { name: 'mirostat 2', row: { temperature: 1, chain: mirostat() } },
 ];
+
+function mirostat(): Float64Array {
+  const values = chain({ mirostat: 2 });
+  values[CHAIN.mirostatMu] = 10;
+  return values;
+}
 
 const sequences = Array.from({ length: SEQUENCES }, (_, s) => ({
   tokens: Array.from({ length: CONTEXT + 1 }, (_, i) => (i * 7919 + s) % VOCAB),

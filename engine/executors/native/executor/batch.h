@@ -1,6 +1,7 @@
 // Views of one iteration's data from JavaScript: engine/batch/packed-batch.ts and engine/decoding/sampling-batch.ts.
 // Checked before anything is touched.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -66,6 +67,12 @@ struct DraftRowView {
   ArrayView<const float> logits;  // [vocabSize], logits that the token was drawn from
 };
 
+// A row with filters of its own: sampler_chain.h.
+struct ChainView {
+  int64_t row;
+  ArrayView<double> values;
+};
+
 struct SamplingView {
   int64_t numRows;
   ArrayView<const float> temperature;
@@ -74,13 +81,23 @@ struct SamplingView {
   ArrayView<const uint64_t> seed;
   ArrayView<const int32_t> sequenceIndex, position, noRepeatNgramSize, numTopLogProbs;
   std::vector<RowBiasView> biases;      // rows ascending
+  std::vector<RowBiasView> penalties;   // rows ascending
   std::vector<DraftRowView> draftRows;  // rows ascending
+  std::vector<ChainView> chains;        // rows ascending
   ArrayView<const int32_t> bannedStart, banned;
   ArrayView<const int32_t> historyStart, history, historyPromptLength;
   // Both are empty without masks.
   ArrayView<const int32_t> maskOfRow, maskWords;
   ArrayView<const int32_t> listsCandidates;  // empty: no row lists candidates
 };
+
+// The entry of a row in a list with ascending rows; null: there is none.
+template <typename View>
+const View* entryOf(const std::vector<View>& list, int64_t row) {
+  const auto entry =
+      std::lower_bound(list.begin(), list.end(), row, [](const View& one, int64_t wanted) { return one.row < wanted; });
+  return entry != list.end() && entry->row == row ? &*entry : nullptr;
+}
 
 // Words in a mask of one bit per token.
 inline int64_t wordsOfMask(int32_t vocabSize) { return (int64_t(vocabSize) + 31) / 32; }

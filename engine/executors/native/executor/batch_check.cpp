@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "executor/batch.h"
+#include "executor/sampler_chain.h"
 
 namespace skein {
 namespace {
@@ -119,16 +120,37 @@ void checkTokenLists(const ArrayView<const int32_t>& start, const ArrayView<cons
   }
 }
 
+void checkListedRow(int64_t row, int64_t leastRow, int64_t rows, const std::string& field) {
+  if (row >= leastRow && row < rows) return;
+  fail(field + " has row " + std::to_string(row) + ", but one of the rows " + std::to_string(leastRow) + " to " +
+       std::to_string(rows - 1) + " is expected there");
+}
+
 // Checks a bias except for its values, which are checked where they are added: one that makes a logit NaN fails its
 // row.
-void checkBias(const RowBiasView& bias, int64_t leastRow, int64_t rows, int32_t vocabSize) {
-  if (bias.row < leastRow || bias.row >= rows) {
-    fail("biases has row " + std::to_string(bias.row) + ", but one of the rows " + std::to_string(leastRow) + " to " +
-         std::to_string(rows - 1) + " is expected there");
-  }
+void checkBias(const RowBiasView& bias, int64_t leastRow, int64_t rows, int32_t vocabSize, const std::string& field) {
+  checkListedRow(bias.row, leastRow, rows, field);
   const int64_t count = bias.isDense ? vocabSize : bias.tokens.length;
-  if (!bias.isDense) checkEntries(bias.tokens, count, 0, vocabSize, "tokens of biases");
-  checkLength(bias.values, count, "values of biases");
+  if (!bias.isDense) checkEntries(bias.tokens, count, 0, vocabSize, ("tokens of " + field).c_str());
+  checkLength(bias.values, count, ("values of " + field).c_str());
+}
+
+// Checks the values of a chain; a value that is NaN fails each check.
+void checkChain(const ChainView& chain, int64_t leastRow, int64_t rows) {
+  checkListedRow(chain.row, leastRow, rows, "chains");
+  checkLength(chain.values, kNumChainValues, "values of chains");
+  const auto check = [&](int32_t place, double least, double most) {
+    const double value = chain.values[place];
+    if (value >= least && value <= most) return;
+    fail(at("values of chains", place) + " is " + std::to_string(value) + ", but it must be between " +
+         std::to_string(least) + " and " + std::to_string(most));
+  };
+  constexpr double kMost = 1e30;
+  for (const int32_t share : {kChainTypicalP, kChainXtcProbability, kChainXtcThreshold, kChainTemperatureLast})
+    check(share, 0, 1);
+  for (const int32_t place : {kChainTopNSigma, kChainDynamicRange, kChainDynamicExponent}) check(place, 0, kMost);
+  check(kChainMirostat, 0, 2);
+  for (const int32_t place : {kChainMirostatTau, kChainMirostatEta, kChainMirostatMu}) check(place, -kMost, kMost);
 }
 
 // Checks that ids are inside the vocabulary, or behind it among those that a prompt table has rows for.
@@ -188,10 +210,7 @@ void checkWholeSequences(const BatchView& batch, const NetworkPlan& plan) {
 
 // Checks a draft row except for its logits, which were checked when the request came.
 void checkDraftRow(const DraftRowView& draft, int64_t leastRow, int64_t rows, int32_t vocabSize) {
-  if (draft.row < leastRow || draft.row >= rows) {
-    fail("draftRows has row " + std::to_string(draft.row) + ", but one of the rows " + std::to_string(leastRow) +
-         " to " + std::to_string(rows - 1) + " is expected there");
-  }
+  checkListedRow(draft.row, leastRow, rows, "draftRows");
   if (draft.token < 0 || draft.token >= vocabSize) {
     fail("draftRows has token " + std::to_string(draft.token) + ", but the vocabulary has " +
          std::to_string(vocabSize));
@@ -258,8 +277,18 @@ void checkSampling(const SamplingView& sampling, const SamplingOutputView& outpu
   checkEntries(sampling.noRepeatNgramSize, rows, 0, INT64_MAX, "noRepeatNgramSize");
   int64_t leastRow = 0;
   for (const RowBiasView& bias : sampling.biases) {
-    checkBias(bias, leastRow, rows, vocabSize);
+    checkBias(bias, leastRow, rows, vocabSize, "biases");
     leastRow = bias.row + 1;
+  }
+  leastRow = 0;
+  for (const RowBiasView& penalties : sampling.penalties) {
+    checkBias(penalties, leastRow, rows, vocabSize, "penalties");
+    leastRow = penalties.row + 1;
+  }
+  leastRow = 0;
+  for (const ChainView& chain : sampling.chains) {
+    checkChain(chain, leastRow, rows);
+    leastRow = chain.row + 1;
   }
   leastRow = 0;
   for (const DraftRowView& draft : sampling.draftRows) {

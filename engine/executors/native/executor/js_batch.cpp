@@ -73,6 +73,10 @@ DraftRowView readDraftRow(const Fields& draft) {
   return view;
 }
 
+ChainView readChain(const Fields& chain) {
+  return {.row = chain.number("row"), .values = chain.array<double>("values")};
+}
+
 // Reads the entries of a list that may be absent. Usually there are none, and then nothing allocates.
 template <typename View>
 std::vector<View> readAll(const Fields& parent, const char* field, View (*readEntry)(const Fields&)) {
@@ -161,7 +165,9 @@ SamplingView readSampling(const Napi::Value& value, HeldValues* held) {
           .noRepeatNgramSize = sampling.integers("noRepeatNgramSize"),
           .numTopLogProbs = sampling.integers("numTopLogProbs"),
           .biases = readAll(sampling, "biases", readRowBias),
+          .penalties = readAll(sampling, "penalties", readRowBias),
           .draftRows = readAll(sampling, "draftRows", readDraftRow),
+          .chains = readAll(sampling, "chains", readChain),
           .bannedStart = sampling.integers("bannedStart"),
           .banned = sampling.integers("banned"),
           .historyStart = sampling.integers("historyStart"),

@@ -13,12 +13,14 @@ namespace {
 template <typename T>
 constexpr napi_typedarray_type typeOf() {
   if constexpr (std::is_same_v<T, float>) return napi_float32_array;
+  if constexpr (std::is_same_v<T, double>) return napi_float64_array;
   if constexpr (std::is_same_v<T, uint64_t>) return napi_biguint64_array;
   return napi_int32_array;
 }
 
 const char* nameOf(napi_typedarray_type type) {
   return type == napi_float32_array     ? "a Float32Array"
+         : type == napi_float64_array   ? "a Float64Array"
          : type == napi_biguint64_array ? "a BigUint64Array"
                                         : "an Int32Array";
 }
@@ -94,6 +96,7 @@ template ArrayView<int32_t> typedArray(const Napi::Value&, const char*);
 template ArrayView<const int32_t> typedArray(const Napi::Value&, const char*);
 template ArrayView<float> typedArray(const Napi::Value&, const char*);
 template ArrayView<const float> typedArray(const Napi::Value&, const char*);
+template ArrayView<double> typedArray(const Napi::Value&, const char*);
 template ArrayView<const uint64_t> typedArray(const Napi::Value&, const char*);
 
 }  // namespace skein::js

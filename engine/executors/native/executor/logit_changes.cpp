@@ -18,17 +18,16 @@ float* LogitChanges::apply(const SamplingView& sampling, int64_t row, float* log
   replacedFinite_ = true;
   const bool isMasked = sampling.maskOfRow.length > 0 && sampling.maskOfRow[row] >= 0;
   if (isMasked) row_ = mask(sampling.maskWords.data + sampling.maskOfRow[row] * wordsOfMask(vocabSize_), logits);
-  const auto bias = std::lower_bound(sampling.biases.begin(), sampling.biases.end(), row,
-                                     [](const RowBiasView& entry, int64_t wanted) { return entry.row < wanted; });
-  const bool isBiased = bias != sampling.biases.end() && bias->row == row;
-  if (isBiased) row_ = addBias(*bias, row_);
+  const RowBiasView* bias = entryOf(sampling.biases, row);
+  if (bias != nullptr) row_ = addBias(*bias, row_);
   penalise(sampling, row, row_);
+  if (const RowBiasView* penalties = entryOf(sampling.penalties, row)) row_ = addBias(*penalties, row_);
   const int32_t historyBegin = sampling.historyStart[row], historyEnd = sampling.historyStart[row + 1];
   const int32_t ngram = sampling.noRepeatNgramSize[row];
   if (ngram > 0) banRepeatedNgrams(sampling.history.data + historyBegin, historyEnd - historyBegin, ngram, row_);
   const int32_t bannedBegin = sampling.bannedStart[row], bannedEnd = sampling.bannedStart[row + 1];
   for (int32_t i = bannedBegin; i < bannedEnd; ++i) ban(sampling.banned[i], row_);
-  bans_ = isMasked || isBiased || ngram > 0 || bannedEnd > bannedBegin;
+  bans_ = isMasked || bias != nullptr || ngram > 0 || bannedEnd > bannedBegin;
   return row_;
 }
 

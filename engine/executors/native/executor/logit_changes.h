@@ -1,6 +1,7 @@
 // Changes that a request makes to its row of logits before anything is drawn, in this order:
 //
-//   mask -> biases -> repetition penalty -> frequency and presence penalty -> bans (repeated n-grams, banned tokens)
+//   mask -> biases -> repetition penalty -> frequency and presence penalty -> penalties of the request's own (DRY)
+//     -> bans (repeated n-grams, banned tokens)
 //
 // Penalties and bans change few tokens: their logits are noted and put back. A mask, and a bias on the whole vocabulary,
 // are applied to a copy.

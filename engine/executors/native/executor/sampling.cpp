@@ -82,7 +82,8 @@ int32_t RowSampler::choose(const SamplingView& sampling, int64_t row, const floa
   int32_t best = -1;
   inverseTemperature_ = isGreedy ? 1.0f : 1.0f / temperature;
   weightsKnown_ = false;
-  if (isGreedy || truncatesK) {
+  const ChainView* chain = isGreedy ? nullptr : entryOf(sampling.chains, row);
+  if (isGreedy || truncatesK || chain != nullptr) {
     *maximum = -INFINITY;  // the result if no value is finite
     best = kernels_.argmax(logits, vocabSize_, maximum, groupMaxima_.data());
     if (best < 0) *maximum = *std::max_element(groupMaxima_.begin(), groupMaxima_.end());
@@ -93,10 +94,10 @@ int32_t RowSampler::choose(const SamplingView& sampling, int64_t row, const floa
   }
   if (!finite) return -1;
   if (isGreedy) return best;
-  const auto draft = std::lower_bound(sampling.draftRows.begin(), sampling.draftRows.end(), row,
-                                      [](const DraftRowView& entry, int64_t wanted) { return entry.row < wanted; });
-  const bool hasDraft = draft != sampling.draftRows.end() && draft->row == row;
-  return hasDraft ? rejection_.draw(sampling, row, *draft, logits, *maximum) : draw(sampling, row, logits, *maximum);
+  if (chain != nullptr) return chain_.draw(sampling, row, *chain, logits, vocabSize_, *maximum);
+  const DraftRowView* draft = entryOf(sampling.draftRows, row);
+  return draft != nullptr ? rejection_.draw(sampling, row, *draft, logits, *maximum)
+                          : this->draw(sampling, row, logits, *maximum);
 }
 
 bool RowSampler::weighChunks(const float* logits, bool wantsGroups, bool truncatesP, float* maximum) {

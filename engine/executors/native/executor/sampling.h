@@ -21,6 +21,8 @@
 // A row that lists candidates draws nothing. Its log-softmax is taken first, of the unchanged logits, and the request's
 // changes are made to these log-probs, as in Hugging Face's beam search; the greatest of them are listed.
 //
+// A row with a chain of other filters is drawn by sampler_chain.h, which orders tokens and takes longer.
+//
 // A row that draws against a draft token whose distribution is known works in another way: draft_rejection.h.
 //
 // top-p keeps a drawn token if less than p of the mass lies before it. This is settled early once the mass found before it
@@ -35,6 +37,7 @@
 #include "executor/batch.h"
 #include "executor/draft_rejection.h"
 #include "executor/logit_changes.h"
+#include "executor/sampler_chain.h"
 #include "executor/selection.h"
 #include "kernels/kernels.h"
 
@@ -81,6 +84,7 @@ class RowSampler {
   LogitChanges changes_;
   Selection selection_;
   DraftRejection rejection_;
+  SamplerChain chain_;
 };
 
 }  // namespace skein

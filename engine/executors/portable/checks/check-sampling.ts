@@ -1,8 +1,10 @@
 import { ColumnTable } from '../../../../base/columns.js';
+import { CHAIN, NUM_CHAIN_VALUES } from '../../../decoding/sampler-chain.js';
 import {
   type DraftRow,
   OUTPUT_TABLE,
   type RowBias,
+  type RowChain,
   SAMPLING_COLUMNS,
   type SamplingBatch,
   type SamplingOutput,
@@ -46,10 +48,16 @@ export function checkSamplingTypes(sampling: SamplingBatch, output: SamplingOutp
   checkArrays(sampling, 'floats', FLOATS);
   checkArrays(sampling, 'integers', INTEGERS);
   checkArrays(sampling, 'seeds', SEEDS);
-  for (const bias of entries(sampling, 'biases') as readonly RowBias[]) {
-    checkIntegers(bias, ['row']);
-    if (bias.tokens !== null) checkArrays(bias, 'integers', ['tokens']);
-    checkArrays(bias, 'floats', ['values']);
+  for (const field of ['biases', 'penalties']) {
+    for (const bias of entries(sampling, field) as readonly RowBias[]) {
+      checkIntegers(bias, ['row']);
+      if (bias.tokens !== null) checkArrays(bias, 'integers', ['tokens']);
+      checkArrays(bias, 'floats', ['values']);
+    }
+  }
+  for (const chain of entries(sampling, 'chains')) {
+    checkIntegers(chain, ['row']);
+    checkArrays(chain, 'doubles', ['values']);
   }
   for (const draft of entries(sampling, 'draftRows')) {
     checkIntegers(draft, ['row', 'token']);
@@ -80,7 +88,9 @@ export function checkSampling(
   checkNumbers(sampling.frequencyPenalty, rows, -GREATEST, GREATEST, 'frequencyPenalty');
   checkEntries(sampling.topK, rows, 0, 2 ** 31, 'topK');
   checkEntries(sampling.noRepeatNgramSize, rows, 0, 2 ** 31, 'noRepeatNgramSize');
-  checkBiases(sampling.biases ?? [], rows, vocabSize);
+  checkBiases('biases', sampling.biases ?? [], rows, vocabSize);
+  checkBiases('penalties', sampling.penalties ?? [], rows, vocabSize);
+  checkChains(sampling.chains ?? [], rows);
   checkDrafts(sampling.draftRows ?? [], rows, vocabSize);
   checkEntries(sampling.numTopLogProbs, rows, -1, vocabSize + 1, 'numTopLogProbs');
   checkLength(sampling.seed, rows, 'seed');
@@ -100,12 +110,40 @@ export function checkSampling(
  * Checks biases except for their values, which are checked where they are added: one that makes a logit NaN fails its
  * row.
  */
-function checkBiases(biases: readonly RowBias[], rows: number, vocabSize: number): void {
+function checkBiases(field: string, biases: readonly RowBias[], rows: number, vocabSize: number): void {
   let least = 0;
   for (const { row, tokens, values } of biases) {
-    checkListedRow('biases', row, least, rows);
-    if (tokens !== null) checkEntries(tokens, tokens.length, 0, vocabSize, 'tokens of biases');
-    checkLength(values, tokens?.length ?? vocabSize, 'values of biases');
+    checkListedRow(field, row, least, rows);
+    if (tokens !== null) checkEntries(tokens, tokens.length, 0, vocabSize, `tokens of ${field}`);
+    checkLength(values, tokens?.length ?? vocabSize, `values of ${field}`);
+    least = row + 1;
+  }
+}
+
+const { typicalP, xtcProbability, xtcThreshold, temperatureLast } = CHAIN;
+const { topNSigma, dynamicRange, dynamicExponent } = CHAIN;
+const { mirostat, mirostatTau, mirostatEta, mirostatMu } = CHAIN;
+
+/** Limits of the places of a chain's values. */
+const CHAIN_LIMITS: readonly (readonly [places: readonly number[], least: number, most: number])[] = [
+  [[typicalP, xtcProbability, xtcThreshold, temperatureLast], 0, 1],
+  [[topNSigma, dynamicRange, dynamicExponent], 0, GREATEST],
+  [[mirostat], 0, 2],
+  [[mirostatTau, mirostatEta, mirostatMu], -GREATEST, GREATEST],
+];
+
+function checkChains(chains: readonly RowChain[], rows: number): void {
+  let least = 0;
+  for (const { row, values } of chains) {
+    checkListedRow('chains', row, least, rows);
+    checkLength(values, NUM_CHAIN_VALUES, 'values of chains');
+    for (const [places, low, high] of CHAIN_LIMITS) {
+      for (const place of places) {
+        const value = values[place]!;
+        if (value >= low && value <= high) continue;
+        throw new Error(`values of chains[${place}] is ${value}, but it must be between ${low} and ${high}.`);
+      }
+    }
     least = row + 1;
   }
 }

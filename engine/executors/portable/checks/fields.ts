@@ -7,6 +7,7 @@ type NumberArray = Int32Array | Float32Array;
 const WORDS = {
   integers: [Int32Array, 'an Int32Array'],
   floats: [Float32Array, 'a Float32Array'],
+  doubles: [Float64Array, 'a Float64Array'],
   seeds: [BigUint64Array, 'a BigUint64Array'],
 } as const;
 

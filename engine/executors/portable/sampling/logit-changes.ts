@@ -6,7 +6,8 @@ const round = Math.fround;
 /**
  * Changes that a request makes to its row of logits before anything is drawn, in this order:
  *
- *   mask -> biases -> repetition penalty -> frequency and presence penalty -> bans (repeated n-grams, banned tokens)
+ *   mask -> biases -> repetition penalty -> frequency and presence penalty -> penalties of the request's own (DRY)
+ *     -> bans (repeated n-grams, banned tokens)
  *
  * Penalties and bans change few tokens: their logits are noted and put back. A mask, and a bias on the whole vocabulary,
  * are applied to a copy. Every step is rounded to float32, as in the native sampler.
@@ -38,6 +39,8 @@ export class LogitChanges {
     const bias = rowOf(sampling.biases, row);
     if (bias !== undefined) this.#addBias(bias);
     this.#penalise(sampling, row);
+    const penalties = rowOf(sampling.penalties, row);
+    if (penalties !== undefined) this.#addBias(penalties);
     const history = sampling.history.subarray(sampling.historyStart[row]!, sampling.historyStart[row + 1]!);
     const ngram = sampling.noRepeatNgramSize[row]!;
     if (ngram > 0) forEachFollower(history, ngram - 1, (token) => this.#ban(token));

@@ -5,6 +5,7 @@ import {
   type SamplingBatch,
   type SamplingOutput,
 } from '../../../decoding/sampling-batch.js';
+import { ChainSampler } from './chain-sampler.js';
 import { DraftRejection } from './draft-rejection.js';
 import { LogProbs } from './log-probs.js';
 import { LogitChanges, rowOf } from './logit-changes.js';
@@ -31,6 +32,7 @@ export class RowSampler {
   readonly #weights: RowWeights;
   readonly #logSoftmax: Float32Array;
   #rejection: DraftRejection | null = null;
+  #chains: ChainSampler | null = null;
 
   constructor(vocabSize: number) {
     this.scan = new RowScan(vocabSize);
@@ -70,6 +72,11 @@ export class RowSampler {
       sequenceIndex: sampling.sequenceIndex[row]!,
       position: sampling.position[row]!,
     };
+    const chain = rowOf(sampling.chains, row);
+    if (chain !== undefined) {
+      this.#chains ??= new ChainSampler(logits.length);
+      return this.#chains.draw(sampling, chain, logits, key);
+    }
     const draft = rowOf(sampling.draftRows, row);
     if (draft === undefined) return this.#draw(sampling, row, logits, key);
     this.#rejection ??= new DraftRejection(logits.length);

@@ -10,6 +10,7 @@ import {
   promptLogProbs,
   promptTokenIds,
   stopReason,
+  timings,
   usageSchema,
 } from './shared.js';
 
@@ -86,6 +87,7 @@ const chatCompletion = component(
       }),
     ),
     usage: usageSchema,
+    timings,
     prompt_logprobs: promptLogProbs,
     prompt_token_ids: promptTokenIds,
   }),
@@ -119,6 +121,7 @@ const chatChunk = component(
       'Empty in the chunk of the usage.',
     ),
     usage: orNull(usageSchema, 'With `stream_options`.').optional(),
+    timings,
     prompt_token_ids: promptTokenIds,
   }),
   'The data of one event of a stream.',

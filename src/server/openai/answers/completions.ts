@@ -11,6 +11,7 @@ import {
   promptLogProbs,
   promptTokenIds,
   stopReason,
+  timings,
   usageSchema,
 } from './shared.js';
 
@@ -49,6 +50,7 @@ const completion = component(
     ...envelope('text_completion', 'cmpl'),
     choices: z.array(choice(finishReason)),
     usage: usageSchema,
+    timings,
   }),
   'An answer that is whole.',
 );
@@ -59,6 +61,7 @@ const completionChunk = component(
     ...envelope('text_completion', 'cmpl'),
     choices: z.array(choice(about(finishReason.nullable(), 'In the last chunk of a choice.'))),
     usage: orNull(usageSchema, 'With `stream_options`.').optional(),
+    timings,
   }),
   'The data of one event of a stream.',
 );

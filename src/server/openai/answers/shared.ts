@@ -82,6 +82,25 @@ export const answerOrStream = (
   },
 });
 
+const milliseconds = z.number();
+
+export const timings = about(
+  z
+    .object({
+      cache_n: about(z.int(), 'Tokens of the prompts that were found in the cache.'),
+      prompt_n: about(z.int(), 'Tokens of the prompts that were computed.'),
+      prompt_ms: about(milliseconds, 'From the request to the first token, waiting included.'),
+      prompt_per_token_ms: milliseconds,
+      prompt_per_second: z.number(),
+      predicted_n: about(z.int(), 'Tokens of the answers.'),
+      predicted_ms: about(milliseconds, 'From the first token to the last.'),
+      predicted_per_token_ms: milliseconds,
+      predicted_per_second: z.number(),
+    })
+    .optional(),
+  'With `timings_per_token`.',
+);
+
 export const usageSchema = component(
   'Usage',
   z.object({

@@ -100,6 +100,14 @@ export const chatRequestSchema = component(
         description: 'The answer goes on with the last message, which is of the assistant.',
         default: false,
       }),
+      echo: optional(z.boolean(), {
+        description: 'With a last message of the assistant: its content is put before that of the answer.',
+        default: false,
+      }),
+      documents: optional(
+        z.array(z.record(z.string(), z.string())),
+        'Documents for the chat template, such as {"title": ..., "text": ...}; of no use where the template does not look for them.',
+      ),
       chat_template_kwargs: optional(
         z.record(z.string(), z.unknown()),
         'Further variables of the chat template, such as {"enable_thinking": false}.',

@@ -4,7 +4,18 @@ import { StopStrings } from '../../../../models/tokenizer/stop-strings.js';
 import { guideFields } from '../guides.js';
 import type { ChatRequest } from './chat.js';
 import type { CompletionRequest } from './completions.js';
-import { about, count, ignored, number, optional, shortText, tokenId } from './fields.js';
+import {
+  about,
+  count,
+  ignored,
+  MAX_INT,
+  notSupported,
+  number,
+  optional,
+  shortText,
+  tokenId,
+  tokenList,
+} from './fields.js';
 import { limitTexts } from './limit-texts.js';
 import { logitBias } from './logit-bias.js';
 
@@ -15,6 +26,8 @@ const MAX_STOP_LENGTHS = 16_384;
 const MAX_BAD_WORDS = 1024;
 const MAX_BAD_WORD_LENGTH = 512;
 const MAX_BAD_WORD_LENGTHS = 32_768;
+const MAX_BREAKERS = 16;
+const MAX_BREAKER_LENGTH = 40;
 const MAX_CHOICES = 128;
 const MAX_SALT_LENGTH = 1024;
 
@@ -87,6 +100,80 @@ export const samplingFields = {
     description: 'No so many tokens in a row of prompt and answer come up a second time; 0 = off.',
     default: 0,
   }),
+  typical_p: number(SAMPLING_RANGES.typicalP, {
+    description:
+      'Draws among the tokens whose surprise is nearest to the entropy, until they exceed this probability; 1 = all.',
+    default: 1,
+  }),
+  top_n_sigma: number(
+    { ...SAMPLING_RANGES.topNSigma, min: -1 },
+    {
+      description:
+        'Leaves out tokens whose logit is more than so many standard deviations below the greatest; 0 or -1 = none.',
+      default: 0,
+    },
+  ),
+  xtc_probability: number(SAMPLING_RANGES.xtcProbability, {
+    description:
+      'How likely it is, at each token, that all tokens of at least `xtc_threshold` but the least probable of them are left out.',
+    default: 0,
+  }),
+  xtc_threshold: number(SAMPLING_RANGES.xtcThreshold, {
+    description: 'Probability from which `xtc_probability` leaves tokens out; above 0.5: none.',
+    default: 0.1,
+  }),
+  dynatemp_range: number(SAMPLING_RANGES.dynatempRange, {
+    description:
+      'The temperature follows the entropy, from so much below `temperature` to so much above; 0 = it is constant.',
+    default: 0,
+  }),
+  dynatemp_exponent: number(SAMPLING_RANGES.dynatempExponent, {
+    description: 'Power by which the entropy moves the temperature in `dynatemp_range`.',
+    default: 1,
+  }),
+  temperature_last: optional(z.boolean(), {
+    description:
+      "`top_p` and `min_p` see the distribution before the temperature, as llama.cpp's do; false: behind it.",
+    default: false,
+  }),
+  mirostat: number(SAMPLING_RANGES.mirostat, {
+    description:
+      'Version of mirostat, 1 or 2: keeps the surprise of tokens near `mirostat_tau`, in place of all other filters; 0 = off.',
+    default: 0,
+  }),
+  mirostat_tau: number(SAMPLING_RANGES.mirostatTau, {
+    description: 'Surprise in bits that mirostat aims at.',
+    default: 5,
+  }),
+  mirostat_eta: number(SAMPLING_RANGES.mirostatEta, {
+    description: 'How fast mirostat corrects itself.',
+    default: 0.1,
+  }),
+  dry_multiplier: number(SAMPLING_RANGES.dryMultiplier, {
+    description:
+      'Taken from the logit of a token that would go on with a repetition of `dry_allowed_length` tokens; 0 = off.',
+    default: 0,
+  }),
+  dry_base: number(SAMPLING_RANGES.dryBase, {
+    description: 'Factor by which the penalty of `dry_multiplier` grows with each further repeated token.',
+    default: 1.75,
+  }),
+  dry_allowed_length: number(SAMPLING_RANGES.dryAllowedLength, {
+    description: 'Length from which repetitions are penalised.',
+    default: 2,
+  }),
+  dry_penalty_last_n: number(SAMPLING_RANGES.dryPenaltyLastN, {
+    description: 'Number of last tokens in which repetitions are looked for; -1 = all, 0 = off.',
+    default: -1,
+  }),
+  dry_sequence_breakers: optional(z.array(z.string().min(1).max(MAX_BREAKER_LENGTH)).max(MAX_BREAKERS), {
+    description: `Texts over which no repetition is seen: up to ${MAX_BREAKERS} of ${MAX_BREAKER_LENGTH} characters at most.`,
+    default: ['\n', ':', '"', '*'],
+  }),
+  allowed_token_ids: optional(
+    tokenList(1, false),
+    'The only tokens that are generated, by their ids. Not given: all.',
+  ),
   bad_words: badWords,
   logit_bias: logitBias,
   seed: optional(z.number().refine(isSeed, 'expected an integer from -2^63 to 2^63 - 1'), {
@@ -199,6 +286,28 @@ export const commonFields = {
     description: 'Token ids of the prompt and of the answer, beside their text.',
     default: false,
   }),
+  return_tokens_as_token_ids: optional(z.boolean(), {
+    description: 'Tokens in log-probs are named "token_id:42", by their ids, instead of by their texts.',
+    default: false,
+  }),
+  truncate_prompt_tokens: optional(
+    z
+      .int()
+      .min(-1)
+      .max(MAX_INT)
+      .refine((value) => value !== 0, 'expected -1 or at least 1'),
+    'Keeps only so many of the last tokens of a longer prompt; -1: as many as the context has room for beside the answer. Not given: a prompt that is too long is an error.',
+  ),
+  cache_prompt: optional(z.boolean(), {
+    description: 'false: takes nothing of the prompt from the cache, and leaves nothing there for others.',
+    default: true,
+  }),
+  timings_per_token: optional(z.boolean(), {
+    description:
+      "llama.cpp's `timings` with the answer, and with each chunk of a stream: numbers of tokens, and milliseconds for them.",
+    default: false,
+  }),
+  return_progress: notSupported('progress of prompts', false),
   ...guideFields,
 };
 

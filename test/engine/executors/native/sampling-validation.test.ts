@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CHAIN, NUM_CHAIN_VALUES } from '../../../../engine/decoding/sampler-chain.js';
 import type {
   DraftRow,
   RowBias,
+  RowChain,
   SamplingBatch,
   SamplingOutput,
 } from '../../../../engine/decoding/sampling-batch.js';
@@ -32,6 +34,20 @@ const biases =
   (...entries: RowBias[]) =>
   (sampling: SamplingBatch) =>
     set('biases', entries)(sampling);
+
+const penalties =
+  (...entries: RowBias[]) =>
+  (sampling: SamplingBatch) =>
+    set('penalties', entries)(sampling);
+const chainOf = (row: number, place = 0, value = 1): RowChain => {
+  const values = new Float64Array(NUM_CHAIN_VALUES);
+  values[place] = value;
+  return { row, values };
+};
+const chains =
+  (...entries: RowChain[]) =>
+  (sampling: SamplingBatch) =>
+    set('chains', entries)(sampling);
 
 let small: SmallExecutor;
 
@@ -69,6 +85,24 @@ describe.each(WAYS)('$name', (way) => {
         'too short a bias on the whole vocabulary',
         biases(biasOf(0, null)),
         /values of biases has 1 entries, but 131/,
+      ],
+      ['penalties of a row that there is not', penalties(biasOf(2)), /penalties has row 2/],
+      ['a penalty without a value', penalties(biasOf(0, [1, 2])), /values of penalties has 1 entries, but 2/],
+      ['a chain of a row that there is not', chains(chainOf(2)), /chains has row 2/],
+      ['two chains of one row', chains(chainOf(1), chainOf(1)), /chains has row 1/],
+      [
+        'too short a chain',
+        chains({ row: 0, values: new Float64Array(3) }),
+        /values of chains has 3 entries/,
+      ],
+      ['a share above 1', chains(chainOf(0, CHAIN.typicalP, 1.5)), /values of chains\[0\] is 1\.5/],
+      ['a sigma below 0', chains(chainOf(0, CHAIN.topNSigma, -1)), /values of chains\[1\] is -1/],
+      ['an unknown mirostat', chains(chainOf(0, CHAIN.mirostat, 3)), /values of chains\[7\] is 3/],
+      ['a state that is no number', chains(chainOf(1, CHAIN.mirostatMu, Number.NaN)), /chains\[10\] is nan/i],
+      [
+        'a chain in float32',
+        set('chains', [{ row: 0, values: new Float32Array(12) }]),
+        /values must be a Float64Array/,
       ],
       ['a banned token beyond the vocabulary', at('banned', 1, 131), /banned\[1\] is token 131/],
       [

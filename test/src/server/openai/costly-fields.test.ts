@@ -129,10 +129,12 @@ describe('biases', () => {
   it.each([
     [biases(301), "'logit_bias' has 301 biases, but the vocabulary has 300 tokens"],
     [biases(16_385), "'logit_bias': it holds 16385 biases, at most 16384 are taken"],
-    [biases(16_384, (i) => `x${i}`), 'the key "x0" is not the id of a token'],
+    [biases(1025, (i) => `x${i}`), "'logit_bias': at most 1024 texts are taken"],
+    [biases(2, (i) => 'x'.repeat(257 + i)), 'a text has at most 256 characters'],
     [{ 1: 0, 7: 'a' }, "'logit_bias.7': expected a number"],
     [{ 1: 101 }, "'logit_bias.1': expected a number from -100 to 100"],
-    [[1], "'logit_bias': expected an object from token ids to numbers"],
+    [[1], "'logit_bias[0]': expected a pair of token and number"],
+    ['1', "'logit_bias': expected an object from token ids to numbers"],
   ])('are counted, and the first that is wrong is named: %#', async (logit_bias, message) => {
     const answer = await server().ask({ prompt: [1], logit_bias });
     expect(answer.status).toBe(400);
