@@ -1,5 +1,6 @@
 import { skeinVersion } from '../../base/package-info.js';
 import { residentBytes } from '../../base/process-memory.js';
+import { openEngine } from '../../engine/building/engine.js';
 import { EngineFailure } from '../../host/engine-failure.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import type { ApiKeys } from '../server/api-keys.js';
@@ -19,6 +20,7 @@ import { ServerState } from '../server/server-state.js';
 import type { Tracing } from '../server/tracing/tracing.js';
 import { ResponseCache } from '../serving/cache/response-cache.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
+import { factsOfEngine, type ModelFacts } from '../serving/model-facts.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { ServedModel } from '../serving/served-model.js';
@@ -224,7 +226,12 @@ function servedModel({ entry, loaded }: LoadedEntry, config: Config): ServedMode
     return pid === null ? null : residentBytes(pid);
   };
   const { name: id, aliases } = entry;
-  const served = { id, aliases, created, state, maxQueueSize: maxQueuedRequests, processMemory };
+  let read: ModelFacts | null = null;
+  const facts = () => {
+    read ??= factsOfEngine(openEngine(loaded.info.enginePath));
+    return read;
+  };
+  const served = { id, aliases, created, state, maxQueueSize: maxQueuedRequests, processMemory, facts };
   if (loaded.kind === 'encoder') {
     return { kind: 'encoder', ...loaded.model, ...served, statistics: loaded.statistics };
   }

@@ -12,6 +12,7 @@ import type { Metrics } from './metrics/metrics.js';
 import type { FeedOptions } from './model-feed.js';
 import { ModelFeeds } from './model-feeds.js';
 import { observeHttp } from './observe-http.js';
+import { isOfOllama, ollamaError } from './ollama/errors.js';
 import { ApiError, clientLeft, shuttingDown, toApiError } from './openai/errors.js';
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
@@ -25,6 +26,7 @@ import { ROUTES } from './routes/index.js';
 import { KSERVE_ROUTES } from './routes/kserve.js';
 import { metricsRoute } from './routes/metrics.js';
 import { handlerNames, mountRoutes, openPaths } from './routes/mount.js';
+import { OLLAMA_ROUTES } from './routes/ollama.js';
 import type { AppEnv, ServerContext } from './routes/route.js';
 import type { LogControl, LogLevels, ServerLog } from './server-log.js';
 import type { ServerState } from './server-state.js';
@@ -65,7 +67,7 @@ export interface AppOptions {
   adapterFolder?: string | null;
 }
 
-const ALL_ROUTES = [...ROUTES, ...KSERVE_ROUTES];
+const ALL_ROUTES = [...ROUTES, ...OLLAMA_ROUTES, ...KSERVE_ROUTES];
 
 /** Makes the HTTP API as a Hono app, which knows nothing of sockets. */
 export function createApp(options: AppOptions): Hono<AppEnv> {
@@ -107,7 +109,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     if (apiError.status === 500) {
       log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'request failed');
     }
-    return apiError.response();
+    return isOfOllama(c.req.path) ? ollamaError(apiError) : apiError.response();
   };
   const respondInProtocol = (error: unknown, c: Context<AppEnv>): Response => {
     noteProtocolError(error, { metrics, log, requestId: c.get('requestId'), path: c.req.path });

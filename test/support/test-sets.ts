@@ -13,7 +13,7 @@ export const TOGETHER = [
   'test/src/{commands,generation,hub,top}/**/*.test.ts',
   'test/src/server/*.test.ts',
   'test/src/serving/cache/*.test.ts',
-  'test/src/server/{documentation,metrics,openai}/**/*.test.ts',
+  'test/src/server/{documentation,metrics,ollama,openai}/**/*.test.ts',
   'test/src/server/grpc/{infer,wire}/*.test.ts',
   'test/src/server/dashboard/{formation,page,schemes}/**/*.test.ts',
   'test/{loadgen,tools/compare,tools/support}/!(http-load|benchmark|https).test.ts',

@@ -1,12 +1,12 @@
 import type { StreamConnection } from '../stream-connection.js';
 
 const encoder = new TextEncoder();
-const KEEP_ALIVE_TEXT = ': keep-alive\n\n';
-const KEEP_ALIVE = encoder.encode(KEEP_ALIVE_TEXT);
 
 export interface EventStreamOptions {
   /** Milliseconds of silence after which a comment is sent, so that proxies do not cut the connection. */
   keepAliveMs: number;
+  /** What is sent then: text that readers of the stream skip. Default: a comment of server-sent events. */
+  keepAliveText?: string;
   /** Milliseconds that a reader may leave a full buffer untouched before it is cut off. */
   stallLimitMs: number;
   /** Number of buffered bytes above which writers wait for the reader. */
@@ -15,6 +15,8 @@ export interface EventStreamOptions {
   onStall?: () => void;
 }
 
+const EVENT_COMMENT = ': keep-alive\n\n';
+
 export const DEFAULT_EVENT_STREAM_OPTIONS: Readonly<EventStreamOptions> = {
   keepAliveMs: 5_000,
   stallLimitMs: 30_000,
@@ -22,7 +24,7 @@ export const DEFAULT_EVENT_STREAM_OPTIONS: Readonly<EventStreamOptions> = {
 };
 
 /**
- * A body of server-sent events. While the reader is behind, the writer must pause: the tokens of a request then gather
+ * A body of server-sent events, or of lines. While the reader is behind, the writer must pause: the tokens of a request then gather
  * in its own queue, which the request's length bounds, and leave as one frame when the reader comes back.
  *
  * With a connection only the first frames take the way through the body, by which the HTTP library sends the headers.
@@ -142,10 +144,11 @@ export class EventStream {
   #breakSilence(): void {
     const silentMs = performance.now() - this.#lastWriteMs;
     if (this.#closed || silentMs < this.#options.keepAliveMs / 2) return;
+    const { keepAliveText = EVENT_COMMENT } = this.#options;
     const connection = this.#direct();
     if (connection === null) {
-      if (this.#hasRoom()) this.#enqueue(KEEP_ALIVE);
-    } else if (!connection.destroyed && !connection.writableNeedDrain) connection.write(KEEP_ALIVE_TEXT);
+      if (this.#hasRoom()) this.#enqueue(encoder.encode(keepAliveText));
+    } else if (!connection.destroyed && !connection.writableNeedDrain) connection.write(keepAliveText);
   }
 
   #cutOff(): void {

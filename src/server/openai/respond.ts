@@ -23,6 +23,15 @@ export interface FrameWriter {
   error?(error: ApiError): string;
   /** True where [DONE] is the last frame; default true. */
   endsWithDone?: boolean;
+  /** Form of the frames; default: server-sent events. */
+  form?: StreamForm;
+}
+
+/** How a stream is written that is none of server-sent events. */
+export interface StreamForm {
+  contentType: string;
+  /** Text that its readers skip, sent in a long silence. */
+  keepAliveText: string;
 }
 
 /** HTTP exchange that an answer belongs to. */
@@ -48,7 +57,9 @@ export async function respondWithStream(
   // Until the body is read, this signal alone shows that the client left.
   signal.addEventListener('abort', () => run.abort(), { once: true });
   if (signal.aborted) run.abort();
-  const stream = new EventStream(options, {
+  const { form } = writer;
+  const ofForm = form === undefined ? options : { ...options, keepAliveText: form.keepAliveText };
+  const stream = new EventStream(ofForm, {
     onGone: () => run.abort(),
     onDrain: () => run.resume(),
     connection,
@@ -96,7 +107,8 @@ export async function respondWithStream(
   clearTimeout(patience);
   if (refusal !== null) throw refusal;
   headersSent = true;
-  return new Response(stream.body, { headers: STREAM_HEADERS });
+  const contentType = form === undefined ? {} : { 'content-type': form.contentType };
+  return new Response(stream.body, { headers: { ...STREAM_HEADERS, ...contentType } });
 }
 
 /** Collects an answer for a client that does not stream; if the client leaves, the request ends. */

@@ -120,6 +120,7 @@ export const TAGS = {
   Generation: 'Text from a model.',
   Encoders: 'Embeddings and scores of texts.',
   Responses: "Text from a model, by OpenAI's newer API, which keeps conversations.",
+  Ollama: "Ollama's API, for its clients.",
   Inference: 'Tensors into and out of any model, by the Open Inference Protocol (KServe v2).',
   Models: 'What is served.',
   Server: 'How the server fares.',

@@ -1,0 +1,104 @@
+import { chat } from '../ollama/chat.js';
+import { embed, embeddings } from '../ollama/embed.js';
+import { generate } from '../ollama/generate.js';
+import { OLLAMA_VERSION, ps, show, tags } from '../ollama/lists.js';
+import { chatSchema, embeddingsSchema, embedSchema, generateSchema, showSchema } from '../ollama/schemas.js';
+import { defineRoute, type Route } from './route.js';
+
+const described = () => import('../ollama/described.js');
+
+const chatRoute = defineRoute({
+  method: 'post',
+  path: '/api/chat',
+  tags: ['Ollama'],
+  summary: 'Answers a conversation',
+  body: chatSchema,
+  examples: {
+    'A question': { model: 'm', messages: [{ role: 'user', content: 'What is the capital of France?' }] },
+  },
+  responses: async () => (await described()).chatAnswers(),
+  handle: ({ body, exchange }, context) => chat(context, body, exchange),
+});
+
+const generateRoute = defineRoute({
+  method: 'post',
+  path: '/api/generate',
+  tags: ['Ollama'],
+  summary: 'Answers a prompt',
+  body: generateSchema,
+  examples: { 'A prompt': { model: 'm', prompt: 'What is the capital of France?', stream: false } },
+  responses: async () => (await described()).generateAnswers(),
+  handle: ({ body, exchange }, context) => generate(context, body, exchange),
+});
+
+const embedRoute = defineRoute({
+  method: 'post',
+  path: '/api/embed',
+  tags: ['Ollama'],
+  summary: 'Embeds texts',
+  body: embedSchema,
+  examples: { Texts: { model: 'm', input: ['The cat sits outside.', 'A man plays the guitar.'] } },
+  responses: async () => (await described()).embedAnswers(),
+  handle: ({ body, exchange }, context) => embed(context, body, exchange),
+});
+
+const embeddingsRoute = defineRoute({
+  method: 'post',
+  path: '/api/embeddings',
+  tags: ['Ollama'],
+  summary: 'Embeds a text: the older form of /api/embed',
+  body: embeddingsSchema,
+  examples: { 'A text': { model: 'm', prompt: 'The cat sits outside.' } },
+  responses: async () => (await described()).embeddingsAnswers(),
+  handle: ({ body, exchange }, context) => embeddings(context, body, exchange),
+});
+
+const tagsRoute = defineRoute({
+  method: 'get',
+  path: '/api/tags',
+  tags: ['Ollama'],
+  summary: 'Lists the models',
+  responses: async () => (await described()).tagsAnswers(),
+  handle: (_, context) => tags(context),
+});
+
+const psRoute = defineRoute({
+  method: 'get',
+  path: '/api/ps',
+  tags: ['Ollama'],
+  summary: 'Lists the models that are loaded',
+  responses: async () => (await described()).psAnswers(),
+  handle: (_, context) => ps(context),
+});
+
+const showRoute = defineRoute({
+  method: 'post',
+  path: '/api/show',
+  tags: ['Ollama'],
+  summary: 'Shows one model',
+  body: showSchema,
+  examples: { 'A model': { model: 'm' } },
+  responses: async () => (await described()).showAnswers(),
+  handle: ({ body }, context) => show(context, body),
+});
+
+const versionRoute = defineRoute({
+  method: 'get',
+  path: '/api/version',
+  tags: ['Ollama'],
+  summary: 'Tells the version of the API',
+  responses: async () => (await described()).versionAnswers(),
+  handle: (_, { version }) => Response.json({ version: OLLAMA_VERSION, skein: version }),
+});
+
+/** Ollama's API, whose errors have a form of their own. */
+export const OLLAMA_ROUTES: readonly Route[] = [
+  chatRoute,
+  generateRoute,
+  embedRoute,
+  embeddingsRoute,
+  tagsRoute,
+  psRoute,
+  showRoute,
+  versionRoute,
+];
