@@ -15,6 +15,7 @@ import { Log } from '../server/log.js';
 import { LogOutput } from '../server/log-output.js';
 import { type Metrics, NO_METRICS } from '../server/metrics/metrics.js';
 import { ServerMetrics } from '../server/metrics/server-metrics.js';
+import type { ModelLife } from '../server/model-life.js';
 import { logEngines } from '../server/model-log.js';
 import { ServerState } from '../server/server-state.js';
 import type { Tracing } from '../server/tracing/tracing.js';
@@ -27,6 +28,7 @@ import type { ServedModel } from '../serving/served-model.js';
 import { SharedRegions } from '../serving/shared-memory/shared-regions.js';
 import { heldMemoryLimitBeside } from './held-memory-limit.js';
 import { modelRepository } from './model-repository.js';
+import { onDemand } from './on-demand.js';
 import { openTracing } from './open-tracing.js';
 import type { ServerSecurity } from './server-security.js';
 
@@ -35,6 +37,8 @@ export interface ServedApp {
   models: LiveModels;
   /** The same models, and those that take tensors alone; it owns them, and closes them. */
   repository: ServingRepository;
+  /** Models that are loaded on demand; null: there are none. */
+  life: ModelLife | null;
   app: ReturnType<typeof createApp>;
   lane: InferLane;
   state: ServerState;
@@ -54,6 +58,8 @@ export interface OpenServer {
   /** The same models over gRPC; null: that is not wanted. */
   grpc: GrpcServer | null;
   repository: ServingRepository;
+  /** Models that are loaded on demand; null: there are none. */
+  life: ModelLife | null;
   /** The log's file was renamed: it is made anew. */
   reopenLog: () => void;
   /** Sends what was not sent yet of traces. */
@@ -78,7 +84,7 @@ export async function openServer(
   const log = new Log(config.logLevel, output);
   const tracing = openTracing(config, log, skeinVersion());
   const served = serveModels(running, config, security, { log, output, tracing });
-  const { repository, app, lane, state, metrics, failed, shared } = served;
+  const { repository, life, app, lane, state, metrics, failed, shared } = served;
   const { host, maxConnections, streamStallTimeoutSeconds } = config;
   const { tls } = security;
   const address = { host, tls, maxConnections, stallLimitMs: 1000 * streamStallTimeoutSeconds };
@@ -104,7 +110,7 @@ export async function openServer(
     });
     const reopenLog = () => output.reopen();
     const flushTraces = async () => tracing?.close();
-    return { server, grpc, repository, reopenLog, flushTraces, failed };
+    return { server, grpc, repository, life, reopenLog, flushTraces, failed };
   } catch (error) {
     await Promise.all([repository.close({}), grpc?.close()]);
     throw error;
@@ -132,6 +138,8 @@ export function serveModels(
   const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModel({ entry, loaded }, config);
   const cache = config.responseCacheBytes > 0 ? new ResponseCache(config.responseCacheBytes) : null;
   const repository = modelRepository(running, config, models, describe, log, cache);
+  const loaded = running.map((one) => one.loaded);
+  const life = onDemand(config, { models, repository, running: loaded, describe, log });
   logEngines(models, log);
   const state = new ServerState(models, () => repository.starting);
   const ledger = memoryLedger(running, config, security.apiKeys);
@@ -163,9 +171,12 @@ export function serveModels(
     corsOrigins: security.corsOrigins,
     requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
     eventStream: { stallLimitMs },
+    life,
   });
   const lane = new InferLane({ ...shared, stallLimitMs });
-  return { models, repository, app, lane, state, metrics, failed: firstFailure(models), shared };
+  // A model on demand that fails is unloaded, and loaded anew for the next request.
+  const failed = firstFailure(models, (model) => life?.models.owns(model) === true);
+  return { models, repository, life, app, lane, state, metrics, failed, shared };
 }
 
 /** Shared memory of clients on this machine, where they have leave. */
@@ -201,11 +212,12 @@ function memoryLedger(
 }
 
 /** Resolves with the first error of an engine that failed for good; with several models the error names the model. */
-function firstFailure(models: ModelDirectory): Promise<Error> {
+function firstFailure(models: ModelDirectory, mayFail: (model: ServedModel) => boolean): Promise<Error> {
   return new Promise((resolve) => {
-    followModels(models, ({ model: { id, state } }) => {
+    followModels(models, ({ model }) => {
+      const { id, state } = model;
       const { status, failure } = state;
-      if (status !== 'failed' || failure === null) return;
+      if (status !== 'failed' || failure === null || mayFail(model)) return;
       const isOnly = models.list().every((model) => model.id === id);
       resolve(
         isOnly ? failure : new EngineFailure(`The model ${id}: ${failure.message}`, { cause: failure }),
@@ -231,7 +243,17 @@ function servedModel({ entry, loaded }: LoadedEntry, config: Config): ServedMode
     read ??= factsOfEngine(openEngine(loaded.info.enginePath));
     return read;
   };
-  const served = { id, aliases, created, state, maxQueueSize: maxQueuedRequests, processMemory, facts };
+  const cacheBytes = 'kvCacheBytes' in loaded.info ? loaded.info.kvCacheBytes : 0;
+  const served = {
+    id,
+    aliases,
+    created,
+    state,
+    maxQueueSize: maxQueuedRequests,
+    processMemory,
+    facts,
+    cacheBytes,
+  };
   if (loaded.kind === 'encoder') {
     return { kind: 'encoder', ...loaded.model, ...served, statistics: loaded.statistics };
   }

@@ -11,6 +11,7 @@ import { errorAnswer, isOfProtocol, noteProtocolError, notFound } from './kserve
 import type { Metrics } from './metrics/metrics.js';
 import type { FeedOptions } from './model-feed.js';
 import { ModelFeeds } from './model-feeds.js';
+import type { ModelLife } from './model-life.js';
 import { observeHttp } from './observe-http.js';
 import { isOfOllama, ollamaError } from './ollama/errors.js';
 import { ApiError, clientLeft, shuttingDown, toApiError } from './openai/errors.js';
@@ -65,6 +66,8 @@ export interface AppOptions {
   tracing?: Tracing | null;
   /** Folder of the LoRA adapters that clients may load; default: they may load none. */
   adapterFolder?: string | null;
+  /** Models that are loaded on demand; default: there are none. */
+  life?: ModelLife | null;
 }
 
 const ALL_ROUTES = [...ROUTES, ...OLLAMA_ROUTES, ...KSERVE_ROUTES];
@@ -90,6 +93,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     requestTimeoutMs: options.requestTimeoutMs ?? null,
     maxBodyBytes,
     platform: options.platform ?? null,
+    life: options.life ?? null,
     adapterFolder: options.adapterFolder ?? null,
     traceDecisions: tracing?.decisions ?? null,
     routes: options.platform == null ? routes.filter((route) => ROUTES.includes(route)) : routes,

@@ -22,8 +22,8 @@ export interface ServedUnderName {
   maxQueueSize?: number;
   /** What its files say; absent: it is not known. */
   facts?: () => ModelFacts;
-  /** Bytes of memory that its weights and its cache take; absent: it is not known. */
-  memoryBytes?: number;
+  /** Bytes of its KV cache when it is full; absent: it has none, or that is not known. */
+  cacheBytes?: number;
   /** Bytes of the engine's process; null where it has none of its own, or none at present. */
   processMemory?: () => number | null;
 }

@@ -12,7 +12,7 @@ export const TOGETHER = [
   'test/scheduler/**/*.test.ts',
   'test/src/{commands,generation,hub,top}/**/*.test.ts',
   'test/src/server/*.test.ts',
-  'test/src/serving/cache/*.test.ts',
+  'test/src/serving/{cache,on-demand}/*.test.ts',
   'test/src/server/{documentation,metrics,ollama,openai}/**/*.test.ts',
   'test/src/server/grpc/{infer,wire}/*.test.ts',
   'test/src/server/dashboard/{formation,page,schemes}/**/*.test.ts',

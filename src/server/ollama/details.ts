@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ModelFacts } from '../../serving/model-facts.js';
+import type { StoredModel } from '../../serving/on-demand/model-store.js';
 import type { ServedModel } from '../../serving/served-model.js';
 import { taggedName } from './names.js';
 
@@ -56,6 +57,11 @@ export function factsOfServed(model: ServedModel): ModelFacts | null {
   }
 }
 
+/** Bytes of memory that a served model takes: its weights, and its cache when it is full. */
+export function memoryOf(model: ServedModel): number {
+  return (factsOfServed(model)?.weightBytes ?? 0) + (model.cacheBytes ?? 0);
+}
+
 /** Fields that a served model has in every list. */
 export function servedFields(model: ServedModel) {
   const facts = factsOfServed(model);
@@ -68,4 +74,13 @@ export function servedFields(model: ServedModel) {
     digest: facts?.digest ?? createHash('sha256').update(model.id).digest('hex'),
     details: detailsOf(facts, base),
   };
+}
+
+/** The same of a model of the folder. What its files say is read where it is loaded: there are many. */
+export function storedFields(stored: StoredModel, served: ServedModel | undefined) {
+  const name = taggedName(stored.name);
+  const facts = served === undefined ? null : factsOfServed(served);
+  const { format, quant, size, digest, modifiedMs } = stored;
+  const details = { ...detailsOf(facts), format, ...(quant === '' ? {} : { quantization_level: quant }) };
+  return { name, model: name, size, digest, details, modified_at: new Date(modifiedMs).toISOString() };
 }

@@ -5,52 +5,54 @@ import { embeddingsMemory } from '../memory-estimates.js';
 import { embedObserved } from '../openai/encoders.js';
 import type { Exchange } from '../openai/respond.js';
 import type { RouteContext } from '../openai/route-context.js';
-import { findServed, keepAliveOf } from './borrow.js';
+import { type OllamaContext, withModel } from './borrow.js';
 import { notCapable } from './errors.js';
 import type { EmbedBody, EmbeddingsBody } from './schemas.js';
 import { Timings } from './timings.js';
 
 /** Answers POST /api/embed, whose body its schema has validated. Each embedding has length 1. */
 export async function embed(
-  context: RouteContext,
+  context: OllamaContext,
   request: EmbedBody,
   exchange: Exchange,
 ): Promise<Response> {
   const timings = new Timings();
-  keepAliveOf(request.keep_alive);
-  const { model: asked, dimensions, truncate = true } = request;
-  const model = asEmbedder(findServed(context, asked), asked);
-  timings.noteLoaded();
-  const input = request.input.filter((text) => text !== '' || request.input.length > 1);
-  const { embeddings, promptTokens } = await rowsOf(
-    context,
-    model,
-    input,
-    { dimensions, truncate },
-    exchange,
-  );
-  return jsonAnswer(
-    new JsonObject({
-      model: asked,
-      embeddings: JsonList.of(embeddings, (row) => new JsonNumbers(ofLengthOne(row))),
-      ...timings.sinceBegin(),
-      prompt_eval_count: promptTokens,
-    }),
-  );
+  const { model: asked, dimensions, truncate = true, keep_alive: keepAlive } = request;
+  return withModel(context, asked, { keepAlive, signal: exchange.signal }, async (found) => {
+    const model = asEmbedder(found, asked);
+    timings.noteLoaded();
+    const input = request.input.filter((text) => text !== '' || request.input.length > 1);
+    const { embeddings, promptTokens } = await rowsOf(
+      context,
+      model,
+      input,
+      { dimensions, truncate },
+      exchange,
+    );
+    return jsonAnswer(
+      new JsonObject({
+        model: asked,
+        embeddings: JsonList.of(embeddings, (row) => new JsonNumbers(ofLengthOne(row))),
+        ...timings.sinceBegin(),
+        prompt_eval_count: promptTokens,
+      }),
+    );
+  });
 }
 
 /** Answers POST /api/embeddings, the older route for one text, whose embedding is as the model gives it. */
 export async function embeddings(
-  context: RouteContext,
+  context: OllamaContext,
   request: EmbeddingsBody,
   exchange: Exchange,
 ): Promise<Response> {
-  keepAliveOf(request.keep_alive);
-  const { model: asked, prompt = '' } = request;
-  const model = asEmbedder(findServed(context, asked), asked);
-  const input = prompt === '' ? [] : [prompt];
-  const { embeddings: rows } = await rowsOf(context, model, input, { truncate: true }, exchange);
-  return jsonAnswer(new JsonObject({ embedding: new JsonNumbers(rows[0] ?? []) }));
+  const { model: asked, prompt = '', keep_alive: keepAlive } = request;
+  return withModel(context, asked, { keepAlive, signal: exchange.signal }, async (found) => {
+    const model = asEmbedder(found, asked);
+    const input = prompt === '' ? [] : [prompt];
+    const { embeddings: rows } = await rowsOf(context, model, input, { truncate: true }, exchange);
+    return jsonAnswer(new JsonObject({ embedding: new JsonNumbers(rows[0] ?? []) }));
+  });
 }
 
 function asEmbedder(model: ServedModel, asked: string): ServedEncoder {

@@ -7,9 +7,8 @@ import type { ServedGenerator } from '../../serving/served-model.js';
 import { ApiError } from '../openai/errors.js';
 import { inOtherWords } from '../openai/other-words.js';
 import type { Exchange } from '../openai/respond.js';
-import type { RouteContext } from '../openai/route-context.js';
 import { answerWithoutText } from './answer.js';
-import { asGenerator, findServed, keepAliveOf } from './borrow.js';
+import { asGenerator, keepAliveOf, letGo, type OllamaContext, withModel } from './borrow.js';
 import { notCapable } from './errors.js';
 import { generateAnswer, guideOfFormat, OLLAMA_FIELDS, reasoningOf } from './generation.js';
 import { refuseImages } from './messages.js';
@@ -18,26 +17,39 @@ import type { GenerateBody } from './schemas.js';
 import { Timings } from './timings.js';
 
 /** Answers POST /api/generate, whose body its schema has validated. */
-export function generate(
-  context: RouteContext,
+export async function generate(
+  context: OllamaContext,
   request: GenerateBody,
   exchange: Exchange,
 ): Promise<Response> {
-  const { registry, caller, requestId } = exchange.terms;
   const timings = new Timings();
-  const keepAlive = keepAliveOf(request.keep_alive);
-  const { model: asked, prompt = '', suffix = '', raw = false } = request;
+  const { model: asked, prompt = '', suffix = '', keep_alive: keepAlive } = request;
   checkCombinations(request);
+  const isEmpty = prompt === '' && suffix === '';
+  if (isEmpty && keepAliveOf(keepAlive) === 0) {
+    await letGo(context, asked);
+    return answerWithoutText(asked, 'response', 'unload');
+  }
+  return withModel(context, asked, { keepAlive, signal: exchange.signal }, async (found) => {
+    const model = asGenerator(found, asked);
+    timings.noteLoaded();
+    if (isEmpty) return answerWithoutText(asked, 'response', 'load');
+    return answerTo(context, request, { model, timings }, exchange);
+  });
+}
+
+function answerTo(
+  context: OllamaContext,
+  request: GenerateBody,
+  { model, timings }: { model: ServedGenerator; timings: Timings },
+  exchange: Exchange,
+): Promise<Response> {
+  const { registry, caller, requestId } = exchange.terms;
   return inOtherWords(OLLAMA_FIELDS, () =>
     registry.accept(caller, requestId, async (live) => {
-      const model = asGenerator(findServed(context, asked), asked);
-      timings.noteLoaded();
-      if (prompt === '' && suffix === '') {
-        live.release();
-        return answerWithoutText(asked, 'response', keepAlive === 0 ? 'unload' : 'load');
-      }
       const plan = await planOf(request, model);
-      const planned = { model, plan, timings, place: 'response', withContext: !raw } as const;
+      const withContext = request.raw !== true;
+      const planned = { model, plan, timings, place: 'response', withContext } as const;
       return generateAnswer(context, request, planned, exchange, live);
     }),
   );

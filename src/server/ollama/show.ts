@@ -1,6 +1,9 @@
+import { messageOf } from '../../../base/error-text.js';
 import { reasoningStyle } from '../../generation/reasoning/reasoning-style.js';
 import { mentions } from '../../generation/tools/detect-format.js';
-import type { ModelFacts } from '../../serving/model-facts.js';
+import { type ModelFacts, readModelFacts } from '../../serving/model-facts.js';
+import { ModelLoadError } from '../../serving/on-demand/model-load-error.js';
+import type { StoredModel } from '../../serving/on-demand/model-store.js';
 import type { ServedModel } from '../../serving/served-model.js';
 import { detailsOf, factsOfServed } from './details.js';
 
@@ -20,6 +23,31 @@ export function shownOfServed(model: ServedModel): Shown {
   const template = model.kind === 'generator' ? (model.codec.templateSource ?? null) : null;
   const { id: name, maxSeqLen, created } = model;
   return { name, facts, template, task, maxSeqLen, modifiedMs: 1000 * created };
+}
+
+/** The same of a model of the folder, whose headers are read. @throws ApiError where its files are wrong */
+export function shownOfStored({ name, path, modifiedMs }: StoredModel): Shown {
+  const facts = factsOfStored(name, path);
+  const { encoder } = facts.config;
+  const task = encoder === undefined ? 'generate' : encoder.head.kind === 'embedding' ? 'embed' : 'score';
+  return {
+    name,
+    facts,
+    template: facts.chatTemplate,
+    task,
+    maxSeqLen: facts.config.maxPositions,
+    modifiedMs,
+  };
+}
+
+function factsOfStored(name: string, path: string): ModelFacts {
+  try {
+    return readModelFacts(path);
+  } catch (error) {
+    throw new ModelLoadError('failed', `The model '${name}' cannot be read: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
 }
 
 /** The answer of POST /api/show. */

@@ -6,6 +6,7 @@ import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { ApiKeys, Caller } from '../api-keys.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { ModelFeeds } from '../model-feeds.js';
+import { borrowNamed, type ModelLife } from '../model-life.js';
 import type { Exchange } from '../openai/respond.js';
 import type { ResponseStore } from '../openai/responses/response-store.js';
 import type { RouteContext } from '../openai/route-context.js';
@@ -59,6 +60,8 @@ export interface ServerContext extends RouteContext {
   traceDecisions: TraceDecisions | null;
   /** Folder of the LoRA adapters that clients may load; null: they may load none. */
   adapterFolder: string | null;
+  /** Models that are loaded on demand; null: there are none. */
+  life: ModelLife | null;
   /** All routes, for the description of the API. */
   routes: readonly Route[];
 }
@@ -112,6 +115,8 @@ interface RouteDefinition<Body, Params, Query> {
   responses: () => Responses | Promise<Responses>;
   /** True where no API key is needed: the route tells nothing of the models and changes nothing. */
   open?: boolean;
+  /** True where the body's `model` is loaded for the request if it lies in the folder of models. */
+  loadsModel?: boolean;
   handle(request: Request<Body, Params, Query>, context: ServerContext): Response | Promise<Response>;
 }
 
@@ -151,7 +156,16 @@ export function defineRoute<
         takesGzip: /\bgzip\b/.test(c.req.header('accept-encoding') ?? ''),
         knownTags: c.req.header('if-none-match'),
       };
-      return definition.handle(request as Request<Body, Params, Query>, context);
+      const handle = () => definition.handle(request as Request<Body, Params, Query>, context);
+      if (!definition.loadsModel || context.life === null) return handle();
+      const naming = request.body as { model?: unknown };
+      const lease = await borrowNamed(context.life, naming.model, request.exchange.signal);
+      try {
+        if (lease !== null) naming.model = lease.model.id;
+        return await handle();
+      } finally {
+        lease?.release();
+      }
     },
     describe: async () => {
       const { tags, summary, description, examples } = definition;

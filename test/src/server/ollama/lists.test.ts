@@ -34,7 +34,7 @@ function encoder(fields: Partial<ServedEncoder> = {}): ServedEncoder {
 
 const server = () => {
   const toy = toyServer(() => say('x'), {
-    model: { facts, memoryBytes: 123, codec: templatedCodec('{{ tools }}{{ messages }}</think>') },
+    model: { facts, cacheBytes: 1e9, codec: templatedCodec('{{ tools }}{{ messages }}</think>') },
   });
   toy.models.add(encoder());
   // biome-ignore lint/suspicious/noExplicitAny: answers are what the tests judge
@@ -67,7 +67,8 @@ describe("Ollama's lists of models", () => {
 
   it('tell which are loaded, what memory they take, and until when', async () => {
     const { models } = await server().get('/api/ps');
-    expect(models[0]).toMatchObject({ name: 'toy:latest', size: 123, size_vram: 0, context_length: 256 });
+    expect(models[0]).toMatchObject({ name: 'toy:latest', size_vram: 0, context_length: 256 });
+    expect(models[0].size).toBe(facts().weightBytes + 1e9);
     expect(new Date(models[0].expires_at).getFullYear()).toBeGreaterThan(2100);
   });
 
