@@ -2,12 +2,15 @@ import { retell, textOf } from '../../base/skein-error.js';
 import type { FixedMemory } from '../../engine/worker/memory-budget.js';
 import { availableMemory } from '../../kvcache/available-memory.js';
 import type { Config, ConfiguredModel } from '../config.js';
+import { DEFAULT_REVISION } from '../hub/local-model.js';
+import { hubSettings } from '../hub/settings.js';
 import { withFlagNames } from '../options/flag-names.js';
 import type { ModelLife } from '../server/model-life.js';
 import type { ServerLog } from '../server/server-log.js';
 import { findEngines, type ModelOptions } from '../serving/load-model.js';
 import type { LiveModels } from '../serving/model-directory.js';
 import { keepAliveMs } from '../serving/on-demand/keep-alive.js';
+import { ModelPulls } from '../serving/on-demand/model-pulls.js';
 import { ModelStore } from '../serving/on-demand/model-store.js';
 import {
   type MeasuredModel,
@@ -51,7 +54,12 @@ export function onDemand(config: Config, parts: OnDemandParts): ModelLife | null
     },
     onError: (error) => parts.log.error({ err: error }, 'models on demand'),
   });
-  return { store, models };
+  const pulls = new ModelPulls(async (repository, on) => {
+    const { pull } = await import('../hub/pull.js');
+    const settings = { ...hubSettings(), cacheFolder: modelsDir };
+    return pull(repository, { settings, revision: DEFAULT_REVISION, ...on });
+  });
+  return { store, models, pulls };
 }
 
 /** Memory that is left once the caches of the models that run are full. */

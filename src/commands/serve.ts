@@ -71,6 +71,7 @@ export async function serve(config: Config): Promise<void> {
     }
   }
   life?.models.close();
+  life?.pulls.close();
   await end(servers, repository, flushTraces, failure);
 }
 

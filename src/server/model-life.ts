@@ -1,3 +1,4 @@
+import type { ModelPulls } from '../serving/on-demand/model-pulls.js';
 import type { ModelStore } from '../serving/on-demand/model-store.js';
 import type { Lease, OnDemandModels } from '../serving/on-demand/on-demand-models.js';
 
@@ -5,6 +6,8 @@ import type { Lease, OnDemandModels } from '../serving/on-demand/on-demand-model
 export interface ModelLife {
   store: ModelStore;
   models: OnDemandModels;
+  /** Downloads into the folder. */
+  pulls: ModelPulls;
 }
 
 /**

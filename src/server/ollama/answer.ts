@@ -27,7 +27,7 @@ export interface AnswerOptions {
 }
 
 /** Lines of JSON. A space before a line is no part of it: readers of JSON skip it. */
-const LINES: StreamForm = { contentType: 'application/x-ndjson', keepAliveText: ' ' };
+export const LINES: StreamForm = { contentType: 'application/x-ndjson', keepAliveText: ' ' };
 
 /** An answer of /api/chat or /api/generate, whole or line by line. */
 export class OllamaAnswer {

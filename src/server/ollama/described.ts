@@ -186,3 +186,21 @@ export const versionAnswers = (): Responses => ({
   ),
   ...ollamaErrors(401),
 });
+
+export const pullAnswers = (): Responses => ({
+  200: linesOr(
+    'Lines of JSON, the last of them with the status success; or that alone.',
+    z.object({
+      status: about(z.string(), 'What is being done.'),
+      digest: about(z.string().optional(), 'The file that is being downloaded.'),
+      total: about(z.int().optional(), 'Its bytes.'),
+      completed: about(z.int().optional(), 'Those that are here.'),
+    }),
+  ),
+  ...ollamaErrors(400, 401, 403, 429, 500, 503),
+});
+
+export const deleteAnswers = (): Responses => ({
+  200: { description: 'It is deleted.' },
+  ...ollamaErrors(400, 401, 403, 404),
+});

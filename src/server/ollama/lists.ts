@@ -1,9 +1,9 @@
 import { withAdapters } from '../../serving/adapters/served-adapters.js';
-import { ApiError } from '../openai/errors.js';
 import { type OllamaContext, storedUnder } from './borrow.js';
 import { memoryOf, servedFields, storedFields } from './details.js';
 import { modelNotFound } from './errors.js';
 import { servedUnder } from './names.js';
+import { nameOf } from './pull.js';
 import type { ShowBody } from './schemas.js';
 import { showAnswer, shownOfServed, shownOfStored } from './show.js';
 
@@ -45,17 +45,8 @@ export async function ps({ models, life }: OllamaContext): Promise<Response> {
 }
 
 /** The answer of POST /api/show. @throws ApiError 404 */
-export async function show(
-  { models, life }: OllamaContext,
-  { model, name = model }: ShowBody,
-): Promise<Response> {
-  const asked = model ?? name;
-  if (asked === undefined) {
-    throw new ApiError(400, "The field 'model' is required.", {
-      param: 'model',
-      code: 'missing_required_parameter',
-    });
-  }
+export async function show({ models, life }: OllamaContext, request: ShowBody): Promise<Response> {
+  const asked = nameOf(request);
   const served = servedUnder(models, asked);
   if (served !== undefined) return Response.json(showAnswer(shownOfServed(served)));
   const stored = await storedUnder(life, asked);

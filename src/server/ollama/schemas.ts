@@ -222,11 +222,37 @@ export const embeddingsSchema = component(
   "Fields of Ollama's older /api/embeddings.",
 );
 
+const nameFields = {
+  model: optional(modelName),
+  name: optional(modelName, { description: 'The older name of model.', deprecated: true }),
+};
+
+export const pullSchema = component(
+  'OllamaPullRequest',
+  z.strictObject({
+    model: optional(
+      z.string().min(1).max(MAX_NAME),
+      'A repository of the Hugging Face hub: ORG/NAME or ORG/NAME:QUANT, with hf.co/ in front or without.',
+    ),
+    name: nameFields.name,
+    insecure: optional(z.boolean(), 'Accepted without effect.'),
+    username: optional(z.string(), 'Accepted without effect: HF_TOKEN of the server is its leave.'),
+    password: optional(z.string(), 'Accepted without effect.'),
+    stream,
+  }),
+  "Fields of Ollama's /api/pull.",
+);
+
+export const deleteSchema = component(
+  'OllamaDeleteRequest',
+  z.strictObject(nameFields),
+  "Fields of Ollama's /api/delete.",
+);
+
 export const showSchema = component(
   'OllamaShowRequest',
   z.strictObject({
-    model: optional(modelName),
-    name: optional(modelName, { description: 'The older name of model.', deprecated: true }),
+    ...nameFields,
     verbose: optional(z.boolean(), 'Accepted without effect.'),
     system: optional(z.string(), 'Accepted without effect.'),
     template: optional(z.string(), 'Accepted without effect.'),
@@ -239,6 +265,8 @@ export type ChatBody = z.output<typeof chatSchema>;
 export type GenerateBody = z.output<typeof generateSchema>;
 export type EmbedBody = z.output<typeof embedSchema>;
 export type EmbeddingsBody = z.output<typeof embeddingsSchema>;
+export type PullBody = z.output<typeof pullSchema>;
+export type NameBody = z.output<typeof deleteSchema>;
 export type ShowBody = z.output<typeof showSchema>;
 export type OllamaOptions = NonNullable<ChatBody['options']>;
 export type OllamaMessage = NonNullable<ChatBody['messages']>[number];

@@ -2,7 +2,16 @@ import { chat } from '../ollama/chat.js';
 import { embed, embeddings } from '../ollama/embed.js';
 import { generate } from '../ollama/generate.js';
 import { OLLAMA_VERSION, ps, show, tags } from '../ollama/lists.js';
-import { chatSchema, embeddingsSchema, embedSchema, generateSchema, showSchema } from '../ollama/schemas.js';
+import { deleteModel, pull } from '../ollama/pull.js';
+import {
+  chatSchema,
+  deleteSchema,
+  embeddingsSchema,
+  embedSchema,
+  generateSchema,
+  pullSchema,
+  showSchema,
+} from '../ollama/schemas.js';
 import { defineRoute, type Route } from './route.js';
 
 const described = () => import('../ollama/described.js');
@@ -82,6 +91,33 @@ const showRoute = defineRoute({
   handle: ({ body }, context) => show(context, body),
 });
 
+const RIGHTS =
+  'Only where the server was started with --models-dir: with an API key of an admin, or, where there are no keys, from the machine of the server.';
+
+const pullRoute = defineRoute({
+  method: 'post',
+  path: '/api/pull',
+  tags: ['Ollama'],
+  summary: 'Downloads a model of the Hugging Face hub',
+  description: `${RIGHTS} A download that was broken off goes on where it was.`,
+  body: pullSchema,
+  examples: { 'A model': { model: 'hf.co/bartowski/Qwen2.5-0.5B-Instruct-GGUF:Q8_0' } },
+  responses: async () => (await described()).pullAnswers(),
+  handle: ({ body, exchange, isLocal }, context) => pull(context, body, { exchange, isLocal }),
+});
+
+const deleteRoute = defineRoute({
+  method: 'delete',
+  path: '/api/delete',
+  tags: ['Ollama'],
+  summary: "Deletes a model's files",
+  description: RIGHTS,
+  body: deleteSchema,
+  examples: { 'A model': { model: 'm' } },
+  responses: async () => (await described()).deleteAnswers(),
+  handle: ({ body, exchange, isLocal }, context) => deleteModel(context, body, { exchange, isLocal }),
+});
+
 const versionRoute = defineRoute({
   method: 'get',
   path: '/api/version',
@@ -100,5 +136,7 @@ export const OLLAMA_ROUTES: readonly Route[] = [
   tagsRoute,
   psRoute,
   showRoute,
+  pullRoute,
+  deleteRoute,
   versionRoute,
 ];

@@ -4,6 +4,7 @@ import type { Context } from 'hono';
 import type * as z from 'zod';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { ApiKeys, Caller } from '../api-keys.js';
+import { isLoopbackAddress } from '../loopback.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { ModelFeeds } from '../model-feeds.js';
 import { borrowNamed, type ModelLife } from '../model-life.js';
@@ -89,6 +90,8 @@ interface Request<Body, Params, Query> {
   params: Parsed<Params>;
   query: Parsed<Query>;
   exchange: Exchange;
+  /** True where the request comes from this machine. */
+  isLocal: boolean;
   /** True where the client reads compressed answers. */
   takesGzip: boolean;
   /** The client's If-None-Match: validators of the copies that it has. */
@@ -153,6 +156,7 @@ export function defineRoute<
         params: params && parseRequest(params, c.req.param()),
         query: query && parseRequest(query, queryOf(c, definition.ignoresUnknownQuery ? query : null)),
         exchange: exchangeOf(c, context),
+        isLocal: isLoopbackAddress(c.env?.incoming?.socket.remoteAddress ?? ''),
         takesGzip: /\bgzip\b/.test(c.req.header('accept-encoding') ?? ''),
         knownTags: c.req.header('if-none-match'),
       };
