@@ -55,6 +55,9 @@ describe('skein serve --models-dir', () => {
     const vectors = await post(server, '/v1/embeddings', { model: 'vectors', input: 'a' });
     expect(vectors.data[0].embedding.length).toBeGreaterThan(1);
     expect(await namesIn(server, '/api/ps')).toEqual(['tiny:latest', 'geese:latest', 'vectors:latest']);
+    const { data } = (await (await fetch(`${server.url}/v1/models`)).json()) as { data: { id: string }[] };
+    expect(data.map(({ id }) => id)).toEqual(['tiny', 'geese', 'vectors', 'broken']);
+    expect((await fetch(`${server.url}/v1/models/broken`)).status).toBe(200);
     const { models } = (await (await fetch(`${server.url}/api/ps`)).json()) as {
       models: { expires_at: string; size: number; details: { family: string } }[];
     };

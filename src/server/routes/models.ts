@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { withAdapters } from '../../serving/adapters/served-adapters.js';
-import { modelObject } from '../openai/models.js';
+import { modelObject, storedModelObject } from '../openai/models.js';
 import { findModel } from '../openai/route-context.js';
 import { about } from '../openai/schemas/fields.js';
 import { defineRoute } from './route.js';
@@ -9,10 +9,14 @@ export const modelsRoute = defineRoute({
   method: 'get',
   path: '/v1/models',
   tags: ['Models'],
-  summary: 'Lists the models that are served',
+  summary: 'Lists the models that are served, and those that are loaded when they are asked for',
   responses: async () => (await import('../openai/answers/models.js')).modelListResponses(),
-  handle: (_, { models }) =>
-    Response.json({ object: 'list', data: withAdapters(models.list()).map(modelObject) }),
+  handle: async (_, { models, life }) => {
+    const stored = (await life?.store.list()) ?? [];
+    const others = stored.filter(({ name }) => models.find(name) === undefined);
+    const data = [...withAdapters(models.list()).map(modelObject), ...others.map(storedModelObject)];
+    return Response.json({ object: 'list', data });
+  },
 });
 
 export const modelRoute = defineRoute({
@@ -24,5 +28,9 @@ export const modelRoute = defineRoute({
   summary: 'Shows one model',
   params: z.object({ id: about(z.string(), 'The name of the model; slashes may be written as they are.') }),
   responses: async () => (await import('../openai/answers/models.js')).modelResponses(),
-  handle: ({ params }, context) => Response.json(modelObject(findModel(context, params.id))),
+  handle: async ({ params: { id } }, context) => {
+    const isServed = context.models.find(id) !== undefined;
+    const stored = isServed ? null : await context.life?.store.find(id);
+    return Response.json(stored ? storedModelObject(stored) : modelObject(findModel(context, id)));
+  },
 });
