@@ -85,6 +85,8 @@ export interface TokenRequest extends Partial<SamplingParams> {
   logitsPostProcessor?: string;
   /** Tokens expected to follow the prompt: as far as they are right, one step gives several tokens. */
   draftTokens?: Int32Array | readonly number[];
+  /** Logits, after temperature, that each token of draftTokens was drawn from, a row for each: it is then accepted by rejection sampling. */
+  draftLogits?: readonly Float32Array[];
   /** Most tokens of a draft that the engine makes for the request; 0: none. Default: the engine's option. */
   maxDraftLen?: number;
   /** Form that the answer must have. */

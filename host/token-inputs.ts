@@ -63,6 +63,8 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
   if (request.clientId !== undefined) inputs.client_id = u64('clientId', request.clientId);
   const draft = tokensOf('draftTokens', request.draftTokens ?? []);
   if (draft.length > 0) inputs.draft_input_ids = { shape: [draft.length], data: draft };
+  const { draftLogits = [] } = request;
+  if (draftLogits.length > 0) inputs.draft_logits = rowsTensor('draftLogits', draftLogits);
   if (request.maxDraftLen !== undefined) {
     checkRange('maxDraftLen', request.maxDraftLen, { ...COUNT, min: 0 });
     inputs.max_draft_len = i32(request.maxDraftLen);
@@ -173,24 +175,29 @@ function biasInputs(
 function promptInputs({ promptEmbeddings: rows, positionIds }: TokenRequest): Record<string, Tensor> {
   const inputs: Record<string, Tensor> = {};
   if (rows !== undefined && rows.length > 0) {
-    const width = rows[0]!.length;
-    const data = new Float32Array(rows.length * width);
-    for (const [i, row] of rows.entries()) {
-      if (row.length !== width) {
-        throw new ParameterError(
-          'promptEmbeddings',
-          says`${input('promptEmbeddings')} has ${row.length} values in row ${i} and ${width} in row 0; all rows have the same length.`,
-        );
-      }
-      data.set(row, i * width);
-    }
-    inputs.prompt_embedding_table = { shape: [rows.length, width], data };
+    inputs.prompt_embedding_table = rowsTensor('promptEmbeddings', rows);
   }
   if (positionIds !== undefined) {
     const data = tokensOf('positionIds', positionIds);
     inputs.position_ids = { shape: [1, data.length], data };
   }
   return inputs;
+}
+
+/** A tensor of rows of one length. */
+function rowsTensor(field: string, rows: readonly Float32Array[]): Tensor {
+  const width = rows[0]!.length;
+  const data = new Float32Array(rows.length * width);
+  for (const [i, row] of rows.entries()) {
+    if (row.length !== width) {
+      throw new ParameterError(
+        field,
+        says`${input(field)} has ${row.length} values in row ${i} and ${width} in row 0; all rows have the same length.`,
+      );
+    }
+    data.set(row, i * width);
+  }
+  return { shape: [rows.length, width], data };
 }
 
 /** The engine refuses weights without an id. */

@@ -193,6 +193,11 @@ function openRepository(
   onError: (error: Error) => void,
 ): ServingRepository {
   const services: FolderServices = {
+    members: {
+      find: (name, version) => repository.find(name, version),
+      isReady: (name, version) => repository.isReady(name, version),
+      rows: () => repository.rows(),
+    },
     cache: null,
     onCall: (call, ...caller) => answerCall(repository.find(call.model, call.version), call, ...caller),
     onError: (_, error) => onError(error),

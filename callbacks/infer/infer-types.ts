@@ -1,4 +1,5 @@
 import type { Datatype } from './datatypes.js';
+import type { BatchTimes } from './instance-messages.js';
 import type { TraceSpan } from './trace-span.js';
 
 /** Values beside a request, a tensor or a response, as the Open Inference Protocol has them. */
@@ -32,6 +33,32 @@ export interface InferSequence {
   readonly end: boolean;
 }
 
+/** Terms on which a request is served, as far as the way by which it came knows them. */
+export interface InferTerms {
+  /** Name of the caller's API key, by which queues are fair and caches apart; '': there are no keys. */
+  readonly caller: string;
+  /** Weight of that key beside others, with fair queueing. */
+  readonly weight: number;
+  /** A name of the request for those who watch the engine. */
+  readonly label: string;
+  /** Most milliseconds that the answer may take, waiting included; null: no limit. */
+  readonly timeLimitMs: number | null;
+  /** The salt under which prompts are kept for reuse. @param own of the request itself */
+  cacheSalt(own: bigint | undefined): bigint | undefined;
+  /** Accounts for memory that the answer may take. @throws where there is none */
+  hold(bytes: number): void;
+  /** Resolves when there is room for another response; null: there is now. A model need not ask. */
+  room(): Promise<void> | null;
+  /** Aborted when the answer is to end with what there is of it, as far as the model can do that: see InferModel.endsWhenStopped. */
+  readonly stop?: AbortSignal | undefined;
+}
+
+/** A step of an ensemble, for one request of its client: all requests that it makes there have the same object. */
+export interface InferOrigin {
+  /** Ensembles around it, the step's own among them. */
+  readonly depth: number;
+}
+
 /** A request for tensors as every protocol makes it. */
 export interface InferRequest {
   /** The client's id; '' where it gave none. */
@@ -51,6 +78,14 @@ export interface InferRequest {
   readonly owner?: string | undefined;
   /** Number of the batch that waits for the answer, of all models in this process, where the code of a model asks. */
   readonly caller?: number | undefined;
+  /** One response is taken and no more: a model that is asked for several refuses. Absent: any number is. */
+  readonly takesOne?: true | undefined;
+  /** Absent: they are not known, and it is served without limits. */
+  readonly terms?: InferTerms | undefined;
+  /** Absent: no ensemble asks. */
+  readonly origin?: InferOrigin | undefined;
+  /** Told how long the parts of the computation took, before the end of a request that is answered. */
+  readonly onTimes?: ((times: BatchTimes) => void) | undefined;
   /** Of whoever asks, below which the request is recorded; absent: it is not traced. */
   readonly trace?: TraceSpan | undefined;
 }

@@ -1,8 +1,9 @@
 import { checkCache } from './check-cache.js';
+import { checkEnsemble } from './check-ensemble.js';
 import { checkSequenceBatching } from './check-sequence-batching.js';
 import type { DynamicBatching, ModelConfig, ModelInput, ModelOutput } from './model-config.js';
 import { checkWarmups } from './warmup.js';
-import { type FieldPath, fieldError, type WrittenConfig } from './written-config.js';
+import { type FieldPath, fieldError, sentenceError, type WrittenConfig } from './written-config.js';
 
 const MOST_BATCH_SIZE = 65_536;
 const MOST_INSTANCES = 64;
@@ -25,6 +26,9 @@ export function checkConfig(config: ModelConfig, written: WrittenConfig): void {
   checkTensors(config.input, 'input', refuse);
   checkTensors(config.output, 'output', refuse);
   checkScheduling(config, refuse);
+  checkEnsemble(config, (path, sentence) => {
+    throw sentenceError(written, path, sentence);
+  });
   checkInstances(config, refuse);
   checkCache(config, refuse);
   checkWarmups(config, refuse);
@@ -102,8 +106,6 @@ function checkScheduling(config: ModelConfig, refuse: Refuse): void {
   const kinds = ['dynamic_batching', 'sequence_batching', 'ensemble_scheduling'] as const;
   const given = kinds.filter((kind) => config[kind] !== undefined);
   if (given.length > 1) refuse([given[1]!], `and ${given[0]} exclude each other; one of them is expected.`);
-  if (config.ensemble_scheduling !== undefined)
-    refuse(['ensemble_scheduling'], 'is not run by this server: it has models without state alone.');
   const { dynamic_batching: batching, sequence_batching: sequences } = config;
   if (sequences !== undefined) {
     checkSequenceBatching(config, sequences, {

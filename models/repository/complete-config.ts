@@ -1,6 +1,8 @@
+import { ENSEMBLE_PLATFORM } from './check-ensemble.js';
 import { sequencesWithAll } from './complete-sequence-batching.js';
 import type {
   DynamicBatching,
+  EnsembleScheduling,
   InstanceGroup,
   ModelConfig,
   ModelInput,
@@ -56,10 +58,11 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
   // A model that takes batches, by what its files say, and of whose batches nothing is written, is batched.
   const byItself = fields.max_batch_size === undefined && maxBatchSize > 1 && !isScheduled ? {} : undefined;
   const batching = fields.dynamic_batching ?? byItself;
+  const isEnsemble = fields.ensemble_scheduling !== undefined;
   return {
     ...fields,
     name,
-    platform: fields.platform || facts.platform || '',
+    platform: fields.platform || (isEnsemble ? ENSEMBLE_PLATFORM : facts.platform) || '',
     backend: facts.backend,
     runtime: fields.runtime ?? '',
     version_policy: fields.version_policy ?? { latest: { num_versions: 1 } },
@@ -68,7 +71,7 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
     output: (fields.output ?? told.output ?? []).map(withReshape).map(outputWithAll),
     batch_input: fields.batch_input ?? [],
     batch_output: fields.batch_output ?? [],
-    instance_group: groupsWithAll(fields.instance_group, name),
+    instance_group: isEnsemble ? (fields.instance_group ?? []) : groupsWithAll(fields.instance_group, name),
     default_model_filename: fields.default_model_filename || facts.defaultFilename,
     cc_model_filenames: fields.cc_model_filenames ?? {},
     metric_tags: fields.metric_tags ?? {},
@@ -79,8 +82,14 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
         fields.model_transaction_policy?.decoupled ?? told.model_transaction_policy?.decoupled ?? false,
     },
     ...(batching === undefined ? {} : { dynamic_batching: batchingWithAll(batching, maxBatchSize) }),
+    ...(isEnsemble ? { ensemble_scheduling: ensembleWithAll(fields.ensemble_scheduling!) } : {}),
     ...(sequences === undefined ? {} : { sequence_batching: sequences }),
   };
+}
+
+function ensembleWithAll({ step: steps = [], ...more }: Partial<EnsembleScheduling>): EnsembleScheduling {
+  const all = { model_name: '', model_version: -1, input_map: {}, output_map: {}, model_namespace: '' };
+  return { step: steps.map((step) => ({ ...all, ...step })), ...more };
 }
 
 /** The text format has no field for a list that is empty: `reshape: { shape: [ ] }` is a reshape to a single number. */

@@ -158,6 +158,8 @@ export interface EnsembleStep {
 
 export interface EnsembleScheduling {
   step: EnsembleStep[];
+  /** Requests that each step may have at its model at once, of all requests of the ensemble; 0 or absent: any number. */
+  max_inflight_requests?: number;
 }
 
 /** A batch that instances run before the model is ready. */

@@ -22,9 +22,14 @@ export function pathText(path: FieldPath): string {
 
 /** An error about a field: where it is, and the rest of the sentence, which begins with the field. */
 export function fieldError(config: WrittenConfig, path: FieldPath, rest: string): ModelConfigError {
+  return sentenceError(config, path, `${pathText(path)} ${rest}`);
+}
+
+/** An error about a field in a sentence of its own: where it is, and the sentence. */
+export function sentenceError(config: WrittenConfig, path: FieldPath, sentence: string): ModelConfigError {
   const line = config.lineOf(path);
   const where = line === null ? config.origin : `${config.origin}:${line}`;
-  return new ModelConfigError(`${where}: ${pathText(path)} ${rest}`);
+  return new ModelConfigError(`${where}: ${sentence}`);
 }
 
 /** The error, with its place where it is about a field of this configuration and does not say yet where that is. */

@@ -9,6 +9,7 @@ import { modelFolders } from '../serving/repository/model-folders.js';
 import type { LoadPlan, ModelSource, ServedVersion } from '../serving/repository/model-source.js';
 import { ServingRepository } from '../serving/repository/serving-repository.js';
 import { textVersion } from '../serving/repository/text-version.js';
+import type { ObserveRequest } from '../serving/request-observer.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { ServedModel } from '../serving/served-model.js';
 import { loadingOptions } from './loading-options.js';
@@ -16,6 +17,14 @@ import type { LoadedEntry } from './open-server.js';
 
 /** What the routes of texts are told of a model of the command line. */
 export type Describe = (entry: ConfiguredModel, loaded: RunningModel) => ServedModel;
+
+/** The server around the models. */
+export interface Around {
+  describe: Describe;
+  log: ServerLog;
+  /** Follows requests for the metrics of a model of texts. */
+  observe: ObserveRequest;
+}
 
 /** Identity of every load of a model of the command line: its options stay what they are. */
 const GIVEN = 'command line';
@@ -29,18 +38,23 @@ export function modelRepository(
   running: readonly LoadedEntry[],
   config: Config,
   models: LiveModels,
-  describe: Describe,
-  log: ServerLog,
+  server: Around,
   cache: ResponseCache | null = null,
 ): ServingRepository {
+  const { log } = server;
   const services: FolderServices = {
+    members: {
+      find: (name, version) => repository.find(name, version),
+      isReady: (name, version) => repository.isReady(name, version),
+      rows: () => repository.rows(),
+    },
     onCall: (call, ...caller) => answerCall(repository.find(call.model, call.version), call, ...caller),
     onError: (name, error) => log.error({ err: error, model: name }, 'model error'),
     cache,
     startText: (name, version, versionDirectory, parameters) => {
       const { model = versionDirectory, ...given } = parameters;
       const entry = modelOfTexts(name, model, given, `parameters of ${name}`);
-      return startText(entry, version, config, describe, log);
+      return startText(entry, version, config, server);
     },
   };
   const repository: ServingRepository = new ServingRepository({
@@ -67,8 +81,8 @@ export function modelRepository(
     ...(config.modelRepository === undefined ? {} : modelFolders(config.modelRepository, services)),
   });
   for (const { entry, loaded } of running) {
-    const version = textVersion(entry.name, '1', loaded, (one) => describe(entry, one));
-    repository.adopt(entry.name, givenSource(entry, config, describe, log), version, GIVEN);
+    const version = versionOf(entry, '1', loaded, server);
+    repository.adopt(entry.name, givenSource(entry, config, server), version, GIVEN);
   }
   return repository;
 }
@@ -78,23 +92,27 @@ async function startText(
   entry: ConfiguredModel,
   version: string,
   config: Config,
-  describe: Describe,
-  log: ServerLog,
+  server: Around,
 ): Promise<ServedVersion> {
   const { name } = entry;
   const { loadModels } = await import('../serving/load-models.js');
   const [loaded] = await loadModels([{ name, options: loadingOptions(entry, config) }]);
-  loaded!.onError((error) => log.error({ err: error, model: name }, 'engine error'));
-  return textVersion(name, version, loaded!, (one) => describe(entry, one));
+  loaded!.onError((error) => server.log.error({ err: error, model: name }, 'engine error'));
+  return versionOf(entry, version, loaded!, server);
+}
+
+/** A model that runs, as the repository and the routes know it. */
+export function versionOf(
+  entry: ConfiguredModel,
+  version: string,
+  loaded: RunningModel,
+  { describe, observe }: Around,
+): ServedVersion {
+  return textVersion(entry.name, version, loaded, (one) => describe(entry, one), observe);
 }
 
 /** A model of the command line, loaded anew from what the command line says. */
-function givenSource(
-  entry: ConfiguredModel,
-  config: Config,
-  describe: Describe,
-  log: ServerLog,
-): ModelSource {
+function givenSource(entry: ConfiguredModel, config: Config, server: Around): ModelSource {
   return {
     plan: async (name, { config: given, files, values, addedInstances }): Promise<LoadPlan> => {
       if (
@@ -111,7 +129,7 @@ function givenSource(
       return {
         identity: GIVEN,
         versions: ['1'],
-        start: () => startText({ ...entry, name }, '1', config, describe, log),
+        start: () => startText({ ...entry, name }, '1', config, server),
       };
     },
   };

@@ -6,7 +6,6 @@ import { DEFAULT_REVISION } from '../hub/local-model.js';
 import { hubSettings } from '../hub/settings.js';
 import { withFlagNames } from '../options/flag-names.js';
 import type { ModelLife } from '../server/model-life.js';
-import type { ServerLog } from '../server/server-log.js';
 import { findEngines, type ModelOptions } from '../serving/load-model.js';
 import type { LiveModels } from '../serving/model-directory.js';
 import { keepAliveMs } from '../serving/on-demand/keep-alive.js';
@@ -19,22 +18,19 @@ import {
 } from '../serving/on-demand/on-demand-models.js';
 import type { ModelSource, ServedVersion } from '../serving/repository/model-source.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
-import { textVersion } from '../serving/repository/text-version.js';
 import type { RunningModel } from '../serving/running-model.js';
 import { loadingOptions } from './loading-options.js';
-import type { Describe } from './model-repository.js';
+import { type Around, versionOf } from './model-repository.js';
 
 /** Share of the free memory that models on demand have, where no option says how much. */
 const SHARE_OF_FREE = 0.8;
 
 /** What models on demand are made of. */
-export interface OnDemandParts {
+export interface OnDemandParts extends Around {
   models: LiveModels;
   repository: ServingRepository;
   /** Models of the command line, which run already. */
   running: readonly RunningModel[];
-  describe: Describe;
-  log: ServerLog;
 }
 
 /** The models of --models-dir; null: there is no such folder. */
@@ -69,7 +65,7 @@ function freeBeside(running: readonly RunningModel[]): number {
   return Math.floor(SHARE_OF_FREE * Math.max(0, availableMemory().bytes - taken));
 }
 
-function loaderOf(config: Config, { repository, describe, log }: OnDemandParts): ModelLoader {
+function loaderOf(config: Config, { repository, ...server }: OnDemandParts): ModelLoader {
   return {
     measure: ({ name, path }, signal) => inUsersWords(() => measured(name, path, signal)),
     unload: (name) => repository.takeAway(name),
@@ -91,8 +87,8 @@ function loaderOf(config: Config, { repository, describe, log }: OnDemandParts):
         const start = async (closing: AbortSignal): Promise<ServedVersion> => {
           const given = { ...options, signal: AbortSignal.any([loading, closing]) };
           const loaded = await startFound(given, engines, memory);
-          loaded.onError((error) => log.error({ err: error, model: name }, 'engine error'));
-          return textVersion(name, '1', loaded, (one) => describe(entry, one));
+          loaded.onError((error) => server.log.error({ err: error, model: name }, 'engine error'));
+          return versionOf(entry, '1', loaded, server);
         };
         return inUsersWords(() => repository.bring(name, sourceOf(start)));
       },

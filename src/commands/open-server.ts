@@ -18,11 +18,13 @@ import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import type { ModelLife } from '../server/model-life.js';
 import { logEngines } from '../server/model-log.js';
 import { ServerState } from '../server/server-state.js';
+import { traced } from '../server/tracing/traced-observer.js';
 import type { Tracing } from '../server/tracing/tracing.js';
 import { ResponseCache } from '../serving/cache/response-cache.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
 import { factsOfEngine, type ModelFacts } from '../serving/model-facts.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
+import type { ObserveRequest } from '../serving/request-observer.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { ServedModel } from '../serving/served-model.js';
 import { SharedRegions } from '../serving/shared-memory/shared-regions.js';
@@ -136,10 +138,11 @@ export function serveModels(
     loaded.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
   }
   const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModel({ entry, loaded }, config);
+  const observe: ObserveRequest = traced({ observe: (request) => metrics.observe(request) });
   const cache = config.responseCacheBytes > 0 ? new ResponseCache(config.responseCacheBytes) : null;
-  const repository = modelRepository(running, config, models, describe, log, cache);
+  const repository = modelRepository(running, config, models, { describe, log, observe }, cache);
   const loaded = running.map((one) => one.loaded);
-  const life = onDemand(config, { models, repository, running: loaded, describe, log });
+  const life = onDemand(config, { models, repository, running: loaded, describe, log, observe });
   logEngines(models, log);
   const state = new ServerState(models, () => repository.starting);
   const ledger = memoryLedger(running, config, security.apiKeys);
@@ -163,13 +166,13 @@ export function serveModels(
       sharedMemory: sharedMemory(config),
     },
     adapterFolder: config.loraDir ?? null,
+    requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
   };
   const app = createApp({
     ...shared,
     models,
     version: skeinVersion(),
     corsOrigins: security.corsOrigins,
-    requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
     eventStream: { stallLimitMs },
     life,
   });

@@ -22,7 +22,10 @@ export class PromptLogProbList {
   /** Number of most probable tokens known for each prompt token. */
   readonly #count: number;
 
-  constructor(piece: TokenPiece, { promptTokens, contextLogProbs = 0 }: TextRequest) {
+  constructor(
+    piece: TokenPiece,
+    { promptTokens, contextLogProbs = 0 }: Pick<TextRequest, 'promptTokens' | 'contextLogProbs'>,
+  ) {
     this.length = piece.contextLogProbs!.length;
     this.#piece = piece;
     this.#promptTokens = promptTokens;

@@ -2,7 +2,13 @@ import { randomBytes } from 'node:crypto';
 import type { Guide } from '../../callbacks/guide.js';
 import type { PieceSource } from '../../callbacks/piece-source.js';
 import { SharedTensors } from '../../callbacks/shared-tensors.js';
-import type { FinishReason, TokenBeams, TokenRequest, TokenTiming } from '../../callbacks/token-request.js';
+import type {
+  FinishReason,
+  TokenBeams,
+  TokenPiece,
+  TokenRequest,
+  TokenTiming,
+} from '../../callbacks/token-request.js';
 import { StopStrings } from '../../models/tokenizer/stop-strings.js';
 import { ContextLengthError, InvalidRequestError } from './errors.js';
 import type { PromptLogProb, PromptLogProbList } from './returned-logits.js';
@@ -101,7 +107,24 @@ export interface TextRequest extends SamplingOptions {
   cacheSalt?: bigint | undefined;
   /** Store of tensors that this request shares with others; see SharedTensors. */
   shared?: Pick<SharedTensors, 'of'> | undefined;
+  /** Fields of the engine's request that texts have no words for; endTokenIds and stopWords go before what they would be otherwise. */
+  engine?: EngineFields | undefined;
 }
+
+/** What only those can say who know the model's tokens. */
+export type EngineFields = Partial<
+  Pick<
+    TokenRequest,
+    | 'endTokenIds'
+    | 'stopWords'
+    | 'draftTokens'
+    | 'draftLogits'
+    | 'knownOutputIds'
+    | 'retention'
+    | 'loraTaskId'
+    | 'adapter'
+  >
+>;
 
 /** A token and its log-prob at one position. */
 export interface TokenLogProb {
@@ -199,16 +222,22 @@ export function generateText(model: TextModel, request: TextRequest): PieceSourc
 }
 
 /** Starts each candidate as a request of its own. */
-function startAlone(model: TextModel, request: TextRequest, count: number): PieceSource<TextPiece>[] {
-  const { beams: _, stop, ...rest } = request;
+function startAlone(model: TextModel, request: TextRequest, count: number): PieceSource<TokenPiece>[] {
+  const { beams: _, sequenceIndex: first = 0, ...rest } = request;
   checkLengths(model, request);
   const own = request.shared === undefined ? new SharedTensors() : null;
-  const alone = { ...rest, stop: stop && StopStrings.of(stop), shared: own ?? request.shared };
-  const streams = Array.from({ length: count }, (__, sequenceIndex) =>
-    started(model, { ...alone, sequenceIndex }),
+  const alone = { ...rest, shared: own ?? request.shared };
+  const sources = Array.from({ length: count }, (__, i) =>
+    model.engine.submit(tokenRequest(model, { ...alone, ...ownKnown(rest, i), sequenceIndex: first + i })),
   );
   own?.clear();
-  return streams;
+  return sources;
+}
+
+/** What sequence `i` has generated before, where it runs without the others. */
+function ownKnown({ engine }: TextRequest, i: number): Partial<TextRequest> {
+  const known = engine?.knownOutputIds;
+  return known === undefined ? {} : { engine: { ...engine, knownOutputIds: known.slice(i, i + 1) } };
 }
 
 function started(model: TextModel, request: TextRequest): PieceSource<TextPiece> {
@@ -226,6 +255,16 @@ export function generateTexts(
   request: TextRequest,
   count: number,
 ): PieceSource<TextPiece>[] {
+  const read = { ...request, stop: request.stop && StopStrings.of(request.stop) };
+  return generateTokens(model, read, count).map((tokens) => new TextStream(model, read, tokens));
+}
+
+/** The same before it is text: stop strings are not looked for. @throws as generateText. */
+export function generateTokens(
+  model: TextModel,
+  request: TextRequest,
+  count: number,
+): PieceSource<TokenPiece>[] {
   const { promptTokens, maxTokens, beams, seed = drawSeed() } = request;
   const isBeamSearch = beams !== undefined && beams.width > 1;
   const together = model.fitsTogether?.(count, promptTokens.length, maxTokens) ?? false;
@@ -235,8 +274,7 @@ export function generateTexts(
   checkLengths(model, request);
   const asked = tokenRequest(model, { ...request, seed });
   if (!isBeamSearch) asked.numSequences = count;
-  const read = { ...request, stop: request.stop && StopStrings.of(request.stop) };
-  return model.engine.submitSeveral(asked).map((tokens) => new TextStream(model, read, tokens));
+  return model.engine.submitSeveral(asked);
 }
 
 function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
@@ -284,5 +322,6 @@ function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
     ...(request.queueWeight === undefined ? {} : { queueWeight: request.queueWeight }),
     ...(request.signal === undefined ? {} : { signal: request.signal }),
     ...(request.shared === undefined ? {} : { shared: request.shared }),
+    ...request.engine,
   };
 }

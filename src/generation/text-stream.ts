@@ -1,43 +1,20 @@
 import type { PieceListener, PieceSource } from '../../callbacks/piece-source.js';
-import type { FinishReason, TokenPiece } from '../../callbacks/token-request.js';
-import { StopStringMatcher, StopStrings } from '../../models/tokenizer/stop-strings.js';
+import type { TokenPiece } from '../../callbacks/token-request.js';
 import { inCallersWords } from './refusals.js';
-import { logitsOfShown, PromptLogProbList } from './returned-logits.js';
-import type { TextLogProb, TextPiece, TextRequest, TokenLogProb } from './text-generation.js';
-import type { Detokenizer, TextModel } from './text-model.js';
-
-const NO_LOG_PROBS: readonly TextLogProb[] = [];
+import { SequenceText } from './sequence-text.js';
+import type { TextPiece, TextRequest } from './text-generation.js';
+import type { TextModel } from './text-model.js';
 
 /** Turns the tokens of one sequence into text, at once as they come. */
 export class TextStream implements PieceSource<TextPiece> {
   readonly #request: TextRequest;
   readonly #tokens: PieceSource<TokenPiece>;
-  readonly #detokenizer: Detokenizer;
-  readonly #stopStrings: StopStrings;
-  readonly #stops: StopStringMatcher | null;
-  readonly #stopTokens: ReadonlySet<number>;
-  /** Number of characters decoded; the stop matcher may hold back some of them. */
-  #decoded = 0;
-  /** Number of characters given out. */
-  #released = 0;
-  #matchedStop: string | null = null;
-  #waiting: TextLogProb[] = [];
-  readonly #single = [0];
-  /** A stop token, which is left out of the text if it is the last token. */
-  #undecided: { token: number; logProb: TextLogProb | null } | null = null;
+  readonly #text: SequenceText;
 
   constructor(model: TextModel, request: TextRequest, tokens: PieceSource<TokenPiece>) {
     this.#request = request;
     this.#tokens = tokens;
-    this.#detokenizer = model.codec.createDetokenizer({
-      skipSpecialTokens: request.skipSpecialTokens ?? true,
-      shownTokens: request.shownTokens,
-    });
-    const includeStop = request.includeStop ?? false;
-    this.#stopStrings = StopStrings.of(request.stop ?? []);
-    this.#stops =
-      this.#stopStrings.texts.length === 0 ? null : new StopStringMatcher(this.#stopStrings, { includeStop });
-    this.#stopTokens = new Set(request.stopTokens ?? []);
+    this.#text = new SequenceText(model.codec, request);
   }
 
   [Symbol.asyncIterator](): AsyncGenerator<TextPiece, void, undefined> {
@@ -47,7 +24,7 @@ export class TextStream implements PieceSource<TextPiece> {
   async *#iterate(): AsyncGenerator<TextPiece, void, undefined> {
     try {
       for await (const piece of this.#tokens) {
-        const out = this.#textOf(piece);
+        const out = this.#text.textOf(piece);
         if (out === null) continue;
         const { contextLogProbList: list } = out;
         if (list !== undefined) {
@@ -67,7 +44,7 @@ export class TextStream implements PieceSource<TextPiece> {
   listen(listener: PieceListener<TextPiece>): void {
     this.#tokens.listen({
       onPiece: (piece) => {
-        const out = this.#textOf(piece);
+        const out = this.#text.textOf(piece);
         if (out === null) return;
         // A stop string ends the text before the engine knows.
         if (out.finishReason !== null) this.leave(true);
@@ -96,109 +73,5 @@ export class TextStream implements PieceSource<TextPiece> {
   #inCallersWords(error: unknown): unknown {
     const { promptParam = null, guideParam = null } = this.#request;
     return inCallersWords(error, promptParam, guideParam);
-  }
-
-  /** Text of a piece; null where nothing of it is to be shown. */
-  #textOf(piece: TokenPiece): TextPiece | null {
-    const out = this.#take(piece);
-    if (out === null) return null;
-    if (piece.cachedTokens !== undefined) out.cachedTokens = piece.cachedTokens;
-    if (piece.contextLogits !== undefined) out.contextLogits = piece.contextLogits;
-    if (piece.contextLogProbs !== undefined) {
-      out.contextLogProbList = new PromptLogProbList(piece, this.#request);
-    }
-    if (piece.generationLogits !== undefined) out.generationLogits = logitsOfShown(piece, out.tokens.length);
-    if (piece.timing !== undefined) out.timing = piece.timing;
-    if (piece.cumLogProb !== undefined) out.cumLogProb = piece.cumLogProb;
-    return out;
-  }
-
-  #take(piece: TokenPiece): TextPiece | null {
-    const tokens = piece.tokens.length === 1 ? [piece.tokens[0]!] : Array.from(piece.tokens);
-    let text = '';
-    for (let index = 0; index < tokens.length; index++) {
-      const logProb = piece.logProbs === undefined ? null : this.#logProbAt(piece, index);
-      text += this.#takeToken(tokens[index]!, logProb);
-      if (this.#matchedStop !== null) {
-        return this.#piece(text, tokens.slice(0, index + 1), 'stop', this.#matchedStop);
-      }
-    }
-    if (piece.finishReason === null)
-      return tokens.length === 0 ? null : this.#piece(text, tokens, null, null);
-    const stopToken = this.#undecided?.token ?? null;
-    if (piece.finishReason !== 'stop' || this.#request.includeStop) text += this.#settle();
-    text += this.#emit(this.#detokenizer.flush());
-    if (this.#matchedStop === null) text += this.#stops?.flush() ?? '';
-    if (this.#matchedStop !== null) return this.#piece(text, tokens, 'stop', this.#matchedStop);
-    return this.#piece(text, tokens, piece.finishReason, piece.finishReason === 'stop' ? stopToken : null);
-  }
-
-  #takeToken(token: number, logProb: TextLogProb | null): string {
-    const text = this.#settle();
-    if (this.#matchedStop !== null) return text;
-    if (this.#stopTokens.has(token)) {
-      this.#undecided = { token, logProb };
-      return text;
-    }
-    return text + this.#decode(token, logProb);
-  }
-
-  /** Treats the undecided token as text, since more tokens followed. */
-  #settle(): string {
-    if (this.#undecided === null) return '';
-    const { token, logProb } = this.#undecided;
-    this.#undecided = null;
-    return this.#decode(token, logProb);
-  }
-
-  #decode(token: number, logProb: TextLogProb | null): string {
-    if (logProb !== null) {
-      logProb.offset = this.#decoded;
-      this.#waiting.push(logProb);
-    }
-    this.#single[0] = token;
-    return this.#emit(this.#detokenizer.push(this.#single));
-  }
-
-  #emit(decoded: string): string {
-    this.#decoded += decoded.length;
-    if (this.#stops === null || decoded === '') {
-      this.#released += decoded.length;
-      return decoded;
-    }
-    const { emit, matched } = this.#stops.push(decoded);
-    if (matched !== null) this.#matchedStop = this.#stopStrings.texts[matched]!;
-    this.#released += emit.length;
-    return emit;
-  }
-
-  /** Log-prob of a token, without its offset, which is not known yet. */
-  #logProbAt({ tokens, logProbs, topTokens, topLogProbs }: TokenPiece, index: number): TextLogProb {
-    const top: TokenLogProb[] = [];
-    const count = topTokens === undefined ? 0 : (this.#request.logProbs ?? 0);
-    for (let entry = index * count; entry < (index + 1) * count; entry++) {
-      top.push({ token: topTokens![entry]!, logProb: topLogProbs![entry]! });
-    }
-    return { token: tokens[index]!, logProb: logProbs![index]!, offset: 0, top };
-  }
-
-  #piece(
-    text: string,
-    tokens: readonly number[],
-    finishReason: FinishReason | null,
-    stopReason: string | number | null,
-  ): TextPiece {
-    return { text, tokens, logProbs: this.#releaseLogProbs(finishReason !== null), finishReason, stopReason };
-  }
-
-  /** Log-probs whose tokens' text was given out; those of a cut-off stop string never are. */
-  #releaseLogProbs(atEnd: boolean): readonly TextLogProb[] {
-    const waiting = this.#waiting;
-    if (waiting.length === 0) return NO_LOG_PROBS;
-    const keepsAll = atEnd && this.#matchedStop === null;
-    const held = keepsAll ? -1 : waiting.findIndex((entry) => entry.offset >= this.#released);
-    if (held >= 0) return waiting.splice(0, held);
-    this.#waiting = [];
-    return waiting;
   }
 }

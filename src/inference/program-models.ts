@@ -10,6 +10,7 @@ import type { ModelOptions } from '../serving/load-model.js';
 import { loadModels, type NamedModel } from '../serving/load-models.js';
 import type { LoadPlan, ModelSource, ServedVersion } from '../serving/repository/model-source.js';
 import { textVersion } from '../serving/repository/text-version.js';
+import { UNOBSERVED } from '../serving/request-observer.js';
 
 /** Identity of every load of a model that a program names: its options stay what they are. */
 export const GIVEN = 'given by the program';
@@ -20,7 +21,7 @@ export async function loadTexts(models: readonly NamedModel[]): Promise<ServedVe
   const loaded = await loadModels(models).catch((error: unknown) => {
     throw inPlainNames(error);
   });
-  return loaded.map((one, i) => textVersion(models[i]!.name, '1', one, null));
+  return loaded.map((one, i) => textVersion(models[i]!.name, '1', one, null, UNOBSERVED));
 }
 
 /** A model that a program names with its options, to be loaded anew. */
@@ -51,7 +52,7 @@ export async function loadTextFolder(
   const options = { ...optionsOfTexts(name, texts), model };
   checkModelOptions(options);
   const [loaded] = await loadModels([{ name, options }]);
-  return textVersion(name, version, loaded!, null);
+  return textVersion(name, version, loaded!, null, UNOBSERVED);
 }
 
 /** @throws ParameterError for a name that is no option */

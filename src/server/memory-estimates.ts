@@ -1,4 +1,4 @@
-import { StopStrings } from '../../models/tokenizer/stop-strings.js';
+import { answerMemory } from '../generation/answer-memory.js';
 import type { TextRequest } from '../generation/text-generation.js';
 import type { ServedGenerator } from '../serving/served-model.js';
 import { type JsonCounts, MAX_JSON_VALUES } from './json-size.js';
@@ -24,15 +24,6 @@ const PER_STRING = 40;
 const PER_VALUE = 16;
 /** Number of copies of a body's values: the parser's and the schema's. */
 const COPIES_OF_VALUES = 2;
-
-/** Bytes of a prompt token: in the request, in its tensor, in the message to the engine and in the engine. */
-const PER_PROMPT_TOKEN = 24;
-/** Bytes of one engine request's tensors, in both threads. */
-const PER_ENGINE_REQUEST = 8 * 1024;
-/** Bytes of an answer's token: its id, its text, the JSON around it. */
-const PER_ANSWER_TOKEN = 64;
-/** Bytes of a log-prob: the object, its JSON, and the text of that. */
-export const PER_LOG_PROB = 256;
 
 /** Bytes that a JSON text with these counts takes, from its parsing to the end of its request. */
 export function bodyMemory(bytes: number, counts: JsonCounts): number {
@@ -92,39 +83,9 @@ export function readerMemory(longestEvent: number): number {
  * end.
  */
 export function answersMemory(
-  model: Pick<ServedGenerator, 'fitsTogether'>,
+  model: Pick<ServedGenerator, 'fitsTogether' | 'vocabSize'>,
   requests: readonly TextRequest[],
   { bestOf }: ChoiceCounts,
 ): number {
-  return requests.reduce(
-    (sum, request) => sum + inputMemory(model, request, bestOf) + outputMemory(request, bestOf),
-    STREAM_BYTES,
-  );
-}
-
-function inputMemory(
-  model: Pick<ServedGenerator, 'fitsTogether'>,
-  request: TextRequest,
-  count: number,
-): number {
-  const { promptTokens, maxTokens, logitBias, badWords = [], stop = [], stopTokens = [], guide } = request;
-  const isOne = count === 1 || (model.fitsTogether?.(count, promptTokens.length, maxTokens) ?? false);
-  const words = badWords.reduce(
-    (sum, word) => sum + word.length,
-    StopStrings.of(stop).texts.length + stopTokens.length,
-  );
-  const bytes =
-    PER_ENGINE_REQUEST +
-    PER_PROMPT_TOKEN * (promptTokens.length + words + 2 * (logitBias?.size ?? 0)) +
-    2 * (guide?.guide.length ?? 0);
-  return (isOne ? 1 : count) * bytes;
-}
-
-function outputMemory(request: TextRequest, count: number): number {
-  const { promptTokens, maxTokens, logProbs, contextLogProbs } = request;
-  const perToken = PER_ANSWER_TOKEN + (logProbs === undefined ? 0 : PER_LOG_PROB * (1 + logProbs));
-  const ofPrompt =
-    contextLogProbs === undefined ? 0 : PER_LOG_PROB * (1 + contextLogProbs) * promptTokens.length;
-  // Each choice repeats the values of its prompt.
-  return count * (perToken * maxTokens + ofPrompt);
+  return requests.reduce((sum, request) => sum + answerMemory(model, request, bestOf), STREAM_BYTES);
 }

@@ -72,7 +72,7 @@ function isMostlyAscii(buffer: Buffer): boolean {
   return others <= most;
 }
 
-/** Text of the body, whose bytes are released before the text is parsed. @throws as readJson. */
+/** Text of the body, whose bytes are released before the text is parsed. @throws as readJsonText. */
 async function bodyText(c: Context, memory: RequestMemory): Promise<string> {
   const bytes = new Uint8Array(await c.req.arrayBuffer());
   // The context lives until the answer is made, but the bytes are not read again.
@@ -82,17 +82,22 @@ async function bodyText(c: Context, memory: RequestMemory): Promise<string> {
 }
 
 /**
- * Parses the body as JSON.
+ * The text of a body that is to be JSON, and that can be parsed without a stall.
  * @param memory holds the memory that the body will take, before it is parsed.
- * @throws ApiError 400, 415 where it is not UTF-8, not JSON, or too large; 413, 429 where there is no memory for it.
+ * @throws ApiError 400, 415 where it is not UTF-8 or too large; 413, 429 where there is no memory for it.
  */
-export async function readJson(c: Context, memory: RequestMemory): Promise<unknown> {
+export async function readJsonText(c: Context, memory: RequestMemory): Promise<string> {
   const encoding = c.req.header('content-encoding') ?? 'identity';
   if (encoding !== 'identity') {
     const message = `The Content-Encoding '${encoding}' is not supported; send the body as it is.`;
     throw new ApiError(415, message, { code: 'unsupported_encoding' });
   }
-  const text = await bodyText(c, memory);
+  return bodyText(c, memory);
+}
+
+/** Parses the body as JSON. @throws as readJsonText; ApiError 400 where it is not JSON. */
+export async function readJson(c: Context, memory: RequestMemory): Promise<unknown> {
+  const text = await readJsonText(c, memory);
   try {
     return JSON.parse(text);
   } catch (error) {

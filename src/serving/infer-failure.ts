@@ -24,6 +24,11 @@ export function reasonOf({ kind, cause }: InferError): FailureReason {
   return kind === 'internal' ? 'BACKEND' : 'OTHER';
 }
 
+/** Somebody other than its client has ended a request. */
+export function requestCancelled(): InferError {
+  return asInferError(new DOMException('The request was cancelled.', 'AbortError'));
+}
+
 /** A signal's reason: whoever asked has left. */
 function isAbort(error: unknown): boolean {
   return error instanceof DOMException && ['AbortError', 'TimeoutError'].includes(error.name);

@@ -89,6 +89,8 @@ export interface InferModel {
   statistics(): VersionStatistics;
   activity(): ModelActivity;
   failures(): Readonly<Record<FailureReason, number>>;
+  /** A request whose terms.stop is aborted ends with what there is of its answer; absent: it knows nothing of that. */
+  readonly endsWhenStopped?: true;
   /** A response cache stands before it. */
   readonly isCached?: boolean;
   /** From a request's arrival to its first response; absent: each request has one response at most. */

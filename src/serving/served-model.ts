@@ -6,6 +6,9 @@ import type { ModelFacts } from './model-facts.js';
 import type { ModelState } from './model-state.js';
 import type { EncoderStatistics, GeneratorStatistics, ModelInfo } from './running-model.js';
 
+/** Most log-probs of a token beside its own, as in OpenAI's API; more take time and memory on the way. */
+export const DEFAULT_MAX_LOG_PROBS = 20;
+
 /** Members of every model that clients can ask for by name, whatever it does. */
 export interface ServedUnderName {
   /** Name that clients ask for. */

@@ -16,6 +16,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'texts a second of all-MiniLM-L6-v2, beside transformers on torch',
     load: () => import('./encoder/bench.js'),
   },
+  ensemble: {
+    summary: 'what an ensemble costs over its parts, by the step',
+    load: () => import('./ensemble/bench.js'),
+  },
   executors: {
     summary: 'the executors of this machine beside the native one, all in f32',
     load: () => import('./executors/bench.js'),

@@ -364,6 +364,7 @@ const adapters: Readonly<Record<string, DearField>> = {
   lora_name: textField,
   lora_path: textField,
   load_inplace: harmless('true'),
+  is_3d_lora_weight: harmless('false'),
   base_model_name: textField,
   lora_int_id: harmless('1'),
 };

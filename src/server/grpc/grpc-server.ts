@@ -40,6 +40,8 @@ export interface GrpcServerOptions {
   /** Of this server. */
   version: string;
   maxBodyBytes: number;
+  /** Most milliseconds of an answer; null: no limit. */
+  requestTimeoutMs: number | null;
   /** Milliseconds that a client may take over a part of a message; undefined: any number. */
   stallLimitMs: number | undefined;
   host: string;
@@ -75,7 +77,7 @@ export class GrpcServer {
     const types = new Map(methodTypes().map((one) => [one.name, one]));
     const typesOf = (name: string) => types.get(name)!;
     const methods = [
-      ...inferenceMethods(typesOf, { ...options, maxBytes }),
+      ...inferenceMethods(typesOf, { ...options, maxBytes, timeLimitMs: options.requestTimeoutMs }),
       ...healthMethods(typesOf, state),
     ];
     this.#methods = new Map(methods.map((method) => [method.path, method]));

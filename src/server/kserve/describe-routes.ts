@@ -127,11 +127,45 @@ const registration = component(
 );
 const regions = z.array(z.object({ name: z.string(), key, offset, byte_size: byteSize }));
 
+const generateRequest = component(
+  'GenerateRequest',
+  z.looseObject({
+    id: about(
+      z.string().optional(),
+      'A name for the request, which comes back with the answer, and by which `stop` finds it.',
+    ),
+    text_input: about(z.string().optional(), 'The prompt, of a model that generates text.'),
+    max_tokens: about(
+      z.int().optional(),
+      'Most tokens of the answer, of a model that generates text; not given: 16.',
+    ),
+    stream: about(z.boolean().optional(), 'The answer comes in pieces: for generate_stream alone.'),
+    stop: about(z.boolean().optional(), 'Ends the requests of the same id, and is no request of its own.'),
+    parameters: parameters('More fields, which may stand beside the others just as well.'),
+  }),
+  "Inputs of the model by their names, a number, a text or a list each; other fields are the request's parameters.",
+);
+const generateAnswer = component(
+  'GenerateResponse',
+  z.looseObject({
+    id: z.string().optional(),
+    model_name: z.string(),
+    model_version: z.string(),
+    text_output: about(
+      z.union([z.string(), z.array(z.string())]).optional(),
+      'The text, of a model that generates some; a list where there are several.',
+    ),
+  }),
+  'Outputs of the model by their names.',
+);
+
 interface About {
   summary: string;
   body?: z.ZodType;
   examples?: Record<string, { value: unknown }>;
   answer?: z.ZodType;
+  /** The answer is a stream of events. */
+  isStream?: true;
 }
 
 const anything = z.looseObject({});
@@ -143,6 +177,7 @@ const rows = z.array(
     reason: z.string().optional(),
   }),
 );
+const GREETING = { text_input: 'Hello', max_tokens: 16 };
 const ONE = { inputs: [{ name: 'X', shape: [1, 3], datatype: 'FP32', data: [1, 2, 3] }] };
 
 /** What is told of a route, by its method and its path without the version of a model. */
@@ -169,6 +204,19 @@ const ROUTES_TOLD: Readonly<Record<string, About>> = {
     body: inferRequest,
     examples: { 'Three numbers': { value: ONE } },
     answer: inferAnswer,
+  },
+  'post /v2/models/{model}/generate': {
+    summary: 'Has a model answer fields, with one response',
+    body: generateRequest,
+    examples: { 'A text': { value: GREETING } },
+    answer: generateAnswer,
+  },
+  'post /v2/models/{model}/generate_stream': {
+    summary: 'Has a model answer fields, with any number of responses as events',
+    body: generateRequest,
+    examples: { 'A text in pieces': { value: { ...GREETING, stream: true } } },
+    answer: generateAnswer,
+    isStream: true,
   },
   'get /v2/models/{model}/trace/setting': {
     summary: 'Tells the settings of tracing of a model',
@@ -245,7 +293,8 @@ export function describeRoute({ method, path }: Pick<Route, 'method' | 'path'>):
   const told = ROUTES_TOLD[`${method} ${path.replace('/versions/{version}', '')}`]!;
   const names = Array.from(path.matchAll(/\{(\w+)\}/g), (match) => match[1]!);
   const params = z.object(Object.fromEntries(names.map((name) => [name, about(z.string(), `The ${name}.`)])));
-  const content = told.answer && { 'application/json': { schema: told.answer } };
+  const type = told.isStream ? 'text/event-stream' : 'application/json';
+  const content = told.answer && { [type]: { schema: told.answer } };
   const isOpen = path.startsWith('/v2/health/');
   const statuses = [
     ...(path === '/v2/health/live' ? [] : [400, 404]),

@@ -20,8 +20,16 @@ export function isOfProtocol(path: string): boolean {
 
 /** The status of an error as the protocol has it. */
 export function statusOf(error: unknown): number {
-  return error instanceof InferError ? STATUS[error.kind] : toApiError(error).status;
+  const ofModel = ofModelAlone(error);
+  return ofModel === null ? toApiError(ownOf(error)).status : STATUS[ofModel.kind];
 }
+
+/** The error as a model's; null: it is the server's own, which may have reached the request by its model. */
+function ofModelAlone(error: unknown): InferError | null {
+  return error instanceof InferError && !(error.cause instanceof ApiError) ? error : null;
+}
+
+const ownOf = (error: unknown) => (error instanceof InferError ? error.cause : error);
 
 /** An error as clients of the protocol know it. Those of the server's own, such as a body that is too long, keep their status. */
 export function errorAnswer(error: unknown): Response {
@@ -36,8 +44,8 @@ export function protocolError(error: unknown): {
   body: string;
 } {
   const status = statusOf(error);
-  const apiError = error instanceof InferError ? null : toApiError(error);
-  const message = apiError === null ? messageOf(error) : apiError.message;
+  const apiError = ofModelAlone(error) === null ? toApiError(ownOf(error)) : null;
+  const message = apiError === null || error instanceof InferError ? messageOf(error) : apiError.message;
   const headers = { 'content-type': 'application/json', ...apiError?.headers };
   return { status, headers, body: JSON.stringify({ error: message }) };
 }

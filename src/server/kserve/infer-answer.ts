@@ -3,6 +3,7 @@ import type { InferModel } from '../../serving/infer-model.js';
 import { chosenOutputs, wishedOutput } from '../../serving/protocol/chosen-outputs.js';
 import { nextTurn } from '../../serving/protocol/turns.js';
 import { jsonOfTensor } from './json-tensors.js';
+import { JsonText, lengthOf } from './json-text.js';
 import type { ReadInfer } from './read-infer.js';
 
 /** An answer, and the headers that tell how to read it. */
@@ -66,50 +67,6 @@ function withTensors(json: JsonText, raw: readonly Uint8Array[]): InferBody {
     'inference-header-content-length': String(lengthOf(parts)),
   };
   return { content: [...parts, ...raw], headers };
-}
-
-/** Bytes of all parts. */
-export function lengthOf(parts: readonly Uint8Array[]): number {
-  return parts.reduce((sum, { length }) => sum + length, 0);
-}
-
-/** Characters of an answer that are gathered before they become bytes. */
-const PIECE = 2 ** 16;
-
-/** The JSON of an answer, of which no more than a piece is text at a time. */
-class JsonText {
-  readonly #parts: Uint8Array[] = [];
-  readonly #hold: (bytes: number) => void;
-  #text = '';
-
-  constructor(hold: (bytes: number) => void) {
-    this.#hold = hold;
-  }
-
-  /** True: it was long enough for others to have their turn. */
-  add(text: string): boolean {
-    this.#text += text;
-    if (this.#text.length < PIECE) return false;
-    this.#flush();
-    return true;
-  }
-
-  #flush(): void {
-    const part = Buffer.from(this.#text);
-    this.#hold(part.length);
-    this.#parts.push(part);
-    this.#text = '';
-  }
-
-  /** All of it; a short one stays a text. */
-  content(): string | readonly Uint8Array[] {
-    return this.#parts.length === 0 ? this.#text : this.parts();
-  }
-
-  parts(): readonly Uint8Array[] {
-    this.#flush();
-    return this.#parts;
-  }
 }
 
 function parametersText(parameters: NonNullable<InferResponse['parameters']>): string {

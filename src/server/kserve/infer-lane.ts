@@ -17,6 +17,7 @@ import { beginHttpSpan, endHttpSpan } from '../tracing/http-span.js';
 import type { Tracing } from '../tracing/tracing.js';
 import { noteProtocolError, protocolError } from './errors.js';
 import { answerInfer } from './infer.js';
+import { inferTerms } from './infer-terms.js';
 import { leavingSignal } from './leaving-signal.js';
 import { sendAnswer } from './send-answer.js';
 
@@ -25,6 +26,8 @@ export type InferLaneOptions = Required<
 > & {
   platform: NonNullable<AppOptions['platform']>;
   maxBodyBytes: number;
+  /** Most milliseconds that an answer may take; null: no limit. */
+  requestTimeoutMs: number | null;
   /** Milliseconds without new bytes after which an unfinished body is refused; default: no limit. */
   stallLimitMs: number | undefined;
   /** Default: nothing is traced. */
@@ -145,8 +148,9 @@ export class InferLane {
 
   /** @throws InferError, ApiError before anything is written */
   async #infer(lane: Lane): Promise<void> {
-    const { incoming, outgoing, model, version, declared } = lane;
+    const { incoming, outgoing, model, version, declared, requestId } = lane;
     const { apiKeys, state, ledger, platform, maxBodyBytes, stallLimitMs } = this.#options;
+    const { requestTimeoutMs: timeLimitMs } = this.#options;
     const { headers, socket } = incoming;
     this.#checkHost(headers.host);
     const caller = callerOf(apiKeys, headers.authorization, textOf(headers['x-api-key']));
@@ -166,6 +170,7 @@ export class InferLane {
         signal: leavingSignal(socket),
         owner: name,
         memory,
+        terms: inferTerms({ caller, requestId, timeLimitMs, memory }),
         maxBodyBytes,
         regions: regionAccess(platform, caller, apiKeys, maxBodyBytes),
         trace: lane.trace,

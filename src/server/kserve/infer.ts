@@ -1,3 +1,4 @@
+import type { InferTerms } from '../../../callbacks/infer/infer-types.js';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { askOnce } from '../../serving/protocol/ask-once.js';
@@ -26,6 +27,7 @@ export interface SentInfer {
   /** Name of its API key; '' where the server has none. */
   owner: string;
   memory: RequestMemory;
+  terms: InferTerms;
   /** Bytes of the longest body, inflated. */
   maxBodyBytes: number;
   /** Shared memory that this client may name. */
@@ -40,7 +42,12 @@ export async function answerInfer(model: InferModel, sent: SentInfer): Promise<I
     const read = await readRequest(model, sent);
     refuseAdapter(model, read.request);
     refuseDecoupled(model);
-    const response = await askOnce(model, { ...read.request, owner: sent.owner, trace: sent.trace });
+    const response = await askOnce(model, {
+      ...read.request,
+      owner: sent.owner,
+      terms: sent.terms,
+      trace: sent.trace,
+    });
     return await inferBody(model, read, response, (bytes) => sent.memory.addAnswer(bytes));
   } finally {
     sent.regions.release();

@@ -109,7 +109,12 @@ function otherCount(name: string, count: number, found: string): InferError {
   );
 }
 
-const shown = (value: unknown) => (JSON.stringify(value) ?? 'nothing').slice(0, 60);
+/** A value of a refusal; whole numbers beyond those of JavaScript are of a type that JSON.stringify does not take. */
+const shown = (value: unknown) => {
+  if (typeof value === 'bigint') return String(value).slice(0, 60);
+  const plain = (_: string, one: unknown) => (typeof one === 'bigint' ? Number(one) : one);
+  return (JSON.stringify(value, plain) ?? 'nothing').slice(0, 60);
+};
 
 /** Elements that are written in one go. */
 const PIECE = 2 ** 14;

@@ -95,6 +95,19 @@ const TEXT_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
 const LONG_WHOLE = /^-?\d{16,20}$/;
 const MARKED = /^\0-?\d{16,20}$/;
 
+/**
+ * A request whose fields are tensors. In a long one numbers are read as JavaScript has them, whole ones of more than 53 bits then as
+ * something that no type takes: to find them would hold the thread. @throws InferError
+ */
+export function parseFields(text: string): unknown {
+  if (text.length <= LONGEST_REST) return parseExact(text);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw broken(messageOf(error).slice(0, 200));
+  }
+}
+
 /** JSON whose whole numbers of 16 to 20 digits are big integers. @throws InferError */
 function parseExact(text: string): unknown {
   try {

@@ -5,7 +5,8 @@ import type { Context } from 'hono';
 import { codingFor, compressed } from '../accept-encoding.js';
 import { directAnswer } from '../direct-answer.js';
 import type { AppEnv } from '../routes/route.js';
-import { type InferBody, lengthOf } from './infer-answer.js';
+import type { InferBody } from './infer-answer.js';
+import { lengthOf } from './json-text.js';
 
 /** Answers shorter than this are not worth the time that it takes to compress them. */
 const LEAST_COMPRESSED = 1024;

@@ -1,4 +1,4 @@
-import type { ObservedRequest, RequestObserver } from '../request-observer.js';
+import type { ObservedRequest, RequestObserver } from '../../serving/request-observer.js';
 import type { GrpcExchange } from './grpc-metrics.js';
 import { UNCOUNTED } from './model-metrics.js';
 

@@ -1,9 +1,9 @@
 import type { IterationStats } from '../../../callbacks/gpt-manager-options.js';
 import type { TokenTiming } from '../../../callbacks/token-request.js';
 import type { EncoderBatch } from '../../../host/encoder-host.js';
+import type { ObservedRequest, RequestObserver } from '../../serving/request-observer.js';
 import type { EngineCounts, RequestCounts } from '../../serving/running-model.js';
 import type { KvCacheFacts, ServedModel } from '../../serving/served-model.js';
-import type { ObservedRequest, RequestObserver } from '../request-observer.js';
 import type { CacheLabels, ModelFamilies, ModelLabels } from './families.js';
 
 /** A model whose metrics are kept. */

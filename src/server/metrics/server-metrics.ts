@@ -2,9 +2,9 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { ResponseCache } from '../../serving/cache/response-cache.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { followModels, type ModelChange, type ModelDirectory } from '../../serving/model-directory.js';
+import type { ObservedRequest, RequestObserver } from '../../serving/request-observer.js';
 import type { ServedModel } from '../../serving/served-model.js';
 import { HOLDINGS, type MemoryLedger } from '../held-memory.js';
-import type { ObservedRequest, RequestObserver } from '../request-observer.js';
 import { adapterFamilies } from './adapter-metrics.js';
 import { HTTP_BUCKETS } from './buckets.js';
 import { cacheFamilies } from './cache-families.js';

@@ -1,7 +1,7 @@
 import { withAdapters } from '../../serving/adapters/served-adapters.js';
 import type { ModelDirectory } from '../../serving/model-directory.js';
+import type { ObserveRequest } from '../../serving/request-observer.js';
 import type { ServedEncoder, ServedGenerator, ServedModel } from '../../serving/served-model.js';
-import type { ObserveRequest } from '../request-observer.js';
 import { ApiError } from './errors.js';
 import type { EventStreamOptions } from './event-stream.js';
 

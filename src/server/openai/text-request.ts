@@ -4,7 +4,7 @@ import type { TokenBeams } from '../../../callbacks/token-request.js';
 import { badWordTokens } from '../../generation/bad-words.js';
 import type { TextRequest } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
-import type { ServedGenerator } from '../../serving/served-model.js';
+import { DEFAULT_MAX_LOG_PROBS, type ServedGenerator } from '../../serving/served-model.js';
 import type { ChoiceCounts } from './choice-run.js';
 import { ApiError } from './errors.js';
 import type { CommonRequest } from './schemas/common.js';
@@ -154,9 +154,6 @@ export function chatMaxTokens(
 ): number {
   return asked ?? Math.max(1, Math.min(model.maxSeqLen - promptTokens, model.defaultMaxTokens));
 }
-
-/** Most log-probs of a token beside its own, as in OpenAI's API; more take time and memory on the way. */
-const DEFAULT_MAX_LOG_PROBS = 20;
 
 /**
  * Number of log-probs asked for beside each token's own; -1 asks for the whole vocabulary.

@@ -9,14 +9,18 @@ import { noCudaMemory, noCudaRegion, noSharedMemory } from '../../serving/shared
 import { type RegionStatus, SharedRegions } from '../../serving/shared-memory/shared-regions.js';
 import { requireAdmin } from '../auth.js';
 import { notFound } from '../kserve/errors.js';
+import { type AskedGenerate, answerGenerate, streamGenerate } from '../kserve/generate.js';
+import { readGenerateRequest } from '../kserve/generate-request.js';
 import { answerInfer } from '../kserve/infer.js';
+import { inferTerms } from '../kserve/infer-terms.js';
 import { leavingSignal } from '../kserve/leaving-signal.js';
 import { changeLogSettings, logSettings } from '../kserve/log-settings.js';
+import { parseFields } from '../kserve/request-json.js';
 import { inferResponse } from '../kserve/send-answer.js';
 import { changeTraceSettings, tracedModel, traceSettings } from '../kserve/trace-settings.js';
 import { type Platform, regionAccess } from '../platform.js';
-import { readJson } from '../read-json.js';
-import type { AppEnv, Route, ServerContext } from './route.js';
+import { readJson, readJsonText } from '../read-json.js';
+import { type AppEnv, exchangeOf, type Route, type ServerContext } from './route.js';
 
 type Answer = (
   c: Context<AppEnv>,
@@ -80,6 +84,23 @@ function modelReadiness(c: Context<AppEnv>, { repository }: Platform): Response 
 async function jsonOf(c: Context<AppEnv>): Promise<unknown> {
   const { byteLength } = await c.req.arrayBuffer();
   return byteLength === 0 ? undefined : readJson(c, c.get('memory'));
+}
+
+/** A request of the generate extension, with the function that answers it. */
+async function generate(
+  c: Context<AppEnv>,
+  platform: Platform,
+  context: ServerContext,
+  answer: (asked: AskedGenerate) => Promise<Response>,
+): Promise<Response> {
+  const model = modelOf(c, platform);
+  const exchange = exchangeOf(c, context);
+  const { registry, caller, requestId, memory } = exchange.terms;
+  return registry.accept(caller, requestId, async (live) => {
+    const body = parseFields(await readJsonText(c, memory));
+    const read = readGenerateRequest(model.config, body, model.kind === 'generator');
+    return answer({ model, read, exchange, live });
+  });
 }
 
 /** Routes of system shared memory, where clients on this machine have leave to use it. */
@@ -166,14 +187,23 @@ export const KSERVE_ROUTES: readonly Route[] = [
   ...modelRoutes('get', '/stats', (c, { repository }) =>
     statistics(modelsCounted(repository, nameIn(c), versionIn(c))),
   ),
-  ...modelRoutes('post', '/infer', async (c, platform, { maxBodyBytes, apiKeys }) => {
+  ...modelRoutes('post', '/generate', (c, platform, context) =>
+    generate(c, platform, context, async (asked) => inferResponse(c, await answerGenerate(asked))),
+  ),
+  ...modelRoutes('post', '/generate_stream', (c, platform, context) =>
+    generate(c, platform, context, (asked) => streamGenerate(asked, context.eventStream)),
+  ),
+  ...modelRoutes('post', '/infer', async (c, platform, { maxBodyBytes, requestTimeoutMs, apiKeys }) => {
+    const memory = c.get('memory');
+    const known = { caller: c.get('caller'), requestId: c.get('requestId'), timeLimitMs: requestTimeoutMs };
     const answer = await answerInfer(modelOf(c, platform), {
       body: new Uint8Array(await c.req.arrayBuffer()),
       contentEncoding: c.req.header('content-encoding'),
       jsonLength: c.req.header('inference-header-content-length'),
       signal: leavingSignal(c.env?.incoming?.socket) ?? c.req.raw.signal,
       owner: c.get('caller').name,
-      memory: c.get('memory'),
+      memory,
+      terms: inferTerms({ ...known, memory }),
       maxBodyBytes,
       regions: regionAccess(platform, c.get('caller'), apiKeys, maxBodyBytes),
       trace: c.get('trace'),

@@ -212,7 +212,8 @@ function operationId(method: string, path: string): string {
   return method + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join('');
 }
 
-function exchangeOf(c: Context<AppEnv>, { log, requests, requestTimeoutMs }: ServerContext): Exchange {
+/** What an answer needs of its HTTP exchange. */
+export function exchangeOf(c: Context<AppEnv>, { log, requests, requestTimeoutMs }: ServerContext): Exchange {
   const outgoing = c.env?.outgoing;
   return {
     signal: c.req.raw.signal,

@@ -1,6 +1,6 @@
+import type { ObserveRequest, RequestObserver } from '../../serving/request-observer.js';
 import { TextTrace } from '../../serving/texts/text-trace.js';
 import type { Metrics } from '../metrics/metrics.js';
-import type { ObserveRequest, RequestObserver } from '../request-observer.js';
 
 /** Follows requests for the metrics, and those that are traced for their traces too. */
 export function traced(metrics: Pick<Metrics, 'observe'>): ObserveRequest {

@@ -3,7 +3,9 @@ import { type Name, type NamedText, option, says } from '../../../base/named-tex
 import { retell, textOf } from '../../../base/skein-error.js';
 import { MOST_ADAPTER_SLOTS } from '../../../callbacks/options/peft-cache-options.js';
 import { HostClosedError } from '../../../callbacks/token-request.js';
+import type { Tensor } from '../../../callbacks/types.js';
 import type { AdapterRoom } from '../../../callbacks/worker-messages.js';
+import { type AdapterInputs, readAdapterInputs } from '../../../engine/intake/adapter-inputs.js';
 import { pagesOfAdapter, smallerCache } from '../../../engine/peft/page-sizes.js';
 import type { AdapterWeights } from '../../../models/adapters/adapter-weights.js';
 import { moduleName } from '../../../models/adapters/module-ids.js';
@@ -131,6 +133,15 @@ export class ModelAdapters {
     } finally {
       this.#reading.delete(name);
     }
+  }
+
+  /**
+   * An adapter that a request brings as tensors, which has no name here; null: it brings none.
+   * @throws ParameterError that names the tensor
+   */
+  fromTensors(inputs: Record<string, Tensor>): AdapterInputs | null {
+    const { room, config } = this.#base;
+    return readAdapterInputs(inputs, { model: config, maxRank: room.maxRank, maxBytes: room.maxBytes });
   }
 
   /** From now on no request finds the adapter; those in flight go on. @throws AdapterError where there is none of this name */

@@ -31,6 +31,7 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
   /** null: the model has no sequences. */
   readonly sequence: KeyedSequence | null;
   readonly on: InferListener;
+  readonly onTimes: InferRequest['onTimes'];
   readonly startMs = performance.now();
   hasStarted = false;
   hasResponded = false;
@@ -53,7 +54,7 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
   readonly #onOver: OnOver;
 
   constructor(
-    { id, outputs, parameters, priority, timeoutUs }: InferRequest,
+    { id, outputs, parameters, priority, timeoutUs, onTimes }: InferRequest,
     {
       inputs,
       batchSize,
@@ -73,6 +74,7 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
     this.priority = priority;
     this.timeoutUs = timeoutUs;
     this.on = on;
+    this.onTimes = onTimes;
     this.#onOver = onOver;
   }
 

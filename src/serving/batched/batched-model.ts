@@ -381,6 +381,7 @@ export class BatchedModel implements InferModel {
     if (error === null) {
       const queueNs = 1e6 * ((entry.begunMs ?? entry.startMs) - entry.startMs);
       this.#counters.noteSuccess(entry.rows, totalNs, queueNs, entry.times);
+      entry.onTimes?.(entry.times);
     } else this.#counters.noteFailure(reasonOf(error), totalNs);
     const tell = () => {
       for (const response of entry.held) entry.on.response(response);

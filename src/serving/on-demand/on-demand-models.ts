@@ -4,6 +4,7 @@ import type { ServedModel } from '../served-model.js';
 import { ModelLoadError } from './model-load-error.js';
 import type { StoredModel } from './model-store.js';
 import { evictionsFor, expiryMs, memoryShare, type Resident } from './residency.js';
+import { gaveUp, LONGEST_TIMER_MS, pause } from './waits.js';
 
 /** A model that is ready to be loaded. */
 export interface MeasuredModel {
@@ -293,7 +294,7 @@ export class OnDemandModels {
       signal.throwIfAborted();
       const evicted = evictionsFor(this.#residents(), bytes, this.#parts.limits.memoryBytes);
       if (evicted?.length === 0) return;
-      if (evicted === null) await pause(signal);
+      if (evicted === null) await pause(signal, LOOK_MS);
       else for (const { name } of evicted) this.#unload(this.#loaded.get(name)!);
     }
   }
@@ -365,45 +366,8 @@ export class OnDemandModels {
   }
 }
 
-/** Longest time that a timer of Node.js takes. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
 function isBusy({ leases, model }: Loaded): boolean {
   if (leases > 0) return true;
   const { running, waiting } = model.statistics.counts();
   return running + waiting > 0;
-}
-
-/** Rejects when the signal is aborted, or the time is over; until it is stopped. */
-function gaveUp(signal: AbortSignal, limitMs: number, name: string) {
-  let stop: () => void = () => {};
-  const promise = new Promise<never>((_, reject) => {
-    const onAbort = () => reject(signal.reason);
-    const onTime = () => {
-      const seconds = Math.round(limitMs / 1000);
-      reject(new ModelLoadError('slow', `The model '${name}' was not loaded within ${seconds} s.`));
-    };
-    const timer = setTimeout(onTime, Math.min(limitMs, LONGEST_TIMER_MS));
-    signal.addEventListener('abort', onAbort, { once: true });
-    stop = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', onAbort);
-    };
-    if (signal.aborted) onAbort();
-  });
-  promise.catch(() => {});
-  return { promise, stop };
-}
-
-/** A short wait, which ends early where the signal is aborted. */
-function pause(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, LOOK_MS);
-    signal.addEventListener('abort', end, { once: true });
-  });
 }

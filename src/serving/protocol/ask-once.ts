@@ -9,18 +9,21 @@ import type { InferModel } from '../infer-model.js';
 export function askOnce(model: InferModel, request: InferRequest): Promise<InferResponse> {
   return new Promise((resolve, reject) => {
     let first: InferResponse | null = null;
-    model.infer(request, {
-      response: (response) => {
-        first ??= response;
+    model.infer(
+      { ...request, takesOne: true },
+      {
+        response: (response) => {
+          first ??= response;
+        },
+        end: () => {
+          if (first !== null) resolve(first);
+          else {
+            const message = `the model '${model.config.name}' ended the request without an answer`;
+            reject(new InferError(message, 'internal'));
+          }
+        },
+        fail: reject,
       },
-      end: () => {
-        if (first !== null) resolve(first);
-        else {
-          const message = `the model '${model.config.name}' ended the request without an answer`;
-          reject(new InferError(message, 'internal'));
-        }
-      },
-      fail: reject,
-    });
+    );
   });
 }

@@ -5,6 +5,7 @@ const EXTENSIONS = [
   'model_repository(unload_dependents)',
   'schedule_policy',
   'model_configuration',
+  'generate',
   'binary_tensor_data',
   'parameters',
   'statistics',

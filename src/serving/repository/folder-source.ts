@@ -19,11 +19,24 @@ import type { OnCall } from '../answer-call.js';
 import { BatchedModel } from '../batched/batched-model.js';
 import { cachedModel } from '../cache/cached-model.js';
 import type { ResponseCache } from '../cache/response-cache.js';
+import { EnsembleModel } from '../ensembles/ensemble-model.js';
+import {
+  isEnsemble,
+  type MemberDirectory,
+  membersOf,
+  type PlannedEnsemble,
+  plannedEnsemble,
+} from '../ensembles/load-ensemble.js';
+import { type PlannedPart, plannedPart } from '../parts/load-part.js';
+import { partOf } from '../parts/part-config.js';
+import { PartModel } from '../parts/part-model.js';
 import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
 import { uploadedModel } from './uploaded-model.js';
 
 /** What models of folders need of the server around them. */
 export interface FolderServices {
+  /** All models by name: ensembles find their members there. */
+  members: MemberDirectory;
   /** Answers what the code of a model asks of other models. */
   onCall: OnCall;
   /** Failures that belong to no request, of the model of this name. */
@@ -43,10 +56,30 @@ export interface FolderServices {
 export class FolderSource implements ModelSource {
   readonly #scanned: ScannedModel;
   readonly #services: FolderServices;
+  /** What the folder has; undefined: nobody has looked yet. */
+  #written: WrittenConfig | null | undefined;
 
   constructor(scanned: ScannedModel, services: FolderServices) {
     this.#scanned = scanned;
     this.#services = services;
+  }
+
+  needs(_name: string, { config }: Pick<AskedLoad, 'config'>): readonly string[] {
+    try {
+      const written = this.#configOf(this.#scanned, config);
+      if (written === null) return [];
+      const whole = partOf(written);
+      return whole === null ? membersOf(written) : [whole];
+    } catch {
+      return []; // the load will tell what is wrong
+    }
+  }
+
+  #configOf(model: ScannedModel, sent: string | undefined): WrittenConfig | null {
+    if (sent !== undefined) return parseSentConfig(sent);
+    if (model !== this.#scanned) return readModelConfig(model.directory);
+    if (this.#written === undefined) this.#written = readModelConfig(model.directory);
+    return this.#written;
   }
 
   async plan(name: string, asked: AskedLoad): Promise<LoadPlan> {
@@ -60,8 +93,7 @@ export class FolderSource implements ModelSource {
   }
 
   #planOf(name: string, model: ScannedModel, asked: AskedLoad): LoadPlan {
-    const written =
-      asked.config === undefined ? readModelConfig(model.directory) : parseSentConfig(asked.config);
+    const written = this.#configOf(model, asked.config);
     const policy = written?.fields.version_policy ?? { latest: { num_versions: 1 } };
     const versions = chooseVersions(policy, model.versions);
     if (versions.length === 0) {
@@ -71,10 +103,71 @@ export class FolderSource implements ModelSource {
     }
     const { values, addedInstances, config, files } = asked;
     const isRepeatable = config === undefined && files === undefined;
+    const identity = [model.stamp, values, addedInstances];
+    if (written !== null && isEnsemble(written)) {
+      const ensemble = this.#ensemble(name, model.name, written, asked);
+      return {
+        identity: isRepeatable ? JSON.stringify([...identity, ensemble.identity]) : null,
+        versions,
+        start: async (version) => this.#startEnsemble(ensemble, version, model.directory),
+      };
+    }
+    if (written !== null && partOf(written) !== null) {
+      const part = this.#part(name, model.name, written, asked);
+      return {
+        identity: isRepeatable ? JSON.stringify(identity) : null,
+        versions,
+        start: async (version) => startPart(part, version, model.directory),
+      };
+    }
     return {
-      identity: isRepeatable ? JSON.stringify([model.stamp, values, addedInstances]) : null,
+      identity: isRepeatable ? JSON.stringify(identity) : null,
       versions,
       start: (version) => this.#start(name, { ...model, versions }, version, written, asked),
+    };
+  }
+
+  #ensemble(
+    name: string,
+    folder: string,
+    written: WrittenConfig,
+    { values, addedInstances }: AskedLoad,
+  ): PlannedEnsemble {
+    if (addedInstances > 0)
+      throw new ModelConfigError(`the ensemble '${name}' has no instances, and takes no further one`);
+    const planned = plannedEnsemble(name, folder, written, this.#services.members);
+    const { config } = planned;
+    return { ...planned, config: { ...config, parameters: withValues(config, values) } };
+  }
+
+  #part(
+    name: string,
+    folder: string,
+    written: WrittenConfig,
+    { values, addedInstances }: AskedLoad,
+  ): PlannedPart {
+    if (addedInstances > 0 || Object.keys(values).length > 0)
+      throw new ModelConfigError(
+        `'${name}' is a part of a model of texts, and takes no parameters of a load`,
+      );
+    return plannedPart(name, folder, written, this.#services.members);
+  }
+
+  #startEnsemble({ config, plan }: PlannedEnsemble, version: string, modelDirectory: string): ServedVersion {
+    for (const { label_filename: labels } of config.output)
+      if (labels !== '') readLabels(modelDirectory, labels);
+    const { members } = this.#services;
+    const find = (member: string, of: string) => members.find(member, of);
+    const model = new EnsembleModel({ config, plan, version, modelDirectory, find });
+    const cached = cachedModel(model, this.#services.cache, true);
+    return {
+      model: cached ?? model,
+      served: null,
+      close: (options) => {
+        cached?.close();
+        return model.close(options);
+      },
+      isStuck: () => false,
     };
   }
 
@@ -112,34 +205,31 @@ export class FolderSource implements ModelSource {
     const problem = await backend.problem();
     if (problem !== null) throw new ModelConfigError(problem);
     const config = await completed(name, model, files, origin, backend);
-    const withValues = {
+    const whole = {
       ...config,
-      parameters: {
-        ...config.parameters,
-        ...Object.fromEntries(texts.map(([key, value]) => [key, { string_value: value }])),
-      },
+      parameters: withValues(config, values),
       instance_group: config.instance_group.map((group, i) =>
         i === 0 ? { ...group, count: group.count + addedInstances } : group,
       ),
     };
-    checkConfig(withValues, origin);
-    for (const { label_filename: labels } of withValues.output) {
+    checkConfig(whole, origin);
+    for (const { label_filename: labels } of whole.output) {
       if (labels !== '') readLabels(model.directory, labels);
     }
-    checkWarmupFiles(withValues, origin, model.directory);
+    checkWarmupFiles(whole, origin, model.directory);
     signal.throwIfAborted();
-    const own = ownParameters(withValues, origin, backend);
-    if (withValues.sequence_batching !== undefined) {
+    const own = ownParameters(whole, origin, backend);
+    if (whole.sequence_batching !== undefined) {
       if (!backend.runsSequences) {
         const what = `is not run by the backend '${backend.name}', which keeps no states`;
         throw fieldError(origin, ['sequence_batching'], `${what}.`);
       }
-      await checkInitialStates(withValues.sequence_batching, model.directory, origin, own.maxStateBytes);
+      await checkInitialStates(whole.sequence_batching, model.directory, origin, own.maxStateBytes);
     }
     const batched = new BatchedModel({
       backend,
       files,
-      config: withValues,
+      config: whole,
       own,
       onCall: this.#services.onCall,
       onError: (error) => this.#services.onError(name, error),
@@ -161,6 +251,17 @@ export class FolderSource implements ModelSource {
       isStuck: () => batched.isStuck(),
     };
   }
+}
+
+function startPart({ config, work }: PlannedPart, version: string, modelDirectory: string): ServedVersion {
+  const model = new PartModel({ config, version, modelDirectory, work });
+  return { model, served: null, close: (options) => model.close(options), isStuck: () => false };
+}
+
+/** The configuration's parameters, and values that came with the load in their places. */
+function withValues({ parameters }: ModelConfig, values: AskedLoad['values']): ModelConfig['parameters'] {
+  const given = Object.entries(values).map(([key, value]) => [key, { string_value: String(value) }]);
+  return { ...parameters, ...Object.fromEntries(given) };
 }
 
 /** @throws ModelConfigError for what means nothing to a model of texts, whose answers are drawn, and which is warm when it is loaded */

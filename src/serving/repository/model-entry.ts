@@ -41,6 +41,8 @@ export class ModelEntry {
   /** Versions that no request finds any more, and that still answer. */
   readonly #leaving = new Set<ServedVersion>();
   #identity: string | null = null;
+  /** As it was asked to be loaded last; null: it was not. */
+  #asked: AskedLoad | null = null;
   #isLoading = false;
   /** Why the latest load failed; null: it did not, or there was none. */
   #problem: string | null = null;
@@ -92,6 +94,11 @@ export class ModelEntry {
     );
   }
 
+  /** What runs was loaded as the source says it, and nothing else: another such load changes what has changed. */
+  get isRepeatable(): boolean {
+    return this.#live.length === 0 || this.#identity !== null;
+  }
+
   /** A version answers, or is about to. */
   get isNameHeld(): boolean {
     return this.#isLoading || this.#live.length > 0;
@@ -107,20 +114,26 @@ export class ModelEntry {
     return [...this.#live, ...this.#leaving].some((version) => version.isStuck());
   }
 
+  /** What it needs of other models. */
+  needs(asked: Pick<AskedLoad, 'config'>): readonly string[] {
+    return this.source?.needs?.(this.name, asked) ?? [];
+  }
+
   /**
    * Loads what the source says now; where that fails, what runs goes on. @param other a source in the place of the entry's own where
-   * it has none @throws InferError with the reason
+   * it has none @returns true where something else runs now @throws InferError with the reason
    */
-  async load(asked: AskedLoad, other: ModelSource | null = null): Promise<void> {
+  async load(asked: AskedLoad, other: ModelSource | null = null): Promise<boolean> {
     const source = this.source ?? other;
     this.#isLoading = true;
+    this.#asked = asked;
     try {
       if (source === null) throw new Error('it is in no model repository any more');
       this.#listener.checkNames?.(this.name, null);
       const plan = await source.plan(this.name, asked);
       if (plan.identity !== null && plan.identity === this.#identity && this.#live.length > 0) {
         this.#noteProblem(null);
-        return;
+        return false;
       }
       const started = await this.#start(plan);
       try {
@@ -131,12 +144,35 @@ export class ModelEntry {
         throw error;
       }
       this.#replace(started, plan.identity);
+      return true;
     } catch (error) {
-      const problem = messageOf(error);
-      this.#noteProblem(problem);
-      throw new InferError(`failed to load '${this.name}', ${problem}`, 'invalid', { cause: error });
+      this.#noteProblem(messageOf(error));
+      throw this.#loadError(error);
     } finally {
       this.#isLoading = false;
+    }
+  }
+
+  /** It is not even begun to be loaded. @returns the error for whoever asked */
+  refuse(error: unknown): InferError {
+    this.#problem = messageOf(error);
+    return this.#loadError(error);
+  }
+
+  #loadError(cause: unknown): InferError {
+    return new InferError(`failed to load '${this.name}', ${this.#problem}`, 'invalid', { cause });
+  }
+
+  /**
+   * Something that it needs has come, changed or gone: it is loaded anew as it was loaded last. Where that is not possible any more it is
+   * withdrawn, with the reason, until it is. @param onChange called as soon as other requests find something else, or nothing
+   */
+  async follow(options: CloseOptions, onChange: () => void): Promise<void> {
+    if (this.#asked === null) return;
+    try {
+      if (await this.load(this.#asked)) onChange();
+    } catch {
+      await this.unload(options, onChange, this.#problem ?? '');
     }
   }
 
@@ -153,17 +189,24 @@ export class ModelEntry {
     }
   }
 
-  /** No request finds the model from now on; resolves when those that have found it are answered, and the model is freed. */
-  async unload(options: CloseOptions): Promise<void> {
+  /**
+   * No request finds the model from now on; resolves when those that have found it are answered, and the model is freed.
+   * @param onWithdrawn called as soon as no request finds it @param reason why, for the index
+   */
+  async unload(
+    options: CloseOptions,
+    onWithdrawn: () => void = () => {},
+    reason = 'unloaded',
+  ): Promise<void> {
     const leaving = this.#live;
     this.#withdraw(leaving);
     this.#identity = null;
-    for (const { model } of leaving)
-      this.#rows.set(model.version, { state: 'UNLOADING', reason: 'unloading' });
+    const why = reason === 'unloaded' ? 'unloading' : reason;
+    for (const { model } of leaving) this.#rows.set(model.version, { state: 'UNLOADING', reason: why });
+    onWithdrawn();
     await Promise.all(leaving.map((version) => this.#close(version, options)));
     await Promise.all([...this.#leaving].map((version) => version.close(options)));
-    for (const { model } of leaving)
-      this.#rows.set(model.version, { state: 'UNAVAILABLE', reason: 'unloaded' });
+    for (const { model } of leaving) this.#rows.set(model.version, { state: 'UNAVAILABLE', reason });
   }
 
   /** Starts all versions; where one cannot be, those that did start are closed. */

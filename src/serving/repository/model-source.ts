@@ -36,6 +36,8 @@ export interface AskedLoad extends Pick<LoadParameters, 'config' | 'files'> {
 
 /** Where models of one name come from: a folder of a repository, or an entry of the command line. */
 export interface ModelSource {
+  /** Names of other models that have to be loaded before it. Absent: it needs none. Of what cannot be read nothing is known. */
+  needs?(name: string, asked: Pick<AskedLoad, 'config'>): readonly string[];
   /** Looks at what there is now. @throws an Error whose message is one sentence about what is wrong */
   plan(name: string, asked: AskedLoad): Promise<LoadPlan>;
 }

@@ -1,9 +1,11 @@
 import { messageOf } from '../../../base/error-text.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { CloseOptions } from '../../../host/in-process-host.js';
+import { MOST_DEPTH } from '../ensembles/most-depth.js';
 import type { InferModel } from '../infer-model.js';
 import type { IndexRow, LoadParameters, ModelRepository } from '../model-repository.js';
 import { CommandQueue } from './command-queue.js';
+import { chainLength, checkCircle, Dependents } from './dependents.js';
 import { Endpoints } from './endpoints.js';
 import { type EntryListener, ModelEntry } from './model-entry.js';
 import type { ModelSource, ServedVersion } from './model-source.js';
@@ -51,6 +53,9 @@ export class ServingRepository implements ModelRepository {
   readonly #entries = new Map<string, ModelEntry>();
   readonly #queue = new CommandQueue();
   readonly #endpoints = new Endpoints();
+  readonly #dependents = new Dependents();
+  /** Models that were unloaded, until what needs them is withdrawn too. */
+  readonly #withdrawn = new Map<string, Promise<void>>();
   /** The folders as they were at the latest look; null: there was none. */
   #found: ReadonlyMap<string, FoundModel> | null = null;
   /** Aborted when the repository is closed: what is being loaded then need not be. */
@@ -110,15 +115,19 @@ export class ServingRepository implements ModelRepository {
     this.#checkMode();
     await this.#look();
     if (!this.#entries.has(name)) this.#noteUpload(name, parameters);
+    this.#dependents.name(name);
     return this.#load(name, parameters);
   }
 
   async unload(name: string, { unloadDependents = false } = {}): Promise<void> {
     this.#checkMode();
     await this.#look();
-    const names = unloadDependents ? [name, ...this.#endpoints.of(name)] : [name];
+    const names = unloadDependents
+      ? this.#dependents.withTheirs([name, ...this.#endpoints.of(name)])
+      : [name];
     const leaving = [...new Set(names)].flatMap((one) => this.#entries.get(one) ?? []);
-    await Promise.all(leaving.map((one) => this.#queue.run(one.name, 'unload', () => this.#unload(one))));
+    for (const one of leaving) this.#dependents.forget(one.name);
+    await Promise.all(leaving.map((one) => this.#unload(one)));
   }
 
   /** Adds a model of the command line, which runs already, as if by a plan of this identity. @throws an Error where there is one of its name */
@@ -140,6 +149,7 @@ export class ServingRepository implements ModelRepository {
     this.#brought.add(name);
     this.#entries.set(name, this.#entries.get(name) ?? this.#entryOf(name, source));
     this.#entries.get(name)!.source = source;
+    this.#dependents.name(name);
     try {
       await this.#load(name, {});
     } catch (error) {
@@ -152,7 +162,8 @@ export class ServingRepository implements ModelRepository {
   async takeAway(name: string): Promise<void> {
     const entry = this.#entries.get(name);
     if (entry === undefined || !this.#brought.has(name)) return;
-    await this.#queue.run(name, 'unload', () => this.#unload(entry));
+    this.#dependents.forget(name);
+    await this.#unload(entry);
     this.#dropBrought(name);
   }
 
@@ -164,6 +175,7 @@ export class ServingRepository implements ModelRepository {
     if (this.#entries.get(name)?.models.length !== 0 || this.#queue.has(name)) return;
     this.#entries.delete(name);
     this.#brought.delete(name);
+    this.#dependents.forget(name);
   }
 
   /**
@@ -181,6 +193,7 @@ export class ServingRepository implements ModelRepository {
   async #start(names: readonly string[] | null): Promise<void> {
     const found = await this.#look();
     const wanted = names ?? [...found.keys()];
+    for (const name of wanted) this.#dependents.name(name);
     const starting = new Set(wanted);
     this.#starting = starting;
     const loads = wanted.map((name) => this.#load(name, {}).finally(() => starting.delete(name)));
@@ -209,12 +222,14 @@ export class ServingRepository implements ModelRepository {
     const changes = Array.from(found, async ([name, { stamp }]) => {
       if (this.#stamps.get(name) === stamp) return;
       this.#stamps.set(name, stamp);
+      this.#dependents.name(name);
       await this.#load(name, {});
     });
     for (const name of [...this.#stamps.keys()].filter((one) => !found.has(one))) {
       this.#stamps.delete(name);
+      this.#dependents.forget(name);
       const entry = this.#entries.get(name);
-      if (entry !== undefined) changes.push(this.#queue.run(name, 'unload', () => this.#unload(entry)));
+      if (entry !== undefined) changes.push(this.#unload(entry));
     }
     for (const result of await Promise.allSettled(changes)) {
       if (result.status === 'rejected') this.#options.onError(result.reason as Error);
@@ -233,22 +248,36 @@ export class ServingRepository implements ModelRepository {
     await Promise.all(Array.from(this.#entries.values(), (entry) => entry.unload(options)));
   }
 
-  async #load(name: string, { values, share, ...parameters }: LoadParameters): Promise<string> {
+  /** @param path the models that need it, the one that was asked for first */
+  async #load(
+    name: string,
+    { values, share, ...parameters }: LoadParameters,
+    path: readonly string[] = [],
+  ): Promise<string> {
     const model = this.#entry(name);
     const endpoint = this.#endpointFor(name, values, share);
     const entry = endpoint === name ? model : this.#endpointEntry(endpoint, model);
     const given = this.#endpoints.values(endpoint);
+    // The command takes its place among the model's at once, and runs when what it needs is there.
+    const needs = this.#loadNeeds(entry, parameters, [...path, name]);
+    needs.catch(() => {});
     const isPlain = parameters.config === undefined && parameters.files === undefined && share !== false;
+    let following: Promise<void> | undefined;
     try {
       await this.#queue.run(endpoint, isPlain ? 'load' : null, async () => {
+        await needs;
         // The first load of an endpoint has nobody to share with.
         const more = share === false && entry.models.length > 0 ? 1 : 0;
         const addedInstances = this.#endpoints.added(endpoint) + more;
         const { signal } = this.#closing;
         const uploaded = parameters.files === undefined ? undefined : this.#options.uploads?.(name);
-        await entry.load({ ...parameters, values: given, addedInstances, signal }, uploaded);
+        this.#dependents.note(endpoint, entry.needs(parameters));
+        const asked = { ...parameters, values: given, addedInstances, signal };
+        if (await entry.load(asked, uploaded)) following = this.#follow(endpoint);
         this.#endpoints.note(endpoint, name, given, addedInstances);
       });
+      // A load that waits for this one goes before what follows it.
+      if (path.length === 0) await following;
     } catch (error) {
       if (entry.models.length === 0 && !this.#queue.has(endpoint)) this.#endpoints.forget(endpoint);
       throw error;
@@ -296,10 +325,56 @@ export class ServingRepository implements ModelRepository {
     return entry;
   }
 
+  /**
+   * Loads what a model needs: what is not loaded yet, or has changed. What cannot be loaded, the load of the model itself will tell.
+   * @param path the model, behind those that need it
+   */
+  async #loadNeeds(entry: ModelEntry, parameters: LoadParameters, path: readonly string[]): Promise<void> {
+    const needs = new Set(entry.needs(parameters));
+    if (needs.size === 0) return;
+    try {
+      const needsOf = (name: string) =>
+        name === entry.name ? [...needs] : (this.#entries.get(name)?.needs({}) ?? []);
+      checkCircle(entry.name, needsOf);
+      if (chainLength(entry.name, needsOf) > MOST_DEPTH)
+        throw new Error(`it would lie in ${MOST_DEPTH} ensembles within each other`);
+    } catch (error) {
+      throw entry.refuse(error);
+    }
+    const loads = Array.from(needs, async (name) => {
+      if (!path.includes(name) && this.#entries.get(name)?.isRepeatable) await this.#load(name, {}, path);
+    });
+    await Promise.allSettled(loads);
+  }
+
   async #unload(entry: ModelEntry): Promise<void> {
-    const { drainMs: timeoutMs } = this.#options;
-    await entry.unload({ timeoutMs, terminateAfterMs: LAST_MS });
-    this.#endpoints.forget(entry.name);
+    const { name } = entry;
+    await this.#queue.run(name, 'unload', async () => {
+      await entry.unload(this.#leaving, () => this.#withdrawn.set(name, this.#follow(name)));
+      this.#endpoints.forget(name);
+    });
+    await this.#withdrawn.get(name);
+    this.#withdrawn.delete(name);
+  }
+
+  get #leaving(): CloseOptions {
+    return { timeoutMs: this.#options.drainMs, terminateAfterMs: LAST_MS };
+  }
+
+  /** A model has come, changed or gone: what needs it is loaded anew, or withdrawn until it comes back. */
+  async #follow(name: string): Promise<void> {
+    const follows = this.#dependents.of(name).map(async (dependent) => {
+      const entry = this.#entries.get(dependent);
+      if (entry === undefined) return;
+      let following: Promise<void> | undefined;
+      const onChange = () => {
+        following = this.#follow(dependent);
+      };
+      await this.#queue.run(dependent, 'follow', () => entry.follow(this.#leaving, onChange));
+      await following;
+    });
+    for (const result of await Promise.allSettled(follows))
+      if (result.status === 'rejected') this.#options.onError(result.reason as Error);
   }
 
   /**

@@ -1,5 +1,11 @@
+import type { ObserveRequest } from '../request-observer.js';
 import type { RunningModel } from '../running-model.js';
-import type { ServedEncoder, ServedGenerator, ServedModel } from '../served-model.js';
+import {
+  DEFAULT_MAX_LOG_PROBS,
+  type ServedEncoder,
+  type ServedGenerator,
+  type ServedModel,
+} from '../served-model.js';
 import { EncoderInfer } from '../texts/encoder-infer.js';
 import { engineActivity } from '../texts/engine-activity.js';
 import { GeneratorInfer } from '../texts/generator-infer.js';
@@ -7,13 +13,14 @@ import type { ServedVersion } from './model-source.js';
 
 /**
  * A model of texts that runs, as a version of the repository: clients of every protocol ask the same engine.
- * @param describe what the routes of texts are told of it; null: there are none
+ * @param describe what the routes of texts are told of it; null: there are none @param observe follows its requests for tensors
  */
 export function textVersion(
   name: string,
   version: string,
   loaded: RunningModel,
   describe: ((loaded: RunningModel) => ServedModel) | null,
+  observe: ObserveRequest,
 ): ServedVersion {
   const described = describe === null ? null : describe(loaded);
   const life = { close: loaded.close.bind(loaded), isStuck: () => loaded.isStuck() };
@@ -24,7 +31,11 @@ export function textVersion(
     const served = described as ServedEncoder | null;
     return { model, served: served === null ? null : { ...served, ...model.counted }, ...life };
   }
-  const model = new GeneratorInfer(name, version, loaded, activity);
+  const served = described as ServedGenerator | null;
+  const { model: generator, adapters } = loaded;
+  const maxLogProbs = Math.min(served?.maxLogProbs ?? DEFAULT_MAX_LOG_PROBS, generator.vocabSize);
+  const generating = { observedName: served?.id ?? name, model: generator, adapters, maxLogProbs, observe };
+  const model = new GeneratorInfer(name, version, generating, activity);
   loaded.statistics.onStats((stats) => model.noteIteration(stats));
-  return { model, served: described as ServedGenerator | null, ...life };
+  return { model, served, ...life };
 }

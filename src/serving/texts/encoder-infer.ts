@@ -12,6 +12,7 @@ import type { InferModel, ModelActivity } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
 import { endModelSpan, modelSpan } from '../model-span.js';
 import type { EngineActivity } from './engine-activity.js';
+import { withParameterInputs } from './parameter-inputs.js';
 import { floatTensor, textsOf } from './tensor-values.js';
 import { inputOf, outputOf, textConfig } from './text-config.js';
 
@@ -73,7 +74,7 @@ export class EncoderInfer implements InferModel {
   }
 
   infer(request: InferRequest, on: InferListener): void {
-    const { inputs } = checkedRequest(this.config, request);
+    const { inputs } = checkedRequest(this.config, withParameterInputs(this.config, request, []));
     const span = modelSpan(request.trace, this.config, this.version, request.id, performance.now());
     this.#rows(inputs, request.signal).then(
       (output) => {

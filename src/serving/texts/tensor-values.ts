@@ -30,17 +30,12 @@ export function floatTensor(name: string, values: Float32Array, shape: readonly 
   return { name, datatype: 'FP32', shape, data };
 }
 
-/** The first element of a tensor of whole numbers or floats, 64-bit ones exactly. */
-export function numberOf({ datatype, data }: InferTensor): number | bigint {
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  switch (datatype) {
-    case 'INT32':
-      return view.getInt32(0, true);
-    case 'UINT64':
-      return view.getBigUint64(0, true);
-    case 'FP32':
-      return view.getFloat32(0, true);
-    default:
-      throw new Error(`An element of ${datatype} is not read here.`);
-  }
+/** An INT32 tensor; values that are an array of the type already are not copied. */
+export function integerTensor(
+  name: string,
+  values: Int32Array | readonly number[],
+  shape: readonly number[],
+): InferTensor {
+  const { buffer, byteOffset, byteLength } = values instanceof Int32Array ? values : Int32Array.from(values);
+  return { name, datatype: 'INT32', shape, data: new Uint8Array(buffer, byteOffset, byteLength) };
 }

@@ -87,7 +87,7 @@ describe('a configuration that is completed', () => {
   it.each([
     ['max_batch_size: -1', 'max_batch_size is -1; a whole number from 0 to 65536 is expected'],
     ['max_batch_size: 70000', 'max_batch_size is 70000'],
-    ['ensemble_scheduling: {}', 'c:3: ensemble_scheduling is not run by this server'],
+    ['ensemble_scheduling: {}', "c:3: must specify 'step' for ensemble 'm'"],
     ['max_batch_size: 0\ndynamic_batching: {}', 'c:4: dynamic_batching needs a max_batch_size of at least 1'],
     [
       'max_batch_size: 2\ndynamic_batching: {preferred_batch_size: [1, 3]}',

@@ -75,7 +75,7 @@ suite('the client of Triton', () => {
       ],
       verbose: 1,
       level: ['OFF'],
-      platform: 'tensorflow',
+      platform: 'tensorflow_savedmodel',
     });
   });
 });

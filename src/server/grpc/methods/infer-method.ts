@@ -7,6 +7,7 @@ import { chosenOutputs, wishedOutput } from '../../../serving/protocol/chosen-ou
 import { refuseAdapter } from '../../../serving/protocol/refuse-adapter.js';
 import type { RegionAccess } from '../../../serving/protocol/region-access.js';
 import type { Caller } from '../../api-keys.js';
+import { inferTerms } from '../../kserve/infer-terms.js';
 import { REQUEST_BYTES } from '../../memory-estimates.js';
 import { regionAccess } from '../../platform.js';
 import { beginGrpcSpan, noteGrpcStatus } from '../../tracing/grpc-span.js';
@@ -72,7 +73,8 @@ export interface Asking {
 export class AskedInfer {
   readonly message: InferMessage;
   readonly #sent: CallMessage;
-  readonly #owner: string;
+  readonly #caller: Caller;
+  readonly #requestId: string;
   readonly #regions: RegionAccess;
   readonly #services: InferenceServices;
   /** Undefined: it is not traced. */
@@ -82,7 +84,8 @@ export class AskedInfer {
   /** @throws InferError, GrpcError */
   constructor(sent: CallMessage, { call, caller, startMs }: Asking, services: InferenceServices) {
     this.#sent = sent;
-    this.#owner = caller.name;
+    this.#caller = caller;
+    this.#requestId = call.requestId;
     this.#services = services;
     this.#regions = regionAccess(services.platform, caller, services.apiKeys, services.maxBytes);
     try {
@@ -114,12 +117,14 @@ export class AskedInfer {
     const read = await readRequest(this.message, {
       regions: this.#regions,
       signal,
-      owner: this.#owner,
+      owner: this.#caller.name,
       trace: this.#span,
       hold,
     });
     refuseAdapter(model, read.request);
-    return read;
+    const { timeLimitMs } = this.#services;
+    const terms = inferTerms({ caller: this.#caller, requestId: this.#requestId, timeLimitMs, memory });
+    return { ...read, request: { ...read.request, terms } };
   }
 
   /** The outputs that were asked for, as they were wished. @throws InferError */

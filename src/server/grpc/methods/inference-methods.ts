@@ -28,6 +28,8 @@ export interface InferenceServices {
   tracing: Tracing | null;
   /** Of this server. */
   version: string;
+  /** Most milliseconds of an answer; null: no limit. */
+  timeLimitMs: number | null;
   /** Bytes of the tensors of a request. */
   maxBytes: number;
 }

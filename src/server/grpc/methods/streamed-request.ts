@@ -18,9 +18,6 @@ export class StreamedRequest {
   readonly #leave: () => void;
   readonly #endWork: () => void;
   readonly #onOver: () => void;
-  /** Of answers that are not out yet. */
-  #answerBytes = 0;
-  #base = 0;
   #isOver = false;
 
   /** @throws GrpcError, InferError for a message that is no request: nothing is held for it then */
@@ -38,7 +35,8 @@ export class StreamedRequest {
 
   async read(model: InferModel): Promise<ReadRequest> {
     const read = await this.#asked.read(model, this.#cancelled.signal);
-    this.#base = Math.max(REQUEST_BYTES + this.#sent.bytes.length, this.#sent.memory.bytes);
+    const { memory, bytes } = this.#sent;
+    memory.holdBody(Math.max(REQUEST_BYTES + bytes.length, memory.bytes));
     return read;
   }
 
@@ -64,14 +62,15 @@ export class StreamedRequest {
 
   /** An answer waits to be sent. @throws ApiError where there is no memory for it */
   holdAnswer(bytes: number): void {
-    this.#sent.memory.holdBody(this.#base + this.#answerBytes + bytes);
-    this.#answerBytes += bytes;
+    // Beside what is held, which a model may have added to.
+    const { memory } = this.#sent;
+    memory.holdBody(memory.bytes + bytes);
   }
 
   /** It is out. */
   freeAnswer(bytes: number): void {
-    this.#answerBytes -= bytes;
-    if (!this.#isOver) this.#sent.memory.holdBody(this.#base + this.#answerBytes);
+    const { memory } = this.#sent;
+    if (!this.#isOver) memory.holdBody(memory.bytes - bytes);
   }
 
   /** Its model need not go on. */

@@ -1,4 +1,5 @@
-import { PER_LOG_PROB, storedMemory } from '../../memory-estimates.js';
+import { PER_LOG_PROB } from '../../../generation/answer-memory.js';
+import { storedMemory } from '../../memory-estimates.js';
 import type { StoredResponse } from './response-store.js';
 
 /** Counts the parts of a stored value, as JsonSize counts those of its text. */

@@ -197,6 +197,60 @@ it('does so whatever the bytes and the headers of a request are', async () => {
   );
 }, 60_000);
 
+/** A value of INPUT0 that the model takes. */
+function goodField({ config: { name } }: FakeModel): unknown {
+  if (name === 'rows') return [1, 2, 3, 4];
+  if (name === 'text') return 'x';
+  const one = name === 'STRING' ? 'x' : name === 'BOOL' ? true : 1;
+  return [one, one];
+}
+
+/** A request of the generate extension that some of the time has nothing wrong with it. */
+function generateBody(model: FakeModel): fc.Arbitrary<unknown> {
+  const good = fc.constant(goodField(model));
+  const field = fc.oneof(good, good, hostile);
+  const id = fc.oneof(fc.constant('a'), fc.constant('a'), hostile);
+  const nested = fc.dictionary(fc.oneof(fc.constant('INPUT0'), fc.string()), field);
+  return fc.oneof(
+    fc.record({ INPUT0: field, id }, { requiredKeys: [] }),
+    fc.record(
+      { INPUT0: field, id, parameters: fc.oneof(hostile, nested), other: field },
+      { requiredKeys: [] },
+    ),
+    fc.record({ parameters: nested }),
+    hostile,
+  );
+}
+
+it('does so for fields of the generate extension, at once and as events', async () => {
+  const seen = new Map<number, number>();
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...models).chain((model) => fc.tuple(fc.constant(model), generateBody(model))),
+      fc.constantFrom('generate', 'generate_stream'),
+      async ([{ config }, fields], route) => {
+        const { name } = config;
+        const text = JSON.stringify(fields) ?? '';
+        const response = await platform.post(`/v2/models/${name}/${route}`, text);
+        const answered = await response.text();
+        const shown = `${name} ${route} ${text.slice(0, 300)}: ${response.status} ${answered.slice(0, 300)}`;
+        expect([200, 400, 413, 415], shown).toContain(response.status);
+        seen.set(response.status, (seen.get(response.status) ?? 0) + 1);
+        const isStream = route === 'generate_stream' && response.status === 200;
+        const json = (isStream ? answered.replace(/^data: /, '') : answered).trim();
+        const read = JSON.parse(json.replaceAll(/(?<=[[,:])-?(?:NaN|Infinity)(?=[,\]}])/g, '0')) as object;
+        if (response.status === 200)
+          expect(read, shown).toMatchObject({ model_name: name, model_version: '1' });
+        else expect(read, shown).toEqual({ error: expect.stringMatching(/\S{3}/) });
+        expect(answered, shown).not.toMatch(/undefined|\[object|is not a function|Cannot read|call stack/);
+      },
+    ),
+    { numRuns: 2000 },
+  );
+  expect(seen.get(200)).toBeGreaterThan(100);
+  expect(seen.get(400)).toBeGreaterThan(500);
+}, 60_000);
+
 it('does so on every other route', async () => {
   const paths = ['/v2/repository/index', '/v2/logging', '/v2/trace/setting', '/v2/models/rows/trace/setting'];
   const commands = ['load', 'unload'].map((command) => `/v2/repository/models/other/${command}`);

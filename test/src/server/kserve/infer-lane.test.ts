@@ -59,6 +59,7 @@ async function serve({ apiKeys = new ApiKeys([]), limit = 2 ** 30, stallLimitMs 
     ...shared,
     allowedHosts: ['skein.example'],
     maxBodyBytes: MOST,
+    requestTimeoutMs: null,
     stallLimitMs,
   });
   const taken: boolean[] = [];

@@ -22,6 +22,12 @@ export class ModuleModels {
     writeFileSync(join(directory, 'model.mjs'), code);
   }
 
+  /** Writes a model that is its configuration alone, such as an ensemble; its version is an empty folder. */
+  writeConfig(name: string, config: string, version = '1'): void {
+    mkdirSync(join(this.folder, name, version), { recursive: true });
+    writeFileSync(join(this.folder, name, 'config.yaml'), config);
+  }
+
   async open(mode: 'none' | 'explicit' | 'poll' = 'explicit', names: string[] | null = null): Promise<void> {
     const { modelRepository } = await compiled<typeof import('../../../../src/commands/model-repository.js')>(
       'commands/model-repository.js',
@@ -37,7 +43,8 @@ export class ModuleModels {
     const describe = () => {
       throw new Error('There are no models of texts here.');
     };
-    this.repository = modelRepository([], config, new LiveModels(), describe, log as never);
+    const server = { describe, log: log as never, observe: describe };
+    this.repository = modelRepository([], config, new LiveModels(), server);
     await this.repository.start(names);
   }
 

@@ -53,6 +53,7 @@ export async function grpcPlatform(
     allowedHosts: '*',
     version: '1.2.3',
     maxBodyBytes: 2 ** 20,
+    requestTimeoutMs: null,
     stallLimitMs: 60_000,
     host: '127.0.0.1',
     port: 0,

@@ -1,6 +1,6 @@
 import type { TraceSpan } from '../../callbacks/infer/trace-span.js';
 import type { TokenTiming } from '../../callbacks/token-request.js';
-import type { TracedText } from '../serving/texts/text-trace.js';
+import type { TracedText } from './texts/text-trace.js';
 
 /** Follows one request (one choice of one prompt) for the metrics. */
 export interface RequestObserver {
@@ -28,5 +28,13 @@ export interface ObservedRequest {
   /** What its trace tells beside that; absent: it is not traced. */
   traced?: { parent: TraceSpan } & Pick<TracedText, 'requestId' | 'temperature' | 'topP' | 'choices'>;
 }
+
+/** Nobody follows requests. */
+export const UNOBSERVED: ObserveRequest = () => ({
+  onCachedTokens: () => {},
+  onTokens: () => {},
+  onForgotten: () => {},
+  onEnd: () => {},
+});
 
 export type ObserveRequest = (request: ObservedRequest) => RequestObserver;

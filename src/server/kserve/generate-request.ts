@@ -1,0 +1,119 @@
+import { closestName } from '../../../base/did-you-mean.js';
+import { MOST_ELEMENTS } from '../../../callbacks/infer/byte-elements.js';
+import { elementsIn } from '../../../callbacks/infer/datatypes.js';
+import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { InferParameters, InferTensor } from '../../../callbacks/infer/infer-types.js';
+import { LONGEST_NAME, MOST_PARAMETERS, MOST_TENSORS } from '../../../callbacks/infer/request-limits.js';
+import type { ModelConfig } from '../../../models/repository/model-config.js';
+import { malformed } from '../../serving/protocol/malformed.js';
+import { TEXT_PARAMETERS } from '../../serving/texts/parameter-inputs.js';
+import { fieldTensor } from './generate-tensor.js';
+
+/** A request of the generate extension: fields that are inputs of the model, and others that go to it as parameters. */
+export interface GenerateRequest {
+  /** '': it has none. */
+  id: string;
+  inputs: readonly InferTensor[];
+  parameters: InferParameters;
+}
+
+/** Fields of a model of texts for which true and false stand for 1 and 0: Triton's own backend has a boolean there. */
+const NUMBERED: ReadonlySet<string> = new Set(['early_stopping']);
+
+/**
+ * Reads the fields of a request:
+ *
+ *   { "id": "a", "text_input": "Hi", "parameters": { "max_tokens": 8 }, ... }
+ *          ^ no input              ^ inputs, wherever they stand        ^ all else: parameters of the request
+ *
+ * @param isOfTexts its inputs are known, so that a name which is none of them is refused
+ * @throws InferError in Triton's words, where it has some
+ */
+export function readGenerateRequest(config: ModelConfig, body: unknown, isOfTexts: boolean): GenerateRequest {
+  const fields = objectOf(body) ?? refuse('failed to parse the request JSON buffer: an object is expected');
+  const { id = '', parameters, ...rest } = fields;
+  if (typeof id !== 'string') throw malformed("Unable to parse 'id': a string is expected");
+  if (id.length > LONGEST_NAME)
+    throw malformed(`Unable to parse 'id': at most ${LONGEST_NAME} characters are expected`);
+  const reader = new FieldReader(config, isOfTexts);
+  reader.read(rest, '');
+  if (parameters !== undefined) {
+    if (config.input.some(({ name }) => name === 'parameters'))
+      throw malformed("Keyword 'parameters' for nested schema also given as input tensor name");
+    const nested = objectOf(parameters) ?? refuse("Expected JSON object for keyword: 'parameters'");
+    reader.read(nested, "Converting keyword: 'parameters': ");
+  }
+  return { id, ...reader.request() };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const objectOf = (value: unknown): Fields | null =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : null;
+
+function refuse(message: string): never {
+  throw malformed(message);
+}
+
+class FieldReader {
+  readonly #config: ModelConfig;
+  readonly #isOfTexts: boolean;
+  readonly #inputs: InferTensor[] = [];
+  readonly #parameters = new Map<string, string | number | bigint | boolean>();
+
+  constructor(config: ModelConfig, isOfTexts: boolean) {
+    this.#config = config;
+    this.#isOfTexts = isOfTexts;
+  }
+
+  /** @param context in front of a refusal */
+  read(fields: Fields, context: string): void {
+    for (const [name, value] of Object.entries(fields)) {
+      try {
+        this.#take(name, value);
+      } catch (error) {
+        if (context === '' || !(error instanceof InferError)) throw error;
+        throw new InferError(`${context}${error.message}`, error.kind);
+      }
+    }
+  }
+
+  request(): Omit<GenerateRequest, 'id'> {
+    const texts = this.#inputs.filter(({ datatype }) => datatype === 'BYTES');
+    const count = texts.reduce((sum, { shape }) => sum + elementsIn(shape), 0);
+    if (count > MOST_ELEMENTS)
+      throw malformed(`the inputs have ${count} elements of BYTES; at most ${MOST_ELEMENTS} are taken`);
+    return { inputs: this.#inputs, parameters: Object.fromEntries(this.#parameters) };
+  }
+
+  #take(name: string, value: unknown): void {
+    const input = this.#config.input.find((one) => one.name === name);
+    if (input === undefined) {
+      this.#takeParameter(name, value);
+      return;
+    }
+    if (this.#inputs.length === MOST_TENSORS)
+      throw malformed(`the request has more than ${MOST_TENSORS} inputs, which is the limit`);
+    const isNumbered = this.#isOfTexts && typeof value === 'boolean' && NUMBERED.has(name);
+    this.#inputs.push(fieldTensor(this.#config, input, isNumbered ? Number(value) : value));
+  }
+
+  #takeParameter(name: string, value: unknown): void {
+    if (this.#isOfTexts && !TEXT_PARAMETERS.includes(name)) throw this.#unknown(name);
+    if (!['string', 'number', 'bigint', 'boolean'].includes(typeof value)) {
+      throw malformed(
+        `parameter '${name}' has invalid type. It should be either 'int', 'bool', or 'string'.`,
+      );
+    }
+    if (this.#parameters.size === MOST_PARAMETERS)
+      throw malformed(`there are more than ${MOST_PARAMETERS} parameters, which is the limit`);
+    this.#parameters.set(name, value as string | number | bigint | boolean);
+  }
+
+  #unknown(name: string): InferError {
+    const { input, name: model } = this.#config;
+    const meant = closestName(name, [...input.map((one) => one.name), ...TEXT_PARAMETERS]);
+    const hint = meant === null ? '' : `; did you mean '${meant}'?`;
+    return malformed(`'${name.slice(0, 64)}' is no field that model '${model}' takes${hint}`);
+  }
+}

@@ -1,0 +1,150 @@
+import { performance } from 'node:perf_hooks';
+import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { InferListener, InferOrigin, InferRequest } from '../../../callbacks/infer/infer-types.js';
+import type { BatchTimes } from '../../../callbacks/infer/instance-messages.js';
+import type { CloseOptions } from '../../../host/in-process-host.js';
+import type { ModelConfig } from '../../../models/repository/model-config.js';
+import type { EnsemblePlan } from '../../../scheduler/ensemble-plan.js';
+import { checkedRequest } from '../check-request.js';
+import { reasonOf } from '../infer-failure.js';
+import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../infer-model.js';
+import { InferenceCounters } from '../inference-counters.js';
+import { inEnsemble } from './ensemble-errors.js';
+import { type EnsembleParts, EnsembleRun } from './ensemble-run.js';
+import { MOST_DEPTH } from './most-depth.js';
+import { StepLimit } from './step-limit.js';
+
+/** Requests of one ensemble at once. */
+const MOST_REQUESTS = 65_536;
+
+export interface EnsembleModelOptions {
+  /** With the transaction policy of its plan. */
+  config: ModelConfig;
+  plan: EnsemblePlan;
+  version: string;
+  modelDirectory: string;
+  /** A member, as it is now: asked at each request of each step. @throws InferError where it is not ready */
+  find: EnsembleParts['find'];
+}
+
+/** Several models that look like one: each request goes through them as its tensors come (EnsembleRun). It computes nothing itself. */
+export class EnsembleModel implements InferModel {
+  readonly kind = 'tensors';
+  readonly endsWhenStopped = true;
+  readonly config: ModelConfig;
+  readonly version: string;
+  readonly modelDirectory: string;
+  readonly firstResponses?: () => TimeCounts;
+  readonly #parts: EnsembleParts;
+  readonly #counters = new InferenceCounters();
+  readonly #runs = new Set<EnsembleRun>();
+  /** Steps of this ensemble where another one's step asks, so that they stay the same for all requests of that step. */
+  readonly #origins = new WeakMap<InferOrigin, readonly InferOrigin[]>();
+  #isClosed = false;
+  /** Called when the last request is over. */
+  readonly #onIdle: (() => void)[] = [];
+
+  constructor({ config, plan, version, modelDirectory, find }: EnsembleModelOptions) {
+    this.config = config;
+    this.version = version;
+    this.modelDirectory = modelDirectory;
+    if (plan.isDecoupled) this.firstResponses = () => this.#counters.firstResponses();
+    const most = config.ensemble_scheduling?.max_inflight_requests ?? 0;
+    this.#parts = { config, plan, limits: plan.steps.map(() => new StepLimit(most)), find };
+  }
+
+  statistics() {
+    return this.#counters.read();
+  }
+
+  activity(): ModelActivity {
+    const { lastInference } = this.#counters;
+    return { waiting: 0, running: this.#runs.size, instances: [], restarts: 0, lastInference };
+  }
+
+  failures(): Readonly<Record<FailureReason, number>> {
+    return this.#counters.failures();
+  }
+
+  infer(request: InferRequest, on: InferListener): void {
+    const { inputs, batchSize } = checkedRequest(this.config, request);
+    this.#checkRoom(request);
+    request.signal?.throwIfAborted();
+    const startMs = performance.now();
+    let hasResponded = false;
+    const listener: InferListener = {
+      response: (response) => {
+        if (!hasResponded && this.firstResponses !== undefined)
+          this.#counters.noteFirstResponse(nsSince(startMs));
+        hasResponded = true;
+        return on.response(response);
+      },
+      end: () => on.end(),
+      fail: (error) => on.fail(error),
+    };
+    const onOver = (error: InferError | null, times: BatchTimes) => {
+      this.#leave(run);
+      if (error === null) {
+        this.#counters.noteExecution(batchSize, times);
+        this.#counters.noteSuccess(batchSize, nsSince(startMs), 0, times);
+        request.onTimes?.(times);
+      } else this.#counters.noteFailure(reasonOfEnsemble(error), nsSince(startMs));
+    };
+    const run = new EnsembleRun(this.#parts, request, this.#originsFor(request.origin), listener, onOver);
+    this.#runs.add(run);
+    run.begin(inputs, batchSize);
+  }
+
+  #checkRoom({ id, origin }: InferRequest): void {
+    const { name } = this.config;
+    if (this.#isClosed) throw new InferError(`Request for model '${name}', which is unloaded`, 'unavailable');
+    if (this.#runs.size >= MOST_REQUESTS) {
+      const told = `[request id: ${id === '' ? '<id_unknown>' : id}] Exceeds maximum queue size`;
+      throw new InferError(told, 'unavailable');
+    }
+    if ((origin?.depth ?? 0) < MOST_DEPTH) return;
+    const deep = new InferError(
+      `it lies in ${MOST_DEPTH} ensembles within each other, which are as many as may`,
+      'invalid',
+    );
+    throw inEnsemble(name, deep);
+  }
+
+  #originsFor(origin: InferOrigin | undefined): readonly InferOrigin[] {
+    const known = origin && this.#origins.get(origin);
+    if (known !== undefined) return known;
+    const depth = (origin?.depth ?? 0) + 1;
+    const origins = this.#parts.plan.steps.map(() => ({ depth }));
+    if (origin !== undefined) this.#origins.set(origin, origins);
+    return origins;
+  }
+
+  #leave(run: EnsembleRun): void {
+    this.#runs.delete(run);
+    if (this.#runs.size > 0) return;
+    for (const tell of this.#onIdle.splice(0)) tell();
+  }
+
+  /** Takes no more requests; resolves when those that were taken are answered, or cancelled. */
+  async close({ abort = false, timeoutMs }: CloseOptions = {}): Promise<void> {
+    this.#isClosed = true;
+    const cancel = () => {
+      const reason = new InferError(`the model '${this.config.name}' is unloaded`, 'unavailable');
+      for (const run of [...this.#runs]) run.cancel(reason);
+    };
+    if (abort) cancel();
+    if (this.#runs.size === 0) return;
+    const timer = timeoutMs === undefined ? undefined : setTimeout(cancel, timeoutMs);
+    await new Promise<void>((resolve) => this.#onIdle.push(resolve));
+    clearTimeout(timer);
+  }
+}
+
+/** Source: Triton, which counts what a member refuses or fails as OTHER. */
+function reasonOfEnsemble(error: InferError): FailureReason {
+  return reasonOf(error) === 'CANCELED' ? 'CANCELED' : 'OTHER';
+}
+
+function nsSince(startMs: number): number {
+  return 1e6 * (performance.now() - startMs);
+}

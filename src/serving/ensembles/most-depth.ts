@@ -1,0 +1,2 @@
+/** Ensembles within each other. */
+export const MOST_DEPTH = 8;

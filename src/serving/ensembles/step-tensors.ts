@@ -1,0 +1,49 @@
+import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
+import type { ModelConfig } from '../../../models/repository/model-config.js';
+import { shapeFor } from '../../../scheduler/ensemble-shapes.js';
+
+/** A tensor as it lies between members. */
+export interface PlacedTensor {
+  readonly tensor: InferTensor;
+  /** Rows, if whoever made it takes batches; else 0. */
+  readonly batchSize: number;
+}
+
+/** The tensor with `dims` behind its rows, at most one of them -1. Its elements stay as they are. @param rows 0: it has no batch dimension */
+export function reshaped(
+  tensor: InferTensor,
+  dims: readonly number[] | undefined,
+  rows: number,
+): InferTensor {
+  if (dims === undefined) return tensor;
+  const elements = tensor.shape.reduce((product, size) => product * size, 1) / Math.max(1, rows);
+  const known = dims.reduce((product, size) => (size < 0 ? product : product * size), 1);
+  const whole = dims.map((size) => (size < 0 ? elements / known : size));
+  return { ...tensor, shape: rows > 0 ? [rows, ...whole] : whole };
+}
+
+/** A tensor as the input of a member; what it holds is not copied. */
+export function asInput(config: ModelConfig, name: string, { tensor, batchSize }: PlacedTensor): InferTensor {
+  const { datatype, shape, data } = tensor;
+  const dims = config.input.find((input) => input.name === name)?.dims ?? [];
+  return { name, datatype, shape: shapeFor({ shape, batchSize }, dims, config.max_batch_size > 0), data };
+}
+
+/** A tensor as an output of the ensemble. @param number of the output in its configuration */
+export function asOutput(
+  { output, max_batch_size }: ModelConfig,
+  number: number,
+  { tensor, batchSize }: PlacedTensor,
+): InferTensor {
+  const { name, dims, reshape } = output[number]!;
+  const { datatype, data } = tensor;
+  const isBatched = max_batch_size > 0;
+  const shape = shapeFor({ shape: tensor.shape, batchSize }, reshape?.shape ?? dims, isBatched);
+  const told = { name, datatype, shape, data };
+  return reshape === undefined ? told : reshaped(told, dims, isBatched ? (shape[0] ?? 0) : 0);
+}
+
+/** Rows of a request to a member; 0: the member takes no batches. */
+export function rowsOf({ max_batch_size }: ModelConfig, inputs: readonly InferTensor[]): number {
+  return max_batch_size > 0 ? (inputs[0]?.shape[0] ?? 1) : 0;
+}

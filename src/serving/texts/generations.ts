@@ -1,0 +1,202 @@
+import { onAbort } from '../../../base/on-abort.js';
+import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type {
+  InferListener,
+  InferRequest,
+  InferTensor,
+  InferTerms,
+} from '../../../callbacks/infer/infer-types.js';
+import { answerMemory } from '../../generation/answer-memory.js';
+import type { TextRequest } from '../../generation/text-generation.js';
+import type { TextModel } from '../../generation/text-model.js';
+import type { ModelAdapters } from '../adapters/model-adapters.js';
+import type { ObserveRequest } from '../request-observer.js';
+import { generationError } from './generation-error.js';
+import { GenerationOutputs, stoppedOutputs, wantedOutputs } from './generation-outputs.js';
+import { GenerationRun } from './generation-run.js';
+import { GivenInputs } from './given-inputs.js';
+import { type Generation, readGeneration } from './read-generation.js';
+import { RunningIds } from './running-ids.js';
+
+/** A model that generates text, as requests for tensors need it. */
+export interface Generating {
+  /** Name of the model whose engine it is, for what is observed. */
+  readonly observedName: string;
+  readonly model: TextModel;
+  /** null: it takes no adapters. */
+  readonly adapters: ModelAdapters | null;
+  /** Most log-probs of a token beside its own. */
+  readonly maxLogProbs: number;
+  readonly observe: ObserveRequest;
+}
+
+/** How the tensors of a model are shaped, and what they say where the request does not. */
+export interface GenerationForm {
+  /** Tensors have a batch dimension, of 1, besides. */
+  isBatched: boolean;
+  /** output_ids are the generated tokens alone, unless the request says otherwise. */
+  excludesInput: boolean;
+  /** An end_id that is the first of the model's own stands for all of them, and so does none. */
+  endsByItself: boolean;
+}
+
+/** A request, read as far as its configuration goes. */
+interface Asked {
+  name: string;
+  request: InferRequest;
+  given: GivenInputs;
+  on: InferListener;
+}
+
+/** Requests for tensors of one model, which they share with those of all other protocols. */
+export class Generations {
+  readonly #find: () => Generating;
+  readonly #form: GenerationForm;
+  readonly #running = new RunningIds();
+
+  /** @param find the model as it is now @throws InferError where there is none */
+  constructor(find: () => Generating, form: GenerationForm) {
+    this.#find = find;
+    this.#form = form;
+  }
+
+  /**
+   * Answers a request whose tensors fit the configuration. @param name of the model, for refusals
+   * @param onOver called when it is over, before the listener is told @throws InferError for what is refused at once
+   */
+  infer(
+    name: string,
+    request: InferRequest,
+    inputs: readonly InferTensor[],
+    on: InferListener,
+    onOver: (error: InferError | null) => void,
+  ): void {
+    const asked = { name, request, given: new GivenInputs(inputs), on };
+    const { terms, takesOne } = request;
+    if (asked.given.is('stop')) {
+      this.#stop(asked);
+      return;
+    }
+    if (asked.given.is('streaming') && takesOne) throw streamsNot(asked);
+    const generating = this.#find();
+    const model = modelOf(generating, asked);
+    let run: GenerationRun | null = null;
+    let isStopped = false;
+    const stop = () => {
+      isStopped = true;
+      run?.stop();
+    };
+    const forget = this.#running.add(callerOf(request), request.id, stop);
+    const unheard = terms?.stop === undefined ? () => {} : onAbort(terms.stop, stop);
+    const over = (error: unknown) => {
+      forget();
+      unheard();
+      const told = error === null ? null : generationError(error, asked.given);
+      onOver(told);
+      if (told !== null) on.fail(told);
+    };
+    this.#read(asked, generating, model)
+      .then((generation) => {
+        run = this.#runOf(asked, generating, model, generation, over);
+        if (isStopped) run.stop();
+        run.begin();
+      })
+      .catch(over);
+  }
+
+  #read({ given, request }: Asked, generating: Generating, model: TextModel): Promise<Generation> {
+    const { adapters, maxLogProbs } = generating;
+    const { excludesInput, endsByItself } = this.#form;
+    const { signal } = request;
+    const caller = callerOf(request);
+    return readGeneration(given, {
+      model,
+      adapters,
+      maxLogProbs,
+      excludesInput,
+      endsByItself,
+      caller,
+      signal,
+    });
+  }
+
+  #runOf(
+    { request: { id: requestId, terms, trace, signal, outputs: named }, on }: Asked,
+    { observe, observedName: name }: Generating,
+    model: TextModel,
+    generation: Generation,
+    onOver: (error: unknown) => void,
+  ): GenerationRun {
+    const { request, count } = generation;
+    terms?.hold(answerMemory(model, request, count));
+    const limited = { ...generation, request: { ...request, ...fieldsOf(terms, request) } };
+    const wanted = wantedOutputs(named, generation);
+    const outputs = new GenerationOutputs(wanted, limited, model.vocabSize, this.#form.isBatched);
+    return new GenerationRun({
+      model,
+      generation: limited,
+      outputs,
+      name,
+      observe,
+      terms,
+      requestId,
+      trace,
+      signal,
+      on,
+      onOver,
+    });
+  }
+
+  /** Ends the requests of the same id with what they have. @throws InferError where it has no id */
+  #stop({ request, given, on }: Asked): void {
+    const { id, outputs } = request;
+    if (id === '') throw new InferError('Trying to stop a request but request ID is not provided', 'invalid');
+    this.#running.stop(callerOf(request), id);
+    const told = stoppedOutputs(outputs, given.has('input_ids'), this.#form.isBatched);
+    queueMicrotask(() => {
+      on.response({ outputs: told });
+      on.end();
+    });
+  }
+}
+
+/** Name of the API key that asks; '': there are no keys. */
+const callerOf = ({ terms, owner }: InferRequest) => terms?.caller ?? owner ?? '';
+
+/** The model, or the same with the adapter that the parameter `lora_name` names. @throws InferError invalid, notFound */
+function modelOf({ model, adapters }: Generating, { name, request }: Asked): TextModel {
+  const { lora_name: adapterName } = request.parameters;
+  if (adapterName === undefined) return model;
+  if (typeof adapterName !== 'string') {
+    throw new InferError(`parameter 'lora_name' of '${name}' should be a string`, 'invalid');
+  }
+  const adapter = adapters?.find(adapterName);
+  if (adapter !== undefined) return adapter.model;
+  throw new InferError(`model '${name}' has no LoRA adapter '${adapterName}'`, 'notFound');
+}
+
+function streamsNot({ name, given }: Asked): InferError {
+  return new InferError(
+    `'${given.nameOf('streaming')}' is true, and this way of asking '${name}' has one response; generate_stream streams`,
+    'invalid',
+  );
+}
+
+/** Fields that whoever serves the request adds. */
+function fieldsOf(
+  terms: InferTerms | undefined,
+  { timeLimitMs, cacheSalt }: TextRequest,
+): Partial<TextRequest> {
+  if (terms === undefined) return {};
+  const limit = Math.min(
+    timeLimitMs ?? Number.POSITIVE_INFINITY,
+    terms.timeLimitMs ?? Number.POSITIVE_INFINITY,
+  );
+  return {
+    label: terms.label,
+    queueKey: terms.caller,
+    queueWeight: terms.weight,
+    cacheSalt: terms.cacheSalt(cacheSalt),
+    ...(Number.isFinite(limit) ? { timeLimitMs: limit } : {}),
+  };
+}

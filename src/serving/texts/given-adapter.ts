@@ -1,0 +1,39 @@
+import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { EngineFields } from '../../generation/text-generation.js';
+import type { ModelAdapters } from '../adapters/model-adapters.js';
+import type { GivenInputs } from './given-inputs.js';
+import { networkTaskId } from './network-task-id.js';
+import type { TextInputName } from './text-inputs.js';
+
+/** Whoever sends an adapter by the network has task ids of its own. @throws InferError, ParameterError */
+export function adapterFields(
+  given: GivenInputs,
+  adapters: ModelAdapters | null,
+  caller: string,
+): EngineFields {
+  const names = (['lora_task_id', 'lora_weights', 'lora_config'] as const).filter(
+    (name) => given.has(name) && (name === 'lora_task_id' || given.get(name)!.data.length > 0),
+  );
+  if (names.length === 0) return {};
+  if (adapters === null) {
+    throw new InferError(
+      `'${names[0]}' is refused: the model takes no LoRA adapters (--lora, or --allow-runtime-lora, lets it)`,
+      'invalid',
+    );
+  }
+  const tensorOf = (name: Extract<TextInputName, 'lora_weights' | 'lora_config'>) => {
+    const values = name === 'lora_weights' ? given.floats(name) : given.integers(name);
+    return values === undefined ? {} : { [name]: { shape: [...given.get(name)!.shape], data: values } };
+  };
+  const taskId = given.big('lora_task_id');
+  const read = adapters.fromTensors({
+    ...(taskId === undefined ? {} : { lora_task_id: { shape: [1], data: BigUint64Array.of(taskId) } }),
+    ...tensorOf('lora_weights'),
+    ...tensorOf('lora_config'),
+  });
+  if (read === null) return {};
+  return {
+    loraTaskId: networkTaskId(caller, read.taskId),
+    ...(read.weights === null ? {} : { adapter: read.weights }),
+  };
+}

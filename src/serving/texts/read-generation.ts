@@ -1,0 +1,297 @@
+import { GUIDE_TYPES, type Guide, MAX_GUIDE_LENGTH } from '../../../callbacks/guide.js';
+import { InferError } from '../../../callbacks/infer/infer-error.js';
+import { StopStrings } from '../../../models/tokenizer/stop-strings.js';
+import { badWordTokens } from '../../generation/bad-words.js';
+import { drawSeed, type EngineFields, type TextRequest } from '../../generation/text-generation.js';
+import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
+import type { PromptTokens, TextModel } from '../../generation/text-model.js';
+import type { ModelAdapters } from '../adapters/model-adapters.js';
+import { adapterFields } from './given-adapter.js';
+import type { GivenInputs } from './given-inputs.js';
+import { logitBiasOf, wordList, wordTexts } from './given-words.js';
+
+/** What a request for tensors asks of a model that generates text. */
+export interface Generation {
+  /** The engine's request, all but whose it is. */
+  request: TextRequest;
+  /** Answers to the prompt: sequences, or beams. */
+  count: number;
+  /** Tokens that each sequence has generated before, elsewhere. */
+  known: readonly Int32Array[];
+  /** The prompt came as tokens. */
+  isOfTokens: boolean;
+  isStreamed: boolean;
+  /** Of output_ids, where answers are of different lengths. */
+  padId: number;
+  /** output_ids are the generated tokens alone. */
+  excludesInput: boolean;
+  returns: {
+    logProbs: boolean;
+    topLogProbs: number;
+    contextLogits: boolean;
+    generationLogits: boolean;
+    contextLogProbs: boolean;
+    topContextLogProbs: number;
+    perfMetrics: boolean;
+    numInputTokens: boolean;
+    numOutputTokens: boolean;
+  };
+}
+
+/** How a model takes requests for tensors. */
+export interface GenerationOptions {
+  model: TextModel;
+  /** null: it takes no adapters. */
+  adapters: ModelAdapters | null;
+  /** Most log-probs of a token beside its own. */
+  maxLogProbs: number;
+  /** Of output_ids, where the request says nothing. */
+  excludesInput: boolean;
+  /** An end_id that is the first of the model's own stands for all of them, and so does none. */
+  endsByItself: boolean;
+  /** Name of whoever asks, by which adapters are apart. */
+  caller: string;
+  signal: AbortSignal | undefined;
+}
+
+/** Tokens of an answer to a text, where the request names no limit. */
+export const DEFAULT_MAX_TOKENS = 16;
+export const MOST_SEQUENCES = 128;
+
+/** @throws InferError; and what the codec refuses */
+export async function readGeneration(given: GivenInputs, options: GenerationOptions): Promise<Generation> {
+  const { model, maxLogProbs } = options;
+  const isOfTokens = given.has('input_ids');
+  if (isOfTokens === given.has('text_input')) {
+    throw refused(
+      isOfTokens
+        ? "'text_input' and 'input_ids' are both given; one of them is expected"
+        : "one of 'text_input' and 'input_ids' is expected; neither is given",
+    );
+  }
+  const returns = returnsOf(given, maxLogProbs);
+  const promptTokens = isOfTokens ? tokensOf(given) : await promptOf(given, options);
+  const words = wordTexts(given, 'bad_words');
+  const badWords = [...(await badWordTokens(model.codec, words)), ...wordList(given, 'bad_words_list')];
+  const beamWidth = given.number('beam_width') ?? 1;
+  const sequences = given.number('num_return_sequences') ?? 1;
+  const count = countOf(given, beamWidth, sequences);
+  const guide = await guideOf(given, model);
+  const request: TextRequest = {
+    promptTokens,
+    promptParam: isOfTokens ? 'input_ids' : 'text_input',
+    maxTokens: maxTokensOf(given, isOfTokens),
+    ...(await samplingOf(given, model, options.signal)),
+    ...promptFields(given),
+    stop: new StopStrings(wordTexts(given, 'stop_words')),
+    badWords: badWords.length === 0 ? undefined : badWords,
+    minTokens: given.number('min_length'),
+    ...(beamWidth > 1 ? { beams: beamsOf(given, beamWidth) } : {}),
+    sequenceIndex: given.number('first_sequence_index'),
+    logProbs: returns.logProbs ? returns.topLogProbs : undefined,
+    contextLogProbs: returns.contextLogProbs ? returns.topContextLogProbs : undefined,
+    returnContextLogits: returns.contextLogits,
+    returnGenerationLogits: returns.generationLogits,
+    logitsPostProcessor: given.texts('logits_post_processor_name')?.[0],
+    clientId: given.big('client_id'),
+    guide,
+    guideParam: given.nameOf('guided_decoding_guide'),
+    maxDraftLen: given.number('max_draft_len'),
+    timeLimitMs: given.number('time_limit_ms'),
+    cacheSalt: given.big('cache_salt'),
+    engine: engineFields(given, isOfTokens, options),
+  };
+  const endId = given.number('end_id') ?? model.endTokens[0] ?? 0;
+  return {
+    request,
+    count,
+    known: knownOutputs(given).map((row) => withoutEnd(row, request.engine?.endTokenIds)),
+    isOfTokens,
+    isStreamed: given.is('streaming'),
+    padId: given.number('pad_id') ?? Math.max(endId, 0),
+    excludesInput: given.has('exclude_input_in_output')
+      ? given.is('exclude_input_in_output')
+      : options.excludesInput,
+    returns,
+  };
+}
+
+const refused = (message: string) => new InferError(message, 'invalid');
+
+function countOf(given: GivenInputs, beamWidth: number, sequences: number): number {
+  for (const [name, value] of [
+    ['beam_width', beamWidth],
+    ['num_return_sequences', sequences],
+  ] as const) {
+    if (value >= 1 && value <= MOST_SEQUENCES) continue;
+    throw refused(
+      `'${given.nameOf(name)}' is ${value}; a whole number from 1 to ${MOST_SEQUENCES} is expected`,
+    );
+  }
+  if (beamWidth > 1 && sequences > 1)
+    throw refused(
+      `'num_return_sequences' is ${sequences} and 'beam_width' is ${beamWidth}; one of them may be above 1`,
+    );
+  return Math.max(beamWidth, sequences);
+}
+
+function maxTokensOf(given: GivenInputs, isOfTokens: boolean): number {
+  const asked = given.number('request_output_len');
+  if (asked === undefined && isOfTokens)
+    throw refused("'request_output_len' is missing; it is required with 'input_ids'");
+  return asked ?? DEFAULT_MAX_TOKENS;
+}
+
+/** @throws InferError where input_lengths is no length of the prompt */
+function tokensOf(given: GivenInputs): Int32Array {
+  const tokens = given.integers('input_ids')!;
+  const length = given.number('input_lengths') ?? tokens.length;
+  if (length >= 0 && length <= tokens.length) return tokens.subarray(0, length);
+  throw refused(`'input_lengths' is ${length}; 'input_ids' has ${tokens.length} tokens`);
+}
+
+async function promptOf(given: GivenInputs, { model, signal }: GenerationOptions): Promise<PromptTokens> {
+  const [text = ''] = given.texts('text_input')!;
+  const { codec, maxInputLen: maxTokens } = model;
+  checkTextLength(
+    text.length,
+    { maxTokens, unitsPerToken: codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN },
+    'text_input',
+  );
+  return codec.encodeText(text, signal);
+}
+
+/** Greedy if none of temperature, top-k, top-p and min-p is given, as TensorRT-LLM is. */
+async function samplingOf(
+  given: GivenInputs,
+  model: TextModel,
+  signal: AbortSignal | undefined,
+): Promise<Partial<TextRequest>> {
+  const draws = (['temperature', 'runtime_top_k', 'runtime_top_p', 'runtime_min_p'] as const).some((name) =>
+    given.has(name),
+  );
+  return {
+    temperature: given.number('temperature') ?? (draws ? undefined : 0),
+    topK: given.number('runtime_top_k'),
+    topP: given.number('runtime_top_p'),
+    minP: given.number('runtime_min_p'),
+    repetitionPenalty: given.number('repetition_penalty'),
+    presencePenalty: given.number('presence_penalty'),
+    frequencyPenalty: given.number('frequency_penalty'),
+    noRepeatNgramSize: given.number('no_repeat_ngram_size'),
+    // Known here, so that it can be told of an answer that ends before the engine does.
+    seed: given.big('random_seed') ?? drawSeed(),
+    logitBias: await logitBiasOf(given, model.codec, signal),
+    embeddingBias: nonEmpty(given.floats('embedding_bias')),
+  };
+}
+
+/** An array without elements says nothing, as in requests of clients that always send it. */
+function nonEmpty<T extends { length: number }>(values: T | undefined): T | undefined {
+  return values === undefined || values.length === 0 ? undefined : values;
+}
+
+function promptFields(given: GivenInputs): Partial<TextRequest> {
+  const table = given.rows('prompt_embedding_table');
+  const rows = given.number('prompt_vocab_size');
+  if (rows !== undefined && rows > (table?.length ?? 0))
+    throw refused(`'prompt_vocab_size' is ${rows}; 'prompt_embedding_table' has ${table?.length ?? 0} rows`);
+  return {
+    promptEmbeddings: table && nonEmpty(table.slice(0, rows)),
+    positionIds: nonEmpty(given.integers('position_ids')),
+  };
+}
+
+function beamsOf(given: GivenInputs, width: number): NonNullable<TextRequest['beams']> {
+  const early = given.number('early_stopping') ?? 1;
+  return {
+    width,
+    lengthPenalty: given.number('len_penalty') ?? 0,
+    earlyStopping: early === 2 ? 'never' : early !== 0,
+  };
+}
+
+/** @throws InferError for numbers of log-probs beyond the server's limit */
+function returnsOf(given: GivenInputs, maxLogProbs: number): Generation['returns'] {
+  const topOf = (name: 'top_log_probs' | 'top_context_log_probs'): number => {
+    const value = given.number(name) ?? 0;
+    if (value >= 0 && value <= maxLogProbs) return value;
+    throw refused(
+      `'${name}' is ${value}; this server gives at most ${maxLogProbs} log-probs of each token (--max-logprobs)`,
+    );
+  };
+  const topLogProbs = topOf('top_log_probs');
+  const topContextLogProbs = topOf('top_context_log_probs');
+  return {
+    logProbs: given.is('return_log_probs') || topLogProbs > 0,
+    topLogProbs,
+    contextLogits: given.is('return_context_logits'),
+    generationLogits: given.is('return_generation_logits'),
+    contextLogProbs: given.is('return_context_log_probs') || topContextLogProbs > 0,
+    topContextLogProbs,
+    perfMetrics: given.is('return_perf_metrics'),
+    numInputTokens: given.is('return_num_input_tokens'),
+    numOutputTokens: given.is('return_num_output_tokens'),
+  };
+}
+
+/** @throws InferError, GuideError */
+async function guideOf(given: GivenInputs, { codec }: TextModel): Promise<Guide | undefined> {
+  const type = given.texts('guided_decoding_guide_type')?.[0];
+  const guide = given.texts('guided_decoding_guide')?.[0] ?? '';
+  if (type === undefined || type === '') {
+    if (guide === '') return undefined;
+    throw refused("'guided_decoding_guide_type' is missing; 'guided_decoding_guide' is given");
+  }
+  const known = GUIDE_TYPES.find((one) => one === type);
+  if (known === undefined)
+    throw refused(
+      `'guided_decoding_guide_type' is '${type.slice(0, 64)}'; one of ${GUIDE_TYPES.join(', ')} is expected`,
+    );
+  if (guide.length > MAX_GUIDE_LENGTH)
+    throw refused(
+      `'guided_decoding_guide' has ${guide.length} characters; at most ${MAX_GUIDE_LENGTH} are taken`,
+    );
+  const asked = { type: known, guide };
+  await codec.checkGuide?.(asked);
+  return asked;
+}
+
+function engineFields(
+  given: GivenInputs,
+  isOfTokens: boolean,
+  { model, adapters, endsByItself, caller }: GenerationOptions,
+): EngineFields {
+  const stopWords = wordList(given, 'stop_words_list');
+  const endId = given.number('end_id');
+  const isOwn =
+    endId === undefined ? !isOfTokens || endsByItself : endsByItself && endId === model.endTokens[0];
+  const draft = nonEmpty(given.integers('draft_input_ids'));
+  const logits = nonEmpty(given.rows('draft_logits') ?? []);
+  const known = knownOutputs(given);
+  return {
+    endTokenIds: isOwn ? model.endTokens : endId === undefined || endId === -1 ? [] : [endId],
+    ...(stopWords.length === 0 ? {} : { stopWords }),
+    ...(draft === undefined ? {} : { draftTokens: draft }),
+    ...(logits === undefined ? {} : { draftLogits: logits }),
+    ...(known.length === 0 ? {} : { knownOutputIds: known }),
+    ...adapterFields(given, adapters, caller),
+  };
+}
+
+/** Rows of tokens, each as long as it is before its first -1. */
+function knownOutputs(given: GivenInputs): Int32Array[] {
+  const tokens = given.integers('known_output_ids');
+  if (tokens === undefined) return [];
+  const [count = 0, width = 0] = given.get('known_output_ids')!.shape.slice(-2);
+  return Array.from({ length: count }, (_, i) => {
+    const row = tokens.subarray(i * width, (i + 1) * width);
+    const end = row.indexOf(-1);
+    return end < 0 ? row : row.subarray(0, end);
+  });
+}
+
+/** An end token is no part of the answer. */
+function withoutEnd(row: Int32Array, ends: readonly number[] | undefined): Int32Array {
+  return row.length > 0 && row.at(-1) === ends?.[0] ? row.subarray(0, -1) : row;
+}
