@@ -53,9 +53,11 @@ function ofModel<T>(values: Values<T>, flag: FlagSpec, where: Where = {}): Serve
 const PATHS = listOf('a path, or NAME=PATH, or a list of these');
 const TEXTS = listOf('a text that is not empty, or a list of such');
 const NAMES = listOf('a name, or a list of names');
+const isKeepAlive = (value: unknown) =>
+  (typeof value === 'string' || typeof value === 'number') && keepAliveMs(value) !== null;
 /** A time that a model stays loaded. */
-const KEEP_ALIVE: Values<string> = {
-  ...rule<string>(KEEP_ALIVE_FORM, (value) => typeof value === 'string' && keepAliveMs(value) !== null),
+const KEEP_ALIVE: Values<string | number> = {
+  ...rule<string | number>(KEEP_ALIVE_FORM, isKeepAlive),
   kind: 'text',
 };
 const OF_CLIENTS = { isForBatch: false };

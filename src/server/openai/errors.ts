@@ -127,7 +127,6 @@ export function cutOff(): ApiError {
 
 const LOAD_STATUS: Readonly<Record<ModelLoadFault, ErrorStatus>> = {
   tooLarge: 503,
-  noRoom: 503,
   tooMany: 429,
   slow: 503,
   failed: 500,

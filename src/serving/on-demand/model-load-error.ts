@@ -4,12 +4,11 @@ import { SkeinError } from '../../../base/skein-error.js';
  * Why a model that was asked for cannot be had.
  *
  *   tooLarge   it alone does not fit into the bound of memory
- *   noRoom     the models in use left no room for it in time
  *   tooMany    as many requests as may wait for models do so already
- *   slow       it was not loaded in time
+ *   slow       it was not loaded in time, maybe because models in use left no room
  *   failed     its files are wrong, or its engine did not start
  */
-export type ModelLoadFault = 'tooLarge' | 'noRoom' | 'tooMany' | 'slow' | 'failed';
+export type ModelLoadFault = 'tooLarge' | 'tooMany' | 'slow' | 'failed';
 
 /** A model that was asked for is not there, and was not loaded. */
 export class ModelLoadError extends SkeinError {
