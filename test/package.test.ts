@@ -126,7 +126,7 @@ describe('the package that npm pack makes', () => {
     }
   });
 
-  it('has the demo model with its card, and stays under 16.5 MB', () => {
+  it('has the demo model with its card, and stays under 17.5 MB', () => {
     for (const name of [
       'model.safetensors',
       'config.json',
@@ -175,6 +175,6 @@ describe('the package that npm pack makes', () => {
     };
     expect(files.filter(({ path, size }) => size > most(path))).toEqual([]);
     // Half of it is the model.
-    expect(unpackedSize).toBeLessThan(17_000_000);
+    expect(unpackedSize).toBeLessThan(17_500_000);
   });
 });

@@ -1,8 +1,3 @@
-import { chat } from '../ollama/chat.js';
-import { embed, embeddings } from '../ollama/embed.js';
-import { generate } from '../ollama/generate.js';
-import { OLLAMA_VERSION, ps, show, tags } from '../ollama/lists.js';
-import { deleteModel, pull } from '../ollama/pull.js';
 import {
   chatSchema,
   deleteSchema,
@@ -14,7 +9,11 @@ import {
 } from '../ollama/schemas.js';
 import { defineRoute, type Route } from './route.js';
 
+// A start without a client of Ollama imports none of this.
 const described = () => import('../ollama/described.js');
+const embedding = () => import('../ollama/embed.js');
+const lists = () => import('../ollama/lists.js');
+const pulling = () => import('../ollama/pull.js');
 
 const chatRoute = defineRoute({
   method: 'post',
@@ -26,7 +25,10 @@ const chatRoute = defineRoute({
     'A question': { model: 'm', messages: [{ role: 'user', content: 'What is the capital of France?' }] },
   },
   responses: async () => (await described()).chatAnswers(),
-  handle: ({ body, exchange }, context) => chat(context, body, exchange),
+  handle: async ({ body, exchange }, context) => {
+    const { chat } = await import('../ollama/chat.js');
+    return chat(context, body, exchange);
+  },
 });
 
 const generateRoute = defineRoute({
@@ -37,7 +39,10 @@ const generateRoute = defineRoute({
   body: generateSchema,
   examples: { 'A prompt': { model: 'm', prompt: 'What is the capital of France?', stream: false } },
   responses: async () => (await described()).generateAnswers(),
-  handle: ({ body, exchange }, context) => generate(context, body, exchange),
+  handle: async ({ body, exchange }, context) => {
+    const { generate } = await import('../ollama/generate.js');
+    return generate(context, body, exchange);
+  },
 });
 
 const embedRoute = defineRoute({
@@ -48,7 +53,7 @@ const embedRoute = defineRoute({
   body: embedSchema,
   examples: { Texts: { model: 'm', input: ['The cat sits outside.', 'A man plays the guitar.'] } },
   responses: async () => (await described()).embedAnswers(),
-  handle: ({ body, exchange }, context) => embed(context, body, exchange),
+  handle: async ({ body, exchange }, context) => (await embedding()).embed(context, body, exchange),
 });
 
 const embeddingsRoute = defineRoute({
@@ -59,7 +64,7 @@ const embeddingsRoute = defineRoute({
   body: embeddingsSchema,
   examples: { 'A text': { model: 'm', prompt: 'The cat sits outside.' } },
   responses: async () => (await described()).embeddingsAnswers(),
-  handle: ({ body, exchange }, context) => embeddings(context, body, exchange),
+  handle: async ({ body, exchange }, context) => (await embedding()).embeddings(context, body, exchange),
 });
 
 const tagsRoute = defineRoute({
@@ -68,7 +73,7 @@ const tagsRoute = defineRoute({
   tags: ['Ollama'],
   summary: 'Lists the models',
   responses: async () => (await described()).tagsAnswers(),
-  handle: (_, context) => tags(context),
+  handle: async (_, context) => (await lists()).tags(context),
 });
 
 const psRoute = defineRoute({
@@ -77,7 +82,7 @@ const psRoute = defineRoute({
   tags: ['Ollama'],
   summary: 'Lists the models that are loaded',
   responses: async () => (await described()).psAnswers(),
-  handle: (_, context) => ps(context),
+  handle: async (_, context) => (await lists()).ps(context),
 });
 
 const showRoute = defineRoute({
@@ -88,7 +93,7 @@ const showRoute = defineRoute({
   body: showSchema,
   examples: { 'A model': { model: 'm' } },
   responses: async () => (await described()).showAnswers(),
-  handle: ({ body }, context) => show(context, body),
+  handle: async ({ body }, context) => (await lists()).show(context, body),
 });
 
 const RIGHTS =
@@ -103,7 +108,8 @@ const pullRoute = defineRoute({
   body: pullSchema,
   examples: { 'A model': { model: 'hf.co/bartowski/Qwen2.5-0.5B-Instruct-GGUF:Q8_0' } },
   responses: async () => (await described()).pullAnswers(),
-  handle: ({ body, exchange, isLocal }, context) => pull(context, body, { exchange, isLocal }),
+  handle: async ({ body, exchange, isLocal }, context) =>
+    (await pulling()).pull(context, body, { exchange, isLocal }),
 });
 
 const deleteRoute = defineRoute({
@@ -115,7 +121,8 @@ const deleteRoute = defineRoute({
   body: deleteSchema,
   examples: { 'A model': { model: 'm' } },
   responses: async () => (await described()).deleteAnswers(),
-  handle: ({ body, exchange, isLocal }, context) => deleteModel(context, body, { exchange, isLocal }),
+  handle: async ({ body, exchange, isLocal }, context) =>
+    (await pulling()).deleteModel(context, body, { exchange, isLocal }),
 });
 
 const versionRoute = defineRoute({
@@ -124,7 +131,7 @@ const versionRoute = defineRoute({
   tags: ['Ollama'],
   summary: 'Tells the version of the API',
   responses: async () => (await described()).versionAnswers(),
-  handle: (_, { version }) => Response.json({ version: OLLAMA_VERSION, skein: version }),
+  handle: async (_, { version: skein }) => Response.json({ version: (await lists()).OLLAMA_VERSION, skein }),
 });
 
 /** Ollama's API, whose errors have a form of their own. */
