@@ -44,7 +44,7 @@ export interface ConfiguredModel extends ModelEntry {
 
 /** Every option with its value, and the models. */
 export interface Config extends OptionsOfAll {
-  /** The models, at least one where there is no model repository; no two of a name. Requests that name none get the first. */
+  /** The models, at least one where there is neither a model repository nor a folder of models; no two of a name. Requests that name none get the first. */
   models: readonly ConfiguredModel[];
 }
 
@@ -86,7 +86,11 @@ export function loadConfig(sources: ConfigSources): Config {
   }
   const { model, servedModelName, ...options } = config as OptionValues;
   checkRepository(options);
-  if (options.modelRepository !== undefined && model === undefined && models === undefined) {
+  if (options.modelMemoryBytes !== undefined && options.modelsDir === undefined) {
+    throw new UsageError('--model-memory-bytes needs --models-dir: it is of the models in this folder.');
+  }
+  const bringsModels = options.modelRepository !== undefined || options.modelsDir !== undefined;
+  if (bringsModels && model === undefined && models === undefined) {
     if (servedModelName !== undefined) {
       throw new UsageError(`${where.servedModelName} names a model of --model, and there is none.`);
     }

@@ -9,6 +9,7 @@ export const GROUPS = [
   'Batching',
   'KV cache',
   'LoRA adapters',
+  'Models on demand',
   'Speculation',
   'Running',
 ] as const;

@@ -101,7 +101,8 @@ async function startText(
   return versionOf(entry, version, loaded!, server);
 }
 
-function versionOf(
+/** A model that runs, as the repository and the routes know it. */
+export function versionOf(
   entry: ConfiguredModel,
   version: string,
   loaded: RunningModel,

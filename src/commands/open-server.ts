@@ -1,5 +1,6 @@
 import { skeinVersion } from '../../base/package-info.js';
 import { residentBytes } from '../../base/process-memory.js';
+import { openEngine } from '../../engine/building/engine.js';
 import { EngineFailure } from '../../host/engine-failure.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import type { ApiKeys } from '../server/api-keys.js';
@@ -14,12 +15,14 @@ import { Log } from '../server/log.js';
 import { LogOutput } from '../server/log-output.js';
 import { type Metrics, NO_METRICS } from '../server/metrics/metrics.js';
 import { ServerMetrics } from '../server/metrics/server-metrics.js';
+import type { ModelLife } from '../server/model-life.js';
 import { logEngines } from '../server/model-log.js';
 import { ServerState } from '../server/server-state.js';
 import { traced } from '../server/tracing/traced-observer.js';
 import type { Tracing } from '../server/tracing/tracing.js';
 import { ResponseCache } from '../serving/cache/response-cache.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
+import { factsOfEngine, type ModelFacts } from '../serving/model-facts.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { ObserveRequest } from '../serving/request-observer.js';
 import type { RunningModel } from '../serving/running-model.js';
@@ -27,6 +30,7 @@ import type { ServedModel } from '../serving/served-model.js';
 import { SharedRegions } from '../serving/shared-memory/shared-regions.js';
 import { heldMemoryLimitBeside } from './held-memory-limit.js';
 import { modelRepository } from './model-repository.js';
+import { onDemand } from './on-demand.js';
 import { openTracing } from './open-tracing.js';
 import type { ServerSecurity } from './server-security.js';
 
@@ -35,6 +39,8 @@ export interface ServedApp {
   models: LiveModels;
   /** The same models, and those that take tensors alone; it owns them, and closes them. */
   repository: ServingRepository;
+  /** Models that are loaded on demand; null: there are none. */
+  life: ModelLife | null;
   app: ReturnType<typeof createApp>;
   lane: InferLane;
   state: ServerState;
@@ -54,6 +60,8 @@ export interface OpenServer {
   /** The same models over gRPC; null: that is not wanted. */
   grpc: GrpcServer | null;
   repository: ServingRepository;
+  /** Models that are loaded on demand; null: there are none. */
+  life: ModelLife | null;
   /** The log's file was renamed: it is made anew. */
   reopenLog: () => void;
   /** Sends what was not sent yet of traces. */
@@ -78,7 +86,7 @@ export async function openServer(
   const log = new Log(config.logLevel, output);
   const tracing = openTracing(config, log, skeinVersion());
   const served = serveModels(running, config, security, { log, output, tracing });
-  const { repository, app, lane, state, metrics, failed, shared } = served;
+  const { repository, life, app, lane, state, metrics, failed, shared } = served;
   const { host, maxConnections, streamStallTimeoutSeconds } = config;
   const { tls } = security;
   const address = { host, tls, maxConnections, stallLimitMs: 1000 * streamStallTimeoutSeconds };
@@ -104,7 +112,7 @@ export async function openServer(
     });
     const reopenLog = () => output.reopen();
     const flushTraces = async () => tracing?.close();
-    return { server, grpc, repository, reopenLog, flushTraces, failed };
+    return { server, grpc, repository, life, reopenLog, flushTraces, failed };
   } catch (error) {
     await Promise.all([repository.close({}), grpc?.close()]);
     throw error;
@@ -133,6 +141,8 @@ export function serveModels(
   const observe: ObserveRequest = traced({ observe: (request) => metrics.observe(request) });
   const cache = config.responseCacheBytes > 0 ? new ResponseCache(config.responseCacheBytes) : null;
   const repository = modelRepository(running, config, models, { describe, log, observe }, cache);
+  const loaded = running.map((one) => one.loaded);
+  const life = onDemand(config, { models, repository, running: loaded, describe, log, observe });
   logEngines(models, log);
   const state = new ServerState(models, () => repository.starting);
   const ledger = memoryLedger(running, config, security.apiKeys);
@@ -165,9 +175,12 @@ export function serveModels(
     corsOrigins: security.corsOrigins,
     unknownFields: config.unknownFields,
     eventStream: { stallLimitMs },
+    life,
   });
   const lane = new InferLane({ ...shared, stallLimitMs });
-  return { models, repository, app, lane, state, metrics, failed: firstFailure(models), shared };
+  // A model on demand that fails is unloaded, and loaded anew for the next request.
+  const failed = firstFailure(models, (model) => life?.models.owns(model) === true);
+  return { models, repository, life, app, lane, state, metrics, failed, shared };
 }
 
 /** Shared memory of clients on this machine, where they have leave. */
@@ -203,11 +216,12 @@ function memoryLedger(
 }
 
 /** Resolves with the first error of an engine that failed for good; with several models the error names the model. */
-function firstFailure(models: ModelDirectory): Promise<Error> {
+function firstFailure(models: ModelDirectory, mayFail: (model: ServedModel) => boolean): Promise<Error> {
   return new Promise((resolve) => {
-    followModels(models, ({ model: { id, state } }) => {
+    followModels(models, ({ model }) => {
+      const { id, state } = model;
       const { status, failure } = state;
-      if (status !== 'failed' || failure === null) return;
+      if (status !== 'failed' || failure === null || mayFail(model)) return;
       const isOnly = models.list().every((model) => model.id === id);
       resolve(
         isOnly ? failure : new EngineFailure(`The model ${id}: ${failure.message}`, { cause: failure }),
@@ -228,7 +242,22 @@ function servedModel({ entry, loaded }: LoadedEntry, config: Config): ServedMode
     return pid === null ? null : residentBytes(pid);
   };
   const { name: id, aliases } = entry;
-  const served = { id, aliases, created, state, maxQueueSize: maxQueuedRequests, processMemory };
+  let read: ModelFacts | null = null;
+  const facts = () => {
+    read ??= factsOfEngine(openEngine(loaded.info.enginePath));
+    return read;
+  };
+  const cacheBytes = 'kvCacheBytes' in loaded.info ? loaded.info.kvCacheBytes : 0;
+  const served = {
+    id,
+    aliases,
+    created,
+    state,
+    maxQueueSize: maxQueuedRequests,
+    processMemory,
+    facts,
+    cacheBytes,
+  };
   if (loaded.kind === 'encoder') {
     return { kind: 'encoder', ...loaded.model, ...served, statistics: loaded.statistics };
   }

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, statSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../base/error-text.js';
@@ -35,6 +35,7 @@ export async function serve(config: Config): Promise<void> {
     if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
       throw new UsageError(`--model-repository is ${folder}, and there is no such folder.`);
   }
+  if (config.modelsDir !== undefined) makeModelsDir(config.modelsDir);
   const address = await checkAddress(config.host, config.port);
   if (config.grpcPort !== undefined) await checkAddress(config.host, config.grpcPort, '--grpc-port');
   const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
@@ -45,7 +46,7 @@ export async function serve(config: Config): Promise<void> {
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   interruption.release();
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-  const { server, grpc, repository, reopenLog, flushTraces, failed } = await openServer(
+  const { server, grpc, repository, life, reopenLog, flushTraces, failed } = await openServer(
     running,
     config,
     security,
@@ -54,7 +55,7 @@ export async function serve(config: Config): Promise<void> {
   if (config.logFile !== undefined) process.on('SIGHUP', reopenLog);
   const polling = await startFolders(repository, config, servers);
   performance.mark('skein: listening');
-  process.stdout.write(greeting(running, repository, server.url, grpc?.url ?? null));
+  process.stdout.write(greeting(running, repository, server.url, grpc?.url ?? null, config.modelsDir));
   if (security.apiKeys.count === 0 && !isLoopbackName(new URL(server.url).hostname)) {
     process.stderr.write(
       'skein: whoever reaches this address may use it, from other machines too; --api-key-file or --api-key asks for a key\n',
@@ -70,6 +71,8 @@ export async function serve(config: Config): Promise<void> {
       );
     }
   }
+  life?.models.close();
+  life?.pulls.close();
   await end(servers, repository, flushTraces, failure);
 }
 
@@ -88,6 +91,16 @@ function checkLogFile(path: string): void {
     closeSync(openSync(path, 'a'));
   } catch (error) {
     throw new UsageError(`The file of --log-file, ${path}, cannot be written: ${writeProblem(error)}`);
+  }
+}
+
+/** Makes the folder of models where there is none: what clients pull comes into it. @throws UsageError */
+function makeModelsDir(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true });
+    if (statSync(path).isDirectory()) return;
+  } catch (error) {
+    throw new UsageError(`The folder of --models-dir, ${path}, cannot be made: ${writeProblem(error)}`);
   }
 }
 
@@ -167,6 +180,7 @@ function greeting(
   repository: ServingRepository,
   url: string,
   grpcUrl: string | null,
+  modelsDir: string | undefined,
 ): string {
   const given = new Set(running.map(({ entry }) => entry.name));
   const ofFolders = repository.loaded().filter(({ config }) => !given.has(config.name));
@@ -181,6 +195,7 @@ function greeting(
   for (const { config, version } of ofFolders)
     lines.push(`  ${config.name}: version ${version}, ${kindOf(config)}`);
   if (ofFolders.length > 0) lines.push(`  by the Open Inference Protocol: ${url}/v2`);
+  if (modelsDir !== undefined) lines.push(`  models of ${modelsDir} are loaded when they are asked for`);
   if (grpcUrl !== null) lines.push(`  the same over gRPC: ${grpcUrl}`);
   const hasChat = repository.loaded().some(({ kind }) => kind === 'generator');
   lines.push(

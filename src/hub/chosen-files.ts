@@ -102,8 +102,12 @@ function safetensorsOf(all: readonly string[]): string[] {
   return all.filter((path) => /^(?!adapter_)[^/]+\.safetensors$/.test(path)).sort();
 }
 
+/** Precision in the name of a GGUF file; '': it has none. */
+export function quantOf(path: string): string {
+  return QUANT.exec(path)?.[1]?.toUpperCase() ?? '';
+}
+
 function chooseGguf(ggufs: readonly string[], { id, quant }: Repository): string {
-  const quantOf = (path: string) => QUANT.exec(path)?.[1]?.toUpperCase() ?? '';
   const wanted = quant === null ? null : quant.toUpperCase();
   const found = wanted === null ? [] : ggufs.filter((path) => quantOf(path) === wanted);
   if (found.length === 1) return found[0]!;

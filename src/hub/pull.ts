@@ -20,6 +20,16 @@ export interface PullProgress {
   total: number;
   /** Number of bytes that were here before. */
   kept: number;
+  /** The file that is being downloaded. */
+  file: FileProgress;
+}
+
+export interface FileProgress {
+  hash: string;
+  algorithm: 'sha256' | 'sha1';
+  size: number;
+  /** Number of its bytes that are here. */
+  done: number;
 }
 
 export interface PullOptions {
@@ -110,7 +120,11 @@ async function fetchFiles(
   let before = 0;
   for (const { path, size, hash, checksum } of files) {
     const blob = cache.blob(hash);
-    const report = (bytes: number) => onProgress?.({ id, path, done: before + bytes, total, kept });
+    const algorithm = checksum.algorithm === 'sha256' ? 'sha256' : 'sha1';
+    const report = (bytes: number) => {
+      const file: FileProgress = { hash, algorithm, size, done: bytes };
+      onProgress?.({ id, path, done: before + bytes, total, kept, file });
+    };
     if (statSync(blob, { throwIfNoEntry: false })?.size === size) report(size);
     else {
       const url = `${settings.endpoint}/${id}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;

@@ -3,11 +3,13 @@ import {
   MAX_COUNT,
   NAME,
   oneOf,
+  rule,
   SWITCH,
   type Values,
   wholeNumber,
 } from '../../base/option-values.js';
 import type { FlagSpec, FlagText } from '../../callbacks/options/option.js';
+import { KEEP_ALIVE_FORM, keepAliveMs } from '../serving/on-demand/keep-alive.js';
 
 /** An option of the server or a model that the engine does not know, under its plain name. */
 export interface ServerOption<T = unknown, Configured = unknown> {
@@ -51,11 +53,19 @@ function ofModel<T>(values: Values<T>, flag: FlagSpec, where: Where = {}): Serve
 const PATHS = listOf('a path, or NAME=PATH, or a list of these');
 const TEXTS = listOf('a text that is not empty, or a list of such');
 const NAMES = listOf('a name, or a list of names');
+const isKeepAlive = (value: unknown) =>
+  (typeof value === 'string' || typeof value === 'number') && keepAliveMs(value) !== null;
+/** A time that a model stays loaded. */
+const KEEP_ALIVE: Values<string | number> = {
+  ...rule<string | number>(KEEP_ALIVE_FORM, isKeepAlive),
+  kind: 'text',
+};
 const OF_CLIENTS = { isForBatch: false };
 const ACCESS = 'Address and access';
 const REPOSITORY = 'Model repository';
 const REQUESTS = 'Requests and answers';
 const ADAPTERS = 'LoRA adapters';
+const ON_DEMAND = 'Models on demand';
 const DAY_SECONDS = 86_400;
 const LONGEST_QUEUE = wholeNumber(1, 1_000_000);
 
@@ -291,6 +301,46 @@ const SERVING_OPTIONS = {
       metavar: 'NAME',
       default: 'skein',
       help: 'name of the server in GET /v2',
+    },
+    OF_CLIENTS,
+  ),
+  modelsDir: ofServer(
+    NAME,
+    {
+      group: ON_DEMAND,
+      metavar: 'DIR',
+      help: 'folder of models that are loaded when a request names them: GGUF files, folders of Hugging Face, and what clients pull from the hub',
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
+  keepAlive: ofServer(
+    KEEP_ALIVE,
+    {
+      group: ON_DEMAND,
+      metavar: 'DURATION',
+      default: '5m',
+      help: "time that a model of --models-dir stays loaded behind its last request, such as 5m or 1h30m, or in seconds; 0 unloads it behind the answer, -1 keeps it; a request of Ollama's API may say otherwise",
+    },
+    OF_CLIENTS,
+  ),
+  modelMemoryBytes: ofServer(
+    wholeNumber(1, Number.MAX_SAFE_INTEGER),
+    {
+      group: ON_DEMAND,
+      unit: 'bytes',
+      help: 'memory that the models of --models-dir take together, their caches included: where another one is wanted, those used least recently are unloaded',
+      defaultText: '80 % of what is free at the start',
+    },
+    OF_CLIENTS,
+  ),
+  modelLoadTimeoutSeconds: ofServer(
+    wholeNumber(1, DAY_SECONDS),
+    {
+      group: ON_DEMAND,
+      unit: 'seconds',
+      default: 600,
+      help: 'time that a request waits for a model of --models-dir: for its conversion at first, for memory, and for its load',
     },
     OF_CLIENTS,
   ),

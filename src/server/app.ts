@@ -13,7 +13,9 @@ import { errorAnswer, isOfProtocol, noteProtocolError, notFound } from './kserve
 import type { Metrics } from './metrics/metrics.js';
 import type { FeedOptions } from './model-feed.js';
 import { ModelFeeds } from './model-feeds.js';
+import type { ModelLife } from './model-life.js';
 import { observeHttp } from './observe-http.js';
+import { isOfOllama, ollamaError } from './ollama/errors.js';
 import { ApiError, clientLeft, shuttingDown, toApiError } from './openai/errors.js';
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
@@ -30,6 +32,7 @@ import { ROUTES } from './routes/index.js';
 import { KSERVE_ROUTES } from './routes/kserve.js';
 import { metricsRoute } from './routes/metrics.js';
 import { handlerNames, mountRoutes, openPaths } from './routes/mount.js';
+import { OLLAMA_ROUTES } from './routes/ollama.js';
 import type { AppEnv, ServerContext } from './routes/route.js';
 import type { LogControl, LogLevels, ServerLog } from './server-log.js';
 import type { ServerState } from './server-state.js';
@@ -72,9 +75,11 @@ export interface AppOptions {
   unknownFields?: UnknownFieldRule;
   /** Folder of the LoRA adapters that clients may load; default: they may load none. */
   adapterFolder?: string | null;
+  /** Models that are loaded on demand; default: there are none. */
+  life?: ModelLife | null;
 }
 
-const ALL_ROUTES = [...ROUTES, ...KSERVE_ROUTES];
+const ALL_ROUTES = [...ROUTES, ...OLLAMA_ROUTES, ...KSERVE_ROUTES];
 
 /** Makes the HTTP API as a Hono app, which knows nothing of sockets. */
 export function createApp(options: AppOptions): Hono<AppEnv> {
@@ -99,6 +104,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     maxBodyBytes,
     platform: options.platform ?? null,
     unknownFields: options.unknownFields ?? 'warn',
+    life: options.life ?? null,
     adapterFolder: options.adapterFolder ?? null,
     traceDecisions: tracing?.decisions ?? null,
     routes: options.platform == null ? routes.filter((route) => ROUTES.includes(route)) : routes,
@@ -119,7 +125,9 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     if (apiError.status === 500) {
       log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'request failed');
     }
-    return speaksAnthropic(c) ? errorResponse(apiError, c.get('requestId')) : apiError.response();
+    const requestId = c.get('requestId');
+    if (isOfOllama(c.req.path)) return ollamaError(apiError);
+    return speaksAnthropic(c) ? errorResponse(apiError, requestId) : apiError.response();
   };
   const respondInProtocol = (error: unknown, c: Context<AppEnv>): Response => {
     noteProtocolError(error, { metrics, log, requestId: c.get('requestId'), path: c.req.path });

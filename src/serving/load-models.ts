@@ -25,7 +25,7 @@ export async function loadModels(models: readonly NamedModel[]): Promise<Running
     engines.push(await of(index, () => findEngines(options)));
   const shares = models.length <= 1 ? [] : await sharesOf(models, engines, of);
   const starting = models.map(({ options }, index) =>
-    of(index, () => startAny(options, engines[index]!, shares[index])),
+    of(index, () => startFound(options, engines[index]!, shares[index])),
   );
   const results = await Promise.allSettled(starting);
   const failed = results.find((result) => result.status === 'rejected');
@@ -46,27 +46,25 @@ async function sharesOf(
 ): Promise<AvailableMemory[]> {
   if (models.some(({ options }) => options.executorModule !== undefined)) return [];
   const available = availableMemory();
-  const { memoryNeeds } = await import('../../engine/worker/load-executor.js');
   const needs: MemoryNeeds[] = [];
-  for (const [index, { options }] of models.entries()) {
-    const { engine } = engines[index]!;
-    const isEncoder = engine.manifest.config.encoder !== undefined;
-    needs.push(
-      await of(index, async () =>
-        isEncoder
-          ? encoderNeeds(options, engine.directory)
-          : memoryNeeds(loadRequest(options, engines[index]!)),
-      ),
-    );
-  }
+  for (const [index, { options }] of models.entries())
+    needs.push(await of(index, () => needsOf(options, engines[index]!)));
   return splitMemory(available, needs);
 }
 
+/** Memory that a model of either kind needs, whose engine is built. */
+export async function needsOf(options: ModelOptions, engines: FoundEngines): Promise<MemoryNeeds> {
+  const { engine } = engines;
+  if (engine.manifest.config.encoder !== undefined) return encoderNeeds(options, engine.directory);
+  const { memoryNeeds } = await import('../../engine/worker/load-executor.js');
+  return memoryNeeds(loadRequest(options, engines));
+}
+
 /** Starts a model of either kind. An encoder has no cache to size. Code for encoders is imported only for them. */
-async function startAny(
+export async function startFound(
   options: ModelOptions,
   engines: FoundEngines,
-  memory: AvailableMemory | undefined,
+  memory?: AvailableMemory,
 ): Promise<RunningModel> {
   if (engines.engine.manifest.config.encoder === undefined) return startModel(options, engines, memory);
   if (Object.keys(options.adapters ?? {}).length > 0) {

@@ -2,6 +2,7 @@ import type { FormationListener } from '../../callbacks/formation.js';
 import type { EncoderModel } from '../encoding/encoder-model.js';
 import type { TextModel } from '../generation/text-model.js';
 import type { ModelAdapters } from './adapters/model-adapters.js';
+import type { ModelFacts } from './model-facts.js';
 import type { ModelState } from './model-state.js';
 import type { EncoderStatistics, GeneratorStatistics, ModelInfo } from './running-model.js';
 
@@ -22,6 +23,10 @@ export interface ServedUnderName {
   state: ModelState;
   /** Number of requests that may wait; absent: it is not known. */
   maxQueueSize?: number;
+  /** What its files say; absent: it is not known. */
+  facts?: () => ModelFacts;
+  /** Bytes of its KV cache when it is full; absent: it has none, or that is not known. */
+  cacheBytes?: number;
   /** Bytes of the engine's process; null where it has none of its own, or none at present. */
   processMemory?: () => number | null;
 }

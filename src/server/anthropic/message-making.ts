@@ -72,7 +72,7 @@ export class MessageMaking {
   frameWriter(): FrameWriter {
     return {
       endsWithDone: false,
-      keepAlive: PING,
+      form: { keepAliveText: PING },
       piece: (_, piece) => {
         // The first piece tells how much of the prompt was cached.
         const begin = this.#begin();

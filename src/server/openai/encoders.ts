@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { RequestError } from '../../../callbacks/token-request.js';
-import { embed, type OnAccepted } from '../../encoding/embed.js';
+import { type Embeddings, type EmbedOptions, embed, type OnAccepted } from '../../encoding/embed.js';
+import type { EncoderInput } from '../../encoding/encoder-codec.js';
 import { ranking, type Scores, scorePairs } from '../../encoding/score.js';
 import type { ObserveRequest, RequestObserver } from '../../serving/request-observer.js';
 import type { ServedEncoder } from '../../serving/served-model.js';
@@ -82,12 +83,25 @@ async function embedded(
     truncatePromptTokens: request.truncate_prompt_tokens,
     signal,
   };
-  const { embeddings: rows, promptTokens } = await observed(model, context.observe, signal, (onAccepted) =>
-    embed(model, request.input, options, onAccepted),
+  const { embeddings: rows, promptTokens } = await embedObserved(
+    model,
+    request.input,
+    options,
+    context.observe,
   );
   const asBase64 = request.encoding_format === 'base64';
   const written = (row: Float32Array) => (asBase64 ? base64(row) : new JsonNumbers(row));
   return { model, rows, written, promptTokens };
+}
+
+/** Embeds inputs, and tells the metrics of it. */
+export function embedObserved(
+  model: ServedEncoder,
+  input: readonly EncoderInput[],
+  options: EmbedOptions & { signal: AbortSignal },
+  observe: ObserveRequest,
+): Promise<Embeddings> {
+  return observed(model, observe, options.signal, (onAccepted) => embed(model, input, options, onAccepted));
 }
 
 /** Answers POST /v1/rerank, whose body its schema has validated. */

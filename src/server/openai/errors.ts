@@ -12,6 +12,7 @@ import {
 import { GuideCheckTimeError, InvalidRequestError } from '../../generation/errors.js';
 import { inCallersWords } from '../../generation/refusals.js';
 import { optionOfInput } from '../../request-vocabulary.js';
+import { ModelLoadError, type ModelLoadFault } from '../../serving/on-demand/model-load-error.js';
 import { type CallField, fieldsOf, inFields } from './field-words.js';
 
 type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 408 | 413 | 415 | 417 | 429 | 499 | 500 | 503;
@@ -124,6 +125,22 @@ export function cutOff(): ApiError {
   });
 }
 
+const LOAD_STATUS: Readonly<Record<ModelLoadFault, ErrorStatus>> = {
+  tooLarge: 503,
+  tooMany: 429,
+  slow: 503,
+  failed: 500,
+};
+
+/** Error of a model that was to be loaded for the request. */
+function loadError({ fault, message }: ModelLoadError): ApiError {
+  const status = LOAD_STATUS[fault];
+  const headers = status === 500 || fault === 'tooLarge' ? {} : { 'retry-after': retryAfter(null) };
+  const code = status === 429 ? 'queue_full' : 'model_not_loaded';
+  const type = status === 429 ? 'rate_limit_error' : 'server_error';
+  return new ApiError(status, message, { type, param: 'model', code, headers });
+}
+
 const CHAT_FIELDS = fieldsOf('chat');
 
 /** Converts anything thrown to the error that a client sees. No text of an unexpected error leaves the server. */
@@ -148,6 +165,7 @@ export function toApiError(error: unknown, callField: CallField = CHAT_FIELDS): 
       headers: { 'retry-after': retryAfter(error.retryAfterMs) },
     });
   }
+  if (error instanceof ModelLoadError) return loadError(error);
   if (error instanceof PromptTimeError)
     return new ApiError(400, error.message, { code: 'prompt_too_complex' });
   if (error instanceof TokenizerBusyError || error instanceof HelperBusyError) {

@@ -1,11 +1,12 @@
 import type { StreamConnection } from '../stream-connection.js';
 
 const encoder = new TextEncoder();
-const COMMENT = ': keep-alive\n\n';
 
 export interface EventStreamOptions {
   /** Milliseconds of silence after which a frame without meaning is sent, so that proxies do not cut the connection. */
   keepAliveMs: number;
+  /** What is sent then: text that readers of the stream skip. Default: a comment of server-sent events. */
+  keepAliveText?: string;
   /** Milliseconds that a reader may leave a full buffer untouched before it is cut off. */
   stallLimitMs: number;
   /** Number of buffered bytes above which writers wait for the reader. */
@@ -14,6 +15,8 @@ export interface EventStreamOptions {
   onStall?: () => void;
 }
 
+const EVENT_COMMENT = ': keep-alive\n\n';
+
 export const DEFAULT_EVENT_STREAM_OPTIONS: Readonly<EventStreamOptions> = {
   keepAliveMs: 5_000,
   stallLimitMs: 30_000,
@@ -21,7 +24,7 @@ export const DEFAULT_EVENT_STREAM_OPTIONS: Readonly<EventStreamOptions> = {
 };
 
 /**
- * A body of server-sent events. While the reader is behind, the writer must pause: the tokens of a request then gather
+ * A body of server-sent events, or of lines. While the reader is behind, the writer must pause: the tokens of a request then gather
  * in its own queue, which the request's length bounds, and leave as one frame when the reader comes back.
  *
  * With a connection only the first frames take the way through the body, by which the HTTP library sends the headers.
@@ -36,7 +39,6 @@ export class EventStream {
   readonly #onGone: () => void;
   readonly #onDrain: () => void;
   readonly #connection: StreamConnection | null;
-  readonly #keepAliveFrame: string;
   readonly #keepAlive: NodeJS.Timeout;
   #controller!: ReadableStreamDefaultController<Uint8Array>;
   /** True once everything put into the body has been read, and more is waited for. */
@@ -49,7 +51,6 @@ export class EventStream {
   /**
    * @param onGone called once when the reader leaves or is cut off.
    * @param onDrain called when a reader that was behind reads again.
-   * @param keepAlive frame that breaks a long silence; default: a comment.
    * @param connection connection that the body is sent on; null: none. It is closed where its reader is cut off. (An error
    * in the stream itself, which is what a reader without a connection gets, the HTTP library would print as a fault of
    * its own.)
@@ -60,19 +61,16 @@ export class EventStream {
       onGone,
       onDrain = () => {},
       connection = null,
-      keepAlive = COMMENT,
     }: {
       onGone: () => void;
       onDrain?: () => void;
       connection?: StreamConnection | null;
-      keepAlive?: string;
     },
   ) {
     this.#options = options;
     this.#onGone = onGone;
     this.#onDrain = onDrain;
     this.#connection = connection;
-    this.#keepAliveFrame = keepAlive;
     this.body = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
@@ -150,10 +148,11 @@ export class EventStream {
   #breakSilence(): void {
     const silentMs = performance.now() - this.#lastWriteMs;
     if (this.#closed || silentMs < this.#options.keepAliveMs / 2) return;
+    const { keepAliveText = EVENT_COMMENT } = this.#options;
     const connection = this.#direct();
     if (connection === null) {
-      if (this.#hasRoom()) this.#enqueue(encoder.encode(this.#keepAliveFrame));
-    } else if (!connection.destroyed && !connection.writableNeedDrain) connection.write(this.#keepAliveFrame);
+      if (this.#hasRoom()) this.#enqueue(encoder.encode(keepAliveText));
+    } else if (!connection.destroyed && !connection.writableNeedDrain) connection.write(keepAliveText);
   }
 
   #cutOff(): void {

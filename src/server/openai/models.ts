@@ -1,3 +1,4 @@
+import type { StoredModel } from '../../serving/on-demand/model-store.js';
 import type { ServedModel } from '../../serving/served-model.js';
 
 /** One entry of GET /v1/models. Clients of other engines look for the context length in `max_model_len`. */
@@ -10,6 +11,12 @@ export function modelObject(model: ServedModel) {
     ...lineage(model),
     max_model_len: model.maxSeqLen,
   };
+}
+
+/** The same of a model that lies in the folder and is not loaded: how long its context is, its load will tell. */
+export function storedModelObject({ name: id, modifiedMs }: StoredModel) {
+  const created = Math.floor(modifiedMs / 1000);
+  return { id, object: 'model', created, owned_by: 'skein', root: id, parent: null };
 }
 
 /** An adapter's base model, as vLLM tells it: `parent` of an adapter, and `root` of both. */

@@ -22,10 +22,18 @@ export interface FrameWriter {
   end(): string | AsyncIterable<string>;
   /** Frame for an error after the stream has begun; absent: the body that an HTTP error would have. */
   error?(error: ApiError): string;
-  /** Frame that is sent in a long silence; default: a comment. */
-  keepAlive?: string;
   /** True where [DONE] is the last frame; default true. */
   endsWithDone?: boolean;
+  /** Form of the frames; default: server-sent events. */
+  form?: StreamForm;
+}
+
+/** How a stream is written where it is not as OpenAI's. */
+export interface StreamForm {
+  /** Default: that of server-sent events. */
+  contentType?: string;
+  /** Text that its readers skip, sent in a long silence. */
+  keepAliveText: string;
 }
 
 /** HTTP exchange that an answer belongs to. */
@@ -52,11 +60,12 @@ export async function respondWithStream(
   // Until the body is read, this signal alone shows that the client left.
   signal.addEventListener('abort', () => run.abort(), { once: true });
   if (signal.aborted) run.abort();
-  const stream = new EventStream(options, {
+  const { form } = writer;
+  const ofForm = form === undefined ? options : { ...options, keepAliveText: form.keepAliveText };
+  const stream = new EventStream(ofForm, {
     onGone: () => run.abort(),
     onDrain: () => run.resume(),
     connection,
-    ...(writer.keepAlive === undefined ? {} : { keepAlive: writer.keepAlive }),
   });
   let begin: () => void = () => {};
   const begun = new Promise<void>((resolve) => {
@@ -101,7 +110,8 @@ export async function respondWithStream(
   clearTimeout(patience);
   if (refusal !== null) throw refusal;
   headersSent = true;
-  return new Response(stream.body, { headers: STREAM_HEADERS });
+  const contentType = form?.contentType === undefined ? {} : { 'content-type': form.contentType };
+  return new Response(stream.body, { headers: { ...STREAM_HEADERS, ...contentType } });
 }
 
 /** Collects an answer for a client that does not stream; if the client leaves, the request ends. */

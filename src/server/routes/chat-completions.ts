@@ -31,5 +31,6 @@ export const chatCompletionsRoute = defineRoute({
     },
   },
   responses: async () => (await import('../openai/answers/chat.js')).chatResponses(),
+  loadsModel: true,
   handle: ({ body, exchange }, context) => chatCompletions(context, body, exchange),
 });

@@ -16,5 +16,6 @@ export const completionsRoute = defineRoute({
     'Token ids': { prompt: [72, 101, 108], max_tokens: 8, logprobs: 2 },
   },
   responses: async () => (await import('../openai/answers/completions.js')).completionResponses(),
+  loadsModel: true,
   handle: ({ body, exchange }, context) => completions(context, body, exchange),
 });

@@ -18,6 +18,7 @@ export const embeddingsRoute = defineRoute({
     Texts: { input: ['The cat sits outside.', 'A man plays the guitar.'], encoding_format: 'base64' },
   },
   responses: async () => (await import('../openai/answers/encoders.js')).embeddingResponses(),
+  loadsModel: true,
   handle: ({ body, exchange }, context) => embeddings(context, body, exchange),
 });
 
@@ -32,6 +33,7 @@ export const rerankRoute = defineRoute({
     'A query': { query: 'Who sits outside?', documents: ['A man plays.', 'The cat sits outside.'], top_n: 1 },
   },
   responses: async () => (await import('../openai/answers/encoders.js')).rerankResponses(),
+  loadsModel: true,
   handle: ({ body, exchange }, context) => rerank(context, body, exchange),
 });
 
@@ -46,6 +48,7 @@ export const scoreRoute = defineRoute({
     'One to many': { text_1: 'Who sits outside?', text_2: ['A man plays.', 'The cat sits outside.'] },
   },
   responses: async () => (await import('../openai/answers/encoders.js')).scoreResponses(),
+  loadsModel: true,
   handle: ({ body, exchange }, context) => score(context, body, exchange),
 });
 

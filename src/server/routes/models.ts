@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { withAdapters } from '../../serving/adapters/served-adapters.js';
 import { modelInfo, modelPage } from '../anthropic/models.js';
-import { modelObject } from '../openai/models.js';
+import { modelObject, storedModelObject } from '../openai/models.js';
 import { findModel } from '../openai/route-context.js';
 import { about } from '../openai/schemas/fields.js';
 import { defineRoute } from './route.js';
@@ -10,13 +10,15 @@ export const modelsRoute = defineRoute({
   method: 'get',
   path: '/v1/models',
   tags: ['Models'],
-  summary: 'Lists the models that are served',
+  summary: 'Lists the models that are served, and those that are loaded when they are asked for',
   responses: async () => (await import('../openai/answers/models.js')).modelListResponses(),
-  handle: ({ speaksAnthropic }, context) => {
-    const models = withAdapters(context.models.list());
-    return Response.json(
-      speaksAnthropic ? modelPage(models) : { object: 'list', data: models.map(modelObject) },
-    );
+  handle: async ({ speaksAnthropic }, { models, life }) => {
+    const served = withAdapters(models.list());
+    const stored = (await life?.store.list()) ?? [];
+    const others = stored.filter(({ name }) => models.find(name) === undefined);
+    if (speaksAnthropic) return Response.json(modelPage(served));
+    const data = [...served.map(modelObject), ...others.map(storedModelObject)];
+    return Response.json({ object: 'list', data });
   },
 });
 
@@ -29,8 +31,11 @@ export const modelRoute = defineRoute({
   summary: 'Shows one model',
   params: z.object({ id: about(z.string(), 'The name of the model; slashes may be written as they are.') }),
   responses: async () => (await import('../openai/answers/models.js')).modelResponses(),
-  handle: ({ params, speaksAnthropic }, context) => {
-    const model = findModel(context, params.id);
+  handle: async ({ params: { id }, speaksAnthropic }, context) => {
+    const isServed = context.models.find(id) !== undefined;
+    const stored = isServed ? null : await context.life?.store.find(id);
+    if (stored && !speaksAnthropic) return Response.json(storedModelObject(stored));
+    const model = findModel(context, id);
     return Response.json(speaksAnthropic ? modelInfo(model) : modelObject(model));
   },
 });

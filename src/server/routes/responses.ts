@@ -42,6 +42,7 @@ export const createResponseRoute = defineRoute({
     'With a function': { input: 'Is it raining in Paris?', tools: [weather], store: false },
   },
   responses: async () => (await answers()).createResponses(),
+  loadsModel: true,
   handle: ({ body, exchange }, context) => createResponse(context, body, exchange),
 });
 

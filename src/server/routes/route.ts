@@ -5,8 +5,10 @@ import type * as z from 'zod';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import { speaksAnthropic } from '../anthropic/errors.js';
 import type { ApiKeys, Caller } from '../api-keys.js';
+import { isLoopbackAddress } from '../loopback.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { ModelFeeds } from '../model-feeds.js';
+import { borrowNamed, type ModelLife } from '../model-life.js';
 import type { Exchange } from '../openai/respond.js';
 import type { ResponseStore } from '../openai/responses/response-store.js';
 import type { RouteContext } from '../openai/route-context.js';
@@ -71,6 +73,8 @@ export interface ServerContext extends RouteContext {
   unknownFields: UnknownFieldRule;
   /** Folder of the LoRA adapters that clients may load; null: they may load none. */
   adapterFolder: string | null;
+  /** Models that are loaded on demand; null: there are none. */
+  life: ModelLife | null;
   /** All routes, for the description of the API. */
   routes: readonly Route[];
 }
@@ -100,6 +104,8 @@ interface Request<Body, Params, Query> {
   exchange: Exchange;
   /** True where the client speaks Anthropic's API. */
   speaksAnthropic: boolean;
+  /** True where the request comes from this machine. */
+  isLocal: boolean;
   /** True where the client reads compressed answers. */
   takesGzip: boolean;
   /** The client's If-None-Match: validators of the copies that it has. */
@@ -126,6 +132,8 @@ interface RouteDefinition<Body, Params, Query> {
   responses: () => Responses | Promise<Responses>;
   /** True where no API key is needed: the route tells nothing of the models and changes nothing. */
   open?: boolean;
+  /** True where the body's `model` is loaded for the request if it lies in the folder of models. */
+  loadsModel?: boolean;
   handle(request: Request<Body, Params, Query>, context: ServerContext): Response | Promise<Response>;
 }
 
@@ -135,6 +143,7 @@ export const TAGS = {
   Encoders: 'Embeddings and scores of texts.',
   Messages: "Text from a model, by Anthropic's API.",
   Responses: "Text from a model, by OpenAI's newer API, which keeps conversations.",
+  Ollama: "Ollama's API, for its clients.",
   Inference: 'Tensors into and out of any model, by the Open Inference Protocol (KServe v2).',
   Models: 'What is served.',
   Server: 'How the server fares.',
@@ -163,10 +172,20 @@ export function defineRoute<
         query: query && parseParameters(query, queryOf(c, definition.ignoresUnknownQuery ? query : null)),
         exchange: exchangeOf(c, context),
         speaksAnthropic: speaksAnthropic(c),
+        isLocal: isLoopbackAddress(c.env?.incoming?.socket.remoteAddress ?? ''),
         takesGzip: /\bgzip\b/.test(c.req.header('accept-encoding') ?? ''),
         knownTags: c.req.header('if-none-match'),
       };
-      return definition.handle(request as Request<Body, Params, Query>, context);
+      const handle = () => definition.handle(request as Request<Body, Params, Query>, context);
+      if (!definition.loadsModel || context.life === null) return handle();
+      const naming = request.body as { model?: unknown };
+      const lease = await borrowNamed(context.life, naming.model, request.exchange.signal);
+      try {
+        if (lease !== null) naming.model = lease.model.id;
+        return await handle();
+      } finally {
+        lease?.release();
+      }
     },
     describe: async () => {
       const { tags, summary, description, examples } = definition;

@@ -17,6 +17,7 @@ export const tokenizeRoute = defineRoute({
     'A conversation': { messages: [{ role: 'user', content: 'Hello' }] },
   },
   responses: async () => (await import('../openai/answers/operations.js')).tokenizeResponses(),
+  loadsModel: true,
   handle: ({ body, exchange }, context) => tokenize(context, body, exchange),
 });
 
@@ -39,5 +40,6 @@ export const detokenizeRoute = defineRoute({
   body: detokenizeRequestSchema,
   examples: { Tokens: { tokens: [71, 111, 111] } },
   responses: async () => (await import('../openai/answers/operations.js')).detokenizeResponses(),
+  loadsModel: true,
   handle: ({ body }, context) => detokenize(context, body),
 });

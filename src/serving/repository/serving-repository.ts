@@ -62,6 +62,8 @@ export class ServingRepository implements ModelRepository {
   readonly #closing = new AbortController();
   /** Of each model of the folders, as it was when it was loaded last. */
   readonly #stamps = new Map<string, string>();
+  /** Models that the server loads when they are asked for. */
+  readonly #brought = new Set<string>();
   /** Models that the start has not loaded yet; null: the start is over. */
   #starting: Set<string> | null;
 
@@ -131,10 +133,49 @@ export class ServingRepository implements ModelRepository {
   /** Adds a model of the command line, which runs already, as if by a plan of this identity. @throws an Error where there is one of its name */
   adopt(name: string, source: ModelSource, version: ServedVersion, identity: string): void {
     if (this.#entries.has(name)) throw new Error(`There is a model '${name}' already.`);
-    const entry = new ModelEntry(name, { source, isOfFolder: false }, this.#options.listener);
+    const entry = this.#entryOf(name, source);
     this.#entries.set(name, entry);
     this.#endpoints.keep(name);
     entry.adopt(version, identity);
+  }
+
+  /**
+   * Loads a model that the server brings by itself and takes away again, whatever clients may change. @throws InferError with what is wrong; an
+   * Error where another model has its name
+   */
+  async bring(name: string, source: ModelSource): Promise<void> {
+    if (this.#entries.has(name) && !this.#brought.has(name))
+      throw new Error(`There is a model '${name}' already.`);
+    this.#brought.add(name);
+    this.#entries.set(name, this.#entries.get(name) ?? this.#entryOf(name, source));
+    this.#entries.get(name)!.source = source;
+    this.#dependents.name(name);
+    try {
+      await this.#load(name, {});
+    } catch (error) {
+      this.#dropBrought(name);
+      throw error;
+    }
+  }
+
+  /** Unloads a model that the server brought; resolves when it is freed. */
+  async takeAway(name: string): Promise<void> {
+    const entry = this.#entries.get(name);
+    if (entry === undefined || !this.#brought.has(name)) return;
+    this.#dependents.forget(name);
+    await this.#unload(entry);
+    this.#dropBrought(name);
+  }
+
+  #entryOf(name: string, source: ModelSource): ModelEntry {
+    return new ModelEntry(name, { source, isOfFolder: false }, this.#options.listener);
+  }
+
+  #dropBrought(name: string): void {
+    if (this.#entries.get(name)?.models.length !== 0 || this.#queue.has(name)) return;
+    this.#entries.delete(name);
+    this.#brought.delete(name);
+    this.#dependents.forget(name);
   }
 
   /**

@@ -13,7 +13,10 @@ const model = component(
     owned_by: z.literal('skein'),
     root: about(z.string(), 'Of a LoRA adapter its base model; else the model itself.'),
     parent: about(z.string().nullable(), 'Of a LoRA adapter its base model; else null.'),
-    max_model_len: about(z.int(), 'Tokens of the context, prompt and answer together.'),
+    max_model_len: about(
+      z.int().optional(),
+      'Tokens of the context, prompt and answer together; of a model that is loaded.',
+    ),
   }),
   'A model that is served.',
 );

@@ -495,3 +495,46 @@ it('comes to no harm by commands in any number and order', async () => {
     { numRuns: 60 },
   );
 });
+
+describe('a model that the server brings by itself', () => {
+  it('comes and goes whatever clients may change, and leaves no name behind', async () => {
+    const folder = new FakeFolder();
+    folder.models.set('x', { stamp: '1', versions: ['1'] });
+    const repository = new ServingRepository({
+      mode: 'none',
+      listener: { added: () => {}, removed: () => {} },
+      onError: () => {},
+      drainMs: 1000,
+    });
+    for (let round = 0; round < 2; round++) {
+      await repository.bring('x', folder.source('x'));
+      expect(repository.isReady('x', '')).toBe(true);
+      await repository.takeAway('x');
+      expect(repository.rows()).toEqual([]);
+      expect(folder.running.size).toBe(0);
+    }
+    await repository.takeAway('x');
+    await expect(repository.bring('y', folder.source('y'))).rejects.toThrow(
+      "failed to load 'y', its folder is gone",
+    );
+    expect(repository.rows()).toEqual([]);
+    await repository.close({});
+  });
+
+  it('takes no name of another', async () => {
+    const folder = new FakeFolder();
+    folder.models.set('x', { stamp: '1', versions: ['1'] });
+    const repository = new ServingRepository({
+      mode: 'explicit',
+      scan: folder.scan,
+      listener: { added: () => {}, removed: () => {} },
+      onError: () => {},
+      drainMs: 1000,
+    });
+    await repository.load('x');
+    await expect(repository.bring('x', folder.source('x'))).rejects.toThrow("There is a model 'x' already.");
+    await repository.takeAway('x');
+    expect(repository.isReady('x', '')).toBe(true);
+    await repository.close({});
+  });
+});

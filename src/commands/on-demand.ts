@@ -1,0 +1,117 @@
+import { retell, textOf } from '../../base/skein-error.js';
+import type { FixedMemory } from '../../engine/worker/memory-budget.js';
+import { availableMemory } from '../../kvcache/available-memory.js';
+import type { Config, ConfiguredModel } from '../config.js';
+import { DEFAULT_REVISION } from '../hub/local-model.js';
+import { hubSettings } from '../hub/settings.js';
+import { withFlagNames } from '../options/flag-names.js';
+import type { ModelLife } from '../server/model-life.js';
+import { findEngines, type ModelOptions } from '../serving/load-model.js';
+import type { LiveModels } from '../serving/model-directory.js';
+import { keepAliveMs } from '../serving/on-demand/keep-alive.js';
+import { ModelPulls } from '../serving/on-demand/model-pulls.js';
+import { ModelStore } from '../serving/on-demand/model-store.js';
+import {
+  type MeasuredModel,
+  type ModelLoader,
+  OnDemandModels,
+} from '../serving/on-demand/on-demand-models.js';
+import type { ModelSource, ServedVersion } from '../serving/repository/model-source.js';
+import type { ServingRepository } from '../serving/repository/serving-repository.js';
+import type { RunningModel } from '../serving/running-model.js';
+import { loadingOptions } from './loading-options.js';
+import { type Around, versionOf } from './model-repository.js';
+
+/** Share of the free memory that models on demand have, where no option says how much. */
+const SHARE_OF_FREE = 0.8;
+
+/** What models on demand are made of. */
+export interface OnDemandParts extends Around {
+  models: LiveModels;
+  repository: ServingRepository;
+  /** Models of the command line, which run already. */
+  running: readonly RunningModel[];
+}
+
+/** The models of --models-dir; null: there is no such folder. */
+export function onDemand(config: Config, parts: OnDemandParts): ModelLife | null {
+  const { modelsDir, keepAlive, maxQueuedRequests, modelLoadTimeoutSeconds } = config;
+  if (modelsDir === undefined) return null;
+  const store = new ModelStore(modelsDir);
+  const models = new OnDemandModels({
+    store,
+    models: parts.models,
+    loader: loaderOf(config, parts),
+    limits: {
+      memoryBytes: config.modelMemoryBytes ?? freeBeside(parts.running),
+      keepAliveMs: keepAliveMs(keepAlive)!,
+      maxWaiting: maxQueuedRequests,
+      loadTimeoutMs: 1000 * modelLoadTimeoutSeconds,
+    },
+    onError: (error) => parts.log.error({ err: error }, 'models on demand'),
+  });
+  const pulls = new ModelPulls(async (repository, on) => {
+    const { pull } = await import('../hub/pull.js');
+    const settings = { ...hubSettings(), cacheFolder: modelsDir };
+    return pull(repository, { settings, revision: DEFAULT_REVISION, ...on });
+  });
+  return { store, models, pulls };
+}
+
+/** Memory that is left once the caches of the models that run are full. */
+function freeBeside(running: readonly RunningModel[]): number {
+  const caches = running.map(({ kind, info }) => (kind === 'generator' ? info.kvCacheBytes : 0));
+  const taken = caches.reduce((sum, bytes) => sum + bytes, 0);
+  return Math.floor(SHARE_OF_FREE * Math.max(0, availableMemory().bytes - taken));
+}
+
+function loaderOf(config: Config, { repository, ...server }: OnDemandParts): ModelLoader {
+  return {
+    measure: ({ name, path }, signal) => inUsersWords(() => measured(name, path, signal)),
+    unload: (name) => repository.takeAway(name),
+  };
+
+  async function measured(name: string, path: string, signal: AbortSignal): Promise<MeasuredModel> {
+    const entry: ConfiguredModel = { name, aliases: [], model: path, options: {}, adapters: {} };
+    const options: ModelOptions = { ...loadingOptions(entry, config), revision: undefined, signal };
+    const engines = await findEngines(options);
+    const { needsOf, startFound } = await import('../serving/load-models.js');
+    // An executor of the user's own says nothing of its memory.
+    const needs = options.executorModule === undefined ? await needsOf(options, engines) : null;
+    return {
+      fixedBytes: needs === null ? engines.engine.manifest.weightsByteLength : bytesOf(needs.fixed),
+      mostCacheBytes: needs?.mostBytes ?? 0,
+      load: (cacheBytes, loading) => {
+        const from = `the share of ${name} in --model-memory-bytes`;
+        const memory = needs === null ? undefined : { bytes: cacheBytes, from };
+        const start = async (closing: AbortSignal): Promise<ServedVersion> => {
+          const given = { ...options, signal: AbortSignal.any([loading, closing]) };
+          const loaded = await startFound(given, engines, memory);
+          loaded.onError((error) => server.log.error({ err: error, model: name }, 'engine error'));
+          return versionOf(entry, '1', loaded, server);
+        };
+        return inUsersWords(() => repository.bring(name, sourceOf(start)));
+      },
+    };
+  }
+}
+
+function sourceOf(start: (closing: AbortSignal) => Promise<ServedVersion>): ModelSource {
+  return {
+    plan: async (_, { signal }) => ({ identity: null, versions: ['1'], start: () => start(signal) }),
+  };
+}
+
+function bytesOf({ packedWeights, storedWeights, workspace }: FixedMemory): number {
+  return packedWeights + storedWeights + workspace;
+}
+
+/** Errors of the engine with the user's names of options. */
+async function inUsersWords<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Error) retell(error, withFlagNames(textOf(error)));
+    throw error;
+  }
+}

@@ -1,0 +1,80 @@
+import type { ServedEncoder, ServedModel } from '../../serving/served-model.js';
+import { jsonAnswer } from '../json-answer.js';
+import { JsonList, JsonNumbers, JsonObject } from '../json-parts.js';
+import { embeddingsMemory } from '../memory-estimates.js';
+import { embedObserved } from '../openai/encoders.js';
+import type { Exchange } from '../openai/respond.js';
+import type { RouteContext } from '../openai/route-context.js';
+import { type OllamaContext, withModel } from './borrow.js';
+import { notCapable } from './errors.js';
+import type { EmbedBody, EmbeddingsBody } from './schemas.js';
+import { Timings } from './timings.js';
+
+/** Answers POST /api/embed, whose body its schema has validated. Each embedding has length 1. */
+export async function embed(
+  context: OllamaContext,
+  request: EmbedBody,
+  exchange: Exchange,
+): Promise<Response> {
+  const timings = new Timings();
+  const { model: asked, dimensions, truncate = true, keep_alive: keepAlive } = request;
+  return withModel(context, asked, { keepAlive, signal: exchange.signal }, async (found) => {
+    const model = asEmbedder(found, asked);
+    timings.noteLoaded();
+    const input = request.input.filter((text) => text !== '' || request.input.length > 1);
+    const { embeddings, promptTokens } = await rowsOf(
+      context,
+      model,
+      input,
+      { dimensions, truncate },
+      exchange,
+    );
+    return jsonAnswer(
+      new JsonObject({
+        model: asked,
+        embeddings: JsonList.of(embeddings, (row) => new JsonNumbers(ofLengthOne(row))),
+        ...timings.sinceBegin(),
+        prompt_eval_count: promptTokens,
+      }),
+    );
+  });
+}
+
+/** Answers POST /api/embeddings, the older route for one text, whose embedding is as the model gives it. */
+export async function embeddings(
+  context: OllamaContext,
+  request: EmbeddingsBody,
+  exchange: Exchange,
+): Promise<Response> {
+  const { model: asked, prompt = '', keep_alive: keepAlive } = request;
+  return withModel(context, asked, { keepAlive, signal: exchange.signal }, async (found) => {
+    const model = asEmbedder(found, asked);
+    const input = prompt === '' ? [] : [prompt];
+    const { embeddings: rows } = await rowsOf(context, model, input, { truncate: true }, exchange);
+    return jsonAnswer(new JsonObject({ embedding: new JsonNumbers(rows[0] ?? []) }));
+  });
+}
+
+function asEmbedder(model: ServedModel, asked: string): ServedEncoder {
+  if (model.kind === 'encoder' && model.head.kind === 'embedding') return model;
+  throw notCapable(asked, 'embeddings');
+}
+
+async function rowsOf(
+  context: RouteContext,
+  model: ServedEncoder,
+  input: readonly string[],
+  { dimensions, truncate }: { dimensions?: number | undefined; truncate: boolean },
+  { signal, terms }: Exchange,
+): Promise<{ embeddings: Float32Array[]; promptTokens: number }> {
+  if (input.length === 0) return { embeddings: [], promptTokens: 0 };
+  terms.memory.addAnswer(embeddingsMemory(input.length, model.outputWidth));
+  const options = { dimensions, truncatePromptTokens: truncate ? -1 : undefined, signal };
+  return embedObserved(model, input, options, context.observe);
+}
+
+/** The row scaled to length 1, summed in double precision. */
+function ofLengthOne(row: Float32Array): Float32Array {
+  const length = Math.sqrt(row.reduce((sum, value) => sum + value * value, 0));
+  return row.map((value) => value / Math.max(length, 1e-12));
+}

@@ -1,0 +1,155 @@
+import type { ChatMessage } from '../../../models/chat-template.js';
+import { type ChatPlan, planChat } from '../../generation/chat-plan.js';
+import { infillPrompts } from '../../generation/infill.js';
+import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
+import type { PromptTokens } from '../../generation/text-model.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
+import { ApiError } from '../openai/errors.js';
+import { inOtherWords } from '../openai/other-words.js';
+import type { Exchange } from '../openai/respond.js';
+import { answerWithoutText } from './answer.js';
+import { asGenerator, keepAliveOf, letGo, type OllamaContext, withModel } from './borrow.js';
+import { notCapable } from './errors.js';
+import { generateAnswer, guideOfFormat, OLLAMA_FIELDS, reasoningOf } from './generation.js';
+import { refuseImages } from './messages.js';
+import { renderTemplate } from './prompt-template.js';
+import type { GenerateBody } from './schemas.js';
+import { Timings } from './timings.js';
+
+/** Answers POST /api/generate, whose body its schema has validated. */
+export async function generate(
+  context: OllamaContext,
+  request: GenerateBody,
+  exchange: Exchange,
+): Promise<Response> {
+  const timings = new Timings();
+  const { model: asked, prompt = '', suffix = '', keep_alive: keepAlive } = request;
+  checkCombinations(request);
+  const isEmpty = prompt === '' && suffix === '';
+  if (isEmpty && keepAliveOf(keepAlive) === 0) {
+    await letGo(context, asked);
+    return answerWithoutText(asked, 'response', 'unload');
+  }
+  return withModel(context, asked, { keepAlive, signal: exchange.signal }, async (found) => {
+    const model = asGenerator(found, asked);
+    timings.noteLoaded();
+    if (isEmpty) return answerWithoutText(asked, 'response', 'load');
+    return answerTo(context, request, { model, timings }, exchange);
+  });
+}
+
+function answerTo(
+  context: OllamaContext,
+  request: GenerateBody,
+  { model, timings }: { model: ServedGenerator; timings: Timings },
+  exchange: Exchange,
+): Promise<Response> {
+  const { registry, caller, requestId } = exchange.terms;
+  return inOtherWords(OLLAMA_FIELDS, () =>
+    registry.accept(caller, requestId, async (live) => {
+      const plan = await planOf(request, model);
+      const withContext = request.raw !== true;
+      const planned = { model, plan, timings, place: 'response', withContext } as const;
+      return generateAnswer(context, request, planned, exchange, live);
+    }),
+  );
+}
+
+function checkCombinations({ raw, template, system, context, suffix, images }: GenerateBody): void {
+  refuseImages(images, 'images');
+  const others = { template, system, context };
+  const [other] = Object.entries(others).find(([, value]) => value !== undefined && value.length > 0) ?? [];
+  const sole = raw ? 'raw' : (suffix ?? '') !== '' ? 'suffix' : null;
+  if (sole === null || other === undefined) return;
+  throw new ApiError(
+    400,
+    `'${sole}' and '${other}' exclude each other: with '${sole}' there is no template.`,
+    {
+      param: other,
+      code: 'invalid_value',
+    },
+  );
+}
+
+async function planOf(request: GenerateBody, model: ServedGenerator): Promise<ChatPlan> {
+  const { model: asked, prompt = '', suffix = '', system = '', template, raw, context = [] } = request;
+  const guide = await guideOfFormat(request.format, model);
+  checkTokens(context, model);
+  const hasTemplate = template !== undefined && template !== '';
+  if (raw || suffix !== '' || hasTemplate || model.codec.templateSource === null) {
+    const text = hasTemplate
+      ? renderTemplate(template, { System: system, Prompt: prompt, Suffix: suffix })
+      : prompt;
+    const tokens =
+      suffix !== '' && !hasTemplate
+        ? await infilled(model, asked, prompt, suffix)
+        : await encoded(model, text);
+    const promptTokens = await behind(context, tokens, model);
+    return { promptTokens, guide, shownTokens: [], reasoning: null, callIds: 'openai', createParser: null };
+  }
+  const messages: ChatMessage[] = [{ role: 'user', content: prompt }];
+  if (system !== '') messages.unshift({ role: 'system', content: system });
+  const plan = await planChat(model, {
+    messages,
+    guide,
+    addGenerationPrompt: true,
+    ...reasoningOf(request.think, model, asked),
+  });
+  return { ...plan, promptTokens: await behind(context, plan.promptTokens, model) };
+}
+
+/** A text that is the caller's own: special tokens in it are tokens. @throws ContextLengthError for one that is too long */
+async function encoded(model: ServedGenerator, text: string): Promise<PromptTokens> {
+  const { codec, maxInputLen: maxTokens } = model;
+  checkTextLength(
+    text.length,
+    { maxTokens, unitsPerToken: codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN },
+    'prompt',
+  );
+  return codec.encodeText(text);
+}
+
+async function infilled(
+  model: ServedGenerator,
+  asked: string,
+  prompt: string,
+  suffix: string,
+): Promise<PromptTokens> {
+  const { codec, maxInputLen: maxTokens } = model;
+  const length = prompt.length + suffix.length;
+  checkTextLength(length, { maxTokens, unitsPerToken: codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN }, 'prompt');
+  const [tokens] = (await infillPrompts(codec, [prompt], suffix)) ?? [];
+  if (tokens === undefined) throw notCapable(asked, 'insert');
+  return tokens;
+}
+
+/** The prompt behind an earlier conversation. Tokens that a model wants in front of a text are there already. */
+async function behind(
+  context: readonly number[],
+  prompt: PromptTokens,
+  { codec }: ServedGenerator,
+): Promise<PromptTokens> {
+  if (context.length === 0) return prompt;
+  const before = await codec.encodeText('');
+  const isThere = before.length > 0 && Array.from(before).every((token, i) => prompt[i] === token);
+  return [...context, ...(isThere ? prompt.slice(before.length) : prompt)];
+}
+
+/** @throws ApiError for a token of a context that no answer of the model has */
+function checkTokens(context: readonly number[], { vocabSize, maxSeqLen }: ServedGenerator): void {
+  const outside = context.findIndex((token) => token >= vocabSize);
+  if (outside >= 0) {
+    const param = `context[${outside}]`;
+    const message = `'${param}' is ${context[outside]}, but the vocabulary has the ids 0 to ${vocabSize - 1}.`;
+    throw new ApiError(400, message, { param, code: 'invalid_value' });
+  }
+  if (context.length <= maxSeqLen) return;
+  throw new ApiError(
+    400,
+    `'context' has ${context.length} tokens; this model's context holds ${maxSeqLen}.`,
+    {
+      param: 'context',
+      code: 'context_length_exceeded',
+    },
+  );
+}

@@ -1,0 +1,99 @@
+import type { Guide } from '../../../callbacks/guide.js';
+import type { ChatAsk, ChatPlan } from '../../generation/chat-plan.js';
+import { guideOf } from '../../generation/guided.js';
+import { reasoningStyle } from '../../generation/reasoning/reasoning-style.js';
+import type { TextModel } from '../../generation/text-model.js';
+import { mentions } from '../../generation/tools/detect-format.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
+import { ChoiceRun } from '../openai/choice-run.js';
+import { fieldsOf } from '../openai/field-words.js';
+import { type Exchange, respondWithStream } from '../openai/respond.js';
+import type { RouteContext } from '../openai/route-context.js';
+import { topLogProbs } from '../openai/text-request.js';
+import type { LiveRequest } from '../request-registry.js';
+import { type AnswerOptions, OllamaAnswer } from './answer.js';
+import { notCapable } from './errors.js';
+import { maxTokensOf, samplingOf } from './sampling.js';
+import type { ChatBody } from './schemas.js';
+import type { Timings } from './timings.js';
+
+/** This API's names for fields of programs. */
+export const OLLAMA_FIELDS = fieldsOf('chat', [
+  ['response_format', 'format'],
+  ['reasoning_effort', 'think'],
+  ['chat_template_kwargs', 'think'],
+  ['max_completion_tokens', 'options.num_predict'],
+  ['repetition_penalty', 'options.repeat_penalty'],
+  ...['temperature', 'top_k', 'top_p', 'min_p', 'presence_penalty', 'frequency_penalty', 'seed', 'stop'].map(
+    (name): [string, string] => [name, `options.${name}`],
+  ),
+]);
+
+/** Fields that chats and texts share. */
+type Asked = Pick<ChatBody, 'model' | 'options' | 'stream' | 'logprobs' | 'top_logprobs'>;
+
+interface Planned {
+  model: ServedGenerator;
+  plan: ChatPlan;
+  timings: Timings;
+  place: AnswerOptions['place'];
+  withContext: boolean;
+}
+
+/** Generates an answer to a plan, whole or line by line. */
+export async function generateAnswer(
+  context: RouteContext,
+  request: Asked,
+  { model, plan, timings, place, withContext }: Planned,
+  exchange: Exchange,
+  live: LiveRequest,
+): Promise<Response> {
+  const { promptTokens, guide, shownTokens } = plan;
+  const top = topLogProbs(model, 'top_logprobs', request.top_logprobs ?? 0);
+  const choice = {
+    ...samplingOf(request.options),
+    promptTokens,
+    promptParam: place === 'message' ? 'messages' : 'prompt',
+    maxTokens: maxTokensOf(model, request.options ?? { num_predict: undefined }, promptTokens.length),
+    logProbs: request.logprobs ? top : undefined,
+    guide,
+    guideParam: 'format',
+    shownTokens,
+  };
+  timings.noteSubmitted();
+  const run = new ChoiceRun(model, [choice], { n: 1, bestOf: 1 }, context.observe, exchange.terms, live);
+  const answer = new OllamaAnswer({
+    model,
+    asked: request.model,
+    plan,
+    run,
+    timings,
+    place,
+    logProbs: request.logprobs ?? false,
+    withContext,
+  });
+  if (request.stream === false) return answer.whole(exchange.signal);
+  return respondWithStream(run, answer.lines(), context.eventStream, exchange);
+}
+
+/** Guide of `format`; undefined: any text. @throws InvalidRequestError */
+export function guideOfFormat(format: ChatBody['format'], model: TextModel): Promise<Guide> | undefined {
+  if (format === undefined || format === '') return undefined;
+  return guideOf({ json: format === 'json' ? true : format }, 'response_format', model.codec);
+}
+
+/** What `think` says to a chat template. @throws ApiError where the model does not reason */
+export function reasoningOf(
+  think: ChatBody['think'],
+  model: ServedGenerator,
+  asked: string,
+): Pick<ChatAsk, 'reasoningEffort' | 'variables'> {
+  if (think === undefined) return {};
+  const source = model.codec.templateSource ?? null;
+  if (think === false) return { reasoningEffort: 'none' };
+  const knows = (name: string) => source !== null && mentions(source, name);
+  if (typeof think === 'string' && knows('reasoning_effort')) return { reasoningEffort: think };
+  const style = reasoningStyle(source, model.reasoningParser ?? 'auto');
+  if (style === 'none' && !knows('reasoning_effort')) throw notCapable(asked, 'thinking');
+  return knows('enable_thinking') ? { variables: { enable_thinking: true } } : {};
+}

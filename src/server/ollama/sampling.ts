@@ -1,0 +1,35 @@
+import type { TextRequest } from '../../generation/text-generation.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
+import { chatMaxTokens } from '../openai/text-request.js';
+import type { OllamaOptions } from './schemas.js';
+
+/** Values of Ollama's options where a request has none. Source: Ollama's Modelfile reference. */
+const DEFAULTS = { temperature: 0.8, topK: 40, topP: 0.9 };
+
+/** The part of a request that Ollama's options say. */
+export function samplingOf(options: OllamaOptions = {} as OllamaOptions): Partial<TextRequest> {
+  const { seed, top_k: topK = DEFAULTS.topK, repeat_last_n: window } = options;
+  return {
+    temperature: options.temperature ?? DEFAULTS.temperature,
+    topK: Math.max(0, topK),
+    topP: options.top_p ?? DEFAULTS.topP,
+    minP: options.min_p,
+    repetitionPenalty: window === 0 ? undefined : options.repeat_penalty,
+    presencePenalty: options.presence_penalty,
+    frequencyPenalty: options.frequency_penalty,
+    seed: seed === undefined || seed < 0 ? undefined : seed,
+    stop: options.stop,
+  };
+}
+
+/**
+ * Most tokens of an answer: an answer that the context cannot hold ends there, where OpenAI's routes refuse the request.
+ */
+export function maxTokensOf(
+  model: ServedGenerator,
+  { num_predict: asked = -1 }: Pick<OllamaOptions, 'num_predict'>,
+  promptTokens: number,
+): number {
+  if (asked <= 0) return chatMaxTokens(model, undefined, promptTokens);
+  return Math.max(1, Math.min(asked, model.maxSeqLen - promptTokens));
+}

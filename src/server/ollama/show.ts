@@ -1,0 +1,93 @@
+import { messageOf } from '../../../base/error-text.js';
+import { reasoningStyle } from '../../generation/reasoning/reasoning-style.js';
+import { mentions } from '../../generation/tools/detect-format.js';
+import { type ModelFacts, readModelFacts } from '../../serving/model-facts.js';
+import { ModelLoadError } from '../../serving/on-demand/model-load-error.js';
+import type { StoredModel } from '../../serving/on-demand/model-store.js';
+import type { ServedModel } from '../../serving/served-model.js';
+import { detailsOf, factsOfServed } from './details.js';
+
+/** What there is to show of a model, loaded or not. */
+export interface Shown {
+  name: string;
+  facts: ModelFacts | null;
+  template: string | null;
+  task: 'generate' | 'embed' | 'score';
+  maxSeqLen: number;
+  modifiedMs: number;
+}
+
+export function shownOfServed(model: ServedModel): Shown {
+  const facts = factsOfServed(model);
+  const task = model.kind === 'generator' ? 'generate' : model.head.kind === 'embedding' ? 'embed' : 'score';
+  const template = model.kind === 'generator' ? (model.codec.templateSource ?? null) : null;
+  const { id: name, maxSeqLen, created } = model;
+  return { name, facts, template, task, maxSeqLen, modifiedMs: 1000 * created };
+}
+
+/** The same of a model of the folder, whose headers are read. @throws ApiError where its files are wrong */
+export function shownOfStored({ name, path, modifiedMs }: StoredModel): Shown {
+  const facts = factsOfStored(name, path);
+  const { encoder } = facts.config;
+  const task = encoder === undefined ? 'generate' : encoder.head.kind === 'embedding' ? 'embed' : 'score';
+  return {
+    name,
+    facts,
+    template: facts.chatTemplate,
+    task,
+    maxSeqLen: facts.config.maxPositions,
+    modifiedMs,
+  };
+}
+
+function factsOfStored(name: string, path: string): ModelFacts {
+  try {
+    return readModelFacts(path);
+  } catch (error) {
+    throw new ModelLoadError('failed', `The model '${name}' cannot be read: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** The answer of POST /api/show. */
+export function showAnswer({ name, facts, template, task, maxSeqLen, modifiedMs }: Shown) {
+  return {
+    modelfile: `# ${name} as Skein serves it\nFROM ${name}\n`,
+    parameters: '',
+    // The chat template in Jinja, in which models are published.
+    template: template ?? '',
+    details: detailsOf(facts),
+    model_info: modelInfo(facts, maxSeqLen),
+    capabilities: capabilitiesOf(task, template),
+    modified_at: new Date(modifiedMs).toISOString(),
+  };
+}
+
+/** What clients look for before they send tools, or ask for thoughts. */
+function capabilitiesOf(task: Shown['task'], template: string | null): string[] {
+  if (task !== 'generate') return task === 'embed' ? ['embedding'] : [];
+  const thinks =
+    reasoningStyle(template, 'auto') !== 'none' ||
+    (template !== null && mentions(template, 'reasoning_effort'));
+  // Where a template knows no tools, the system message describes them.
+  return ['completion', ...(template === null ? [] : ['tools']), ...(thinks ? ['thinking'] : [])];
+}
+
+/** Dimensions by the names that GGUF has for them. */
+function modelInfo(facts: ModelFacts | null, maxSeqLen: number): Record<string, unknown> {
+  if (facts === null) return { 'general.context_length': maxSeqLen };
+  const { config, parameters } = facts;
+  const { architecture } = config;
+  return {
+    'general.architecture': architecture,
+    'general.parameter_count': parameters,
+    [`${architecture}.context_length`]: maxSeqLen,
+    [`${architecture}.embedding_length`]: config.hiddenSize,
+    [`${architecture}.block_count`]: config.numLayers,
+    [`${architecture}.feed_forward_length`]: config.intermediateSize,
+    [`${architecture}.attention.head_count`]: config.numHeads,
+    [`${architecture}.attention.head_count_kv`]: config.numKvHeads,
+    [`${architecture}.vocab_size`]: config.vocabSize,
+  };
+}

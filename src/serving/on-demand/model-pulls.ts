@@ -1,0 +1,97 @@
+import type { PulledModel, PullProgress } from '../../hub/pull.js';
+import type { Repository } from '../../hub/repository.js';
+import { ModelLoadError } from './model-load-error.js';
+
+/** Downloads a repository's model; what has come is kept where it is aborted. */
+export type Download = (
+  repository: Repository,
+  on: { onProgress: (progress: PullProgress) => void; signal: AbortSignal },
+) => Promise<PulledModel>;
+
+interface Pull {
+  repository: Repository;
+  listeners: Set<(progress: PullProgress) => void>;
+  abort: AbortController;
+  done: Promise<PulledModel>;
+}
+
+/** Downloads at once. */
+const MOST_PULLS = 4;
+
+/** Downloads from the hub, each once for all who ask for it; one that nobody waits for any more is given up. */
+export class ModelPulls {
+  readonly #download: Download;
+  readonly #pulls = new Map<string, Pull>();
+
+  constructor(download: Download) {
+    this.#download = download;
+  }
+
+  /** Something of the repository is being downloaded. */
+  isPulling(id: string): boolean {
+    return [...this.#pulls.values()].some(({ repository }) => repository.id === id);
+  }
+
+  /**
+   * Downloads a model, or waits for a download that is under way.
+   * @throws ModelLoadError where too many are; HubError; the signal's reason
+   */
+  async pull(
+    repository: Repository,
+    onProgress: (progress: PullProgress) => void,
+    signal: AbortSignal,
+  ): Promise<PulledModel> {
+    signal.throwIfAborted();
+    const pull = this.#pulls.get(keyOf(repository)) ?? this.#begin(repository);
+    pull.listeners.add(onProgress);
+    let onAbort = () => {};
+    const gone = new Promise<never>((_, reject) => {
+      onAbort = () => reject(signal.reason);
+      signal.addEventListener('abort', onAbort, { once: true });
+    });
+    try {
+      return await Promise.race([pull.done, gone]);
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      pull.listeners.delete(onProgress);
+      if (pull.listeners.size === 0) {
+        pull.abort.abort(new Error('Nobody waits for the download any more.'));
+        this.#end(pull);
+      }
+    }
+  }
+
+  /** Gives up all downloads. */
+  close(): void {
+    for (const { abort } of this.#pulls.values()) abort.abort(new Error('The server is shutting down.'));
+  }
+
+  #begin(repository: Repository): Pull {
+    if (this.#pulls.size >= MOST_PULLS) {
+      throw new ModelLoadError(
+        'tooMany',
+        `${this.#pulls.size} models are being downloaded; at most ${MOST_PULLS} are at once.`,
+      );
+    }
+    const abort = new AbortController();
+    const listeners: Pull['listeners'] = new Set();
+    const onProgress = (progress: PullProgress) => {
+      for (const listener of listeners) listener(progress);
+    };
+    const done = this.#download(repository, { onProgress, signal: abort.signal });
+    const pull: Pull = { repository, listeners, abort, done };
+    this.#pulls.set(keyOf(repository), pull);
+    const end = () => this.#end(pull);
+    done.then(end, end);
+    return pull;
+  }
+
+  #end(pull: Pull): void {
+    const key = keyOf(pull.repository);
+    if (this.#pulls.get(key) === pull) this.#pulls.delete(key);
+  }
+}
+
+function keyOf({ id, quant }: Repository): string {
+  return quant === null ? id : `${id}:${quant.toUpperCase()}`;
+}

@@ -1,0 +1,210 @@
+import { createHash } from 'node:crypto';
+import { lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { RepositoryCache } from '../../hub/cache.js';
+import { A_MODEL, quantOf } from '../../hub/chosen-files.js';
+import { HubError } from '../../hub/hub-error.js';
+
+/** A model that lies in the folder, loaded or not. */
+export interface StoredModel {
+  /** Its name: NAME, ORG/NAME or ORG/NAME:QUANT. */
+  name: string;
+  /** What is loaded: a folder, or a GGUF file. */
+  path: string;
+  format: 'gguf' | 'safetensors' | 'engine';
+  /** Precision that the file's name tells; '': it tells none. */
+  quant: string;
+  /** Bytes of its files. */
+  size: number;
+  /** Milliseconds since 1970 of the youngest file. */
+  modifiedMs: number;
+  /** Changes with its files, 64 hexadecimal digits. */
+  digest: string;
+  /** The repository of the hub that it comes from; null: it was put here. */
+  repository: string | null;
+  /** The one of its repository that is meant where a name has no precision. */
+  isDefault: boolean;
+}
+
+/** Models that are looked at. */
+const MOST_MODELS = 1000;
+const NAME = /^[A-Za-z0-9][\w.:-]{0,199}$/;
+const HUB_FOLDER = /^models--([\w.-]+?)--([\w.-]+)$/;
+
+/**
+ * A folder of models, which people fill by hand and pulls from the hub:
+ *
+ *   DIR/llama.gguf                            llama
+ *   DIR/smollm2/config.json ...               smollm2           a folder with one GGUF, or an engine, does as well
+ *   DIR/org/name/...                          org/name
+ *   DIR/models--ORG--NAME/snapshots/...       ORG/NAME, ORG/NAME:Q8_0: pulled, in the layout of the hub's cache
+ */
+export class ModelStore {
+  readonly folder: string;
+  /** A look at the folder that is under way, which all who ask meanwhile share. */
+  #looking: Promise<StoredModel[]> | null = null;
+
+  constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  /** All models, by name. */
+  async list(): Promise<readonly StoredModel[]> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = null;
+    });
+    return this.#looking;
+  }
+
+  /** The model of a name, whatever the case of its precision; null: there is none. */
+  async find(name: string): Promise<StoredModel | null> {
+    const models = await this.list();
+    const folded = name.toLowerCase();
+    return (
+      models.find((model) => model.name === name) ??
+      models.find((model) => model.isDefault && model.repository === name) ??
+      models.find((model) => model.name.toLowerCase() === folded) ??
+      null
+    );
+  }
+
+  /** Deletes a model's files. */
+  async remove(model: StoredModel): Promise<void> {
+    const { repository, path } = model;
+    if (repository === null) {
+      await rm(path, { recursive: true, force: true });
+      return;
+    }
+    const { folder } = cacheOf(this.folder, repository);
+    const others = (await this.list()).filter(
+      (one) => one.repository === repository && one.name !== model.name,
+    );
+    if (others.length === 0) {
+      await rm(folder, { recursive: true, force: true });
+      return;
+    }
+    for (const file of await filesOf(model)) {
+      const blob = await realpath(file);
+      await rm(file, { force: true });
+      // A blob of other names stays: of the files beside the weights there is one for all.
+      if (blob.startsWith(join(await realpath(folder), 'blobs'))) await rm(blob, { force: true });
+    }
+  }
+
+  async #look(): Promise<StoredModel[]> {
+    const found: StoredModel[] = [];
+    for (const name of await namesIn(this.folder)) {
+      if (found.length >= MOST_MODELS) break;
+      const path = join(this.folder, name);
+      const [, org, repository] = HUB_FOLDER.exec(name) ?? [];
+      if (org !== undefined) found.push(...(await this.#ofHub(`${org}/${repository}`)));
+      else {
+        const model = await modelAt(path, name);
+        if (model !== null) found.push(model);
+        else
+          for (const inner of await namesIn(path)) {
+            const nested = await modelAt(join(path, inner), `${name}/${inner}`);
+            if (nested !== null) found.push(nested);
+          }
+      }
+    }
+    return found.slice(0, MOST_MODELS).sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** Models of a repository of the hub that are whole. */
+  async #ofHub(id: string): Promise<StoredModel[]> {
+    const cache = cacheOf(this.folder, id);
+    const commit = cache.commitOf('main');
+    if (commit === null) return [];
+    const files = cache.filesOf(commit);
+    const root = cache.snapshot(commit);
+    const chosen = chosenOf(files, id);
+    if (chosen === null) return [];
+    const of = { repository: id, isDefault: true };
+    if (chosen.gguf === null) {
+      const model = A_MODEL.isComplete(chosen) ? await modelAt(root, id) : null;
+      return model === null ? [] : [{ ...model, ...of, path: root }];
+    }
+    const models = files
+      .filter((path) => /\.gguf$/i.test(path))
+      .map(async (path) => {
+        const quant = quantOf(path);
+        const model = await modelAt(join(root, path), quant === '' ? id : `${id}:${quant}`);
+        return model && { ...model, ...of, isDefault: path === chosen.gguf };
+      });
+    return (await Promise.all(models)).filter((model) => model !== null);
+  }
+}
+
+/** Files of a repository that make its usual model; null: there is none. */
+function chosenOf(files: readonly string[], id: string) {
+  try {
+    return A_MODEL.choose(files, { id, quant: null });
+  } catch (error) {
+    if (error instanceof HubError) return null;
+    throw error;
+  }
+}
+
+function cacheOf(folder: string, id: string): RepositoryCache {
+  return new RepositoryCache(folder, { id, quant: null });
+}
+
+/** Names in a folder that can be a model's; none where it is no folder. */
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return (await readdir(folder)).filter((name) => NAME.test(name)).sort();
+  } catch {
+    return [];
+  }
+}
+
+/** The model of a file or a folder; null: it is none. */
+async function modelAt(path: string, name: string): Promise<StoredModel | null> {
+  const isFile = (await stat(path).catch(() => null))?.isFile();
+  if (isFile === undefined || (isFile && !/\.gguf$/i.test(path))) return null;
+  const names = isFile ? [] : await namesIn(path);
+  const ggufs = names.filter((one) => /\.gguf$/i.test(one));
+  const format = isFile
+    ? 'gguf'
+    : names.includes('engine.json')
+      ? 'engine'
+      : names.some((one) => one.endsWith('.safetensors')) && names.includes('config.json')
+        ? 'safetensors'
+        : ggufs.length === 1
+          ? 'gguf'
+          : null;
+  if (format === null) return null;
+  const files = isFile ? [path] : names.map((one) => join(path, one));
+  const sizes = await sizesOf(files);
+  const hash = createHash('sha256');
+  for (const [i, { size, mtimeMs }] of sizes.entries())
+    hash.update(`${names[i] ?? ''}\0${size}\0${mtimeMs}\n`);
+  return {
+    name: isFile ? name.replace(/\.gguf$/i, '') : name,
+    path,
+    format,
+    quant: quantOf(isFile ? path : (ggufs[0] ?? '')),
+    size: sizes.reduce((sum, { size }) => sum + size, 0),
+    modifiedMs: Math.max(0, ...sizes.map(({ mtimeMs }) => Math.round(mtimeMs))),
+    digest: hash.digest('hex'),
+    repository: null,
+    isDefault: false,
+  };
+}
+
+async function sizesOf(files: readonly string[]): Promise<{ size: number; mtimeMs: number }[]> {
+  const found = await Promise.all(files.map((file) => stat(file).catch(() => null)));
+  return found.map((one) => (one?.isFile() ? one : { size: 0, mtimeMs: 0 }));
+}
+
+/** Files that are the model's alone: its weights. */
+async function filesOf({ path, format }: StoredModel): Promise<string[]> {
+  if ((await lstat(path)).isDirectory()) {
+    const names = await readdir(path);
+    return names
+      .filter((name) => (format === 'safetensors' ? name.includes('.safetensors') : /\.gguf$/i.test(name)))
+      .map((name) => join(path, name));
+  }
+  return [path];
+}
