@@ -203,6 +203,8 @@ describe('what a page may read', () => {
   it('has the headers that clients look at', async () => {
     const { headers } = await asked({ origin: 'http://localhost:3000' });
     expect(headers.get('access-control-allow-origin')).toBe('http://localhost:3000');
-    expect(headers.get('access-control-expose-headers')).toBe('X-Request-Id,Retry-After,X-Unknown-Fields');
+    expect(headers.get('access-control-expose-headers')).toBe(
+      'X-Request-Id,Request-Id,Retry-After,X-Skein-Warning,X-Unknown-Fields',
+    );
   });
 });

@@ -100,9 +100,9 @@ describe('tokens are counted', () => {
 
   it('of a request whose fields are right', async () => {
     const path = `${PATH}/count_tokens`;
-    expect(await refusal(server('x'), {}, path)).toMatchObject({
+    expect(await refusal(server('x'), { messages: 'none' }, path)).toMatchObject({
       status: 400,
-      details: { param: 'max_tokens' },
+      details: { param: 'messages' },
     });
   });
 });
