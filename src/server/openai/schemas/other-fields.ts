@@ -23,21 +23,14 @@ function withoutBearing(names: string): OtherFields {
  */
 const OTHER_GENERATION_FIELDS: OtherFields = {
   ...withoutBearing(
-    `request_id guided_decoding_backend dry_base dry_allowed_length dry_penalty_last_n dry_sequence_breakers
-     xtc_threshold mirostat_tau mirostat_eta dynatemp_exponent cache_prompt id_slot slot_id timings_per_token
+    `request_id guided_decoding_backend cache_prompt id_slot slot_id timings_per_token
      return_progress keep_alive t_max_predict_ms n_indent debug`,
   ),
-  typical_p: lacking('typical sampling', 1),
-  top_n_sigma: lacking('sampling by standard deviations', -1, 0),
   top_a: lacking('top-a sampling', 0),
   tfs_z: lacking('tail-free sampling', 1),
   epsilon_cutoff: lacking('cut-offs of this kind', 0),
   eta_cutoff: lacking('cut-offs of this kind', 0),
-  dry_multiplier: lacking('the DRY penalty', 0),
-  xtc_probability: lacking('sampling that excludes the top choices', 0),
-  mirostat: lacking('Mirostat', 0),
   mirostat_mode: lacking('Mirostat', 0),
-  dynatemp_range: lacking('a dynamic temperature', 0),
   smoothing_factor: lacking('quadratic sampling', 0),
   samplers: lacking('an order of samplers to choose'),
   min_keep: lacking('a least number of tokens to draw among', 0, 1),
