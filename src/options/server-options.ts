@@ -382,7 +382,7 @@ const SERVING_OPTIONS = {
       group: ACCESS,
       unit: 'streams',
       default: 1000,
-      help: 'calls of gRPC that one connection may have at once; its client waits with more',
+      help: 'calls of gRPC that one connection may have at once; its client waits with more; all connections together have twice as many, and are refused more',
     },
     OF_CLIENTS,
   ),
