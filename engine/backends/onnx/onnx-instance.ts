@@ -5,6 +5,7 @@ import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { BatchRow, Instance, InstanceRequest, InstanceSetup } from '../backend.js';
 import { BackendError } from '../backend-error.js';
+import { threadsOf } from '../instance-threads.js';
 import { RowRunner } from '../run-rows.js';
 import {
   loadOnnxRuntime,
@@ -40,16 +41,6 @@ export async function openSession(
   } catch (error) {
     throw new BackendError(`${path} cannot be opened: ${asSentence(messageOf(error))}`, { cause: error });
   }
-}
-
-/** Threads of one instance: 1 unless its configuration says more, since several instances and batches run beside each other. */
-function threadsOf({ parameters }: ModelConfig, name: string): number {
-  const text = parameters[name]?.string_value;
-  if (text === undefined) return 1;
-  if (/^[1-9]\d{0,2}$/.test(text)) return Number(text);
-  throw new BackendError(
-    `parameters.${name} is ${JSON.stringify(text)}; a whole number from 1 to 999 is expected.`,
-  );
 }
 
 class OnnxInstance implements Instance {

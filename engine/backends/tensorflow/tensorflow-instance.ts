@@ -3,6 +3,7 @@ import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { loadTensorFlow } from '../../executors/tensorflow/load-tensorflow.js';
 import type { BatchRow, Instance, InstanceRequest, InstanceSetup } from '../backend.js';
 import { BackendError } from '../backend-error.js';
+import { threadsOf } from '../instance-threads.js';
 import { RowRunner } from '../run-rows.js';
 import { readSavedModel } from './saved-model-file.js';
 import { SavedModelSession } from './saved-model-session.js';
@@ -21,16 +22,6 @@ export async function openInstance({ files, config }: InstanceSetup): Promise<In
   process.env.TF_NUM_INTEROP_THREADS ??= String(interOp);
   const tensorflow = loadTensorFlow(threadsOf(config, 'TF_NUM_INTRA_THREADS'));
   return new TensorFlowInstance(new SavedModelSession(tensorflow, folder, chosen), config);
-}
-
-/** Threads of one instance: 1 unless its configuration says more, since several instances run beside each other. */
-function threadsOf({ parameters }: ModelConfig, name: string): number {
-  const text = parameters[name]?.string_value;
-  if (text === undefined) return 1;
-  if (/^[1-9]\d{0,2}$/.test(text)) return Number(text);
-  throw new BackendError(
-    `parameters.${name} is ${JSON.stringify(text)}; a whole number from 1 to 999 is expected.`,
-  );
 }
 
 class TensorFlowInstance implements Instance {

@@ -7,6 +7,7 @@ import { drawSeed, generateTexts } from '../../generation/text-generation.js';
 import { engineName } from '../../serving/adapters/served-adapters.js';
 import type { ObserveRequest, RequestObserver } from '../../serving/request-observer.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
+import { termFields } from '../../serving/texts/term-fields.js';
 import { cacheSaltFor } from '../cache-salt.js';
 import { answersMemory } from '../memory-estimates.js';
 import type { LiveRequest } from '../request-registry.js';
@@ -94,7 +95,7 @@ export class ChoiceRun {
       for (const [prompt, request] of requests.entries()) {
         const asked: TextRequest = {
           ...request,
-          ...termsOf(request, terms),
+          ...termFields(termsOf(terms), request),
           // For an answer of no tokens one is generated and dropped, so that the prompt is computed.
           maxTokens: Math.max(1, request.maxTokens),
           seed: this.seeds[prompt]!,
@@ -344,19 +345,14 @@ function tracedBy({ trace, requestId }: RequestTerms, { temperature, topP }: Tex
   return trace === undefined ? {} : { traced: { parent: trace, requestId, temperature, topP, choices } };
 }
 
-/** Fields that the server adds to a request. */
-function termsOf({ timeLimitMs, cacheSalt }: TextRequest, terms: RequestTerms): Partial<TextRequest> {
-  const { caller } = terms;
-  const limit = Math.min(
-    timeLimitMs ?? Number.POSITIVE_INFINITY,
-    terms.timeLimitMs ?? Number.POSITIVE_INFINITY,
-  );
+/** What the server adds to a request. */
+function termsOf({ caller, requestId, timeLimitMs }: RequestTerms): Parameters<typeof termFields>[0] {
   return {
-    label: terms.requestId,
-    queueKey: caller.name,
-    queueWeight: caller.weight,
-    cacheSalt: cacheSaltFor(caller, cacheSalt),
-    ...(Number.isFinite(limit) ? { timeLimitMs: limit } : {}),
+    label: requestId,
+    caller: caller.name,
+    weight: caller.weight,
+    timeLimitMs,
+    cacheSalt: (own) => cacheSaltFor(caller, own),
   };
 }
 

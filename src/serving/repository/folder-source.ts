@@ -159,16 +159,7 @@ export class FolderSource implements ModelSource {
     const { members } = this.#services;
     const find = (member: string, of: string) => members.find(member, of);
     const model = new EnsembleModel({ config, plan, version, modelDirectory, find });
-    const cached = cachedModel(model, this.#services.cache, true);
-    return {
-      model: cached ?? model,
-      served: null,
-      close: (options) => {
-        cached?.close();
-        return model.close(options);
-      },
-      isStuck: () => false,
-    };
+    return this.#served(model, { readsParameters: true, isStuck: () => false });
   }
 
   async #start(
@@ -240,15 +231,24 @@ export class FolderSource implements ModelSource {
       await batched.close({ abort: true, terminateAfterMs: 0 });
       throw error;
     }
-    const cached = cachedModel(batched, this.#services.cache, backend.readsParameters);
+    const { readsParameters } = backend;
+    return this.#served(batched, { readsParameters, isStuck: () => batched.isStuck() });
+  }
+
+  /** The model, behind the response cache where it wants that. */
+  #served(
+    model: BatchedModel | EnsembleModel,
+    { readsParameters, isStuck }: { readsParameters: boolean | undefined; isStuck: () => boolean },
+  ): ServedVersion {
+    const cached = cachedModel(model, this.#services.cache, readsParameters);
     return {
-      model: cached ?? batched,
+      model: cached ?? model,
       served: null,
       close: (options) => {
         cached?.close();
-        return batched.close(options);
+        return model.close(options);
       },
-      isStuck: () => batched.isStuck(),
+      isStuck,
     };
   }
 }

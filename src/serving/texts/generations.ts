@@ -1,13 +1,7 @@
 import { onAbort } from '../../../base/on-abort.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
-import type {
-  InferListener,
-  InferRequest,
-  InferTensor,
-  InferTerms,
-} from '../../../callbacks/infer/infer-types.js';
+import type { InferListener, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { answerMemory } from '../../generation/answer-memory.js';
-import type { TextRequest } from '../../generation/text-generation.js';
 import type { TextModel } from '../../generation/text-model.js';
 import type { ModelAdapters } from '../adapters/model-adapters.js';
 import type { ObserveRequest } from '../request-observer.js';
@@ -17,6 +11,7 @@ import { GenerationRun } from './generation-run.js';
 import { GivenInputs } from './given-inputs.js';
 import { type Generation, readGeneration } from './read-generation.js';
 import { RunningIds } from './running-ids.js';
+import { termFields } from './term-fields.js';
 
 /** A model that generates text, as requests for tensors need it. */
 export interface Generating {
@@ -129,7 +124,7 @@ export class Generations {
   ): GenerationRun {
     const { request, count } = generation;
     terms?.hold(answerMemory(model, request, count));
-    const limited = { ...generation, request: { ...request, ...fieldsOf(terms, request) } };
+    const limited = { ...generation, request: { ...request, ...(terms && termFields(terms, request)) } };
     const wanted = wantedOutputs(named, generation);
     const outputs = new GenerationOutputs(wanted, limited, model.vocabSize, this.#form.isBatched);
     return new GenerationRun({
@@ -180,23 +175,4 @@ function streamsNot({ name, given }: Asked): InferError {
     `'${given.nameOf('streaming')}' is true, and this way of asking '${name}' has one response; generate_stream streams`,
     'invalid',
   );
-}
-
-/** Fields that whoever serves the request adds. */
-function fieldsOf(
-  terms: InferTerms | undefined,
-  { timeLimitMs, cacheSalt }: TextRequest,
-): Partial<TextRequest> {
-  if (terms === undefined) return {};
-  const limit = Math.min(
-    timeLimitMs ?? Number.POSITIVE_INFINITY,
-    terms.timeLimitMs ?? Number.POSITIVE_INFINITY,
-  );
-  return {
-    label: terms.label,
-    queueKey: terms.caller,
-    queueWeight: terms.weight,
-    cacheSalt: terms.cacheSalt(cacheSalt),
-    ...(Number.isFinite(limit) ? { timeLimitMs: limit } : {}),
-  };
 }

@@ -3,7 +3,8 @@ import { BYTES_PER_ELEMENT, type Datatype } from '../../../../callbacks/infer/da
 import type { InferError } from '../../../../callbacks/infer/infer-error.js';
 import { malformed } from '../../../serving/protocol/malformed.js';
 import { nextTurn } from '../../../serving/protocol/turns.js';
-import { BYTES, FIXED32, FIXED64, unreadable, VARINT } from './wire-reader.js';
+import { unreadable, VarintCursor } from './varint-cursor.js';
+import { BYTES, FIXED32, FIXED64, VARINT } from './wire-reader.js';
 
 /** Types of the fields of InferTensorContents, by their numbers. */
 const FIELDS = ['', 'BOOL', 'INT32', 'INT64', 'UINT32', 'UINT64', 'FP32', 'FP64', 'BYTES'] as const;
@@ -93,17 +94,16 @@ class ContentsReader {
   readonly #data: Uint8Array;
   readonly #view: DataView;
   readonly #range: readonly [number, number] | null;
-  #at = 0;
+  readonly #cursor: VarintCursor;
   /** Where the list ends that is being read; up to `at`: none is. */
   #listEnd = 0;
   #count = 0;
   #length = 0;
-  #low = 0;
-  #high = 0;
 
   constructor(wanted: WantedContents, bytes: Uint8Array) {
     this.#wanted = wanted;
     this.#bytes = bytes;
+    this.#cursor = new VarintCursor(bytes);
     this.#field = FIELD_OF[wanted.datatype];
     this.#range = RANGES[wanted.datatype] ?? null;
     this.#data = new Uint8Array(mostBytesOf(wanted, bytes));
@@ -113,13 +113,13 @@ class ContentsReader {
   /** Reads up to so many elements or fields. True: nothing is left. @throws InferError, GrpcError */
   read(most: number): boolean {
     for (let left = most; left > 0; left--) {
-      if (this.#at < this.#listEnd) {
+      if (this.#cursor.at < this.#listEnd) {
         this.#readElement();
-        if (this.#at > this.#listEnd) throw unreadable('a list ends in the middle of a number');
-      } else if (this.#at >= this.#bytes.length) return true;
+        if (this.#cursor.at > this.#listEnd) throw unreadable('a list ends in the middle of a number');
+      } else if (this.#cursor.at >= this.#bytes.length) return true;
       else this.#readField();
     }
-    return this.#at >= this.#bytes.length;
+    return this.#cursor.at >= this.#bytes.length;
   }
 
   result(): Uint8Array {
@@ -127,10 +127,10 @@ class ContentsReader {
   }
 
   #readField(): void {
-    this.#readVarint();
-    const type = this.#low & 7;
-    const field = FIELDS[this.#low >>> 3];
-    if (field === undefined || field === '' || this.#high !== 0) {
+    this.#cursor.read();
+    const type = this.#cursor.low & 7;
+    const field = FIELDS[this.#cursor.low >>> 3];
+    if (field === undefined || field === '' || this.#cursor.high !== 0) {
       throw unreadable('contents have a field that they do not have in this protocol');
     }
     const own = WIRE_TYPES[field];
@@ -142,13 +142,14 @@ class ContentsReader {
 
   /** Numbers one behind the other. An empty list is none. */
   #beginList(field: FieldType): void {
-    this.#readVarint();
-    const length = this.#low;
-    if (this.#high !== 0 || length > this.#bytes.length - this.#at) throw unreadable('it ends too early');
+    this.#cursor.read();
+    const length = this.#cursor.low;
+    if (this.#cursor.high !== 0 || length > this.#bytes.length - this.#cursor.at)
+      throw unreadable('it ends too early');
     if (length === 0) return;
     if (field !== this.#field) throw this.#ofOtherType(field);
     if (field === 'FP32' || field === 'FP64') this.#copyList(length, field === 'FP32' ? 4 : 8);
-    else this.#listEnd = this.#at + length;
+    else this.#listEnd = this.#cursor.at + length;
   }
 
   /** Floats are written as they lie in memory. */
@@ -156,9 +157,9 @@ class ContentsReader {
     if (length % size !== 0) throw unreadable('a list of floats has a part of one');
     this.#count += length / size;
     if (this.#count > this.#wanted.count) throw this.#isTooMany();
-    this.#data.set(this.#bytes.subarray(this.#at, this.#at + length), this.#length);
+    this.#data.set(this.#bytes.subarray(this.#cursor.at, this.#cursor.at + length), this.#length);
     this.#length += length;
-    this.#at += length;
+    this.#cursor.at += length;
   }
 
   #readElement(): void {
@@ -172,12 +173,12 @@ class ContentsReader {
   }
 
   #readNumber(): void {
-    this.#readVarint();
+    this.#cursor.read();
     const view = this.#view;
     const at = this.#length;
     switch (this.#wanted.datatype) {
       case 'BOOL':
-        view.setUint8(at, Number(this.#low !== 0 || this.#high !== 0));
+        view.setUint8(at, Number(this.#cursor.low !== 0 || this.#cursor.high !== 0));
         this.#length += 1;
         break;
       case 'INT8':
@@ -192,12 +193,12 @@ class ContentsReader {
         break;
       case 'INT32':
       case 'UINT32':
-        view.setUint32(at, this.#low, true);
+        view.setUint32(at, this.#cursor.low, true);
         this.#length += 4;
         break;
       default:
-        view.setUint32(at, this.#low, true);
-        view.setUint32(at + 4, this.#high, true);
+        view.setUint32(at, this.#cursor.low, true);
+        view.setUint32(at + 4, this.#cursor.high, true);
         this.#length += 8;
     }
   }
@@ -205,7 +206,7 @@ class ContentsReader {
   /** A number that is within its type. */
   #checked(): number {
     const [least, most] = this.#range!;
-    const value = this.#field === 'INT32' ? this.#low | 0 : this.#low;
+    const value = this.#field === 'INT32' ? this.#cursor.low | 0 : this.#cursor.low;
     if (value >= least && value <= most) return value;
     const { name, datatype } = this.#wanted;
     throw malformed(`Unable to parse contents of input '${name}': ${value} is not of type ${datatype}`);
@@ -218,19 +219,19 @@ class ContentsReader {
         `input '${this.#wanted.name}' has more than ${MOST_ELEMENTS} string elements, which is the limit`,
       );
     }
-    this.#readVarint();
-    const length = this.#low;
-    if (this.#high !== 0) throw unreadable('it ends too early');
+    this.#cursor.read();
+    const length = this.#cursor.low;
+    if (this.#cursor.high !== 0) throw unreadable('it ends too early');
     this.#view.setUint32(this.#length, length, true);
     this.#length += 4;
     this.#copy(length);
   }
 
   #copy(bytes: number): void {
-    if (bytes > this.#bytes.length - this.#at) throw unreadable('it ends too early');
-    this.#data.set(this.#bytes.subarray(this.#at, this.#at + bytes), this.#length);
+    if (bytes > this.#bytes.length - this.#cursor.at) throw unreadable('it ends too early');
+    this.#data.set(this.#bytes.subarray(this.#cursor.at, this.#cursor.at + bytes), this.#length);
     this.#length += bytes;
-    this.#at += bytes;
+    this.#cursor.at += bytes;
   }
 
   #ofOtherType(field: FieldType): InferError {
@@ -251,34 +252,5 @@ class ContentsReader {
     return malformed(
       `input byte size mismatch for input '${name}' for model '${model}'. Expected ${size * count}, got more`,
     );
-  }
-
-  #readVarint(): void {
-    const bytes = this.#bytes;
-    let byte = bytes[this.#at]!;
-    if (byte < 0x80) {
-      this.#low = byte;
-      this.#high = 0;
-      this.#at++;
-      return;
-    }
-    let low = 0;
-    let high = 0;
-    for (let shift = 0; shift < 70; shift += 7) {
-      byte = bytes[this.#at++]!;
-      if (byte === undefined) throw unreadable('it ends too early');
-      const bits = byte & 0x7f;
-      if (shift < 28) low |= bits << shift;
-      else if (shift === 28) {
-        low |= bits << 28;
-        high = bits >> 4;
-      } else high |= bits << (shift - 32);
-      if (byte < 0x80) {
-        this.#low = low >>> 0;
-        this.#high = high >>> 0;
-        return;
-      }
-    }
-    throw unreadable('a number has more than ten bytes');
   }
 }

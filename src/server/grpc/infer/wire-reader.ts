@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { malformed } from '../../../serving/protocol/malformed.js';
-import { GrpcError } from '../wire/status.js';
+import { unreadable, VarintCursor } from './varint-cursor.js';
 
 /** How a field's value is written. Source: Protocol Buffers, "Encoding". */
 export const VARINT = 0;
@@ -50,31 +50,29 @@ export class WireReader {
   type = 0;
   readonly #bytes: Uint8Array;
   readonly #budget: FieldBudget;
-  #at = 0;
-  /** Of a number that was read, its two halves. */
-  #low = 0;
-  #high = 0;
+  readonly #cursor: VarintCursor;
 
   constructor(bytes: Uint8Array, budget: FieldBudget) {
     this.#bytes = bytes;
+    this.#cursor = new VarintCursor(bytes);
     this.#budget = budget;
   }
 
   /** Goes to the next field, whose value is to be read or skipped. False: there is none. @throws GrpcError, InferError */
   next(): boolean {
-    if (this.#at >= this.#bytes.length) return false;
+    if (this.#cursor.at >= this.#bytes.length) return false;
     this.#budget.takeField();
-    this.#readVarint();
-    if (this.#high !== 0) throw unreadable('a field has no number that fields may have');
-    this.field = this.#low >>> 3;
-    this.type = this.#low & 7;
+    this.#cursor.read();
+    if (this.#cursor.high !== 0) throw unreadable('a field has no number that fields may have');
+    this.field = this.#cursor.low >>> 3;
+    this.type = this.#cursor.low & 7;
     if (this.field === 0) throw unreadable('a field has the number 0');
     return true;
   }
 
   /** Passes the value over. */
   skip(): void {
-    if (this.type === VARINT) this.#readVarint();
+    if (this.type === VARINT) this.#cursor.read();
     else if (this.type === FIXED64) this.#pass(8);
     else if (this.type === FIXED32) this.#pass(4);
     else if (this.type === BYTES) this.#bytesOfValue();
@@ -84,29 +82,31 @@ export class WireReader {
   /** A whole number of 64 bits with a sign; a bigint where JavaScript's numbers do not hold it. */
   signed(): number | bigint {
     this.#expect(VARINT);
-    this.#readVarint();
-    const value = (this.#high | 0) * 2 ** 32 + this.#low;
+    this.#cursor.read();
+    const value = (this.#cursor.high | 0) * 2 ** 32 + this.#cursor.low;
     if (Number.isSafeInteger(value)) return value;
-    return BigInt.asIntN(64, (BigInt(this.#high) << 32n) | BigInt(this.#low));
+    return BigInt.asIntN(64, (BigInt(this.#cursor.high) << 32n) | BigInt(this.#cursor.low));
   }
 
   /** The same without a sign. */
   unsigned(): number | bigint {
     this.#expect(VARINT);
-    this.#readVarint();
-    const value = this.#high * 2 ** 32 + this.#low;
-    return Number.isSafeInteger(value) ? value : (BigInt(this.#high) << 32n) | BigInt(this.#low);
+    this.#cursor.read();
+    const value = this.#cursor.high * 2 ** 32 + this.#cursor.low;
+    return Number.isSafeInteger(value)
+      ? value
+      : (BigInt(this.#cursor.high) << 32n) | BigInt(this.#cursor.low);
   }
 
   isTrue(): boolean {
     this.#expect(VARINT);
-    this.#readVarint();
-    return this.#low !== 0 || this.#high !== 0;
+    this.#cursor.read();
+    return this.#cursor.low !== 0 || this.#cursor.high !== 0;
   }
 
   double(): number {
     this.#expect(FIXED64);
-    const begin = this.#at;
+    const begin = this.#cursor.at;
     this.#pass(8);
     return new DataView(this.#bytes.buffer, this.#bytes.byteOffset + begin).getFloat64(0, true);
   }
@@ -143,7 +143,7 @@ export class WireReader {
     }
     const numbers = this.message();
     numbers.type = VARINT;
-    while (numbers.#at < numbers.#bytes.length && into.length <= most) into.push(numbers.signed());
+    while (numbers.#cursor.at < numbers.#bytes.length && into.length <= most) into.push(numbers.signed());
   }
 
   #expect(type: number): void {
@@ -151,42 +151,15 @@ export class WireReader {
   }
 
   #bytesOfValue(): Uint8Array {
-    this.#readVarint();
-    if (this.#high !== 0) throw unreadable('a field is longer than the message');
-    const begin = this.#at;
-    this.#pass(this.#low);
-    return this.#bytes.subarray(begin, this.#at);
+    this.#cursor.read();
+    if (this.#cursor.high !== 0) throw unreadable('a field is longer than the message');
+    const begin = this.#cursor.at;
+    this.#pass(this.#cursor.low);
+    return this.#bytes.subarray(begin, this.#cursor.at);
   }
 
   #pass(bytes: number): void {
-    if (bytes > this.#bytes.length - this.#at) throw unreadable('it ends too early');
-    this.#at += bytes;
+    if (bytes > this.#bytes.length - this.#cursor.at) throw unreadable('it ends too early');
+    this.#cursor.at += bytes;
   }
-
-  #readVarint(): void {
-    const bytes = this.#bytes;
-    let low = 0;
-    let high = 0;
-    for (let shift = 0; shift < 70; shift += 7) {
-      const byte = bytes[this.#at++];
-      if (byte === undefined) throw unreadable('it ends too early');
-      const bits = byte & 0x7f;
-      if (shift < 28) low |= bits << shift;
-      else if (shift === 28) {
-        low |= bits << 28;
-        high = bits >> 4;
-      } else high |= bits << (shift - 32);
-      if (byte < 0x80) {
-        this.#low = low >>> 0;
-        this.#high = high >>> 0;
-        return;
-      }
-    }
-    throw unreadable('a number has more than ten bytes');
-  }
-}
-
-/** The words of Triton, and what is wrong. */
-export function unreadable(why: string): GrpcError {
-  return new GrpcError('INTERNAL', `Unable to parse request: ${why}`);
 }

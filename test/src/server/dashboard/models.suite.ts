@@ -27,7 +27,12 @@ export const execute = async (requests) => {
 };`;
 const LONG_NAME = `${'a-very-long-model-name-'.repeat(5)}q4`;
 
-const platformOf = (repository: ModelRepository) => ({ repository, serverId: 'skein', allowsUpload: false });
+const platformOf = (repository: ModelRepository) => ({
+  repository,
+  serverId: 'skein',
+  allowsUpload: false,
+  sharedMemory: null,
+});
 
 /** A server of these models alone: none of them generates text. */
 function serverOf(repository: ModelRepository, options: Partial<AppOptions> = {}) {

@@ -1,11 +1,11 @@
-import { type ClientHttp2Session, connect } from 'node:http2';
+import { connect } from 'node:http2';
 import { connect as connectTcp } from 'node:net';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { methodTypes } from '../../../../src/server/grpc/schema/message-types.js';
 import { SharedRegions } from '../../../../src/serving/shared-memory/shared-regions.js';
 import { answered, type GrpcPlatform, grpcPlatform } from '../grpc/support/grpc-platform.js';
-import { framed, inferMessage, rawStream } from '../grpc/support/raw-stream.js';
+import { framed, inferMessage, openCall, rawStream } from '../grpc/support/raw-stream.js';
 import { FakeModel, fakeConfig } from '../kserve/support/fake-models.js';
 
 const METHODS = methodTypes()
@@ -294,14 +294,3 @@ describe('gRPC whose clients leave', () => {
     stream.close(8);
   });
 });
-
-function openCall(session: ClientHttp2Session, method: string) {
-  const stream = session.request({
-    ':method': 'POST',
-    ':path': `/inference.GRPCInferenceService/${method}`,
-    'content-type': 'application/grpc',
-    te: 'trailers',
-  });
-  stream.on('error', () => {});
-  return stream;
-}

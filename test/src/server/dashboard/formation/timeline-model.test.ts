@@ -55,7 +55,7 @@ describe('the timeline', () => {
   it('knows the adapters of requests', () => {
     const chunks = [{ tokens: 32, tookMs: 20, thenWaitsMs: 30 }];
     const lifeOf = { arrivesMs: 0, waitsMs: 40, chunks, generatesMs: 500, pause: null, reason: 'stop' };
-    const [first] = eventsOf([courseOf(lifeOf, 1), courseOf(lifeOf, 2)], 100);
+    const [first] = eventsOf([courseOf(lifeOf, 1), courseOf(lifeOf, 2)]);
     const model = modelOf([
       {
         ...first!,

@@ -1,4 +1,4 @@
-import { type ClientHttp2Stream, connect } from 'node:http2';
+import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
 import protobuf from 'protobufjs';
 import { onTestFinished } from 'vitest';
 import { INFERENCE_SCHEMA } from '../../../../../src/server/grpc/schema/inference-schema.js';
@@ -24,6 +24,11 @@ export function rawStream(address: string, method: string): ClientHttp2Stream {
   const session = connect(`http://${address}`);
   session.on('error', () => {});
   onTestFinished(() => session.destroy());
+  return openCall(session, method);
+}
+
+/** A call on a connection that is there. */
+export function openCall(session: ClientHttp2Session, method: string): ClientHttp2Stream {
   const stream = session.request({
     ':method': 'POST',
     ':path': `/inference.GRPCInferenceService/${method}`,
