@@ -35,30 +35,31 @@ export function valuesOf(op: PlanOp): { reads: number[]; writes: number[] } {
 
 /**
  * Gives each value a slot of the workspace. A slot is free again after the last op that touches its value; an op's
- * output never takes a slot that the same op still reads.
+ * output never takes a slot that the same op still reads. `logits`: the value that outlives all ops; -1: none does.
  *
  *   op        embedding  rmsNorm  linear  attention  linear(+x)  rmsNorm ...
  *   slot 0    x --------------------------------------------------------->
  *   slot 1               h ------>        a ---------------->    h ...
  *   slot 2                        qkv -------------->
  */
-export function assignSlots(
+export function assignSlots<Op = PlanOp>(
   values: readonly { rows: Rows; width: number }[],
-  ops: readonly PlanOp[],
+  ops: readonly Op[],
   logits: number,
+  touchedBy: (op: Op) => { reads: number[]; writes: number[] } = valuesOf as never,
 ): { values: PlanValue[]; slots: NetworkPlan['slots'] } {
   const lastUse = new Array<number>(values.length).fill(-1);
   for (const [index, op] of ops.entries()) {
-    const { reads, writes } = valuesOf(op);
+    const { reads, writes } = touchedBy(op);
     for (const value of [...reads, ...writes]) lastUse[value] = index;
   }
-  lastUse[logits] = ops.length;
+  if (logits >= 0) lastUse[logits] = ops.length;
 
   const slots: NetworkPlan['slots'] = [];
   const slotOf = new Array<number>(values.length).fill(-1);
   const free = new Set<number>();
   for (const [index, op] of ops.entries()) {
-    const { reads, writes } = valuesOf(op);
+    const { reads, writes } = touchedBy(op);
     for (const value of writes) {
       if (slotOf[value] === -1) slotOf[value] = takeSlot(slots, free, values[value]!);
     }

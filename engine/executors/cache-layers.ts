@@ -8,7 +8,7 @@ export interface CachedHeads {
 }
 
 /** Heads that a layer keeps, for an executor whose keys are as wide as its values. @throws if they are not */
-export function cachedHeads({ caches }: NetworkPlan, layer: number, executor: string): CachedHeads {
+export function cachedHeads({ caches }: Pick<NetworkPlan, 'caches'>, layer: number, executor: string): CachedHeads {
   const { kvHeads, keyDim, valueDim } = caches[layer]!;
   if (keyDim === valueDim) return { numKvHeads: kvHeads, headDim: keyDim };
   throw new Error(
@@ -17,11 +17,16 @@ export function cachedHeads({ caches }: NetworkPlan, layer: number, executor: st
   );
 }
 
-/** A plan whose layers all keep the same heads. */
-export type UniformPlan = NetworkPlan & { attention: AttentionShape & CachedHeads };
+/** A plan whose layers all keep the same heads: a network's, or a rank's part of one. */
+export type Uniform<Plan extends Pick<NetworkPlan, 'attention'>> = Plan & { attention: AttentionShape & CachedHeads };
+
+export type UniformPlan = Uniform<NetworkPlan>;
 
 /** The plan with the heads that every layer keeps, for an executor that needs them equal. @throws if layers differ */
-export function uniformPlan(plan: NetworkPlan, executor: string): UniformPlan {
+export function uniformPlan<Plan extends Pick<NetworkPlan, 'attention' | 'caches'>>(
+  plan: Plan,
+  executor: string,
+): Uniform<Plan> {
   const { caches, attention } = plan;
   if (caches.length !== attention.numLayers || caches.length === 0) {
     throw new Error(

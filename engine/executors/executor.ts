@@ -5,6 +5,7 @@ import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
 import type { PackedBatch } from '../batch/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
+import type { RankSeat } from '../ranks/group.js';
 
 /** Numeric type of the stored weights of an engine: int8 and int4 in groups of 32 with their own scales. */
 export type WeightPrecision = 'f32' | 'bf16' | 'int8' | 'int4';
@@ -43,6 +44,8 @@ export interface ExecutorOptions {
   maxAdapters?: number;
   /** Greatest rank of an adapter's module-layers; needed with maxAdapters. */
   maxLoraRank?: number;
+  /** The executor is one rank of a group, which run the network together; absent: it runs it alone. */
+  seat?: RankSeat;
 }
 
 /** Places for LoRA adapters in an executor; a PackedBatch names them by number, from 0. All are empty at first. */

@@ -4,8 +4,11 @@ import type { KvDtype } from '../../../kvcache/kv-dtype.js';
 import type { TensorType } from '../../../models/checkpoints/checkpoint.js';
 import type { PackedBatch } from '../../batch/packed-batch.js';
 import type { EngineTensor } from '../../building/engine-directory.js';
+import type { NetworkPlan } from '../../../network/plan.js';
 import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
-import type { UniformPlan } from '../cache-layers.js';
+import type { GroupHandle, GroupOptions } from '../../ranks/group.js';
+import type { RankPlan } from '../../ranks/rank-plan.js';
+import type { Uniform } from '../cache-layers.js';
 import type { WeightPrecision } from '../executor.js';
 import type { AdapterPart } from './adapter-parts.js';
 
@@ -28,7 +31,8 @@ export interface ConvertJob {
 }
 
 export interface NativeExecutorOptions {
-  plan: UniformPlan;
+  /** A network, or the part of it that a rank runs. */
+  plan: Uniform<NetworkPlan | RankPlan>;
   weightsFile: string;
   tensors: EngineTensor[];
   /** File of packed weights. Mapped if it exists and matches; otherwise written aside, renamed, then mapped. */
@@ -53,6 +57,8 @@ export interface NativeExecutorOptions {
   /** Share of the processors relative to other environments: see ExecutorOptions. */
   computeWeight?: number;
   heartbeat?: Int32Array;
+  /** Memory that the ranks share; needed with the plan of a rank, except for measuring. */
+  group?: GroupHandle;
 }
 
 /** The addon has one KV pool; which of its blocks are secondary is decided outside. */
@@ -72,6 +78,8 @@ export interface NativeExecutorHandle {
   begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
   finish(): void;
   forward(batch: PackedBatch): Float32Array;
+  /** The forward of a rank that does not get the network's output. */
+  follow(batch: PackedBatch): void;
   sample(sampling: SamplingBatch, output: SamplingOutput): void;
   copyBlocks(source: Int32Array, target: Int32Array): void;
   areFinite(blocks: Int32Array): boolean;
@@ -120,6 +128,10 @@ export interface NativeAddon {
    */
   convert(target: string, jobs: ConvertJob[], threads: number): void;
   createExecutor(options: NativeExecutorOptions): NativeExecutorHandle;
+  /** Makes the file of a group's memory, which must not exist. */
+  createGroup(path: string, size: number): void;
+  /** Opens it as one rank. */
+  readonly RankGroup: new (options: GroupOptions) => GroupHandle;
   /** Result that memory() of an executor with these options would have, without taking any memory. */
   measureExecutor(options: NativeExecutorOptions): NativeMemory;
   /** Simulates engines that take turns to compute, on a clock of its own, for the test of fairness. */

@@ -25,5 +25,7 @@ class CodedError : public std::runtime_error {
 inline constexpr const char* kTargetFile = "SKEIN_TARGET_FILE";
 // Weights are not those that were built: the file was changed.
 inline constexpr const char* kWeightsChanged = "SKEIN_WEIGHTS_CHANGED";
+// Another rank of the group is gone, or does not answer.
+inline constexpr const char* kGroupLost = "SKEIN_RANKS_LOST";
 
 }  // namespace skein

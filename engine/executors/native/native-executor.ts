@@ -12,7 +12,10 @@ import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batc
 import { uniformPlan } from '../cache-layers.js';
 import type { AdapterSlots, Executor, ExecutorOptions } from '../executor.js';
 import type { LoadableEngine } from '../executor-kind.js';
-import { AdapterProducts } from './adapter-parts.js';
+import { ownAdapterParts } from '../../ranks/own-adapter-parts.js';
+import type { RankPlan } from '../../ranks/rank-plan.js';
+import { splitPlan } from '../../ranks/split-plan.js';
+import { type AdapterPart, AdapterProducts } from './adapter-parts.js';
 import type { NativeExecutorHandle, NativeExecutorOptions, NativeMemory, NativeTurns } from './addon.js';
 import { chooseInstructionSet } from './instruction-set.js';
 import { loadAddon } from './load-addon.js';
@@ -38,6 +41,7 @@ export class NativeExecutor implements Executor {
   readonly adapters?: AdapterSlots;
   readonly #handle: NativeExecutorHandle;
   readonly #secondaryKvCacheBytes: number;
+  readonly #partsHere: (parts: readonly AdapterPart[]) => readonly AdapterPart[];
 
   /**
    * Maps the weights, packs them on first use, and takes all memory. Throws if the addon is not built, the plan and the
@@ -51,13 +55,21 @@ export class NativeExecutor implements Executor {
     this.hiddenSize = embeddingWidth(engine.plan);
     this.#secondaryKvCacheBytes = secondaryBytes(engine, options);
     this.#handle = createExecutor(native, engine.packedFolder);
-    if (native.maxAdapters > 0) this.adapters = slotsOf(this.#handle, engine.plan, native);
+    const { plan } = native;
+    this.#partsHere = 'origins' in plan ? (parts) => ownAdapterParts(plan, parts) : (parts) => parts;
+    if (native.maxAdapters > 0) this.adapters = slotsOf(this, engine.plan, native);
   }
 
   /** Result that memory() of such an executor would have, without taking any memory. Throws like the constructor. */
   static measure(engine: NativeEngine, options: ExecutorOptions): ExecutorMemory {
     const memory = loadAddon().measureExecutor(nativeOptions(engine, options));
     return withSecondary(memory, secondaryBytes(engine, options));
+  }
+
+  /** Instruction set that an executor with these options computes with. */
+  static instructionSetOf({ instructionSet }: Pick<ExecutorOptions, 'instructionSet'>): InstructionSet {
+    const supported = loadAddon().supportedInstructionSets();
+    return chooseInstructionSet(supported, instructionSet, process.env.SKEIN_ISA);
   }
 
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
@@ -75,6 +87,20 @@ export class NativeExecutor implements Executor {
 
   forward(batch: PackedBatch): Float32Array {
     return this.#handle.forward(batch);
+  }
+
+  /** The forward of a rank that does not get the network's output. */
+  follow(batch: PackedBatch): void {
+    this.#handle.follow(batch);
+  }
+
+  /** Puts an adapter into a slot, by its changes of the whole network's products; a rank keeps those of its own outputs. */
+  putAdapter(slot: number, parts: readonly AdapterPart[]): void {
+    this.#handle.putAdapter(slot, this.#partsHere(parts));
+  }
+
+  clearAdapter(slot: number): void {
+    this.#handle.clearAdapter(slot);
   }
 
   sample(sampling: SamplingBatch, output: SamplingOutput): void {
@@ -117,7 +143,7 @@ export class NativeExecutor implements Executor {
 }
 
 function slotsOf(
-  handle: NativeExecutorHandle,
+  executor: NativeExecutor,
   plan: NetworkPlan,
   { maxAdapters: maxSlots, maxLoraRank: maxRank }: NativeExecutorOptions,
 ): AdapterSlots {
@@ -125,8 +151,8 @@ function slotsOf(
   return {
     maxSlots,
     maxRank,
-    put: (slot, weights) => handle.putAdapter(slot, products.partsOf(weights)),
-    clear: (slot) => handle.clearAdapter(slot),
+    put: (slot, weights) => executor.putAdapter(slot, products.partsOf(weights)),
+    clear: (slot) => executor.clearAdapter(slot),
   };
 }
 
@@ -165,15 +191,24 @@ function withSecondary(memory: NativeMemory, secondaryKvCacheBytes: number): Exe
 
 function secondaryBytes({ plan }: NativeEngine, options: ExecutorOptions): number {
   const { numSecondaryBlocks = 0, tokensPerBlock, kvDtype } = options;
-  return numSecondaryBlocks * kvBytesPerBlock(plan.caches, tokensPerBlock, kvDtype);
+  return numSecondaryBlocks * kvBytesPerBlock(planOf(plan, options).caches, tokensPerBlock, kvDtype);
+}
+
+/** The network, or this rank's part of it. */
+function planOf(plan: NetworkPlan, { seat }: ExecutorOptions): NetworkPlan | RankPlan {
+  return seat === undefined ? plan : splitPlan(plan, seat.shape, seat.rank);
+}
+
+/** Weights packed for a rank have a file of their own. */
+function packedName(instructionSet: InstructionSet, { seat }: ExecutorOptions): string {
+  const name = `packed-${instructionSet}-v${PACKED_FORMAT_VERSION}`;
+  if (seat === undefined) return `${name}.bin`;
+  const { tensorParallelSize, pipelineParallelSize } = seat.shape;
+  return `${name}-rank-${seat.rank}-of-${tensorParallelSize}x${pipelineParallelSize}.bin`;
 }
 
 function nativeOptions(engine: NativeEngine, options: ExecutorOptions): NativeExecutorOptions {
-  const instructionSet = chooseInstructionSet(
-    loadAddon().supportedInstructionSets(),
-    options.instructionSet,
-    process.env.SKEIN_ISA,
-  );
+  const instructionSet = NativeExecutor.instructionSetOf(options);
   return {
     maxAttentionWindow: 0,
     sinkTokenLength: 0,
@@ -183,10 +218,11 @@ function nativeOptions(engine: NativeEngine, options: ExecutorOptions): NativeEx
     ...options,
     numBlocks: options.numBlocks + (options.numSecondaryBlocks ?? 0),
     // The addon reads one shape of cache, the same for all layers.
-    plan: uniformPlan(engine.plan, 'native'),
+    plan: uniformPlan(planOf(engine.plan, options), 'native'),
+    ...(options.seat?.group === undefined ? {} : { group: options.seat.group }),
     weightsFile: engine.weightsFile,
     tensors: engine.tensors,
-    packedFile: join(engine.packedFolder, `packed-${instructionSet}-v${PACKED_FORMAT_VERSION}.bin`),
+    packedFile: join(engine.packedFolder, packedName(instructionSet, options)),
     instructionSet,
   };
 }

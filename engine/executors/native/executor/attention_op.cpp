@@ -16,7 +16,8 @@ struct Layer {
   const FreshChunks& fresh;
   const void* freshBlocks;
   const float* qkv;
-  float* output;
+  float* output;  // of the first head here
+  int64_t outputWidth;
   float scale, softCap;
   AttentionWindow window;
   const float* sinkQueries;
@@ -77,7 +78,7 @@ void merge(const Layer& layer, const AttentionUnit& unit, const float* partials)
   for (int32_t row = unit.rowBegin; row < unit.rowEnd; ++row) {
     const int64_t token = layer.batch.queryStart[unit.sequence] + row;
     const float* ofRow = partials + (row - unit.rowBegin) * layer.rowStride();
-    float* y = layer.output + (token * layer.plan.numHeads + int64_t(unit.kvHead) * heads) * headDim;
+    float* y = layer.output + token * layer.outputWidth + int64_t(unit.kvHead) * heads * headDim;
     const int32_t splits = layer.plan.bothWays ? unit.splits : unit.splitsUpTo(first + row);
     for (int32_t head = 0; head < heads; ++head) {
       layer.kernels.attentionMerge(ofRow + head * (headDim + 2), layer.splitStride(unit), splits, headDim,
@@ -107,7 +108,8 @@ void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
                        fresh_,
                        freshBlocks_,
                        value(op.input),
-                       value(op.output),
+                       value(op.output) + op.firstColumn,
+                       width(op.output),
                        op.scale,
                        op.softCap,
                        windowOf(op, config_.window()),

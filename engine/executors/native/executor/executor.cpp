@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "coded_error.h"
 #include "executor/stopwatch.h"
 
 namespace skein {
@@ -115,12 +116,16 @@ Executor::Executor(ExecutorConfig config)
     packedOfOp_.push_back(packs ? weights_.packed(op.weight, op.kind == OpKind::kGatedLinear) : nullptr);
   }
   const std::vector<PlanOp>& ops = config_.plan.ops;
-  const auto select = std::find_if(ops.begin(), ops.end(), [](const PlanOp& op) {
-    return op.kind == OpKind::kSelectRows || op.kind == OpKind::kMeanPool;
+  // A rank of an early stage, which selects no rows, may get the rows of logits of another.
+  const auto select = std::find_if(ops.begin(), ops.end(), [&](const PlanOp& op) {
+    return op.kind == OpKind::kSelectRows || op.kind == OpKind::kMeanPool ||
+           (op.kind == OpKind::kExchange && config_.plan.values[static_cast<size_t>(op.input)].rows == RowKind::kLogits);
   });
   firstLogitOp_ = static_cast<size_t>(select - ops.begin());
   passRows_.resize(static_cast<size_t>(config_.maxLogitRows));
   passTargets_.resize(static_cast<size_t>(config_.maxLogitRows));
+  if (config_.plan.ranks > 1 && config_.group == nullptr)
+    throw std::runtime_error("The plan of one rank needs the memory of its group.");
   takeKvPool();
   takeWorkspace();
   for (int32_t thread = 0; config_.plan.hasLogits() && thread < config_.threads; ++thread) {
@@ -223,6 +228,18 @@ void Executor::setProfiling(bool on) {
 }
 
 void Executor::forward(const BatchView& batch) {
+  if (config_.group == nullptr) return compute(batch);
+  if (config_.group->rank() == 0) config_.group->ring();
+  try {
+    compute(batch);
+  } catch (const std::exception& error) {
+    config_.group->abort("Rank " + std::to_string(config_.plan.rank) + " of " + std::to_string(config_.plan.ranks) +
+                         " failed in a step: " + error.what());
+    throw CodedError(kGroupLost, error.what());
+  }
+}
+
+void Executor::compute(const BatchView& batch) {
   const ComputeTurns::Hold turn(turns_);
   logitRows_ = 0;
   {

@@ -47,7 +47,8 @@ class Executor {
   ~Executor();
 
   const ExecutorConfig& config() const { return config_; }
-  // The batch must have passed checkBatch().
+  // The batch must have passed checkBatch(). In a group all ranks compute: rank 0 rings for the others, and an error, after
+  // which they would wait for this rank, ends the group.
   void forward(const BatchView& batch);
   // Output of the last forward, usually logits: [logitRows() x outputWidth].
   float* logits() const { return value(config_.plan.logits); }
@@ -83,6 +84,7 @@ class Executor {
   int64_t rowsOf(int32_t index, const BatchView& batch) const;
   KvLayer layer(int32_t index) const;
 
+  void compute(const BatchView& batch);
   void prepare(const BatchView& batch);
   void prepareAngles(const BatchView& batch);
   // Cosines of a token's angles by one of the RoPE tables (-1: the batch's), followed by the sines.
@@ -118,6 +120,7 @@ class Executor {
   void runSelectRows(const PlanOp& op, const BatchView& batch);
   void runMeanPool(const PlanOp& op, const BatchView& batch);
   void runNormalize(const PlanOp& op, const BatchView& batch);
+  void runExchange(const PlanOp& op, const BatchView& batch);
   // Runs fn(row) for each row, on one thread if the rows are too few to be worth a barrier. Tasks begin at multiples of
   // `together` rows.
   template <typename Function>

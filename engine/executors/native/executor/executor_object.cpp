@@ -49,7 +49,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
          InstanceMethod<&ExecutorObject::clearAdapter>("clearAdapter"),
          InstanceMethod<&ExecutorObject::areFinite>("areFinite"), InstanceMethod<&ExecutorObject::memory>("memory"),
          InstanceMethod<&ExecutorObject::profile>("profile"), InstanceMethod<&ExecutorObject::turns>("turns"),
-         InstanceMethod<&ExecutorObject::close>("close")});
+         InstanceMethod<&ExecutorObject::follow>("follow"), InstanceMethod<&ExecutorObject::close>("close")});
   }
 
   explicit ExecutorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<ExecutorObject>(info) {
@@ -119,6 +119,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   }
 
   static void requireLogits(const NetworkPlan& plan) {
+    if (plan.logits < 0) throw std::runtime_error("Another rank has the network's output; follow() computes this one's part.");
     if (!plan.hasLogits())
       throw std::runtime_error(
           "This network has no logits over a vocabulary to sample from; forward() gives its rows.");
@@ -199,12 +200,25 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       const BatchView batch = js::readBatch(info[0]);
       checkBatch(batch, executor.config());
       executor.adapters().check(batch);
+      if (executor.config().plan.logits < 0) requireLogits(executor.config().plan);
       executor.forward(batch);
       const size_t length =
           static_cast<size_t>(batch.numLogitRows) * static_cast<size_t>(executor.config().plan.outputWidth);
       napi_value view = nullptr;  // stays null in an environment that is being terminated
       napi_create_typedarray(info.Env(), napi_float32_array, length, logitsBuffer(info.Env(), executor), 0, &view);
       return Napi::Value(info.Env(), view);
+    });
+  }
+
+  // The forward of a rank whose output another one has.
+  Napi::Value follow(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = idle();
+      const BatchView batch = js::readBatch(info[0]);
+      checkBatch(batch, executor.config());
+      executor.adapters().check(batch);
+      executor.forward(batch);
+      return info.Env().Undefined();
     });
   }
 

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "executor/js_group.h"
 #include "executor/js_values.h"
 
 namespace skein::js {
@@ -68,7 +69,8 @@ constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedd
                                                    {"meanPool", OpKind::kMeanPool},
                                                    {"normalize", OpKind::kNormalize},
                                                    {"rmsNormHeads", OpKind::kRmsNormHeads},
-                                                   {"softCap", OpKind::kSoftCap}};
+                                                   {"softCap", OpKind::kSoftCap},
+                                                   {"exchange", OpKind::kExchange}};
 
 class PlanReader {
  public:
@@ -92,18 +94,46 @@ class PlanReader {
     });
     eachObject(source, "ops", [&](const Napi::Object& item) { plan_.ops.push_back(readOp(item)); });
     plan_.logits = integer(source, "logits");
+    readRank(source);
     return std::move(plan_);
   }
 
  private:
+  void readRank(const Napi::Object& source) {
+    if (isAbsent(source, "ranks")) return;
+    plan_.ranks = integer(source, "ranks");
+    plan_.rank = integer(source, "rank");
+    plan_.widthOfEmbeddings = integer(source, "widthOfEmbeddings");
+  }
+
   void readWeight(const Napi::Object& item) {
-    const PlanWeight weight{text(item, "name"), oneOf(item, "kind", kWeightKinds), integer(item, "rows"),
-                            integer(item, "columns")};
+    PlanWeight weight{text(item, "name"), oneOf(item, "kind", kWeightKinds), integer(item, "rows"),
+                      integer(item, "columns")};
     if (weight.rows < 1 || weight.columns < 1) throw std::runtime_error(weight.name + " has no elements.");
+    weight.tensor = weight.name;
+    weight.tensorRows = weight.rows;
+    weight.tensorColumns = weight.columns;
+    if (!isAbsent(item, "part")) readPart(object(item, "part"), weight);
     if (!byName_.emplace(weight.name, static_cast<int32_t>(plan_.weights.size())).second) {
       throw std::runtime_error("the name " + weight.name + " is taken by an earlier weight.");
     }
     plan_.weights.push_back(weight);
+  }
+
+  // A rank's part of a tensor: slices of the rows of a matrix, or of the entries of a vector.
+  static void readPart(const Napi::Object& part, PlanWeight& weight) {
+    weight.tensor = text(part, "tensor");
+    const int32_t of = integer(part, "of"), own = weight.matrix ? weight.rows : weight.columns;
+    (weight.matrix ? weight.tensorRows : weight.tensorColumns) = of;
+    int64_t sum = 0;
+    eachObject(part, "slices", [&](const Napi::Object& item) {
+      const WeightSlice slice{integer(item, "first"), integer(item, "count")};
+      if (slice.first < 0 || slice.count < 1 || slice.count > of - slice.first)
+        throw std::runtime_error("a slice of " + weight.name + " does not lie in its tensor.");
+      weight.slices.push_back(slice);
+      sum += slice.count;
+    });
+    if (sum != own) throw std::runtime_error("the slices of " + weight.name + " do not make up its shape.");
   }
 
   void readRopeTables(const Napi::Object& attention) {
@@ -155,6 +185,7 @@ class PlanReader {
       case OpKind::kSoftCap:
         op.input = integer(item, "value");
         op.softCap = static_cast<float>(number(item, "cap"));
+        readColumns(item, op);
         break;
       case OpKind::kLinear:
       case OpKind::kGatedLinear: readLinear(item, op); break;
@@ -167,8 +198,29 @@ class PlanReader {
       case OpKind::kSelectRows:
       case OpKind::kMeanPool:
       case OpKind::kNormalize: readInOut(item, op); break;
+      case OpKind::kExchange: readExchange(item, op); break;
     }
     return op;
+  }
+
+  static void readExchange(const Napi::Object& item, PlanOp& op) {
+    op.input = op.output = integer(item, "value");
+    op.channel = integer(item, "channel");
+    eachObject(item, "parts", [&](const Napi::Object& part) {
+      op.parts.push_back({integer(part, "rank"), integer(part, "first"), integer(part, "count")});
+    });
+    const Napi::Array readers = array(item, "readers");
+    for (uint32_t i = 0; i < readers.Length(); ++i) {
+      const Napi::Value reader = readers.Get(i);
+      if (!reader.IsNumber()) throw std::runtime_error("readers must be a list of ranks.");
+      op.readers.push_back(reader.As<Napi::Number>().Int32Value());
+    }
+  }
+
+  // Columns that a rank's part of an op changes.
+  static void readColumns(const Napi::Object& item, PlanOp& op) {
+    if (!isAbsent(item, "firstColumn")) op.firstColumn = integer(item, "firstColumn");
+    if (!isAbsent(item, "columns")) op.columns = integer(item, "columns");
   }
 
   static void readInOut(const Napi::Object& item, PlanOp& op) {
@@ -188,6 +240,7 @@ class PlanReader {
     readInOut(item, op);
     op.weight = weightIndex(item, "weight");
     op.activation = oneOf(item, "activation", kActivations);
+    readColumns(item, op);
     if (!property(item, "bias").IsNull()) op.bias = weightIndex(item, "bias");
     if (op.kind == OpKind::kLinear && !property(item, "residual").IsNull()) op.residual = integer(item, "residual");
   }
@@ -197,6 +250,7 @@ class PlanReader {
     op.output = integer(item, "output");
     op.layer = integer(item, "layer");
     op.scale = static_cast<float>(number(item, "scale"));
+    readColumns(item, op);
     if (!isAbsent(item, "window")) op.window = integer(item, "window");
     if (!isAbsent(item, "softCap")) op.softCap = static_cast<float>(number(item, "softCap"));
   }
@@ -252,6 +306,8 @@ ExecutorConfig readConfig(const Napi::Object& options) {
   config.sinkTokens = integer(options, "sinkTokenLength");
   config.maxAdapters = integer(options, "maxAdapters");
   config.maxLoraRank = integer(options, "maxLoraRank");
+  const Napi::Value group = property(options, "group");
+  if (!group.IsUndefined()) config.group = groupOf(group);
   return config;
 }
 

@@ -126,6 +126,7 @@ void Executor::runOp(const PlanOp& op, const BatchView& batch) {
     case OpKind::kSelectRows: return runSelectRows(op, batch);
     case OpKind::kMeanPool: return runMeanPool(op, batch);
     case OpKind::kNormalize: return runNormalize(op, batch);
+    case OpKind::kExchange: return runExchange(op, batch);
   }
 }
 
@@ -220,9 +221,10 @@ void Executor::runRmsNormHeads(const PlanOp& op, const BatchView& batch) {
 
 void Executor::runSoftCap(const PlanOp& op, const BatchView& batch) {
   const int64_t n = width(op.input);
-  float* rows = value(op.input);
-  eachRow(rowsOf(op.input, batch), n,
-          [&](int64_t row) { kernels_.softCapRow(rows + row * n, op.softCap, static_cast<int32_t>(n)); });
+  const int64_t columns = op.columns > 0 ? op.columns : n;
+  float* rows = value(op.input) + op.firstColumn;
+  eachRow(rowsOf(op.input, batch), columns,
+          [&](int64_t row) { kernels_.softCapRow(rows + row * n, op.softCap, static_cast<int32_t>(columns)); });
 }
 
 // If the next op is a product that needs its input rounded, the thread that made a row rounds it at once.
@@ -268,7 +270,9 @@ const AdapterRow* Executor::adapterRows(const PlanOp& op, const BatchView& batch
 }
 
 void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
-  const int32_t n = static_cast<int32_t>(width(op.output)), k = static_cast<int32_t>(width(op.input));
+  // A rank computes as many columns of the output as it has rows of the weight.
+  const int32_t n = config_.plan.weights[static_cast<size_t>(op.weight)].rows;
+  const int32_t k = static_cast<int32_t>(width(op.input));
   const GemmArgs args{.x = value(op.input),
                       .ldx = k,
                       .packed = packedOfOp_[currentOp_],
@@ -276,10 +280,10 @@ void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
                       .n = n,
                       .k = k,
                       .bias = op.bias < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.bias)),
-                      .residual = op.residual < 0 ? nullptr : value(op.residual),
-                      .ldr = n,
-                      .y = value(op.output),
-                      .ldy = n,
+                      .residual = op.residual < 0 ? nullptr : value(op.residual) + op.firstColumn,
+                      .ldr = width(op.output),
+                      .y = value(op.output) + op.firstColumn,
+                      .ldy = width(op.output),
                       .activation = op.activation,
                       .rounded = roundedInput(op, batch),
                       .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch)),
@@ -291,7 +295,8 @@ void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
 }
 
 void Executor::runGatedLinear(const PlanOp& op, const BatchView& batch) {
-  const int32_t n = static_cast<int32_t>(width(op.output)), k = static_cast<int32_t>(width(op.input));
+  const int32_t n = config_.plan.weights[static_cast<size_t>(op.weight)].rows / 2;
+  const int32_t k = static_cast<int32_t>(width(op.input));
   const GatedGemmArgs args{.x = value(op.input),
                            .ldx = k,
                            .packed = packedOfOp_[currentOp_],
@@ -299,8 +304,8 @@ void Executor::runGatedLinear(const PlanOp& op, const BatchView& batch) {
                            .n = n,
                            .k = k,
                            .bias = op.bias < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.bias)),
-                           .y = value(op.output),
-                           .ldy = n,
+                           .y = value(op.output) + op.firstColumn,
+                           .ldy = width(op.output),
                            .activation = op.activation,
                            .rounded = roundedInput(op, batch),
                            .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch)),
@@ -371,6 +376,46 @@ void Executor::keepFreshRows(const PlanOp& op, const BatchView& batch) {
     const float* k = qkv + row * stride + plan.numHeads * plan.headDim;
     kernels_.storeKv(kv, k, k + plan.numKvHeads * plan.headDim, batch.slots[row]);
   });
+}
+
+// Gives the columns that this rank has computed to the readers, and takes those of the others, as many rows at a time as a
+// slot holds: all ranks cut the rows alike.
+//
+//   value   | rank 0's columns | rank 1's columns | rank 2's |      each copied to the same place of the readers' value
+void Executor::runExchange(const PlanOp& op, const BatchView& batch) {
+  GroupMemory& group = *config_.group;
+  const int64_t rows = rowsOf(op.input, batch), n = width(op.input);
+  const ExchangePart* own = nullptr;
+  int32_t widest = 1;
+  for (const ExchangePart& part : op.parts) {
+    widest = std::max(widest, part.count);
+    if (part.rank == group.rank()) own = &part;
+  }
+  const auto isMine = [&](int32_t reader) { return reader == group.rank(); };
+  const bool sends = own != nullptr && !std::all_of(op.readers.begin(), op.readers.end(), isMine);
+  const bool takes = std::any_of(op.readers.begin(), op.readers.end(), isMine);
+  const int64_t rowsOfSlot = static_cast<int64_t>(kSlotBytes / sizeof(float)) / widest;
+  for (int64_t begin = 0; begin < rows; begin += rowsOfSlot) {
+    const int64_t count = std::min(rowsOfSlot, rows - begin);
+    float* first = value(op.input) + begin * n;
+    const auto copyRows = [&](const ExchangePart& part, const auto& copyRow) {
+      eachRow(count, part.count, [&](int64_t row) { copyRow(row * part.count, first + row * n + part.first); });
+    };
+    if (sends) {
+      const size_t bytes = static_cast<size_t>(own->count) * sizeof(float);
+      float* slot = group.beginPublication(op.channel, op.readers);
+      copyRows(*own, [&](int64_t at, float* place) { std::memcpy(slot + at, place, bytes); });
+      group.publish(op.channel, bytes * static_cast<size_t>(count));
+    }
+    if (!takes) continue;
+    for (const ExchangePart& part : op.parts) {
+      if (isMine(part.rank)) continue;
+      const size_t bytes = static_cast<size_t>(part.count) * sizeof(float);
+      const float* slot = group.awaitPublication(part.rank, op.channel);
+      copyRows(part, [&](int64_t at, float* place) { std::memcpy(place, slot + at, bytes); });
+      group.take(part.rank, op.channel);
+    }
+  }
 }
 
 void Executor::runSelectRows(const PlanOp& op, const BatchView& batch) {

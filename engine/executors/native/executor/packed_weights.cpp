@@ -166,10 +166,10 @@ std::string temporaryName(const std::string& path) {
 }
 
 void checkTensor(const WeightTensor& tensor, const PlanWeight& weight, const std::string& file, size_t fileBytes) {
-  const std::string name = file + ": tensor " + weight.name;
-  if (tensor.rows != weight.rows || tensor.columns != weight.columns) {
+  const std::string name = file + ": tensor " + weight.tensor;
+  if (tensor.rows != weight.tensorRows || tensor.columns != weight.tensorColumns) {
     throw std::runtime_error(name + " is " + shape(tensor.rows, tensor.columns) + ", but the plan expects " +
-                             shape(weight.rows, weight.columns) + ".");
+                             shape(weight.tensorRows, weight.tensorColumns) + ".");
   }
   if (!weight.matrix && tensor.dtype != DType::kF32) throw std::runtime_error(name + " is a vector and must be f32.");
   const size_t bytes =
@@ -191,6 +191,7 @@ void checkTensor(const WeightTensor& tensor, const PlanWeight& weight, const std
 PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& kernels)
     : weights_(Mapping::readOnlyFile(config.weightsFile)) {
   findTensors(config);
+  copyVectors(config);
   layOut(config, kernels);
 }
 
@@ -217,12 +218,26 @@ void PackedWeights::findTensors(const ExecutorConfig& config) {
   std::unordered_map<std::string, const WeightTensor*> byName;
   for (const WeightTensor& tensor : config.tensors) byName[tensor.name] = &tensor;
   for (const PlanWeight& weight : config.plan.weights) {
-    const auto found = byName.find(weight.name);
+    const auto found = byName.find(weight.tensor);
     if (found == byName.end()) {
-      throw std::runtime_error(config.weightsFile + " has no tensor " + weight.name + ", which the plan needs.");
+      throw std::runtime_error(config.weightsFile + " has no tensor " + weight.tensor + ", which the plan needs.");
     }
     checkTensor(*found->second, weight, config.weightsFile, weights_.size());
     tensors_.push_back(*found->second);
+  }
+}
+
+// Copies the entries of vectors that a rank has.
+void PackedWeights::copyVectors(const ExecutorConfig& config) {
+  ownParts_.resize(config.plan.weights.size());
+  for (size_t i = 0; i < config.plan.weights.size(); ++i) {
+    const PlanWeight& weight = config.plan.weights[i];
+    if (weight.matrix || weight.slices.empty()) continue;
+    const uint8_t* whole = tensorData(static_cast<int32_t>(i));
+    for (const WeightSlice& slice : weight.slices) {
+      const uint8_t* from = whole + static_cast<size_t>(slice.first) * sizeof(float);
+      ownParts_[i].insert(ownParts_[i].end(), from, from + static_cast<size_t>(slice.count) * sizeof(float));
+    }
   }
 }
 
@@ -239,7 +254,7 @@ void PackedWeights::layOut(const ExecutorConfig& config, const KernelTable& kern
     const DType type = dtype(op.weight);
     const size_t bytes =
         gated ? kernels.packedGatedBytes(type, n, weight.columns) : kernels.packedBytes(type, n, weight.columns);
-    entries_.push_back({op.weight, gated, n, weight.columns, packedBytes_, bytes});
+    entries_.push_back({op.weight, gated, n, weight.columns, packedBytes_, bytes, weight.slices});
     packedBytes_ += roundUp(bytes, kPage);
   }
 }
@@ -264,6 +279,10 @@ uint64_t PackedWeights::fingerprint(const ExecutorConfig& config, const KernelTa
     for (const int64_t number : {int64_t(tensor.dtype), tensor.rows, tensor.columns, tensor.offset,
                                  int64_t(entry.gated), int64_t(entry.offset), int64_t(entry.bytes)}) {
       print.add(number);
+    }
+    for (const WeightSlice& slice : entry.slices) {
+      print.add(int64_t(slice.first));
+      print.add(int64_t(slice.count));
     }
   }
   return print.value();
@@ -293,7 +312,7 @@ void PackedWeights::checkMatrices(const std::string& weightsFile, ThreadPool& po
     const Entry& entry = entries_[static_cast<size_t>(task)];
     const WeightTensor& tensor = tensors_[static_cast<size_t>(entry.weight)];
     if (tensor.checksum < 0) return;
-    const auto* data = static_cast<const uint8_t*>(raw(entry.weight));
+    const uint8_t* data = tensorData(entry.weight);
     differs[static_cast<size_t>(task)] = crc.of(data, static_cast<size_t>(tensor.byteLength)) != tensor.checksum;
   });
   for (size_t task = 0; task < entries_.size(); ++task) {
@@ -332,7 +351,16 @@ void PackedWeights::pack(uint8_t* target, const KernelTable& kernels, ThreadPool
   pool.run(static_cast<int32_t>(entries_.size()), [&](int32_t task, int32_t) {
     const Entry& entry = entries_[static_cast<size_t>(task)];
     const auto packWeights = entry.gated ? kernels.packGatedWeights : kernels.packWeights;
-    packWeights(dtype(entry.weight), raw(entry.weight), entry.n, entry.k, target + entry.offset);
+    const DType type = dtype(entry.weight);
+    const uint8_t* rows = tensorData(entry.weight);
+    std::vector<uint8_t> stacked;
+    // A rank's rows may lie apart, as those of its heads in a stack of queries, keys and values.
+    for (const WeightSlice& slice : entry.slices) {
+      const size_t rowSize = rowBytes(type, entry.k);
+      const uint8_t* from = rows + static_cast<size_t>(slice.first) * rowSize;
+      stacked.insert(stacked.end(), from, from + static_cast<size_t>(slice.count) * rowSize);
+    }
+    packWeights(type, stacked.empty() ? rows : stacked.data(), entry.n, entry.k, target + entry.offset);
   });
 }
 

@@ -25,7 +25,10 @@ class PackedWeights {
   PackedWeights(const ExecutorConfig& config, const KernelTable& kernels, ThreadPool& pool);
 
   // The weight as stored, row-major, for embeddings, norms and biases.
-  const void* raw(int32_t weight) const { return weights_.data() + tensors_[static_cast<size_t>(weight)].offset; }
+  const void* raw(int32_t weight) const {
+    const std::vector<uint8_t>& own = ownParts_[static_cast<size_t>(weight)];
+    return own.empty() ? tensorData(weight) : own.data();
+  }
   DType dtype(int32_t weight) const { return tensors_[static_cast<size_t>(weight)].dtype; }
   // The weight packed for gemm, or for gatedGemm; null if no op of the plan needs it so.
   const void* packed(int32_t weight, bool gated) const;
@@ -39,9 +42,14 @@ class PackedWeights {
     bool gated;
     int32_t n, k;
     size_t offset, bytes;
+    std::vector<WeightSlice> slices;  // of the tensor's rows; none: all
   };
 
+  const uint8_t* tensorData(int32_t weight) const {
+    return weights_.data() + tensors_[static_cast<size_t>(weight)].offset;
+  }
   void findTensors(const ExecutorConfig& config);
+  void copyVectors(const ExecutorConfig& config);
   void layOut(const ExecutorConfig& config, const KernelTable& kernels);
   uint64_t fingerprint(const ExecutorConfig& config, const KernelTable& kernels) const;
   bool mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
@@ -53,7 +61,8 @@ class PackedWeights {
   Mapping weights_;
   Mapping packed_;
   size_t packedBytes_ = 0;
-  std::vector<WeightTensor> tensors_;  // by weight index of the plan
+  std::vector<WeightTensor> tensors_;           // by weight index of the plan
+  std::vector<std::vector<uint8_t>> ownParts_;  // by weight index: a rank's part of a vector; else empty
   std::vector<Entry> entries_;
 };
 

@@ -1,9 +1,11 @@
 // The executor's form of a network: the plan of network/plan.ts, parsed once and checked.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "executor/group_memory.h"
 #include "kernels/kernels.h"
 
 namespace skein {
@@ -21,10 +23,19 @@ struct PlanSlot {
   int32_t width;
 };
 
+// Consecutive rows of a matrix, or entries of a vector.
+struct WeightSlice {
+  int32_t first, count;
+};
+
 struct PlanWeight {
   std::string name;
   bool matrix;  // a vector has one row and is f32
   int32_t rows, columns;
+  // The tensor of weights.bin that it is made of: the whole, or the slices of a rank, one behind the other.
+  std::string tensor = {};
+  int32_t tensorRows = 0, tensorColumns = 0;
+  std::vector<WeightSlice> slices = {};
 };
 
 enum class OpKind : int32_t {
@@ -40,12 +51,18 @@ enum class OpKind : int32_t {
   kSoftCap,
   kSelectRows,
   kMeanPool,
-  kNormalize
+  kNormalize,
+  kExchange
 };
-constexpr int32_t kOpKinds = 13;
+constexpr int32_t kOpKinds = 14;
 // The key by which addEmbedding chooses a row of its table.
 enum class LookupKind : int32_t { kPositions, kTokenTypes };
 const char* opName(OpKind kind);
+
+// Columns of a value that one rank computes.
+struct ExchangePart {
+  int32_t rank, first, count;
+};
 
 // Fields that an op does not use are -1 (indices) or 0.
 struct PlanOp {
@@ -58,8 +75,14 @@ struct PlanOp {
   int32_t layer = -1;
   int32_t table = -1;       // of kRopeAndCache: index into ropeTables; -1: the batch's frequencies
   int32_t window = 0;       // of kAttention: the layer's own; 0: none
-  int32_t firstColumn = 0;  // of kRmsNormHeads, with heads
+  // First column that the op changes: of kRmsNormHeads, with heads; of a rank's part of products, attention and kSoftCap.
+  int32_t firstColumn = 0;
   int32_t heads = 0;
+  int32_t columns = 0;  // of kSoftCap: how many; 0: all
+  // Of kExchange.
+  int32_t channel = 0;
+  std::vector<ExchangePart> parts = {};
+  std::vector<int32_t> readers = {};
   LookupKind lookup = LookupKind::kPositions;  // of kAddEmbedding
   Activation activation = Activation::kNone;
   float epsilon = 0;
@@ -68,6 +91,10 @@ struct PlanOp {
 };
 
 struct NetworkPlan {
+  // The plan of one rank of a group; alone there is one.
+  int32_t rank = 0, ranks = 1;
+  // Width of embeddings, where another rank looks them up; 0: this one does.
+  int32_t widthOfEmbeddings = 0;
   int32_t vocabSize = 0;
   int32_t outputWidth = 0;  // width of the output's rows: vocabSize, unless the network is an encoder
   int32_t numLayers = 0, numHeads = 0, numKvHeads = 0, headDim = 0, rotaryDim = 0;
@@ -77,9 +104,9 @@ struct NetworkPlan {
   std::vector<PlanValue> values;
   std::vector<PlanSlot> slots;
   std::vector<PlanOp> ops;
-  int32_t logits = -1;
+  int32_t logits = -1;  // -1: another rank has the output
 
-  bool hasLogits() const { return outputWidth == vocabSize; }
+  bool hasLogits() const { return logits >= 0 && outputWidth == vocabSize; }
   // True if all layers attend to the same positions and rotate by the same angles.
   bool layersAreAlike() const {
     for (const PlanOp& op : ops)
@@ -89,6 +116,7 @@ struct NetworkPlan {
   int32_t qkvWidth() const { return (numHeads + 2 * numKvHeads) * headDim; }
   // Width of the embedding rows; 1 if the plan has no embedding.
   int32_t embeddingWidth() const {
+    if (widthOfEmbeddings > 0) return widthOfEmbeddings;
     for (const PlanOp& op : ops) {
       if (op.kind == OpKind::kEmbedding) return values[static_cast<size_t>(op.output)].width;
     }
@@ -119,6 +147,8 @@ struct ExecutorConfig {
   int32_t sinkTokens = 0;          // number of the window's tokens that are sinks
   int32_t maxAdapters = 0;         // slots for LoRA adapters
   int32_t maxLoraRank = 0;
+  // Memory that the ranks share; null: there is one rank.
+  std::shared_ptr<GroupMemory> group = nullptr;
 
   AttentionWindow window() const;
   // Number of entries in a sequence's table once it holds `tokens` tokens.

@@ -23,6 +23,7 @@ const char* opName(OpKind kind) {
     case OpKind::kSelectRows: return "selectRows";
     case OpKind::kMeanPool: return "meanPool";
     case OpKind::kNormalize: return "normalize";
+    case OpKind::kExchange: return "exchange";
   }
   return "unknown";
 }
@@ -42,6 +43,7 @@ class PlanChecker {
     checkSlots();
     checkValues();
     for (index_ = 0; index_ < plan_.ops.size(); ++index_) checkOp(plan_.ops[index_]);
+    if (plan_.logits == -1 && plan_.ranks > 1) return;
     if (plan_.logits < 0 || plan_.logits >= static_cast<int32_t>(plan_.values.size())) {
       throw std::runtime_error("The plan's logits name value " + std::to_string(plan_.logits) + ", but it has " +
                                std::to_string(plan_.values.size()) + " values.");
@@ -180,11 +182,53 @@ class PlanChecker {
     reads(op.input, "input");
     separate(op.input, op.output);
     const int64_t width = value(op.output).width;
-    const int64_t rows = op.kind == OpKind::kGatedLinear ? 2 * width : width;
+    const int64_t stacked = op.kind == OpKind::kGatedLinear ? 2 : 1;
+    const int64_t columns = plan_.ranks == 1 ? width : weight(op.weight).rows / stacked;
+    const int64_t rows = stacked * columns;
     checkMatrix(op, rows, value(op.input).width);
+    checkColumns(op, columns);
     if (op.bias >= 0) checkVector(op.bias, rows, "bias");
     checkResidual(op);
     writes(op.output, value(op.input).rows, width, "output");
+  }
+
+  // A rank's part of an op changes some columns of its output, which others complete.
+  void checkColumns(const PlanOp& op, int64_t columns) const {
+    const int64_t width = value(op.output).width;
+    if (plan_.ranks == 1 ? op.firstColumn == 0 && columns == width
+                         : op.firstColumn >= 0 && op.firstColumn + columns <= width)
+      return;
+    fail(std::to_string(columns) + " columns from column " + std::to_string(op.firstColumn) +
+         " on do not fit the output, which is " + shape(op.output));
+  }
+
+  void checkExchange(const PlanOp& op) {
+    checkIndex(op.input, "value");
+    if (plan_.ranks == 1) fail("there is one rank alone");
+    if (op.channel < 0 || op.channel >= kChannels) fail("channel " + std::to_string(op.channel) + " is not known");
+    int32_t end = 0;
+    bool has = false, gets = false;
+    for (const ExchangePart& part : op.parts) {
+      checkRank(part.rank);
+      const bool fits = part.first >= end && part.count >= 1 && part.count <= value(op.input).width - part.first &&
+                        static_cast<size_t>(part.count) <= kSlotBytes / sizeof(float);
+      if (!fits) fail("the part of rank " + std::to_string(part.rank) + " does not fit " + shape(op.input));
+      end = part.first + part.count;
+      has = has || part.rank == plan_.rank;
+    }
+    for (const int32_t reader : op.readers) {
+      checkRank(reader);
+      gets = gets || reader == plan_.rank;
+    }
+    if (has) reads(op.input, "value");
+    if (!gets) return;
+    if (value(op.input).rows == RowKind::kLogits) selected_ = true;
+    writes(op.input, value(op.input).rows, value(op.input).width, "value");
+  }
+
+  void checkRank(int32_t rank) const {
+    if (rank < 0 || rank >= plan_.ranks)
+      fail("rank " + std::to_string(rank) + " is not one of " + std::to_string(plan_.ranks));
   }
 
   void checkResidual(const PlanOp& op) const {
@@ -255,6 +299,8 @@ class PlanChecker {
       case OpKind::kSoftCap:
         reads(op.input, "value");
         if (!(op.softCap > 0) || !std::isfinite(op.softCap)) fail("cap must be a number greater than 0");
+        if (op.firstColumn < 0 || op.columns < 0 || op.columns > value(op.input).width - op.firstColumn)
+          fail("its columns do not lie in " + shape(op.input));
         return;
       case OpKind::kLinear:
       case OpKind::kGatedLinear: return checkLinear(op);
@@ -269,6 +315,11 @@ class PlanChecker {
         checkLayer(op);
         separate(op.input, op.output);
         checkAttention(op);
+        checkIndex(op.output, "output");
+        if (plan_.ranks > 1) {
+          checkColumns(op, int64_t(plan_.numHeads) * plan_.headDim);
+          return writes(op.output, RowKind::kTokens, value(op.output).width, "output");
+        }
         return writes(op.output, RowKind::kTokens, int64_t(plan_.numHeads) * plan_.headDim, "output");
       case OpKind::kNormalize:
         reads(op.input, "input");
@@ -281,6 +332,7 @@ class PlanChecker {
         if (value(op.input).rows != RowKind::kTokens) fail("input must have one row per token");
         selected_ = true;  // from here on every op can run again for other rows
         return writes(op.output, RowKind::kLogits, value(op.input).width, "output");
+      case OpKind::kExchange: return checkExchange(op);
     }
     fail("is not an op that this executor knows");
   }
@@ -317,6 +369,12 @@ int64_t ExecutorConfig::tableEntries(int64_t tokens) const {
 void checkConfig(const ExecutorConfig& config) {
   constexpr int64_t kMost = int64_t(1) << 30;
   const NetworkPlan& plan = config.plan;
+  checkRange(plan.ranks, 1, kMostRanks, "ranks");
+  checkRange(plan.rank, 0, plan.ranks - 1, "rank");
+  if (config.group != nullptr && (config.group->size() != plan.ranks || config.group->rank() != plan.rank))
+    throw std::runtime_error("The plan is of rank " + std::to_string(plan.rank) + " of " + std::to_string(plan.ranks) +
+                             ", but the group's memory is of rank " + std::to_string(config.group->rank()) + " of " +
+                             std::to_string(config.group->size()) + ".");
   checkRange(plan.vocabSize, 1, kMost, "vocabSize");
   checkRange(plan.outputWidth, 1, kMost, "outputWidth");
   checkRange(plan.numLayers, 1, 1 << 16, "numLayers");

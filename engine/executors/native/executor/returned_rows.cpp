@@ -50,6 +50,7 @@ void Executor::returnSampledRows(const BatchView& batch) {
 
 // Returns row `index` of the request, from row `logitRow` of the logits.
 void Executor::returnRow(const ReturnedRows& rows, int64_t index, int64_t logitRow, int32_t thread) const {
+  if (!rows.wantsLogits && !rows.wantsLogProbs) return;
   const int32_t n = config_.plan.vocabSize;
   const float* row = logits() + logitRow * n;
   if (rows.wantsLogits) std::memcpy(rows.logits.data + index * n, row, static_cast<size_t>(n) * sizeof(float));

@@ -1,0 +1,41 @@
+import type { GroupShape } from './rank-shape.js';
+
+/** A rank's place in its group, and the memory that it shares with the others. */
+export interface RankSeat {
+  shape: GroupShape;
+  rank: number;
+  /** Absent only where an executor is measured. */
+  group?: GroupHandle;
+}
+
+export interface GroupOptions {
+  /** File of the group's memory, which createGroup made. */
+  path: string;
+  rank: number;
+  size: number;
+  /** Most milliseconds of one wait for another rank. */
+  limitMs: number;
+}
+
+/** The addon's view of a group's memory, as one rank. Errors with the code of RANKS_LOST mean that the group is at its end. */
+export interface GroupHandle {
+  /** Memory for the bytes of a call. */
+  readonly call: ArrayBuffer;
+  /** Why the group was ended; null: it was not. */
+  readonly abortReason: string | null;
+  /** Rank 0: begins the call whose bytes lie in `call`. */
+  ring(): void;
+  /** Rank 0: waits for the answers of all others and returns the sum of their results. @throws the first rank's error */
+  awaitAnswers(limitMs?: number): number;
+  /** The others: waits for the call behind number `last`; returns its number, or `last` after timeoutMs. */
+  awaitCall(last: number, timeoutMs: number): number;
+  /** Answers a call; error: a sentence, empty where it went well. */
+  answer(call: number, result: number, error: string): void;
+  /** Ends all waits of all ranks, now and later. The first reason stays. */
+  abort(reason: string): void;
+  /** Lets the memory go once no executor has it. */
+  close(): void;
+}
+
+/** Code of errors after which a group cannot go on. */
+export const RANKS_LOST = 'SKEIN_RANKS_LOST';

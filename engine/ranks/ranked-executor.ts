@@ -1,0 +1,171 @@
+import { messageOf } from '../../base/error-text.js';
+import { codeOf } from '../../base/skein-error.js';
+import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
+import type { PackedBatch } from '../batch/packed-batch.js';
+import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
+import { type AdapterSlots, type Executor, ExecutorLostError, type ExecutorOptions } from '../executors/executor.js';
+import { AdapterProducts } from '../executors/native/adapter-parts.js';
+import type { LoadableEngine } from '../executors/executor-kind.js';
+import { NativeExecutor } from '../executors/native/native-executor.js';
+import { CALL_KINDS, type CallArray, type CallKind, CallWriter } from './call-bytes.js';
+import { adapterArrays, batchArrays, openArrays } from './call-codec.js';
+import { type GroupHandle, type RankSeat, RANKS_LOST } from './group.js';
+import { modelName } from './model-name.js';
+import { sizeOf } from './rank-shape.js';
+
+/** Milliseconds that the ranks may take to open the model: they may have to pack its weights first. */
+const OPEN_LIMIT_MS = 900_000;
+
+/**
+ * The executor of rank 0. Each of its calls goes to all ranks; each of them runs its part:
+ *
+ *   rank 0       step: bytes of the call, ring | part of each op | exchange | ... | logits of all ranks | sampling
+ *   rank 1 ...   wait for the ring             | part of each op | exchange | ... | answer
+ *
+ * Samples, drafts, guides and everything else that decides run on rank 0 alone.
+ */
+export class RankedExecutor implements Executor {
+  readonly name = 'native';
+  readonly instructionSet: string;
+  readonly options: Readonly<ExecutorOptions>;
+  readonly vocabSize: number;
+  readonly hiddenSize: number;
+  readonly adapters?: AdapterSlots;
+  readonly #own: NativeExecutor;
+  readonly #group: GroupHandle;
+  readonly #size: number;
+  readonly #calls: CallWriter;
+  #isBegun = false;
+
+  /** Opens the part of this rank while the others open theirs. @throws what a rank says that cannot open it */
+  constructor(engine: LoadableEngine, options: ExecutorOptions & { seat: RankSeat & { group: GroupHandle } }) {
+    const { seat, heartbeat: _, ...shared } = options;
+    this.#group = seat.group;
+    this.#size = sizeOf(seat.shape);
+    this.#calls = new CallWriter(this.#group.call, () => {
+      this.#group.ring();
+      this.#awaitAnswers();
+    });
+    const instructionSet = NativeExecutor.instructionSetOf(options);
+    this.#calls.write(
+      CALL_KINDS.open,
+      openArrays({ options: { ...shared, instructionSet }, model: modelName(engine) }),
+    );
+    this.#lostIfGone(() => this.#group.ring());
+    this.#own = new NativeExecutor(engine, options);
+    this.#awaitAnswers(OPEN_LIMIT_MS);
+    this.instructionSet = instructionSet;
+    this.options = this.#own.options;
+    this.vocabSize = engine.plan.vocabSize;
+    this.hiddenSize = this.#own.hiddenSize;
+    if (this.#own.adapters !== undefined) this.adapters = this.#slotsOf(engine, this.#own.adapters);
+  }
+
+  step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#run(batch, () => this.#own.step(batch, sampling, output));
+  }
+
+  begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#requireIdle();
+    this.#calls.write(CALL_KINDS.forward, batchArrays(batch));
+    this.#lostIfGone(() => this.#own.begin(batch, sampling, output));
+    this.#isBegun = true;
+  }
+
+  finish(): void {
+    this.#isBegun = false;
+    this.#lostIfGone(() => this.#own.finish());
+    this.#awaitAnswers();
+  }
+
+  forward(batch: PackedBatch): Float32Array {
+    return this.#run(batch, () => this.#own.forward(batch));
+  }
+
+  sample(sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#own.sample(sampling, output);
+  }
+
+  copyBlocks(source: Int32Array, target: Int32Array): void {
+    this.#requireIdle();
+    this.#own.copyBlocks(source, target);
+    this.#tell(CALL_KINDS.copyBlocks, [source, target]);
+  }
+
+  areFinite(blocks: Int32Array): boolean {
+    this.#requireIdle();
+    const own = this.#own.areFinite(blocks);
+    return this.#tell(CALL_KINDS.areFinite, [blocks]) === this.#size - 1 && own;
+  }
+
+  memory(): ExecutorMemory {
+    return this.#own.memory();
+  }
+
+  waitedMs(): number {
+    return this.#own.waitedMs();
+  }
+
+  /** Ends the other ranks too. */
+  close(): void {
+    this.#requireIdle();
+    if (this.#group.abortReason === null) {
+      this.#calls.write(CALL_KINDS.end, []);
+      this.#group.ring();
+    }
+    this.#own.close();
+    this.#group.close();
+  }
+
+  /** Writes a forward, which the addon rings for once it has checked the batch, and runs it. */
+  #run<T>(batch: PackedBatch, run: () => T): T {
+    this.#requireIdle();
+    this.#calls.write(CALL_KINDS.forward, batchArrays(batch));
+    const result = this.#lostIfGone(run);
+    this.#awaitAnswers();
+    return result;
+  }
+
+  #tell(kind: CallKind, arrays: readonly CallArray[]): number {
+    this.#calls.write(kind, arrays);
+    this.#lostIfGone(() => this.#group.ring());
+    return this.#awaitAnswers();
+  }
+
+  #awaitAnswers(limitMs?: number): number {
+    return this.#lostIfGone(() => this.#group.awaitAnswers(limitMs));
+  }
+
+  #lostIfGone<T>(run: () => T): T {
+    try {
+      return run();
+    } catch (error) {
+      if (codeOf(error) !== RANKS_LOST) throw error;
+      this.#group.abort(messageOf(error));
+      throw new ExecutorLostError(this.#group.abortReason ?? messageOf(error));
+    }
+  }
+
+  #requireIdle(): void {
+    if (this.#isBegun) throw new Error('A begun step is running; finish() must come first.');
+  }
+
+  #slotsOf({ plan }: LoadableEngine, { maxSlots, maxRank }: AdapterSlots): AdapterSlots {
+    const products = new AdapterProducts(plan);
+    return {
+      maxSlots,
+      maxRank,
+      put: (slot, weights) => {
+        this.#requireIdle();
+        const parts = products.partsOf(weights);
+        this.#own.putAdapter(slot, parts);
+        this.#tell(CALL_KINDS.putAdapter, adapterArrays(slot, parts));
+      },
+      clear: (slot) => {
+        this.#requireIdle();
+        this.#own.clearAdapter(slot);
+        this.#tell(CALL_KINDS.clearAdapter, [Int32Array.of(slot)]);
+      },
+    };
+  }
+}

@@ -1,0 +1,315 @@
+import { assignSlots, valuesOf } from '../../network/slot-assignment.js';
+import { type NetworkPlan, type PlanOp, type PlanWeight } from '../../network/plan.js';
+import { CHANNELS, type ColumnPart, type RankOp, type RankPlan, type RankWeight } from './rank-plan.js';
+import {
+  dealColumns,
+  dealHeads,
+  type GroupShape,
+  type HeadShare,
+  RankPlanError,
+  ranksOfStage,
+  type Share,
+  sizeOf,
+} from './rank-shape.js';
+import { cutIntoStages, type Stage } from './stages.js';
+
+/**
+ * Returns the part of a plan that one rank of a group runs.
+ * @throws RankPlanError if the model cannot be parted so
+ */
+export function splitPlan(plan: NetworkPlan, shape: GroupShape, rank: number): RankPlan {
+  const stages = cutIntoStages(plan, shape.pipelineParallelSize);
+  const stage = Math.floor(rank / shape.tensorParallelSize);
+  return new StageWriter(plan, shape, rank).write(stages, stage);
+}
+
+type LinearOp = Extract<PlanOp, { op: 'linear' | 'gatedLinear' }>;
+
+/** Writes the ops of one rank's stage, and knows which values it has whole and of which it has some columns. */
+class StageWriter {
+  readonly #plan: NetworkPlan;
+  readonly #shape: GroupShape;
+  readonly #rank: number;
+  readonly #ranks: number[];
+  /** Place of the rank in its stage. */
+  readonly #place: number;
+  readonly #heads: HeadShare[];
+  /** Values that hold queries, keys and values: a rank has its own heads, narrower, and nobody reads all of it. */
+  readonly #qkvs: ReadonlySet<number>;
+  readonly #weights = new Map<string, RankWeight>();
+  readonly #ops: RankOp[] = [];
+  readonly #origins: number[] = [];
+  /** Columns of values that are not whole. */
+  readonly #parts = new Map<number, ColumnPart[]>();
+  /** Index of each layer's cache in the stage. */
+  readonly #layers = new Map<number, number>();
+
+  constructor(plan: NetworkPlan, shape: GroupShape, rank: number) {
+    this.#plan = plan;
+    this.#shape = shape;
+    this.#rank = rank;
+    this.#ranks = ranksOfStage(shape, Math.floor(rank / shape.tensorParallelSize));
+    this.#place = rank % shape.tensorParallelSize;
+    const { kvHeads } = oneCacheShape(plan);
+    this.#heads = dealHeads(plan.attention.numHeads, kvHeads, shape.tensorParallelSize);
+    this.#qkvs = new Set(plan.ops.flatMap((op) => (op.op === 'ropeAndCache' ? [op.qkv] : [])));
+  }
+
+  write(stages: readonly Stage[], index: number): RankPlan {
+    const { begin, end, receives, sends } = stages[index]!;
+    const { logits } = this.#plan;
+    const isLast = index === stages.length - 1;
+    if (receives !== null) {
+      const before = ranksOfStage(this.#shape, index - 1);
+      this.#exchange(receives, CHANNELS.nextStage, this.#partsAtCut(receives, before), this.#ranks);
+    }
+    for (let at = begin; at < end; at++) this.#add(this.#plan.ops[at]!, at);
+    if (sends !== null) {
+      const readers = ranksOfStage(this.#shape, index + 1);
+      this.#exchange(sends, CHANNELS.nextStage, this.#partsAtCut(sends, this.#ranks), readers);
+    }
+    if (isLast) this.#sendOutput(this.#ranks);
+    else if (this.#rank === 0) this.#sendOutput(ranksOfStage(this.#shape, stages.length - 1));
+    return this.#finish(this.#rank === 0 ? logits : -1);
+  }
+
+  /** Columns of the hidden rows as the last product before a cut leaves them; the same seen from both sides of the cut. */
+  #partsAtCut(value: number, ranks: readonly number[]): ColumnPart[] {
+    return partsOf(dealColumns(this.#plan.values[value]!.width, ranks.length), ranks);
+  }
+
+  /** Brings the output to rank 0. */
+  #sendOutput(ranks: readonly number[]): void {
+    const { logits, outputWidth } = this.#plan;
+    const op = this.#plan.ops.findLast((one) => valuesOf(one).writes.includes(logits))!;
+    const isSplit = ranks.length > 1 && (op.op === 'linear' || op.op === 'gatedLinear' || op.op === 'softCap');
+    const parts = isSplit
+      ? partsOf(dealColumns(outputWidth, ranks.length), ranks)
+      : [{ rank: ranks[0]!, first: 0, count: outputWidth }];
+    if (parts.length > 1 || parts[0]!.rank !== 0) this.#exchange(logits, CHANNELS.output, parts, [0]);
+  }
+
+  #exchange(value: number, channel: number, parts: ColumnPart[], readers: number[]): void {
+    const has = parts.some(({ rank }) => rank === this.#rank);
+    const gets = readers.includes(this.#rank);
+    if (has || gets) this.#push({ op: 'exchange', value, channel, parts, readers }, -1);
+    if (gets) this.#parts.delete(value);
+  }
+
+  /** Completes a value that an op reads whole. */
+  #whole(value: number): void {
+    const parts = this.#parts.get(value);
+    if (parts !== undefined) this.#exchange(value, CHANNELS.stage, parts, this.#ranks);
+  }
+
+  #add(op: PlanOp, origin: number): void {
+    switch (op.op) {
+      case 'linear':
+      case 'gatedLinear':
+        this.#addLinear(op, origin);
+        break;
+      case 'rmsNormHeads':
+        this.#addHeadNorm(op, origin);
+        break;
+      case 'ropeAndCache':
+        this.#push({ ...op, layer: this.#layer(op.layer) }, origin);
+        break;
+      case 'attention':
+        this.#addAttention(op, origin);
+        break;
+      case 'softCap': {
+        const own = this.#parts.get(op.value)?.find(({ rank }) => rank === this.#rank);
+        if (!this.#parts.has(op.value)) this.#push(op, origin);
+        else if (own !== undefined) this.#push({ ...op, firstColumn: own.first, columns: own.count }, origin);
+        break;
+      }
+      default:
+        for (const value of valuesOf(op).reads) this.#whole(value);
+        this.#push(op, origin);
+        for (const value of valuesOf(op).writes) this.#parts.delete(value);
+        this.#keepWeights(op);
+    }
+  }
+
+  #addLinear(op: LinearOp, origin: number): void {
+    this.#whole(op.input);
+    if (this.#shape.tensorParallelSize === 1) {
+      this.#push(op, origin);
+      this.#keepWeights(op);
+      return;
+    }
+    const isQkv = this.#qkvs.has(op.output);
+    const width = this.#plan.values[op.output]!.width;
+    const parts = partsOf(dealColumns(width, this.#ranks.length), this.#ranks);
+    const own = parts.find(({ rank }) => rank === this.#rank);
+    const residual = op.op === 'linear' ? op.residual : null;
+    if (residual !== null && !isSame(this.#parts.get(residual), parts)) this.#whole(residual);
+    const slices = isQkv ? this.#qkvSlices() : own === undefined ? [] : slicesOf(op, own, width);
+    if (slices.length > 0) {
+      const weight = this.#part(op.weight, slices);
+      const bias = op.bias === null ? null : this.#part(op.bias, slices);
+      this.#push({ ...op, weight, bias, ...(isQkv ? {} : { firstColumn: own!.first }) }, origin);
+    }
+    if (!isQkv) this.#parts.set(op.output, parts);
+  }
+
+  #addHeadNorm(op: Extract<PlanOp, { op: 'rmsNormHeads' }>, origin: number): void {
+    this.#keepWeights(op);
+    if (this.#shape.tensorParallelSize === 1) {
+      this.#push(op, origin);
+      return;
+    }
+    if (!this.#qkvs.has(op.value)) {
+      throw new RankPlanError(`Op ${origin} of this model norms heads of a value that several ranks share.`);
+    }
+    const width = this.#weight(op.weight).columns;
+    let local = 0;
+    for (const slice of this.#qkvSlices()) {
+      const first = Math.max(slice.first, op.first);
+      const end = Math.min(slice.first + slice.count, op.first + op.heads * width);
+      if (first < end) {
+        this.#push({ ...op, first: local + first - slice.first, heads: (end - first) / width }, origin);
+      }
+      local += slice.count;
+    }
+  }
+
+  #addAttention(op: Extract<PlanOp, { op: 'attention' }>, origin: number): void {
+    const { valueDim } = this.#plan.caches[op.layer]!;
+    const layer = this.#layer(op.layer);
+    if (this.#shape.tensorParallelSize === 1) {
+      this.#push({ ...op, layer }, origin);
+      return;
+    }
+    const shares = this.#heads.map(({ queries }) => ({
+      first: queries.first * valueDim,
+      count: queries.count * valueDim,
+    }));
+    this.#push({ ...op, layer, firstColumn: shares[this.#place]!.first }, origin);
+    this.#parts.set(op.output, partsOf(shares, this.#ranks));
+  }
+
+  /** Columns of queries, keys and values of this rank's heads. */
+  #qkvSlices(): Share[] {
+    const { numHeads } = this.#plan.attention;
+    const { kvHeads, keyDim, valueDim } = oneCacheShape(this.#plan);
+    const { queries, keys } = this.#heads[this.#place]!;
+    const firstKey = numHeads * keyDim;
+    const firstValue = firstKey + kvHeads * keyDim;
+    return [
+      { first: queries.first * keyDim, count: queries.count * keyDim },
+      { first: firstKey + keys.first * keyDim, count: keys.count * keyDim },
+      { first: firstValue + keys.first * valueDim, count: keys.count * valueDim },
+    ];
+  }
+
+  #layer(layer: number): number {
+    const known = this.#layers.get(layer);
+    if (known !== undefined) return known;
+    this.#layers.set(layer, this.#layers.size);
+    return this.#layers.size - 1;
+  }
+
+  #push(op: RankOp, origin: number): void {
+    this.#ops.push(op);
+    this.#origins.push(origin);
+  }
+
+  #weight(name: string): PlanWeight {
+    return this.#plan.weights.find((weight) => weight.name === name)!;
+  }
+
+  #keepWeights(op: PlanOp): void {
+    const names = [('weight' in op ? op.weight : null), 'bias' in op ? op.bias : null];
+    for (const name of names) if (name !== null) this.#weights.set(name, this.#weight(name));
+  }
+
+  /** The rank's part of a weight; one tensor may be needed whole too, as the embedding that is the output layer. */
+  #part(name: string, slices: Share[]): string {
+    const whole = this.#weight(name);
+    const count = slices.reduce((sum, slice) => sum + slice.count, 0);
+    const own = `${name} (rank ${this.#rank})`;
+    const isMatrix = whole.kind === 'matrix';
+    const of = isMatrix ? whole.rows : whole.columns;
+    const shape = isMatrix ? { rows: count } : { columns: count };
+    this.#weights.set(own, { ...whole, ...shape, name: own, part: { tensor: name, of, slices } });
+    return own;
+  }
+
+  #finish(logits: number): RankPlan {
+    const { attention, caches, values, ops: _ops, slots: _slots, ...header } = this.#plan;
+    const isSplit = this.#shape.tensorParallelSize > 1;
+    const { queries, keys } = this.#heads[this.#place]!;
+    const own = [...this.#layers.keys()].map((layer) => ({ ...caches[layer]!, kvHeads: keys.count }));
+    const qkvWidth = this.#qkvSlices().reduce((sum, { count }) => sum + count, 0);
+    const used = [...new Set(this.#ops.flatMap((op) => Object.values(touched(op)).flat()))].sort((a, b) => a - b);
+    const indexOf = new Map(used.map((value, index) => [value, index]));
+    const sizes = used.map((value) => ({
+      rows: values[value]!.rows,
+      width: isSplit && this.#qkvs.has(value) ? qkvWidth : values[value]!.width,
+    }));
+    const ops = this.#ops.map((op) => renumbered(op, (value) => indexOf.get(value)!));
+    const output = logits === -1 ? -1 : indexOf.get(logits)!;
+    const touch = (op: RankOp) => touchedBy(op, this.#rank);
+    const embedding = this.#plan.ops.find((op) => op.op === 'embedding');
+    return {
+      ...header,
+      ...assignSlots(sizes, ops, output, touch),
+      rank: this.#rank,
+      ranks: sizeOf(this.#shape),
+      widthOfEmbeddings: embedding === undefined ? 0 : values[embedding.output]!.width,
+      attention: { ...attention, numLayers: own.length, numHeads: queries.count },
+      caches: own,
+      weights: [...this.#weights.values()],
+      ops,
+      logits: output,
+      origins: this.#origins,
+    };
+  }
+}
+
+/** Rows of a product's weight for some columns of its output; a gated one stacks gate over up. */
+function slicesOf({ op }: LinearOp, { first, count }: Share, width: number): Share[] {
+  const own = { first, count };
+  return op === 'linear' ? [own] : [own, { first: width + first, count }];
+}
+
+function partsOf(shares: readonly Share[], ranks: readonly number[]): ColumnPart[] {
+  return shares.map((share, place) => ({ rank: ranks[place]!, ...share })).filter(({ count }) => count > 0);
+}
+
+function isSame(a: readonly ColumnPart[] | undefined, b: readonly ColumnPart[]): boolean {
+  return (
+    a !== undefined && a.length === b.length && a.every(({ rank, first }, i) => b[i]!.rank === rank && b[i]!.first === first)
+  );
+}
+
+function oneCacheShape({ caches }: NetworkPlan) {
+  const [first] = caches;
+  if (first === undefined) throw new RankPlanError('This model keeps no heads of attention that ranks could share.');
+  return first;
+}
+
+function touched(op: RankOp): { reads: number[]; writes: number[] } {
+  return op.op === 'exchange' ? { reads: [op.value], writes: [op.value] } : valuesOf(op);
+}
+
+/** Values that an op of a rank reads and writes; an exchange reads what the rank has and writes what it gets. */
+export function touchedBy(op: RankOp, rank: number): { reads: number[]; writes: number[] } {
+  if (op.op !== 'exchange') return valuesOf(op);
+  return {
+    reads: op.parts.some((part) => part.rank === rank) ? [op.value] : [],
+    writes: op.readers.includes(rank) ? [op.value] : [],
+  };
+}
+
+/** Fields of ops that name values. */
+const VALUE_FIELDS = ['input', 'output', 'residual', 'qkv', 'value'] as const;
+
+function renumbered(op: RankOp, indexOf: (value: number) => number): RankOp {
+  const changed: Record<string, unknown> = { ...op };
+  for (const field of VALUE_FIELDS) {
+    if (typeof changed[field] === 'number') changed[field] = indexOf(changed[field]);
+  }
+  return changed as unknown as RankOp;
+}
