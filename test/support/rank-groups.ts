@@ -1,0 +1,58 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ExecutorOptions } from '../../engine/executors/executor.js';
+import type { LoadableEngine } from '../../engine/executors/executor-kind.js';
+import { loadAddon } from '../../engine/executors/native/load-addon.js';
+import { type GroupShape, sizeOf } from '../../engine/ranks/rank-shape.js';
+import { RankedExecutor } from '../../engine/ranks/ranked-executor.js';
+
+/** A group of ranks that a test leads: rank 0 in this process, each other in one of its own. */
+export interface TestGroup {
+  executor: RankedExecutor;
+  followers: readonly ChildProcess[];
+}
+
+/** Groups of a test file, ended together. */
+export class TestGroups {
+  readonly #made: (TestGroup & { folder: string })[] = [];
+
+  async open(
+    engine: LoadableEngine,
+    shape: Partial<GroupShape>,
+    options: ExecutorOptions,
+    limitMs = 60_000,
+  ): Promise<TestGroup> {
+    const whole: GroupShape = { tensorParallelSize: 1, pipelineParallelSize: 1, ...shape };
+    const size = sizeOf(whole);
+    const folder = mkdtempSync(join(tmpdir(), 'skein-ranks-'));
+    const path = join(folder, 'memory');
+    loadAddon().createGroup(path, size);
+    const { plan, weightsFile, tensors, packedFolder } = engine;
+    const followers = await Promise.all(
+      Array.from({ length: size - 1 }, async (_, i) => {
+        const child = fork(new URL('./rank-follower.mjs', import.meta.url), { serialization: 'advanced' });
+        const seat = { shape: whole, rank: i + 1 };
+        child.send({ engine: { plan, weightsFile, tensors, packedFolder }, seat, path, limitMs });
+        await once(child, 'message');
+        return child;
+      }),
+    );
+    const group = new (loadAddon().RankGroup)({ path, rank: 0, size, limitMs });
+    const executor = new RankedExecutor(engine, { ...options, seat: { shape: whole, rank: 0, group } });
+    const made = { executor, followers, folder };
+    this.#made.push(made);
+    return made;
+  }
+
+  async close(): Promise<void> {
+    for (const { executor, followers, folder } of this.#made.splice(0)) {
+      executor.close();
+      const ends = followers.map((child) => (child.exitCode === null && child.signalCode === null ? once(child, 'exit') : null));
+      await Promise.all(ends);
+      rmSync(folder, { recursive: true });
+    }
+  }
+}
