@@ -1,6 +1,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { SchedulerPolicy } from '../scheduler/types.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
+import type { SeatData } from './ranks-options.js';
 
 /** Start data that the GptManager gives its worker. */
 export interface WorkerData {
@@ -15,6 +16,8 @@ export interface WorkerData {
   terminateReqId: bigint | null;
   /** Requests left without a final response by a worker that died; only with callbacks in a module. */
   lost: { requestIds: bigint[]; reason: string } | null;
+  /** Its place as rank 0 of a group; null: the engine is alone. */
+  seat: SeatData | null;
   wants: { statsJson: boolean; stats: boolean; kvEvents: boolean };
   port: MessagePort;
   doorbell: SharedArrayBuffer;

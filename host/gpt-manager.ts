@@ -3,6 +3,7 @@ import type { EngineFormation } from '../callbacks/formation.js';
 import type { FunctionCallbacks, GptManagerOptions, ManagerState } from '../callbacks/gpt-manager-options.js';
 import {
   DEFAULT_IDLE_POLL_INTERVAL_MS,
+  DEFAULT_RANK_TIMEOUT_MS,
   DEFAULT_TERMINATE_TIMEOUT_MS,
   DEFAULT_WATCHDOG_TIMEOUT_MS,
 } from '../callbacks/options/optional-params.js';
@@ -18,6 +19,7 @@ import { openLink } from './links/open-link.js';
 import type { WorkerLink } from './links/worker-link.js';
 import { LostRequests } from './lost-requests.js';
 import { ManagerLife } from './manager-life.js';
+import { LaunchedRanks, type LaunchOptions, type OpenLeader } from './ranks/launched-ranks.js';
 import { WorkerSupervisor } from './worker-supervisor.js';
 
 type RunMessage = Exclude<WorkerMessage, { type: 'ready' }>;
@@ -66,13 +68,13 @@ export class GptManager {
       terminateTimeoutMs,
     } = options.optionalParams ?? {};
     this.#supervisor = new WorkerSupervisor<EngineInfo, RunMessage, HostMessage>({
-      link: (events) =>
-        openLink(
-          generationWorkerScript(),
-          { ...workerDataOf(options), lost: this.#moduleRequests.take() },
-          events,
-          { isolate, watchdogTimeoutMs },
-        ),
+      link: (events) => {
+        const data = { ...workerDataOf(options), lost: this.#moduleRequests.take() };
+        const open: OpenLeader<WorkerMessage, HostMessage> = (seat, ofWorker) =>
+          openLink(generationWorkerScript(), { ...data, seat }, ofWorker, { isolate, watchdogTimeoutMs });
+        const launch = launchOf(options);
+        return launch === null ? open(null, events) : new LaunchedRanks(launch, events, open);
+      },
       restart: workerRestart ?? {},
       watchdogTimeoutMs,
       terminateTimeoutMs: terminateTimeoutMs ?? DEFAULT_TERMINATE_TIMEOUT_MS,
@@ -295,7 +297,7 @@ export class GptManager {
   }
 }
 
-function workerDataOf(options: GptManagerOptions): Omit<WorkerData, keyof WorkerWires | 'lost'> {
+function workerDataOf(options: GptManagerOptions): Omit<WorkerData, keyof WorkerWires | 'lost' | 'seat'> {
   const { executorModule, logitsPostProcessorModule, ...params } = options.optionalParams ?? {};
   return {
     enginePath: options.enginePath,
@@ -313,6 +315,14 @@ function workerDataOf(options: GptManagerOptions): Omit<WorkerData, keyof Worker
       kvEvents: options.onKvCacheEvents !== undefined,
     },
   };
+}
+
+/** How the other ranks are started; null: the engine is alone. */
+function launchOf({ enginePath, optionalParams = {} }: GptManagerOptions): LaunchOptions | null {
+  const { tensorParallelSize = 1, pipelineParallelSize = 1, rankTimeoutMs } = optionalParams;
+  if (tensorParallelSize * pipelineParallelSize === 1) return null;
+  const limitMs = rankTimeoutMs ?? DEFAULT_RANK_TIMEOUT_MS;
+  return { enginePath, tensorParallelSize, pipelineParallelSize, limitMs };
 }
 
 function urlOf(module: string | URL | undefined): string | null {

@@ -39,6 +39,7 @@ export const DEFAULT_MIN_MICRO_BATCH_SIZE = 16;
 export const DEFAULT_IDLE_POLL_INTERVAL_MS = 20;
 export const DEFAULT_WATCHDOG_TIMEOUT_MS = 600_000;
 export const DEFAULT_TERMINATE_TIMEOUT_MS = 60_000;
+export const DEFAULT_RANK_TIMEOUT_MS = 30_000;
 export const DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS = 1000;
 export const DEFAULT_MAX_RETURNED_LOGITS_BYTES = 512 * 2 ** 20;
 
@@ -459,6 +460,47 @@ export const OPTIONAL_PARAMS = {
       group: 'Models',
       default: false,
       help: 'run each engine in its own process, so that a crash in native code ends neither other models nor the server',
+    },
+  }),
+  /**
+   * Ranks that share each layer of the model, with the same answers, bit for bit, as one. Without `ranks` in the manager's options it
+   * starts the others as processes of this machine. Native executor. Default 1.
+   */
+  tensorParallelSize: ofServe(wholeNumber(1, 64), {
+    name: 'tensorParallelSize',
+    default: 1,
+    flag: {
+      group: 'Running',
+      metavar: 'N',
+      default: 1,
+      help: 'processes that share each layer of the model, with the same answers as one; each computes with its own threads',
+    },
+  }),
+  /** Stages that each have a part of the layers; times tensorParallelSize it is the number of ranks. Default 1. */
+  pipelineParallelSize: ofServe(wholeNumber(1, 64), {
+    name: 'pipelineParallelSize',
+    default: 1,
+    flag: {
+      group: 'Running',
+      metavar: 'N',
+      default: 1,
+      help: 'groups of processes that each have a part of the layers, with the same answers as one',
+    },
+  }),
+  /**
+   * Milliseconds that a rank waits for another one, which may be stopped or far away, before the group counts as lost: what is active
+   * fails and all ranks start anew. Default 30 000.
+   */
+  rankTimeoutMs: ofServe(wholeNumber(1, 86_400_000), {
+    name: 'rankTimeoutSeconds',
+    plain: wholeNumber(1, 86_400),
+    toField: (seconds) => 1000 * seconds,
+    default: DEFAULT_RANK_TIMEOUT_MS,
+    flag: {
+      group: 'Running',
+      unit: 'seconds',
+      default: DEFAULT_RANK_TIMEOUT_MS / 1000,
+      help: 'how long a rank waits for another one before all of them are started anew',
     },
   }),
   /**

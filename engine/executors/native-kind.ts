@@ -1,6 +1,7 @@
 import { cpuQuota } from '../../base/cpu-quota.js';
 import { messageOf } from '../../base/error-text.js';
 import { storedWeightBytes } from '../worker/memory-budget.js';
+import { RankedExecutor } from '../ranks/ranked-executor.js';
 import type { ExecutorKind } from './executor-kind.js';
 import { chooseInstructionSet } from './native/instruction-set.js';
 import { loadAddon } from './native/load-addon.js';
@@ -35,5 +36,9 @@ export const nativeKind: ExecutorKind = {
     const fixed = { packedWeights: weightBytes, storedWeights, workspace: workspaceBytes };
     return { fixed, kvCache: kvCacheBytes };
   },
-  open: async (engine, options) => new NativeExecutor(engine, options),
+  open: async (engine, options) => {
+    const { seat } = options;
+    if (seat?.group === undefined) return new NativeExecutor(engine, options);
+    return new RankedExecutor(engine, { ...options, seat: { ...seat, group: seat.group } });
+  },
 };

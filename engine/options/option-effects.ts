@@ -11,7 +11,9 @@ export type ExecutorOptionParams = {
     | 'computeWeight'
     | 'enableTrtOverlap'
     | 'kvDtype'
-    | 'peftCacheManagerConfig']?: OptionalParams[Name] | undefined;
+    | 'peftCacheManagerConfig'
+    | 'tensorParallelSize'
+    | 'pipelineParallelSize']?: OptionalParams[Name] | undefined;
 };
 
 /** A given option that an executor cannot use, and the reason. */
@@ -64,8 +66,12 @@ export function uselessOptions(
 /** The first option with which an executor cannot run; null: it can. */
 export function impossibleOption(
   executor: ExecutorName,
-  { kvDtype, peftCacheManagerConfig }: ExecutorOptionParams,
+  { kvDtype, peftCacheManagerConfig, tensorParallelSize = 1, pipelineParallelSize = 1 }: ExecutorOptionParams,
 ): ImpossibleOption | null {
+  if (executor !== 'native' && tensorParallelSize * pipelineParallelSize > 1) {
+    const refusal = says`The ${executor} executor runs a model in one process alone; leave ${optionName(tensorParallelSize > 1 ? 'tensorParallelSize' : 'pipelineParallelSize')} out or take the native executor.`;
+    return { option: 'executor', refusal, reason: refusal };
+  }
   if (peftCacheManagerConfig !== undefined && executor !== 'native') {
     return { option: 'executor', refusal: takesNoAdapters(executor), reason: takesNoAdapters(executor) };
   }

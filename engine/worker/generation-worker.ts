@@ -42,6 +42,7 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
     modelType: setup.modelType,
     maxBeamWidth: setup.maxBeamWidth,
     heartbeat: new Int32Array(setup.heartbeat),
+    ...(setup.seat === null ? {} : { seat: setup.seat }),
   });
   const portCallbacks = new PortCallbacks(port, setup.wants);
   let wantsKvEvents = setup.wants.kvEvents;

@@ -1,5 +1,6 @@
 import type { ModelType, OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js';
+import type { SeatData } from '../../callbacks/ranks-options.js';
 import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
@@ -7,7 +8,7 @@ import { RopeTable } from '../batch/rope-table.js';
 import { EngineError, openEngine } from '../building/engine.js';
 import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js';
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
-import type { ExecutorKind, LoadableEngine } from '../executors/executor-kind.js';
+import type { ExecutorKind, LoadableEngine, MeasuredMemory } from '../executors/executor-kind.js';
 import { type EngineLimits, kvBlocks, resolveLimits, secondaryBlocks } from '../options/engine-limits.js';
 import {
   adapterRoom,
@@ -16,6 +17,7 @@ import {
   pageSizes,
   slotOptions,
 } from '../peft/page-sizes.js';
+import { cachesOf, openSeat, ranksHere, threadsOf } from '../ranks/seat.js';
 import { type LoadedDraft, openDraft } from './load-draft.js';
 import { addMemory, afterLoading, besideAdapters, withinPools } from './memory-budget.js';
 import type { MemoryNeeds } from './memory-split.js';
@@ -32,6 +34,8 @@ export interface LoadRequest {
   maxBeamWidth?: number;
   /** See ExecutorOptions.heartbeat. */
   heartbeat?: Int32Array;
+  /** The engine is rank 0 of a group; absent: it is alone. */
+  seat?: SeatData;
 }
 
 /** An executor ready to run, with the data that the loop needs about it. */
@@ -59,7 +63,7 @@ const ROWS_PER_PASS_MIN = 16;
 /** Gathers an engine's settings before any memory is taken for it. */
 async function prepare(
   kind: ExecutorKind,
-  { enginePath, params, modelType, maxBeamWidth = 1, heartbeat }: LoadRequest,
+  { enginePath, params, modelType, maxBeamWidth = 1, heartbeat, seat }: LoadRequest,
 ) {
   const engine = openEngine(enginePath);
   const { config, precision, tensors } = engine.manifest;
@@ -72,7 +76,7 @@ async function prepare(
   const kvDtype = params.kvDtype ?? kind.kvDtypeFor(precision);
   const { maxNumTokens, maxSequences } = limits.microBatch;
   const withoutPool: Omit<ExecutorOptions, 'numBlocks'> = {
-    threads: kind.threadsFor(params.threads),
+    threads: threadsOf(kind, params, seat),
     maxNumTokens,
     maxNumSequences: maxSequences + limits.padding.sequences,
     maxLogitRows: Math.max(maxSequences + limits.maxDraftRows, Math.min(ROWS_PER_PASS_MIN, maxNumTokens)),
@@ -86,8 +90,16 @@ async function prepare(
   };
   const { plan, weightsFile, directory: packedFolder } = engine;
   const loadable: LoadableEngine = { plan, weightsFile, tensors, packedFolder };
-  const { fixed, mostKvCache } = await kind.measure(loadable, { ...withoutPool, numBlocks: 1 });
-  const bytesPerBlock = kvBytesPerBlock(plan.caches, limits.tokensPerBlock, kvDtype);
+  const ranks = ranksHere(seat);
+  const measured = await Promise.all(
+    ranks.map((own) => kind.measure(loadable, { ...withoutPool, numBlocks: 1, ...own })),
+  );
+  const fixed = measured.map((one) => one.fixed).reduce(addMemory);
+  const [{ mostKvCache }] = measured as [MeasuredMemory];
+  const bytesPerBlock = ranks.reduce(
+    (sum, { seat }) => sum + kvBytesPerBlock(cachesOf(plan, seat), limits.tokensPerBlock, kvDtype),
+    0,
+  );
   const { draftEnginePath } = params;
   const draft =
     draftEnginePath === undefined
@@ -172,6 +184,7 @@ async function startOn(
   const adapters = sizes && adapterRoom(config, params.peftCacheManagerConfig!, sizes, left);
   const executor = await kind.open(loadable, {
     ...withoutPool,
+    ...(request.seat === undefined ? {} : { seat: openSeat(request.seat) }),
     numBlocks: numBlocks + limits.padding.blocks,
     numSecondaryBlocks,
     ...(adapters === null ? {} : slotOptions(adapters)),

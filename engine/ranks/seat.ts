@@ -1,0 +1,41 @@
+import type { SeatData } from '../../callbacks/ranks-options.js';
+import type { CacheShape } from '../../kvcache/cache-shape.js';
+import type { NetworkPlan } from '../../network/plan.js';
+import type { ExecutorKind } from '../executors/executor-kind.js';
+import { loadAddon } from '../executors/native/load-addon.js';
+import type { GroupHandle, RankSeat } from './group.js';
+import { splitPlan } from './split-plan.js';
+
+/** Opens the group's memory as the rank of this seat. */
+export function openSeat(data: SeatData): RankSeat & { group: GroupHandle } {
+  const { rank, path, limitMs, tensorParallelSize, pipelineParallelSize } = data;
+  const size = tensorParallelSize * pipelineParallelSize;
+  return { ...placeOf(data, rank), group: new (loadAddon().RankGroup)({ path, rank, size, limitMs }) };
+}
+
+function placeOf({ tensorParallelSize, pipelineParallelSize }: SeatData, rank: number): RankSeat {
+  return { shape: { tensorParallelSize, pipelineParallelSize }, rank };
+}
+
+/** The seats whose memory is this machine's; without a group one engine that has none. */
+export function ranksHere(seat: SeatData | undefined): { seat?: RankSeat }[] {
+  if (seat === undefined) return [{}];
+  const { ranksHere: count, rank } = seat;
+  if (count === 1) return [{ seat: placeOf(seat, rank) }];
+  return Array.from({ length: count }, (_, other) => ({ seat: placeOf(seat, other) }));
+}
+
+/** Shapes of the caches that a rank keeps. */
+export function cachesOf(plan: NetworkPlan, seat: RankSeat | undefined): CacheShape[] {
+  return seat === undefined ? plan.caches : splitPlan(plan, seat.shape, seat.rank).caches;
+}
+
+/** Threads of each rank: as many as are asked for, or its share of the machine's. */
+export function threadsOf(
+  kind: ExecutorKind,
+  { threads }: { threads?: number },
+  seat: SeatData | undefined,
+): number {
+  const all = kind.threadsFor(threads);
+  return threads !== undefined || seat === undefined ? all : Math.max(1, Math.floor(all / seat.ranksHere));
+}

@@ -1,0 +1,42 @@
+import { type MessagePort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { Heartbeat } from '../../callbacks/heartbeat.js';
+import type { FollowerData } from '../../callbacks/ranks-options.js';
+import type { WorkerLife } from '../../callbacks/worker-messages.js';
+import type { WorkerWires } from '../../callbacks/worker-wires.js';
+import { openEngine } from '../building/engine.js';
+import { Follower } from '../ranks/follower.js';
+import { openSeat } from '../ranks/seat.js';
+
+/** What a rank tells once it has its part of the model. */
+export interface RankInfo {
+  rank: number;
+}
+
+main(workerData as FollowerData & WorkerWires);
+
+/** Follows rank 0 until that ends the group, or the host this rank. */
+function main({ enginePath, seat, port, heartbeat: beats }: FollowerData & WorkerWires): void {
+  const { plan, weightsFile, directory: packedFolder, manifest } = openEngine(enginePath);
+  const follower = new Follower(
+    { plan, weightsFile, tensors: manifest.tensors, packedFolder },
+    openSeat(seat),
+  );
+  const heartbeat = new Heartbeat(beats);
+  const post = (message: WorkerLife<RankInfo>) => port.postMessage(message);
+  let isTold = false;
+  while (!follower.hasEnded && !isAskedToEnd(port)) {
+    heartbeat.beat();
+    follower.turn();
+    if (!follower.isOpen || isTold) continue;
+    isTold = true;
+    post({ type: 'ready', info: { rank: seat.rank } });
+  }
+  follower.close();
+  post({ type: 'closed' });
+  port.close();
+}
+
+function isAskedToEnd(port: MessagePort): boolean {
+  const received = receiveMessageOnPort(port)?.message as { type?: unknown } | undefined;
+  return received?.type === 'shutdown';
+}
