@@ -3,7 +3,6 @@ import type { EngineFormation } from '../callbacks/formation.js';
 import type { FunctionCallbacks, GptManagerOptions, ManagerState } from '../callbacks/gpt-manager-options.js';
 import {
   DEFAULT_IDLE_POLL_INTERVAL_MS,
-  DEFAULT_RANK_TIMEOUT_MS,
   DEFAULT_TERMINATE_TIMEOUT_MS,
   DEFAULT_WATCHDOG_TIMEOUT_MS,
 } from '../callbacks/options/optional-params.js';
@@ -19,7 +18,8 @@ import { openLink } from './links/open-link.js';
 import type { WorkerLink } from './links/worker-link.js';
 import { LostRequests } from './lost-requests.js';
 import { ManagerLife } from './manager-life.js';
-import { LaunchedRanks, type LaunchOptions, type OpenLeader } from './ranks/launched-ranks.js';
+import type { OpenLeader } from './ranks/launched-ranks.js';
+import { ManagerRanks } from './ranks/open-group.js';
 import { WorkerSupervisor } from './worker-supervisor.js';
 
 type RunMessage = Exclude<WorkerMessage, { type: 'ready' }>;
@@ -46,6 +46,7 @@ export class GptManager {
   /** Requests of a callback module that the worker has. */
   readonly #moduleRequests = new LostRequests();
   readonly #cacheResets = new CacheResets();
+  readonly #ranks: ManagerRanks;
   #watch: { listener: (formation: EngineFormation) => void; intervalMs: number } | null = null;
   #bridge: HostBridge | null = null;
   /** Of the latest worker that was loaded. */
@@ -61,6 +62,7 @@ export class GptManager {
     this.#options = options;
     this.#life = new ManagerLife(options);
     this.#inProcess = inProcess;
+    this.#ranks = new ManagerRanks(options, (error) => this.#life.report(error));
     const {
       isolate = false,
       workerRestart,
@@ -72,8 +74,7 @@ export class GptManager {
         const data = { ...workerDataOf(options), lost: this.#moduleRequests.take() };
         const open: OpenLeader<WorkerMessage, HostMessage> = (seat, ofWorker) =>
           openLink(generationWorkerScript(), { ...data, seat }, ofWorker, { isolate, watchdogTimeoutMs });
-        const launch = launchOf(options);
-        return launch === null ? open(null, events) : new LaunchedRanks(launch, events, open);
+        return this.#ranks.open(events, open);
       },
       restart: workerRestart ?? {},
       watchdogTimeoutMs,
@@ -247,7 +248,7 @@ export class GptManager {
     this.#info = info;
     const isOpen = this.state === 'starting' || this.state === 'restarting';
     if (isOpen) this.#life.setState('running', null);
-    if (this.#options.callbackModule === undefined) {
+    if (this.#options.callbackModule === undefined && !this.#ranks.follows) {
       if (this.#bridge === null) this.#bridge = this.#createBridge(this.#options, worker, info);
       else this.#bridge.connect(worker);
       if (isOpen) this.#bridge.wake();
@@ -260,7 +261,7 @@ export class GptManager {
   #createBridge(callbacks: FunctionCallbacks, worker: GenerationWorker, info: EngineInfo): HostBridge {
     return new HostBridge({
       connection: worker,
-      callbacks,
+      callbacks: this.#ranks.callbacksOf(callbacks),
       inProcess: this.#inProcess,
       maxSeqLen: info.maxSeqLen,
       maxNumSequences: info.maxNumSequences,
@@ -315,14 +316,6 @@ function workerDataOf(options: GptManagerOptions): Omit<WorkerData, keyof Worker
       kvEvents: options.onKvCacheEvents !== undefined,
     },
   };
-}
-
-/** How the other ranks are started; null: the engine is alone. */
-function launchOf({ enginePath, optionalParams = {} }: GptManagerOptions): LaunchOptions | null {
-  const { tensorParallelSize = 1, pipelineParallelSize = 1, rankTimeoutMs } = optionalParams;
-  if (tensorParallelSize * pipelineParallelSize === 1) return null;
-  const limitMs = rankTimeoutMs ?? DEFAULT_RANK_TIMEOUT_MS;
-  return { enginePath, tensorParallelSize, pipelineParallelSize, limitMs };
 }
 
 function urlOf(module: string | URL | undefined): string | null {

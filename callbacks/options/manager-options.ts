@@ -1,6 +1,7 @@
-import { callback, NAME, oneOf, rule, type Values, wholeNumber } from '../../base/option-values.js';
+import { callback, isObject, NAME, oneOf, rule, type Values, wholeNumber } from '../../base/option-values.js';
 import type { SchedulerPolicy } from '../../scheduler/types.js';
 import type { IterationStats } from '../iteration-stats.js';
+import type { RanksOptions } from '../ranks-options.js';
 import type { OnKvCacheEventsCallback } from '../types.js';
 import { ofGptManager, ofServe } from './option.js';
 import type { ManagerState, ModelType } from './words.js';
@@ -67,6 +68,11 @@ export const MANAGER_EVENTS = {
       help: 'id of a request that shuts the manager down instead of being run',
     },
   ),
+  /** The manager's place in a group that runs one model in several processes: see RanksOptions. */
+  ranks: ofGptManager(rule<RanksOptions>('an object of rank, size and address', isObject), {
+    default: 'none',
+    help: "the manager's place in a group of processes that run one model together",
+  }),
   /** Called with each change of the manager's state; `failure` is the reason for 'restarting' and 'failed', else null. */
   onStateChange: ofGptManager(callback<(state: ManagerState, failure: Error | null) => void>(), {
     default: 'none',

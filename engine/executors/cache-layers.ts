@@ -8,7 +8,11 @@ export interface CachedHeads {
 }
 
 /** Heads that a layer keeps, for an executor whose keys are as wide as its values. @throws if they are not */
-export function cachedHeads({ caches }: Pick<NetworkPlan, 'caches'>, layer: number, executor: string): CachedHeads {
+export function cachedHeads(
+  { caches }: Pick<NetworkPlan, 'caches'>,
+  layer: number,
+  executor: string,
+): CachedHeads {
   const { kvHeads, keyDim, valueDim } = caches[layer]!;
   if (keyDim === valueDim) return { numKvHeads: kvHeads, headDim: keyDim };
   throw new Error(
@@ -18,7 +22,9 @@ export function cachedHeads({ caches }: Pick<NetworkPlan, 'caches'>, layer: numb
 }
 
 /** A plan whose layers all keep the same heads: a network's, or a rank's part of one. */
-export type Uniform<Plan extends Pick<NetworkPlan, 'attention'>> = Plan & { attention: AttentionShape & CachedHeads };
+export type Uniform<Plan extends Pick<NetworkPlan, 'attention'>> = Plan & {
+  attention: AttentionShape & CachedHeads;
+};
 
 export type UniformPlan = Uniform<NetworkPlan>;
 

@@ -1,7 +1,7 @@
 import { cpuQuota } from '../../base/cpu-quota.js';
 import { messageOf } from '../../base/error-text.js';
-import { storedWeightBytes } from '../worker/memory-budget.js';
 import { RankedExecutor } from '../ranks/ranked-executor.js';
+import { storedWeightBytes } from '../worker/memory-budget.js';
 import type { ExecutorKind } from './executor-kind.js';
 import { chooseInstructionSet } from './native/instruction-set.js';
 import { loadAddon } from './native/load-addon.js';

@@ -2,6 +2,7 @@ import { option, says } from '../../base/named-text.js';
 import type { GptManagerOptions } from '../../callbacks/gpt-manager-options.js';
 import { MANAGER_OPTIONS } from '../../callbacks/options/manager-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
+import { checkRanks } from './check-ranks.js';
 import { checkValues } from './check-values.js';
 import { checkOptionalParams } from './engine-limits.js';
 import { checkOptionNames } from './option-names.js';
@@ -17,6 +18,7 @@ export function checkManagerOptions(options: GptManagerOptions): void {
   checkValues('manager', options);
   checkCallbacks(options);
   checkOptionalParams(options.optionalParams ?? {}, options.modelType);
+  checkRanks(options);
 }
 
 function checkCallbacks(options: GptManagerOptions): void {

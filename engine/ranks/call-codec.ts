@@ -60,8 +60,17 @@ const BATCH_ARRAYS = 12;
 /** The batch of a forward, over the call's memory. */
 export function readBatch(arrays: readonly Uint8Array[]): PackedBatch {
   const numbers = asInts(arrays[0]!);
-  const [numTokens, numSequences, numLogitRows, numNewBlocks, maxBlocks, hasTypes, hasSlots, returned, tables] =
-    numbers as unknown as [number, number, number, number, number, number, number, number, number];
+  const [
+    numTokens,
+    numSequences,
+    numLogitRows,
+    numNewBlocks,
+    maxBlocks,
+    hasTypes,
+    hasSlots,
+    returned,
+    tables,
+  ] = numbers as unknown as [number, number, number, number, number, number, number, number, number];
   const spans = Array.from({ length: returned + tables }, (_, i) => ({
     first: numbers[FIXED_NUMBERS + 2 * i]!,
     count: numbers[FIXED_NUMBERS + 2 * i + 1]!,
@@ -96,13 +105,17 @@ export function readBatch(arrays: readonly Uint8Array[]): PackedBatch {
 export function adapterArrays(slot: number, parts: readonly AdapterPart[]): CallArray[] {
   const shared = [...new Set(parts.map(({ a }) => a))];
   const numbers = [slot, parts.length, shared.length];
-  for (const { op, firstRow, rows, rank, a } of parts) numbers.push(op, firstRow, rows, rank, shared.indexOf(a));
+  for (const { op, firstRow, rows, rank, a } of parts)
+    numbers.push(op, firstRow, rows, rank, shared.indexOf(a));
   return [Int32Array.from(numbers), ...shared, ...parts.map(({ b }) => b)];
 }
 
 const NUMBERS_OF_PART = 5;
 
-export function readAdapter([numbers, ...arrays]: readonly Uint8Array[]): { slot: number; parts: AdapterPart[] } {
+export function readAdapter([numbers, ...arrays]: readonly Uint8Array[]): {
+  slot: number;
+  parts: AdapterPart[];
+} {
   const ints = asInts(numbers!);
   const [slot, count, shared] = [ints[0]!, ints[1]!, ints[2]!];
   const parts = Array.from({ length: count }, (_, i): AdapterPart => {

@@ -33,8 +33,25 @@ export interface GroupHandle {
   answer(call: number, result: number, error: string): void;
   /** Ends all waits of all ranks, now and later. The first reason stays. */
   abort(reason: string): void;
-  /** Lets the memory go once no executor has it. */
+  /** Lets the memory go once no executor has it; ends `watch`. */
   close(): void;
+
+  // For a relay, which does in this memory what ranks elsewhere do in theirs.
+
+  /** Calls back, some time later, when this rank has done something, and now and then besides. */
+  watch(onActivity: () => void): void;
+  callNumber(): number;
+  /** Number of the last publication of a writer on a channel, and of the last that a reader has taken. */
+  published(writer: number, channel: number): number;
+  taken(reader: number, writer: number, channel: number): number;
+  /** A copy of one of this rank's last two publications. */
+  publication(channel: number, number: number): Uint8Array;
+  answerOf(rank: number): { call: number; result: number; error: string };
+  /** Begins the call of rank 0 whose bytes lie in `call`. */
+  relayCall(number: number): void;
+  relayPublication(writer: number, channel: number, number: number, bytes: Uint8Array): void;
+  relayTaken(reader: number, writer: number, channel: number, number: number): void;
+  relayAnswer(rank: number, call: number, result: number, error: string): void;
 }
 
 /** Code of errors after which a group cannot go on. */

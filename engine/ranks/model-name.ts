@@ -6,5 +6,7 @@ import type { LoadableEngine } from '../executors/executor-kind.js';
  * of their bytes.
  */
 export function modelName({ plan, tensors }: Pick<LoadableEngine, 'plan' | 'tensors'>): string {
-  return createHash('sha256').update(JSON.stringify([plan, tensors])).digest('hex');
+  return createHash('sha256')
+    .update(JSON.stringify([plan, tensors]))
+    .digest('hex');
 }

@@ -3,13 +3,18 @@ import { codeOf } from '../../base/skein-error.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { PackedBatch } from '../batch/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
-import { type AdapterSlots, type Executor, ExecutorLostError, type ExecutorOptions } from '../executors/executor.js';
-import { AdapterProducts } from '../executors/native/adapter-parts.js';
+import {
+  type AdapterSlots,
+  type Executor,
+  ExecutorLostError,
+  type ExecutorOptions,
+} from '../executors/executor.js';
 import type { LoadableEngine } from '../executors/executor-kind.js';
+import { AdapterProducts } from '../executors/native/adapter-parts.js';
 import { NativeExecutor } from '../executors/native/native-executor.js';
 import { CALL_KINDS, type CallArray, type CallKind, CallWriter } from './call-bytes.js';
 import { adapterArrays, batchArrays, openArrays } from './call-codec.js';
-import { type GroupHandle, type RankSeat, RANKS_LOST } from './group.js';
+import { type GroupHandle, RANKS_LOST, type RankSeat } from './group.js';
 import { modelName } from './model-name.js';
 import { sizeOf } from './rank-shape.js';
 
@@ -38,7 +43,10 @@ export class RankedExecutor implements Executor {
   #isBegun = false;
 
   /** Opens the part of this rank while the others open theirs. @throws what a rank says that cannot open it */
-  constructor(engine: LoadableEngine, options: ExecutorOptions & { seat: RankSeat & { group: GroupHandle } }) {
+  constructor(
+    engine: LoadableEngine,
+    options: ExecutorOptions & { seat: RankSeat & { group: GroupHandle } },
+  ) {
     const { seat, heartbeat: _, ...shared } = options;
     this.#group = seat.group;
     this.#size = sizeOf(seat.shape);

@@ -1,5 +1,5 @@
+import type { NetworkPlan, PlanOp, PlanWeight } from '../../network/plan.js';
 import { assignSlots, valuesOf } from '../../network/slot-assignment.js';
-import { type NetworkPlan, type PlanOp, type PlanWeight } from '../../network/plan.js';
 import { CHANNELS, type ColumnPart, type RankOp, type RankPlan, type RankWeight } from './rank-plan.js';
 import {
   dealColumns,
@@ -82,7 +82,8 @@ class StageWriter {
   #sendOutput(ranks: readonly number[]): void {
     const { logits, outputWidth } = this.#plan;
     const op = this.#plan.ops.findLast((one) => valuesOf(one).writes.includes(logits))!;
-    const isSplit = ranks.length > 1 && (op.op === 'linear' || op.op === 'gatedLinear' || op.op === 'softCap');
+    const isSplit =
+      ranks.length > 1 && (op.op === 'linear' || op.op === 'gatedLinear' || op.op === 'softCap');
     const parts = isSplit
       ? partsOf(dealColumns(outputWidth, ranks.length), ranks)
       : [{ rank: ranks[0]!, first: 0, count: outputWidth }];
@@ -220,7 +221,7 @@ class StageWriter {
   }
 
   #keepWeights(op: PlanOp): void {
-    const names = [('weight' in op ? op.weight : null), 'bias' in op ? op.bias : null];
+    const names = ['weight' in op ? op.weight : null, 'bias' in op ? op.bias : null];
     for (const name of names) if (name !== null) this.#weights.set(name, this.#weight(name));
   }
 
@@ -242,7 +243,9 @@ class StageWriter {
     const { queries, keys } = this.#heads[this.#place]!;
     const own = [...this.#layers.keys()].map((layer) => ({ ...caches[layer]!, kvHeads: keys.count }));
     const qkvWidth = this.#qkvSlices().reduce((sum, { count }) => sum + count, 0);
-    const used = [...new Set(this.#ops.flatMap((op) => Object.values(touched(op)).flat()))].sort((a, b) => a - b);
+    const used = [...new Set(this.#ops.flatMap((op) => Object.values(touched(op)).flat()))].sort(
+      (a, b) => a - b,
+    );
     const indexOf = new Map(used.map((value, index) => [value, index]));
     const sizes = used.map((value) => ({
       rows: values[value]!.rows,
@@ -280,13 +283,16 @@ function partsOf(shares: readonly Share[], ranks: readonly number[]): ColumnPart
 
 function isSame(a: readonly ColumnPart[] | undefined, b: readonly ColumnPart[]): boolean {
   return (
-    a !== undefined && a.length === b.length && a.every(({ rank, first }, i) => b[i]!.rank === rank && b[i]!.first === first)
+    a !== undefined &&
+    a.length === b.length &&
+    a.every(({ rank, first }, i) => b[i]!.rank === rank && b[i]!.first === first)
   );
 }
 
 function oneCacheShape({ caches }: NetworkPlan) {
   const [first] = caches;
-  if (first === undefined) throw new RankPlanError('This model keeps no heads of attention that ranks could share.');
+  if (first === undefined)
+    throw new RankPlanError('This model keeps no heads of attention that ranks could share.');
   return first;
 }
 

@@ -50,7 +50,9 @@ export class TestGroups {
   async close(): Promise<void> {
     for (const { executor, followers, folder } of this.#made.splice(0)) {
       executor.close();
-      const ends = followers.map((child) => (child.exitCode === null && child.signalCode === null ? once(child, 'exit') : null));
+      const ends = followers.map((child) =>
+        child.exitCode === null && child.signalCode === null ? once(child, 'exit') : null,
+      );
       await Promise.all(ends);
       rmSync(folder, { recursive: true });
     }

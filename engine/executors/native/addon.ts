@@ -2,9 +2,9 @@ import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import type { KvDtype } from '../../../kvcache/kv-dtype.js';
 import type { TensorType } from '../../../models/checkpoints/checkpoint.js';
+import type { NetworkPlan } from '../../../network/plan.js';
 import type { PackedBatch } from '../../batch/packed-batch.js';
 import type { EngineTensor } from '../../building/engine-directory.js';
-import type { NetworkPlan } from '../../../network/plan.js';
 import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
 import type { GroupHandle, GroupOptions } from '../../ranks/group.js';
 import type { RankPlan } from '../../ranks/rank-plan.js';
@@ -131,7 +131,9 @@ export interface NativeAddon {
   /** Makes the file of a group's memory, which must not exist. */
   createGroup(path: string, size: number): void;
   /** Opens it as one rank. */
-  readonly RankGroup: new (options: GroupOptions) => GroupHandle;
+  readonly RankGroup: new (
+    options: GroupOptions,
+  ) => GroupHandle;
   /** Result that memory() of an executor with these options would have, without taking any memory. */
   measureExecutor(options: NativeExecutorOptions): NativeMemory;
   /** Simulates engines that take turns to compute, on a clock of its own, for the test of fairness. */

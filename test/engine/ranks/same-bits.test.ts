@@ -3,7 +3,7 @@ import type { WeightPrecision } from '../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import type { GroupShape } from '../../../engine/ranks/rank-shape.js';
 import { makeStepBatch } from '../../../tools/support/step-batch.js';
-import { type TinyShape, TinyNetworks } from '../../../tools/support/tiny-network.js';
+import { TinyNetworks, type TinyShape } from '../../../tools/support/tiny-network.js';
 import { executorOptions } from '../../support/native-options.js';
 import { TestGroups } from '../../support/rank-groups.js';
 
@@ -52,7 +52,9 @@ async function expectSameBits(changes: Partial<TinyShape>, shape: Partial<GroupS
   const network = networks.make(changes);
   const alone = new NativeExecutor(network, OPTIONS);
   const { executor } = await groups.open(network, shape, OPTIONS);
-  expect(allLogits(executor, network.inverseFrequencies)).toEqual(allLogits(alone, network.inverseFrequencies));
+  expect(allLogits(executor, network.inverseFrequencies)).toEqual(
+    allLogits(alone, network.inverseFrequencies),
+  );
   alone.close();
 }
 

@@ -90,6 +90,8 @@ struct GroupMemory::Header {
   char magic[8];
   uint32_t size;
   Signal call;
+  Signal activity;                // grows with all that this rank does, while a relay watches
+  std::atomic<uint32_t> watched;  // 1: a relay does
   std::atomic<uint32_t> aborted;  // 1: somebody writes the reason, 2: it is written
   char reason[kTextBytes];
 };
@@ -172,11 +174,11 @@ GroupMemory::State& GroupMemory::state(int32_t rank) const {
   return reinterpret_cast<State*>(mapping_.data() + kPage)[rank];
 }
 
-GroupMemory::Signal& GroupMemory::published(int32_t writer, int32_t channel) const {
+GroupMemory::Signal& GroupMemory::publishedBy(int32_t writer, int32_t channel) const {
   return reinterpret_cast<Signal*>(mapping_.data() + signalsOffset_)[writer * kChannels + channel];
 }
 
-GroupMemory::Signal& GroupMemory::taken(int32_t reader, int32_t writer, int32_t channel) const {
+GroupMemory::Signal& GroupMemory::takenBy(int32_t reader, int32_t writer, int32_t channel) const {
   const int32_t row = size_ + reader * size_ + writer;
   return reinterpret_cast<Signal*>(mapping_.data() + signalsOffset_)[row * kChannels + channel];
 }
@@ -189,6 +191,13 @@ uint8_t* GroupMemory::slot(int32_t writer, int32_t channel, uint32_t number) con
 void GroupMemory::set(Signal& signal, uint32_t value) {
   signal.value.store(value);
   if (signal.waiting.load() > 0) wakeAll(signal.value);
+}
+
+void GroupMemory::tell(Signal& signal, uint32_t value) {
+  set(signal, value);
+  if (header().watched.load(std::memory_order_relaxed) == 0) return;
+  header().activity.value.fetch_add(1);
+  if (header().activity.waiting.load() > 0) wakeAll(header().activity.value);
 }
 
 void GroupMemory::throwIfAborted() const {
@@ -230,7 +239,7 @@ void GroupMemory::awaitRank(Signal& signal, int32_t rank, uint32_t number, const
 
 void GroupMemory::ring() {
   throwIfAborted();
-  set(header().call, ++call_);
+  tell(header().call, ++call_);
 }
 
 uint32_t GroupMemory::awaitAnswers(int64_t limitMs) {
@@ -256,7 +265,7 @@ void GroupMemory::answer(uint32_t call, uint32_t result, const std::string& erro
   State& own = state(rank_);
   own.result = result;
   setText(own.error, error);
-  set(own.answered, call);
+  tell(own.answered, call);
 }
 
 void GroupMemory::abort(const std::string& reason) {
@@ -279,27 +288,66 @@ float* GroupMemory::beginPublication(int32_t channel, const std::vector<int32_t>
   const uint32_t number = counts_[static_cast<size_t>(rank_ * kChannels + channel)] + 1;
   for (const int32_t reader : readers) {
     if (reader == rank_) continue;
-    awaitRank(taken(reader, rank_, channel), reader, number - 2, "taken what was sent to it", limitMs_);
+    awaitRank(takenBy(reader, rank_, channel), reader, number - 2, "taken what was sent to it", limitMs_);
   }
   return reinterpret_cast<float*>(slot(rank_, channel, number));
 }
 
 void GroupMemory::publish(int32_t channel, size_t bytes) {
   const uint32_t number = ++counts_[static_cast<size_t>(rank_ * kChannels + channel)];
-  Signal& signal = published(rank_, channel);
+  Signal& signal = publishedBy(rank_, channel);
   signal.bytes[number % 2] = static_cast<uint32_t>(bytes);
-  set(signal, number);
+  tell(signal, number);
 }
 
 const float* GroupMemory::awaitPublication(int32_t writer, int32_t channel) {
   const uint32_t number = counts_[static_cast<size_t>(writer * kChannels + channel)] + 1;
-  awaitRank(published(writer, channel), writer, number, "sent its part of a step", limitMs_);
+  awaitRank(publishedBy(writer, channel), writer, number, "sent its part of a step", limitMs_);
   return reinterpret_cast<const float*>(slot(writer, channel, number));
 }
 
 void GroupMemory::take(int32_t writer, int32_t channel) {
   const uint32_t number = ++counts_[static_cast<size_t>(writer * kChannels + channel)];
-  set(taken(rank_, writer, channel), number);
+  tell(takenBy(rank_, writer, channel), number);
+}
+
+uint32_t GroupMemory::callNumber() const { return header().call.value.load(); }
+
+uint32_t GroupMemory::bytesOf(int32_t writer, int32_t channel, uint32_t number) const {
+  return publishedBy(writer, channel).bytes[number % 2];
+}
+
+GroupMemory::Answer GroupMemory::answerOf(int32_t rank) const {
+  const State& of = state(rank);
+  return {of.answered.value.load(), of.result, textOf(of.error)};
+}
+
+void GroupMemory::relayCall(uint32_t number) { set(header().call, number); }
+
+void GroupMemory::relayPublication(int32_t writer, int32_t channel, uint32_t number, uint32_t bytes) {
+  Signal& signal = publishedBy(writer, channel);
+  signal.bytes[number % 2] = bytes;
+  set(signal, number);
+}
+
+void GroupMemory::relayTaken(int32_t reader, int32_t writer, int32_t channel, uint32_t number) {
+  set(takenBy(reader, writer, channel), number);
+}
+
+void GroupMemory::relayAnswer(int32_t rank, const Answer& answer) {
+  State& of = state(rank);
+  of.result = answer.result;
+  setText(of.error, answer.error);
+  set(of.answered, answer.call);
+}
+
+uint32_t GroupMemory::awaitActivity(uint32_t seen, int64_t timeoutMs) {
+  header().watched.store(1);
+  Signal& activity = header().activity;
+  activity.waiting.fetch_add(1);
+  if (activity.value.load() == seen) sleepOn(activity.value, seen, timeoutMs);
+  activity.waiting.fetch_sub(1);
+  return activity.value.load();
 }
 
 }  // namespace skein

@@ -70,10 +70,23 @@ class GroupMemory {
   const float* awaitPublication(int32_t writer, int32_t channel);
   void take(int32_t writer, int32_t channel);
 
-  // For a relay, which plays the part of ranks on other machines.
-  Signal& published(int32_t writer, int32_t channel) const;
-  Signal& taken(int32_t reader, int32_t writer, int32_t channel) const;
+  // For a relay, which plays the part of ranks on other machines: it reads what this rank does, and does what they do.
+  struct Answer {
+    uint32_t call, result;
+    std::string error;
+  };
+  uint32_t callNumber() const;
+  uint32_t published(int32_t writer, int32_t channel) const { return publishedBy(writer, channel).value.load(); }
+  uint32_t taken(int32_t reader, int32_t writer, int32_t channel) const { return takenBy(reader, writer, channel).value.load(); }
+  uint32_t bytesOf(int32_t writer, int32_t channel, uint32_t number) const;
   uint8_t* slot(int32_t writer, int32_t channel, uint32_t number) const;
+  Answer answerOf(int32_t rank) const;
+  void relayCall(uint32_t number);
+  void relayPublication(int32_t writer, int32_t channel, uint32_t number, uint32_t bytes);
+  void relayTaken(int32_t reader, int32_t writer, int32_t channel, uint32_t number);
+  void relayAnswer(int32_t rank, const Answer& answer);
+  // Waits until something that this rank does has changed since `seen`; returns the state then, or `seen` after timeoutMs.
+  uint32_t awaitActivity(uint32_t seen, int64_t timeoutMs);
 
  private:
   struct Header;
@@ -87,6 +100,10 @@ class GroupMemory {
   void awaitRank(Signal& signal, int32_t rank, uint32_t number, const char* what, int64_t limitMs) const;
   void throwIfAborted() const;
   static void set(Signal& signal, uint32_t value);
+  // The same for what this rank does, which a relay may watch.
+  void tell(Signal& signal, uint32_t value);
+  Signal& publishedBy(int32_t writer, int32_t channel) const;
+  Signal& takenBy(int32_t reader, int32_t writer, int32_t channel) const;
 
   Mapping mapping_;
   int32_t rank_, size_;

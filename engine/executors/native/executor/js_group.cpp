@@ -1,5 +1,9 @@
 #include "executor/js_group.h"
 
+#include <atomic>
+#include <cstring>
+#include <thread>
+
 #include "coded_error.h"
 #include "executor/js_values.h"
 
@@ -8,15 +12,30 @@ namespace {
 
 constexpr napi_type_tag kGroupTag = {0x6b8f1f0c52a94e37, 0x9d1c7a4e0b3f6582};
 
+// Milliseconds after which the watcher looks again whether it is to end.
+constexpr int64_t kWatchMs = 50;
+
 class GroupObject : public Napi::ObjectWrap<GroupObject> {
  public:
+  ~GroupObject() override {
+    endWatch();
+    if (!cleanup_.IsEmpty()) cleanup_.Remove(Env());
+  }
+
   static Napi::Function define(Napi::Env env) {
     return DefineClass(
         env, "RankGroup",
         {InstanceAccessor<&GroupObject::callBuffer>("call"), InstanceAccessor<&GroupObject::reason>("abortReason"),
          InstanceMethod<&GroupObject::ring>("ring"), InstanceMethod<&GroupObject::awaitAnswers>("awaitAnswers"),
          InstanceMethod<&GroupObject::awaitCall>("awaitCall"), InstanceMethod<&GroupObject::answer>("answer"),
-         InstanceMethod<&GroupObject::abort>("abort"), InstanceMethod<&GroupObject::close>("close")});
+         InstanceMethod<&GroupObject::abort>("abort"), InstanceMethod<&GroupObject::callNumber>("callNumber"),
+         InstanceMethod<&GroupObject::published>("published"), InstanceMethod<&GroupObject::taken>("taken"),
+         InstanceMethod<&GroupObject::publication>("publication"), InstanceMethod<&GroupObject::answerOf>("answerOf"),
+         InstanceMethod<&GroupObject::relayCall>("relayCall"),
+         InstanceMethod<&GroupObject::relayPublication>("relayPublication"),
+         InstanceMethod<&GroupObject::relayTaken>("relayTaken"),
+         InstanceMethod<&GroupObject::relayAnswer>("relayAnswer"), InstanceMethod<&GroupObject::watch>("watch"),
+         InstanceMethod<&GroupObject::close>("close")});
   }
 
   explicit GroupObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<GroupObject>(info) {
@@ -102,13 +121,150 @@ class GroupObject : public Napi::ObjectWrap<GroupObject> {
     });
   }
 
+  Napi::Value callNumber(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value { return Napi::Number::New(info.Env(), open()->callNumber()); });
+  }
+
+  // published(writer, channel)
+  Napi::Value published(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      const auto memory = open();
+      return Napi::Number::New(info.Env(), memory->published(rankOf(info, 0), channelOf(info, 1)));
+    });
+  }
+
+  // taken(reader, writer, channel)
+  Napi::Value taken(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      const auto memory = open();
+      return Napi::Number::New(info.Env(), memory->taken(rankOf(info, 0), rankOf(info, 1), channelOf(info, 2)));
+    });
+  }
+
+  // publication(channel, number): a copy of what this rank has published.
+  Napi::Value publication(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      const auto memory = open();
+      const int32_t channel = channelOf(info, 0);
+      const uint32_t number = numberOf(info, 1);
+      const size_t bytes = memory->bytesOf(memory->rank(), channel, number);
+      if (bytes > kSlotBytes) throw std::runtime_error("A publication has more bytes than its slot.");
+      const uint8_t* from = memory->slot(memory->rank(), channel, number);
+      return Napi::Buffer<uint8_t>::Copy(info.Env(), from, bytes);
+    });
+  }
+
+  Napi::Value answerOf(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      const auto memory = open();
+      const GroupMemory::Answer answer = memory->answerOf(rankOf(info, 0));
+      Napi::Object object = Napi::Object::New(info.Env());
+      object.Set("call", answer.call);
+      object.Set("result", answer.result);
+      object.Set("error", answer.error);
+      return object;
+    });
+  }
+
+  // relayCall(number): its bytes lie in `call`.
+  Napi::Value relayCall(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      open()->relayCall(numberOf(info, 0));
+      return info.Env().Undefined();
+    });
+  }
+
+  // relayPublication(writer, channel, number, bytes)
+  Napi::Value relayPublication(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      const auto memory = open();
+      const int32_t writer = rankOf(info, 0), channel = channelOf(info, 1);
+      const uint32_t number = numberOf(info, 2);
+      if (!info[3].IsTypedArray()) throw std::runtime_error("bytes must be a Uint8Array.");
+      const auto bytes = info[3].As<Napi::Uint8Array>();
+      if (bytes.ByteLength() > kSlotBytes) throw std::runtime_error("A publication has more bytes than its slot.");
+      std::memcpy(memory->slot(writer, channel, number), bytes.Data(), bytes.ByteLength());
+      memory->relayPublication(writer, channel, number, static_cast<uint32_t>(bytes.ByteLength()));
+      return info.Env().Undefined();
+    });
+  }
+
+  // relayTaken(reader, writer, channel, number)
+  Napi::Value relayTaken(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      const auto memory = open();
+      memory->relayTaken(rankOf(info, 0), rankOf(info, 1), channelOf(info, 2), numberOf(info, 3));
+      return info.Env().Undefined();
+    });
+  }
+
+  // relayAnswer(rank, call, result, error)
+  Napi::Value relayAnswer(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      const auto memory = open();
+      memory->relayAnswer(rankOf(info, 0), {numberOf(info, 1), numberOf(info, 2), textOf(info, 3)});
+      return info.Env().Undefined();
+    });
+  }
+
+  // watch(callback): calls it, from a thread of its own, when this rank has done something; until close().
+  Napi::Value watch(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      if (!info[0].IsFunction()) throw std::runtime_error("watch takes a function.");
+      if (watcher_.joinable()) throw std::runtime_error("The memory of the ranks is watched already.");
+      auto memory = open();
+      auto call = Napi::ThreadSafeFunction::New(info.Env(), info[0].As<Napi::Function>(), "skein ranks", 0, 1);
+      stops_ = std::make_shared<std::atomic<bool>>(false);
+      watcher_ = std::thread([memory, call, stops = stops_]() mutable {
+        uint32_t seen = 0;
+        while (!stops->load()) {
+          const uint32_t now = memory->awaitActivity(seen, kWatchMs);
+          // Looks after a while without activity too: an abort makes none.
+          seen = now;
+          if (!stops->load() && call.NonBlockingCall() == napi_closing) break;
+        }
+        call.Release();
+      });
+      cleanup_ = info.Env().AddCleanupHook(
+          +[](GroupObject* self) {
+            self->endWatch();
+            self->cleanup_ = {};
+          },
+          this);
+      return info.Env().Undefined();
+    });
+  }
+
+  void endWatch() {
+    if (!watcher_.joinable()) return;
+    stops_->store(true);
+    watcher_.join();
+  }
+
   // Lets the memory go, once no executor and no view has it.
   Napi::Value close(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
+      if (watcher_.joinable()) {
+        endWatch();
+        if (!cleanup_.IsEmpty()) cleanup_.Remove(info.Env());
+        cleanup_ = {};
+      }
       call_.Reset();
       memory_.reset();
       return info.Env().Undefined();
     });
+  }
+
+  int32_t rankOf(const Napi::CallbackInfo& info, size_t index) const {
+    const uint32_t rank = numberOf(info, index);
+    if (rank >= static_cast<uint32_t>(memory_->size())) throw std::runtime_error("There is no such rank.");
+    return static_cast<int32_t>(rank);
+  }
+
+  static int32_t channelOf(const Napi::CallbackInfo& info, size_t index) {
+    const uint32_t channel = numberOf(info, index);
+    if (channel >= static_cast<uint32_t>(kChannels)) throw std::runtime_error("There is no such channel.");
+    return static_cast<int32_t>(channel);
   }
 
   static uint32_t numberOf(const Napi::CallbackInfo& info, size_t index) {
@@ -123,6 +279,9 @@ class GroupObject : public Napi::ObjectWrap<GroupObject> {
 
   std::shared_ptr<GroupMemory> memory_;
   Napi::Reference<Napi::ArrayBuffer> call_;
+  std::thread watcher_;
+  std::shared_ptr<std::atomic<bool>> stops_;
+  Napi::Env::CleanupHook<void (*)(GroupObject*), GroupObject> cleanup_;
 };
 
 // createGroup(path, size)

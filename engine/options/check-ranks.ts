@@ -1,0 +1,65 @@
+import { option, says } from '../../base/named-text.js';
+import type { GptManagerOptions } from '../../callbacks/gpt-manager-options.js';
+import { ParameterError } from '../../callbacks/sampling-params.js';
+
+const MOST_RANKS = 64;
+const FIELDS = ['rank', 'size', 'address', 'secret', 'requests', 'joinTimeoutMs'];
+
+/** @throws ParameterError for a place in a group, or a number of ranks, that cannot be */
+export function checkRanks({ ranks, optionalParams = {}, callbackModule }: GptManagerOptions): void {
+  const { tensorParallelSize = 1, pipelineParallelSize = 1 } = optionalParams;
+  const product = tensorParallelSize * pipelineParallelSize;
+  if (product > MOST_RANKS) {
+    throw refused(
+      says`${option('tensorParallelSize')} x ${option('pipelineParallelSize')} is ${product}; at most ${MOST_RANKS} ranks are possible.`,
+    );
+  }
+  if (ranks === undefined) return;
+  const unknown = Object.keys(ranks).find((name) => !FIELDS.includes(name));
+  if (unknown !== undefined)
+    throw refused(
+      says`${option('ranks')} has no field ${JSON.stringify(unknown)}; it has ${FIELDS.join(', ')}.`,
+    );
+  const { rank, size, address, secret, requests = 'rank0', joinTimeoutMs = 1 } = ranks;
+  if (!isWhole(size, 2, MOST_RANKS))
+    throw refused(says`${option('ranks.size')} is ${String(size)}; it must be from 2 to ${MOST_RANKS}.`);
+  if (!isWhole(rank, 0, size - 1))
+    throw refused(
+      says`${option('ranks.rank')} is ${String(rank)}; of ${size} ranks it must be from 0 to ${size - 1}.`,
+    );
+  if (product !== 1 && product !== size) {
+    throw refused(
+      says`${option('ranks.size')} is ${size}, but ${option('tensorParallelSize')} x ${option('pipelineParallelSize')} is ${product}.`,
+    );
+  }
+  if (typeof address !== 'string' || address === '')
+    throw refused(says`${option('ranks.address')} is missing; it must be a path, or host:port of rank 0.`);
+  if (secret !== undefined && (typeof secret !== 'string' || secret.length < 16)) {
+    throw refused(says`${option('ranks.secret')} must be a text of at least 16 characters.`);
+  }
+  if (secret === undefined && !address.includes('/')) {
+    throw refused(
+      says`${option('ranks.secret')} is missing: ranks that meet at ${address} must prove that they belong to the group.`,
+    );
+  }
+  if (requests !== 'rank0' && requests !== 'everyRank') {
+    throw refused(
+      says`${option('ranks.requests')} is ${JSON.stringify(requests)}; it must be rank0 or everyRank.`,
+    );
+  }
+  if (requests === 'everyRank' && callbackModule !== undefined) {
+    throw refused(
+      says`${option('ranks.requests')} is everyRank, which callbacks in a module cannot have; give functions.`,
+    );
+  }
+  if (!isWhole(joinTimeoutMs, 1, 2 ** 31 - 1))
+    throw refused(says`${option('ranks.joinTimeoutMs')} must be a number of milliseconds.`);
+}
+
+function isWhole(value: unknown, least: number, most: number): value is number {
+  return Number.isInteger(value) && (value as number) >= least && (value as number) <= most;
+}
+
+function refused(text: ConstructorParameters<typeof ParameterError>[1]): ParameterError {
+  return new ParameterError('ranks', text);
+}

@@ -1,0 +1,124 @@
+import { skeinVersion } from '../../base/package-info.js';
+import type { FunctionCallbacks, GptManagerOptions } from '../../callbacks/gpt-manager-options.js';
+import { DEFAULT_RANK_TIMEOUT_MS } from '../../callbacks/options/optional-params.js';
+import { DEFAULT_JOIN_TIMEOUT_MS } from '../../callbacks/ranks-options.js';
+import type { EngineInfo, HostMessage, WorkerMessage } from '../../callbacks/worker-messages.js';
+import { ADDON_ABI } from '../../engine/executors/native/load-addon.js';
+import { rankWorkerScript } from '../../engine/worker/worker-script.js';
+import { openLink } from '../links/open-link.js';
+import type { LinkEvents, WorkerLink } from '../links/worker-link.js';
+import { EveryRankFollower, EveryRankLeader, type EveryRankMessage } from './every-rank.js';
+import { parseGroupAddress } from './group-address.js';
+import { JoinedRanks, type JoinOptions } from './joined-ranks.js';
+import { LaunchedRanks, type OpenLeader } from './launched-ranks.js';
+
+type Events = LinkEvents<WorkerMessage>;
+type Joined = JoinedRanks<WorkerMessage, HostMessage>;
+/** Messages between the hosts of a group. */
+type HostToHost = { type: 'ready'; info: EngineInfo } | EveryRankMessage;
+
+/** The ranks of one manager: how its worker is opened, and what its callbacks are. */
+export class ManagerRanks {
+  readonly #options: GptManagerOptions;
+  readonly #report: (error: Error) => void;
+  readonly #leader: EveryRankLeader | null = null;
+  readonly #follower: EveryRankFollower | null = null;
+  #joined: Joined | null = null;
+
+  constructor(options: GptManagerOptions, report: (error: Error) => void) {
+    this.#options = options;
+    this.#report = report;
+    const { ranks, callbackModule } = options;
+    if (ranks?.requests !== 'everyRank' || callbackModule !== undefined) return;
+    const tell = (message: EveryRankMessage) => this.#joined?.tell('all', message);
+    if (ranks.rank === 0) {
+      this.#leader = new EveryRankLeader(options, ranks.size - 1, tell, (reason) =>
+        this.#joined?.lose(reason),
+      );
+    } else {
+      this.#follower = new EveryRankFollower(options, tell, (error) => this.#report(error));
+    }
+  }
+
+  /** True for a rank that follows another: requests do not come here. */
+  get follows(): boolean {
+    return (this.#options.ranks?.rank ?? 0) > 0;
+  }
+
+  /** The callbacks that the bridge calls. */
+  callbacksOf(own: FunctionCallbacks): FunctionCallbacks {
+    return this.#leader?.callbacks ?? own;
+  }
+
+  /** Opens the worker of this manager's rank, with all that belongs to it. */
+  open(events: Events, openLeader: OpenLeader<WorkerMessage, HostMessage>): WorkerLink<HostMessage> {
+    const { enginePath, ranks, optionalParams = {} } = this.#options;
+    const { tensorParallelSize = 1, pipelineParallelSize = 1, rankTimeoutMs } = optionalParams;
+    const limitMs = rankTimeoutMs ?? DEFAULT_RANK_TIMEOUT_MS;
+    if (ranks === undefined) {
+      if (tensorParallelSize * pipelineParallelSize === 1) return openLeader(null, events);
+      const launch = { enginePath, tensorParallelSize, pipelineParallelSize, limitMs };
+      return new LaunchedRanks(launch, events, openLeader);
+    }
+    const isGiven = tensorParallelSize * pipelineParallelSize > 1;
+    const join: JoinOptions = {
+      address: parseGroupAddress(ranks.address),
+      secret: ranks.secret ?? null,
+      rank: ranks.rank,
+      shape: isGiven
+        ? { tensorParallelSize, pipelineParallelSize }
+        : { tensorParallelSize: ranks.size, pipelineParallelSize: 1 },
+      build: `Skein ${skeinVersion} (addon ${ADDON_ABI}, ${process.arch})`,
+      joinLimitMs: ranks.joinTimeoutMs ?? DEFAULT_JOIN_TIMEOUT_MS,
+      limitMs,
+    };
+    this.#joined = ranks.rank === 0 ? this.#lead(join, events, openLeader) : this.#follow(join, events);
+    return this.#joined;
+  }
+
+  #lead(join: JoinOptions, events: Events, openLeader: OpenLeader<WorkerMessage, HostMessage>): Joined {
+    const joined: Joined = new JoinedRanks(
+      join,
+      {
+        onMessage: (message) => {
+          if (message.type === 'ready')
+            joined.tell('all', { type: 'ready', info: message.info } satisfies HostToHost);
+          events.onMessage(message);
+        },
+        onExit: (error) => {
+          this.#leader?.forget();
+          events.onExit(error);
+        },
+        onGroupMessage: (rank, message) => this.#leader?.receive(rank, message as EveryRankMessage),
+      },
+      openLeader,
+    );
+    return joined;
+  }
+
+  #follow(join: JoinOptions, events: Events): Joined {
+    const { enginePath, optionalParams = {} } = this.#options;
+    const { isolate = false } = optionalParams;
+    return new JoinedRanks<WorkerMessage, HostMessage>(
+      join,
+      {
+        // The group is ready when rank 0 says so, with what it says of the engine.
+        onMessage: (message) => {
+          if (message.type !== 'ready') events.onMessage(message);
+        },
+        onExit: events.onExit,
+        onGroupMessage: (_, sent) => {
+          const message = sent as HostToHost;
+          if (message.type === 'ready') events.onMessage(message);
+          else void this.#follower?.receive(message);
+        },
+      },
+      (seat, ofWorker) =>
+        openLink(rankWorkerScript(), { enginePath, seat }, ofWorker, {
+          isolate,
+          watchdogTimeoutMs: 0,
+          owner: `Rank ${seat.rank}`,
+        }),
+    );
+  }
+}
