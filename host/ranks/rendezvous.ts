@@ -1,7 +1,6 @@
 import { rmSync } from 'node:fs';
 import type net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { codeOf } from '../../base/skein-error.js';
 import { type GroupShape, sizeOf } from '../../engine/ranks/rank-shape.js';
 import { EngineFailure } from '../engine-failure.js';
 import { FRAMES, type Frame, textFrame } from './frames.js';
@@ -89,8 +88,8 @@ export async function awaitRanks(
       server = listenForRanks(address, secret, {
         onConnection: (socket) => greet(socket, meeting, sockets, events, { note, settle }),
         onProblem: (error) => {
-          note(`${error.message}.`);
-          if (!server!.listening) reject(new EngineFailure(`Rank 0 cannot listen: ${error.message}.`));
+          note(`${whyNot(error)}.`);
+          if (!server!.listening) reject(new EngineFailure(`Rank 0 cannot listen: ${whyNot(error)}.`));
         },
       });
     });
@@ -171,11 +170,9 @@ export async function joinRanks(meeting: Meeting, events: MetEvents): Promise<Me
       return await askToJoin(socket, hello, events, endMs - performance.now());
     } catch (error) {
       if (error instanceof EngineFailure) throw error;
-      const code = codeOf(error) ?? '';
+      const code = systemCode(error);
       if (!NOT_YET.has(code)) {
-        throw new EngineFailure(
-          `Rank ${rank} cannot join the group: ${(error as Error).message} (${code}); have all ranks the same secret?`,
-        );
+        throw new EngineFailure(`Rank ${rank} cannot join the group: ${whyNot(error)}.`);
       }
       if (performance.now() > endMs)
         throw new EngineFailure(`Rank ${rank} found no rank 0 within ${limitMs} ms (${code}).`);
@@ -219,8 +216,19 @@ async function removeStaleSocket(address: GroupAddress): Promise<void> {
   try {
     (await connectToRanks(address, null)).destroy();
   } catch (error) {
-    if (codeOf(error) === 'ECONNREFUSED') rmSync(address.path, { force: true });
+    if (systemCode(error) === 'ECONNREFUSED') rmSync(address.path, { force: true });
   }
+}
+
+function systemCode(error: unknown): string {
+  return String((error as NodeJS.ErrnoException).code ?? '');
+}
+
+/** A connection's error as the end of a sentence; those of the encryption mean that the two sides have different secrets. */
+function whyNot(error: unknown): string {
+  const code = systemCode(error);
+  if (code.startsWith('ERR_SSL')) return `it has not the secret that rank 0 has (${code})`;
+  return (error as Error).message;
 }
 
 function textOf({ bytes }: Frame): string {
