@@ -40,7 +40,10 @@ export class RankedExecutor implements Executor {
   readonly #group: GroupHandle;
   readonly #size: number;
   readonly #calls: CallWriter;
+  /** Memory that each other rank takes. */
+  readonly #others: ExecutorMemory[];
   #isBegun = false;
+  #isClosed = false;
 
   /** Opens the part of this rank while the others open theirs. @throws what a rank says that cannot open it */
   constructor(
@@ -62,6 +65,9 @@ export class RankedExecutor implements Executor {
     this.#lostIfGone(() => this.#group.ring());
     this.#own = new NativeExecutor(engine, options);
     this.#awaitAnswers(OPEN_LIMIT_MS);
+    this.#others = Array.from({ length: this.#size - 1 }, (_, other) =>
+      NativeExecutor.measure(engine, { ...shared, seat: { shape: seat.shape, rank: other + 1 } }),
+    );
     this.instructionSet = instructionSet;
     this.options = this.#own.options;
     this.vocabSize = engine.plan.vocabSize;
@@ -81,9 +87,10 @@ export class RankedExecutor implements Executor {
   }
 
   finish(): void {
+    const wasBegun = this.#isBegun;
     this.#isBegun = false;
     this.#lostIfGone(() => this.#own.finish());
-    this.#awaitAnswers();
+    if (wasBegun) this.#awaitAnswers();
   }
 
   forward(batch: PackedBatch): Float32Array {
@@ -106,8 +113,18 @@ export class RankedExecutor implements Executor {
     return this.#tell(CALL_KINDS.areFinite, [blocks]) === this.#size - 1 && own;
   }
 
+  /** Memory of all ranks together. */
   memory(): ExecutorMemory {
-    return this.#own.memory();
+    const own = this.#own.memory();
+    return this.#others.reduce(
+      (sum, one) => ({
+        weightBytes: sum.weightBytes + one.weightBytes,
+        kvCacheBytes: sum.kvCacheBytes + one.kvCacheBytes,
+        secondaryKvCacheBytes: sum.secondaryKvCacheBytes + one.secondaryKvCacheBytes,
+        workspaceBytes: sum.workspaceBytes + one.workspaceBytes,
+      }),
+      own,
+    );
   }
 
   waitedMs(): number {
@@ -116,7 +133,13 @@ export class RankedExecutor implements Executor {
 
   /** Ends the other ranks too. */
   close(): void {
-    this.#requireIdle();
+    if (this.#isClosed) return;
+    if (this.#isBegun) {
+      throw new Error(
+        'The executor cannot be closed while a begun step is running; finish() must come first.',
+      );
+    }
+    this.#isClosed = true;
     if (this.#group.abortReason === null) {
       this.#calls.write(CALL_KINDS.end, []);
       this.#group.ring();
@@ -155,6 +178,7 @@ export class RankedExecutor implements Executor {
   }
 
   #requireIdle(): void {
+    if (this.#isClosed) throw new Error('The executor is closed.');
     if (this.#isBegun) throw new Error('A begun step is running; finish() must come first.');
   }
 

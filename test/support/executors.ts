@@ -11,6 +11,7 @@ import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { IdleRunner } from './idle-runner.js';
 import { instructionSets } from './native-options.js';
 import { PlainRunner } from './plain-runner.js';
+import { openRanks } from './rank-groups.js';
 import { testTensorFlow } from './test-tensorflow.js';
 
 /** An executor as tests open it. */
@@ -85,6 +86,14 @@ export const TENSORFLOW: TestExecutor = {
   open: (engine, options) => PortableExecutor.open(engine, options, openTensorFlowRunner),
 };
 
+/** Three ranks, which part each op of the native executor; for models of fewer heads two. */
+export const RANKS: TestExecutor = {
+  ...NATIVE,
+  name: 'ranks',
+  kvDtypes: ['f32', 'bf16', 'int8'],
+  open: (engine, options) => openRanks(engine, options),
+};
+
 /** The two ways in which checks, what is handed out and sampling are written. */
 export const WAYS: readonly TestExecutor[] = [NATIVE, PLAIN];
 
@@ -92,7 +101,7 @@ export const WAYS: readonly TestExecutor[] = [NATIVE, PLAIN];
 export const SAMPLERS: readonly TestExecutor[] = [NATIVE, IDLE];
 
 /** All that run networks: what each of them must do alike is in test/conformance. */
-export const EXECUTORS: readonly TestExecutor[] = [NATIVE, PLAIN, WASM, TENSORFLOW];
+export const EXECUTORS: readonly TestExecutor[] = [NATIVE, RANKS, PLAIN, WASM, TENSORFLOW];
 
 /** Executors that `--executor` takes. */
 export const SERVED: readonly TestExecutor[] = EXECUTORS.filter(({ name }) =>

@@ -17,7 +17,7 @@ export interface TestGroup {
 
 /** Groups of a test file, ended together. */
 export class TestGroups {
-  readonly #made: (TestGroup & { folder: string })[] = [];
+  readonly #made: TestGroup[] = [];
 
   async open(
     engine: LoadableEngine,
@@ -41,20 +41,28 @@ export class TestGroups {
       }),
     );
     const group = new (loadAddon().RankGroup)({ path, rank: 0, size, limitMs });
+    rmSync(folder, { recursive: true });
     const executor = new RankedExecutor(engine, { ...options, seat: { shape: whole, rank: 0, group } });
-    const made = { executor, followers, folder };
+    const made = { executor, followers };
     this.#made.push(made);
     return made;
   }
 
   async close(): Promise<void> {
-    for (const { executor, followers, folder } of this.#made.splice(0)) {
+    for (const { executor, followers } of this.#made.splice(0)) {
       executor.close();
       const ends = followers.map((child) =>
         child.exitCode === null && child.signalCode === null ? once(child, 'exit') : null,
       );
       await Promise.all(ends);
-      rmSync(folder, { recursive: true });
     }
   }
+}
+
+/** Rank 0 of a group of three, or of as many as there are heads, or of two stages; closing it ends the others. */
+export async function openRanks(engine: LoadableEngine, options: ExecutorOptions): Promise<RankedExecutor> {
+  const { numHeads } = engine.plan.attention;
+  const shape = numHeads > 1 ? { tensorParallelSize: Math.min(3, numHeads) } : { pipelineParallelSize: 2 };
+  const { executor } = await new TestGroups().open(engine, shape, options);
+  return executor;
 }

@@ -101,18 +101,9 @@ AttentionWindow windowOf(const PlanOp& op, AttentionWindow window) {
 }  // namespace
 
 void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
-  const Layer attended{kernels_,
-                       config_.plan,
-                       batch,
-                       layer(op.layer),
-                       fresh_,
-                       freshBlocks_,
-                       value(op.input),
-                       value(op.output) + op.firstColumn,
-                       width(op.output),
-                       op.scale,
-                       op.softCap,
-                       windowOf(op, config_.window()),
+  const Layer attended{kernels_,         config_.plan, batch,           layer(op.layer),
+                       fresh_,           freshBlocks_, value(op.input), value(op.output) + op.firstColumn,
+                       width(op.output), op.scale,     op.softCap,      windowOf(op, config_.window()),
                        sinkQueries_};
   const int64_t areaFloats = static_cast<int64_t>(roundUp(schedule_.partialFloats(), 16));
   pool_.run(schedule_.groups(), [&](int32_t group, int32_t thread) {

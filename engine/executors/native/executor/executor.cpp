@@ -119,7 +119,8 @@ Executor::Executor(ExecutorConfig config)
   // A rank of an early stage, which selects no rows, may get the rows of logits of another.
   const auto select = std::find_if(ops.begin(), ops.end(), [&](const PlanOp& op) {
     return op.kind == OpKind::kSelectRows || op.kind == OpKind::kMeanPool ||
-           (op.kind == OpKind::kExchange && config_.plan.values[static_cast<size_t>(op.input)].rows == RowKind::kLogits);
+           (op.kind == OpKind::kExchange &&
+            config_.plan.values[static_cast<size_t>(op.input)].rows == RowKind::kLogits);
   });
   firstLogitOp_ = static_cast<size_t>(select - ops.begin());
   passRows_.resize(static_cast<size_t>(config_.maxLogitRows));
@@ -128,7 +129,7 @@ Executor::Executor(ExecutorConfig config)
     throw std::runtime_error("The plan of one rank needs the memory of its group.");
   takeKvPool();
   takeWorkspace();
-  for (int32_t thread = 0; config_.plan.hasLogits() && thread < config_.threads; ++thread) {
+  for (int32_t thread = 0; config_.plan.hasLogits() && config_.plan.logits >= 0 && thread < config_.threads; ++thread) {
     samplers_.push_back(std::make_unique<RowSampler>(kernels_, config_.plan.vocabSize));
   }
   try {

@@ -119,7 +119,8 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   }
 
   static void requireLogits(const NetworkPlan& plan) {
-    if (plan.logits < 0) throw std::runtime_error("Another rank has the network's output; follow() computes this one's part.");
+    if (plan.logits < 0)
+      throw std::runtime_error("Another rank has the network's output; follow() computes this one's part.");
     if (!plan.hasLogits())
       throw std::runtime_error(
           "This network has no logits over a vocabulary to sample from; forward() gives its rows.");

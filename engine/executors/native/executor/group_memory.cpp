@@ -230,8 +230,7 @@ bool GroupMemory::await(Signal& signal, int64_t limitMs, const Reached& reachedV
   }
 }
 
-void GroupMemory::awaitRank(Signal& signal, int32_t rank, uint32_t number, const char* what,
-                            int64_t limitMs) const {
+void GroupMemory::awaitRank(Signal& signal, int32_t rank, uint32_t number, const char* what, int64_t limitMs) const {
   if (await(signal, limitMs, [&](uint32_t value) { return reached(value, number); })) return;
   throw CodedError(kGroupLost, "Rank " + std::to_string(rank) + " of " + std::to_string(size_) + " has not " + what +
                                    " within " + std::to_string(limitMs) + " ms.");

@@ -77,7 +77,9 @@ class GroupMemory {
   };
   uint32_t callNumber() const;
   uint32_t published(int32_t writer, int32_t channel) const { return publishedBy(writer, channel).value.load(); }
-  uint32_t taken(int32_t reader, int32_t writer, int32_t channel) const { return takenBy(reader, writer, channel).value.load(); }
+  uint32_t taken(int32_t reader, int32_t writer, int32_t channel) const {
+    return takenBy(reader, writer, channel).value.load();
+  }
   uint32_t bytesOf(int32_t writer, int32_t channel, uint32_t number) const;
   uint8_t* slot(int32_t writer, int32_t channel, uint32_t number) const;
   Answer answerOf(int32_t rank) const;

@@ -73,8 +73,8 @@ struct PlanOp {
   int32_t weight = -1;  // index into weights
   int32_t bias = -1;
   int32_t layer = -1;
-  int32_t table = -1;       // of kRopeAndCache: index into ropeTables; -1: the batch's frequencies
-  int32_t window = 0;       // of kAttention: the layer's own; 0: none
+  int32_t table = -1;  // of kRopeAndCache: index into ropeTables; -1: the batch's frequencies
+  int32_t window = 0;  // of kAttention: the layer's own; 0: none
   // First column that the op changes: of kRmsNormHeads, with heads; of a rank's part of products, attention and kSoftCap.
   int32_t firstColumn = 0;
   int32_t heads = 0;
@@ -106,7 +106,7 @@ struct NetworkPlan {
   std::vector<PlanOp> ops;
   int32_t logits = -1;  // -1: another rank has the output
 
-  bool hasLogits() const { return logits >= 0 && outputWidth == vocabSize; }
+  bool hasLogits() const { return outputWidth == vocabSize; }
   // True if all layers attend to the same positions and rotate by the same angles.
   bool layersAreAlike() const {
     for (const PlanOp& op : ops)

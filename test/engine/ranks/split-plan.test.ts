@@ -1,0 +1,67 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import type { RankPlan } from '../../../engine/ranks/rank-plan.js';
+import { type GroupShape, sizeOf } from '../../../engine/ranks/rank-shape.js';
+import { splitPlan } from '../../../engine/ranks/split-plan.js';
+import { TinyNetworks } from '../../../tools/support/tiny-network.js';
+
+const networks = new TinyNetworks();
+afterAll(() => networks.remove());
+const { plan } = networks.make({ numLayers: 3, numHeads: 9, numKvHeads: 3, bias: true });
+
+const plansOf = (shape: GroupShape): RankPlan[] =>
+  Array.from({ length: sizeOf(shape) }, (_, rank) => splitPlan(plan, shape, rank));
+const kinds = ({ ops }: RankPlan) => ops.map(({ op }) => op);
+
+describe('the plans of ranks', () => {
+  test('each row of a split weight is one rank’s, except for copies of KV heads', () => {
+    const plans = plansOf({ tensorParallelSize: 3, pipelineParallelSize: 1 });
+    for (const { name, kind, rows, columns } of plan.weights) {
+      const parts = plans.flatMap(({ weights }) =>
+        weights.flatMap(({ part }) => (part?.tensor === name ? [part] : [])),
+      );
+      if (parts.length === 0) continue;
+      const owned = parts.flatMap(({ slices }) =>
+        slices.flatMap(({ first, count }) => Array.from({ length: count }, (_, i) => first + i)),
+      );
+      const whole = kind === 'matrix' ? rows : columns;
+      expect(owned.sort((a, b) => a - b)).toEqual(Array.from({ length: whole }, (_, i) => i));
+    }
+  });
+
+  test('a layer has four exchanges, and the output goes to rank 0 alone', () => {
+    const [first, second] = plansOf({ tensorParallelSize: 2, pipelineParallelSize: 1 }) as [
+      RankPlan,
+      RankPlan,
+    ];
+    expect(kinds(first).filter((op) => op === 'exchange')).toHaveLength(4 * 3 + 1);
+    expect(first.ops.at(-1)).toMatchObject({ op: 'exchange', readers: [0] });
+    expect(first.logits).toBeGreaterThanOrEqual(0);
+    expect(second.logits).toBe(-1);
+    expect(first.caches.map(({ kvHeads }) => kvHeads)).toEqual([2, 2, 2]);
+    expect(second.caches.map(({ kvHeads }) => kvHeads)).toEqual([1, 1, 1]);
+  });
+
+  test('stages have the layers one after the other, and hand one value over', () => {
+    const [first, second] = plansOf({ tensorParallelSize: 1, pipelineParallelSize: 2 }) as [
+      RankPlan,
+      RankPlan,
+    ];
+    expect(first.caches).toHaveLength(2);
+    expect(second.caches).toHaveLength(1);
+    expect(kinds(first)[0]).toBe('embedding');
+    expect(kinds(first).slice(-2)).toEqual(['exchange', 'exchange']);
+    expect(kinds(second)[0]).toBe('exchange');
+    expect(kinds(second)).not.toContain('embedding');
+    const origins = [...first.origins, ...second.origins].filter((origin) => origin >= 0);
+    expect(origins).toEqual(plan.ops.map((_, index) => index));
+  });
+
+  test('what cannot be parted is refused', () => {
+    expect(() => splitPlan(plan, { tensorParallelSize: 10, pipelineParallelSize: 1 }, 0)).toThrow(
+      'This model has 9 heads of attention, which 10 ranks cannot share; at most 9 are possible.',
+    );
+    expect(() => splitPlan(plan, { tensorParallelSize: 1, pipelineParallelSize: 4 }, 0)).toThrow(
+      'This model has 3 layers, which 4 stages cannot share; at most 3 are possible.',
+    );
+  });
+});
