@@ -145,7 +145,10 @@ export class JoinedRanks<Message extends { type: string }, Command> implements W
   #end(reason: string | null): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
-    this.#postToThread({ type: 'end', reason });
+    // The others tell of it as their own end, so it names the rank.
+    const named =
+      reason === null || reason.startsWith('Rank ') ? reason : `${this.#subject} has ended: ${reason}`;
+    this.#postToThread({ type: 'end', reason: named });
   }
 
   #settle(): void {

@@ -7,12 +7,16 @@ process.once('message', ({ engine, seat, path, limitMs }) => {
   const size = tensorParallelSize * pipelineParallelSize;
   const group = new (loadAddon().RankGroup)({ path, rank: seat.rank, size, limitMs });
   const follower = new Follower(engine, { ...seat, group });
-  process.send('ready', () => {
+  process.on('disconnect', () => process.exit());
+  const turn = () => {
     try {
-      while (!follower.hasEnded) follower.turn();
+      follower.turn();
     } catch {
       // The group is at its end, which the test has made.
+      process.exit();
     }
-    process.exit();
-  });
+    if (follower.hasEnded) process.exit();
+    setImmediate(turn);
+  };
+  process.send('ready', turn);
 });

@@ -37,6 +37,8 @@ export class TestGroups {
         const seat = { shape: whole, rank: i + 1 };
         child.send({ engine: { plan, weightsFile, tensors, packedFolder }, seat, path, limitMs });
         await once(child, 'message');
+        child.unref();
+        child.channel?.unref();
         return child;
       }),
     );
