@@ -52,7 +52,7 @@ export class LaunchedRanks<Message extends { type: string }, Command> implements
     const seatOf = (rank: number): SeatData => ({ ...shape, rank, path, limitMs, ranksHere: size });
     try {
       for (let rank = 1; rank < size; rank++) {
-        this.#followers.push(this.#start(rank, size, { enginePath, seat: seatOf(rank) }));
+        this.#followers.push(this.#start(rank, { enginePath, seat: seatOf(rank) }));
         this.#running.add(rank);
       }
       this.#leader = openLeader(seatOf(0), {
@@ -99,12 +99,12 @@ export class LaunchedRanks<Message extends { type: string }, Command> implements
     for (const follower of this.#followers) follower.unref();
   }
 
-  #start(rank: number, size: number, data: FollowerData): WorkerLink<never> {
+  #start(rank: number, data: FollowerData): WorkerLink<never> {
     return new ProcessLink<never, RankMessage, never>(
       rankWorkerScript(),
       data,
       { onMessage: () => {}, onExit: (error) => this.#noteExit(rank, error) },
-      { owner: `Rank ${rank} of ${size}`, beatMs: 0 },
+      { owner: `Rank ${rank}`, beatMs: 0 },
     );
   }
 

@@ -2,15 +2,25 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import type { WeightPrecision } from '../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import type { GroupShape } from '../../../engine/ranks/rank-shape.js';
+import { ropeFrequencies } from '../../../network/rope.js';
 import { makeStepBatch } from '../../../tools/support/step-batch.js';
+import {
+  engineOptions,
+  nativeEngine,
+  TestEngines,
+  tinyModelPath,
+} from '../../../tools/support/test-engine.js';
 import { TinyNetworks, type TinyShape } from '../../../tools/support/tiny-network.js';
 import { executorOptions } from '../../support/native-options.js';
+import { randomAdapter } from '../../support/random-adapter.js';
 import { TestGroups } from '../../support/rank-groups.js';
 
 const networks = new TinyNetworks();
 const groups = new TestGroups();
 afterEach(() => groups.close());
 afterAll(() => networks.remove());
+const engines = new TestEngines();
+afterAll(() => engines.remove());
 
 const OPTIONS = executorOptions({ threads: 1, maxNumTokens: 64, maxLogitRows: 16 });
 
@@ -69,4 +79,42 @@ describe('the logits of ranks are those of one process', () => {
   test('features of other architectures', () => expectSameBits({ varied: true }, two));
   test('2 stages', () => expectSameBits({ numLayers: 3 }, { pipelineParallelSize: 2 }));
   test('2 x 2', () => expectSameBits({ varied: true, numLayers: 4 }, { ...two, pipelineParallelSize: 2 }));
+});
+
+describe('LoRA adapters on ranks', () => {
+  test('a rank changes its own outputs', async () => {
+    const built = await engines.get(tinyModelPath('gqa'), 'bf16');
+    const engine = nativeEngine(built);
+    const { config } = built.manifest;
+    const options = engineOptions(built, { threads: 1, maxAdapters: 2, maxLoraRank: 4 });
+    const alone = new NativeExecutor(engine, options);
+    const { executor } = await groups.open(
+      engine,
+      { tensorParallelSize: 2, pipelineParallelSize: 2 },
+      options,
+    );
+    const weights = randomAdapter(config, 7, { maxRank: 4, unchanged: 0 });
+    const batch = makeStepBatch(
+      [
+        { tokens: [1, 2, 3, 4, 5], cached: 0, blocks: [0], logits: 'all', adapter: 1 },
+        { tokens: [1, 2, 3], cached: 0, blocks: [1] },
+      ],
+      {
+        tokensPerBlock: options.tokensPerBlock,
+        inverseFrequencies: ropeFrequencies(config.rope).inverseFrequencies,
+        newBlocks: [0, 1],
+      },
+    );
+    const logits = [alone, executor].map((one) => {
+      const before = one.forward({ ...batch, adapterSlots: null }).slice();
+      one.adapters!.put(1, weights);
+      const after = one.forward(batch).slice();
+      one.adapters!.clear(1);
+      return { before, after, cleared: one.forward({ ...batch, adapterSlots: null }).slice() };
+    });
+    expect(logits[1]).toEqual(logits[0]);
+    expect(logits[0]!.after).not.toEqual(logits[0]!.before);
+    expect(logits[0]!.cleared).toEqual(logits[0]!.before);
+    alone.close();
+  });
 });
