@@ -86,7 +86,12 @@ describe('LoRA adapters on ranks', () => {
     const built = await engines.get(tinyModelPath('gqa'), 'bf16');
     const engine = nativeEngine(built);
     const { config } = built.manifest;
-    const options = engineOptions(built, { threads: 1, maxAdapters: 2, maxLoraRank: 4 });
+    const options = engineOptions(built, {
+      threads: 1,
+      maxNumSequences: 2,
+      maxAdapters: 2,
+      maxLoraRank: 4,
+    });
     const alone = new NativeExecutor(engine, options);
     const { executor } = await groups.open(
       engine,

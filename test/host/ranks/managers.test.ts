@@ -46,9 +46,10 @@ function startRank(
   ranks: Omit<RanksOptions, 'size'>,
   optionalParams: OptionalParams = {},
   enginePath = engine.directory,
+  callbacks: Partial<GptManagerOptions> = {},
 ) {
   const place = { size: 2, joinTimeoutMs: 20_000, ...ranks };
-  return start({ isolate: ranks.rank > 0, ...optionalParams }, { enginePath, ranks: place });
+  return start({ isolate: ranks.rank > 0, ...optionalParams }, { enginePath, ranks: place, ...callbacks });
 }
 
 const request = (id: bigint) => makeRequest(id, [5, 6, 7, Number(id) % 50], TOKENS);
@@ -155,6 +156,28 @@ describe('ranks that meet at an address', () => {
     await leader.manager.shutdown();
     await follower.manager.ended;
     expect(follower.states.at(-1)).toEqual(['stopped', null]);
+  });
+
+  it('all bring the same requests and get the same responses, or end', async () => {
+    const place = { address: join(folder, 'every.sock'), requests: 'everyRank' } as const;
+    // Every call of rank 0's callback is one of rank 1's: the third brings the same, the sixth does not.
+    const bringer = (rank: number) => {
+      let calls = 0;
+      return () => {
+        calls++;
+        if (calls === 3) return [request(1n)];
+        return calls === 6 ? [request(BigInt(2 + rank))] : [];
+      };
+    };
+    const startOf = (rank: number) =>
+      startRank({ ...place, rank }, {}, engine.directory, { getInferenceRequests: bringer(rank) });
+    const ranks = [startOf(1), startOf(0)] as const;
+    await poll(() => ranks[1].states.some(([state]) => state === 'restarting'));
+    const first = ranks.map(({ responses }) => responses.get(1n));
+    expect(first[0]!.length).toBeGreaterThan(0);
+    expect(first[0]).toEqual(first[1]!.slice(0, first[0]!.length));
+    const [, reason] = ranks[1].states.find(([state]) => state === 'restarting')!;
+    expect(reason).toContain('Rank 1 brought other requests than rank 0');
   });
 
   it('meet again when one of them comes anew', async () => {
