@@ -76,6 +76,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'generation with two micro-batches in turns (enableTrtOverlap) and without',
     load: () => import('./overlap/bench.js'),
   },
+  ranks: {
+    summary: 'ranks and stages of one machine beside one process with as many threads',
+    load: () => import('./ranks/bench.js'),
+  },
   sampling: {
     summary: 'what choosing tokens costs beside an iteration of 64 sequences',
     load: () => import('./sampling/bench.js'),
