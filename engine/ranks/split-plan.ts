@@ -301,7 +301,7 @@ function touched(op: RankOp): { reads: number[]; writes: number[] } {
 }
 
 /** Values that an op of a rank reads and writes; an exchange reads what the rank has and writes what it gets. */
-export function touchedBy(op: RankOp, rank: number): { reads: number[]; writes: number[] } {
+function touchedBy(op: RankOp, rank: number): { reads: number[]; writes: number[] } {
   if (op.op !== 'exchange') return valuesOf(op);
   return {
     reads: op.parts.some((part) => part.rank === rank) ? [op.value] : [],
