@@ -26,7 +26,7 @@ export interface ClientPage {
   /** Name of its file without `.md`. */
   name: string;
   connections: Connection[];
-  /** Packages by their installers, without versions. */
+  /** Packages by their installers, without versions and extras. */
   packages: { pip: string[]; npm: string[] };
   /** The program of a section, behind the connection. null: the section has none in this language. */
   program(connection: Connection, heading: string): string | null;
@@ -42,7 +42,10 @@ function sectionsOf(path: string): Map<string, string> {
 }
 
 const blocksOf = (section: string, language: string): string[] =>
-  Array.from(section.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm')), (found) => found[1]!);
+  Array.from(
+    section.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm')),
+    (found) => found[1]!,
+  );
 
 function readPage(name: string): ClientPage {
   const sections = sectionsOf(`${FOLDER}/${name}.md`);
@@ -52,9 +55,18 @@ function readPage(name: string): ClientPage {
     commands
       .split('\n')
       .filter((line) => line.startsWith(`${command} install `))
-      .flatMap((line) => line.slice(command.length + 9).replaceAll('"', '').split(' '));
+      .flatMap((line) =>
+        line
+          .slice(command.length + 9)
+          .replaceAll(/"|\[[\w,]+\]/g, '')
+          .split(' '),
+      );
   const connections = (['python', 'js'] as const).flatMap((language) =>
-    blocksOf(sections.get('Connect') ?? '', language).map((program, at) => ({ language, number: at + 1, program })),
+    blocksOf(sections.get('Connect') ?? '', language).map((program, at) => ({
+      language,
+      number: at + 1,
+      program,
+    })),
   );
   if (connections.length === 0) throw new Error(`${name}.md does not say how the client connects.`);
   return {

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
@@ -48,4 +48,19 @@ export class Programs {
   close(): void {
     this.#process.stdin!.end();
   }
+}
+
+/** Packages that a Python does not have in the version that CI has. In CI that is an error. */
+export function missingPackages(python: string | null, pinned: ReadonlyMap<string, string>): string[] {
+  if (python === null) return [...pinned.keys()];
+  const script =
+    'import importlib.metadata as m; print(*(d.name + "==" + d.version for d in m.distributions()))';
+  const plain = (name: string) => name.toLowerCase().replaceAll('_', '-');
+  const installed = new Set(plain(execFileSync(python, ['-c', script], { encoding: 'utf8' })).split(/\s+/));
+  const missing = [...pinned].filter(([name, version]) => !installed.has(`${plain(name)}==${version}`));
+  const names = missing.map(([name]) => name);
+  if (names.length > 0 && process.env.CI === 'true')
+    throw new Error(`${python} does not have ${names.join(', ')}.`);
+  if (names.length > 0) console.warn(`${python} does not have ${names.join(', ')}: their pages are skipped.`);
+  return names;
 }
