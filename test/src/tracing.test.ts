@@ -126,7 +126,11 @@ describe('the trace of a request for tensors', () => {
       links: [compute.spanId],
       attributes: { 'skein.batch.requests': 1, 'skein.batch.rows': 1 },
     });
-    for (const span of spans) expect(span.endMs).toBeGreaterThanOrEqual(span.startMs);
+    for (const span of spans) {
+      expect(span.endMs).toBeGreaterThanOrEqual(span.startMs);
+      const parent = spans.find(({ spanId }) => spanId === span.parentSpanId);
+      if (parent !== undefined) expect(span.startMs).toBeGreaterThanOrEqual(parent.startMs);
+    }
     expect(collector.resources[0]).toMatchObject({
       'service.name': 'skein',
       'deployment.environment.name': 'test',
