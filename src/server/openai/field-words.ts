@@ -15,8 +15,7 @@ export function fieldsOf(route: TextRoute, names: OtherNames = []): CallField {
 
 /** The same where the tools that a model is told of are not those of the request, by the paths that they have there. */
 export function withPlaces(callField: CallField, places: readonly string[]): CallField {
-  return (name) =>
-    callField(name.replace(/^tools\[(\d+)\]/, (tool, index) => places[Number(index)] ?? tool));
+  return (name) => callField(name.replace(/^tools\[(\d+)\]/, (tool, index) => places[Number(index)] ?? tool));
 }
 
 /** Words a sentence for a client of a route; options of the engine become the server's flags. */

@@ -185,7 +185,8 @@ export class OwnConversations {
 
 function checkFree({ isBusy }: StoredConversation, param: string | null): void {
   if (!isBusy) return;
-  const message = 'Another process is currently operating on this conversation. Please retry in a few seconds.';
+  const message =
+    'Another process is currently operating on this conversation. Please retry in a few seconds.';
   throw new ApiError(400, message, { param, code: 'conversation_locked' });
 }
 

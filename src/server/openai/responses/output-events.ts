@@ -90,6 +90,7 @@ export class OutputEvents {
 
   /** Ends the open item as incomplete, since nothing more comes. */
   breakOff(): void {
+    this.dropCompaction();
     this.#close('incomplete');
   }
 
@@ -128,7 +129,14 @@ export class OutputEvents {
       case 'search': {
         this.#search = '';
         const execution = 'client' as const;
-        this.#begin({ type: 'tool_search_call', id: newId('tsc'), status, call_id, execution, arguments: {} });
+        this.#begin({
+          type: 'tool_search_call',
+          id: newId('tsc'),
+          status,
+          call_id,
+          execution,
+          arguments: {},
+        });
         break;
       }
       default:

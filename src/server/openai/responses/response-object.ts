@@ -60,6 +60,24 @@ export interface ResponseUsage {
   total_tokens: number;
 }
 
+/** Counts of one or several passes of the engine. */
+interface PassCounts {
+  promptTokens: number;
+  completionTokens: number;
+  cachedTokens: number;
+}
+
+export function responseUsage(counts: PassCounts, reasoning_tokens: number): ResponseUsage {
+  const { promptTokens: input, completionTokens: output, cachedTokens: cached_tokens } = counts;
+  return {
+    input_tokens: input,
+    input_tokens_details: { cached_tokens, cache_write_tokens: 0 },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens },
+    total_tokens: input + output,
+  };
+}
+
 export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
 
 /** Fields of a response that change while it is made. */
@@ -76,7 +94,9 @@ export interface ResponseState {
 export type ResponseObject = ReturnType<typeof responseFields> & ResponseState;
 
 /** A new id: `resp_` or the like with 192 random bits, since whoever knows an id may read the response. */
-export function newId(prefix: 'resp' | 'msg' | 'rs' | 'fc' | 'ctc' | 'tsc' | 'tso' | 'at' | 'cmp' | 'ct'): string {
+export function newId(
+  prefix: 'resp' | 'msg' | 'rs' | 'fc' | 'ctc' | 'tsc' | 'tso' | 'at' | 'cmp' | 'ct',
+): string {
   return `${prefix}_${randomBytes(24).toString('hex')}`;
 }
 

@@ -79,15 +79,14 @@ function escapeAt(source: string, at: number): { text: string; length: number } 
   if (unit === null) return null;
   if (unit === 'wrong') return { text: kind, length: 2 };
   const isHigh = unit >= 0xd800 && unit < 0xdc00;
-  if (!isHigh) return { text: String.fromCharCode(unit).toWellFormed(), length: 6 };
+  if (!isHigh)
+    return { text: unit >= 0xdc00 && unit < 0xe000 ? '\ufffd' : String.fromCharCode(unit), length: 6 };
   const behind = source.slice(at + 6, at + 8);
   if (!'\\u'.startsWith(behind)) return { text: '\ufffd', length: 6 };
   const low = behind.length < 2 ? null : unitAt(source, at + 6);
   if (low === null) return null;
   const isLow = low !== 'wrong' && low >= 0xdc00 && low < 0xe000;
-  return isLow
-    ? { text: String.fromCharCode(unit, low), length: 12 }
-    : { text: '\ufffd', length: 6 };
+  return isLow ? { text: String.fromCharCode(unit, low), length: 12 } : { text: '\ufffd', length: 6 };
 }
 
 /** The unit that \uXXXX at a place stands for; null: it is not whole yet. */

@@ -111,7 +111,10 @@ const additionalTools = z.object({
 
 const compaction = z.object({
   type: z.literal('compaction'),
-  encrypted_content: about(z.string(), 'As it came with the item: what the conversation before it was about.'),
+  encrypted_content: about(
+    z.string(),
+    'As it came with the item: what the conversation before it was about.',
+  ),
   ...kept(),
 });
 
