@@ -151,7 +151,7 @@ export class ResponseMaking implements ActiveResponse {
 
   discard(): void {
     this.#isDiscarded = true;
-    this.#options.run.abort();
+    void this.cancel();
   }
 
   piece(piece: TextPiece): void {

@@ -67,7 +67,10 @@ const searchTool = z.object({
 
 /** A tool of a type that only OpenAI's servers know. */
 const foreignTool = z.looseObject({
-  type: z.string().refine((type) => type !== 'function' && type !== 'custom' && type !== 'namespace'),
+  // A fault that ends the check: else a union would take this form's fault for that of its own form.
+  type: z
+    .string()
+    .refine((type) => type !== 'function' && type !== 'custom' && type !== 'namespace', { abort: true }),
 });
 
 const tool = z.union([functionTool, customTool, namespaceTool, searchTool, foreignTool]);
@@ -78,7 +81,7 @@ export const toolList = z
   .max(MAX_TOOLS)
   .superRefine(limitTools)
   .superRefine((tools, context) => {
-    const count = tools.reduce((sum, one) => sum + (isNamespace(one) ? one.tools.length : 1), 0);
+    const count = tools.reduce((sum, one) => sum + numberIn(one), 0);
     if (count <= MAX_TOOLS) return;
     const message = `there are ${count} tools in it, at most ${MAX_TOOLS} are taken`;
     context.addIssue({ code: 'custom', message, continue: false });
@@ -102,8 +105,9 @@ export const toolChoice = z.union(
   { error: 'expected \'none\', \'auto\', \'required\', {"type": "function", "name": ...} or allowed_tools' },
 );
 
-function isNamespace(tool: ResponseTool): tool is NamespaceTool {
-  return tool.type === 'namespace';
+/** Number of tools in one of a list, which may have been found faulty already. */
+function numberIn(one: ResponseTool): number {
+  return one.type === 'namespace' && Array.isArray(one.tools) ? one.tools.length : 1;
 }
 
 export type ResponseTool = z.output<typeof tool>;
