@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { RequestError } from '../../../../../callbacks/token-request.js';
 import { ApiKeys } from '../../../../../src/server/api-keys.js';
 import { MemoryLedger } from '../../../../../src/server/held-memory.js';
-import { ResponseStore } from '../../../../../src/server/openai/responses/response-store.js';
+import { type KeptItem, ResponseStore } from '../../../../../src/server/openai/responses/response-store.js';
 import { say, type ToyServer, toyServer } from '../../../support/toy-server.js';
 import { type Any, create, PATH, promptText, readEvents, refusal } from './support.js';
 
@@ -228,13 +228,12 @@ describe('what is kept of conversations', () => {
     const ledger = new MemoryLedger();
     const store = new ResponseStore({ maxResponses: 3, maxBytes: 100_000 }, ledger.open('stored'));
     const own = store.conversationsOf({ name: 'a' });
-    const text = (length: number) =>
-      ({
-        type: 'message',
-        role: 'user',
-        id: 'msg_1',
-        content: [{ type: 'input_text', text: 'x'.repeat(length) }],
-      }) as const;
+    const text = (length: number): KeptItem => ({
+      type: 'message',
+      role: 'user',
+      id: 'msg_1',
+      content: [{ type: 'input_text', text: 'x'.repeat(length) }],
+    });
     const ids = Array.from({ length: 4 }, () => own.create({}, [text(10)]).id);
     expect(store.size).toBe(3);
     expect(() => own.get(ids[0]!)).toThrow('There is no conversation');
