@@ -85,6 +85,34 @@ describe("answers are what the openai package's types say", () => {
     expect(problemsOf('responses/responses', said)).toEqual([]);
   });
 
+  it('compactions, tools in namespaces, and conversations', async () => {
+    const toy = toys['with reasoning and a call'];
+    const json = async (path: string, body: object): Promise<Any> => (await toy.post(path, body)).json();
+    const inside = [{ ...tools[0], name: 'g' }];
+    const namespace = { type: 'namespace', name: 'n', description: 'd', tools: inside };
+    const search = { type: 'tool_search', execution: 'client', description: 'd', parameters: {} };
+    const talk = [
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: 'Ho' },
+    ];
+    const management = [{ type: 'compaction', compact_threshold: 1 }];
+    const events = await eventsOf(toy, {
+      ...{ input: talk, tools: [...tools, namespace, search], context_management: management },
+    });
+    for (const { response } of events) if (response !== undefined) response.output_text = '';
+    const compacted = await json('/v1/responses/compact', { input: talk });
+    expect(
+      problemsOf('responses/responses', [
+        ...events.map((value) => ({ type: 'ResponseStreamEvent', value })),
+        { type: 'CompactedResponse', value: compacted },
+      ]),
+    ).toEqual([]);
+    const value = await json('/v1/conversations', { items: talk });
+    expect(problemsOf('conversations/conversations', [{ type: 'Conversation', value }])).toEqual([]);
+    const listed: Any = await (await toy.get(`/v1/conversations/${value.id}/items`)).json();
+    expect(problemsOf('conversations/items', [{ type: 'ConversationItemList', value: listed }])).toEqual([]);
+  });
+
   it('chats, whole and as chunks, and completions', async () => {
     const toy = toys['with reasoning and a call'];
     const chat = {
