@@ -5,6 +5,8 @@ import { openedState } from './compaction-state.js';
 import { newId } from './response-object.js';
 import type { KeptItem, OwnResponses, StoredItem } from './response-store.js';
 
+type MessagePart = Exclude<MessageItem['content'], string>[number];
+
 /** The items of an input, each with an id. @throws ApiError. */
 export function storedInput(input: ResponseRequest['input'] | undefined, store: OwnResponses): StoredItem[] {
   return inputItems(input).map((item, index) => storedItem(item, `input[${index}]`, store));
@@ -56,9 +58,14 @@ function storedItem(item: InputItem, place: string, store: OwnResponses): Stored
       const { role, content, id = freshId(item) } = item;
       const type = role === 'assistant' ? 'output_text' : 'input_text';
       const parts = typeof content === 'string' ? [{ type, text: content } as const] : content;
-      return { type: 'message', id, role, status: 'completed', content: parts };
+      return { type: 'message', id, role, status: 'completed', content: parts.map(wholePart) };
     }
   }
+}
+
+/** A part with the fields that OpenAI's lists have. */
+function wholePart(part: MessagePart): MessagePart {
+  return part.type === 'output_text' ? { annotations: [], ...part } : part;
 }
 
 /** The same item under another id. */
