@@ -98,7 +98,7 @@ const items: readonly JsonText[] = [
 const sealed = (lengths: string, content: string) =>
   `skein-compaction1:${Buffer.from(`1 1 | ${lengths} | \n${content}`).toString('base64')}`;
 const compacted = list(
-  2000,
+  64,
   (index) =>
     `{"type":"compaction","encrypted_content":"${sealed(`${'u1 '.repeat(250)}u${index}`, 'a'.repeat(251 + index))}"}`,
 );

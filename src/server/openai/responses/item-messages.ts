@@ -15,6 +15,8 @@ import { keptTools, modelName, SEARCH_NAME } from './tool-set.js';
 export function messagesOf(items: readonly KeptItem[]): ChatMessage[] {
   const messages: ChatMessage[] = [];
   let reasoning = '';
+  /** Calls of the last message that has some: there may be thousands. */
+  let calls: ReturnType<typeof callOf>[] = [];
   const assistant = (fields: Partial<ChatMessage>): void => {
     messages.push({
       role: 'assistant',
@@ -34,9 +36,13 @@ export function messagesOf(items: readonly KeptItem[]): ChatMessage[] {
       case 'tool_search_call': {
         const call = callOf(item);
         const last = messages.at(-1);
-        if (reasoning === '' && last?.role === 'assistant')
-          last.tool_calls = [...(last.tool_calls ?? []), call];
-        else assistant({ tool_calls: [call] });
+        if (reasoning !== '' || last?.role !== 'assistant') {
+          calls = [call];
+          assistant({ tool_calls: calls });
+        } else if (last.tool_calls === undefined) {
+          calls = [call];
+          last.tool_calls = calls;
+        } else calls.push(call);
         break;
       }
       case 'function_call_output':

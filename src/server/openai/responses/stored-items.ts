@@ -7,14 +7,26 @@ import type { KeptItem, OwnResponses, StoredItem } from './response-store.js';
 
 type MessagePart = Exclude<MessageItem['content'], string>[number];
 
+/** Most items of type compaction in a list: each is read to its end. */
+const MAX_COMPACTIONS = 64;
+
 /** The items of an input, each with an id. @throws ApiError. */
 export function storedInput(input: ResponseRequest['input'] | undefined, store: OwnResponses): StoredItem[] {
-  return inputItems(input).map((item, index) => storedItem(item, `input[${index}]`, store));
+  return storedList(inputItems(input), 'input', store);
 }
 
 /** Items that are added to a conversation, each with an id. @throws ApiError. */
 export function storedItems(items: readonly InputItem[], store: OwnResponses): StoredItem[] {
-  return items.map((item, index) => storedItem(item, `items[${index}]`, store));
+  return storedList(items, 'items', store);
+}
+
+function storedList(items: readonly InputItem[], field: string, store: OwnResponses): StoredItem[] {
+  const compactions = items.filter(({ type }) => type === 'compaction').length;
+  if (compactions > MAX_COMPACTIONS) {
+    const message = `'${field}' has ${compactions} items of type compaction, at most ${MAX_COMPACTIONS} are taken.`;
+    throw new ApiError(400, message, { param: field, code: 'invalid_value' });
+  }
+  return items.map((item, index) => storedItem(item, `${field}[${index}]`, store));
 }
 
 function inputItems(input: ResponseRequest['input'] | undefined): InputItem[] {

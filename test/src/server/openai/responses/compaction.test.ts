@@ -98,6 +98,10 @@ describe('POST /v1/responses/compact', () => {
     const of = { status: 400, param: 'input[0].encrypted_content', code: 'invalid_encrypted_content' };
     expect(await refused({ input: [foreign, ...talk] })).toMatchObject(of);
     expect(await refusal(toy, { input: [foreign, ...talk] })).toMatchObject(of);
+    expect(await refusal(toy, { input: Array(65).fill(foreign) })).toMatchObject({
+      status: 400,
+      param: 'input',
+    });
   });
 
   it('of an empty summary says that there is none', async () => {
