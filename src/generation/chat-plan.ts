@@ -45,6 +45,8 @@ export interface ChatAsk {
   tools?: readonly FunctionTool[] | undefined;
   /** Choice whether functions are called. Default auto. */
   toolChoice?: ToolChoice | undefined;
+  /** True where the prompt names the functions even if none may be called. Default false. */
+  showsTools?: boolean | undefined;
   /** Allows several calls in an answer; false: at most one. Default true. */
   parallelToolCalls?: boolean | undefined;
   /** Restricts calls to `tools`, even where the model chooses whether to call. */
@@ -145,7 +147,7 @@ function promptOf(
   style: ToolStyle,
   maxTokens = model.maxInputLen,
 ): PromptTokens | Promise<PromptTokens> {
-  const tools = ask.toolChoice?.mode === 'none' ? [] : (ask.tools ?? []);
+  const tools = ask.toolChoice?.mode === 'none' && !ask.showsTools ? [] : (ask.tools ?? []);
   const variables = templateVariables(
     model.codec.templateSource,
     { effort: ask.reasoningEffort, thinks: ask.thinks, variables: ask.variables },

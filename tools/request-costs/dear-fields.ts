@@ -94,6 +94,21 @@ const items: readonly JsonText[] = [
   ),
 ];
 
+/** Items of compactions: one of many messages, and many of one. */
+const sealed = (lengths: string, content: string) =>
+  `skein-compaction1:${Buffer.from(`1 1 | ${lengths} | \n${content}`).toString('base64')}`;
+const compacted = list(
+  64,
+  (index) =>
+    `{"type":"compaction","encrypted_content":"${sealed(`${'u1 '.repeat(250)}u${index}`, 'a'.repeat(251 + index))}"}`,
+);
+/** Tools in namespaces, as many as there may be. */
+const namespaces = list(
+  2,
+  (index) =>
+    `{"type":"namespace","name":"n${index}","tools":${list(255, (inner) => `{"type":"function","name":"f${inner}","parameters":{"type":"object"}}`)}}`,
+);
+
 const bigSchema = object(2, (half) =>
   half === 0
     ? '"type":"object"'
@@ -315,7 +330,7 @@ const responses: Readonly<Record<string, DearField>> = {
   store: harmless('true'),
   metadata: one(object(16, (index) => `"${index}":${text('a', 512)}`)),
   text: () => schemas.map((schema) => `{"format":{"type":"json_schema","name":"x","schema":${schema}}}`),
-  tools: () => responseTools,
+  tools: () => [...responseTools, namespaces],
   tool_choice: one({ tools: responseTools[0]!, tool_choice: chosenTool }),
   parallel_tool_calls: one({ tools: responseTools[0]!, parallel_tool_calls: 'false' }),
   reasoning: harmless('{"effort":"high"}'),
@@ -346,9 +361,15 @@ const responses: Readonly<Record<string, DearField>> = {
   service_tier: jsonField,
   background: harmless('true'),
   conversation: harmless('null'),
+  prompt_cache_options: jsonField,
   prompt: harmless('null'),
   max_tool_calls: harmless('null'),
-  context_management: harmless('[]'),
+  context_management: () =>
+    items.map((input) => ({
+      input,
+      context_management: '[{"type":"compaction","compact_threshold":1}]',
+      max_output_tokens: '1',
+    })),
   moderation: harmless('null'),
 };
 
@@ -365,6 +386,32 @@ const inputTokens: Readonly<Record<string, DearField>> = {
   truncation: harmless('"auto"'),
   conversation: harmless('null'),
   chat_template_kwargs: () => anyObject,
+};
+
+const compaction: Readonly<Record<string, DearField>> = {
+  model: harmless('null'),
+  input: () => [...items, compacted],
+  instructions: textField,
+  previous_response_id: harmless('null'),
+  tools: () => [...responseTools, namespaces],
+  parallel_tool_calls: harmless('false'),
+  reasoning: harmless('{"effort":"high"}'),
+  text: harmless('{"format":{"type":"json_object"}}'),
+  chat_template_kwargs: () => anyObject,
+  prompt_cache_key: textField,
+  prompt_cache_retention: jsonField,
+  prompt_cache_options: jsonField,
+  service_tier: jsonField,
+  client_metadata: jsonField,
+  priority: harmless('1'),
+  cache_salt: one(text('a', 1024)),
+  time_limit_ms: harmless('2147483647'),
+};
+
+const dearMetadata = object(16, (index) => `"${index}":${text('a', 512)}`);
+const conversations: Readonly<Record<string, DearField>> = {
+  items: () => items.filter((value) => String(value).startsWith('[')),
+  metadata: one(dearMetadata),
 };
 
 const anthropicBlocks: readonly JsonText[] = [
@@ -486,6 +533,13 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
   '/v1/messages/count_tokens': {
     plain: { messages: '[{"role":"user","content":"Once"}]' },
     fields: anthropicPrompt,
+  },
+  '/v1/responses/compact': { plain: { input: '"Once"' }, fields: compaction },
+  '/v1/conversations': { plain: {}, fields: conversations },
+  '/v1/conversations/{id}': { plain: { metadata: '{}' }, fields: conversations },
+  '/v1/conversations/{id}/items': {
+    plain: { items: '[{"role":"user","content":"Once"}]' },
+    fields: conversations,
   },
   '/v1/responses/input_tokens': { plain: { input: '"Once"' }, fields: inputTokens },
   '/v1/embeddings': { plain: { input: '"Once"' }, fields: encoders },

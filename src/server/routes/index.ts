@@ -3,6 +3,16 @@ import { cacheResetRoute } from './cache-reset.js';
 import { cancelRoute } from './cancel.js';
 import { chatCompletionsRoute } from './chat-completions.js';
 import { completionsRoute } from './completions.js';
+import {
+  conversationItemRoute,
+  conversationItemsRoute,
+  conversationRoute,
+  createConversationRoute,
+  createItemsRoute,
+  deleteConversationRoute,
+  deleteItemRoute,
+  updateConversationRoute,
+} from './conversations.js';
 import { dashboardFileRoute, dashboardRoute } from './dashboard.js';
 import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
 import { classifyRoute, embeddingsRoute, poolingRoute, rerankRoute, scoreRoute } from './encoders.js';
@@ -14,6 +24,7 @@ import { modelRoute, modelsRoute } from './models.js';
 import { propsRoute, tokenizerInfoRoute } from './props.js';
 import {
   cancelResponseRoute,
+  compactRoute,
   createResponseRoute,
   deleteResponseRoute,
   inputItemsRoute,
@@ -36,10 +47,19 @@ export const ROUTES: readonly Route[] = [
   classifyRoute,
   createResponseRoute,
   inputTokensRoute,
+  compactRoute,
   responseRoute,
   deleteResponseRoute,
   inputItemsRoute,
   cancelResponseRoute,
+  createConversationRoute,
+  conversationRoute,
+  updateConversationRoute,
+  deleteConversationRoute,
+  conversationItemsRoute,
+  createItemsRoute,
+  conversationItemRoute,
+  deleteItemRoute,
   createMessageRoute,
   countTokensRoute,
   tokenizeRoute,

@@ -124,6 +124,8 @@ interface RouteDefinition<Body, Params, Query> {
   body?: Body;
   params?: Params;
   query?: Query;
+  /** True where a request without a body has an empty object; default: it is refused. */
+  mayLackBody?: boolean;
   /** Parameters of the query that the schema does not have are ignored; default: they are refused by name. */
   ignoresUnknownQuery?: boolean;
   /** Example bodies by name, for readers of the description. */
@@ -143,6 +145,7 @@ export const TAGS = {
   Encoders: 'Embeddings and scores of texts.',
   Messages: "Text from a model, by Anthropic's API.",
   Responses: "Text from a model, by OpenAI's newer API, which keeps conversations.",
+  Conversations: 'Conversations that responses answer and add to.',
   Ollama: "Ollama's API, for its clients.",
   Inference: 'Tensors into and out of any model, by the Open Inference Protocol (KServe v2).',
   Models: 'What is served.',
@@ -167,7 +170,7 @@ export function defineRoute<
     open: definition.open ?? false,
     handle: async (c, context) => {
       const request = {
-        body: body && bodyOf(body, await readJson(c, c.get('memory')), c, context),
+        body: body && bodyOf(body, await readJson(c, c.get('memory'), definition.mayLackBody), c, context),
         params: params && parseParameters(params, c.req.param()),
         query: query && parseParameters(query, queryOf(c, definition.ignoresUnknownQuery ? query : null)),
         exchange: exchangeOf(c, context),
@@ -191,7 +194,9 @@ export function defineRoute<
       const { tags, summary, description, examples } = definition;
       const content = { schema: body, ...(examples && { examples: named(examples) }) };
       const request = {
-        ...(body && { body: { required: true, content: { 'application/json': content } } }),
+        ...(body && {
+          body: { required: !definition.mayLackBody, content: { 'application/json': content } },
+        }),
         ...(params && { params }),
         ...(query && { query }),
       };
