@@ -60,6 +60,11 @@ export const REQUEST_VOCABULARY: readonly Term[] = [
   { option: 'dryPenaltyLastN', inputs: ['dry_penalty_last_n', 'dryPenaltyLastN'] },
   { option: 'dryBreakers', inputs: ['dry_sequence_breakers', 'dryBreakers'], field: 'dry_sequence_breakers' },
   { option: 'allowedTokens', inputs: ['allowed_token_ids', 'allowedTokens'], field: 'allowed_token_ids' },
+  {
+    option: 'reasoningBudget',
+    inputs: ['reasoning_budget', 'reasoningBudget'],
+    field: 'thinking_token_budget',
+  },
   { option: 'badWords', inputs: ['bad_words_list', 'badWords'] },
   { option: 'logitBias', inputs: ['logit_bias_tokens', 'logit_bias', 'logitBias'] },
   { option: 'embeddingBias', inputs: ['embedding_bias', 'embeddingBias'] },

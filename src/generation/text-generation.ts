@@ -5,6 +5,7 @@ import type { SamplingParams } from '../../callbacks/sampling-params.js';
 import { SharedTensors } from '../../callbacks/shared-tensors.js';
 import type {
   FinishReason,
+  ReasoningBudgetOptions,
   TokenBeams,
   TokenPiece,
   TokenRequest,
@@ -67,6 +68,8 @@ export interface SamplingOptions {
   dryPenaltyLastN?: number | undefined;
   /** Token ids that may be generated; default: all. */
   allowedTokens?: Int32Array | readonly number[] | undefined;
+  /** Most tokens of reasoning: behind them the token that ends it is forced. */
+  reasoningBudget?: ReasoningBudgetOptions | undefined;
   /** Numbers added to the logits of tokens at every step, by token id; -Infinity: never drawn. */
   logitBias?: ReadonlyMap<number, number> | undefined;
   /** Numbers added to all logits at every step, one for each token of the vocabulary. */
@@ -350,6 +353,7 @@ function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
     noRepeatNgramSize: request.noRepeatNgramSize ?? 0,
     ...samplersOf(request),
     ...(request.allowedTokens === undefined ? {} : { allowedTokens: request.allowedTokens }),
+    ...(request.reasoningBudget === undefined ? {} : { reasoningBudget: request.reasoningBudget }),
     ...(request.dryBreakers === undefined ? {} : { dryBreakers: request.dryBreakers }),
     ...(request.logitBias === undefined ? {} : { logitBias: request.logitBias }),
     ...(request.embeddingBias === undefined ? {} : { embeddingBias: request.embeddingBias }),

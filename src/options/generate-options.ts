@@ -104,6 +104,13 @@ const RULES = {
     'a list of token ids',
     (value) => value instanceof Int32Array || (Array.isArray(value) && value.every(isToken)),
   ),
+  reasoningBudget: rule(
+    'an object such as { tokens: 100, endToken: 5 }',
+    (value) =>
+      isObject(value) &&
+      isToken((value as { tokens?: unknown }).tokens) &&
+      isToken((value as { endToken?: unknown }).endToken),
+  ),
   logitBias: rule(
     'a Map of token ids to numbers',
     (value) => value instanceof Map && [...value].every(([token, bias]) => isToken(token) && isBias(bias)),
