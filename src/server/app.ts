@@ -73,6 +73,8 @@ export interface AppOptions {
   tracing?: Tracing | null;
   /** What happens to fields of bodies that nobody knows; default: the answer tells of them. */
   unknownFields?: UnknownFieldRule;
+  /** Lets requests bring chat templates; default: they may not. */
+  trustsTemplates?: boolean;
   /** Folder of the LoRA adapters that clients may load; default: they may load none. */
   adapterFolder?: string | null;
   /** Models that are loaded on demand; default: there are none. */
@@ -104,6 +106,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     maxBodyBytes,
     platform: options.platform ?? null,
     unknownFields: options.unknownFields ?? 'warn',
+    trustsTemplates: options.trustsTemplates ?? false,
     life: options.life ?? null,
     adapterFolder: options.adapterFolder ?? null,
     traceDecisions: tracing?.decisions ?? null,

@@ -1,4 +1,5 @@
 import { countPromptTokens, planChat } from '../../generation/chat-plan.js';
+import type { AskedBudget } from '../../generation/reasoning/reasoning-budget.js';
 import { jsonAnswer } from '../json-answer.js';
 import { guideOfRequest } from '../openai/guides.js';
 import { plannedRun } from '../openai/planned-run.js';
@@ -50,9 +51,10 @@ async function answerMessage(
   const room = Math.max(1, model.maxSeqLen - plan.promptTokens.length);
   const isCutByContext = request.max_tokens > room;
   const maxTokens = chatMaxTokens(model, Math.min(request.max_tokens, room), plan.promptTokens.length);
-  const chat = { request: common, plan, promptParam: 'messages', maxTokens };
-  const run = await plannedRun(context, model, chat, exchange.terms, live);
   const { thinking } = request;
+  const budget = budgetOf(thinking);
+  const chat = { request: common, plan, promptParam: 'messages', maxTokens, budget };
+  const run = await plannedRun(context, model, chat, exchange.terms, live);
   const omitsThinking = thinking !== undefined && 'display' in thinking && thinking.display === 'omitted';
   const making = new MessageMaking({ model, plan, run, isCutByContext, omitsThinking });
   if (request.stream) return respondWithStream(run, making.frameWriter(), context.eventStream, exchange);
@@ -70,4 +72,10 @@ function commonOf(request: MessageRequest): CommonRequest {
     response_format: format && { type: 'json_schema', json_schema: { schema: format.schema } },
   };
   return common as CommonRequest;
+}
+
+/** The limit of thinking; undefined: none. */
+function budgetOf(thinking: MessageRequest['thinking']): AskedBudget | undefined {
+  const tokens = thinking !== undefined && 'budget_tokens' in thinking ? thinking.budget_tokens : undefined;
+  return tokens == null ? undefined : { tokens, param: 'thinking.budget_tokens' };
 }

@@ -24,6 +24,7 @@ export function textRequest(
     guide?: Guide | undefined;
     guideParam?: string | undefined;
     shownTokens?: readonly string[] | undefined;
+    reasoningBudget?: TextRequest['reasoningBudget'];
   },
 ): TextRequest {
   if (request.min_tokens !== undefined && request.min_tokens > fields.maxTokens) {

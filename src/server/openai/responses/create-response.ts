@@ -9,6 +9,7 @@ import type { RequestMemory } from '../../request-memory.js';
 import type { LiveRequest } from '../../request-registry.js';
 import type { RequestTerms } from '../../request-terms.js';
 import type { ChoiceRun } from '../choice-run.js';
+import { askedBudget } from '../asked-budget.js';
 import { ApiError } from '../errors.js';
 import { guideOfRequest } from '../guides.js';
 import { plannedRun } from '../planned-run.js';
@@ -159,7 +160,8 @@ async function runOf(
   if (request.background && request.stream) {
     terms.memory.addAnswer(keptEventsMemory(maxTokens, logProbs === undefined ? 0 : 1 + logProbs));
   }
-  const chat = { request: commonOf(request), plan, promptParam: 'input', maxTokens, logProbs };
+  const budget = askedBudget(request);
+  const chat = { request: commonOf(request), plan, promptParam: 'input', maxTokens, logProbs, budget };
   return plannedRun(context, model, chat, terms, live);
 }
 

@@ -204,6 +204,25 @@ export const stopFields = {
   }),
 };
 
+const budget = (text: string) => number({ min: -1, max: MAX_INT, integer: true }, text);
+
+/** Longest template of a request, in UTF-16 units: models' own have some thousands. */
+const MAX_TEMPLATE = 65_536;
+
+export const chatTemplate = optional(
+  shortText(MAX_TEMPLATE),
+  `A chat template in place of the model's, in Jinja, of ${MAX_TEMPLATE} characters at most. Needs the server's option --trust-request-chat-template.`,
+);
+
+/** Limits of reasoning, of which a request has one. */
+export const reasoningFields = {
+  thinking_token_budget: budget(
+    'Most tokens of reasoning: behind them its end is forced, and the answer follows. -1 or not given: no limit but that of the answer.',
+  ),
+  thinking_budget: budget("Qwen's name of thinking_token_budget."),
+  thinking_budget_tokens: budget("llama.cpp's name of thinking_token_budget."),
+};
+
 /** Fields about the engine's treatment of a request, which OpenAI's API lacks. */
 export const engineFields = {
   priority: optional(z.number().min(0).max(1), {
