@@ -17,12 +17,14 @@ constexpr uint32_t kXtcDraw = 0xffffffffu;
 constexpr int32_t kZipfTokens = 100;
 
 // Kept tokens are moved together where they are fewer than this part of the places.
-constexpr int32_t kSparse = 8;
+constexpr int32_t kSparse = 4;
 // Members of a bucket that are sorted; of more of them the half in which the bound lies is looked for first.
 constexpr size_t kFewMembers = 32;
 // Masses are added up in as many parts, by place, so that an addition need not wait for the one before.
 constexpr size_t kMassParts = 4;
 constexpr size_t kBuckets = static_cast<size_t>(kDistanceBuckets) + 1;  // the last one of what is left out
+// Weights are used again, relative to a maximum that is no longer kept, while that is no more than this power of 2 away.
+constexpr double kReach = 512;
 constexpr double kLn2 = 0.693147180559945309417;
 
 double uniformOf(const SamplingView& sampling, int64_t row, uint32_t draw) {
@@ -58,8 +60,9 @@ void SamplerChain::begin(const float* logits, int32_t vocabSize, float maximum) 
   }
   std::copy_n(logits, vocabSize, values_.begin());
   std::fill(values_.begin() + vocabSize, values_.end(), -INFINITY);
-  maximum_ = static_cast<double>(maximum);
+  maximum_ = reference_ = static_cast<double>(maximum);
   maximumKnown_ = true;
+  weighedAt_ = -1;
   placesAreIds_ = true;
   keepFrom(-INFINITY);
 }
@@ -112,7 +115,7 @@ void SamplerChain::keepTopP(double mass, double temperature) {
 }
 
 void SamplerChain::keepNearest(double center, double mass, bool isReaching) {
-  kernels_.wideRow.bucketByDistance(values_.data(), size_, maximum_, center, buckets_.data());
+  kernels_.wideRow.bucketByDistance(values_.data(), size_, reference_, center, buckets_.data());
   std::fill(masses_.begin(), masses_.end(), 0.0);
   for (size_t place = 0; place < static_cast<size_t>(size_); place += kMassParts) {
     for (size_t part = 0; part < kMassParts; ++part)
@@ -137,9 +140,14 @@ void SamplerChain::keepNearest(double center, double mass, bool isReaching) {
 
 size_t SamplerChain::gatherMembers(int32_t bucket) {
   size_t found = 0;
-  for (int32_t place = 0; place < size_; ++place) {
-    members_[found] = place;
-    found += buckets_[static_cast<size_t>(place)] == bucket;
+  for (int32_t group = 0; group < size_; group += kWideLanes) {
+    const int32_t* buckets = buckets_.data() + group;
+    int32_t hits = 0;
+    for (int32_t lane = 0; lane < kWideLanes; ++lane) hits |= buckets[lane] == bucket;
+    if (hits == 0) continue;
+    for (int32_t lane = 0; lane < kWideLanes; ++lane) {
+      if (buckets[lane] == bucket) members_[found++] = group + lane;
+    }
   }
   return found;
 }
@@ -150,8 +158,8 @@ size_t SamplerChain::gatherMembers(int32_t bucket) {
 size_t SamplerChain::orderMembers(size_t members, double center, double before, double mass, bool isReaching) {
   const auto isBefore = [&](int32_t a, int32_t b) {
     const float left = values_[static_cast<size_t>(a)], right = values_[static_cast<size_t>(b)];
-    const double nearLeft = std::fabs(center - (static_cast<double>(left) - maximum_));
-    const double nearRight = std::fabs(center - (static_cast<double>(right) - maximum_));
+    const double nearLeft = std::fabs(center - (static_cast<double>(left) - reference_));
+    const double nearRight = std::fabs(center - (static_cast<double>(right) - reference_));
     if (nearLeft != nearRight) return nearLeft < nearRight;
     return left > right || (left == right && a < b);
   };
@@ -260,6 +268,7 @@ void SamplerChain::takeCount(int32_t count) {
     values_[i] = values_[place];
   }
   placesAreIds_ = false;
+  weighedAt_ = -1;
   size_ = (count + kWideLanes - 1) / kWideLanes * kWideLanes;
   std::fill(values_.begin() + count, values_.begin() + size_, -INFINITY);
 }
@@ -276,9 +285,16 @@ size_t SamplerChain::mostProbable() {
 
 void SamplerChain::weigh(double temperature, bool wantsEntropy) {
   findMaximum();
+  const double scale = 1 / (temperature * kLn2);
+  if (weighedAt_ == temperature && !wantsEntropy && (reference_ - maximum_) * scale < kReach) {
+    sum_ = kernels_.wideRow.sumKept(values_.data(), size_, weights_.data(), blockSums_.data());
+    return;
+  }
+  reference_ = maximum_;
+  weighedAt_ = temperature;
   double moment = 0;
-  sum_ = kernels_.wideRow.weigh(values_.data(), size_, maximum_, 1 / (temperature * kLn2), weights_.data(),
-                                blockSums_.data(), wantsEntropy ? &moment : nullptr);
+  sum_ = kernels_.wideRow.weigh(values_.data(), size_, reference_, scale, weights_.data(), blockSums_.data(),
+                                wantsEntropy ? &moment : nullptr);
   entropy_ = std::log(sum_) - moment * kLn2 / sum_;
 }
 

@@ -60,7 +60,7 @@ class SamplerChain {
   double dynamicTemperature(double temperature, double range, double exponent);
   int64_t mirostatCount(double mu, double temperature, int32_t vocabSize);
 
-  // Keeps the tokens whose logits lie nearest to `center` below the maximum, up to the one with which their weights, as weigh()
+  // Keeps the tokens whose logits lie nearest to `center` below the reference, up to the one with which their weights, as weigh()
   // left them, pass `mass`, or reach it if `isReaching`.
   void keepNearest(double center, double mass, bool isReaching);
   // Writes the places of a bucket to members_, and returns their number.
@@ -78,7 +78,7 @@ class SamplerChain {
   // Returns a place.
   size_t drawOne(double temperature, double uniform);
   double scaled(size_t place, double temperature) const {
-    return (static_cast<double>(values_[place]) - maximum_) / temperature;
+    return (static_cast<double>(values_[place]) - reference_) / temperature;
   }
   int32_t idOf(size_t place) const { return placesAreIds_ ? static_cast<int32_t>(place) : ids_[place]; }
 
@@ -91,6 +91,8 @@ class SamplerChain {
   std::vector<int32_t> ids_;  // by place
   double maximum_ = 0;        // of the kept tokens
   bool maximumKnown_ = true;
+  double reference_ = 0;                     // maximum that the weights are relative to
+  double weighedAt_ = -1;                    // temperature of the weights; -1: they are of other places
   std::vector<double> weights_, blockSums_;  // by place, by block
   double sum_ = 0, entropy_ = 0;
   std::vector<int32_t> buckets_, members_;  // by place; places of one bucket

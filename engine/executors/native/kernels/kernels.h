@@ -205,6 +205,8 @@ struct WideRowKernels {
   // each weight times its exponent.
   double (*weigh)(const float* values, int32_t n, double maximum, double scale, double* weights, double* blockSums,
                   double* moment);
+  // Makes 0 of the weights of what has been left out since, and sums the others as weigh does.
+  double (*sumKept)(const float* values, int32_t n, double* weights, double* blockSums);
   double (*sumPresent)(const float* values, int32_t n);
   double (*sumSquares)(const float* values, int32_t n, double mean);  // of the distances from the mean
   // Leaves out what is not in least ... most; returns how many are kept.

@@ -310,14 +310,15 @@ Napi::Value wideRow(const Napi::CallbackInfo& info) {
   double moment = 0;
   auto result = Napi::Object::New(info.Env());
   const auto set = [&](const char* name, double value) { result.Set(name, value); };
-  set("sum", kernels.weigh(values, n, maximum, f.number("scale"), f.data<double>("weights"), f.data<double>("blockSums"),
-                           &moment));
+  set("sum", kernels.weigh(values, n, maximum, f.number("scale"), f.data<double>("weights"),
+                           f.data<double>("blockSums"), &moment));
   set("moment", moment);
   set("present", kernels.sumPresent(values, n));
   set("squares", kernels.sumSquares(values, n, center));
   set("least", kernels.leastOfWeight(values, f.data<double>("weights"), n, f.number("weight")));
   set("between", kernels.keepBetween(f.data("between"), n, f.number("low"), f.number("high")));
   kernels.bucketByDistance(values, n, maximum, center, f.data<int32_t>("buckets"));
+  set("kept", kernels.sumKept(f.data("between"), n, f.data<double>("weights"), f.data<double>("blockSums")));
   set("inBuckets", kernels.keepBuckets(f.data("inBuckets"), f.data<int32_t>("buckets"), n, f.integer("last")));
   return result;
 }

@@ -117,6 +117,28 @@ inline double weigh(const float* values, int32_t n, double maximum, double scale
                            : weighRow<false>(values, n, maximum, scale, weights, blockSums, nullptr);
 }
 
+inline double sumKept(const float* values, int32_t n, double* weights, double* blockSums) {
+  double total = 0;
+  for (int32_t begin = 0; begin < n; begin += kWideBlock) {
+    const int32_t end = n - begin < kWideBlock ? n : begin + kWideBlock;
+    LaneSums sums;
+    for (int32_t i = begin; i < end; i += kWideLanes) {
+      for (int part = 0; part < kWideParts; part++) {
+        const int32_t at = i + part * kPartLanes;
+        PartDoubles value, weight;
+        loadAsDoubles(value, values + at);
+        loadPart(weight, weights + at);
+        weight = value > -__builtin_inf() ? weight : PartDoubles{};
+        storePart(weights + at, weight);
+        sums.part[part] += weight;
+      }
+    }
+    blockSums[begin / kWideBlock] = sums.total();
+    total += blockSums[begin / kWideBlock];
+  }
+  return total;
+}
+
 // Calls visit(at, part) for the parts of a row.
 template <class Visit>
 inline void forParts(int32_t n, const Visit& visit) {
@@ -216,6 +238,7 @@ inline int32_t keepBuckets(float* values, const int32_t* buckets, int32_t n, int
 
 constexpr WideRowKernels kWideRowKernels{
     .weigh = weigh,
+    .sumKept = sumKept,
     .sumPresent = sumPresent,
     .sumSquares = sumSquares,
     .keepBetween = keepBetween,
