@@ -42,6 +42,7 @@ export const REQUEST_VOCABULARY: readonly Term[] = [
     inputs: ['frequency_penalty', 'frequencyPenalty'],
     flag: 'frequency-penalty',
   },
+  { option: 'penaltyLastN', inputs: ['penalty_last_n', 'penaltyLastN'], field: 'repeat_last_n' },
   { option: 'seed', inputs: ['random_seed', 'seed'], flag: 'seed' },
   { option: 'noRepeatNgramSize', inputs: ['no_repeat_ngram_size', 'noRepeatNgramSize'] },
   { option: 'typicalP', inputs: ['runtime_typical_p', 'typicalP'] },

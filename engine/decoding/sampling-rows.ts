@@ -145,13 +145,16 @@ export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements Sampli
   #addHistory(row: number, request: LlmRequest, sequence: GeneratedSequence, length: number): void {
     let end = this.historyStart[row]!;
     this.historyPromptLength[row] = 0;
-    if (needsHistory(request.spec.sampling)) {
-      if (end + length > this.history.length) SAMPLING_TABLE.grow(this, 'history', end + length);
-      this.history.set(sequence.tokens.subarray(0, length), end);
-      const { promptTable } = request.spec;
-      if (promptTable !== null) this.#hideFrom(promptTable.firstId, end, end + request.originalPromptLength);
-      this.historyPromptLength[row] = request.originalPromptLength;
-      end += length;
+    const { sampling, promptTable } = request.spec;
+    if (needsHistory(sampling)) {
+      const first = sampling.penaltyLastN < 0 ? 0 : Math.max(0, length - sampling.penaltyLastN);
+      const seen = length - first;
+      const ofPrompt = Math.max(0, request.originalPromptLength - first);
+      if (end + seen > this.history.length) SAMPLING_TABLE.grow(this, 'history', end + seen);
+      this.history.set(sequence.tokens.subarray(first, length), end);
+      if (promptTable !== null) this.#hideFrom(promptTable.firstId, end, end + ofPrompt);
+      this.historyPromptLength[row] = ofPrompt;
+      end += seen;
     }
     this.historyStart[row + 1] = end;
   }

@@ -67,6 +67,7 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   repetition_penalty: { type: 'f32', shape: 'one' },
   presence_penalty: { type: 'f32', shape: 'one' },
   frequency_penalty: { type: 'f32', shape: 'one' },
+  penalty_last_n: { type: 'i32', shape: 'one' },
   runtime_typical_p: { type: 'f32', shape: 'one' },
   top_n_sigma: { type: 'f32', shape: 'one' },
   xtc_probability: { type: 'f32', shape: 'one' },

@@ -36,6 +36,8 @@ export interface SamplingOptions {
   presencePenalty?: number | undefined;
   /** Subtracted from a token's logit for each time that it is in the answer already; 0 = off. */
   frequencyPenalty?: number | undefined;
+  /** Number of last tokens of prompt and answer that these penalties see; default -1: all; 0: none. */
+  penaltyLastN?: number | undefined;
   /** With n > 0 no n tokens in a row of prompt and answer occur a second time; 0 = off. */
   noRepeatNgramSize?: number | undefined;
   /** Draws among the tokens whose surprise is nearest to the entropy, until they exceed this probability; 1 = off. */
@@ -315,6 +317,7 @@ export function generateTokens(
 
 /** Parameters that few requests have; their defaults are the engine's. */
 const SAMPLERS = [
+  'penaltyLastN',
   'typicalP',
   'topNSigma',
   'xtcProbability',

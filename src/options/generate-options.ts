@@ -82,6 +82,7 @@ const RULES = {
   presencePenalty: numberIn(SAMPLING_RANGES.presencePenalty),
   frequencyPenalty: numberIn(SAMPLING_RANGES.frequencyPenalty),
   noRepeatNgramSize: numberIn(SAMPLING_RANGES.noRepeatNgramSize),
+  penaltyLastN: numberIn(SAMPLING_RANGES.penaltyLastN),
   typicalP: numberIn(SAMPLING_RANGES.typicalP),
   topNSigma: numberIn(SAMPLING_RANGES.topNSigma),
   xtcProbability: numberIn(SAMPLING_RANGES.xtcProbability),

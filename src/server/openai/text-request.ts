@@ -43,7 +43,7 @@ export function textRequest(
     // Other engines write -1 for "off".
     topK: request.top_k === -1 ? 0 : request.top_k,
     minP: request.min_p,
-    repetitionPenalty: request.repetition_penalty,
+    ...repetitionOf(request),
     presencePenalty: request.presence_penalty,
     frequencyPenalty: request.frequency_penalty,
     noRepeatNgramSize: request.no_repeat_ngram_size,
@@ -62,6 +62,21 @@ export function textRequest(
     timeLimitMs: request.time_limit_ms,
     cacheSalt: requestSalt(request),
   };
+}
+
+/** Tokens that llama.cpp's repeat_penalty sees. */
+const DEFAULT_LAST_N = 64;
+
+/** Penalty for repetitions under one of its names. @throws ApiError for both. */
+function repetitionOf(request: CommonRequest): Pick<TextRequest, 'repetitionPenalty' | 'penaltyLastN'> {
+  const { repetition_penalty: ours, repeat_penalty: theirs, repeat_last_n: lastN } = request;
+  if (ours !== undefined && theirs !== undefined && ours !== theirs) {
+    throw new ApiError(400, "'repetition_penalty' and 'repeat_penalty' exclude each other.", {
+      param: 'repeat_penalty',
+    });
+  }
+  const isTheirs = theirs !== undefined && theirs !== 1;
+  return { repetitionPenalty: ours ?? theirs, penaltyLastN: lastN ?? (isTheirs ? DEFAULT_LAST_N : undefined) };
 }
 
 /** Samplers that llama.cpp has. */

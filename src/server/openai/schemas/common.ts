@@ -96,6 +96,15 @@ export const samplingFields = {
     { min: -2, max: 2, integer: false },
     { description: 'Taken from the logits of tokens, for each time that the answer has them.', default: 0 },
   ),
+  repeat_penalty: number(
+    SAMPLING_RANGES.repetitionPenalty,
+    "llama.cpp's name of repetition_penalty; its `repeat_last_n` is 64 where it is not given.",
+  ),
+  repeat_last_n: number(SAMPLING_RANGES.penaltyLastN, {
+    description:
+      'Number of last tokens of prompt and answer that the penalties for repetition, presence and frequency see; -1 = all, 0 = none.',
+    default: -1,
+  }),
   no_repeat_ngram_size: number(SAMPLING_RANGES.noRepeatNgramSize, {
     description: 'No so many tokens in a row of prompt and answer come up a second time; 0 = off.',
     default: 0,
