@@ -1,7 +1,13 @@
 import { type ChatMessage, ChatTemplateError, type RenderOptions } from '../chat-template.js';
-import { HelperBusyError, HelperError, HelperLostError, HelperPool, HelperTimeError } from '../helper-pool.js';
-import { TokenizerBusyError } from './tokenizer-pool.js';
+import {
+  HelperBusyError,
+  HelperError,
+  HelperLostError,
+  HelperPool,
+  HelperTimeError,
+} from '../helper-pool.js';
 import type { TextSegment, Tokenizer } from './tokenizer.js';
+import { TokenizerBusyError } from './tokenizer-pool.js';
 
 /** What a template needs of the tokenizer. */
 export type TemplateTokens = Pick<Tokenizer, 'bosToken' | 'eosToken' | 'controlTokenTexts'>;

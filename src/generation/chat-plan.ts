@@ -55,6 +55,8 @@ export interface ChatAsk {
   ignoreEos?: boolean | undefined;
   addGenerationPrompt?: boolean | undefined;
   continueFinalMessage?: boolean | undefined;
+  /** Adds the tokens that the model wants around a text, besides those of the template. */
+  addSpecialTokens?: boolean | undefined;
   /** Chat template in place of the model's; its author is not trusted with time or memory. */
   template?: string | undefined;
   /** Further variables of the template. */
@@ -169,6 +171,7 @@ function promptOf(
     maxTokens,
     addGenerationPrompt: ask.addGenerationPrompt,
     continueFinalMessage: ask.continueFinalMessage,
+    addSpecialTokens: ask.addSpecialTokens,
     template: ask.template,
     variables,
     ...(style.usesTemplate && tools.length > 0 ? { tools: tools.map(templateTool) } : {}),

@@ -4,8 +4,8 @@ import {
   PromptUnitsError,
   readTokenizerFiles,
   StreamingDetokenizer,
-  Tokenizer,
   TemplatePool,
+  Tokenizer,
   TokenizerPool,
 } from '../../models/tokenizer/index.js';
 import { GuideChecks } from './guide-checks.js';

@@ -86,8 +86,7 @@ const ALL_ROUTES = [...ROUTES, ...OLLAMA_ROUTES, ...KSERVE_ROUTES];
 /** Makes the HTTP API as a Hono app, which knows nothing of sockets. */
 export function createApp(options: AppOptions): Hono<AppEnv> {
   const { log, metrics, state, apiKeys = new ApiKeys([]), ledger = new MemoryLedger() } = options;
-  const { corsOrigins = [LOOPBACK_ORIGINS], maxBodyBytes = DEFAULT_MAX_BODY_BYTES } = options;
-  const { tracing = null } = options;
+  const { corsOrigins = [LOOPBACK_ORIGINS], maxBodyBytes = DEFAULT_MAX_BODY_BYTES, tracing = null } = options;
   const routes = metrics.isOn ? ALL_ROUTES : ALL_ROUTES.filter((route) => route !== metricsRoute);
   const context: ServerContext = {
     models: options.models,

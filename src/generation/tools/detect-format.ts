@@ -62,7 +62,8 @@ function* codeOf(source: string): Generator<string> {
   let from = 0;
   while (true) {
     for (const kind of kinds) {
-      if (kind.at !== Number.POSITIVE_INFINITY && kind.at < from) kind.at = indexFrom(source, kind.begin, from);
+      if (kind.at !== Number.POSITIVE_INFINITY && kind.at < from)
+        kind.at = indexFrom(source, kind.begin, from);
     }
     const [kind] = kinds.toSorted((a, b) => a.at - b.at);
     const { begin, end, at } = kind!;

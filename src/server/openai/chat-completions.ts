@@ -17,6 +17,7 @@ import {
   chatMaxTokens,
   choiceCounts,
   promptLogProbsAsked,
+  tokensAsked,
   topLogProbs,
   truncatedPrompt,
 } from './text-request.js';
@@ -58,12 +59,13 @@ async function answerChat(
     messages: request.messages.map(templateMessage),
     guide: await guideOfRequest(request, model.codec),
     ignoreEos: request.ignore_eos,
+    addSpecialTokens: request.add_special_tokens,
     addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
     continueFinalMessage: request.continue_final_message ?? false,
     variables: templateVariablesOf(request, template ?? model.codec.templateSource),
     reasoningEffort: request.reasoning_effort,
   });
-  const limit = request.max_completion_tokens ?? request.max_tokens;
+  const limit = request.max_completion_tokens ?? tokensAsked(request);
   const asMuch = limit ?? Math.min(model.defaultMaxTokens, Math.ceil(model.maxSeqLen / 2));
   const promptTokens = truncatedPrompt(whole.promptTokens, request, model, asMuch);
   const plan = { ...whole, promptTokens };

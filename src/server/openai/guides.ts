@@ -124,9 +124,13 @@ export async function guideOfRequest(request: Request, codec: TextCodec): Promis
   const [first, second] = asked;
   if (first === undefined) {
     if (spaceOf(request) === undefined) return undefined;
-    throw new ApiError(400, "A pattern of white space needs a form of JSON, such as 'structured_outputs.json'.", {
-      param: request.guided_whitespace_pattern == null ? 'structured_outputs' : 'guided_whitespace_pattern',
-    });
+    throw new ApiError(
+      400,
+      "A pattern of white space needs a form of JSON, such as 'structured_outputs.json'.",
+      {
+        param: request.guided_whitespace_pattern == null ? 'structured_outputs' : 'guided_whitespace_pattern',
+      },
+    );
   }
   if (second !== undefined) {
     throw new ApiError(400, `'${first[0]}' and '${second[0]}' exclude each other: an answer has one form.`, {

@@ -76,7 +76,10 @@ function repetitionOf(request: CommonRequest): Pick<TextRequest, 'repetitionPena
     });
   }
   const isTheirs = theirs !== undefined && theirs !== 1;
-  return { repetitionPenalty: ours ?? theirs, penaltyLastN: lastN ?? (isTheirs ? DEFAULT_LAST_N : undefined) };
+  return {
+    repetitionPenalty: ours ?? theirs,
+    penaltyLastN: lastN ?? (isTheirs ? DEFAULT_LAST_N : undefined),
+  };
 }
 
 /** Samplers that llama.cpp has. */
@@ -98,6 +101,16 @@ function samplersOf(request: CommonRequest): Partial<TextRequest> {
     dryAllowedLength: request.dry_allowed_length,
     dryPenaltyLastN: request.dry_penalty_last_n,
   };
+}
+
+/** Most tokens of the answer under one of the names for it; undefined: no limit is given. @throws ApiError for both names. */
+export function tokensAsked({
+  max_tokens: most,
+  n_predict: predicted,
+}: Pick<CommonRequest, 'max_tokens' | 'n_predict'>): number | undefined {
+  if (predicted === undefined || predicted < 0) return most;
+  if (most === undefined || most === predicted) return predicted;
+  throw new ApiError(400, "'max_tokens' and 'n_predict' exclude each other.", { param: 'n_predict' });
 }
 
 /** Most answers to all prompts of a request, returned or only compared: four times the default queue. */

@@ -58,7 +58,11 @@ export async function applyTemplate(
   { terms }: Exchange,
 ): Promise<Response> {
   const model = findGenerator(context, request.model);
-  const found = await tokensOf(model, { ...request, prompt: undefined } as TokenizeRequest, templateOf(context, request));
+  const found = await tokensOf(
+    model,
+    { ...request, prompt: undefined } as TokenizeRequest,
+    templateOf(context, request),
+  );
   terms.memory.addAnswer(toldTokensMemory(found.length));
   const detokenizer = model.codec.createDetokenizer({ skipSpecialTokens: false });
   const text = detokenizer.push(found);

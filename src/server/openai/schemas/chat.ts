@@ -104,6 +104,11 @@ export const chatRequestSchema = component(
         description: 'With a last message of the assistant: its content is put before that of the answer.',
         default: false,
       }),
+      add_special_tokens: optional(z.boolean(), {
+        description:
+          'Adds the tokens that the model wants around a text, beside those that the chat template writes.',
+        default: false,
+      }),
       documents: optional(
         z.array(z.record(z.string(), z.string())),
         'Documents for the chat template, such as {"title": ..., "text": ...}; of no use where the template does not look for them.',

@@ -272,6 +272,10 @@ const streamOptions = optional(
 export const commonFields = {
   model: optional(z.string(), 'A name that GET /v1/models lists. Not given: the first of them.'),
   max_tokens: count(1, 'Most tokens of the answer.'),
+  n_predict: number(
+    { min: -1, max: MAX_INT, integer: true },
+    "llama.cpp's name of max_tokens; -1: as if it were not given.",
+  ),
   ...samplingFields,
   ...stopFields,
   ...engineFields,

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { guarded, guardedRow, kernels, randomFloats, tables } from './kernel-hooks.js';
 
-const LANES = 8;
 const BLOCK = 512;
 /** Buckets for each power of two, from 2^-48 on; the last number is of what is left out. */
 const PER_OCTAVE = 32;
