@@ -94,6 +94,16 @@ const items: readonly JsonText[] = [
   ),
 ];
 
+/** Templates of a request: long, without end, quadratic where they are searched for their words. */
+const templates: readonly JsonText[] = [
+  text('{% if messages %}', 65_000),
+  text('{{ messages', 65_000),
+  text('{% for a in range(100000) %}{% for b in range(100000) %}', 112),
+  JSON.stringify("{% for i in range(99999) %}{% if 'x' in (messages | string) %}{% endif %}{% endfor %}"),
+  JSON.stringify(
+    "{% set ns = namespace(l=[]) %}{% for i in range(99999) %}{% set ns.l = ns.l + ['x' * 9999 ~ i] %}{% endfor %}",
+  ),
+];
 const bigSchema = object(2, (half) =>
   half === 0
     ? '"type":"object"'
@@ -123,6 +133,12 @@ const grammars: readonly JsonText[] = [
       .concat('\nr5000 ::= "z"'),
   ),
 ];
+const spacePatterns: readonly JsonText[] = [
+  '"[ ]{0,500}"',
+  '"((( {0,99}){0,99}){0,99})"',
+  text('( |\\\\n)*', 12_000),
+  text(' ', LONGEST / 64),
+];
 const tools = (wrap: (inner: string) => string): readonly JsonText[] => [
   list(512, (index) =>
     wrap(
@@ -150,6 +166,8 @@ const sampling: Readonly<Record<string, DearField>> = {
   repetition_penalty: harmless('1.5'),
   presence_penalty: harmless('2'),
   frequency_penalty: harmless('2'),
+  repeat_penalty: harmless('1.5'),
+  repeat_last_n: one({ repetition_penalty: '1.5', repeat_last_n: '2147483647' }),
   no_repeat_ngram_size: () => ['2', '400'],
   logit_bias: (sizes) => [...dearBias(sizes), textBias],
   typical_p: harmless('0.999999'),
@@ -192,15 +210,24 @@ const sampling: Readonly<Record<string, DearField>> = {
     ...regexes.map((regex) => `{"regex":${regex}}`),
     ...choices.map((choice) => `{"choice":${choice}}`),
     ...grammars.map((grammar) => `{"grammar":${grammar}}`),
+    ...spacePatterns.map((pattern) => `{"json":${bigSchema},"whitespace_pattern":${pattern}}`),
     `{"json":${text('[', LONGEST)}}`,
     `{"structural_tag":{"type":"structural_tag","format":{"type":"or","elements":${list(4000, (index) => `{"type":"const_string","value":"${index}"}`)}}}}`,
   ],
+};
+
+const reasoning: Readonly<Record<string, DearField>> = {
+  thinking_token_budget: harmless('0'),
+  thinking_budget: harmless('2147483647'),
+  thinking_budget_tokens: harmless('1'),
 };
 
 const common: Readonly<Record<string, DearField>> = {
   ...sampling,
   model: harmless('null'),
   max_tokens: harmless('16'),
+  n_predict: one({ max_tokens: 'null', n_predict: '16' }),
+  add_special_tokens: harmless('true'),
   stream_options: one({
     stream: 'true',
     stream_options: '{"include_usage":true,"continuous_usage_stats":true}',
@@ -218,7 +245,11 @@ const common: Readonly<Record<string, DearField>> = {
   guided_grammar: () => grammars,
   guided_json_object: harmless('true'),
   guided_decoding_backend: jsonField,
-  guided_whitespace_pattern: harmless('null'),
+  guided_whitespace_pattern: () =>
+    spacePatterns.map((guided_whitespace_pattern) => ({
+      guided_json: bigSchema,
+      guided_whitespace_pattern,
+    })),
   grammar: () => grammars,
   json_schema: () => schemas,
   return_tokens_as_token_ids: harmless('true'),
@@ -286,8 +317,8 @@ const chat: Readonly<Record<string, DearField>> = {
     list(4000, (index) => `{"title":"${index}","text":"a"}`),
     `[{"text":${text('a', LONGEST)}}]`,
   ],
-  chat_template: harmless('null'),
-  thinking_token_budget: harmless('null'),
+  ...reasoning,
+  chat_template: () => templates,
   chat_template_kwargs: () => anyObject,
   tools: () => chatTools,
   tool_choice: one({ tools: chatTools[0]!, tool_choice: chosenTool }),
@@ -306,6 +337,7 @@ const chat: Readonly<Record<string, DearField>> = {
 
 const responses: Readonly<Record<string, DearField>> = {
   ...sampling,
+  ...reasoning,
   model: harmless('null'),
   input: () => items.map((input) => ({ input, max_output_tokens: '1' })),
   instructions: textField,
@@ -441,6 +473,12 @@ const tokenizing: Readonly<Record<string, DearField>> = {
   return_token_strs: one({ prompt: text('Once upon a time ', 4000), return_token_strs: 'true' }),
   add_generation_prompt: harmless('true'),
   continue_final_message: harmless('false'),
+  chat_template: () =>
+    templates.map((chat_template) => ({
+      chat_template,
+      prompt: 'null',
+      messages: '[{"role":"user","content":"a"}]',
+    })),
   chat_template_kwargs: () =>
     anyObject.map((chat_template_kwargs) => ({
       chat_template_kwargs,

@@ -10,6 +10,8 @@ export interface AskedBudget {
   tokens: number;
   /** The client's name for it, for errors. */
   param: string;
+  /** Called with the reason where the model's vocabulary allows no budget; absent: that is an error. */
+  onImpossible?: ((why: string) => void) | undefined;
 }
 
 /**
@@ -22,18 +24,21 @@ export async function reasoningBudget(
   asked: AskedBudget | undefined,
 ): Promise<ReasoningBudgetOptions | undefined> {
   if (asked === undefined || asked.tokens < 0 || reasoning === null) return undefined;
-  const { tokens, param } = asked;
-  const endToken = await markerToken(codec, THINK_END, param);
-  if (reasoning === 'open') return { tokens, endToken };
-  return { tokens, endToken, beginToken: await markerToken(codec, THINK_BEGIN, param) };
+  const endToken = await markerToken(codec, THINK_END, asked);
+  const isOpen = reasoning === 'open';
+  const beginToken = isOpen ? undefined : await markerToken(codec, THINK_BEGIN, asked);
+  if (endToken === null || beginToken === null) return undefined;
+  return { tokens: asked.tokens, endToken, beginToken };
 }
 
-async function markerToken(codec: TextCodec, text: string, param: string): Promise<number> {
+/** Token of a marker; null: it has none, which has been told. */
+async function markerToken(codec: TextCodec, text: string, asked: AskedBudget): Promise<number | null> {
   const tokens = await codec.encodePiece(text);
   if (tokens.length === 1) return tokens[0]!;
-  throw new InvalidRequestError(
-    says`${field(param)} is refused: this model writes ${text} in ${tokens.length} tokens, and a budget can only force one.`,
-    param,
-    'unsupported_parameter',
-  );
+  const { param, onImpossible } = asked;
+  const why = `this model writes ${text} in ${tokens.length} tokens, and a budget can only force one`;
+  if (onImpossible === undefined)
+    throw new InvalidRequestError(says`${field(param)} is refused: ${why}.`, param, 'unsupported_parameter');
+  onImpossible(why);
+  return null;
 }

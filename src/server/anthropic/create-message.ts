@@ -9,6 +9,7 @@ import { findGenerator, type RouteContext } from '../openai/route-context.js';
 import type { CommonRequest } from '../openai/schemas/common.js';
 import { chatMaxTokens } from '../openai/text-request.js';
 import type { LiveRequest } from '../request-registry.js';
+import type { Warn } from '../warnings.js';
 import { MessageMaking } from './message-making.js';
 import { askedChat } from './message-prompt.js';
 import { inMessageWords } from './message-words.js';
@@ -52,7 +53,7 @@ async function answerMessage(
   const isCutByContext = request.max_tokens > room;
   const maxTokens = chatMaxTokens(model, Math.min(request.max_tokens, room), plan.promptTokens.length);
   const { thinking } = request;
-  const budget = budgetOf(thinking);
+  const budget = budgetOf(thinking, exchange.warn);
   const chat = { request: common, plan, promptParam: 'messages', maxTokens, budget };
   const run = await plannedRun(context, model, chat, exchange.terms, live);
   const omitsThinking = thinking !== undefined && 'display' in thinking && thinking.display === 'omitted';
@@ -74,8 +75,10 @@ function commonOf(request: MessageRequest): CommonRequest {
   return common as CommonRequest;
 }
 
-/** The limit of thinking; undefined: none. */
-function budgetOf(thinking: MessageRequest['thinking']): AskedBudget | undefined {
+/** The limit of thinking; undefined: none. Clients send one always, so a model that can have none answers without. */
+function budgetOf(thinking: MessageRequest['thinking'], warn: Warn): AskedBudget | undefined {
   const tokens = thinking !== undefined && 'budget_tokens' in thinking ? thinking.budget_tokens : undefined;
-  return tokens == null ? undefined : { tokens, param: 'thinking.budget_tokens' };
+  if (tokens == null) return undefined;
+  const param = 'thinking.budget_tokens';
+  return { tokens, param, onImpossible: (why) => warn(`'${param}' has no effect: ${why}.`) };
 }
