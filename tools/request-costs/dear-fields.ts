@@ -440,6 +440,60 @@ const anthropic: Readonly<Record<string, DearField>> = {
   container: harmless('null'),
 };
 
+const ollamaOptions = one({
+  options: `{"num_predict":16,"temperature":1,"top_k":0,"top_p":1,"typical_p":0.999999,"repeat_penalty":1.5,"repeat_last_n":-1,"stop":${list(64, (index) => text('a', 2000 + index))}}`,
+});
+const ollamaFormats = ['"json"', ...schemas];
+const ollamaText: Readonly<Record<string, DearField>> = {
+  model: harmless('null'),
+  options: (sizes) => [...ollamaOptions(sizes), { options: '{"num_predict":16,"mirostat":1}' }],
+  format: () => ollamaFormats,
+  think: harmless('false'),
+  stream: harmless('true'),
+  keep_alive: harmless('"5m"'),
+  logprobs: harmless('true'),
+  top_logprobs: one({ logprobs: 'true', top_logprobs: '20' }),
+};
+const ollamaChat: Readonly<Record<string, DearField>> = {
+  ...ollamaText,
+  messages: () => [
+    ...chatMessages.slice(0, 4),
+    list(60, () => `{"role":"assistant","tool_calls":${list(1000, () => '{"function":{"name":"f","arguments":{}}}')}}`),
+  ],
+  tools: () => chatTools,
+};
+const ollamaGenerate: Readonly<Record<string, DearField>> = {
+  ...ollamaText,
+  prompt: () => [...longTexts, ...longWords],
+  suffix: one({ suffix: text('a', LONGEST) }),
+  system: textField,
+  template: () => [text('{{ .Prompt }}', 65_000), text('{{ if .Prompt }}', 65_000)],
+  context: ({ maxSeqLen }) => [wholeTokens(maxSeqLen / 2), list(490_000, () => '7')],
+  raw: harmless('true'),
+  images: harmless('[]'),
+};
+const ollamaEmbed: Readonly<Record<string, DearField>> = {
+  model: harmless('"tiny-bert-mean"'),
+  input: () => [longTexts[0]!, list(2048, (index) => `"${index} ${'word '.repeat(200)}"`)],
+  prompt: () => [text('word ', LONGEST)],
+  truncate: harmless('true'),
+  dimensions: harmless('null'),
+  options: () => anyObject,
+  keep_alive: harmless('"5m"'),
+};
+const ollamaNames: Readonly<Record<string, DearField>> = {
+  model: textField,
+  name: textField,
+  verbose: harmless('true'),
+  system: textField,
+  template: textField,
+  options: () => anyObject,
+  insecure: harmless('true'),
+  username: textField,
+  password: textField,
+  stream: harmless('false'),
+};
+
 const encoders: Readonly<Record<string, DearField>> = {
   model: harmless('null'),
   truncate_prompt_tokens: harmless('-1'),
@@ -536,6 +590,18 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
     fields: { ...tokenizing, messages: () => chatMessages },
   },
   '/detokenize': { plain: { tokens: '[7]' }, fields: tokenizing },
+  '/api/chat': {
+    plain: { messages: '[{"role":"user","content":"Once"}]', options: '{"num_predict":2}', stream: 'false' },
+    fields: ollamaChat,
+  },
+  '/api/generate': {
+    plain: { prompt: '"Once"', options: '{"num_predict":2}', stream: 'false' },
+    fields: ollamaGenerate,
+  },
+  '/api/embed': { plain: { input: '"Once"' }, fields: ollamaEmbed },
+  '/api/embeddings': { plain: { prompt: '"Once"' }, fields: ollamaEmbed },
+  '/api/show': { plain: {}, fields: ollamaNames },
+  '/api/pull': { plain: {}, fields: ollamaNames },
   '/v1/load_lora_adapter': {
     plain: { lora_name: '"x"', lora_path: '"tiny-bert-mean"' },
     fields: adapters,

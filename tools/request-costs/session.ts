@@ -80,6 +80,7 @@ export class CostSession {
       '--allow-runtime-lora',
       '--lora-dir',
       fromRoot('test/fixtures'),
+      '--trust-request-chat-template',
     ];
     const server = await MeteredServer.start([...flags, ...more, '--cache-dir', cacheDir], environment);
     const fields = await describedFields(server.url);
