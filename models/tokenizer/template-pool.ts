@@ -24,7 +24,7 @@ const TIME_LIMIT_MS = 2000;
 /** Most chats that wait: in the longest time they may all take, a client gives up. */
 const MAX_JOBS = 16;
 /** A template may build lists of texts; a model's own needs a few megabytes. */
-const LIMITS = { maxOldGenerationSizeMb: 256, stackSizeMb: 4 };
+const LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 4, stackSizeMb: 4 };
 
 /**
  * Renders chats by templates of strangers, in a thread of their own: one that takes too long, or too much memory, is ended

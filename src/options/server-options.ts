@@ -469,7 +469,7 @@ const SERVING_OPTIONS = {
   trustRequestChatTemplate: ofServer(SWITCH, {
     group: REQUESTS,
     default: false,
-    help: 'requests may bring chat templates in the field chat_template: code that runs in a thread of its own, for 2 seconds and in 256 MiB at most',
+    help: 'requests may bring chat templates in the field chat_template: code that runs in a thread of its own, for 2 seconds and in 64 MiB at most',
   }),
   requestTimeoutSeconds: ofServer(wholeNumber(0, 2_000_000), {
     group: REQUESTS,

@@ -98,7 +98,7 @@ describe('POST /api/chat', () => {
       maxNewTokens: 9,
     });
     await own.ask({ options: { repeat_penalty: 1.5, repeat_last_n: 0, top_k: -1, seed: -1 } });
-    expect(own.toy.engine.requests[2]).toMatchObject({ repetitionPenalty: 1, topK: 0 });
+    expect(own.toy.engine.requests[2]).toMatchObject({ repetitionPenalty: 1.5, penaltyLastN: 0, topK: 0 });
   });
 
   it('ends where the context is full, and says length', async () => {
