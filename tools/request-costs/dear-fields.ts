@@ -458,7 +458,11 @@ const ollamaChat: Readonly<Record<string, DearField>> = {
   ...ollamaText,
   messages: () => [
     ...chatMessages.slice(0, 4),
-    list(60, () => `{"role":"assistant","tool_calls":${list(1000, () => '{"function":{"name":"f","arguments":{}}}')}}`),
+    list(
+      60,
+      () =>
+        `{"role":"assistant","tool_calls":${list(1000, () => '{"function":{"name":"f","arguments":{}}}')}}`,
+    ),
   ],
   tools: () => chatTools,
 };
