@@ -19,6 +19,10 @@ export const responseFormat = z.discriminatedUnion('type', [
     z.object({
       type: z.literal('json_object'),
       schema: about(json.nullish(), "The JSON schema that the answer follows, as in llama.cpp's server."),
+      value: about(
+        json.nullish(),
+        "Text Generation Inference's name of schema, which huggingface_hub sends.",
+      ),
     }),
     'Any JSON object, or JSON that follows a schema.',
   ),
@@ -149,8 +153,15 @@ function spaceOf({ structured_outputs: outputs, guided_whitespace_pattern: older
 
 function formatGuide(format: ChatRequest['response_format']): GuidedOptions | null {
   switch (format?.type) {
-    case 'json_object':
-      return format.schema == null ? { json: true } : { json: format.schema, isLenient: true };
+    case 'json_object': {
+      const { schema, value } = format;
+      if (schema != null && value != null) {
+        const message = "'response_format.schema' and 'response_format.value' exclude each other.";
+        throw new ApiError(400, message, { param: 'response_format.value' });
+      }
+      const followed = schema ?? value;
+      return followed == null ? { json: true } : { json: followed, isLenient: true };
+    }
     case 'json_schema':
       return { json: format.json_schema.schema ?? {}, isLenient: format.json_schema.strict !== true };
     case 'structural_tag':
