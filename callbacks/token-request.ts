@@ -29,6 +29,8 @@ export interface TokenRequest extends Partial<SamplingParams> {
   allowedTokens?: Int32Array | readonly number[];
   /** Sequences of tokens over which DRY sees no repetition. */
   dryBreakers?: readonly (readonly number[])[];
+  /** Most tokens of reasoning: behind them the token that ends it is forced. */
+  reasoningBudget?: ReasoningBudgetOptions;
   /** Numbers added to the logits of tokens at every step, by token id; -Infinity: never drawn. */
   logitBias?: ReadonlyMap<number, number>;
   /** Numbers added to all logits at every step, one for each token of the vocabulary. */
@@ -111,6 +113,15 @@ export interface TokenRequest extends Partial<SamplingParams> {
    * SharedTensors.
    */
   shared?: Pick<SharedTensors, 'of'>;
+}
+
+export interface ReasoningBudgetOptions {
+  /** Most tokens of reasoning, without its markers; at least 0. */
+  tokens: number;
+  /** Token that ends reasoning. */
+  endToken: number;
+  /** Token that begins it, among the first 16 of an answer. Default: answers begin within reasoning. */
+  beginToken?: number | undefined;
 }
 
 export interface TokenBeams {

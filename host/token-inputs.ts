@@ -71,6 +71,11 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
       return { shape: [1, data.length], data };
     });
   }
+  if (request.reasoningBudget !== undefined) {
+    const { tokens, endToken, beginToken = -1 } = request.reasoningBudget;
+    checkRange('reasoningBudget.tokens', tokens, { ...COUNT, min: 0 });
+    inputs.reasoning_budget = { shape: [1, 3], data: Int32Array.of(tokens, endToken, beginToken) };
+  }
   if (request.timeLimitMs !== undefined) inputs.time_limit_ms = i32(Math.ceil(request.timeLimitMs));
   if (request.cacheSalt !== undefined) inputs.cache_salt = u64('cacheSalt', request.cacheSalt);
   if (request.clientId !== undefined) inputs.client_id = u64('clientId', request.clientId);

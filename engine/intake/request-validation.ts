@@ -19,7 +19,13 @@ import { readDraftLogits, readDraftTokens } from './draft-inputs.js';
 import { readGuide } from './guide-inputs.js';
 import { checkInputTensors } from './input-tensors.js';
 import { readKnownOutputs } from './known-outputs.js';
-import { checkSomeTokenIsLeft, readBadWords, readBias, readDry } from './logit-inputs.js';
+import {
+  checkSomeTokenIsLeft,
+  readBadWords,
+  readBias,
+  readDry,
+  readReasoningBudget,
+} from './logit-inputs.js';
 import { cacheSaltOf, type PromptLimits, readPromptInputs } from './prompt-inputs.js';
 import { readText } from './read-text.js';
 import { checkCombinations } from './refused-combinations.js';
@@ -82,6 +88,7 @@ export function validateRequest(
     sampling: { ...sampling, seed: sampling.seed ?? drawSeed() },
     chain: isGreedy(sampling) ? null : chainValuesOf(sampling),
     dry: readDry(inputs, sampling, vocabSize),
+    reasoningBudget: readReasoningBudget(inputs, vocabSize),
     endId,
     padId: readInt(inputs, 'pad_id', Math.max(endId, 0), -1, MAX_INT32),
     stopWords,

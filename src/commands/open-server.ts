@@ -174,6 +174,7 @@ export function serveModels(
     version: skeinVersion(),
     corsOrigins: security.corsOrigins,
     unknownFields: config.unknownFields,
+    trustsTemplates: config.trustRequestChatTemplate,
     eventStream: { stallLimitMs },
     life,
   });

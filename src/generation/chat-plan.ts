@@ -57,6 +57,10 @@ export interface ChatAsk {
   ignoreEos?: boolean | undefined;
   addGenerationPrompt?: boolean | undefined;
   continueFinalMessage?: boolean | undefined;
+  /** Adds the tokens that the model wants around a text, besides those of the template. */
+  addSpecialTokens?: boolean | undefined;
+  /** Chat template in place of the model's; its author is not trusted with time or memory. */
+  template?: string | undefined;
   /** Further variables of the template. */
   variables?: Readonly<Record<string, unknown>> | undefined;
   reasoningEffort?: string | undefined;
@@ -91,7 +95,7 @@ const NAMES_ARGUMENTS: ReadonlySet<ToolFormatName> = new Set(['pythonic', 'qwen3
 
 /** Plans a chat. @throws InvalidRequestError, ChatTemplateError. */
 export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan> {
-  const source = model.codec.templateSource ?? null;
+  const source = sourceOf(model, ask) ?? null;
   const choice: ToolChoice = ask.toolChoice ?? { mode: 'auto' };
   const tools = choice.mode === 'none' ? [] : toolsOf(ask.tools ?? [], choice);
   const style = toolStyle(source, model.toolCallParser ?? 'auto');
@@ -123,12 +127,17 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
   };
 }
 
+/** The template's source; null: there is none, undefined: it is not known. */
+function sourceOf(model: TextModel, { template }: ChatAsk): string | null | undefined {
+  return template ?? model.codec.templateSource;
+}
+
 /** Most tokens of a prompt that is only counted: more than any context holds. */
 const MAX_COUNTED_TOKENS = 2 ** 20;
 
 /** Number of tokens of a chat's prompt, which may be longer than the model takes. @throws as planChat. */
 export async function countPromptTokens(model: TextModel, ask: ChatAsk): Promise<number> {
-  const style = toolStyle(model.codec.templateSource ?? null, model.toolCallParser ?? 'auto');
+  const style = toolStyle(sourceOf(model, ask) ?? null, model.toolCallParser ?? 'auto');
   return (await promptOf(model, ask, style, MAX_COUNTED_TOKENS)).length;
 }
 
@@ -149,7 +158,7 @@ function promptOf(
 ): PromptTokens | Promise<PromptTokens> {
   const tools = ask.toolChoice?.mode === 'none' && !ask.showsTools ? [] : (ask.tools ?? []);
   const variables = templateVariables(
-    model.codec.templateSource,
+    sourceOf(model, ask),
     { effort: ask.reasoningEffort, thinks: ask.thinks, variables: ask.variables },
     (param, reason) => {
       throw new InvalidRequestError(
@@ -164,6 +173,8 @@ function promptOf(
     maxTokens,
     addGenerationPrompt: ask.addGenerationPrompt,
     continueFinalMessage: ask.continueFinalMessage,
+    addSpecialTokens: ask.addSpecialTokens,
+    template: ask.template,
     variables,
     ...(style.usesTemplate && tools.length > 0 ? { tools: tools.map(templateTool) } : {}),
   });

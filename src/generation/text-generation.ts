@@ -5,6 +5,7 @@ import type { SamplingParams } from '../../callbacks/sampling-params.js';
 import { SharedTensors } from '../../callbacks/shared-tensors.js';
 import type {
   FinishReason,
+  ReasoningBudgetOptions,
   TokenBeams,
   TokenPiece,
   TokenRequest,
@@ -35,6 +36,8 @@ export interface SamplingOptions {
   presencePenalty?: number | undefined;
   /** Subtracted from a token's logit for each time that it is in the answer already; 0 = off. */
   frequencyPenalty?: number | undefined;
+  /** Number of last tokens of prompt and answer that these penalties see; default -1: all; 0: none. */
+  penaltyLastN?: number | undefined;
   /** With n > 0 no n tokens in a row of prompt and answer occur a second time; 0 = off. */
   noRepeatNgramSize?: number | undefined;
   /** Draws among the tokens whose surprise is nearest to the entropy, until they exceed this probability; 1 = off. */
@@ -67,6 +70,8 @@ export interface SamplingOptions {
   dryPenaltyLastN?: number | undefined;
   /** Token ids that may be generated; default: all. */
   allowedTokens?: Int32Array | readonly number[] | undefined;
+  /** Most tokens of reasoning: behind them the token that ends it is forced. */
+  reasoningBudget?: ReasoningBudgetOptions | undefined;
   /** Numbers added to the logits of tokens at every step, by token id; -Infinity: never drawn. */
   logitBias?: ReadonlyMap<number, number> | undefined;
   /** Numbers added to all logits at every step, one for each token of the vocabulary. */
@@ -312,6 +317,7 @@ export function generateTokens(
 
 /** Parameters that few requests have; their defaults are the engine's. */
 const SAMPLERS = [
+  'penaltyLastN',
   'typicalP',
   'topNSigma',
   'xtcProbability',
@@ -350,6 +356,7 @@ function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
     noRepeatNgramSize: request.noRepeatNgramSize ?? 0,
     ...samplersOf(request),
     ...(request.allowedTokens === undefined ? {} : { allowedTokens: request.allowedTokens }),
+    ...(request.reasoningBudget === undefined ? {} : { reasoningBudget: request.reasoningBudget }),
     ...(request.dryBreakers === undefined ? {} : { dryBreakers: request.dryBreakers }),
     ...(request.logitBias === undefined ? {} : { logitBias: request.logitBias }),
     ...(request.embeddingBias === undefined ? {} : { embeddingBias: request.embeddingBias }),

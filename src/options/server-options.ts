@@ -466,6 +466,11 @@ const SERVING_OPTIONS = {
     default: 'warn',
     help: 'what happens to fields of a body that nobody knows, in nested objects too: refuse with 400, or answer without them and warn in the header X-Unknown-Fields and the log, or ignore them; a known field that this server does not support is always refused',
   }),
+  trustRequestChatTemplate: ofServer(SWITCH, {
+    group: REQUESTS,
+    default: false,
+    help: 'requests may bring chat templates in the field chat_template: code that runs in a thread of its own, for 2 seconds and in 64 MiB at most',
+  }),
   requestTimeoutSeconds: ofServer(wholeNumber(0, 2_000_000), {
     group: REQUESTS,
     unit: 'seconds',

@@ -73,6 +73,8 @@ export interface AppOptions {
   tracing?: Tracing | null;
   /** What happens to fields of bodies that nobody knows; default: the answer tells of them. */
   unknownFields?: UnknownFieldRule;
+  /** Lets requests bring chat templates; default: they may not. */
+  trustsTemplates?: boolean;
   /** Folder of the LoRA adapters that clients may load; default: they may load none. */
   adapterFolder?: string | null;
   /** Models that are loaded on demand; default: there are none. */
@@ -84,8 +86,7 @@ const ALL_ROUTES = [...ROUTES, ...OLLAMA_ROUTES, ...KSERVE_ROUTES];
 /** Makes the HTTP API as a Hono app, which knows nothing of sockets. */
 export function createApp(options: AppOptions): Hono<AppEnv> {
   const { log, metrics, state, apiKeys = new ApiKeys([]), ledger = new MemoryLedger() } = options;
-  const { corsOrigins = [LOOPBACK_ORIGINS], maxBodyBytes = DEFAULT_MAX_BODY_BYTES } = options;
-  const { tracing = null } = options;
+  const { corsOrigins = [LOOPBACK_ORIGINS], maxBodyBytes = DEFAULT_MAX_BODY_BYTES, tracing = null } = options;
   const routes = metrics.isOn ? ALL_ROUTES : ALL_ROUTES.filter((route) => route !== metricsRoute);
   const context: ServerContext = {
     models: options.models,
@@ -104,6 +105,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     maxBodyBytes,
     platform: options.platform ?? null,
     unknownFields: options.unknownFields ?? 'warn',
+    trustsTemplates: options.trustsTemplates ?? false,
     life: options.life ?? null,
     adapterFolder: options.adapterFolder ?? null,
     traceDecisions: tracing?.decisions ?? null,

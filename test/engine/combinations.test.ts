@@ -81,6 +81,14 @@ const FEATURES: Readonly<Record<string, Feature>> = {
     inputs: () => ({ allowed_token_ids: row(Array.from({ length: 160 }, (_, i) => 40 + i)) }),
     shows: everyToken((token) => token >= 40 && token < 200),
   },
+  reasoning_budget: {
+    inputs: () => ({ reasoning_budget: row([4, 77, -1]) }),
+    // Whatever else is asked for, the fifth token ends reasoning, unless one before it does.
+    shows: everySequence(({ tokens }) => {
+      if (tokens.length > 4) expect(tokens.slice(0, 5)).toContain(77);
+    }),
+  },
+  penalty_last_n: { inputs: () => ({ repetition_penalty: f32(1.3), penalty_last_n: i32(5) }) },
   repetition_penalty: { inputs: () => ({ repetition_penalty: f32(1.3) }) },
   presence_penalty: { inputs: () => ({ presence_penalty: f32(0.5) }) },
   frequency_penalty: { inputs: () => ({ frequency_penalty: f32(0.5) }) },

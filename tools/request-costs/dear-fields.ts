@@ -109,6 +109,16 @@ const namespaces = list(
     `{"type":"namespace","name":"n${index}","tools":${list(255, (inner) => `{"type":"function","name":"f${inner}","parameters":{"type":"object"}}`)}}`,
 );
 
+/** Templates of a request: long, without end, quadratic where they are searched for their words. */
+const templates: readonly JsonText[] = [
+  text('{% if messages %}', 65_000),
+  text('{{ messages', 65_000),
+  text('{% for a in range(100000) %}{% for b in range(100000) %}', 112),
+  JSON.stringify("{% for i in range(99999) %}{% if 'x' in (messages | string) %}{% endif %}{% endfor %}"),
+  JSON.stringify(
+    "{% set ns = namespace(l=[]) %}{% for i in range(99999) %}{% set ns.l = ns.l + ['x' * 9999 ~ i] %}{% endfor %}",
+  ),
+];
 const bigSchema = object(2, (half) =>
   half === 0
     ? '"type":"object"'
@@ -138,6 +148,12 @@ const grammars: readonly JsonText[] = [
       .concat('\nr5000 ::= "z"'),
   ),
 ];
+const spacePatterns: readonly JsonText[] = [
+  '"[ ]{0,500}"',
+  '"((( {0,99}){0,99}){0,99})"',
+  text('( |\\\\n)*', 12_000),
+  text(' ', LONGEST / 64),
+];
 const tools = (wrap: (inner: string) => string): readonly JsonText[] => [
   list(512, (index) =>
     wrap(
@@ -165,6 +181,8 @@ const sampling: Readonly<Record<string, DearField>> = {
   repetition_penalty: harmless('1.5'),
   presence_penalty: harmless('2'),
   frequency_penalty: harmless('2'),
+  repeat_penalty: harmless('1.5'),
+  repeat_last_n: one({ repetition_penalty: '1.5', repeat_last_n: '2147483647' }),
   no_repeat_ngram_size: () => ['2', '400'],
   logit_bias: (sizes) => [...dearBias(sizes), textBias],
   typical_p: harmless('0.999999'),
@@ -207,15 +225,24 @@ const sampling: Readonly<Record<string, DearField>> = {
     ...regexes.map((regex) => `{"regex":${regex}}`),
     ...choices.map((choice) => `{"choice":${choice}}`),
     ...grammars.map((grammar) => `{"grammar":${grammar}}`),
+    ...spacePatterns.map((pattern) => `{"json":${bigSchema},"whitespace_pattern":${pattern}}`),
     `{"json":${text('[', LONGEST)}}`,
     `{"structural_tag":{"type":"structural_tag","format":{"type":"or","elements":${list(4000, (index) => `{"type":"const_string","value":"${index}"}`)}}}}`,
   ],
+};
+
+const reasoning: Readonly<Record<string, DearField>> = {
+  thinking_token_budget: harmless('0'),
+  thinking_budget: harmless('2147483647'),
+  thinking_budget_tokens: harmless('1'),
 };
 
 const common: Readonly<Record<string, DearField>> = {
   ...sampling,
   model: harmless('null'),
   max_tokens: harmless('16'),
+  n_predict: one({ max_tokens: 'null', n_predict: '16' }),
+  add_special_tokens: harmless('true'),
   stream_options: one({
     stream: 'true',
     stream_options: '{"include_usage":true,"continuous_usage_stats":true}',
@@ -233,7 +260,11 @@ const common: Readonly<Record<string, DearField>> = {
   guided_grammar: () => grammars,
   guided_json_object: harmless('true'),
   guided_decoding_backend: jsonField,
-  guided_whitespace_pattern: harmless('null'),
+  guided_whitespace_pattern: () =>
+    spacePatterns.map((guided_whitespace_pattern) => ({
+      guided_json: bigSchema,
+      guided_whitespace_pattern,
+    })),
   grammar: () => grammars,
   json_schema: () => schemas,
   return_tokens_as_token_ids: harmless('true'),
@@ -301,8 +332,8 @@ const chat: Readonly<Record<string, DearField>> = {
     list(4000, (index) => `{"title":"${index}","text":"a"}`),
     `[{"text":${text('a', LONGEST)}}]`,
   ],
-  chat_template: harmless('null'),
-  thinking_token_budget: harmless('null'),
+  ...reasoning,
+  chat_template: () => templates,
   chat_template_kwargs: () => anyObject,
   tools: () => chatTools,
   tool_choice: one({ tools: chatTools[0]!, tool_choice: chosenTool }),
@@ -321,6 +352,7 @@ const chat: Readonly<Record<string, DearField>> = {
 
 const responses: Readonly<Record<string, DearField>> = {
   ...sampling,
+  ...reasoning,
   model: harmless('null'),
   input: () => items.map((input) => ({ input, max_output_tokens: '1' })),
   instructions: textField,
@@ -455,6 +487,64 @@ const anthropic: Readonly<Record<string, DearField>> = {
   container: harmless('null'),
 };
 
+const ollamaOptions = one({
+  options: `{"num_predict":16,"temperature":1,"top_k":0,"top_p":1,"typical_p":0.999999,"repeat_penalty":1.5,"repeat_last_n":-1,"stop":${list(64, (index) => text('a', 2000 + index))}}`,
+});
+const ollamaFormats = ['"json"', ...schemas];
+const ollamaText: Readonly<Record<string, DearField>> = {
+  model: harmless('null'),
+  options: (sizes) => [...ollamaOptions(sizes), { options: '{"num_predict":16,"mirostat":1}' }],
+  format: () => ollamaFormats,
+  think: harmless('false'),
+  stream: harmless('true'),
+  keep_alive: harmless('"5m"'),
+  logprobs: harmless('true'),
+  top_logprobs: one({ logprobs: 'true', top_logprobs: '20' }),
+};
+const ollamaChat: Readonly<Record<string, DearField>> = {
+  ...ollamaText,
+  messages: () => [
+    ...chatMessages.slice(0, 4),
+    list(
+      60,
+      () =>
+        `{"role":"assistant","tool_calls":${list(1000, () => '{"function":{"name":"f","arguments":{}}}')}}`,
+    ),
+  ],
+  tools: () => chatTools,
+};
+const ollamaGenerate: Readonly<Record<string, DearField>> = {
+  ...ollamaText,
+  prompt: () => [...longTexts, ...longWords],
+  suffix: one({ suffix: text('a', LONGEST) }),
+  system: textField,
+  template: () => [text('{{ .Prompt }}', 65_000), text('{{ if .Prompt }}', 65_000)],
+  context: ({ maxSeqLen }) => [wholeTokens(maxSeqLen / 2), list(490_000, () => '7')],
+  raw: harmless('true'),
+  images: harmless('[]'),
+};
+const ollamaEmbed: Readonly<Record<string, DearField>> = {
+  model: harmless('"tiny-bert-mean"'),
+  input: () => [longTexts[0]!, list(2048, (index) => `"${index} ${'word '.repeat(200)}"`)],
+  prompt: () => [text('word ', LONGEST)],
+  truncate: harmless('true'),
+  dimensions: harmless('null'),
+  options: () => anyObject,
+  keep_alive: harmless('"5m"'),
+};
+const ollamaNames: Readonly<Record<string, DearField>> = {
+  model: textField,
+  name: textField,
+  verbose: harmless('true'),
+  system: textField,
+  template: textField,
+  options: () => anyObject,
+  insecure: harmless('true'),
+  username: textField,
+  password: textField,
+  stream: harmless('false'),
+};
+
 const encoders: Readonly<Record<string, DearField>> = {
   model: harmless('null'),
   truncate_prompt_tokens: harmless('-1'),
@@ -488,6 +578,12 @@ const tokenizing: Readonly<Record<string, DearField>> = {
   return_token_strs: one({ prompt: text('Once upon a time ', 4000), return_token_strs: 'true' }),
   add_generation_prompt: harmless('true'),
   continue_final_message: harmless('false'),
+  chat_template: () =>
+    templates.map((chat_template) => ({
+      chat_template,
+      prompt: 'null',
+      messages: '[{"role":"user","content":"a"}]',
+    })),
   chat_template_kwargs: () =>
     anyObject.map((chat_template_kwargs) => ({
       chat_template_kwargs,
@@ -552,6 +648,18 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
     fields: { ...tokenizing, messages: () => chatMessages },
   },
   '/detokenize': { plain: { tokens: '[7]' }, fields: tokenizing },
+  '/api/chat': {
+    plain: { messages: '[{"role":"user","content":"Once"}]', options: '{"num_predict":2}', stream: 'false' },
+    fields: ollamaChat,
+  },
+  '/api/generate': {
+    plain: { prompt: '"Once"', options: '{"num_predict":2}', stream: 'false' },
+    fields: ollamaGenerate,
+  },
+  '/api/embed': { plain: { input: '"Once"' }, fields: ollamaEmbed },
+  '/api/embeddings': { plain: { prompt: '"Once"' }, fields: ollamaEmbed },
+  '/api/show': { plain: {}, fields: ollamaNames },
+  '/api/pull': { plain: {}, fields: ollamaNames },
   '/v1/load_lora_adapter': {
     plain: { lora_name: '"x"', lora_path: '"tiny-bert-mean"' },
     fields: adapters,

@@ -1,4 +1,5 @@
 import { countPromptTokens, planChat } from '../../generation/chat-plan.js';
+import type { AskedBudget } from '../../generation/reasoning/reasoning-budget.js';
 import { jsonAnswer } from '../json-answer.js';
 import { guideOfRequest } from '../openai/guides.js';
 import { plannedRun } from '../openai/planned-run.js';
@@ -8,6 +9,7 @@ import { findGenerator, type RouteContext } from '../openai/route-context.js';
 import type { CommonRequest } from '../openai/schemas/common.js';
 import { chatMaxTokens } from '../openai/text-request.js';
 import type { LiveRequest } from '../request-registry.js';
+import type { Warn } from '../warnings.js';
 import { MessageMaking } from './message-making.js';
 import { askedChat } from './message-prompt.js';
 import { inMessageWords } from './message-words.js';
@@ -50,9 +52,10 @@ async function answerMessage(
   const room = Math.max(1, model.maxSeqLen - plan.promptTokens.length);
   const isCutByContext = request.max_tokens > room;
   const maxTokens = chatMaxTokens(model, Math.min(request.max_tokens, room), plan.promptTokens.length);
-  const chat = { request: common, plan, promptParam: 'messages', maxTokens };
-  const run = await plannedRun(context, model, chat, exchange.terms, live);
   const { thinking } = request;
+  const budget = budgetOf(thinking, exchange.warn);
+  const chat = { request: common, plan, promptParam: 'messages', maxTokens, budget };
+  const run = await plannedRun(context, model, chat, exchange.terms, live);
   const omitsThinking = thinking !== undefined && 'display' in thinking && thinking.display === 'omitted';
   const making = new MessageMaking({ model, plan, run, isCutByContext, omitsThinking });
   if (request.stream) return respondWithStream(run, making.frameWriter(), context.eventStream, exchange);
@@ -70,4 +73,12 @@ function commonOf(request: MessageRequest): CommonRequest {
     response_format: format && { type: 'json_schema', json_schema: { schema: format.schema } },
   };
   return common as CommonRequest;
+}
+
+/** The limit of thinking; undefined: none. Clients send one always, so a model that can have none answers without. */
+function budgetOf(thinking: MessageRequest['thinking'], warn: Warn): AskedBudget | undefined {
+  const tokens = thinking !== undefined && 'budget_tokens' in thinking ? thinking.budget_tokens : undefined;
+  if (tokens == null) return undefined;
+  const param = 'thinking.budget_tokens';
+  return { tokens, param, onImpossible: (why) => warn(`'${param}' has no effect: ${why}.`) };
 }

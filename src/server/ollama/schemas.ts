@@ -53,13 +53,13 @@ const options = about(
       min_p: number(SAMPLING_RANGES.minP, 'Default 0.'),
       repeat_penalty: number(
         SAMPLING_RANGES.repetitionPenalty,
-        'Over prompt and answer as a whole. Default 1, which is off.',
+        'Over the last `repeat_last_n` tokens of prompt and answer. Default 1.1; 1 is off.',
       ),
       presence_penalty: number(SAMPLING_RANGES.presencePenalty, 'Default 0.'),
       frequency_penalty: number(SAMPLING_RANGES.frequencyPenalty, 'Default 0.'),
       repeat_last_n: number(
-        { min: -1, max: MAX_INT, integer: true },
-        '0: no repeat_penalty; else penalties look at the whole of prompt and answer.',
+        SAMPLING_RANGES.penaltyLastN,
+        'Number of last tokens that the penalties see. Default 64; 0: none, -1: all.',
       ),
       seed: optional(z.int(), 'A negative one is no seed.'),
       num_predict: optional(
@@ -67,12 +67,12 @@ const options = about(
         'Most tokens of the answer; 0 or less: as it comes.',
       ),
       stop: stopFields.stop,
-      typical_p: notSupported('typical sampling', 1),
+      typical_p: number(SAMPLING_RANGES.typicalP, 'Default 1, which is off.'),
       tfs_z: notSupported('tail-free sampling', 1),
-      mirostat: notSupported('Mirostat', 0),
-      mirostat_tau: ofLoading(),
-      mirostat_eta: ofLoading(),
-      penalize_newline: ofLoading(),
+      mirostat: number(SAMPLING_RANGES.mirostat, 'Version of mirostat, 1 or 2. Default 0, which is off.'),
+      mirostat_tau: number(SAMPLING_RANGES.mirostatTau, 'Default 5.'),
+      mirostat_eta: number(SAMPLING_RANGES.mirostatEta, 'Default 0.1.'),
+      penalize_newline: notSupported('penalties that leave out the line break', true),
       num_ctx: ofLoading(),
       num_keep: ofLoading(),
       num_batch: ofLoading(),
@@ -141,7 +141,7 @@ const tool = z.object({
 
 export const chatSchema = component(
   'OllamaChatRequest',
-  z.strictObject({
+  z.object({
     model: modelName,
     messages: optional(
       z.array(message).max(MAX_MESSAGES),
@@ -163,7 +163,7 @@ export const chatSchema = component(
 
 export const generateSchema = component(
   'OllamaGenerateRequest',
-  z.strictObject({
+  z.object({
     model: modelName,
     prompt: optional(z.string(), 'The text; none: the model is loaded, and nothing answered.'),
     suffix: optional(z.string(), 'Text behind the answer, for models that fill in between.'),
@@ -192,7 +192,7 @@ const ofEmbedding = {
 
 export const embedSchema = component(
   'OllamaEmbedRequest',
-  z.strictObject({
+  z.object({
     model: modelName,
     input: about(
       z
@@ -214,7 +214,7 @@ export const embedSchema = component(
 
 export const embeddingsSchema = component(
   'OllamaEmbeddingsRequest',
-  z.strictObject({
+  z.object({
     model: modelName,
     prompt: optional(z.string(), 'The text.'),
     ...ofEmbedding,
@@ -229,7 +229,7 @@ const nameFields = {
 
 export const pullSchema = component(
   'OllamaPullRequest',
-  z.strictObject({
+  z.object({
     model: optional(
       z.string().min(1).max(MAX_NAME),
       'A repository of the Hugging Face hub: ORG/NAME or ORG/NAME:QUANT, with hf.co/ in front or without.',
@@ -245,13 +245,13 @@ export const pullSchema = component(
 
 export const deleteSchema = component(
   'OllamaDeleteRequest',
-  z.strictObject(nameFields),
+  z.object(nameFields),
   "Fields of Ollama's /api/delete.",
 );
 
 export const showSchema = component(
   'OllamaShowRequest',
-  z.strictObject({
+  z.object({
     ...nameFields,
     verbose: optional(z.boolean(), 'Accepted without effect.'),
     system: optional(z.string(), 'Accepted without effect.'),

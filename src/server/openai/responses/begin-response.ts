@@ -4,6 +4,7 @@ import type { ServedGenerator } from '../../../serving/served-model.js';
 import { keptEventsMemory } from '../../memory-estimates.js';
 import type { LiveRequest } from '../../request-registry.js';
 import type { RequestTerms } from '../../request-terms.js';
+import { askedBudget } from '../asked-budget.js';
 import { guideOfRequest } from '../guides.js';
 import { plannedRun } from '../planned-run.js';
 import { LOG_PROBS, type ResponseRequest } from '../schemas/responses.js';
@@ -105,7 +106,8 @@ async function answerPass(asked: Asked, items: readonly KeptItem[], pass: Pass):
   const common = commonOf(request);
   const limited = { ...common, time_limit_ms: left(common.time_limit_ms ?? null, sinceMs) ?? undefined };
   const terms = { ...pass.terms, timeLimitMs: left(pass.terms.timeLimitMs, sinceMs) };
-  const chat = { request: limited, plan, promptParam: 'input', maxTokens, logProbs };
+  const budget = askedBudget(request);
+  const chat = { request: limited, plan, promptParam: 'input', maxTokens, logProbs, budget };
   return { plan, run: await plannedRun(context, model, chat, terms, live) };
 }
 

@@ -96,6 +96,15 @@ export const samplingFields = {
     { min: -2, max: 2, integer: false },
     { description: 'Taken from the logits of tokens, for each time that the answer has them.', default: 0 },
   ),
+  repeat_penalty: number(
+    SAMPLING_RANGES.repetitionPenalty,
+    "llama.cpp's name of repetition_penalty; its `repeat_last_n` is 64 where it is not given.",
+  ),
+  repeat_last_n: number(SAMPLING_RANGES.penaltyLastN, {
+    description:
+      'Number of last tokens of prompt and answer that the penalties for repetition, presence and frequency see; -1 = all, 0 = none.',
+    default: -1,
+  }),
   no_repeat_ngram_size: number(SAMPLING_RANGES.noRepeatNgramSize, {
     description: 'No so many tokens in a row of prompt and answer come up a second time; 0 = off.',
     default: 0,
@@ -204,6 +213,25 @@ export const stopFields = {
   }),
 };
 
+const budget = (text: string) => number({ min: -1, max: MAX_INT, integer: true }, text);
+
+/** Longest template of a request, in UTF-16 units: models' own have some thousands. */
+const MAX_TEMPLATE = 65_536;
+
+export const chatTemplate = optional(
+  shortText(MAX_TEMPLATE),
+  `A chat template in place of the model's, in Jinja, of ${MAX_TEMPLATE} characters at most. Needs the server's option --trust-request-chat-template.`,
+);
+
+/** Limits of reasoning, of which a request has one. */
+export const reasoningFields = {
+  thinking_token_budget: budget(
+    'Most tokens of reasoning: behind them its end is forced, and the answer follows. -1 or not given: no limit but that of the answer.',
+  ),
+  thinking_budget: budget("Qwen's name of thinking_token_budget."),
+  thinking_budget_tokens: budget("llama.cpp's name of thinking_token_budget."),
+};
+
 /** Fields about the engine's treatment of a request, which OpenAI's API lacks. */
 export const engineFields = {
   priority: optional(z.number().min(0).max(1), {
@@ -244,6 +272,10 @@ const streamOptions = optional(
 export const commonFields = {
   model: optional(z.string(), 'A name that GET /v1/models lists. Not given: the first of them.'),
   max_tokens: count(1, 'Most tokens of the answer.'),
+  n_predict: number(
+    { min: -1, max: MAX_INT, integer: true },
+    "llama.cpp's name of max_tokens; -1: as if it were not given.",
+  ),
   ...samplingFields,
   ...stopFields,
   ...engineFields,

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { guideFields } from '../guides.js';
-import { engineFields, samplingFields, stopFields } from './common.js';
+import { engineFields, reasoningFields, samplingFields, stopFields } from './common.js';
 import { about, component, count, ignored, MAX_INT, notSupported, optional, shortText } from './fields.js';
 import { withOtherFields } from './fields-node.js';
 import { OTHER_RESPONSE_FIELDS } from './other-fields.js';
@@ -123,6 +123,7 @@ export const responseRequestSchema = component(
       ...samplingFields,
       ...stopFields,
       ...engineFields,
+      ...reasoningFields,
       structured_outputs: guideFields.structured_outputs,
       user: optional(shortText(MAX_RECORD), 'Comes back with the response.'),
       safety_identifier: optional(shortText(MAX_RECORD), 'Comes back with the response.'),
