@@ -78,7 +78,7 @@ export function parseBatchLine(line: FileLine, rules: LineRules): BatchRequest |
   if (!isObject(value.body)) return bad('has no body, an object with the request.', id);
   if (value.body.stream === true) return bad('asks for a stream; a batch takes whole answers.', id);
   if (value.body.background === true)
-    return bad("asks for a response in the background; a batch takes whole answers.", id);
+    return bad('asks for a response in the background; a batch takes whole answers.', id);
   const url = value.url as string;
   // Nobody goes on with a response of a batch: storing it would only take the place of others.
   const body = url === '/v1/responses' ? { store: false, ...value.body } : value.body;

@@ -8,12 +8,6 @@ export interface FileLimits {
   maxFiles: number;
 }
 
-export const DEFAULT_FILE_LIMITS: Readonly<FileLimits> = {
-  maxFileBytes: 200 * 1024 * 1024,
-  maxBytes: 4 * 1024 * 1024 * 1024,
-  maxFiles: 1000,
-};
-
 const DAY_S = 86_400;
 /** Least and most seconds that a file is kept, as in OpenAI's API, from its creation on. */
 export const MIN_LIFE_S = 3600;

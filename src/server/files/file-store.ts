@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DEFAULT_FILE_LIMITS } from '../../options/server-options.js';
 import type { Caller } from '../api-keys.js';
 import { fileInUse, fileNotFound, notStored } from './file-errors.js';
-import { DEFAULT_FILE_LIMITS, FileAccount, type FileLimits, MAX_LIFE_S } from './file-limits.js';
+import { FileAccount, type FileLimits, MAX_LIFE_S } from './file-limits.js';
 import { FileWriter } from './file-writer.js';
 import { StorageFolder } from './storage-folder.js';
 import { readStoredFile, type StoredFile } from './stored-file.js';
@@ -44,7 +45,11 @@ export class FileStore {
   readonly #unfinished = new Set<string>();
   #loading: Promise<void> | null = null;
 
-  constructor({ folder = null, limits = DEFAULT_FILE_LIMITS, isShared = false }: Partial<FileStoreOptions> = {}) {
+  constructor({
+    folder = null,
+    limits = DEFAULT_FILE_LIMITS,
+    isShared = false,
+  }: Partial<FileStoreOptions> = {}) {
     this.storage = new StorageFolder(folder);
     this.account = new FileAccount(limits, isShared);
   }
@@ -105,7 +110,14 @@ export class FileStore {
   /** Ends a file that is whole. @throws ApiError where the disk gives an error. */
   async finish(writer: FileWriter, owner: string, facts: FileFacts): Promise<StoredFile> {
     await writer.finish();
-    return this.record(writer.id, owner, writer.bytes, facts);
+    const { id, bytes } = writer;
+    try {
+      return await this.record(id, owner, bytes, facts);
+    } catch (error) {
+      this.account.count(owner, { files: -1, bytes: -bytes });
+      await rm(await this.pathOf(id), { force: true }).catch(() => {});
+      throw error;
+    }
   }
 
   /** Drops a file that is not whole. */
@@ -127,6 +139,16 @@ export class FileStore {
     this.#files.set(id, file);
     this.#unfinished.delete(id);
     return file;
+  }
+
+  /** Takes the record of a content away, so that more can be written to it. */
+  async reopen(id: string): Promise<void> {
+    const file = this.#files.get(id);
+    this.#unfinished.add(id);
+    if (file === undefined) return;
+    this.#files.delete(id);
+    this.account.count(file.owner, { files: -1, bytes: -file.bytes });
+    await rm(`${await this.pathOf(id)}${RECORD}`, { force: true });
   }
 
   #add(file: StoredFile): void {

@@ -1,4 +1,5 @@
 import { loadAdapterRoute, unloadAdapterRoute } from './adapters.js';
+import { batchesRoute, batchRoute, cancelBatchRoute, createBatchRoute } from './batches.js';
 import { cacheResetRoute } from './cache-reset.js';
 import { cancelRoute } from './cancel.js';
 import { chatCompletionsRoute } from './chat-completions.js';
@@ -6,6 +7,7 @@ import { completionsRoute } from './completions.js';
 import { dashboardFileRoute, dashboardRoute } from './dashboard.js';
 import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
 import { classifyRoute, embeddingsRoute, poolingRoute, rerankRoute, scoreRoute } from './encoders.js';
+import { deleteFileRoute, fileContentRoute, fileRoute, filesRoute, uploadRoute } from './files.js';
 import { healthRoute, liveRoute } from './health.js';
 import { loadRoute } from './load.js';
 import { countTokensRoute, createMessageRoute } from './messages.js';
@@ -40,6 +42,15 @@ export const ROUTES: readonly Route[] = [
   deleteResponseRoute,
   inputItemsRoute,
   cancelResponseRoute,
+  uploadRoute,
+  filesRoute,
+  fileRoute,
+  fileContentRoute,
+  deleteFileRoute,
+  createBatchRoute,
+  batchesRoute,
+  batchRoute,
+  cancelBatchRoute,
   createMessageRoute,
   countTokensRoute,
   tokenizeRoute,

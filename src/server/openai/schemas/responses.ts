@@ -3,6 +3,7 @@ import { guideFields } from '../guides.js';
 import { engineFields, samplingFields, stopFields } from './common.js';
 import { about, component, count, ignored, notSupported, optional, shortText } from './fields.js';
 import { withOtherFields } from './fields-node.js';
+import { metadata } from './metadata.js';
 import { OTHER_RESPONSE_FIELDS } from './other-fields.js';
 import { responseInput } from './response-items.js';
 import { functionName, limitTools } from './tools.js';
@@ -101,10 +102,6 @@ const toolChoice = z.union(
   ],
   { error: 'expected \'none\', \'auto\', \'required\', {"type": "function", "name": ...} or allowed_tools' },
 );
-
-const metadata = z
-  .record(z.string().max(64), z.string().max(512))
-  .refine((pairs) => Object.keys(pairs).length <= 16, 'expected at most 16 pairs');
 
 export const responseRequestSchema = component(
   'ResponseRequest',
