@@ -62,12 +62,14 @@ export class BatchTask {
   readonly #answer: Answer;
   readonly #stop = new AbortController();
   readonly #signal: AbortSignal;
+  readonly #letGo: () => void;
 
   constructor(services: BatchServices, batch: Batch, answer: Answer) {
     this.#services = services;
     this.#batch = batch;
     this.#answer = answer;
     this.#signal = AbortSignal.any([this.#stop.signal, services.pause]);
+    this.#letGo = services.files.use(batch.inputFileId);
     if (batch.status === 'cancelling') this.cancel();
     this.done = this.#live();
   }
@@ -83,9 +85,8 @@ export class BatchTask {
   }
 
   async #live(): Promise<void> {
-    const { files, store, log } = this.#services;
-    const { id, inputFileId, expiresAt } = this.#batch;
-    const letGo = files.use(inputFileId);
+    const { store, log } = this.#services;
+    const { id, expiresAt } = this.#batch;
     const expire = () => this.#stop.abort(new EarlyEnd('expired'));
     const timer = setTimeout(expire, Math.max(0, 1000 * (expiresAt - nowSeconds()))).unref();
     try {
@@ -93,14 +94,20 @@ export class BatchTask {
     } catch (error) {
       if (error === this.#services.pause.reason) return;
       log.error({ err: error, batch: id }, 'batch failed');
-      await store.put(this.#failed([faultOf(error)])).catch(() => {});
+      await this.#end(this.#failed([faultOf(error)])).catch(() => {});
     } finally {
       clearTimeout(timer);
-      letGo();
+      this.#letGo();
       const { status, counts } = store.latest(this.#batch);
       const { total, completed, failed } = counts;
       log.info({ batch: id, status, total, completed, failed }, 'batch');
     }
+  }
+
+  /** The batch has ended, and does not need its input any more. */
+  #end(batch: Batch): Promise<void> {
+    this.#letGo();
+    return this.#services.store.put(batch);
   }
 
   get #latest(): Batch {
@@ -119,7 +126,7 @@ export class BatchTask {
     } catch (error) {
       if (!(error instanceof EarlyEnd)) throw error;
       // Nothing has been asked, and how much there is to ask is not known.
-      await store.put(inState(this.#latest, error.status, nowSeconds()));
+      await this.#end(inState(this.#latest, error.status, nowSeconds()));
       return;
     }
     const { files } = this.#services;
@@ -151,7 +158,7 @@ export class BatchTask {
       fault === null
         ? inState(this.#latest, early?.status ?? 'completed', nowSeconds())
         : this.#failed([fault]);
-    await store.put({ ...ended, ...published });
+    await this.#end({ ...ended, ...published });
   }
 
   /** False where the input is at fault, which ends the batch. */
@@ -164,9 +171,8 @@ export class BatchTask {
       const counted = { ...this.#latest, counts: { ...this.#latest.counts, total } };
       this.#signal.throwIfAborted();
       store.note(counted);
-      await store.put(
-        faults.length > 0 ? this.#failed(faults) : inState(counted, 'in_progress', nowSeconds()),
-      );
+      if (faults.length > 0) await this.#end(this.#failed(faults));
+      else await store.put(inState(counted, 'in_progress', nowSeconds()));
       return faults.length === 0;
     } finally {
       release();

@@ -46,12 +46,16 @@ export async function readForm(source: FormSource, onFile: ReadFile): Promise<Re
   const form = begun(() => new Busboy({ headers: { 'content-type': contentType }, limits: LIMITS }));
   const fields: Record<string, unknown> = {};
   let reading: Promise<void> | null = null;
+  let file: BusboyFileStream | null = null;
   const fail = (error: unknown) => void form.destroy(error as Error);
   form.on('file', (name, stream, filename) => {
     if (name !== 'file')
       fail(
         new ApiError(400, `The form has a file '${shortName(name)}'; it must be 'file'.`, { param: 'file' }),
       );
+    file = stream;
+    // The parser tells errors of its own without an end of the stream.
+    stream.on('error', (error) => stream.destroy(error));
     reading = onFile(nameOf(filename), chunksOf(stream));
     reading.catch(fail);
   });
@@ -63,9 +67,10 @@ export async function readForm(source: FormSource, onFile: ReadFile): Promise<Re
   form.on('partsLimit', () => fail(tooManyParts()));
   form.on('fieldsLimit', () => fail(tooManyParts()));
   try {
-    await pipeline(Readable.from(source.chunks, { objectMode: false }), form);
+    await pipeline(Readable.from(sliced(source.chunks), { objectMode: false }), form);
   } catch (error) {
     form.destroy();
+    (file as BusboyFileStream | null)?.destroy(error as Error);
     // The file is read by nobody any more, however far that came.
     await (reading as Promise<void> | null)?.catch(() => {});
     throw ofForm(error);
@@ -74,6 +79,15 @@ export async function readForm(source: FormSource, onFile: ReadFile): Promise<Re
   if (reading !== null) return fields;
   const message = "The field 'file' is required: a part of the form with a file name.";
   throw new ApiError(400, message, { param: 'file', code: 'missing_required_parameter' });
+}
+
+/** Bytes that are parsed in one turn: of small parts, each of which costs as much as many bytes. */
+const SLICE = 16 * 1024;
+
+async function* sliced(chunks: FormSource['chunks']): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) {
+    for (let start = 0; start < chunk.length; start += SLICE) yield chunk.subarray(start, start + SLICE);
+  }
 }
 
 async function* chunksOf(stream: BusboyFileStream): AsyncGenerator<Uint8Array> {
