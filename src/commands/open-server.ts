@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { skeinVersion } from '../../base/package-info.js';
 import { residentBytes } from '../../base/process-memory.js';
 import { DEFAULT_MAX_NUM_SEQUENCES } from '../../callbacks/options/optional-params.js';
@@ -264,6 +265,7 @@ function firstFailure(models: ModelDirectory, mayFail: (model: ServedModel) => b
 }
 
 function servedModel({ entry, loaded }: LoadedEntry, config: Config): ServedModel {
+  const { maxActiveRequests = DEFAULT_MAX_NUM_SEQUENCES } = { ...config, ...entry.options };
   const { defaultMaxTokens, maxLogprobs, maxQueuedRequests, toolCallParser, reasoningParser } = {
     ...config,
     ...entry.options,
@@ -305,6 +307,8 @@ function servedModel({ entry, loaded }: LoadedEntry, config: Config): ServedMode
     adapters,
     resetCache,
     watch: { onStats: statistics.onStats, statsJson, watchFormation },
+    maxActiveRequests,
+    fileName: basename(entry.model),
     defaultMaxTokens,
     toolCallParser,
     reasoningParser,

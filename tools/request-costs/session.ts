@@ -140,5 +140,5 @@ export class CostSession {
 
 function modelOf(path: string): string {
   if (['/v1/embeddings', '/pooling'].includes(path)) return 'vectors';
-  return path === '/v1/rerank' || path === '/v1/score' ? 'scores' : 'chat';
+  return path.endsWith('/rerank') || path === '/v1/score' ? 'scores' : 'chat';
 }

@@ -6,14 +6,16 @@ import { chatCompletionsRoute } from './chat-completions.js';
 import { completionsRoute } from './completions.js';
 import { dashboardFileRoute, dashboardRoute } from './dashboard.js';
 import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
-import { classifyRoute, embeddingsRoute, poolingRoute, rerankRoute, scoreRoute } from './encoders.js';
+import { classifyRoute, cohereRerankRoute, embeddingsRoute, poolingRoute, rerankRoute, scoreRoute } from './encoders.js';
 import { deleteFileRoute, fileContentRoute, fileRoute, filesRoute, uploadRoute } from './files.js';
 import { healthRoute, liveRoute } from './health.js';
+import { infillRoute } from './infill.js';
+import { invocationsRoute } from './invocations.js';
 import { loadRoute } from './load.js';
 import { countTokensRoute, createMessageRoute } from './messages.js';
 import { metricsRoute } from './metrics.js';
 import { modelRoute, modelsRoute } from './models.js';
-import { propsRoute, tokenizerInfoRoute } from './props.js';
+import { changePropsRoute, propsRoute, tokenizerInfoRoute } from './props.js';
 import {
   cancelResponseRoute,
   createResponseRoute,
@@ -31,8 +33,11 @@ import { versionRoute } from './version.js';
 export const ROUTES: readonly Route[] = [
   chatCompletionsRoute,
   completionsRoute,
+  infillRoute,
+  invocationsRoute,
   embeddingsRoute,
   rerankRoute,
+  cohereRerankRoute,
   scoreRoute,
   poolingRoute,
   classifyRoute,
@@ -58,6 +63,7 @@ export const ROUTES: readonly Route[] = [
   applyTemplateRoute,
   tokenizerInfoRoute,
   propsRoute,
+  changePropsRoute,
   cancelRoute,
   cacheResetRoute,
   modelsRoute,

@@ -101,6 +101,8 @@ export interface Route {
   /** True where the handler reads the body itself, as it comes: it is not limited and counted before. */
   streamsBody?: boolean;
   handle(c: Context<AppEnv>, context: ServerContext): Promise<Response>;
+  /** The same with a body that was read and parsed before. */
+  handleJson?(json: unknown, c: Context<AppEnv>, context: ServerContext): Promise<Response>;
   /** The description for createRoute of @hono/zod-openapi. */
   describe(): Promise<RouteConfig>;
 }
@@ -179,35 +181,38 @@ export function defineRoute<
 >(definition: RouteDefinition<Body, Params, Query, Form>): Route {
   const { method, path, pattern = path.replaceAll(/\{(.+?)\}/g, ':$1') } = definition;
   const { body, params, query, form } = definition;
+  const handleJson = async (json: unknown, c: Context<AppEnv>, context: ServerContext) => {
+    const request = {
+      body: body && bodyOf(body, json, c, context),
+      readForm: (onFile: ReadFile) => formOf(form!, onFile, c, context),
+      params: params && parseParameters(params, c.req.param()),
+      query: query && parseParameters(query, queryOf(c, definition.ignoresUnknownQuery ? query : null)),
+      exchange: exchangeOf(c, context),
+      speaksAnthropic: speaksAnthropic(c),
+      isLocal: isLoopbackAddress(c.env?.incoming?.socket.remoteAddress ?? ''),
+      takesGzip: /\bgzip\b/.test(c.req.header('accept-encoding') ?? ''),
+      knownTags: c.req.header('if-none-match'),
+    };
+    const handle = () => definition.handle(request as Request<Body, Params, Query, Form>, context);
+    if (!definition.loadsModel || context.life === null) return handle();
+    const naming = request.body as { model?: unknown };
+    const lease = await borrowNamed(context.life, naming.model, request.exchange.signal);
+    try {
+      if (lease !== null) naming.model = lease.model.id;
+      return await handle();
+    } finally {
+      lease?.release();
+    }
+  };
   return {
     method,
     path,
     pattern,
     open: definition.open ?? false,
     streamsBody: form !== undefined,
-    handle: async (c, context) => {
-      const request = {
-        body: body && bodyOf(body, await readJson(c, c.get('memory')), c, context),
-        readForm: (onFile: ReadFile) => formOf(form!, onFile, c, context),
-        params: params && parseParameters(params, c.req.param()),
-        query: query && parseParameters(query, queryOf(c, definition.ignoresUnknownQuery ? query : null)),
-        exchange: exchangeOf(c, context),
-        speaksAnthropic: speaksAnthropic(c),
-        isLocal: isLoopbackAddress(c.env?.incoming?.socket.remoteAddress ?? ''),
-        takesGzip: /\bgzip\b/.test(c.req.header('accept-encoding') ?? ''),
-        knownTags: c.req.header('if-none-match'),
-      };
-      const handle = () => definition.handle(request as Request<Body, Params, Query, Form>, context);
-      if (!definition.loadsModel || context.life === null) return handle();
-      const naming = request.body as { model?: unknown };
-      const lease = await borrowNamed(context.life, naming.model, request.exchange.signal);
-      try {
-        if (lease !== null) naming.model = lease.model.id;
-        return await handle();
-      } finally {
-        lease?.release();
-      }
-    },
+    handle: async (c, context) =>
+      handleJson(body && (await readJson(c, c.get('memory'))), c, context),
+    handleJson,
     describe: async () => {
       const { tags, summary, description, examples } = definition;
       const content = { schema: body, ...(examples && { examples: named(examples) }) };

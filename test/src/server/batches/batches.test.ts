@@ -81,7 +81,7 @@ describe('a batch', () => {
 
   it('asks behind others, and no more at once than it may', async () => {
     let most = 0;
-    const server = serverOf((request, index) => {
+    const server = serverOf((_, index) => {
       most = Math.max(most, server.engine.active);
       return index % 3 === 0 ? [{ waitMs: 1 }, ...say('ok')] : say('ok');
     });

@@ -22,7 +22,7 @@ const errorOf = async (response: Response) => {
   const [status, body] = await jsonOf(response);
   return [status, (body as { error: { code: string; message: string } }).error] as const;
 };
-const send = (server: StoringServer, body: BodyInit, headers: Record<string, string> = {}) =>
+const send = (server: StoringServer, body: string | FormData, headers: Record<string, string> = {}) =>
   server.app.request('/v1/files', { method: 'POST', body, headers });
 
 describe('files', () => {
