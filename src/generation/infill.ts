@@ -123,7 +123,9 @@ export async function infillPrompt(
   const near = [parts.prefix.slice(-units), parts.suffix.slice(0, units), parts.prompt];
   const around = ['myproject\n', 'filename\n', marks.prefix, marks.suffix, marks.middle];
   const encoded = await encodeTexts(codec, [...near, ...around, ...extra], { addSpecialTokens: false });
-  const [prefix, suffix, prompt, project, name, pre, suf, mid, ...extras] = encoded.map((ids) => Array.from(ids));
+  const [prefix, suffix, prompt, project, name, pre, suf, mid, ...extras] = encoded.map((ids) =>
+    Array.from(ids),
+  );
   const first = Array.from(await codec.encodeText(''));
   const others = [
     ...(repository === null ? [] : [repository, ...project!]),

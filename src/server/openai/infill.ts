@@ -52,14 +52,21 @@ async function answerInfill(
   return answer.whole(exchange.signal);
 }
 
-function maxTokensOf({ defaultMaxTokens, maxSeqLen }: ServedGenerator, { n_predict: asked = -1 }: InfillRequest) {
+function maxTokensOf(
+  { defaultMaxTokens, maxSeqLen }: ServedGenerator,
+  { n_predict: asked = -1 }: InfillRequest,
+) {
   // A quarter of the context is left for the prompt at least, where the client does not say.
   if (asked < 0) return Math.max(1, Math.min(defaultMaxTokens, Math.floor(maxSeqLen / 4)));
   if (asked < maxSeqLen) return asked;
-  throw new ApiError(400, `'n_predict' is ${asked}, but the context has ${maxSeqLen} tokens, prompt included.`, {
-    param: 'n_predict',
-    code: 'invalid_value',
-  });
+  throw new ApiError(
+    400,
+    `'n_predict' is ${asked}, but the context has ${maxSeqLen} tokens, prompt included.`,
+    {
+      param: 'n_predict',
+      code: 'invalid_value',
+    },
+  );
 }
 
 async function promptOf(

@@ -6,7 +6,14 @@ import { chatCompletionsRoute } from './chat-completions.js';
 import { completionsRoute } from './completions.js';
 import { dashboardFileRoute, dashboardRoute } from './dashboard.js';
 import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
-import { classifyRoute, cohereRerankRoute, embeddingsRoute, poolingRoute, rerankRoute, scoreRoute } from './encoders.js';
+import {
+  classifyRoute,
+  cohereRerankRoute,
+  embeddingsRoute,
+  poolingRoute,
+  rerankRoute,
+  scoreRoute,
+} from './encoders.js';
 import { deleteFileRoute, fileContentRoute, fileRoute, filesRoute, uploadRoute } from './files.js';
 import { healthRoute, liveRoute } from './health.js';
 import { infillRoute } from './infill.js';

@@ -1,6 +1,6 @@
-import { readJson } from '../read-json.js';
 import { ApiError } from '../openai/errors.js';
 import { invocationSchema } from '../openai/schemas/invocation.js';
+import { readJson } from '../read-json.js';
 import { chatCompletionsRoute } from './chat-completions.js';
 import { completionsRoute } from './completions.js';
 import { embeddingsRoute, rerankRoute, scoreRoute } from './encoders.js';

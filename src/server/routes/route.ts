@@ -210,8 +210,7 @@ export function defineRoute<
     pattern,
     open: definition.open ?? false,
     streamsBody: form !== undefined,
-    handle: async (c, context) =>
-      handleJson(body && (await readJson(c, c.get('memory'))), c, context),
+    handle: async (c, context) => handleJson(body && (await readJson(c, c.get('memory'))), c, context),
     handleJson,
     describe: async () => {
       const { tags, summary, description, examples } = definition;

@@ -114,7 +114,8 @@ export function infillResponses(): Responses {
     200: answerOrStream('The answer, or a stream of pieces, the last of which has `stop` true.', {
       whole: infillAnswer,
       event: infillAnswer,
-      example: 'data: {"index":0,"content":" a + b","tokens":[],"stop":false,"id_slot":-1,"tokens_predicted":1,"tokens_evaluated":9}',
+      example:
+        'data: {"index":0,"content":" a + b","tokens":[],"stop":false,"id_slot":-1,"tokens_predicted":1,"tokens_evaluated":9}',
     }),
     ...errors(400, 401, 404, 413, 429, 500, 503),
   };

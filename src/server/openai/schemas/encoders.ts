@@ -95,7 +95,9 @@ export const cohereRerankSchema = component(
       ),
       priority: ignored(),
     }),
-    Object.fromEntries(Object.entries(OTHER_ENCODER_FIELDS).filter(([name]) => name !== 'max_tokens_per_doc')),
+    Object.fromEntries(
+      Object.entries(OTHER_ENCODER_FIELDS).filter(([name]) => name !== 'max_tokens_per_doc'),
+    ),
   ),
   "The fields of Cohere's API, version 2.",
 );

@@ -34,12 +34,17 @@ export const infillRequestSchema = component(
       ...stopFields,
       ...engineFields,
       stream: optional(z.boolean(), { description: 'Answers with server-sent events.', default: false }),
-      return_tokens: optional(z.boolean(), { description: 'Tells the tokens of the answer.', default: false }),
+      return_tokens: optional(z.boolean(), {
+        description: 'Tells the tokens of the answer.',
+        default: false,
+      }),
       response_fields: optional(
         z.array(shortText(128)).max(MAX_SHOWN),
         'Fields of the answer that are wanted, such as content or timings/prompt_n. Not given: all.',
       ),
-      samplers: ignored('Accepted; the samplers have one order here, and the one for infilling is not there.'),
+      samplers: ignored(
+        'Accepted; the samplers have one order here, and the one for infilling is not there.',
+      ),
       n_indent: ignored(),
       t_max_prompt_ms: ignored(),
       t_max_predict_ms: ignored(),
