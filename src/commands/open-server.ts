@@ -211,7 +211,7 @@ function filesAndBatches(config: Config, apiKeys: ApiKeys, log: Log): { files: F
     log,
     apiKeys,
     // The other half is free for clients that wait.
-    maxRequests: config.maxBatchRequests ?? Math.max(1, Math.floor(maxActiveRequests / 2)),
+    maxRequests: config.maxOfflineRequests ?? Math.max(1, Math.floor(maxActiveRequests / 2)),
     maxLineBytes: config.maxBodyBytes,
   });
   return { files, batches };

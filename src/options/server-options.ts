@@ -508,7 +508,7 @@ const SERVING_OPTIONS = {
     },
     OF_CLIENTS,
   ),
-  maxBatchRequests: ofServer(
+  maxOfflineRequests: ofServer(
     wholeNumber(1, 1_000_000),
     {
       group: BATCHES,

@@ -97,7 +97,7 @@ describe('files and batches of the openai package from npm', () => {
       .poll(async () => (await client.batches.retrieve(id)).request_counts!.completed, { timeout: 60_000 })
       .toBeGreaterThan(2);
     server.child.kill('SIGKILL');
-    await server.exited;
+    await server.ended;
     await start();
     const batch = await ended(id);
     expect(batch).toMatchObject({ status: 'completed', request_counts: { total: 60, completed: 60 } });

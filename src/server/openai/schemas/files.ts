@@ -20,7 +20,7 @@ const secondsAsText = z.coerce.number().pipe(seconds);
 const filePart = z.unknown().optional();
 z.globalRegistry.add(filePart, {
   type: 'string',
-  format: 'binary',
+  contentMediaType: 'application/octet-stream',
   description: 'The file, in a part with a file name.',
 } as z.GlobalMeta);
 
