@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { BusboyFileStream } from '@fastify/busboy';
+import { messageOf } from '../../../base/error-text.js';
 import { ApiError } from '../openai/errors.js';
 
 /** The body of a request as it comes. */
@@ -42,7 +43,8 @@ export async function readForm(source: FormSource, onFile: ReadFile): Promise<Re
     throw new ApiError(415, message, { code: 'unsupported_encoding' });
   }
   if (!/^multipart\/form-data\s*;/i.test(contentType)) throw noForm(`it is '${contentType.slice(0, 100)}'`);
-  const { Busboy } = await import('@fastify/busboy');
+  // The bundle of the command line has the default alone.
+  const { default: Busboy } = await import('@fastify/busboy');
   const form = begun(() => new Busboy({ headers: { 'content-type': contentType }, limits: LIMITS }));
   const fields: Record<string, unknown> = {};
   let reading: Promise<void> | null = null;
@@ -97,8 +99,8 @@ async function* chunksOf(stream: BusboyFileStream): AsyncGenerator<Uint8Array> {
 function begun<T>(begin: () => T): T {
   try {
     return begin();
-  } catch {
-    throw noForm('it names no boundary');
+  } catch (error) {
+    throw /boundary/i.test(messageOf(error)) ? noForm('it names no boundary') : error;
   }
 }
 
