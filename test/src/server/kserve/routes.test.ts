@@ -214,9 +214,7 @@ describe('without a platform', () => {
 
 describe('what is not there', () => {
   it.each([
-    ['GET', '/v2/', 404],
     ['GET', '/v2/models', 404],
-    ['GET', '/v2/models/m/', 404],
     ['GET', '/v2/models/m/versions', 404],
     ['GET', '/v2/models/m/versions/-1', 404],
     ['GET', '/v2/models/m/nope', 404],
