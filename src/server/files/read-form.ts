@@ -44,7 +44,7 @@ export async function readForm(source: FormSource, onFile: ReadFile): Promise<Re
   }
   if (!/^multipart\/form-data\s*;/i.test(contentType)) throw noForm(`it is '${contentType.slice(0, 100)}'`);
   // The bundle of the command line has the default alone.
-  const { default: Busboy } = await import('@fastify/busboy');
+  const { Busboy } = (await import('@fastify/busboy')).default;
   const form = begun(() => new Busboy({ headers: { 'content-type': contentType }, limits: LIMITS }));
   const fields: Record<string, unknown> = {};
   let reading: Promise<void> | null = null;
