@@ -608,6 +608,34 @@ const adapters: Readonly<Record<string, DearField>> = {
   lora_int_id: harmless('1'),
 };
 
+/** Of a model without tokens for infilling, as the demo is, the request ends where that is found. */
+const infill: Readonly<Record<string, DearField>> = {
+  ...common,
+  prompt: textField,
+  input_prefix: textField,
+  input_suffix: textField,
+  input_extra: () => [
+    list(256, () => `{"filename":"a","text":${text('word ', LONGEST / 300)}}`),
+    `[{"text":${text('a', LONGEST)}}]`,
+  ],
+  n_predict: harmless('2'),
+  return_tokens: harmless('true'),
+  response_fields: one(list(64, () => '"timings/prompt_n"')),
+  samplers: jsonField,
+  n_indent: jsonField,
+  t_max_prompt_ms: jsonField,
+  t_max_predict_ms: jsonField,
+  id_slot: jsonField,
+};
+
+const batches: Readonly<Record<string, DearField>> = {
+  input_file_id: textField,
+  endpoint: textField,
+  completion_window: textField,
+  metadata: jsonField,
+  output_expires_after: jsonField,
+};
+
 /** A route with a body: what is asked for where nothing is dear, and what is dear in each of its fields. */
 export interface DearRoute {
   plain: Fields;
@@ -638,8 +666,22 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
     fields: conversations,
   },
   '/v1/responses/input_tokens': { plain: { input: '"Once"' }, fields: inputTokens },
+  '/infill': { plain: { input_prefix: '"Once"', input_suffix: '"time"' }, fields: infill },
+  '/invocations': { plain: { prompt: '"Once"', max_tokens: '2' }, fields: {} },
+  '/v1/batches': {
+    plain: {
+      input_file_id: '"file-none"',
+      endpoint: '"/v1/completions"',
+      completion_window: '"24h"',
+    },
+    fields: batches,
+  },
   '/v1/embeddings': { plain: { input: '"Once"' }, fields: encoders },
   '/v1/rerank': { plain: { query: '"Once"', documents: '["upon"]' }, fields: encoders },
+  '/v2/rerank': {
+    plain: { query: '"Once"', documents: '["upon"]' },
+    fields: { ...encoders, max_tokens_per_doc: harmless('1'), priority: jsonField },
+  },
   '/v1/score': { plain: { text_1: '"Once"', text_2: '"upon"' }, fields: encoders },
   '/tokenize': { plain: { prompt: '"Once"' }, fields: tokenizing },
   '/pooling': { plain: { input: '"Once"' }, fields: encoders },

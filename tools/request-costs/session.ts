@@ -141,5 +141,5 @@ export class CostSession {
 
 function modelOf(path: string): string {
   if (['/v1/embeddings', '/pooling', '/api/embed', '/api/embeddings'].includes(path)) return 'vectors';
-  return path === '/v1/rerank' || path === '/v1/score' ? 'scores' : 'chat';
+  return path.endsWith('/rerank') || path === '/v1/score' ? 'scores' : 'chat';
 }

@@ -1,4 +1,5 @@
 import { loadAdapterRoute, unloadAdapterRoute } from './adapters.js';
+import { batchesRoute, batchRoute, cancelBatchRoute, createBatchRoute } from './batches.js';
 import { cacheResetRoute } from './cache-reset.js';
 import { cancelRoute } from './cancel.js';
 import { chatCompletionsRoute } from './chat-completions.js';
@@ -15,13 +16,23 @@ import {
 } from './conversations.js';
 import { dashboardFileRoute, dashboardRoute } from './dashboard.js';
 import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
-import { classifyRoute, embeddingsRoute, poolingRoute, rerankRoute, scoreRoute } from './encoders.js';
+import {
+  classifyRoute,
+  cohereRerankRoute,
+  embeddingsRoute,
+  poolingRoute,
+  rerankRoute,
+  scoreRoute,
+} from './encoders.js';
+import { deleteFileRoute, fileContentRoute, fileRoute, filesRoute, uploadRoute } from './files.js';
 import { healthRoute, liveRoute } from './health.js';
+import { infillRoute } from './infill.js';
+import { invocationsRoute } from './invocations.js';
 import { loadRoute } from './load.js';
 import { countTokensRoute, createMessageRoute } from './messages.js';
 import { metricsRoute } from './metrics.js';
 import { modelRoute, modelsRoute } from './models.js';
-import { propsRoute, tokenizerInfoRoute } from './props.js';
+import { changePropsRoute, propsRoute, tokenizerInfoRoute } from './props.js';
 import {
   cancelResponseRoute,
   compactRoute,
@@ -40,8 +51,11 @@ import { versionRoute } from './version.js';
 export const ROUTES: readonly Route[] = [
   chatCompletionsRoute,
   completionsRoute,
+  infillRoute,
+  invocationsRoute,
   embeddingsRoute,
   rerankRoute,
+  cohereRerankRoute,
   scoreRoute,
   poolingRoute,
   classifyRoute,
@@ -60,6 +74,15 @@ export const ROUTES: readonly Route[] = [
   createItemsRoute,
   conversationItemRoute,
   deleteItemRoute,
+  uploadRoute,
+  filesRoute,
+  fileRoute,
+  fileContentRoute,
+  deleteFileRoute,
+  createBatchRoute,
+  batchesRoute,
+  batchRoute,
+  cancelBatchRoute,
   createMessageRoute,
   countTokensRoute,
   tokenizeRoute,
@@ -67,6 +90,7 @@ export const ROUTES: readonly Route[] = [
   applyTemplateRoute,
   tokenizerInfoRoute,
   propsRoute,
+  changePropsRoute,
   cancelRoute,
   cacheResetRoute,
   modelsRoute,

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { about, component, optional } from './fields.js';
+import { metadata } from './metadata.js';
 import { inputItem, MAX_ITEMS } from './response-items.js';
-import { metadata } from './responses.js';
 
 const MOST_TEXTS = 'Up to 16 texts by names, which come back with the conversation.';
 

@@ -3,6 +3,7 @@ import { guideFields } from '../guides.js';
 import { engineFields, reasoningFields, samplingFields, stopFields } from './common.js';
 import { about, component, count, ignored, MAX_INT, notSupported, optional, shortText } from './fields.js';
 import { withOtherFields } from './fields-node.js';
+import { metadata } from './metadata.js';
 import { OTHER_RESPONSE_FIELDS } from './other-fields.js';
 import { responseInput } from './response-items.js';
 import { toolChoice, toolList } from './response-tools.js';
@@ -40,10 +41,6 @@ const textFormat = z.discriminatedUnion('type', [
     'JSON that follows a schema.',
   ),
 ]);
-
-export const metadata = z
-  .record(z.string().max(64), z.string().max(512))
-  .refine((pairs) => Object.keys(pairs).length <= 16, 'expected at most 16 pairs');
 
 export const responseRequestSchema = component(
   'ResponseRequest',
