@@ -268,6 +268,11 @@ const streamOptions = optional(
   "What a stream carries besides the text; only with 'stream'.",
 );
 
+export const cachePrompt = optional(z.boolean(), {
+  description: 'false: takes nothing of the prompt from the cache, and leaves nothing there for others.',
+  default: true,
+});
+
 /** Fields common to chat and completions. */
 export const commonFields = {
   model: optional(z.string(), 'A name that GET /v1/models lists. Not given: the first of them.'),
@@ -330,10 +335,7 @@ export const commonFields = {
       .refine((value) => value !== 0, 'expected -1 or at least 1'),
     'Keeps only so many of the last tokens of a longer prompt; -1: as many as the context has room for beside the answer. Not given: a prompt that is too long is an error.',
   ),
-  cache_prompt: optional(z.boolean(), {
-    description: 'false: takes nothing of the prompt from the cache, and leaves nothing there for others.',
-    default: true,
-  }),
+  cache_prompt: cachePrompt,
   timings_per_token: optional(z.boolean(), {
     description:
       "llama.cpp's `timings` with the answer, and with each chunk of a stream: numbers of tokens, and milliseconds for them.",

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { engineFields, samplingFields, stopFields } from './common.js';
+import { cachePrompt, engineFields, samplingFields, stopFields } from './common.js';
 import { about, component, ignored, MAX_INT, optional, shortText } from './fields.js';
 import { withOtherFields } from './fields-node.js';
 import { OTHER_COMPLETION_FIELDS } from './other-fields.js';
@@ -33,6 +33,7 @@ export const infillRequestSchema = component(
       ...samplingFields,
       ...stopFields,
       ...engineFields,
+      cache_prompt: cachePrompt,
       stream: optional(z.boolean(), { description: 'Answers with server-sent events.', default: false }),
       return_tokens: optional(z.boolean(), {
         description: 'Tells the tokens of the answer.',
