@@ -619,6 +619,7 @@ const infill: Readonly<Record<string, DearField>> = {
     `[{"text":${text('a', LONGEST)}}]`,
   ],
   n_predict: harmless('2'),
+  cache_prompt: harmless('false'),
   return_tokens: harmless('true'),
   response_fields: one(list(64, () => '"timings/prompt_n"')),
   samplers: jsonField,

@@ -114,6 +114,6 @@ describe('POST /infill', () => {
     expect(await refusal({ input_prefix: undefined })).toEqual([400, 'input_prefix']);
     expect(await refusal({ n_predict: 256 })).toEqual([400, 'n_predict']);
     expect(await refusal({ prompt: 'x'.repeat(300) })).toEqual([400, 'input_prefix']);
-    expect(await refusal({ repeat_penalty: 1.1 })).toEqual([400, 'repeat_penalty']);
+    expect(await refusal({ tfs_z: 0.5 })).toEqual([400, 'tfs_z']);
   });
 });
