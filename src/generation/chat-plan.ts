@@ -11,6 +11,7 @@ import {
   THINK_END,
 } from './reasoning/reasoning-parser.js';
 import { reasoningStart, reasoningStyle, templateVariables } from './reasoning/reasoning-style.js';
+import { MAX_UNITS_PER_TOKEN } from './text-length.js';
 import type { PromptTokens, TextCodec, TextModel } from './text-model.js';
 import {
   CALL_BEGIN,
@@ -132,13 +133,18 @@ function sourceOf(model: TextModel, { template }: ChatAsk): string | null | unde
   return template ?? model.codec.templateSource;
 }
 
-/** Most tokens of a prompt that is only counted: more than any context holds. */
-const MAX_COUNTED_TOKENS = 2 ** 20;
+/** UTF-16 units of a prompt that is only counted, where the model takes fewer: tokenizing more would keep others waiting for seconds. */
+const MAX_COUNTED_UNITS = 2 ** 18;
 
-/** Number of tokens of a chat's prompt, which may be longer than the model takes. @throws as planChat. */
+/**
+ * Number of tokens of a chat's prompt, which may be longer than the model takes, but no longer as a text than a chat's prompt or
+ * MAX_COUNTED_UNITS. @throws as planChat.
+ */
 export async function countPromptTokens(model: TextModel, ask: ChatAsk): Promise<number> {
   const style = toolStyle(sourceOf(model, ask) ?? null, model.toolCallParser ?? 'auto');
-  return (await promptOf(model, ask, style, MAX_COUNTED_TOKENS)).length;
+  const { unitsPerToken = MAX_UNITS_PER_TOKEN } = model.codec;
+  const maxTokens = Math.max(model.maxInputLen, Math.ceil(MAX_COUNTED_UNITS / unitsPerToken));
+  return (await promptOf(model, ask, style, maxTokens)).length;
 }
 
 function toolsOf(tools: readonly FunctionTool[], choice: ToolChoice): readonly FunctionTool[] {

@@ -282,7 +282,8 @@ export class OnDemandModels {
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof ModelLoadError) throw error;
-      const reason = messageOf(error);
+      // Clients know the model's name, and nothing of the server's folders.
+      const reason = messageOf(error).replaceAll(stored.path, name);
       throw new ModelLoadError('failed', `The model '${name}' cannot be loaded: ${reason}`, { cause: error });
     }
   }
