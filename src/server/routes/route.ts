@@ -199,7 +199,7 @@ export function defineRoute<
     const handle = () => definition.handle(request as Request<Body, Params, Query, Form>, context);
     if (!definition.loadsModel || context.life === null) return handle();
     const naming = request.body as { model?: unknown };
-    const lease = await borrowNamed(context.life, naming.model, request.exchange.signal);
+    const lease = await borrowNamed(context.life, context.models, naming.model, request.exchange.signal);
     try {
       if (lease !== null) naming.model = lease.model.id;
       return await handle();

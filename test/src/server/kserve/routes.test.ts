@@ -242,7 +242,7 @@ describe('the description of the API', () => {
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({ name: `${method} ${path}`, path, operation })),
     );
-    const ours = operations.filter(({ path }) => path.startsWith('/v2'));
+    const ours = operations.filter(({ path }) => path.startsWith('/v2') && path !== '/v2/rerank');
     expect(ours.map(({ name }) => name).sort()).toEqual(
       KSERVE_ROUTES.map(({ method, path }) => `${method} ${path}`).sort(),
     );
