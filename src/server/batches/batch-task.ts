@@ -27,11 +27,10 @@ export interface BatchServices {
 }
 
 /** Why a batch ends before its requests are answered. */
-class EarlyEnd extends Error {
+class EarlyEnd {
   readonly status: 'cancelled' | 'expired';
 
   constructor(status: 'cancelled' | 'expired') {
-    super(`The batch is ${status}.`);
     this.status = status;
   }
 }

@@ -40,11 +40,7 @@ const MAX_RUNNING_PER_KEY = 2;
 /** Milliseconds between two looks for what has expired. */
 const SWEEP_MS = 600_000;
 
-class Paused extends Error {
-  constructor() {
-    super('The server ends; the batch goes on with the next one.');
-  }
-}
+const paused = () => new DOMException('The server ends; the batch goes on with the next one.', 'AbortError');
 
 /** The batches of all API keys, and the tasks of those that have not ended. */
 export class Batches {
@@ -205,7 +201,7 @@ export class Batches {
 
   /** Begins no further requests, and waits for those under way. @returns true where they ended in time */
   async drain(limitMs: number): Promise<boolean> {
-    this.#pause.abort(new Paused());
+    this.#pause.abort(paused());
     const all = Promise.all(this.#running());
     const timer = new AbortController();
     const late = delay(limitMs, false, { signal: timer.signal }).catch(() => false);
@@ -216,7 +212,7 @@ export class Batches {
 
   /** Drops what is under way, and removes a temporary folder. */
   async close(): Promise<void> {
-    this.#pause.abort(new Paused());
+    this.#pause.abort(paused());
     clearInterval(this.#sweeping);
     for (const task of this.#tasks.values()) task.drop();
     await Promise.all(this.#running());

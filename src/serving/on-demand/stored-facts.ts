@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { messageOf } from '../../../base/error-text.js';
 import { type ModelFacts, readModelFacts } from '../model-facts.js';
-import { ModelLoadError } from './model-load-error.js';
+import { ModelLoadError, reasonFor } from './model-load-error.js';
 import type { StoredModel } from './model-store.js';
 
 /** Models whose facts are kept. */
@@ -30,8 +29,7 @@ function readInTurn({ name, path }: StoredModel): Promise<ModelFacts> {
     try {
       return readModelFacts(path);
     } catch (error) {
-      // Clients know the model's name, and nothing of the server's folders.
-      const reason = messageOf(error).replaceAll(path, name);
+      const reason = reasonFor(error, { name, path });
       throw new ModelLoadError('failed', `The model '${name}' cannot be read: ${reason}`, { cause: error });
     }
   });
