@@ -48,6 +48,7 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
     return_generation_logits: bool(request.returnGenerationLogits ?? false),
     return_context_log_probs: bool(request.returnContextLogProbs ?? false),
     top_context_log_probs: i32(request.topContextLogProbs ?? 0),
+    ...(request.returnContextProgress ? { return_context_progress: bool(true) } : {}),
     ...biasInputs(request, shared),
     ...promptInputs(request),
     ...adapterInputs(request, shared),

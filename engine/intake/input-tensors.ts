@@ -102,6 +102,7 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   return_generation_logits: { type: 'bool', shape: 'one' },
   return_context_log_probs: { type: 'bool', shape: 'one' },
   top_context_log_probs: { type: 'i32', shape: 'one' },
+  return_context_progress: { type: 'bool', shape: 'one' },
   time_limit_ms: { type: 'i32', shape: 'one' },
   cache_salt: { type: 'u64', shape: 'one' },
   retention_ranges: { type: 'i32', shape: '[1, n, 4]' },

@@ -69,6 +69,8 @@ export interface RequestSpec {
   returnLogProbs: boolean;
   /** Number of most probable tokens to report beside each token; 0 = none. */
   topLogProbs: number;
+  /** True if responses tell how far the prompt is, until it is done. */
+  returnContextProgress: boolean;
   /** True if raw logits are returned, of every prompt token and of every generated one. */
   returnContextLogits: boolean;
   returnGenerationLogits: boolean;

@@ -4,6 +4,7 @@ import type { PieceSource } from '../../callbacks/piece-source.js';
 import type { SamplingParams } from '../../callbacks/sampling-params.js';
 import { SharedTensors } from '../../callbacks/shared-tensors.js';
 import type {
+  ContextProgress,
   FinishReason,
   ReasoningBudgetOptions,
   TokenBeams,
@@ -117,6 +118,8 @@ export interface TextRequest extends SamplingOptions {
    * tokens too.
    */
   contextLogProbs?: number | undefined;
+  /** Pieces in front of the text tell how far the prompt is. */
+  contextProgress?: boolean | undefined;
   logitsPostProcessor?: string | undefined;
   /** Form that the answer must have. */
   guide?: Guide | undefined;
@@ -199,7 +202,9 @@ export interface TextPiece {
    * while's work.
    */
   contextLogProbList?: PromptLogProbList;
-  /** Number of prompt tokens found in the cache; in the first piece. */
+  /** How far the prompt is; with contextProgress. The piece may have nothing else. */
+  contextProgress?: ContextProgress;
+  /** Number of prompt tokens found in the cache; in the first piece that has tokens. */
   cachedTokens?: number;
   /** Sum of a beam's log-probs, that of an end token included; only in pieces of beams. */
   cumLogProb?: number;
@@ -265,8 +270,12 @@ function startAlone(model: TextModel, request: TextRequest, count: number): Piec
   checkLengths(model, request);
   const own = request.shared === undefined ? new SharedTensors() : null;
   const alone = { ...rest, shared: own ?? request.shared };
+  // The prompt is one, however often it is computed.
+  const progressOf = (i: number) => (i === 0 ? {} : { contextProgress: false });
   const sources = Array.from({ length: count }, (__, i) =>
-    model.engine.submit(tokenRequest(model, { ...alone, ...ownKnown(rest, i), sequenceIndex: first + i })),
+    model.engine.submit(
+      tokenRequest(model, { ...alone, ...ownKnown(rest, i), ...progressOf(i), sequenceIndex: first + i }),
+    ),
   );
   own?.clear();
   return sources;
@@ -372,6 +381,7 @@ function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
     ...(contextLogProbs === undefined
       ? {}
       : { returnContextLogProbs: true, topContextLogProbs: contextLogProbs }),
+    ...(request.contextProgress ? { returnContextProgress: true } : {}),
     ...(request.returnContextLogits ? { returnContextLogits: true } : {}),
     ...(request.returnGenerationLogits ? { returnGenerationLogits: true } : {}),
     ...(request.logitsPostProcessor === undefined

@@ -198,6 +198,10 @@ const FEATURES: Readonly<Record<string, Feature>> = {
     shows: everySequence(({ tokens, topTokens }) => expect(topTokens).toHaveLength(4 * tokens.length)),
     changesNothing: true,
   },
+  return_context_progress: {
+    inputs: () => ({ return_context_progress: bool(true) }),
+    changesNothing: true,
+  },
   streaming: { inputs: () => ({ streaming: bool(true) }), changesNothing: true },
   time_limit_ms: { inputs: () => ({ time_limit_ms: i32(600_000) }), changesNothing: true },
   cache_salt: {

@@ -271,7 +271,7 @@ const common: Readonly<Record<string, DearField>> = {
   truncate_prompt_tokens: harmless('-1'),
   cache_prompt: harmless('false'),
   timings_per_token: one({ timings_per_token: 'true', stream: 'true' }),
-  return_progress: harmless('false'),
+  return_progress: one({ return_progress: 'true', stream: 'true' }),
 };
 
 const wholePromptOf = ({ maxSeqLen }: ModelSizes) => wholeTokens(maxSeqLen - 20);

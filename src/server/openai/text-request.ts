@@ -57,6 +57,7 @@ export function textRequest(
     ignoreEos: request.ignore_eos,
     includeStop: request.include_stop_str_in_output,
     skipSpecialTokens: request.skip_special_tokens,
+    contextProgress: (request.return_progress && request.stream) ?? false,
     maxDraftLen: request.max_draft_len,
     priority: request.priority,
     timeLimitMs: request.time_limit_ms,

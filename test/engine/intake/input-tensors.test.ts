@@ -157,6 +157,7 @@ const CASES: Record<string, Case> = {
   return_context_logits: FLAG,
   return_generation_logits: FLAG,
   return_context_log_probs: FLAG,
+  return_context_progress: FLAG,
   top_context_log_probs: oneInt(
     [0, 5],
     [

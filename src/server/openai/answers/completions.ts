@@ -9,6 +9,7 @@ import {
   finishReason,
   orNull,
   promptLogProbs,
+  promptProgress,
   promptTokenIds,
   stopReason,
   timings,
@@ -62,6 +63,7 @@ const completionChunk = component(
     choices: z.array(choice(about(finishReason.nullable(), 'In the last chunk of a choice.'))),
     usage: orNull(usageSchema, 'With `stream_options`.').optional(),
     timings,
+    prompt_progress: promptProgress,
   }),
   'The data of one event of a stream.',
 );

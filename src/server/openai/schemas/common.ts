@@ -4,18 +4,7 @@ import { StopStrings } from '../../../../models/tokenizer/stop-strings.js';
 import { guideFields } from '../guides.js';
 import type { ChatRequest } from './chat.js';
 import type { CompletionRequest } from './completions.js';
-import {
-  about,
-  count,
-  ignored,
-  MAX_INT,
-  notSupported,
-  number,
-  optional,
-  shortText,
-  tokenId,
-  tokenList,
-} from './fields.js';
+import { about, count, ignored, MAX_INT, number, optional, shortText, tokenId, tokenList } from './fields.js';
 import { limitTexts } from './limit-texts.js';
 import { logitBias } from './logit-bias.js';
 
@@ -341,7 +330,11 @@ export const commonFields = {
       "llama.cpp's `timings` with the answer, and with each chunk of a stream: numbers of tokens, and milliseconds for them.",
     default: false,
   }),
-  return_progress: notSupported('progress of prompts', false),
+  return_progress: optional(z.boolean(), {
+    description:
+      "llama.cpp's `prompt_progress` in chunks of a stream before the first token, one for each part of the prompt that was computed. Without effect where the answer is not streamed.",
+    default: false,
+  }),
   ...guideFields,
 };
 

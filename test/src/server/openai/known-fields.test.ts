@@ -145,7 +145,7 @@ describe.each([CHAT, COMPLETIONS])('%s', (path) => {
     [{ logit_bias: [['', 1]] }, 'logit_bias[0]'],
     [{ logit_bias: { a: 101 } }, 'logit_bias.a'],
     [{ truncate_prompt_tokens: 0 }, 'truncate_prompt_tokens'],
-    [{ return_progress: true }, 'return_progress'],
+    [{ return_progress: 'yes' }, 'return_progress'],
     [{ guided_whitespace_pattern: ' ' }, 'guided_whitespace_pattern'],
     [{ grammar: 'root ::= "a"', json_schema: {} }, 'json_schema'],
     [{ repetition_penalty: 1.5, repeat_penalty: 1.25 }, 'repeat_penalty'],
