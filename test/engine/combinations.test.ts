@@ -82,10 +82,11 @@ const FEATURES: Readonly<Record<string, Feature>> = {
     shows: everyToken((token) => token >= 40 && token < 200),
   },
   reasoning_budget: {
-    inputs: () => ({ reasoning_budget: row([4, 77, -1]) }),
+    // The end of reasoning is a letter, so that guides of letters take it.
+    inputs: () => ({ reasoning_budget: row([4, 108, -1]) }),
     // Whatever else is asked for, the fifth token ends reasoning, unless one before it does.
     shows: everySequence(({ tokens }) => {
-      if (tokens.length > 4) expect(tokens.slice(0, 5)).toContain(77);
+      if (tokens.length > 4) expect(tokens.slice(0, 5)).toContain(108);
     }),
   },
   penalty_last_n: { inputs: () => ({ repetition_penalty: f32(1.3), penalty_last_n: i32(5) }) },
@@ -230,6 +231,7 @@ const REFUSED: readonly (readonly [string[], string[]])[] = [
   [['temperature', 'runtime_top_k', 'runtime_top_p', 'runtime_min_p'], ['beam_width']],
   [['runtime_typical_p', 'top_n_sigma', 'xtc_probability', 'dynatemp_range', 'mirostat'], ['beam_width']],
   [['mirostat'], ['known_output_ids']],
+  [['penalty_last_n'], ['no_repeat_ngram_size']],
   [['num_return_sequences', 'best_of', 'guided_decoding_guide_type'], ['beam_width']],
   [['return_generation_logits'], SEVERAL],
   [['best_of'], ['streaming']],
