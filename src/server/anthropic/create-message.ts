@@ -1,6 +1,7 @@
 import { countPromptTokens, planChat } from '../../generation/chat-plan.js';
 import type { AskedBudget } from '../../generation/reasoning/reasoning-budget.js';
 import { jsonAnswer } from '../json-answer.js';
+import { ApiError } from '../openai/errors.js';
 import { guideOfRequest } from '../openai/guides.js';
 import { plannedRun } from '../openai/planned-run.js';
 import type { Exchange } from '../openai/respond.js';
@@ -21,9 +22,20 @@ export async function createMessage(
   request: MessageRequest,
   exchange: Exchange,
 ): Promise<Response> {
+  checkThread(request);
   const { registry, caller, requestId } = exchange.terms;
   return inMessageWords(request, () =>
     registry.accept(caller, requestId, (live) => answerMessage(context, request, exchange, live)),
+  );
+}
+
+/** Conversations are not kept: who wants to go on with one is told so, as of one that is lost. @throws ApiError 404 */
+function checkThread({ thread }: MessageRequest): void {
+  if (thread?.type !== 'continue') return;
+  throw new ApiError(
+    404,
+    `The thread of the message '${thread.previous_message_id}' is not kept: this server keeps no threads; send the whole conversation.`,
+    { param: 'thread', code: 'thread_not_found' },
   );
 }
 

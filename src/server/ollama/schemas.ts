@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { SAMPLING_RANGES } from '../../../callbacks/sampling-params.js';
-import { stopFields } from '../openai/schemas/common.js';
+import { isSeed, stopFields } from '../openai/schemas/common.js';
 import {
   about,
   component,
@@ -10,6 +10,8 @@ import {
   optional,
   tokenList,
 } from '../openai/schemas/fields.js';
+import { withOtherFields } from '../openai/schemas/fields-node.js';
+import { OTHER_OLLAMA_CHAT_FIELDS, OTHER_OLLAMA_GENERATE_FIELDS } from '../openai/schemas/other-fields.js';
 import { functionName, limitTools } from '../openai/schemas/tools.js';
 
 const MAX_MESSAGES = 10_000;
@@ -61,7 +63,10 @@ const options = about(
         SAMPLING_RANGES.penaltyLastN,
         'Number of last tokens that the penalties see. Default 64; 0: none, -1: all.',
       ),
-      seed: optional(z.int(), 'A negative one is no seed.'),
+      seed: optional(z.number().refine(isSeed, 'expected an integer from -2^63 to 2^63 - 1'), {
+        description: 'A negative one is no seed.',
+        type: ['integer', 'null'],
+      }),
       num_predict: optional(
         z.int().min(-2).max(MAX_INT),
         'Most tokens of the answer; 0 or less: as it comes.',
@@ -141,47 +146,53 @@ const tool = z.object({
 
 export const chatSchema = component(
   'OllamaChatRequest',
-  z.object({
-    model: modelName,
-    messages: optional(
-      z.array(message).max(MAX_MESSAGES),
-      'The conversation so far; none: the model is loaded, and nothing answered.',
-    ),
-    tools: optional(
-      z.array(tool).max(MAX_TOOLS).superRefine(limitTools),
-      'Functions that the model may call.',
-    ),
-    format,
-    options,
-    think,
-    stream,
-    keep_alive: keepAlive,
-    ...logProbFields,
-  }),
+  withOtherFields(
+    z.object({
+      model: modelName,
+      messages: optional(
+        z.array(message).max(MAX_MESSAGES),
+        'The conversation so far; none: the model is loaded, and nothing answered.',
+      ),
+      tools: optional(
+        z.array(tool).max(MAX_TOOLS).superRefine(limitTools),
+        'Functions that the model may call.',
+      ),
+      format,
+      options,
+      think,
+      stream,
+      keep_alive: keepAlive,
+      ...logProbFields,
+    }),
+    OTHER_OLLAMA_CHAT_FIELDS,
+  ),
   "Fields of Ollama's /api/chat.",
 );
 
 export const generateSchema = component(
   'OllamaGenerateRequest',
-  z.object({
-    model: modelName,
-    prompt: optional(z.string(), 'The text; none: the model is loaded, and nothing answered.'),
-    suffix: optional(z.string(), 'Text behind the answer, for models that fill in between.'),
-    system: optional(z.string(), 'The system message.'),
-    template: optional(
-      z.string().max(65_536),
-      "A template in place of the model's own, of {{ .System }}, {{ .Prompt }} and {{ .Response }}, with if, else and end.",
-    ),
-    context: optional(tokenList(0, false), 'The context of the answer that this prompt follows on.'),
-    raw: optional(z.boolean(), 'The prompt goes to the model as it is, without a template.'),
-    images,
-    format,
-    options,
-    think,
-    stream,
-    keep_alive: keepAlive,
-    ...logProbFields,
-  }),
+  withOtherFields(
+    z.object({
+      model: modelName,
+      prompt: optional(z.string(), 'The text; none: the model is loaded, and nothing answered.'),
+      suffix: optional(z.string(), 'Text behind the answer, for models that fill in between.'),
+      system: optional(z.string(), 'The system message.'),
+      template: optional(
+        z.string().max(65_536),
+        "A template in place of the model's own, of {{ .System }}, {{ .Prompt }} and {{ .Response }}, with if, else and end.",
+      ),
+      context: optional(tokenList(0, false), 'The context of the answer that this prompt follows on.'),
+      raw: optional(z.boolean(), 'The prompt goes to the model as it is, without a template.'),
+      images,
+      format,
+      options,
+      think,
+      stream,
+      keep_alive: keepAlive,
+      ...logProbFields,
+    }),
+    OTHER_OLLAMA_GENERATE_FIELDS,
+  ),
   "Fields of Ollama's /api/generate.",
 );
 
@@ -223,8 +234,8 @@ export const embeddingsSchema = component(
 );
 
 const nameFields = {
-  model: optional(modelName),
-  name: optional(modelName, { description: 'The older name of model.', deprecated: true }),
+  model: optional(z.string().max(MAX_NAME), 'A name that GET /api/tags lists; empty: that of `name`.'),
+  name: optional(z.string().max(MAX_NAME), { description: 'The older name of model.', deprecated: true }),
 };
 
 export const pullSchema = component(

@@ -15,7 +15,10 @@ export function asFunction({ description, format }: CustomTool) {
     description: told.filter((text) => text !== undefined).join('\n\n') || undefined,
     parameters: {
       type: 'object',
-      properties: { input: isRegex ? { type: 'string', pattern: format.definition } : { type: 'string' } },
+      // A pattern of a schema may be found anywhere in a text; a tool's regex is the whole input.
+      properties: {
+        input: isRegex ? { type: 'string', pattern: `^(?:${format.definition})$` } : { type: 'string' },
+      },
       required: ['input'],
       additionalProperties: false,
     },

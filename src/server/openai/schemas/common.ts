@@ -47,7 +47,7 @@ const badWords = optional(
 );
 
 /** True for the integers of 64 bits with a sign, as in OpenAI's API. The nearest number to 2^63 - 1 is 2^63. */
-function isSeed(value: number): boolean {
+export function isSeed(value: number): boolean {
   return Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 63;
 }
 

@@ -189,3 +189,57 @@ export const OTHER_ENCODER_FIELDS: OtherFields = {
   truncation: named('truncate_prompt_tokens'),
   truncate: named('truncate_prompt_tokens', 'NONE'),
 };
+
+/** Fields of OpenAI's chats in a request of Anthropic's API. */
+export const OTHER_ANTHROPIC_FIELDS: OtherFields = {
+  ...ofOtherRoutes({
+    prompt: 'messages',
+    input: 'messages',
+    instructions: 'system',
+    stop: 'stop_sequences',
+    max_completion_tokens: 'max_tokens',
+    max_output_tokens: 'max_tokens',
+    response_format: 'output_config.format',
+    reasoning_effort: 'output_config.effort',
+    functions: 'tools',
+    function_call: 'tool_choice',
+    parallel_tool_calls: 'tool_choice.disable_parallel_tool_use',
+    n: null,
+    best_of: null,
+    logprobs: null,
+    top_logprobs: null,
+    echo: null,
+  }),
+};
+
+/** Fields of OpenAI's chats, and options of Ollama's own, at the top of a request of Ollama's API. */
+const OTHER_OLLAMA_FIELDS: OtherFields = {
+  ...ofOtherRoutes({
+    temperature: 'options.temperature',
+    top_p: 'options.top_p',
+    top_k: 'options.top_k',
+    min_p: 'options.min_p',
+    seed: 'options.seed',
+    stop: 'options.stop',
+    num_predict: 'options.num_predict',
+    max_tokens: 'options.num_predict',
+    max_completion_tokens: 'options.num_predict',
+    repeat_penalty: 'options.repeat_penalty',
+    frequency_penalty: 'options.frequency_penalty',
+    presence_penalty: 'options.presence_penalty',
+    response_format: 'format',
+    reasoning_effort: 'think',
+    n: null,
+    tool_choice: null,
+  }),
+};
+
+export const OTHER_OLLAMA_CHAT_FIELDS: OtherFields = {
+  ...OTHER_OLLAMA_FIELDS,
+  ...ofOtherRoutes({ prompt: 'messages', system: 'messages' }),
+};
+
+export const OTHER_OLLAMA_GENERATE_FIELDS: OtherFields = {
+  ...OTHER_OLLAMA_FIELDS,
+  ...ofOtherRoutes({ messages: 'prompt', tools: null }),
+};

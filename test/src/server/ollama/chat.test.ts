@@ -253,6 +253,18 @@ it('treats fields that nobody knows by the rule of all routes', async () => {
     400,
     { error: expect.stringContaining('unheard_of') },
   ]);
+  const misplaced = await server('x').post({ temperature: 0.5 });
+  expect([misplaced.status, await misplaced.json()]).toEqual([
+    400,
+    { error: expect.stringContaining("use 'options.temperature'") },
+  ]);
+});
+
+it('takes seeds of 64 bits, as programs in Go draw them', async () => {
+  const own = server('x');
+  expect((await own.post({ options: { seed: 6e18 } })).status).toBe(200);
+  expect(own.toy.engine.requests.at(-1)!.seed).toBe(6_000_000_000_000_000_000n);
+  expect((await own.post({ options: { seed: 2 ** 64 } })).status).toBe(400);
 });
 
 describe('thinking in /api/chat', () => {
