@@ -4,12 +4,20 @@ interface ElementArrays {
   f64: Float64Array;
   i32: Int32Array;
   f32: Float32Array;
+  u16: Uint16Array;
   u8: Uint8Array;
 }
 
 export type ElementType = keyof ElementArrays;
 
-const ARRAYS = { u64: BigUint64Array, f64: Float64Array, i32: Int32Array, f32: Float32Array, u8: Uint8Array };
+const ARRAYS = {
+  u64: BigUint64Array,
+  f64: Float64Array,
+  i32: Int32Array,
+  f32: Float32Array,
+  u16: Uint16Array,
+  u8: Uint8Array,
+};
 
 /**
  * A flat array of a batch: `width` entries for each row, token, or whatever `per` names, and `extra` entries behind all

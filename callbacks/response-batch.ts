@@ -36,6 +36,11 @@ export const RESPONSE_END = 64;
  * once per request are in the first of them.
  */
 export const RESPONSE_BEAM = 128;
+/**
+ * Flag, alone: the response tells how far the request's prompt is and has no tokens. Its sequence length is the number
+ * of prompt tokens done, those of the cache included; the first of its times is that since the request first ran.
+ */
+export const RESPONSE_PROGRESS = 256;
 
 /** The flat arrays of a batch of responses. */
 export const RESPONSE_COLUMNS = {
@@ -68,7 +73,7 @@ export const RESPONSE_COLUMNS = {
   topTokens: column('i32', 'topEntry'),
   topLogProbs: column('f32', 'topEntry'),
   /** Sum of the RESPONSE_ flags that hold. */
-  flags: column('u8', 'response'),
+  flags: column('u16', 'response'),
   finishReasons: column('u8', 'response'),
 } as const;
 

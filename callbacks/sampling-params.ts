@@ -22,6 +22,8 @@ export interface SamplingParams {
   presencePenalty: number;
   /** Subtracted from a token's logit for each time it was generated; 0 = off. */
   frequencyPenalty: number;
+  /** Number of last tokens of prompt and answer that these three penalties see; -1: all; 0: none. */
+  penaltyLastN: number;
   /** With n > 0 no n tokens in a row of prompt and generated tokens occur a second time; 0 = off. */
   noRepeatNgramSize: number;
   /** Draws among the tokens whose surprise is nearest to the entropy, until they exceed this probability; 1 = off. */
@@ -64,6 +66,7 @@ export const DEFAULT_SAMPLING_PARAMS: Readonly<SamplingParams> = {
   repetitionPenalty: 1,
   presencePenalty: 0,
   frequencyPenalty: 0,
+  penaltyLastN: -1,
   noRepeatNgramSize: 0,
   typicalP: 1,
   topNSigma: 0,
@@ -105,6 +108,7 @@ export const SAMPLING_RANGES: Readonly<Record<NumberParam, Range>> = {
   repetitionPenalty: { min: 2 ** -7, max: 100, integer: false },
   presencePenalty: { min: -100, max: 100, integer: false },
   frequencyPenalty: { min: -100, max: 100, integer: false },
+  penaltyLastN: { min: -1, max: 2 ** 31 - 1, integer: true },
   noRepeatNgramSize: { min: 0, max: 2 ** 31 - 1, integer: true },
   typicalP: { min: 0, max: 1, integer: false },
   topNSigma: { min: 0, max: 100, integer: false },
@@ -131,6 +135,7 @@ export const SAMPLING_TENSORS: Readonly<Record<string, NumberParam>> = {
   repetition_penalty: 'repetitionPenalty',
   presence_penalty: 'presencePenalty',
   frequency_penalty: 'frequencyPenalty',
+  penalty_last_n: 'penaltyLastN',
   no_repeat_ngram_size: 'noRepeatNgramSize',
   runtime_typical_p: 'typicalP',
   top_n_sigma: 'topNSigma',
@@ -219,6 +224,7 @@ export function isGreedy(params: SamplingParams): boolean {
 
 /** True where a row needs its tokens as history. */
 export function needsHistory(params: SamplingParams): boolean {
-  const { repetitionPenalty, presencePenalty, frequencyPenalty, noRepeatNgramSize } = params;
-  return repetitionPenalty !== 1 || presencePenalty !== 0 || frequencyPenalty !== 0 || noRepeatNgramSize > 0;
+  const { repetitionPenalty, presencePenalty, frequencyPenalty, noRepeatNgramSize, penaltyLastN } = params;
+  const hasPenalty = repetitionPenalty !== 1 || presencePenalty !== 0 || frequencyPenalty !== 0;
+  return (hasPenalty && penaltyLastN !== 0) || noRepeatNgramSize > 0;
 }

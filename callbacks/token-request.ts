@@ -29,6 +29,8 @@ export interface TokenRequest extends Partial<SamplingParams> {
   allowedTokens?: Int32Array | readonly number[];
   /** Sequences of tokens over which DRY sees no repetition. */
   dryBreakers?: readonly (readonly number[])[];
+  /** Most tokens of reasoning: behind them the token that ends it is forced. */
+  reasoningBudget?: ReasoningBudgetOptions;
   /** Numbers added to the logits of tokens at every step, by token id; -Infinity: never drawn. */
   logitBias?: ReadonlyMap<number, number>;
   /** Numbers added to all logits at every step, one for each token of the vocabulary. */
@@ -48,6 +50,11 @@ export interface TokenRequest extends Partial<SamplingParams> {
   returnContextLogProbs?: boolean;
   /** Number of most probable tokens returned beside each of the prompt's log-probs. */
   topContextLogProbs?: number;
+  /**
+   * Pieces in front of the first tokens tell how far the prompt is, as parts of it are computed. Without effect where
+   * pieces are not streamed, with beams, and with knownOutputIds.
+   */
+  returnContextProgress?: boolean;
   /**
    * Number of sequences drawn from the prompt, which is computed once; see InProcessHost.submitSeveral. Default 1.
    * Sequence i draws with the random numbers of index firstSequenceIndex + i.
@@ -113,6 +120,15 @@ export interface TokenRequest extends Partial<SamplingParams> {
   shared?: Pick<SharedTensors, 'of'>;
 }
 
+export interface ReasoningBudgetOptions {
+  /** Most tokens of reasoning, without its markers; at least 0. */
+  tokens: number;
+  /** Token that ends reasoning. */
+  endToken: number;
+  /** Token that begins it, among the first 16 of an answer. Default: answers begin within reasoning. */
+  beginToken?: number | undefined;
+}
+
 export interface TokenBeams {
   /** Number of beams, at least 1; 1 is no search. */
   width: number;
@@ -159,7 +175,9 @@ export interface TokenPiece {
   /** Most probable tokens in the prompt's places, [promptTokens.length - 1 x topContextLogProbs], most probable first, with the first piece. */
   contextTopTokens?: Int32Array;
   contextTopLogProbs?: Float32Array;
-  /** Prompt tokens that were found in the cache, with the first piece. */
+  /** How far the prompt is, where it is further than at the last piece; with returnContextProgress. */
+  contextProgress?: ContextProgress;
+  /** Prompt tokens that were found in the cache, with the first piece that has tokens. */
   cachedTokens?: number;
   /** Why the sequence ended; null for every piece but the last, which may carry no tokens. */
   finishReason: FinishReason | null;
@@ -169,6 +187,16 @@ export interface TokenPiece {
   cumLogProb?: number;
   /** Key of the random numbers that were used, with the last piece. */
   seed?: bigint;
+}
+
+/** How far the prompt of a request is. */
+export interface ContextProgress {
+  /** Prompt tokens done, those found in the cache included; never fewer than before, and at last all of them. */
+  done: number;
+  /** Prompt tokens that were found in the cache. */
+  cached: number;
+  /** Milliseconds since the request first ran. */
+  ms: number;
 }
 
 /** The pieces of one request, for one consumer. Leaving it early cancels the request. */

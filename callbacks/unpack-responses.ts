@@ -7,6 +7,7 @@ import {
   RESPONSE_FIRST,
   RESPONSE_INVALID,
   RESPONSE_LOG_PROBS,
+  RESPONSE_PROGRESS,
   RESPONSE_STREAMING,
   type ResponseBatch,
   type ReturnedTensors,
@@ -89,6 +90,12 @@ export function sendTo<T>(
  * once; the final one may have n = 0. A token that ended the request without being output (end_id) has no row. A request
  * that is stopped before its context is complete returns the rows that it has: p is then less than the prompt.
  *
+ * Where return_context_progress was asked for, responses in front of the first one tell how far the prompt is, one after
+ * each iteration that computed a part of it. They have none of these tensors but only
+ *
+ *   context_progress   [1, 3] i32, prompt tokens done, those of them that were found in the cache, and milliseconds since
+ *                      the request first ran
+ *
  * A response with an error has none of them. Where the request itself is at fault, so that nothing of it ran, it has
  *
  *   invalid_request    [1] bool, 1
@@ -99,7 +106,8 @@ export function* unpackResponses(batch: ResponseBatch, maxSeqLen: number): Gener
 }
 
 /** Flags of a response that is more than new tokens. */
-const MORE = RESPONSE_ERROR | RESPONSE_BEAM | RESPONSE_FIRST | RESPONSE_END | RESPONSE_FINAL;
+const MORE =
+  RESPONSE_ERROR | RESPONSE_BEAM | RESPONSE_FIRST | RESPONSE_END | RESPONSE_FINAL | RESPONSE_PROGRESS;
 
 /**
  * Goes through the responses of a batch, each of which can be had in one of two forms: as tensors, or, where it is nothing but
@@ -186,6 +194,9 @@ export class ResponseReader {
       const why: RequestFailure = { kind: failed.kind, field: failed.field, text: failed.text };
       return { requestId, outputs, final, error: messageOfFailure(why), failure: why };
     }
+    if ((flags & RESPONSE_PROGRESS) !== 0) {
+      return { requestId, outputs: [contextProgress(batch, i)], final, error: '' };
+    }
     const ofRows = this.#returned?.get(i);
     const outputs =
       (flags & RESPONSE_BEAM) !== 0 ? this.#beamOutputs(ofRows) : this.#sequenceOutputs(flags, ofRows);
@@ -210,6 +221,11 @@ export class ResponseReader {
     }
     return outputs;
   }
+}
+
+function contextProgress({ sequenceLengths, cachedTokens, timesMs }: ResponseBatch, i: number): NamedTensor {
+  const data = Int32Array.of(sequenceLengths[i]!, cachedTokens[i]!, timesMs[3 * i]!);
+  return { name: 'context_progress', shape: [1, 3], data };
 }
 
 /** Adds the outputs that a request gets once, with its first or its last response. */

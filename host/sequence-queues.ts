@@ -1,5 +1,6 @@
 import type { TokenPiece } from '../callbacks/token-request.js';
 import type { NamedTensor } from '../callbacks/types.js';
+import { readProgress } from './token-parts.js';
 import type { PieceQueue } from './token-stream.js';
 
 /**
@@ -7,6 +8,7 @@ import type { PieceQueue } from './token-stream.js';
  *
  *   sequence_index k        the response is of sequence k; the last one of it has random_seed
  *   output_ids [1, b, n]    b > 1: of all beams, and the only one
+ *   context_progress        of the prompt: the first sequence tells it
  */
 export class SequenceQueues {
   readonly #queues: readonly PieceQueue[];
@@ -40,6 +42,11 @@ export class SequenceQueues {
 
   /** Takes the tensors of a response. */
   push(outputs: readonly NamedTensor[], final: boolean): void {
+    const progress = readProgress(outputs);
+    if (progress !== null) {
+      this.#queues[0]!.pushProgress(progress);
+      return;
+    }
     const width = outputs.find(({ name }) => name === 'output_ids')!.shape[1]!;
     const index = outputs.find(({ name }) => name === 'sequence_index');
     this.#count(outputs, (index?.data[0] as number | undefined) ?? 0);

@@ -48,6 +48,7 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
     return_generation_logits: bool(request.returnGenerationLogits ?? false),
     return_context_log_probs: bool(request.returnContextLogProbs ?? false),
     top_context_log_probs: i32(request.topContextLogProbs ?? 0),
+    ...(request.returnContextProgress ? { return_context_progress: bool(true) } : {}),
     ...biasInputs(request, shared),
     ...promptInputs(request),
     ...adapterInputs(request, shared),
@@ -70,6 +71,11 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
       const data = tokensOf('allowedTokens', allowedTokens);
       return { shape: [1, data.length], data };
     });
+  }
+  if (request.reasoningBudget !== undefined) {
+    const { tokens, endToken, beginToken = -1 } = request.reasoningBudget;
+    checkRange('reasoningBudget.tokens', tokens, { ...COUNT, min: 0 });
+    inputs.reasoning_budget = { shape: [1, 3], data: Int32Array.of(tokens, endToken, beginToken) };
   }
   if (request.timeLimitMs !== undefined) inputs.time_limit_ms = i32(Math.ceil(request.timeLimitMs));
   if (request.cacheSalt !== undefined) inputs.cache_salt = u64('cacheSalt', request.cacheSalt);

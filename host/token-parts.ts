@@ -1,4 +1,4 @@
-import type { TokenPiece, TokenTiming } from '../callbacks/token-request.js';
+import type { ContextProgress, TokenPiece, TokenTiming } from '../callbacks/token-request.js';
 import type { NamedTensor } from '../callbacks/types.js';
 
 /** Tensors of a response by name. */
@@ -100,6 +100,14 @@ export function readContext(tensors: Tensors): Partial<TokenPiece> | null {
     context.contextTopLogProbs = tensors.get('context_top_log_probs')!.data as Float32Array;
   }
   return context;
+}
+
+/** Reads a response that tells how far the prompt is; null: it is another one. */
+export function readProgress(outputs: readonly NamedTensor[]): ContextProgress | null {
+  const [first] = outputs;
+  if (first?.name !== 'context_progress') return null;
+  const [done, cached, ms] = first.data as Int32Array;
+  return { done: done!, cached: cached!, ms: ms! };
 }
 
 export function readTiming(tensors: Tensors): TokenTiming {

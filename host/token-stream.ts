@@ -6,6 +6,7 @@ import {
 } from '../callbacks/finish-reason.js';
 import type { PieceListener } from '../callbacks/piece-source.js';
 import type {
+  ContextProgress,
   FinishReason,
   TokenPiece,
   TokenRequest,
@@ -45,6 +46,8 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   #seed: bigint | null = null;
   /** Values of the prompt, until they have left with a piece. */
   #context: Partial<TokenPiece> | null = null;
+  /** How far the prompt is, until that has left with a piece: the newest alone. */
+  #progress: ContextProgress | null = null;
   #timing: TokenTiming | null = null;
   #cumLogProb: number | null = null;
   #error: Error | null = null;
@@ -156,13 +159,20 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   pushTokens(piece: TokenPiece): void {
     if (this.#isDone) return;
     const listener = this.#listener;
-    const isNext = this.#gathered.isEmpty && this.#context === null;
+    const isNext = this.#gathered.isEmpty && this.#context === null && this.#progress === null;
     if (isNext && listener !== null && !this.#isPaused) {
       this.#tellListener('onPiece', () => listener.onPiece(piece));
     } else {
       this.#gathered.add(piece);
       this.#deliver();
     }
+  }
+
+  /** Takes how far the prompt is, in place of what has not left yet. */
+  pushProgress(progress: ContextProgress): void {
+    if (this.#isDone || this.isEnded) return;
+    this.#progress = progress;
+    this.#deliver();
   }
 
   /** Ends the stream without a response of the engine. */
@@ -213,7 +223,8 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   }
 
   get #hasPiece(): boolean {
-    return !this.#isDone && (!this.#gathered.isEmpty || this.#finishReason !== null);
+    if (this.#isDone) return false;
+    return !this.#gathered.isEmpty || this.#finishReason !== null || this.#progress !== null;
   }
 
   #takePiece(): TokenPiece {
@@ -221,6 +232,8 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     const finishReason = this.#gathered.isEmpty ? this.#finishReason : null;
     const piece: TokenPiece = { ...part, ...this.#context, finishReason };
     this.#context = null;
+    if (this.#progress !== null) piece.contextProgress = this.#progress;
+    this.#progress = null;
     if (finishReason !== null) {
       this.#isDone = true;
       if (this.#seed !== null) piece.seed = this.#seed;

@@ -1,6 +1,8 @@
 import { existsSync, statSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { CASES, clientPages } from './src/clients/pages/client-page.js';
+import { pinnedNpm, pinnedPip } from './src/clients/pages/pinned-packages.js';
 import { allDocuments, anchorsOf, readDocument, relativeLinks, repository } from './support/documents.js';
 
 const documents = allDocuments();
@@ -41,6 +43,42 @@ describe('documents', () => {
   it('a newcomer meets first are no longer than a few screens', () => {
     expect(readDocument('README.md').split('\n').length).toBeLessThan(200);
     expect(statSync(join(repository, 'README.md')).size).toBeLessThan(16_000);
+  });
+});
+
+describe('pages of clients', () => {
+  const index = readDocument('docs/clients/README.md');
+  const rowOf = (name: string) =>
+    index.split('\n').find((line) => line.startsWith('| [') && line.includes(`](${name}.md)`));
+
+  it('are all in their index', () => {
+    const names = documents.flatMap((path) => /^docs\/clients\/(?!README)(.+)\.md$/.exec(path)?.[1] ?? []);
+    expect(names.length).toBeGreaterThan(12);
+    expect(names.filter((name) => rowOf(name) === undefined)).toEqual([]);
+  });
+
+  it('have a program for each case with each connection, and catch no exception of everybody', () => {
+    for (const page of clientPages()) {
+      for (const connection of page.connections) {
+        const wanting = Object.values(CASES).filter((heading) => page.program(connection, heading) === null);
+        expect(wanting, `${page.name}.md in ${connection.language}`).toEqual([]);
+        expect(page.program(connection, CASES.error)).not.toMatch(/except(:| Exception\b)/);
+      }
+    }
+  });
+
+  it('install packages of which the index names the versions that CI has', () => {
+    const versions = { pip: new Map([...pinnedPip.newer, ...pinnedPip.older]), npm: pinnedNpm };
+    for (const { name: page, packages } of clientPages()) {
+      for (const manager of ['pip', 'npm'] as const) {
+        for (const name of packages[manager]) {
+          if (name === 'zod') continue; // A dependency of the server itself.
+          const version = versions[manager].get(name);
+          expect(version, `${name} of ${page}.md`).toMatch(/^\d[\w.]*$/);
+          expect(rowOf(page)).toContain(`\`${name}\` ${version}`);
+        }
+      }
+    }
   });
 });
 

@@ -102,9 +102,11 @@ const READERS_OF_FOREIGN_SENTENCES = [
   'models/repository/pbtxt-problem.ts', // protobufjs puts the line behind its sentence
   'src/cli.ts',
   'src/parse-yaml.ts',
+  'src/server/files/read-form.ts', // busboy's
   'src/server/openai/issue-text.ts',
   'src/server/openai/schemas/parse.ts',
   'src/serving/ensembles/ensemble-errors.ts', // a member's own sentence may name it
+  'src/serving/on-demand/model-load-error.ts', // the sentence of a reader of files has its path
 ];
 
 const ERROR = String.raw`(?:\w*[eE]rror|err|errMsg|reason|problem|failure|refusal|cause|issue|thrown)`;

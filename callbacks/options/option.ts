@@ -10,6 +10,7 @@ export const GROUPS = [
   'KV cache',
   'LoRA adapters',
   'Models on demand',
+  'Files and batches',
   'Speculation',
   'Running',
 ] as const;
@@ -27,6 +28,7 @@ export type Unit =
   | 'connections'
   | 'streams'
   | 'regions'
+  | 'files'
   | 'threads'
   | 'beams'
   | 'share'

@@ -79,13 +79,20 @@ export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements Sampli
     this.noRepeatNgramSize[row] = sampling.noRepeatNgramSize;
     this.numTopLogProbs[row] = request.beams?.numCandidates ?? (request.needsLogProbs ? topLogProbs : -1);
     this.listsCandidates[row] = request.beams === null ? 0 : 1;
-    if (bias !== null) this.biases.push({ row, ...bias });
+    // The end of reasoning that a budget forces is drawn whatever else the request asks for.
+    const forced =
+      request.spec.reasoningBudget?.biasBehind(sequence.tokens, request.originalPromptLength, length) ?? null;
+    const added = forced ?? bias;
+    if (added !== null) this.biases.push({ row, ...added });
     const { chain } = sequence;
     if (chain !== null)
       this.chains.push({ row, values: chain.valuesAt(length - request.originalPromptLength) });
-    const draft = isGreedy(sampling) || chain !== null ? null : draftLogitsAt(request, sequence, length);
+    const noDraft = isGreedy(sampling) || chain !== null || forced !== null;
+    const draft = noDraft ? null : draftLogitsAt(request, sequence, length);
     if (draft !== null) this.draftRows.push({ row, ...draft });
-    this.#addBanned(row, request, sequence, length);
+    this.bannedStart[row + 1] = this.bannedStart[row]!;
+    if (forced === null) this.#addBanned(row, request, sequence, length);
+    else this.noRepeatNgramSize[row] = 0;
     this.#addHistory(row, request, sequence, length);
     this.#addPenalties(row, request, sequence, length);
   }
@@ -113,7 +120,6 @@ export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements Sampli
 
   #addBanned(row: number, request: LlmRequest, { tokens }: GeneratedSequence, length: number): void {
     const { sampling, endingTokens, badWords } = request.spec;
-    this.bannedStart[row + 1] = this.bannedStart[row]!;
     if (length - request.originalPromptLength < sampling.minLength) this.#ban(row, endingTokens);
     if (badWords === null) return;
     this.#ban(row, badWords.single);
@@ -139,13 +145,16 @@ export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements Sampli
   #addHistory(row: number, request: LlmRequest, sequence: GeneratedSequence, length: number): void {
     let end = this.historyStart[row]!;
     this.historyPromptLength[row] = 0;
-    if (needsHistory(request.spec.sampling)) {
-      if (end + length > this.history.length) SAMPLING_TABLE.grow(this, 'history', end + length);
-      this.history.set(sequence.tokens.subarray(0, length), end);
-      const { promptTable } = request.spec;
-      if (promptTable !== null) this.#hideFrom(promptTable.firstId, end, end + request.originalPromptLength);
-      this.historyPromptLength[row] = request.originalPromptLength;
-      end += length;
+    const { sampling, promptTable } = request.spec;
+    if (needsHistory(sampling)) {
+      const first = sampling.penaltyLastN < 0 ? 0 : Math.max(0, length - sampling.penaltyLastN);
+      const seen = length - first;
+      const ofPrompt = Math.max(0, request.originalPromptLength - first);
+      if (end + seen > this.history.length) SAMPLING_TABLE.grow(this, 'history', end + seen);
+      this.history.set(sequence.tokens.subarray(first, length), end);
+      if (promptTable !== null) this.#hideFrom(promptTable.firstId, end, end + ofPrompt);
+      this.historyPromptLength[row] = ofPrompt;
+      end += seen;
     }
     this.historyStart[row + 1] = end;
   }

@@ -19,6 +19,7 @@ export type ShapeRule =
   | '[n]'
   | '[1, n]'
   | '[1, 2]'
+  | '[1, 3]'
   | '[1, 2, n]'
   | '[1, n, 4]'
   | '[1, V]'
@@ -66,6 +67,7 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   repetition_penalty: { type: 'f32', shape: 'one' },
   presence_penalty: { type: 'f32', shape: 'one' },
   frequency_penalty: { type: 'f32', shape: 'one' },
+  penalty_last_n: { type: 'i32', shape: 'one' },
   runtime_typical_p: { type: 'f32', shape: 'one' },
   top_n_sigma: { type: 'f32', shape: 'one' },
   xtc_probability: { type: 'f32', shape: 'one' },
@@ -87,6 +89,7 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   logit_bias_tokens: { type: 'i32', shape: '[1, n]' },
   logit_bias: { type: 'f32', shape: '[1, n]' },
   allowed_token_ids: { type: 'i32', shape: '[1, n]' },
+  reasoning_budget: { type: 'i32', shape: '[1, 3]' },
   random_seed: { type: 'u64', shape: 'one' },
   end_id: { type: 'i32', shape: 'one' },
   pad_id: { type: 'i32', shape: 'one' },
@@ -99,6 +102,7 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   return_generation_logits: { type: 'bool', shape: 'one' },
   return_context_log_probs: { type: 'bool', shape: 'one' },
   top_context_log_probs: { type: 'i32', shape: 'one' },
+  return_context_progress: { type: 'bool', shape: 'one' },
   time_limit_ms: { type: 'i32', shape: 'one' },
   cache_salt: { type: 'u64', shape: 'one' },
   retention_ranges: { type: 'i32', shape: '[1, n, 4]' },

@@ -5,6 +5,7 @@ import type { Tensor } from '../../callbacks/types.js';
 import { BadWords } from '../decoding/bad-words.js';
 import { BIAS_MAX } from '../decoding/bias-max.js';
 import { BREAKER_TOKENS_MAX, DryPenalty } from '../decoding/dry-penalty.js';
+import { ReasoningBudget } from '../decoding/reasoning-budget.js';
 import type { LogitBias } from '../decoding/sampling-batch.js';
 
 /**
@@ -139,4 +140,28 @@ function tokensNeverDrawn({ tokens, values }: LogitBias): number[] {
   const never: number[] = [];
   for (const [i, value] of values.entries()) if (value === -Infinity) never.push(tokens?.[i] ?? i);
   return never;
+}
+
+/**
+ * Budget of a request's reasoning; null: it has none, or a negative one.
+ *
+ *   reasoning_budget                   [1, 3]            tokens, id of the token that ends reasoning, id of the one that
+ *                                                        begins it (-1: the answer begins within reasoning)
+ */
+export function readReasoningBudget(
+  { reasoning_budget: budget }: Record<string, Tensor>,
+  vocabSize: number,
+): ReasoningBudget | null {
+  if (!budget) return null;
+  const [tokens, endToken, beginToken] = budget.data as Int32Array as unknown as [number, number, number];
+  const check = (what: string, token: number, least: number) => {
+    if (token >= least && token < vocabSize) return;
+    throw new ParameterError(
+      'reasoning_budget',
+      says`${input('reasoning_budget')} has ${token} as the token that ${what} reasoning; it must be from ${least} to ${vocabSize - 1}.`,
+    );
+  };
+  check('ends', endToken, 0);
+  check('begins', beginToken, -1);
+  return tokens < 0 ? null : new ReasoningBudget({ tokens, endToken, beginToken }, vocabSize);
 }

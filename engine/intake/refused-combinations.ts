@@ -19,6 +19,7 @@ const ASKS: Readonly<Record<string, (inputs: Inputs) => boolean>> = {
   beam_width: (inputs) => numberOf(inputs, 'beam_width', 1) > 1,
   num_return_sequences: (inputs) => numberOf(inputs, 'num_return_sequences', 1) > 1,
   best_of: (inputs) => numberOf(inputs, 'best_of', 1) > 1,
+  no_repeat_ngram_size: (inputs) => numberOf(inputs, 'no_repeat_ngram_size', 0) > 0,
   streaming: (inputs) => numberOf(inputs, 'streaming', 0) !== 0,
   return_generation_logits: (inputs) => numberOf(inputs, 'return_generation_logits', 0) !== 0,
   draft_input_ids: (inputs) => isGiven(inputs, 'draft_input_ids'),
@@ -58,6 +59,12 @@ export const REFUSED_COMBINATIONS: readonly RefusedCombination[] = [
     asks: not('mirostat', 0),
     other: 'known_output_ids',
     why: 'its state comes from the probabilities of the tokens before, and those of known ones are not known',
+  },
+  {
+    field: 'penalty_last_n',
+    asks: not('penalty_last_n', -1),
+    other: 'no_repeat_ngram_size',
+    why: 'a row has one history, and n-grams are looked for in all of it; leave it out or make it -1',
   },
   {
     field: 'num_return_sequences',

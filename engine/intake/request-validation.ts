@@ -19,7 +19,13 @@ import { readDraftLogits, readDraftTokens } from './draft-inputs.js';
 import { readGuide } from './guide-inputs.js';
 import { checkInputTensors } from './input-tensors.js';
 import { readKnownOutputs } from './known-outputs.js';
-import { checkSomeTokenIsLeft, readBadWords, readBias, readDry } from './logit-inputs.js';
+import {
+  checkSomeTokenIsLeft,
+  readBadWords,
+  readBias,
+  readDry,
+  readReasoningBudget,
+} from './logit-inputs.js';
 import { cacheSaltOf, type PromptLimits, readPromptInputs } from './prompt-inputs.js';
 import { readText } from './read-text.js';
 import { checkCombinations } from './refused-combinations.js';
@@ -74,6 +80,7 @@ export function validateRequest(
   const ends = { maxNewTokens, minLength, endId, stopWords };
   const known = readKnownOutputs(inputs, { ...sequences, ...ends, vocabSize });
   const ending = endingTokens(endId, stopWords, limits.vocabSize);
+  const streaming = readBool(inputs, 'streaming');
   const context = readContextReturns(inputs, limits.maxTopLogProbs, known !== null);
   return {
     requestId: request.requestId,
@@ -82,6 +89,7 @@ export function validateRequest(
     sampling: { ...sampling, seed: sampling.seed ?? drawSeed() },
     chain: isGreedy(sampling) ? null : chainValuesOf(sampling),
     dry: readDry(inputs, sampling, vocabSize),
+    reasoningBudget: readReasoningBudget(inputs, vocabSize),
     endId,
     padId: readInt(inputs, 'pad_id', Math.max(endId, 0), -1, MAX_INT32),
     stopWords,
@@ -91,10 +99,12 @@ export function validateRequest(
     ...sequences,
     known,
     firstSequenceIndex: readInt(inputs, 'first_sequence_index', 0, 0, MAX_INT32),
-    streaming: readBool(inputs, 'streaming'),
+    streaming,
     returnLogProbs: readBool(inputs, 'return_log_probs'),
     topLogProbs: readInt(inputs, 'top_log_probs', 0, 0, limits.maxTopLogProbs),
     ...context,
+    // Beams are answered whole, in every iteration anew.
+    returnContextProgress: context.returnContextProgress && streaming && sequences.beams === null,
     returnGenerationLogits: readBool(inputs, 'return_generation_logits'),
     priority: readPriority(request.priority),
     arrivalTimeMs: readArrivalTime(request.arrivalTimeMs),
@@ -119,7 +129,10 @@ function readContextReturns(
   inputs: Record<string, Tensor>,
   maxTopLogProbs: number,
   wasTold: boolean,
-): Pick<RequestSpec, 'returnContextLogits' | 'returnContextLogProbs' | 'topContextLogProbs'> {
+): Pick<
+  RequestSpec,
+  'returnContextLogits' | 'returnContextLogProbs' | 'topContextLogProbs' | 'returnContextProgress'
+> {
   const logits = readBool(inputs, 'return_context_logits');
   const logProbs = readBool(inputs, 'return_context_log_probs');
   const numTop = readInt(inputs, 'top_context_log_probs', 0, 0, maxTopLogProbs);
@@ -127,6 +140,7 @@ function readContextReturns(
     returnContextLogits: logits && !wasTold,
     returnContextLogProbs: (logProbs || numTop > 0) && !wasTold,
     topContextLogProbs: wasTold ? 0 : numTop,
+    returnContextProgress: readBool(inputs, 'return_context_progress') && !wasTold,
   };
 }
 

@@ -9,6 +9,7 @@ import {
   RESPONSE_FIRST,
   RESPONSE_INVALID,
   RESPONSE_LOG_PROBS,
+  RESPONSE_PROGRESS,
   RESPONSE_STREAMING,
   RESPONSE_TABLE,
   type ResponseBatch,
@@ -61,7 +62,7 @@ export class ResponseWriter extends columnHolder(RESPONSE_TABLE) implements Resp
   }
 
   /**
-   * Adds all of the request that has not been sent yet; with a final response of a request that does not stream,
+   * Adds all of the request that has not been sent yet, how far its prompt is in front of its tokens; with a final response of a request that does not stream,
    * everything.
    */
   add(request: LlmRequest, final: boolean): void {
@@ -69,6 +70,7 @@ export class ResponseWriter extends columnHolder(RESPONSE_TABLE) implements Resp
       this.addError(request.requestId, request.failure);
       return;
     }
+    if (request.hasProgress) this.#addProgress(request);
     if (request.beams !== null) {
       this.#addBeams(request, final);
       return;
@@ -88,6 +90,16 @@ export class ResponseWriter extends columnHolder(RESPONSE_TABLE) implements Resp
       });
       request.isAnswered = true;
     }
+  }
+
+  #addProgress(request: LlmRequest): void {
+    const { firstScheduledMs, lastContextMs } = request.timing;
+    const index = this.#open(request.requestId);
+    this.flags[index] = RESPONSE_PROGRESS;
+    this.sequenceLengths[index] = request.contextDone;
+    this.cachedTokens[index] = request.cachedTokens;
+    this.timesMs[3 * index] = lastContextMs - firstScheduledMs;
+    request.contextTold = request.contextDone;
   }
 
   /** Adds every beam whole each time: beams of the response before may have changed. */

@@ -32,7 +32,7 @@ export class RequestExit {
     this.#parts = parts;
   }
 
-  /** Frees ended requests before their final response is written; then streams new tokens. */
+  /** Frees ended requests before their final response is written; then streams new tokens and progress. */
   respond(counts: IterationCounts): void {
     const { active, scheme, responses } = this.#parts;
     const isHeld = (request: LlmRequest) => scheme.holds(request);
@@ -40,7 +40,7 @@ export class RequestExit {
     counts.queuedRequests = 0;
     for (const request of active.ordered) {
       if (request.timing.numIterations === 0) counts.queuedRequests++;
-      if (request.spec.streaming && request.hasNews) responses.add(request, false);
+      if (request.spec.streaming && (request.hasNews || request.hasProgress)) responses.add(request, false);
     }
   }
 

@@ -52,7 +52,10 @@ export class TokenUpdate {
         continue;
       }
       const wasContext = request.phase === 'context';
-      if (wasContext) request.finishChunk();
+      if (wasContext) {
+        request.finishChunk();
+        request.timing.lastContextMs = nowMs;
+      }
       const failed = failures.get(request);
       if (failed !== undefined) request.failure = failed;
       else if (numRows > 0)

@@ -55,8 +55,12 @@ export class LlmRequest extends RequestProgress {
   ropeRow = 0;
   /** Reason why it failed; null unless it did. */
   failure: RequestFailure | null = null;
-  /** True if a response has been written. */
+  /** True if a response with tensors of a sequence has been written. */
   isAnswered = false;
+  /** Number of the client's prompt tokens that have been done at some time: a pause does not take it back. */
+  contextDone = 0;
+  /** The same as far as a response has told it. */
+  contextTold = 0;
   /** It has not begun to run yet, or is paused. */
   isWaiting = true;
 
@@ -163,6 +167,11 @@ export class LlmRequest extends RequestProgress {
     return this.beams?.hasNews ?? this.sequences.some((sequence) => this.isNews(sequence));
   }
 
+  /** True if its prompt is further than responses have told, and they are to tell it. */
+  get hasProgress(): boolean {
+    return this.spec.returnContextProgress && this.contextDone > this.contextTold;
+  }
+
   /**
    * True if one of its sequences has news. With several sequences, the end of each is news, even before the last one ends.
    */
@@ -211,6 +220,7 @@ export class LlmRequest extends RequestProgress {
 
   override finishChunk(): void {
     super.finishChunk();
+    this.contextDone = Math.max(this.contextDone, Math.min(this.contextPosition, this.originalPromptLength));
     this.returned?.finishContext(this.contextPosition);
   }
 

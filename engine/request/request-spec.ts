@@ -4,6 +4,7 @@ import type { SamplingParams } from '../../callbacks/sampling-params.js';
 import type { Retention } from '../../kvcache/retention.js';
 import type { BadWords } from '../decoding/bad-words.js';
 import type { DryPenalty } from '../decoding/dry-penalty.js';
+import type { ReasoningBudget } from '../decoding/reasoning-budget.js';
 import type { LogitBias } from '../decoding/sampling-batch.js';
 import type { BeamParams } from '../sequences/beam-params.js';
 
@@ -39,6 +40,8 @@ export interface RequestSpec {
   chain: Float64Array | null;
   /** Penalty for going on with repetitions; null: none. */
   dry: DryPenalty | null;
+  /** Budget of tokens for reasoning; null: none. */
+  reasoningBudget: ReasoningBudget | null;
   /** Token that ends a sequence; -1 = none. */
   endId: number;
   /** Token that fills output_ids beyond the sequence. */
@@ -66,6 +69,8 @@ export interface RequestSpec {
   returnLogProbs: boolean;
   /** Number of most probable tokens to report beside each token; 0 = none. */
   topLogProbs: number;
+  /** True if responses tell how far the prompt is, until it is done. */
+  returnContextProgress: boolean;
   /** True if raw logits are returned, of every prompt token and of every generated one. */
   returnContextLogits: boolean;
   returnGenerationLogits: boolean;

@@ -6,6 +6,8 @@
 export class RequestTiming {
   readonly arrivalMs: number;
   firstScheduledMs = Number.NaN;
+  /** End of the latest step that computed a part of the context. */
+  lastContextMs = Number.NaN;
   firstTokenMs = Number.NaN;
   lastTokenMs = Number.NaN;
   /** Number of iterations in which the request ran; those after a pause count too. */

@@ -193,11 +193,22 @@ export class TokenizerPool {
     if (jsonUnits([messages, render], this.#threshold) <= this.#threshold) {
       const rendered = template.renderWithin(MAX_STEPS_HERE, messages, render);
       if (rendered !== null) {
-        if (rendered.text.length > maxUnits) throw new PromptUnitsError(rendered.text.length);
-        return this.encodeSegments(rendered.segments, options);
+        return this.encodeRendered(rendered.segments, options);
       }
     }
     return this.#runOne({ messages, render, maxUnits, addSpecialTokens }, signal);
+  }
+
+  /**
+   * Tokens of a chat that has been rendered. @throws as encodeChat.
+   */
+  async encodeRendered(
+    segments: readonly TextSegment[],
+    options: PoolEncodeOptions & { maxUnits?: number } = {},
+  ): Promise<Int32Array> {
+    const units = lengthOf(segments);
+    if (units > (options.maxUnits ?? Number.POSITIVE_INFINITY)) throw new PromptUnitsError(units);
+    return this.encodeSegments(segments, options);
   }
 
   /** Number of long texts that wait or are being encoded. */

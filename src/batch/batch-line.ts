@@ -26,11 +26,22 @@ export const BATCH_URLS = [
   '/v1/score',
 ] as const;
 
+/** What lines have to be. */
+export interface LineRules {
+  /** Bytes of the longest line. */
+  maxLineBytes: number;
+  /** Characters of the longest custom_id; default: any number. */
+  maxIdLength?: number;
+  /** Routes that may be asked; default: those of BATCH_URLS. */
+  urls?: readonly string[];
+}
+
 const FIELDS = ['custom_id', 'method', 'url', 'body'];
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
 
 /** Parses a line; null for an empty one. The route itself checks `body`. */
-export function parseBatchLine(line: FileLine, maxLineBytes: number): BatchRequest | BadLine | null {
+export function parseBatchLine(line: FileLine, rules: LineRules): BatchRequest | BadLine | null {
+  const { maxLineBytes, maxIdLength = Number.POSITIVE_INFINITY, urls = BATCH_URLS } = rules;
   const bad = (message: string, customId: string | null = null): BadLine => ({
     line: line.number,
     customId,
@@ -54,17 +65,24 @@ export function parseBatchLine(line: FileLine, maxLineBytes: number): BatchReque
   if (!isObject(value)) return bad('must be an object with custom_id, method, url and body.');
   const id = value.custom_id;
   if (typeof id !== 'string' || id === '') return bad('has no custom_id, a text that is its own.');
+  if (id.length > maxIdLength) return bad(`has a custom_id of more than ${maxIdLength} characters.`);
   const unknown = Object.keys(value).find((name) => !FIELDS.includes(name));
   if (unknown !== undefined)
     return bad(`has an unknown field ${unknown}; expected: ${FIELDS.join(', ')}.`, id);
   if (value.method !== 'POST')
     return bad(`has the method ${JSON.stringify(value.method)}; it must be "POST".`, id);
-  if (!BATCH_URLS.some((url) => url === value.url)) {
-    return bad(`has the url ${JSON.stringify(value.url)}; it must be one of ${BATCH_URLS.join(', ')}.`, id);
+  if (!urls.some((url) => url === value.url)) {
+    const expected = urls.length === 1 ? `"${urls[0]}"` : `one of ${urls.join(', ')}`;
+    return bad(`has the url ${JSON.stringify(value.url)}; it must be ${expected}.`, id);
   }
   if (!isObject(value.body)) return bad('has no body, an object with the request.', id);
   if (value.body.stream === true) return bad('asks for a stream; a batch takes whole answers.', id);
-  return { customId: id, url: value.url as string, body: value.body };
+  if (value.body.background === true)
+    return bad('asks for a response in the background; a batch takes whole answers.', id);
+  const url = value.url as string;
+  // Nobody goes on with a response of a batch: storing it would only take the place of others.
+  const body = url === '/v1/responses' ? { store: false, ...value.body } : value.body;
+  return { customId: id, url, body };
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

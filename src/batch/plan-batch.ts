@@ -1,7 +1,7 @@
 import { fileProblem } from '../file-problem.js';
 import { UsageError } from '../usage-error.js';
 import { type Answered, BatchFileError } from './batch-files.js';
-import { parseBatchLine } from './batch-line.js';
+import { type LineRules, parseBatchLine } from './batch-line.js';
 import { splitLines } from './split-lines.js';
 
 /** Amount of work in a batch. */
@@ -20,13 +20,13 @@ export interface BatchPlan {
 export async function planBatch(
   { input, output }: { input: string; output: string },
   answered: Answered,
-  maxLineBytes: number,
+  rules: LineRules,
 ): Promise<BatchPlan> {
   const strange = new Set(answered.customIds);
   const plan = { total: 0, left: 0, answered };
   try {
-    for await (const line of splitLines(input, maxLineBytes)) {
-      const parsed = parseBatchLine(line, maxLineBytes);
+    for await (const line of splitLines(input, rules.maxLineBytes)) {
+      const parsed = parseBatchLine(line, rules);
       if (parsed === null) continue;
       plan.total++;
       if ('message' in parsed) continue;

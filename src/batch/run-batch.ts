@@ -1,25 +1,35 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { LineFile } from './batch-files.js';
-import { type BadLine, type BatchRequest, isObject, parseBatchLine } from './batch-line.js';
+import { type Answered, BatchFileError } from './batch-files.js';
+import { type BadLine, type BatchRequest, type LineRules, parseBatchLine } from './batch-line.js';
+import { type BatchUsage, NO_USAGE, plus, usageInText } from './batch-usage.js';
+import { SeenIds } from './seen-ids.js';
+import type { Slots } from './slots.js';
 import { splitLines } from './split-lines.js';
 
 /** Answers a request as the server would. */
 export type Answer = (request: Request) => Response | Promise<Response>;
 
+/** Where lines of JSON go. */
+export interface Lines {
+  write(json: string): Promise<void>;
+}
+
 export interface BatchOptions {
   input: string;
-  output: LineFile;
+  output: Lines;
   /** Receives failures: the server's refusals, and lines that are no requests. */
-  errors: LineFile;
+  errors: Lines;
   /** Each custom_id that was answered before. */
-  answered: ReadonlySet<string>;
+  answered: Pick<Answered, 'customIds'>;
   answer: Answer;
-  /** Number of requests at once. */
-  concurrency: number;
-  maxLineBytes: number;
+  /** Places for the requests that run at once. */
+  slots: Slots;
+  rules: LineRules;
   /** Signal whose abort ends the run: requests in progress are dropped, and asked again by the next run. */
   signal: AbortSignal;
+  /** Signal whose abort lets the requests in progress end, and begins no others. Default: there is none. */
+  pause?: AbortSignal;
   onProgress?: (counts: BatchCounts) => void;
 }
 
@@ -29,71 +39,90 @@ export interface BatchCounts {
   failed: number;
   /** Number of requests answered by earlier runs. */
   skipped: number;
-  promptTokens: number;
-  completionTokens: number;
+  /** What the answers of this run took. */
+  usage: BatchUsage;
 }
 
 /** Milliseconds to wait where the queue is full. */
 const RETRY_MS = 100;
 
 /**
- * Answers every line of a batch file that has no answer yet, `concurrency` at once, in any order.
- * @throws BatchFileError where a file cannot be written; the signal's reason where that was aborted. In both cases the
- * next run can go on from the files.
+ * Answers every line of a batch file that has no answer yet, as many at once as there are slots, in any order.
+ * @throws BatchFileError where a file cannot be written; the reason of the signal or the pause where one was aborted
+ * before the end. In these cases the next run can go on from the files.
  */
 export async function runBatch(options: BatchOptions): Promise<BatchCounts> {
-  const counts: BatchCounts = { completed: 0, failed: 0, skipped: 0, promptTokens: 0, completionTokens: 0 };
-  const seen = new Set<string>();
+  const counts: BatchCounts = { completed: 0, failed: 0, skipped: 0, usage: NO_USAGE };
+  const seen = new SeenIds();
   const underWay = new Set<Promise<void>>();
   const stop = new AbortController();
   const signal = AbortSignal.any([options.signal, stop.signal]);
-  let failure: unknown = null;
-  const start = (request: BatchRequest) => {
+  const goOn = AbortSignal.any([signal, ...(options.pause === undefined ? [] : [options.pause])]);
+  const start = (request: BatchRequest, release: () => void) => {
     const work = answerOne(request, options, counts, signal)
       .catch((error: unknown) => {
-        failure ??= error;
-        stop.abort(error);
+        // What was not answered while the run pauses is asked again by the next one.
+        if (!options.pause?.aborted || error instanceof BatchFileError) stop.abort(error);
       })
-      .finally(() => underWay.delete(work));
+      .finally(() => {
+        release();
+        underWay.delete(work);
+      });
     underWay.add(work);
   };
-  for await (const line of splitLines(options.input, options.maxLineBytes)) {
-    if (signal.aborted) break;
-    const parsed = parseBatchLine(line, options.maxLineBytes);
-    if (parsed === null) continue;
-    const bad = 'message' in parsed ? parsed : duplicateOf(parsed, line.number, seen);
-    if (bad !== null) fail(options, counts, badLineOf(bad));
-    else if (options.answered.has((parsed as BatchRequest).customId)) counts.skipped++;
-    else start(parsed as BatchRequest);
-    if (bad !== null) options.onProgress?.(counts);
-    while (underWay.size >= options.concurrency) await Promise.race(underWay);
+  try {
+    for await (const line of splitLines(options.input, options.rules.maxLineBytes)) {
+      goOn.throwIfAborted();
+      const read = parseBatchLine(line, options.rules);
+      if (read === null) continue;
+      const parsed = seen.checked(read, line.number);
+      if ('message' in parsed) {
+        await options.errors.write(badLine(parsed));
+        counts.failed++;
+        options.onProgress?.(counts);
+      } else if (options.answered.customIds.has(parsed.customId)) counts.skipped++;
+      else start(parsed, await options.slots.take(goOn));
+    }
+    goOn.throwIfAborted();
+  } catch (error) {
+    if (error !== options.pause?.reason) stop.abort(error);
+    throw error;
+  } finally {
+    await Promise.all(underWay);
   }
-  await Promise.all(underWay);
-  if (failure !== null) throw failure;
-  options.signal.throwIfAborted();
+  goOn.throwIfAborted();
   return counts;
 }
 
-function duplicateOf({ customId }: BatchRequest, line: number, seen: Set<string>): BadLine | null {
-  if (!seen.has(customId)) {
-    seen.add(customId);
-    return null;
-  }
-  const message = `Line ${line} has the custom_id ${JSON.stringify(customId)} of a line before it; each needs its own.`;
-  return { line, customId, code: 'duplicate_custom_id', message };
-}
-
 async function answerOne(
-  { customId, url, body }: BatchRequest,
+  request: BatchRequest,
   options: BatchOptions,
   counts: BatchCounts,
   signal: AbortSignal,
 ): Promise<void> {
+  const response = await answerOf(request, options, signal);
+  const text = inOneLine(await response.text());
+  signal.throwIfAborted();
+  const isAnswered = response.status === 200;
+  const file = isAnswered ? options.output : options.errors;
+  await file.write(answerLine(request.customId, response, text));
+  if (isAnswered) {
+    counts.completed++;
+    counts.usage = plus(counts.usage, usageInText(text));
+  } else counts.failed++;
+  options.onProgress?.(counts);
+}
+
+/** Asks until the request is answered or refused for good. */
+async function answerOf(
+  { url, body }: BatchRequest,
+  { answer, pause }: BatchOptions,
+  signal: AbortSignal,
+): Promise<Response> {
   const text = JSON.stringify(body);
-  let response: Response;
   for (;;) {
-    response = await options.answer(
-      new Request(`http://batch${url}`, {
+    const response = await answer(
+      new Request(`http://localhost${url}`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: text,
@@ -101,49 +130,35 @@ async function answerOne(
       }),
     );
     // The queue is full, or the engine is restarting: it will have room later.
-    if (response.status !== 429 && response.status !== 503) break;
+    if (response.status !== 429 && response.status !== 503) return response;
     await response.body?.cancel();
+    pause?.throwIfAborted();
     await delay(RETRY_MS, null, { signal });
   }
-  const answer: unknown = await response.json();
-  signal.throwIfAborted();
-  const line = {
-    id: `batch_req_${randomUUID()}`,
-    custom_id: customId,
-    response: {
-      status_code: response.status,
-      request_id: response.headers.get('x-request-id') ?? '',
-      body: answer,
-    },
-    error: null,
-  };
-  if (response.status === 200) {
-    options.output.write(line);
-    counts.completed++;
-    addUsage(counts, answer);
-  } else {
-    fail(options, counts, line);
-  }
-  options.onProgress?.(counts);
 }
 
-function addUsage(counts: BatchCounts, answer: unknown): void {
-  if (!isObject(answer) || !isObject(answer.usage)) return;
-  const { prompt_tokens, input_tokens, completion_tokens, output_tokens } = answer.usage;
-  counts.promptTokens += Number(prompt_tokens ?? input_tokens ?? 0);
-  counts.completionTokens += Number(completion_tokens ?? output_tokens ?? 0);
+/** Answers are written as they came, since those of many tokens take long to parse. */
+function answerLine(customId: string, { status, headers }: Response, body: string): string {
+  const id = JSON.stringify(`batch_req_${randomUUID()}`);
+  const requestId = JSON.stringify(headers.get('x-request-id') ?? '');
+  return (
+    `{"id":${id},"custom_id":${JSON.stringify(customId)},"response":{"status_code":${status},` +
+    `"request_id":${requestId},"body":${body}},"error":null}`
+  );
 }
 
-function fail(options: BatchOptions, counts: BatchCounts, line: unknown): void {
-  options.errors.write(line);
-  counts.failed++;
+function inOneLine(json: string): string {
+  return json.includes('\n') ? JSON.stringify(JSON.parse(json)) : json;
 }
 
-function badLineOf({ line, customId, code, message }: BadLine) {
-  return {
-    id: `batch_req_${randomUUID()}`,
-    custom_id: customId,
-    response: null,
-    error: { code, message, line },
-  };
+function badLine({ line, customId, code, message }: BadLine): string {
+  return errorLine(customId, { code, message, line });
+}
+
+/** A line for a request that was not asked. */
+export function errorLine(
+  customId: string | null,
+  error: { code: string; message: string; line?: number },
+): string {
+  return JSON.stringify({ id: `batch_req_${randomUUID()}`, custom_id: customId, response: null, error });
 }

@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** A line of a file, without its end. */
 export interface FileLine {
@@ -13,6 +14,8 @@ export interface FileLine {
 }
 
 const LINE_FEED = 0x0a;
+/** Lines after which others get their turn: a chunk may have as many as it has bytes. */
+const LINES_OF_A_TURN = 512;
 
 /**
  * The lines of a file of any length. Only line feeds separate them: JSON may hold U+2028 as it is, where Node's
@@ -42,6 +45,7 @@ export async function* splitLines(path: string, maxLineBytes: number): AsyncGene
       end++;
       start = at + 1;
       yield take(true);
+      if (number % LINES_OF_A_TURN === 0) await nextTurn();
     }
     if (start < chunk.length) add(Buffer.from(chunk.subarray(start)));
   }

@@ -49,14 +49,14 @@ function percentOf({ completed, failed, skipped }: BatchCounts, total: number): 
 }
 
 function lineOf(counts: BatchCounts, total: number, seconds: number): string {
-  const { completed, failed, skipped, completionTokens } = counts;
+  const { completed, failed, skipped, usage } = counts;
   const filled = Math.round((percentOf(counts, total) / 100) * BAR_WIDTH);
   const bar = '█'.repeat(filled) + '░'.repeat(BAR_WIDTH - filled);
   const done = completed + failed + skipped;
   const bad = failed === 0 ? '' : `, ${failed} failed`;
   const now = completed + failed;
   const left = now === 0 ? '' : `, ${timeText(((total - done) * seconds) / now)} left`;
-  return `skein: ${bar} ${done} of ${total}${bad}, ${Math.round(completionTokens / Math.max(seconds, 0.001))} tokens/s${left}`;
+  return `skein: ${bar} ${done} of ${total}${bad}, ${Math.round(usage.completionTokens / Math.max(seconds, 0.001))} tokens/s${left}`;
 }
 
 function timeText(seconds: number): string {

@@ -1,8 +1,10 @@
 import { constants } from 'node:os';
 import { DEFAULT_MAX_NUM_SEQUENCES } from '../../callbacks/options/optional-params.js';
-import { checkDistinctFiles, LineFile, readAnswered } from '../batch/batch-files.js';
+import { checkDistinctFiles, nothingAnswered, readAnswered } from '../batch/batch-files.js';
+import { LineFile } from '../batch/line-file.js';
 import { type BatchPlan, planBatch } from '../batch/plan-batch.js';
 import { type BatchCounts, runBatch } from '../batch/run-batch.js';
+import { Slots } from '../batch/slots.js';
 import type { Config } from '../config.js';
 import { ApiKeys } from '../server/api-keys.js';
 import type { RunningModel } from '../serving/running-model.js';
@@ -69,10 +71,10 @@ export async function batch(
 }
 
 async function planOf(files: Files, restart: boolean, maxLineBytes: number): Promise<BatchPlan> {
-  const answered = restart ? { customIds: new Set<string>(), bytes: 0 } : await readAnswered(files.output);
+  const answered = restart ? nothingAnswered() : await readAnswered(files.output);
   // Failed requests are asked again, into a new file of errors; a file with other content is not touched.
   if (!restart) await readAnswered(files.errors);
-  return planBatch(files, answered, maxLineBytes);
+  return planBatch(files, answered, { maxLineBytes });
 }
 
 /** Runs the batch, loading the models only where requests are left. */
@@ -83,8 +85,8 @@ async function run(
   config: Config,
   abort: AbortController,
 ): Promise<BatchCounts> {
-  const output = LineFile.open(files.output, plan.answered.bytes);
-  const errors = LineFile.open(files.errors, 0);
+  const output = await LineFile.open(files.output, plan.answered.bytes);
+  const errors = await LineFile.open(files.errors, 0);
   const progress = showBatchProgress(process.stderr, plan);
   let loaded: RunningModel[] = [];
   try {
@@ -96,17 +98,17 @@ async function run(
       input: files.input,
       output,
       errors,
-      answered: plan.answered.customIds,
+      answered: plan.answered,
       answer: plan.left === 0 ? refuseAll : await answer(),
-      concurrency,
-      maxLineBytes: config.maxBodyBytes,
+      slots: new Slots(concurrency),
+      rules: { maxLineBytes: config.maxBodyBytes },
       signal: abort.signal,
       onProgress: progress.show,
     });
   } finally {
     progress.end();
-    output.close();
-    errors.close({ unlinkEmpty: true });
+    await output.close();
+    await errors.close({ unlinkEmpty: true });
     await Promise.all(loaded.map((model) => model.close({ abort: true, terminateAfterMs: ENGINE_END_MS })));
   }
 }
@@ -146,23 +148,26 @@ function concurrencyOf(
 }
 
 function summary({ output, errors }: Files, counts: BatchCounts, seconds: number): string {
-  const { completed, failed, skipped, completionTokens } = counts;
+  const { completed, failed, skipped, usage } = counts;
   const before = skipped === 0 ? '' : `, ${skipped} answered before`;
   const bad = failed === 0 ? '' : `, ${failed} failed (${errors})`;
   const rate =
     completed === 0
       ? ''
-      : `; ${completionTokens} tokens in ${seconds.toFixed(1)} s, ${perSecond(completionTokens, seconds)} tokens/s`;
+      : `; ${usage.completionTokens} tokens in ${seconds.toFixed(1)} s, ${perSecond(usage.completionTokens, seconds)} tokens/s`;
   return `${output}: ${completed} answered${before}${bad}${rate}\n`;
 }
 
-function summaryJson({ output, errors }: Files, counts: BatchCounts, seconds: number): string {
+function summaryJson({ output, errors }: Files, { usage, ...counts }: BatchCounts, seconds: number): string {
+  const { promptTokens, completionTokens } = usage;
   return `${JSON.stringify({
     output,
     errors: counts.failed === 0 ? null : errors,
     ...counts,
+    promptTokens,
+    completionTokens,
     seconds: Math.round(seconds * 1000) / 1000,
-    tokensPerSecond: perSecond(counts.completionTokens, seconds),
+    tokensPerSecond: perSecond(completionTokens, seconds),
   })}\n`;
 }
 

@@ -1,10 +1,14 @@
+import { basename } from 'node:path';
 import { skeinVersion } from '../../base/package-info.js';
 import { residentBytes } from '../../base/process-memory.js';
+import { DEFAULT_MAX_NUM_SEQUENCES } from '../../callbacks/options/optional-params.js';
 import { openEngine } from '../../engine/building/engine.js';
 import { EngineFailure } from '../../host/engine-failure.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import type { ApiKeys } from '../server/api-keys.js';
 import { createApp } from '../server/app.js';
+import { Batches } from '../server/batches/batches.js';
+import { FileStore } from '../server/files/file-store.js';
 import type { GrpcServer, GrpcServerOptions } from '../server/grpc/grpc-server.js';
 import type { ListenerOptions } from '../server/grpc/wire/grpc-listener.js';
 import { MemoryLedger } from '../server/held-memory.js';
@@ -41,6 +45,8 @@ export interface ServedApp {
   repository: ServingRepository;
   /** Models that are loaded on demand; null: there are none. */
   life: ModelLife | null;
+  /** Batches of clients, to be started when there are models to ask. */
+  batches: Batches;
   app: ReturnType<typeof createApp>;
   lane: InferLane;
   state: ServerState;
@@ -62,6 +68,8 @@ export interface OpenServer {
   repository: ServingRepository;
   /** Models that are loaded on demand; null: there are none. */
   life: ModelLife | null;
+  /** Batches of clients, to be started when there are models to ask. */
+  batches: Batches;
   /** The log's file was renamed: it is made anew. */
   reopenLog: () => void;
   /** Sends what was not sent yet of traces. */
@@ -86,7 +94,7 @@ export async function openServer(
   const log = new Log(config.logLevel, output);
   const tracing = openTracing(config, log, skeinVersion());
   const served = serveModels(running, config, security, { log, output, tracing });
-  const { repository, life, app, lane, state, metrics, failed, shared } = served;
+  const { repository, life, batches, app, lane, state, metrics, failed, shared } = served;
   const { host, maxConnections, streamStallTimeoutSeconds } = config;
   const { tls } = security;
   const address = { host, tls, maxConnections, stallLimitMs: 1000 * streamStallTimeoutSeconds };
@@ -112,7 +120,7 @@ export async function openServer(
     });
     const reopenLog = () => output.reopen();
     const flushTraces = async () => tracing?.close();
-    return { server, grpc, repository, life, reopenLog, flushTraces, failed };
+    return { server, grpc, repository, life, batches, reopenLog, flushTraces, failed };
   } catch (error) {
     await Promise.all([repository.close({}), grpc?.close()]);
     throw error;
@@ -168,19 +176,46 @@ export function serveModels(
     adapterFolder: config.loraDir ?? null,
     requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
   };
+  const { files, batches } = filesAndBatches(config, security.apiKeys, log);
   const app = createApp({
     ...shared,
+    files,
+    batches,
     models,
     version: skeinVersion(),
     corsOrigins: security.corsOrigins,
     unknownFields: config.unknownFields,
+    trustsTemplates: config.trustRequestChatTemplate,
     eventStream: { stallLimitMs },
     life,
   });
   const lane = new InferLane({ ...shared, stallLimitMs });
   // A model on demand that fails is unloaded, and loaded anew for the next request.
   const failed = firstFailure(models, (model) => life?.models.owns(model) === true);
-  return { models, repository, life, app, lane, state, metrics, failed, shared };
+  return { models, repository, life, batches, app, lane, state, metrics, failed, shared };
+}
+
+/** What clients store, and have answered from it. */
+function filesAndBatches(config: Config, apiKeys: ApiKeys, log: Log): { files: FileStore; batches: Batches } {
+  const { maxActiveRequests = DEFAULT_MAX_NUM_SEQUENCES } = config;
+  const files = new FileStore({
+    folder: config.filesDir ?? null,
+    limits: {
+      maxFileBytes: config.maxFileBytes,
+      maxBytes: config.maxFilesBytes,
+      maxFiles: config.maxFiles,
+    },
+    isShared: apiKeys.count > 1,
+  });
+  const batches = new Batches({
+    files,
+    log,
+    apiKeys,
+    // The other half is free for clients that wait.
+    maxRequests: config.maxOfflineRequests ?? Math.max(1, Math.floor(maxActiveRequests / 2)),
+    maxLineBytes: config.maxBodyBytes,
+  });
+  return { files, batches };
 }
 
 /** Shared memory of clients on this machine, where they have leave. */
@@ -231,6 +266,7 @@ function firstFailure(models: ModelDirectory, mayFail: (model: ServedModel) => b
 }
 
 function servedModel({ entry, loaded }: LoadedEntry, config: Config): ServedModel {
+  const { maxActiveRequests = DEFAULT_MAX_NUM_SEQUENCES } = { ...config, ...entry.options };
   const { defaultMaxTokens, maxLogprobs, maxQueuedRequests, toolCallParser, reasoningParser } = {
     ...config,
     ...entry.options,
@@ -272,6 +308,8 @@ function servedModel({ entry, loaded }: LoadedEntry, config: Config): ServedMode
     adapters,
     resetCache,
     watch: { onStats: statistics.onStats, statsJson, watchFormation },
+    maxActiveRequests,
+    fileName: basename(entry.model),
     defaultMaxTokens,
     toolCallParser,
     reasoningParser,

@@ -7,6 +7,7 @@ import { writeProblem } from '../../base/system-problem.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
 import type { Config } from '../config.js';
 import { listenForInterruption } from '../interruption.js';
+import type { FolderLock } from '../server/files/folder-lock.js';
 import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
 import { isLoopbackName } from '../server/loopback.js';
@@ -17,7 +18,7 @@ import { threadCount } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
 import { loadConfigured } from './load-configured.js';
 import type { LoadedEntry } from './open-server.js';
-import { allowedHosts, readSecurity } from './server-security.js';
+import { allowedHosts, readSecurity, type ServerSecurity } from './server-security.js';
 
 /** Runs skein serve until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
 export async function serve(config: Config): Promise<void> {
@@ -36,6 +37,25 @@ export async function serve(config: Config): Promise<void> {
       throw new UsageError(`--model-repository is ${folder}, and there is no such folder.`);
   }
   if (config.modelsDir !== undefined) makeModelsDir(config.modelsDir);
+  const lock = config.filesDir === undefined ? null : await filesFolder(config.filesDir);
+  try {
+    await serveUntilSignal(config, keysAndOrigins);
+  } finally {
+    lock?.release();
+  }
+}
+
+/** Takes the folder of what clients store, for this server alone. @throws UsageError */
+async function filesFolder(path: string): Promise<FolderLock> {
+  const { FolderError, FolderLock } = await import('../server/files/folder-lock.js');
+  try {
+    return FolderLock.take(path);
+  } catch (error) {
+    throw error instanceof FolderError ? new UsageError(`--files-dir: ${error.message}`) : error;
+  }
+}
+
+async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity): Promise<void> {
   const address = await checkAddress(config.host, config.port);
   if (config.grpcPort !== undefined) await checkAddress(config.host, config.grpcPort, '--grpc-port');
   const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
@@ -46,14 +66,15 @@ export async function serve(config: Config): Promise<void> {
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   interruption.release();
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-  const { server, grpc, repository, life, reopenLog, flushTraces, failed } = await openServer(
+  const { server, grpc, repository, life, batches, reopenLog, flushTraces, failed } = await openServer(
     running,
     config,
     security,
   );
-  const servers = grpc === null ? [server] : [server, grpc];
+  const servers: Listening[] = [server, batches, ...(grpc === null ? [] : [grpc])];
   if (config.logFile !== undefined) process.on('SIGHUP', reopenLog);
   const polling = await startFolders(repository, config, servers);
+  batches.start();
   performance.mark('skein: listening');
   process.stdout.write(greeting(running, repository, server.url, grpc?.url ?? null, config.modelsDir));
   if (security.apiKeys.count === 0 && !isLoopbackName(new URL(server.url).hostname)) {
@@ -76,7 +97,7 @@ export async function serve(config: Config): Promise<void> {
   await end(servers, repository, flushTraces, failure);
 }
 
-/** What listens for clients, in whichever protocol. */
+/** What works for clients, in whichever protocol. */
 type Listening = Pick<HttpServer, 'drain' | 'close'>;
 
 /** Lets the answers of all of them end. @returns true where all did in time */

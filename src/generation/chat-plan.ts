@@ -11,6 +11,7 @@ import {
   THINK_END,
 } from './reasoning/reasoning-parser.js';
 import { reasoningStart, reasoningStyle, templateVariables } from './reasoning/reasoning-style.js';
+import { MAX_UNITS_PER_TOKEN } from './text-length.js';
 import type { PromptTokens, TextCodec, TextModel } from './text-model.js';
 import {
   CALL_BEGIN,
@@ -45,6 +46,8 @@ export interface ChatAsk {
   tools?: readonly FunctionTool[] | undefined;
   /** Choice whether functions are called. Default auto. */
   toolChoice?: ToolChoice | undefined;
+  /** True where the prompt names the functions even if none may be called. Default false. */
+  showsTools?: boolean | undefined;
   /** Allows several calls in an answer; false: at most one. Default true. */
   parallelToolCalls?: boolean | undefined;
   /** Restricts calls to `tools`, even where the model chooses whether to call. */
@@ -55,6 +58,10 @@ export interface ChatAsk {
   ignoreEos?: boolean | undefined;
   addGenerationPrompt?: boolean | undefined;
   continueFinalMessage?: boolean | undefined;
+  /** Adds the tokens that the model wants around a text, besides those of the template. */
+  addSpecialTokens?: boolean | undefined;
+  /** Chat template in place of the model's; its author is not trusted with time or memory. */
+  template?: string | undefined;
   /** Further variables of the template. */
   variables?: Readonly<Record<string, unknown>> | undefined;
   reasoningEffort?: string | undefined;
@@ -89,7 +96,7 @@ const NAMES_ARGUMENTS: ReadonlySet<ToolFormatName> = new Set(['pythonic', 'qwen3
 
 /** Plans a chat. @throws InvalidRequestError, ChatTemplateError. */
 export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan> {
-  const source = model.codec.templateSource ?? null;
+  const source = sourceOf(model, ask) ?? null;
   const choice: ToolChoice = ask.toolChoice ?? { mode: 'auto' };
   const tools = choice.mode === 'none' ? [] : toolsOf(ask.tools ?? [], choice);
   const style = toolStyle(source, model.toolCallParser ?? 'auto');
@@ -121,13 +128,23 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
   };
 }
 
-/** Most tokens of a prompt that is only counted: more than any context holds. */
-const MAX_COUNTED_TOKENS = 2 ** 20;
+/** The template's source; null: there is none, undefined: it is not known. */
+function sourceOf(model: TextModel, { template }: ChatAsk): string | null | undefined {
+  return template ?? model.codec.templateSource;
+}
 
-/** Number of tokens of a chat's prompt, which may be longer than the model takes. @throws as planChat. */
+/** UTF-16 units of a prompt that is only counted, where the model takes fewer: tokenizing more would keep others waiting for seconds. */
+const MAX_COUNTED_UNITS = 2 ** 18;
+
+/**
+ * Number of tokens of a chat's prompt, which may be longer than the model takes, but no longer as a text than a chat's prompt or
+ * MAX_COUNTED_UNITS. @throws as planChat.
+ */
 export async function countPromptTokens(model: TextModel, ask: ChatAsk): Promise<number> {
-  const style = toolStyle(model.codec.templateSource ?? null, model.toolCallParser ?? 'auto');
-  return (await promptOf(model, ask, style, MAX_COUNTED_TOKENS)).length;
+  const style = toolStyle(sourceOf(model, ask) ?? null, model.toolCallParser ?? 'auto');
+  const { unitsPerToken = MAX_UNITS_PER_TOKEN } = model.codec;
+  const maxTokens = Math.max(model.maxInputLen, Math.ceil(MAX_COUNTED_UNITS / unitsPerToken));
+  return (await promptOf(model, ask, style, maxTokens)).length;
 }
 
 function toolsOf(tools: readonly FunctionTool[], choice: ToolChoice): readonly FunctionTool[] {
@@ -145,9 +162,9 @@ function promptOf(
   style: ToolStyle,
   maxTokens = model.maxInputLen,
 ): PromptTokens | Promise<PromptTokens> {
-  const tools = ask.toolChoice?.mode === 'none' ? [] : (ask.tools ?? []);
+  const tools = ask.toolChoice?.mode === 'none' && !ask.showsTools ? [] : (ask.tools ?? []);
   const variables = templateVariables(
-    model.codec.templateSource,
+    sourceOf(model, ask),
     { effort: ask.reasoningEffort, thinks: ask.thinks, variables: ask.variables },
     (param, reason) => {
       throw new InvalidRequestError(
@@ -162,6 +179,8 @@ function promptOf(
     maxTokens,
     addGenerationPrompt: ask.addGenerationPrompt,
     continueFinalMessage: ask.continueFinalMessage,
+    addSpecialTokens: ask.addSpecialTokens,
+    template: ask.template,
     variables,
     ...(style.usesTemplate && tools.length > 0 ? { tools: tools.map(templateTool) } : {}),
   });

@@ -7,6 +7,7 @@ import { leastJsonLength } from '../../models/json-units.js';
 import { InvalidRequestError } from './errors.js';
 import { checkGuideHere } from './guide-checks.js';
 import type { TextCodec } from './text-model.js';
+import { guideAsFormat } from './tools/guide-format.js';
 
 /** Form that an answer must have: one of these fields. */
 export interface GuidedOptions {
@@ -14,6 +15,8 @@ export interface GuidedOptions {
   json?: boolean | object | string | undefined;
   /** With a schema as an object: ignores in it what JSON Schema lets a reader ignore (see lenientSchema). */
   isLenient?: boolean | undefined;
+  /** With json: regular expression of the white space between its tokens. Default: a space at most, or a line break and an indent. */
+  whitespacePattern?: string | undefined;
   /** Regular expression that the whole answer matches, in ECMAScript's syntax. */
   regex?: string | undefined;
   /** Texts of which the answer is one. */
@@ -32,7 +35,7 @@ type GuideCodec = Pick<TextCodec, 'checkGuide'>;
  * @param param the caller's name for the guide, for errors. @throws InvalidRequestError.
  */
 export async function guideOf(
-  { isLenient = false, ...guided }: GuidedOptions,
+  { isLenient = false, whitespacePattern, ...guided }: GuidedOptions,
   param: string,
   codec: GuideCodec,
 ): Promise<Guide> {
@@ -54,9 +57,16 @@ export async function guideOf(
   }
   checkLength(given[0]![1], param);
   const { json } = guided;
-  const guide = inEnginesForm(
+  if (whitespacePattern !== undefined && (json === undefined || json === false)) {
+    throw new InvalidRequestError(
+      says`${field(param)} has a pattern of white space, which is of JSON; its form is ${given[0]![0]}.`,
+      param,
+    );
+  }
+  const form = inEnginesForm(
     isLenient && isObject(json) ? { json: lenientSchema(json as JsonValue) as object } : guided,
   );
+  const guide = whitespacePattern === undefined ? form : withSpace(form, whitespacePattern, param);
   await checkGuide(guide, param, codec);
   return guide;
 }
@@ -83,6 +93,18 @@ function inEnginesForm({ json, regex, choice, grammar, structuralTag }: GuidedOp
   if (grammar !== undefined) return { type: 'ebnf_grammar', guide: grammar };
   if (structuralTag !== undefined) return { type: 'structural_tag', guide: asText(structuralTag) };
   return json === true ? { type: 'json', guide: '' } : { type: 'json_schema', guide: asText(json) };
+}
+
+/** JSON with white space of a pattern. The schema may be no JSON at all, which is told as it is without a pattern. */
+function withSpace(guide: Guide, pattern: string, param: string): Guide {
+  checkLength(pattern, param);
+  let format: object;
+  try {
+    format = { ...guideAsFormat(guide), whitespace_pattern: pattern };
+  } catch {
+    return guide;
+  }
+  return { type: 'structural_tag', guide: JSON.stringify({ type: 'structural_tag', format }) };
 }
 
 const isText = (value: unknown) => typeof value === 'string';

@@ -4,6 +4,7 @@ import {
   PromptUnitsError,
   readTokenizerFiles,
   StreamingDetokenizer,
+  TemplatePool,
   Tokenizer,
   TokenizerPool,
 } from '../../models/tokenizer/index.js';
@@ -22,6 +23,7 @@ export class ModelCodec implements TextCodec {
   readonly #tokenizer: Tokenizer;
   readonly #pool: TokenizerPool;
   readonly #chatTemplate: ChatTemplate;
+  readonly #templates: TemplatePool;
   readonly #guideChecks = new GuideChecks();
 
   readonly templateSource: string | null;
@@ -30,6 +32,7 @@ export class ModelCodec implements TextCodec {
     this.#tokenizer = tokenizer;
     this.#pool = pool;
     this.#chatTemplate = new ChatTemplate(templateSource, tokenizer);
+    this.#templates = new TemplatePool(tokenizer);
     this.templateSource = templateSource;
   }
 
@@ -70,6 +73,11 @@ export class ModelCodec implements TextCodec {
     const most = maxTokens === undefined ? {} : { maxUnits: maxTokens * unitsPerToken };
     try {
       const asked = { addSpecialTokens, signal, ...most };
+      const { template } = options;
+      if (template !== undefined) {
+        const segments = await this.#templates.render({ template, messages, render }, signal);
+        return await this.#pool.encodeRendered(segments, asked);
+      }
       return await this.#pool.encodeChat(this.#chatTemplate, messages, render, asked);
     } catch (error) {
       if (error instanceof PromptUnitsError) {
@@ -105,6 +113,6 @@ export class ModelCodec implements TextCodec {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#pool.close(), this.#guideChecks.close()]);
+    await Promise.all([this.#pool.close(), this.#templates.close(), this.#guideChecks.close()]);
   }
 }

@@ -51,8 +51,10 @@ export class SequenceText {
 
   /** Text of a piece; null where nothing of it is to be shown. */
   textOf(piece: TokenPiece): TextPiece | null {
-    const out = this.#take(piece);
+    const { contextProgress } = piece;
+    const out = this.#take(piece) ?? (contextProgress === undefined ? null : this.#piece('', [], null, null));
     if (out === null) return null;
+    if (contextProgress !== undefined) out.contextProgress = contextProgress;
     if (piece.cachedTokens !== undefined) out.cachedTokens = piece.cachedTokens;
     if (piece.contextLogits !== undefined) out.contextLogits = piece.contextLogits;
     if (piece.contextLogProbs !== undefined) {

@@ -4,7 +4,9 @@ import type { PieceSource } from '../../callbacks/piece-source.js';
 import type { SamplingParams } from '../../callbacks/sampling-params.js';
 import { SharedTensors } from '../../callbacks/shared-tensors.js';
 import type {
+  ContextProgress,
   FinishReason,
+  ReasoningBudgetOptions,
   TokenBeams,
   TokenPiece,
   TokenRequest,
@@ -35,6 +37,8 @@ export interface SamplingOptions {
   presencePenalty?: number | undefined;
   /** Subtracted from a token's logit for each time that it is in the answer already; 0 = off. */
   frequencyPenalty?: number | undefined;
+  /** Number of last tokens of prompt and answer that these penalties see; default -1: all; 0: none. */
+  penaltyLastN?: number | undefined;
   /** With n > 0 no n tokens in a row of prompt and answer occur a second time; 0 = off. */
   noRepeatNgramSize?: number | undefined;
   /** Draws among the tokens whose surprise is nearest to the entropy, until they exceed this probability; 1 = off. */
@@ -67,6 +71,8 @@ export interface SamplingOptions {
   dryPenaltyLastN?: number | undefined;
   /** Token ids that may be generated; default: all. */
   allowedTokens?: Int32Array | readonly number[] | undefined;
+  /** Most tokens of reasoning: behind them the token that ends it is forced. */
+  reasoningBudget?: ReasoningBudgetOptions | undefined;
   /** Numbers added to the logits of tokens at every step, by token id; -Infinity: never drawn. */
   logitBias?: ReadonlyMap<number, number> | undefined;
   /** Numbers added to all logits at every step, one for each token of the vocabulary. */
@@ -112,6 +118,8 @@ export interface TextRequest extends SamplingOptions {
    * tokens too.
    */
   contextLogProbs?: number | undefined;
+  /** Pieces in front of the text tell how far the prompt is. */
+  contextProgress?: boolean | undefined;
   logitsPostProcessor?: string | undefined;
   /** Form that the answer must have. */
   guide?: Guide | undefined;
@@ -194,7 +202,9 @@ export interface TextPiece {
    * while's work.
    */
   contextLogProbList?: PromptLogProbList;
-  /** Number of prompt tokens found in the cache; in the first piece. */
+  /** How far the prompt is; with contextProgress. The piece may have nothing else. */
+  contextProgress?: ContextProgress;
+  /** Number of prompt tokens found in the cache; in the first piece that has tokens. */
   cachedTokens?: number;
   /** Sum of a beam's log-probs, that of an end token included; only in pieces of beams. */
   cumLogProb?: number;
@@ -260,8 +270,12 @@ function startAlone(model: TextModel, request: TextRequest, count: number): Piec
   checkLengths(model, request);
   const own = request.shared === undefined ? new SharedTensors() : null;
   const alone = { ...rest, shared: own ?? request.shared };
+  // The prompt is one, however often it is computed.
+  const progressOf = (i: number) => (i === 0 ? {} : { contextProgress: false });
   const sources = Array.from({ length: count }, (__, i) =>
-    model.engine.submit(tokenRequest(model, { ...alone, ...ownKnown(rest, i), sequenceIndex: first + i })),
+    model.engine.submit(
+      tokenRequest(model, { ...alone, ...ownKnown(rest, i), ...progressOf(i), sequenceIndex: first + i }),
+    ),
   );
   own?.clear();
   return sources;
@@ -312,6 +326,7 @@ export function generateTokens(
 
 /** Parameters that few requests have; their defaults are the engine's. */
 const SAMPLERS = [
+  'penaltyLastN',
   'typicalP',
   'topNSigma',
   'xtcProbability',
@@ -350,6 +365,7 @@ function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
     noRepeatNgramSize: request.noRepeatNgramSize ?? 0,
     ...samplersOf(request),
     ...(request.allowedTokens === undefined ? {} : { allowedTokens: request.allowedTokens }),
+    ...(request.reasoningBudget === undefined ? {} : { reasoningBudget: request.reasoningBudget }),
     ...(request.dryBreakers === undefined ? {} : { dryBreakers: request.dryBreakers }),
     ...(request.logitBias === undefined ? {} : { logitBias: request.logitBias }),
     ...(request.embeddingBias === undefined ? {} : { embeddingBias: request.embeddingBias }),
@@ -365,6 +381,7 @@ function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
     ...(contextLogProbs === undefined
       ? {}
       : { returnContextLogProbs: true, topContextLogProbs: contextLogProbs }),
+    ...(request.contextProgress ? { returnContextProgress: true } : {}),
     ...(request.returnContextLogits ? { returnContextLogits: true } : {}),
     ...(request.returnGenerationLogits ? { returnGenerationLogits: true } : {}),
     ...(request.logitsPostProcessor === undefined

@@ -14,6 +14,8 @@ export interface ChatRenderOptions {
   addSpecialTokens?: boolean | undefined;
   /** Further variables of the template. */
   variables?: Readonly<Record<string, unknown>> | undefined;
+  /** Template in place of the model's, from whoever made the request. Default: the model's. */
+  template?: string | undefined;
   /** Functions, in the form that the template knows. */
   tools?: readonly unknown[] | undefined;
   /** Most tokens of a prompt; one that has more for certain is refused before it is encoded. */

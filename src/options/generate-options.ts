@@ -82,6 +82,7 @@ const RULES = {
   presencePenalty: numberIn(SAMPLING_RANGES.presencePenalty),
   frequencyPenalty: numberIn(SAMPLING_RANGES.frequencyPenalty),
   noRepeatNgramSize: numberIn(SAMPLING_RANGES.noRepeatNgramSize),
+  penaltyLastN: numberIn(SAMPLING_RANGES.penaltyLastN),
   typicalP: numberIn(SAMPLING_RANGES.typicalP),
   topNSigma: numberIn(SAMPLING_RANGES.topNSigma),
   xtcProbability: numberIn(SAMPLING_RANGES.xtcProbability),
@@ -103,6 +104,13 @@ const RULES = {
   allowedTokens: rule(
     'a list of token ids',
     (value) => value instanceof Int32Array || (Array.isArray(value) && value.every(isToken)),
+  ),
+  reasoningBudget: rule(
+    'an object such as { tokens: 100, endToken: 5 }',
+    (value) =>
+      isObject(value) &&
+      isToken((value as { tokens?: unknown }).tokens) &&
+      isToken((value as { endToken?: unknown }).endToken),
   ),
   logitBias: rule(
     'a Map of token ids to numbers',

@@ -60,11 +60,18 @@ const KEEP_ALIVE: Values<string | number> = {
   ...rule<string | number>(KEEP_ALIVE_FORM, isKeepAlive),
   kind: 'text',
 };
+/** Bounds of what clients may store. */
+export const DEFAULT_FILE_LIMITS = {
+  maxFileBytes: 200 * 1024 * 1024,
+  maxBytes: 4 * 1024 * 1024 * 1024,
+  maxFiles: 1000,
+};
 const OF_CLIENTS = { isForBatch: false };
 const ACCESS = 'Address and access';
 const REPOSITORY = 'Model repository';
 const REQUESTS = 'Requests and answers';
 const ADAPTERS = 'LoRA adapters';
+const BATCHES = 'Files and batches';
 const ON_DEMAND = 'Models on demand';
 const DAY_SECONDS = 86_400;
 const LONGEST_QUEUE = wholeNumber(1, 1_000_000);
@@ -461,10 +468,65 @@ const SERVING_OPTIONS = {
     help: 'estimated memory that all requests together may take: bodies, waiting prompts, answers and stored responses; a request that does not fit is refused with 429, before its body is read if its length is known',
     defaultText: 'a quarter of what the models leave',
   }),
+  filesDir: ofServer(
+    NAME,
+    {
+      group: BATCHES,
+      metavar: 'DIR',
+      help: 'folder of the files that clients upload for batches (/v1/files), and of the batches: it outlives the server, and the next one goes on with what is under way',
+      defaultText: 'a temporary folder, removed at the end',
+    },
+    OF_CLIENTS,
+  ),
+  maxFileBytes: ofServer(
+    wholeNumber(1, Number.MAX_SAFE_INTEGER),
+    {
+      group: BATCHES,
+      unit: 'bytes',
+      default: DEFAULT_FILE_LIMITS.maxFileBytes,
+      help: 'longest file that a client may upload; a longer one is refused with 413',
+    },
+    OF_CLIENTS,
+  ),
+  maxFilesBytes: ofServer(
+    wholeNumber(1, Number.MAX_SAFE_INTEGER),
+    {
+      group: BATCHES,
+      unit: 'bytes',
+      default: DEFAULT_FILE_LIMITS.maxBytes,
+      help: 'all files together, answers of batches among them; of several API keys one may have half',
+    },
+    OF_CLIENTS,
+  ),
+  maxFiles: ofServer(
+    wholeNumber(1, 1_000_000),
+    {
+      group: BATCHES,
+      unit: 'files',
+      default: DEFAULT_FILE_LIMITS.maxFiles,
+      help: 'files that may be stored at once, answers of batches among them; of several API keys one may have half',
+    },
+    OF_CLIENTS,
+  ),
+  maxOfflineRequests: ofServer(
+    wholeNumber(1, 1_000_000),
+    {
+      group: BATCHES,
+      unit: 'requests',
+      help: 'requests of all batches that run at once; others go first where both wait',
+      defaultText: 'half of --max-active-requests',
+    },
+    OF_CLIENTS,
+  ),
   unknownFields: ofServer(oneOf('refuse', 'warn', 'ignore'), {
     group: REQUESTS,
     default: 'warn',
     help: 'what happens to fields of a body that nobody knows, in nested objects too: refuse with 400, or answer without them and warn in the header X-Unknown-Fields and the log, or ignore them; a known field that this server does not support is always refused',
+  }),
+  trustRequestChatTemplate: ofServer(SWITCH, {
+    group: REQUESTS,
+    default: false,
+    help: 'requests may bring chat templates in the field chat_template: code that runs in a thread of its own, for 2 seconds and in 64 MiB at most',
   }),
   requestTimeoutSeconds: ofServer(wholeNumber(0, 2_000_000), {
     group: REQUESTS,

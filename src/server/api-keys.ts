@@ -48,6 +48,12 @@ export class ApiKeys {
     return this.#keys.some(({ caller }) => caller.isAdmin);
   }
 
+  /** The caller of a key's name, '' where there are no keys; null for an unknown one. */
+  callerNamed(name: string): Caller | null {
+    if (this.count === 0) return name === ANYBODY.name ? ANYBODY : null;
+    return this.#keys.find(({ caller }) => caller.name === name)?.caller ?? null;
+  }
+
   /**
    * The caller of a key; null for an unknown one. All keys are compared, by digests of one length, so that the time
    * does not depend on the text sent or on whether it is valid.

@@ -4,8 +4,10 @@ import type { ModelDirectory } from '../serving/model-directory.js';
 import { errorResponse, speaksAnthropic } from './anthropic/errors.js';
 import { ApiKeys } from './api-keys.js';
 import { requireApiKey } from './auth.js';
+import { Batches } from './batches/batches.js';
 import { bodyLimit } from './body-limit.js';
 import { sendDirectAnswers } from './direct-answer.js';
+import { FileStore } from './files/file-store.js';
 import { MemoryLedger } from './held-memory.js';
 import { holdMemory } from './hold-memory.js';
 import { type AllowedHosts, requireKnownHost } from './host-check.js';
@@ -31,9 +33,9 @@ import { canonicalPaths } from './routes/canonical-path.js';
 import { ROUTES } from './routes/index.js';
 import { KSERVE_ROUTES } from './routes/kserve.js';
 import { metricsRoute } from './routes/metrics.js';
-import { handlerNames, mountRoutes, openPaths } from './routes/mount.js';
+import { handlerNames, mountRoutes, openPaths, streamedRoutes } from './routes/mount.js';
 import { OLLAMA_ROUTES } from './routes/ollama.js';
-import type { AppEnv, ServerContext } from './routes/route.js';
+import type { AppEnv, Route, ServerContext } from './routes/route.js';
 import type { LogControl, LogLevels, ServerLog } from './server-log.js';
 import type { ServerState } from './server-state.js';
 import { traceHttp } from './tracing/http-span.js';
@@ -73,48 +75,29 @@ export interface AppOptions {
   tracing?: Tracing | null;
   /** What happens to fields of bodies that nobody knows; default: the answer tells of them. */
   unknownFields?: UnknownFieldRule;
+  /** Lets requests bring chat templates; default: they may not. */
+  trustsTemplates?: boolean;
   /** Folder of the LoRA adapters that clients may load; default: they may load none. */
   adapterFolder?: string | null;
   /** Models that are loaded on demand; default: there are none. */
   life?: ModelLife | null;
+  /** Files of clients; default: in a temporary folder, which whoever made the app removes. */
+  files?: FileStore;
+  /** Batches of those files, which are started by whoever made them; default: the app's own. */
+  batches?: Batches;
 }
+
+/** Requests at once of an app's own batches. */
+const BATCH_DEFAULTS = { maxRequests: 4 };
 
 const ALL_ROUTES = [...ROUTES, ...OLLAMA_ROUTES, ...KSERVE_ROUTES];
 
 /** Makes the HTTP API as a Hono app, which knows nothing of sockets. */
 export function createApp(options: AppOptions): Hono<AppEnv> {
   const { log, metrics, state, apiKeys = new ApiKeys([]), ledger = new MemoryLedger() } = options;
-  const { corsOrigins = [LOOPBACK_ORIGINS], maxBodyBytes = DEFAULT_MAX_BODY_BYTES } = options;
-  const { tracing = null } = options;
+  const { corsOrigins = [LOOPBACK_ORIGINS], maxBodyBytes = DEFAULT_MAX_BODY_BYTES, tracing = null } = options;
   const routes = metrics.isOn ? ALL_ROUTES : ALL_ROUTES.filter((route) => route !== metricsRoute);
-  const context: ServerContext = {
-    models: options.models,
-    state,
-    metrics,
-    version: options.version,
-    log,
-    logControl: options.logControl ?? unheard(),
-    responses: new ResponseStore({}, ledger.open('stored')),
-    openMemory: ({ name }) => new RequestMemory(ledger.open('request', name), ledger.limit),
-    apiKeys,
-    feeds: new ModelFeeds(options.models, options.feed),
-    repositoryFeed: new RepositoryFeed(options.platform?.repository ?? null, options.feed),
-    requests: options.requests ?? new RequestRegistry(),
-    requestTimeoutMs: options.requestTimeoutMs ?? null,
-    maxBodyBytes,
-    platform: options.platform ?? null,
-    unknownFields: options.unknownFields ?? 'warn',
-    life: options.life ?? null,
-    adapterFolder: options.adapterFolder ?? null,
-    traceDecisions: tracing?.decisions ?? null,
-    routes: options.platform == null ? routes.filter((route) => ROUTES.includes(route)) : routes,
-    observe: tracing === null ? (request) => metrics.observe(request) : traced(metrics),
-    eventStream: {
-      ...DEFAULT_EVENT_STREAM_OPTIONS,
-      onStall: () => metrics.readerStalled(),
-      ...options.eventStream,
-    },
-  };
+  const context = contextOf({ ...options, apiKeys, maxBodyBytes }, ledger, routes);
   const canonical = canonicalPaths(context.routes);
   const app = new Hono<AppEnv>({ getPath: (request) => canonical(getPath(request)) });
   const respondToError = (error: unknown, c: Context<AppEnv>): Response => {
@@ -156,10 +139,55 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   app.use(tellUnknownFields);
   app.use(holdMemory(ledger));
   const onError = (c: Context) => respondToError(bodyTooLarge(maxBodyBytes), c);
-  app.use(bodyLimit({ maxSize: maxBodyBytes, stallLimitMs: options.eventStream?.stallLimitMs, onError }));
+  const stallLimitMs = options.eventStream?.stallLimitMs;
+  app.use(bodyLimit({ maxSize: maxBodyBytes, stallLimitMs, isStreamed: streamedRoutes(routes), onError }));
 
   mountRoutes(app, context, routes);
+  context.batches.answerWith((request, caller) => app.fetch(request, { inner: { caller } }));
+  if (options.batches === undefined) context.batches.start();
   return app;
+}
+
+/** The services of all routes. */
+function contextOf(
+  options: AppOptions & { apiKeys: ApiKeys; maxBodyBytes: number },
+  ledger: MemoryLedger,
+  routes: readonly Route[],
+): ServerContext {
+  const { state, metrics, log, apiKeys, maxBodyBytes, tracing = null, files = new FileStore() } = options;
+  const ofBatches = { ...BATCH_DEFAULTS, files, log, maxLineBytes: maxBodyBytes, apiKeys };
+  const { batches = new Batches(ofBatches) } = options;
+  return {
+    models: options.models,
+    state,
+    metrics,
+    version: options.version,
+    log,
+    logControl: options.logControl ?? unheard(),
+    responses: new ResponseStore({}, ledger.open('stored')),
+    openMemory: ({ name }) => new RequestMemory(ledger.open('request', name), ledger.limit),
+    apiKeys,
+    files,
+    batches,
+    feeds: new ModelFeeds(options.models, options.feed),
+    repositoryFeed: new RepositoryFeed(options.platform?.repository ?? null, options.feed),
+    requests: options.requests ?? new RequestRegistry(),
+    requestTimeoutMs: options.requestTimeoutMs ?? null,
+    maxBodyBytes,
+    platform: options.platform ?? null,
+    unknownFields: options.unknownFields ?? 'warn',
+    trustsTemplates: options.trustsTemplates ?? false,
+    life: options.life ?? null,
+    adapterFolder: options.adapterFolder ?? null,
+    traceDecisions: tracing?.decisions ?? null,
+    routes: options.platform == null ? routes.filter((route) => ROUTES.includes(route)) : routes,
+    observe: tracing === null ? (request) => metrics.observe(request) : traced(metrics),
+    eventStream: {
+      ...DEFAULT_EVENT_STREAM_OPTIONS,
+      onStall: () => metrics.readerStalled(),
+      ...options.eventStream,
+    },
+  };
 }
 
 /** Settings that no log follows. */

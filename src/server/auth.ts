@@ -10,7 +10,9 @@ import type { AppEnv } from './routes/route.js';
 export function requireApiKey(keys: ApiKeys, isOpen: (path: string) => boolean): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     c.set('caller', ANYBODY);
-    if (keys.count > 0 && !isOpen(c.req.path)) {
+    const inner = c.env?.inner;
+    if (inner !== undefined) c.set('caller', inner.caller);
+    else if (keys.count > 0 && !isOpen(c.req.path)) {
       // Azure's clients send the key as api-key.
       const apiKey = c.req.header('x-api-key') ?? c.req.header('api-key');
       c.set('caller', callerOf(keys, c.req.header('authorization'), apiKey));

@@ -9,6 +9,8 @@ export interface BodyLimitOptions {
   maxSize: number;
   /** Milliseconds without new bytes after which an unfinished body is refused; default: no limit. */
   stallLimitMs?: number | undefined;
+  /** True for requests whose route reads the body itself, as it comes; default: there are none. */
+  isStreamed?: (method: string, path: string) => boolean;
   onError: (c: Context) => Response;
 }
 
@@ -18,8 +20,14 @@ export interface BodyLimitOptions {
  * refused too. Hono's own limit wraps a body without a length in a second request, which Hono's server for Node does
  * not accept.
  */
-export function bodyLimit({ maxSize, stallLimitMs, onError }: BodyLimitOptions): MiddlewareHandler<AppEnv> {
+export function bodyLimit({
+  maxSize,
+  stallLimitMs,
+  isStreamed = () => false,
+  onError,
+}: BodyLimitOptions): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
+    if (isStreamed(c.req.method, c.req.path)) return next();
     const declared = c.req.header('content-length');
     if (declared !== undefined && Number(declared) > maxSize) return onError(c);
     if (declared === '0' || c.req.method === 'GET' || c.req.method === 'HEAD') return next();

@@ -81,6 +81,14 @@ export function keptEventsMemory(tokens: number, logProbs: number): number {
   return tokens * (PER_KEPT_EVENT + 3 * PER_LOG_PROB * logProbs);
 }
 
+/** Bytes of a token of a text that is kept, sealed, told in events and answered. */
+const PER_COMPACTED_TOKEN = 64;
+
+/** Bytes of a compaction. @param tokens most tokens of the summary and of the messages that stay */
+export function compactionMemory(tokens: number): number {
+  return PER_COMPACTED_TOKEN * tokens;
+}
+
 /** Bytes that a reader of events takes, by the length of the longest event. */
 export function readerMemory(longestEvent: number): number {
   return STREAM_BYTES + 2 * longestEvent;

@@ -1,6 +1,12 @@
+import { withAdapters } from '../serving/adapters/served-adapters.js';
+import type { ModelDirectory } from '../serving/model-directory.js';
 import type { ModelPulls } from '../serving/on-demand/model-pulls.js';
 import type { ModelStore } from '../serving/on-demand/model-store.js';
 import type { Lease, OnDemandModels } from '../serving/on-demand/on-demand-models.js';
+import { ApiError } from './openai/errors.js';
+
+/** Most names in a sentence. */
+const MOST_NAMES = 20;
 
 /** Models that are loaded when a request names them, and the folder in which they lie. */
 export interface ModelLife {
@@ -11,14 +17,36 @@ export interface ModelLife {
 }
 
 /**
- * The model that a request names, loaded for it if it lies in the folder; null: it does not, or there is no folder, and the route finds
- * what is served by itself. @throws ModelLoadError
+ * The model that a request names, loaded for it if it lies in the folder; null: the request names none, and the route finds by itself
+ * what is served. @throws ModelLoadError; ApiError where there is no such model, which tells those of the folder too
  */
 export async function borrowNamed(
-  life: ModelLife | null,
+  life: ModelLife,
+  models: ModelDirectory,
   name: unknown,
   signal: AbortSignal,
 ): Promise<Lease | null> {
-  if (life === null || typeof name !== 'string') return null;
-  return life.models.borrow(name, { signal });
+  if (typeof name !== 'string') {
+    if (models.list().length > 0) return null;
+    const message = `'model' is missing, and no model is loaded yet: name one. This server serves ${await names(life, models)}.`;
+    throw new ApiError(400, message, { param: 'model', code: 'missing_required_parameter' });
+  }
+  const lease = await life.models.borrow(name, { signal });
+  if (lease !== null) return lease;
+  // Ollama's lists have every name with its tag.
+  const plain = name.replace(/:latest$/, '');
+  const untagged = plain === name ? null : await life.models.borrow(plain, { signal });
+  if (untagged !== null) return untagged;
+  const message = `The model '${name}' does not exist. This server serves ${await names(life, models)}.`;
+  throw new ApiError(404, message, { param: 'model', code: 'model_not_found' });
+}
+
+/** What is served and what lies in the folder, as far as a sentence has room for it. */
+async function names({ store }: ModelLife, models: ModelDirectory): Promise<string> {
+  const stored = (await store.list()).map(({ name }) => name);
+  const all = [...new Set([...withAdapters(models.list()).map(({ id }) => id), ...stored])];
+  if (all.length === 0) return 'no model: its folder is empty';
+  const more = all.length - MOST_NAMES;
+  const told = all.slice(0, MOST_NAMES).map((name) => `'${name}'`);
+  return `${told.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }

@@ -95,9 +95,13 @@ export async function readJsonText(c: Context, memory: RequestMemory): Promise<s
   return bodyText(c, memory);
 }
 
-/** Parses the body as JSON. @throws as readJsonText; ApiError 400 where it is not JSON. */
-export async function readJson(c: Context, memory: RequestMemory): Promise<unknown> {
+/**
+ * Parses the body as JSON. @param mayBeEmpty true where an empty body stands for an empty object. @throws as readJsonText; ApiError 400 where it is not
+ * JSON.
+ */
+export async function readJson(c: Context, memory: RequestMemory, mayBeEmpty = false): Promise<unknown> {
   const text = await readJsonText(c, memory);
+  if (text === '' && mayBeEmpty) return {};
   try {
     return JSON.parse(text);
   } catch (error) {

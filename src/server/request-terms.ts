@@ -14,6 +14,8 @@ export interface RequestTerms {
   registry: RequestRegistry;
   /** Account of the memory that it holds. */
   memory: RequestMemory;
+  /** True for a request of a batch: those of clients that wait go first. Absent: it is none. */
+  isBatch?: boolean;
   /** The span of the HTTP request; absent: it is not traced. */
   trace?: TraceSpan | undefined;
 }

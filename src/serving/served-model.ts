@@ -56,6 +56,10 @@ export interface ServedGenerator extends TextModel, ServedUnderName {
   watch: ModelWatch;
   /** Forgets every block of the KV cache that later prompts could reuse; resolves with their number. */
   resetCache(): Promise<number>;
+  /** Most requests that it computes at once; absent: not known. */
+  maxActiveRequests?: number;
+  /** Name of the file or folder that it was loaded from; absent: not known. */
+  fileName?: string;
   /** Most tokens of a chat answer whose request names no limit. */
   defaultMaxTokens: number;
   /** Most log-probs beside that of each token; default 20. */

@@ -31,6 +31,8 @@ const CHAINS: readonly (() => Record<string, Tensor>)[] = [
     dry_sequence_breakers: encodeWordList([[5], [6, 7]]),
   }),
   () => ({ top_n_sigma: f32(1.2), dynatemp_range: f32(0.4), dynatemp_exponent: f32(1.5) }),
+  () => ({ reasoning_budget: { shape: [1, 3], data: Int32Array.of(6, 5, -1) }, dry_multiplier: f32(1) }),
+  () => ({ repetition_penalty: f32(1.4), penalty_last_n: i32(4) }),
   () => ({ mirostat: i32(2), num_return_sequences: i32(2), dry_multiplier: f32(1) }),
   () => ({}),
 ];

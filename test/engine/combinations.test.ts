@@ -81,6 +81,15 @@ const FEATURES: Readonly<Record<string, Feature>> = {
     inputs: () => ({ allowed_token_ids: row(Array.from({ length: 160 }, (_, i) => 40 + i)) }),
     shows: everyToken((token) => token >= 40 && token < 200),
   },
+  reasoning_budget: {
+    // The end of reasoning is a letter, so that guides of letters take it.
+    inputs: () => ({ reasoning_budget: row([4, 108, -1]) }),
+    // Whatever else is asked for, the fifth token ends reasoning, unless one before it does.
+    shows: everySequence(({ tokens }) => {
+      if (tokens.length > 4) expect(tokens.slice(0, 5)).toContain(108);
+    }),
+  },
+  penalty_last_n: { inputs: () => ({ repetition_penalty: f32(1.3), penalty_last_n: i32(5) }) },
   repetition_penalty: { inputs: () => ({ repetition_penalty: f32(1.3) }) },
   presence_penalty: { inputs: () => ({ presence_penalty: f32(0.5) }) },
   frequency_penalty: { inputs: () => ({ frequency_penalty: f32(0.5) }) },
@@ -190,6 +199,10 @@ const FEATURES: Readonly<Record<string, Feature>> = {
     shows: everySequence(({ tokens, topTokens }) => expect(topTokens).toHaveLength(4 * tokens.length)),
     changesNothing: true,
   },
+  return_context_progress: {
+    inputs: () => ({ return_context_progress: bool(true) }),
+    changesNothing: true,
+  },
   streaming: { inputs: () => ({ streaming: bool(true) }), changesNothing: true },
   time_limit_ms: { inputs: () => ({ time_limit_ms: i32(600_000) }), changesNothing: true },
   cache_salt: {
@@ -218,6 +231,7 @@ const REFUSED: readonly (readonly [string[], string[]])[] = [
   [['temperature', 'runtime_top_k', 'runtime_top_p', 'runtime_min_p'], ['beam_width']],
   [['runtime_typical_p', 'top_n_sigma', 'xtc_probability', 'dynatemp_range', 'mirostat'], ['beam_width']],
   [['mirostat'], ['known_output_ids']],
+  [['penalty_last_n'], ['no_repeat_ngram_size']],
   [['num_return_sequences', 'best_of', 'guided_decoding_guide_type'], ['beam_width']],
   [['return_generation_logits'], SEVERAL],
   [['best_of'], ['streaming']],

@@ -83,7 +83,9 @@ describe('an encoder in a program', () => {
     const encoder = await load('bert-mean', { maxContextTokens: 16 });
     expect(encoder.info.maxSeqLen).toBe(16);
     const long = 'the cat '.repeat(20);
-    await expect(encoder.embed([long])).rejects.toThrow(/takes 16 tokens at most, .* but the input has 42/);
+    await expect(encoder.embed([long])).rejects.toThrow(
+      /maximum context length is 16 tokens. However, the input has 42/,
+    );
     await expect(encoder.embed([long])).rejects.toBeInstanceOf(InvalidRequestError);
     expect((await encoder.embed([long], { truncatePromptTokens: -1 }))[0]!.length).toBe(48);
     await expect(encoder.embed([[150]])).rejects.toThrow(/The input has the token 150/);

@@ -20,13 +20,13 @@ const started = startedServers();
 const path = tinyModelPath('gqa');
 const TWO = { model: [`a=${path}`, `b=${path}`], isolate: 'true' };
 
-/** Two models, each in a process of its own, whose every iteration takes 5 ms; one that died comes back after a second. */
+/** Two models, each in a process of its own, whose every iteration takes 10 ms; one that died comes back after 3 s. */
 const twoModels = (flags: Record<string, string> = {}) =>
   started(
     startFakeServer(
       { ...TWO, ...flags } as never,
-      { vocabSize: 320, stepMs: 5 },
-      { workerRestart: { delayMs: 1000, factor: 1 } },
+      { vocabSize: 320, stepMs: 10 },
+      { workerRestart: { delayMs: 3000, factor: 1 } },
     ),
   );
 

@@ -38,6 +38,18 @@ async function namesIn(server: SkeinProcess, path: string): Promise<string[]> {
 describe('skein serve --models-dir', () => {
   it('loads a model when a request of any API names it, and tells which are loaded', async () => {
     const server = await serve();
+    const all = "'broken', 'geese', 'tiny', 'vectors'";
+    expect(await post(server, '/v1/completions', { prompt: 'ab' })).toMatchObject({
+      status: 400,
+      error: {
+        param: 'model',
+        message: `'model' is missing, and no model is loaded yet: name one. This server serves ${all}.`,
+      },
+    });
+    expect(await post(server, '/v1/completions', { model: 'goose', prompt: 'ab' })).toMatchObject({
+      status: 404,
+      error: { param: 'model', message: `The model 'goose' does not exist. This server serves ${all}.` },
+    });
     expect(await namesIn(server, '/api/tags')).toEqual([
       'broken:latest',
       'geese:latest',
@@ -50,7 +62,7 @@ describe('skein serve --models-dir', () => {
     expect(first).toMatchObject({ status: 200, model: 'tiny', done_reason: 'length', eval_count: 2 });
     expect(second.response).toBe(first.response);
     expect(first.load_duration).toBeGreaterThan(0);
-    const completion = { model: 'geese', prompt: 'ab', max_tokens: 2 };
+    const completion = { model: 'geese:latest', prompt: 'ab', max_tokens: 2 };
     expect(await post(server, '/v1/completions', completion)).toMatchObject({ status: 200, model: 'geese' });
     const vectors = await post(server, '/v1/embeddings', { model: 'vectors', input: 'a' });
     expect(vectors.data[0].embedding.length).toBeGreaterThan(1);
@@ -84,7 +96,7 @@ describe('skein serve --models-dir', () => {
     await expect.poll(() => namesIn(server, '/api/ps')).toEqual([]);
     expect(await post(server, '/api/generate', { model: 'broken', ...raw })).toEqual({
       status: 500,
-      error: expect.stringMatching(/^The model 'broken' cannot be loaded: .*broken\.gguf/),
+      error: expect.stringMatching(/^The model 'broken' cannot be loaded: (?!.*skein-on-demand)/),
     });
     expect(await post(server, '/v1/completions', { model: 'broken', prompt: 'a' })).toMatchObject({
       status: 500,

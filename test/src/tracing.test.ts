@@ -73,9 +73,15 @@ const infer = async (model: string, value: number, headers: Record<string, strin
   return (await response.json()) as { outputs: { data: number[] }[]; parameters?: Record<string, string> };
 };
 
-/** The spans of a trace once the one of its HTTP request has come, which is the last. */
-async function spansOf(traceId: string): Promise<CollectedSpan[]> {
-  await expect.poll(() => collector.trace(traceId).some(({ kind }) => kind === 2)).toBe(true);
+/**
+ * The spans of a trace once that of its request has come.
+ * @param batch a span that may end after the answer is out, since an instance tells of a batch's end after its answers
+ */
+async function spansOf(traceId: string, batch?: string): Promise<CollectedSpan[]> {
+  const has = (wanted: (span: CollectedSpan) => boolean) => collector.trace(traceId).some(wanted);
+  const isWhole = () =>
+    has(({ kind }) => kind === 2) && (batch === undefined || has(({ name }) => name === batch));
+  await expect.poll(isWhole, { timeout: 30_000 }).toBe(true);
   return collector.trace(traceId);
 }
 
@@ -89,7 +95,7 @@ describe('the trace of a request for tensors', () => {
   it('goes on where its client has begun it, through queue, batch and computing', async () => {
     const { traceId, headers } = traced();
     await infer('squares', 3, headers, 'mine');
-    const spans = await spansOf(traceId);
+    const spans = await spansOf(traceId, 'batch squares');
     const http = named(spans, 'POST /v2/models/{model}/infer');
     const model = named(spans, 'infer squares');
     const compute = named(spans, 'compute');
@@ -120,7 +126,11 @@ describe('the trace of a request for tensors', () => {
       links: [compute.spanId],
       attributes: { 'skein.batch.requests': 1, 'skein.batch.rows': 1 },
     });
-    for (const span of spans) expect(span.endMs).toBeGreaterThanOrEqual(span.startMs);
+    for (const span of spans) {
+      expect(span.endMs).toBeGreaterThanOrEqual(span.startMs);
+      const parent = spans.find(({ spanId }) => spanId === span.parentSpanId);
+      if (parent !== undefined) expect(span.startMs).toBeGreaterThanOrEqual(parent.startMs);
+    }
     expect(collector.resources[0]).toMatchObject({
       'service.name': 'skein',
       'deployment.environment.name': 'test',
@@ -163,7 +173,7 @@ describe('the trace of a request for tensors', () => {
       .toBe(true);
     const [one, two] = await Promise.all([first, infer('asks', 5, b.headers)]);
     expect([one.outputs[0]!.data, two.outputs[0]!.data]).toEqual([[4], [25]]);
-    const [ofA, ofB] = [await spansOf(a.traceId), await spansOf(b.traceId)];
+    const [ofA, ofB] = [await spansOf(a.traceId, 'batch asks'), await spansOf(b.traceId)];
     const computes = [ofA, ofB].map(
       (spans) =>
         spans.find(
@@ -199,7 +209,7 @@ describe('the trace of a request for tensors', () => {
     });
     await infer('kept', 4, miss.headers);
     await infer('kept', 4, hit.headers);
-    expect(named(await spansOf(miss.traceId), 'compute')).toBeDefined();
+    expect(named(await spansOf(miss.traceId, 'batch kept'), 'compute')).toBeDefined();
     const found = await spansOf(hit.traceId);
     expect(found.map(({ name }) => name)).toEqual(['POST /v2/models/{model}/infer', 'infer kept']);
     expect(found[1]!.attributes).toMatchObject({ 'skein.cache.hit': true });

@@ -94,6 +94,31 @@ const items: readonly JsonText[] = [
   ),
 ];
 
+/** Items of compactions: one of many messages, and many of one. */
+const sealed = (lengths: string, content: string) =>
+  `skein-compaction1:${Buffer.from(`1 1 | ${lengths} | \n${content}`).toString('base64')}`;
+const compacted = list(
+  64,
+  (index) =>
+    `{"type":"compaction","encrypted_content":"${sealed(`${'u1 '.repeat(250)}u${index}`, 'a'.repeat(251 + index))}"}`,
+);
+/** Tools in namespaces, as many as there may be. */
+const namespaces = list(
+  2,
+  (index) =>
+    `{"type":"namespace","name":"n${index}","tools":${list(255, (inner) => `{"type":"function","name":"f${inner}","parameters":{"type":"object"}}`)}}`,
+);
+
+/** Templates of a request: long, without end, quadratic where they are searched for their words. */
+const templates: readonly JsonText[] = [
+  text('{% if messages %}', 65_000),
+  text('{{ messages', 65_000),
+  text('{% for a in range(100000) %}{% for b in range(100000) %}', 112),
+  JSON.stringify("{% for i in range(99999) %}{% if 'x' in (messages | string) %}{% endif %}{% endfor %}"),
+  JSON.stringify(
+    "{% set ns = namespace(l=[]) %}{% for i in range(99999) %}{% set ns.l = ns.l + ['x' * 9999 ~ i] %}{% endfor %}",
+  ),
+];
 const bigSchema = object(2, (half) =>
   half === 0
     ? '"type":"object"'
@@ -123,6 +148,12 @@ const grammars: readonly JsonText[] = [
       .concat('\nr5000 ::= "z"'),
   ),
 ];
+const spacePatterns: readonly JsonText[] = [
+  '"[ ]{0,500}"',
+  '"((( {0,99}){0,99}){0,99})"',
+  text('( |\\\\n)*', 12_000),
+  text(' ', LONGEST / 64),
+];
 const tools = (wrap: (inner: string) => string): readonly JsonText[] => [
   list(512, (index) =>
     wrap(
@@ -150,6 +181,8 @@ const sampling: Readonly<Record<string, DearField>> = {
   repetition_penalty: harmless('1.5'),
   presence_penalty: harmless('2'),
   frequency_penalty: harmless('2'),
+  repeat_penalty: harmless('1.5'),
+  repeat_last_n: one({ repetition_penalty: '1.5', repeat_last_n: '2147483647' }),
   no_repeat_ngram_size: () => ['2', '400'],
   logit_bias: (sizes) => [...dearBias(sizes), textBias],
   typical_p: harmless('0.999999'),
@@ -192,15 +225,24 @@ const sampling: Readonly<Record<string, DearField>> = {
     ...regexes.map((regex) => `{"regex":${regex}}`),
     ...choices.map((choice) => `{"choice":${choice}}`),
     ...grammars.map((grammar) => `{"grammar":${grammar}}`),
+    ...spacePatterns.map((pattern) => `{"json":${bigSchema},"whitespace_pattern":${pattern}}`),
     `{"json":${text('[', LONGEST)}}`,
     `{"structural_tag":{"type":"structural_tag","format":{"type":"or","elements":${list(4000, (index) => `{"type":"const_string","value":"${index}"}`)}}}}`,
   ],
+};
+
+const reasoning: Readonly<Record<string, DearField>> = {
+  thinking_token_budget: harmless('0'),
+  thinking_budget: harmless('2147483647'),
+  thinking_budget_tokens: harmless('1'),
 };
 
 const common: Readonly<Record<string, DearField>> = {
   ...sampling,
   model: harmless('null'),
   max_tokens: harmless('16'),
+  n_predict: one({ max_tokens: 'null', n_predict: '16' }),
+  add_special_tokens: harmless('true'),
   stream_options: one({
     stream: 'true',
     stream_options: '{"include_usage":true,"continuous_usage_stats":true}',
@@ -218,14 +260,18 @@ const common: Readonly<Record<string, DearField>> = {
   guided_grammar: () => grammars,
   guided_json_object: harmless('true'),
   guided_decoding_backend: jsonField,
-  guided_whitespace_pattern: harmless('null'),
+  guided_whitespace_pattern: () =>
+    spacePatterns.map((guided_whitespace_pattern) => ({
+      guided_json: bigSchema,
+      guided_whitespace_pattern,
+    })),
   grammar: () => grammars,
   json_schema: () => schemas,
   return_tokens_as_token_ids: harmless('true'),
   truncate_prompt_tokens: harmless('-1'),
   cache_prompt: harmless('false'),
   timings_per_token: one({ timings_per_token: 'true', stream: 'true' }),
-  return_progress: harmless('false'),
+  return_progress: one({ return_progress: 'true', stream: 'true' }),
 };
 
 const wholePromptOf = ({ maxSeqLen }: ModelSizes) => wholeTokens(maxSeqLen - 20);
@@ -286,8 +332,8 @@ const chat: Readonly<Record<string, DearField>> = {
     list(4000, (index) => `{"title":"${index}","text":"a"}`),
     `[{"text":${text('a', LONGEST)}}]`,
   ],
-  chat_template: harmless('null'),
-  thinking_token_budget: harmless('null'),
+  ...reasoning,
+  chat_template: () => templates,
   chat_template_kwargs: () => anyObject,
   tools: () => chatTools,
   tool_choice: one({ tools: chatTools[0]!, tool_choice: chosenTool }),
@@ -306,6 +352,7 @@ const chat: Readonly<Record<string, DearField>> = {
 
 const responses: Readonly<Record<string, DearField>> = {
   ...sampling,
+  ...reasoning,
   model: harmless('null'),
   input: () => items.map((input) => ({ input, max_output_tokens: '1' })),
   instructions: textField,
@@ -315,7 +362,7 @@ const responses: Readonly<Record<string, DearField>> = {
   store: harmless('true'),
   metadata: one(object(16, (index) => `"${index}":${text('a', 512)}`)),
   text: () => schemas.map((schema) => `{"format":{"type":"json_schema","name":"x","schema":${schema}}}`),
-  tools: () => responseTools,
+  tools: () => [...responseTools, namespaces],
   tool_choice: one({ tools: responseTools[0]!, tool_choice: chosenTool }),
   parallel_tool_calls: one({ tools: responseTools[0]!, parallel_tool_calls: 'false' }),
   reasoning: harmless('{"effort":"high"}'),
@@ -346,9 +393,15 @@ const responses: Readonly<Record<string, DearField>> = {
   service_tier: jsonField,
   background: harmless('true'),
   conversation: harmless('null'),
+  prompt_cache_options: jsonField,
   prompt: harmless('null'),
   max_tool_calls: harmless('null'),
-  context_management: harmless('[]'),
+  context_management: () =>
+    items.map((input) => ({
+      input,
+      context_management: '[{"type":"compaction","compact_threshold":1}]',
+      max_output_tokens: '1',
+    })),
   moderation: harmless('null'),
 };
 
@@ -365,6 +418,32 @@ const inputTokens: Readonly<Record<string, DearField>> = {
   truncation: harmless('"auto"'),
   conversation: harmless('null'),
   chat_template_kwargs: () => anyObject,
+};
+
+const compaction: Readonly<Record<string, DearField>> = {
+  model: harmless('null'),
+  input: () => [...items, compacted],
+  instructions: textField,
+  previous_response_id: harmless('null'),
+  tools: () => [...responseTools, namespaces],
+  parallel_tool_calls: harmless('false'),
+  reasoning: harmless('{"effort":"high"}'),
+  text: harmless('{"format":{"type":"json_object"}}'),
+  chat_template_kwargs: () => anyObject,
+  prompt_cache_key: textField,
+  prompt_cache_retention: jsonField,
+  prompt_cache_options: jsonField,
+  service_tier: jsonField,
+  client_metadata: jsonField,
+  priority: harmless('1'),
+  cache_salt: one(text('a', 1024)),
+  time_limit_ms: harmless('2147483647'),
+};
+
+const dearMetadata = object(16, (index) => `"${index}":${text('a', 512)}`);
+const conversations: Readonly<Record<string, DearField>> = {
+  items: () => items.filter((value) => String(value).startsWith('[')),
+  metadata: one(dearMetadata),
 };
 
 const anthropicBlocks: readonly JsonText[] = [
@@ -408,6 +487,64 @@ const anthropic: Readonly<Record<string, DearField>> = {
   container: harmless('null'),
 };
 
+const ollamaOptions = one({
+  options: `{"num_predict":16,"temperature":1,"top_k":0,"top_p":1,"typical_p":0.999999,"repeat_penalty":1.5,"repeat_last_n":-1,"stop":${list(64, (index) => text('a', 2000 + index))}}`,
+});
+const ollamaFormats = ['"json"', ...schemas];
+const ollamaText: Readonly<Record<string, DearField>> = {
+  model: harmless('null'),
+  options: (sizes) => [...ollamaOptions(sizes), { options: '{"num_predict":16,"mirostat":1}' }],
+  format: () => ollamaFormats,
+  think: harmless('false'),
+  stream: harmless('true'),
+  keep_alive: harmless('"5m"'),
+  logprobs: harmless('true'),
+  top_logprobs: one({ logprobs: 'true', top_logprobs: '20' }),
+};
+const ollamaChat: Readonly<Record<string, DearField>> = {
+  ...ollamaText,
+  messages: () => [
+    ...chatMessages.slice(0, 4),
+    list(
+      60,
+      () =>
+        `{"role":"assistant","tool_calls":${list(1000, () => '{"function":{"name":"f","arguments":{}}}')}}`,
+    ),
+  ],
+  tools: () => chatTools,
+};
+const ollamaGenerate: Readonly<Record<string, DearField>> = {
+  ...ollamaText,
+  prompt: () => [...longTexts, ...longWords],
+  suffix: one({ suffix: text('a', LONGEST) }),
+  system: textField,
+  template: () => [text('{{ .Prompt }}', 65_000), text('{{ if .Prompt }}', 65_000)],
+  context: ({ maxSeqLen }) => [wholeTokens(maxSeqLen / 2), list(490_000, () => '7')],
+  raw: harmless('true'),
+  images: harmless('[]'),
+};
+const ollamaEmbed: Readonly<Record<string, DearField>> = {
+  model: harmless('"tiny-bert-mean"'),
+  input: () => [longTexts[0]!, list(2048, (index) => `"${index} ${'word '.repeat(200)}"`)],
+  prompt: () => [text('word ', LONGEST)],
+  truncate: harmless('true'),
+  dimensions: harmless('null'),
+  options: () => anyObject,
+  keep_alive: harmless('"5m"'),
+};
+const ollamaNames: Readonly<Record<string, DearField>> = {
+  model: textField,
+  name: textField,
+  verbose: harmless('true'),
+  system: textField,
+  template: textField,
+  options: () => anyObject,
+  insecure: harmless('true'),
+  username: textField,
+  password: textField,
+  stream: harmless('false'),
+};
+
 const encoders: Readonly<Record<string, DearField>> = {
   model: harmless('null'),
   truncate_prompt_tokens: harmless('-1'),
@@ -441,6 +578,12 @@ const tokenizing: Readonly<Record<string, DearField>> = {
   return_token_strs: one({ prompt: text('Once upon a time ', 4000), return_token_strs: 'true' }),
   add_generation_prompt: harmless('true'),
   continue_final_message: harmless('false'),
+  chat_template: () =>
+    templates.map((chat_template) => ({
+      chat_template,
+      prompt: 'null',
+      messages: '[{"role":"user","content":"a"}]',
+    })),
   chat_template_kwargs: () =>
     anyObject.map((chat_template_kwargs) => ({
       chat_template_kwargs,
@@ -465,6 +608,35 @@ const adapters: Readonly<Record<string, DearField>> = {
   lora_int_id: harmless('1'),
 };
 
+/** Of a model without tokens for infilling, as the demo is, the request ends where that is found. */
+const infill: Readonly<Record<string, DearField>> = {
+  ...common,
+  prompt: textField,
+  input_prefix: textField,
+  input_suffix: textField,
+  input_extra: () => [
+    list(256, () => `{"filename":"a","text":${text('word ', LONGEST / 300)}}`),
+    `[{"text":${text('a', LONGEST)}}]`,
+  ],
+  n_predict: harmless('2'),
+  cache_prompt: harmless('false'),
+  return_tokens: harmless('true'),
+  response_fields: one(list(64, () => '"timings/prompt_n"')),
+  samplers: jsonField,
+  n_indent: jsonField,
+  t_max_prompt_ms: jsonField,
+  t_max_predict_ms: jsonField,
+  id_slot: jsonField,
+};
+
+const batches: Readonly<Record<string, DearField>> = {
+  input_file_id: textField,
+  endpoint: textField,
+  completion_window: textField,
+  metadata: jsonField,
+  output_expires_after: jsonField,
+};
+
 /** A route with a body: what is asked for where nothing is dear, and what is dear in each of its fields. */
 export interface DearRoute {
   plain: Fields;
@@ -487,9 +659,30 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
     plain: { messages: '[{"role":"user","content":"Once"}]' },
     fields: anthropicPrompt,
   },
+  '/v1/responses/compact': { plain: { input: '"Once"' }, fields: compaction },
+  '/v1/conversations': { plain: {}, fields: conversations },
+  '/v1/conversations/{id}': { plain: { metadata: '{}' }, fields: conversations },
+  '/v1/conversations/{id}/items': {
+    plain: { items: '[{"role":"user","content":"Once"}]' },
+    fields: conversations,
+  },
   '/v1/responses/input_tokens': { plain: { input: '"Once"' }, fields: inputTokens },
+  '/infill': { plain: { input_prefix: '"Once"', input_suffix: '"time"' }, fields: infill },
+  '/invocations': { plain: { prompt: '"Once"', max_tokens: '2' }, fields: {} },
+  '/v1/batches': {
+    plain: {
+      input_file_id: '"file-none"',
+      endpoint: '"/v1/completions"',
+      completion_window: '"24h"',
+    },
+    fields: batches,
+  },
   '/v1/embeddings': { plain: { input: '"Once"' }, fields: encoders },
   '/v1/rerank': { plain: { query: '"Once"', documents: '["upon"]' }, fields: encoders },
+  '/v2/rerank': {
+    plain: { query: '"Once"', documents: '["upon"]' },
+    fields: { ...encoders, max_tokens_per_doc: harmless('1'), priority: jsonField },
+  },
   '/v1/score': { plain: { text_1: '"Once"', text_2: '"upon"' }, fields: encoders },
   '/tokenize': { plain: { prompt: '"Once"' }, fields: tokenizing },
   '/pooling': { plain: { input: '"Once"' }, fields: encoders },
@@ -498,6 +691,18 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
     fields: { ...tokenizing, messages: () => chatMessages },
   },
   '/detokenize': { plain: { tokens: '[7]' }, fields: tokenizing },
+  '/api/chat': {
+    plain: { messages: '[{"role":"user","content":"Once"}]', options: '{"num_predict":2}', stream: 'false' },
+    fields: ollamaChat,
+  },
+  '/api/generate': {
+    plain: { prompt: '"Once"', options: '{"num_predict":2}', stream: 'false' },
+    fields: ollamaGenerate,
+  },
+  '/api/embed': { plain: { input: '"Once"' }, fields: ollamaEmbed },
+  '/api/embeddings': { plain: { prompt: '"Once"' }, fields: ollamaEmbed },
+  '/api/show': { plain: {}, fields: ollamaNames },
+  '/api/pull': { plain: {}, fields: ollamaNames },
   '/v1/load_lora_adapter': {
     plain: { lora_name: '"x"', lora_path: '"tiny-bert-mean"' },
     fields: adapters,

@@ -80,6 +80,7 @@ export class CostSession {
       '--allow-runtime-lora',
       '--lora-dir',
       fromRoot('test/fixtures'),
+      '--trust-request-chat-template',
     ];
     const server = await MeteredServer.start([...flags, ...more, '--cache-dir', cacheDir], environment);
     const fields = await describedFields(server.url);
@@ -139,6 +140,6 @@ export class CostSession {
 }
 
 function modelOf(path: string): string {
-  if (['/v1/embeddings', '/pooling'].includes(path)) return 'vectors';
-  return path === '/v1/rerank' || path === '/v1/score' ? 'scores' : 'chat';
+  if (['/v1/embeddings', '/pooling', '/api/embed', '/api/embeddings'].includes(path)) return 'vectors';
+  return path.endsWith('/rerank') || path === '/v1/score' ? 'scores' : 'chat';
 }

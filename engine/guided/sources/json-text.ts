@@ -63,7 +63,9 @@ const CHARACTER = alt(
 /** At most one space, or a line break and an indent: unlimited white space could make an answer endless. */
 const SPACE = optional(alt(text(' '), seq(text('\n'), repeat(text(' '), 0, 32))));
 
-export const WS = rule('json-space');
+/** Name of the rule for white space. */
+export const JSON_SPACE = 'json-space';
+export const WS = rule(JSON_SPACE);
 export const JSON_CHARACTER = rule('json-character');
 export const JSON_STRING = rule('json-string');
 export const JSON_INTEGER = rule('json-integer');
@@ -76,7 +78,7 @@ export const JSON_VALUE = rule('json-value');
 export function jsonRules(): Map<string, Expr> {
   const member = seq(JSON_STRING, text(':'), WS, JSON_VALUE);
   return new Map<string, Expr>([
-    ['json-space', SPACE],
+    [JSON_SPACE, SPACE],
     ['json-character', CHARACTER],
     ['json-string', seq(text('"'), repeat(JSON_CHARACTER, 0, null), text('"'))],
     ['json-integer', INTEGER],

@@ -18,6 +18,8 @@ import {
 import { spend } from '../reading-work.js';
 import { ebnfGrammar } from './ebnf.js';
 import { jsonSchemaGrammar, type ObjectStyle } from './json-schema.js';
+import { whiteSpaceOf } from './json-space.js';
+import { JSON_SPACE } from './json-text.js';
 import { regexExpr } from './regex.js';
 import { isObject, type JsonValue, shown } from './schema-keywords.js';
 
@@ -41,7 +43,8 @@ interface Tag {
  * and in the older form { "structures": [{ "begin", "schema", "end" }], "triggers" }. Formats: const_string, any_text,
  * json_schema, regex, grammar, sequence, or, tag, triggered_tags, tags_with_separator, token. A token is a special token of
  * the vocabulary, { "type": "token", "token": "[TOOL_CALLS]" }, and may stand for the begin of a tag, which then needs no
- * trigger. A json_schema of "style": "keyword_arguments" is an object's written as a=1, b="x".
+ * trigger. A json_schema of "style": "keyword_arguments" is an object's written as a=1, b="x"; its "whitespace_pattern", a regular
+ * expression, is the white space between the tokens of all JSON in the tag.
  * @throws GuideError naming the place.
  */
 export function structuralTagGrammar(tag: JsonValue): Grammar {
@@ -54,11 +57,15 @@ class TagReader {
   readonly rules = new Map<string, Expr>();
   #numRules = 0;
   #depth = 0;
+  /** Pattern of the white space in JSON; null: the default. */
+  #spacePattern: string | null = null;
 
   read(tag: JsonValue): Expr {
     const fields = fieldsOf(tag, 'structural_tag');
     if (fields.structures !== undefined) return this.#older(fields);
-    return this.#format(fields.format ?? null, 'format', null);
+    const root = this.#format(fields.format ?? null, 'format', null);
+    if (this.#spacePattern !== null) this.rules.set(JSON_SPACE, whiteSpaceOf(this.#spacePattern));
+    return root;
   }
 
   #older({ structures, triggers }: Fields): Expr {
@@ -89,6 +96,7 @@ class TagReader {
       case 'any_text':
         return until === null || until === '' ? repeat(ANY_CHARACTER, 0, null) : this.#textWithout(until);
       case 'json_schema':
+        this.#takeSpace(fields.whitespace_pattern, `${path}.whitespace_pattern`);
         return this.#nested(
           jsonSchemaGrammar(
             fields.json_schema ?? true,
@@ -129,6 +137,14 @@ class TagReader {
       default:
         throw fault(path, `the format's type is ${shown(fields.type ?? null)}, which is not known`);
     }
+  }
+
+  #takeSpace(given: JsonValue | undefined, path: string): void {
+    if (given === undefined || given === null) return;
+    const pattern = textOf(given, path);
+    if (this.#spacePattern !== null && this.#spacePattern !== pattern)
+      throw fault(path, 'another schema of the tag has another pattern');
+    this.#spacePattern = pattern;
   }
 
   /** The rest of the tag behind `begun`, the first part of its begin. */

@@ -33,9 +33,52 @@ export function toolStyle(source: string | null, chosen: ToolFormatName | 'auto'
 
 /** True where a template's statements or expressions use the variable. */
 export function mentions(source: string, variable: string): boolean {
-  // A client may have named the variable: other characters occur in no template, and must not become part of a pattern.
-  if (!/^\w{1,128}$/.test(variable)) return false;
-  const word = new RegExp(`(?<![\\w.'"])${variable}(?![\\w'"])`);
-  for (const [code] of source.matchAll(/\{%[\s\S]*?%\}|\{\{[\s\S]*?\}\}/g)) if (word.test(code)) return true;
-  return false;
+  return wordsOf(source).has(variable);
+}
+
+/** Most templates whose words are kept: those of the served models, and some that requests bring. */
+const KEPT_TEMPLATES = 8;
+const kept = new Map<string, ReadonlySet<string>>();
+
+/** The words outside of texts in a template's statements and expressions. */
+function wordsOf(source: string): ReadonlySet<string> {
+  const known = kept.get(source);
+  if (known !== undefined) return known;
+  const words = new Set<string>();
+  for (const code of codeOf(source)) {
+    for (const [word] of code.matchAll(/(?<![\w.'"])\w{1,128}(?![\w'"])/g)) words.add(word);
+  }
+  if (kept.size === KEPT_TEMPLATES) kept.delete(kept.keys().next().value!);
+  kept.set(source, words);
+  return words;
+}
+
+/** Statements and expressions of a template, `{% ... %}` and `{{ ... }}`, in one pass over it. */
+function* codeOf(source: string): Generator<string> {
+  const kinds = [
+    { begin: '{%', end: '%}', at: -1 },
+    { begin: '{{', end: '}}', at: -1 },
+  ];
+  let from = 0;
+  while (true) {
+    for (const kind of kinds) {
+      if (kind.at !== Number.POSITIVE_INFINITY && kind.at < from)
+        kind.at = indexFrom(source, kind.begin, from);
+    }
+    const [kind] = kinds.toSorted((a, b) => a.at - b.at);
+    const { begin, end, at } = kind!;
+    if (at === Number.POSITIVE_INFINITY) return;
+    const close = indexFrom(source, end, at + begin.length);
+    // Without an end there is none for later ones either.
+    if (close === Number.POSITIVE_INFINITY) kind!.at = close;
+    else {
+      yield source.slice(at, close + end.length);
+      from = close + end.length;
+    }
+  }
+}
+
+function indexFrom(source: string, text: string, from: number): number {
+  const at = source.indexOf(text, from);
+  return at < 0 ? Number.POSITIVE_INFINITY : at;
 }

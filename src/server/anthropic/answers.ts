@@ -40,10 +40,7 @@ function messageErrors(...statuses: Parameters<typeof errors>): Responses {
 const block = component(
   'ContentBlock',
   z.union([
-    about(
-      z.object({ type: z.literal('text'), text: z.string(), citations: about(z.null(), 'Always null.') }),
-      'What the model says.',
-    ),
+    about(z.object({ type: z.literal('text'), text: z.string() }), 'What the model says.'),
     about(
       z.object({
         type: z.literal('thinking'),

@@ -4,7 +4,7 @@ import { partialInput } from './partial-input.js';
 
 /** A block of an answer. */
 export type ContentBlock =
-  | { type: 'text'; text: string; citations: null }
+  | { type: 'text'; text: string }
   | { type: 'thinking'; thinking: string; signature: string }
   | {
       type: 'tool_use';
@@ -84,7 +84,7 @@ export class ContentBlocks {
   #content(text: string): void {
     let block = this.#open;
     if (block?.type !== 'text') {
-      block = { type: 'text', text: '', citations: null };
+      block = { type: 'text', text: '' };
       this.#begin(block);
     }
     block.text += text;

@@ -1,5 +1,7 @@
 import { countPromptTokens, planChat } from '../../generation/chat-plan.js';
+import type { AskedBudget } from '../../generation/reasoning/reasoning-budget.js';
 import { jsonAnswer } from '../json-answer.js';
+import { ApiError } from '../openai/errors.js';
 import { guideOfRequest } from '../openai/guides.js';
 import { plannedRun } from '../openai/planned-run.js';
 import type { Exchange } from '../openai/respond.js';
@@ -8,6 +10,7 @@ import { findGenerator, type RouteContext } from '../openai/route-context.js';
 import type { CommonRequest } from '../openai/schemas/common.js';
 import { chatMaxTokens } from '../openai/text-request.js';
 import type { LiveRequest } from '../request-registry.js';
+import type { Warn } from '../warnings.js';
 import { MessageMaking } from './message-making.js';
 import { askedChat } from './message-prompt.js';
 import { inMessageWords } from './message-words.js';
@@ -19,9 +22,20 @@ export async function createMessage(
   request: MessageRequest,
   exchange: Exchange,
 ): Promise<Response> {
+  checkThread(request);
   const { registry, caller, requestId } = exchange.terms;
   return inMessageWords(request, () =>
     registry.accept(caller, requestId, (live) => answerMessage(context, request, exchange, live)),
+  );
+}
+
+/** Conversations are not kept: who wants to go on with one is told so, as of one that is lost. @throws ApiError 404 */
+function checkThread({ thread }: MessageRequest): void {
+  if (thread?.type !== 'continue') return;
+  throw new ApiError(
+    404,
+    `The thread of the message '${thread.previous_message_id}' is not kept: this server keeps no threads; send the whole conversation.`,
+    { param: 'thread', code: 'thread_not_found' },
   );
 }
 
@@ -50,9 +64,10 @@ async function answerMessage(
   const room = Math.max(1, model.maxSeqLen - plan.promptTokens.length);
   const isCutByContext = request.max_tokens > room;
   const maxTokens = chatMaxTokens(model, Math.min(request.max_tokens, room), plan.promptTokens.length);
-  const chat = { request: common, plan, promptParam: 'messages', maxTokens };
-  const run = await plannedRun(context, model, chat, exchange.terms, live);
   const { thinking } = request;
+  const budget = budgetOf(thinking, exchange.warn);
+  const chat = { request: common, plan, promptParam: 'messages', maxTokens, budget };
+  const run = await plannedRun(context, model, chat, exchange.terms, live);
   const omitsThinking = thinking !== undefined && 'display' in thinking && thinking.display === 'omitted';
   const making = new MessageMaking({ model, plan, run, isCutByContext, omitsThinking });
   if (request.stream) return respondWithStream(run, making.frameWriter(), context.eventStream, exchange);
@@ -70,4 +85,12 @@ function commonOf(request: MessageRequest): CommonRequest {
     response_format: format && { type: 'json_schema', json_schema: { schema: format.schema } },
   };
   return common as CommonRequest;
+}
+
+/** The limit of thinking; undefined: none. Clients send one always, so a model that can have none answers without. */
+function budgetOf(thinking: MessageRequest['thinking'], warn: Warn): AskedBudget | undefined {
+  const tokens = thinking !== undefined && 'budget_tokens' in thinking ? thinking.budget_tokens : undefined;
+  if (tokens == null) return undefined;
+  const param = 'thinking.budget_tokens';
+  return { tokens, param, onImpossible: (why) => warn(`'${param}' has no effect: ${why}.`) };
 }

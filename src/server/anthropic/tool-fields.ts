@@ -27,9 +27,9 @@ export function chosenTools(
   });
 }
 
-/** Indices in the request's list of the tools that are kept. */
-export function keptPlaces({ tools = [] }: Pick<CountTokensRequest, 'tools'>): number[] {
-  return [...tools.keys()].filter((place) => isClientTool(tools[place]!));
+/** Paths in the request of the tools that are kept. */
+export function keptPlaces({ tools = [] }: Pick<CountTokensRequest, 'tools'>): string[] {
+  return tools.flatMap((tool, index) => (isClientTool(tool) ? [`tools[${index}]`] : []));
 }
 
 function isClientTool(tool: Tool): tool is ClientTool {

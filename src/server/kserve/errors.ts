@@ -14,8 +14,11 @@ const STATUS: Readonly<Record<InferErrorKind, number>> = {
 };
 
 /** Paths whose errors have the form of the Open Inference Protocol: {"error": text}. */
+/** Cohere's route, whose version is its own. */
+export const COHERE_RERANK = '/v2/rerank';
+
 export function isOfProtocol(path: string): boolean {
-  return path === '/v2' || path.startsWith('/v2/');
+  return path === '/v2' || (path.startsWith('/v2/') && path !== COHERE_RERANK);
 }
 
 /** The status of an error as the protocol has it. */

@@ -26,8 +26,6 @@ export class GenerateStream {
   /** Bytes of responses that wait, and of events that the client has not read. */
   #heldBytes = 0;
   #numHeld = 0;
-  /** Bytes of the request beside those. */
-  #ownBytes = 0;
   /** Called when there is room, and when nothing is left to be written. */
   #onRoom: (() => void)[] = [];
   #onWritten: (() => void)[] = [];
@@ -124,14 +122,14 @@ export class GenerateStream {
 
   /** Counts what waits. @throws ApiError where it is more than may, or there is no memory for it */
   #hold(bytes: number, responses = 1): void {
-    if (this.#numHeld === 0 && this.#heldBytes === 0) this.#ownBytes = this.#memory.bytes;
+    const isTooMuch = this.#numHeld + responses > MOST_ANSWERS || this.#heldBytes + bytes > MOST_ANSWER_BYTES;
+    if (isTooMuch || this.#memory.keep(bytes) !== null) throw memoryFull();
     this.#heldBytes += bytes;
     this.#numHeld += responses;
-    const isTooMuch = this.#numHeld > MOST_ANSWERS || this.#heldBytes > MOST_ANSWER_BYTES;
-    if (isTooMuch || !this.#memory.raiseTo(this.#ownBytes + this.#heldBytes)) throw memoryFull();
   }
 
   #giveBack(): void {
+    this.#memory.letGo(this.#heldBytes);
     this.#heldBytes = 0;
     this.#numHeld = 0;
   }

@@ -38,6 +38,10 @@ const LENGTHS = {
   generatedLength: ['request_generation_tokens', 'Tokens generated per request'],
   maxTokens: ['request_max_num_generation_tokens', 'Tokens asked for per request'],
   maxTokensParam: ['request_params_max_tokens', 'Tokens asked for per request'],
+  computedLength: [
+    'request_prefill_kv_computed_tokens',
+    'Prompt tokens per request that were not in the cache',
+  ],
 } as const;
 
 /** Further histograms, with their prefix. */
@@ -105,6 +109,12 @@ export type ModelFamilies = Of<typeof SECONDS, ModelHistogram> &
   Of<typeof COUNTERS, Counter<keyof ModelLabels>> &
   Of<typeof GAUGES, Gauge<keyof ModelLabels>> & {
     success: Counter<keyof ModelLabels | 'finished_reason'>;
+    /** Why requests wait, as vLLM's dashboards tell them apart. */
+    waitingByReason: Gauge<keyof ModelLabels | 'reason'>;
+    /** 1 for the state of the engine: it is awake, or has no series. */
+    sleepState: Gauge<keyof ModelLabels | 'sleep_state'>;
+    /** Prompt tokens of requests that have a first token, by where their keys and values came from. */
+    promptSources: Counter<keyof ModelLabels | 'source'>;
     /** KV cache blocks by state: used, free, secondary_used, secondary_free. */
     blocks: Gauge<keyof ModelLabels | 'state'>;
     /** Only for engines in processes of their own. */
@@ -134,6 +144,24 @@ export function modelFamilies(registry: Registry, maxSeqLen: number): ModelFamil
       name: 'vllm:request_success_total',
       help: 'Requests that ended, by reason',
       labelNames: [...MODEL_LABELS, 'finished_reason'],
+      registers: [registry],
+    }),
+    waitingByReason: new Gauge({
+      name: 'vllm:num_requests_waiting_by_reason',
+      help: 'Requests that wait for a place in the batch, by reason',
+      labelNames: [...MODEL_LABELS, 'reason'],
+      registers: [registry],
+    }),
+    sleepState: new Gauge({
+      name: 'vllm:engine_sleep_state',
+      help: 'An engine that runs is awake; one that is being restarted or has failed has no state',
+      labelNames: [...MODEL_LABELS, 'sleep_state'],
+      registers: [registry],
+    }),
+    promptSources: new Counter({
+      name: 'vllm:prompt_tokens_by_source_total',
+      help: 'Prompt tokens of requests that have a first token: computed, or found in the cache',
+      labelNames: [...MODEL_LABELS, 'source'],
       registers: [registry],
     }),
     blocks: new Gauge({

@@ -60,6 +60,11 @@ interface StepCounts {
 /** Labels of blocks by their use. */
 const BLOCK_STATES = ['used', 'free', 'secondary_used', 'secondary_free'] as const;
 
+/** vLLM's reasons, states and sources: all of its series exist, also where this engine has no such thing. */
+const WAIT_REASONS = ['capacity', 'deferred'] as const;
+const SLEEP_STATES = ['awake', 'weights_offloaded', 'discard_all'] as const;
+const PROMPT_SOURCES = ['local_compute', 'local_cache_hit', 'external_kv_transfer'] as const;
+
 /** Follows a request of a model that is no longer served: its series have ended. */
 export const UNCOUNTED: RequestObserver = {
   onCachedTokens: () => {},
@@ -90,10 +95,12 @@ export class ModelMetrics {
 
   /** Creates every series at zero: a rate needs a sample from before the first event. */
   #begin(): void {
-    for (const family of Object.values(this.#families)) {
+    const { success: _, promptSources, ...plain } = this.#families;
+    for (const family of Object.values(plain)) {
       if ('zero' in family) family.zero(this.#labels);
-      else if (family !== this.#families.success && !('set' in family)) family.inc(this.#labels, 0);
+      else if (!('set' in family)) family.inc(this.#labels, 0);
     }
+    for (const source of PROMPT_SOURCES) promptSources.inc({ ...this.#labels, source }, 0);
     for (const finished_reason of REASONS) {
       this.#families.success.inc({ ...this.#labels, finished_reason }, 0);
     }
@@ -114,10 +121,14 @@ export class ModelMetrics {
     if (this.#isForgotten) return;
     this.#isForgotten = true;
     const labels = this.#labels;
-    const { success, blocks, cacheConfig, ...families } = this.#families;
+    const { success, blocks, cacheConfig, waitingByReason, sleepState, promptSources, ...families } =
+      this.#families;
     for (const family of Object.values(families)) family.remove(labels);
     for (const finished_reason of this.#reasons) success.remove({ ...labels, finished_reason });
     for (const state of BLOCK_STATES) blocks.remove({ ...labels, state });
+    for (const reason of WAIT_REASONS) waitingByReason.remove({ ...labels, reason });
+    for (const sleep_state of SLEEP_STATES) sleepState.remove({ ...labels, sleep_state });
+    for (const source of PROMPT_SOURCES) promptSources.remove({ ...labels, source });
     if (this.#cacheLabels !== null) cacheConfig.remove(this.#cacheLabels);
   }
 
@@ -137,6 +148,13 @@ export class ModelMetrics {
     const usage = maxBlocks === 0 ? 0 : usedBlocks / maxBlocks;
     families.running.set(labels, running);
     families.waiting.set(labels, waiting);
+    // Nothing here waits for anything but room.
+    for (const reason of WAIT_REASONS)
+      families.waitingByReason.set({ ...labels, reason }, reason === 'capacity' ? waiting : 0);
+    for (const sleep_state of SLEEP_STATES) {
+      if (this.#isReady) families.sleepState.set({ ...labels, sleep_state }, sleep_state === 'awake' ? 1 : 0);
+      else families.sleepState.remove({ ...labels, sleep_state });
+    }
     families.cacheUsage.set(labels, usage);
     families.gpuCacheUsage.set(labels, usage);
     families.ready.set(labels, this.#isReady ? 1 : 0);
@@ -225,6 +243,7 @@ export class ModelMetrics {
     let firstMs: number | null = null;
     let lastMs = startMs;
     let generated = 0;
+    let cached = 0;
     let ended = false;
     families.promptTokens.inc(labels, promptTokens);
     families.promptLength.observe(labels, promptTokens);
@@ -234,6 +253,7 @@ export class ModelMetrics {
     if (isGuided) families.guided.inc(labels);
     return {
       onCachedTokens: (count) => {
+        cached += count;
         if (!this.#isForgotten) families.cachedTokens.inc(labels, count);
       },
       onTokens: (count) => {
@@ -244,6 +264,7 @@ export class ModelMetrics {
         if (firstMs === null) {
           firstMs = nowMs;
           families.firstToken.observe(labels, (nowMs - startMs) / 1000);
+          this.#countSources(promptTokens, cached);
         } else {
           // Tokens that came together share the time since the last ones.
           const eachS = (nowMs - lastMs) / 1000 / count;
@@ -272,6 +293,15 @@ export class ModelMetrics {
         if (generated > 1) families.perToken.observe(labels, (lastMs - firstMs) / 1000 / (generated - 1));
       },
     };
+  }
+
+  /** Counts where the keys and values of a prompt came from. */
+  #countSources(promptTokens: number, cached: number): void {
+    const { computedLength, promptSources } = this.#families;
+    const computed = Math.max(0, promptTokens - cached);
+    computedLength.observe(this.#labels, computed);
+    promptSources.inc({ ...this.#labels, source: 'local_compute' }, computed);
+    promptSources.inc({ ...this.#labels, source: 'local_cache_hit' }, cached);
   }
 
   /** Counts the engine's own times, which leave out the way to the client. */

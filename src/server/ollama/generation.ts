@@ -24,9 +24,10 @@ export const OLLAMA_FIELDS = fieldsOf('chat', [
   ['chat_template_kwargs', 'think'],
   ['max_completion_tokens', 'options.num_predict'],
   ['repetition_penalty', 'options.repeat_penalty'],
-  ...['temperature', 'top_k', 'top_p', 'min_p', 'presence_penalty', 'frequency_penalty', 'seed', 'stop'].map(
-    (name): [string, string] => [name, `options.${name}`],
-  ),
+  ...[
+    ...['temperature', 'top_k', 'top_p', 'min_p', 'presence_penalty', 'frequency_penalty', 'repeat_last_n'],
+    ...['typical_p', 'mirostat', 'mirostat_tau', 'mirostat_eta', 'seed', 'stop'],
+  ].map((name): [string, string] => [name, `options.${name}`]),
 ]);
 
 /** Fields that chats and texts share. */

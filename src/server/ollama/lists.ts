@@ -51,5 +51,5 @@ export async function show({ models, life }: OllamaContext, request: ShowBody): 
   if (served !== undefined) return Response.json(showAnswer(shownOfServed(served)));
   const stored = await storedUnder(life, asked);
   if (stored === null) throw modelNotFound(asked);
-  return Response.json(showAnswer(shownOfStored(stored)));
+  return Response.json(showAnswer(await shownOfStored(stored)));
 }

@@ -75,9 +75,10 @@ function folderOf({ life, apiKeys }: Context, { terms: { caller } }: Exchange, i
 }
 
 /** @throws ApiError 400 where a body names no model */
-export function nameOf({ model, name = model }: NameBody): string {
-  const asked = model ?? name;
-  if (asked !== undefined) return asked;
+export function nameOf({ model, name }: NameBody): string {
+  // Ollama's own client sends both, one of them empty.
+  const asked = model || name;
+  if (asked) return asked;
   throw new ApiError(400, "The field 'model' is required.", {
     param: 'model',
     code: 'missing_required_parameter',

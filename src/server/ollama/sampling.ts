@@ -3,18 +3,23 @@ import type { ServedGenerator } from '../../serving/served-model.js';
 import { chatMaxTokens } from '../openai/text-request.js';
 import type { OllamaOptions } from './schemas.js';
 
-/** Values of Ollama's options where a request has none. Source: Ollama's Modelfile reference. */
-const DEFAULTS = { temperature: 0.8, topK: 40, topP: 0.9 };
+/** Values of Ollama's options where a request has none. Source: DefaultOptions in Ollama's api/types.go. */
+const DEFAULTS = { temperature: 0.8, topK: 40, topP: 0.9, repeatPenalty: 1.1, repeatLastN: 64 };
 
 /** The part of a request that Ollama's options say. */
 export function samplingOf(options: OllamaOptions = {} as OllamaOptions): Partial<TextRequest> {
-  const { seed, top_k: topK = DEFAULTS.topK, repeat_last_n: window } = options;
+  const { seed, top_k: topK = DEFAULTS.topK } = options;
   return {
     temperature: options.temperature ?? DEFAULTS.temperature,
     topK: Math.max(0, topK),
     topP: options.top_p ?? DEFAULTS.topP,
     minP: options.min_p,
-    repetitionPenalty: window === 0 ? undefined : options.repeat_penalty,
+    repetitionPenalty: options.repeat_penalty ?? DEFAULTS.repeatPenalty,
+    penaltyLastN: options.repeat_last_n ?? DEFAULTS.repeatLastN,
+    typicalP: options.typical_p,
+    mirostat: options.mirostat,
+    mirostatTau: options.mirostat_tau,
+    mirostatEta: options.mirostat_eta,
     presencePenalty: options.presence_penalty,
     frequencyPenalty: options.frequency_penalty,
     seed: seed === undefined || seed < 0 ? undefined : seed,

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { SAMPLING_RANGES } from '../../../callbacks/sampling-params.js';
-import { stopFields } from '../openai/schemas/common.js';
+import { isSeed, stopFields } from '../openai/schemas/common.js';
 import {
   about,
   component,
@@ -10,6 +10,8 @@ import {
   optional,
   tokenList,
 } from '../openai/schemas/fields.js';
+import { withOtherFields } from '../openai/schemas/fields-node.js';
+import { OTHER_OLLAMA_CHAT_FIELDS, OTHER_OLLAMA_GENERATE_FIELDS } from '../openai/schemas/other-fields.js';
 import { functionName, limitTools } from '../openai/schemas/tools.js';
 
 const MAX_MESSAGES = 10_000;
@@ -53,26 +55,29 @@ const options = about(
       min_p: number(SAMPLING_RANGES.minP, 'Default 0.'),
       repeat_penalty: number(
         SAMPLING_RANGES.repetitionPenalty,
-        'Over prompt and answer as a whole. Default 1, which is off.',
+        'Over the last `repeat_last_n` tokens of prompt and answer. Default 1.1; 1 is off.',
       ),
       presence_penalty: number(SAMPLING_RANGES.presencePenalty, 'Default 0.'),
       frequency_penalty: number(SAMPLING_RANGES.frequencyPenalty, 'Default 0.'),
       repeat_last_n: number(
-        { min: -1, max: MAX_INT, integer: true },
-        '0: no repeat_penalty; else penalties look at the whole of prompt and answer.',
+        SAMPLING_RANGES.penaltyLastN,
+        'Number of last tokens that the penalties see. Default 64; 0: none, -1: all.',
       ),
-      seed: optional(z.int(), 'A negative one is no seed.'),
+      seed: optional(z.number().refine(isSeed, 'expected an integer from -2^63 to 2^63 - 1'), {
+        description: 'A negative one is no seed.',
+        type: ['integer', 'null'],
+      }),
       num_predict: optional(
         z.int().min(-2).max(MAX_INT),
         'Most tokens of the answer; 0 or less: as it comes.',
       ),
       stop: stopFields.stop,
-      typical_p: notSupported('typical sampling', 1),
+      typical_p: number(SAMPLING_RANGES.typicalP, 'Default 1, which is off.'),
       tfs_z: notSupported('tail-free sampling', 1),
-      mirostat: notSupported('Mirostat', 0),
-      mirostat_tau: ofLoading(),
-      mirostat_eta: ofLoading(),
-      penalize_newline: ofLoading(),
+      mirostat: number(SAMPLING_RANGES.mirostat, 'Version of mirostat, 1 or 2. Default 0, which is off.'),
+      mirostat_tau: number(SAMPLING_RANGES.mirostatTau, 'Default 5.'),
+      mirostat_eta: number(SAMPLING_RANGES.mirostatEta, 'Default 0.1.'),
+      penalize_newline: notSupported('penalties that leave out the line break', true),
       num_ctx: ofLoading(),
       num_keep: ofLoading(),
       num_batch: ofLoading(),
@@ -141,47 +146,53 @@ const tool = z.object({
 
 export const chatSchema = component(
   'OllamaChatRequest',
-  z.strictObject({
-    model: modelName,
-    messages: optional(
-      z.array(message).max(MAX_MESSAGES),
-      'The conversation so far; none: the model is loaded, and nothing answered.',
-    ),
-    tools: optional(
-      z.array(tool).max(MAX_TOOLS).superRefine(limitTools),
-      'Functions that the model may call.',
-    ),
-    format,
-    options,
-    think,
-    stream,
-    keep_alive: keepAlive,
-    ...logProbFields,
-  }),
+  withOtherFields(
+    z.object({
+      model: modelName,
+      messages: optional(
+        z.array(message).max(MAX_MESSAGES),
+        'The conversation so far; none: the model is loaded, and nothing answered.',
+      ),
+      tools: optional(
+        z.array(tool).max(MAX_TOOLS).superRefine(limitTools),
+        'Functions that the model may call.',
+      ),
+      format,
+      options,
+      think,
+      stream,
+      keep_alive: keepAlive,
+      ...logProbFields,
+    }),
+    OTHER_OLLAMA_CHAT_FIELDS,
+  ),
   "Fields of Ollama's /api/chat.",
 );
 
 export const generateSchema = component(
   'OllamaGenerateRequest',
-  z.strictObject({
-    model: modelName,
-    prompt: optional(z.string(), 'The text; none: the model is loaded, and nothing answered.'),
-    suffix: optional(z.string(), 'Text behind the answer, for models that fill in between.'),
-    system: optional(z.string(), 'The system message.'),
-    template: optional(
-      z.string().max(65_536),
-      "A template in place of the model's own, of {{ .System }}, {{ .Prompt }} and {{ .Response }}, with if, else and end.",
-    ),
-    context: optional(tokenList(0, false), 'The context of the answer that this prompt follows on.'),
-    raw: optional(z.boolean(), 'The prompt goes to the model as it is, without a template.'),
-    images,
-    format,
-    options,
-    think,
-    stream,
-    keep_alive: keepAlive,
-    ...logProbFields,
-  }),
+  withOtherFields(
+    z.object({
+      model: modelName,
+      prompt: optional(z.string(), 'The text; none: the model is loaded, and nothing answered.'),
+      suffix: optional(z.string(), 'Text behind the answer, for models that fill in between.'),
+      system: optional(z.string(), 'The system message.'),
+      template: optional(
+        z.string().max(65_536),
+        "A template in place of the model's own, of {{ .System }}, {{ .Prompt }} and {{ .Response }}, with if, else and end.",
+      ),
+      context: optional(tokenList(0, false), 'The context of the answer that this prompt follows on.'),
+      raw: optional(z.boolean(), 'The prompt goes to the model as it is, without a template.'),
+      images,
+      format,
+      options,
+      think,
+      stream,
+      keep_alive: keepAlive,
+      ...logProbFields,
+    }),
+    OTHER_OLLAMA_GENERATE_FIELDS,
+  ),
   "Fields of Ollama's /api/generate.",
 );
 
@@ -192,7 +203,7 @@ const ofEmbedding = {
 
 export const embedSchema = component(
   'OllamaEmbedRequest',
-  z.strictObject({
+  z.object({
     model: modelName,
     input: about(
       z
@@ -214,7 +225,7 @@ export const embedSchema = component(
 
 export const embeddingsSchema = component(
   'OllamaEmbeddingsRequest',
-  z.strictObject({
+  z.object({
     model: modelName,
     prompt: optional(z.string(), 'The text.'),
     ...ofEmbedding,
@@ -223,13 +234,13 @@ export const embeddingsSchema = component(
 );
 
 const nameFields = {
-  model: optional(modelName),
-  name: optional(modelName, { description: 'The older name of model.', deprecated: true }),
+  model: optional(z.string().max(MAX_NAME), 'A name that GET /api/tags lists; empty: that of `name`.'),
+  name: optional(z.string().max(MAX_NAME), { description: 'The older name of model.', deprecated: true }),
 };
 
 export const pullSchema = component(
   'OllamaPullRequest',
-  z.strictObject({
+  z.object({
     model: optional(
       z.string().min(1).max(MAX_NAME),
       'A repository of the Hugging Face hub: ORG/NAME or ORG/NAME:QUANT, with hf.co/ in front or without.',
@@ -245,13 +256,13 @@ export const pullSchema = component(
 
 export const deleteSchema = component(
   'OllamaDeleteRequest',
-  z.strictObject(nameFields),
+  z.object(nameFields),
   "Fields of Ollama's /api/delete.",
 );
 
 export const showSchema = component(
   'OllamaShowRequest',
-  z.strictObject({
+  z.object({
     ...nameFields,
     verbose: optional(z.boolean(), 'Accepted without effect.'),
     system: optional(z.string(), 'Accepted without effect.'),

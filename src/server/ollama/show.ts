@@ -1,9 +1,8 @@
-import { messageOf } from '../../../base/error-text.js';
 import { reasoningStyle } from '../../generation/reasoning/reasoning-style.js';
 import { mentions } from '../../generation/tools/detect-format.js';
-import { type ModelFacts, readModelFacts } from '../../serving/model-facts.js';
-import { ModelLoadError } from '../../serving/on-demand/model-load-error.js';
+import type { ModelFacts } from '../../serving/model-facts.js';
 import type { StoredModel } from '../../serving/on-demand/model-store.js';
+import { factsOfStored } from '../../serving/on-demand/stored-facts.js';
 import type { ServedModel } from '../../serving/served-model.js';
 import { detailsOf, factsOfServed } from './details.js';
 
@@ -25,9 +24,10 @@ export function shownOfServed(model: ServedModel): Shown {
   return { name, facts, template, task, maxSeqLen, modifiedMs: 1000 * created };
 }
 
-/** The same of a model of the folder, whose headers are read. @throws ApiError where its files are wrong */
-export function shownOfStored({ name, path, modifiedMs }: StoredModel): Shown {
-  const facts = factsOfStored(name, path);
+/** The same of a model of the folder, whose headers are read. @throws ModelLoadError where its files are wrong */
+export async function shownOfStored(stored: StoredModel): Promise<Shown> {
+  const { name, modifiedMs } = stored;
+  const facts = await factsOfStored(stored);
   const { encoder } = facts.config;
   const task = encoder === undefined ? 'generate' : encoder.head.kind === 'embedding' ? 'embed' : 'score';
   return {
@@ -38,16 +38,6 @@ export function shownOfStored({ name, path, modifiedMs }: StoredModel): Shown {
     maxSeqLen: facts.config.maxPositions,
     modifiedMs,
   };
-}
-
-function factsOfStored(name: string, path: string): ModelFacts {
-  try {
-    return readModelFacts(path);
-  } catch (error) {
-    throw new ModelLoadError('failed', `The model '${name}' cannot be read: ${messageOf(error)}`, {
-      cause: error,
-    });
-  }
 }
 
 /** The answer of POST /api/show. */

@@ -9,6 +9,7 @@ import { templateMessage } from './chat-messages.js';
 import type { ChoiceRun } from './choice-run.js';
 import { type CollectedChoice, Envelope } from './envelope.js';
 import { chatLogProbs, chatLogProbsJson, promptLogProbs, tokenNames } from './log-probs.js';
+import { isOnlyProgress, progressField } from './prompt-progress.js';
 import type { FrameWriter } from './respond.js';
 import type { ChatRequest } from './schemas/chat.js';
 import { timingsField, timingsOf } from './timings.js';
@@ -129,13 +130,25 @@ export class ChatAnswer {
       );
       return echoed === null ? role : role + chunk(`{"index":${index},${echoed}`);
     };
+    const told = (index: number, piece: TextPiece): string => {
+      const progress = progressField(piece, this.#options.plan.promptTokens.length);
+      if (progress === '') return '';
+      // As llama.cpp writes it: each of these chunks has the role.
+      return chunk(
+        `{"index":${index},"delta":{"role":"assistant","content":null},${NOTHING_BESIDES}`,
+        progress,
+      );
+    };
     return {
       piece: (index, piece) => {
+        const progress = told(index, piece);
+        if (isOnlyProgress(piece)) return progress;
         const parts = this.#readers[index]!.read(piece.text, piece.tokens, piece.finishReason !== null);
         const deltas = this.#deltas(index, piece, parts, chunk);
         // Until its first part an answer may still turn out to be a call, which has no content.
-        if (deltas === '' && piece.finishReason === null && this.#options.calls === 'possible') return '';
-        return begin(index, parts) + deltas + this.#finish(index, piece, chunk);
+        if (deltas === '' && piece.finishReason === null && this.#options.calls === 'possible')
+          return progress;
+        return progress + begin(index, parts) + deltas + this.#finish(index, piece, chunk);
       },
       end,
     };

@@ -1,5 +1,6 @@
 import { planChat } from '../../generation/chat-plan.js';
 import type { LiveRequest } from '../request-registry.js';
+import { askedBudget } from './asked-budget.js';
 import { ChatAnswer, type ChatAnswerOptions } from './chat-answer.js';
 import { checkFinalMessage, templateMessage } from './chat-messages.js';
 import { ApiError } from './errors.js';
@@ -10,12 +11,13 @@ import { plannedRun } from './planned-run.js';
 import type { Exchange } from './respond.js';
 import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
-import { findGenerator } from './route-context.js';
+import { findGenerator, templateOf } from './route-context.js';
 import type { ChatRequest } from './schemas/chat.js';
 import {
   chatMaxTokens,
   choiceCounts,
   promptLogProbsAsked,
+  tokensAsked,
   topLogProbs,
   truncatedPrompt,
 } from './text-request.js';
@@ -50,17 +52,20 @@ async function answerChat(
   checkCombinations(request);
   const model = findGenerator(context, request.model);
   const asked = chatToolRequest(request);
+  const template = templateOf(context, request);
   const whole = await planChat(model, {
     ...asked,
+    template,
     messages: request.messages.map(templateMessage),
     guide: await guideOfRequest(request, model.codec),
     ignoreEos: request.ignore_eos,
+    addSpecialTokens: request.add_special_tokens,
     addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
     continueFinalMessage: request.continue_final_message ?? false,
-    variables: templateVariablesOf(request, model.codec.templateSource),
+    variables: templateVariablesOf(request, template ?? model.codec.templateSource),
     reasoningEffort: request.reasoning_effort,
   });
-  const limit = request.max_completion_tokens ?? request.max_tokens;
+  const limit = request.max_completion_tokens ?? tokensAsked(request);
   const asMuch = limit ?? Math.min(model.defaultMaxTokens, Math.ceil(model.maxSeqLen / 2));
   const promptTokens = truncatedPrompt(whole.promptTokens, request, model, asMuch);
   const plan = { ...whole, promptTokens };
@@ -73,6 +78,7 @@ async function answerChat(
     logProbs: request.logprobs ? top : undefined,
     contextLogProbs: promptLogProbsAsked(model, request),
     counts: choiceCounts(request),
+    budget: askedBudget(request),
   };
   const run = await plannedRun(context, model, chat, exchange.terms, live);
   const isNamed = asked.toolChoice.mode === 'named';

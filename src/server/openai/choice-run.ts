@@ -25,6 +25,8 @@ export interface ChoiceCounts {
 
 /** Number of tokens too small to count: those of one step, with a draft. */
 const FEW_TOKENS = 16;
+/** Factor of the priorities of requests of batches: below those of others, and as the batch has them among themselves. */
+const BATCH_PRIORITY = 0.1;
 
 interface Candidate {
   prompt: number;
@@ -96,6 +98,7 @@ export class ChoiceRun {
         const asked: TextRequest = {
           ...request,
           ...termFields(termsOf(terms), request),
+          ...(terms.isBatch ? { priority: BATCH_PRIORITY * (request.priority ?? 0.5) } : {}),
           // For an answer of no tokens one is generated and dropped, so that the prompt is computed.
           maxTokens: Math.max(1, request.maxTokens),
           seed: this.seeds[prompt]!,

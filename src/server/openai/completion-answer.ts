@@ -13,6 +13,7 @@ import {
   promptLogProbs,
   tokenNames,
 } from './log-probs.js';
+import { isOnlyProgress, progressField } from './prompt-progress.js';
 import type { FrameWriter } from './respond.js';
 import type { CompletionRequest } from './schemas/completions.js';
 import { timingsField, timingsOf } from './timings.js';
@@ -65,15 +66,23 @@ export class CompletionAnswer {
   frameWriter(): FrameWriter {
     const { chunk, end } = this.#envelope.frames('text_completion', this.#request.stream_options);
     const begun = new Set<number>();
+    const timings = () => timingsField(this.#request, this.#run);
+    const told = (index: number, piece: TextPiece): string => {
+      const progress = progressField(piece, this.#promptOf(index).length);
+      const nothing = `{"index":${index},"text":"","logprobs":null,"finish_reason":null}`;
+      return progress === '' ? '' : chunk(nothing, progress + timings());
+    };
     return {
       piece: (index, piece) => {
+        const progress = told(index, piece);
+        if (isOnlyProgress(piece)) return progress;
         const isFirst = !begun.has(index);
         begun.add(index);
         const text = (isFirst ? this.#echo(index) : '') + piece.text;
         const hasTokens = this.#givesTokens && (piece.tokens.length > 0 || isFirst);
         const isEmpty = text === '' && piece.logProbs.length === 0 && !hasTokens;
-        if (isEmpty && piece.finishReason === null) return '';
-        return chunk(this.#chunkChoice(index, piece, text, isFirst), timingsField(this.#request, this.#run));
+        if (isEmpty && piece.finishReason === null) return progress;
+        return progress + chunk(this.#chunkChoice(index, piece, text, isFirst), timings());
       },
       end,
     };

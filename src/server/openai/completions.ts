@@ -20,6 +20,7 @@ import {
   encodedFields,
   promptLogProbsAsked,
   textRequest,
+  tokensAsked,
   topLogProbs,
   truncatedPrompt,
 } from './text-request.js';
@@ -50,7 +51,7 @@ async function answerCompletion(
 ): Promise<Response> {
   checkCombinations(request);
   const model = findGenerator(context, request.model);
-  const maxTokens = request.max_tokens ?? DEFAULT_MAX_TOKENS;
+  const maxTokens = tokensAsked(request) ?? DEFAULT_MAX_TOKENS;
   const logProbs = topLogProbs(model, 'logprobs', request.logprobs);
   const ofPrompt = promptLogProbsAsked(model, request);
   const echoed = request.echo ? logProbs : undefined;
@@ -82,9 +83,10 @@ async function answerCompletion(
 }
 
 function checkCombinations(request: CompletionRequest): void {
-  if (request.max_tokens === 0 && !request.echo) {
-    throw new ApiError(400, "'max_tokens' is 0, which needs 'echo': there would be nothing to answer.", {
-      param: 'max_tokens',
+  if (tokensAsked(request) === 0 && !request.echo) {
+    const param = request.max_tokens === 0 ? 'max_tokens' : 'n_predict';
+    throw new ApiError(400, `'${param}' is 0, which needs 'echo': there would be nothing to answer.`, {
+      param,
     });
   }
   const isInfilled = (request.suffix ?? '') !== '';
@@ -114,14 +116,14 @@ function checkCombinations(request: CompletionRequest): void {
 /** Tokens of all prompts. They are counted together, since many short texts are as much work as a long one. */
 async function promptTokens(
   model: ServedGenerator,
-  { prompt: prompts, suffix = '' }: CompletionRequest,
+  { prompt: prompts, suffix = '', add_special_tokens: addSpecialTokens = true }: CompletionRequest,
 ): Promise<PromptTokens[]> {
   checkLengths(model, 'suffix', [suffix]);
   checkLengths(model, 'prompt', prompts);
   if (suffix !== '') return infillTokens(model, prompts, suffix);
   const texts = prompts.filter((prompt) => typeof prompt === 'string');
   if (texts.length === 0) return prompts as number[][];
-  return encodeTexts(model.codec, texts, { addSpecialTokens: true });
+  return encodeTexts(model.codec, texts, { addSpecialTokens });
 }
 
 /** @throws ContextLengthError for prompts that are too long whatever their tokens are. */

@@ -11,7 +11,12 @@ import { embeddingsMemory } from '../memory-estimates.js';
 import { ApiError, clientLeft } from './errors.js';
 import type { Exchange } from './respond.js';
 import { findEncoder, type RouteContext } from './route-context.js';
-import type { EmbeddingRequest, RerankRequest, ScoreRequest } from './schemas/encoders.js';
+import type {
+  CohereRerankRequest,
+  EmbeddingRequest,
+  RerankRequest,
+  ScoreRequest,
+} from './schemas/encoders.js';
 
 /** An embedding as an answer writes it. */
 type WrittenRow = string | JsonNumbers;
@@ -108,15 +113,11 @@ export function embedObserved(
 export async function rerank(
   context: RouteContext,
   request: RerankRequest,
-  { signal }: Exchange,
+  exchange: Exchange,
 ): Promise<Response> {
-  const model = findEncoder(context, request.model, 'score');
-  const documents = request.documents.map((one) => (typeof one === 'string' ? one : one.text));
-  const pairs = documents.map((text) => [request.query, text] as const);
-  const names = { param: 'documents', pair: (i: number) => `document ${i} with the query` };
-  const { scores, promptTokens } = await scored(model, context.observe, pairs, request, signal, names);
+  const { model, documents, order, scores, promptTokens } = await ranked(context, request, exchange);
   const withDocuments = request.return_documents !== false;
-  const results = JsonList.of(ranking(scores, request.top_n), (index) => {
+  const results = JsonList.of(order, (index) => {
     const document = withDocuments ? new JsonObject({ text: documents[index] }) : undefined;
     return new JsonObject({ index, document, relevance_score: scores[index] });
   });
@@ -129,6 +130,42 @@ export async function rerank(
       usage: usageOf(promptTokens),
     }),
   );
+}
+
+/** Answers POST /v2/rerank: the same in Cohere's form. */
+export async function cohereRerank(
+  context: RouteContext,
+  request: CohereRerankRequest,
+  exchange: Exchange,
+): Promise<Response> {
+  // Cohere cuts documents that are too long.
+  const asked = { ...request, truncate_prompt_tokens: request.max_tokens_per_doc ?? -1 };
+  const { order, scores, promptTokens } = await ranked(context, asked, exchange);
+  return jsonAnswer(
+    new JsonObject({
+      id: randomUUID(),
+      results: JsonList.of(order, (index) => ({ index, relevance_score: scores[index] })),
+      meta: {
+        api_version: { version: '2' },
+        billed_units: { search_units: 1 },
+        tokens: { input_tokens: promptTokens },
+      },
+    }),
+  );
+}
+
+/** Documents by how well they answer a query. */
+async function ranked(
+  context: RouteContext,
+  request: Pick<RerankRequest, 'model' | 'query' | 'documents' | 'top_n' | 'truncate_prompt_tokens'>,
+  { signal }: Exchange,
+) {
+  const model = findEncoder(context, request.model, 'score');
+  const documents = request.documents.map((one) => (typeof one === 'string' ? one : one.text));
+  const pairs = documents.map((text) => [request.query, text] as const);
+  const names = { param: 'documents', pair: (i: number) => `document ${i} with the query` };
+  const { scores, promptTokens } = await scored(model, context.observe, pairs, request, signal, names);
+  return { model, documents, order: ranking(scores, request.top_n), scores, promptTokens };
 }
 
 /** Answers POST /v1/score, whose body its schema has validated. */

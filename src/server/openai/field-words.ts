@@ -13,10 +13,9 @@ export function fieldsOf(route: TextRoute, names: OtherNames = []): CallField {
   return (name) => renamed(fieldOfOption(name, route), names);
 }
 
-/** The same where some tools of a request were left out: `tools[1]` of those that were kept may be its fourth. */
-export function withPlaces(callField: CallField, places: readonly number[]): CallField {
-  return (name) =>
-    callField(name.replace(/^tools\[(\d+)\]/, (_, index) => `tools[${places[Number(index)]}]`));
+/** The same where the tools that a model is told of are not those of the request, by the paths that they have there. */
+export function withPlaces(callField: CallField, places: readonly string[]): CallField {
+  return (name) => callField(name.replace(/^tools\[(\d+)\]/, (tool, index) => places[Number(index)] ?? tool));
 }
 
 /** Words a sentence for a client of a route; options of the engine become the server's flags. */

@@ -5,7 +5,7 @@ import type { TextCodec } from '../../generation/text-model.js';
 import { ApiError } from './errors.js';
 import type { ChatRequest } from './schemas/chat.js';
 import type { CommonRequest } from './schemas/common.js';
-import { about, ignored, notSupported } from './schemas/fields.js';
+import { about, ignored } from './schemas/fields.js';
 
 const json = z.union([z.string(), z.boolean(), z.record(z.string(), z.unknown())], {
   error: 'expected a JSON schema',
@@ -19,6 +19,10 @@ export const responseFormat = z.discriminatedUnion('type', [
     z.object({
       type: z.literal('json_object'),
       schema: about(json.nullish(), "The JSON schema that the answer follows, as in llama.cpp's server."),
+      value: about(
+        json.nullish(),
+        "Text Generation Inference's name of schema, which huggingface_hub sends.",
+      ),
     }),
     'Any JSON object, or JSON that follows a schema.',
   ),
@@ -54,6 +58,11 @@ export const guideFields = {
           z.union([z.string(), z.record(z.string(), z.unknown())]).nullish(),
           "XGrammar's structural tags.",
         ),
+        whitespace_pattern: about(
+          z.string().nullish(),
+          'With JSON: regular expression of the white space between its tokens. Not given: a space at most, or a line break and an indent.',
+        ),
+        disable_any_whitespace: about(z.boolean().nullish(), 'With JSON: true allows no white space.'),
       })
       .nullish(),
     'What the answer has to look like: one of the forms.',
@@ -64,7 +73,7 @@ export const guideFields = {
   guided_grammar: older(z.string().nullish(), 'grammar'),
   guided_json_object: older(z.boolean().nullish(), 'json_object'),
   guided_decoding_backend: ignored('Accepted; there is one backend.'),
-  guided_whitespace_pattern: notSupported('another pattern of white space'),
+  guided_whitespace_pattern: older(z.string().nullish(), 'whitespace_pattern'),
   grammar: about(z.string().nullish(), "llama.cpp's name of structured_outputs.grammar."),
   json_schema: about(json.nullish(), "llama.cpp's name of structured_outputs.json."),
 };
@@ -81,7 +90,10 @@ function askedForms(request: Request): [string, GuidedOptions][] {
   const format = formatGuide(request.response_format);
   if (format !== null) asked.push(['response_format', format]);
   const outputs = request.structured_outputs;
-  if (outputs) {
+  // White space alone is of the form that another field asks for.
+  const { whitespace_pattern: _, disable_any_whitespace: __, ...form } = outputs ?? {};
+  const isSpaceAlone = spaceOf(request) !== undefined && Object.values(form).every((value) => value == null);
+  if (outputs && !isSpaceAlone) {
     asked.push([
       'structured_outputs',
       {
@@ -114,7 +126,16 @@ export function guideParamOf(request: Request): string | undefined {
 export async function guideOfRequest(request: Request, codec: TextCodec): Promise<Guide | undefined> {
   const asked = askedForms(request);
   const [first, second] = asked;
-  if (first === undefined) return undefined;
+  if (first === undefined) {
+    if (spaceOf(request) === undefined) return undefined;
+    throw new ApiError(
+      400,
+      "A pattern of white space needs a form of JSON, such as 'structured_outputs.json'.",
+      {
+        param: request.guided_whitespace_pattern == null ? 'structured_outputs' : 'guided_whitespace_pattern',
+      },
+    );
+  }
   if (second !== undefined) {
     throw new ApiError(400, `'${first[0]}' and '${second[0]}' exclude each other: an answer has one form.`, {
       param: second[0],
@@ -122,13 +143,25 @@ export async function guideOfRequest(request: Request, codec: TextCodec): Promis
   }
   const [param, guided] = first;
   checkGuideEnds(request.ignore_eos ?? false, param);
-  return guideOf(guided, param, codec);
+  return guideOf({ ...guided, whitespacePattern: spaceOf(request) }, param, codec);
+}
+
+/** Pattern of the white space in JSON; undefined: none is given. */
+function spaceOf({ structured_outputs: outputs, guided_whitespace_pattern: older }: Request) {
+  return outputs?.whitespace_pattern ?? older ?? (outputs?.disable_any_whitespace ? '' : undefined);
 }
 
 function formatGuide(format: ChatRequest['response_format']): GuidedOptions | null {
   switch (format?.type) {
-    case 'json_object':
-      return format.schema == null ? { json: true } : { json: format.schema, isLenient: true };
+    case 'json_object': {
+      const { schema, value } = format;
+      if (schema != null && value != null) {
+        const message = "'response_format.schema' and 'response_format.value' exclude each other.";
+        throw new ApiError(400, message, { param: 'response_format.value' });
+      }
+      const followed = schema ?? value;
+      return followed == null ? { json: true } : { json: followed, isLenient: true };
+    }
     case 'json_schema':
       return { json: format.json_schema.schema ?? {}, isLenient: format.json_schema.strict !== true };
     case 'structural_tag':

@@ -1,4 +1,5 @@
 import type { ChatPlan } from '../../generation/chat-plan.js';
+import { type AskedBudget, reasoningBudget } from '../../generation/reasoning/reasoning-budget.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import type { LiveRequest } from '../request-registry.js';
 import type { RequestTerms } from '../request-terms.js';
@@ -17,6 +18,8 @@ export interface PlannedChat {
   maxTokens: number;
   logProbs?: number | undefined;
   contextLogProbs?: number | undefined;
+  /** Limit of its reasoning; default: none. */
+  budget?: AskedBudget | undefined;
   /** Default: one answer. */
   counts?: ChoiceCounts;
 }
@@ -29,12 +32,13 @@ export async function plannedRun(
   terms: RequestTerms,
   live: LiveRequest,
 ): Promise<ChoiceRun> {
-  const { request, plan, counts = { n: 1, bestOf: 1 }, ...fields } = chat;
-  const { promptTokens, guide, shownTokens } = plan;
+  const { request, plan, counts = { n: 1, bestOf: 1 }, budget, ...fields } = chat;
+  const { promptTokens, guide, shownTokens, reasoning } = plan;
   const text = textRequest(request, {
     ...fields,
     promptTokens,
     encoded: await encodedFields(request, model),
+    reasoningBudget: await reasoningBudget(model.codec, reasoning, budget),
     guide,
     guideParam: guideParamOf(request) ?? 'tools',
     shownTokens,

@@ -14,6 +14,9 @@ export const STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 };
 
+/** An answer in the making, as its reader sees it: see ChoiceRun. */
+export type AnswerRun = Pick<ChoiceRun, 'consume' | 'pause' | 'resume' | 'abort'>;
+
 /** Writes the frames of one answer. */
 export interface FrameWriter {
   /** Frames of a piece; '' where there is nothing to send. */
@@ -52,7 +55,7 @@ export interface Exchange {
  * HTTP error; after a long silence (a long prompt) they are sent with a keep-alive comment.
  */
 export async function respondWithStream(
-  run: ChoiceRun,
+  run: AnswerRun,
   writer: FrameWriter,
   options: EventStreamOptions,
   { signal, connection, logError }: Exchange,
@@ -116,7 +119,7 @@ export async function respondWithStream(
 
 /** Collects an answer for a client that does not stream; if the client leaves, the request ends. */
 export async function collect(
-  run: ChoiceRun,
+  run: AnswerRun,
   clientSignal: AbortSignal,
   onPiece: (choice: number, piece: TextPiece) => void,
 ): Promise<void> {

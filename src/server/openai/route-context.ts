@@ -10,6 +10,8 @@ export interface RouteContext {
   models: ModelDirectory;
   observe: ObserveRequest;
   eventStream: EventStreamOptions;
+  /** True where requests may bring chat templates. */
+  trustsTemplates: boolean;
 }
 
 /**
@@ -79,4 +81,17 @@ function namesOf(models: readonly ServedModel[]): string {
   const names = models.slice(0, MOST_NAMES).map((served) => `'${served.id}'`);
   const more = models.length - names.length;
   return `${names.join(', ')}${more === 0 ? '' : ` and ${more} more`}`;
+}
+
+/** The chat template that a request brings; undefined: none. @throws ApiError where it may not */
+export function templateOf(
+  { trustsTemplates }: Pick<RouteContext, 'trustsTemplates'>,
+  { chat_template: template }: { chat_template?: string | undefined },
+): string | undefined {
+  if (template === undefined || trustsTemplates) return template;
+  throw new ApiError(
+    400,
+    "'chat_template' is refused: this server runs no templates of its clients; its option --trust-request-chat-template would let it.",
+    { param: 'chat_template', code: 'unsupported_parameter' },
+  );
 }

@@ -24,6 +24,7 @@ export function textRequest(
     guide?: Guide | undefined;
     guideParam?: string | undefined;
     shownTokens?: readonly string[] | undefined;
+    reasoningBudget?: TextRequest['reasoningBudget'];
   },
 ): TextRequest {
   if (request.min_tokens !== undefined && request.min_tokens > fields.maxTokens) {
@@ -42,7 +43,7 @@ export function textRequest(
     // Other engines write -1 for "off".
     topK: request.top_k === -1 ? 0 : request.top_k,
     minP: request.min_p,
-    repetitionPenalty: request.repetition_penalty,
+    ...repetitionOf(request),
     presencePenalty: request.presence_penalty,
     frequencyPenalty: request.frequency_penalty,
     noRepeatNgramSize: request.no_repeat_ngram_size,
@@ -56,10 +57,29 @@ export function textRequest(
     ignoreEos: request.ignore_eos,
     includeStop: request.include_stop_str_in_output,
     skipSpecialTokens: request.skip_special_tokens,
+    contextProgress: (request.return_progress && request.stream) ?? false,
     maxDraftLen: request.max_draft_len,
     priority: request.priority,
     timeLimitMs: request.time_limit_ms,
     cacheSalt: requestSalt(request),
+  };
+}
+
+/** Tokens that llama.cpp's repeat_penalty sees. */
+const DEFAULT_LAST_N = 64;
+
+/** Penalty for repetitions under one of its names. @throws ApiError for both. */
+function repetitionOf(request: CommonRequest): Pick<TextRequest, 'repetitionPenalty' | 'penaltyLastN'> {
+  const { repetition_penalty: ours, repeat_penalty: theirs, repeat_last_n: lastN } = request;
+  if (ours !== undefined && theirs !== undefined && ours !== theirs) {
+    throw new ApiError(400, "'repetition_penalty' and 'repeat_penalty' exclude each other.", {
+      param: 'repeat_penalty',
+    });
+  }
+  const isTheirs = theirs !== undefined && theirs !== 1;
+  return {
+    repetitionPenalty: ours ?? theirs,
+    penaltyLastN: lastN ?? (isTheirs ? DEFAULT_LAST_N : undefined),
   };
 }
 
@@ -82,6 +102,16 @@ function samplersOf(request: CommonRequest): Partial<TextRequest> {
     dryAllowedLength: request.dry_allowed_length,
     dryPenaltyLastN: request.dry_penalty_last_n,
   };
+}
+
+/** Most tokens of the answer under one of the names for it; undefined: no limit is given. @throws ApiError for both names. */
+export function tokensAsked({
+  max_tokens: most,
+  n_predict: predicted,
+}: Pick<CommonRequest, 'max_tokens' | 'n_predict'>): number | undefined {
+  if (predicted === undefined || predicted < 0) return most;
+  if (most === undefined || most === predicted) return predicted;
+  throw new ApiError(400, "'max_tokens' and 'n_predict' exclude each other.", { param: 'n_predict' });
 }
 
 /** Most answers to all prompts of a request, returned or only compared: four times the default queue. */

@@ -18,7 +18,13 @@ export function timingsField({ timings_per_token: isAsked }: Asked, run: ChoiceR
  * Prompt: the tokens that were computed, and the time from the request to the first token, waiting included. Predicted: all
  * answers, and the time since.
  */
-function timings({ numPromptTokens, cachedTokens, completionTokens, promptMs, predictedMs }: ChoiceRun) {
+export function timings({
+  numPromptTokens,
+  cachedTokens,
+  completionTokens,
+  promptMs,
+  predictedMs,
+}: ChoiceRun) {
   const computed = numPromptTokens - cachedTokens;
   return {
     cache_n: cachedTokens,

@@ -7,7 +7,7 @@ import { toldTokensMemory } from '../memory-estimates.js';
 import { checkFinalMessage, templateMessage } from './chat-messages.js';
 import { ApiError } from './errors.js';
 import type { Exchange } from './respond.js';
-import { findGenerator, type RouteContext } from './route-context.js';
+import { findGenerator, type RouteContext, templateOf } from './route-context.js';
 import type { ApplyTemplateRequest, DetokenizeRequest, TokenizeRequest } from './schemas/tokenize.js';
 
 /** Answers POST /tokenize: the tokens of a text, or of the prompt made of a conversation. */
@@ -17,7 +17,7 @@ export async function tokenize(
   { terms }: Exchange,
 ): Promise<Response> {
   const model = findGenerator(context, request.model);
-  const found = await tokensOf(model, request);
+  const found = await tokensOf(model, request, templateOf(context, request));
   terms.memory.addAnswer(toldTokensMemory(found.length));
   const { codec, maxSeqLen } = model;
   const tokenAt = (index: number) => codec.tokenEntry(found[index]!) ?? '';
@@ -58,7 +58,11 @@ export async function applyTemplate(
   { terms }: Exchange,
 ): Promise<Response> {
   const model = findGenerator(context, request.model);
-  const found = await tokensOf(model, { ...request, prompt: undefined } as TokenizeRequest);
+  const found = await tokensOf(
+    model,
+    { ...request, prompt: undefined } as TokenizeRequest,
+    templateOf(context, request),
+  );
   terms.memory.addAnswer(toldTokensMemory(found.length));
   const detokenizer = model.codec.createDetokenizer({ skipSpecialTokens: false });
   const text = detokenizer.push(found);
@@ -69,6 +73,7 @@ export async function applyTemplate(
 const CHAT_FIELDS = [
   'add_generation_prompt',
   'continue_final_message',
+  'chat_template',
   'chat_template_kwargs',
   'tools',
 ] as const satisfies readonly (keyof TokenizeRequest)[];
@@ -86,7 +91,11 @@ function checkUnits(units: number, param: string, most = MAX_UNITS): void {
   throw new ApiError(400, message, { param, code: 'invalid_value' });
 }
 
-async function tokensOf(model: ServedGenerator, request: TokenizeRequest): Promise<PromptTokens> {
+async function tokensOf(
+  model: ServedGenerator,
+  request: TokenizeRequest,
+  template: string | undefined,
+): Promise<PromptTokens> {
   const { prompt, messages, add_special_tokens: addSpecialTokens, tools } = request;
   if (prompt !== undefined && messages !== undefined) {
     throw new ApiError(400, "'prompt' and 'messages' exclude each other.", { param: 'prompt' });
@@ -109,6 +118,7 @@ async function tokensOf(model: ServedGenerator, request: TokenizeRequest): Promi
     addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
     continueFinalMessage: request.continue_final_message ?? false,
     addSpecialTokens: addSpecialTokens ?? false,
+    template,
     variables: request.chat_template_kwargs,
     ...(tools && { tools }),
   });

@@ -1,8 +1,8 @@
 import { handlerNames } from './mount.js';
 import type { Route } from './route.js';
 
-/** Paths of other servers for routes that are here under another name: of Cohere, and of Amazon's SageMaker. */
-const OTHER_PATHS: Readonly<Record<string, string>> = { '/v2/rerank': '/v1/rerank', '/ping': '/health' };
+/** Paths of other servers for routes that are here under another name: of Amazon's SageMaker. */
+const OTHER_PATHS: Readonly<Record<string, string>> = { '/ping': '/health' };
 
 /**
  * Makes a function from a path as clients write it to that of the route: without a slash at its end, with the /v1 that

@@ -1,5 +1,6 @@
-import { classify, embeddings, pooling, rerank, score } from '../openai/encoders.js';
+import { classify, cohereRerank, embeddings, pooling, rerank, score } from '../openai/encoders.js';
 import {
+  cohereRerankSchema,
   embeddingRequestSchema,
   rerankRequestSchema,
   scoreRequestSchema,
@@ -35,6 +36,21 @@ export const rerankRoute = defineRoute({
   responses: async () => (await import('../openai/answers/encoders.js')).rerankResponses(),
   loadsModel: true,
   handle: ({ body, exchange }, context) => rerank(context, body, exchange),
+});
+
+export const cohereRerankRoute = defineRoute({
+  method: 'post',
+  path: '/v2/rerank',
+  tags: ['Encoders'],
+  summary: "Sorts documents by how well they answer a query, in the form of Cohere's API",
+  description: 'Documents that are too long are cut.',
+  body: cohereRerankSchema,
+  examples: {
+    'A query': { query: 'Who sits outside?', documents: ['A man plays.', 'The cat sits outside.'], top_n: 1 },
+  },
+  responses: async () => (await import('../openai/answers/encoders.js')).cohereRerankResponses(),
+  loadsModel: true,
+  handle: ({ body, exchange }, context) => cohereRerank(context, body, exchange),
 });
 
 export const scoreRoute = defineRoute({

@@ -1,19 +1,41 @@
 import { loadAdapterRoute, unloadAdapterRoute } from './adapters.js';
+import { batchesRoute, batchRoute, cancelBatchRoute, createBatchRoute } from './batches.js';
 import { cacheResetRoute } from './cache-reset.js';
 import { cancelRoute } from './cancel.js';
 import { chatCompletionsRoute } from './chat-completions.js';
 import { completionsRoute } from './completions.js';
+import {
+  conversationItemRoute,
+  conversationItemsRoute,
+  conversationRoute,
+  createConversationRoute,
+  createItemsRoute,
+  deleteConversationRoute,
+  deleteItemRoute,
+  updateConversationRoute,
+} from './conversations.js';
 import { dashboardFileRoute, dashboardRoute } from './dashboard.js';
 import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
-import { classifyRoute, embeddingsRoute, poolingRoute, rerankRoute, scoreRoute } from './encoders.js';
+import {
+  classifyRoute,
+  cohereRerankRoute,
+  embeddingsRoute,
+  poolingRoute,
+  rerankRoute,
+  scoreRoute,
+} from './encoders.js';
+import { deleteFileRoute, fileContentRoute, fileRoute, filesRoute, uploadRoute } from './files.js';
 import { healthRoute, liveRoute } from './health.js';
+import { infillRoute } from './infill.js';
+import { invocationsRoute } from './invocations.js';
 import { loadRoute } from './load.js';
 import { countTokensRoute, createMessageRoute } from './messages.js';
 import { metricsRoute } from './metrics.js';
 import { modelRoute, modelsRoute } from './models.js';
-import { propsRoute, tokenizerInfoRoute } from './props.js';
+import { changePropsRoute, propsRoute, tokenizerInfoRoute } from './props.js';
 import {
   cancelResponseRoute,
+  compactRoute,
   createResponseRoute,
   deleteResponseRoute,
   inputItemsRoute,
@@ -29,17 +51,38 @@ import { versionRoute } from './version.js';
 export const ROUTES: readonly Route[] = [
   chatCompletionsRoute,
   completionsRoute,
+  infillRoute,
+  invocationsRoute,
   embeddingsRoute,
   rerankRoute,
+  cohereRerankRoute,
   scoreRoute,
   poolingRoute,
   classifyRoute,
   createResponseRoute,
   inputTokensRoute,
+  compactRoute,
   responseRoute,
   deleteResponseRoute,
   inputItemsRoute,
   cancelResponseRoute,
+  createConversationRoute,
+  conversationRoute,
+  updateConversationRoute,
+  deleteConversationRoute,
+  conversationItemsRoute,
+  createItemsRoute,
+  conversationItemRoute,
+  deleteItemRoute,
+  uploadRoute,
+  filesRoute,
+  fileRoute,
+  fileContentRoute,
+  deleteFileRoute,
+  createBatchRoute,
+  batchesRoute,
+  batchRoute,
+  cancelBatchRoute,
   createMessageRoute,
   countTokensRoute,
   tokenizeRoute,
@@ -47,6 +90,7 @@ export const ROUTES: readonly Route[] = [
   applyTemplateRoute,
   tokenizerInfoRoute,
   propsRoute,
+  changePropsRoute,
   cancelRoute,
   cacheResetRoute,
   modelsRoute,

@@ -43,6 +43,13 @@ export function openPaths(routes: readonly Route[]): (path: string) => boolean {
   return (path) => open.has(handlerOf(path));
 }
 
+/** Makes a function that is true for requests whose route reads the body itself. */
+export function streamedRoutes(routes: readonly Route[]): (method: string, path: string) => boolean {
+  const streamed = routes.filter((route) => route.streamsBody);
+  return (method, path) =>
+    streamed.some((route) => route.path === path && route.method.toUpperCase() === method);
+}
+
 /** Regular expression of a pattern such as `/v1/models/:id{.+}`. */
 function expression(pattern: string): RegExp {
   const segments = pattern.split('/').map((segment) => {

@@ -1,4 +1,6 @@
 import * as z from 'zod';
+import type { PromptTokens } from '../../generation/text-model.js';
+import { ApiError } from '../openai/errors.js';
 import { findGenerator } from '../openai/route-context.js';
 import { optional } from '../openai/schemas/fields.js';
 import { defineRoute } from './route.js';
@@ -14,15 +16,44 @@ export const propsRoute = defineRoute({
   summary: "Tells a model's context and chat template, in the fields of llama.cpp's server",
   query,
   responses: async () => (await import('../openai/answers/models.js')).propsResponses(),
-  handle: ({ query: { model: id } }, context) => {
-    const { id: name, maxSeqLen, codec } = findGenerator(context, id);
+  handle: async ({ query: { model: id } }, context) => {
+    const model = findGenerator(context, id);
+    const { id: name, maxSeqLen, codec, fileName, maxActiveRequests = 1, endTokens } = model;
+    const textOf = (tokens: PromptTokens) => {
+      const detokenizer = codec.createDetokenizer({ skipSpecialTokens: false });
+      return detokenizer.push(tokens) + detokenizer.flush();
+    };
     return Response.json({
-      default_generation_settings: { n_ctx: maxSeqLen },
+      default_generation_settings: {
+        n_ctx: maxSeqLen,
+        params: { n_predict: model.defaultMaxTokens, temperature: 1, top_k: 0, top_p: 1, min_p: 0 },
+      },
+      total_slots: maxActiveRequests,
       model_alias: name,
+      // Where it lies is nobody's business; its name is shown by clients.
+      model_path: fileName ?? name,
       chat_template: codec.templateSource ?? '',
+      bos_token: textOf((await codec.encodeText('')).slice(0, 1)),
+      eos_token: textOf(endTokens.slice(0, 1)),
       modalities: { vision: false, audio: false },
       build_info: `skein ${context.version}`,
+      is_sleeping: false,
     });
+  },
+});
+
+export const changePropsRoute = defineRoute({
+  method: 'post',
+  path: '/props',
+  tags: ['Models'],
+  summary: "Refuses to change a model's properties",
+  responses: async () => (await import('../openai/answers/models.js')).changePropsResponses(),
+  handle: () => {
+    throw new ApiError(
+      400,
+      'The properties of a model are those that the server was started with: nothing of them can be changed by a request.',
+      { code: 'not_supported' },
+    );
   },
 });
 

@@ -1,12 +1,17 @@
 import * as z from 'zod';
 import { jsonAnswer } from '../json-answer.js';
 import { ApiError } from '../openai/errors.js';
+import { compactResponse } from '../openai/responses/compact-response.js';
 import { countInputTokens, createResponse } from '../openai/responses/create-response.js';
 import { eventsAnswer } from '../openai/responses/event-log.js';
 import { inputItemList } from '../openai/responses/item-list.js';
 import { responseJson } from '../openai/responses/response-json.js';
 import { about, ignored, MAX_INT } from '../openai/schemas/fields.js';
-import { inputTokensSchema, responseRequestSchema } from '../openai/schemas/responses.js';
+import {
+  compactRequestSchema,
+  inputTokensSchema,
+  responseRequestSchema,
+} from '../openai/schemas/responses.js';
 import { defineRoute } from './route.js';
 
 const tags = ['Responses'] as const;
@@ -14,6 +19,13 @@ const params = z.object({
   id: about(z.string(), { description: 'The id of a response.', examples: ['resp_5f1c'] }),
 });
 const answers = () => import('../openai/answers/responses.js');
+
+/** Parameters of a list of items. */
+export const listFields = {
+  order: about(z.enum(['asc', 'desc']).default('desc'), 'asc: the oldest first.'),
+  limit: about(z.coerce.number().int().min(1).max(100).default(20), 'Items of a page.'),
+  after: about(z.string().optional(), 'The id of the item behind which the page begins.'),
+};
 
 const weather = {
   type: 'function',
@@ -58,6 +70,28 @@ export const inputTokensRoute = defineRoute({
   handle: ({ body, exchange }, context) => countInputTokens(context, body, exchange),
 });
 
+export const compactRoute = defineRoute({
+  method: 'post',
+  path: '/v1/responses/compact',
+  tags,
+  summary: 'Replaces a conversation that has become long',
+  description:
+    'The output stands for the conversation as the input of later requests: the messages of the user, the system and the developer as ' +
+    'they are, the newest of them up to a quarter of the context, and a summary by the model in an item of type `compaction`.',
+  body: compactRequestSchema,
+  examples: {
+    'A conversation': {
+      input: [
+        { role: 'user', content: 'Capital of France?' },
+        { role: 'assistant', content: 'Paris.' },
+      ],
+    },
+  },
+  responses: async () => (await answers()).compactResponses(),
+  loadsModel: true,
+  handle: ({ body, exchange }, context) => compactResponse(context, body, exchange),
+});
+
 export const responseRoute = defineRoute({
   method: 'get',
   path: '/v1/responses/{id}',
@@ -93,7 +127,8 @@ export const deleteResponseRoute = defineRoute({
   path: '/v1/responses/{id}',
   tags,
   summary: 'Forgets a stored response',
-  description: 'Responses that went on with it keep their conversation.',
+  description:
+    'Responses that went on with it keep their conversation. One that is made in the background is cancelled first.',
   params,
   responses: async () => (await answers()).deletedResponses(),
   handle: ({ params: { id }, exchange }, { responses }) => {
@@ -108,11 +143,7 @@ export const inputItemsRoute = defineRoute({
   tags,
   summary: 'Lists what a response answered, the conversation before it included',
   params,
-  query: z.strictObject({
-    order: about(z.enum(['asc', 'desc']).default('desc'), 'asc: the oldest first.'),
-    limit: about(z.coerce.number().int().min(1).max(100).default(20), 'Items of a page.'),
-    after: about(z.string().optional(), 'The id of the item behind which the page begins.'),
-  }),
+  query: z.strictObject({ ...listFields, include: ignored(), 'include[]': ignored() }),
   responses: async () => (await answers()).itemListResponses(),
   handle: ({ params: { id }, query, exchange }, { responses }) =>
     jsonAnswer(inputItemList(responses.of(exchange.terms.caller), id, query)),

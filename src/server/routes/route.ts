@@ -5,6 +5,10 @@ import type * as z from 'zod';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import { speaksAnthropic } from '../anthropic/errors.js';
 import type { ApiKeys, Caller } from '../api-keys.js';
+import type { Batches } from '../batches/batches.js';
+import { unlessStalled } from '../body-limit.js';
+import type { FileStore } from '../files/file-store.js';
+import { type ReadFile, readForm } from '../files/read-form.js';
 import { isLoopbackAddress } from '../loopback.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { ModelFeeds } from '../model-feeds.js';
@@ -27,7 +31,10 @@ import type { TraceDecisions } from '../tracing/trace-settings.js';
 import { noteWarning } from '../warnings.js';
 
 export type AppEnv = {
-  Bindings: Partial<HttpBindings>;
+  Bindings: Partial<HttpBindings> & {
+    /** Of a request that the server makes itself, for a batch: whose it is. */
+    inner?: { caller: Caller };
+  };
   Variables: {
     requestId: string;
     caller: Caller;
@@ -75,6 +82,9 @@ export interface ServerContext extends RouteContext {
   adapterFolder: string | null;
   /** Models that are loaded on demand; null: there are none. */
   life: ModelLife | null;
+  /** Files of clients. */
+  files: FileStore;
+  batches: Batches;
   /** All routes, for the description of the API. */
   routes: readonly Route[];
 }
@@ -88,7 +98,11 @@ export interface Route {
   pattern: string;
   /** True where no API key is needed. */
   open: boolean;
+  /** True where the handler reads the body itself, as it comes: it is not limited and counted before. */
+  streamsBody?: boolean;
   handle(c: Context<AppEnv>, context: ServerContext): Promise<Response>;
+  /** The same with a body that was read and parsed before. */
+  handleJson?(json: unknown, c: Context<AppEnv>, context: ServerContext): Promise<Response>;
   /** The description for createRoute of @hono/zod-openapi. */
   describe(): Promise<RouteConfig>;
 }
@@ -97,8 +111,10 @@ export type Responses = RouteConfig['responses'];
 
 type Parsed<T> = T extends z.ZodObject ? z.output<T> : undefined;
 
-interface Request<Body, Params, Query> {
+interface Request<Body, Params, Query, Form> {
   body: Parsed<Body>;
+  /** Reads the form that the body is. @throws ApiError */
+  readForm(onFile: ReadFile): Promise<Parsed<Form>>;
   params: Parsed<Params>;
   query: Parsed<Query>;
   exchange: Exchange;
@@ -112,7 +128,7 @@ interface Request<Body, Params, Query> {
   knownTags: string | undefined;
 }
 
-interface RouteDefinition<Body, Params, Query> {
+interface RouteDefinition<Body, Params, Query, Form> {
   method: Route['method'];
   path: string;
   /** Hono's path, given where a parameter spans several segments. */
@@ -124,6 +140,10 @@ interface RouteDefinition<Body, Params, Query> {
   body?: Body;
   params?: Params;
   query?: Query;
+  /** True where a request without a body has an empty object; default: it is refused. */
+  mayLackBody?: boolean;
+  /** Schema of the fields of a form with one file, which is the body; it is read by `readForm`. */
+  form?: Form;
   /** Parameters of the query that the schema does not have are ignored; default: they are refused by name. */
   ignoresUnknownQuery?: boolean;
   /** Example bodies by name, for readers of the description. */
@@ -134,7 +154,7 @@ interface RouteDefinition<Body, Params, Query> {
   open?: boolean;
   /** True where the body's `model` is loaded for the request if it lies in the folder of models. */
   loadsModel?: boolean;
-  handle(request: Request<Body, Params, Query>, context: ServerContext): Response | Promise<Response>;
+  handle(request: Request<Body, Params, Query, Form>, context: ServerContext): Response | Promise<Response>;
 }
 
 /** Topics of routes, in the order of the description. */
@@ -143,6 +163,8 @@ export const TAGS = {
   Encoders: 'Embeddings and scores of texts.',
   Messages: "Text from a model, by Anthropic's API.",
   Responses: "Text from a model, by OpenAI's newer API, which keeps conversations.",
+  Conversations: 'Conversations that responses answer and add to.',
+  Batches: 'Many requests in a file, answered while others are served.',
   Ollama: "Ollama's API, for its clients.",
   Inference: 'Tensors into and out of any model, by the Open Inference Protocol (KServe v2).',
   Models: 'What is served.',
@@ -158,40 +180,52 @@ export function defineRoute<
   Body extends Schema = undefined,
   Params extends Schema = undefined,
   Query extends Schema = undefined,
->(definition: RouteDefinition<Body, Params, Query>): Route {
-  const { method, path, pattern = path.replaceAll(/\{(.+?)\}/g, ':$1'), body, params, query } = definition;
+  Form extends Schema = undefined,
+>(definition: RouteDefinition<Body, Params, Query, Form>): Route {
+  const { method, path, pattern = path.replaceAll(/\{(.+?)\}/g, ':$1') } = definition;
+  const { body, params, query, form } = definition;
+  const handleJson = async (json: unknown, c: Context<AppEnv>, context: ServerContext) => {
+    const request = {
+      body: body && bodyOf(body, json, c, context),
+      readForm: (onFile: ReadFile) => formOf(form!, onFile, c, context),
+      params: params && parseParameters(params, c.req.param()),
+      query: query && parseParameters(query, queryOf(c, definition.ignoresUnknownQuery ? query : null)),
+      exchange: exchangeOf(c, context),
+      speaksAnthropic: speaksAnthropic(c),
+      isLocal: isLoopbackAddress(c.env?.incoming?.socket.remoteAddress ?? ''),
+      takesGzip: /\bgzip\b/.test(c.req.header('accept-encoding') ?? ''),
+      knownTags: c.req.header('if-none-match'),
+    };
+    const handle = () => definition.handle(request as Request<Body, Params, Query, Form>, context);
+    if (!definition.loadsModel || context.life === null) return handle();
+    const naming = request.body as { model?: unknown };
+    const lease = await borrowNamed(context.life, context.models, naming.model, request.exchange.signal);
+    try {
+      if (lease !== null) naming.model = lease.model.id;
+      return await handle();
+    } finally {
+      lease?.release();
+    }
+  };
   return {
     method,
     path,
     pattern,
     open: definition.open ?? false,
+    streamsBody: form !== undefined,
     handle: async (c, context) => {
-      const request = {
-        body: body && bodyOf(body, await readJson(c, c.get('memory')), c, context),
-        params: params && parseParameters(params, c.req.param()),
-        query: query && parseParameters(query, queryOf(c, definition.ignoresUnknownQuery ? query : null)),
-        exchange: exchangeOf(c, context),
-        speaksAnthropic: speaksAnthropic(c),
-        isLocal: isLoopbackAddress(c.env?.incoming?.socket.remoteAddress ?? ''),
-        takesGzip: /\bgzip\b/.test(c.req.header('accept-encoding') ?? ''),
-        knownTags: c.req.header('if-none-match'),
-      };
-      const handle = () => definition.handle(request as Request<Body, Params, Query>, context);
-      if (!definition.loadsModel || context.life === null) return handle();
-      const naming = request.body as { model?: unknown };
-      const lease = await borrowNamed(context.life, naming.model, request.exchange.signal);
-      try {
-        if (lease !== null) naming.model = lease.model.id;
-        return await handle();
-      } finally {
-        lease?.release();
-      }
+      const json = body && (await readJson(c, c.get('memory'), definition.mayLackBody));
+      return handleJson(json, c, context);
     },
+    handleJson,
     describe: async () => {
       const { tags, summary, description, examples } = definition;
       const content = { schema: body, ...(examples && { examples: named(examples) }) };
       const request = {
-        ...(body && { body: { required: true, content: { 'application/json': content } } }),
+        ...(body && {
+          body: { required: !definition.mayLackBody, content: { 'application/json': content } },
+        }),
+        ...(form && { body: { required: true, content: { 'multipart/form-data': { schema: form } } } }),
         ...(params && { params }),
         ...(query && { query }),
       };
@@ -217,6 +251,23 @@ function bodyOf(schema: z.ZodObject, json: unknown, c: Context<AppEnv>, context:
     const fields = unknown.text;
     context.log.warn({ requestId: c.get('requestId'), path: c.req.path, fields }, 'unknown fields');
   });
+}
+
+/** Reads a form as it comes, and validates its fields. @throws ApiError */
+async function formOf(
+  schema: z.ZodObject,
+  onFile: ReadFile,
+  c: Context<AppEnv>,
+  context: ServerContext,
+): Promise<never> {
+  const incoming = c.env?.incoming;
+  const source = {
+    contentType: c.req.header('content-type'),
+    contentEncoding: c.req.header('content-encoding'),
+    chunks: incoming?.iterator({ destroyOnReturn: false }) ?? c.req.raw.body ?? [],
+  };
+  const fields = await unlessStalled(readForm(source, onFile), incoming, context.eventStream.stallLimitMs);
+  return bodyOf(schema, fields, c, context) as never;
 }
 
 /** The query's parameters; with a schema those that it has. */
@@ -256,6 +307,7 @@ export function exchangeOf(c: Context<AppEnv>, { log, requests, requestTimeoutMs
       registry: requests,
       memory: c.get('memory'),
       trace: c.get('trace'),
+      isBatch: c.env?.inner !== undefined,
     },
   };
 }

@@ -64,21 +64,39 @@ export function openTelemetry(load: LoadPackage, options: OpenTelemetryOptions):
       return (parent.traceFlags & api.TraceFlags.SAMPLED) !== 0 ? 'recorded' : 'dropped';
     },
     begin(context, name, startMs, attributes) {
-      const how = { kind: api.SpanKind.SERVER, startTime: startMs, attributes: mutable(attributes) };
-      return new RecordedSpan(api, tracer, tracer.startSpan(name, how, parentOf(context)));
+      const clock = wallClock(core);
+      const how = { kind: api.SpanKind.SERVER, startTime: clock(startMs), attributes: mutable(attributes) };
+      return new RecordedSpan({ api, tracer, clock }, tracer.startSpan(name, how, parentOf(context)));
     },
     close: () => provider.shutdown(),
   };
 }
 
+/** What the spans of one trace share. */
+interface SpanParts {
+  api: typeof Api;
+  tracer: Api.Tracer;
+  clock: WallClock;
+}
+
+/** From performance.now's clock to seconds and nanoseconds since 1970. */
+type WallClock = (ms: number) => Api.HrTime;
+
+/**
+ * One clock for all spans of a trace. The library would take another for each span, by a time in whole milliseconds, so that spans could
+ * begin before their parents.
+ */
+function wallClock(core: typeof import('@opentelemetry/core')): WallClock {
+  const offsetMs = Date.now() - performance.now();
+  return (ms) => core.millisToHrTime(offsetMs + ms);
+}
+
 class RecordedSpan implements TraceSpan {
-  readonly #api: typeof Api;
-  readonly #tracer: Api.Tracer;
+  readonly #parts: SpanParts;
   readonly #span: Api.Span;
 
-  constructor(api: typeof Api, tracer: Api.Tracer, span: Api.Span) {
-    this.#api = api;
-    this.#tracer = tracer;
+  constructor(parts: SpanParts, span: Api.Span) {
+    this.#parts = parts;
     this.#span = span;
   }
 
@@ -97,14 +115,15 @@ class RecordedSpan implements TraceSpan {
     attributes: TraceAttributes = {},
     links: readonly TraceSpan[] = [],
   ): TraceSpan {
+    const { api, tracer, clock } = this.#parts;
     const linked = links.slice(0, LIMITS.linkCountLimit).filter((link) => link instanceof RecordedSpan);
     const how = {
-      startTime: notLater(startMs),
+      startTime: clock(startMs),
       attributes: mutable(attributes),
       links: linked.map((link) => ({ context: link.#span.spanContext() })),
     };
-    const parent = this.#api.trace.setSpan(this.#api.ROOT_CONTEXT, this.#span);
-    return new RecordedSpan(this.#api, this.#tracer, this.#tracer.startSpan(name, how, parent));
+    const parent = api.trace.setSpan(api.ROOT_CONTEXT, this.#span);
+    return new RecordedSpan(this.#parts, tracer.startSpan(name, how, parent));
   }
 
   set(attributes: TraceAttributes): void {
@@ -112,20 +131,17 @@ class RecordedSpan implements TraceSpan {
   }
 
   event(name: string, atMs: number, attributes: TraceAttributes = {}): void {
-    this.#span.addEvent(name, mutable(attributes), notLater(atMs));
+    this.#span.addEvent(name, mutable(attributes), this.#parts.clock(atMs));
   }
 
   fail(message: string): void {
-    this.#span.setStatus({ code: this.#api.SpanStatusCode.ERROR, message });
+    this.#span.setStatus({ code: this.#parts.api.SpanStatusCode.ERROR, message });
   }
 
-  end(endMs?: number): void {
-    this.#span.end(endMs === undefined ? undefined : notLater(endMs));
+  end(endMs = performance.now()): void {
+    this.#span.end(this.#parts.clock(endMs));
   }
 }
-
-/** A time that is yet to come, by whatever clock it was taken, would be one of 1970 to the library. */
-const notLater = (ms: number) => Math.min(ms, performance.now());
 
 /** The library's type of lists is one that may be changed. */
 const mutable = (attributes: TraceAttributes) => attributes as Api.Attributes;

@@ -1,3 +1,4 @@
+import { messageOf } from '../../../base/error-text.js';
 import { SkeinError } from '../../../base/skein-error.js';
 
 /**
@@ -22,4 +23,9 @@ export class ModelLoadError extends SkeinError {
   ) {
     super(message, options);
   }
+}
+
+/** Why a model cannot be loaded or read, for clients: they know its name, and nothing of the server's folders. */
+export function reasonFor(error: unknown, { name, path }: { name: string; path: string }): string {
+  return messageOf(error).replaceAll(path, name);
 }

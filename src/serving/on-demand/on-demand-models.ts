@@ -1,7 +1,6 @@
-import { messageOf } from '../../../base/error-text.js';
 import type { ModelDirectory } from '../model-directory.js';
 import type { ServedModel } from '../served-model.js';
-import { ModelLoadError } from './model-load-error.js';
+import { ModelLoadError, reasonFor } from './model-load-error.js';
 import type { StoredModel } from './model-store.js';
 import { evictionsFor, expiryMs, memoryShare, type Resident } from './residency.js';
 import { gaveUp, LONGEST_TIMER_MS, pause } from './waits.js';
@@ -282,7 +281,7 @@ export class OnDemandModels {
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof ModelLoadError) throw error;
-      const reason = messageOf(error);
+      const reason = reasonFor(error, stored);
       throw new ModelLoadError('failed', `The model '${name}' cannot be loaded: ${reason}`, { cause: error });
     }
   }

@@ -30,15 +30,16 @@ const numChoices = new WeakMap<TraceSpan, number>();
  */
 export class TextTrace {
   readonly #span: TraceSpan;
-  readonly #startMs = performance.now();
+  readonly #startMs: number;
   #firstMs: number | null = null;
   #lastMs = 0;
   #tokens = 0;
   #nextTold = 2;
   #isOver = false;
 
-  private constructor(span: TraceSpan) {
+  private constructor(span: TraceSpan, startMs: number) {
     this.#span = span;
+    this.#startMs = startMs;
   }
 
   /** null: its request is not traced, or has spans enough. @param parent the span of its request; undefined: it is not traced */
@@ -47,7 +48,8 @@ export class TextTrace {
     const count = numChoices.get(parent) ?? 0;
     if (count >= MOST_CHOICES) return null;
     numChoices.set(parent, count + 1);
-    return new TextTrace(parent.child('llm_request', performance.now(), asked(about)));
+    const startMs = performance.now();
+    return new TextTrace(parent.child('llm_request', startMs, asked(about)), startMs);
   }
 
   onCachedTokens(count: number): void {
@@ -83,25 +85,31 @@ export class TextTrace {
       'gen_ai.response.finish_reasons': [reason],
       'gen_ai.latency.e2e': (endMs - this.#startMs) / 1000,
     });
-    this.#setPhases(timing);
+    this.#setPhases(timing, endMs - this.#startMs);
     if (reason === 'error' || reason === 'abort') this.#span.fail(`the request ended by ${reason}`);
     this.#span.end(endMs);
   }
 
-  /** The engine's own times, where it told them; else what was seen here. */
-  #setPhases(timing: TokenTiming | undefined): void {
-    const { firstScheduledMs: scheduled = null, numIterations, numPauses } = timing ?? {};
-    const first = timing?.firstTokenMs ?? (this.#firstMs === null ? null : this.#firstMs - this.#startMs);
-    const last = timing?.lastTokenMs ?? (this.#firstMs === null ? null : this.#lastMs - this.#startMs);
+  /**
+   * The engine's own times, where it told them; else what was seen here. Its clock is another than this thread's, and may be ahead by
+   * microseconds: no phase ends after the answer, or begins after the one behind it.
+   */
+  #setPhases(timing: TokenTiming | undefined, ended: number): void {
+    const { firstScheduledMs = null, numIterations, numPauses } = timing ?? {};
+    const seen = (ms: number | null) => (ms === null || this.#firstMs === null ? null : ms - this.#startMs);
+    const last = notBehind(ended, timing?.lastTokenMs ?? seen(this.#lastMs));
+    const first = notBehind(last ?? ended, timing?.firstTokenMs ?? seen(this.#firstMs));
+    const scheduled = notBehind(first ?? ended, firstScheduledMs);
     if (numIterations !== undefined) this.#span.set({ 'skein.iterations': numIterations });
     if (numPauses !== undefined && numPauses > 0) this.#span.set({ 'skein.pauses': numPauses });
     if (scheduled !== null) this.#phase('queue', 'time_in_queue', 0, scheduled);
     if (first === null || last === null) return;
     this.#span.set({ 'gen_ai.latency.time_to_first_token': first / 1000 });
+    if (scheduled !== null) {
+      this.#phase('context phase', 'time_in_model_prefill', scheduled, first);
+      this.#span.set({ 'gen_ai.latency.time_in_model_inference': (last - scheduled) / 1000 });
+    }
     this.#phase('generation phase', 'time_in_model_decode', first, last);
-    if (scheduled === null) return;
-    this.#phase('context phase', 'time_in_model_prefill', scheduled, first);
-    this.#span.set({ 'gen_ai.latency.time_in_model_inference': (last - scheduled) / 1000 });
   }
 
   #phase(name: string, latency: string, beginMs: number, endMs: number): void {
@@ -109,6 +117,8 @@ export class TextTrace {
     this.#span.child(name, this.#startMs + beginMs).end(this.#startMs + endMs);
   }
 }
+
+const notBehind = (limit: number, ms: number | null) => (ms === null ? null : Math.min(ms, limit));
 
 /** The pieces of an answer, of which the trace hears. @param trace null: it is not traced */
 export async function* tracedPieces(

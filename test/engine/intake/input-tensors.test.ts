@@ -127,6 +127,15 @@ const CASES: Record<string, Case> = {
     wrongShape: i32([2], 1, 2),
     refused: [[i32([1, 2], 1, 10), /allowed_token_ids holds 10 at place 1; tokens are from 0 to 9/]],
   },
+  penalty_last_n: oneInt([-1, 0, 64], [[-2, /penalty_last_n is -2/]]),
+  reasoning_budget: {
+    good: [i32([1, 3], 0, 9, -1), i32([1, 3], -1, 9, 3)],
+    wrongShape: i32([1, 2], 1, 2),
+    refused: [
+      [i32([1, 3], 5, 10, -1), /reasoning_budget has 10 as the token that ends reasoning; .* from 0 to 9/],
+      [i32([1, 3], 5, 9, -2), /reasoning_budget has -2 as the token that begins reasoning; .* from -1 to 9/],
+    ],
+  },
   min_length: oneInt([0, 3], [[-1, /min_length is -1/]]),
   random_seed: U64,
   end_id: oneInt(
@@ -148,6 +157,7 @@ const CASES: Record<string, Case> = {
   return_context_logits: FLAG,
   return_generation_logits: FLAG,
   return_context_log_probs: FLAG,
+  return_context_progress: FLAG,
   top_context_log_probs: oneInt(
     [0, 5],
     [

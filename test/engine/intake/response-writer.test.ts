@@ -107,4 +107,57 @@ describe('ResponseWriter', () => {
     expect([...seeds]).toEqual([7n, 7n]);
     expect(cumLogProbs[1]).toBeCloseTo(-8 - 1 / 512, 6);
   });
+
+  it('tells the progress of a prompt between tokens of others, and not again what a pause takes back', () => {
+    const flag = { shape: [1], data: Uint8Array.of(1) };
+    const limits = {
+      vocabSize: VOCAB,
+      hiddenSize: 8,
+      maxSeqLen: 1000,
+      attendsToAll: true,
+      maxBeamWidth: 1,
+      maxTopLogProbs: 5,
+    };
+    const asked = makeRequest(9n, [1, 2, 3, 4, 5, 6, 7, 8], 5, { return_context_progress: flag });
+    const request = new LlmRequest(
+      validateRequest(asked, limits, () => 7n),
+      0,
+      VOCAB,
+    );
+    Object.assign(request.timing, { firstScheduledMs: 100, lastContextMs: 130.5 });
+    const writer = new ResponseWriter();
+    const chunk = (length: number) => {
+      request.chunkLength = length;
+      request.finishChunk();
+      if (request.hasProgress) writer.add(request, false);
+    };
+    chunk(3);
+    writer.add(streaming(1, 2), false);
+    chunk(2);
+    request.pause({ maxInputLen: 100, microBatch: { maxBatchSize: 8, maxNumTokens: 64, maxSequences: 8 } });
+    chunk(4);
+    writer.add(streaming(2, 1), false);
+    chunk(4);
+    const reader = new ResponseReader(writer.snapshot(), 1000);
+    const found = [];
+    while (reader.next()) {
+      const { requestId } = reader;
+      const id = Number(requestId);
+      if (reader.isOnlyTokens) found.push({ id, ...reader.newTokens() });
+      else found.push(reader.unpack());
+    }
+    const told = (done: number) => ({
+      requestId: 9n,
+      outputs: [{ name: 'context_progress', shape: [1, 3], data: Int32Array.of(done, 0, 30) }],
+      final: false,
+      error: '',
+    });
+    expect(found.filter((one) => 'outputs' in one && one.requestId === 9n)).toEqual([
+      told(3),
+      told(5),
+      told(8),
+    ]);
+    expect(found).toHaveLength(5);
+    expect(read(writer).filter(({ id }) => id !== 9)).toEqual([expected(1, 2), expected(2, 1)]);
+  });
 });

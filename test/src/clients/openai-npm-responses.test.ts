@@ -108,6 +108,49 @@ describe('responses by the openai package from npm against skein serve', () => {
     expect(streamed.arguments).toBe(call.arguments);
   });
 
+  it('keeps conversations', async () => {
+    const { id } = await client.conversations.create();
+    await client.conversations.items.create(id, {
+      items: [{ type: 'message', role: 'user', content: 'Hello!' }],
+    });
+    const response = await client.responses.create({ ...greedy, conversation: id, input: question });
+    expect(response.conversation).toEqual({ id });
+    const items: OpenAI.Conversations.ConversationItem[] = [];
+    for await (const item of client.conversations.items.list(id, {
+      ...{ order: 'asc', limit: 1, include: ['message.output_text.logprobs'] },
+    }))
+      items.push(item);
+    expect(items.map((item) => (item as { role?: string }).role)).toEqual(['user', 'user', 'assistant']);
+    expect(items.at(-1)).toEqual(response.output[0]);
+    const first = items[0] as { id: string };
+    expect(await client.conversations.items.retrieve(first.id, { conversation_id: id })).toEqual(first);
+    expect((await client.conversations.items.delete(first.id, { conversation_id: id })).id).toBe(id);
+    expect((await client.conversations.update(id, { metadata: { a: 'b' } })).metadata).toEqual({ a: 'b' });
+    expect((await client.conversations.delete(id)).deleted).toBe(true);
+    await expect(client.conversations.retrieve(id)).rejects.toThrow(OpenAI.NotFoundError);
+  });
+
+  it('compacts a conversation, and goes on with what is left', async () => {
+    const said = { role: 'assistant' as const, content: 'Gosling.' };
+    const input: OpenAI.Responses.ResponseInputItem[] = [{ role: 'user', content: question }, said];
+    const compacted = await client.responses.compact({ model, input });
+    expect(compacted.object).toBe('response.compaction');
+    expect(compacted.output.map(({ type }) => type)).toEqual(['message', 'compaction']);
+    expect(compacted.usage.output_tokens).toBeGreaterThan(0);
+    const next = { role: 'user' as const, content: 'Another one' };
+    const answer = await client.responses.create({
+      ...greedy,
+      input: [...(compacted.output as OpenAI.Responses.ResponseInputItem[]), next],
+    });
+    expect(answer.output_text).not.toBe('');
+    const managed = await client.responses.create({
+      ...greedy,
+      input: [...input, next],
+      context_management: [{ type: 'compaction', compact_threshold: 1 }],
+    });
+    expect(managed.output.map(({ type }) => type)).toEqual(['compaction', 'message']);
+  });
+
   it('has log-probs where they are included', async () => {
     const response = await client.responses.create({
       ...greedy,

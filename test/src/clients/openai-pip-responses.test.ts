@@ -30,10 +30,24 @@ try:
 except NotFoundError:
     gone = True
 try:
-    client.responses.create(input=question, conversation="conv_1", **ask)
+    client.responses.create(input=question, prompt={"id": "pmpt_1"}, **ask)
     refused = None
 except BadRequestError as error:
     refused = error.param
+conversation = client.conversations.create()
+client.responses.create(input=question, conversation=conversation.id, **ask)
+client.responses.create(input="Are you sure?", conversation=conversation.id, **ask)
+listed = client.conversations.items.list(conversation.id, order="asc", limit=1)
+roles = [item.role for item in listed]
+taken = client.conversations.items.delete(listed.data[0].id, conversation_id=conversation.id).id
+kept = client.conversations.update(conversation.id, metadata={"a": "b"}).metadata
+dropped = client.conversations.delete(conversation.id).deleted
+compacted = client.responses.compact(
+    model=ask["model"],
+    input=[{"role": "user", "content": question}, {"role": "assistant", "content": "Paris."}],
+)
+window = [item.to_dict() for item in compacted.output]
+onward = client.responses.create(input=[*window, {"role": "user", "content": "And of Italy?"}], **ask)
 print(json.dumps({
     "whole": whole.output_text,
     "streamed": final.output_text,
@@ -43,6 +57,9 @@ print(json.dumps({
     "items": items,
     "gone": gone,
     "refused": refused,
+    "conversation": [roles, taken == conversation.id, kept, dropped],
+    "compacted": [item.type for item in compacted.output],
+    "onward": onward.status,
 }))
 `;
 
@@ -77,7 +94,10 @@ describe.skipIf(testPython === null || testModelPath === null)(
         items: ['user', 'assistant', 'user'],
         parsed: expect.any(String),
         gone: true,
-        refused: 'conversation',
+        refused: 'prompt',
+        conversation: [['user', 'assistant', 'user', 'assistant'], true, { a: 'b' }, true],
+        compacted: ['message', 'compaction'],
+        onward: expect.stringMatching(/^(completed|incomplete)$/),
       });
     }, 120_000);
   },

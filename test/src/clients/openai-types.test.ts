@@ -85,6 +85,48 @@ describe("answers are what the openai package's types say", () => {
     expect(problemsOf('responses/responses', said)).toEqual([]);
   });
 
+  it('compactions, tools in namespaces, and conversations', async () => {
+    const calls = ['f', 'n__g', 'tool_search'].map(
+      (name) => `<tool_call>{"name": "${name}", "arguments": {}}</tool_call>`,
+    );
+    const toy = toyServer(() => say(`x${calls.join('')}`), {
+      model: {
+        codec: templatedCodec('{% if tools %}<tool_call>{% endif %}'),
+        maxInputLen: 4000,
+        maxSeqLen: 5000,
+      },
+    });
+    const json = async (path: string, body: object): Promise<Any> => (await toy.post(path, body)).json();
+    const inside = [{ ...tools[0], name: 'g' }];
+    const namespace = { type: 'namespace', name: 'n', description: 'd', tools: inside };
+    const search = { type: 'tool_search', execution: 'client', description: 'd', parameters: {} };
+    const talk = [
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: 'Ho' },
+    ];
+    const management = [{ type: 'compaction', compact_threshold: 1 }];
+    const events = await eventsOf(toy, {
+      ...{ input: talk, tools: [...tools, namespace, search], context_management: management },
+    });
+    expect(events.at(-1).response.output.map(({ type }: Any) => type)).toEqual([
+      ...['compaction', 'message', 'function_call', 'function_call', 'tool_search_call'],
+    ]);
+    for (const { response } of events) if (response !== undefined) response.output_text = '';
+    const compacted = await json('/v1/responses/compact', { input: talk });
+    expect(
+      problemsOf('responses/responses', [
+        ...events.map((value) => ({ type: 'ResponseStreamEvent', value })),
+        // OpenAI's type of the output has no messages of users, of which its description says that they are there.
+        { type: 'CompactedResponse', value: { ...compacted, output: compacted.output.slice(-1) } },
+        { type: 'ResponseInputMessageItem', value: compacted.output[0] },
+      ]),
+    ).toEqual([]);
+    const value = await json('/v1/conversations', { items: talk });
+    expect(problemsOf('conversations/conversations', [{ type: 'Conversation', value }])).toEqual([]);
+    const listed: Any = await (await toy.get(`/v1/conversations/${value.id}/items`)).json();
+    expect(problemsOf('conversations/items', [{ type: 'ConversationItemList', value: listed }])).toEqual([]);
+  });
+
   it('chats, whole and as chunks, and completions', async () => {
     const toy = toys['with reasoning and a call'];
     const chat = {

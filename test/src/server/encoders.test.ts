@@ -315,6 +315,27 @@ describe('POST /v1/rerank', () => {
   });
 });
 
+describe('POST /v2/rerank', () => {
+  it("ranks as /v1/rerank does, in Cohere's form, and cuts long documents", async () => {
+    const asked = { model: 'scores', query: 'what can fly?', documents: ['the dog', 'a bird can fly high'] };
+    const { body } = await post('/v2/rerank', { ...asked, top_n: 1 });
+    const jina = (await post('/v1/rerank', { ...asked, top_n: 1 })).body.results[0];
+    expect(body).toEqual({
+      id: expect.any(String),
+      results: [{ index: jina.index, relevance_score: jina.relevance_score }],
+      meta: {
+        api_version: { version: '2' },
+        billed_units: { search_units: 1 },
+        tokens: { input_tokens: expect.any(Number) },
+      },
+    });
+    const long = { ...asked, documents: ['the cat '.repeat(50)], max_tokens_per_doc: 12 };
+    expect((await post('/v2/rerank', long)).body.meta.tokens.input_tokens).toBe(12);
+    const refused = await post('/v2/rerank', { ...asked, max_tokens_per_doc: 0 });
+    expect([refused.status, refused.body.error.param]).toEqual([400, 'max_tokens_per_doc']);
+  });
+});
+
 describe('a model of another kind', () => {
   it.each([
     [

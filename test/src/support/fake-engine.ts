@@ -1,5 +1,6 @@
 import type { PieceSource } from '../../../callbacks/piece-source.js';
 import {
+  type ContextProgress,
   type FinishReason,
   QueueFullError,
   type TokenPiece,
@@ -9,7 +10,7 @@ import {
 import type { TokenEngine } from '../../../src/generation/text-model.js';
 import { PumpedPieces } from './pumped-pieces.js';
 
-/** A step of a script: tokens, an end, a pause in milliseconds, or an error. */
+/** A step of a script: tokens, progress of the prompt, an end, a pause in milliseconds, or an error. */
 export type Step =
   | {
       tokens: readonly number[];
@@ -19,6 +20,7 @@ export type Step =
       /** Log-prob of each prompt token but the first, and the most probable tokens at its place. */
       context?: readonly { logProb: number; top: readonly (readonly [number, number])[] }[];
     }
+  | { progress: ContextProgress }
   | { finish: FinishReason; timing?: TokenTiming }
   | { waitMs: number }
   | { error: Error };
@@ -76,6 +78,7 @@ export class FakeEngine implements TokenEngine {
         yield { tokens: nothing, finishReason: step.finish, ...timing };
         return;
       }
+      if ('progress' in step) yield { tokens: nothing, finishReason: null, contextProgress: step.progress };
       if ('tokens' in step) yield pieceOf(step);
     }
     throw new Error('The script of the fake engine ends without a finish.');

@@ -53,7 +53,8 @@ RowSampler::RowSampler(const KernelTable& kernels, int32_t vocabSize)
       logSoftmax_(static_cast<size_t>(vocabSize)),
       changes_(vocabSize),
       selection_(kernels, vocabSize),
-      rejection_(kernels, vocabSize) {}
+      rejection_(kernels, vocabSize),
+      chain_(kernels, selection_) {}
 
 void RowSampler::sample(const SamplingView& sampling, const SamplingOutputView& output, int64_t row, float* logits) {
   if (sampling.listsCandidates.length > 0 && sampling.listsCandidates[row] != 0)

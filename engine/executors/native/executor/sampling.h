@@ -21,7 +21,7 @@
 // A row that lists candidates draws nothing. Its log-softmax is taken first, of the unchanged logits, and the request's
 // changes are made to these log-probs, as in Hugging Face's beam search; the greatest of them are listed.
 //
-// A row with a chain of other filters is drawn by sampler_chain.h, which orders tokens and takes longer.
+// A row with a chain of other filters is drawn by sampler_chain.h, which weighs the whole row in f64 and takes longer.
 //
 // A row that draws against a draft token whose distribution is known works in another way: draft_rejection.h.
 //

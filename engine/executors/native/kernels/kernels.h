@@ -192,6 +192,33 @@ struct AttentionArgs {
 constexpr int32_t kStepTokens = 32;
 constexpr int32_t kSplitTokens = 512;
 
+// Passes over a row of logits in f64, for samplers that see a whole distribution: wide_row.h. n is a multiple of kWideLanes;
+// values of -infinity are tokens that are left out, there is no NaN and no +infinity. All tables give the same bits.
+constexpr int32_t kWideLanes = 8;
+constexpr int32_t kWideBlock = 512;  // places whose weights are summed before they are added to the others
+constexpr int32_t kBucketBitsPerOctave = 5;
+constexpr int32_t kBucketOctavesBelowOne = 48;
+constexpr int32_t kDistanceBuckets = 64 << kBucketBitsPerOctave;
+
+struct WideRowKernels {
+  // weights[i] = 2^((values[i] - maximum) * scale); blockSums: their sums by block. Returns the sum of all; moment: the sum of
+  // each weight times its exponent.
+  double (*weigh)(const float* values, int32_t n, double maximum, double scale, double* weights, double* blockSums,
+                  double* moment);
+  // Makes 0 of the weights of what has been left out since, and sums the others as weigh does.
+  double (*sumKept)(const float* values, int32_t n, double* weights, double* blockSums);
+  double (*sumPresent)(const float* values, int32_t n);
+  double (*sumSquares)(const float* values, int32_t n, double mean);  // of the distances from the mean
+  // Leaves out what is not in least ... most; returns how many are kept.
+  int32_t (*keepBetween)(float* values, int32_t n, float least, float most);
+  // The least value whose weight is at least `weight`; +infinity if there is none.
+  float (*leastOfWeight)(const float* values, const double* weights, int32_t n, double weight);
+  // Numbers |center - (values[i] - maximum)| by size, with 0 ... kDistanceBuckets - 1; kDistanceBuckets for what is left out.
+  void (*bucketByDistance)(const float* values, int32_t n, double maximum, double center, int32_t* buckets);
+  // Leaves out what lies behind the bucket `last`; returns how many are kept.
+  int32_t (*keepBuckets)(float* values, const int32_t* buckets, int32_t n, int32_t last);
+};
+
 struct KernelTable {
   const char* name;    // "scalar", "avx2", "avx512"
   int32_t panelWidth;  // outputs per packed panel; n is padded to a multiple with zeros
@@ -280,6 +307,7 @@ struct KernelTable {
   // Writes the indices of the values that are at least `least`, above -inf, ascending; returns how many. `indices`
   // needs room for n.
   int32_t (*indicesFrom)(const float* values, int32_t n, float least, int32_t* indices);
+  WideRowKernels wideRow;
 };
 constexpr int32_t kVocabChunk = 1024;
 constexpr int32_t kVocabGroup = 64;

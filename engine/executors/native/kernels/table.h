@@ -7,6 +7,7 @@
 #include "kernels/products.h"
 #include "kernels/rows.h"
 #include "kernels/vocab.h"
+#include "kernels/wide_row.h"
 
 namespace skein {
 namespace {
@@ -50,6 +51,7 @@ constexpr KernelTable makeTable(const char* name) {
       .chunkExp = chunkExp<V>,
       .chunkExpAbove = chunkExpAbove<V>,
       .indicesFrom = indicesFrom<V>,
+      .wideRow = kWideRowKernels,
   };
 }
 

@@ -300,6 +300,29 @@ Napi::Value indicesFrom(const Napi::CallbackInfo& info) {
                                                                  f.data<int32_t>("indices")));
 }
 
+// All passes of wide_row.h over the same values; those that change them write to copies.
+Napi::Value wideRow(const Napi::CallbackInfo& info) {
+  const WideRowKernels& kernels = tableOf(info).wideRow;
+  const Fields f(info);
+  const float* values = f.data("values");
+  const int32_t n = f.integer("n");
+  const double maximum = f.number("maximum"), center = f.number("center");
+  double moment = 0;
+  auto result = Napi::Object::New(info.Env());
+  const auto set = [&](const char* name, double value) { result.Set(name, value); };
+  set("sum", kernels.weigh(values, n, maximum, f.number("scale"), f.data<double>("weights"),
+                           f.data<double>("blockSums"), &moment));
+  set("moment", moment);
+  set("present", kernels.sumPresent(values, n));
+  set("squares", kernels.sumSquares(values, n, center));
+  set("least", kernels.leastOfWeight(values, f.data<double>("weights"), n, f.number("weight")));
+  set("between", kernels.keepBetween(f.data("between"), n, f.number("low"), f.number("high")));
+  kernels.bucketByDistance(values, n, maximum, center, f.data<int32_t>("buckets"));
+  set("kept", kernels.sumKept(f.data("between"), n, f.data<double>("weights"), f.data<double>("blockSums")));
+  set("inBuckets", kernels.keepBuckets(f.data("inBuckets"), f.data<int32_t>("buckets"), n, f.integer("last")));
+  return result;
+}
+
 Napi::Value names(const Napi::CallbackInfo& info) {
   auto result = Napi::Array::New(info.Env());
   uint32_t count = 0;
@@ -372,6 +395,7 @@ Napi::Object kernelTestHooks(Napi::Env env) {
   add("chunkExp", chunkExp);
   add("chunkExpAbove", chunkExpAbove);
   add("indicesFrom", indicesFrom);
+  add("wideRow", wideRow);
   add("peak", peak);
   add("read", read);
   return hooks;

@@ -1,7 +1,17 @@
 import * as z from 'zod';
 import { guideFields } from '../../openai/guides.js';
 import { engineFields, samplingFields, stopFields } from '../../openai/schemas/common.js';
-import { about, component, ignored, MAX_INT, notSupported, optional } from '../../openai/schemas/fields.js';
+import {
+  about,
+  component,
+  ignored,
+  MAX_INT,
+  notSupported,
+  optional,
+  shortText,
+} from '../../openai/schemas/fields.js';
+import { withOtherFields } from '../../openai/schemas/fields-node.js';
+import { OTHER_ANTHROPIC_FIELDS } from '../../openai/schemas/other-fields.js';
 import { functionName, limitTools } from '../../openai/schemas/tools.js';
 import { message, systemText } from './blocks.js';
 
@@ -53,7 +63,7 @@ const thinking = z.discriminatedUnion(
         type: z.enum(['enabled', 'adaptive', 'between_tools']),
         budget_tokens: about(
           z.int().min(0).max(MAX_INT).nullish(),
-          "Accepted; 'max_tokens' limits thinking and answer together.",
+          "Most tokens of thinking: behind them its end is forced, and the answer follows. 'max_tokens' limits both together.",
         ),
         display: optional(
           z.enum(['summarized', 'omitted']),
@@ -118,29 +128,42 @@ const promptFields = {
 
 export const messageRequestSchema = component(
   'MessageRequest',
-  z.object({
-    ...promptFields,
-    max_tokens: about(
-      z.int().min(1).max(MAX_INT),
-      'Most tokens of the answer, thinking included. What the context has no room for is cut off with the stop reason model_context_window_exceeded.',
-    ),
-    stop_sequences: about(
-      stopFields.stop,
-      'Texts that end the answer. They are not part of it; stop_sequence tells which it was.',
-    ),
-    stream: optional(z.boolean(), {
-      description: 'Answers with server-sent events while the text is generated.',
-      default: false,
+  withOtherFields(
+    z.object({
+      ...promptFields,
+      max_tokens: about(
+        z.int().min(1).max(MAX_INT),
+        'Most tokens of the answer, thinking included. What the context has no room for is cut off with the stop reason model_context_window_exceeded.',
+      ),
+      stop_sequences: about(
+        stopFields.stop,
+        'Texts that end the answer. They are not part of it; stop_sequence tells which it was.',
+      ),
+      stream: optional(z.boolean(), {
+        description: 'Answers with server-sent events while the text is generated.',
+        default: false,
+      }),
+      ...samplingFields,
+      ...engineFields,
+      structured_outputs: guideFields.structured_outputs,
+      metadata: ignored(),
+      service_tier: ignored(),
+      inference_geo: ignored(),
+      diagnostics: ignored(),
+      container: notSupported('containers'),
+      thread: optional(
+        z.discriminatedUnion('type', [
+          about(z.object({ type: z.literal('create') }), 'The conversation as it is sent.'),
+          about(
+            z.object({ type: z.literal('continue'), previous_message_id: shortText(256) }),
+            'Refused with thread_not_found, so that the whole conversation is sent again: none is kept here.',
+          ),
+        ]),
+        'Where the conversation before these messages is.',
+      ),
     }),
-    ...samplingFields,
-    ...engineFields,
-    structured_outputs: guideFields.structured_outputs,
-    metadata: ignored(),
-    service_tier: ignored(),
-    inference_geo: ignored(),
-    diagnostics: ignored(),
-    container: notSupported('containers'),
-  }),
+    OTHER_ANTHROPIC_FIELDS,
+  ),
   "Anthropic's fields, and those of vLLM for what the engine can do besides.",
 );
 

@@ -8,6 +8,7 @@ import {
   errors,
   orNull,
   promptLogProbs,
+  promptProgress,
   promptTokenIds,
   stopReason,
   timings,
@@ -104,7 +105,7 @@ const chatChunk = component(
           index: z.int(),
           delta: z.object({
             role: about(z.literal('assistant').optional(), 'In the first chunk of a choice.'),
-            content: about(z.string().optional(), 'More text.'),
+            content: orNull(z.string(), 'More text.').optional(),
             ...reasoningFields,
             tool_calls: about(
               z.array(callDelta).optional(),
@@ -122,6 +123,7 @@ const chatChunk = component(
     ),
     usage: orNull(usageSchema, 'With `stream_options`.').optional(),
     timings,
+    prompt_progress: promptProgress,
     prompt_token_ids: promptTokenIds,
   }),
   'The data of one event of a stream.',

@@ -9,6 +9,7 @@ import {
   finishReason,
   orNull,
   promptLogProbs,
+  promptProgress,
   promptTokenIds,
   stopReason,
   timings,
@@ -62,6 +63,7 @@ const completionChunk = component(
     choices: z.array(choice(about(finishReason.nullable(), 'In the last chunk of a choice.'))),
     usage: orNull(usageSchema, 'With `stream_options`.').optional(),
     timings,
+    prompt_progress: promptProgress,
   }),
   'The data of one event of a stream.',
 );
@@ -77,6 +79,45 @@ export function completionResponses(): Responses {
       whole: completion,
       event: completionChunk,
       example: EXAMPLE,
+    }),
+    ...errors(400, 401, 404, 413, 429, 500, 503),
+  };
+}
+
+const infillProgress = {
+  index: z.literal(0),
+  content: about(z.string(), 'The text, or a piece of it.'),
+  tokens: about(z.array(z.int()), 'With `return_tokens`: its tokens.'),
+  id_slot: about(z.literal(-1), 'There are no slots.'),
+  tokens_predicted: about(z.int(), 'Tokens of the answer so far.'),
+  tokens_evaluated: about(z.int(), 'Tokens of the prompt.'),
+};
+
+const infillAnswer = component(
+  'InfillAnswer',
+  z.object({
+    ...infillProgress,
+    stop: about(z.boolean(), 'true: it has ended, and the other fields are there.'),
+    model: z.string().optional(),
+    generation_settings: z.looseObject({}).optional(),
+    prompt: about(z.string().optional(), 'The prompt with its special tokens.'),
+    has_new_line: z.boolean().optional(),
+    truncated: about(z.boolean().optional(), 'Not all that was sent is in the prompt.'),
+    stop_type: z.enum(['eos', 'limit', 'word']).optional(),
+    stopping_word: z.string().optional(),
+    tokens_cached: z.int().optional(),
+    timings,
+  }),
+  "An answer of llama.cpp's form; with `response_fields` only those fields.",
+);
+
+export function infillResponses(): Responses {
+  return {
+    200: answerOrStream('The answer, or a stream of pieces, the last of which has `stop` true.', {
+      whole: infillAnswer,
+      event: infillAnswer,
+      example:
+        'data: {"index":0,"content":" a + b","tokens":[],"stop":false,"id_slot":-1,"tokens_predicted":1,"tokens_evaluated":9}',
     }),
     ...errors(400, 401, 404, 413, 429, 500, 503),
   };

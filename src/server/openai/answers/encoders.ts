@@ -76,6 +76,24 @@ export function rerankResponses(): Responses {
   return { 200: jsonAnswer('The ranking.', ranking), ...refusals() };
 }
 
+export function cohereRerankResponses(): Responses {
+  const answer = z.object({
+    id: z.string(),
+    results: z.array(
+      z.object({
+        index: about(z.int(), 'Which of the documents.'),
+        relevance_score: about(z.number(), "A cross-encoder's score, else the cosine of two embeddings."),
+      }),
+    ),
+    meta: z.object({
+      api_version: z.object({ version: z.literal('2') }),
+      billed_units: z.object({ search_units: z.int() }),
+      tokens: z.object({ input_tokens: z.int() }),
+    }),
+  });
+  return { 200: jsonAnswer('The ranking.', answer), ...refusals() };
+}
+
 export function scoreResponses(): Responses {
   return { 200: jsonAnswer('The scores.', scoreList), ...refusals() };
 }

@@ -40,13 +40,25 @@ export function modelResponses(): Responses {
 
 export function propsResponses(): Responses {
   const answer = z.object({
-    default_generation_settings: z.object({ n_ctx: about(z.int(), 'Tokens of the context.') }),
+    default_generation_settings: z.object({
+      n_ctx: about(z.int(), 'Tokens of the context.'),
+      params: about(z.looseObject({}), 'What holds for a request that does not say otherwise.'),
+    }),
+    total_slots: about(z.int(), 'Requests that are computed at once.'),
+    model_path: about(z.string(), 'Name of the file or folder of the model.'),
+    bos_token: about(z.string(), "The token in front of a text; '' where there is none."),
+    eos_token: about(z.string(), 'The token that ends an answer.'),
+    is_sleeping: z.boolean(),
     model_alias: about(z.string(), 'The name of the model.'),
     chat_template: about(z.string(), "Source of the chat template; '' where there is none."),
     modalities: z.object({ vision: z.boolean(), audio: z.boolean() }),
     build_info: about(z.string(), 'The version of the server.'),
   });
   return { 200: jsonAnswer('The properties.', answer), ...errors(400, 401, 404) };
+}
+
+export function changePropsResponses(): Responses {
+  return errors(400, 401);
 }
 
 export function tokenizerInfoResponses(): Responses {

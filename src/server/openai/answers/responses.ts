@@ -25,6 +25,16 @@ const outputText = component(
 
 const reasoningText = z.object({ type: z.literal('reasoning_text'), text: z.string() });
 
+const compaction = component(
+  'ResponseCompactionItem',
+  z.object({
+    type: z.literal('compaction'),
+    id: z.string(),
+    encrypted_content: about(z.string(), 'The summary, to be sent back with the item.'),
+  }),
+  'What stands for the conversation before it.',
+);
+
 const outputItem = component(
   'ResponseOutputItem',
   z.union([
@@ -59,6 +69,7 @@ const outputItem = component(
         status: itemStatus,
         call_id: about(z.string(), 'What the output of the call has to name.'),
         name: z.string(),
+        namespace: about(z.string().optional(), 'Where the tool is in one.'),
         arguments: about(z.string(), 'JSON.'),
       }),
       'A call of a function.',
@@ -70,10 +81,23 @@ const outputItem = component(
         status: itemStatus,
         call_id: about(z.string(), 'What the output of the call has to name.'),
         name: z.string(),
+        namespace: about(z.string().optional(), 'Where the tool is in one.'),
         input: z.string(),
       }),
       'A call of a custom tool.',
     ),
+    about(
+      z.object({
+        type: z.literal('tool_search_call'),
+        id: z.string(),
+        status: itemStatus,
+        call_id: about(z.string(), 'What the output of the search has to name.'),
+        execution: z.literal('client'),
+        arguments: about(z.record(z.string(), z.unknown()), 'What is searched for.'),
+      }),
+      'A search for tools, which the client makes.',
+    ),
+    compaction,
   ]),
   'An item of the output.',
 );
@@ -174,7 +198,7 @@ const streamEvent = component(
     event(
       'response.custom_tool_call_input.delta',
       { ...place, delta: z.string() },
-      'The input of a custom tool.',
+      'More of the input of a custom tool.',
     ),
     event('response.custom_tool_call_input.done', { ...place, input: z.string() }, 'The whole input.'),
     event('response.output_item.done', item, 'The item has ended.'),
@@ -198,6 +222,12 @@ const EXAMPLE = [
   'event: response.output_text.delta',
   'data: {"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_1","output_index":0,"content_index":0,"delta":"Paris","logprobs":[]}',
 ].join('\n');
+
+export const keptItem = component(
+  'ResponseItem',
+  z.looseObject({ type: z.string(), id: z.string() }),
+  'An item as requests have it, with its id.',
+);
 
 const stored = (description: string): Responses => ({
   200: jsonAnswer(description, response),
@@ -223,6 +253,24 @@ export function inputTokensResponses(): Responses {
   return { 200: jsonAnswer('The count.', count), ...errors(400, 401, 404, 413, 429, 500, 503) };
 }
 
+export function compactResponses(): Responses {
+  const compacted = component(
+    'CompactedResponse',
+    z.object({
+      id: z.string(),
+      object: z.literal('response.compaction'),
+      created_at: about(z.int(), 'Seconds since 1970.'),
+      output: about(z.array(keptItem), 'Messages that stay, and an item of type compaction behind them.'),
+      usage: about(usage, 'Of the summary.'),
+    }),
+    'Items that stand for a conversation.',
+  );
+  return {
+    200: jsonAnswer('The items.', compacted),
+    ...errors(400, 401, 404, 408, 413, 429, 500, 503),
+  };
+}
+
 export const storedResponses = (): Responses => ({
   ...stored('The response.'),
   200: answerOrStream('The response, or its events.', {
@@ -241,10 +289,7 @@ export function deletedResponses(): Responses {
 export function itemListResponses(): Responses {
   const list = z.object({
     object: z.literal('list'),
-    data: about(
-      z.array(z.looseObject({ type: z.string(), id: z.string() })),
-      'Items, as requests have them.',
-    ),
+    data: about(z.array(keptItem), 'Items, as requests have them.'),
     first_id: about(z.string().nullable(), 'The first of the page.'),
     last_id: about(z.string().nullable(), 'The last of the page.'),
     has_more: about(z.boolean(), 'There are more behind it.'),

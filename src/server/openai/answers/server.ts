@@ -71,3 +71,10 @@ export function metricsResponses(): Responses {
     ...errors(401),
   };
 }
+
+export function invocationResponses(): Responses {
+  return {
+    200: jsonAnswer('The answer of the route that the body is for.', z.looseObject({})),
+    ...errors(400, 401, 404, 413, 429, 500, 503),
+  };
+}

@@ -101,6 +101,18 @@ export const timings = about(
   'With `timings_per_token`.',
 );
 
+export const promptProgress = about(
+  z
+    .object({
+      total: about(z.int(), 'Tokens of the prompt.'),
+      cache: about(z.int(), 'Tokens of the prompt that were found in the cache.'),
+      processed: about(z.int(), 'Tokens of the prompt that are done, those of the cache included.'),
+      time_ms: about(z.int(), 'Milliseconds since the request first ran.'),
+    })
+    .optional(),
+  'With `return_progress`, in chunks before the first token.',
+);
+
 export const usageSchema = component(
   'Usage',
   z.object({

@@ -1,10 +1,10 @@
 import type { RequestMemory } from '../../request-memory.js';
-import type { ChoiceRun } from '../choice-run.js';
 import { toApiError } from '../errors.js';
+import type { AnswerRun } from '../respond.js';
 import type { ResponseMaking } from './response-making.js';
 
 export interface BackgroundRun {
-  run: ChoiceRun;
+  run: AnswerRun;
   making: ResponseMaking;
   /** Account of its own, since the one of the request is closed with its answer. */
   memory: RequestMemory;

@@ -1,144 +1,128 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
 import { ApiError } from '../errors.js';
-import type { InputItem, MessageItem } from '../schemas/response-items.js';
 import type { ResponseRequest } from '../schemas/responses.js';
-import { argumentsOf } from './custom-tools.js';
-import { newId, type OutputItem } from './response-object.js';
-import type { OwnResponses, StoredItem, StoredResponse } from './response-store.js';
-import { unsealed } from './sealed-reasoning.js';
+import { openedState } from './compaction-state.js';
+import type { OwnConversations } from './conversation-store.js';
+import { messagesOf } from './item-messages.js';
+import { conversationId } from './response-object.js';
+import type { KeptItem, OwnResponses, StoredItem, StoredResponse } from './response-store.js';
+import { retainedItems } from './retained-items.js';
+import { storedInput } from './stored-items.js';
+import { ToolSet, type ToolSource } from './tool-set.js';
 
 /** Conversation that a response answers. */
 export interface Conversation {
-  messages: ChatMessage[];
+  /** Message of the system before it; absent: there is none. */
+  instructions: string | undefined;
+  /** Items that the model is told of, the newest last. */
+  items: readonly KeptItem[];
   /** Items of the request itself. */
-  input: StoredItem[];
+  input: readonly StoredItem[];
   previous: StoredResponse | null;
+  /** Id of the stored conversation; absent: it is part of none. */
+  id?: string | undefined;
+  /** Items that the stored conversation has; absent: it is part of none. */
+  before?: readonly KeptItem[] | undefined;
+  /** True where the model is asked to compact it, not to answer. */
+  isToCompact: boolean;
+  tools: ToolSet;
 }
 
 /** Fields of a request from which its conversation is made. */
-type AskedConversation = Pick<ResponseRequest, 'input' | 'instructions' | 'previous_response_id'>;
+type AskedConversation = {
+  [Name in 'input' | 'instructions' | 'previous_response_id' | 'conversation' | 'tools']?:
+    | ResponseRequest[Name]
+    | undefined;
+};
 
-/** The conversation that a request continues, followed by its own items. @throws ApiError. */
-export function conversationOf(request: AskedConversation, store: OwnResponses): Conversation {
-  const { previous_response_id: previousId, instructions } = request;
-  const previous = previousId === undefined ? null : store.get(previousId, 'previous_response_id');
-  const input = inputItems(request.input).map((item, index) => storedItem(item, index, store));
-  const messages = messagesOf([...historyOf(previous), ...input]);
-  if (instructions !== undefined) messages.unshift({ role: 'system', content: instructions });
-  return { messages, input, previous };
-}
-
-/** All items of a response and of those that it continues, the oldest first. */
-export function historyOf(last: StoredResponse | null): (StoredItem | OutputItem)[] {
-  const turns: StoredResponse[] = [];
-  for (let link = last; link !== null; link = link.previous) turns.unshift(link);
-  return turns.flatMap(({ input, response }) => [...input, ...response.output]);
-}
-
-function inputItems(input: ResponseRequest['input']): InputItem[] {
-  if (typeof input !== 'string') return input;
-  return [messageOf('user', [{ type: 'input_text', text: input }])];
-}
-
-function messageOf(role: MessageItem['role'], content: MessageItem['content']): InputItem {
-  return { type: 'message', role, content, id: undefined };
-}
-
-/** An item with an id, and with a message's content in parts, as lists of items return it. */
-function storedItem(item: InputItem, index: number, store: OwnResponses): StoredItem {
-  if (item.type === 'item_reference') {
-    const found = store.findItem(item.id);
-    if (found !== null) return found as StoredItem;
-    throw new ApiError(
-      404,
-      `'input[${index}].id' is '${item.id}', but no stored response has such an item.`,
-      {
-        param: `input[${index}].id`,
-        code: 'item_not_found',
-      },
-    );
-  }
-  switch (item.type) {
-    case 'function_call':
-    case 'function_call_output':
-      return { ...item, id: item.id ?? newId('fc'), status: 'completed' };
-    case 'custom_tool_call':
-    case 'custom_tool_call_output':
-      return { ...item, id: item.id ?? newId('ctc'), status: 'completed' };
-    case 'reasoning':
-      return { ...item, id: item.id ?? newId('rs') };
-    default: {
-      const { role, content, id = newId('msg') } = item;
-      const type = role === 'assistant' ? 'output_text' : 'input_text';
-      const parts = typeof content === 'string' ? [{ type, text: content } as const] : content;
-      return { type: 'message', id, role, status: 'completed', content: parts };
-    }
-  }
+/** Where responses and conversations of the caller are. */
+export interface OwnStore {
+  responses: OwnResponses;
+  conversations: OwnConversations;
 }
 
 /**
- * Messages of items, for a chat template. The model's text, its reasoning and the calls behind it become one message;
- * each output of a call becomes one message of the tool.
+ * The conversation that a request continues, followed by its own items.
+ * @param maxRetained most tokens of messages that stay where the server keeps a compacted conversation. @throws ApiError.
  */
-function messagesOf(items: readonly (StoredItem | OutputItem)[]): ChatMessage[] {
-  const messages: ChatMessage[] = [];
-  let reasoning = '';
-  const assistant = (fields: Partial<ChatMessage>): void => {
-    messages.push({
-      role: 'assistant',
-      content: null,
-      ...fields,
-      ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+export function conversationOf(
+  request: AskedConversation,
+  store: OwnStore,
+  maxRetained: number,
+): Conversation {
+  const { previous_response_id: previousId, conversation, instructions, tools = [] } = request;
+  if (previousId !== undefined && conversation !== undefined) {
+    const message =
+      "'previous_response_id' and 'conversation' exclude each other: each says what was before.";
+    throw new ApiError(400, message, {
+      param: 'previous_response_id',
+      code: 'mutually_exclusive_parameters',
     });
-    reasoning = '';
-  };
-  for (const item of items) {
-    switch (item.type) {
-      case 'reasoning':
-        reasoning += reasoningOf(item);
-        break;
-      case 'custom_tool_call':
-      case 'function_call': {
-        const args = item.type === 'function_call' ? item.arguments : argumentsOf(item.input);
-        const call = {
-          id: item.call_id,
-          type: 'function',
-          function: { name: item.name, arguments: args },
-        };
-        const last = messages.at(-1);
-        if (reasoning === '' && last?.role === 'assistant')
-          last.tool_calls = [...(last.tool_calls ?? []), call];
-        else assistant({ tool_calls: [call] });
-        break;
-      }
-      case 'function_call_output':
-      case 'custom_tool_call_output':
-        messages.push({ role: 'tool', content: textOf(item.output), tool_call_id: item.call_id });
-        break;
-      case 'item_reference':
-        break;
-      default: {
-        const content = textOf(item.content);
-        if (item.role === 'assistant') assistant({ content });
-        else messages.push({ role: item.role === 'developer' ? 'system' : item.role, content });
-      }
-    }
   }
+  const previous = previousId === undefined ? null : store.responses.get(previousId, 'previous_response_id');
+  const id = conversation === undefined ? undefined : conversationId(conversation);
+  const before = id === undefined ? undefined : store.conversations.get(id, 'conversation').items;
+  const input = storedInput(request.input, store.responses);
+  const trigger = input.findIndex(({ type }) => type === 'compaction_trigger');
+  if (trigger >= 0 && trigger < input.length - 1) {
+    const param = `input[${trigger}]`;
+    throw new ApiError(400, `'${param}' is a compaction_trigger, which has to be the last item.`, { param });
+  }
+  const items = withoutReplaced([...currentItems(before ?? historyOf(previous), maxRetained), ...input]);
+  return {
+    instructions,
+    items,
+    input,
+    previous,
+    id,
+    before,
+    isToCompact: trigger >= 0,
+    tools: new ToolSet({ place: 'tools', tools }, loadedTools(items, input)),
+  };
+}
+
+/** The messages of a conversation, for a chat template. */
+export function chatOf({ instructions }: Conversation, items: readonly KeptItem[]): ChatMessage[] {
+  const messages = messagesOf(items);
+  if (instructions !== undefined) messages.unshift({ role: 'system', content: instructions });
   return messages;
 }
 
-/** The text of an item of reasoning, from its content or from what was sealed. */
-function reasoningOf({
-  content,
-  encrypted_content,
-}: Extract<StoredItem | OutputItem, { type: 'reasoning' }>) {
-  if (content !== undefined && content.length > 0) return content.map(({ text }) => text).join('');
-  return encrypted_content === undefined ? '' : unsealed(encrypted_content);
+/** All items of a response and of those that it continues, the oldest first. */
+export function historyOf(last: StoredResponse | null): KeptItem[] {
+  const turns: StoredResponse[] = [];
+  for (let link = last; link !== null; link = link.previous) turns.push(link);
+  return turns
+    .reverse()
+    .flatMap(({ before = [], input, response }) => [...before, ...input, ...response.output]);
 }
 
-type Content = MessageItem['content'] | Extract<OutputItem, { type: 'message' }>['content'];
+/**
+ * Of items that the server keeps, those which are still told to a model: what was before the last compaction is
+ * replaced by it, and by the messages that stay.
+ */
+function currentItems(items: readonly KeptItem[], maxRetained: number): readonly KeptItem[] {
+  const last = items.findLastIndex(({ type }) => type === 'compaction');
+  if (last < 0 || isWhole(items[last]!)) return items;
+  return [...retainedItems(items.slice(0, last), maxRetained), ...items.slice(last)];
+}
 
-function textOf(content: Content): string {
-  if (typeof content === 'string') return content;
-  return content.map((part) => (part.type === 'refusal' ? part.refusal : part.text)).join('\n');
+/** Items without those before the last compaction that stands for all of them. */
+function withoutReplaced(items: readonly KeptItem[]): readonly KeptItem[] {
+  const last = items.findLastIndex(isWhole);
+  return last < 0 ? items : items.slice(last);
+}
+
+function isWhole(item: KeptItem): boolean {
+  return item.type === 'compaction' && openedState(item.encrypted_content)?.before !== null;
+}
+
+/** Tools that items have brought. */
+function loadedTools(items: readonly KeptItem[], input: readonly KeptItem[]): ToolSource[] {
+  const indexes = new Map(input.map((item, index) => [item, index]));
+  return items.flatMap((item) => {
+    if (item.type !== 'tool_search_output' && item.type !== 'additional_tools') return [];
+    const index = indexes.get(item as StoredItem);
+    return [{ place: index === undefined ? 'input.tools' : `input[${index}].tools`, tools: item.tools }];
+  });
 }

@@ -1,33 +1,28 @@
-import { JsonList, JsonObject } from '../../json-parts.js';
-import { ApiError } from '../errors.js';
+import type { JsonObject } from '../../json-parts.js';
+import { listJson, type PageQuery, pageOf } from '../page.js';
 import { historyOf } from './conversation.js';
 import { itemJson } from './response-json.js';
-import type { OwnResponses } from './response-store.js';
+import type { KeptItem, OwnResponses } from './response-store.js';
 
-export interface ListOptions {
+export interface ListOptions extends PageQuery {
   order: 'asc' | 'desc';
-  limit: number;
-  /** Id of the item behind which the page begins. */
-  after?: string | undefined;
 }
 
 /** A page of a response's input items, with those of the conversation before it. @throws ApiError 404. */
-export function inputItemList(store: OwnResponses, id: string, { order, limit, after }: ListOptions) {
-  const { input, previous } = store.activeResponse(id) ?? store.get(id);
-  const items = [...historyOf(previous), ...input];
-  if (order === 'desc') items.reverse();
-  const start = after === undefined ? 0 : items.findIndex((item) => item.id === after) + 1;
-  if (start === 0 && after !== undefined) {
-    throw new ApiError(404, `'after' is '${after}', but the response '${id}' has no such item.`, {
-      param: 'after',
-    });
-  }
-  const data = items.slice(start, start + limit);
-  return new JsonObject({
-    object: 'list',
-    data: JsonList.of(data, itemJson),
-    first_id: data[0]?.id ?? null,
-    last_id: data.at(-1)?.id ?? null,
-    has_more: start + limit < items.length,
-  });
+export function inputItemList(store: OwnResponses, id: string, options: ListOptions): JsonObject {
+  const { input, previous, before = [] } = store.activeResponse(id) ?? store.get(id);
+  return itemPage([...historyOf(previous), ...before, ...input], `the response '${id}'`, options);
+}
+
+/** A page of items. @param owner what has them, for errors. @throws ApiError 404. */
+export function itemPage(
+  all: readonly KeptItem[],
+  owner: string,
+  { order, ...page }: ListOptions,
+): JsonObject {
+  return pageOf(order === 'desc' ? all.toReversed() : all, page, itemJson, owner);
+}
+
+export function itemListJson(data: readonly KeptItem[], hasMore: boolean): JsonObject {
+  return listJson(data, hasMore, itemJson);
 }

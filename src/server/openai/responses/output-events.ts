@@ -1,9 +1,10 @@
 import type { AnswerPart } from '../../../generation/tools/types.js';
 import type { MessageCall } from '../chat-message.js';
-import { inputOf } from './custom-tools.js';
 import { itemJson, itemsJson, partJson } from './response-json.js';
 import { newId, type OutputItem, type OutputText } from './response-object.js';
-import { sealed } from './sealed-reasoning.js';
+import { REASONING_SEAL } from './sealed.js';
+import { StreamedInput } from './streamed-input.js';
+import type { ToolSet } from './tool-set.js';
 
 type LogProbs = NonNullable<OutputText['logprobs']>;
 type Item<Type extends OutputItem['type']> = Extract<OutputItem, { type: Type }>;
@@ -19,8 +20,7 @@ export interface OutputOptions {
   newCall: (name: string) => MessageCall;
   /** True where messages have log-probs. */
   hasLogProbs: boolean;
-  /** Names of tools whose input is a text. */
-  customTools: ReadonlySet<string>;
+  tools: ToolSet;
   /** True where items of reasoning have `encrypted_content`. */
   sealsReasoning: boolean;
 }
@@ -31,8 +31,10 @@ export class OutputEvents {
   readonly #options: OutputOptions;
   /** The last item, while it is being written. */
   #open: OutputItem | null = null;
-  /** Arguments of the open call of a custom tool. */
-  #input = '';
+  /** Input of the open call of a custom tool. */
+  #input = new StreamedInput();
+  /** Arguments of the open search for tools. */
+  #search = '';
   /** Log-probs of tokens whose text has not come yet. */
   #waitingLogProbs: LogProbs = [];
 
@@ -63,6 +65,23 @@ export class OutputEvents {
     }
   }
 
+  /** Begins the item of a compaction. */
+  beginCompaction(): void {
+    this.#begin({ type: 'compaction', id: newId('cmp'), encrypted_content: '' });
+  }
+
+  endCompaction(encrypted_content: string): void {
+    (this.#open as Item<'compaction'>).encrypted_content = encrypted_content;
+    this.#close('completed');
+  }
+
+  /** Drops the item of a compaction that came to nothing. */
+  dropCompaction(): void {
+    if (this.#open?.type !== 'compaction') return;
+    this.items.pop();
+    this.#open = null;
+  }
+
   /** Ends the answer; an empty one becomes an empty message. */
   end(status: 'completed' | 'incomplete'): void {
     if (this.items.length === 0) this.#openMessage();
@@ -71,6 +90,7 @@ export class OutputEvents {
 
   /** Ends the open item as incomplete, since nothing more comes. */
   breakOff(): void {
+    this.dropCompaction();
     this.#close('incomplete');
   }
 
@@ -95,38 +115,55 @@ export class OutputEvents {
     this.#tell('response.reasoning_text.delta', { ...this.#partPlace(), delta: text });
   }
 
-  #call(name: string): void {
-    const { id } = this.#options.newCall(name);
-    if (this.#options.customTools.has(name)) {
-      this.#input = '';
-      this.#begin({
-        type: 'custom_tool_call',
-        id: newId('ctc'),
-        status: 'in_progress',
-        call_id: id,
-        name,
-        input: '',
-      });
-      return;
+  #call(called: string): void {
+    const { id: call_id } = this.#options.newCall(called);
+    const tool = this.#options.tools.find(called);
+    const { name, namespace } = tool ?? { name: called };
+    const named = namespace === undefined ? { call_id, name } : { call_id, name, namespace };
+    const status = 'in_progress' as const;
+    switch (tool?.kind) {
+      case 'custom':
+        this.#input = new StreamedInput();
+        this.#begin({ type: 'custom_tool_call', id: newId('ctc'), status, ...named, input: '' });
+        break;
+      case 'search': {
+        this.#search = '';
+        const execution = 'client' as const;
+        this.#begin({
+          type: 'tool_search_call',
+          id: newId('tsc'),
+          status,
+          call_id,
+          execution,
+          arguments: {},
+        });
+        break;
+      }
+      default:
+        this.#begin({ type: 'function_call', id: newId('fc'), status, ...named, arguments: '' });
     }
-    this.#begin({
-      type: 'function_call',
-      id: newId('fc'),
-      status: 'in_progress',
-      call_id: id,
-      name,
-      arguments: '',
-    });
   }
 
   #arguments(text: string): void {
-    const item = this.#open as Item<'function_call' | 'custom_tool_call'>;
-    if (item.type === 'custom_tool_call') {
-      this.#input += text;
-      return;
+    const item = this.#open as Item<'function_call' | 'custom_tool_call' | 'tool_search_call'>;
+    switch (item.type) {
+      case 'custom_tool_call':
+        this.#addInput(item, this.#input.push(text));
+        break;
+      case 'tool_search_call':
+        this.#search += text;
+        break;
+      case 'function_call':
+        item.arguments += text;
+        this.#tell('response.function_call_arguments.delta', { ...this.#place(), delta: text });
+        break;
     }
-    item.arguments += text;
-    this.#tell('response.function_call_arguments.delta', { ...this.#place(), delta: text });
+  }
+
+  #addInput(item: Item<'custom_tool_call'>, delta: string): void {
+    if (delta === '') return;
+    item.input += delta;
+    this.#tell('response.custom_tool_call_input.delta', { ...this.#place(), delta });
   }
 
   #openMessage(): Item<'message'> {
@@ -170,19 +207,19 @@ export class OutputEvents {
       }
       case 'reasoning': {
         const part = item.content[0]!;
-        if (this.#options.sealsReasoning) item.encrypted_content = sealed(part.text);
+        if (this.#options.sealsReasoning) item.encrypted_content = REASONING_SEAL.seal(part.text);
         this.#tell('response.reasoning_text.done', { ...this.#partPlace(), text: part.text });
         this.#tell('response.content_part.done', { ...this.#partPlace(), part });
         break;
       }
       case 'custom_tool_call': {
-        // The text is known when its JSON is whole.
-        item.input = inputOf(this.#input);
-        const { input } = item;
-        this.#tell('response.custom_tool_call_input.delta', { ...this.#place(), delta: input });
-        this.#tell('response.custom_tool_call_input.done', { ...this.#place(), input });
+        this.#addInput(item, this.#input.end());
+        this.#tell('response.custom_tool_call_input.done', { ...this.#place(), input: item.input });
         break;
       }
+      case 'tool_search_call':
+        item.arguments = searchArguments(this.#search);
+        break;
       case 'function_call': {
         const { name, arguments: args } = item;
         this.#tell('response.function_call_arguments.done', { ...this.#place(), name, arguments: args });
@@ -190,7 +227,7 @@ export class OutputEvents {
       }
     }
     this.#waitingLogProbs = [];
-    item.status = status;
+    if (item.type !== 'compaction') item.status = status;
     this.#tell('response.output_item.done', {
       output_index: this.items.length - 1,
       item: itemJson(item),
@@ -209,4 +246,15 @@ export class OutputEvents {
   #tell(type: string, fields: object): void {
     this.#options.onEvent(type, fields);
   }
+}
+
+/** What a model searches for: the arguments of its call, or its text where they are none. */
+function searchArguments(text: string): object {
+  try {
+    const found = JSON.parse(text) as unknown;
+    if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found;
+  } catch {
+    // The text is all that there is.
+  }
+  return { query: text };
 }

@@ -4,13 +4,14 @@ import type { ServedGenerator } from '../../../serving/served-model.js';
 import { jsonInTurns } from '../../json-answer.js';
 import { JsonObject } from '../../json-parts.js';
 import { ChatMessageReader } from '../chat-message.js';
-import type { ChoiceRun } from '../choice-run.js';
 import type { ApiError } from '../errors.js';
 import { chatLogProb } from '../log-probs.js';
 import type { FrameWriter } from '../respond.js';
 import { type ResponseRequest, SEALED_REASONING } from '../schemas/responses.js';
+import type { Compaction } from './compaction.js';
+import { sealedState } from './compaction-state.js';
 import type { Conversation } from './conversation.js';
-import { customNames } from './custom-tools.js';
+import type { ConversationTurn } from './conversation-store.js';
 import { EventLog } from './event-log.js';
 import { OutputEvents } from './output-events.js';
 import { responseJson } from './response-json.js';
@@ -20,17 +21,28 @@ import {
   type ResponseState,
   type ResponseUsage,
   responseFields,
+  responseUsage,
 } from './response-object.js';
-import type { ActiveResponse, OwnResponses } from './response-store.js';
+import type { ResponseRun } from './response-run.js';
+import type { ActiveResponse, KeptItem, OwnResponses } from './response-store.js';
+import { SummaryReader } from './summary-pass.js';
 
 export interface MakingOptions {
   model: ServedGenerator;
   request: ResponseRequest;
   conversation: Conversation;
-  plan: ChatPlan;
-  run: ChoiceRun;
+  run: ResponseRun;
   store: OwnResponses;
+  /** The response's turn in a stored conversation; null: it belongs to none. */
+  turn: ConversationTurn | null;
   hasLogProbs: boolean;
+}
+
+interface SummaryInMaking {
+  reader: SummaryReader;
+  compaction: Compaction;
+  /** True once its item is there. */
+  hasBegun: boolean;
 }
 
 /** A writer of a response's events, one in each text at its end. */
@@ -44,7 +56,13 @@ export class ResponseMaking implements ActiveResponse {
   readonly events: EventLog | null;
   readonly #options: MakingOptions;
   readonly #fields: ReturnType<typeof responseFields>;
-  readonly #reader: ChatMessageReader;
+  /** Reader of the answer; null: it has not begun. */
+  #reader: ChatMessageReader | null = null;
+  /** The summary that is being made; null: there is none. */
+  #summary: SummaryInMaking | null = null;
+  /** Tokens of reasoning in a summary that has ended. */
+  #summaryReasoning = 0;
+  #isDiscarded = false;
   readonly #output: OutputEvents;
   readonly #whole: Promise<ResponseObject>;
   #resolveWhole: (whole: ResponseObject) => void = () => {};
@@ -60,16 +78,15 @@ export class ResponseMaking implements ActiveResponse {
   #sequence = 0;
 
   constructor(options: MakingOptions) {
-    const { model, request, plan, run, store, hasLogProbs } = options;
+    const { model, request, conversation, run, store, hasLogProbs } = options;
     this.#options = options;
     this.events = request.background && request.stream ? new EventLog() : null;
     this.#fields = responseFields(request, model.id, newId('resp'));
-    this.#reader = new ChatMessageReader(plan, model.codec);
     this.#output = new OutputEvents({
       onEvent: (type, fields) => this.#tell(type, fields),
-      newCall: (name) => this.#reader.newCall(name),
+      newCall: (name) => this.#reader!.newCall(name),
       hasLogProbs,
-      customTools: customNames(request),
+      tools: conversation.tools,
       sealsReasoning: request.include?.includes(SEALED_REASONING) ?? false,
     });
     this.#whole = new Promise((resolve) => {
@@ -79,7 +96,14 @@ export class ResponseMaking implements ActiveResponse {
       store.begin(this.#fields.id, this);
       run.keepEnded();
     }
-    run.addId(this.#fields.id);
+  }
+
+  get id(): string {
+    return this.#fields.id;
+  }
+
+  get isInBackground(): boolean {
+    return this.#fields.background;
   }
 
   get input() {
@@ -90,8 +114,32 @@ export class ResponseMaking implements ActiveResponse {
     return this.#options.conversation.previous;
   }
 
+  get before() {
+    return this.#options.conversation.before;
+  }
+
+  /** Begins the pass in which the model summarises the conversation. */
+  beginSummary(plan: ChatPlan, compaction: Compaction): void {
+    this.#summary = { reader: new SummaryReader(plan, this.#options.model), compaction, hasBegun: false };
+  }
+
+  /** Begins the pass in which the model answers. */
+  beginAnswer(plan: ChatPlan): void {
+    this.#reader = new ChatMessageReader(plan, this.#options.model.codec);
+  }
+
+  /** True where nothing more comes. */
+  get isOver(): boolean {
+    return this.#state.status !== 'in_progress';
+  }
+
+  /** Items so far. */
+  get output(): readonly KeptItem[] {
+    return this.#output.items;
+  }
+
   snapshot(): ResponseObject {
-    const usage = this.#state.status === 'in_progress' ? null : this.#usage();
+    const usage = this.isOver ? this.#usage() : null;
     return { ...this.#fields, ...this.#state, output: this.#output.items, usage };
   }
 
@@ -101,9 +149,18 @@ export class ResponseMaking implements ActiveResponse {
     return this.#whole;
   }
 
+  discard(): void {
+    this.#isDiscarded = true;
+    void this.cancel();
+  }
+
   piece(piece: TextPiece): void {
     const { model, hasLogProbs } = this.#options;
-    const parts = this.#reader.read(piece.text, piece.tokens, piece.finishReason !== null);
+    if (this.#summary !== null) {
+      this.#summaryPiece(this.#summary, piece);
+      return;
+    }
+    const parts = this.#reader!.read(piece.text, piece.tokens, piece.finishReason !== null);
     this.#output.push(
       parts,
       hasLogProbs ? piece.logProbs.map((entry) => chatLogProb(model.codec, entry)) : [],
@@ -111,18 +168,39 @@ export class ResponseMaking implements ActiveResponse {
     if (piece.finishReason !== null) this.#end(piece.finishReason);
   }
 
+  #summaryPiece(summary: SummaryInMaking, piece: TextPiece): void {
+    const { reader, compaction } = summary;
+    if (!summary.hasBegun) this.#output.beginCompaction();
+    summary.hasBegun = true;
+    reader.push(piece);
+    const { finishReason } = piece;
+    if (finishReason === null) return;
+    this.#summary = null;
+    this.#summaryReasoning = reader.reasoningTokens;
+    // A summary that a limit of its length has cut is one; what somebody else has cut is none.
+    if (finishReason === 'cancelled' || finishReason === 'timeout') {
+      this.#output.dropCompaction();
+      this.#end(finishReason);
+      return;
+    }
+    this.#output.endCompaction(sealedState(compaction.stateOf(reader.text)));
+    if (this.#options.conversation.isToCompact) this.#end('stop');
+  }
+
   /** Finishes a response whose answer has ended or was cancelled. @returns the response; null where its client left. */
   finish(): ResponseObject | null {
     const { store } = this.#options;
     if (!this.#fields.background) store.end(this.#fields.id);
-    if (this.#state.status === 'in_progress' && this.#isCancelled) {
+    if (!this.isOver && this.#isCancelled) {
+      this.#output.dropCompaction();
       this.#output.end('incomplete');
       this.#state = { ...this.#state, status: 'cancelled' };
     }
     // The response does not change any more.
     const response = this.snapshot();
     this.#resolveWhole(response);
-    if (this.#state.status === 'in_progress') return null;
+    if (!this.#fields.background) this.#endTurn();
+    if (!this.isOver) return null;
     // That of a response in the background is kept with its last events.
     if (this.#fields.store && !this.#fields.background) store.put({ response, ...this.#conversation });
     return response;
@@ -132,17 +210,29 @@ export class ResponseMaking implements ActiveResponse {
   keep(): void {
     const { store } = this.#options;
     store.end(this.#fields.id);
+    this.#endTurn();
+    if (this.#isDiscarded) return;
     store.put({ response: this.snapshot(), ...this.#conversation, events: this.events?.frames });
   }
 
   get #conversation() {
-    const { input, previous } = this.#options.conversation;
-    return { input, previous };
+    const { input, previous, before } = this.#options.conversation;
+    return { input, previous, before };
+  }
+
+  /** Ends the turn in a stored conversation, which gets whole turns only: not one that was cancelled or has failed. */
+  #endTurn(): void {
+    const { turn, conversation } = this.#options;
+    const { status } = this.#state;
+    const isWhole = !this.#isDiscarded && (status === 'completed' || status === 'incomplete');
+    const input = conversation.input.filter(({ type }) => type !== 'compaction_trigger');
+    turn?.end(isWhole ? [...input, ...this.#output.items] : []);
   }
 
   /** Drops a response that came to nothing. */
   forget(): void {
     this.#options.store.end(this.#fields.id);
+    if (!this.#fields.background) this.#endTurn();
     this.#resolveWhole(this.snapshot());
   }
 
@@ -167,7 +257,7 @@ export class ResponseMaking implements ActiveResponse {
         begin();
         this.piece(piece);
         // The last events repeat the whole response: they are written in turns.
-        return piece.finishReason === null ? this.#takeFrames() : '';
+        return this.isOver ? '' : this.#takeFrames();
       },
       end: () => this.#endFrames(),
       error: (error) => {
@@ -205,16 +295,8 @@ export class ResponseMaking implements ActiveResponse {
   }
 
   #usage(): ResponseUsage {
-    const { plan, run } = this.#options;
-    const input = plan.promptTokens.length;
-    const output = run.completionTokens;
-    return {
-      input_tokens: input,
-      input_tokens_details: { cached_tokens: run.cachedTokens, cache_write_tokens: 0 },
-      output_tokens: output,
-      output_tokens_details: { reasoning_tokens: this.#reader.reasoningTokens },
-      total_tokens: input + output,
-    };
+    const { reasoningTokens = 0 } = this.#reader ?? {};
+    return responseUsage(this.#options.run, this.#summaryReasoning + reasoningTokens);
   }
 
   #tell(type: string, fields: object): void {

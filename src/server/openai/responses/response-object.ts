@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { chatLogProb } from '../log-probs.js';
 import type { ResponseRequest } from '../schemas/responses.js';
-import { type KeptTool, keptTools } from './kept-tools.js';
 import { isStrict } from './strict-schema.js';
+import { type KeptTool, keptTools } from './tool-set.js';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 
@@ -18,6 +18,16 @@ export interface ReasoningText {
   text: string;
 }
 
+/** Fields of a call by the model. */
+interface CallFields {
+  id: string;
+  status: ItemStatus;
+  call_id: string;
+  name: string;
+  /** Absent: the tool is in none. */
+  namespace?: string;
+}
+
 export type OutputItem =
   | { type: 'message'; id: string; status: ItemStatus; role: 'assistant'; content: OutputText[] }
   | {
@@ -29,15 +39,17 @@ export type OutputItem =
       /** Where the request asks for it, once the reasoning has ended. */
       encrypted_content?: string;
     }
-  | { type: 'custom_tool_call'; id: string; status: ItemStatus; call_id: string; name: string; input: string }
+  | ({ type: 'custom_tool_call'; input: string } & CallFields)
+  | ({ type: 'function_call'; arguments: string } & CallFields)
   | {
-      type: 'function_call';
+      type: 'tool_search_call';
       id: string;
       status: ItemStatus;
       call_id: string;
-      name: string;
-      arguments: string;
-    };
+      execution: 'client';
+      arguments: object;
+    }
+  | { type: 'compaction'; id: string; encrypted_content: string };
 
 export interface ResponseUsage {
   input_tokens: number;
@@ -46,6 +58,24 @@ export interface ResponseUsage {
   output_tokens: number;
   output_tokens_details: { reasoning_tokens: number };
   total_tokens: number;
+}
+
+/** Counts of one or several passes of the engine. */
+interface PassCounts {
+  promptTokens: number;
+  completionTokens: number;
+  cachedTokens: number;
+}
+
+export function responseUsage(counts: PassCounts, reasoning_tokens: number): ResponseUsage {
+  const { promptTokens: input, completionTokens: output, cachedTokens: cached_tokens } = counts;
+  return {
+    input_tokens: input,
+    input_tokens_details: { cached_tokens, cache_write_tokens: 0 },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens },
+    total_tokens: input + output,
+  };
 }
 
 export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
@@ -64,7 +94,9 @@ export interface ResponseState {
 export type ResponseObject = ReturnType<typeof responseFields> & ResponseState;
 
 /** A new id: `resp_` or the like with 192 random bits, since whoever knows an id may read the response. */
-export function newId(prefix: 'resp' | 'msg' | 'rs' | 'fc' | 'ctc'): string {
+export function newId(
+  prefix: 'resp' | 'msg' | 'rs' | 'fc' | 'ctc' | 'tsc' | 'tso' | 'at' | 'cmp' | 'ct',
+): string {
   return `${prefix}_${randomBytes(24).toString('hex')}`;
 }
 
@@ -76,6 +108,7 @@ export function responseFields(request: ResponseRequest, model: string, id: stri
     created_at: Math.floor(Date.now() / 1000),
     model,
     background: request.background ?? false,
+    conversation: conversationField(request),
     instructions: request.instructions ?? null,
     max_output_tokens: request.max_output_tokens ?? null,
     max_tool_calls: null,
@@ -90,7 +123,7 @@ export function responseFields(request: ResponseRequest, model: string, id: stri
     temperature: request.temperature ?? 1,
     text: { format: textFormat(request), verbosity: request.text?.verbosity ?? 'medium' },
     tool_choice: request.tool_choice ?? 'auto',
-    tools: keptTools(request).map(toolField),
+    tools: keptTools(request.tools).map(toolField),
     top_logprobs: request.top_logprobs ?? 0,
     top_p: request.top_p ?? 1,
     truncation: request.truncation ?? 'disabled',
@@ -98,8 +131,20 @@ export function responseFields(request: ResponseRequest, model: string, id: stri
   };
 }
 
-function toolField(tool: KeptTool) {
-  const { type, name, description = null } = tool;
+function conversationField({ conversation }: Pick<ResponseRequest, 'conversation'>) {
+  return conversation === undefined ? null : { id: conversationId(conversation) };
+}
+
+export function conversationId(conversation: NonNullable<ResponseRequest['conversation']>): string {
+  return typeof conversation === 'string' ? conversation : conversation.id;
+}
+
+function toolField(tool: KeptTool): object {
+  const { type, description = null } = tool;
+  if (tool.type === 'tool_search')
+    return { type, execution: tool.execution, description, parameters: tool.parameters ?? null };
+  const { name } = tool;
+  if (tool.type === 'namespace') return { type, name, description, tools: tool.tools.map(toolField) };
   if (tool.type === 'custom') return { type, name, description, format: tool.format ?? { type: 'text' } };
   return { type, name, description, parameters: tool.parameters ?? null, strict: isStrict(tool) };
 }

@@ -2,7 +2,9 @@ import type { Caller } from '../../api-keys.js';
 import type { MemoryHold } from '../../held-memory.js';
 import { ApiError } from '../errors.js';
 import type { InputItem } from '../schemas/response-items.js';
+import { OwnConversations, StoredConversation } from './conversation-store.js';
 import { EventLog } from './event-log.js';
+import { KeptValues } from './kept-values.js';
 import type { OutputItem, ResponseObject } from './response-object.js';
 import { storedBytes } from './stored-size.js';
 
@@ -13,25 +15,33 @@ export interface StoredResponse {
   input: readonly StoredItem[];
   /** The response that it continues. It stays reachable from here even when the store has dropped it. */
   previous: StoredResponse | null;
+  /** Items that its conversation had before it; absent: it belongs to none. */
+  before?: readonly KeptItem[] | undefined;
   /** Its events, where they can be read again. */
   events?: readonly string[] | undefined;
 }
 
 export type StoredItem = InputItem & { id: string };
 
+/** An item that clients sent or a model made. */
+export type KeptItem = StoredItem | OutputItem;
+
 /** A response that is being made. */
-export interface ActiveResponse {
-  input: readonly StoredItem[];
-  previous: StoredResponse | null;
+export interface ActiveResponse extends Pick<StoredResponse, 'input' | 'previous' | 'before'> {
   /** Its events so far, where they can be read again; else null. */
   events: EventLog | null;
+  /** True where it is made whoever reads it. */
+  isInBackground: boolean;
   /** The response as it is so far. */
   snapshot(): ResponseObject;
   /** Ends the response with what it has; resolves with the whole of it. */
   cancel(): Promise<ResponseObject>;
+  /** Ends the response, which is then not kept. */
+  discard(): void;
 }
 
 export interface ResponseStoreLimits {
+  /** Most responses and conversations together. */
   maxResponses: number;
   /** Most bytes, by estimate; a conversation counts with each response that continues it. */
   maxBytes: number;
@@ -42,43 +52,28 @@ export const DEFAULT_STORE_LIMITS: Readonly<ResponseStoreLimits> = {
   maxBytes: 64 * 1024 * 1024,
 };
 
-interface Entry {
-  stored: StoredResponse;
-  bytes: number;
-  owner: string;
-}
+/** Share of the store that one conversation may take. */
+const CONVERSATION_SHARE = 1 / 4;
 
-/** Amounts stored for one API key. */
-interface Holding {
-  responses: number;
-  bytes: number;
-}
-
-/**
- * Store of responses by id, in memory, separate for each API key. Limits apply to all keys together; where they are
- * passed, the key that stores the most loses what it used longest ago, so that one key cannot crowd out the others.
- */
+/** Store of responses and conversations, within limits that they share: see KeptValues. */
 export class ResponseStore {
-  readonly #limits: ResponseStoreLimits;
-  /** Entries in the order of their last use. */
-  readonly #entries = new Map<string, Entry>();
+  readonly #kept: KeptValues<StoredResponse | StoredConversation>;
   readonly #active = new Map<string, { active: ActiveResponse; owner: string }>();
-  readonly #holdings = new Map<string, Holding>();
-  readonly #hold: MemoryHold | null;
-  #bytes = 0;
+  readonly #maxConversationBytes: number;
 
-  /** @param hold memory account of the stored responses; responses are dropped where it has no room. */
+  /** @param hold memory account of what is stored; the oldest is dropped where it has no room. */
   constructor(limits: Partial<ResponseStoreLimits> = {}, hold: MemoryHold | null = null) {
-    this.#limits = { ...DEFAULT_STORE_LIMITS, ...limits };
-    this.#hold = hold;
+    const { maxResponses, maxBytes } = { ...DEFAULT_STORE_LIMITS, ...limits };
+    this.#kept = new KeptValues({ maxValues: maxResponses, maxBytes }, hold);
+    this.#maxConversationBytes = maxBytes * CONVERSATION_SHARE;
   }
 
   get size(): number {
-    return this.#entries.size;
+    return this.#kept.size;
   }
 
   get bytes(): number {
-    return this.#bytes;
+    return this.#kept.bytes;
   }
 
   /** The caller's own responses; those of others are not visible. */
@@ -86,16 +81,21 @@ export class ResponseStore {
     return new OwnResponses(this, name);
   }
 
+  /** The caller's own conversations; those of others are not visible. */
+  conversationsOf({ name }: Pick<Caller, 'name'>): OwnConversations {
+    return new OwnConversations(
+      {
+        get: (id) => this.#get(name, id, StoredConversation),
+        put: (conversation) => this.#kept.put(name, conversation.id, conversation, conversation.bytes),
+        forget: (id) => this.#get(name, id, StoredConversation) !== null && this.#kept.forget(name, id),
+      },
+      this.#maxConversationBytes,
+    );
+  }
+
   /** Stores a response, unless it alone exceeds the limits. */
   put(owner: string, stored: StoredResponse): void {
-    const { id } = stored.response;
-    this.forget(owner, id);
-    const bytes = storedBytes(stored);
-    if (bytes > this.#limits.maxBytes) return;
-    this.#entries.set(id, { stored, bytes, owner });
-    this.#count(owner, 1, bytes);
-    while (this.#entries.size > this.#limits.maxResponses) this.#forgetOldestOf(this.#greatest('responses'));
-    while (this.#isTooMuch()) this.#forgetOldestOf(this.#greatest('bytes'));
+    this.#kept.put(owner, stored.response.id, stored, storedBytes(stored));
   }
 
   begin(owner: string, id: string, active: ActiveResponse): void {
@@ -112,55 +112,28 @@ export class ResponseStore {
   }
 
   get(owner: string, id: string): StoredResponse | null {
-    const entry = this.#entries.get(id);
-    if (entry?.owner !== owner) return null;
-    this.#entries.delete(id);
-    this.#entries.set(id, entry);
-    return entry.stored;
+    const found = this.#kept.get(owner, id);
+    return found instanceof StoredConversation ? null : found;
   }
 
   /** Removes a response. Returns false where there is none. */
   forget(owner: string, id: string): boolean {
-    const entry = this.#entries.get(id);
-    if (entry?.owner !== owner) return false;
-    this.#entries.delete(id);
-    this.#count(owner, -1, -entry.bytes);
-    return true;
+    return this.get(owner, id) !== null && this.#kept.forget(owner, id);
   }
 
-  /** An item in the output of some response. */
-  findItem(owner: string, id: string): OutputItem | null {
-    for (const entry of this.#entries.values()) {
-      if (entry.owner !== owner) continue;
-      const found = entry.stored.response.output.find((item) => item.id === id);
+  /** An item in the output of some response, or of some conversation. */
+  findItem(owner: string, id: string): KeptItem | null {
+    for (const value of this.#kept.valuesOf(owner)) {
+      const items = value instanceof StoredConversation ? value.items : value.response.output;
+      const found = items.find((item) => item.id === id);
       if (found !== undefined) return found;
     }
     return null;
   }
 
-  #isTooMuch(): boolean {
-    if (this.#entries.size === 0) return false;
-    return this.#bytes > this.#limits.maxBytes || this.#hold?.resize(this.#bytes) === false;
-  }
-
-  #count(owner: string, responses: number, bytes: number): void {
-    const holding = this.#holdings.get(owner) ?? { responses: 0, bytes: 0 };
-    holding.responses += responses;
-    holding.bytes += bytes;
-    this.#bytes += bytes;
-    if (bytes < 0) this.#hold?.resize(this.#bytes);
-    if (holding.responses === 0) this.#holdings.delete(owner);
-    else this.#holdings.set(owner, holding);
-  }
-
-  /** Key that stores the most; there is at least one. */
-  #greatest(what: keyof Holding): string {
-    const [first, ...others] = this.#holdings;
-    return others.reduce((most, one) => (one[1][what] > most[1][what] ? one : most), first!)[0];
-  }
-
-  #forgetOldestOf(owner: string): void {
-    for (const [id, entry] of this.#entries) if (entry.owner === owner) return void this.forget(owner, id);
+  #get<T extends StoredConversation>(owner: string, id: string, kind: new (...args: never) => T): T | null {
+    const found = this.#kept.get(owner, id);
+    return found instanceof kind ? found : null;
   }
 }
 
@@ -211,13 +184,19 @@ export class OwnResponses {
     );
   }
 
-  /** Removes a response. @throws ApiError 404. */
+  /** Removes a response; one that is made in the background ends first. @throws ApiError 404. */
   delete(id: string): void {
+    const active = this.activeResponse(id);
+    if (active?.isInBackground) {
+      this.end(id);
+      active.discard();
+      return;
+    }
     if (!this.#store.forget(this.#owner, id)) throw notFound(id, null);
   }
 
-  /** An item in the output of some response. */
-  findItem(id: string): OutputItem | null {
+  /** An item in the output of some response, or of some conversation. */
+  findItem(id: string): KeptItem | null {
     return this.#store.findItem(this.#owner, id);
   }
 }

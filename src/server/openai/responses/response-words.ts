@@ -1,11 +1,13 @@
 import { fieldsOf, withPlaces } from '../field-words.js';
 import { inOtherWords } from '../other-words.js';
-import type { ResponseRequest } from '../schemas/responses.js';
-import { keptPlaces } from './kept-tools.js';
+import type { ToolSet } from './tool-set.js';
 
 /** This route's names for fields of programs and of chats. */
 export const RESPONSE_FIELDS = fieldsOf('responses', [
+  ['tools[].tools[].function', 'tools[].tools[]'],
   ['tools[].function', 'tools[]'],
+  ['input[].tools[].tools[].function', 'input[].tools[].tools[]'],
+  ['input[].tools[].function', 'input[].tools[]'],
   ['tool_choice.function.name', 'tool_choice.name'],
   ['tool_choice.allowed_tools.tools', 'tool_choice.tools'],
   ['response_format', 'text.format'],
@@ -14,9 +16,6 @@ export const RESPONSE_FIELDS = fieldsOf('responses', [
 ]);
 
 /** Runs code shared by chat and responses, and words errors of the request with this route's names. */
-export function inResponseWords<T>(
-  request: Pick<ResponseRequest, 'tools'>,
-  run: () => Promise<T>,
-): Promise<T> {
-  return inOtherWords(withPlaces(RESPONSE_FIELDS, keptPlaces(request)), run);
+export function inResponseWords<T>({ places }: Pick<ToolSet, 'places'>, run: () => Promise<T>): Promise<T> {
+  return inOtherWords(withPlaces(RESPONSE_FIELDS, places), run);
 }

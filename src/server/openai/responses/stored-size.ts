@@ -1,6 +1,6 @@
 import { PER_LOG_PROB } from '../../../generation/answer-memory.js';
 import { storedMemory } from '../../memory-estimates.js';
-import type { StoredResponse } from './response-store.js';
+import type { KeptItem, StoredResponse } from './response-store.js';
 
 /** Counts the parts of a stored value, as JsonSize counts those of its text. */
 class KeptSize {
@@ -58,10 +58,27 @@ export function storedBytes(stored: StoredResponse): number {
   return bytes;
 }
 
-function ownBytes({ response, input, events }: StoredResponse): number {
+function ownBytes({ response, input, before = [], events }: StoredResponse): number {
   const size = new KeptSize();
   size.add(response);
   size.add(input);
   if (events !== undefined) size.add(events);
+  return storedMemory(size.bytes, size) + before.reduce((sum, item) => sum + itemBytes(item), 0);
+}
+
+const knownItems = new WeakMap<KeptItem, number>();
+
+/** Estimated bytes of an item, which does not change any more. */
+export function itemBytes(item: KeptItem): number {
+  const found = knownItems.get(item);
+  if (found !== undefined) return found;
+  const bytes = valueBytes(item);
+  knownItems.set(item, bytes);
+  return bytes;
+}
+
+export function valueBytes(value: unknown): number {
+  const size = new KeptSize();
+  size.add(value);
   return storedMemory(size.bytes, size);
 }

@@ -1,4 +1,4 @@
-import type { ResponseFunction } from '../schemas/responses.js';
+import type { ResponseFunction } from '../schemas/response-tools.js';
 
 /** Keywords without schemas inside, beside those that hold schemas. */
 const PLAIN = new Set([

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { responseFormat } from '../guides.js';
-import { commonFields } from './common.js';
+import { chatTemplate, commonFields, reasoningFields } from './common.js';
 import { about, component, count, ignored, notSupported, optional } from './fields.js';
 import { withOtherFields } from './fields-node.js';
 import { OTHER_CHAT_FIELDS, OTHER_MESSAGE_FIELDS, OTHER_PART_FIELDS } from './other-fields.js';
@@ -104,10 +104,16 @@ export const chatRequestSchema = component(
         description: 'With a last message of the assistant: its content is put before that of the answer.',
         default: false,
       }),
+      add_special_tokens: optional(z.boolean(), {
+        description:
+          'Adds the tokens that the model wants around a text, beside those that the chat template writes.',
+        default: false,
+      }),
       documents: optional(
         z.array(z.record(z.string(), z.string())),
         'Documents for the chat template, such as {"title": ..., "text": ...}; of no use where the template does not look for them.',
       ),
+      chat_template: chatTemplate,
       chat_template_kwargs: optional(
         z.record(z.string(), z.unknown()),
         'Further variables of the chat template, such as {"enable_thinking": false}.',
@@ -122,6 +128,7 @@ export const chatRequestSchema = component(
         z.string().min(1).max(32),
         "How much the model reasons, where its chat template knows that; 'none' turns reasoning off.",
       ),
+      ...reasoningFields,
       verbosity: ignored('Accepted; models here have no such setting.'),
       web_search_options: notSupported('web search'),
       store: ignored('Accepted; answers of this route are not kept.'),

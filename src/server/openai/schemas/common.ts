@@ -4,18 +4,7 @@ import { StopStrings } from '../../../../models/tokenizer/stop-strings.js';
 import { guideFields } from '../guides.js';
 import type { ChatRequest } from './chat.js';
 import type { CompletionRequest } from './completions.js';
-import {
-  about,
-  count,
-  ignored,
-  MAX_INT,
-  notSupported,
-  number,
-  optional,
-  shortText,
-  tokenId,
-  tokenList,
-} from './fields.js';
+import { about, count, ignored, MAX_INT, number, optional, shortText, tokenId, tokenList } from './fields.js';
 import { limitTexts } from './limit-texts.js';
 import { logitBias } from './logit-bias.js';
 
@@ -58,7 +47,7 @@ const badWords = optional(
 );
 
 /** True for the integers of 64 bits with a sign, as in OpenAI's API. The nearest number to 2^63 - 1 is 2^63. */
-function isSeed(value: number): boolean {
+export function isSeed(value: number): boolean {
   return Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 63;
 }
 
@@ -96,6 +85,15 @@ export const samplingFields = {
     { min: -2, max: 2, integer: false },
     { description: 'Taken from the logits of tokens, for each time that the answer has them.', default: 0 },
   ),
+  repeat_penalty: number(
+    SAMPLING_RANGES.repetitionPenalty,
+    "llama.cpp's name of repetition_penalty; its `repeat_last_n` is 64 where it is not given.",
+  ),
+  repeat_last_n: number(SAMPLING_RANGES.penaltyLastN, {
+    description:
+      'Number of last tokens of prompt and answer that the penalties for repetition, presence and frequency see; -1 = all, 0 = none.',
+    default: -1,
+  }),
   no_repeat_ngram_size: number(SAMPLING_RANGES.noRepeatNgramSize, {
     description: 'No so many tokens in a row of prompt and answer come up a second time; 0 = off.',
     default: 0,
@@ -204,6 +202,25 @@ export const stopFields = {
   }),
 };
 
+const budget = (text: string) => number({ min: -1, max: MAX_INT, integer: true }, text);
+
+/** Longest template of a request, in UTF-16 units: models' own have some thousands. */
+const MAX_TEMPLATE = 65_536;
+
+export const chatTemplate = optional(
+  shortText(MAX_TEMPLATE),
+  `A chat template in place of the model's, in Jinja, of ${MAX_TEMPLATE} characters at most. Needs the server's option --trust-request-chat-template.`,
+);
+
+/** Limits of reasoning, of which a request has one. */
+export const reasoningFields = {
+  thinking_token_budget: budget(
+    'Most tokens of reasoning: behind them its end is forced, and the answer follows. -1 or not given: no limit but that of the answer.',
+  ),
+  thinking_budget: budget("Qwen's name of thinking_token_budget."),
+  thinking_budget_tokens: budget("llama.cpp's name of thinking_token_budget."),
+};
+
 /** Fields about the engine's treatment of a request, which OpenAI's API lacks. */
 export const engineFields = {
   priority: optional(z.number().min(0).max(1), {
@@ -240,10 +257,19 @@ const streamOptions = optional(
   "What a stream carries besides the text; only with 'stream'.",
 );
 
+export const cachePrompt = optional(z.boolean(), {
+  description: 'false: takes nothing of the prompt from the cache, and leaves nothing there for others.',
+  default: true,
+});
+
 /** Fields common to chat and completions. */
 export const commonFields = {
   model: optional(z.string(), 'A name that GET /v1/models lists. Not given: the first of them.'),
   max_tokens: count(1, 'Most tokens of the answer.'),
+  n_predict: number(
+    { min: -1, max: MAX_INT, integer: true },
+    "llama.cpp's name of max_tokens; -1: as if it were not given.",
+  ),
   ...samplingFields,
   ...stopFields,
   ...engineFields,
@@ -298,16 +324,17 @@ export const commonFields = {
       .refine((value) => value !== 0, 'expected -1 or at least 1'),
     'Keeps only so many of the last tokens of a longer prompt; -1: as many as the context has room for beside the answer. Not given: a prompt that is too long is an error.',
   ),
-  cache_prompt: optional(z.boolean(), {
-    description: 'false: takes nothing of the prompt from the cache, and leaves nothing there for others.',
-    default: true,
-  }),
+  cache_prompt: cachePrompt,
   timings_per_token: optional(z.boolean(), {
     description:
       "llama.cpp's `timings` with the answer, and with each chunk of a stream: numbers of tokens, and milliseconds for them.",
     default: false,
   }),
-  return_progress: notSupported('progress of prompts', false),
+  return_progress: optional(z.boolean(), {
+    description:
+      "llama.cpp's `prompt_progress` in chunks of a stream before the first token, one for each part of the prompt that was computed. Without effect where the answer is not streamed.",
+    default: false,
+  }),
   ...guideFields,
 };
 

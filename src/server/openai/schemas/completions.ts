@@ -19,6 +19,10 @@ export const completionRequestSchema = component(
       ...commonFields,
       prompt: promptSchema,
       max_tokens: count(0, { description: 'Most tokens of the answer; 0 only with `echo`.', default: 16 }),
+      add_special_tokens: optional(z.boolean(), {
+        description: 'Adds the tokens that the model wants around a text to a prompt of text.',
+        default: true,
+      }),
       echo: optional(z.boolean(), { description: 'Puts the prompt before the answer.', default: false }),
       logprobs: optional(
         z.int().min(-1),

@@ -78,6 +78,32 @@ export const rerankRequestSchema = component(
 
 export type RerankRequest = z.output<typeof rerankRequestSchema>;
 
+export const cohereRerankSchema = component(
+  'CohereRerankRequest',
+  withOtherFields(
+    z.object({
+      model,
+      query: about(z.string(), 'What the documents are to answer.'),
+      documents: about(
+        z.array(document).min(1).max(MAX_DOCUMENTS),
+        `Up to ${MAX_DOCUMENTS} texts, as strings or as objects with a text.`,
+      ),
+      top_n: optional(z.int().min(1).max(MAX_INT), 'Results that are given, the best first. Default: all.'),
+      max_tokens_per_doc: optional(
+        z.int().min(1).max(MAX_INT),
+        'Tokens of a document and the query together; behind them it is cut. Not given: as many as the model takes.',
+      ),
+      priority: ignored(),
+    }),
+    Object.fromEntries(
+      Object.entries(OTHER_ENCODER_FIELDS).filter(([name]) => name !== 'max_tokens_per_doc'),
+    ),
+  ),
+  "The fields of Cohere's API, version 2.",
+);
+
+export type CohereRerankRequest = z.output<typeof cohereRerankSchema>;
+
 const texts = (text: string) =>
   about(
     z.union([z.string().transform((one) => [one]), z.array(z.string()).min(1).max(MAX_DOCUMENTS)], {

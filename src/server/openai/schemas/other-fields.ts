@@ -22,10 +22,7 @@ function withoutBearing(names: string): OtherFields {
  * change the answer is refused wherever it asks for something. A field that a route's schema has is not looked up here.
  */
 const OTHER_GENERATION_FIELDS: OtherFields = {
-  ...withoutBearing(
-    `request_id guided_decoding_backend cache_prompt id_slot slot_id timings_per_token
-     return_progress keep_alive t_max_predict_ms n_indent debug`,
-  ),
+  ...withoutBearing('request_id id_slot slot_id keep_alive t_max_predict_ms n_indent debug'),
   top_a: lacking('top-a sampling', 0),
   tfs_z: lacking('tail-free sampling', 1),
   epsilon_cutoff: lacking('cut-offs of this kind', 0),
@@ -34,35 +31,17 @@ const OTHER_GENERATION_FIELDS: OtherFields = {
   smoothing_factor: lacking('quadratic sampling', 0),
   samplers: lacking('an order of samplers to choose'),
   min_keep: lacking('a least number of tokens to draw among', 0, 1),
-  repeat_penalty: named('repetition_penalty', 1),
-  repeat_last_n: lacking('penalties of the last tokens only', -1),
-  allowed_token_ids: lacking('a list of allowed tokens'),
   logits_processors: lacking('processors of logits in a request', []),
-  truncate_prompt_tokens: lacking('prompts that are cut'),
-  documents: lacking('documents for the chat template', []),
-  chat_template: lacking('templates of a request'),
   mm_processor_kwargs: lacking('processors of images', {}),
   kv_transfer_params: lacking('transfers of caches'),
   vllm_xargs: lacking('arguments of plugins', {}),
   spaces_between_special_tokens: lacking('text without them', true),
-  add_special_tokens: lacking('a choice of special tokens', false),
-  echo: lacking('chats that repeat their last message', false),
   include_reasoning: lacking('answers without their reasoning', true),
-  return_tokens_as_token_ids: lacking('token ids as names of tokens', false),
-  thinking_token_budget: lacking('a budget of reasoning', -1),
-  thinking_budget: lacking('a budget of reasoning', -1),
-  thinking_budget_tokens: lacking('a budget of reasoning', -1),
   reasoning_format: lacking('a choice of where reasoning is put', 'auto', 'deepseek'),
   thinking: named('chat_template_kwargs'),
   enable_thinking: named('chat_template_kwargs'),
-  reasoning: named('reasoning_effort'),
-  grammar: named('structured_outputs.grammar', ''),
-  json_schema: named('structured_outputs.json'),
-  guided_json_object: named('structured_outputs.json_object', false),
-  guided_whitespace_pattern: lacking('a choice of white space'),
   format: named('response_format', ''),
   options: lacking("Ollama's options on this route", {}),
-  n_predict: named('max_tokens', -1),
   num_predict: named('max_tokens', -1),
   max_new_tokens: named('max_tokens'),
   n_keep: lacking('a window that moves on request', 0, -1),
@@ -90,6 +69,7 @@ function ofOtherRoutes(names: Readonly<Record<string, string | null>>): OtherFie
 
 export const OTHER_CHAT_FIELDS: OtherFields = {
   ...OTHER_GENERATION_FIELDS,
+  reasoning: named('reasoning_effort'),
   ...ofOtherRoutes({
     prompt: 'messages',
     input: 'messages',
@@ -102,8 +82,16 @@ export const OTHER_CHAT_FIELDS: OtherFields = {
   }),
 };
 
+const NO_REASONING = 'answers with reasoning on this route';
+
 export const OTHER_COMPLETION_FIELDS: OtherFields = {
   ...OTHER_GENERATION_FIELDS,
+  reasoning: lacking(NO_REASONING),
+  thinking_token_budget: lacking(NO_REASONING, -1),
+  thinking_budget: lacking(NO_REASONING, -1),
+  thinking_budget_tokens: lacking(NO_REASONING, -1),
+  chat_template: lacking('templates on this route'),
+  documents: lacking('documents for a chat template on this route', []),
   ...ofOtherRoutes({
     messages: 'prompt',
     input: 'prompt',
@@ -124,6 +112,18 @@ export const OTHER_COMPLETION_FIELDS: OtherFields = {
 
 export const OTHER_RESPONSE_FIELDS: OtherFields = {
   ...OTHER_GENERATION_FIELDS,
+  n_predict: named('max_output_tokens', -1),
+  add_special_tokens: lacking('a choice of special tokens on this route', false),
+  ...withoutBearing('guided_decoding_backend cache_prompt timings_per_token return_progress'),
+  truncate_prompt_tokens: named('truncation'),
+  documents: lacking('documents for the chat template on this route', []),
+  chat_template: lacking('templates of a request on this route'),
+  echo: lacking('answers that repeat the last message on this route', false),
+  return_tokens_as_token_ids: lacking('token ids as names of tokens on this route', false),
+  grammar: named('structured_outputs.grammar', ''),
+  json_schema: named('text.format'),
+  guided_json_object: named('structured_outputs.json_object', false),
+  guided_whitespace_pattern: named('structured_outputs.whitespace_pattern'),
   ...ofOtherRoutes({
     messages: 'input',
     system: 'instructions',
@@ -188,4 +188,58 @@ export const OTHER_ENCODER_FIELDS: OtherFields = {
   mm_processor_kwargs: lacking('processors of images', {}),
   truncation: named('truncate_prompt_tokens'),
   truncate: named('truncate_prompt_tokens', 'NONE'),
+};
+
+/** Fields of OpenAI's chats in a request of Anthropic's API. */
+export const OTHER_ANTHROPIC_FIELDS: OtherFields = {
+  ...ofOtherRoutes({
+    prompt: 'messages',
+    input: 'messages',
+    instructions: 'system',
+    stop: 'stop_sequences',
+    max_completion_tokens: 'max_tokens',
+    max_output_tokens: 'max_tokens',
+    response_format: 'output_config.format',
+    reasoning_effort: 'output_config.effort',
+    functions: 'tools',
+    function_call: 'tool_choice',
+    parallel_tool_calls: 'tool_choice.disable_parallel_tool_use',
+    n: null,
+    best_of: null,
+    logprobs: null,
+    top_logprobs: null,
+    echo: null,
+  }),
+};
+
+/** Fields of OpenAI's chats, and options of Ollama's own, at the top of a request of Ollama's API. */
+const OTHER_OLLAMA_FIELDS: OtherFields = {
+  ...ofOtherRoutes({
+    temperature: 'options.temperature',
+    top_p: 'options.top_p',
+    top_k: 'options.top_k',
+    min_p: 'options.min_p',
+    seed: 'options.seed',
+    stop: 'options.stop',
+    num_predict: 'options.num_predict',
+    max_tokens: 'options.num_predict',
+    max_completion_tokens: 'options.num_predict',
+    repeat_penalty: 'options.repeat_penalty',
+    frequency_penalty: 'options.frequency_penalty',
+    presence_penalty: 'options.presence_penalty',
+    response_format: 'format',
+    reasoning_effort: 'think',
+    n: null,
+    tool_choice: null,
+  }),
+};
+
+export const OTHER_OLLAMA_CHAT_FIELDS: OtherFields = {
+  ...OTHER_OLLAMA_FIELDS,
+  ...ofOtherRoutes({ prompt: 'messages', system: 'messages' }),
+};
+
+export const OTHER_OLLAMA_GENERATE_FIELDS: OtherFields = {
+  ...OTHER_OLLAMA_FIELDS,
+  ...ofOtherRoutes({ messages: 'prompt', tools: null }),
 };

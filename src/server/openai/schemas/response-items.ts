@@ -1,8 +1,13 @@
 import * as z from 'zod';
 import { about, component, ignored, optional } from './fields.js';
+import { toolList } from './response-tools.js';
+import { functionName } from './tools.js';
 
 const id = () => optional(z.string(), 'As it came with the item; it has no bearing on the answer.');
 const status = () => ignored('As it came with the item; it has no bearing on the answer.');
+/** Fields that clients keep with any item. */
+const kept = () => ({ id: id(), status: status(), internal_chat_message_metadata_passthrough: ignored() });
+const namespace = () => optional(functionName, 'The namespace of the tool, as it came with the call.');
 
 const part = z.discriminatedUnion(
   'type',
@@ -29,8 +34,7 @@ export const messageItem = z.object({
   type: optional(z.literal('message')),
   role: about(z.enum(['user', 'assistant', 'system', 'developer']), 'Who says it.'),
   content: about(content(), 'Text, or parts of text. Text that spells a special token stays text.'),
-  id: id(),
-  status: status(),
+  ...kept(),
   phase: ignored(),
 });
 
@@ -38,34 +42,32 @@ const functionCall = z.object({
   type: z.literal('function_call'),
   call_id: about(z.string(), 'What its output names.'),
   name: about(z.string(), 'The function.'),
+  namespace: namespace(),
   arguments: about(z.string(), 'JSON, as it came.'),
-  id: id(),
-  status: status(),
+  ...kept(),
 });
 
 const functionCallOutput = z.object({
   type: z.literal('function_call_output'),
   call_id: about(z.string(), 'Which call it answers.'),
   output: about(content(), 'What the function gave.'),
-  id: id(),
-  status: status(),
+  ...kept(),
 });
 
 const customCall = z.object({
   type: z.literal('custom_tool_call'),
   call_id: about(z.string(), 'What its output names.'),
   name: about(z.string(), 'The tool.'),
+  namespace: namespace(),
   input: about(z.string(), 'The text, as it came.'),
-  id: id(),
-  status: status(),
+  ...kept(),
 });
 
 const customOutput = z.object({
   type: z.literal('custom_tool_call_output'),
   call_id: about(z.string(), 'Which call it answers.'),
   output: about(content(), 'What the tool gave.'),
-  id: id(),
-  status: status(),
+  ...kept(),
 });
 
 const reasoning = z.object({
@@ -81,8 +83,44 @@ const reasoning = z.object({
     z.string(),
     'As it came with the item: takes the place of content that is not there. That of other servers has no effect.',
   ),
-  id: id(),
-  status: status(),
+  ...kept(),
+});
+
+const searchCall = z.object({
+  type: z.literal('tool_search_call'),
+  call_id: optional(z.string(), 'What its output names.'),
+  execution: ignored('As it came with the item.'),
+  arguments: about(z.unknown(), 'What was searched for, as it came.'),
+  ...kept(),
+});
+
+const searchOutput = z.object({
+  type: z.literal('tool_search_output'),
+  call_id: optional(z.string(), 'Which search it answers.'),
+  execution: ignored('As it came with the item.'),
+  tools: about(toolList, 'The tools that were found, which the model may call from now on.'),
+  ...kept(),
+});
+
+const additionalTools = z.object({
+  type: z.literal('additional_tools'),
+  role: ignored('Always developer.'),
+  tools: about(toolList, 'Further tools, which the model may call from now on.'),
+  ...kept(),
+});
+
+const compaction = z.object({
+  type: z.literal('compaction'),
+  encrypted_content: about(
+    z.string(),
+    'As it came with the item: what the conversation before it was about.',
+  ),
+  ...kept(),
+});
+
+const compactionTrigger = z.object({
+  type: z.literal('compaction_trigger'),
+  ...kept(),
 });
 
 const itemReference = z.object({
@@ -100,15 +138,20 @@ const typed = z.discriminatedUnion(
     customCall,
     customOutput,
     reasoning,
+    searchCall,
+    searchOutput,
+    additionalTools,
+    compaction,
+    compactionTrigger,
     itemReference,
   ],
   {
     error:
-      'expected an item of type message, function_call, function_call_output, custom_tool_call, custom_tool_call_output, reasoning or item_reference (no other is supported)',
+      'expected an item of type message, function_call, function_call_output, custom_tool_call, custom_tool_call_output, reasoning, tool_search_call, tool_search_output, additional_tools, compaction, compaction_trigger or item_reference (no other is supported)',
   },
 );
 
-const item = component(
+export const inputItem = component(
   'ResponseInputItem',
   z.union([typed, messageItem]),
   'A message, a call of a function that the model made, what a call gave, or what the model thought.',
@@ -116,10 +159,10 @@ const item = component(
 
 export const MAX_ITEMS = 4096;
 
-export const responseInput = about(z.union([z.string(), z.array(item).min(1).max(MAX_ITEMS)]), {
+export const responseInput = about(z.union([z.string(), z.array(inputItem).min(1).max(MAX_ITEMS)]), {
   description: 'What is answered: a text of the user, or the items of a conversation.',
   examples: ['Hello!'],
 });
 
-export type InputItem = z.output<typeof item>;
+export type InputItem = z.output<typeof inputItem>;
 export type MessageItem = z.output<typeof messageItem>;

@@ -1,13 +1,13 @@
 import * as z from 'zod';
 import { guideFields } from '../guides.js';
-import { engineFields, samplingFields, stopFields } from './common.js';
-import { about, component, count, ignored, notSupported, optional, shortText } from './fields.js';
+import { engineFields, reasoningFields, samplingFields, stopFields } from './common.js';
+import { about, component, count, ignored, MAX_INT, notSupported, optional, shortText } from './fields.js';
 import { withOtherFields } from './fields-node.js';
+import { metadata } from './metadata.js';
 import { OTHER_RESPONSE_FIELDS } from './other-fields.js';
 import { responseInput } from './response-items.js';
-import { functionName, limitTools } from './tools.js';
+import { toolChoice, toolList } from './response-tools.js';
 
-const MAX_TOOLS = 512;
 /** Most UTF-16 units of a field for the client's own records, which comes back with every event. */
 const MAX_RECORD = 1024;
 const MAX_DESCRIPTION = 16_384;
@@ -41,70 +41,6 @@ const textFormat = z.discriminatedUnion('type', [
     'JSON that follows a schema.',
   ),
 ]);
-
-const functionTool = z.object({
-  type: z.literal('function'),
-  name: about(functionName, 'What the model calls it.'),
-  description: optional(z.string(), 'What it does; the model reads it.'),
-  parameters: optional(z.record(z.string(), z.unknown()), 'JSON schema of its arguments, an object.'),
-  strict: optional(
-    z.boolean(),
-    'The arguments follow the schema even where the model chooses whether to call. Not given: true where each object of ' +
-      'the schema requires all its properties and allows no others.',
-  ),
-});
-
-const customTool = z.object({
-  type: z.literal('custom'),
-  name: about(functionName, 'What the model calls it.'),
-  description: optional(z.string(), 'What it does; the model reads it.'),
-  format: optional(
-    z.discriminatedUnion('type', [
-      about(z.object({ type: z.literal('text') }), 'Any text.'),
-      about(
-        z.object({
-          type: z.literal('grammar'),
-          syntax: about(
-            z.enum(['lark', 'regex']),
-            'The input follows a regex; of a Lark grammar the model is only told.',
-          ),
-          definition: about(z.string(), 'The grammar.'),
-        }),
-        'A text of a form.',
-      ),
-    ]),
-    'What the input looks like.',
-  ),
-});
-
-/** A tool of a type that only OpenAI's servers know. */
-const foreignTool = z.looseObject({
-  type: z.string().refine((type) => type !== 'function' && type !== 'custom'),
-});
-
-const tool = z.union([functionTool, customTool, foreignTool]);
-
-const named = z.object({
-  type: z.enum(['function', 'custom']),
-  name: about(functionName, 'The function, or the custom tool.'),
-});
-
-const toolChoice = z.union(
-  [
-    z.enum(['none', 'auto', 'required']),
-    named,
-    z.object({
-      type: z.literal('allowed_tools'),
-      mode: about(z.enum(['auto', 'required']), 'Whether one of them has to be called.'),
-      tools: about(z.array(named).min(1), 'The tools that may be called.'),
-    }),
-  ],
-  { error: 'expected \'none\', \'auto\', \'required\', {"type": "function", "name": ...} or allowed_tools' },
-);
-
-const metadata = z
-  .record(z.string().max(64), z.string().max(512))
-  .refine((pairs) => Object.keys(pairs).length <= 16, 'expected at most 16 pairs');
 
 export const responseRequestSchema = component(
   'ResponseRequest',
@@ -145,8 +81,8 @@ export const responseRequestSchema = component(
         'The form of the answer.',
       ),
       tools: optional(
-        z.array(tool).max(MAX_TOOLS).superRefine(limitTools),
-        'Functions that the model may call, in the form that its chat template has for them, and custom tools, whose input is a text. Tools of types that are not known here are left out, which a warning in the header X-Skein-Warning tells.',
+        toolList,
+        'Functions that the model may call, in the form that its chat template has for them, custom tools, whose input is a text, both also in namespaces, and a search for tools that the client makes. Tools of types that are not known here are left out, which a warning in the header X-Skein-Warning tells.',
       ),
       tool_choice: optional(
         toolChoice,
@@ -184,6 +120,7 @@ export const responseRequestSchema = component(
       ...samplingFields,
       ...stopFields,
       ...engineFields,
+      ...reasoningFields,
       structured_outputs: guideFields.structured_outputs,
       user: optional(shortText(MAX_RECORD), 'Comes back with the response.'),
       safety_identifier: optional(shortText(MAX_RECORD), 'Comes back with the response.'),
@@ -193,16 +130,35 @@ export const responseRequestSchema = component(
       ),
       client_metadata: ignored(),
       prompt_cache_retention: ignored(),
+      prompt_cache_options: ignored(),
       service_tier: ignored(),
       background: optional(z.boolean(), {
         description:
           "Answers at once, and makes the response whether or not somebody reads it; needs 'store'. With 'stream' its events can be read again.",
         default: false,
       }),
-      conversation: notSupported("conversations ('previous_response_id' goes on with a stored response)"),
+      conversation: optional(
+        z.union([z.string(), z.object({ id: about(z.string(), 'Its id.') })], {
+          error: 'expected the id of a conversation, or {"id": ...}',
+        }),
+        "A conversation whose items come before the input, and get the items of the request and of its response; not with 'previous_response_id'.",
+      ),
       prompt: notSupported('stored prompts'),
       max_tool_calls: notSupported('tools of its own'),
-      context_management: notSupported('management of the context', []),
+      context_management: optional(
+        z
+          .array(
+            z.object({
+              type: about(z.literal('compaction'), 'The only kind.'),
+              compact_threshold: optional(
+                z.int().min(1).max(MAX_INT),
+                'Tokens of the prompt from which on it is compacted. Not given: three quarters of the context.',
+              ),
+            }),
+          )
+          .max(1),
+        'What happens to a conversation that has become long: it is replaced by a summary, which is the first item of the output.',
+      ),
       moderation: notSupported('moderation'),
     }),
     OTHER_RESPONSE_FIELDS,
@@ -229,8 +185,31 @@ export const inputTokensSchema = component(
   'The fields of a response that its prompt is made of.',
 );
 
+export const compactRequestSchema = component(
+  'CompactRequest',
+  responseRequestSchema
+    .pick({
+      model: true,
+      instructions: true,
+      previous_response_id: true,
+      tools: true,
+      parallel_tool_calls: true,
+      reasoning: true,
+      text: true,
+      chat_template_kwargs: true,
+      prompt_cache_key: true,
+      prompt_cache_retention: true,
+      prompt_cache_options: true,
+      service_tier: true,
+      client_metadata: true,
+      priority: true,
+      cache_salt: true,
+      time_limit_ms: true,
+    })
+    .extend({ input: optional(responseInput, 'The conversation, or what follows on the earlier response.') }),
+  'A conversation that is compacted.',
+);
+
+export type CompactRequest = z.output<typeof compactRequestSchema>;
 export type InputTokensRequest = z.output<typeof inputTokensSchema>;
 export type ResponseRequest = z.output<typeof responseRequestSchema>;
-export type ResponseTool = z.output<typeof tool>;
-export type ResponseFunction = z.output<typeof functionTool>;
-export type CustomTool = z.output<typeof customTool>;

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { message } from './chat.js';
+import { chatTemplate } from './common.js';
 import { about, component, optional, tokenList } from './fields.js';
 
 const model = optional(
@@ -21,6 +22,7 @@ const chatFields = {
     description: 'With messages: the last one, of the assistant, is left open.',
     default: false,
   }),
+  chat_template: chatTemplate,
   chat_template_kwargs: optional(
     z.record(z.string(), z.unknown()),
     'With messages: further variables of the chat template.',

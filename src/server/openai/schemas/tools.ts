@@ -7,13 +7,18 @@ const MAX_TOOLS = 512;
  * Most units of all tools together: the length of their texts, and 32 for each value. They are written into prompts and
  * answers.
  */
-const MAX_TOOL_UNITS = 2 ** 20;
+export const MAX_TOOL_UNITS = 2 ** 20;
 
 /** Check for superRefine that limits the size of all tools. */
 export function limitTools(tools: readonly unknown[], context: z.RefinementCtx): void {
-  if (jsonUnits(tools, MAX_TOOL_UNITS) <= MAX_TOOL_UNITS) return;
+  if (toolUnits(tools) <= MAX_TOOL_UNITS) return;
   const message = `the tools are longer together than ${MAX_TOOL_UNITS} characters, of which each value counts 32`;
   context.addIssue({ code: 'custom', message, continue: false });
+}
+
+/** Units of tools together; where they are too many, some number above the limit. */
+export function toolUnits(tools: readonly unknown[]): number {
+  return jsonUnits(tools, MAX_TOOL_UNITS);
 }
 
 /** Schema of names that every format of calls can hold. */

@@ -104,6 +104,19 @@ describe.each(SAMPLERS)('$name', ({ open }) => {
     expect([...tokens]).toEqual(expected);
   });
 
+  it('draws by ids where all logits are equal', () => {
+    const logits = new Float32Array(VOCAB).fill(1.5);
+    const { tokens } = sample(
+      CHAINS.map(() => logits),
+      CHAINS.map(rowOf),
+    );
+    const expected = CHAINS.map((chain, i) => {
+      const excludes = naiveUniform(SEED, 0, i, XTC_DRAW) < (chain.xtcProbability ?? 0);
+      return walk(naiveChain(logits, chain, excludes), i);
+    });
+    expect([...tokens]).toEqual(expected);
+  });
+
   it('takes what is left out by bans as not there', () => {
     const logits = randomLogits(new Random(8), 2);
     const banned = Array.from({ length: 400 }, (_, i) => 2 * i);

@@ -38,7 +38,7 @@ export interface Ask {
 }
 
 /**
- * A client library, with each operation written as its users would write it:
+ * A client library of OpenAI's routes, beyond what its page in docs/clients shows, with each operation written as its users would write it:
  *
  *                     openai npm   openai pip   AI SDK   LangChain   curl
  *   non-stream            x            x           x         x         x

@@ -1,3 +1,4 @@
+import { ContextOverflowError } from '@langchain/core/errors';
 import type { AIMessageChunk, UsageMetadata } from '@langchain/core/messages';
 import { ChatOpenAI } from '@langchain/openai';
 import {
@@ -85,7 +86,9 @@ export const langchain: Client = {
       .invoke(ask.prompt)
       .catch((thrown: unknown) => thrown);
     if (!(error instanceof Error)) throw error;
-    return { status: (error as Error & { status?: number }).status, message: error.message };
+    // A prompt beyond the context has a class of its own, around what the server said.
+    const told = ContextOverflowError.isInstance(error) ? error.cause! : error;
+    return { status: (told as Error & { status?: number }).status, message: error.message };
   },
   persistent: async (place, ask) => {
     const message = await chat(place, ask, { maxRetries: 9 }).invoke(ask.prompt);

@@ -17,7 +17,7 @@ describe('a message', () => {
       type: 'message',
       role: 'assistant',
       model: 'toy',
-      content: [{ type: 'text', text: 'Paris.', citations: null }],
+      content: [{ type: 'text', text: 'Paris.' }],
       stop_reason: 'end_turn',
       stop_sequence: null,
       stop_details: null,
@@ -122,7 +122,7 @@ describe('thinking', () => {
     const signature = expect.stringMatching(/^[\w+/]{43}=$/);
     expect(content).toEqual([
       { type: 'thinking', thinking: 'Hm. Yes.', signature },
-      { type: 'text', text: 'Yes.', citations: null },
+      { type: 'text', text: 'Yes.' },
     ]);
     expect(usage.output_tokens_details.thinking_tokens).toBeGreaterThan(8);
   });

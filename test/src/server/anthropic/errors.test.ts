@@ -43,6 +43,20 @@ describe("errors in Anthropic's form", () => {
       'invalid_request_error',
       /'mcp_servers'/,
     ],
+    [
+      'a field of another API',
+      { stop: ['a'] },
+      400,
+      'invalid_request_error',
+      /'stop'.* use 'stop_sequences'/,
+    ],
+    [
+      'a thread of an earlier message',
+      { thread: { type: 'continue', previous_message_id: 'msg_1' } },
+      404,
+      'not_found_error',
+      /msg_1.* send the whole conversation/,
+    ],
     ['no tokens', { max_tokens: 0 }, 400, 'invalid_request_error', /'max_tokens'/],
   ])('%s', async (_, fields, status, type, message) => {
     expect(await refusal(server('x'), fields)).toMatchObject({
@@ -50,6 +64,13 @@ describe("errors in Anthropic's form", () => {
       type,
       message: expect.stringMatching(message),
     });
+  });
+
+  it('tell of a lost thread in the word by which a client sends the whole conversation again', async () => {
+    const thread = { type: 'continue', previous_message_id: 'msg_1' };
+    const response = await server('x').post(PATH, { ...question, thread });
+    expect(await response.json()).toMatchObject({ error: { details: { error_code: 'thread_not_found' } } });
+    expect((await server('x').post(PATH, { ...question, thread: { type: 'create' } })).status).toBe(200);
   });
 
   it('tell who may ask: a key comes in either header', async () => {

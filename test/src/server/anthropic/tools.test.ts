@@ -22,7 +22,7 @@ describe('tools of a message', () => {
       caller: { type: 'direct' },
     });
     expect(message.content).toEqual([
-      { type: 'text', text: 'So.', citations: null },
+      { type: 'text', text: 'So.' },
       used('weather', { city: 'Zürich' }),
       used('time', {}),
     ]);

@@ -20,12 +20,15 @@ const NAMED_BY_ANOTHER: Readonly<Record<string, readonly string[]>> = {
 
 const NO_GENERATOR = { status: 400, param: 'model' };
 const NO_ADAPTERS = { status: 403, param: null };
-/** Routes for models that are no generators, and those of adapters: the toy refuses what its validator has taken. */
+/** Routes for models of other kinds, those that need a file, and those of adapters: the toy refuses what its validator has taken. */
 const REFUSED: Readonly<Record<string, { status: number; param: string | null }>> = {
   '/v1/embeddings': NO_GENERATOR,
   '/v1/rerank': NO_GENERATOR,
+  '/v2/rerank': NO_GENERATOR,
+  '/infill': NO_GENERATOR,
   '/v1/score': NO_GENERATOR,
   '/pooling': NO_GENERATOR,
+  '/v1/batches': { status: 404, param: 'input_file_id' },
   '/v1/load_lora_adapter': NO_ADAPTERS,
   '/v1/unload_lora_adapter': NO_ADAPTERS,
 };

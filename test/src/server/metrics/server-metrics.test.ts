@@ -113,6 +113,7 @@ describe('the metrics of several models', () => {
       isGuided: true,
       choices: 2,
     });
+    request.onCachedTokens(5);
     request.onTokens(1);
     request.onTokens(3);
     request.onEnd('length');
@@ -136,6 +137,11 @@ describe('the metrics of several models', () => {
     expect(chat('skein:kv_blocks', { state: 'used' })).toBe(4);
     expect(chat('skein:kv_blocks', { state: 'free' })).toBe(6);
     expect(chat('skein:queue_limit')).toBe(256);
+    expect(chat('vllm:prompt_tokens_by_source_total', { source: 'local_compute' })).toBe(2);
+    expect(chat('vllm:prompt_tokens_by_source_total', { source: 'local_cache_hit' })).toBe(5);
+    expect(chat('vllm:request_prefill_kv_computed_tokens_sum')).toBe(2);
+    expect(chat('vllm:num_requests_waiting_by_reason', { reason: 'capacity' })).toBe(2);
+    expect(chat('vllm:num_requests_waiting_by_reason', { reason: 'deferred' })).toBe(0);
     const code = (name: string) => value(families, name, { model_name: SERVED[1]!.id });
     expect(code('vllm:num_requests_running')).toBe(3);
     expect(code('vllm:iteration_tokens_total_count')).toBe(0);
@@ -147,11 +153,17 @@ describe('the metrics of several models', () => {
     const chat = metrics.model('chat');
     chat.iteration(STATS);
     chat.engineDown();
-    expect(value(await scrape(metrics), 'skein:engine_ready', { model_name: 'chat' })).toBe(0);
+    const awake = (families: Map<string, Family>) =>
+      value(families, 'vllm:engine_sleep_state', { model_name: 'chat', sleep_state: 'awake' });
+    const down = await scrape(metrics);
+    expect(value(down, 'skein:engine_ready', { model_name: 'chat' })).toBe(0);
+    // vLLM's board of services shows a model without this series as down.
+    expect(awake(down)).toBeUndefined();
     chat.engineRestarted();
     chat.iteration(STATS);
     const families = await scrape(metrics);
     expect(value(families, 'skein:engine_ready', { model_name: 'chat' })).toBe(1);
+    expect(awake(families)).toBe(1);
     expect(value(families, 'skein:engine_restarts_total', { model_name: 'chat' })).toBe(1);
     expect(value(families, 'vllm:num_preemptions_total', { model_name: 'chat' })).toBe(2);
   });

@@ -99,5 +99,19 @@ export const STOCK_QUERIES: Readonly<Record<string, readonly string[]>> = {
     `max by (model_name) (max_over_time(vllm:kv_cache_usage_perc{${ofTarget}}[$__range]))`,
     `round(sum by (model_name) (increase(vllm:num_preemptions_total{${ofTarget}}[$__range])))`,
     'count(up{job=~"$job"} == 0) or vector(0)',
+    `sum by (reason) (vllm:num_requests_waiting_by_reason{${ofTarget}})`,
+    `sum by (source) (rate(vllm:prompt_tokens_by_source_total{${ofTarget}}[$__rate_interval]))`,
+  ],
+  // Its queries have `and on () count(vllm:num_requests_running{...})` behind them, which asks for no other series.
+  'vllm_service_status.json': [
+    `(2 - (max(vllm:engine_sleep_state{${ofTarget}, sleep_state="awake"}) == bool 0)) or vector(0)`,
+    `(histogram_quantile(0.5, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket{${ofTarget}}[5m]))))`,
+    `(sum(rate(vllm:generation_tokens_total{${ofTarget}}[5m])) / (sum(avg_over_time(vllm:num_requests_running{${ofTarget}}[5m])) > 0))`,
+    `(1 - (sum(rate(vllm:request_success_total{${ofTarget}, finished_reason="error"}[5m])) / (sum(rate(vllm:request_success_total{${ofTarget}}[5m])) > 0)))`,
+    `(60 * sum(rate(vllm:request_success_total{${ofTarget}}[5m])))`,
+  ],
+  'vllm_kv_cache.json': [
+    `sum(rate(vllm:prefix_cache_hits_total{${ofTarget}}[$__rate_interval])) / (sum(rate(vllm:prefix_cache_queries_total{${ofTarget}}[$__rate_interval])) > 0)`,
+    `histogram_quantile(0.95, sum by (le) (rate(vllm:request_prefill_kv_computed_tokens_bucket{${ofTarget}}[$__rate_interval])))`,
   ],
 };

@@ -65,7 +65,8 @@ describe('POST /api/chat', () => {
       temperature: 0.8,
       topK: 40,
       topP: expect.closeTo(0.9),
-      repetitionPenalty: 1,
+      repetitionPenalty: 1.1,
+      penaltyLastN: 64,
       maxNewTokens: 64,
     });
     await own.ask({
@@ -97,7 +98,7 @@ describe('POST /api/chat', () => {
       maxNewTokens: 9,
     });
     await own.ask({ options: { repeat_penalty: 1.5, repeat_last_n: 0, top_k: -1, seed: -1 } });
-    expect(own.toy.engine.requests[2]).toMatchObject({ repetitionPenalty: 1, topK: 0 });
+    expect(own.toy.engine.requests[2]).toMatchObject({ repetitionPenalty: 1.5, penaltyLastN: 0, topK: 0 });
   });
 
   it('ends where the context is full, and says length', async () => {
@@ -233,6 +234,39 @@ describe('calls of functions in /api/chat', () => {
   });
 });
 
+it("hands Ollama's samplers to the engine", async () => {
+  const own = server('x');
+  const options = { typical_p: 0.5, mirostat: 2, mirostat_tau: 3, mirostat_eta: 0.2, repeat_last_n: -1 };
+  expect((await own.post({ options })).status).toBe(200);
+  expect(own.toy.engine.requests[0]).toMatchObject({
+    ...{ typicalP: 0.5, mirostat: 2, mirostatTau: 3, mirostatEta: 0.2, penaltyLastN: -1 },
+  });
+});
+
+it('treats fields that nobody knows by the rule of all routes', async () => {
+  const fields = { unheard_of: 1, options: { not_known: 2 } };
+  const told = await server('x').post(fields);
+  expect(told.status).toBe(200);
+  expect(told.headers.get('x-unknown-fields')).toBe('unheard_of, options.not_known');
+  const refused = await server('x', { unknownFields: 'refuse' }).post(fields);
+  expect([refused.status, await refused.json()]).toEqual([
+    400,
+    { error: expect.stringContaining('unheard_of') },
+  ]);
+  const misplaced = await server('x').post({ temperature: 0.5 });
+  expect([misplaced.status, await misplaced.json()]).toEqual([
+    400,
+    { error: expect.stringContaining("use 'options.temperature'") },
+  ]);
+});
+
+it('takes seeds of 64 bits, as programs in Go draw them', async () => {
+  const own = server('x');
+  expect((await own.post({ options: { seed: 6e18 } })).status).toBe(200);
+  expect(own.toy.engine.requests.at(-1)!.seed).toBe(6_000_000_000_000_000_000n);
+  expect((await own.post({ options: { seed: 2 ** 64 } })).status).toBe(400);
+});
+
 describe('thinking in /api/chat', () => {
   const text = '<think>\nHm.\n</think>\n\nYes.';
   const model = { codec: templatedCodec(THINKS) };
@@ -268,7 +302,8 @@ describe('a request of /api/chat that is refused', () => {
     ],
     ['a role', { messages: [{ role: 'king', content: '' }] }, 400, /messages\[0\]\.role/],
     ['a temperature', { options: { temperature: -1 } }, 400, /options\.temperature/],
-    ['a sampler that is not there', { options: { mirostat: 2 } }, 400, /options\.mirostat.*not supported/],
+    ['a sampler that is not there', { options: { tfs_z: 0.5 } }, 400, /options\.tfs_z.*not supported/],
+    ['a version of mirostat', { options: { mirostat: 3 } }, 400, /options\.mirostat/],
     ['a duration', { keep_alive: 'soon' }, 400, /keep_alive.*soon.*5m/],
     ['a format', { format: 'xml' }, 400, /format/],
   ])('for %s is told why, in one text', async (_, fields, status, error) => {

@@ -87,6 +87,9 @@ describe("Ollama's lists of models", () => {
     expect(vectors).toMatchObject({ capabilities: ['embedding'] });
     expect((await post('/api/show', { model: 'none' })).status).toBe(404);
     expect((await post('/api/show', {})).status).toBe(400);
+    // Ollama's own client sends both names, one of them empty.
+    expect((await post('/api/show', { model: '', name: 'vectors' })).status).toBe(200);
+    expect((await post('/api/show', { model: '', name: '' })).status).toBe(400);
   });
 
   it('tell the version of the API', async () => {

@@ -55,6 +55,7 @@ describe('a guide', () => {
     { type: 'json_schema', json_schema: { name: 'n', schema: loose } },
     { type: 'json_schema', json_schema: { name: 'n', schema: loose, strict: false } },
     { type: 'json_object', schema: loose },
+    { type: 'json_object', value: loose },
   ])('%j leaves out what a schema may ignore', async (response_format) => {
     const guide = { type: 'json_schema', guide: followed };
     expect(await guideOf('/v1/chat/completions', { response_format })).toEqual(guide);
@@ -84,6 +85,11 @@ describe('a guide', () => {
     [{ guided_json: { type: 'string', format: 'phone' } }, 'guided_json', 'the format'],
     [{ response_format: { type: 'xml' } }, 'response_format.type', ''],
     [{ response_format: { type: 'json_object' }, guided_regex: 'a' }, 'guided_regex', 'exclude each other'],
+    [
+      { response_format: { type: 'json_object', schema, value: schema } },
+      'response_format.value',
+      'exclude each other',
+    ],
     [{ guided_regex: '(' }, 'guided_regex', 'a ( is not closed'],
     [{ guided_json: '{' }, 'guided_json', 'is not JSON'],
     [{ guided_grammar: 'root ::= root' }, 'guided_grammar', 'No text matches'],

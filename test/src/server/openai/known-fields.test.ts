@@ -77,6 +77,22 @@ describe.each([CHAT, COMPLETIONS])('%s', (path) => {
       { dryBreakers: [bytesOf('ab'), [BOS_TOKEN], ...[bytesOf('<257')]] },
     ],
     [{ allowed_token_ids: [65, 66] }, { allowedTokens: [65, 66] }],
+    [{ repeat_penalty: 1.25 }, { repetitionPenalty: 1.25, penaltyLastN: 64 }],
+    [
+      { repeat_penalty: 1.25, repeat_last_n: -1 },
+      { repetitionPenalty: 1.25, penaltyLastN: -1 },
+    ],
+    [{ n_predict: 7 }, { maxNewTokens: 7 }],
+    [
+      { guided_json: { type: 'object' }, guided_whitespace_pattern: ' ?' },
+      {
+        guide: {
+          type: 'structural_tag',
+          guide:
+            '{"type":"structural_tag","format":{"type":"json_schema","json_schema":{"type":"object"},"whitespace_pattern":" ?"}}',
+        },
+      },
+    ],
     [
       { logit_bias: { ab: 2, 7: -1 } },
       {
@@ -129,9 +145,13 @@ describe.each([CHAT, COMPLETIONS])('%s', (path) => {
     [{ logit_bias: [['', 1]] }, 'logit_bias[0]'],
     [{ logit_bias: { a: 101 } }, 'logit_bias.a'],
     [{ truncate_prompt_tokens: 0 }, 'truncate_prompt_tokens'],
-    [{ return_progress: true }, 'return_progress'],
+    [{ return_progress: 'yes' }, 'return_progress'],
     [{ guided_whitespace_pattern: ' ' }, 'guided_whitespace_pattern'],
     [{ grammar: 'root ::= "a"', json_schema: {} }, 'json_schema'],
+    [{ repetition_penalty: 1.5, repeat_penalty: 1.25 }, 'repeat_penalty'],
+    [{ max_tokens: 5, n_predict: 6 }, 'n_predict'],
+    [{ guided_regex: 'a', guided_whitespace_pattern: ' ' }, 'guided_regex'],
+    [{ guided_json: {}, guided_whitespace_pattern: '[ a]x' }, 'guided_json'],
   ])('%j is refused by name', async (fields, param) => {
     const { status, response } = await ask(path, fields);
     expect(status).toBe(400);

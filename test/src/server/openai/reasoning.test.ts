@@ -152,3 +152,62 @@ describe('reasoning text', () => {
     expect((await ask({ reasoning_effort: 'high' })).error).toBeUndefined();
   });
 });
+
+describe('a budget of reasoning', () => {
+  /** A codec whose vocabulary has a token for each marker. */
+  function markedCodec(template = TEMPLATE) {
+    const codec = templatedCodec(template);
+    const encodePiece = (text: string) => {
+      const marker = ['<think>', '</think>'].indexOf(text);
+      return marker < 0 ? bytesOf(text) : [200 + marker];
+    };
+    return { ...codec, encodePiece };
+  }
+
+  async function budgetOf(fields: object, template?: string) {
+    const requests: TokenRequest[] = [];
+    const toy = toyServer(
+      (request) => {
+        requests.push(request);
+        return [{ finish: 'stop' }];
+      },
+      { model: { codec: markedCodec(template) } },
+    );
+    const response = await toy.post('/v1/chat/completions', { messages, ...fields });
+    expect(response.status).toBe(200);
+    return requests[0]!.reasoningBudget;
+  }
+
+  it.each(['thinking_token_budget', 'thinking_budget', 'thinking_budget_tokens'])(
+    '%s reaches the engine with the tokens of the markers',
+    async (name) => {
+      expect(await budgetOf({ [name]: 5 })).toEqual({ tokens: 5, endToken: 201, beginToken: 200 });
+      expect(await budgetOf({ [name]: 0 })).toMatchObject({ tokens: 0 });
+      expect(await budgetOf({ [name]: -1 })).toBe(undefined);
+      expect(await budgetOf({ [name]: null })).toBe(undefined);
+    },
+  );
+
+  it('counts from the beginning where the prompt has opened the reasoning', async () => {
+    const open = {
+      messages: [...messages, { role: 'assistant', content: 'So <think>' }],
+      continue_final_message: true,
+    };
+    expect(await budgetOf({ ...open, thinking_token_budget: 5 })).toEqual({ tokens: 5, endToken: 201 });
+  });
+
+  it('is no matter to a model that does not reason', async () => {
+    expect(await budgetOf({ thinking_token_budget: 5 }, '{{ messages }}')).toBe(undefined);
+  });
+
+  it('is refused under two names, and by a model without a token for the end', async () => {
+    const toy = server('x');
+    const twice = await toy.ask({ thinking_token_budget: 5, thinking_budget: 6 });
+    expect(twice.error).toMatchObject({ param: 'thinking_budget' });
+    const marks = await toy.ask({ thinking_token_budget: 5 });
+    expect(marks.error).toMatchObject({
+      param: 'thinking_token_budget',
+      message: expect.stringContaining('8 tokens'),
+    });
+  });
+});

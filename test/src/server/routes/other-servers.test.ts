@@ -17,9 +17,13 @@ describe("routes of llama.cpp's server and vLLM", () => {
 
   it('/props and /tokenizer_info tell about the model', async () => {
     const template = '{% for m in messages %}{{ m.content }}{% endfor %}';
-    const toy = toyServer(() => say('x'), { model: { codec: templatedCodec(template) } });
+    const toy = toyServer(() => say('x'), {
+      model: { codec: templatedCodec(template), maxActiveRequests: 7, fileName: 'toy.gguf' },
+    });
     expect(await json(await toy.get('/props'))).toMatchObject({
-      default_generation_settings: { n_ctx: 256 },
+      default_generation_settings: { n_ctx: 256, params: { n_predict: 64 } },
+      total_slots: 7,
+      model_path: 'toy.gguf',
       model_alias: 'toy',
       chat_template: template,
     });
@@ -30,6 +34,8 @@ describe("routes of llama.cpp's server and vLLM", () => {
     });
     expect((await toy.get('/props?model=other')).status).toBe(404);
     expect((await toy.get('/props?modle=toy')).status).toBe(400);
+    const change = await toy.post('/props', { chat_template: '' });
+    expect([change.status, await change.json()]).toMatchObject([400, { error: { code: 'not_supported' } }]);
   });
 
   it('/apply-template shows the prompt of a conversation', async () => {
@@ -44,6 +50,23 @@ describe("routes of llama.cpp's server and vLLM", () => {
     const refused = await toy.post('/apply-template', { prompt: 'a' });
     expect(refused.status).toBe(400);
     expect(await refused.text()).toContain("The field 'messages' is required.");
+  });
+
+  it("/invocations finds SageMaker's route by the body", async () => {
+    const toy = toyServer(() => say('x'));
+    const object = async (body: unknown) => json(await toy.post('/invocations', body));
+    expect(await object({ messages })).toMatchObject({ object: 'chat.completion' });
+    expect(await object({ prompt: 'a', misspelt: 1 })).toMatchObject({ object: 'text_completion' });
+    const told = await toy.post('/invocations', { prompt: 'a', misspelt: 1 });
+    expect(told.headers.get('x-unknown-fields')).toBe('misspelt');
+    const errors = [
+      [{ input: 'a' }, 'embeds texts'],
+      [{ text_1: 'a', text_2: 'b' }, 'scores texts'],
+      [{ query: 'a', documents: ['b'] }, 'scores texts'],
+      [{}, "'messages' (/v1/chat/completions)"],
+      [[1], "'messages' (/v1/chat/completions)"],
+    ] as const;
+    for (const [body, words] of errors) expect(JSON.stringify(await object(body))).toContain(words);
   });
 
   it('/classify says what it would need', async () => {

@@ -5,8 +5,20 @@ import { type QuantizedType, randomBlocks } from '../../../../../tools/support/q
 export type Dtype = 'f32' | 'bf16' | QuantizedType;
 export const DTYPES: readonly Dtype[] = ['f32', 'bf16', 'int8', 'int4'];
 export const isQuantized = (dtype: Dtype): dtype is QuantizedType => dtype === 'int8' || dtype === 'int4';
-type Arrays = Float32Array | Uint16Array | Int32Array | Uint8Array | null;
+type Arrays = Float32Array | Float64Array | Uint16Array | Int32Array | Uint8Array | null;
 type Fields = Record<string, number | string | Arrays>;
+
+/** What the passes of wide_row.h return; they also write to arrays of the fields. */
+export interface WideRowResults {
+  sum: number;
+  moment: number;
+  present: number;
+  squares: number;
+  least: number;
+  between: number;
+  kept: number;
+  inBuckets: number;
+}
 
 /** Functions that engine/executors/native/kernels/test_hooks.cpp exports; the first argument names the table. */
 interface KernelHooks {
@@ -34,6 +46,7 @@ interface KernelHooks {
   chunkExp(table: string, fields: Fields): void;
   chunkExpAbove(table: string, fields: Fields): void;
   indicesFrom(table: string, fields: Fields): number;
+  wideRow(table: string, fields: Fields): WideRowResults;
   peak(table: string, fields: Fields): number;
 }
 

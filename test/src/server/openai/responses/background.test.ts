@@ -42,6 +42,37 @@ describe('a response in the background', () => {
     await expect.poll(() => toy.engine.active).toBe(0);
   });
 
+  it('is cancelled and forgotten by a DELETE', async () => {
+    const ledger = new MemoryLedger();
+    const toy = toyServer(() => [{ tokens: [65] }, { waitMs: 10_000 }, ...say('B')], { ledger });
+    const { id } = await create(toy, ask);
+    await expect.poll(async () => (await read(toy, id)).output.length).toBe(1);
+    const deleted = await toy.app.request(`${PATH}/${id}`, { method: 'DELETE' });
+    expect(await deleted.json()).toEqual({ id, object: 'response', deleted: true });
+    expect((await toy.get(`${PATH}/${id}`)).status).toBe(404);
+    await expect.poll(() => toy.engine.active).toBe(0);
+    await expect.poll(() => ledger.heldFor('request')).toBe(0);
+    expect(ledger.heldFor('stored')).toBe(0);
+    expect((await toy.get(`${PATH}/${id}`)).status).toBe(404);
+  });
+
+  it('tells readers of its events the end where it is forgotten', async () => {
+    const toy = toyServer(() => [{ tokens: [65] }, { waitMs: 10_000 }, ...say('B')]);
+    const reader = (await toy.post(PATH, { ...ask, stream: true })).body!.getReader();
+    let text = '';
+    const more = async () => {
+      const { done, value } = await reader.read();
+      text += new TextDecoder().decode(value);
+      return !done;
+    };
+    while (!text.includes('output_text.delta')) await more();
+    const id = /"id":"(resp_\w+)"/.exec(text)![1]!;
+    await toy.app.request(`${PATH}/${id}`, { method: 'DELETE' });
+    while (await more());
+    expect(text).toContain('event: response.incomplete');
+    expect((await toy.get(`${PATH}/${id}`)).status).toBe(404);
+  });
+
   it('that fails is kept, with its error', async () => {
     const toy = toyServer(() => [{ tokens: [65] }, { error: new RequestError('It broke.') }]);
     const { id } = await create(toy, ask);

@@ -17,6 +17,7 @@ describe('POST /v1/responses', () => {
       completed_at: expect.any(Number),
       status: 'completed',
       background: false,
+      conversation: null,
       error: null,
       incomplete_details: null,
       instructions: null,
@@ -368,7 +369,6 @@ describe('a response that cannot be', () => {
   });
 
   it.each<[string, unknown]>([
-    ['conversation', 'conv_1'],
     ['prompt', { id: 'pmpt_1' }],
     ['max_tool_calls', 3],
     ['moderation', {}],

@@ -198,7 +198,7 @@ describe('custom tools of a response', () => {
   it('are streamed', async () => {
     const events = await readEvents(await server(called).post(PATH, { input, tools: [patch], stream: true }));
     const types = events.map(({ type }) => type);
-    expect(types).toEqual([
+    expect(types.filter((type, i) => type !== types[i - 1])).toEqual([
       'response.created',
       'response.in_progress',
       'response.output_item.added',
@@ -207,7 +207,29 @@ describe('custom tools of a response', () => {
       'response.output_item.done',
       'response.completed',
     ]);
-    expect(events[3].delta).toBe('*** Begin\n"Zürich"');
+    const deltas = events.filter(({ type }) => type === 'response.custom_tool_call_input.delta');
+    // A text comes as the model writes it: here a character at a time.
+    expect(deltas.length).toBe('*** Begin\n"Zürich"'.length);
+    expect(deltas.map(({ delta }) => delta).join('')).toBe('*** Begin\n"Zürich"');
+    expect(events.at(-3)).toMatchObject({ input: '*** Begin\n"Zürich"', item_id: deltas[0].item_id });
+    expect(events.at(-2).item.input).toBe('*** Begin\n"Zürich"');
+  });
+
+  it('that are broken off keep what has come', async () => {
+    const cut = called.slice(0, called.indexOf('rich'));
+    const codec = templatedCodec(HERMES);
+    const model = { codec, maxInputLen: 4000, maxSeqLen: 5000 };
+    const format = { type: 'grammar', syntax: 'regex', definition: '.*' };
+    for (const tool of [patch, { ...patch, format }]) {
+      const steps = say(cut).slice(0, -1);
+      const toy = toyServer(() => [...steps, { waitMs: 10_000 }, { finish: 'stop' }], { model });
+      const { id } = await create(toy, { input, tools: [tool], background: true });
+      const shown = async () => ((await (await toy.get(`${PATH}/${id}`)).json()) as Any).output[0];
+      await expect.poll(async () => (await shown())?.input).toBe('*** Begin\n"Zü');
+      await toy.post(`${PATH}/${id}/cancel`, {});
+      await expect.poll(async () => (await shown()).status).toBe('incomplete');
+      expect((await shown()).input).toBe('*** Begin\n"Zü');
+    }
   });
 
   it('get what they gave in the next turn', async () => {
@@ -225,7 +247,7 @@ describe('custom tools of a response', () => {
     const toy = server(called);
     const format = (syntax: string, definition: string) => ({ type: 'grammar', syntax, definition });
     await create(toy, { input, tools: [{ ...patch, format: format('regex', 'a{2,9}') }] });
-    expect(JSON.stringify(toy.engine.requests.at(-1)!.guide)).toContain('a{2,9}');
+    expect(JSON.stringify(toy.engine.requests.at(-1)!.guide)).toContain('^(?:a{2,9})$');
     await create(toy, { input, tools: [{ ...patch, format: format('lark', 'start: "a"') }] });
     expect(toy.engine.requests.at(-1)!.guide).toBeUndefined();
     expect(promptText(toy)).toContain('start: ');
@@ -239,14 +261,172 @@ describe('custom tools of a response', () => {
   });
 });
 
+describe('tools in namespaces', () => {
+  const shop = (...inside: object[]) => ({
+    type: 'namespace',
+    name: 'mcp__shop',
+    description: 'Orders.',
+    tools: inside,
+  });
+  const lookup = { type: 'function', name: 'lookup', description: 'Looks up.', parameters };
+  const note = { type: 'custom', name: 'note' };
+  const called = call('mcp__shop__lookup', '{"city": "Ur"}') + call('mcp__shop__note', '{"input": "a"}');
+
+  it('are told by one name, and called by two', async () => {
+    const toy = server(called);
+    const response = await create(toy, { input, tools: [shop(lookup, note), tools[1]] });
+    expect(response.output).toMatchObject([
+      { type: 'function_call', name: 'lookup', namespace: 'mcp__shop', arguments: '{"city": "Ur"}' },
+      { type: 'custom_tool_call', name: 'note', namespace: 'mcp__shop', input: 'a' },
+    ]);
+    const prompt = promptText(toy);
+    for (const told of ['"name":"mcp__shop__lookup"', 'Looks up.\\n\\nOrders.', '"name":"mcp__shop__note"'])
+      expect(prompt).toContain(told);
+    expect(response.tools[0]).toEqual({
+      ...shop({ ...lookup, strict: false }, { ...note, description: null, format: { type: 'text' } }),
+    });
+  });
+
+  it('are streamed with both names from the beginning', async () => {
+    const toy = server(called);
+    const events = await readEvents(
+      await toy.post(PATH, { input, tools: [shop(lookup, note)], stream: true }),
+    );
+    const added = events.filter(({ type }) => type === 'response.output_item.added');
+    expect(added.map(({ item }) => [item.namespace, item.name])).toEqual([
+      ['mcp__shop', 'lookup'],
+      ['mcp__shop', 'note'],
+    ]);
+  });
+
+  it('are known again in the next turn', async () => {
+    const codec = templatedCodec(HERMES);
+    const asked: (readonly Any[])[] = [];
+    const noting: typeof codec = {
+      ...codec,
+      encodeChat: (messages, options) => {
+        asked.push(messages);
+        return codec.encodeChat(messages, options);
+      },
+    };
+    const toy = toyServer(() => say(called), {
+      model: { codec: noting, maxInputLen: 4000, maxSeqLen: 5000 },
+    });
+    const first = await create(toy, { input, tools: [shop(lookup, note)] });
+    await create(toy, { input: [...first.output, { role: 'user', content: 'And?' }], tools: [shop(lookup)] });
+    expect(asked.at(-1)![0].tool_calls.map((one: Any) => one.function.name)).toEqual([
+      'mcp__shop__lookup',
+      'mcp__shop__note',
+    ]);
+  });
+
+  it('are chosen by either name', async () => {
+    for (const name of ['lookup', 'mcp__shop__lookup']) {
+      const toy = server(called);
+      await create(toy, { input, tools: [shop(lookup, note)], tool_choice: { type: 'function', name } });
+      expect(JSON.stringify(toy.engine.requests.at(-1)!.guide)).toContain('mcp__shop__lookup');
+    }
+    // A name that two namespaces have means neither.
+    const other = { ...shop(lookup), name: 'other' };
+    const body = { input, tools: [shop(lookup), other], tool_choice: { type: 'function', name: 'lookup' } };
+    expect(await refusal(server('x'), body)).toMatchObject({ param: 'tool_choice.name' });
+  });
+
+  it.each<[string, object[], string]>([
+    ['two of a name', [shop(lookup, lookup)], 'tools[0].tools[1].name'],
+    [
+      'one of the name of another',
+      [{ ...lookup, name: 'mcp__shop__lookup' }, shop(lookup)],
+      'tools[1].tools[0].name',
+    ],
+    ['a name with spaces', [shop({ ...lookup, name: 'a b' })], 'tools[0].tools[0].name'],
+    ['a tool of another type', [shop({ type: 'web_search' })], 'tools[0].tools[0].type'],
+    ['a namespace without tools', [{ type: 'namespace', name: 'a' }], 'tools[0].tools'],
+    [
+      'a schema beyond grammars',
+      [shop({ ...lookup, strict: true, parameters: { not: {} } })],
+      'tools[0].tools[0].parameters',
+    ],
+    [
+      'more tools than are taken',
+      [
+        shop(...Array.from({ length: 300 }, (_, i) => ({ ...lookup, name: `f${i}` }))),
+        { ...shop(...Array.from({ length: 300 }, (_, i) => ({ ...lookup, name: `f${i}` }))), name: 'b' },
+      ],
+      'tools',
+    ],
+    ['a tool for programs', [{ ...lookup, allowed_callers: ['programmatic'] }], 'tools[0].allowed_callers'],
+  ])('%s is refused by its place', async (_, list, param) => {
+    expect(await refusal(server('x'), { input, tools: list })).toMatchObject({ status: 400, param });
+  });
+});
+
+describe('a search for tools by the client', () => {
+  const search = { type: 'tool_search', execution: 'client', description: 'Finds tools.', parameters };
+  const found = { type: 'namespace', name: 'crm', tools: [{ type: 'function', name: 'lookup', parameters }] };
+
+  it('is called by an item of its own, and the tools that it finds are callable', async () => {
+    const toy = server(call('tool_search', '{"city": "orders"}'));
+    const first = await create(toy, { input, tools: [search] });
+    expect(first.output).toEqual([
+      {
+        type: 'tool_search_call',
+        id: expect.stringMatching(/^tsc_/),
+        call_id: expect.stringMatching(/^call_/),
+        status: 'completed',
+        execution: 'client',
+        arguments: { city: 'orders' },
+      },
+    ]);
+    expect(first.tools).toEqual([search]);
+    const output = {
+      type: 'tool_search_output',
+      call_id: first.output[0].call_id,
+      execution: 'client',
+      tools: [found],
+    };
+    const next = server(call('crm__lookup', '{}'));
+    for (const body of [
+      { input: [...first.output, output] },
+      // One that is known already adds nothing.
+      { input: [...first.output, output, output] },
+      {
+        input: [
+          { type: 'additional_tools', role: 'developer', tools: [found] },
+          { role: 'user', content: 'Hi' },
+        ],
+      },
+    ]) {
+      const response = await create(next, { ...body, tools: [search] });
+      expect(response.output).toMatchObject([{ type: 'function_call', name: 'lookup', namespace: 'crm' }]);
+      expect(promptText(next).match(/"name":"crm__lookup"/g)).toHaveLength(1);
+    }
+    expect(promptText(next, 0)).toContain('<tool>These tools can be called now: crm__lookup');
+    // They stay where the server keeps the conversation.
+    const stored = await create(next, { input: [output], tools: [search] });
+    await create(next, { previous_response_id: stored.id, input: 'More', tools: [search] });
+    expect(promptText(next)).toContain('"name":"crm__lookup"');
+  });
+
+  it('that is broken off keeps the text of its arguments', async () => {
+    const cut = say('<tool_call>\n{"name": "tool_search", "arguments": {"query": "cr').slice(0, -1);
+    const model = { codec: templatedCodec(HERMES), maxInputLen: 4000, maxSeqLen: 5000 };
+    const toy = toyServer(() => [...cut, { finish: 'length' }], { model });
+    const { output } = await create(toy, { input, tools: [search] });
+    expect(output[0]).toMatchObject({
+      ...{ type: 'tool_search_call', status: 'incomplete', arguments: { query: '{"query": "cr' } },
+    });
+  });
+});
+
 describe('tools of types that are not known', () => {
-  const others = [{ type: 'web_search' }, { type: 'namespace', name: 'agents', tools: [tools[0]] }];
+  const others = [{ type: 'web_search' }, { type: 'tool_search' }];
 
   it('are left out, and told', async () => {
     const toy = server('Hi');
     const response = await toy.post(PATH, { input, tools: [...others, tools[1]] });
     expect(response.headers.get('x-skein-warning')).toBe(
-      "Tools of the types 'web_search', 'namespace' are not known here and were left out.",
+      "Tools of the types 'web_search', 'tool_search' are not known here and were left out.",
     );
     expect(((await response.json()) as Any).tools).toMatchObject([{ name: 'time' }]);
     expect(promptText(toy)).not.toContain('web_search');

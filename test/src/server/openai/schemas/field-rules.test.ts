@@ -109,7 +109,7 @@ describe('a field that nobody knows', () => {
 describe('a field of another server', () => {
   it.each<[string, object, string, string]>([
     [chat, { tfs_z: 0.5 }, 'tfs_z', 'this server does not have tail-free sampling.'],
-    [chat, { n_predict: 5 }, 'n_predict', "use 'max_tokens'."],
+    [chat, { num_predict: 5 }, 'num_predict', "use 'max_tokens'."],
     [chat, { prompt: 'a' }, 'prompt', "use 'messages'."],
     [chat, { messages: [{ ...messages[0], images: ['a'] }] }, 'messages[0].images', 'does not have images.'],
     [

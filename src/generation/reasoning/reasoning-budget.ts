@@ -1,0 +1,44 @@
+import { field, says } from '../../../base/named-text.js';
+import type { ReasoningBudgetOptions } from '../../../callbacks/token-request.js';
+import { InvalidRequestError } from '../errors.js';
+import type { TextCodec } from '../text-model.js';
+import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning-parser.js';
+
+/** A limit of reasoning that a client asks for. */
+export interface AskedBudget {
+  /** Most tokens; below 0: no limit. */
+  tokens: number;
+  /** The client's name for it, for errors. */
+  param: string;
+  /** Called with the reason where the model's vocabulary allows no budget; absent: that is an error. */
+  onImpossible?: ((why: string) => void) | undefined;
+}
+
+/**
+ * Budget of an answer's reasoning in tokens of the model; undefined: none is asked for, or the answer has no reasoning.
+ * @throws InvalidRequestError where the model's vocabulary has no token for the end of reasoning.
+ */
+export async function reasoningBudget(
+  codec: TextCodec,
+  reasoning: ReasoningStart | null,
+  asked: AskedBudget | undefined,
+): Promise<ReasoningBudgetOptions | undefined> {
+  if (asked === undefined || asked.tokens < 0 || reasoning === null) return undefined;
+  const endToken = await markerToken(codec, THINK_END, asked);
+  const isOpen = reasoning === 'open';
+  const beginToken = isOpen ? undefined : await markerToken(codec, THINK_BEGIN, asked);
+  if (endToken === null || beginToken === null) return undefined;
+  return { tokens: asked.tokens, endToken, beginToken };
+}
+
+/** Token of a marker; null: it has none, which has been told. */
+async function markerToken(codec: TextCodec, text: string, asked: AskedBudget): Promise<number | null> {
+  const tokens = await codec.encodePiece(text);
+  if (tokens.length === 1) return tokens[0]!;
+  const { param, onImpossible } = asked;
+  const why = `this model writes ${text} in ${tokens.length} tokens, and a budget can only force one`;
+  if (onImpossible === undefined)
+    throw new InvalidRequestError(says`${field(param)} is refused: ${why}.`, param, 'unsupported_parameter');
+  onImpossible(why);
+  return null;
+}

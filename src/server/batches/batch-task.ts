@@ -1,0 +1,250 @@
+import { type LineRules, parseBatchLine } from '../../batch/batch-line.js';
+import { plus } from '../../batch/batch-usage.js';
+import { type Answer, type BatchCounts, errorLine, type Lines, runBatch } from '../../batch/run-batch.js';
+import type { Slots } from '../../batch/slots.js';
+import { splitLines } from '../../batch/split-lines.js';
+import { type FileStore, nowSeconds } from '../files/file-store.js';
+import { ApiError } from '../openai/errors.js';
+import type { ServerLog } from '../server-log.js';
+import { AnswerFiles, type AnswersSoFar, answersSoFar } from './answer-files.js';
+import { type Batch, type BatchFault, inState } from './batch-object.js';
+import type { BatchStore } from './batch-store.js';
+import { validateInput } from './validate-input.js';
+
+/** What all batches share. */
+export interface BatchServices {
+  files: FileStore;
+  store: BatchStore;
+  log: ServerLog;
+  /** Places for validations, for batches that run, and for their requests. */
+  slots: { validations: Slots; batches: Slots; requests: Slots };
+  /** What the lines of a batch have to be. */
+  rulesOf(batch: Batch): LineRules;
+  /** Resolves when there are models to ask. */
+  started: Promise<void>;
+  /** Aborted where the server ends: requests under way are waited for, and no others are begun. */
+  pause: AbortSignal;
+}
+
+/** Why a batch ends before its requests are answered. */
+class EarlyEnd {
+  readonly status: 'cancelled' | 'expired';
+
+  constructor(status: 'cancelled' | 'expired') {
+    this.status = status;
+  }
+}
+
+const NOT_ASKED = {
+  cancelled: {
+    code: 'batch_cancelled',
+    message: 'The batch was cancelled before this request was answered.',
+  },
+  expired: {
+    code: 'batch_expired',
+    message: 'This request could not be answered before the completion window of the batch had expired.',
+  },
+} as const;
+
+/**
+ * A batch that has not ended. What it has done is in its files and its record, so that another process goes on with it
+ * from any point: a request is asked again only where its answer was not written.
+ *
+ *   validating -> in_progress -> finalizing -> completed, or expired
+ *       |              '-> cancelling -> cancelled
+ *       '-> failed: the input is at fault, or the answers cannot be written
+ */
+export class BatchTask {
+  readonly done: Promise<void>;
+  readonly #services: BatchServices;
+  readonly #batch: Batch;
+  readonly #answer: Answer;
+  readonly #stop = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #letGo: () => void;
+
+  constructor(services: BatchServices, batch: Batch, answer: Answer) {
+    this.#services = services;
+    this.#batch = batch;
+    this.#answer = answer;
+    this.#signal = AbortSignal.any([this.#stop.signal, services.pause]);
+    this.#letGo = services.files.use(batch.inputFileId);
+    if (batch.status === 'cancelling') this.cancel();
+    this.done = this.#live();
+  }
+
+  /** Ends the batch with the answers that it has. */
+  cancel(): void {
+    this.#stop.abort(new EarlyEnd('cancelled'));
+  }
+
+  /** Drops the requests under way, for another process to ask. */
+  drop(): void {
+    this.#stop.abort(this.#services.pause.reason);
+  }
+
+  async #live(): Promise<void> {
+    const { store, log } = this.#services;
+    const { id, expiresAt } = this.#batch;
+    const expire = () => this.#stop.abort(new EarlyEnd('expired'));
+    const timer = setTimeout(expire, Math.max(0, 1000 * (expiresAt - nowSeconds()))).unref();
+    try {
+      await this.#run();
+    } catch (error) {
+      if (error === this.#services.pause.reason) return;
+      log.error({ err: error, batch: id }, 'batch failed');
+      await this.#end(this.#failed([faultOf(error)])).catch(() => {});
+    } finally {
+      clearTimeout(timer);
+      this.#letGo();
+      const { status, counts } = store.latest(this.#batch);
+      const { total, completed, failed } = counts;
+      log.info({ batch: id, status, total, completed, failed }, 'batch');
+    }
+  }
+
+  /** The batch has ended, and does not need its input any more. */
+  #end(batch: Batch): Promise<void> {
+    this.#letGo();
+    return this.#services.store.put(batch);
+  }
+
+  get #latest(): Batch {
+    return this.#services.store.latest(this.#batch);
+  }
+
+  #failed(faults: readonly BatchFault[]): Batch {
+    return { ...inState(this.#latest, 'failed', nowSeconds()), faults };
+  }
+
+  async #run(): Promise<void> {
+    const { store } = this.#services;
+    let early: EarlyEnd | null = null;
+    try {
+      if (this.#latest.status === 'validating' && !(await this.#validate())) return;
+    } catch (error) {
+      if (!(error instanceof EarlyEnd)) throw error;
+      // Nothing has been asked, and how much there is to ask is not known.
+      await this.#end(inState(this.#latest, error.status, nowSeconds()));
+      return;
+    }
+    const { files } = this.#services;
+    await files.reopen(this.#batch.outputId);
+    await files.reopen(this.#batch.errorsId);
+    const before = await answersSoFar(files, this.#batch);
+    const answers = await AnswerFiles.open(files, this.#batch, before);
+    let fault: BatchFault | null = null;
+    try {
+      try {
+        await this.#answerAll(answers, before);
+      } catch (error) {
+        if (error === this.#services.pause.reason) throw error;
+        if (error instanceof EarlyEnd) early = error;
+        else fault = this.#noted(error);
+      }
+      // It may have been cancelled behind its last answer.
+      if (early === null && fault === null && this.#latest.status === 'cancelling')
+        early = new EarlyEnd('cancelled');
+      if (early?.status !== 'cancelled' && fault === null)
+        await store.put(inState(this.#latest, 'finalizing', nowSeconds()));
+      if (early !== null && !(await this.#tellRest(early, answers.errors)) && early.status === 'expired')
+        early = null;
+    } finally {
+      await answers.close();
+    }
+    const published = await answers.publish();
+    const ended =
+      fault === null
+        ? inState(this.#latest, early?.status ?? 'completed', nowSeconds())
+        : this.#failed([fault]);
+    await this.#end({ ...ended, ...published });
+  }
+
+  /** False where the input is at fault, which ends the batch. */
+  async #validate(): Promise<boolean> {
+    const { files, store, slots, rulesOf } = this.#services;
+    const release = await slots.validations.take(this.#signal);
+    try {
+      const path = await files.pathOf(this.#batch.inputFileId);
+      const { total, faults } = await validateInput(path, rulesOf(this.#batch), this.#signal);
+      const counted = { ...this.#latest, counts: { ...this.#latest.counts, total } };
+      this.#signal.throwIfAborted();
+      store.note(counted);
+      if (faults.length > 0) await this.#end(this.#failed(faults));
+      else await store.put(inState(counted, 'in_progress', nowSeconds()));
+      return faults.length === 0;
+    } finally {
+      release();
+    }
+  }
+
+  async #answerAll({ output, errors }: AnswerFiles, before: AnswersSoFar): Promise<void> {
+    const { files, slots, rulesOf, started, pause } = this.#services;
+    this.#count(before, null);
+    const release = await slots.batches.take(this.#signal, this.#batch.owner);
+    try {
+      await unlessAborted(started, this.#signal);
+      await runBatch({
+        input: await files.pathOf(this.#batch.inputFileId),
+        output,
+        errors,
+        answered: before,
+        answer: this.#answer,
+        slots: slots.requests,
+        rules: rulesOf(this.#batch),
+        signal: this.#stop.signal,
+        pause,
+        onProgress: (counts) => this.#count(before, counts),
+      });
+    } finally {
+      release();
+    }
+  }
+
+  #count({ output, errors }: AnswersSoFar, now: BatchCounts | null): void {
+    const usage = plus(output.usage, errors.usage);
+    const { total } = this.#latest.counts;
+    const counts = {
+      total,
+      completed: output.answers + (now?.completed ?? 0),
+      failed: errors.answers + (now?.failed ?? 0),
+      usage: now === null ? usage : plus(usage, now.usage),
+    };
+    this.#services.store.note({ ...this.#latest, counts });
+  }
+
+  /** Writes an error for each request without an answer. @returns true where there was one */
+  async #tellRest({ status }: EarlyEnd, errors: Lines): Promise<boolean> {
+    const { files, rulesOf } = this.#services;
+    const rules = rulesOf(this.#batch);
+    const { customIds } = await answersSoFar(files, this.#batch);
+    let isAny = false;
+    for await (const line of splitLines(await files.pathOf(this.#batch.inputFileId), rules.maxLineBytes)) {
+      const read = parseBatchLine(line, rules);
+      if (read === null || 'message' in read || customIds.has(read.customId)) continue;
+      isAny = true;
+      await errors.write(errorLine(read.customId, NOT_ASKED[status]));
+    }
+    return isAny;
+  }
+
+  #noted(error: unknown): BatchFault {
+    this.#services.log.error({ err: error, batch: this.#batch.id }, 'batch failed');
+    return faultOf(error);
+  }
+}
+
+function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    promise.then(resolve, reject);
+  });
+}
+
+/** What a client is told of an error: texts of unexpected ones stay in the log. */
+function faultOf(error: unknown): BatchFault {
+  const isKnown = error instanceof ApiError;
+  const message = isKnown ? error.message : 'The server failed to run this batch.';
+  return { code: (isKnown ? error.apiCode : null) ?? 'internal_error', message, line: null, param: null };
+}

@@ -1,0 +1,255 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { BATCH_URLS } from '../../batch/batch-line.js';
+import { Slots } from '../../batch/slots.js';
+import type { ApiKeys, Caller } from '../api-keys.js';
+import { notStored } from '../files/file-errors.js';
+import { type FileStore, newFileId, nowSeconds } from '../files/file-store.js';
+import { ApiError } from '../openai/errors.js';
+import type { ServerLog } from '../server-log.js';
+import { type Batch, hasEnded, inState, NO_PROGRESS, windowSeconds } from './batch-object.js';
+import { BatchStore } from './batch-store.js';
+import { type BatchServices, BatchTask } from './batch-task.js';
+import { MAX_ID_LENGTH } from './validate-input.js';
+
+/** Answers a request of a caller as the server would. */
+export type AnswerFor = (request: Request, caller: Caller) => Response | Promise<Response>;
+
+export interface BatchesOptions {
+  files: FileStore;
+  log: ServerLog;
+  /** Most requests of all batches at once. */
+  maxRequests: number;
+  /** Bytes of the longest line. */
+  maxLineBytes: number;
+  apiKeys: ApiKeys;
+}
+
+/** What a client asks of a new batch. */
+export interface NewBatch {
+  inputFileId: string;
+  endpoint: (typeof BATCH_URLS)[number];
+  completionWindow: string;
+  metadata: Readonly<Record<string, string>> | null;
+  outputLifeSeconds: number | null;
+}
+
+/** Most batches that run at once, and most of one of several API keys. */
+const MAX_RUNNING = 8;
+const MAX_RUNNING_PER_KEY = 2;
+/** Milliseconds between two looks for what has expired. */
+const SWEEP_MS = 600_000;
+
+const paused = () => new DOMException('The server ends; the batch goes on with the next one.', 'AbortError');
+
+/** The batches of all API keys, and the tasks of those that have not ended. */
+export class Batches {
+  readonly #options: BatchesOptions;
+  readonly #store: BatchStore;
+  readonly #services: BatchServices;
+  readonly #tasks = new Map<string, BatchTask>();
+  readonly #pause = new AbortController();
+  readonly #begin: () => void;
+  #answer: AnswerFor | null = null;
+  #loading: Promise<void> | null = null;
+  #sweeping: NodeJS.Timeout | undefined;
+
+  constructor(options: BatchesOptions) {
+    const { files, log, maxRequests, maxLineBytes, apiKeys } = options;
+    // Several keys share the limits.
+    const isShared = apiKeys.count > 1;
+    this.#options = options;
+    this.#store = new BatchStore(files.storage, isShared);
+    let begin = () => {};
+    const started = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    this.#begin = begin;
+    this.#services = {
+      files,
+      log,
+      store: this.#store,
+      slots: {
+        validations: new Slots(1),
+        batches: new Slots(MAX_RUNNING, isShared ? MAX_RUNNING_PER_KEY : MAX_RUNNING),
+        requests: new Slots(maxRequests),
+      },
+      rulesOf: ({ endpoint }) => ({ maxLineBytes, maxIdLength: MAX_ID_LENGTH, urls: [endpoint] }),
+      started,
+      pause: this.#pause.signal,
+    };
+  }
+
+  /** Sets what answers requests; before anything else. */
+  answerWith(answer: AnswerFor): void {
+    this.#answer = answer;
+  }
+
+  /** There are models to ask: batches run from now on, those of a server before this one too. */
+  start(): void {
+    this.#begin();
+    this.#sweeping ??= setInterval(() => this.#options.files.sweep(), SWEEP_MS).unref();
+    if (!this.#options.files.storage.isKept) return;
+    this.load().catch((error: unknown) => this.#options.log.error({ err: error }, 'batches not read'));
+  }
+
+  /** Reads what is in a folder that was given, and goes on with it; once. @throws ApiError */
+  async load(): Promise<void> {
+    this.#loading ??= this.#load().catch((error: unknown) => {
+      this.#loading = null;
+      throw error instanceof ApiError ? error : notStored(error);
+    });
+    await this.#loading;
+  }
+
+  async #load(): Promise<void> {
+    const { files } = this.#options;
+    await files.load();
+    if (!files.storage.isKept) return;
+    await this.#store.load();
+    const live = this.#store.all().filter((batch) => !hasEnded(batch));
+    await files.dropStrays(new Set(live.flatMap(({ outputId, errorsId }) => [outputId, errorsId])));
+    for (const batch of live) this.#launch(batch);
+  }
+
+  #launch(batch: Batch): void {
+    // Where its key is gone the batch waits for a server that has it.
+    const caller = this.#options.apiKeys.callerNamed(batch.owner);
+    if (caller === null) return;
+    const task = new BatchTask(this.#services, batch, (request) => this.#answer!(request, caller));
+    this.#tasks.set(batch.id, task);
+    void task.done.finally(() => this.#tasks.delete(batch.id));
+  }
+
+  /** The caller's own batches; those of others are not visible. */
+  of(caller: Caller): OwnBatches {
+    return new OwnBatches(this, caller);
+  }
+
+  async create(caller: Caller, asked: NewBatch): Promise<Batch> {
+    await this.load();
+    const { inputFileId, completionWindow } = asked;
+    const file = await this.#options.files.of(caller).get(inputFileId, 'input_file_id');
+    if (file.purpose !== 'batch') {
+      throw new ApiError(
+        400,
+        `The file '${file.id}' has the purpose '${file.purpose}'; it must be 'batch'.`,
+        {
+          param: 'input_file_id',
+          code: 'invalid_purpose',
+        },
+      );
+    }
+    const createdAt = nowSeconds();
+    const batch: Batch = {
+      id: `batch_${randomUUID().replaceAll('-', '')}`,
+      owner: caller.name,
+      ...asked,
+      outputId: newFileId(),
+      errorsId: newFileId(),
+      status: 'validating',
+      createdAt,
+      expiresAt: createdAt + windowSeconds(completionWindow)!,
+      times: {},
+      faults: [],
+      counts: NO_PROGRESS,
+      hasOutput: false,
+      hasErrors: false,
+    };
+    // The file must not go while the record is written.
+    const letGo = this.#options.files.use(inputFileId);
+    try {
+      await this.#store.add(batch);
+      this.#launch(batch);
+    } catch (error) {
+      throw error instanceof ApiError ? error : notStored(error);
+    } finally {
+      letGo();
+    }
+    return this.#store.latest(batch);
+  }
+
+  async list(owner: string): Promise<Batch[]> {
+    await this.load();
+    return this.#store.list(owner);
+  }
+
+  async get(owner: string, id: string): Promise<Batch> {
+    await this.load();
+    const batch = this.#store.get(owner, id);
+    if (batch !== null) return batch;
+    throw new ApiError(404, `There is no batch '${id}': it was never made, or is no longer kept.`, {
+      code: 'batch_not_found',
+    });
+  }
+
+  /** Ends a batch with the answers that it has. @throws ApiError 404; 400 where it has ended. */
+  async cancel(owner: string, id: string): Promise<Batch> {
+    const batch = await this.get(owner, id);
+    if (batch.status === 'cancelling') return batch;
+    const task = this.#tasks.get(id);
+    if (task === undefined || batch.status === 'finalizing' || hasEnded(batch)) {
+      throw new ApiError(400, `The batch '${id}' cannot be cancelled: its status is '${batch.status}'.`, {
+        code: 'batch_not_active',
+      });
+    }
+    const written = this.#store.put(inState(batch, 'cancelling', nowSeconds()));
+    task.cancel();
+    await written;
+    return this.#store.latest(batch);
+  }
+
+  /** Begins no further requests, and waits for those under way. @returns true where they ended in time */
+  async drain(limitMs: number): Promise<boolean> {
+    this.#pause.abort(paused());
+    const all = Promise.all(this.#running());
+    const timer = new AbortController();
+    const late = delay(limitMs, false, { signal: timer.signal }).catch(() => false);
+    const isDone = await Promise.race([all.then(() => true), late]);
+    timer.abort();
+    return isDone;
+  }
+
+  /** Drops what is under way, and removes a temporary folder. */
+  async close(): Promise<void> {
+    this.#pause.abort(paused());
+    clearInterval(this.#sweeping);
+    for (const task of this.#tasks.values()) task.drop();
+    await Promise.all(this.#running());
+    await this.#options.files.close();
+  }
+
+  #running(): Promise<void>[] {
+    return [...this.#tasks.values()].map(({ done }) => done);
+  }
+}
+
+/** Batches of one API key. */
+export class OwnBatches {
+  readonly #batches: Batches;
+  readonly #caller: Caller;
+
+  constructor(batches: Batches, caller: Caller) {
+    this.#batches = batches;
+    this.#caller = caller;
+  }
+
+  /** @throws ApiError 404 for the file, 429 where too many have not ended. */
+  create(asked: NewBatch): Promise<Batch> {
+    return this.#batches.create(this.#caller, asked);
+  }
+
+  list(): Promise<Batch[]> {
+    return this.#batches.list(this.#caller.name);
+  }
+
+  /** @throws ApiError 404. */
+  get(id: string): Promise<Batch> {
+    return this.#batches.get(this.#caller.name, id);
+  }
+
+  /** Ends a batch with the answers that it has. @throws ApiError 404; 400 where it has ended. */
+  cancel(id: string): Promise<Batch> {
+    return this.#batches.cancel(this.#caller.name, id);
+  }
+}

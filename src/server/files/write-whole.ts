@@ -1,0 +1,17 @@
+import { open, rename } from 'node:fs/promises';
+
+/** Ending of the name of a file that is not whole yet. */
+export const PART = '.part';
+
+/** Writes a file that appears by one rename when it is on the disk, so that nobody finds a part of it. */
+export async function writeWhole(path: string, text: string): Promise<void> {
+  const part = `${path}${PART}`;
+  const file = await open(part, 'w', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+  await rename(part, path);
+}

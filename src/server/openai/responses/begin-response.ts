@@ -1,0 +1,134 @@
+import type { ChatMessage } from '../../../../models/chat-template.js';
+import { type ChatPlan, countPromptTokens, planChat } from '../../../generation/chat-plan.js';
+import type { ServedGenerator } from '../../../serving/served-model.js';
+import { keptEventsMemory } from '../../memory-estimates.js';
+import type { LiveRequest } from '../../request-registry.js';
+import type { RequestTerms } from '../../request-terms.js';
+import { askedBudget } from '../asked-budget.js';
+import { guideOfRequest } from '../guides.js';
+import { plannedRun } from '../planned-run.js';
+import { LOG_PROBS, type ResponseRequest } from '../schemas/responses.js';
+import { chatMaxTokens } from '../text-request.js';
+import { type Compaction, compactionThreshold, summaryOnly, wholeCompaction } from './compaction.js';
+import { type Conversation, chatOf } from './conversation.js';
+import type { ConversationTurn } from './conversation-store.js';
+import { planWithin } from './plan-within.js';
+import { askOf, commonOf } from './response-ask.js';
+import { ResponseMaking } from './response-making.js';
+import { type ResponsePass, ResponseRun } from './response-run.js';
+import type { KeptItem, OwnResponses } from './response-store.js';
+import type { ResponsesContext } from './responses-context.js';
+import { summaryPass } from './summary-pass.js';
+
+/** A response that is asked for. */
+export interface Asked {
+  context: ResponsesContext;
+  model: ServedGenerator;
+  request: ResponseRequest;
+  conversation: Conversation;
+  /** Its turn in a stored conversation; null: it belongs to none. */
+  turn: ConversationTurn | null;
+  store: OwnResponses;
+}
+
+/** Terms of a pass, which ends when the time of all passes is over. */
+interface Pass {
+  terms: RequestTerms;
+  live: LiveRequest;
+  sinceMs: number;
+}
+
+/** Starts the passes that make a response. @throws ApiError and as planChat. */
+export async function begin(
+  asked: Asked,
+  live: LiveRequest,
+  terms: RequestTerms,
+): Promise<{ run: ResponseRun; making: ResponseMaking }> {
+  const { model, request, conversation, turn, store } = asked;
+  // The request ends with its last pass.
+  const pass = { terms, live: { ...live, release: () => {} }, sinceMs: performance.now() };
+  const compaction = await compactionOf(asked);
+  const first =
+    compaction === null
+      ? await answerPass(asked, conversation.items, pass)
+      : await summaryOf(asked, compaction, pass);
+  let making: ResponseMaking | null = null;
+  const next = async (): Promise<ResponsePass | null> => {
+    if (compaction === null || making === null || making.isOver) return null;
+    const answer = await answerPass(asked, making.output, pass);
+    making.beginAnswer(answer.plan);
+    return answer;
+  };
+  const run = new ResponseRun(first, next, () => live.release());
+  making = new ResponseMaking({
+    ...{ model, request, conversation, run, store, turn },
+    hasLogProbs: hasLogProbs(request),
+  });
+  if (compaction === null) making.beginAnswer(first.plan);
+  else making.beginSummary(first.plan, compaction);
+  live.addId(making.id);
+  return { run, making };
+}
+
+/** The compaction that a request asks for, or that its conversation needs; null: none. */
+async function compactionOf({ model, request, conversation }: Asked): Promise<Compaction | null> {
+  const { items, isToCompact, tools } = conversation;
+  if (isToCompact) return summaryOnly(items);
+  const threshold = compactionThreshold(request, model);
+  const compaction = threshold === null ? null : wholeCompaction(items, model);
+  if (threshold === null || compaction === null) return null;
+  const messages = chatOf(conversation, items);
+  const length = await countPromptTokens(model, { ...askOf(request, tools), messages });
+  return length >= threshold ? compaction : null;
+}
+
+function summaryOf(asked: Asked, { items }: Compaction, { terms, live }: Pass): Promise<ResponsePass> {
+  const { context, model, request, conversation } = asked;
+  const ask = askOf(request, conversation.tools);
+  return summaryPass(
+    context,
+    model,
+    { engine: request, ask, messages: chatOf(conversation, items) },
+    terms,
+    live,
+  );
+}
+
+async function answerPass(asked: Asked, items: readonly KeptItem[], pass: Pass): Promise<ResponsePass> {
+  const { context, model, request } = asked;
+  const { live, sinceMs } = pass;
+  const plan = await planOf(asked, items);
+  const maxTokens = chatMaxTokens(model, request.max_output_tokens, plan.promptTokens.length);
+  const logProbs = hasLogProbs(request) ? (request.top_logprobs ?? 0) : undefined;
+  if (request.background && request.stream) {
+    pass.terms.memory.addAnswer(keptEventsMemory(maxTokens, logProbs === undefined ? 0 : 1 + logProbs));
+  }
+  const common = commonOf(request);
+  const limited = { ...common, time_limit_ms: left(common.time_limit_ms ?? null, sinceMs) ?? undefined };
+  const terms = { ...pass.terms, timeLimitMs: left(pass.terms.timeLimitMs, sinceMs) };
+  const budget = askedBudget(request);
+  const chat = { request: limited, plan, promptParam: 'input', maxTokens, logProbs, budget };
+  return { plan, run: await plannedRun(context, model, chat, terms, live) };
+}
+
+/** Milliseconds that are left of a limit. */
+function left(limitMs: number | null, sinceMs: number): number | null {
+  return limitMs === null ? null : Math.max(1, Math.ceil(limitMs - (performance.now() - sinceMs)));
+}
+
+async function planOf(
+  { model, request, conversation }: Asked,
+  items: readonly KeptItem[],
+): Promise<ChatPlan> {
+  const ask = askOf(request, conversation.tools);
+  const guide = await guideOfRequest(commonOf(request), model.codec);
+  const messages = chatOf(conversation, items);
+  const plan = (kept: readonly ChatMessage[]) =>
+    planChat(model, { ...ask, messages: kept, guide, ignoreEos: request.ignore_eos });
+  if (request.truncation !== 'auto') return plan(messages);
+  return planWithin(model, messages, plan, request.max_output_tokens ?? 1);
+}
+
+function hasLogProbs({ include = [] }: ResponseRequest): boolean {
+  return include.includes(LOG_PROBS);
+}

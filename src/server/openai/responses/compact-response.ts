@@ -1,0 +1,78 @@
+import { jsonAnswer } from '../../json-answer.js';
+import { JsonList, JsonObject } from '../../json-parts.js';
+import { ApiError } from '../errors.js';
+import { collect, type Exchange } from '../respond.js';
+import { findGenerator } from '../route-context.js';
+import type { CompactRequest } from '../schemas/responses.js';
+import { summaryOnly } from './compaction.js';
+import { sealedState } from './compaction-state.js';
+import { chatOf, conversationOf } from './conversation.js';
+import { askOf } from './response-ask.js';
+import { itemJson } from './response-json.js';
+import { newId, responseUsage } from './response-object.js';
+import { inResponseWords } from './response-words.js';
+import { ownStore, type ResponsesContext } from './responses-context.js';
+import { maxRetainedTokens, retainedItems } from './retained-items.js';
+import { SummaryReader, summaryPass } from './summary-pass.js';
+import { warnOfOthers } from './tool-set.js';
+
+/**
+ * Answers POST /v1/responses/compact: the items that stand for a conversation from now on. They are the messages that
+ * stay as they are, and an item with the model's summary of the rest.
+ */
+export function compactResponse(
+  context: ResponsesContext,
+  request: CompactRequest,
+  exchange: Exchange,
+): Promise<Response> {
+  const { registry, caller, requestId } = exchange.terms;
+  warnOfOthers(request.tools, exchange.warn);
+  const model = findGenerator(context, request.model);
+  const maxRetained = maxRetainedTokens(model);
+  const conversation = conversationOf(request, ownStore(context, caller), maxRetained);
+  const { items, stateOf } = summaryOnly(conversation.items);
+  if (items.length === 0) {
+    const message = "There is nothing to compact: 'input' or 'previous_response_id' is needed.";
+    throw new ApiError(400, message, { param: 'input', code: 'missing_required_parameter' });
+  }
+  return inResponseWords(conversation.tools, () =>
+    registry.accept(caller, requestId, async (live) => {
+      const id = newId('resp');
+      const ask = askOf(request, conversation.tools);
+      const messages = chatOf(conversation, items);
+      const asked = { engine: request, ask, messages };
+      const { plan, run } = await summaryPass(context, model, asked, exchange.terms, live);
+      run.addId(id);
+      const reader = new SummaryReader(plan, model);
+      let finish: string | null = null;
+      await collect(run, exchange.signal, (_, piece) => {
+        reader.push(piece);
+        finish = piece.finishReason;
+      });
+      checkWhole(finish);
+      const encrypted_content = sealedState(stateOf(reader.text));
+      const compaction = { type: 'compaction' as const, id: newId('cmp'), encrypted_content };
+      const { completionTokens, cachedTokens } = run;
+      const counts = { promptTokens: plan.promptTokens.length, completionTokens, cachedTokens };
+      return jsonAnswer(
+        new JsonObject({
+          id,
+          object: 'response.compaction',
+          created_at: Math.floor(Date.now() / 1000),
+          output: JsonList.of([...retainedItems(items, maxRetained), compaction], itemJson),
+          usage: responseUsage(counts, reader.reasoningTokens),
+        }),
+      );
+    }),
+  );
+}
+
+/** @throws ApiError for a summary that was broken off: a conversation would lose what it does not tell. */
+function checkWhole(finish: string | null): void {
+  if (finish === 'timeout') {
+    throw new ApiError(408, 'The limit of time was reached before the summary was whole.', {
+      code: 'time_limit',
+    });
+  }
+  if (finish === 'cancelled') throw new ApiError(503, 'The compaction was cancelled.', { code: 'cancelled' });
+}

@@ -1,0 +1,46 @@
+import type { ChatAsk } from '../../../generation/chat-plan.js';
+import type { CommonRequest } from '../schemas/common.js';
+import type { InputTokensRequest, ResponseRequest } from '../schemas/responses.js';
+import { toolRequest } from '../tool-request.js';
+import type { ToolSet } from './tool-set.js';
+
+type AskFields = Pick<
+  Partial<InputTokensRequest>,
+  'tool_choice' | 'parallel_tool_calls' | 'chat_template_kwargs' | 'reasoning'
+>;
+
+/** What a request asks of a chat, beside its messages and the form of its answer. @throws ApiError. */
+export function askOf(request: AskFields, tools: ToolSet): Omit<ChatAsk, 'messages'> {
+  return {
+    ...toolRequest({
+      tools: tools.functions.map((one) => ({ type: 'function', function: one })),
+      tool_choice: choiceOfChat(request.tool_choice, tools),
+      parallel_tool_calls: request.parallel_tool_calls,
+    } as Parameters<typeof toolRequest>[0]),
+    addGenerationPrompt: true,
+    variables: request.chat_template_kwargs,
+    reasoningEffort: request.reasoning?.effort,
+  };
+}
+
+/** The choice among tools in the form of chat, with the function in a field of its own. */
+function choiceOfChat(choice: ResponseRequest['tool_choice'], tools: ToolSet) {
+  if (choice === undefined || typeof choice === 'string') return choice;
+  const named = ({ name }: { name: string }) => ({
+    type: 'function',
+    function: { name: tools.chosen(name) },
+  });
+  if (choice.type !== 'allowed_tools') return named(choice);
+  return { type: choice.type, allowed_tools: { mode: choice.mode, tools: choice.tools.map(named) } };
+}
+
+/** The request with the fields of chat; those that this route lacks are not given. */
+export function commonOf(request: ResponseRequest): CommonRequest {
+  const { stream_options: _, text, ...fields } = request;
+  const format = text?.format;
+  const common: Partial<CommonRequest> & { response_format?: object | undefined } = {
+    ...fields,
+    response_format: format?.type === 'json_schema' ? { type: format.type, json_schema: format } : format,
+  };
+  return common as CommonRequest;
+}

@@ -1,0 +1,68 @@
+import type { ServedGenerator } from '../../../serving/served-model.js';
+import { type KeptMessage, MAX_KEPT_MESSAGES, openedState } from './compaction-state.js';
+import { textOf } from './item-messages.js';
+import { keptMessages } from './kept-messages.js';
+import { newId } from './response-object.js';
+import type { KeptItem, StoredItem } from './response-store.js';
+
+/** Most tokens of the messages that stay when a conversation is compacted, as OpenAI's server has it. */
+const MAX_RETAINED_TOKENS = 64_000;
+/** Share of a context that they may take. */
+const RETAINED_SHARE = 1 / 4;
+
+/** A message that stays, with its item where it is one by itself. */
+interface Retained extends KeptMessage {
+  item?: StoredItem;
+}
+
+/** Most tokens of the messages that stay, for a model. */
+export function maxRetainedTokens({ maxSeqLen }: Pick<ServedGenerator, 'maxSeqLen'>): number {
+  return Math.min(MAX_RETAINED_TOKENS, Math.floor(maxSeqLen * RETAINED_SHARE));
+}
+
+/** The messages of items that stay when these are compacted: what users and programs said, not what the model did. */
+export function retainedMessages(items: readonly KeptItem[], maxTokens: number): KeptMessage[] {
+  return retained(items, maxTokens).map(({ role, text }) => ({ role, text }));
+}
+
+/** The same as items. One that was not cut stays as it is. */
+export function retainedItems(items: readonly KeptItem[], maxTokens: number): StoredItem[] {
+  return retained(items, maxTokens).map(({ item, role, text }): StoredItem => {
+    if (item?.type === 'message' && textOf(item.content) === text) return item;
+    return {
+      type: 'message',
+      id: newId('msg'),
+      role: item?.type === 'message' ? item.role : role,
+      status: 'completed',
+      content: [{ type: 'input_text', text }],
+    };
+  });
+}
+
+/** Messages of the system come first where there is not room for all: they tell what holds for the whole. */
+function retained(items: readonly KeptItem[], maxTokens: number): Retained[] {
+  const all = items.flatMap(messagesIn);
+  const isOfSystem = ({ role }: Retained) => role === 'system';
+  const half = MAX_KEPT_MESSAGES / 2;
+  const ofSystem = keptMessages(all.map(numbered).filter(isOfSystem), Math.floor(maxTokens / 2), half);
+  const ofUsers = keptMessages(
+    all.map(numbered).filter((one) => !isOfSystem(one)),
+    Math.ceil(maxTokens / 2),
+    half,
+  );
+  return [...ofSystem, ...ofUsers].sort((a, b) => a.index - b.index);
+}
+
+function numbered(message: Retained, index: number) {
+  return { ...message, index };
+}
+
+function messagesIn(item: KeptItem): Retained[] {
+  if (item.type === 'compaction') {
+    const state = openedState(item.encrypted_content);
+    return [...(state?.before ?? []), ...(state?.after ?? [])];
+  }
+  if (item.type !== 'message' || item.role === 'assistant') return [];
+  const role = item.role === 'user' ? 'user' : 'system';
+  return [{ role, text: textOf(item.content), item: item as StoredItem }];
+}

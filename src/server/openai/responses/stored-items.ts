@@ -1,0 +1,103 @@
+import { ApiError } from '../errors.js';
+import type { InputItem, MessageItem } from '../schemas/response-items.js';
+import type { ResponseRequest } from '../schemas/responses.js';
+import { openedState } from './compaction-state.js';
+import { newId } from './response-object.js';
+import type { KeptItem, OwnResponses, StoredItem } from './response-store.js';
+
+type MessagePart = Exclude<MessageItem['content'], string>[number];
+
+/** Most items of type compaction in a list: each is read to its end. */
+const MAX_COMPACTIONS = 64;
+
+/** The items of an input, each with an id. @throws ApiError. */
+export function storedInput(input: ResponseRequest['input'] | undefined, store: OwnResponses): StoredItem[] {
+  return storedList(inputItems(input), 'input', store);
+}
+
+/** Items that are added to a conversation, each with an id. @throws ApiError. */
+export function storedItems(items: readonly InputItem[], store: OwnResponses): StoredItem[] {
+  return storedList(items, 'items', store);
+}
+
+function storedList(items: readonly InputItem[], field: string, store: OwnResponses): StoredItem[] {
+  const compactions = items.filter(({ type }) => type === 'compaction').length;
+  if (compactions > MAX_COMPACTIONS) {
+    const message = `'${field}' has ${compactions} items of type compaction, at most ${MAX_COMPACTIONS} are taken.`;
+    throw new ApiError(400, message, { param: field, code: 'invalid_value' });
+  }
+  return items.map((item, index) => storedItem(item, `${field}[${index}]`, store));
+}
+
+function inputItems(input: ResponseRequest['input'] | undefined): InputItem[] {
+  if (input === undefined) return [];
+  if (typeof input !== 'string') return input;
+  return [messageOf('user', [{ type: 'input_text', text: input }])];
+}
+
+function messageOf(role: MessageItem['role'], content: MessageItem['content']): InputItem {
+  return { type: 'message', role, content, id: undefined };
+}
+
+/** An item with an id, and with a message's content in parts, as lists of items return it. */
+function storedItem(item: InputItem, place: string, store: OwnResponses): StoredItem {
+  switch (item.type) {
+    case 'item_reference': {
+      const found = store.findItem(item.id);
+      if (found !== null) return found as StoredItem;
+      const param = `${place}.id`;
+      const message = `'${param}' is '${item.id}', but no stored response or conversation has such an item.`;
+      throw new ApiError(404, message, { param, code: 'item_not_found' });
+    }
+    case 'compaction': {
+      if (openedState(item.encrypted_content) !== null) return { ...item, id: item.id ?? freshId(item) };
+      const param = `${place}.encrypted_content`;
+      const message = `'${param}' was not made by this server, so that nobody here can tell what the conversation was about.`;
+      throw new ApiError(400, message, { param, code: 'invalid_encrypted_content' });
+    }
+    case 'reasoning':
+    case 'compaction_trigger':
+    case 'additional_tools':
+      return { ...item, id: item.id ?? freshId(item) };
+    case 'function_call':
+    case 'function_call_output':
+    case 'custom_tool_call':
+    case 'custom_tool_call_output':
+    case 'tool_search_call':
+    case 'tool_search_output':
+      return { ...item, id: item.id ?? freshId(item), status: 'completed' };
+    default: {
+      const { role, content, id = freshId(item) } = item;
+      const type = role === 'assistant' ? 'output_text' : 'input_text';
+      const parts = typeof content === 'string' ? [{ type, text: content } as const] : content;
+      return { type: 'message', id, role, status: 'completed', content: parts.map(wholePart) };
+    }
+  }
+}
+
+/** A part with the fields that OpenAI's lists have. */
+function wholePart(part: MessagePart): MessagePart {
+  return part.type === 'output_text' ? { annotations: [], ...part } : part;
+}
+
+/** The same item under another id. */
+export function withNewId(item: KeptItem): KeptItem {
+  return { ...item, id: freshId(item) };
+}
+
+const PREFIXES = {
+  function_call: 'fc',
+  function_call_output: 'fc',
+  custom_tool_call: 'ctc',
+  custom_tool_call_output: 'ctc',
+  tool_search_call: 'tsc',
+  tool_search_output: 'tso',
+  additional_tools: 'at',
+  reasoning: 'rs',
+  compaction: 'cmp',
+  compaction_trigger: 'ct',
+} as const;
+
+function freshId({ type }: { type?: string | undefined }): string {
+  return newId(PREFIXES[type as keyof typeof PREFIXES] ?? 'msg');
+}

@@ -1,0 +1,89 @@
+import type { ChatMessage } from '../../../../models/chat-template.js';
+import { type ChatAsk, type ChatPlan, planChat } from '../../../generation/chat-plan.js';
+import type { TextPiece } from '../../../generation/text-generation.js';
+import type { ServedGenerator } from '../../../serving/served-model.js';
+import { compactionMemory } from '../../memory-estimates.js';
+import type { LiveRequest } from '../../request-registry.js';
+import type { RequestTerms } from '../../request-terms.js';
+import { ChatMessageReader } from '../chat-message.js';
+import { plannedRun } from '../planned-run.js';
+import type { RouteContext } from '../route-context.js';
+import type { CommonRequest } from '../schemas/common.js';
+import { planWithin } from './plan-within.js';
+import type { ResponsePass } from './response-run.js';
+import { maxRetainedTokens } from './retained-items.js';
+import { NO_SUMMARY, SUMMARY_PROMPT } from './summary-texts.js';
+
+/** Most tokens of a summary, the reasoning before it included. */
+const MAX_SUMMARY_TOKENS = 4096;
+/** Share of a context that is left for it. */
+const SUMMARY_SHARE = 1 / 4;
+
+/** What is asked of a model that summarises a conversation. */
+export interface SummaryAsk {
+  /** The request's fields for the engine; those for the form and the sampling of an answer have no effect. */
+  engine: Pick<CommonRequest, 'priority' | 'cache_salt' | 'time_limit_ms'>;
+  /** The chat as the request would have it answered. */
+  ask: Omit<ChatAsk, 'messages'>;
+  messages: readonly ChatMessage[];
+}
+
+/**
+ * Asks the model for a summary of a conversation, by a message behind it. The prompt begins as those of its answers do,
+ * tools included, so that the cache has most of it. Of a conversation that does not fit, the oldest messages are left
+ * out. The most probable words are chosen: a conversation always gets the same summary.
+ * @throws as planChat and ChoiceRun.
+ */
+export async function summaryPass(
+  context: Pick<RouteContext, 'observe'>,
+  model: ServedGenerator,
+  { engine, ask, messages }: SummaryAsk,
+  terms: RequestTerms,
+  live: LiveRequest,
+): Promise<ResponsePass> {
+  const { maxSeqLen } = model;
+  const most = Math.min(MAX_SUMMARY_TOKENS, Math.floor(maxSeqLen * SUMMARY_SHARE));
+  const asked = [...messages, { role: 'user', content: SUMMARY_PROMPT }];
+  const summaryAsk = { ...ask, toolChoice: { mode: 'none' }, showsTools: true, guide: undefined } as const;
+  const plan = await planWithin(
+    model,
+    asked,
+    (kept) => planChat(model, { ...summaryAsk, messages: kept }),
+    most,
+  );
+  const { priority, cache_salt, time_limit_ms } = engine;
+  const request = { priority, cache_salt, time_limit_ms, temperature: 0 } as CommonRequest;
+  terms.memory.addAnswer(compactionMemory(maxRetainedTokens(model) + most));
+  const maxTokens = Math.min(most, maxSeqLen - plan.promptTokens.length);
+  const run = await plannedRun(
+    context,
+    model,
+    { request, plan, promptParam: 'input', maxTokens },
+    terms,
+    live,
+  );
+  return { plan, run };
+}
+
+/** Reads a summary as it comes. */
+export class SummaryReader {
+  readonly #reader: ChatMessageReader;
+  #text = '';
+
+  constructor(plan: ChatPlan, model: Pick<ServedGenerator, 'codec'>) {
+    this.#reader = new ChatMessageReader(plan, model.codec);
+  }
+
+  get text(): string {
+    return this.#text.trim() || NO_SUMMARY;
+  }
+
+  get reasoningTokens(): number {
+    return this.#reader.reasoningTokens;
+  }
+
+  push({ text, tokens, finishReason }: TextPiece): void {
+    for (const part of this.#reader.read(text, tokens, finishReason !== null))
+      if (part.type === 'content') this.#text += part.text;
+  }
+}

@@ -1,0 +1,18 @@
+/** What the model is asked for, behind the conversation that is compacted. */
+export const SUMMARY_PROMPT = `This conversation has become long and is about to be replaced by a summary. Write that summary now, for a model that goes on with the work and sees nothing of the conversation but the user's own messages and your summary.
+
+Say:
+- what the user wants, and any wishes and limits that still hold;
+- what has been done and decided so far, and why;
+- what was found out that is still needed: names of files, commands, values, errors, exact words;
+- what is left to do, the next step first.
+
+Be brief and exact. Do not go on with the work, call no tools, and write nothing but the summary.`;
+
+/** Stands for a summary that the model did not write. */
+export const NO_SUMMARY = '(There is no summary.)';
+
+/** The message in which a model finds the summary of what was before. */
+export function summaryMessage(summary: string): string {
+  return `The conversation before this point was long and has been replaced by this summary. Take the work up where it stops, and do not do again what it says is done.\n\n${summary}`;
+}

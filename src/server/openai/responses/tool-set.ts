@@ -1,0 +1,141 @@
+import type { FunctionTool } from '../../../generation/tools/types.js';
+import { type Warn, warnOfTypes } from '../../warnings.js';
+import { ApiError } from '../errors.js';
+import type {
+  CustomTool,
+  NamespaceTool,
+  ResponseFunction,
+  ResponseTool,
+  SearchTool,
+} from '../schemas/response-tools.js';
+import { MAX_TOOL_UNITS, toolUnits } from '../schemas/tools.js';
+import { asFunction } from './custom-tools.js';
+import { isStrict } from './strict-schema.js';
+
+/** A tool that a model can be told of. */
+export type KeptTool = ResponseFunction | CustomTool | NamespaceTool | SearchTool;
+
+/** A tool as its calls come back. */
+export interface CalledTool {
+  kind: 'function' | 'custom' | 'search';
+  name: string;
+  namespace?: string | undefined;
+}
+
+/** A list of tools in a request, or in an item of its input. */
+export interface ToolSource {
+  /** Its path in the request. */
+  place: string;
+  tools: readonly ResponseTool[];
+}
+
+export const SEARCH_NAME = 'tool_search';
+/** Most functions of a request, those that were found by searches included. */
+const MAX_FUNCTIONS = 1024;
+
+/** The tools of a list that a model can be told of. */
+export function keptTools(tools: readonly ResponseTool[] = []): KeptTool[] {
+  return tools.filter(isKept);
+}
+
+/** Tells of tools that are left out, since only OpenAI's own servers know their types. */
+export function warnOfOthers(tools: readonly ResponseTool[] = [], warn: Warn): void {
+  warnOfTypes(
+    tools.filter((tool) => !isKept(tool)).map(({ type }) => type),
+    warn,
+  );
+}
+
+/** A tool's name for the model, which knows no namespaces: `crm__lookup` of `lookup` in `crm`. */
+export function modelName(name: string, namespace: string | undefined): string {
+  return namespace === undefined ? name : `${namespace}__${name}`;
+}
+
+/**
+ * All tools of a request as functions that models know how to call, and the way back from a call to the tool:
+ *
+ *   namespace crm: function lookup, ...   ->  function crm__lookup, ...    ->  name lookup, namespace crm
+ *   custom tool apply_patch               ->  function apply_patch(input)  ->  an item with the input as text
+ *   search of the client                  ->  function tool_search         ->  an item with the arguments as JSON
+ */
+export class ToolSet {
+  readonly functions: FunctionTool[] = [];
+  /** Path of each function in the request. */
+  readonly places: string[] = [];
+  readonly #called = new Map<string, CalledTool>();
+
+  /**
+   * @param given the request's own tools. @param loaded those of its items, of which one that is known already adds
+   * nothing.
+   * @throws ApiError where they are too many together.
+   */
+  constructor(given: ToolSource, loaded: readonly ToolSource[] = []) {
+    this.#addAll(given, false);
+    for (const source of loaded) this.#addAll(source, true);
+    const units = loaded.length === 0 ? 0 : toolUnits(this.functions);
+    if (this.functions.length <= MAX_FUNCTIONS && units <= MAX_TOOL_UNITS) return;
+    const found =
+      units > MAX_TOOL_UNITS
+        ? `longer together than ${MAX_TOOL_UNITS} characters, of which each value counts 32`
+        : `${this.functions.length} together, at most ${MAX_FUNCTIONS} are taken`;
+    throw new ApiError(400, `The tools of the request and of its items are ${found}.`, { param: 'tools' });
+  }
+
+  /** The tool that a model calls by this name; null: there is none. */
+  find(name: string): CalledTool | null {
+    return this.#called.get(name) ?? null;
+  }
+
+  /** The model's name of a tool that a choice names: its own, or that of the only namespace which has such a tool. */
+  chosen(name: string): string {
+    if (this.#called.has(name)) return name;
+    const found = [...this.#called].filter(([, tool]) => tool.name === name);
+    return found.length === 1 ? found[0]![0] : name;
+  }
+
+  #addAll({ place, tools }: ToolSource, isLoaded: boolean): void {
+    for (const [index, tool] of tools.entries()) {
+      if (!isKept(tool)) continue;
+      const at = `${place}[${index}]`;
+      if (tool.type !== 'namespace') {
+        this.#add(tool, at, isLoaded);
+        continue;
+      }
+      const { name: namespace, description } = tool;
+      for (const [inner, one] of tool.tools.entries()) {
+        const about = inner === 0 ? description : undefined;
+        this.#add(one, `${at}.tools[${inner}]`, isLoaded, { namespace, about });
+      }
+    }
+  }
+
+  #add(
+    tool: Exclude<KeptTool, NamespaceTool>,
+    place: string,
+    isLoaded: boolean,
+    inside: { namespace?: string; about?: string | undefined } = {},
+  ): void {
+    const own = tool.type === 'tool_search' ? SEARCH_NAME : tool.name;
+    const name = modelName(own, inside.namespace);
+    if (isLoaded && this.#called.has(name)) return;
+    const fields = functionOf(tool);
+    const told = [fields.description, inside.about].filter((text) => text !== undefined && text !== '');
+    const description = told.length === 0 ? undefined : told.join('\n\n');
+    this.functions.push({ ...fields, name, description });
+    this.places.push(place);
+    const kind =
+      tool.type === 'tool_search' ? 'search' : tool.type === 'custom' ? 'custom' : ('function' as const);
+    this.#called.set(name, { kind, name: own, namespace: inside.namespace });
+  }
+}
+
+function functionOf(tool: Exclude<KeptTool, NamespaceTool>): Omit<FunctionTool, 'name'> {
+  if (tool.type === 'custom') return asFunction(tool);
+  const { description, parameters } = tool;
+  return { description, parameters, strict: tool.type === 'function' && isStrict(tool) };
+}
+
+function isKept(tool: ResponseTool): tool is KeptTool {
+  if (tool.type === 'tool_search') return 'execution' in tool && tool.execution === 'client';
+  return tool.type === 'function' || tool.type === 'custom' || tool.type === 'namespace';
+}

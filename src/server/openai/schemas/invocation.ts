@@ -1,0 +1,8 @@
+import * as z from 'zod';
+import { component } from './fields.js';
+
+export const invocationSchema = component(
+  'Invocation',
+  z.looseObject({}),
+  'The body of one of the other routes, which its fields tell.',
+);
