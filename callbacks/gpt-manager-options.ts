@@ -18,6 +18,7 @@ export {
   type InstructionSet,
   type ManagerState,
   type ModelType,
+  type PinThreads,
   type Speculate,
   type StatsFormat,
 } from './options/words.js';

@@ -1,8 +1,8 @@
-import { arch, availableParallelism, platform, release } from 'node:os';
+import { arch, platform, release } from 'node:os';
 import { onlyTold } from '../base/error-reporter.js';
 import { describeMachine } from '../base/machine.js';
 import { skeinVersion } from '../base/package-info.js';
-import { readText } from '../base/read-text.js';
+import { readTopology } from '../base/topology.js';
 import type { ArrivalOptions } from './arrivals/arrivals.js';
 import type { BackendOptions } from './backends/backend.js';
 import { createBackend } from './backends/index.js';
@@ -25,7 +25,6 @@ import {
 } from './options.js';
 import { canPin, launcherOf, pinThisProcess } from './placement/pin.js';
 import { planPlacement } from './placement/plan.js';
-import { readTopology } from './placement/topology.js';
 import { runReport } from './report/run-report.js';
 import { type BenchReport, REPORT_SCHEMA, type RunReport } from './report/schema.js';
 import { kneeOf, nextLoad, pointsOf, saturation } from './sweep.js';
@@ -79,7 +78,7 @@ async function benchmark(
   // Files are read before any process is started.
   const { description } = data.of(full.seed);
   const placement = planPlacement({
-    topology: readTopology(readText, availableParallelism()),
+    topology: readTopology(),
     workers: full.workers,
     isOn: full.cpuAffinity,
     serverIsHere: isThisMachine(full.url),

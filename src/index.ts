@@ -12,6 +12,7 @@ export type {
   ModelType,
   ModuleCallbacks,
   OptionalParams,
+  PinThreads,
   Speculate,
   StatsFormat,
 } from '../callbacks/gpt-manager-options.js';

@@ -23,6 +23,7 @@ import {
   DEFAULT_CHUNKING_POLICY,
   type ExecutorChoice,
   INSTRUCTION_SETS,
+  type PinThreads,
   type Speculate,
   type StatsFormat,
 } from './words.js';
@@ -203,18 +204,35 @@ export const OPTIONAL_PARAMS = {
       help: 'longest prompt and answer together; can only lower the limit of the model',
     },
   }),
-  /** Threads that compute, the worker included; default: the container's CPU quota. */
+  /**
+   * Threads that compute, the worker included; default: the physical cores that this process may use, and no more than the container's
+   * CPU quota.
+   */
   threads: ofServe(wholeNumber(1, 1024), {
     name: 'threads',
-    default: "the container's CPU quota",
+    default: "physical cores, within the container's CPU quota",
     flag: {
       group: 'Models',
       isCommon: true,
       unit: 'threads',
       metavar: 'N',
-      defaultText: "the container's CPU quota",
+      defaultText: "physical cores, within the container's CPU quota",
       isForAsking: true,
       help: 'number of compute threads',
+    },
+  }),
+  /**
+   * Whether each computing thread stays on a core of its own, with weights and cache in the memory near it. `auto` does so for ranks that
+   * share a machine of several nodes (sockets, mostly), `on` always: for a process that has its processors to itself. Linux, native
+   * executor. Default auto.
+   */
+  pinThreads: ofServe(oneOf('auto', 'on', 'off') satisfies Values<PinThreads>, {
+    name: 'pinThreads',
+    default: 'auto',
+    flag: {
+      group: 'Running',
+      default: 'auto',
+      help: 'keep each compute thread on a core of its own, with weights and cache in near memory: auto does so for ranks on a machine of several nodes',
     },
   }),
   /**

@@ -47,6 +47,8 @@ export type ManagerState = 'starting' | 'running' | 'restarting' | 'draining' | 
 export type ModelType = 'V1' | 'InflightBatching' | 'InflightFusedBatching';
 /** Keys of the statistics string: those of the batch manager, or the richer ones of later versions. */
 export type StatsFormat = 'BatchManager' | 'IterationStats';
+/** Whether computing threads stay on cores of their own. See OptionalParams.pinThreads. */
+export type PinThreads = 'auto' | 'on' | 'off';
 /** Source of drafts: none, or n-grams of the sequence itself. See OptionalParams.speculate. */
 export type Speculate = 'none' | 'ngram';
 

@@ -17,12 +17,12 @@ import {
   makeBuildDirectory,
   publishBuildDirectory,
 } from '../../base/build-directory.js';
-import { cpuQuota } from '../../base/cpu-quota.js';
 import { onlyTold } from '../../base/error-reporter.js';
 import { messageOf } from '../../base/error-text.js';
 import { skeinVersion } from '../../base/package-info.js';
 import { codeOf } from '../../base/skein-error.js';
 import { writeProblem } from '../../base/system-problem.js';
+import { defaultThreads } from '../../base/topology.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import { type Checkpoint, CheckpointError } from '../../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
@@ -64,7 +64,7 @@ export interface BuildOptions {
    * int8 with int4).
    */
   outputPrecision?: string;
-  /** Threads that convert; default: the container's CPU quota. */
+  /** Threads that convert; default: physical cores, within the container's CPU quota. */
   threads?: number;
   onProgress?: (progress: BuildProgress) => void;
   /** Aborts the build, which then leaves nothing behind. */
@@ -209,7 +209,7 @@ async function convertAll(
   options: Omit<BuildOptions, 'outputDirectory'>,
 ): Promise<void> {
   const convert = weightConverter();
-  const threads = options.threads ?? cpuQuota();
+  const threads = options.threads ?? defaultThreads();
   const { signal } = options;
   let done = 0;
   for (let next = 0; next < jobs.length; ) {

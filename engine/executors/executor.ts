@@ -1,5 +1,5 @@
 import { SkeinError } from '../../base/skein-error.js';
-import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
+import type { InstructionSet, PinThreads } from '../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
@@ -36,6 +36,8 @@ export interface ExecutorOptions {
   sinkTokenLength?: number;
   /** Weight of the engine beside others of the process: with twice the weight an engine gets twice the time. Default 1. */
   computeWeight?: number;
+  /** Whether threads stay on cores of their own: see OptionalParams.pinThreads. Default off. */
+  pinThreads?: PinThreads;
   /** A heartbeat whose first element grows while a call waits for other engines of the process. */
   heartbeat?: Int32Array;
   /** Default: the best that this processor has, or the one that SKEIN_ISA names. */

@@ -1,5 +1,5 @@
-import { cpuQuota } from '../../base/cpu-quota.js';
 import { messageOf } from '../../base/error-text.js';
+import { defaultThreads } from '../../base/topology.js';
 import { RankedExecutor } from '../ranks/ranked-executor.js';
 import { storedWeightBytes } from '../worker/memory-budget.js';
 import type { ExecutorKind } from './executor-kind.js';
@@ -26,9 +26,9 @@ export const nativeKind: ExecutorKind = {
       undefined,
       process.env.SKEIN_ISA,
     ),
-    threads: cpuQuota(),
+    threads: defaultThreads(),
   }),
-  threadsFor: (asked) => asked ?? cpuQuota(),
+  threadsFor: (asked) => asked ?? defaultThreads(),
   kvDtypeFor: (weights) => (weights === 'f32' ? 'f32' : 'bf16'),
   measure: async (engine, options) => {
     const { weightBytes, workspaceBytes, kvCacheBytes } = NativeExecutor.measure(engine, options);

@@ -1,5 +1,5 @@
-import { cpuQuota } from '../../base/cpu-quota.js';
 import { messageOf } from '../../base/error-text.js';
+import { defaultThreads } from '../../base/topology.js';
 import type { Executor, ExecutorOptions } from './executor.js';
 import { type ExecutorKind, ExecutorUnavailableError, type LoadableEngine } from './executor-kind.js';
 import type { Gpu } from './tensorflow/gpu.js';
@@ -35,9 +35,9 @@ export const tensorflowKind: ExecutorKind = {
     const { findInstallation, seesGpu } = await import('./tensorflow/installation.js');
     const installation = findInstallation();
     const isGpu = installation !== null && seesGpu(installation);
-    return { instructionSet: isGpu ? 'GPU' : 'CPU', threads: cpuQuota() };
+    return { instructionSet: isGpu ? 'GPU' : 'CPU', threads: defaultThreads() };
   },
-  threadsFor: (asked) => asked ?? cpuQuota(),
+  threadsFor: (asked) => asked ?? defaultThreads(),
   kvDtypeFor: (weights) => (weights === 'f32' ? 'f32' : 'bf16'),
   measure: async (engine, options) => {
     const { measureTensorFlow } = await import('./tensorflow/open-tensorflow-runner.js');

@@ -9,6 +9,7 @@ export type ExecutorOptionParams = {
     | 'threads'
     | 'instructionSet'
     | 'computeWeight'
+    | 'pinThreads'
     | 'enableTrtOverlap'
     | 'kvDtype'
     | 'peftCacheManagerConfig'
@@ -50,7 +51,7 @@ export function uselessOptions(
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): UselessOption[] {
   if (executor === 'native') return [];
-  const { threads, instructionSet, computeWeight = 1, enableTrtOverlap } = params;
+  const { threads, instructionSet, computeWeight = 1, enableTrtOverlap, pinThreads } = params;
   const useless: UselessOption[] = [];
   if (executor === 'wasm' && threads !== undefined && threads > 1)
     useless.push({ option: 'threads', why: 'it computes in one thread' });
@@ -58,6 +59,7 @@ export function uselessOptions(
   if (environment.SKEIN_ISA) useless.push({ option: 'SKEIN_ISA', why: HAS_NO_INSTRUCTION_SETS });
   if (computeWeight !== 1)
     useless.push({ option: 'computeWeight', why: 'it takes no turns with other models' });
+  if (pinThreads === 'on') useless.push({ option: 'pinThreads', why: 'it places no threads' });
   if (enableTrtOverlap)
     useless.push({ option: 'enableTrtOverlap', why: 'it computes in the thread whose work would be hidden' });
   return useless;

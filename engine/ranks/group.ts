@@ -1,9 +1,12 @@
+import type { PlaceOfRank } from '../executors/thread-places.js';
 import type { GroupShape } from './rank-shape.js';
 
 /** A rank's place in its group, and the memory that it shares with the others. */
 export interface RankSeat {
   shape: GroupShape;
   rank: number;
+  /** The rank's number among those that share this machine's processors; absent: it has them to itself. */
+  here?: PlaceOfRank;
   /** Absent only where an executor is measured. */
   group?: GroupHandle;
 }

@@ -13,8 +13,13 @@ export function openSeat(data: SeatData): RankSeat & { group: GroupHandle } {
   return { ...placeOf(data, rank), group: new (loadAddon().RankGroup)({ path, rank, size, limitMs }) };
 }
 
-function placeOf({ tensorParallelSize, pipelineParallelSize }: SeatData, rank: number): RankSeat {
-  return { shape: { tensorParallelSize, pipelineParallelSize }, rank };
+function placeOf(
+  { tensorParallelSize, pipelineParallelSize, ranksHere: count }: SeatData,
+  rank: number,
+): RankSeat {
+  const shape = { tensorParallelSize, pipelineParallelSize };
+  // Either all ranks are on this machine, or this one alone is.
+  return count === 1 ? { shape, rank } : { shape, rank, here: { index: rank, count } };
 }
 
 /** The seats whose memory is this machine's; without a group one engine that has none. */

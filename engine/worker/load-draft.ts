@@ -56,7 +56,7 @@ export async function openDraft(
   checkSameVocabulary(engine, draft);
   const { plan, weightsFile, directory: packedFolder, manifest } = draft;
   const { tensors, config } = manifest;
-  const { threads, tokensPerBlock, instructionSet, computeWeight, heartbeat } = options;
+  const { threads, tokensPerBlock, instructionSet, computeWeight, pinThreads, heartbeat } = options;
   const maxSeqLen = Math.min(limits.maxSeqLen, manifest.maxSeqLen, config.slidingWindow ?? limits.maxSeqLen);
   const sizes: Omit<ExecutorOptions, 'numBlocks'> = {
     threads,
@@ -67,6 +67,7 @@ export async function openDraft(
     maxLogitRows: limits.maxDraftRows,
     maxSeqLen,
     ...(instructionSet === undefined ? {} : { instructionSet }),
+    ...(pinThreads === undefined ? {} : { pinThreads }),
     ...(computeWeight === undefined ? {} : { computeWeight }),
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };

@@ -85,6 +85,7 @@ async function prepare(
     kvDtype,
     ...limits.window?.options,
     ...(params.instructionSet === undefined ? {} : { instructionSet: params.instructionSet }),
+    pinThreads: params.pinThreads ?? 'auto',
     ...(params.computeWeight === undefined ? {} : { computeWeight: params.computeWeight }),
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };

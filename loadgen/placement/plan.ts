@@ -1,4 +1,4 @@
-import { type Core, formatCpuList, type Topology } from './topology.js';
+import { type Core, formatCpuList, type Topology } from '../../base/topology.js';
 
 /** Processors for the load generator's processes. */
 export interface PlacementPlan {

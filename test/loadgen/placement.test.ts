@@ -1,39 +1,18 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
+import { readTopology, type Topology } from '../../base/topology.js';
 import { canPin, launcherOf } from '../../loadgen/placement/pin.js';
 import { type PlacementRequest, planPlacement } from '../../loadgen/placement/plan.js';
-import { parseCpuList, readTopology, type Topology } from '../../loadgen/placement/topology.js';
-
-/** A machine's files: each core as [cpus, node, performance]. */
-function files(cores: [number[], number, number][], more: Record<string, string> = {}) {
-  const cpus = cores.flatMap(([list]) => list);
-  const all: Record<string, string> = {
-    '/proc/self/status': `Name:\tnode\nCpus_allowed:\tff\nCpus_allowed_list:\t${cpus.toSorted((a, b) => a - b).join(',')}\n`,
-  };
-  const nodes = new Map<number, number[]>();
-  for (const [list, node, performance] of cores) {
-    nodes.set(node, [...(nodes.get(node) ?? []), ...list]);
-    for (const cpu of list) {
-      all[`/sys/devices/system/cpu/cpu${cpu}/topology/thread_siblings_list`] = `${list.join(',')}\n`;
-      all[`/sys/devices/system/cpu/cpu${cpu}/cpufreq/cpuinfo_max_freq`] = `${performance}\n`;
-    }
-  }
-  all['/sys/devices/system/node/online'] = `${[...nodes.keys()].join(',')}\n`;
-  for (const [node, list] of nodes)
-    all[`/sys/devices/system/node/node${node}/cpulist`] = `${list.join(',')}\n`;
-  const merged = { ...all, ...more };
-  return (path: string) => merged[path] ?? null;
-}
+import { type SyntheticCore, syntheticMachine } from '../support/synthetic-machine.js';
 
 /** Two nodes of four cores with two threads each; node 1 has the fastest core. */
-const BIG: [number[], number, number][] = Array.from({ length: 8 }, (_, i) => [
-  [i, i + 8],
-  i < 4 ? 0 : 1,
-  i === 6 ? 5000 : 4000 - i,
-]);
+const BIG: SyntheticCore[] = Array.from({ length: 8 }, (_, i) => ({
+  cpus: [i, i + 8],
+  node: i < 4 ? 0 : 1,
+  performance: i === 6 ? 5000 : 4000 - i,
+}));
 
-const topologyOf = (cores: [number[], number, number][], more = {}) =>
-  readTopology(files(cores, more), cores.length * 2)!;
+const topologyOf = (cores: SyntheticCore[], more = {}) => readTopology(syntheticMachine(cores, more))!;
 
 const plan = (topology: Topology | null, more: Partial<PlacementRequest> = {}) =>
   planPlacement({
@@ -49,7 +28,6 @@ const plan = (topology: Topology | null, more: Partial<PlacementRequest> = {}) =
 
 describe('the topology', () => {
   it('16: is what affinity, cpuset and quota of the cgroup leave', () => {
-    expect(parseCpuList('0-2,5,8-9')).toEqual([0, 1, 2, 5, 8, 9]);
     const whole = topologyOf(BIG);
     expect(whole.cores).toHaveLength(8);
     expect(whole.cores[0]).toEqual({ cpus: [0, 8], node: 0, performance: 4000 });
@@ -63,7 +41,6 @@ describe('the topology', () => {
       [2, 10],
     ]);
     expect(narrow.quota).toBe(2);
-    expect(readTopology(() => null, 4)).toBeNull();
   });
 });
 

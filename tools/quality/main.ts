@@ -12,7 +12,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { cpuQuota } from '../../base/cpu-quota.js';
+import { defaultThreads } from '../../base/topology.js';
 import { buildEngine } from '../../engine/building/builder.js';
 import type { OutputPrecision, WeightPrecision } from '../../engine/executors/executor.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
@@ -37,7 +37,7 @@ async function logitsOf(format: string, windows: number[][] | null) {
   const engine = await buildEngine({ model: model!, outputDirectory, precision, outputPrecision });
   const tokens = windows ?? windowsOf(new Tokenizer(await readTokenizerFiles(outputDirectory)));
   const executor = openExecutor(engine, {
-    threads: cpuQuota(),
+    threads: defaultThreads(),
     maxNumTokens: WINDOW,
     maxLogitRows: WINDOW,
     maxSeqLen: WINDOW,

@@ -10,6 +10,7 @@ import type { GroupHandle, GroupOptions } from '../../ranks/group.js';
 import type { RankPlan } from '../../ranks/rank-plan.js';
 import type { Uniform } from '../cache-layers.js';
 import type { WeightPrecision } from '../executor.js';
+import type { ThreadPlaces } from '../thread-places.js';
 import type { AdapterPart } from './adapter-parts.js';
 
 /** One tensor (or a slice of a stacked one) from a checkpoint file into a file of the engine directory. */
@@ -57,6 +58,8 @@ export interface NativeExecutorOptions {
   /** Share of the processors relative to other environments: see ExecutorOptions. */
   computeWeight?: number;
   heartbeat?: Int32Array;
+  /** Processors of the threads; absent: they run where the system puts them. */
+  places?: ThreadPlaces;
   /** Memory that the ranks share; needed with the plan of a rank, except for measuring. */
   group?: GroupHandle;
 }

@@ -1,7 +1,7 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { cpuQuota } from '../../../base/cpu-quota.js';
 import { codeOf } from '../../../base/skein-error.js';
+import { defaultThreads } from '../../../base/topology.js';
 import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
@@ -15,6 +15,7 @@ import { splitPlan } from '../../ranks/split-plan.js';
 import { uniformPlan } from '../cache-layers.js';
 import type { AdapterSlots, Executor, ExecutorOptions } from '../executor.js';
 import type { LoadableEngine } from '../executor-kind.js';
+import { choosePlaces } from '../thread-places.js';
 import { type AdapterPart, AdapterProducts } from './adapter-parts.js';
 import type { NativeExecutorHandle, NativeExecutorOptions, NativeMemory, NativeTurns } from './addon.js';
 import { chooseInstructionSet } from './instruction-set.js';
@@ -207,18 +208,23 @@ function packedName(instructionSet: InstructionSet, { seat }: ExecutorOptions): 
   return `${name}-rank-${seat.rank}-of-${tensorParallelSize}x${pipelineParallelSize}.bin`;
 }
 
-function nativeOptions(engine: NativeEngine, options: ExecutorOptions): NativeExecutorOptions {
+function nativeOptions(
+  engine: NativeEngine,
+  { pinThreads = 'off', ...options }: ExecutorOptions,
+): NativeExecutorOptions {
+  const places = choosePlaces(pinThreads, options.threads, options.seat?.here);
   const instructionSet = NativeExecutor.instructionSetOf(options);
   return {
     maxAttentionWindow: 0,
     sinkTokenLength: 0,
     maxAdapters: 0,
     maxLoraRank: 0,
-    processors: cpuQuota(),
+    processors: defaultThreads(),
     ...options,
     numBlocks: options.numBlocks + (options.numSecondaryBlocks ?? 0),
     // The addon reads one shape of cache, the same for all layers.
     plan: uniformPlan(planOf(engine.plan, options), 'native'),
+    ...(places === null ? {} : { places }),
     ...(options.seat?.group === undefined ? {} : { group: options.seat.group }),
     weightsFile: engine.weightsFile,
     tensors: engine.tensors,

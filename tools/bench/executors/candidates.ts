@@ -1,4 +1,4 @@
-import { cpuQuota } from '../../../base/cpu-quota.js';
+import { defaultThreads } from '../../../base/topology.js';
 import type { Executor, ExecutorOptions } from '../../../engine/executors/executor.js';
 import { type NativeEngine, NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import { PortableExecutor } from '../../../engine/executors/portable/portable-executor.js';
@@ -51,8 +51,8 @@ const tensorflow = (threads: number): Candidate => ({
 
 /** All that run on this machine, the one that others are compared with first. */
 export const CANDIDATES: readonly Candidate[] = [
-  native(cpuQuota()),
-  ...(cpuQuota() === 1 ? [] : [native(1)]),
+  native(defaultThreads()),
+  ...(defaultThreads() === 1 ? [] : [native(1)]),
   wasm,
-  ...(findInstallation() === null ? [] : [tensorflow(cpuQuota())]),
+  ...(findInstallation() === null ? [] : [tensorflow(defaultThreads())]),
 ];

@@ -1,0 +1,119 @@
+import { cpuQuota } from './cpu-quota.js';
+import { type ReadText, readText } from './read-text.js';
+
+/** A physical core, as far as this process may use it. */
+export interface Core {
+  /** Logical processors of the core, ascending: one, or with hyper-threads several. */
+  cpus: number[];
+  /** The node whose memory is near. */
+  node: number;
+  /** Relative speed, greater is faster; comparable only within a machine. */
+  performance: number;
+}
+
+export interface Topology {
+  /** By their first processors, ascending. */
+  cores: Core[];
+  /** Number of processors whose time the container may use. */
+  quota: number;
+  /** Number of nodes of the machine that have processors, whether or not this process may use them. */
+  nodes: number;
+}
+
+const CPU = '/sys/devices/system/cpu';
+const NODE = '/sys/devices/system/node';
+/** Files that list the processors of a core; the second one is the newer name. */
+const SIBLINGS = ['topology/thread_siblings_list', 'topology/core_cpus_list'];
+/**
+ * Files in which the kernel tells a core's speed: by the firmware, by its capacity (arm), by its greatest frequency.
+ */
+const PERFORMANCE = ['acpi_cppc/highest_perf', 'cpu_capacity', 'cpufreq/cpuinfo_max_freq'];
+
+/**
+ * Cores that affinity and cpuset leave to this process; null where the system does not tell (other than Linux).
+ *
+ *   /proc/self/status                       Cpus_allowed_list: 0-3      of the process, not of the calling thread
+ *   /sys/fs/cgroup/cpuset.cpus.effective    0-3
+ *   /sys/devices/system/cpu/online          0-7
+ *   .../cpu/cpu2/topology/                  thread_siblings_list: 2,6   physical_package_id: 0
+ *   /sys/devices/system/node/node0/cpulist  0-3                         without nodes, a socket counts as one
+ */
+export function readTopology(read: ReadText = readText): Topology | null {
+  const allowed = allowedCpus(read);
+  if (allowed === null || allowed.length === 0) return null;
+  const nodes = nodesByCpu(read);
+  const cores = new Map<string, Core>();
+  for (const cpu of allowed) {
+    const folder = `${CPU}/cpu${cpu}`;
+    const siblings = firstOf(read, folder, SIBLINGS)?.trim() ?? `${cpu}`;
+    const known = cores.get(siblings);
+    if (known !== undefined) known.cpus.push(cpu);
+    else {
+      const found = PERFORMANCE.map((file) => Number(read(`${folder}/${file}`) ?? Number.NaN));
+      const performance = found.find((value) => value > 0) ?? 0;
+      cores.set(siblings, { cpus: [cpu], node: nodes.get(cpu) ?? packageOf(read, cpu), performance });
+    }
+  }
+  const own = [...cores.values()];
+  const count = new Set([...nodes.values(), ...own.map(({ node }) => node)]).size;
+  return { cores: own, quota: cpuQuota(read, allowed.length), nodes: count };
+}
+
+/**
+ * Number of threads that compute by default: one a physical core, since the second thread of a core shares its arithmetic units, and no
+ * more than the container's quota.
+ */
+export function defaultThreads(read: ReadText = readText): number {
+  const topology = readTopology(read);
+  return topology === null ? cpuQuota(read) : Math.min(topology.cores.length, topology.quota);
+}
+
+/** Processors in the scheduler's mask, or in the cgroup's set where that is narrower, that are online; ascending. */
+function allowedCpus(read: ReadText): number[] | null {
+  const mask = /^Cpus_allowed_list:\s*(\S+)$/m.exec(read('/proc/self/status') ?? '')?.[1];
+  if (mask === undefined) return null;
+  // The mask of a process without limits has room for processors that are offline, or not there at all.
+  const limits = ['/sys/fs/cgroup/cpuset.cpus.effective', `${CPU}/online`]
+    .map((file) => read(file)?.trim() ?? '')
+    .filter((text) => text !== '')
+    .map((text) => new Set(parseCpuList(text)));
+  return parseCpuList(mask)
+    .filter((cpu) => limits.every((set) => set.has(cpu)))
+    .sort((a, b) => a - b);
+}
+
+function nodesByCpu(read: ReadText): Map<number, number> {
+  const nodes = new Map<number, number>();
+  for (const node of parseCpuList(read(`${NODE}/online`)?.trim() ?? '')) {
+    for (const cpu of parseCpuList(read(`${NODE}/node${node}/cpulist`)?.trim() ?? '')) nodes.set(cpu, node);
+  }
+  return nodes;
+}
+
+/** The socket of a processor; 0 where it is not told, or told as -1. */
+function packageOf(read: ReadText, cpu: number): number {
+  const found = Number(read(`${CPU}/cpu${cpu}/topology/physical_package_id`) ?? 0);
+  return Math.max(0, found) || 0;
+}
+
+function firstOf(read: ReadText, folder: string, files: readonly string[]): string | null {
+  for (const file of files) {
+    const text = read(`${folder}/${file}`);
+    if (text !== null) return text;
+  }
+  return null;
+}
+
+/** Parses a list as the kernel writes it, such as `0-3,8`. */
+export function parseCpuList(text: string): number[] {
+  return text.split(',').flatMap((part) => {
+    const [, first, last] = /^(\d+)(?:-(\d+))?$/.exec(part.trim()) ?? [];
+    if (first === undefined) return [];
+    const end = Number(last ?? first);
+    return Array.from({ length: end - Number(first) + 1 }, (_, i) => Number(first) + i);
+  });
+}
+
+export function formatCpuList(cpus: readonly number[]): string {
+  return cpus.toSorted((a, b) => a - b).join(',');
+}
