@@ -106,7 +106,7 @@ Executor::Executor(ExecutorConfig config)
     : config_(checked(std::move(config))),
       turns_(config_.threads),
       kernels_(kernelsOf(config_.isa)),
-      pool_(config_.threads),
+      pool_(config_.threads, config_.places),
       weights_(config_, kernels_, pool_),
       adapters_(config_, kernels_),
       schedule_(config_),
@@ -152,7 +152,11 @@ void Executor::provideMemory() const {
   workspace_->provide(0, std::min(workspace_->size(), kProvidedWorkspaceBytes), true);
   const size_t layers = static_cast<size_t>(config_.plan.numLayers);
   const size_t ofLayer = std::min(kvLayerBytes_, kProvidedKvBytes / layers);
-  for (size_t layer = 0; layer < layers; ++layer) kvPool_.provide(layer * kvLayerBytes_, ofLayer, true);
+  for (size_t layer = 0; layer < layers; ++layer) {
+    // Pages come from the node of the thread that zeroes the layer's blocks: see prepare().
+    pool_.stayBeside(static_cast<int32_t>(layer * static_cast<size_t>(config_.threads) / layers));
+    kvPool_.provide(layer * kvLayerBytes_, ofLayer, true);
+  }
 }
 
 // Takes one region in which the layers' pools lie one after the other.

@@ -72,6 +72,9 @@ constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedd
                                                    {"softCap", OpKind::kSoftCap},
                                                    {"exchange", OpKind::kExchange}};
 
+// Well above what any machine has: the bits of a mask are taken for as many.
+constexpr double kMostProcessors = 65536;
+
 class PlanReader {
  public:
   NetworkPlan read(const Napi::Object& source) {
@@ -261,6 +264,25 @@ class PlanReader {
   std::unordered_map<std::string, int32_t> byName_;
 };
 
+int32_t processor(const Napi::Value& value) {
+  const double number = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : -1;
+  if (!(number >= 0 && number < kMostProcessors) || number != std::floor(number)) {
+    throw std::runtime_error("places.cpus must be a list of lists of processors, one for each thread.");
+  }
+  return static_cast<int32_t>(number);
+}
+
+void readPlaces(const Napi::Object& source, ExecutorConfig& config) {
+  const Napi::Array threads = array(source, "cpus");
+  for (uint32_t i = 0; i < threads.Length(); ++i) {
+    const Napi::Value item = threads.Get(i);
+    const Napi::Array processors = item.IsArray() ? item.As<Napi::Array>() : Napi::Array::New(source.Env());
+    std::vector<int32_t>& place = config.places.emplace_back();
+    for (uint32_t j = 0; j < processors.Length(); ++j) place.push_back(processor(processors.Get(j)));
+  }
+  config.hasFarMemory = property(source, "hasFarMemory").ToBoolean();
+}
+
 int64_t wholeNumber(const Napi::Object& parent, const char* field) {
   const double value = number(parent, field);
   if (!(value >= 0 && value <= 9007199254740991.0) || value != std::floor(value)) {
@@ -306,6 +328,7 @@ ExecutorConfig readConfig(const Napi::Object& options) {
   config.sinkTokens = integer(options, "sinkTokenLength");
   config.maxAdapters = integer(options, "maxAdapters");
   config.maxLoraRank = integer(options, "maxLoraRank");
+  if (!property(options, "places").IsUndefined()) readPlaces(object(options, "places"), config);
   const Napi::Value group = property(options, "group");
   if (!group.IsUndefined()) config.group = groupOf(group);
   return config;

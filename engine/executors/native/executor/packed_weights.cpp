@@ -203,6 +203,7 @@ PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& ke
     make(config.packedFile, print, kernels, pool);
   }
   packed_.willNeed();
+  if (config.hasFarMemory) moveNear(pool);
 }
 
 void PackedWeights::provide() const { packed_.provide(0, packed_.size(), false); }
@@ -345,6 +346,27 @@ void PackedWeights::make(const std::string& path, uint64_t fingerprint, const Ke
   // A read-only or full folder must not stop a server: the server then starts more slowly each time.
   packed_ = Mapping::anonymous(packedBytes_, "The packed weights (" + path + " could not be written)");
   pack(packed_.data(), kernels, pool);
+}
+
+// Copies the weights into pages of this process. The system takes a page from the node of the thread that touches it first,
+// and a product's panels are shared out evenly among the threads, in order:
+//
+//   an entry   | panels of thread 0 | of thread 1 | ... |
+//
+// A file's pages lie where whoever read it first has been.
+void PackedWeights::moveNear(ThreadPool& pool) {
+  Mapping near = Mapping::anonymous(packedBytes_, "The copy of the packed weights in near memory");
+  pool.runOnEach([&](int32_t thread) {
+    for (const Entry& entry : entries_) {
+      const auto border = [&](int32_t at) {
+        const size_t share = entry.bytes / static_cast<size_t>(pool.threads()) * static_cast<size_t>(at);
+        return at == pool.threads() ? entry.bytes : share / kPage * kPage;
+      };
+      const size_t begin = entry.offset + border(thread), end = entry.offset + border(thread + 1);
+      std::memcpy(near.data() + begin, packed_.data() + begin, end - begin);
+    }
+  });
+  packed_ = std::move(near);
 }
 
 void PackedWeights::pack(uint8_t* target, const KernelTable& kernels, ThreadPool& pool) const {

@@ -55,6 +55,7 @@ class PackedWeights {
   bool mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
   // Throws if the matrices of weights.bin, which are about to be packed, have changed since the build.
   void checkMatrices(const std::string& weightsFile, ThreadPool& pool) const;
+  void moveNear(ThreadPool& pool);
   void make(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
   void pack(uint8_t* target, const KernelTable& kernels, ThreadPool& pool) const;
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "executor/group_memory.h"
+#include "executor/thread_places.h"
 #include "kernels/kernels.h"
 
 namespace skein {
@@ -147,6 +148,10 @@ struct ExecutorConfig {
   int32_t sinkTokens = 0;          // number of the window's tokens that are sinks
   int32_t maxAdapters = 0;         // slots for LoRA adapters
   int32_t maxLoraRank = 0;
+  // Processors of each thread; empty: none has a place.
+  ThreadPlaces places = {};
+  // Weights get pages of their own, each touched first by the thread that reads it.
+  bool hasFarMemory = false;
   // Memory that the ranks share; null: there is one rank.
   std::shared_ptr<GroupMemory> group = nullptr;
 

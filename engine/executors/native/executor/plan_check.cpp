@@ -351,6 +351,14 @@ void checkRange(int64_t value, int64_t least, int64_t most, const char* name) {
                            std::to_string(most) + ", but it is " + std::to_string(value) + ".");
 }
 
+void checkPlaces(const ExecutorConfig& config) {
+  const size_t threads = static_cast<size_t>(config.threads);
+  if (!config.places.empty() && config.places.size() != threads) {
+    throw std::runtime_error("places.cpus has places for " + std::to_string(config.places.size()) +
+                             " threads, but there are " + std::to_string(threads) + ".");
+  }
+}
+
 }  // namespace
 
 AttentionWindow ExecutorConfig::window() const {
@@ -395,6 +403,7 @@ void checkConfig(const ExecutorConfig& config) {
                              std::to_string(plan.rotaryDim / 2) + " are expected.");
   }
   checkRange(config.threads, 1, ThreadPool::kMaxThreads, "threads");
+  checkPlaces(config);
   checkRange(config.maxNumTokens, 1, (1 << 20) - 1, "maxNumTokens");
   checkRange(config.maxNumSequences, 1, (1 << 20) - 1, "maxNumSequences");
   checkRange(config.maxLogitRows, 1, (1 << 20) - 1, "maxLogitRows");

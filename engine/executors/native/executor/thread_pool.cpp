@@ -44,12 +44,21 @@ bool spinUntil(int32_t microseconds, const Ready& ready) {
 constexpr int32_t kSpinMicroseconds = 60;
 constexpr int32_t kSpinMicrosecondsOversubscribed = 2;
 
+uint64_t nextId() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
 }  // namespace
 
-ThreadPool::ThreadPool(int32_t threads)
-    : threads_(threads), shares_(std::make_unique<Share[]>(static_cast<size_t>(threads))) {
+ThreadPool::ThreadPool(int32_t threads, ThreadPlaces places)
+    : threads_(threads),
+      places_(std::move(places)),
+      id_(nextId()),
+      shares_(std::make_unique<Share[]>(static_cast<size_t>(threads))) {
   const unsigned processors = std::thread::hardware_concurrency();
-  const bool oversubscribed = processors != 0 && static_cast<unsigned>(threads) > processors;
+  // A caller that has a place already sees the processors of its place only.
+  const bool oversubscribed = places_.empty() && processors != 0 && static_cast<unsigned>(threads) > processors;
   spinMicroseconds_ = oversubscribed ? kSpinMicrosecondsOversubscribed : kSpinMicroseconds;
   helpers_.reserve(static_cast<size_t>(threads - 1));
   try {
@@ -71,6 +80,7 @@ void ThreadPool::stop() {
 }
 
 void ThreadPool::runJob(int32_t count, Call call, const void* function) {
+  placeCaller();
   call_ = call;
   function_ = function;
   done_.store(0, std::memory_order_relaxed);
@@ -88,6 +98,15 @@ void ThreadPool::runJob(int32_t count, Call call, const void* function) {
   // The last tasks run on helpers. If one of them lost its processor, this thread gives up its own.
   const auto finished = [&] { return done_.load(std::memory_order_acquire) == count - own; };
   while (!spinUntil(spinMicroseconds_, finished)) std::this_thread::yield();
+}
+
+// Different threads may call: the loop's, and the one of begun steps.
+void ThreadPool::placeCaller() const {
+  if (places_.empty()) return;
+  thread_local uint64_t placedFor = 0;
+  if (placedFor == id_) return;
+  placedFor = id_;
+  stayBeside(0);
 }
 
 // Runs tasks, of the thread's own share first, then of the shares behind it in turn; returns how many.
@@ -114,6 +133,7 @@ int32_t ThreadPool::runShare(Share& share, bool own, int32_t thread) {
 
 void ThreadPool::helperLoop(int32_t thread) {
   const FloatControlScope floatControl;
+  stayBeside(thread);
   while (!stopping_.load()) {
     // Must be read before the look for work: a job published after that changes it.
     const uint32_t seen = doorbell_.load();

@@ -8,6 +8,8 @@
 //
 //   a share (one 64-bit word in a cache line of its own)   [ epoch 24 | end 20 | next 20 ]
 //
+// With places each thread stays on its processors: helpers from their start, and a calling thread from its first job on.
+//
 // A claim is a compare-and-swap of the whole word. While a claimed task runs, its job cannot end, so the job's
 // function and argument stay valid for exactly as long as they are used.
 #pragma once
@@ -15,7 +17,10 @@
 #include <cstdint>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "executor/thread_places.h"
 
 namespace skein {
 
@@ -24,8 +29,9 @@ class ThreadPool {
   static constexpr int32_t kMaxThreads = 1024;
   static constexpr int32_t kMaxTasks = (1 << 20) - 1;
 
-  // threads counts the caller. Throws std::system_error if the system gives no more threads.
-  explicit ThreadPool(int32_t threads);
+  // threads counts the caller. places is empty, or has the processors of each thread. Throws std::system_error if the
+  // system gives no more threads.
+  explicit ThreadPool(int32_t threads, ThreadPlaces places = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -40,6 +46,23 @@ class ThreadPool {
       return;
     }
     runJob(count, &call<Function>, &fn);
+  }
+
+  // Calls fn(int32_t thread) once on each thread, however late the system schedules them. fn must not throw.
+  template <typename Function>
+  void runOnEach(const Function& fn) {
+    std::atomic<int32_t> begun{0};
+    run(threads_, [&](int32_t, int32_t thread) {
+      // There are as many tasks as threads, and nobody goes on before each has one.
+      begun.fetch_add(1);
+      while (begun.load() < threads_) std::this_thread::yield();
+      fn(thread);
+    });
+  }
+
+  // Makes the calling thread stay where the pool's thread of this number does.
+  void stayBeside(int32_t thread) const {
+    if (!places_.empty()) stayOn(places_[static_cast<size_t>(thread)]);
   }
 
  private:
@@ -57,9 +80,12 @@ class ThreadPool {
   int32_t runTasks(int32_t thread);
   int32_t runShare(Share& share, bool own, int32_t thread);
   void helperLoop(int32_t thread);
+  void placeCaller() const;
   void stop();
 
   const int32_t threads_;
+  const ThreadPlaces places_;
+  const uint64_t id_;  // of the pool, never given again
   std::vector<std::thread> helpers_;
   std::unique_ptr<Share[]> shares_;
   int32_t spinMicroseconds_ = 0;
