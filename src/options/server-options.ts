@@ -110,6 +110,22 @@ export const LOADING_OPTIONS = {
     isForAsking: true,
   }),
   /**
+   * Where ranks that are started elsewhere come to, by `skein rank` or a GptManager: host:port to listen at, or a path with a / for ranks
+   * of this machine. Needs tensorParallelSize or pipelineParallelSize. Default: this process starts the ranks.
+   */
+  ranksAddress: ofModel(NAME, {
+    group: 'Running',
+    metavar: 'HOST:PORT',
+    help: 'wait there for the other ranks, which "skein rank" starts, instead of starting them; a path with a / is for ranks of this machine',
+    defaultText: 'ranks are started on this machine',
+  }),
+  /** A file with the secret of the ranks, at least 16 characters; needed with host:port. */
+  ranksSecretFile: ofModel(NAME, {
+    group: 'Running',
+    metavar: 'FILE',
+    help: 'file with a secret of at least 16 characters, which all ranks have; needed with HOST:PORT',
+  }),
+  /**
    * Number of requests that may wait beside those in the engine before more are refused with a QueueFullError; default
    * 256.
    */

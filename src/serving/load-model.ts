@@ -28,6 +28,7 @@ import type { EngineValues, LoadingValues } from '../options/table.js';
 import type { ModelAdapters } from './adapters/model-adapters.js';
 import type { LoadedBase } from './adapters/start-adapters.js';
 import { LatestStats } from './latest-stats.js';
+import { leadingRank } from './leading-rank.js';
 import type { ModelInfo, RunningModel } from './running-model.js';
 import { engineFacts, type HostListeners, startEngine } from './start-engine.js';
 
@@ -287,6 +288,7 @@ function hostOptions(
   }
   if (memory !== undefined) optionalParams.availableMemory = memory;
   if (draft !== null) optionalParams.draftEnginePath = draft.directory;
+  const ranks = leadingRank(options);
   return {
     modelType: 'InflightFusedBatching',
     maxBeamWidth: 1,
@@ -294,6 +296,7 @@ function hostOptions(
     ...fieldsOf('manager', options),
     enginePath: engine.directory,
     optionalParams,
+    ...(ranks === undefined ? {} : { ranks }),
     ...(maxQueuedRequests === undefined ? {} : { maxQueueSize: maxQueuedRequests }),
     ...(maxQueuedRequestsPerKey === undefined ? {} : { maxQueueSizePerKey: maxQueuedRequestsPerKey }),
     ...(fairQueueing === undefined ? {} : { fairQueueing }),
