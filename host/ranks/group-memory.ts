@@ -1,9 +1,9 @@
-import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadAddon } from '../../engine/executors/native/load-addon.js';
 import type { GroupHandle } from '../../engine/ranks/group.js';
+import { newMemoryName, removeStaleMemory } from './memory-names.js';
 
 /** Memory as a file system; elsewhere the group's memory is a file whose pages are seldom written. */
 const SHARED_MEMORY = '/dev/shm';
@@ -11,7 +11,8 @@ const SHARED_MEMORY = '/dev/shm';
 /** Makes the memory of a group under a name of its own, and opens it to end the group's waits. @throws a sentence */
 export function makeGroupMemory(size: number): { path: string; group: GroupHandle } {
   const folder = existsSync(SHARED_MEMORY) ? SHARED_MEMORY : tmpdir();
-  const path = join(folder, `skein-ranks-${process.pid}-${randomBytes(8).toString('hex')}`);
+  removeStaleMemory(folder);
+  const path = join(folder, newMemoryName());
   const { createGroup, RankGroup } = loadAddon();
   createGroup(path, size);
   return { path, group: new RankGroup({ path, rank: 0, size, limitMs: 1 }) };
