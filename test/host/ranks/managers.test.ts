@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import type { GptManagerOptions, OptionalParams, RanksOptions } from 'skein';
+import type { GptManagerOptions, InferenceRequest, OptionalParams, RanksOptions } from 'skein';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Response } from '../../../callbacks/unpack-responses.js';
 import type { Engine } from '../../../engine/building/engine.js';
-import { makeRequest } from '../../../tools/support/loop-harness.js';
+import { bool, i32, makeRequest, text } from '../../../tools/support/loop-harness.js';
 import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import { ManagerClient } from '../../support/manager-client.js';
@@ -54,8 +55,12 @@ function startRank(
 
 const request = (id: bigint) => makeRequest(id, [5, 6, 7, Number(id) % 50], TOKENS);
 
-async function answers(client: ManagerClient, ids: readonly bigint[]): Promise<unknown[]> {
-  await Promise.all(ids.map((id) => client.submit(request(id))));
+async function answers(
+  client: ManagerClient,
+  ids: readonly bigint[],
+  requestOf: (id: bigint) => InferenceRequest = request,
+): Promise<{ error: string; outputs: Response['outputs'] }[]> {
+  await Promise.all(ids.map((id) => client.submit(requestOf(id))));
   return ids.map((id) => {
     const { error, outputs } = client.responses.get(id)!.at(-1)!;
     return {
@@ -98,6 +103,37 @@ describe('ranks that a manager starts', () => {
     await client.manager.shutdown();
     expect(client.states.at(-1)).toEqual(['stopped', null]);
     await poll(() => followers().length === 0);
+  });
+
+  it('follow guides as one process does', async () => {
+    const guided = (id: bigint) => {
+      const inputs = {
+        guided_decoding_guide_type: text('choice'),
+        guided_decoding_guide: text(JSON.stringify([`answer ${id}`, `another ${id}`])),
+        end_id: i32(0),
+        streaming: bool(false),
+      };
+      return makeRequest(id, [5, 6, 7, Number(id)], TOKENS, inputs);
+    };
+    const expected = await answers(start({}), [1n, 2n], guided);
+    expect(expected.map(({ error }) => error)).toEqual(['', '']);
+    expect(expected[0]!.outputs).not.toEqual((await answers(start({}), [1n]))[0]!.outputs);
+    expect(await answers(start({ tensorParallelSize: 2 }), [1n, 2n], guided)).toEqual(expected);
+  });
+
+  it.each([
+    ['of n-grams', () => ({ speculate: 'ngram' as const })],
+    ['of a model', () => ({ draftEnginePath: other.directory })],
+  ])('check drafts %s as one process does', async (_, drafts) => {
+    const whole = (id: bigint) =>
+      makeRequest(id, [5, 6, 7, Number(id), 5, 6, 7, Number(id), 5, 6], TOKENS, {
+        streaming: bool(false),
+      });
+    const expected = await answers(start({}), [1n, 2n], whole);
+    const params = { statsFormat: 'IterationStats' as const, pipelineParallelSize: 2, ...drafts() };
+    const client = start(params);
+    expect(await answers(client, [1n, 2n], whole)).toEqual(expected);
+    expect(client.stats.join('\n')).toMatch(/"numAcceptedTokens":[1-9]/);
   });
 
   it('fail what is active once when one is killed, and come back together', async () => {
