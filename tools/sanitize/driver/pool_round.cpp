@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "executor/thread_pool.h"
@@ -8,7 +9,10 @@ namespace skein {
 
 void poolRound(Random& random) {
   const int32_t threads = random.integer(1, 6);
-  ThreadPool pool(threads);
+  // Half of them with places: all of them on the first processor.
+  ThreadPlaces places(random.chance(50) ? static_cast<size_t>(threads) : 0, std::vector<int32_t>{0});
+  if (!places.empty()) places[0].clear();
+  ThreadPool pool(threads, std::move(places));
   std::vector<int64_t> results(600);
   std::vector<int64_t> perThread(static_cast<size_t>(threads));
   const int32_t jobs = random.integer(0, 60);
@@ -28,6 +32,14 @@ void poolRound(Random& random) {
       int64_t& result = results[static_cast<size_t>(task)];
       expect(result == int64_t(job) * 1000 + task, "A task of the pool did not run once.");
       result = 0;
+    }
+    if (random.chance(20)) {
+      // Each thread once, whatever it is late with.
+      pool.runOnEach([&](int32_t thread) { perThread[static_cast<size_t>(thread)]++; });
+      for (int64_t& count_ : perThread) {
+        expect(count_ == 1, "A thread of the pool did not run once.");
+        count_ = 0;
+      }
     }
     random.pause();
   }
