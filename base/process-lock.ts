@@ -24,7 +24,7 @@ export class ProcessLock {
    */
   static tryTake(path: string): ProcessLock | null {
     for (;;) {
-      if (create(path)) {
+      if (createLockFile(path)) {
         removeOnExit(path);
         return new ProcessLock(path);
       }
@@ -48,11 +48,7 @@ export class ProcessLock {
 
   /** Says that the work goes on. */
   touch(): void {
-    try {
-      utimesSync(this.#path, new Date(), new Date());
-    } catch {
-      // The lock was taken over as stale: both processes go on.
-    }
+    touchLockFile(this.#path);
   }
 
   release(): void {
@@ -61,9 +57,10 @@ export class ProcessLock {
   }
 }
 
-function create(path: string): boolean {
+/** Makes a file that names this process; false where it is there already. @throws the system's error where it cannot be written */
+export function createLockFile(path: string, mode?: number): boolean {
   try {
-    const fd = openSync(path, 'wx');
+    const fd = openSync(path, 'wx', mode);
     writeSync(fd, JSON.stringify({ pid: process.pid, host: hostname() }));
     closeSync(fd);
     return true;
@@ -78,10 +75,25 @@ function isStale(path: string): boolean {
   if (!status) return false;
   const age = Date.now() - status.mtimeMs;
   if (age > STALE_AFTER_MS) return true;
+  const holder = holderOf(path);
+  return holder === null ? age > UNREADABLE_AFTER_MS : holder.isHere && !isAlive(holder.pid);
+}
+
+/** The process that a lock's file names, and whether it is one of this machine; null: it names none. */
+export function holderOf(path: string): { pid: number; isHere: boolean } | null {
   try {
     const { pid, host } = JSON.parse(readFileSync(path, 'utf8')) as { pid: number; host: string };
-    return host === hostname() && !isAlive(pid);
+    return Number.isInteger(pid) ? { pid, isHere: host === hostname() } : null;
   } catch {
-    return age > UNREADABLE_AFTER_MS;
+    return null;
+  }
+}
+
+/** Says that a lock's holder lives. */
+export function touchLockFile(path: string): void {
+  try {
+    utimesSync(path, new Date(), new Date());
+  } catch {
+    // It was taken over, or its folder is gone: there is nothing to keep.
   }
 }

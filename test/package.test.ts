@@ -126,7 +126,7 @@ describe('the package that npm pack makes', () => {
     }
   });
 
-  it('has the demo model with its card, and stays under 17.75 MB', () => {
+  it('has the demo model with its card, and stays under 18 MB', () => {
     for (const name of [
       'model.safetensors',
       'config.json',
@@ -139,7 +139,7 @@ describe('the package that npm pack makes', () => {
     }
     const demo = files.filter(({ path }) => path.startsWith('models/demo/'));
     expect(demo.reduce((sum, { size }) => sum + size, 0)).toBeLessThan(10e6);
-    expect(unpackedSize).toBeLessThan(17.75e6);
+    expect(unpackedSize).toBeLessThan(18e6);
   });
 
   it('has the page of its API, compressed, with the licence', () => {
@@ -171,10 +171,10 @@ describe('the package that npm pack makes', () => {
     expect([...paths].filter((path) => unwanted.test(path) && !isExample(path))).toEqual([]);
     const most = (path: string) => {
       if (path.startsWith('models/demo/')) return 7_000_000;
-      return /^dist\/(bin|swagger-ui)\//.test(path) ? 640_000 : 100_000;
+      return /^dist\/(bin|swagger-ui)\//.test(path) ? 680_000 : 100_000;
     };
     expect(files.filter(({ path, size }) => size > most(path))).toEqual([]);
     // Half of it is the model.
-    expect(unpackedSize).toBeLessThan(17.75e6);
+    expect(unpackedSize).toBeLessThan(18e6);
   });
 });

@@ -18,13 +18,6 @@ export interface InferTensor {
   readonly data: Uint8Array;
 }
 
-/** An output that the client asks for. */
-export interface RequestedOutput {
-  readonly name: string;
-  /** See `classification` of the protocol: the largest `count` elements with index and label; 0: the tensor itself. */
-  readonly classification: number;
-}
-
 /** The sequence that a request belongs to. */
 export interface InferSequence {
   /** Never 0 and never '': that is no sequence. */

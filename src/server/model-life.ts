@@ -4,9 +4,10 @@ import type { ModelPulls } from '../serving/on-demand/model-pulls.js';
 import type { ModelStore } from '../serving/on-demand/model-store.js';
 import type { Lease, OnDemandModels } from '../serving/on-demand/on-demand-models.js';
 import { ApiError } from './openai/errors.js';
+import { listed, noSuchModel } from './openai/route-context.js';
 
-/** Most names in a sentence. */
-const MOST_NAMES = 20;
+/** In place of names. */
+const EMPTY = 'no model: its folder is empty';
 
 /** Models that are loaded when a request names them, and the folder in which they lie. */
 export interface ModelLife {
@@ -28,7 +29,7 @@ export async function borrowNamed(
 ): Promise<Lease | null> {
   if (typeof name !== 'string') {
     if (models.list().length > 0) return null;
-    const message = `'model' is missing, and no model is loaded yet: name one. This server serves ${await names(life, models)}.`;
+    const message = `'model' is missing, and no model is loaded yet: name one. This server serves ${listed(await names(life, models)) || EMPTY}.`;
     throw new ApiError(400, message, { param: 'model', code: 'missing_required_parameter' });
   }
   const lease = await life.models.borrow(name, { signal });
@@ -37,16 +38,11 @@ export async function borrowNamed(
   const plain = name.replace(/:latest$/, '');
   const untagged = plain === name ? null : await life.models.borrow(plain, { signal });
   if (untagged !== null) return untagged;
-  const message = `The model '${name}' does not exist. This server serves ${await names(life, models)}.`;
-  throw new ApiError(404, message, { param: 'model', code: 'model_not_found' });
+  throw noSuchModel(name, await names(life, models), EMPTY);
 }
 
-/** What is served and what lies in the folder, as far as a sentence has room for it. */
-async function names({ store }: ModelLife, models: ModelDirectory): Promise<string> {
+/** What is served and what lies in the folder. */
+async function names({ store }: ModelLife, models: ModelDirectory): Promise<string[]> {
   const stored = (await store.list()).map(({ name }) => name);
-  const all = [...new Set([...withAdapters(models.list()).map(({ id }) => id), ...stored])];
-  if (all.length === 0) return 'no model: its folder is empty';
-  const more = all.length - MOST_NAMES;
-  const told = all.slice(0, MOST_NAMES).map((name) => `'${name}'`);
-  return `${told.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  return [...new Set([...withAdapters(models.list()).map(({ id }) => id), ...stored])];
 }

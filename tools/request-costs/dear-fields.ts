@@ -485,6 +485,7 @@ const anthropic: Readonly<Record<string, DearField>> = {
   inference_geo: jsonField,
   diagnostics: jsonField,
   container: harmless('null'),
+  thread: harmless('{"type":"create"}'),
 };
 
 const ollamaOptions = one({

@@ -1,15 +1,7 @@
-import {
-  closeSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeSync,
-} from 'node:fs';
-import { hostname } from 'node:os';
+import { mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { isAlive } from '../../../base/build-directory.js';
+import { createLockFile, holderOf, touchLockFile } from '../../../base/process-lock.js';
 import { SkeinError } from '../../../base/skein-error.js';
 import { writeProblem } from '../../../base/system-problem.js';
 
@@ -34,33 +26,16 @@ export class FolderLock {
 
   private constructor(path: string) {
     this.#path = path;
-    const sign = () => {
-      try {
-        utimesSync(path, new Date(), new Date());
-      } catch {
-        // Without the folder there is nothing to keep.
-      }
-    };
-    this.#timer = setInterval(sign, SIGN_MS).unref();
+    this.#timer = setInterval(() => touchLockFile(path), SIGN_MS).unref();
   }
 
   /** Makes the folder, where it is not there, and takes it. @throws FolderError */
   static take(folder: string): FolderLock {
     const path = join(folder, NAME);
-    try {
-      mkdirSync(folder, { recursive: true, mode: 0o700 });
-      if (!isTaken(path)) rmSync(path, { force: true });
-      // Of two servers that start at once, one makes the file.
-      const file = openSync(path, 'wx', 0o600);
-      writeSync(file, JSON.stringify({ pid: process.pid, host: hostname() }));
-      closeSync(file);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EEXIST' && isTaken(path)) {
-        throw new FolderError(
-          `The folder ${folder} is in use by another server (${path} names it); each server needs a folder of its own.`,
-        );
-      }
-      throw new FolderError(`The folder ${folder} cannot be used: ${writeProblem(error)}`);
+    if (!created(folder, path)) {
+      throw new FolderError(
+        `The folder ${folder} is in use by another server (${path} names it); each server needs a folder of its own.`,
+      );
     }
     return new FolderLock(path);
   }
@@ -71,24 +46,23 @@ export class FolderLock {
   }
 }
 
-function isTaken(path: string): boolean {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined) return false;
-  const isFresh = Date.now() - found.mtimeMs < GONE_MS;
+/** Makes the folder and its lock's file; false where another server has it. @throws FolderError */
+function created(folder: string, path: string): boolean {
   try {
-    const { pid, host } = JSON.parse(readFileSync(path, 'utf8')) as { pid: number; host: string };
-    // In a container the server before this one had the same number.
-    return host === hostname() ? pid !== process.pid && lives(pid) : isFresh;
-  } catch {
-    return isFresh;
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    if (!isTaken(path)) rmSync(path, { force: true });
+    // Of two servers that start at once, one makes the file.
+    return createLockFile(path, 0o600);
+  } catch (error) {
+    throw new FolderError(`The folder ${folder} cannot be used: ${writeProblem(error)}`);
   }
 }
 
-function lives(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
+function isTaken(path: string): boolean {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return false;
+  const holder = holderOf(path);
+  // In a container the server before this one had the same number.
+  if (holder?.isHere) return holder.pid !== process.pid && isAlive(holder.pid);
+  return Date.now() - found.mtimeMs < GONE_MS;
 }

@@ -5,16 +5,13 @@ import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-leng
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { ApiError } from '../openai/errors.js';
-import { inOtherWords } from '../openai/other-words.js';
 import type { Exchange } from '../openai/respond.js';
-import { answerWithoutText } from './answer.js';
-import { asGenerator, keepAliveOf, letGo, type OllamaContext, withModel } from './borrow.js';
+import type { OllamaContext } from './borrow.js';
 import { notCapable } from './errors.js';
-import { generateAnswer, guideOfFormat, OLLAMA_FIELDS, reasoningOf } from './generation.js';
+import { answerText, guideOfFormat, reasoningOf } from './generation.js';
 import { refuseImages } from './messages.js';
 import { renderTemplate } from './prompt-template.js';
 import type { GenerateBody } from './schemas.js';
-import { Timings } from './timings.js';
 
 /** Answers POST /api/generate, whose body its schema has validated. */
 export async function generate(
@@ -22,36 +19,19 @@ export async function generate(
   request: GenerateBody,
   exchange: Exchange,
 ): Promise<Response> {
-  const timings = new Timings();
-  const { model: asked, prompt = '', suffix = '', keep_alive: keepAlive } = request;
+  const { prompt = '', suffix = '' } = request;
   checkCombinations(request);
-  const isEmpty = prompt === '' && suffix === '';
-  if (isEmpty && keepAliveOf(keepAlive) === 0) {
-    await letGo(context, asked);
-    return answerWithoutText(asked, 'response', 'unload');
-  }
-  return withModel(context, asked, { keepAlive, signal: exchange.signal }, async (found) => {
-    const model = asGenerator(found, asked);
-    timings.noteLoaded();
-    if (isEmpty) return answerWithoutText(asked, 'response', 'load');
-    return answerTo(context, request, { model, timings }, exchange);
-  });
-}
-
-function answerTo(
-  context: OllamaContext,
-  request: GenerateBody,
-  { model, timings }: { model: ServedGenerator; timings: Timings },
-  exchange: Exchange,
-): Promise<Response> {
-  const { registry, caller, requestId } = exchange.terms;
-  return inOtherWords(OLLAMA_FIELDS, () =>
-    registry.accept(caller, requestId, async (live) => {
-      const plan = await planOf(request, model);
-      const withContext = request.raw !== true;
-      const planned = { model, plan, timings, place: 'response', withContext } as const;
-      return generateAnswer(context, request, planned, exchange, live);
-    }),
+  return answerText(
+    context,
+    request,
+    {
+      isEmpty: prompt === '' && suffix === '',
+      place: 'response',
+      what: 'generate',
+      withContext: request.raw !== true,
+      plan: (model) => planOf(request, model),
+    },
+    exchange,
   );
 }
 

@@ -7,18 +7,20 @@ import { mentions } from '../../generation/tools/detect-format.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { ChoiceRun } from '../openai/choice-run.js';
 import { fieldsOf } from '../openai/field-words.js';
+import { inOtherWords } from '../openai/other-words.js';
 import { type Exchange, respondWithStream } from '../openai/respond.js';
 import type { RouteContext } from '../openai/route-context.js';
 import { topLogProbs } from '../openai/text-request.js';
 import type { LiveRequest } from '../request-registry.js';
-import { type AnswerOptions, OllamaAnswer } from './answer.js';
+import { type AnswerOptions, answerWithoutText, OllamaAnswer } from './answer.js';
+import { asGenerator, keepAliveOf, letGo, type OllamaContext, withModel } from './borrow.js';
 import { notCapable } from './errors.js';
 import { maxTokensOf, samplingOf } from './sampling.js';
 import type { ChatBody } from './schemas.js';
-import type { Timings } from './timings.js';
+import { Timings } from './timings.js';
 
 /** This API's names for fields of programs. */
-export const OLLAMA_FIELDS = fieldsOf('chat', [
+const OLLAMA_FIELDS = fieldsOf('chat', [
   ['response_format', 'format'],
   ['reasoning_effort', 'think'],
   ['chat_template_kwargs', 'think'],
@@ -31,7 +33,46 @@ export const OLLAMA_FIELDS = fieldsOf('chat', [
 ]);
 
 /** Fields that chats and texts share. */
-type Asked = Pick<ChatBody, 'model' | 'options' | 'stream' | 'logprobs' | 'top_logprobs'>;
+type Asked = Pick<ChatBody, 'model' | 'keep_alive' | 'options' | 'stream' | 'logprobs' | 'top_logprobs'>;
+
+/** What a route asks of a model. */
+export interface TextAsk {
+  /** True where there is nothing to answer: the model is only loaded, or let go. */
+  isEmpty: boolean;
+  place: AnswerOptions['place'];
+  /** What the model has to be able to do, for errors. */
+  what: string;
+  /** The end of the answer has the tokens of prompt and answer. */
+  withContext: boolean;
+  plan(model: ServedGenerator): Promise<ChatPlan>;
+}
+
+/** Answers a request with the model that it names, which is loaded for it. @throws ApiError; ModelLoadError */
+export async function answerText(
+  context: OllamaContext,
+  request: Asked,
+  { isEmpty, place, what, withContext, plan }: TextAsk,
+  exchange: Exchange,
+): Promise<Response> {
+  const timings = new Timings();
+  const { model: asked, keep_alive: keepAlive } = request;
+  if (isEmpty && keepAliveOf(keepAlive) === 0) {
+    await letGo(context, asked);
+    return answerWithoutText(asked, place, 'unload');
+  }
+  return withModel(context, asked, { keepAlive, signal: exchange.signal }, async (found) => {
+    const model = asGenerator(found, asked, what);
+    timings.noteLoaded();
+    if (isEmpty) return answerWithoutText(asked, place, 'load');
+    const { registry, caller, requestId } = exchange.terms;
+    return inOtherWords(OLLAMA_FIELDS, () =>
+      registry.accept(caller, requestId, async (live) => {
+        const planned = { model, plan: await plan(model), timings, place, withContext };
+        return generateAnswer(context, request, planned, exchange, live);
+      }),
+    );
+  });
+}
 
 interface Planned {
   model: ServedGenerator;
@@ -42,7 +83,7 @@ interface Planned {
 }
 
 /** Generates an answer to a plan, whole or line by line. */
-export async function generateAnswer(
+async function generateAnswer(
   context: RouteContext,
   request: Asked,
   { model, plan, timings, place, withContext }: Planned,

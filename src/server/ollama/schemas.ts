@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { SAMPLING_RANGES } from '../../../callbacks/sampling-params.js';
-import { isSeed, stopFields } from '../openai/schemas/common.js';
+import { seed, stopFields } from '../openai/schemas/common.js';
 import {
   about,
   component,
@@ -63,10 +63,7 @@ const options = about(
         SAMPLING_RANGES.penaltyLastN,
         'Number of last tokens that the penalties see. Default 64; 0: none, -1: all.',
       ),
-      seed: optional(z.number().refine(isSeed, 'expected an integer from -2^63 to 2^63 - 1'), {
-        description: 'A negative one is no seed.',
-        type: ['integer', 'null'],
-      }),
+      seed: seed('A negative one is no seed.'),
       num_predict: optional(
         z.int().min(-2).max(MAX_INT),
         'Most tokens of the answer; 0 or less: as it comes.',
@@ -108,6 +105,9 @@ const stream = optional(z.boolean(), {
   description: 'Answers with a line of JSON for each part; false: with one object.',
   default: true,
 });
+
+/** Fields that chats and texts share. */
+const textFields = { format, options, think, stream, keep_alive: keepAlive, ...logProbFields };
 
 const call = z.object({
   id: optional(z.string().max(256)),
@@ -157,12 +157,7 @@ export const chatSchema = component(
         z.array(tool).max(MAX_TOOLS).superRefine(limitTools),
         'Functions that the model may call.',
       ),
-      format,
-      options,
-      think,
-      stream,
-      keep_alive: keepAlive,
-      ...logProbFields,
+      ...textFields,
     }),
     OTHER_OLLAMA_CHAT_FIELDS,
   ),
@@ -184,12 +179,7 @@ export const generateSchema = component(
       context: optional(tokenList(0, false), 'The context of the answer that this prompt follows on.'),
       raw: optional(z.boolean(), 'The prompt goes to the model as it is, without a template.'),
       images,
-      format,
-      options,
-      think,
-      stream,
-      keep_alive: keepAlive,
-      ...logProbFields,
+      ...textFields,
     }),
     OTHER_OLLAMA_GENERATE_FIELDS,
   ),

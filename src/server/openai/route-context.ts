@@ -21,9 +21,17 @@ export interface RouteContext {
 export function findModel({ models }: Pick<RouteContext, 'models'>, id: string | undefined): ServedModel {
   const model = id === undefined ? models.list()[0] : models.find(id);
   if (model !== undefined) return model;
-  const names = namesOf(withAdapters(models.list())) || 'no model now';
+  throw noSuchModel(id, idsOf(withAdapters(models.list())));
+}
+
+/** Error for a model that is not there, which lists those that are. @param id undefined: none was named @param none where there are none */
+export function noSuchModel(
+  id: string | undefined,
+  names: readonly string[],
+  none = 'no model now',
+): ApiError {
   const message = id === undefined ? '' : `The model '${id}' does not exist. `;
-  throw new ApiError(404, `${message}This server serves ${names}.`, {
+  return new ApiError(404, `${message}This server serves ${listed(names) || none}.`, {
     param: 'model',
     code: 'model_not_found',
   });
@@ -44,7 +52,7 @@ export function findGenerator(
     model === undefined
       ? 'No model of this server generates text'
       : `The model '${model.id}' generates no text`;
-  const others = generators.length === 0 ? '' : `; ${namesOf(generators)} would`;
+  const others = generators.length === 0 ? '' : `; ${listed(idsOf(generators))} would`;
   throw new ApiError(400, `${asked}${others}.`, { param: 'model', code: 'model_not_supported' });
 }
 
@@ -70,17 +78,20 @@ export function findEncoder(
     model === undefined
       ? `No model of this server ${TASKS[task]} texts`
       : `The model '${model.id}' ${TASKS[task]} no texts`;
-  const others = able.length === 0 ? '' : `; ${namesOf(able)} would`;
+  const others = able.length === 0 ? '' : `; ${listed(idsOf(able))} would`;
   throw new ApiError(400, `${asked}${others}.`, { param: 'model', code: 'model_not_supported' });
 }
 
 /** Most names in a sentence. */
 const MOST_NAMES = 20;
 
-function namesOf(models: readonly ServedModel[]): string {
-  const names = models.slice(0, MOST_NAMES).map((served) => `'${served.id}'`);
-  const more = models.length - names.length;
-  return `${names.join(', ')}${more === 0 ? '' : ` and ${more} more`}`;
+const idsOf = (models: readonly ServedModel[]) => models.map(({ id }) => id);
+
+/** Names as a sentence lists them; '': there are none. */
+export function listed(names: readonly string[]): string {
+  const told = names.slice(0, MOST_NAMES).map((name) => `'${name}'`);
+  const more = names.length - told.length;
+  return `${told.join(', ')}${more === 0 ? '' : ` and ${more} more`}`;
 }
 
 /** The chat template that a request brings; undefined: none. @throws ApiError where it may not */

@@ -1,6 +1,5 @@
 import type { TraceAttributes, TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { TokenTiming } from '../../../callbacks/token-request.js';
-import type { TextPiece } from '../../generation/text-generation.js';
 
 /** A request for text, as its trace tells of it: numbers, and nothing of what it says. */
 export interface TracedText {
@@ -119,23 +118,6 @@ export class TextTrace {
 }
 
 const notBehind = (limit: number, ms: number | null) => (ms === null ? null : Math.min(ms, limit));
-
-/** The pieces of an answer, of which the trace hears. @param trace null: it is not traced */
-export async function* tracedPieces(
-  pieces: AsyncIterable<TextPiece>,
-  trace: TextTrace | null,
-): AsyncGenerator<TextPiece, void, undefined> {
-  try {
-    for await (const piece of pieces) {
-      if (piece.cachedTokens !== undefined) trace?.onCachedTokens(piece.cachedTokens);
-      if (piece.tokens.length > 0) trace?.onTokens(piece.tokens.length);
-      if (piece.finishReason !== null) trace?.onEnd(piece.finishReason, piece.timing);
-      yield piece;
-    }
-  } finally {
-    trace?.onEnd('error');
-  }
-}
 
 function asked({
   model,

@@ -2,7 +2,12 @@ import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import type { GrammarMatcher } from '../../../engine/guided/grammar-matcher.js';
 import { specialBytes } from '../../../engine/guided/special-bytes.js';
-import { type ChatAsk, type ChatPlan, planChat } from '../../../src/generation/chat-plan.js';
+import {
+  type ChatAsk,
+  type ChatPlan,
+  countPromptTokens,
+  planChat,
+} from '../../../src/generation/chat-plan.js';
 import type { TextModel } from '../../../src/generation/text-model.js';
 import type { FunctionTool, ToolFormatName } from '../../../src/generation/tools/types.js';
 import { Random } from '../../../tools/soak/random.js';
@@ -226,4 +231,30 @@ describe("a model's own special tokens", () => {
     expect(matcher.follow(matcher.start, Buffer.from('['))).toBeNull();
     expect(nextOf(matcher, matcher.start).findIndex((place) => place !== null)).toBe(0xff);
   });
+});
+
+describe('a prompt that is only counted', () => {
+  it.each([
+    [8, 64, 2 ** 18 / 8],
+    [8, 100_000, 100_000],
+    [undefined, 64, 2 ** 18 / 256],
+  ])(
+    'with %s characters a token and a context of %i has a text of %i tokens at most',
+    async (unitsPerToken, maxInputLen, most) => {
+      let limit: number | undefined;
+      const codec = {
+        ...templatedCodec('{{ messages }}'),
+        ...(unitsPerToken === undefined ? {} : { unitsPerToken }),
+        encodeChat: (_: unknown, { maxTokens }: { maxTokens?: number | undefined }) => {
+          limit = maxTokens;
+          return Int32Array.of(1, 2, 3) as unknown as number[];
+        },
+      };
+      const model = { codec, maxInputLen, maxSeqLen: maxInputLen } as unknown as TextModel;
+      expect(await countPromptTokens(model, { messages: [{ role: 'user', content: 'a' }] } as ChatAsk)).toBe(
+        3,
+      );
+      expect(limit).toBe(most);
+    },
+  );
 });

@@ -155,7 +155,10 @@ export const messageRequestSchema = component(
         z.discriminatedUnion('type', [
           about(z.object({ type: z.literal('create') }), 'The conversation as it is sent.'),
           about(
-            z.object({ type: z.literal('continue'), previous_message_id: shortText(256) }),
+            z.object({
+              type: z.literal('continue'),
+              previous_message_id: about(shortText(256), 'Id of the last message of it.'),
+            }),
             'Refused with thread_not_found, so that the whole conversation is sent again: none is kept here.',
           ),
         ]),

@@ -47,9 +47,15 @@ const badWords = optional(
 );
 
 /** True for the integers of 64 bits with a sign, as in OpenAI's API. The nearest number to 2^63 - 1 is 2^63. */
-export function isSeed(value: number): boolean {
+function isSeed(value: number): boolean {
   return Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 63;
 }
+
+export const seed = (description: string) =>
+  optional(z.number().refine(isSeed, 'expected an integer from -2^63 to 2^63 - 1'), {
+    description,
+    type: ['integer', 'null'],
+  });
 
 export const samplingFields = {
   temperature: number(
@@ -174,11 +180,9 @@ export const samplingFields = {
   ),
   bad_words: badWords,
   logit_bias: logitBias,
-  seed: optional(z.number().refine(isSeed, 'expected an integer from -2^63 to 2^63 - 1'), {
-    description:
-      'An integer; the same seed gives the same answer, whatever else the server does. Not given: one is drawn.',
-    type: ['integer', 'null'],
-  }),
+  seed: seed(
+    'An integer; the same seed gives the same answer, whatever else the server does. Not given: one is drawn.',
+  ),
 };
 
 export const stopFields = {

@@ -1,6 +1,6 @@
 import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { freshFolders } from '../../../support/fresh-folders.js';
 import type { Script } from '../../support/fake-engine.js';
 import { say } from '../../support/toy-server.js';
@@ -11,22 +11,14 @@ import {
   batchOf,
   begin,
   line,
-  type StoringServer,
   storingServer,
+  storingServers,
   until,
   upload,
 } from './support.js';
 
 const freshFolder = freshFolders('skein-batches');
-const servers: StoringServer[] = [];
-const serverOf = (...args: Parameters<typeof storingServer>) => {
-  const server = storingServer(...args);
-  servers.push(server);
-  return server;
-};
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.end();
-});
+const serverOf = storingServers();
 
 /** An answer that does not end by itself. */
 const endless: Script = () => [{ tokens: [104] }, { waitMs: 1e8 }, { finish: 'stop' }];

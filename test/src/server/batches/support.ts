@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterEach } from 'vitest';
 import { type ApiKey, ApiKeys } from '../../../../src/server/api-keys.js';
 import { Batches } from '../../../../src/server/batches/batches.js';
 import { FileStore, type FileStoreOptions } from '../../../../src/server/files/file-store.js';
@@ -37,6 +38,19 @@ export function storingServer(script: Script = () => say('ok'), options: Storing
     await batches.close();
   };
   return { ...toy, files, batches, end };
+}
+
+/** Makes servers as storingServer does, which end behind each test. */
+export function storingServers(): typeof storingServer {
+  const servers: StoringServer[] = [];
+  afterEach(async () => {
+    for (const server of servers.splice(0)) await server.end();
+  });
+  return (...args) => {
+    const server = storingServer(...args);
+    servers.push(server);
+    return server;
+  };
 }
 
 export interface BatchAnswer {

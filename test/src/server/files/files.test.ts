@@ -3,19 +3,20 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { FolderError, FolderLock } from '../../../../src/server/files/folder-lock.js';
 import { freshFolders } from '../../../support/fresh-folders.js';
-import { asKey, formOf, LIMITS, type StoringServer, storingServer, upload } from '../batches/support.js';
+import {
+  asKey,
+  formOf,
+  LIMITS,
+  type StoringServer,
+  storingServer,
+  storingServers,
+  upload,
+} from '../batches/support.js';
 
 const freshFolder = freshFolders('skein-files');
-const servers: StoringServer[] = [];
-const serverOf = (...args: Parameters<typeof storingServer>) => {
-  const server = storingServer(...args);
-  servers.push(server);
-  return server;
-};
-afterEach(async () => {
-  vi.useRealTimers();
-  for (const server of servers.splice(0)) await server.end();
-});
+const serverOf = storingServers();
+// Before the servers end: hooks run in reverse.
+afterEach(() => vi.useRealTimers());
 
 const jsonOf = async (response: Response) => [response.status, await response.json()] as const;
 const errorOf = async (response: Response) => {
