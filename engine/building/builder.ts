@@ -28,11 +28,17 @@ import { type Checkpoint, CheckpointError } from '../../models/checkpoints/check
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { makeTablesFile, TABLES_FILE_NAME } from '../../models/tokenizer/bpe-tables.js';
-import type { NetworkPlan } from '../../network/plan.js';
-import type { OutputPrecision, WeightPrecision } from '../executors/executor.js';
+import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
+import type { EnginePrecision, OutputPrecision } from '../executors/executor.js';
 import type { ConvertJob } from '../executors/native/addon.js';
 import { type Engine, EngineError, layOutWeights, openEngine } from './engine.js';
-import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
+import {
+  ENGINE_FORMAT_VERSION,
+  type EngineManifest,
+  type EngineTensor,
+  tensorsByWeight,
+} from './engine-directory.js';
+import { storedParts } from './stored-precision.js';
 import { type ConvertWeights, weightConverter } from './weight-converter.js';
 import {
   automaticOutputPrecision,
@@ -57,11 +63,11 @@ export interface BuildOptions {
   /** A folder with safetensors, a .gguf file, or a folder with one GGUF. */
   model: string;
   outputDirectory: string;
-  /** 'f32', 'bf16', 'int8', 'int4' or 'auto'. */
+  /** 'f32', 'bf16', 'int8', 'int4', 'stored' or 'auto'. */
   precision: string;
   /**
-   * Precision of the embedding and the output layer: 'f32', 'bf16', 'int8' or 'auto' (the default: that of the other weights,
-   * int8 with int4).
+   * Precision of the embedding and the output layer: 'f32', 'bf16', 'int8', 'stored' or 'auto' (the default: see
+   * automaticOutputPrecision).
    */
   outputPrecision?: string;
   /** Threads that convert; default: physical cores, within the container's CPU quota. */
@@ -113,7 +119,8 @@ export async function buildAside(
   try {
     const plan = planNetwork(checkpoint.config);
     const precision = wanted === 'auto' ? automaticPrecision(checkpoint, plan) : wanted;
-    const outputPrecision = wantedOutput === 'auto' ? automaticOutputPrecision(precision) : wantedOutput;
+    const outputPrecision =
+      wantedOutput === 'auto' ? automaticOutputPrecision(precision, checkpoint, plan) : wantedOutput;
     await writeEngine({ directory, target }, checkpoint, plan, { precision, outputPrecision }, options);
     return directory;
   } catch (error) {
@@ -126,10 +133,12 @@ async function writeEngine(
   { directory, target }: { directory: string; target: string },
   checkpoint: Checkpoint,
   plan: NetworkPlan,
-  precisions: { precision: WeightPrecision; outputPrecision: OutputPrecision },
+  precisions: { precision: EnginePrecision; outputPrecision: OutputPrecision },
   options: Omit<BuildOptions, 'outputDirectory'>,
 ): Promise<void> {
-  const { tensors, byteLength } = layOutWeights(plan, precisions.precision, precisions.outputPrecision);
+  const { precision, outputPrecision } = precisions;
+  const partsOf = (weight: PlanWeight) => storedParts(checkpoint, plan, weight);
+  const { tensors, byteLength } = layOutWeights(plan, precision, outputPrecision, partsOf);
   checkSpace(directory, target, byteLength);
   const weightsFile = join(directory, 'weights.bin');
   const fd = openSync(weightsFile, 'w');
@@ -170,20 +179,33 @@ export function longestSequence({ maxPositions, rope }: ModelConfig): number {
     : maxPositions;
 }
 
-/** Makes one job per source: the sources of a stacked weight follow one another in its rows. */
+/**
+ * Makes one job per source: the sources of a stacked weight follow one another in the rows of its tensors, and no source has rows
+ * in two of them.
+ */
 function convertJobs(
   checkpoint: Checkpoint,
   plan: NetworkPlan,
   tensors: readonly EngineTensor[],
 ): ConvertJob[] {
-  return plan.weights.flatMap((weight, i) => {
-    const { dtype, offset } = tensors[i]!;
-    let targetOffset = offset;
+  const ofWeight = tensorsByWeight(tensors);
+  return plan.weights.flatMap((weight) => {
+    const parts = ofWeight.get(weight.name)!.values();
+    let part = parts.next().value!;
+    let done = 0;
     return weight.sources.map(({ name, rows, columns }): ConvertJob => {
+      if (done === part.rows && weight.kind === 'matrix') {
+        part = parts.next().value!;
+        done = 0;
+      }
+      const { dtype, offset } = part;
       const tensor = checkpoint.tensors.get(name)!;
       // In the bias of interleaved heads, each element counts as a row.
       const asColumn = weight.kind === 'vector' && tensor.interleavedHeads !== undefined;
-      const job: ConvertJob = {
+      const before =
+        weight.kind === 'vector' ? storedBytes(dtype, 1, done) : storedBytes(dtype, done, columns);
+      done += weight.kind === 'vector' ? columns : rows;
+      return {
         source: tensor.file,
         sourceOffset: tensor.offset,
         sourceByteLength: tensor.byteLength,
@@ -193,11 +215,9 @@ function convertJobs(
         interleavedHeads: tensor.interleavedHeads ?? 0,
         transposed: tensor.transposed ?? false,
         addend: tensor.addend ?? 0,
-        targetOffset,
+        targetOffset: offset + before,
         targetType: dtype,
       };
-      targetOffset += storedBytes(dtype, rows, columns);
-      return job;
     });
   });
 }

@@ -1,19 +1,23 @@
 import type { ModelConfig } from '../../models/model-config.js';
-import type { OutputPrecision, WeightPrecision } from '../executors/executor.js';
+import type { EnginePrecision, OutputPrecision, TensorPrecision } from '../executors/executor.js';
 
 /**
  * An engine directory:
  *
  *   engine.json            EngineManifest
  *   weights.bin            portable weights in the chosen precision, row-major, each tensor at a multiple of 64 bytes;
- *                          rows of int8 and int4 are blocks of 32 (engine/executors/native/kernels/kernels.h)
+ *                          rows of int8 and int4 are blocks of 32, of q4_k, q5_k and q6_k superblocks of 256
+ *                          (engine/executors/native/kernels/kernels.h)
  *   tokenizer.json  tokenizer_config.json  chat_template.jinja (where the model has one)
  *   tokenizer-tables.json  vocabulary and merges of tokenizer.json in a form that is read faster (where it is a BPE)
  *   packed-<isa>-v<n>.bin  weights packed for an executor and instruction set, made on first use, mapped afterwards
  */
 export interface EngineTensor {
+  /** Name of its weight. A stack of matrices that are stored in several precisions lies in several tensors, in order. */
   name: string;
-  dtype: WeightPrecision;
+  dtype: TensorPrecision;
+  /** The tensor's first row in its weight; absent: 0. */
+  firstRow?: number;
   rows: number;
   columns: number;
   offset: number;
@@ -25,7 +29,7 @@ export interface EngineTensor {
 export interface EngineManifest {
   formatVersion: number;
   skeinVersion: string;
-  precision: WeightPrecision;
+  precision: EnginePrecision;
   /** Precision of the embedding and the output layer. */
   outputPrecision: OutputPrecision;
   config: ModelConfig;
@@ -35,6 +39,17 @@ export interface EngineManifest {
   source: { path: string; format: string; hash: string };
   weightsByteLength: number;
   tensors: EngineTensor[];
+}
+
+/** The tensors of each weight, in order. */
+export function tensorsByWeight(tensors: readonly EngineTensor[]): Map<string, EngineTensor[]> {
+  const byWeight = new Map<string, EngineTensor[]>();
+  for (const tensor of tensors) {
+    const parts = byWeight.get(tensor.name);
+    if (parts === undefined) byWeight.set(tensor.name, [tensor]);
+    else parts.push(tensor);
+  }
+  return byWeight;
 }
 
 /** Version of engine.json and weights.bin; raised when older readers would misread them. */

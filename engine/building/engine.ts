@@ -5,10 +5,11 @@ import { asSentence } from '../../base/sentences.js';
 import { SkeinError } from '../../base/skein-error.js';
 import { readProblem } from '../../base/system-problem.js';
 import { planNetwork } from '../../models/architectures/index.js';
-import type { NetworkPlan } from '../../network/plan.js';
-import type { OutputPrecision, WeightPrecision } from '../executors/executor.js';
+import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
+import type { EnginePrecision, OutputPrecision, TensorPrecision } from '../executors/executor.js';
 import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
-import { outputWeights, storedBytes } from './weight-precision.js';
+import type { WeightPart } from './stored-precision.js';
+import { isSuperblocked, outputWeights, SUPERBLOCK, storedBytes } from './weight-precision.js';
 
 /** An engine directory is invalid. The message names file, expected and found. */
 export class EngineError extends SkeinError {
@@ -28,22 +29,35 @@ export interface Engine {
 const TENSOR_ALIGNMENT = 64;
 const MAX_MANIFEST_BYTES = 64 * 1024 * 1024;
 
-/** Places of a plan's weights in weights.bin: one after another in the plan's order. Vectors are always f32. */
+/**
+ * Places of a plan's weights in weights.bin: one after another in the plan's order. Vectors are always f32.
+ *
+ * @param storedParts parts of a matrix whose precision is 'stored'
+ */
 export function layOutWeights(
   plan: NetworkPlan,
-  precision: WeightPrecision,
+  precision: EnginePrecision,
   outputPrecision: OutputPrecision,
+  storedParts: (weight: PlanWeight) => readonly WeightPart[],
 ): { tensors: EngineTensor[]; byteLength: number } {
   let byteLength = 0;
   const outputs = outputWeights(plan);
-  const tensors = plan.weights.map(({ name, kind, rows, columns }): EngineTensor => {
-    const dtype = kind === 'vector' ? 'f32' : outputs.has(name) ? outputPrecision : precision;
-    const size = storedBytes(dtype, rows, columns);
-    const offset = Math.ceil(byteLength / TENSOR_ALIGNMENT) * TENSOR_ALIGNMENT;
-    byteLength = offset + size;
-    if (!Number.isSafeInteger(byteLength)) throw new EngineError(`The weights of this model are too large.`);
-    return { name, dtype, rows, columns, offset, byteLength: size };
-  });
+  const tensors: EngineTensor[] = [];
+  for (const weight of plan.weights) {
+    const { name, kind, rows, columns } = weight;
+    const wanted = kind === 'vector' ? 'f32' : outputs.has(name) ? outputPrecision : precision;
+    let firstRow = 0;
+    for (const part of wanted === 'stored' ? storedParts(weight) : [{ dtype: wanted, rows }]) {
+      const size = storedBytes(part.dtype, part.rows, columns);
+      const offset = Math.ceil(byteLength / TENSOR_ALIGNMENT) * TENSOR_ALIGNMENT;
+      byteLength = offset + size;
+      if (!Number.isSafeInteger(byteLength))
+        throw new EngineError(`The weights of this model are too large.`);
+      const place = firstRow === 0 ? {} : { firstRow };
+      tensors.push({ name, ...part, ...place, columns, offset, byteLength: size });
+      firstRow += part.rows;
+    }
+  }
   return { tensors, byteLength };
 }
 
@@ -106,9 +120,10 @@ function checkPrecision(file: string, field: string, value: unknown): void {
   );
 }
 
-const PRECISIONS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
+const PRECISIONS: readonly EnginePrecision[] = ['f32', 'bf16', 'int8', 'int4', 'stored'];
+const TENSOR_PRECISIONS: readonly TensorPrecision[] = ['f32', 'bf16', 'int8', 'int4', 'q4_k', 'q5_k', 'q6_k'];
 
-function isPrecision(value: unknown): value is WeightPrecision {
+function isPrecision(value: unknown): value is EnginePrecision {
   return PRECISIONS.some((precision) => precision === value);
 }
 
@@ -131,13 +146,29 @@ function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
 
 /** Checks that the tensors are those of the plan, at the places where this version would put them. */
 function checkTensors(file: string, manifest: EngineManifest, plan: NetworkPlan): void {
-  const expected = layOutWeights(plan, manifest.precision, manifest.outputPrecision);
+  const partsOf = (weight: PlanWeight) => toldParts(manifest, weight);
+  const expected = layOutWeights(plan, manifest.precision, manifest.outputPrecision, partsOf);
   const fits =
     manifest.weightsByteLength === expected.byteLength &&
     manifest.tensors.length === expected.tensors.length &&
     expected.tensors.every((tensor, i) => {
       const found = manifest.tensors[i];
-      return (Object.keys(tensor) as (keyof EngineTensor)[]).every((key) => found?.[key] === tensor[key]);
+      const keys = ['name', 'dtype', 'firstRow', 'rows', 'columns', 'offset', 'byteLength'] as const;
+      return keys.every((key) => found?.[key] === tensor[key]);
     });
   if (!fits) throw new EngineError(`${file}: its tensors in engine.json are not those of the network.`);
+}
+
+/** Parts of a weight that the manifest tells; none if they are not the weight's rows in precisions that can hold them. */
+function toldParts({ tensors }: EngineManifest, { name, rows, columns }: PlanWeight): WeightPart[] {
+  const parts = tensors.filter((tensor) => tensor?.name === name);
+  const isRight = ({ dtype, rows: own }: WeightPart) =>
+    TENSOR_PRECISIONS.includes(dtype) &&
+    Number.isSafeInteger(own) &&
+    own > 0 &&
+    !(isSuperblocked(dtype) && columns % SUPERBLOCK !== 0);
+  const sum = parts.reduce((total, part) => total + part.rows, 0);
+  return sum === rows && parts.every(isRight)
+    ? parts.map((part) => ({ dtype: part.dtype, rows: part.rows }))
+    : [];
 }

@@ -5,7 +5,7 @@ import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { EngineTensor } from '../building/engine-directory.js';
 import type { FixedMemory } from '../worker/memory-budget.js';
-import type { Executor, ExecutorOptions, WeightPrecision } from './executor.js';
+import type { EnginePrecision, Executor, ExecutorOptions } from './executor.js';
 
 /** Parts of an engine that an executor needs. */
 export interface LoadableEngine {
@@ -57,7 +57,7 @@ export interface ExecutorKind {
   /** Ranks of LoRA adapters are rounded up to a multiple of this where they are computed; absent: to none. */
   readonly rankUnit?: number;
   /** Default numeric type of the KV cache. */
-  kvDtypeFor(weights: WeightPrecision): KvDtype;
+  kvDtypeFor(weights: EnginePrecision): KvDtype;
   /** Memory that such an executor takes, without taking any of it. @throws if it cannot run */
   measure(engine: LoadableEngine, options: ExecutorOptions): Promise<MeasuredMemory>;
   /** Loads the weights and takes all memory. Throws an error of one sentence if it cannot. */

@@ -7,10 +7,14 @@ import type { PackedBatch } from '../batch/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
 import type { RankSeat } from '../ranks/group.js';
 
-/** Numeric type of the stored weights of an engine: int8 and int4 in groups of 32 with their own scales. */
+/** Numeric type of weights that an engine is built in: int8 and int4 in groups of 32 with their own scales. */
 export type WeightPrecision = 'f32' | 'bf16' | 'int8' | 'int4';
+/** Numeric type of one tensor of weights.bin. Superblocks of 256 are never built, only taken as a checkpoint has them. */
+export type TensorPrecision = WeightPrecision | 'q4_k' | 'q5_k' | 'q6_k';
+/** Precision of an engine's weights; stored: each matrix has the numbers that the checkpoint stores. */
+export type EnginePrecision = WeightPrecision | 'stored';
 /** Numeric type of the embedding and of the output layer, which four bits would harm most. */
-export type OutputPrecision = Exclude<WeightPrecision, 'int4'>;
+export type OutputPrecision = Exclude<EnginePrecision, 'int4'>;
 
 export interface ExecutorOptions {
   /** Number of threads that compute, the calling one included. */

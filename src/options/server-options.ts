@@ -86,20 +86,23 @@ export const LOADING_OPTIONS = {
     defaultText: 'main',
     isForAsking: true,
   }),
-  /** Precision of the weights; auto, the default: int4 or int8 for checkpoints of 4 or 8 bits, else bf16. */
-  weights: ofModel(oneOf('auto', 'f32', 'bf16', 'int8', 'int4'), {
+  /**
+   * Precision of the weights. stored: each matrix in the numbers that the checkpoint has. auto, the default: stored, int4 or
+   * int8 for checkpoints of up to 8 bits, else bf16.
+   */
+  weights: ofModel(oneOf('auto', 'f32', 'bf16', 'int8', 'int4', 'stored'), {
     group: 'Models',
     isCommon: true,
     default: 'auto',
     isForAsking: true,
-    help: 'precision of the weights; auto is int4 or int8 for checkpoints of 4 or 8 bits, else bf16',
+    help: 'precision of the weights; stored keeps the numbers of the checkpoint; auto is stored, int4 or int8 for checkpoints of up to 8 bits, else bf16',
   }),
-  /** Precision of the embedding and the output layer; auto, the default: that of the weights, int8 with int4. */
-  outputWeights: ofModel(oneOf('auto', 'f32', 'bf16', 'int8'), {
+  /** Precision of the embedding and the output layer; auto, the default: that of the weights, int8 with int4, stored for K-quants. */
+  outputWeights: ofModel(oneOf('auto', 'f32', 'bf16', 'int8', 'stored'), {
     group: 'Models',
     default: 'auto',
     isForAsking: true,
-    help: 'precision of the embedding and the output layer; auto is that of the weights, int8 with int4',
+    help: 'precision of the embedding and the output layer; auto is that of the weights, int8 with int4, stored for K-quants',
   }),
   /** Folder for engines built from models; default: the user's cache directory. */
   cacheDir: ofServer(NAME, {

@@ -4,9 +4,10 @@ import type { ExecutorChoice, ExecutorName } from '../../callbacks/gpt-manager-o
 import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js';
 import { longestSequence } from '../../engine/building/builder.js';
 import { type Engine, layOutWeights, openEngine } from '../../engine/building/engine.js';
+import { storedParts } from '../../engine/building/stored-precision.js';
 import { automaticOutputPrecision, automaticPrecision } from '../../engine/building/weight-precision.js';
 import { likelyExecutor } from '../../engine/executors/choose-executor.js';
-import type { OutputPrecision, WeightPrecision } from '../../engine/executors/executor.js';
+import type { EnginePrecision, OutputPrecision } from '../../engine/executors/executor.js';
 import type { ExecutorKind } from '../../engine/executors/executor-kind.js';
 import { availableMemory } from '../../kvcache/available-memory.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
@@ -14,7 +15,7 @@ import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import type { ModelConfig } from '../../models/model-config.js';
-import type { NetworkPlan } from '../../network/plan.js';
+import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
 
 /** Description of a model, and of what it takes on this machine. Bytes are whole numbers. */
 export interface ModelDescription {
@@ -38,7 +39,7 @@ export interface ModelDescription {
   /** Number of tokens of the longest sequence. */
   maxSeqLen: number;
   /** Precision of `--weights auto`, or that of the engine directory. */
-  weights: WeightPrecision;
+  weights: EnginePrecision;
   outputWeights: OutputPrecision;
   weightBytes: number;
   /** Executor that would run here. */
@@ -124,7 +125,7 @@ function windowOf({
 interface Opened extends Pick<ModelDescription, 'format' | 'parameters' | 'storedTypes' | 'hasChatTemplate'> {
   config: ModelConfig;
   plan: NetworkPlan;
-  weights: WeightPrecision;
+  weights: EnginePrecision;
   outputWeights: OutputPrecision;
   weightBytes: number;
 }
@@ -134,7 +135,8 @@ function ofCheckpoint(path: string): Opened {
   const { format, config, tensors, tokenizer } = checkpoint;
   const plan = planNetwork(config);
   const weights = automaticPrecision(checkpoint, plan);
-  const outputWeights = automaticOutputPrecision(weights);
+  const outputWeights = automaticOutputPrecision(weights, checkpoint, plan);
+  const partsOf = (weight: PlanWeight) => storedParts(checkpoint, plan, weight);
   const storedTypes: Record<string, number> = {};
   for (const { type } of tensors.values()) storedTypes[type] = (storedTypes[type] ?? 0) + 1;
   return {
@@ -146,7 +148,7 @@ function ofCheckpoint(path: string): Opened {
     hasChatTemplate: tokenizer.chatTemplate !== null,
     weights,
     outputWeights,
-    weightBytes: layOutWeights(plan, weights, outputWeights).byteLength,
+    weightBytes: layOutWeights(plan, weights, outputWeights, partsOf).byteLength,
   };
 }
 

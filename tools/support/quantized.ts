@@ -1,8 +1,14 @@
 import type { Random } from './random.js';
+import { superblockValues } from './superblocks.js';
 
-export type QuantizedType = 'int8' | 'int4';
+export type QuantizedType = 'int8' | 'int4' | 'q4_k' | 'q5_k' | 'q6_k';
 export const GROUP = 32;
-const BLOCK_BYTES = { int8: 34, int4: 20 };
+const BLOCK_BYTES = { int8: 34, int4: 20, q4_k: 144, q5_k: 176, q6_k: 210 };
+const SUPERBLOCK = 256;
+
+export function blockElements(type: QuantizedType): number {
+  return type === 'int8' || type === 'int4' ? GROUP : SUPERBLOCK;
+}
 
 export function blockBytes(type: QuantizedType): number {
   return BLOCK_BYTES[type];
@@ -42,13 +48,19 @@ export function randomBlocks(
   random: () => number,
   spread = 1,
 ): { stored: Uint8Array; exact: Float64Array } {
-  const groups = Math.ceil(columns / GROUP);
-  const stored = new Uint8Array(rows * groups * BLOCK_BYTES[type]);
-  for (let block = 0; block < rows * groups; block++) {
+  const blocks = rows * Math.ceil(columns / blockElements(type));
+  const stored = new Uint8Array(blocks * BLOCK_BYTES[type]);
+  for (let block = 0; block < blocks; block++) {
     const bytes = stored.subarray(block * BLOCK_BYTES[type], (block + 1) * BLOCK_BYTES[type]);
     for (let i = 0; i < bytes.length; i++) bytes[i] = Math.floor(random() * 256);
     const view = new DataView(bytes.buffer, bytes.byteOffset);
     const sign = random() < 0.2 ? -1 : 1;
+    if (blockElements(type) === SUPERBLOCK) {
+      const scale = (sign * spread * (0.3 + random())) / { q4_k: 256, q5_k: 512, q6_k: 2048 }[type as 'q4_k'];
+      view.setUint16(type === 'q6_k' ? 208 : 0, toHalf(scale), true);
+      if (type !== 'q6_k') view.setUint16(2, toHalf((sign * spread * (0.3 + random())) / 32), true);
+      continue;
+    }
     view.setUint16(0, toHalf((sign * spread * (0.3 + random())) / (type === 'int8' ? 128 : 8)), true);
     if (type === 'int4') view.setUint16(2, toHalf(-sign * spread * (0.3 + random())), true);
   }
@@ -62,9 +74,16 @@ export function valuesOf(
   rows: number,
   columns: number,
 ): Float64Array {
+  const values = new Float64Array(rows * columns);
+  if (type !== 'int8' && type !== 'int4') {
+    for (let block = 0; block * SUPERBLOCK < values.length; block++) {
+      const bytes = stored.subarray(block * BLOCK_BYTES[type], (block + 1) * BLOCK_BYTES[type]);
+      values.set(superblockValues(type, bytes), block * SUPERBLOCK);
+    }
+    return values;
+  }
   const groups = Math.ceil(columns / GROUP);
   const view = new DataView(stored.buffer, stored.byteOffset, stored.byteLength);
-  const values = new Float64Array(rows * columns);
   for (let row = 0; row < rows; row++)
     for (let column = 0; column < columns; column++) {
       const at = (row * groups + Math.floor(column / GROUP)) * BLOCK_BYTES[type];
@@ -82,7 +101,7 @@ export function valuesOf(
 }
 
 /**
- * A row of activations after rounding to 8 bits in groups of 32. For int4 weights the scale of each
+ * A row of activations after rounding to 8 bits in groups of 32. Unless the weights are int8, the scale of each
  * group is a whole multiple, at most 32767, of the row's unit.
  */
 export function roundedActivations(row: ArrayLike<number>, weights: QuantizedType): Float64Array {
@@ -97,7 +116,7 @@ export function roundedActivations(row: ArrayLike<number>, weights: QuantizedTyp
     if (greatest[g] === 0) continue;
     let scale = Math.fround(greatest[g]! / 127);
     let inverse = Math.fround(127 / greatest[g]!);
-    if (weights === 'int4') {
+    if (weights !== 'int8') {
       const wanted = Math.fround(Math.fround(greatest[g]! * perValue) * Math.fround(1 / 127));
       const multiple = Math.min(32767, Math.max(1, Math.ceil(wanted)));
       scale = multiple * Math.fround(ofRow / Math.fround(127 * 32767));

@@ -9,7 +9,7 @@ import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batc
 import type { GroupHandle, GroupOptions } from '../../ranks/group.js';
 import type { RankPlan } from '../../ranks/rank-plan.js';
 import type { Uniform } from '../cache-layers.js';
-import type { WeightPrecision } from '../executor.js';
+import type { TensorPrecision } from '../executor.js';
 import type { ThreadPlaces } from '../thread-places.js';
 import type { AdapterPart } from './adapter-parts.js';
 
@@ -28,7 +28,7 @@ export interface ConvertJob {
   /** Value added to each element. Default 0. */
   addend?: number;
   targetOffset: number;
-  targetType: WeightPrecision;
+  targetType: TensorPrecision;
 }
 
 export interface NativeExecutorOptions {

@@ -5,6 +5,7 @@ import {
   checkOutputPrecision,
   checkWeightPrecision,
 } from '../../../engine/building/weight-precision.js';
+import type { EnginePrecision, OutputPrecision } from '../../../engine/executors/executor.js';
 import { planNetwork } from '../../../models/architectures/index.js';
 import type { TensorLocation, TensorType } from '../../../models/checkpoints/checkpoint.js';
 import type { ModelConfig } from '../../../models/model-config.js';
@@ -29,8 +30,11 @@ describe('what auto means', () => {
   it.each<[TensorType[], TensorType, string]>([
     [['Q4_1', 'Q4_0'], 'Q8_0', 'int4'],
     [['Q4_1', 'Q4_1'], 'F16', 'int4'],
-    [['Q4_1', 'Q6_K'], 'Q8_0', 'int8'],
-    [['Q4_K', 'Q5_1'], 'Q6_K', 'int8'],
+    [['Q4_1', 'Q5_0'], 'Q8_0', 'int8'],
+    [['Q4_1', 'Q6_K'], 'Q8_0', 'stored'],
+    [['Q4_K', 'Q5_1'], 'Q6_K', 'stored'],
+    [['Q3_K', 'Q2_K'], 'Q6_K', 'stored'],
+    [['Q4_K', 'F16'], 'Q6_K', 'bf16'],
     [['Q8_0'], 'Q8_0', 'int8'],
     [['Q8_0', 'F16'], 'Q8_0', 'bf16'],
     [['F32'], 'Q8_0', 'bf16'],
@@ -39,28 +43,35 @@ describe('what auto means', () => {
     expect(automaticPrecision(checkpoint(layers, outer), plan)).toBe(expected);
   });
 
-  it('gives the output layer no less than 8 bits', () => {
-    expect(['f32', 'bf16', 'int8', 'int4'].map((p) => automaticOutputPrecision(p as 'int4'))).toEqual([
-      'f32',
-      'bf16',
-      'int8',
-      'int8',
-    ]);
-  });
+  it.each<[EnginePrecision, TensorType, OutputPrecision]>([
+    ['f32', 'Q6_K', 'f32'],
+    ['bf16', 'Q6_K', 'bf16'],
+    ['int8', 'Q8_0', 'int8'],
+    ['int8', 'Q6_K', 'stored'],
+    ['int4', 'Q8_0', 'int8'],
+    ['int4', 'Q4_1', 'int8'],
+    ['int4', 'Q6_K', 'stored'],
+    ['stored', 'Q8_0', 'stored'],
+  ])(
+    'gives the output layer of weights in %s, stored as %s, no less than 8 bits or its own: %s',
+    (weights, outer, expected) => {
+      expect(automaticOutputPrecision(weights, checkpoint(['Q4_1'], outer), plan)).toBe(expected);
+    },
+  );
 });
 
 describe('names of precisions', () => {
   it('takes those that there are', () => {
-    expect(['auto', 'f32', 'bf16', 'int8', 'int4'].map(checkWeightPrecision)).toHaveLength(5);
-    expect(['auto', 'f32', 'bf16', 'int8'].map(checkOutputPrecision)).toHaveLength(4);
+    expect(['auto', 'f32', 'bf16', 'int8', 'int4', 'stored'].map(checkWeightPrecision)).toHaveLength(6);
+    expect(['auto', 'f32', 'bf16', 'int8', 'stored'].map(checkOutputPrecision)).toHaveLength(5);
   });
 
   it('refuses others with the list', () => {
     expect(() => checkWeightPrecision('int3')).toThrow(
-      'Weight precision "int3" is not supported; supported: auto, f32, bf16, int8, int4.',
+      'Weight precision "int3" is not supported; supported: auto, f32, bf16, int8, int4, stored.',
     );
     expect(() => checkOutputPrecision('int4')).toThrow(
-      'Output precision "int4" is not supported; supported: auto, f32, bf16, int8.',
+      'Output precision "int4" is not supported; supported: auto, f32, bf16, int8, stored.',
     );
   });
 });

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { layOutWeights } from '../../../engine/building/engine.js';
 import type { EngineTensor } from '../../../engine/building/engine-directory.js';
-import { automaticOutputPrecision } from '../../../engine/building/weight-precision.js';
 import type { WeightPrecision } from '../../../engine/executors/executor.js';
 import type { NativeEngine } from '../../../engine/executors/native/native-executor.js';
 import { planNetwork } from '../../../models/architectures/index.js';
@@ -43,7 +42,12 @@ export function makeRandomEngine(precision: WeightPrecision): RandomEngine {
   const folder = mkdtempSync(join(tmpdir(), 'skein-bench-'));
   const weightsFile = join(folder, 'weights.bin');
   const file = openSync(weightsFile, 'w');
-  const { tensors, byteLength } = layOutWeights(plan, precision, automaticOutputPrecision(precision));
+  const { tensors, byteLength } = layOutWeights(
+    plan,
+    precision,
+    precision === 'int4' ? 'int8' : precision,
+    () => [],
+  );
   for (const tensor of tensors) {
     const { dtype, rows, columns, offset } = tensor;
     const bytes = rows === 1 ? ones(columns) : randomBytes(tensor, columns ** -0.5);

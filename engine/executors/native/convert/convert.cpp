@@ -130,6 +130,10 @@ void checkJob(const ConvertJob& job, const File& source, const std::string& targ
          " cannot be turned; its elements must "
          "be single numbers, in the order of rows.");
   }
+  if (isSuperblocked(job.targetType) && !exactConversion(*job.type, job.targetType)) {
+    fail(job.source + ": a tensor of type " + std::string(job.type->name) +
+         " cannot be stored in superblocks of another type; they are only taken as they are.");
+  }
   checkRange(job.source, "tensor", job.sourceOffset, job.sourceByteLength, source.size(), Role::kSource);
   checkRange(targetPath, "converted tensor", job.targetOffset,
              job.rows * int64_t(rowBytes(job.targetType, job.columns)), target.size(), Role::kTarget);

@@ -97,7 +97,7 @@ void int4Block(const float* x, int count, uint8_t* block) {
   for (int i = 0; fits && i < 16; i++) block[4 + i] = uint8_t(fit.quants[i] | (fit.quants[i + 16] << 4));
 }
 
-// Copies blocks unchanged: Q8_0 is int8 and Q4_1 is int4.
+// Copies blocks unchanged: Q8_0 is int8, Q4_1 is int4, and superblocks are stored as they are.
 template <int kBytes>
 void copyBlocks(const uint8_t* source, int64_t blocks, uint8_t* target) {
   std::memcpy(target, source, size_t(blocks) * kBytes);
@@ -133,6 +133,20 @@ void q5_0ToInt8(const uint8_t* source, int64_t blocks, uint8_t* target) {
   }
 }
 
+// Converts Q3_K, d * scale * q with q in -4 .. 3 and groups of 16, to q6_k, whose groups and scales are of the same kind.
+void q3kToQ6k(const uint8_t* source, int64_t blocks, uint8_t* target) {
+  for (; blocks > 0; blocks--, source += 110, target += 210) {
+    std::memset(target, 0, 210);
+    std::memcpy(target + 208, source + 108, 2);
+    for (int g = 0; g < 16; g++) target[192 + g] = uint8_t(int8_t(q3kScale(source, g)));
+    for (int i = 0; i < kSuperblock; i++) {
+      const int quant = q3kQuant(source, i) + 32, half = i / 128, quarter = i / 32 % 4;
+      target[half * 64 + i % 64] |= uint8_t((quant & 15) << (4 * (quarter / 2)));
+      target[128 + half * 32 + i % 32] |= uint8_t(quant >> 4 << (2 * quarter));
+    }
+  }
+}
+
 }  // namespace
 
 ExactConversion exactConversion(const TensorType& source, DType target) {
@@ -145,6 +159,10 @@ ExactConversion exactConversion(const TensorType& source, DType target) {
     if (source.name == "Q4_1") return copyBlocks<20>;
     if (source.name == "Q4_0") return q4_0ToInt4;
   }
+  if (target == DType::kQ4K && source.name == "Q4_K") return copyBlocks<144>;
+  if (target == DType::kQ5K && source.name == "Q5_K") return copyBlocks<176>;
+  if (target == DType::kQ6K && source.name == "Q6_K") return copyBlocks<210>;
+  if (target == DType::kQ6K && source.name == "Q3_K") return q3kToQ6k;
   return nullptr;
 }
 

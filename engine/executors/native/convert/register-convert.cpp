@@ -32,7 +32,11 @@ DType targetTypeOf(Napi::Env env, const std::string& name) {
   if (name == "bf16") return DType::kBf16;
   if (name == "int8") return DType::kInt8;
   if (name == "int4") return DType::kInt4;
-  throw Napi::TypeError::New(env, "convert: targetType should be f32, bf16, int8 or int4, found " + name + ".");
+  if (name == "q4_k") return DType::kQ4K;
+  if (name == "q5_k") return DType::kQ5K;
+  if (name == "q6_k") return DType::kQ6K;
+  throw Napi::TypeError::New(
+      env, "convert: targetType should be f32, bf16, int8, int4, q4_k, q5_k or q6_k, found " + name + ".");
 }
 
 ConvertJob jobOf(const Napi::Value& value) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/half.h"
+#include "kernels/stored_superblock.h"
 
 namespace skein {
 
@@ -13,6 +14,18 @@ uint16_t floatToBf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return uint16_t((bits >> 16) | 0x40u);
   return uint16_t((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+// Four low bits in bytes 0 .. 7 of the scales, two high bits in bytes 8 .. 11.
+int q3kScale(const uint8_t* block, int g) {
+  const uint8_t* packed = block + 96;
+  const int low = g < 8 ? packed[g] & 15 : packed[g - 8] >> 4;
+  return (low | ((packed[8 + g % 4] >> (2 * (g / 4))) & 3) << 4) - 32;
+}
+
+int q3kQuant(const uint8_t* block, int i) {
+  const int low = (block[32 + (i / 128) * 32 + i % 32] >> (2 * ((i / 32) % 4))) & 3;
+  return low - ((block[i % 32] >> (i / 32)) & 1 ? 0 : 4);  // a set bit means no offset
 }
 
 namespace {
@@ -97,81 +110,26 @@ void q2kRow(const uint8_t* s, int64_t blocks, float* t) {  // 16 scales (4 bits 
 
 void q3kRow(const uint8_t* s, int64_t blocks, float* t) {  // 32 bytes of third bits | 64 bytes | 12 bytes of scales | d
   for (; blocks > 0; blocks--, s += 110, t += 256) {
-    const uint8_t *high = s, *quants = s + 32, *packed = s + 96;
     const float d = loadHalf(s + 108);
     float scales[16];
-    for (int g = 0; g < 16; g++) {  // four low bits in bytes 0..7, two high bits in bytes 8..11
-      const int low = g < 8 ? packed[g] & 15 : packed[g - 8] >> 4;
-      const int top = (packed[8 + g % 4] >> (2 * (g / 4))) & 3;
-      scales[g] = d * float((low | (top << 4)) - 32);
-    }
-    for (int i = 0; i < 256; i++) {
-      const int low = (quants[(i / 128) * 32 + i % 32] >> (2 * ((i / 32) % 4))) & 3;
-      const int offset = (high[i % 32] >> (i / 32)) & 1 ? 0 : 4;  // a set bit means no offset
-      t[i] = scales[i / 16] * float(low - offset);
-    }
+    for (int g = 0; g < 16; g++) scales[g] = d * float(q3kScale(s, g));
+    for (int i = 0; i < 256; i++) t[i] = scales[i / 16] * float(q3kQuant(s, i));
   }
 }
 
-// Six-bit scale and minimum of group g (of 8) in Q4_K and Q5_K.
-void scaleAndMinimum(const uint8_t* packed, int g, int* scale, int* minimum) {
-  if (g < 4) {
-    *scale = packed[g] & 63;
-    *minimum = packed[g + 4] & 63;
-  } else {
-    *scale = (packed[g + 4] & 15) | ((packed[g - 4] >> 6) << 4);
-    *minimum = (packed[g + 4] >> 4) | ((packed[g] >> 6) << 4);
-  }
-}
-
-void q4kRow(const uint8_t* s, int64_t blocks, float* t) {  // d | dmin | 12 bytes of scales | 128 bytes
-  for (; blocks > 0; blocks--, s += 144, t += 256) {
-    const float d = loadHalf(s), dmin = loadHalf(s + 2);
-    for (int g = 0; g < 8; g++) {
-      int scale, minimum;
-      scaleAndMinimum(s + 4, g, &scale, &minimum);
-      const float step = d * float(scale), low = dmin * float(minimum);
-      const uint8_t* quants = s + 16 + (g / 2) * 32;
-      for (int i = 0; i < 32; i++) t[g * 32 + i] = step * float((quants[i] >> (4 * (g % 2))) & 15) - low;
-    }
-  }
-}
-
-void q5kRow(const uint8_t* s, int64_t blocks, float* t) {  // d | dmin | 12 bytes of scales | 32 of fifth bits | 128
-  for (; blocks > 0; blocks--, s += 176, t += 256) {
-    const float d = loadHalf(s), dmin = loadHalf(s + 2);
-    const uint8_t* high = s + 16;
-    for (int g = 0; g < 8; g++) {
-      int scale, minimum;
-      scaleAndMinimum(s + 4, g, &scale, &minimum);
-      const float step = d * float(scale), low = dmin * float(minimum);
-      const uint8_t* quants = s + 48 + (g / 2) * 32;
-      for (int i = 0; i < 32; i++) {
-        const int q = ((quants[i] >> (4 * (g % 2))) & 15) | (((high[i] >> g) & 1) << 4);
-        t[g * 32 + i] = step * float(q) - low;
-      }
-    }
-  }
-}
-
-void q6kRow(const uint8_t* s, int64_t blocks, float* t) {  // 128 bytes of low bits | 64 of high | 16 signed scales | d
-  for (; blocks > 0; blocks--, s += 210, t += 256) {
-    const float d = loadHalf(s + 208);
-    for (int i = 0; i < 256; i++) {
-      const int half = i / 128, quarter = (i / 32) % 4;
-      const int low = (s[half * 64 + i % 64] >> (4 * (quarter / 2))) & 15;
-      const int top = (s[128 + half * 32 + i % 32] >> (2 * quarter)) & 3;
-      const float scale = d * float(int8_t(s[192 + i / 16]));
-      t[i] = scale * float((low | (top << 4)) - 32);
-    }
+template <DType D>
+void superblockRow(const uint8_t* s, int64_t blocks, float* t) {
+  for (; blocks > 0; blocks--, s += blockBytes(D), t += kSuperblock) {
+    const StoredSuperblock<D> stored{s};
+    for (int i = 0; i < kSuperblock; i++) t[i] = stored.value(i);
   }
 }
 
 constexpr TensorType kTypes[] = {
     {"F32", 1, 4, f32Row},      {"F16", 1, 2, f16Row},      {"BF16", 1, 2, bf16Row},    {"Q4_0", 32, 18, q4_0Row},
     {"Q4_1", 32, 20, q4_1Row},  {"Q5_0", 32, 22, q5_0Row},  {"Q5_1", 32, 24, q5_1Row},  {"Q8_0", 32, 34, q8_0Row},
-    {"Q2_K", 256, 84, q2kRow},  {"Q3_K", 256, 110, q3kRow}, {"Q4_K", 256, 144, q4kRow}, {"Q5_K", 256, 176, q5kRow},
-    {"Q6_K", 256, 210, q6kRow},
+    {"Q2_K", 256, 84, q2kRow},  {"Q3_K", 256, 110, q3kRow}, {"Q4_K", 256, 144, superblockRow<DType::kQ4K>}, {"Q5_K", 256, 176, superblockRow<DType::kQ5K>},
+    {"Q6_K", 256, 210, superblockRow<DType::kQ6K>},
 };
 
 }  // namespace

@@ -17,6 +17,10 @@ struct TensorType {
 // The type of this name; null if there is none.
 const TensorType* tensorTypeOf(std::string_view name);
 
+// Scale of group g (of 16) and quant of element i (of 256) in a block of Q3_K: w = d * scale * quant.
+int q3kScale(const uint8_t* block, int g);
+int q3kQuant(const uint8_t* block, int i);
+
 float halfToFloat(uint16_t half);
 // Rounds to nearest, ties to even; NaN stays a (quiet) NaN.
 uint16_t floatToBf16(float value);

@@ -15,19 +15,24 @@ constexpr size_t kAlignBytes = 64;
 constexpr int32_t kFirstPanels = 2;
 using Parts = std::vector<const AdapterPart*>;
 
-// Rows of a weight that one of its packed panels has. The panels of a gated weight take turns: gate, up, gate, ..
+// Rows of a weight that one of its packed panels has. The panels of a gated weight take turns: gate, up, gate, .. No panel
+// has rows of two parts.
 struct PanelRows {
   int32_t begin, end;
 };
 
-std::vector<PanelRows> panelsOf(const PlanOp& op, int32_t rows, int32_t width) {
+std::vector<PanelRows> panelsOf(const PlanOp& op, const PlanWeight& weight, int32_t width) {
   std::vector<PanelRows> panels;
   const bool gated = op.kind == OpKind::kGatedLinear;
-  const int32_t n = gated ? rows / 2 : rows;
-  for (int32_t row = 0; row < n; row += width) {
-    const int32_t end = std::min(n, row + width);
-    panels.push_back({row, end});
-    if (gated) panels.push_back({n + row, n + end});
+  int32_t first = 0;
+  for (const WeightPart& part : weight.parts) {
+    const int32_t n = gated ? part.rows / 2 : part.rows;
+    for (int32_t row = 0; row < n; row += width) {
+      const int32_t end = std::min(n, row + width);
+      panels.push_back({first + row, first + end});
+      if (gated) panels.push_back({n + row, n + end});
+    }
+    first += part.rows;
   }
   return panels;
 }
@@ -106,7 +111,7 @@ AdapterSlot::AdapterSlot(const NetworkPlan& plan, const KernelTable& kernels, co
     layout.firstBlocks.push_back(firstBlocks_.size());
     firstBlocks_.push_back(static_cast<int32_t>(blocks_.size()));
     layout.panelStarts.push_back(layout.bytes);
-    for (const PanelRows& panel : panelsOf(plan.ops[op], weight.rows, kernels.panelWidth)) {
+    for (const PanelRows& panel : panelsOf(plan.ops[op], weight, kernels.panelWidth)) {
       ++product.panels;
       int32_t first = 0;
       for (const AdapterPart* part : own) {

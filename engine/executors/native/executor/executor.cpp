@@ -14,6 +14,7 @@ constexpr size_t kAlignFloats = 64 / sizeof(float);
 
 ExecutorConfig checked(ExecutorConfig config) {
   checkConfig(config);
+  findParts(config);
   return config;
 }
 
@@ -26,10 +27,10 @@ size_t roundedFloats(const ExecutorConfig& config, const KernelTable& kernels, c
   size_t bytes = 0;
   for (const PlanOp& op : config.plan.ops) {
     if (op.kind != OpKind::kLinear && op.kind != OpKind::kGatedLinear) continue;
-    const DType dtype = weights.dtype(op.weight);
     const PlanValue& input = config.plan.values[static_cast<size_t>(op.input)];
     const int32_t rows = input.rows == RowKind::kTokens ? config.maxNumTokens : config.maxLogitRows;
-    bytes = std::max(bytes, kernels.roundedBytes(dtype, rows, input.width));
+    for (const DType dtype : weights.dtypes(op.weight))
+      bytes = std::max(bytes, kernels.roundedBytes(dtype, rows, input.width));
   }
   return roundUp(bytes, sizeof(float)) / sizeof(float);
 }
@@ -113,7 +114,8 @@ Executor::Executor(ExecutorConfig config)
       fresh_(config_) {
   for (const PlanOp& op : config_.plan.ops) {
     const bool packs = op.kind == OpKind::kLinear || op.kind == OpKind::kGatedLinear;
-    packedOfOp_.push_back(packs ? weights_.packed(op.weight, op.kind == OpKind::kGatedLinear) : nullptr);
+    packedOfOp_.push_back(packs ? weights_.packed(op.weight, op.kind == OpKind::kGatedLinear)
+                                : std::vector<PackedPart>());
   }
   const std::vector<PlanOp>& ops = config_.plan.ops;
   // A rank of an early stage, which selects no rows, may get the rows of logits of another.
@@ -216,8 +218,8 @@ MemoryReport Executor::memory() const {
   return {weights_.bytes() + adapters_.weightBytes(), kvPool_.size(), workspace_->size() + adapters_.workspaceBytes()};
 }
 
-MemoryReport Executor::measure(ExecutorConfig config) {
-  checkConfig(config);
+MemoryReport Executor::measure(ExecutorConfig given) {
+  const ExecutorConfig config = checked(std::move(given));
   const KernelTable& kernels = kernelsOf(config.isa);
   const AttentionSchedule schedule(config);
   const PackedWeights weights(config, kernels);

@@ -108,7 +108,7 @@ class Executor {
   template <typename Function>
   void eachNormedRow(const PlanOp& op, const BatchView& batch, const Function& norm);
   bool roundsInput(const PlanOp& op) const;
-  const void* roundedInput(const PlanOp& op, const BatchView& batch);
+  const void* roundedInput(const PlanOp& op, size_t part, const BatchView& batch);
   const AdapterRow* adapterRows(const PlanOp& op, const BatchView& batch);
   void runRopeAndCache(const PlanOp& op, const BatchView& batch);
   // Fills the blocks of fresh chunks around the chunks: older tokens in front, zeros behind.
@@ -134,7 +134,7 @@ class Executor {
   const KernelTable& kernels_;
   ThreadPool pool_;
   PackedWeights weights_;
-  std::vector<const void*> packedOfOp_;  // by op, null for ops without packed weights
+  std::vector<std::vector<PackedPart>> packedOfOp_;  // by op, none for ops without packed weights
   size_t kvLayerBytes_ = 0;
   Mapping kvPool_;
   std::shared_ptr<Mapping> workspace_;

@@ -45,7 +45,8 @@ T oneOf(const Napi::Object& parent, const char* field, const std::pair<const cha
 }
 
 constexpr std::pair<const char*, DType> kWeightTypes[] = {
-    {"f32", DType::kF32}, {"bf16", DType::kBf16}, {"int8", DType::kInt8}, {"int4", DType::kInt4}};
+    {"f32", DType::kF32},  {"bf16", DType::kBf16}, {"int8", DType::kInt8}, {"int4", DType::kInt4},
+    {"q4_k", DType::kQ4K}, {"q5_k", DType::kQ5K},  {"q6_k", DType::kQ6K}};
 constexpr std::pair<const char*, DType> kKvTypes[] = {
     {"f32", DType::kF32}, {"bf16", DType::kBf16}, {"int8", DType::kInt8}};
 constexpr std::pair<const char*, RowKind> kRows[] = {{"tokens", RowKind::kTokens}, {"logits", RowKind::kLogits}};
@@ -307,7 +308,8 @@ ExecutorConfig readConfig(const Napi::Object& options) {
     config.tensors.push_back(
         {text(item, "name"), oneOf(item, "dtype", kWeightTypes), wholeNumber(item, "rows"),
          wholeNumber(item, "columns"), wholeNumber(item, "offset"), wholeNumber(item, "byteLength"),
-         item.Has("checksum") && !item.Get("checksum").IsUndefined() ? wholeNumber(item, "checksum") : -1});
+         item.Has("checksum") && !item.Get("checksum").IsUndefined() ? wholeNumber(item, "checksum") : -1,
+         item.Has("firstRow") && !item.Get("firstRow").IsUndefined() ? wholeNumber(item, "firstRow") : 0});
   });
   config.weightsFile = text(options, "weightsFile");
   config.packedFile = text(options, "packedFile");

@@ -19,7 +19,7 @@ namespace skein {
 namespace {
 
 // Bytes that one element of a product's input takes, roughly.
-int64_t inputBytes(DType weights) { return weights == DType::kInt4 ? 1 : weights == DType::kInt8 ? 2 : 4; }
+int64_t inputBytes(DType weights) { return !isQuantized(weights) ? 4 : weights == DType::kInt8 ? 2 : 1; }
 
 // Bytes of x that one task keeps in its core's second-level cache, beside the weights that stream by.
 constexpr int64_t kRowBlockBytes = 256 << 10;
@@ -233,7 +233,7 @@ void Executor::eachNormedRow(const PlanOp& op, const BatchView& batch, const Fun
   const int64_t rows = rowsOf(op.output, batch), n = width(op.output);
   const PlanOp* next = currentOp_ + 1 < config_.plan.ops.size() ? &config_.plan.ops[currentOp_ + 1] : nullptr;
   if (!next || next->input != op.output || !roundsInput(*next)) return eachRow(rows, n, norm);
-  const DType dtype = weights_.dtype(next->weight);
+  const DType dtype = packedOfOp_[currentOp_ + 1][0].dtype;
   const float* normed = value(op.output);
   eachRow(rows, n, [&](int64_t row) {
     norm(row);
@@ -243,17 +243,17 @@ void Executor::eachNormedRow(const PlanOp& op, const BatchView& batch, const Fun
   roundedOp_ = currentOp_ + 1;
 }
 
-// True if the op is a product whose weights need its input rounded.
+// True if the op is a product whose weights need its input rounded, those of its first part at least.
 bool Executor::roundsInput(const PlanOp& op) const {
   return (op.kind == OpKind::kLinear || op.kind == OpKind::kGatedLinear) &&
          kernels_.roundedBytes(weights_.dtype(op.weight), 1, static_cast<int32_t>(width(op.input))) > 0;
 }
 
-// Input of a product, rounded once for all its panels and rows; null if its weights need no rounding.
-const void* Executor::roundedInput(const PlanOp& op, const BatchView& batch) {
-  if (!roundsInput(op)) return nullptr;
-  if (roundedOp_ == currentOp_) return rounded_;
-  const DType dtype = weights_.dtype(op.weight);
+// Input of part `part` of a product, rounded once for all its panels and rows; null if its weights need no rounding.
+const void* Executor::roundedInput(const PlanOp& op, size_t part, const BatchView& batch) {
+  const DType dtype = packedOfOp_[currentOp_][part].dtype;
+  if (kernels_.roundedBytes(dtype, 1, static_cast<int32_t>(width(op.input))) == 0) return nullptr;
+  if (part == 0 && roundedOp_ == currentOp_) return rounded_;
   const int64_t rows = rowsOf(op.input, batch), k = width(op.input);
   const float* input = value(op.input);
   eachRow(rows, k, [&](int64_t row) {
@@ -269,48 +269,55 @@ const AdapterRow* Executor::adapterRows(const PlanOp& op, const BatchView& batch
   return adapters_.rowsOf(static_cast<int32_t>(currentOp_), value(op.input), batch.numTokens, pool_);
 }
 
+// The parts of a stacked weight that is stored in several formats are products of their own, of neighbouring columns.
 void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
-  // A rank computes as many columns of the output as it has rows of the weight.
-  const int32_t n = config_.plan.weights[static_cast<size_t>(op.weight)].rows;
   const int32_t k = static_cast<int32_t>(width(op.input));
-  const GemmArgs args{.x = value(op.input),
-                      .ldx = k,
-                      .packed = packedOfOp_[currentOp_],
-                      .dtype = weights_.dtype(op.weight),
-                      .n = n,
-                      .k = k,
-                      .bias = op.bias < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.bias)),
-                      .residual = op.residual < 0 ? nullptr : value(op.residual) + op.firstColumn,
-                      .ldr = width(op.output),
-                      .y = value(op.output) + op.firstColumn,
-                      .ldy = width(op.output),
-                      .activation = op.activation,
-                      .rounded = roundedInput(op, batch),
-                      .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch)),
-                      .adapters = adapterRows(op, batch)};
-  eachTile(rowsOf(op.input, batch), args.dtype, n, k,
-           [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
-             kernels_.gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
-           });
+  const AdapterRow* adapters = adapterRows(op, batch);
+  for (size_t i = 0; i < packedOfOp_[currentOp_].size(); ++i) {
+    const PackedPart& part = packedOfOp_[currentOp_][i];
+    // A rank computes as many columns of the output as it has rows of the weight.
+    const int32_t column = op.firstColumn + part.firstColumn;
+    const float* bias = op.bias < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.bias)) + part.firstColumn;
+    const GemmArgs args{.x = value(op.input),
+                        .ldx = k,
+                        .packed = part.packed,
+                        .dtype = part.dtype,
+                        .n = part.columns,
+                        .k = k,
+                        .bias = bias,
+                        .residual = op.residual < 0 ? nullptr : value(op.residual) + column,
+                        .ldr = width(op.output),
+                        .y = value(op.output) + column,
+                        .ldy = width(op.output),
+                        .activation = op.activation,
+                        .rounded = roundedInput(op, i, batch),
+                        .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch)),
+                        .adapters = adapters,
+                        .firstPanel = part.firstPanel};
+    eachTile(rowsOf(op.input, batch), part.dtype, part.columns, k,
+             [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
+               kernels_.gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
+             });
+  }
 }
 
 void Executor::runGatedLinear(const PlanOp& op, const BatchView& batch) {
-  const int32_t n = config_.plan.weights[static_cast<size_t>(op.weight)].rows / 2;
+  const PackedPart& part = packedOfOp_[currentOp_][0];
   const int32_t k = static_cast<int32_t>(width(op.input));
   const GatedGemmArgs args{.x = value(op.input),
                            .ldx = k,
-                           .packed = packedOfOp_[currentOp_],
-                           .dtype = weights_.dtype(op.weight),
-                           .n = n,
+                           .packed = part.packed,
+                           .dtype = part.dtype,
+                           .n = part.columns,
                            .k = k,
                            .bias = op.bias < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.bias)),
                            .y = value(op.output) + op.firstColumn,
                            .ldy = width(op.output),
                            .activation = op.activation,
-                           .rounded = roundedInput(op, batch),
+                           .rounded = roundedInput(op, 0, batch),
                            .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch)),
                            .adapters = adapterRows(op, batch)};
-  eachTile(rowsOf(op.input, batch), args.dtype, n, k,
+  eachTile(rowsOf(op.input, batch), part.dtype, part.columns, k,
            [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
              kernels_.gatedGemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
            });

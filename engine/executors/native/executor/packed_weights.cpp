@@ -126,15 +126,16 @@ uint64_t checksum(const uint8_t* data, size_t bytes, ThreadPool& pool) {
 // Packs a known matrix both ways: kernels that pack differently, by panels or by blocks of k, give another fingerprint,
 // so that a file of an older build is never misread.
 void addPacking(Fingerprint& print, const KernelTable& kernels, DType dtype) {
-  constexpr int32_t kRows = 67, kColumns = 1031;
-  std::vector<uint16_t> matrix(size_t(2) * 2 * kRows * kColumns);
+  constexpr int32_t kRows = 67;
+  const int32_t columns = isSuperblocked(dtype) ? 1024 : 1031;
+  std::vector<uint16_t> matrix(size_t(2) * 2 * kRows * columns);
   for (size_t i = 0; i < matrix.size(); ++i) matrix[i] = static_cast<uint16_t>(0x3F00 + i % 251);
   std::vector<uint8_t> packed(
-      std::max(kernels.packedBytes(dtype, kRows, kColumns), kernels.packedGatedBytes(dtype, kRows, kColumns)));
-  kernels.packWeights(dtype, matrix.data(), kRows, kColumns, packed.data());
-  print.add(packed.data(), kernels.packedBytes(dtype, kRows, kColumns));
-  kernels.packGatedWeights(dtype, matrix.data(), kRows, kColumns, packed.data());
-  print.add(packed.data(), kernels.packedGatedBytes(dtype, kRows, kColumns));
+      std::max(kernels.packedBytes(dtype, kRows, columns), kernels.packedGatedBytes(dtype, kRows, columns)));
+  kernels.packWeights(dtype, matrix.data(), kRows, columns, packed.data());
+  print.add(packed.data(), kernels.packedBytes(dtype, kRows, columns));
+  kernels.packGatedWeights(dtype, matrix.data(), kRows, columns, packed.data());
+  print.add(packed.data(), kernels.packedGatedBytes(dtype, kRows, columns));
 }
 
 int64_t modificationTime(const struct stat& status) {
@@ -167,11 +168,11 @@ std::string temporaryName(const std::string& path) {
 
 void checkTensor(const WeightTensor& tensor, const PlanWeight& weight, const std::string& file, size_t fileBytes) {
   const std::string name = file + ": tensor " + weight.tensor;
-  if (tensor.rows != weight.tensorRows || tensor.columns != weight.tensorColumns) {
-    throw std::runtime_error(name + " is " + shape(tensor.rows, tensor.columns) + ", but the plan expects " +
-                             shape(weight.tensorRows, weight.tensorColumns) + ".");
-  }
   if (!weight.matrix && tensor.dtype != DType::kF32) throw std::runtime_error(name + " is a vector and must be f32.");
+  if (isSuperblocked(tensor.dtype) && tensor.columns % kSuperblock != 0) {
+    throw std::runtime_error(name + " has rows of " + std::to_string(tensor.columns) +
+                             " elements, which are no whole superblocks of 256.");
+  }
   const size_t bytes =
       checkedProduct(static_cast<size_t>(tensor.rows), rowBytes(tensor.dtype, tensor.columns), "a tensor");
   if (tensor.byteLength < 0 || static_cast<size_t>(tensor.byteLength) != bytes) {
@@ -189,8 +190,9 @@ void checkTensor(const WeightTensor& tensor, const PlanWeight& weight, const std
 }  // namespace
 
 PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& kernels)
-    : weights_(Mapping::readOnlyFile(config.weightsFile)) {
-  findTensors(config);
+    : weights_(Mapping::readOnlyFile(config.weightsFile)), tensors_(config.tensors) {
+  for (const PlanWeight& weight : config.plan.weights) parts_.push_back(weight.parts);
+  checkTensors(config);
   copyVectors(config);
   layOut(config, kernels);
 }
@@ -208,23 +210,26 @@ PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& ke
 
 void PackedWeights::provide() const { packed_.provide(0, packed_.size(), false); }
 
-const void* PackedWeights::packed(int32_t weight, bool gated) const {
+std::vector<PackedPart> PackedWeights::packed(int32_t weight, bool gated) const {
+  std::vector<PackedPart> parts;
   for (const Entry& entry : entries_) {
-    if (entry.weight == weight && entry.gated == gated) return packed_.data() + entry.offset;
+    if (entry.weight != weight || entry.gated != gated) continue;
+    const DType type = tensor(weight, entry.part).dtype;
+    parts.push_back({packed_.data() + entry.offset, type, entry.firstColumn, entry.n, entry.firstPanel});
   }
-  return nullptr;
+  return parts;
 }
 
-void PackedWeights::findTensors(const ExecutorConfig& config) {
-  std::unordered_map<std::string, const WeightTensor*> byName;
-  for (const WeightTensor& tensor : config.tensors) byName[tensor.name] = &tensor;
+std::vector<DType> PackedWeights::dtypes(int32_t weight) const {
+  std::vector<DType> types;
+  for (size_t i = 0; i < parts_[static_cast<size_t>(weight)].size(); ++i) types.push_back(tensor(weight, i).dtype);
+  return types;
+}
+
+void PackedWeights::checkTensors(const ExecutorConfig& config) const {
   for (const PlanWeight& weight : config.plan.weights) {
-    const auto found = byName.find(weight.tensor);
-    if (found == byName.end()) {
-      throw std::runtime_error(config.weightsFile + " has no tensor " + weight.tensor + ", which the plan needs.");
-    }
-    checkTensor(*found->second, weight, config.weightsFile, weights_.size());
-    tensors_.push_back(*found->second);
+    for (const WeightPart& part : weight.parts)
+      checkTensor(tensors_[part.tensor], weight, config.weightsFile, weights_.size());
   }
 }
 
@@ -250,13 +255,20 @@ void PackedWeights::layOut(const ExecutorConfig& config, const KernelTable& kern
     bool known = false;
     for (const Entry& entry : entries_) known = known || (entry.weight == op.weight && entry.gated == gated);
     if (known) continue;
-    const PlanWeight& weight = config.plan.weights[static_cast<size_t>(op.weight)];
-    const int32_t n = gated ? weight.rows / 2 : weight.rows;
-    const DType type = dtype(op.weight);
-    const size_t bytes =
-        gated ? kernels.packedGatedBytes(type, n, weight.columns) : kernels.packedBytes(type, n, weight.columns);
-    entries_.push_back({op.weight, gated, n, weight.columns, packedBytes_, bytes, weight.slices});
-    packedBytes_ += roundUp(bytes, kPage);
+    const std::vector<WeightPart>& parts = parts_[static_cast<size_t>(op.weight)];
+    int32_t column = 0, panel = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const int32_t n = gated ? parts[i].rows / 2 : parts[i].rows;
+      if (n == 0 && parts.size() > 1) continue;
+      const WeightTensor& stored = tensor(op.weight, i);
+      const int32_t k = static_cast<int32_t>(stored.columns);
+      const size_t bytes =
+          gated ? kernels.packedGatedBytes(stored.dtype, n, k) : kernels.packedBytes(stored.dtype, n, k);
+      entries_.push_back({op.weight, gated, n, k, packedBytes_, bytes, i, column, panel});
+      packedBytes_ += roundUp(bytes, kPage);
+      column += n;
+      panel += (n + kernels.panelWidth - 1) / kernels.panelWidth;
+    }
   }
 }
 
@@ -268,20 +280,20 @@ uint64_t PackedWeights::fingerprint(const ExecutorConfig& config, const KernelTa
   Fingerprint print;
   print.add(std::string(kernels.name));
   print.add(kernels.panelWidth);
-  for (const DType type : {DType::kF32, DType::kBf16, DType::kInt8, DType::kInt4}) {
-    const auto hasType = [&](const Entry& entry) { return dtype(entry.weight) == type; };
+  for (const DType type : {DType::kF32, DType::kBf16, DType::kInt8, DType::kInt4, DType::kQ4K, DType::kQ5K, DType::kQ6K}) {
+    const auto hasType = [&](const Entry& entry) { return tensor(entry.weight, entry.part).dtype == type; };
     if (std::any_of(entries_.begin(), entries_.end(), hasType)) addPacking(print, kernels, type);
   }
   print.add(static_cast<int64_t>(status.st_size));
   print.add(modificationTime(status));
   for (const Entry& entry : entries_) {
-    const WeightTensor& tensor = tensors_[static_cast<size_t>(entry.weight)];
-    print.add(tensor.name);
-    for (const int64_t number : {int64_t(tensor.dtype), tensor.rows, tensor.columns, tensor.offset,
+    const WeightTensor& stored = tensor(entry.weight, entry.part);
+    print.add(stored.name);
+    for (const int64_t number : {int64_t(stored.dtype), stored.rows, stored.columns, stored.offset,
                                  int64_t(entry.gated), int64_t(entry.offset), int64_t(entry.bytes)}) {
       print.add(number);
     }
-    for (const WeightSlice& slice : entry.slices) {
+    for (const WeightSlice& slice : part(entry.weight, entry.part).slices) {
       print.add(int64_t(slice.first));
       print.add(int64_t(slice.count));
     }
@@ -311,15 +323,15 @@ void PackedWeights::checkMatrices(const std::string& weightsFile, ThreadPool& po
   std::vector<uint8_t> differs(entries_.size());
   pool.run(static_cast<int32_t>(entries_.size()), [&](int32_t task, int32_t) {
     const Entry& entry = entries_[static_cast<size_t>(task)];
-    const WeightTensor& tensor = tensors_[static_cast<size_t>(entry.weight)];
-    if (tensor.checksum < 0) return;
-    const uint8_t* data = tensorData(entry.weight);
-    differs[static_cast<size_t>(task)] = crc.of(data, static_cast<size_t>(tensor.byteLength)) != tensor.checksum;
+    const WeightTensor& stored = tensor(entry.weight, entry.part);
+    if (stored.checksum < 0) return;
+    const uint8_t* data = tensorData(entry.weight, entry.part);
+    differs[static_cast<size_t>(task)] = crc.of(data, static_cast<size_t>(stored.byteLength)) != stored.checksum;
   });
   for (size_t task = 0; task < entries_.size(); ++task) {
     if (differs[task] == 0) continue;
     throw CodedError(kWeightsChanged,
-                     weightsFile + ": the bytes of " + tensors_[static_cast<size_t>(entries_[task].weight)].name +
+                     weightsFile + ": the bytes of " + tensor(entries_[task].weight).name +
                          " are not those that were built, the disk or a program has changed them; build the engine "
                          "again, or start again where it is of the cache, which builds it anew.");
   }
@@ -373,11 +385,11 @@ void PackedWeights::pack(uint8_t* target, const KernelTable& kernels, ThreadPool
   pool.run(static_cast<int32_t>(entries_.size()), [&](int32_t task, int32_t) {
     const Entry& entry = entries_[static_cast<size_t>(task)];
     const auto packWeights = entry.gated ? kernels.packGatedWeights : kernels.packWeights;
-    const DType type = dtype(entry.weight);
-    const uint8_t* rows = tensorData(entry.weight);
+    const DType type = tensor(entry.weight, entry.part).dtype;
+    const uint8_t* rows = tensorData(entry.weight, entry.part);
     std::vector<uint8_t> stacked;
     // A rank's rows may lie apart, as those of its heads in a stack of queries, keys and values.
-    for (const WeightSlice& slice : entry.slices) {
+    for (const WeightSlice& slice : part(entry.weight, entry.part).slices) {
       const size_t rowSize = rowBytes(type, entry.k);
       const uint8_t* from = rows + static_cast<size_t>(slice.first) * rowSize;
       stacked.insert(stacked.end(), from, from + static_cast<size_t>(slice.count) * rowSize);

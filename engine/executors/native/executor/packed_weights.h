@@ -14,6 +14,13 @@
 
 namespace skein {
 
+// Consecutive columns of a product, whose weights are packed in one format.
+struct PackedPart {
+  const void* packed;
+  DType dtype;
+  int32_t firstColumn, columns, firstPanel;
+};
+
 class PackedWeights {
  public:
   // Maps weights.bin and computes the layout of the packed matrices without packing them: then only bytes() may be
@@ -24,14 +31,16 @@ class PackedWeights {
   // packs into memory.
   PackedWeights(const ExecutorConfig& config, const KernelTable& kernels, ThreadPool& pool);
 
-  // The weight as stored, row-major, for embeddings, norms and biases.
+  // The weight as stored, row-major, for embeddings, norms and biases: one that is stored in one format.
   const void* raw(int32_t weight) const {
     const std::vector<uint8_t>& own = ownParts_[static_cast<size_t>(weight)];
     return own.empty() ? tensorData(weight) : own.data();
   }
-  DType dtype(int32_t weight) const { return tensors_[static_cast<size_t>(weight)].dtype; }
-  // The weight packed for gemm, or for gatedGemm; null if no op of the plan needs it so.
-  const void* packed(int32_t weight, bool gated) const;
+  DType dtype(int32_t weight) const { return tensor(weight).dtype; }
+  // The weight packed for gemm, or for gatedGemm, in one part for each format; empty if no op of the plan needs it so.
+  std::vector<PackedPart> packed(int32_t weight, bool gated) const;
+  // Formats in which a weight is stored.
+  std::vector<DType> dtypes(int32_t weight) const;
   // Makes the system provide the pages of the packed weights.
   void provide() const;
   size_t bytes() const { return packedBytes_; }
@@ -42,13 +51,16 @@ class PackedWeights {
     bool gated;
     int32_t n, k;
     size_t offset, bytes;
-    std::vector<WeightSlice> slices;  // of the tensor's rows; none: all
+    size_t part;  // of the weight's parts
+    int32_t firstColumn, firstPanel;
   };
 
-  const uint8_t* tensorData(int32_t weight) const {
-    return weights_.data() + tensors_[static_cast<size_t>(weight)].offset;
+  const WeightPart& part(int32_t weight, size_t index) const { return parts_[static_cast<size_t>(weight)][index]; }
+  const WeightTensor& tensor(int32_t weight, size_t index = 0) const { return tensors_[part(weight, index).tensor]; }
+  const uint8_t* tensorData(int32_t weight, size_t index = 0) const {
+    return weights_.data() + tensor(weight, index).offset;
   }
-  void findTensors(const ExecutorConfig& config);
+  void checkTensors(const ExecutorConfig& config) const;
   void copyVectors(const ExecutorConfig& config);
   void layOut(const ExecutorConfig& config, const KernelTable& kernels);
   uint64_t fingerprint(const ExecutorConfig& config, const KernelTable& kernels) const;
@@ -62,7 +74,8 @@ class PackedWeights {
   Mapping weights_;
   Mapping packed_;
   size_t packedBytes_ = 0;
-  std::vector<WeightTensor> tensors_;           // by weight index of the plan
+  std::vector<WeightTensor> tensors_;
+  std::vector<std::vector<WeightPart>> parts_;  // by weight index of the plan
   std::vector<std::vector<uint8_t>> ownParts_;  // by weight index: a rank's part of a vector; else empty
   std::vector<Entry> entries_;
 };

@@ -29,6 +29,13 @@ struct WeightSlice {
   int32_t first, count;
 };
 
+// Rows of a matrix that are stored, and packed, in one format: a stack of matrices may be stored in several.
+struct WeightPart {
+  size_t tensor;                         // index into the config's tensors
+  int32_t rows;                          // of this rank
+  std::vector<WeightSlice> slices = {};  // of the tensor's rows; none: all
+};
+
 struct PlanWeight {
   std::string name;
   bool matrix;  // a vector has one row and is f32
@@ -37,6 +44,7 @@ struct PlanWeight {
   std::string tensor = {};
   int32_t tensorRows = 0, tensorColumns = 0;
   std::vector<WeightSlice> slices = {};
+  std::vector<WeightPart> parts = {};  // from the first row on; findParts() fills it
 };
 
 enum class OpKind : int32_t {
@@ -127,11 +135,12 @@ struct NetworkPlan {
 
 // One tensor of weights.bin.
 struct WeightTensor {
-  std::string name;
+  std::string name;  // of its weight
   DType dtype;
   int64_t rows, columns, offset, byteLength;
   // CRC-32 of the tensor's bytes; -1 if the engine has none.
   int64_t checksum = -1;
+  int64_t firstRow = 0;  // of its weight, of which others have the rows before and behind
 };
 
 struct ExecutorConfig {
@@ -162,6 +171,9 @@ struct ExecutorConfig {
 
 // Most slots for adapters, and the highest rank of an adapter.
 constexpr int32_t kMostAdapters = 4096, kMostLoraRank = 1024;
+
+// Finds the tensors that each weight is made of. Throws std::runtime_error if one is missing, or they are not the weight's rows.
+void findParts(ExecutorConfig& config);
 
 // Throws std::runtime_error with one sentence that names the op and what does not agree: unknown indices, shapes,
 // values read before they are written or after their slot was reused, limits out of range.

@@ -10,18 +10,12 @@ using Simd = Avx512VnniSimd;
 
 // Products of f32 and bf16 gain nothing from these instructions.
 void vnniGemm(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
-  if (args.dtype == DType::kInt8)
-    return quantizedGemmOf<Simd, DType::kInt8>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-  if (args.dtype == DType::kInt4)
-    return quantizedGemmOf<Simd, DType::kInt4>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+  if (isQuantized(args.dtype)) return quantizedGemm<Simd>(args, rowBegin, rowEnd, panelBegin, panelEnd);
   avx512Kernels().gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
 }
 
 void vnniGatedGemm(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
-  if (args.dtype == DType::kInt8)
-    return quantizedGatedGemmOf<Simd, DType::kInt8>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-  if (args.dtype == DType::kInt4)
-    return quantizedGatedGemmOf<Simd, DType::kInt4>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+  if (isQuantized(args.dtype)) return quantizedGatedGemm<Simd>(args, rowBegin, rowEnd, panelBegin, panelEnd);
   avx512Kernels().gatedGemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
 }
 

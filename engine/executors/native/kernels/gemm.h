@@ -140,7 +140,7 @@ template <class V>
 inline void finishTile(const GemmArgs& args, int64_t row, int rows, int panel, float* sums, int stride) {
   constexpr int NR = kPanelWidth<V>;
   const int column = panel * NR;
-  if (args.adapters) addAdapters<V>(args.adapters + row, rows, panel, sums, stride);
+  if (args.adapters) addAdapters<V>(args.adapters + row, rows, args.firstPanel + panel, sums, stride);
   const int count = args.n - column < NR ? args.n - column : NR;
   if (count < NR || args.bias || args.activation != Activation::kNone) {
     for (int m = 0; m < rows; m++) finishColumns<V>(args, row + m, column, count, sums + m * stride);
@@ -220,7 +220,7 @@ inline int rowBlock(int k) {
 // What the adapters of a tile's rows need next; see Ahead.
 template <class Args>
 inline Ahead aheadOf(const Args& args, int row, int rows, int panel, int width, int step, int calls) {
-  return args.adapters ? Ahead(args.adapters + row, rows, panel, width, step, calls) : Ahead();
+  return args.adapters ? Ahead(args.adapters + row, rows, args.firstPanel + panel, width, step, calls) : Ahead();
 }
 
 template <class V, class S>

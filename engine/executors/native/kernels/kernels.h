@@ -11,7 +11,7 @@
 
 namespace skein {
 
-enum class DType : int32_t { kF32 = 0, kBf16 = 1, kInt8 = 2, kInt4 = 3 };
+enum class DType : int32_t { kF32 = 0, kBf16 = 1, kInt8 = 2, kInt4 = 3, kQ4K = 4, kQ5K = 5, kQ6K = 6 };
 
 // Weights of kInt8 and kInt4 come in groups of 32 along a row. A row-major matrix holds each row as blocks, one after another:
 //
@@ -19,12 +19,36 @@ enum class DType : int32_t { kF32 = 0, kBf16 = 1, kInt8 = 2, kInt4 = 3 };
 //   int4   f16 scale | f16 minimum | 16 bytes: element i low, i + 16 high      w = scale * q + minimum, q in 0 .. 15
 //
 // The last block of a row is filled up; the filling is never used. The layouts are those of GGML's Q8_0 and Q4_1.
-constexpr int32_t kGroup = 32;
-static constexpr bool isQuantized(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kInt4; }
-static constexpr size_t blockBytes(DType dtype) { return dtype == DType::kInt8 ? 34 : 20; }
+//
+// kQ4K, kQ5K and kQ6K come in superblocks of 256, as GGML stores them. Their groups have whole numbers as scales, which the
+// superblock's own scale multiplies, and a row holds whole superblocks:
+//
+//   q4_k   f16 d | f16 dmin | 8 scales and 8 minima of 6 bits | 128 bytes of nibbles        w = d * scale * q - dmin * minimum
+//   q5_k   the same, with 32 bytes of fifth bits before the nibbles
+//   q6_k   128 bytes of nibbles | 64 bytes of upper bits | 16 signed scales | f16 d         w = d * scale * (q - 32)
+//
+// The groups of q4_k and q5_k are 32 elements long, those of q6_k 16.
+constexpr int32_t kGroup = 32, kSuperblock = 256;
+static constexpr bool isSuperblocked(DType dtype) {
+  return dtype == DType::kQ4K || dtype == DType::kQ5K || dtype == DType::kQ6K;
+}
+static constexpr bool isQuantized(DType dtype) {
+  return dtype == DType::kInt8 || dtype == DType::kInt4 || isSuperblocked(dtype);
+}
+// Elements of a block of a quantised row, and its bytes.
+static constexpr int32_t blockElements(DType dtype) { return isSuperblocked(dtype) ? kSuperblock : kGroup; }
+static constexpr size_t blockBytes(DType dtype) {
+  switch (dtype) {
+    case DType::kInt8: return 34;
+    case DType::kQ4K: return 144;
+    case DType::kQ5K: return 176;
+    case DType::kQ6K: return 210;
+    default: return 20;
+  }
+}
 // Bytes of one row-major row.
 static constexpr size_t rowBytes(DType dtype, int64_t columns) {
-  if (isQuantized(dtype)) return size_t((columns + kGroup - 1) / kGroup) * blockBytes(dtype);
+  if (isQuantized(dtype)) return size_t((columns + blockElements(dtype) - 1) / blockElements(dtype)) * blockBytes(dtype);
   return size_t(columns) * (dtype == DType::kF32 ? 4 : 2);
 }
 
@@ -79,6 +103,8 @@ struct GemmArgs {
   int32_t roundedRows;
   // By row: its adapter. Null: no row has one.
   const AdapterRow* adapters = nullptr;
+  // Number that the adapters' blocks give to panel 0: panels of the same weight that lie before `packed`.
+  int32_t firstPanel = 0;
 };
 
 // y[m, n] = activation(x * gate^T + (B t)_gate + bias_gate) * (x * up^T + (B t)_up + bias_up); w stacks gate [n, k] over up [n, k].
@@ -96,6 +122,7 @@ struct GatedGemmArgs {
   const void* rounded;  // as in GemmArgs
   int32_t roundedRows;
   const AdapterRow* adapters = nullptr;  // as in GemmArgs
+  int32_t firstPanel = 0;                // always 0
 };
 
 // One layer of the paged KV pool. One block of one KV head holds
@@ -234,8 +261,8 @@ struct KernelTable {
   // Rounds activations for products with these weights: row `row` of `rows`, k values, into the memory of all rows. The
   // result for a row depends on nothing but the row. 0 bytes if products take x itself.
   //
-  //   int8, int4   8 bits in groups of 32. Values that are not finite make all outputs of their row NaN.
-  //   bf16         bf16, to nearest even, where an instruction multiplies pairs of them
+  //   int8 ... q6_k   8 bits in groups of 32. Values that are not finite make all outputs of their row NaN.
+  //   bf16            bf16, to nearest even, where an instruction multiplies pairs of them
   size_t (*roundedBytes)(DType weights, int32_t rows, int32_t k);
   void (*roundRow)(DType weights, const float* x, int32_t k, int32_t row, int32_t rows, void* rounded);
 

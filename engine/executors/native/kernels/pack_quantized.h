@@ -2,23 +2,33 @@
 // zero.
 #pragma once
 #include "kernels/quantized.h"
+#include "kernels/stored_superblock.h"
 
 namespace skein {
 namespace {
 
 template <class V, DType D>
 size_t quantizedPackedBytes(int n, int k) {
-  return size_t(panelsOf(n, kPanelWidth<V>)) * groupsOf(k) * kPanelGroupBytes<V, D>;
+  return size_t(panelsOf(n, kPanelWidth<V>)) * panelBytesOf<V, D>(k);
 }
 
 // Nibble i of a stored block of int4.
 inline uint8_t storedNibble(const uint8_t* nibbles, int i) { return i < 16 ? nibbles[i] & 15 : nibbles[i - 16] >> 4; }
 
-// Packs one group of output j of a panel; `block` is null beyond n.
+// Packs quants of 4 bits of one group and output: nibble(i) is that of element i. `steps` is output j's place in the first
+// double step.
+template <class V, class Nibble>
+void packNibbles(uint8_t* steps, Nibble nibble) {
+  for (int s = 0; s < kGroup / 8; s++)
+    for (int b = 0; b < 4; b++)
+      steps[s * 4 * kPanelWidth<V> + b] = uint8_t((nibble(8 * s + b) & 15) | (nibble(8 * s + 4 + b) & 15) << 4);
+}
+
+// Packs one block of output j of a panel; `block` is null beyond n.
 template <class V, DType D>
-void packGroup(const uint8_t* block, int j, uint8_t* group) {
+void packBlockOf(const uint8_t* block, int j, uint8_t* group) {
   constexpr int NR = kPanelWidth<V>;
-  const uint8_t zeros[34] = {};
+  const uint8_t zeros[blockBytes(D)] = {};
   if (!block) block = zeros;
   __builtin_memcpy(group + 2 * j, block, 2);
   if constexpr (D == DType::kInt4) __builtin_memcpy(group + 2 * NR + 2 * j, block + 2, 2);
@@ -27,26 +37,54 @@ void packGroup(const uint8_t* block, int j, uint8_t* group) {
   if constexpr (D == DType::kInt8) {
     for (int s = 0; s < kGroup / 4; s++) __builtin_memcpy(steps + s * 4 * NR, block + 2 + 4 * s, 4);
   } else {
-    for (int s = 0; s < kGroup / 8; s++)
-      for (int b = 0; b < 4; b++)
-        steps[s * 4 * NR + b] =
-            uint8_t(storedNibble(block + 4, 8 * s + b) | (storedNibble(block + 4, 8 * s + 4 + b) << 4));
+    packNibbles<V>(steps, [&](int i) { return storedNibble(block + 4, i); });
+  }
+}
+
+// The same for a superblock.
+template <class V, DType D>
+  requires(isSuperblocked(D))
+void packBlockOf(const uint8_t* block, int j, uint8_t* superblock) {
+  using Layout = SuperblockLayout<V, D>;
+  constexpr int NR = kPanelWidth<V>;
+  const uint8_t zeros[blockBytes(D)] = {};
+  const StoredSuperblock<D> stored{block ? block : zeros};
+  __builtin_memcpy(superblock + 2 * j, stored.d(), 2);
+  if constexpr (D != DType::kQ6K) __builtin_memcpy(superblock + 2 * NR + 2 * j, stored.dmin(), 2);
+  for (int g = 0; g < kGroupsOfSuperblock; g++) {
+    uint8_t* group = superblock + Layout::kHeader + g * Layout::kGroupBytes;
+    if constexpr (D == DType::kQ6K) {
+      group[j] = uint8_t(stored.scale(2 * g));
+      group[NR + j] = uint8_t(stored.scale(2 * g + 1));
+    } else {
+      group[j] = uint8_t(stored.scale(g));
+      group[NR + j] = uint8_t(stored.minimum(g));
+    }
+    const auto quant = [&](int i) { return stored.quant(g * kGroup + i); };
+    packNibbles<V>(group + Layout::kNibbles + 4 * j, quant);
+    for (int i = 0; i < kGroup && D != DType::kQ4K; i++) {
+      const int step = i / 4, upper = quant(i) >> 4;
+      uint8_t* to = group + Layout::kUpper + 4 * j + i % 4;
+      if (D == DType::kQ5K) *to = uint8_t((step == 0 ? 0 : *to) | upper << step);
+      else to[step / 4 * 4 * NR] = uint8_t((step % 4 == 0 ? 0 : to[step / 4 * 4 * NR]) | upper << (2 * (step % 4)));
+    }
   }
 }
 
 template <class V, DType D>
 void packQuantizedPanel(const uint8_t* w, int firstRow, int n, int k, uint8_t* panel) {
-  const int groups = groupsOf(k);
+  constexpr int kGroups = blockElements(D) / kGroup;
   for (int j = 0; j < kPanelWidth<V>; j++) {
-    const uint8_t* row = firstRow + j < n ? w + int64_t(firstRow + j) * groups * blockBytes(D) : nullptr;
-    for (int g = 0; g < groups; g++)
-      packGroup<V, D>(row ? row + int64_t(g) * blockBytes(D) : nullptr, j, panel + int64_t(g) * kPanelGroupBytes<V, D>);
+    const uint8_t* row = firstRow + j < n ? w + int64_t(firstRow + j) * rowBytes(D, k) : nullptr;
+    for (int b = 0; b * blockElements(D) < k; b++)
+      packBlockOf<V, D>(row ? row + int64_t(b) * blockBytes(D) : nullptr, j,
+                        panel + PackedGroups<V, D>::offsetOf(b * kGroups));
   }
 }
 
 template <class V, DType D>
 void packQuantizedOf(const uint8_t* w, int n, int k, uint8_t* packed) {
-  const int64_t panelBytes = int64_t(groupsOf(k)) * kPanelGroupBytes<V, D>;
+  const int64_t panelBytes = panelBytesOf<V, D>(k);
   for (int p = 0; p < panelsOf(n, kPanelWidth<V>); p++)
     packQuantizedPanel<V, D>(w, p * kPanelWidth<V>, n, k, packed + p * panelBytes);
 }
@@ -54,8 +92,8 @@ void packQuantizedOf(const uint8_t* w, int n, int k, uint8_t* packed) {
 // Packs in this order: gate panel 0, up panel 0, gate panel 1, up panel 1, ...
 template <class V, DType D>
 void packQuantizedGatedOf(const uint8_t* w, int n, int k, uint8_t* packed) {
-  const int64_t panelBytes = int64_t(groupsOf(k)) * kPanelGroupBytes<V, D>;
-  const uint8_t* up = w + int64_t(n) * groupsOf(k) * blockBytes(D);
+  const int64_t panelBytes = panelBytesOf<V, D>(k);
+  const uint8_t* up = w + int64_t(n) * rowBytes(D, k);
   for (int p = 0; p < panelsOf(n, kPanelWidth<V>); p++) {
     packQuantizedPanel<V, D>(w, p * kPanelWidth<V>, n, k, packed + 2 * p * panelBytes);
     packQuantizedPanel<V, D>(up, p * kPanelWidth<V>, n, k, packed + (2 * p + 1) * panelBytes);
@@ -76,6 +114,15 @@ void dequantizeRow(const uint8_t* row, int n, float* y) {
       const float minimum = fromHalf(halves[1]);
       for (int i = 0; i < count; i++) y[first + i] = scale * float(storedNibble(row + 4, i)) + minimum;
     }
+  }
+}
+
+template <DType D>
+  requires(isSuperblocked(D))
+void dequantizeRow(const uint8_t* row, int n, float* y) {
+  for (int first = 0; first < n; first += kSuperblock, row += blockBytes(D)) {
+    const StoredSuperblock<D> stored{row};
+    for (int i = 0; i < kSuperblock; i++) y[first + i] = stored.value(i);
   }
 }
 

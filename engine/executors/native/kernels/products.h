@@ -34,8 +34,7 @@ void gemm(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelB
   switch (args.dtype) {
     case DType::kF32: return gemmOf<V, Singles<V, DType::kF32>>(args, rowBegin, rowEnd, panelBegin, panelEnd);
     case DType::kBf16: return gemmOf<V, Bf16Steps<V>>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-    case DType::kInt8: return quantizedGemmOf<V, DType::kInt8>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-    case DType::kInt4: return quantizedGemmOf<V, DType::kInt4>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+    default: return quantizedGemm<V>(args, rowBegin, rowEnd, panelBegin, panelEnd);
   }
 }
 
@@ -44,8 +43,7 @@ void gatedGemm(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int3
   switch (args.dtype) {
     case DType::kF32: return gatedGemmOf<V, Singles<V, DType::kF32>>(args, rowBegin, rowEnd, panelBegin, panelEnd);
     case DType::kBf16: return gatedGemmOf<V, Bf16Steps<V>>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-    case DType::kInt8: return quantizedGatedGemmOf<V, DType::kInt8>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-    case DType::kInt4: return quantizedGatedGemmOf<V, DType::kInt4>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+    default: return quantizedGatedGemm<V>(args, rowBegin, rowEnd, panelBegin, panelEnd);
   }
 }
 

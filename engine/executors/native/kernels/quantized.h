@@ -1,56 +1,61 @@
-// GEMM over 8- and 4-bit weights (quantized_panels.h) times activations of 8 bits (quantized_rows.h).
+// GEMM over quantised weights (quantized_panels.h, superblock_panels.h) times activations of 8 bits (quantized_rows.h).
 //
 // The sum over a group of 32 is an integer and exact, in any order and with any instructions. The groups are then added in
 // ascending order, in f32:
 //
-//   int8   y = fma(float(sum), weightScale * activationScale, y)
-//   int4   y = fma(weightMinimum, multiple * sumOfQuants, y), y = fma(float(sum * multiple), weightScale, y); at last y * unit
+//   int8         y = fma(float(sum), weightScale * activationScale, y)
+//   int4, q4_k   y = fma(weightMinimum, multiple * sumOfQuants, y), y = fma(float(sum * multiple), weightScale, y); at last y * unit
+//   q5_k, q6_k   the same with the sums of both 16, each times its whole-numbered scale (below 2^24 together, so exact in f32):
+//                y = fma(float(sum0 * scale0 + sum1 * scale1) * multiple, d, y)
 #pragma once
 #include "kernels/quantized_panels.h"
 #include "kernels/quantized_rows.h"
+#include "kernels/superblock_panels.h"
 
 namespace skein {
 namespace {
 
 // Computes the integer sums of M rows and one panel over one group.
-template <class V, DType D, int M, class Groups>
-[[gnu::always_inline]] inline void groupSums(const uint8_t* x, int64_t rowStride, const uint8_t* group,
+template <class V, DType Form, int M, class Groups>
+[[gnu::always_inline]] inline void groupSums(const uint8_t* x, int64_t rowStride, const Groups& groups,
                                              typename V::I (&sum)[M][2]) {
   using I = typename V::I;
   SKEIN_UNROLL(16)
   for (int m = 0; m < M; m++)
-    sum[m][0] = sum[m][1] = D == DType::kInt8 ? V::start8(loadWord(x + m * rowStride + 4)) : V::set1I(0);
+    sum[m][0] = sum[m][1] = Form == DType::kInt8 ? V::start8(loadWord(x + m * rowStride + 4)) : V::set1I(0);
   SKEIN_UNROLL(8)
-  for (int step = 0; step < kSteps<V, D>; step++) {
-    Groups::prefetch(group, step);
+  for (int step = 0; step < kSteps<V, Form>; step++) {
+    groups.prefetch(step);
     SKEIN_UNROLL(2)
-    for (int part = 0; part < kParts<V, D>; part++) {
-      const I low = Groups::weights(group, step, part, 0), high = Groups::weights(group, step, part, 1);
+    for (int part = 0; part < kParts<V, Form>; part++) {
+      const I low = groups.weights(step, part, 0), high = groups.weights(step, part, 1);
       SKEIN_UNROLL(16)
       for (int m = 0; m < M; m++) {
-        const I a = V::set1I(loadWord(x + m * rowStride + 8 + (step * kParts<V, D> + part) * 4));
-        sum[m][0] = D == DType::kInt8 ? V::dot8(sum[m][0], low, a) : V::dot4(sum[m][0], low, a);
-        sum[m][1] = D == DType::kInt8 ? V::dot8(sum[m][1], high, a) : V::dot4(sum[m][1], high, a);
+        const I a = V::set1I(loadWord(x + m * rowStride + 8 + (step * kParts<V, Form> + part) * 4));
+        sum[m][0] = Form == DType::kInt8 ? V::dot8(sum[m][0], low, a) : V::dot4(sum[m][0], low, a);
+        sum[m][1] = Form == DType::kInt8 ? V::dot8(sum[m][1], high, a) : V::dot4(sum[m][1], high, a);
       }
     }
   }
 }
 
-// Adds the products of M rows and `groups` groups of one panel to tile[m * NR ..]. The f32 sums stay in the first-level
+// Adds the products of M rows and `count` groups of one panel to tile[m * NR ..]. The f32 sums stay in the first-level
 // cache, because the registers hold the integer sums.
-template <class V, DType D, int M, class Groups>
-void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* group, int groups, float* tile, Ahead* ahead) {
+template <class V, DType Form, int M, class Groups>
+void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* panel, int group, int count, float* tile,
+                   Ahead* ahead) {
   using F = typename V::F;
   constexpr int NR = kPanelWidth<V>;
-  for (int g = 0; g < groups; g++) {
+  Groups groups(panel, group);
+  for (int g = 0; g < count; g++) {
     ahead->some();
     typename V::I sum[M][2];
-    groupSums<V, D, M, Groups>(x, rowStride, group, sum);
+    groupSums<V, Form, M, Groups>(x, rowStride, groups, sum);
     asm volatile("" ::: "memory");  // otherwise the compiler loads the tile above, only to spill it
     F scales[2], minima[2];
     for (int half = 0; half < 2; half++) {
-      scales[half] = Groups::scales(group, half);
-      if constexpr (D == DType::kInt4) minima[half] = Groups::scales(group, 2 + half);
+      scales[half] = groups.scales(half);
+      if constexpr (Form == DType::kInt4) minima[half] = groups.scales(2 + half);
     }
     SKEIN_UNROLL(16)
     for (int m = 0; m < M; m++) {
@@ -58,7 +63,7 @@ void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* group, in
       float* to = tile + m * NR;
       // Loads both halves before either is stored; otherwise the compiler loads and converts the row's scales twice.
       F low = V::load(to), high = V::load(to + V::W);
-      if constexpr (D == DType::kInt4) {
+      if constexpr (Form == DType::kInt4) {
         const F total = V::set1(loadFloat(block + 4));
         const auto multiples = V::multiplesOf(loadWord(block));
         low = V::fma(V::scaled4(sum[m][0], multiples), scales[0], V::fma(minima[0], total, low));
@@ -71,34 +76,97 @@ void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* group, in
       V::store(to, low);
       V::store(to + V::W, high);
     }
-    x += kActivationBytes<V, D>;
-    group += Groups::kBytes;
+    x += kActivationBytes<V, Form>;
+    groups.next();
   }
 }
 
-using QuantizedSumsFn = void (*)(const uint8_t*, int64_t, const uint8_t*, int, float*, Ahead*);
-
-template <class V, DType D, int M, class Groups>
-constexpr QuantizedSumsFn quantizedTile() {
-  if constexpr (M <= V::kTileRows) return quantizedSums<V, D, M, Groups>;
-  else return nullptr;
+// Computes the integer sums of M rows and one panel over 16 elements of a group.
+template <class V, int M, class Groups>
+[[gnu::always_inline]] inline void sumsOfSixteen(const uint8_t* x, int64_t rowStride, const Groups& groups, int sixteen,
+                                                 typename V::I (&sum)[M][2]) {
+  using I = typename V::I;
+  SKEIN_UNROLL(16)
+  for (int m = 0; m < M; m++) sum[m][0] = sum[m][1] = V::startOf(loadWord(x + m * rowStride + 8 + 4 * sixteen));
+  SKEIN_UNROLL(2)
+  for (int step = 2 * sixteen; step < 2 * sixteen + 2; step++) {
+    groups.prefetch(step);
+    SKEIN_UNROLL(2)
+    for (int part = 0; part < 2; part++) {
+      const I low = groups.weights(step, part, 0), high = groups.weights(step, part, 1);
+      SKEIN_UNROLL(16)
+      for (int m = 0; m < M; m++) {
+        const I a = V::set1I(loadWord(x + m * rowStride + kBlockHead<DType::kQ6K> + (2 * step + part) * 4));
+        sum[m][0] = V::dot6(sum[m][0], low, a);
+        sum[m][1] = V::dot6(sum[m][1], high, a);
+      }
+    }
+  }
 }
 
-template <class V, DType D, class G>
+// quantizedSums for scales in whole numbers. The sums of the first 16, times their scales, wait in the first-level cache.
+template <class V, int M, class Groups>
+void superblockSums(const uint8_t* x, int64_t rowStride, const uint8_t* panel, int group, int count, float* tile,
+                    Ahead* ahead) {
+  using F = typename V::F;
+  constexpr int NR = kPanelWidth<V>;
+  Groups groups(panel, group);
+  alignas(64) uint8_t firstSixteen[M * NR * 4];
+  for (int g = 0; g < count; g++) {
+    ahead->some();
+    typename V::I sum[M][2];
+    sumsOfSixteen<V, M>(x, rowStride, groups, 0, sum);
+    typename V::Scale scales[2] = {groups.scales(0, 0), groups.scales(0, 1)};
+    SKEIN_UNROLL(16)
+    for (int m = 0; m < M; m++)
+      for (int half = 0; half < 2; half++)
+        V::storeScale(firstSixteen + (2 * m + half) * 4 * V::W, V::weigh(sum[m][half], scales[half]));
+    asm volatile("" ::: "memory");
+    sumsOfSixteen<V, M>(x, rowStride, groups, 1, sum);
+    asm volatile("" ::: "memory");
+    scales[0] = groups.scales(1, 0), scales[1] = groups.scales(1, 1);
+    const F blocks[2] = {groups.ofBlock(0), groups.ofBlock(1)}, minima[2] = {groups.minima(0), groups.minima(1)};
+    SKEIN_UNROLL(16)
+    for (int m = 0; m < M; m++) {
+      const uint8_t* block = x + m * rowStride;
+      float* to = tile + m * NR;
+      const F multiple = V::set1(loadFloat(block)), total = V::set1(loadFloat(block + 4));
+      for (int half = 0; half < 2; half++) {
+        const auto first = V::loadScale(firstSixteen + (2 * m + half) * 4 * V::W);
+        const F both = V::floatOf(V::addWeighed(first, sum[m][half], scales[half]));
+        const F y = V::fma(minima[half], total, V::load(to + half * V::W));
+        V::store(to + half * V::W, V::fma(V::mul(both, multiple), blocks[half], y));
+      }
+    }
+    x += kActivationBytes<V, DType::kQ6K>;
+    groups.next();
+  }
+}
+
+using QuantizedSumsFn = void (*)(const uint8_t*, int64_t, const uint8_t*, int, int, float*, Ahead*);
+
+template <class V, DType Form, int M, class Groups>
+constexpr QuantizedSumsFn quantizedTile() {
+  if constexpr (M > V::kTileRows) return nullptr;
+  else if constexpr (Form == DType::kQ6K) return superblockSums<V, M, Groups>;
+  else return quantizedSums<V, Form, M, Groups>;
+}
+
+template <class V, DType Form, class G>
 QuantizedSumsFn quantizedSumsFor(int rows) {
   static constexpr QuantizedSumsFn table[] = {nullptr,
-                                              quantizedTile<V, D, 1, G>(),
-                                              quantizedTile<V, D, 2, G>(),
-                                              quantizedTile<V, D, 3, G>(),
-                                              quantizedTile<V, D, 4, G>(),
-                                              quantizedTile<V, D, 5, G>(),
-                                              quantizedTile<V, D, 6, G>(),
-                                              quantizedTile<V, D, 7, G>(),
-                                              quantizedTile<V, D, 8, G>(),
-                                              quantizedTile<V, D, 9, G>(),
-                                              quantizedTile<V, D, 10, G>(),
-                                              quantizedTile<V, D, 11, G>(),
-                                              quantizedTile<V, D, 12, G>()};
+                                              quantizedTile<V, Form, 1, G>(),
+                                              quantizedTile<V, Form, 2, G>(),
+                                              quantizedTile<V, Form, 3, G>(),
+                                              quantizedTile<V, Form, 4, G>(),
+                                              quantizedTile<V, Form, 5, G>(),
+                                              quantizedTile<V, Form, 6, G>(),
+                                              quantizedTile<V, Form, 7, G>(),
+                                              quantizedTile<V, Form, 8, G>(),
+                                              quantizedTile<V, Form, 9, G>(),
+                                              quantizedTile<V, Form, 10, G>(),
+                                              quantizedTile<V, Form, 11, G>(),
+                                              quantizedTile<V, Form, 12, G>()};
   return table[rows];
 }
 
@@ -107,9 +175,9 @@ constexpr int kQuantizedRowBlock = 96;
 // Bytes of the first-level cache that the expanded part of a panel may take.
 constexpr int kExpandedBytes = 12 << 10;
 // Most rows for which the tiles are too few to make up for expanding. For dot products of bytes, whose weights hardly need
-// it, expanding never pays.
-template <class V>
-constexpr int kPackedRows = V::kInt8Parts == 1 ? kQuantizedRowBlock : 3 * V::kTileRows;
+// it, expanding never pays, unless quants lie in two places.
+template <class V, DType D>
+constexpr int kPackedRows = V::kInt8Parts == 1 && formOf(D) != DType::kQ6K ? kQuantizedRowBlock : 3 * V::kTileRows;
 
 // Prefetches a share of `bytes` of weights that are needed next; the share is that of these rows among all. So data
 // streams from memory while all tiles compute, and no tile waits for it.
@@ -125,40 +193,42 @@ template <class V, DType D, class AheadOf, class Done>
 void panelSums(const QuantizedRows<V, D>& x, int row, int rows, const uint8_t* panel, int groups, float* sums,
                AheadOf aheadOf, Done done) {
   constexpr int NR = kPanelWidth<V>;
+  constexpr DType kForm = formOf(D);
+  using Packed = PackedGroups<V, D>;
   const auto clear = [&](int first, int count) {
     for (int i = (first - row) * NR; i < (first - row + count) * NR; i += V::W) V::store(sums + i, V::set1(0.0f));
   };
-  if (rows <= kPackedRows<V>) {
+  if (rows <= kPackedRows<V, D>) {
     // With several tiles the first would wait for all of a panel that comes from memory, so it is prefetched. A panel of
     // int8 is so large that prefetching costs more than it saves.
-    const bool callsAhead = D == DType::kInt4 && V::kInt8Parts == 1 && rows > 2 * V::kTileRows;
-    const int panelBytes = groups * kPanelGroupBytes<V, D>;
+    const bool callsAhead = D != DType::kInt8 && V::kInt8Parts == 1 && rows > 2 * V::kTileRows;
+    const int64_t panelBytes = Packed::offsetOf(groups);
     return forEachRowTile<V>(row, row + rows, [&](int first, int count) {
       if (callsAhead) callFor(panel + panelBytes, panelBytes, first - row, count, rows);
       clear(first, count);
       Ahead ahead = aheadOf(first, count, groups);
-      quantizedSumsFor<V, D, PackedGroups<V, D>>(count)(x.block(first, 0), x.rowStride, panel, groups,
-                                                        sums + (first - row) * NR, &ahead);
+      quantizedSumsFor<V, kForm, Packed>(count)(x.block(first, 0), x.rowStride, panel, 0, groups,
+                                                sums + (first - row) * NR, &ahead);
       done(first, count);
     });
   }
-  using Expanded = ExpandedGroups<V, D>;
+  using Expanded = ExpandedGroups<V, kForm>;
   alignas(64) uint8_t expanded[kExpandedBytes];
   constexpr int kMost = kExpandedBytes / Expanded::kBytes;
   const int parts = (groups + kMost - 1) / kMost;
   for (int part = 0, group = 0; part < parts; part++) {
     const int end = group + (groups - group + (parts - part) - 1) / (parts - part);
-    for (int g = group; g < end; g++)
-      expandGroup<V, D>(panel + int64_t(g) * kPanelGroupBytes<V, D>, expanded + (g - group) * Expanded::kBytes);
+    Packed packed(panel, group);
+    for (int g = group; g < end; g++, packed.next()) Expanded::expand(packed, expanded + (g - group) * Expanded::kBytes);
     // Prefetches the data to be expanded next, of this panel or of the one behind it, while the tiles compute.
-    const uint8_t* next = panel + int64_t(end) * kPanelGroupBytes<V, D>;
-    const int nextBytes = (end - group) * kPanelGroupBytes<V, D>;
+    const uint8_t* next = panel + Packed::offsetOf(end);
+    const int64_t nextBytes = Packed::offsetOf(end) - Packed::offsetOf(group);
     forEachRowTile<V>(row, row + rows, [&](int first, int count) {
       callFor(next, nextBytes, first - row, count, rows);
       if (part == 0) clear(first, count);
       Ahead ahead = part == 0 ? aheadOf(first, count, end - group) : Ahead();
-      quantizedSumsFor<V, D, Expanded>(count)(x.block(first, group), x.rowStride, expanded, end - group,
-                                              sums + (first - row) * NR, &ahead);
+      quantizedSumsFor<V, kForm, Expanded>(count)(x.block(first, group), x.rowStride, expanded, 0, end - group,
+                                                  sums + (first - row) * NR, &ahead);
       if (part == parts - 1) done(first, count);
     });
     group = end;
@@ -174,10 +244,10 @@ void forEachPanel(int rowBegin, int rowEnd, int panelBegin, int panelEnd, Run ru
   }
 }
 
-// Multiplies sums of int4 weights by the unit of their row.
+// Multiplies sums by the unit of their row, where there are units.
 template <class V, DType D>
 inline void applyUnits(const QuantizedRows<V, D>& x, int row, int rows, float* sums) {
-  if constexpr (D == DType::kInt4) {
+  if constexpr (D != DType::kInt8) {
     for (int m = 0; m < rows; m++, sums += kPanelWidth<V>) {
       const auto unit = V::set1(x.unit(row + m));
       V::store(sums, V::mul(V::load(sums), unit));
@@ -194,7 +264,7 @@ void quantizedGemmOf(const GemmArgs& args, int rowBegin, int rowEnd, int panelBe
   const QuantizedRows<V, D> x(args.rounded, args.roundedRows, args.k);
   float sums[kQuantizedRowBlock * NR];
   forEachPanel(rowBegin, rowEnd, panelBegin, panelEnd, [&](int row, int rows, int panel) {
-    const uint8_t* weights = packed + int64_t(panel) * groups * kPanelGroupBytes<V, D>;
+    const uint8_t* weights = packed + panel * panelBytesOf<V, D>(args.k);
     const auto ahead = [&](int first, int count, int calls) { return aheadOf(args, first, count, panel, 1, 1, calls); };
     panelSums<V, D>(x, row, rows, weights, groups, sums, ahead, [&](int first, int count) {
       float* tile = sums + (first - row) * NR;
@@ -208,7 +278,7 @@ template <class V, DType D>
 void quantizedGatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
   constexpr int NR = kPanelWidth<V>;
   const int groups = groupsOf(args.k);
-  const int64_t panelBytes = int64_t(groups) * kPanelGroupBytes<V, D>;
+  const int64_t panelBytes = panelBytesOf<V, D>(args.k);
   const uint8_t* packed = static_cast<const uint8_t*>(args.packed);
   const QuantizedRows<V, D> x(args.rounded, args.roundedRows, args.k);
   float gate[kQuantizedRowBlock * NR], up[kQuantizedRowBlock * NR];
@@ -230,6 +300,28 @@ void quantizedGatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, i
           finishGatedTile<V>(args, first, count, panel, gate + (first - row) * NR, up + (first - row) * NR, NR);
         });
   });
+}
+
+template <class V>
+void quantizedGemm(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
+  switch (args.dtype) {
+    case DType::kInt8: return quantizedGemmOf<V, DType::kInt8>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+    case DType::kQ4K: return quantizedGemmOf<V, DType::kQ4K>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+    case DType::kQ5K: return quantizedGemmOf<V, DType::kQ5K>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+    case DType::kQ6K: return quantizedGemmOf<V, DType::kQ6K>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+    default: return quantizedGemmOf<V, DType::kInt4>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+  }
+}
+
+template <class V>
+void quantizedGatedGemm(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
+  switch (args.dtype) {
+    case DType::kInt8: return quantizedGatedGemmOf<V, DType::kInt8>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+    case DType::kQ4K: return quantizedGatedGemmOf<V, DType::kQ4K>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+    case DType::kQ5K: return quantizedGatedGemmOf<V, DType::kQ5K>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+    case DType::kQ6K: return quantizedGatedGemmOf<V, DType::kQ6K>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+    default: return quantizedGatedGemmOf<V, DType::kInt4>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+  }
 }
 
 }  // namespace

@@ -2,12 +2,13 @@
 // its groups one after another:
 //
 //   int8 weights  row 0: [ scale | start of sums | 32 quants ] [ .. ] ..                 row 1: ..
-//   int4 weights  a unit for each row, then  row 0: [ multiple | multiple x sum of quants | 32 quants ] [ .. ] ..
+//   int4, q4_k    a unit for each row, then  row 0: [ multiple | multiple x sum of quants | 32 quants ] [ .. ] ..
+//   q5_k, q6_k    the same, and before the quants the starts of the sums of both 16
 //
-// With int4 the scales of a row's groups are whole multiples of one unit, so that the instruction that adds the two
+// With units the scales of a row's groups are whole multiples of one, so that the instruction that adds the two
 // halves of a sum can also multiply it by the scale.
 #pragma once
-#include "kernels/gemm.h"
+#include "kernels/quantized_panels.h"
 
 namespace skein {
 namespace {
@@ -17,8 +18,11 @@ inline int groupsOf(int k) { return (k + kGroup - 1) / kGroup; }
 // Bytes of a quant of activations: 2 for int8 weights if the processor multiplies pairs of 16-bit words, else 1.
 template <class V, DType D>
 constexpr int kQuantBytes = D == DType::kInt8 ? V::kInt8Parts : 1;
+// Bytes of a block before its quants.
+template <DType D>
+constexpr int kBlockHead = formOf(D) == DType::kQ6K ? 16 : 8;
 template <class V, DType D>
-constexpr int kActivationBytes = 8 + kGroup * kQuantBytes<V, D>;  // bytes of one block
+constexpr int kActivationBytes = kBlockHead<D> + kGroup * kQuantBytes<V, D>;  // bytes of one block
 
 inline int32_t loadWord(const uint8_t* p) {
   int32_t word;
@@ -37,10 +41,10 @@ constexpr float kSmallestMagnitude = 0x1p-100f;
 // Adding 1.5 * 2^23 rounds to a whole number, ties to even, and leaves it in the low bits.
 constexpr float kRound = 12582912.0f;
 
-// Quantised activations of `rows` rows: int4's units, then the blocks.
+// Quantised activations of `rows` rows: the units where there are any, then the blocks.
 template <class V, DType D>
 struct QuantizedRows {
-  static constexpr int64_t unitBytes(int64_t rows) { return D == DType::kInt4 ? (rows * 4 + 63) / 64 * 64 : 0; }
+  static constexpr int64_t unitBytes(int64_t rows) { return D == DType::kInt8 ? 0 : (rows * 4 + 63) / 64 * 64; }
   const uint8_t* base;
   int64_t blocks, rowStride;  // bytes
 
@@ -75,8 +79,8 @@ inline float roundGroup(const float* x, float inverse, uint8_t* block) {
     values[i] = V::add(V::mul(V::load(x + i * V::W), factor), round);
     sums = V::add(sums, V::sub(values[i], round));
   }
-  if constexpr (kQuantBytes<V, D> == 2) V::storeWide(values, block + 8);
-  else V::storeBytes(values, block + 8);
+  if constexpr (kQuantBytes<V, D> == 2) V::storeWide(values, block + kBlockHead<D>);
+  else V::storeBytes(values, block + kBlockHead<D>);
   return V::reduceAdd(sums);  // a sum of whole numbers: exact
 }
 
@@ -99,21 +103,38 @@ inline void quantizeGroup8(const float* x, uint8_t* block) {
   __builtin_memcpy(block + 4, &start, 4);
 }
 
-// Number of units in a group's greatest scale. For int4 weights a group's scale is a whole multiple of its row's unit,
+// Number of units in a group's greatest scale. For weights with units a group's scale is a whole multiple of its row's unit,
 // so that the integer sum can be multiplied by it: 127 * kUnits units are the row's greatest magnitude. 2 x 30480 x
 // kUnits stays below 2^31.
 constexpr float kUnits = 32767.0f;
 
+// Writes where the sums of both 16 begin: at -32 times the sum of the quants, because q6_k's weights are 32 too large.
 template <class V>
-inline void quantizeGroup4(const float* x, float maximum, float unitsPerValue, uint8_t* block) {
-  constexpr DType D = DType::kInt4;
+inline void startSums(uint8_t* block) {
+  const int8_t* quants = reinterpret_cast<const int8_t*>(block + kBlockHead<DType::kQ6K>);
+  for (int sixteen = 0; sixteen < 2; sixteen++, quants += 16) {
+    int32_t low = 0, high = 0;
+    for (int i = 0; i < 16; i += 4) {
+      low += quants[i] + quants[i + 1];
+      high += quants[i + 2] + quants[i + 3];
+    }
+    const int32_t word = V::startWords(-32 * low, -32 * high);
+    __builtin_memcpy(block + 8 + 4 * sixteen, &word, 4);
+  }
+}
+
+template <class V, DType D>
+inline void quantizeGroupInUnits(const float* x, float maximum, float unitsPerValue, uint8_t* block) {
   if (maximum == 0.0f) return emptyGroup<V, D>(block, 0.0f);
   const float wanted = __builtin_ceilf(maximum * unitsPerValue * (1.0f / 127.0f));
   const float multiple = wanted < 1.0f ? 1.0f : wanted > kUnits ? kUnits : wanted;
   const float total = multiple * roundGroup<V, D>(x, unitsPerValue / multiple, block);
   const int32_t word = V::multipleWord(int32_t(multiple));
-  __builtin_memcpy(block, &word, 4);
+  if constexpr (formOf(D) == DType::kInt4) __builtin_memcpy(block, &word, 4);
+  else __builtin_memcpy(block, &multiple, 4);
   __builtin_memcpy(block + 4, &total, 4);
+  if constexpr (formOf(D) == DType::kQ6K) __builtin_memset(block + 8, 0, 8);
+  if constexpr (D == DType::kQ6K) startSums<V>(block);
 }
 
 // Calls fn(values of group g, g); the last group is filled up with zeros.
@@ -133,13 +154,13 @@ void quantizeRow8(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t*
   forEachGroup(x, k, [&](const float* values, int g) { quantizeGroup8<V>(values, quantized + to.offset(row, g)); });
 }
 
-// Quantises a row for int4 weights. Each group's greatest magnitude is kept in its block until that of the row is
+// Quantises a row for weights with units. Each group's greatest magnitude is kept in its block until that of the row is
 // known.
-template <class V>
-void quantizeRow4(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t* quantized) {
-  const QuantizedRows<V, DType::kInt4> to(quantized, rows, k);
+template <class V, DType D>
+void quantizeRowInUnits(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t* quantized) {
+  const QuantizedRows<V, D> to(quantized, rows, k);
   uint8_t* const blocks = quantized + to.offset(row, 0);
-  constexpr int kBlock = kActivationBytes<V, DType::kInt4>;
+  constexpr int kBlock = kActivationBytes<V, D>;
   float greatest = 0.0f;
   bool finite = true;
   forEachGroup(x, k, [&](const float* values, int g) {
@@ -154,24 +175,34 @@ void quantizeRow4(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t*
   const float unitsPerValue = empty ? 0.0f : 127.0f * kUnits / greatest;
   forEachGroup(x, k, [&](const float* values, int g) {
     uint8_t* block = blocks + g * kBlock;
-    if (empty) return emptyGroup<V, DType::kInt4>(block, 0.0f);
-    quantizeGroup4<V>(values, loadFloat(block), unitsPerValue, block);
+    if (empty) return emptyGroup<V, D>(block, 0.0f);
+    quantizeGroupInUnits<V, D>(values, loadFloat(block), unitsPerValue, block);
   });
 }
 
 template <class V>
 void quantizeRow(DType weights, const float* x, int32_t k, int32_t row, int32_t rows, void* blocks) {
-  if (weights == DType::kInt8) quantizeRow8<V>(x, k, row, rows, static_cast<uint8_t*>(blocks));
-  else quantizeRow4<V>(x, k, row, rows, static_cast<uint8_t*>(blocks));
+  uint8_t* to = static_cast<uint8_t*>(blocks);
+  switch (weights) {
+    case DType::kInt8: return quantizeRow8<V>(x, k, row, rows, to);
+    case DType::kQ5K: return quantizeRowInUnits<V, DType::kQ5K>(x, k, row, rows, to);
+    case DType::kQ6K: return quantizeRowInUnits<V, DType::kQ6K>(x, k, row, rows, to);
+    default: return quantizeRowInUnits<V, DType::kInt4>(x, k, row, rows, to);
+  }
+}
+
+template <class V, DType D>
+size_t quantizedBytesOf(int32_t rows, int32_t k) {
+  return size_t(QuantizedRows<V, D>::unitBytes(rows)) + size_t(rows) * groupsOf(k) * kActivationBytes<V, D>;
 }
 
 template <class V>
 size_t quantizedBytes(DType weights, int32_t rows, int32_t k) {
-  using Rows8 = QuantizedRows<V, DType::kInt8>;
-  using Rows4 = QuantizedRows<V, DType::kInt4>;
-  if (weights == DType::kInt8)
-    return size_t(Rows8::unitBytes(rows)) + size_t(rows) * groupsOf(k) * kActivationBytes<V, DType::kInt8>;
-  return size_t(Rows4::unitBytes(rows)) + size_t(rows) * groupsOf(k) * kActivationBytes<V, DType::kInt4>;
+  switch (formOf(weights)) {
+    case DType::kInt8: return quantizedBytesOf<V, DType::kInt8>(rows, k);
+    case DType::kQ6K: return quantizedBytesOf<V, DType::kQ6K>(rows, k);
+    default: return quantizedBytesOf<V, DType::kInt4>(rows, k);
+  }
 }
 
 }  // namespace

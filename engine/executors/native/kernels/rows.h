@@ -90,25 +90,26 @@ void unitRow(const float* x, int32_t n, float* y) {
 template <class V>
 void embeddingRow(DType dtype, const void* row, int32_t n, float* y) {
   const uint8_t* blocks = static_cast<const uint8_t*>(row);
-  if (dtype == DType::kF32) {
-    __builtin_memcpy(y, row, size_t(n) * 4);
-  } else if (dtype == DType::kInt8) {
-    dequantizeRow<DType::kInt8>(blocks, n, y);
-  } else if (dtype == DType::kInt4) {
-    dequantizeRow<DType::kInt4>(blocks, n, y);
-  } else {
-    const uint16_t* from = static_cast<const uint16_t*>(row);
-    for (int i = 0; i < n; i++) y[i] = fromBf16(from[i]);
+  switch (dtype) {
+    case DType::kF32: __builtin_memcpy(y, row, size_t(n) * 4); return;
+    case DType::kInt8: return dequantizeRow<DType::kInt8>(blocks, n, y);
+    case DType::kInt4: return dequantizeRow<DType::kInt4>(blocks, n, y);
+    case DType::kQ4K: return dequantizeRow<DType::kQ4K>(blocks, n, y);
+    case DType::kQ5K: return dequantizeRow<DType::kQ5K>(blocks, n, y);
+    case DType::kQ6K: return dequantizeRow<DType::kQ6K>(blocks, n, y);
+    case DType::kBf16: break;
   }
+  const uint16_t* from = static_cast<const uint16_t*>(row);
+  for (int i = 0; i < n; i++) y[i] = fromBf16(from[i]);
 }
 
-// Adds a row in runs of a group, since a group begins at a whole block of every format.
+// Adds a row in runs of a superblock, which begin at a whole block of every format.
 template <class V>
 void addEmbeddingRow(DType dtype, const void* row, int32_t n, float* y) {
   const uint8_t* at = static_cast<const uint8_t*>(row);
-  for (int i = 0; i < n; i += kGroup, at += rowBytes(dtype, kGroup)) {
-    const int count = n - i < kGroup ? n - i : kGroup;
-    float run[kGroup] = {};
+  for (int i = 0; i < n; i += kSuperblock, at += rowBytes(dtype, kSuperblock)) {
+    const int count = n - i < kSuperblock ? n - i : kSuperblock;
+    float run[kSuperblock] = {};
     embeddingRow<V>(dtype, at, count, run);
     for (int j = 0; j < count; j++) y[i + j] += run[j];
   }

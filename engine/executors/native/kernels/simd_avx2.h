@@ -94,6 +94,36 @@ struct Avx2Simd {
   // Stored form of a multiple in a block of activations; multiplesOf expands it for scaled4.
   static int32_t multipleWord(int32_t multiple) { return multiple * 0x10001; }
   static I multiplesOf(int32_t word) { return set1I(word); }
+  // Quants of 5 and 6 bits: nibbles as in weights4, above them the bits that step `step` has in another vector.
+  static I weights5(const uint8_t* nibbles, int part, const uint8_t* upper, int step) {
+    const __m256i bits = step <= 4 ? _mm256_slli_epi16(loadI(upper), 4 - step) : _mm256_srli_epi16(loadI(upper), step - 4);
+    return _mm256_or_si256(weights4(nibbles, part), _mm256_and_si256(bits, _mm256_set1_epi8(0x10)));
+  }
+  static I weights6(const uint8_t* nibbles, int part, const uint8_t* upper, int step) {
+    const __m256i bits = step == 3 ? _mm256_srli_epi16(loadI(upper), 2) : _mm256_slli_epi16(loadI(upper), 4 - 2 * step);
+    return _mm256_or_si256(weights4(nibbles, part), _mm256_and_si256(bits, _mm256_set1_epi8(0x30)));
+  }
+  // 16-bit sums over 16 elements: at most 4 x 2 x 31 x 127 = 31496 with 5 bits. With 6 bits they begin at -32 times the
+  // sum of the activations and end at most 4 x 2 x 32 x 127 = 32512 from 0; they may pass 2^15 on the way and come back.
+  static I dot6(I sum, I w, I a) { return dot4(sum, w, a); }
+  static int32_t startWords(int32_t low, int32_t high) {
+    return int32_t(uint32_t(uint16_t(low)) | uint32_t(uint16_t(high)) << 16);
+  }
+  static I startOf(int32_t word) { return set1I(word); }
+  // Scales of whole numbers, W signed bytes, in the form that weigh() takes; both halves of a sum are multiplied and added.
+  using Scale = I;
+  static Scale byteScales(const uint8_t* p) {
+    const __m256i words = _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+    return _mm256_or_si256(_mm256_and_si256(words, _mm256_set1_epi32(0xffff)), _mm256_slli_epi32(words, 16));
+  }
+  static Scale loadScale(const uint8_t* p) { return loadI(p); }
+  static void storeScale(uint8_t* p, Scale a) { storeI(p, a); }
+  static Scale weigh(I sum, Scale scale) { return _mm256_madd_epi16(sum, scale); }
+  static Scale addWeighed(Scale total, I sum, Scale scale) { return _mm256_add_epi32(total, weigh(sum, scale)); }
+  static F floatOf(Scale total) { return toFloat(total); }
+  static F floatBytes(const uint8_t* p) {
+    return toFloat(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+  }
   // Adds the products of two 16-bit words to each sum.
   static I dotWords(I sum, I w, I a) { return kept(_mm256_add_epi32(sum, _mm256_madd_epi16(w, a))); }
   // Widens 2 W signed bytes to such words.

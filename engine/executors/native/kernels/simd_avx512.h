@@ -99,6 +99,32 @@ struct Avx512Simd {
   static F scaled4(I sum, I multiples) { return toFloat(_mm512_madd_epi16(sum, multiples)); }
   static int32_t multipleWord(int32_t multiple) { return multiple * 0x10001; }
   static I multiplesOf(int32_t word) { return set1I(word); }
+  static I weights5(const uint8_t* nibbles, int part, const uint8_t* upper, int step) {
+    const __m512i bits = step <= 4 ? _mm512_slli_epi16(loadI(upper), 4 - step) : _mm512_srli_epi16(loadI(upper), step - 4);
+    return _mm512_or_si512(weights4(nibbles, part), _mm512_and_si512(bits, _mm512_set1_epi8(0x10)));
+  }
+  static I weights6(const uint8_t* nibbles, int part, const uint8_t* upper, int step) {
+    const __m512i bits = step == 3 ? _mm512_srli_epi16(loadI(upper), 2) : _mm512_slli_epi16(loadI(upper), 4 - 2 * step);
+    return _mm512_or_si512(weights4(nibbles, part), _mm512_and_si512(bits, _mm512_set1_epi8(0x30)));
+  }
+  static I dot6(I sum, I w, I a) { return dot4(sum, w, a); }
+  static int32_t startWords(int32_t low, int32_t high) {
+    return int32_t(uint32_t(uint16_t(low)) | uint32_t(uint16_t(high)) << 16);
+  }
+  static I startOf(int32_t word) { return set1I(word); }
+  using Scale = I;
+  static Scale byteScales(const uint8_t* p) {
+    const __m512i words = _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return _mm512_or_si512(_mm512_and_si512(words, _mm512_set1_epi32(0xffff)), _mm512_slli_epi32(words, 16));
+  }
+  static Scale loadScale(const uint8_t* p) { return loadI(p); }
+  static void storeScale(uint8_t* p, Scale a) { storeI(p, a); }
+  static Scale weigh(I sum, Scale scale) { return _mm512_madd_epi16(sum, scale); }
+  static Scale addWeighed(Scale total, I sum, Scale scale) { return _mm512_add_epi32(total, weigh(sum, scale)); }
+  static F floatOf(Scale total) { return toFloat(total); }
+  static F floatBytes(const uint8_t* p) {
+    return toFloat(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  }
   static I dotWords(I sum, I w, I a) { return kept(_mm512_add_epi32(sum, _mm512_madd_epi16(w, a))); }
   static I widenPairs(const int8_t* p) {
     return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));

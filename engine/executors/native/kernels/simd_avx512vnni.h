@@ -16,6 +16,16 @@ struct Avx512VnniSimd : Avx512Simd {
   static I dot8(I sum, I w, I a) { return kept(_mm512_dpbusd_epi32(sum, w, a)); }
   static I dotWords(I sum, I w, I a) { return kept(_mm512_dpwssd_epi32(sum, w, a)); }
   static I dot4(I sum, I w, I a) { return kept(_mm512_dpbusd_epi32(sum, w, a)); }
+  // Sums of 32 bits and scales in f32: all products and sums are whole numbers below 2^24, and so exact.
+  static I dot6(I sum, I w, I a) { return dot4(sum, w, a); }
+  static int32_t startWords(int32_t low, int32_t high) { return low + high; }
+  using Scale = F;
+  static Scale byteScales(const uint8_t* p) { return floatBytes(p); }
+  static Scale loadScale(const uint8_t* p) { return load(reinterpret_cast<const float*>(p)); }
+  static void storeScale(uint8_t* p, Scale a) { store(reinterpret_cast<float*>(p), a); }
+  static Scale weigh(I sum, Scale scale) { return mul(toFloat(sum), scale); }
+  static Scale addWeighed(Scale total, I sum, Scale scale) { return fma(toFloat(sum), scale, total); }
+  static F floatOf(Scale total) { return total; }
   // Both factors are exact in f32, so one multiplication rounds like a conversion of their whole product.
   static F scaled4(I sum, F multiples) { return mul(toFloat(sum), multiples); }
   static int32_t multipleWord(int32_t multiple) {

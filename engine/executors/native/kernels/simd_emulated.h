@@ -169,6 +169,39 @@ struct EmulatedSimd {
       return total;
     });
   }
+  [[gnu::noinline]] static I weights5(const uint8_t* nibbles, int part, const uint8_t* upper, int step) {
+    const I low = weights4(nibbles, part), high = loadI(upper);
+    return eachI([&](int i) { return low.v[i] | int32_t((uint32_t(high.v[i]) >> step & 0x01010101u) << 4); });
+  }
+  [[gnu::noinline]] static I weights6(const uint8_t* nibbles, int part, const uint8_t* upper, int step) {
+    const I low = weights4(nibbles, part), high = loadI(upper);
+    return eachI([&](int i) { return low.v[i] | int32_t((uint32_t(high.v[i]) >> (2 * step) & 0x03030303u) << 4); });
+  }
+  [[gnu::noinline]] static I dot6(I sum, I w, I a) {
+    return eachI([&](int i) {
+      int32_t total = sum.v[i];
+      for (int b = 0; b < 32; b += 8) total += (w.v[i] >> b & 63) * int8_t(a.v[i] >> b);
+      return total;
+    });
+  }
+  static int32_t startWords(int32_t low, int32_t high) { return low + high; }
+  static I startOf(int32_t word) { return set1I(word); }
+  using Scale = I;
+  static Scale byteScales(const uint8_t* p) {
+    return eachI([&](int i) { return int8_t(p[i]); });
+  }
+  static Scale loadScale(const uint8_t* p) { return loadI(p); }
+  static void storeScale(uint8_t* p, Scale a) { storeI(p, a); }
+  static Scale weigh(I sum, Scale scale) {
+    return eachI([&](int i) { return sum.v[i] * scale.v[i]; });
+  }
+  static Scale addWeighed(Scale total, I sum, Scale scale) {
+    return eachI([&](int i) { return total.v[i] + sum.v[i] * scale.v[i]; });
+  }
+  static F floatOf(Scale total) { return toFloat(total); }
+  static F floatBytes(const uint8_t* p) {
+    return each([&](int i) { return float(int8_t(p[i])); });
+  }
   static F scaled4(I sum, I multiples) {
     return each([&](int i) { return float(int64_t(sum.v[i]) * multiples.v[i]); });
   }

@@ -1,12 +1,13 @@
-import { storedBytes } from '../../../building/weight-precision.js';
-import type { WeightPrecision } from '../../executor.js';
+import { isSuperblocked, storedBytes } from '../../../building/weight-precision.js';
+import type { TensorPrecision } from '../../executor.js';
 import type { ConvertJob } from '../../native/addon.js';
+import { exactConversion } from './exact-conversion.js';
 import type { PositionedFile } from './positioned-file.js';
 import { type StorageType, storageTypeOf } from './tensor-types.js';
 
 const MAX_COLUMNS = 2 ** 24;
 const MAX_ROWS = 2 ** 32;
-const TARGETS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
+const TARGETS: readonly TensorPrecision[] = ['f32', 'bf16', 'int8', 'int4', 'q4_k', 'q5_k', 'q6_k'];
 
 /** Checks the fields of a job without looking at files, and returns the type of its source. @throws TypeError */
 export function checkFields(job: ConvertJob): StorageType {
@@ -29,7 +30,7 @@ export function checkFields(job: ConvertJob): StorageType {
   if (type === undefined) throw new TypeError(`${job.source}: tensor type ${job.type} is not known.`);
   if (!TARGETS.includes(job.targetType)) {
     throw new TypeError(
-      `convert: targetType should be f32, bf16, int8 or int4, found ${String(job.targetType)}.`,
+      `convert: targetType should be f32, bf16, int8, int4, q4_k, q5_k or q6_k, found ${String(job.targetType)}.`,
     );
   }
   return type;
@@ -62,6 +63,11 @@ export function checkBounds(
   if (job.transposed && (type.blockElements !== 1 || heads !== 0)) {
     throw new Error(
       `${job.source}: a transposed tensor of type ${type.name} cannot be turned; its elements must be single numbers, in the order of rows.`,
+    );
+  }
+  if (isSuperblocked(job.targetType) && exactConversion(type.name, job.targetType) === undefined) {
+    throw new Error(
+      `${job.source}: a tensor of type ${type.name} cannot be stored in superblocks of another type; they are only taken as they are.`,
     );
   }
   checkRange(source, 'tensor', job.sourceOffset, sourceByteLength);

@@ -1,5 +1,6 @@
 import { fromHalf, load16, store16, toHalf } from '../../../../base/half.js';
-import type { WeightPrecision } from '../../executor.js';
+import type { TensorPrecision } from '../../executor.js';
+import { q3kQuant, q3kScale } from './k-quants.js';
 
 /** Converts blocks of a checkpoint into as many blocks of the engine without changing a value. */
 export type ExactConversion = (source: Uint8Array, blocks: number, target: Uint8Array) => void;
@@ -41,16 +42,36 @@ const q5_0ToInt8: ExactConversion = (source, blocks, target) => {
   }
 };
 
-/** The layouts of int8 and int4 are those of Q8_0 and Q4_1. */
+/** Converts Q3_K, d * scale * q with q in -4 .. 3 and groups of 16, to q6_k, whose groups and scales are of the same kind. */
+const q3kToQ6k: ExactConversion = (source, blocks, target) => {
+  for (let block = 0, s = 0, t = 0; block < blocks; block++, s += 110, t += 210) {
+    target.fill(0, t, t + 210);
+    store16(target, t + 208, load16(source, s + 108));
+    for (let g = 0; g < 16; g++) target[t + 192 + g] = q3kScale(source, s, g);
+    for (let i = 0; i < 256; i++) {
+      const quant = q3kQuant(source, s, i) + 32;
+      const half = i >> 7;
+      const quarter = (i >> 5) & 3;
+      target[t + half * 64 + (i & 63)]! |= (quant & 15) << (4 * (quarter >> 1));
+      target[t + 128 + half * 32 + (i & 31)]! |= (quant >> 4) << (2 * quarter);
+    }
+  }
+};
+
+/** The layouts of int8 and int4 are those of Q8_0 and Q4_1; superblocks are stored as they are. */
 const CONVERSIONS: Readonly<Record<string, ExactConversion>> = {
   'Q8_0 int8': copyBlocks(34),
   'Q4_0 int8': q4_0ToInt8,
   'Q5_0 int8': q5_0ToInt8,
   'Q4_1 int4': copyBlocks(20),
   'Q4_0 int4': q4_0ToInt4,
+  'Q4_K q4_k': copyBlocks(144),
+  'Q5_K q5_k': copyBlocks(176),
+  'Q6_K q6_k': copyBlocks(210),
+  'Q3_K q6_k': q3kToQ6k,
 };
 
 /** Conversion from a storage type to the target's without loss; undefined if there is none. */
-export function exactConversion(source: string, target: WeightPrecision): ExactConversion | undefined {
+export function exactConversion(source: string, target: TensorPrecision): ExactConversion | undefined {
   return CONVERSIONS[`${source} ${target}`];
 }

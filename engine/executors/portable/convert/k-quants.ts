@@ -21,24 +21,27 @@ export const q2kRow: BlockReader = (source, blocks, target) => {
   }
 };
 
+/** Scale of group g (of 16) of the block of Q3_K at `s`: four low bits in bytes 0 .. 7, two high bits in bytes 8 .. 11. */
+export function q3kScale(source: Uint8Array, s: number, g: number): number {
+  const packed = s + 96;
+  const low = g < 8 ? source[packed + g]! & 15 : source[packed + g - 8]! >> 4;
+  return (low | (((source[packed + 8 + (g & 3)]! >> (2 * (g >> 2))) & 3) << 4)) - 32;
+}
+
+/** Quant of element i of the same block, -4 .. 3: a set third bit means no offset. */
+export function q3kQuant(source: Uint8Array, s: number, i: number): number {
+  const low = (source[s + 32 + (i >> 7) * 32 + (i & 31)]! >> (2 * ((i >> 5) & 3))) & 3;
+  return low - ((source[s + (i & 31)]! >> (i >> 5)) & 1 ? 0 : 4);
+}
+
 const Q3_SCALES = new Float32Array(16);
 
 /** 32 bytes of third bits | 64 bytes | 12 bytes of scales | d */
 export const q3kRow: BlockReader = (source, blocks, target) => {
   for (let block = 0, s = 0, t = 0; block < blocks; block++, s += 110, t += 256) {
-    const packed = s + 96;
     const d = fromHalf(load16(source, s + 108));
-    for (let g = 0; g < 16; g++) {
-      // The scale has four low bits in bytes 0..7, two high bits in bytes 8..11.
-      const low = g < 8 ? source[packed + g]! & 15 : source[packed + g - 8]! >> 4;
-      const top = (source[packed + 8 + (g & 3)]! >> (2 * (g >> 2))) & 3;
-      Q3_SCALES[g] = d * ((low | (top << 4)) - 32);
-    }
-    for (let i = 0; i < 256; i++) {
-      const low = (source[s + 32 + (i >> 7) * 32 + (i & 31)]! >> (2 * ((i >> 5) & 3))) & 3;
-      const offset = (source[s + (i & 31)]! >> (i >> 5)) & 1 ? 0 : 4; // a set bit means no offset
-      target[t + i] = Q3_SCALES[i >> 4]! * (low - offset);
-    }
+    for (let g = 0; g < 16; g++) Q3_SCALES[g] = d * q3kScale(source, s, g);
+    for (let i = 0; i < 256; i++) target[t + i] = Q3_SCALES[i >> 4]! * q3kQuant(source, s, i);
   }
 };
 

@@ -1,5 +1,6 @@
-import { WEIGHT_GROUP } from '../../../building/weight-precision.js';
-import type { WeightPrecision } from '../../executor.js';
+import { SUPERBLOCK, WEIGHT_GROUP } from '../../../building/weight-precision.js';
+import type { TensorPrecision } from '../../executor.js';
+import { q4kRow, q5kRow, q6kRow } from '../convert/k-quants.js';
 
 /**
  * Turns rows of weights.bin into the float32 values that they stand for, the same values that native kernels use.
@@ -8,12 +9,13 @@ import type { WeightPrecision } from '../../executor.js';
  *   bf16   the upper half of a float32
  *   int8   f16 scale | 32 signed bytes                        w = scale * q
  *   int4   f16 scale | f16 minimum | 16 bytes of two quants   w = scale * q + minimum   (quant i low, i + 16 high)
+ *   q4_k, q5_k, q6_k   superblocks of 256 as GGML has them (k-quants.ts)
  *
  * @param stored whole rows, one after the other, at a multiple of 4 bytes of its buffer
  * @param target [rows x columns]
  */
 export function dequantizeRows(
-  dtype: WeightPrecision,
+  dtype: TensorPrecision,
   stored: Uint8Array,
   columns: number,
   target: Float32Array,
@@ -34,6 +36,15 @@ export function dequantizeRows(
     case 'int4':
       for (let row = 0, at = 0; row < rows; row++)
         at = expandInt4(stored, at, target, row * columns, columns);
+      break;
+    case 'q4_k':
+      q4kRow(stored, target.length / SUPERBLOCK, target);
+      break;
+    case 'q5_k':
+      q5kRow(stored, target.length / SUPERBLOCK, target);
+      break;
+    case 'q6_k':
+      q6kRow(stored, target.length / SUPERBLOCK, target);
       break;
   }
 }

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { readProblem } from '../../../../base/system-problem.js';
 import type { PlanWeight } from '../../../../network/plan.js';
-import type { EngineTensor } from '../../../building/engine-directory.js';
+import { type EngineTensor, tensorsByWeight } from '../../../building/engine-directory.js';
 import { storedBytes } from '../../../building/weight-precision.js';
 import type { RunnableEngine } from '../network-runner.js';
 import { dequantizeRows } from './dequantize.js';
@@ -21,7 +21,8 @@ const PIECE_BYTES = 4 << 20;
  */
 export class WeightReader {
   readonly #file: string;
-  readonly #tensors = new Map<string, EngineTensor>();
+  /** Of each weight: the tensors that its rows lie in, in order. */
+  readonly #tensors = new Map<string, readonly EngineTensor[]>();
   readonly #descriptor: number;
   #piece = new Uint8Array(0);
 
@@ -34,14 +35,15 @@ export class WeightReader {
       throw new Error(`${weightsFile} cannot be read: ${readProblem(error)}`);
     }
     try {
-      const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+      const byName = tensorsByWeight(tensors);
       const fileBytes = fstatSync(this.#descriptor).size;
       for (const weight of plan.weights) {
-        const tensor = byName.get(weight.name);
-        if (tensor === undefined)
+        const parts = byName.get(weight.name);
+        if (parts === undefined)
           throw new Error(`${weightsFile} has no tensor ${weight.name}, which the plan needs.`);
-        checkTensor(tensor, weight, weightsFile, fileBytes);
-        this.#tensors.set(weight.name, tensor);
+        checkShapes(parts, weight, weightsFile);
+        for (const tensor of parts) checkTensor(tensor, weight, weightsFile, fileBytes);
+        this.#tensors.set(weight.name, parts);
       }
     } catch (error) {
       this.close();
@@ -55,25 +57,39 @@ export class WeightReader {
    * @param target memory for the values; absent: a new array
    */
   read(name: string, rows?: WeightRows, target?: Float32Array): Float32Array {
-    const tensor = this.#tensors.get(name);
-    if (tensor === undefined) throw new Error(`The plan has no weight ${name}.`);
-    const { dtype, columns } = tensor;
-    const { first, count } = rows ?? { first: 0, count: tensor.rows };
+    const tensors = this.#tensors.get(name);
+    if (tensors === undefined) throw new Error(`The plan has no weight ${name}.`);
+    const { columns } = tensors[0]!;
+    const allRows = tensors.reduce((sum, tensor) => sum + tensor.rows, 0);
+    const { first, count } = rows ?? { first: 0, count: allRows };
     const values = target ?? new Float32Array(count * columns);
-    if (first < 0 || first + count > tensor.rows || values.length !== count * columns) {
+    if (first < 0 || first + count > allRows || values.length !== count * columns) {
       throw new Error(
-        `Rows ${first} to ${first + count} of tensor ${name} [${tensor.rows} x ${columns}] do not fill ` +
+        `Rows ${first} to ${first + count} of tensor ${name} [${allRows} x ${columns}] do not fill ` +
           `${values.length} values.`,
       );
     }
+    for (const tensor of tensors) {
+      const { firstRow = 0 } = tensor;
+      const begin = Math.max(first, firstRow);
+      const end = Math.min(first + count, firstRow + tensor.rows);
+      if (begin >= end) continue;
+      const own = values.subarray((begin - first) * columns, (end - first) * columns);
+      this.#readRows(tensor, begin - firstRow, own);
+    }
+    return values;
+  }
+
+  /** Reads rows of a tensor, from `first` on, as many as the target has room for. */
+  #readRows({ dtype, columns, offset }: EngineTensor, first: number, target: Float32Array): void {
+    const count = target.length / columns;
     const bytesPerRow = storedBytes(dtype, 1, columns);
     const rowsAtOnce = Math.max(1, Math.floor(PIECE_BYTES / bytesPerRow));
     for (let row = 0; row < count; row += rowsAtOnce) {
       const rowsNow = Math.min(rowsAtOnce, count - row);
-      const stored = this.#readBytes(tensor.offset + (first + row) * bytesPerRow, rowsNow * bytesPerRow);
-      dequantizeRows(dtype, stored, columns, values.subarray(row * columns, (row + rowsNow) * columns));
+      const stored = this.#readBytes(offset + (first + row) * bytesPerRow, rowsNow * bytesPerRow);
+      dequantizeRows(dtype, stored, columns, target.subarray(row * columns, (row + rowsNow) * columns));
     }
-    return values;
   }
 
   /** Closes the file; values that were read stay. */
@@ -97,15 +113,30 @@ export class WeightReader {
   }
 }
 
+/** Checks that the tensors are the rows of the weight, one behind the other, with the native executor's messages. */
+function checkShapes(tensors: readonly EngineTensor[], weight: PlanWeight, file: string): void {
+  const name = `${file}: tensor ${weight.name}`;
+  let rows = 0;
+  for (const tensor of tensors) {
+    const { firstRow = 0 } = tensor;
+    const left = weight.rows - rows;
+    const fits =
+      tensor.columns === weight.columns && tensor.rows > 0 && tensor.rows <= left && firstRow === rows;
+    if (!fits) {
+      throw new Error(
+        `${name} is [${tensor.rows} x ${tensor.columns}] from row ${firstRow} on, but the plan expects ` +
+          `[${left} x ${weight.columns}] from row ${rows} on.`,
+      );
+    }
+    rows += tensor.rows;
+  }
+  if (rows !== weight.rows) throw new Error(`${name} has ${rows} rows, but the plan expects ${weight.rows}.`);
+}
+
 /** Checks a tensor like the native executor, with the same messages. */
 function checkTensor(tensor: EngineTensor, weight: PlanWeight, file: string, fileBytes: number): void {
   const { dtype, rows, columns, offset, byteLength } = tensor;
   const name = `${file}: tensor ${weight.name}`;
-  if (rows !== weight.rows || columns !== weight.columns) {
-    throw new Error(
-      `${name} is [${rows} x ${columns}], but the plan expects [${weight.rows} x ${weight.columns}].`,
-    );
-  }
   if (weight.kind === 'vector' && dtype !== 'f32') throw new Error(`${name} is a vector and must be f32.`);
   const bytes = storedBytes(dtype, rows, columns);
   if (byteLength !== bytes) {

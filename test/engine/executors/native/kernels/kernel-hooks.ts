@@ -1,10 +1,20 @@
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { type QuantizedType, randomBlocks } from '../../../../../tools/support/quantized.js';
+import {
+  blockElements,
+  GROUP,
+  type QuantizedType,
+  randomBlocks,
+} from '../../../../../tools/support/quantized.js';
 
 export type Dtype = 'f32' | 'bf16' | QuantizedType;
-export const DTYPES: readonly Dtype[] = ['f32', 'bf16', 'int8', 'int4'];
-export const isQuantized = (dtype: Dtype): dtype is QuantizedType => dtype === 'int8' || dtype === 'int4';
+export const DTYPES: readonly Dtype[] = ['f32', 'bf16', 'int8', 'int4', 'q4_k', 'q5_k', 'q6_k'];
+export const isQuantized = (dtype: Dtype): dtype is QuantizedType => dtype !== 'f32' && dtype !== 'bf16';
+/** The least length of rows from `columns` on that the type can store: superblocks are not filled up. */
+export const storable = (dtype: Dtype, columns: number): number =>
+  isQuantized(dtype) && blockElements(dtype) > GROUP
+    ? Math.ceil(columns / blockElements(dtype)) * blockElements(dtype)
+    : columns;
 type Arrays = Float32Array | Float64Array | Uint16Array | Int32Array | Uint8Array | null;
 type Fields = Record<string, number | string | Arrays>;
 
