@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { EngineTensor } from '../../engine/building/engine-directory.js';
-import type { WeightPrecision } from '../../engine/executors/executor.js';
+import type { TensorPrecision } from '../../engine/executors/executor.js';
 import type { NativeEngine } from '../../engine/executors/native/native-executor.js';
 import type { CacheShape } from '../../kvcache/cache-shape.js';
 import { qkvWidth } from '../../network/cache-layers.js';
@@ -24,7 +24,8 @@ export interface TinyShape {
   ownHeads: readonly { numKvHeads?: number; headDim?: number }[];
   activation: Activation;
   bias: boolean;
-  precision: WeightPrecision;
+  /** mixed: stacks of q4_k and q6_k, all else in q5_k. Superblocks need widths that 256 divides. */
+  precision: TensorPrecision | 'mixed';
   seed: number;
   /**
    * True: it has features of other architectures than Llama's: embeddings that are scaled, normed heads, norms behind
@@ -174,39 +175,57 @@ function makePlan(shape: TinyShape): NetworkPlan {
 function makeWeights(plan: NetworkPlan, shape: TinyShape) {
   const random = new Random(shape.seed);
   const weights = new Map<string, Float32Array>();
-  const blocks = new Map<string, Uint8Array>();
+  const stored: Uint8Array[] = [];
   const tensors: EngineTensor[] = [];
-  let offset = 0;
+  let end = 0;
   for (const { name, kind, rows, columns } of plan.weights) {
-    const dtype = kind === 'vector' ? 'f32' : shape.precision;
+    const values = new Float32Array(rows * columns);
     const spread = kind === 'vector' ? 0.2 : 1 / Math.sqrt(columns);
-    if (dtype === 'int8' || dtype === 'int4') {
-      const { stored, exact } = randomBlocks(dtype, rows, columns, () => random.uniform(), 2 * spread);
-      weights.set(name, Float32Array.from(exact));
-      blocks.set(name, stored);
-      tensors.push({ name, dtype, rows, columns, offset, byteLength: stored.length });
-      offset = Math.ceil((offset + stored.length) / 64) * 64;
-      continue;
+    const center = kind === 'vector' && !name.endsWith('bias') ? 1 : 0;
+    let firstRow = 0;
+    for (const part of kind === 'vector' ? [{ dtype: 'f32' as const, rows }] : partsOf(name, rows, shape)) {
+      const made = makeMatrix(part.dtype, part.rows, columns, { random, spread, center });
+      values.set(made.values, firstRow * columns);
+      const offset = Math.ceil(end / 64) * 64;
+      end = offset + made.stored.length;
+      stored.push(made.stored);
+      const place = firstRow === 0 ? {} : { firstRow };
+      tensors.push({ name, ...part, ...place, columns, offset, byteLength: made.stored.length });
+      firstRow += part.rows;
     }
-    const values = Float32Array.from({ length: rows * columns }, () => {
-      const value = (kind === 'vector' && !name.endsWith('bias') ? 1 : 0) + random.normal() * spread;
-      return dtype === 'bf16' ? roundToBf16(value) : value;
-    });
     weights.set(name, values);
-    const byteLength = values.length * (dtype === 'f32' ? 4 : 2);
-    tensors.push({ name, dtype, rows, columns, offset, byteLength });
-    offset = Math.ceil((offset + byteLength) / 64) * 64;
   }
-  const bytes = new Uint8Array(offset);
-  for (const { name, dtype, offset: begin, byteLength } of tensors) {
-    const quantized = blocks.get(name);
-    if (quantized) {
-      bytes.set(quantized, begin);
-      continue;
-    }
-    const values = weights.get(name)!;
-    const stored = dtype === 'f32' ? values : Uint16Array.from(values, bf16Bits);
-    bytes.set(new Uint8Array(stored.buffer, stored.byteOffset, byteLength), begin);
-  }
+  const bytes = new Uint8Array(Math.ceil(end / 64) * 64);
+  for (const [i, { offset }] of tensors.entries()) bytes.set(stored[i]!, offset);
   return { weights, tensors, bytes };
+}
+
+/** Rows of a matrix by their precision. */
+function partsOf(name: string, rows: number, { precision }: TinyShape) {
+  if (precision !== 'mixed') return [{ dtype: precision, rows }];
+  if (!/(qkv|o|down)$/.test(name)) return [{ dtype: 'q5_k' as const, rows }];
+  const upper = Math.ceil(rows / 3);
+  return [
+    { dtype: 'q4_k' as const, rows: rows - upper },
+    { dtype: 'q6_k' as const, rows: upper },
+  ];
+}
+
+/** Random values, rounded to the precision, and how weights.bin stores them. */
+function makeMatrix(
+  dtype: TensorPrecision,
+  rows: number,
+  columns: number,
+  { random, spread, center }: { random: Random; spread: number; center: number },
+): { values: Float32Array; stored: Uint8Array } {
+  if (dtype !== 'f32' && dtype !== 'bf16') {
+    const { stored, exact } = randomBlocks(dtype, rows, columns, () => random.uniform(), 2 * spread);
+    return { values: Float32Array.from(exact), stored };
+  }
+  const values = Float32Array.from({ length: rows * columns }, () => {
+    const value = center + random.normal() * spread;
+    return dtype === 'bf16' ? roundToBf16(value) : value;
+  });
+  const stored = dtype === 'f32' ? values : Uint16Array.from(values, bf16Bits);
+  return { values, stored: new Uint8Array(stored.buffer, stored.byteOffset, stored.byteLength) };
 }

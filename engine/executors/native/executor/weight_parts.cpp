@@ -54,13 +54,14 @@ void findParts(ExecutorConfig& config) {
     weight.parts.clear();
     for (const size_t index : found->second) {
       const WeightTensor& tensor = config.tensors[index];
-      const bool fits = tensor.columns == weight.tensorColumns && tensor.rows > 0 &&
-                        tensor.rows <= weight.tensorRows - rows && tensor.firstRow == rows;
+      const int64_t left = weight.tensorRows - rows;
+      const bool isAlone = found->second.size() == 1;
+      const bool fits = tensor.columns == weight.tensorColumns && tensor.firstRow == rows && tensor.rows > 0 &&
+                        (isAlone ? tensor.rows == left : tensor.rows <= left);
       if (!fits) {
-        throw std::runtime_error(name + " is " + shape(tensor.rows, tensor.columns) + " from row " +
-                                 std::to_string(tensor.firstRow) + " on, but the plan expects " +
-                                 shape(weight.tensorRows - rows, weight.tensorColumns) + " from row " +
-                                 std::to_string(rows) + " on.");
+        const auto from = [&](int64_t row) { return isAlone ? "" : " from row " + std::to_string(row) + " on"; };
+        throw std::runtime_error(name + " is " + shape(tensor.rows, tensor.columns) + from(tensor.firstRow) +
+                                 ", but the plan expects " + shape(left, weight.tensorColumns) + from(rows) + ".");
       }
       rows += tensor.rows;
       weight.parts.push_back(partOf(weight, index, tensor));

@@ -120,12 +120,17 @@ function checkShapes(tensors: readonly EngineTensor[], weight: PlanWeight, file:
   for (const tensor of tensors) {
     const { firstRow = 0 } = tensor;
     const left = weight.rows - rows;
+    const isAlone = tensors.length === 1;
     const fits =
-      tensor.columns === weight.columns && tensor.rows > 0 && tensor.rows <= left && firstRow === rows;
+      tensor.columns === weight.columns &&
+      firstRow === rows &&
+      tensor.rows > 0 &&
+      (isAlone ? tensor.rows === left : tensor.rows <= left);
     if (!fits) {
+      const from = (row: number) => (isAlone ? '' : ` from row ${row} on`);
       throw new Error(
-        `${name} is [${tensor.rows} x ${tensor.columns}] from row ${firstRow} on, but the plan expects ` +
-          `[${left} x ${weight.columns}] from row ${rows} on.`,
+        `${name} is [${tensor.rows} x ${tensor.columns}]${from(firstRow)}, but the plan expects ` +
+          `[${left} x ${weight.columns}]${from(rows)}.`,
       );
     }
     rows += tensor.rows;

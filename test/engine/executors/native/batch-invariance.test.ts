@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ExecutorOptions, WeightPrecision } from '../../../../engine/executors/executor.js';
+import type { ExecutorOptions } from '../../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
 import type { KvDtype } from '../../../../kvcache/kv-dtype.js';
 import { Random } from '../../../../tools/support/random.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../../../tools/support/sampling-rows.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
-import { makeTinyNetwork, type TinyNetwork } from '../../../../tools/support/tiny-network.js';
+import { makeTinyNetwork, type TinyNetwork, type TinyShape } from '../../../../tools/support/tiny-network.js';
 import { executorOptions, instructionSets } from '../../../support/native-options.js';
 import { expectSameLogits, PagedSequences } from '../../../support/paged-sequences.js';
 
@@ -13,19 +13,29 @@ import { expectSameLogits, PagedSequences } from '../../../support/paged-sequenc
 const LENGTHS = [40, 3, 17, 540, 90, 1, 66, 530];
 const POOL_BLOCKS = 512;
 
-const FORMATS: { precision: WeightPrecision; kvDtype: KvDtype }[] = [
+type Precision = 'f32' | 'bf16' | 'int8' | 'int4' | 'mixed';
+const FORMATS: { precision: Precision; kvDtype: KvDtype }[] = [
   { precision: 'f32', kvDtype: 'f32' },
   { precision: 'bf16', kvDtype: 'bf16' },
   { precision: 'int8', kvDtype: 'bf16' },
   { precision: 'int4', kvDtype: 'bf16' },
+  { precision: 'mixed', kvDtype: 'bf16' },
 ];
 const WITH_INT8_CACHE = { precision: 'bf16', kvDtype: 'int8' } as const;
 
-let networks: Record<WeightPrecision, TinyNetwork>;
+let networks: Record<Precision, TinyNetwork>;
 beforeAll(() => {
   const shape = { numLayers: 2, hiddenSize: 24, intermediateSize: 40, headDim: 8, vocabSize: 67 };
-  const make = (precision: WeightPrecision) => makeTinyNetwork({ ...shape, precision });
-  networks = { f32: make('f32'), bf16: make('bf16'), int8: make('int8'), int4: make('int4') };
+  const make = (precision: Precision, changes: Partial<TinyShape> = {}) =>
+    makeTinyNetwork({ ...shape, precision, ...changes });
+  const superblocks = { hiddenSize: 256, intermediateSize: 256, headDim: 64, numLayers: 1 };
+  networks = {
+    f32: make('f32'),
+    bf16: make('bf16'),
+    int8: make('int8'),
+    int4: make('int4'),
+    mixed: make('mixed', superblocks),
+  };
 });
 afterAll(() => {
   for (const network of Object.values(networks)) network.remove();
@@ -38,7 +48,7 @@ function makeTokens(): number[][] {
 
 type Logits = Float32Array[][];
 
-type Changes = Partial<ExecutorOptions> & { precision?: WeightPrecision };
+type Changes = Partial<ExecutorOptions> & { precision?: Precision };
 
 function withExecutor(
   { precision = 'f32', ...changes }: Changes,

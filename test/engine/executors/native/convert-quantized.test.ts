@@ -59,6 +59,10 @@ describe('a checkpoint that is quantised already', () => {
     ['Q5_0', 'int8'],
     ['Q4_0', 'int4'],
     ['Q4_1', 'int4'],
+    ['Q4_K', 'q4_k'],
+    ['Q5_K', 'q5_k'],
+    ['Q6_K', 'q6_k'],
+    ['Q3_K', 'q6_k'],
   ])('%s becomes %s without loss', (type, target) => {
     const { rows, columns, raw, f32 } = fixtures.find((fixture) => fixture.type === type)!;
     const stored = converted({ type, rows, columns, bytes: Buffer.from(raw, 'base64') }, target);
@@ -66,6 +70,14 @@ describe('a checkpoint that is quantised already', () => {
     const bytes = Buffer.from(f32, 'base64');
     const expected = new Float32Array(bytes.buffer, bytes.byteOffset, rows * columns);
     expect(found.every((value, i) => value === expected[i])).toBe(true);
+  });
+
+  it('is never stored in superblocks of another type', () => {
+    const { rows, columns, raw } = fixtures.find(({ type }) => type === 'Q4_K')!;
+    const bytes = Buffer.from(raw, 'base64');
+    expect(() => converted({ type: 'Q4_K', rows, columns, bytes }, 'q6_k')).toThrow(
+      'a tensor of type Q4_K cannot be stored in superblocks of another type; they are only taken as they are.',
+    );
   });
 
   it('keeps the order of heads that llama.cpp interleaved', () => {

@@ -36,6 +36,20 @@ describe.each<WeightPrecision>(['f32', 'bf16', 'int8', 'int4'])('weights in %s',
   });
 });
 
+it('weights in superblocks are read by rows, also where a stack is stored in several precisions', () => {
+  const shape = { hiddenSize: 256, intermediateSize: 256, headDim: 64, numLayers: 1 };
+  const tiny = networks.make({ precision: 'mixed', ...shape });
+  const bytes = (values: Float32Array) => Buffer.from(values.buffer, values.byteOffset, values.byteLength);
+  reading(tiny, (reader) => {
+    for (const [name, values] of tiny.weights)
+      expect(bytes(reader.read(name)).equals(bytes(values)), name).toBe(true);
+    const whole = tiny.weights.get('layers.0.qkv')!;
+    const border = Math.floor((whole.length / 256) * (2 / 3));
+    const across = reader.read('layers.0.qkv', { first: border - 3, count: 7 });
+    expect(bytes(across).equals(bytes(whole.subarray((border - 3) * 256, (border + 4) * 256)))).toBe(true);
+  });
+});
+
 it('weights are whole where a tensor is read in several pieces of the file', () => {
   const tiny = networks.make({ vocabSize: 26_000 });
   const values = reading(tiny, (reader) => reader.read('embedding'));

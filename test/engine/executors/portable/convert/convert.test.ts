@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { storedBytes } from '../../../../../engine/building/weight-precision.js';
-import type { WeightPrecision } from '../../../../../engine/executors/executor.js';
+import type { TensorPrecision, WeightPrecision } from '../../../../../engine/executors/executor.js';
 import type { ConvertJob } from '../../../../../engine/executors/native/addon.js';
 import { loadAddon } from '../../../../../engine/executors/native/load-addon.js';
 import { convert, convertInPieces } from '../../../../../engine/executors/portable/convert/convert.js';
@@ -86,6 +86,18 @@ describe('convert in TypeScript makes the bytes that the addon makes', () => {
       }
     });
   }
+
+  it.each<[TensorType, TensorPrecision]>([
+    ['Q4_K', 'q4_k'],
+    ['Q5_K', 'q5_k'],
+    ['Q6_K', 'q6_k'],
+    ['Q3_K', 'q6_k'],
+  ])('of %s for %s, whatever bits there are', (type, targetType) => {
+    const { blockBytes } = STORAGE_TYPES.find(({ name }) => name === type)!;
+    const bytes = bytesOf(new Random(blockBytes), blockBytes, 24 * 3);
+    for (const interleavedHeads of [0, 3])
+      expectSame(bytes, { type, rows: 24, columns: 3 * 256, interleavedHeads, targetType });
+  });
 
   it.each(TARGETS)('of numbers such as weights are, for %s, in rows of any length', (targetType) => {
     const size = fc.integer({ min: 1, max: 70 });
