@@ -21,7 +21,12 @@ export const TENSOR_TYPE_IDS: Readonly<Record<string, number>> = {
   F32: 0,
   F16: 1,
   Q4_0: 2,
+  Q4_1: 3,
   Q8_0: 8,
+  Q3_K: 11,
+  Q4_K: 12,
+  Q5_K: 13,
+  Q6_K: 14,
   BF16: 30,
   I32: 26,
 };

@@ -229,7 +229,7 @@ describe('openEngine', () => {
       (m) => {
         m.precision = 'int3';
       },
-      /precision is "int3"; on every instruction set this version runs f32, bf16, int8, int4\./,
+      /precision is "int3"; on every instruction set this version runs f32, bf16, int8, int4, stored\./,
     ],
     [
       'without a precision',

@@ -15,24 +15,30 @@ import { executorOptions, instructionSets } from '../../../support/native-option
 const MAX_RANK = 64;
 const TOKENS_PER_BLOCK = 16;
 const SHAPE = { hiddenSize: 48, intermediateSize: 80, numHeads: 4, numKvHeads: 2, headDim: 16, numLayers: 2 };
-const WIDTHS: readonly (readonly [ModuleId, number, number])[] = [
-  [MODULE_IDS.attn_qkv, 48, 128],
-  [MODULE_IDS.attn_q, 48, 64],
-  [MODULE_IDS.attn_k, 48, 32],
-  [MODULE_IDS.attn_v, 48, 32],
-  [MODULE_IDS.attn_dense, 64, 48],
-  [MODULE_IDS.mlp_gate_up, 48, 160],
-  [MODULE_IDS.mlp_h_to_4h, 48, 80],
-  [MODULE_IDS.mlp_gate, 48, 80],
-  [MODULE_IDS.mlp_4h_to_h, 80, 48],
-];
+/** Superblocks need widths that 256 divides. */
+const WIDE = { ...SHAPE, hiddenSize: 256, intermediateSize: 256, headDim: 64, numLayers: 1 };
+const shapeOf = (precision: string) => (precision === 'mixed' ? WIDE : SHAPE);
+function widthsOf({ hiddenSize: x, intermediateSize: inner, ...shape }: typeof SHAPE) {
+  const [q, kv] = [shape.numHeads * shape.headDim, shape.numKvHeads * shape.headDim];
+  return [
+    [MODULE_IDS.attn_qkv, x, q + 2 * kv],
+    [MODULE_IDS.attn_q, x, q],
+    [MODULE_IDS.attn_k, x, kv],
+    [MODULE_IDS.attn_v, x, kv],
+    [MODULE_IDS.attn_dense, q, x],
+    [MODULE_IDS.mlp_gate_up, x, 2 * inner],
+    [MODULE_IDS.mlp_h_to_4h, x, inner],
+    [MODULE_IDS.mlp_gate, x, inner],
+    [MODULE_IDS.mlp_4h_to_h, inner, x],
+  ] as const satisfies readonly (readonly [ModuleId, number, number])[];
+}
 
 /** An adapter of about half of the modules of each layer, each of a rank of its own. */
-function randomAdapter(seed: number): AdapterWeights {
+function randomAdapter(seed: number, shape = SHAPE): AdapterWeights {
   const random = new Random(seed);
   const layers: ModuleLayer[] = [];
-  for (let layer = 0; layer < SHAPE.numLayers; layer++) {
-    for (const [module, columns, rows] of WIDTHS) {
+  for (let layer = 0; layer < shape.numLayers; layer++) {
+    for (const [module, columns, rows] of widthsOf(shape)) {
       if (random.uniform() < 0.5) continue;
       const rank = 1 + Math.floor(random.uniform() * (random.uniform() < 0.2 ? MAX_RANK : 9));
       const values = (count: number) => Float32Array.from({ length: count }, () => 0.2 * random.normal());
@@ -42,7 +48,9 @@ function randomAdapter(seed: number): AdapterWeights {
   return adapterOf(layers, null);
 }
 
-const ADAPTERS = [5, 6, 7, 8].map(randomAdapter);
+const SEEDS = [5, 6, 7, 8];
+const ADAPTERS = SEEDS.map((seed) => randomAdapter(seed));
+const WIDE_ADAPTERS = SEEDS.map((seed) => randomAdapter(seed, WIDE));
 const tokensOf = (seed: number, length: number) => {
   const random = new Random(seed);
   return Array.from({ length }, () => Math.floor(131 * random.uniform()));
@@ -69,9 +77,9 @@ const SEQUENCES: readonly StepSequence[] = [
 let networks: Map<string, TinyNetwork>;
 beforeAll(() => {
   networks = new Map(
-    (['f32', 'bf16', 'int8', 'int4'] as const).map((precision) => [
+    (['f32', 'bf16', 'int8', 'int4', 'mixed'] as const).map((precision) => [
       precision,
-      makeTinyNetwork({ ...SHAPE, precision }),
+      makeTinyNetwork({ ...shapeOf(precision), precision }),
     ]),
   );
 });
@@ -94,13 +102,14 @@ function open(
     maxAdapters,
     maxLoraRank: MAX_RANK,
   });
-  for (const [slot, adapter] of ADAPTERS.entries())
+  for (const [slot, adapter] of (precision === 'mixed' ? WIDE_ADAPTERS : ADAPTERS).entries())
     if (maxAdapters > 0) executor.adapters!.put(slot, adapter);
   return executor;
 }
 
 function forward(executor: Executor, sequences: readonly StepSequence[]): Float32Array[] {
-  const { inverseFrequencies } = networks.get('f32')!;
+  const isWide = executor.hiddenSize === WIDE.hiddenSize;
+  const { inverseFrequencies } = networks.get(isWide ? 'mixed' : 'f32')!;
   const batch = makeStepBatch(sequences, { tokensPerBlock: TOKENS_PER_BLOCK, inverseFrequencies });
   const logits = executor.forward(batch);
   const { vocabSize } = executor;
@@ -117,7 +126,7 @@ function alone(executor: Executor, sequence: StepSequence, chunk = sequence.toke
   return logits!;
 }
 
-describe.each(['f32', 'bf16', 'int8', 'int4'])('adapters on weights of %s', (precision) => {
+describe.each(['f32', 'bf16', 'int8', 'int4', 'mixed'])('adapters on weights of %s', (precision) => {
   it.each(instructionSets)(
     'give each row the same bits alone and in a crowd, in chunks and on any threads, on %s',
     (instructionSet) => {

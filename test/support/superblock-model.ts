@@ -1,0 +1,85 @@
+import type { TestTensor, TypedValue } from '../../tools/support/gguf-writer.js';
+import { type QuantizedType, randomBlocks } from '../../tools/support/quantized.js';
+import { Random } from '../../tools/support/random.js';
+import { ggufTensors, writeTinyGguf } from './tiny-checkpoint.js';
+
+const [HIDDEN, INTERMEDIATE, HEAD] = [256, 512, 128];
+/** GGML's types, and the random blocks that make them: those of Q3_K are any bytes with a scale. */
+const BLOCKS: Readonly<Record<string, QuantizedType>> = {
+  Q4_1: 'int4',
+  Q8_0: 'int8',
+  Q4_K: 'q4_k',
+  Q5_K: 'q5_k',
+  Q6_K: 'q6_k',
+};
+
+/** Types of a layer's matrices: a file of Q4_K_M has two kinds of layers, and in some files there are others. */
+export interface LayerTypes {
+  q: string;
+  k: string;
+  v: string;
+  o: string;
+  gate: string;
+  up: string;
+  down: string;
+}
+export const LIKE_Q4_K_M: readonly LayerTypes[] = [
+  { q: 'Q4_K', k: 'Q4_K', v: 'Q6_K', o: 'Q4_K', gate: 'Q4_K', up: 'Q4_K', down: 'Q6_K' },
+  { q: 'Q4_K', k: 'Q4_K', v: 'Q4_K', o: 'Q4_K', gate: 'Q4_K', up: 'Q4_K', down: 'Q4_K' },
+];
+export const OF_MANY_TYPES: readonly LayerTypes[] = [
+  { q: 'Q4_K', k: 'Q5_K', v: 'Q6_K', o: 'Q8_0', gate: 'Q5_K', up: 'Q5_K', down: 'Q3_K' },
+  { q: 'Q8_0', k: 'Q4_K', v: 'Q4_1', o: 'Q5_K', gate: 'Q6_K', up: 'Q6_K', down: 'Q5_K' },
+];
+
+/** Writes a GGUF of two layers and widths that superblocks need, with random weights in the types of the layers. */
+export function writeSuperblockModel(
+  file: string,
+  layers: readonly LayerTypes[],
+  embedding = 'Q6_K',
+): string {
+  const random = new Random(31);
+  const matrix = (name: string, type: string, rows: number, columns: number): TestTensor => ({
+    name,
+    shape: [rows, columns],
+    type,
+    data: randomMatrix(type, rows, columns, random),
+  });
+  const norm = (name: string): TestTensor => ({
+    name,
+    shape: [HIDDEN],
+    data: new Uint8Array(Float32Array.from({ length: HIDDEN }, () => 1 + 0.1 * random.normal()).buffer),
+  });
+  const tensors = [
+    matrix('model.embed_tokens.weight', embedding, 6, HIDDEN),
+    norm('model.norm.weight'),
+    ...layers.flatMap((types, layer) => {
+      const prefix = `model.layers.${layer}`;
+      return [
+        norm(`${prefix}.input_layernorm.weight`),
+        matrix(`${prefix}.self_attn.q_proj.weight`, types.q, 2 * HEAD, HIDDEN),
+        matrix(`${prefix}.self_attn.k_proj.weight`, types.k, HEAD, HIDDEN),
+        matrix(`${prefix}.self_attn.v_proj.weight`, types.v, HEAD, HIDDEN),
+        matrix(`${prefix}.self_attn.o_proj.weight`, types.o, HIDDEN, 2 * HEAD),
+        norm(`${prefix}.post_attention_layernorm.weight`),
+        matrix(`${prefix}.mlp.gate_proj.weight`, types.gate, INTERMEDIATE, HIDDEN),
+        matrix(`${prefix}.mlp.up_proj.weight`, types.up, INTERMEDIATE, HIDDEN),
+        matrix(`${prefix}.mlp.down_proj.weight`, types.down, HIDDEN, INTERMEDIATE),
+      ];
+    }),
+  ];
+  const u32 = (value: number): TypedValue => ({ type: 'u32', value });
+  return writeTinyGguf(file, {
+    metadata: { 'llama.embedding_length': u32(HIDDEN), 'llama.feed_forward_length': u32(INTERMEDIATE) },
+    tensors: ggufTensors(tensors),
+  });
+}
+
+function randomMatrix(type: string, rows: number, columns: number, random: Random): Uint8Array {
+  const spread = 2 / Math.sqrt(columns);
+  const made = BLOCKS[type];
+  if (made !== undefined) return randomBlocks(made, rows, columns, () => random.uniform(), spread).stored;
+  const data = Uint8Array.from({ length: ((rows * columns) / 256) * 110 }, () => random.below(256));
+  for (let at = 108; at < data.length; at += 110) data.set([random.below(256), 0x06], at);
+  return data;
+}
