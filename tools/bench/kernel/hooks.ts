@@ -1,8 +1,10 @@
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-export type Dtype = 'f32' | 'bf16' | 'int8' | 'int4';
-export const DTYPES: readonly Dtype[] = ['f32', 'bf16', 'int8', 'int4'];
+import { blockBytes, blockElements, type QuantizedType } from '../../support/quantized.js';
+
+export type Dtype = 'f32' | 'bf16' | QuantizedType;
+export const DTYPES: readonly Dtype[] = ['f32', 'bf16', 'int8', 'int4', 'q4_k', 'q5_k', 'q6_k'];
 type Fields = Record<string, unknown>;
 
 /** The addon's kernels as functions over typed arrays, each with the name of its instruction set in front. */
@@ -34,15 +36,15 @@ export function chooseTable(kernels: Kernels, name: string): string {
   return chosen;
 }
 
-export function isQuantized(dtype: Dtype): boolean {
-  return dtype === 'int8' || dtype === 'int4';
+export function isQuantized(dtype: Dtype): dtype is QuantizedType {
+  return dtype !== 'f32' && dtype !== 'bf16';
 }
 
 /** Row-major weights of any finite value. */
 export function anyWeights(dtype: Dtype, n: number, k: number): Float32Array | Uint16Array {
   if (dtype === 'f32') return new Float32Array(n * k).fill(0.5);
   if (dtype === 'bf16') return new Uint16Array(n * k).fill(0x3f00);
-  return new Uint16Array((n * Math.ceil(k / 32) * (dtype === 'int8' ? 34 : 20)) / 2).fill(0x2c11);
+  return new Uint16Array((n * Math.ceil(k / blockElements(dtype)) * blockBytes(dtype)) / 2).fill(0x2c11);
 }
 
 /** The fields of a product's activations: any finite values, rounded where the weights want it. */

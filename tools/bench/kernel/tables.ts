@@ -1,4 +1,5 @@
 import { markdownTable } from '../../support/markdown-table.js';
+import { blockElements } from '../../support/quantized.js';
 import {
   anyInput,
   anyWeights,
@@ -19,7 +20,9 @@ const GEMM_SHAPES = [
 /** Speed of products on one thread: GOP/s of a loop that uses registers alone, and each product's share of it. */
 export function gemmTable(kernels: Kernels, isa: string, dtypes: readonly Dtype[]): string {
   const rows = dtypes.flatMap((dtype) =>
-    GEMM_SHAPES.map(({ n, k }) => {
+    GEMM_SHAPES.map(({ n, k: wanted }) => {
+      // Superblocks fill rows to a multiple of their length.
+      const k = isQuantized(dtype) ? Math.ceil(wanted / blockElements(dtype)) * blockElements(dtype) : wanted;
       // The peak is measured beside each shape, so that a machine that drifts does not drift between the two.
       const peak = peakRate(kernels, isa, dtype);
       const shares = gemmRates(kernels, isa, dtype, n, k).map(

@@ -35,27 +35,38 @@ __attribute__((noinline)) float integerPeakLoop(int64_t iterations) {
   // keeps in memory.
   constexpr int kChains = 2 * V::kTileRows * 2 / 3, kTotals = kChains / 2;
   constexpr int kParts = D == DType::kInt8 ? V::kInt8Parts : 1;
+  constexpr int kSums = D == DType::kQ6K ? 2 : 1;  // sums of a group
   typename V::F total[kTotals];
 #pragma GCC unroll 32
   for (int i = 0; i < kTotals; ++i) total[i] = V::set1(0.0f);
   const auto scale = V::set1(0.5f), factor = V::set1(0.25f);
   auto w = V::set1I(0x01020304), a = V::set1I(0x01010101);
   [[maybe_unused]] const auto multiples = V::multiplesOf(V::multipleWord(3));
+  const uint8_t ones[V::W] = {1};
+  [[maybe_unused]] const auto wholeScale = V::byteScales(ones);
+  [[maybe_unused]] typename V::Scale weighed[kChains];
   for (int64_t n = 0; n < iterations * 3 / 2; n += kGroup / 4) {
     typename V::I sum[kChains];
+    for (int part = 0; part < kSums; ++part) {
 #pragma GCC unroll 32
-    for (int i = 0; i < kChains; ++i) sum[i] = V::kept(V::set1I(0));
-    for (int step = 0; step < kGroup / 4 * kParts; ++step) {
+      for (int i = 0; i < kChains; ++i) sum[i] = V::kept(V::set1I(0));
+      for (int step = 0; step < kGroup / 4 * kParts / kSums; ++step) {
 #pragma GCC unroll 32
-      for (int i = 0; i < kChains; ++i) {
-        a = V::kept(a);  // otherwise one product would serve all chains
-        sum[i] = D == DType::kInt8 ? V::dot8(sum[i], w, a) : V::dot4(sum[i], w, a);
+        for (int i = 0; i < kChains; ++i) {
+          a = V::kept(a);  // otherwise one product would serve all chains
+          sum[i] = D == DType::kInt8 ? V::dot8(sum[i], w, a) : V::dot4(sum[i], w, a);
+        }
       }
+      if constexpr (kSums == 1) continue;
+#pragma GCC unroll 32
+      for (int i = 0; i < kChains; ++i)
+        weighed[i] = part == 0 ? V::weigh(sum[i], wholeScale) : V::addWeighed(weighed[i], sum[i], wholeScale);
     }
 #pragma GCC unroll 32
     for (int i = 0; i < kChains; ++i) {
       auto& y = total[i % kTotals];
       if constexpr (D == DType::kInt8) y = V::fma(V::toFloat(sum[i]), V::mul(scale, factor), y);
+      else if constexpr (kSums == 2) y = V::fma(V::mul(V::floatOf(weighed[i]), scale), factor, V::fma(scale, factor, y));
       else y = V::fma(V::scaled4(sum[i], multiples), scale, V::fma(scale, factor, y));
     }
   }
@@ -85,7 +96,8 @@ __attribute__((noinline)) float pairsPeakLoop(int64_t iterations) {
 template <class V>
 float peakLoop(DType dtype, int64_t iterations) {
   if (dtype == DType::kInt8) return integerPeakLoop<V, DType::kInt8>(iterations);
-  if (dtype == DType::kInt4) return integerPeakLoop<V, DType::kInt4>(iterations);
+  if (dtype == DType::kInt4 || dtype == DType::kQ4K) return integerPeakLoop<V, DType::kInt4>(iterations);
+  if (dtype == DType::kQ5K || dtype == DType::kQ6K) return integerPeakLoop<V, DType::kQ6K>(iterations);
   if constexpr (V::kBf16Pairs) {
     if (dtype == DType::kBf16) return pairsPeakLoop<V>(iterations);
   }
