@@ -134,7 +134,8 @@ export class GenerationLoop {
     const number = reporter.iteration + 1 + new Set(running).size;
     const iteration = this.#unstarted ?? newIteration(number, clock());
     iteration.microBatchId = 0;
-    while (running.some(({ microBatchId }) => microBatchId === iteration.microBatchId)) iteration.microBatchId++;
+    while (running.some(({ microBatchId }) => microBatchId === iteration.microBatchId))
+      iteration.microBatchId++;
     return iteration;
   }
 

@@ -75,6 +75,13 @@ function adapterCache(room: HarnessAdapters | undefined): PeftCacheManager | nul
   return new PeftCacheManager(ADAPTER_SIZES, { host, device }, slots);
 }
 
+function stagesOver(
+  executor: FakeExecutor,
+  { stages = 1, areStagesEager = false }: HarnessOptions,
+): StagedExecutor | null {
+  return stages > 1 ? new StagedExecutor(executor, stages, areStagesEager) : null;
+}
+
 /** A generation loop over the fake executor, in this thread, with its queues in plain view. */
 export class LoopHarness implements LoopCallbacks {
   readonly wantsStatsJson = true;
@@ -132,8 +139,7 @@ export class LoopHarness implements LoopCallbacks {
       ...(adapters ? { maxAdapters: adapters.slots, maxLoraRank: 4 } : {}),
       ...options.fake,
     });
-    const { stages = 1, areStagesEager = false } = options;
-    this.staged = stages > 1 ? new StagedExecutor(this.executor, stages, areStagesEager) : null;
+    this.staged = stagesOver(this.executor, options);
     this.kvCache = new KvCacheManager({
       numBlocks,
       tokensPerBlock,

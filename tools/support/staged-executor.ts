@@ -117,7 +117,8 @@ export class StagedExecutor implements Executor {
     if (this.#isEager) for (const one of this.#queue) if (!this.#runEarly(one)) break;
     this.#queue.push(entry);
     const begun = this.#queue.filter(({ kind }) => kind !== 'change').length;
-    if (begun > this.mostBegun) throw new Error(`${begun} steps are begun; there are ${this.mostBegun} stages`);
+    if (begun > this.mostBegun)
+      throw new Error(`${begun} steps are begun; there are ${this.mostBegun} stages`);
     this.mostSeen = Math.max(this.mostSeen, begun);
   }
 
