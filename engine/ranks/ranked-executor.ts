@@ -54,7 +54,8 @@ export class RankedExecutor implements Executor {
   readonly #calls: CallWriter;
   /** Memory that each other rank takes. */
   readonly #others: ExecutorMemory[];
-  #begun = 0;
+  /** Begun steps, oldest first. */
+  #begun: ('step' | 'forward')[] = [];
   #isClosed = false;
 
   /** Opens the part of this rank while the others open theirs. @throws what a rank says that cannot open it */
@@ -92,8 +93,8 @@ export class RankedExecutor implements Executor {
     this.hiddenSize = this.#own.hiddenSize;
     this.mostBegun = seat.shape.pipelineParallelSize;
     if (this.mostBegun > 1) {
-      this.beginForward = (batch) => this.#begin(batch, () => this.#own.beginForwardOfStage(batch));
-      this.finishForward = () => this.#finish(() => this.#own.finishForwardOfStage());
+      this.beginForward = (batch) => this.#begin('forward', batch, () => this.#own.beginForwardOfStage(batch));
+      this.finishForward = () => this.#finish('forward', () => this.#own.finishForwardOfStage());
     }
     if (this.#own.adapters !== undefined) this.adapters = this.#slotsOf(engine, this.#own.adapters);
   }
@@ -103,11 +104,11 @@ export class RankedExecutor implements Executor {
   }
 
   begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
-    this.#begin(batch, () => this.#own.begin(batch, sampling, output));
+    this.#begin('step', batch, () => this.#own.begin(batch, sampling, output));
   }
 
   finish(): void {
-    this.#finish(() => this.#own.finish());
+    this.#finish('step', () => this.#own.finish());
   }
 
   forward(batch: PackedBatch): Float32Array {
@@ -152,7 +153,7 @@ export class RankedExecutor implements Executor {
   /** Ends the other ranks too. */
   close(): void {
     if (this.#isClosed) return;
-    if (this.#begun > 0) {
+    if (this.#begun.length > 0) {
       throw new Error(
         'The executor cannot be closed while a begun step is running; finish() must come first.',
       );
@@ -173,21 +174,21 @@ export class RankedExecutor implements Executor {
     return this.#lostIfGone(run);
   }
 
-  #begin(batch: PackedBatch, begin: () => void): void {
-    if (this.#begun === this.mostBegun || this.#isClosed) this.#requireIdle();
+  #begin(kind: 'step' | 'forward', batch: PackedBatch, begin: () => void): void {
+    if (this.#begun.length === this.mostBegun || this.#isClosed) this.#requireIdle();
     this.#calls.write(CALL_KINDS.forward, batchArrays(batch));
     this.#lostIfGone(begin);
-    this.#begun++;
+    this.#begun.push(kind);
   }
 
-  /** Ends the oldest begun step, whether or not it throws. */
-  #finish<T>(finish: () => T): T {
-    this.#begun = Math.max(0, this.#begun - 1);
+  /** Ends the oldest begun step, whether or not it throws, unless it is of another kind, which the addon refuses. */
+  #finish<T>(kind: 'step' | 'forward', finish: () => T): T {
+    if (this.#begun[0] === kind) this.#begun.shift();
     return this.#lostIfGone(finish);
   }
 
   #completeBegun(): void {
-    if (this.#begun > 0) this.#lostIfGone(() => this.#own.completeBegun());
+    if (this.#begun.length > 0) this.#lostIfGone(() => this.#own.completeBegun());
   }
 
   #tell(kind: CallKind, arrays: readonly CallArray[]): number {
@@ -206,7 +207,7 @@ export class RankedExecutor implements Executor {
       return run();
     } catch (error) {
       if (codeOf(error) !== RANKS_LOST) throw error;
-      this.#begun = 0;
+      this.#begun = [];
       this.#group.abort(messageOf(error));
       throw new ExecutorLostError(this.#group.abortReason ?? messageOf(error));
     }
@@ -214,7 +215,7 @@ export class RankedExecutor implements Executor {
 
   #requireIdle(): void {
     if (this.#isClosed) throw new Error('The executor is closed.');
-    if (this.#begun > 0) throw new Error('A begun step is running; finish() must come first.');
+    if (this.#begun.length > 0) throw new Error('A begun step is running; finish() must come first.');
   }
 
   /** Throws where memory may not change: several begun steps of stages are in order with the changes. */
