@@ -91,13 +91,13 @@ describe('micro-batches over the stages of a manager', () => {
     const small: OptionalParams = {
       enableChunkedContext: true,
       maxNumTokens: 32,
-      kvCacheConfig: { maxTokens: 256, enableBlockReuse: true },
+      kvCacheConfig: { maxTokens: 160, enableBlockReuse: true },
     };
     const expected = await answers(start({}), mixed(12));
     const client = start({ ...STAGES, tensorParallelSize: 2, ...small });
     expect(await answers(client, mixed(12))).toEqual(expected);
     expect(micros(client)).toEqual(new Set([0, 1]));
-    expect(client.stats.join('')).toMatch(/"(numPausedRequests|pausedRequests)":[1-9]/);
+    expect(client.stats.some((json) => /"numPausedRequests":[1-9]/.test(json))).toBe(true);
   });
 
   it('end each request of all of them once when a stage is killed, and come back', async () => {
