@@ -4,6 +4,7 @@ import type { EncoderAnswer, EncoderCommand, EncoderInfo } from '../../callbacks
 import { Heartbeat } from '../../callbacks/heartbeat.js';
 import { Doorbell, type WorkerLife } from '../../callbacks/worker-messages.js';
 import type { WorkerWires } from '../../callbacks/worker-wires.js';
+import { runWorker } from '../worker/run-worker.js';
 import { encodeBatch } from './encode-batch.js';
 import { type EncoderParams, type LoadedEncoder, loadEncoder } from './load-encoder.js';
 
@@ -15,7 +16,8 @@ export interface EncoderWorkerData {
   encoderModule: string | null;
 }
 
-await main(workerData as EncoderWorkerData & WorkerWires);
+const data = workerData as EncoderWorkerData & WorkerWires;
+await runWorker(data, () => main(data));
 
 /** Loads the encoder and answers batches until it is told to end; sleeps at the doorbell while there are none. */
 async function main({ enginePath, params, encoderModule, port, ...wires }: EncoderWorkerData & WorkerWires) {
