@@ -93,7 +93,8 @@ export class RankedExecutor implements Executor {
     this.hiddenSize = this.#own.hiddenSize;
     this.mostBegun = seat.shape.pipelineParallelSize;
     if (this.mostBegun > 1) {
-      this.beginForward = (batch) => this.#begin('forward', batch, () => this.#own.beginForwardOfStage(batch));
+      this.beginForward = (batch) =>
+        this.#begin('forward', batch, () => this.#own.beginForwardOfStage(batch));
       this.finishForward = () => this.#finish('forward', () => this.#own.finishForwardOfStage());
     }
     if (this.#own.adapters !== undefined) this.adapters = this.#slotsOf(engine, this.#own.adapters);
