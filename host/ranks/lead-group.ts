@@ -4,7 +4,8 @@ import { DEFAULT_JOIN_TIMEOUT_MS, type RanksOptions } from '../../callbacks/rank
 import { ADDON_ABI } from '../../engine/executors/native/load-addon.js';
 import type { LinkEvents, WorkerLink } from '../links/worker-link.js';
 import { parseGroupAddress } from './group-address.js';
-import { type GroupEvents, JoinedRanks, type JoinOptions } from './joined-ranks.js';
+import type { GroupThreadData } from './group-messages.js';
+import { type GroupEvents, JoinedRanks } from './joined-ranks.js';
 import { LaunchedRanks, type OpenLeader } from './launched-ranks.js';
 
 /** The ranks of one model, as its options have them. */
@@ -60,7 +61,7 @@ export function joinOptionsOf({
   tensorParallelSize = 1,
   pipelineParallelSize = 1,
   rankTimeoutMs,
-}: GroupOptions & { ranks: RanksOptions }): JoinOptions {
+}: GroupOptions & { ranks: RanksOptions }): GroupThreadData {
   const isGiven = tensorParallelSize * pipelineParallelSize > 1;
   return {
     address: parseGroupAddress(ranks.address),

@@ -5,7 +5,8 @@ import { rankWorkerScript } from '../../engine/worker/worker-script.js';
 import { openLink } from '../links/open-link.js';
 import type { LinkEvents, WorkerLink } from '../links/worker-link.js';
 import { EveryRankFollower, EveryRankLeader, type EveryRankMessage } from './every-rank.js';
-import { JoinedRanks, type JoinOptions } from './joined-ranks.js';
+import type { GroupThreadData } from './group-messages.js';
+import { JoinedRanks } from './joined-ranks.js';
 import type { OpenLeader } from './launched-ranks.js';
 import { type GroupOptions, joinOptionsOf, launchGroup, leadJoined } from './lead-group.js';
 
@@ -79,7 +80,7 @@ export class ManagerRanks {
     );
   }
 
-  #follow(join: JoinOptions, events: Events): Joined {
+  #follow(join: GroupThreadData, events: Events): Joined {
     const { enginePath, optionalParams = {} } = this.#options;
     const { isolate = false } = optionalParams;
     return new JoinedRanks<WorkerMessage, HostMessage>(

@@ -83,7 +83,7 @@ export async function answers(
 
 /** Number of tokens of a kind in the statistics of all iterations. */
 export function draftTokens({ stats }: ManagerClient, kind: 'numDraftTokens' | 'numAcceptedTokens'): number {
-  const counts = stats.map((json) => (JSON.parse(json).specDecodingStats ?? {})[kind] ?? 0);
+  const counts = stats.map((json) => Number(JSON.parse(json).specDecodingStats?.[kind] ?? 0));
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
