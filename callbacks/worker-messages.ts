@@ -1,4 +1,5 @@
 import type { MessagePort } from 'node:worker_threads';
+import type { ErrorRecord } from '../base/error-record.js';
 import type { CallbackName } from '../base/guarded-calls.js';
 
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
@@ -108,6 +109,12 @@ export interface EngineInfo {
  * more.
  */
 export type WorkerLife<Info> = { type: 'ready'; info: Info } | { type: 'closed' };
+
+/** The last message of a worker that cannot go on, in place of an uncaught error. */
+export interface WorkerFailure {
+  type: 'failed';
+  error: ErrorRecord;
+}
 
 /** Messages from the worker. */
 export type WorkerMessage =

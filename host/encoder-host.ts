@@ -6,6 +6,7 @@ import type {
   EncoderSequence,
 } from '../callbacks/encoder-messages.js';
 import type { ManagerState } from '../callbacks/gpt-manager-options.js';
+import type { RanksOptions } from '../callbacks/ranks-options.js';
 import type { WorkerRestartOptions } from '../callbacks/restart-policy.js';
 import { RequestError } from '../callbacks/token-request.js';
 import type { EncoderWorkerData } from '../engine/encoder/encoder-worker.js';
@@ -13,11 +14,16 @@ import { encoderWorkerScript } from '../engine/encoder/worker-script.js';
 import { type EncoderPick, type EncoderWork, takeEncoderBatch } from '../scheduler/encoder-scheduler.js';
 import type { BatchEntry } from './batch/batch-duties.js';
 import { type BatchFormer, type Formed, NO_BATCH } from './batch/batch-former.js';
-import { BatchHost } from './batch/batch-host.js';
+import { BatchHost, type OpenGroup } from './batch/batch-host.js';
 import { type CloseOptions, DEFAULT_MAX_QUEUE_SIZE } from './in-process-host.js';
+import { launchGroup, leadJoined } from './ranks/lead-group.js';
 
-export interface EncoderHostOptions extends Omit<EncoderWorkerData, 'encoderModule'> {
+export interface EncoderHostOptions extends Omit<EncoderWorkerData, 'encoderModule' | 'seat'> {
   encoderModule?: string | URL | undefined;
+  /** Its place where the other ranks of the encoder are started elsewhere: that of rank 0. */
+  ranks?: RanksOptions | undefined;
+  /** See OptionalParams.rankTimeoutMs. */
+  rankTimeoutMs?: number | undefined;
   /** Number of requests that may wait or run before `encode` throws QueueFullError; default 256. */
   maxQueueSize?: number | undefined;
   /** Options with the meaning that OptionalParams of the GptManager gives them. */
@@ -73,6 +79,7 @@ export class EncoderHost {
       enginePath,
       params,
       encoderModule: encoderModule && String(encoderModule),
+      seat: null,
     };
     const { isolate, workerRestart, watchdogTimeoutMs, terminateTimeoutMs, onStateChange, onError } = options;
     this.#host = new BatchHost(
@@ -80,6 +87,7 @@ export class EncoderHost {
         subject: 'The encoder',
         script: encoderWorkerScript(),
         data: () => data,
+        openGroup: groupOpener(options),
         batchesAhead: BATCHES_AHEAD,
         maxEntries: options.maxQueueSize ?? DEFAULT_MAX_QUEUE_SIZE,
         isolate,
@@ -206,6 +214,18 @@ export class EncoderHost {
     const told = { sequences: batch.length, tokens, forwardMs };
     this.#host.tell('onBatch', () => this.#options.onBatch?.(told));
   }
+}
+
+/** How the ranks of the encoder are opened, with rank 0 in its worker. */
+function groupOpener({ enginePath, params, ranks, rankTimeoutMs }: EncoderHostOptions): OpenGroup {
+  const { tensorParallelSize, pipelineParallelSize } = params;
+  const group = { enginePath, tensorParallelSize, pipelineParallelSize, rankTimeoutMs };
+  return (events, open) =>
+    ranks === undefined
+      ? launchGroup(group, events, (seat, ofWorker) => open({ seat }, ofWorker))
+      : leadJoined({ ...group, ranks }, { ...events, onGroupMessage: () => {} }, (seat, ofWorker) =>
+          open({ seat }, ofWorker),
+        );
 }
 
 /** Requests take turns; see takeEncoderBatch. */

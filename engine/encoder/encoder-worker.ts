@@ -2,8 +2,10 @@ import { performance } from 'node:perf_hooks';
 import { receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { EncoderAnswer, EncoderCommand, EncoderInfo } from '../../callbacks/encoder-messages.js';
 import { Heartbeat } from '../../callbacks/heartbeat.js';
+import type { SeatData } from '../../callbacks/ranks-options.js';
 import { Doorbell, type WorkerLife } from '../../callbacks/worker-messages.js';
 import type { WorkerWires } from '../../callbacks/worker-wires.js';
+import { runWorker } from '../worker/run-worker.js';
 import { encodeBatch } from './encode-batch.js';
 import { type EncoderParams, type LoadedEncoder, loadEncoder } from './load-encoder.js';
 
@@ -13,17 +15,27 @@ export interface EncoderWorkerData {
   params: EncoderParams;
   /** Module that exports `loadEncoder` in place of the native one: for tests. */
   encoderModule: string | null;
+  /** The encoder is rank 0 of a group; null: it is alone. */
+  seat: SeatData | null;
 }
 
-await main(workerData as EncoderWorkerData & WorkerWires);
+const data = workerData as EncoderWorkerData & WorkerWires;
+await runWorker(data, () => main(data));
 
 /** Loads the encoder and answers batches until it is told to end; sleeps at the doorbell while there are none. */
-async function main({ enginePath, params, encoderModule, port, ...wires }: EncoderWorkerData & WorkerWires) {
+async function main({
+  enginePath,
+  params,
+  encoderModule,
+  seat,
+  port,
+  ...wires
+}: EncoderWorkerData & WorkerWires) {
   const startMs = performance.now();
   const load = encoderModule
     ? ((await import(encoderModule)) as { loadEncoder: typeof loadEncoder }).loadEncoder
     : loadEncoder;
-  const encoder = await load(enginePath, params, new Int32Array(wires.heartbeat));
+  const encoder = await load(enginePath, params, new Int32Array(wires.heartbeat), seat ?? undefined);
   const info = describe(encoder, performance.now() - startMs);
   port.postMessage({ type: 'ready', info } satisfies WorkerLife<EncoderInfo>);
   const doorbell = new Doorbell(wires.doorbell);

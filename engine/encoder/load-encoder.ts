@@ -1,11 +1,13 @@
 import type { EncoderBatchLimits, EncoderSequence } from '../../callbacks/encoder-messages.js';
-import type { ExecutorChoice, InstructionSet } from '../../callbacks/gpt-manager-options.js';
+import type { ExecutorChoice, InstructionSet, OptionalParams } from '../../callbacks/gpt-manager-options.js';
+import type { SeatData } from '../../callbacks/ranks-options.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { EncoderConfig } from '../../models/encoder-config.js';
 import { EngineError, openEngine } from '../building/engine.js';
 import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js';
 import type { ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, LoadableEngine } from '../executors/executor-kind.js';
+import { openSeat, threadsOf } from '../ranks/seat.js';
 import type { MemoryNeeds } from '../worker/memory-split.js';
 import { ENCODER_TOKENS_PER_BLOCK, EncoderBatch, encoderBlocks } from './encoder-batch.js';
 
@@ -20,6 +22,10 @@ export interface EncoderParams {
   instructionSet?: InstructionSet | undefined;
   /** See ExecutorOptions.computeWeight. */
   computeWeight?: number | undefined;
+  /** See OptionalParams. */
+  pinThreads?: OptionalParams['pinThreads'] | undefined;
+  tensorParallelSize?: number | undefined;
+  pipelineParallelSize?: number | undefined;
 }
 
 export const DEFAULT_ENCODER_NUM_TOKENS = 2048;
@@ -45,16 +51,19 @@ export interface LoadedEncoder {
 
 /**
  * Opens the engine directory of an encoder and starts the requested executor, or the best that runs here.
+ * @param seat it is rank 0 of a group; absent: it is alone
  * @throws EngineError if the directory is no encoder's; Error if there is not enough memory
  */
 export async function loadEncoder(
   enginePath: string,
   params: EncoderParams = {},
   heartbeat?: Int32Array,
+  seat?: SeatData,
 ): Promise<LoadedEncoder> {
   const { started, fallback } = await startOnExecutor(params, async (kind) => {
-    const prepared = prepare(kind, enginePath, params, heartbeat);
-    return { ...prepared, executor: await kind.open(prepared.loadable, prepared.options) };
+    const prepared = prepare(kind, enginePath, params, { heartbeat, seat });
+    const own = seat === undefined ? {} : { seat: openSeat(seat) };
+    return { ...prepared, executor: await kind.open(prepared.loadable, { ...prepared.options, ...own }) };
   });
   const { executor, config, loadable, limits } = started;
   const batch = new EncoderBatch(limits, config);
@@ -85,7 +94,12 @@ export async function encoderMemoryNeeds(enginePath: string, params: EncoderPara
 }
 
 /** Gathers an encoder's settings before any memory is taken for it. */
-function prepare(kind: ExecutorKind, enginePath: string, params: EncoderParams, heartbeat?: Int32Array) {
+function prepare(
+  kind: ExecutorKind,
+  enginePath: string,
+  params: EncoderParams,
+  { heartbeat, seat }: { heartbeat?: Int32Array | undefined; seat?: SeatData | undefined } = {},
+) {
   const engine = openEngine(enginePath);
   const { manifest, plan, weightsFile, directory: packedFolder } = engine;
   const config = manifest.config.encoder;
@@ -96,7 +110,7 @@ function prepare(kind: ExecutorKind, enginePath: string, params: EncoderParams, 
   }
   const limits = encoderLimits(params, manifest.maxSeqLen);
   const options: ExecutorOptions = {
-    threads: kind.threadsFor(params.threads),
+    threads: threadsOf(kind, params, seat),
     ...limits,
     maxLogitRows: limits.maxNumSequences,
     numBlocks: encoderBlocks(limits),
@@ -105,6 +119,7 @@ function prepare(kind: ExecutorKind, enginePath: string, params: EncoderParams, 
     kvDtype: 'f32',
     ...(params.instructionSet === undefined ? {} : { instructionSet: params.instructionSet }),
     ...(params.computeWeight === undefined ? {} : { computeWeight: params.computeWeight }),
+    pinThreads: params.pinThreads ?? 'auto',
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };
   const loadable: LoadableEngine = { plan, weightsFile, tensors: manifest.tensors, packedFolder };

@@ -6,7 +6,11 @@ const MOST_RANKS = 64;
 const FIELDS = ['rank', 'size', 'address', 'secret', 'requests', 'joinTimeoutMs'];
 
 /** @throws ParameterError for a place in a group, or a number of ranks, that cannot be */
-export function checkRanks({ ranks, optionalParams = {}, callbackModule }: GptManagerOptions): void {
+export function checkRanks({
+  ranks,
+  optionalParams = {},
+  callbackModule,
+}: Pick<GptManagerOptions, 'ranks' | 'optionalParams' | 'callbackModule'>): void {
   const { tensorParallelSize = 1, pipelineParallelSize = 1 } = optionalParams;
   const product = tensorParallelSize * pipelineParallelSize;
   if (product > MOST_RANKS) {

@@ -38,7 +38,7 @@ export function cachesOf(plan: NetworkPlan, seat: RankSeat | undefined): CacheSh
 /** Threads of each rank: as many as are asked for, or its share of the machine's. */
 export function threadsOf(
   kind: ExecutorKind,
-  { threads }: { threads?: number },
+  { threads }: { threads?: number | undefined },
   seat: SeatData | undefined,
 ): number {
   const all = kind.threadsFor(threads);

@@ -17,6 +17,7 @@ import type { LoopEnvironment } from '../loop/loop-options.js';
 import { roomOf } from '../peft/page-sizes.js';
 import { createLoop, poolBlocks } from './create-loop.js';
 import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
+import { runWorker } from './run-worker.js';
 
 /** Number of events of one iteration that are kept if somebody listens: more than a long prompt has blocks. */
 const DEFAULT_EVENT_BUFFER_SIZE = 16_384;
@@ -28,7 +29,7 @@ const MODULE_END_MS = 1000;
 const BELL_LOOK_MS = 20;
 
 const data = workerData as WorkerData;
-await main(data);
+await runWorker(data, () => main(data));
 
 /** Loads the engine, runs the loop until it is told to end and has nothing left to do, and reports the end. */
 async function main({ port, params, ...setup }: WorkerData): Promise<void> {

@@ -6,13 +6,15 @@ import type { WorkerWires } from '../../callbacks/worker-wires.js';
 import { openEngine } from '../building/engine.js';
 import { Follower } from '../ranks/follower.js';
 import { openSeat } from '../ranks/seat.js';
+import { runWorker } from './run-worker.js';
 
 /** What a rank tells once it has its part of the model. */
 export interface RankInfo {
   rank: number;
 }
 
-main(workerData as FollowerData & WorkerWires);
+const data = workerData as FollowerData & WorkerWires;
+await runWorker(data, () => main(data));
 
 /** Follows rank 0 until that ends the group, or the host this rank. */
 function main({ enginePath, seat, port, heartbeat: beats }: FollowerData & WorkerWires): void {

@@ -9,10 +9,21 @@ import { HostClosedError, QueueFullError } from '../../callbacks/token-request.j
 import { EngineFailure } from '../engine-failure.js';
 import type { CloseOptions } from '../in-process-host.js';
 import { openLink } from '../links/open-link.js';
+import type { LinkEvents, WorkerLink } from '../links/worker-link.js';
 import { type LifeOptions, ManagerLife } from '../manager-life.js';
 import type { BatchDuties, BatchEntry } from './batch-duties.js';
 import { BatchInstance, type InstanceEvents, type InstanceState } from './batch-instance.js';
 import { WakeTimer } from './wake-timer.js';
+
+/** Opens a worker. @param more fields of its data */
+export type OpenOne = <Message extends { type: string }, Command>(
+  more: object,
+  events: LinkEvents<Message>,
+) => WorkerLink<Command>;
+export type OpenGroup = <Message extends { type: string }, Command>(
+  events: LinkEvents<Message>,
+  open: OpenOne,
+) => WorkerLink<Command>;
 
 export interface BatchHostOptions extends LifeOptions {
   /** What a sentence calls what runs here, at its beginning: 'The encoder'. */
@@ -23,6 +34,8 @@ export interface BatchHostOptions extends LifeOptions {
   data: (instance: number, claims: SharedArrayBuffer | null) => object;
   /** Whose worker it is, as a sentence says it; default 'The engine'. */
   ownerName?: (instance: number) => string;
+  /** Opens an instance's worker where that is more than one thread or process, with the function that opens one. */
+  openGroup?: OpenGroup | undefined;
   /** How many of them; default 1. */
   instances?: number | undefined;
   /** Batches that an instance may have: those beyond the first wait in its port, so that it never waits for this thread. Default 1. */
@@ -236,7 +249,7 @@ export class BatchHost<
 
   #open(index: number): BatchInstance<Batch, Info, Message, Command> {
     const { script, data, isolate = false, watchdogTimeoutMs = DEFAULT_WATCHDOG_TIMEOUT_MS } = this.#options;
-    const { recallAfterMs = null, batchesAhead = 1 } = this.#options;
+    const { recallAfterMs = null, batchesAhead = 1, openGroup } = this.#options;
     const isProcess = isolate && recallAfterMs !== null;
     const owner = this.#options.ownerName?.(index) ?? 'The engine';
     const events: InstanceEvents<Batch, Info, Message> = {
@@ -259,8 +272,17 @@ export class BatchHost<
       recallAfterMs: isProcess ? null : recallAfterMs,
       timeLimitMs: this.#options.timeLimitMs ?? 0,
       startLimitMs: this.#options.startLimitMs,
-      link: (links, claims) =>
-        openLink(script, data(index, claims), links, { isolate, watchdogTimeoutMs, owner }),
+      link: (links, claims) => {
+        const open: OpenOne = (more, events) =>
+          openLink(
+            script,
+            { ...data(index, claims), ...more },
+            // Whatever the worker sends is for whoever opens it.
+            events as unknown as LinkEvents<{ type: string }>,
+            { isolate, watchdogTimeoutMs, owner },
+          );
+        return openGroup === undefined ? open({}, links) : openGroup(links, open);
+      },
       restart: this.#options.workerRestart ?? {},
       watchdogTimeoutMs,
       terminateTimeoutMs: this.#options.terminateTimeoutMs ?? DEFAULT_TERMINATE_TIMEOUT_MS,

@@ -6,8 +6,14 @@ import {
   Worker,
 } from 'node:worker_threads';
 import { requireThreadRoom } from '../../base/address-space.js';
+import { errorOf } from '../../base/error-record.js';
 import { Heartbeat } from '../../callbacks/heartbeat.js';
-import { Doorbell, type WorkerLife, type WorkerMessage } from '../../callbacks/worker-messages.js';
+import {
+  Doorbell,
+  type WorkerFailure,
+  type WorkerLife,
+  type WorkerMessage,
+} from '../../callbacks/worker-messages.js';
 import type { WorkerWires } from '../../callbacks/worker-wires.js';
 import { GuideThreadHost } from '../../engine/guided/guide-thread-host.js';
 import { EngineFailure } from '../engine-failure.js';
@@ -90,6 +96,10 @@ export class ThreadLink<Info, Message extends { type: string }, Command> impleme
       else this.#guides.start(message.setup);
       return;
     }
+    if (isFailed(message)) {
+      this.#error = errorOf(message.error);
+      return;
+    }
     if (message.type === 'closed') this.#hasClosed = true;
     this.#events.onMessage(message);
   }
@@ -114,4 +124,10 @@ export class ThreadLink<Info, Message extends { type: string }, Command> impleme
 
 function isGuideThread(message: { type: string }): message is GuideThreadMessage {
   return message.type === 'guide-thread';
+}
+
+function isFailed(message: { type: string }): message is WorkerFailure {
+  if (message.type !== 'failed') return false;
+  const { text } = ((message as { error?: unknown }).error ?? {}) as { text?: unknown };
+  return typeof text === 'string' || Array.isArray(text);
 }

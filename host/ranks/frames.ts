@@ -10,6 +10,8 @@ export const FRAMES = {
   goodbye: 8,
   /** From one host to another, behind all that was sent before. */
   message: 9,
+  /** That the connection is alive, for those who watch it. */
+  beat: 10,
 } as const;
 
 /**

@@ -9,6 +9,8 @@ export interface GroupThreadData {
   rank: number;
   build: string;
   joinLimitMs: number;
+  /** Most milliseconds of one wait for another rank. */
+  limitMs: number;
 }
 
 /** Messages from that thread. */

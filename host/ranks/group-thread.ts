@@ -32,12 +32,12 @@ class GroupThread {
   }
 
   async join(): Promise<void> {
-    const { address, shape, rank, joinLimitMs: limitMs } = this.#data;
+    const { address, shape, rank, joinLimitMs, limitMs } = this.#data;
     const events = {
       onFrame: (from: number, frame: Frame) => this.#receive(from, frame),
       onEnd: (from: number, reason: string) => this.#lose(from, reason),
     };
-    const meeting = { ...this.#data, limitMs };
+    const meeting = { ...this.#data, limitMs: joinLimitMs };
     const shared = isShared(address);
     if (rank === 0 || !shared) this.#own = this.#make(sizeOf(shape));
     const met =
@@ -49,6 +49,7 @@ class GroupThread {
     if (!shared) {
       this.#relay = new Relay(this.#group, shape, rank, (to, frame) => met.sockets.get(to)?.send(frame));
       this.#group.watch(() => this.#relay?.pump());
+      for (const socket of met.sockets.values()) socket.watch(limitMs);
     }
     this.#met = met;
     for (const [from, frame] of this.#early.splice(0)) this.#receive(from, frame);

@@ -8,11 +8,6 @@ import { isShared } from './group-address.js';
 import type { FromGroupThread, GroupThreadData, ToGroupThread } from './group-messages.js';
 import { groupThreadScript } from './group-script.js';
 
-export interface JoinOptions extends GroupThreadData {
-  /** Most milliseconds of one wait for another rank. */
-  limitMs: number;
-}
-
 /** Events of a group beside those of its worker. */
 export interface GroupEvents<Message> extends LinkEvents<Message> {
   /** A message of another rank's host. */
@@ -27,7 +22,7 @@ export interface GroupEvents<Message> extends LinkEvents<Message> {
  *                                            +-- group thread -- connections to the other ranks
  */
 export class JoinedRanks<Message extends { type: string }, Command> implements WorkerLink<Command> {
-  readonly #options: JoinOptions;
+  readonly #options: GroupThreadData;
   readonly #events: GroupEvents<Message>;
   readonly #open: (seat: SeatData, events: LinkEvents<Message>) => WorkerLink<Command>;
   readonly #thread: Worker;
@@ -39,11 +34,11 @@ export class JoinedRanks<Message extends { type: string }, Command> implements W
   #error: Error | null = null;
 
   constructor(
-    { limitMs, ...data }: JoinOptions,
+    data: GroupThreadData,
     events: GroupEvents<Message>,
     open: (seat: SeatData, events: LinkEvents<Message>) => WorkerLink<Command>,
   ) {
-    this.#options = { limitMs, ...data };
+    this.#options = data;
     this.#events = events;
     this.#open = open;
     this.#subject = `Rank ${data.rank} of ${sizeOf(data.shape)}`;

@@ -1,16 +1,14 @@
-import { skeinVersion } from '../../base/package-info.js';
 import type { FunctionCallbacks, GptManagerOptions } from '../../callbacks/gpt-manager-options.js';
-import { DEFAULT_RANK_TIMEOUT_MS } from '../../callbacks/options/optional-params.js';
-import { DEFAULT_JOIN_TIMEOUT_MS } from '../../callbacks/ranks-options.js';
+import type { RanksOptions } from '../../callbacks/ranks-options.js';
 import type { EngineInfo, HostMessage, WorkerMessage } from '../../callbacks/worker-messages.js';
-import { ADDON_ABI } from '../../engine/executors/native/load-addon.js';
 import { rankWorkerScript } from '../../engine/worker/worker-script.js';
 import { openLink } from '../links/open-link.js';
 import type { LinkEvents, WorkerLink } from '../links/worker-link.js';
 import { EveryRankFollower, EveryRankLeader, type EveryRankMessage } from './every-rank.js';
-import { parseGroupAddress } from './group-address.js';
-import { JoinedRanks, type JoinOptions } from './joined-ranks.js';
-import { LaunchedRanks, type OpenLeader } from './launched-ranks.js';
+import type { GroupThreadData } from './group-messages.js';
+import { JoinedRanks } from './joined-ranks.js';
+import type { OpenLeader } from './launched-ranks.js';
+import { type GroupOptions, joinOptionsOf, launchGroup, leadJoined } from './lead-group.js';
 
 type Events = LinkEvents<WorkerMessage>;
 type Joined = JoinedRanks<WorkerMessage, HostMessage>;
@@ -53,38 +51,25 @@ export class ManagerRanks {
   /** Opens the worker of this manager's rank, with all that belongs to it. */
   open(events: Events, openLeader: OpenLeader<WorkerMessage, HostMessage>): WorkerLink<HostMessage> {
     const { enginePath, ranks, optionalParams = {} } = this.#options;
-    const { tensorParallelSize = 1, pipelineParallelSize = 1, rankTimeoutMs } = optionalParams;
-    const limitMs = rankTimeoutMs ?? DEFAULT_RANK_TIMEOUT_MS;
-    if (ranks === undefined) {
-      if (tensorParallelSize * pipelineParallelSize === 1) return openLeader(null, events);
-      const launch = { enginePath, tensorParallelSize, pipelineParallelSize, limitMs };
-      return new LaunchedRanks(launch, events, openLeader);
-    }
-    const isGiven = tensorParallelSize * pipelineParallelSize > 1;
-    const join: JoinOptions = {
-      address: parseGroupAddress(ranks.address),
-      secret: ranks.secret ?? null,
-      rank: ranks.rank,
-      shape: isGiven
-        ? { tensorParallelSize, pipelineParallelSize }
-        : { tensorParallelSize: ranks.size, pipelineParallelSize: 1 },
-      build: `Skein ${skeinVersion} (addon ${ADDON_ABI}, ${process.arch})`,
-      joinLimitMs: ranks.joinTimeoutMs ?? DEFAULT_JOIN_TIMEOUT_MS,
-      limitMs,
-    };
-    this.#joined = ranks.rank === 0 ? this.#lead(join, events, openLeader) : this.#follow(join, events);
+    const { tensorParallelSize, pipelineParallelSize, rankTimeoutMs } = optionalParams;
+    const group = { enginePath, tensorParallelSize, pipelineParallelSize, rankTimeoutMs };
+    if (ranks === undefined) return launchGroup(group, events, openLeader);
+    this.#joined =
+      ranks.rank === 0
+        ? this.#lead({ ...group, ranks }, events, openLeader)
+        : this.#follow(joinOptionsOf({ ...group, ranks }), events);
     return this.#joined;
   }
 
-  #lead(join: JoinOptions, events: Events, openLeader: OpenLeader<WorkerMessage, HostMessage>): Joined {
-    const joined: Joined = new JoinedRanks(
-      join,
+  #lead(
+    group: GroupOptions & { ranks: RanksOptions },
+    events: Events,
+    openLeader: OpenLeader<WorkerMessage, HostMessage>,
+  ): Joined {
+    return leadJoined(
+      group,
       {
-        onMessage: (message) => {
-          if (message.type === 'ready')
-            joined.tell('all', { type: 'ready', info: message.info } satisfies HostToHost);
-          events.onMessage(message);
-        },
+        onMessage: events.onMessage,
         onExit: (error) => {
           this.#leader?.forget();
           events.onExit(error);
@@ -93,10 +78,9 @@ export class ManagerRanks {
       },
       openLeader,
     );
-    return joined;
   }
 
-  #follow(join: JoinOptions, events: Events): Joined {
+  #follow(join: GroupThreadData, events: Events): Joined {
     const { enginePath, optionalParams = {} } = this.#options;
     const { isolate = false } = optionalParams;
     return new JoinedRanks<WorkerMessage, HostMessage>(

@@ -1,13 +1,19 @@
 import { hkdfSync } from 'node:crypto';
 import net from 'node:net';
 import tls from 'node:tls';
-import { encodeFrame, type Frame, FrameReader } from './frames.js';
+import { encodeFrame, FRAMES, type Frame, FrameReader } from './frames.js';
 import { type GroupAddress, isShared } from './group-address.js';
 
 /** Both sides prove that they know the secret, and what they send is encrypted with keys that no later leak gives away. */
 const PSK_OPTIONS = { ciphers: 'ECDHE-PSK-CHACHA20-POLY1305', maxVersion: 'TLSv1.2' } as const;
 const IDENTITY = 'skein-rank';
 const KEEP_ALIVE_MS = 5000;
+/** Milliseconds in which a connection must prove that it knows the secret. */
+export const HANDSHAKE_LIMIT_MS = 10_000;
+const BEAT_MS = 1000;
+/** Fewest beats that must be missing: the other side is waited for as long as its own limit says, and its clock is not this one. */
+const FEWEST_BEATS = 3;
+const NOTHING = new Uint8Array(0);
 
 function keyOf(secret: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, 'skein', 'key of a group of ranks', 32));
@@ -25,6 +31,7 @@ export function listenForRanks(
       : tls.createServer(
           {
             ...PSK_OPTIONS,
+            handshakeTimeout: HANDSHAKE_LIMIT_MS,
             pskIdentityHint: IDENTITY,
             pskCallback: (_, identity) => (identity === IDENTITY ? keyOf(secret) : null),
           },
@@ -37,12 +44,17 @@ export function listenForRanks(
   return server;
 }
 
-/** Connects to rank 0; resolves once the secret is proven. */
-export function connectToRanks(address: GroupAddress, secret: string | null): Promise<net.Socket> {
+/** Connects to rank 0; resolves once the secret is proven, and rejects with ETIMEDOUT where nobody answers in `limitMs`. */
+export function connectToRanks(
+  address: GroupAddress,
+  secret: string | null,
+  limitMs = HANDSHAKE_LIMIT_MS,
+): Promise<net.Socket> {
   return new Promise((resolve, reject) => {
     const place = isShared(address) ? { path: address.path } : address;
     const done = () => {
-      socket.off('error', reject);
+      clearTimeout(timer);
+      socket.off('error', fail);
       resolve(socket);
     };
     const socket =
@@ -58,33 +70,59 @@ export function connectToRanks(address: GroupAddress, secret: string | null): Pr
             } as tls.ConnectionOptions,
             done,
           );
-    socket.once('error', reject);
+    const fail = (error: Error) => {
+      clearTimeout(timer);
+      reject(error);
+    };
+    const late = () => {
+      const error = new Error(`rank 0 does not answer within ${limitMs} ms`);
+      socket.destroy(Object.assign(error, { code: 'ETIMEDOUT' }));
+    };
+    const timer = setTimeout(late, limitMs);
+    socket.once('error', fail);
   });
 }
 
 /** A connection to another rank, in frames. */
 export class RankSocket {
   readonly #socket: net.Socket;
+  #problem: string | null = null;
+  /** Beats since something has come. */
+  #silence = 0;
 
   /** @param onEnd is called once, with the reason, when nothing more comes */
   constructor(socket: net.Socket, onFrame: (frame: Frame) => void, onEnd: (reason: string) => void) {
     this.#socket = socket;
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
-    let problem: string | null = null;
-    const reader = new FrameReader(onFrame);
+    const reader = new FrameReader((frame) => {
+      if (frame.kind !== FRAMES.beat) onFrame(frame);
+    });
     socket.on('data', (chunk: Buffer) => {
+      this.#silence = 0;
       try {
         reader.push(chunk);
       } catch (error) {
-        problem = (error as Error).message;
-        socket.destroy();
+        this.#end((error as Error).message);
       }
     });
     socket.on('error', (error) => {
-      problem ??= `its connection failed (${error.message})`;
+      this.#problem ??= `its connection failed (${error.message})`;
     });
-    socket.once('close', () => onEnd(problem ?? 'its connection was closed'));
+    socket.once('close', () => onEnd(this.#problem ?? 'its connection was closed'));
+  }
+
+  /**
+   * Sends beats, and ends the connection when nothing has come for `limitMs`: the system finds out much later, or never, where packets
+   * are lost on the way. Beats are counted, since a process that was stopped has not read what came meanwhile.
+   */
+  watch(limitMs: number): void {
+    const most = Math.max(FEWEST_BEATS, Math.ceil(limitMs / BEAT_MS));
+    const timer = setInterval(() => {
+      this.send({ kind: FRAMES.beat, numbers: [0, 0, 0], bytes: NOTHING });
+      if (++this.#silence > most) this.#end(`nothing has come from it for ${most * BEAT_MS} ms`);
+    }, BEAT_MS);
+    this.#socket.once('close', () => clearInterval(timer));
   }
 
   send(frame: Frame): void {
@@ -95,5 +133,10 @@ export class RankSocket {
   end(): void {
     this.#socket.end();
     this.#socket.destroySoon();
+  }
+
+  #end(problem: string): void {
+    this.#problem ??= problem;
+    this.#socket.destroy();
   }
 }

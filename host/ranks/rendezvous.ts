@@ -5,7 +5,7 @@ import { type GroupShape, sizeOf } from '../../engine/ranks/rank-shape.js';
 import { EngineFailure } from '../engine-failure.js';
 import { FRAMES, type Frame, textFrame } from './frames.js';
 import { type GroupAddress, isShared } from './group-address.js';
-import { connectToRanks, listenForRanks, RankSocket } from './rank-sockets.js';
+import { connectToRanks, HANDSHAKE_LIMIT_MS, listenForRanks, RankSocket } from './rank-sockets.js';
 
 /** What each rank knows before it meets the others. */
 export interface Meeting {
@@ -41,6 +41,10 @@ export interface MetEvents {
 }
 
 const RETRY_MS = 100;
+/** Milliseconds in which a connection must say which rank it is. */
+const HELLO_LIMIT_MS = 10_000;
+/** Connections beyond those of the ranks, of which some may be strangers. */
+const SPARE_CONNECTIONS = 64;
 /** Errors of a connection to a rank 0 that has not begun to listen. */
 const NOT_YET = new Set([
   'ECONNREFUSED',
@@ -48,6 +52,7 @@ const NOT_YET = new Set([
   'ECONNRESET',
   'EHOSTUNREACH',
   'ENETUNREACH',
+  'ETIMEDOUT',
   'EAI_AGAIN',
   'EPIPE',
 ]);
@@ -92,6 +97,7 @@ export async function awaitRanks(
           if (!server!.listening) reject(new EngineFailure(`Rank 0 cannot listen: ${whyNot(error)}.`));
         },
       });
+      server.maxConnections = size + SPARE_CONNECTIONS;
     });
   } catch (error) {
     for (const socket of sockets.values()) socket.end();
@@ -123,6 +129,7 @@ function greet(
       return;
     }
     rank = hello!.rank;
+    clearTimeout(timer);
     sockets.set(rank, own);
     settle();
   };
@@ -130,11 +137,13 @@ function greet(
     socket,
     (frame) => (rank === null ? first(frame) : events.onFrame(rank, frame)),
     (reason) => {
+      clearTimeout(timer);
       if (rank === null) return;
       sockets.delete(rank);
       events.onEnd(rank, reason);
     },
   );
+  const timer = setTimeout(() => own.end(), HELLO_LIMIT_MS);
 }
 
 /** Reason why a rank is not taken; null: it is. */
@@ -165,7 +174,8 @@ export async function joinRanks(meeting: Meeting, events: MetEvents): Promise<Me
   const endMs = performance.now() + limitMs;
   for (;;) {
     try {
-      const socket = await connectToRanks(address, secret);
+      const leftMs = Math.max(1, Math.min(endMs - performance.now(), HANDSHAKE_LIMIT_MS));
+      const socket = await connectToRanks(address, secret, leftMs);
       const hello: Hello = { rank, ...shape, build };
       return await askToJoin(socket, hello, events, endMs - performance.now());
     } catch (error) {
@@ -175,7 +185,7 @@ export async function joinRanks(meeting: Meeting, events: MetEvents): Promise<Me
         throw new EngineFailure(`Rank ${rank} cannot join the group: ${whyNot(error)}.`);
       }
       if (performance.now() > endMs)
-        throw new EngineFailure(`Rank ${rank} found no rank 0 within ${limitMs} ms (${code}).`);
+        throw new EngineFailure(`Rank ${rank} could not join rank 0 within ${limitMs} ms (${code}).`);
       await sleep(RETRY_MS);
     }
   }

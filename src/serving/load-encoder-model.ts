@@ -2,9 +2,11 @@ import type { EncoderInfo } from '../../callbacks/encoder-messages.js';
 import { type Engine, EngineError } from '../../engine/building/engine.js';
 import type { EncoderParams } from '../../engine/encoder/load-encoder.js';
 import { checkIsolation } from '../../engine/options/check-isolation.js';
+import { checkRanks } from '../../engine/options/check-ranks.js';
 import { type EncoderBatch, EncoderHost, type EncoderHostOptions } from '../../host/encoder-host.js';
 import { EncoderCodec } from '../encoding/encoder-codec.js';
 import type { ENCODER_OPTIONS } from '../options/encoder-options.js';
+import { leadingRank } from './leading-rank.js';
 import { findEngines, type ModelOptions } from './load-model.js';
 import type { EncoderInfoOfModel, RunningModel } from './running-model.js';
 import { engineFacts, type HostListeners, startEngine } from './start-engine.js';
@@ -63,10 +65,15 @@ function hostOptions(
   { onStep, onStateChange, onError }: HostListeners<EncoderBatch>,
 ): EncoderHostOptions {
   const { maxQueuedRequests: maxQueueSize, workerRestart, watchdogTimeoutSeconds, isolate } = options;
+  const { rankTimeoutSeconds } = options;
   checkIsolation(options);
+  const ranks = leadingRank(options);
+  checkRanks({ ...(ranks === undefined ? {} : { ranks }), optionalParams: sizesOf(options) });
   return {
     enginePath: engine.directory,
     params: encoderParams(options),
+    ranks,
+    rankTimeoutMs: rankTimeoutSeconds === undefined ? undefined : 1000 * rankTimeoutSeconds,
     maxQueueSize,
     isolate,
     workerRestart,
@@ -87,13 +94,23 @@ function infoOf(model: string, engine: Engine, loaded: EncoderInfo): EncoderInfo
   };
 }
 
+/** Numbers of ranks, where they are given. */
+function sizesOf({ tensorParallelSize, pipelineParallelSize }: EncoderOptions) {
+  return {
+    ...(tensorParallelSize === undefined ? {} : { tensorParallelSize }),
+    ...(pipelineParallelSize === undefined ? {} : { pipelineParallelSize }),
+  };
+}
+
 /** Parameters for the worker, made of the options. */
 export function encoderParams(options: EncoderOptions): EncoderParams {
-  const { executor, threads, computeWeight } = options;
+  const { executor, threads, computeWeight, pinThreads } = options;
   return {
     executor,
     threads,
     computeWeight,
+    pinThreads,
+    ...sizesOf(options),
     maxNumTokens: options.maxBatchTokens,
     maxNumSequences: options.maxActiveRequests,
     maxSeqLen: options.maxContextTokens,

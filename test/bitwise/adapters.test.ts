@@ -122,9 +122,13 @@ describe('requests with adapters', () => {
     expect(asked.length).toBeGreaterThan(4);
   });
 
-  it.each(['GUARANTEED_NO_EVICT', 'MAX_UTILIZATION'] as const)(
-    'are each what they are alone, 64 over 20 adapters where there is room for 3, under %s',
-    async (schedulerPolicy) => {
+  it.each([
+    ['GUARANTEED_NO_EVICT', {}],
+    ['MAX_UTILIZATION', {}],
+    ['MAX_UTILIZATION', { threads: 1, tensorParallelSize: 2 }],
+  ] as const)(
+    'are each what they are alone, 64 over 20 adapters where there is room for 3, under %s, %o',
+    async (schedulerPolicy, ranks) => {
       const adapters = Array.from({ length: NUM_ADAPTERS }, (_, i) =>
         randomAdapter(engine.manifest.config, 100 + i, { maxRank: RANK }),
       );
@@ -149,6 +153,7 @@ describe('requests with adapters', () => {
           maxNumTokens: 48,
           maxNumSequences: 12,
           checkIntegrity: true,
+          ...ranks,
         },
         { schedulerPolicy, onIterationStats: (stats) => (pauses = stats.totalPauses) },
       );

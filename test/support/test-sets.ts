@@ -40,7 +40,7 @@ export const OUTSIDE = [
  * crash and start again. They run with `npm run test:all`.
  */
 export const LONG = [
-  'test/bitwise/{adapters,all-at-once,attention-windows,drafts,everything,known-outputs,manager,not-finite-weights,post-processors,tiny,worker-death}.test.ts',
+  'test/bitwise/{adapters,all-at-once,attention-windows,drafts,everything,known-outputs,manager,not-finite-weights,post-processors,ranks,tiny,worker-death}.test.ts',
   'test/callbacks/fair-queueing.test.ts',
   'test/conformance/{goldens,loop,rows}.test.ts',
   'test/engine/{builder-cache,combinations,generation-loop-crowd,hostile-builds,misbehaving-callbacks,watchdog-turns,worker-death}.test.ts',
@@ -49,7 +49,7 @@ export const LONG = [
   'test/engine/simulation/**/*.test.ts',
   'test/engine/speculation/drafts-in-a-crowd.test.ts',
   'test/host/links/*.test.ts',
-  'test/host/ranks/managers.test.ts',
+  'test/host/ranks/{broken-connections,encoder-ranks,joined-ranks,launched-ranks}.test.ts',
   'test/kvcache/block-reuse-histories.test.ts',
   'test/loadgen/benchmark.test.ts',
   'test/models/wrong-values.test.ts',

@@ -124,6 +124,11 @@ describe.each([
       { message: 'no room', name: 'MemoryError', code: 'ENOMEM' },
       { message: 'no room', name: 'MemoryError', code: 'ENOMEM' },
     ],
+    [
+      'fail',
+      { message: 'no room', name: 'MemoryError', code: 'SKEIN_MEMORY' },
+      { message: 'no room', name: 'MemoryError', code: 'SKEIN_MEMORY' },
+    ],
   ])('tells why the worker died: %s %j', async (type, fields, error) => {
     const { link, heard, ended } = start(isolate);
     link.post({ type: 'echo', number: 1 });

@@ -2,6 +2,7 @@
 import { receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Heartbeat } from '../../../dist/callbacks/heartbeat.js';
 import { Doorbell } from '../../../dist/callbacks/worker-messages.js';
+import { runWorker } from '../../../dist/engine/worker/run-worker.js';
 
 const { port, given } = workerData;
 const doorbell = new Doorbell(workerData.doorbell);
@@ -12,6 +13,11 @@ const TOLD = {
   throw: ({ message, name, code }) => {
     throw Object.assign(new Error(message), { name, code });
   },
+  /** As the workers of engines do. */
+  fail: ({ message, name, code }) =>
+    runWorker(workerData, () => {
+      throw Object.assign(new Error(message), { name, code });
+    }),
   hang: () => {
     for (;;) given?.length;
   },
@@ -34,7 +40,7 @@ for (let isOpen = true; isOpen; ) {
     heartbeat.sleep();
     doorbell.wait(bell, Number.POSITIVE_INFINITY);
   } else if (message.type === 'shutdown') isOpen = false;
-  else if (Object.hasOwn(TOLD, message.type)) TOLD[message.type](message);
+  else if (Object.hasOwn(TOLD, message.type)) await TOLD[message.type](message);
   else port.postMessage(message);
 }
 port.postMessage({ type: 'closed' });

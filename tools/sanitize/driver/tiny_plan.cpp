@@ -102,7 +102,11 @@ class PlanWriter {
         std::memcpy(to + 2 * i, &rounded, 2);
       }
     }
-    plan_.weights.push_back({name, matrix, rows, columns});
+    PlanWeight weight{name, matrix, rows, columns};
+    weight.tensor = name;
+    weight.tensorRows = rows;
+    weight.tensorColumns = columns;
+    plan_.weights.push_back(weight);
     tensors_.push_back({name, dtype, rows, columns, offset, length});
     return static_cast<int32_t>(plan_.weights.size()) - 1;
   }

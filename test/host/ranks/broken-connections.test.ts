@@ -1,0 +1,82 @@
+import { afterAll, afterEach, expect, it } from 'vitest';
+import { makeRequest } from '../../../tools/support/loop-harness.js';
+import { BadLine, type LineMode } from '../../support/bad-line.js';
+import type { ManagerClient } from '../../support/manager-client.js';
+import { answers, freePort, poll, RankManagers, SECRET } from '../../support/rank-managers.js';
+
+const managers = new RankManagers();
+const lines: BadLine[] = [];
+afterEach(async () => {
+  await managers.end();
+  for (const line of lines.splice(0)) line.close();
+});
+afterAll(() => managers.remove());
+
+/** Two ranks; the second reaches the first through a line. */
+async function startThroughLine() {
+  const port = await freePort();
+  const line = await BadLine.open(port);
+  lines.push(line);
+  const params = { rankTimeoutMs: 1000, pipelineParallelSize: 2 };
+  const place = { secret: SECRET, size: 2 };
+  const leader = await managers.startRank({ ...place, rank: 0, address: `127.0.0.1:${port}` }, params);
+  const follower = await managers.startRank(
+    { ...place, rank: 1, address: `127.0.0.1:${line.port}` },
+    { ...params, isolate: false },
+  );
+  await Promise.all([leader.manager.ready, follower.manager.ready]);
+  return { line, leader, follower };
+}
+
+/** The group is lost, and is there again. */
+async function expectReturn(leader: ManagerClient, follower: ManagerClient): Promise<void> {
+  expect(await answers(leader, [8n, 9n])).toEqual(await answers(await managers.start(), [8n, 9n]));
+  for (const { states } of [leader, follower]) {
+    await poll(() => states.filter(([state]) => state === 'running').length === 2);
+    expect(states.map(([state]) => state)).toEqual(['running', 'restarting', 'running']);
+  }
+}
+
+it('a slow line changes no answer', async () => {
+  const { line, leader } = await startThroughLine();
+  line.mode = 'delay';
+  expect(await answers(leader, [1n, 2n])).toEqual(await answers(await managers.start(), [1n, 2n]));
+  expect(leader.states).toEqual([['running', null]]);
+});
+
+it.each([
+  ['is cut', (line: BadLine) => line.cut()],
+  ['swallows what it is given', (line: BadLine) => (line.mode = 'swallow')],
+  ['spoils it', (line: BadLine) => (line.mode = 'spoil')],
+])('a line that %s fails what is active once, and the group comes back', async (_, spoil) => {
+  const { line, leader, follower } = await startThroughLine();
+  const before = line.bytes;
+  const done = [1n, 2n].map((id) => leader.submit(makeRequest(id, [5, 6, Number(id)], 100)));
+  await poll(() => line.bytes > before);
+  spoil(line);
+  await Promise.all(done);
+  line.mode = 'carry' satisfies LineMode;
+  for (const id of [1n, 2n]) {
+    const responses = leader.responses.get(id)!;
+    expect(responses.filter(({ final }) => final)).toHaveLength(1);
+    expect(responses.at(-1)!.error).toMatch(/^The engine failed: .*[Rr]ank [01]/);
+  }
+  await expectReturn(leader, follower);
+});
+
+it('a line that dies while nobody asks anything is noticed by both ends', async () => {
+  const { line, leader, follower } = await startThroughLine();
+  line.mode = 'swallow';
+  await poll(() => [leader, follower].every(({ states }) => states.length > 1));
+  for (const [states, other] of [
+    [leader.states, 1],
+    [follower.states, 0],
+  ] as const) {
+    expect(states[1]).toEqual([
+      'restarting',
+      `Rank ${other} of 2 is gone: nothing has come from it for 3000 ms.`,
+    ]);
+  }
+  line.mode = 'carry';
+  await expectReturn(leader, follower);
+});

@@ -1,0 +1,92 @@
+import { join } from 'node:path';
+import { RequestError } from 'skein';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import type { EncoderHost, EncoderHostOptions } from '../../../host/encoder-host.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
+import { poll, RankManagers, rankProcesses } from '../../support/rank-managers.js';
+
+type Host = new (options: EncoderHostOptions) => EncoderHost;
+let Compiled: Host;
+beforeAll(async () => {
+  // The compiled one: its workers run JavaScript.
+  const url = new URL('../../../dist/host/encoder-host.js', import.meta.url).href;
+  Compiled = ((await import(url)) as { EncoderHost: Host }).EncoderHost;
+});
+
+const folder = temporaryFolder('skein-encoder-ranks');
+const managers = new RankManagers();
+const hosts: EncoderHost[] = [];
+afterEach(async () => {
+  for (const host of hosts.splice(0)) await host.close({ abort: true });
+  await managers.end();
+});
+afterAll(() => managers.remove());
+
+async function open(
+  model: string,
+  params: EncoderHostOptions['params'],
+  more: Partial<EncoderHostOptions> = {},
+): Promise<EncoderHost> {
+  const host = new Compiled({
+    enginePath: await managers.engine('bf16', model),
+    params: { threads: 1, ...params },
+    workerRestart: { delayMs: 1 },
+    onError: () => {},
+    ...more,
+  });
+  hosts.push(host);
+  return host;
+}
+
+const TEXTS = [3, 11, 30, 1].map((length, row) => ({
+  tokenIds: Int32Array.from({ length }, (_, i) => (i * 7 + row) % 60),
+  tokenTypes: null,
+}));
+
+it.each([
+  ['bert-mean', { tensorParallelSize: 2 }],
+  ['bert-cls', { pipelineParallelSize: 2 }],
+  ['roberta-score', { tensorParallelSize: 2, pipelineParallelSize: 2 }],
+])('rows of %s on ranks of %o are those of one process', async (model, sizes) => {
+  const alone = await open(model, {});
+  const expected = await alone.encode(TEXTS);
+  const host = await open(model, sizes);
+  expect(await host.encode(TEXTS)).toEqual(expected);
+  expect(rankProcesses()).toHaveLength(2 ** Object.keys(sizes).length - 1);
+  expect(host.info).toMatchObject({ executor: 'native', outputWidth: alone.info!.outputWidth });
+});
+
+it('a rank that is killed fails what is computed, and all come back', async () => {
+  const host = await open('bert-mean', { tensorParallelSize: 2 });
+  const expected = await host.encode(TEXTS);
+  const [rank] = rankProcesses();
+  process.kill(rank!, 'SIGSTOP');
+  const failed = host.encode(TEXTS);
+  await poll(() => host.running === 1);
+  process.kill(rank!, 'SIGKILL');
+  await expect(failed).rejects.toThrow(RequestError);
+  await expect(failed).rejects.toThrow(/Rank 1's process was ended by SIGKILL/);
+  expect(await host.encode(TEXTS)).toEqual(expected);
+  expect([host.restarts, host.state]).toEqual([1, 'running']);
+});
+
+it('a rank that a manager has, as "skein rank" does, joins an encoder', async () => {
+  const place = { size: 2, address: join(folder, 'met.sock') };
+  const host = await open(
+    'bert-mean',
+    { pipelineParallelSize: 2 },
+    { ranks: { ...place, rank: 0, joinTimeoutMs: 20_000 } },
+  );
+  const enginePath = await managers.engine('bf16', 'bert-mean');
+  const follower = await managers.startRank(
+    { ...place, rank: 1 },
+    { pipelineParallelSize: 2 },
+    { enginePath },
+  );
+  const expected = await (await open('bert-mean', {})).encode(TEXTS);
+  expect(await host.encode(TEXTS)).toEqual(expected);
+  await follower.manager.ready;
+  await host.close();
+  await follower.manager.ended;
+  expect(follower.manager.failure).toBeNull();
+});

@@ -1,0 +1,81 @@
+import { join } from 'node:path';
+import { afterAll, afterEach, expect, it } from 'vitest';
+import { temporaryFolder } from '../../support/fresh-folders.js';
+import { answers, freePort, poll, RankManagers, request, SECRET } from '../../support/rank-managers.js';
+
+const folder = temporaryFolder('skein-managers');
+const managers = new RankManagers();
+afterEach(() => managers.end());
+afterAll(() => managers.remove());
+
+const expected = async () => answers(await managers.start(), [1n, 2n]);
+
+it.each(['shared memory', 'TCP'])('ranks that meet answer as one process does, by %s', async (way) => {
+  const port = await freePort();
+  const place =
+    way === 'TCP' ? { address: `127.0.0.1:${port}`, secret: SECRET } : { address: join(folder, 'met.sock') };
+  const follower = await managers.startRank({ ...place, rank: 1 });
+  const leader = await managers.startRank({ ...place, rank: 0 });
+  expect(await answers(leader, [1n, 2n])).toEqual(await expected());
+  expect(await follower.manager.ready).toEqual(leader.manager.info);
+  expect(follower.finals).toEqual([]);
+  await leader.manager.shutdown();
+  await follower.manager.ended;
+  expect(follower.states.at(-1)).toEqual(['stopped', null]);
+});
+
+it('all bring the same requests and get the same responses, or end', async () => {
+  const place = { address: join(folder, 'every.sock'), requests: 'everyRank' } as const;
+  // Every call of rank 0's callback is one of rank 1's: the third brings the same, the sixth does not.
+  const bringer = (rank: number) => {
+    let calls = 0;
+    return () => {
+      calls++;
+      if (calls === 3) return [request(1n)];
+      return calls === 6 ? [request(BigInt(2 + rank))] : [];
+    };
+  };
+  const startOf = (rank: number) =>
+    managers.startRank({ ...place, rank }, {}, { getInferenceRequests: bringer(rank) });
+  const ranks = [await startOf(1), await startOf(0)] as const;
+  await poll(() => ranks[1].states.some(([state]) => state === 'restarting'));
+  const first = ranks.map(({ responses }) => responses.get(1n));
+  expect(first[0]!.length).toBeGreaterThan(0);
+  expect(first[0]).toEqual(first[1]!.slice(0, first[0]!.length));
+  const [, reason] = ranks[1].states.find(([state]) => state === 'restarting')!;
+  expect(reason).toContain('Rank 1 brought other requests than rank 0');
+});
+
+it('they meet again when one of them comes anew', async () => {
+  const place = { address: join(folder, 'again.sock') };
+  const leader = await managers.startRank({ ...place, rank: 0 });
+  const first = await managers.startRank({ ...place, rank: 1 });
+  await leader.manager.ready;
+  await first.manager.terminate();
+  await poll(() => leader.manager.state === 'restarting');
+  expect(leader.states.at(-1)![1]).toContain('ank 1');
+  await managers.startRank({ ...place, rank: 1 });
+  expect(await answers(leader, [1n, 2n])).toEqual(await expected());
+});
+
+it('they are refused with another secret, another size, another model', async () => {
+  const port = await freePort();
+  const place = { address: `127.0.0.1:${port}`, secret: SECRET, joinTimeoutMs: 10_000 };
+  const leader = await managers.startRank({ ...place, rank: 0 });
+  const stranger = await managers.startRank({ ...place, rank: 1, secret: 'another secret of the tests' });
+  await expect(stranger.manager.ready).rejects.toThrow('it has not the secret that rank 0 has');
+  const wide = await managers.startRank({ ...place, rank: 1 }, { pipelineParallelSize: 2 });
+  await expect(wide.manager.ready).rejects.toThrow(
+    'Rank 1 is of a group of 1 x 2 ranks, but rank 0 of one of 2 x 1.',
+  );
+  await managers.startRank({ ...place, rank: 1 }, {}, { enginePath: await managers.engine('f32') });
+  await expect(leader.manager.ready).rejects.toThrow(
+    'Rank 1: It has another model than rank 0, or other weights',
+  );
+});
+
+it('they say which have not come', async () => {
+  const address = join(folder, 'alone.sock');
+  const leader = await managers.startRank({ address, rank: 0, joinTimeoutMs: 200 });
+  await expect(leader.manager.ready).rejects.toThrow('Of 2 ranks these have not joined within 200 ms: 1.');
+});

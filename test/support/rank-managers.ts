@@ -1,0 +1,113 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import type { GptManagerOptions, InferenceRequest, OptionalParams, RanksOptions } from 'skein';
+import type { Response } from '../../callbacks/unpack-responses.js';
+import type { WeightPrecision } from '../../engine/executors/executor.js';
+import { makeRequest } from '../../tools/support/loop-harness.js';
+import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
+import { ManagerClient } from './manager-client.js';
+
+/** A worker that died is started anew at once, and as often as it takes. */
+const QUICK = { delayMs: 1, maxDelayMs: 20, maxFailedStarts: 100 };
+const TOKENS = 24;
+/** Outputs that two runs of one request differ in; a guide may be ready an iteration sooner. */
+const VARIABLE = new Set(['random_seed', 'request_times_ms', 'num_iterations']);
+
+export const SECRET = 'a secret of the tests';
+export const request = (id: bigint): InferenceRequest => makeRequest(id, [5, 6, 7, Number(id) % 50], TOKENS);
+
+export interface Answer {
+  error: string;
+  outputs: Response['outputs'];
+}
+
+/** Managers of tiny models, alone and as ranks, for one test file. */
+export class RankManagers {
+  readonly #engines = new TestEngines();
+  readonly #clients: ManagerClient[] = [];
+
+  /** Folder of a tiny model's engine. */
+  async engine(precision: WeightPrecision = 'bf16', variant = 'gqa'): Promise<string> {
+    return (await this.#engines.get(tinyModelPath(variant), precision)).directory;
+  }
+
+  async start(
+    optionalParams: OptionalParams = {},
+    more: Partial<GptManagerOptions> = {},
+  ): Promise<ManagerClient> {
+    const client = new ManagerClient({
+      enginePath: more.enginePath ?? (await this.engine()),
+      modelType: 'InflightFusedBatching',
+      maxBeamWidth: 1,
+      schedulerPolicy: 'GUARANTEED_NO_EVICT',
+      optionalParams: { threads: 1, maxSeqLen: 128, workerRestart: QUICK, ...optionalParams },
+      ...more,
+    });
+    this.#clients.push(client);
+    return client;
+  }
+
+  /** One rank of a group of two whose ranks the test starts; that which follows is a process. */
+  startRank(
+    ranks: Omit<RanksOptions, 'size'>,
+    optionalParams: OptionalParams = {},
+    more: Partial<GptManagerOptions> = {},
+  ): Promise<ManagerClient> {
+    const place = { size: 2, joinTimeoutMs: 20_000, ...ranks };
+    return this.start({ isolate: ranks.rank > 0, ...optionalParams }, { ranks: place, ...more });
+  }
+
+  /** Ends the managers of a test. */
+  async end(): Promise<void> {
+    await Promise.all(this.#clients.splice(0).map(({ manager }) => manager.terminate()));
+  }
+
+  remove(): void {
+    this.#engines.remove();
+  }
+}
+
+/** What a manager answers to requests that come together. */
+export async function answers(
+  client: ManagerClient,
+  ids: readonly bigint[],
+  requestOf: (id: bigint) => InferenceRequest = request,
+): Promise<Answer[]> {
+  await Promise.all(ids.map((id) => client.submit(requestOf(id))));
+  return ids.map((id) => {
+    const { error, outputs } = client.responses.get(id)!.at(-1)!;
+    return { error, outputs: outputs.filter(({ name }) => !VARIABLE.has(name)) };
+  });
+}
+
+/** Number of tokens of a kind in the statistics of all iterations. */
+export function draftTokens({ stats }: ManagerClient, kind: 'numDraftTokens' | 'numAcceptedTokens'): number {
+  const counts = stats.map((json) => Number(JSON.parse(json).specDecodingStats?.[kind] ?? 0));
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
+export async function poll(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+/** Ids of the ranks' processes that this one has started. */
+export function rankProcesses(parent = process.pid): number[] {
+  return readdirSync('/proc').flatMap((name) => {
+    try {
+      const found = Number(/\) \S (\d+)/.exec(readFileSync(join('/proc', name, 'stat'), 'utf8'))?.[1]);
+      const isRank = readFileSync(join('/proc', name, 'cmdline'), 'utf8').includes('worker-process');
+      return found === parent && isRank ? [Number(name)] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
