@@ -73,6 +73,10 @@ describe('the logits of ranks are those of one process', () => {
   test.each(['f32', 'bf16', 'int8', 'int4'] satisfies WeightPrecision[])('%s', async (precision) => {
     await expectSameBits({ precision, hiddenSize: 64, intermediateSize: 96 }, two);
   });
+  test.each([2, 3])('stacks of several types of superblocks among %i ranks', async (tensorParallelSize) => {
+    const wide = { hiddenSize: 256, intermediateSize: 256, headDim: 64, numLayers: 1 };
+    await expectSameBits({ precision: 'mixed', ...wide }, { tensorParallelSize });
+  });
   test.each([2, 3, 4])('9 heads, 3 KV heads among %i ranks', async (tensorParallelSize) => {
     await expectSameBits({ numHeads: 9, numKvHeads: 3, bias: true }, { tensorParallelSize });
   });
