@@ -73,6 +73,7 @@ describe('skein rank', () => {
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({
           prompt: 'Hello',
+          seed: 1,
           max_tokens: maxTokens,
           stream,
           ignore_eos: true,
