@@ -3,7 +3,9 @@ export type WordIds = number | readonly number[];
 
 /** Longest word that is remembered, in UTF-16 units. */
 const MAX_UNITS = 64;
-/** Words of a generation. With keys and lists of at most MAX_UNITS each, two generations take a few MB. */
+/** Most ids of a word that is remembered. */
+const MAX_IDS = 16;
+/** Words of a generation. Two generations of the longest ones take 7 MB. */
 const MAX_WORDS = 8192;
 /** V8 makes a slice of this many units a view of the text that it was cut from, which would be kept with it. */
 const LEAST_VIEW = 13;
@@ -26,8 +28,7 @@ export class WordMemory {
 
   /** Remembers a word, unless it is long. */
   set(word: string, ids: WordIds): void {
-    if (word.length <= MAX_UNITS && (typeof ids === 'number' || ids.length <= MAX_UNITS))
-      this.#add(word, ids);
+    if (word.length <= MAX_UNITS && (typeof ids === 'number' || ids.length <= MAX_IDS)) this.#add(word, ids);
   }
 
   /** Number of words in it. */

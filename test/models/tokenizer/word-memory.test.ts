@@ -14,9 +14,9 @@ describe('a memory of words', () => {
   it('does not take long words, or words of many ids', () => {
     const memory = new WordMemory();
     memory.set('x'.repeat(65), 1);
-    memory.set('\u{10ffff}'.repeat(20), new Array(65).fill(1));
+    memory.set('\u{10ffff}'.repeat(20), new Array(17).fill(1));
     expect(memory.size).toBe(0);
-    memory.set('x'.repeat(64), new Array(64).fill(1));
+    memory.set('x'.repeat(64), new Array(16).fill(1));
     expect(memory.size).toBe(1);
   });
 
