@@ -123,6 +123,7 @@ export const LOADING_OPTIONS = {
   ranksSecretFile: ofModel(NAME, {
     group: 'Running',
     metavar: 'FILE',
+    defaultText: 'none',
     help: 'file with a secret of at least 16 characters, which all ranks have; needed with HOST:PORT',
   }),
   /**
