@@ -10,8 +10,8 @@ export interface IterationStats {
   executorMs: number;
   /** Part of executorMs spent waiting for other engines of this process, which share the processors. */
   waitedMs: number;
-  /** Index of the micro-batch: with overlap 0 and 1 in turns, 0 for one that ran alone; always 0 without overlap. */
-  microBatchId: 0 | 1;
+  /** Number of the micro-batch among those that take turns: with two of them 0 and 1; 0 for one that ran alone. */
+  microBatchId: number;
   activeRequests: number;
   /**
    * Requests that became active in this iteration; newRequestsQueueMs is the sum of their times from arrival until

@@ -1,6 +1,6 @@
 import type { EngineFormation } from '../callbacks/formation.js';
 import { failure } from '../callbacks/request-failure.js';
-import type { KvCacheManager } from '../kvcache/kv-cache-manager.js';
+import type { KvCacheManager, KvCacheStats } from '../kvcache/kv-cache-manager.js';
 import type { ContextPace } from '../scheduler/context-pace.js';
 import type { IterationPlanner } from './iteration-planner.js';
 import type { CallRunner } from './loop/call-runner.js';
@@ -51,7 +51,7 @@ export interface LoopParts {
 /** The token generation loop: one call of `iterate` is one iteration. It knows nothing of threads. */
 export class GenerationLoop {
   readonly #parts: LoopParts;
-  /** Iteration that was not started, because it could not run beside the running one. */
+  /** Iteration that was not started, because it could not run beside the running ones. */
   #unstarted: Iteration | null = null;
 
   constructor(parts: LoopParts) {
@@ -102,13 +102,13 @@ export class GenerationLoop {
   /**
    * Runs one iteration. Returns false if nothing was active and there was nothing to send.
    *
-   * With overlap it starts a micro-batch when the one before has ended, and then updates and answers that earlier one:
+   * Where micro-batches take turns it starts one, and then updates and answers the oldest, which has ended:
    *
    *   iterate    receive  schedule 1  pack 1  | end of 0, start of 1 |  update 0  stops  respond  report 0
    *   executor   --------- step 0 ------------|                      |--------- step 1 -------------------
    */
   iterate(): boolean {
-    const { clock, kvCache, intake, drafts, scheme, calls, update, stops, exit, reporter } = this.#parts;
+    const { clock, kvCache, intake, drafts, scheme, calls, update, stops, exit } = this.#parts;
     const before = calls.running;
     const iteration = this.#nextIteration(before);
     kvCache.advanceClock(clock());
@@ -118,32 +118,48 @@ export class GenerationLoop {
     const batches = scheme.calls(chunks);
     for (const batch of batches) update.apply(calls.start(batch, iteration));
     if (batches.length === 0) update.apply(calls.finish());
-    const ended = this.#endedIteration(before, iteration);
+    const ended = this.#endedIterations(before, iteration);
     const blocks = kvCache.stats();
     stops.pollSignals();
     stops.endOverdue(clock());
-    exit.respond((ended ?? iteration).counts);
+    exit.respond((ended[0] ?? iteration).counts);
     this.#checkIntegrity();
-    const hasReported = reporter.report(ended, blocks, this.freePlaces);
-    this.#learnFrom(ended);
-    return hasReported || calls.running !== null;
+    const hasReported = this.#report(ended, blocks);
+    return hasReported || calls.running.length > 0;
   }
 
-  /** The iteration that this call of `iterate` will start, beside the one that runs. */
-  #nextIteration(running: Iteration | null): Iteration {
+  /** The iteration that this call of `iterate` will start, beside those that run. */
+  #nextIteration(running: readonly Iteration[]): Iteration {
     const { reporter, clock } = this.#parts;
-    const number = reporter.iteration + (running === null ? 1 : 2);
+    const number = reporter.iteration + 1 + new Set(running).size;
     const iteration = this.#unstarted ?? newIteration(number, clock());
-    iteration.microBatchId = running?.microBatchId === 0 ? 1 : 0;
+    iteration.microBatchId = 0;
+    while (running.some(({ microBatchId }) => microBatchId === iteration.microBatchId))
+      iteration.microBatchId++;
     return iteration;
   }
 
-  /** The iteration that has ended: without overlap this one, with overlap the one before, or null at the beginning. */
-  #endedIteration(before: Iteration | null, iteration: Iteration): Iteration | null {
+  /**
+   * The iterations that have ended, oldest first: this one where nothing runs beside the loop, otherwise those that ran before and
+   * do not run any more. There are two at most, and only where an iteration has several calls.
+   */
+  #endedIterations(before: readonly Iteration[], iteration: Iteration): readonly Iteration[] {
     const { running } = this.#parts.calls;
-    const ended = running === null ? (before ?? iteration) : before;
-    this.#unstarted = ended === iteration || running === iteration ? null : iteration;
+    const isAlone = before.length === 0 && running.length === 0;
+    const ended = isAlone ? [iteration] : [...new Set(before)].filter((one) => !running.includes(one));
+    this.#unstarted = isAlone || running.includes(iteration) ? null : iteration;
     return ended;
+  }
+
+  #report(ended: readonly Iteration[], blocks: KvCacheStats): boolean {
+    const { reporter } = this.#parts;
+    if (ended.length === 0) return reporter.report(null, blocks, this.freePlaces);
+    let hasReported = false;
+    for (const one of ended) {
+      hasReported = reporter.report(one, blocks, this.freePlaces) || hasReported;
+      this.#learnFrom(one);
+    }
+    return hasReported;
   }
 
   /**
@@ -162,7 +178,7 @@ export class GenerationLoop {
     }
     counts.pausedRequests += paused.length;
     reporter.reportTurns(chunks, paused);
-    const isIdle = chunks.length === 0 && paused.length === 0 && calls.running === null;
+    const isIdle = chunks.length === 0 && paused.length === 0 && calls.running.length === 0;
     // A request that waits for its masks may hold blocks that the others need.
     const waitsForGuides = running.length === 0 || running.some((request) => request.isHeld);
     if (isIdle && waitsForGuides) guided.waitAWhile();
@@ -187,8 +203,8 @@ export class GenerationLoop {
   }
 
   /** Learns from the time of an iteration how long the next contexts and drafts should be. */
-  #learnFrom(ended: Iteration | null): void {
-    if (ended === null || ended.counts.executorMs <= 0) return;
+  #learnFrom(ended: Iteration): void {
+    if (ended.counts.executorMs <= 0) return;
     const { pace, drafts, reporter } = this.#parts;
     pace?.note(ended.counts, reporter.iterationMs);
     drafts?.noteStep(ended.counts);

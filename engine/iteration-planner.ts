@@ -30,6 +30,8 @@ export interface PlannerOptions extends ResumeLimits {
 
 /** Divides the requests that can run into micro-batches: see engine/loop/micro-batch-split.ts. */
 export interface Split {
+  /** Most micro-batches that take turns. */
+  readonly parts: number;
   /** Most of `withCapacity` requests that may run now while `inFlight` others do; 0: none until those have ended. */
   mostRequests(withCapacity: number, inFlight: number): number;
 }
@@ -81,7 +83,7 @@ export class IterationPlanner {
       request.pause(this.#options);
     }
     const maxBatchSize = Math.min(microBatch.maxBatchSize, mostRequests);
-    const turns = split !== null && Number.isFinite(mostRequests) ? 2 : 1;
+    const turns = split !== null && Number.isFinite(mostRequests) ? split.parts : 1;
     const chunks = schedule(scheduled, { ...this.#paced(active, scheduled, turns), maxBatchSize });
     for (const request of active) if (!request.inFlight) request.waitedIterations++;
     for (const request of scheduled) request.passedOver++;
@@ -96,7 +98,7 @@ export class IterationPlanner {
   #paced<R extends RequestProgress>(
     active: readonly R[],
     scheduled: readonly R[],
-    turns: 1 | 2,
+    turns: number,
   ): MicroBatchLimits {
     const { microBatch, pace } = this.#options;
     if (!pace || !microBatch.chunking) return microBatch;

@@ -71,7 +71,7 @@ export class ContextPace {
   mostContextTokens(
     active: readonly SchedulableRequest[],
     scheduled: readonly SchedulableRequest[],
-    turns: 1 | 2,
+    turns: number,
   ): number {
     const { maxInterTokenLatencyMs: boundMs } = this.#bounds;
     if (boundMs === undefined || !active.some(({ phase }) => phase === 'generation')) {
@@ -99,7 +99,7 @@ export class ContextPace {
    * See Chunking.longestChunk. Only the chunk's own cost counts, not the iteration's other work. `turns` as in
    * mostContextTokens.
    */
-  longestChunk(request: SchedulableRequest, turns: 1 | 2, isAlone = false): number {
+  longestChunk(request: SchedulableRequest, turns: number, isAlone = false): number {
     const { contextPosition: position, returnsContextRows: isReturned = false } = request;
     const { maxChunkMs } = this.#bounds;
     if (maxChunkMs === undefined) return Number.POSITIVE_INFINITY;

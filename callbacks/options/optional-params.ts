@@ -121,10 +121,13 @@ export const OPTIONAL_PARAMS = {
       help: 'two micro-batches take turns, so that the work between two forward passes runs beside them; useful if that work is a large part of an iteration',
     },
   }),
-  /** With enableTrtOverlap: fewest requests of a micro-batch that runs beside another one; default 16. */
+  /**
+   * Fewest requests of a micro-batch that runs beside another one; default 16, and 1 with pipelineParallelSize, whose stages have
+   * nothing to do otherwise.
+   */
   minMicroBatchSize: ofGptManager(COUNT, {
     default: DEFAULT_MIN_MICRO_BATCH_SIZE,
-    help: 'with enableTrtOverlap: minimum number of requests in each of two micro-batches',
+    help: 'minimum number of requests in each micro-batch where some take turns: with enableTrtOverlap, and with pipelineParallelSize, where the default is 1',
   }),
   /** Most requests active at once; default 64. */
   maxNumSequences: ofServe(REQUESTS, {
@@ -494,7 +497,10 @@ export const OPTIONAL_PARAMS = {
       help: 'processes that share each layer of the model, with the same answers as one; each computes with its own threads',
     },
   }),
-  /** Stages that each have a part of the layers; times tensorParallelSize it is the number of ranks. Default 1. */
+  /**
+   * Stages that each have a part of the layers; times tensorParallelSize it is the number of ranks. As many micro-batches take turns, so
+   * that all stages compute. Default 1.
+   */
   pipelineParallelSize: ofServe(wholeNumber(1, 64), {
     name: 'pipelineParallelSize',
     default: 1,
@@ -502,7 +508,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Running',
       metavar: 'N',
       default: 1,
-      help: 'groups of processes that each have a part of the layers, with the same answers as one',
+      help: 'stages, processes that each have a part of the layers and compute for other requests at the same time, with the same answers as one',
     },
   }),
   /**

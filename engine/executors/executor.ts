@@ -91,6 +91,19 @@ export interface Executor {
   /** Waits for the begun step to end and throws any error of it. Refused if no step was begun. */
   finish(): void;
   /**
+   * Most steps that may be begun before one is finished; absent: 1. Where there are more, each stage of the executor runs another
+   * one, and `finish` ends the oldest. What changes memory (copies of blocks, adapters) may then come between two begins, and takes
+   * effect between these steps. Everything else is refused until all are finished, except for what follows finishForward.
+   */
+  readonly mostBegun?: number;
+  /** Begins a step like `begin`, of which only the forward runs; absent: only whole steps can be begun. */
+  beginForward?(batch: PackedBatch): void;
+  /**
+   * Waits for the oldest begun step, which beginForward began. The result is that of `forward`, and `sample` may follow though other
+   * steps are begun. It is valid until the next call except `sample`.
+   */
+  finishForward?(): Float32Array;
+  /**
    * Runs the forward only; the view [numLogitRows x the plan's outputWidth] is valid and writable until the next call.
    */
   forward(batch: PackedBatch): Float32Array;

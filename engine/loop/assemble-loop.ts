@@ -4,6 +4,7 @@ import {
 } from '../../callbacks/options/optional-params.js';
 import { ContextPace } from '../../scheduler/context-pace.js';
 import { PostProcessors } from '../decoding/post-processors.js';
+import type { Executor } from '../executors/executor.js';
 import { GenerationLoop } from '../generation-loop.js';
 import { ResponseWriter } from '../intake/response-writer.js';
 import { IterationPlanner } from '../iteration-planner.js';
@@ -25,7 +26,7 @@ import { type CallParts, PackedCall } from './packed-call.js';
 import { RequestExit } from './request-exit.js';
 import { RequestIntake } from './request-intake.js';
 import { RequestStops } from './request-stops.js';
-import { RunningStep } from './running-step.js';
+import { RunningSteps } from './running-steps.js';
 import { TokenUpdate } from './token-update.js';
 
 /** Makes the parts of a generation loop and connects them: each is finished before the next one gets it. */
@@ -36,18 +37,18 @@ export function assembleLoop(options: LoopOptions, world: LoopEnvironment): Gene
   const limits = admissionLimits(options, world);
   const scheme = createScheme(modelType, options.schedulerPolicy, options.maxSeqLen);
   const pace = paceOf(options, kvCache.tokensPerBlock);
-  const runningStep = new RunningStep();
-  const planner = newPlanner({ options, world, limits, scheme, pace, runningStep });
+  const runningSteps = new RunningSteps();
+  const planner = newPlanner({ options, world, limits, scheme, pace, runningSteps });
   const guided = new GuidedDecoding(guideThread, {
     vocabSize: executor.vocabSize,
     canDraft: sizes.maxDraftRows > 0,
     isLockstep: modelType === 'V1',
   });
   const recorder = new FlightRecorder();
-  const split = options.enableTrtOverlap ? new MicroBatchSplit(options.minMicroBatchSize) : null;
+  const split = newSplit(options, executor, runningSteps);
   const adapters = world.adapters?.cache ?? null;
   const callParts = { planner, scheme, kvCache, adapters, guided, recorder, clock };
-  const calls = newCalls({ options, world, sizes, callParts, split, runningStep });
+  const calls = newCalls({ options, world, sizes, callParts, split, runningSteps });
   const { maxNumTokens } = options.microBatch;
   const { maxDraftRows } = sizes;
   const takesBlocks = split === null;
@@ -136,15 +137,15 @@ interface PlannerParts {
   limits: ReturnType<typeof admissionLimits>;
   scheme: BatchingScheme;
   pace: ContextPace | null;
-  runningStep: RunningStep;
+  runningSteps: RunningSteps;
 }
 
-function newPlanner({ options, world, limits, scheme, pace, runningStep }: PlannerParts): IterationPlanner {
+function newPlanner({ options, world, limits, scheme, pace, runningSteps }: PlannerParts): IterationPlanner {
   const { executor, kvCache } = world;
   const { maxNumSequences, startHorizon } = options;
   const { capacityPolicy: policy, scheduleMicroBatch } = scheme;
   // While a step runs the executor refuses other calls.
-  const areFinite = (blocks: Int32Array) => runningStep.iteration === null && executor.areFinite(blocks);
+  const areFinite = (blocks: Int32Array) => runningSteps.count === 0 && executor.areFinite(blocks);
   const adapters = world.adapters?.cache.room;
   const planning = { policy, scheduleMicroBatch, maxNumSequences, startHorizon, adapters, areFinite, pace };
   return new IterationPlanner({ ...limits, ...planning }, kvCache);
@@ -159,16 +160,30 @@ function paceOf(options: LoopOptions, unit: number): ContextPace | null {
     : null;
 }
 
+/**
+ * null: each iteration waits for its step. Stages stand still where nothing else runs, so they get any number of requests; overlap
+ * hides the loop's own work only, for which forwards of few requests are no good price.
+ */
+function newSplit(
+  { modelType, enableTrtOverlap = false, minMicroBatchSize }: LoopOptions,
+  { mostBegun = 1 }: Executor,
+  runningSteps: RunningSteps,
+): MicroBatchSplit | null {
+  if (modelType === 'V1') return null;
+  if (mostBegun > 1) return new MicroBatchSplit(minMicroBatchSize ?? 1, mostBegun, runningSteps);
+  return enableTrtOverlap ? new MicroBatchSplit(minMicroBatchSize, 2, runningSteps) : null;
+}
+
 interface RunnerInputs {
   options: LoopOptions;
   world: LoopEnvironment;
   sizes: CallSizes;
   callParts: CallParts;
   split: MicroBatchSplit | null;
-  runningStep: RunningStep;
+  runningSteps: RunningSteps;
 }
 
-function newCalls({ options, world, sizes, callParts, split, runningStep }: RunnerInputs): CallRunner {
+function newCalls({ options, world, sizes, callParts, split, runningSteps }: RunnerInputs): CallRunner {
   const { executor, kvCache, rope, postProcessors, clock } = world;
   const { logitsPostProcessorTimeoutMs = DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS } = options;
   const processors = postProcessors ?? new PostProcessors(new Map());
@@ -176,6 +191,6 @@ function newCalls({ options, world, sizes, callParts, split, runningStep }: Runn
   const newCall = () => new PackedCall(sizes, rope, callParts);
   const parts = { executor, logitsStage, kvCache, adapters: callParts.adapters, clock };
   return split
-    ? new OverlappedCalls(parts, [newCall(), newCall()], split, runningStep)
+    ? new OverlappedCalls(parts, Array.from({ length: split.parts }, newCall), split, runningSteps)
     : new SerialCalls(parts, newCall());
 }

@@ -5,7 +5,7 @@ import type { PeftCacheManager } from '../peft/peft-cache-manager.js';
 import type { Chunks, EndedCall, Iteration } from './iteration.js';
 import type { LogitsStage } from './logits-stage.js';
 import type { PackedCall } from './packed-call.js';
-import type { RunningStep } from './running-step.js';
+import type { RunningSteps } from './running-steps.js';
 import { changeSlots } from './step-adapters.js';
 
 /**
@@ -13,11 +13,11 @@ import { changeSlots } from './step-adapters.js';
  * rethrown.
  */
 export interface CallRunner {
-  /** The iteration whose call runs while the loop goes on; null: none. */
-  readonly running: Iteration | null;
-  /** Packs a call and starts it. Returns the call that has ended, if any: this one, or the one that ran before. */
+  /** The iterations whose calls run while the loop goes on, oldest call first. */
+  readonly running: readonly Iteration[];
+  /** Packs a call and starts it. Returns the call that has ended, if any: this one, or the oldest that ran before. */
   start(chunks: Chunks, iteration: Iteration): EndedCall | null;
-  /** Waits for the running call; null if there is none. */
+  /** Waits for the oldest running call; null if there is none. */
   finish(): EndedCall | null;
 }
 
@@ -33,7 +33,7 @@ export interface RunnerParts {
 
 /** Runs one call after the other; the loop waits for each. */
 export class SerialCalls implements CallRunner {
-  readonly running = null;
+  readonly running = [];
   readonly #parts: RunnerParts;
   readonly #call: PackedCall;
 
@@ -53,14 +53,22 @@ export class SerialCalls implements CallRunner {
 }
 
 /**
- * Two calls take turns: while one runs on a thread of the executor, the loop updates and answers the one before it, then
- * receives, schedules and packs the next one.
+ * Calls take turns: while some run in the executor, the loop updates and answers the one that has ended, then receives,
+ * schedules and packs the next one. With two calls and an executor that runs one at a time:
  *
  *   loop       pack 0 |begin 0| pack 1       |finish 0, begin 1| update 0, respond, schedule, pack 0 |finish 1, begin 0| ...
  *   executor                  |---- step 0 ---|                |--------------- step 1 --------------|                |---
  *
- * Memory changes only in steps and in the copies right in front of them, and these never run side by side. So a block
- * that the update of 0 gives back while step 1 runs, and that the next 0 is given, is zeroed when step 1 has ended:
+ * An executor of several stages runs as many steps as it has stages, each in another one. Then each call is begun before the
+ * oldest is finished, so that no stage waits for the loop with nothing to do:
+ *
+ *   loop       begin 0, begin 1 | finish 0 | update 0, pack 0 | begin 0, finish 1 | update 1, pack 1 | begin 1, finish 0 | ...
+ *   stage 0    |-- 0 --|-- 1 --|                              |-- 0 --|                              |-- 1 --|
+ *   stage 1            |-- 0 --|-- 1 --|                              |-- 0 --|                              |-- 1 --|
+ *
+ * A request is in one call at a time. Memory changes only in steps and in the copies right in front of them. No stage does two of
+ * these side by side, and all do them in the order in which calls are begun. So a block that the update of 0 gives back while
+ * step 1 runs, and that the next 0 is given, is zeroed when step 1 has ended:
  *
  *   block 7    in a table of 0      free       in a new table of 0 (or 1)
  *              step 0 |             | step 1 runs, 7 is in none of its tables     | step 0: zeroes 7, writes it
@@ -68,83 +76,98 @@ export class SerialCalls implements CallRunner {
  *
  * Requests in flight hold their blocks, and are neither paused nor freed, so no block that a step reads or writes is handed
  * out while it runs. The same holds for slots of adapters: a step holds those of its requests, and others are filled between the
- * steps. Blocks that both micro-batches read are shared ones, full and never written again; if one is copied or
+ * steps. Blocks that several micro-batches read are shared ones, full and never written again; if one is copied or
  * swapped, that is done between the steps too.
  *
- * A micro-batch whose logits JavaScript has to read cannot run on another thread: it runs in the loop's own, at the point
- * where others are waited for.
+ * A micro-batch whose logits JavaScript has to read is sampled when it is finished. Where the executor cannot begin its forward
+ * alone, that runs in the loop's own thread too, at the point where others are waited for.
  *
- * A micro-batch without another beside it runs in the loop's own thread, as without overlap: there is nothing to hide behind
+ * A micro-batch without another beside it runs in the loop's own thread, as without turns: there is nothing to hide behind
  * it, and waking another thread twice would only cost time.
  */
 export class OverlappedCalls implements CallRunner {
   readonly #parts: RunnerParts;
-  #next: PackedCall;
-  #other: PackedCall;
-  #running: PackedCall | null = null;
-  #beganMs = 0;
+  /** Calls that do not run. */
+  readonly #free: PackedCall[];
+  readonly #most: number;
+  readonly #running: { call: PackedCall; beganMs: number }[] = [];
+  #finishedMs = Number.NEGATIVE_INFINITY;
   readonly #split: { readonly runsTogether: boolean };
-  readonly #runningStep: RunningStep;
+  readonly #runningSteps: RunningSteps;
 
+  /** @param calls as many as there are micro-batches that take turns */
   constructor(
     parts: RunnerParts,
-    calls: readonly [PackedCall, PackedCall],
+    calls: readonly PackedCall[],
     split: { readonly runsTogether: boolean },
-    runningStep: RunningStep,
+    runningSteps: RunningSteps,
   ) {
     this.#parts = parts;
     this.#split = split;
-    this.#runningStep = runningStep;
-    [this.#next, this.#other] = calls;
+    this.#runningSteps = runningSteps;
+    this.#free = [...calls];
+    this.#most = calls.length;
   }
 
-  get running(): Iteration | null {
-    return this.#runningStep.iteration;
+  get running(): readonly Iteration[] {
+    return this.#runningSteps.iterations;
   }
 
   start(chunks: Chunks, iteration: Iteration): EndedCall | null {
-    const call = this.#next;
+    const call = this.#free[0]!;
     call.pack(chunks, iteration);
     if (this.#split.runsTogether) return step(call, this.#parts);
-    const ended = this.finish();
+    const { mostBegun = 1 } = this.#parts.executor;
+    const before = this.#running.length < mostBegun ? null : this.finish();
     if (call.isEmpty) call.end(false);
     else this.#begin(call);
-    return ended;
+    return this.#running.length < this.#most ? before : this.finish();
   }
 
   finish(): EndedCall | null {
-    const call = this.#running;
-    if (call === null) return null;
-    this.#running = null;
-    this.#runningStep.iteration = null;
+    const oldest = this.#running.shift();
+    if (oldest === undefined) return null;
+    this.#noteRunning();
+    const { call, beganMs } = oldest;
+    const { executor, clock } = this.#parts;
+    this.#free.push(call);
     call.setInFlight(false);
-    if (call.isSplit) return compute(call, this.#parts);
+    if (call.isSplit && executor.finishForward === undefined) return compute(call, this.#parts);
+    // Time that several calls have shared counts once.
+    let startMs = Math.max(beganMs, this.#finishedMs);
     let hasRun = false;
     try {
-      this.#parts.executor.finish();
+      if (call.isSplit) startMs = sampleSplit(call, executor.finishForward!(), startMs, this.#parts);
+      else executor.finish();
       hasRun = true;
     } catch (error) {
       failCall(call, error);
     }
-    call.iteration.counts.executorMs += this.#parts.clock() - this.#beganMs;
+    this.#finishedMs = clock();
+    call.iteration.counts.executorMs += this.#finishedMs - startMs;
     return call.end(hasRun);
   }
 
   #begin(call: PackedCall): void {
     const { executor, clock } = this.#parts;
-    this.#beganMs = clock();
+    const beganMs = clock();
     prepareMemory(call, this.#parts);
     try {
       if (!call.isSplit) executor.begin(call.batch, call.batch.sampling, call.output);
+      else executor.beginForward?.(call.batch);
     } catch (error) {
       failCall(call, error);
       call.end(false);
       return;
     }
     call.setInFlight(true);
-    this.#running = call;
-    this.#runningStep.iteration = call.iteration;
-    [this.#next, this.#other] = [this.#other, this.#next];
+    this.#free.shift();
+    this.#running.push({ call, beganMs });
+    this.#noteRunning();
+  }
+
+  #noteRunning(): void {
+    this.#runningSteps.iterations = this.#running.map(({ call }) => call.iteration);
   }
 }
 
@@ -158,25 +181,38 @@ function step(call: PackedCall, parts: RunnerParts): EndedCall {
 }
 
 /** Makes one call of the executor, or two if post-processors run or masks are waited for in between. */
-function compute(call: PackedCall, { executor, logitsStage, clock }: RunnerParts): EndedCall {
+function compute(call: PackedCall, parts: RunnerParts): EndedCall {
+  const { executor, clock } = parts;
   const { batch, output, iteration } = call;
   let startMs = clock();
   let hasRun = false;
   try {
-    if (call.isSplit) {
-      const logits = executor.forward(batch);
-      const forwardMs = clock() - startMs;
-      call.awaitMasks(forwardMs);
-      logitsStage.run(call.processedRows, logits, executor.vocabSize, call.failures);
-      startMs = clock() - forwardMs;
-      executor.sample(batch.sampling, output);
-    } else executor.step(batch, batch.sampling, output);
+    if (call.isSplit) startMs = sampleSplit(call, executor.forward(batch), startMs, parts);
+    else executor.step(batch, batch.sampling, output);
     hasRun = true;
   } catch (error) {
     failCall(call, error);
   }
   iteration.counts.executorMs += clock() - startMs;
   return call.end(hasRun);
+}
+
+/**
+ * Waits for masks, runs post-processors on the logits and samples from them.
+ * @returns the start of the executor's work as if there had been no other in between
+ */
+function sampleSplit(
+  call: PackedCall,
+  logits: Float32Array,
+  startMs: number,
+  { executor, logitsStage, clock }: RunnerParts,
+): number {
+  const forwardMs = clock() - startMs;
+  call.awaitMasks(forwardMs);
+  logitsStage.run(call.processedRows, logits, executor.vocabSize, call.failures);
+  const samplingMs = clock();
+  executor.sample(call.batch.sampling, call.output);
+  return samplingMs - forwardMs;
 }
 
 /**

@@ -12,8 +12,8 @@ export interface Iteration {
   /** Number of the iteration in its report. */
   readonly number: number;
   readonly startMs: number;
-  /** 1 if it began beside a micro-batch 0; always 0 without overlap. */
-  microBatchId: 0 | 1;
+  /** The least number that none of the micro-batches beside it has; always 0 where none run beside it. */
+  microBatchId: number;
   readonly counts: IterationCounts;
 }
 

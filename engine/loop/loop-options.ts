@@ -25,10 +25,10 @@ export interface LoopOptions {
   microBatch: MicroBatchLimits;
   /**
    * Two micro-batches take turns, so that the loop's work for one is hidden behind the forward of the other; default
-   * false. Not with V1.
+   * false. Not with V1. With an executor of several stages as many take turns as there are stages, whatever this says.
    */
   enableTrtOverlap?: boolean;
-  /** Fewest requests of a micro-batch beside another one; default DEFAULT_MIN_MICRO_BATCH_SIZE. */
+  /** Fewest requests of a micro-batch beside another one; default DEFAULT_MIN_MICRO_BATCH_SIZE, and 1 where there are stages. */
   minMicroBatchSize?: number;
   /** Most requests that can be active at once. */
   maxNumSequences: number;

@@ -84,7 +84,7 @@ export class LoopStatistics {
     blocks: KvCacheStats,
     heldBlocks: number,
     iterationMs: number,
-    microBatchId: 0 | 1,
+    microBatchId: number,
   ): IterationStats {
     this.#iteration++;
     this.#totalIterationMs += iterationMs;

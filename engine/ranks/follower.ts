@@ -38,13 +38,13 @@ export class Follower {
   /** Waits for a call and runs it, or returns after a moment. @throws an error with the code RANKS_LOST at the group's end */
   turn(): void {
     const { group } = this.#seat;
-    const number = group.awaitCall(this.#last, LOOK_MS);
-    if (number === this.#last) return;
+    if (group.awaitCall(this.#last, LOOK_MS) === this.#last) return;
+    const number = (this.#last + 1) >>> 0;
     this.#last = number;
     let result = 0;
     let problem = '';
     try {
-      const call = this.#reader.read();
+      const call = this.#reader.read(number);
       if (call !== null) result = this.#run(call);
     } catch (error) {
       if (codeOf(error) === RANKS_LOST) throw error;
@@ -72,10 +72,10 @@ export class Follower {
     if (executor === null) throw new Error('There is no executor yet.');
     switch (kind) {
       case CALL_KINDS.forward:
-        this.#follow(executor, arrays);
+        this.#orAbort('run a step', () => executor.follow(readBatch(arrays)));
         break;
       case CALL_KINDS.copyBlocks:
-        executor.copyBlocks(asInts(arrays[0]!), asInts(arrays[1]!));
+        this.#orAbort('copy blocks', () => executor.copyBlocks(asInts(arrays[0]!), asInts(arrays[1]!)));
         break;
       case CALL_KINDS.areFinite:
         return executor.areFinite(asInts(arrays[0]!)) ? 1 : 0;
@@ -102,13 +102,13 @@ export class Follower {
     this.#executor = new NativeExecutor(this.#engine, { ...options, seat: this.#seat });
   }
 
-  /** Rank 0 has checked the batch and computes already: a rank that cannot follow ends the group. */
-  #follow(executor: NativeExecutor, arrays: readonly Uint8Array[]): void {
+  /** Rank 0 goes on without an answer, and has checked what it calls for: a rank that cannot follow ends the group. */
+  #orAbort(what: string, follow: () => void): void {
     const { group, rank } = this.#seat;
     try {
-      executor.follow(readBatch(arrays));
+      follow();
     } catch (error) {
-      group.abort(`Rank ${rank} cannot run a step that rank 0 runs: ${messageOf(error)}`);
+      group.abort(`Rank ${rank} cannot ${what} as rank 0 does: ${messageOf(error)}`);
       throw error;
     }
   }

@@ -22,15 +22,17 @@ export interface GroupOptions {
 
 /** The addon's view of a group's memory, as one rank. Errors with the code of RANKS_LOST mean that the group is at its end. */
 export interface GroupHandle {
-  /** Memory for the bytes of a call. */
+  /** Memory for the bytes of calls. */
   readonly call: ArrayBuffer;
   /** Why the group was ended; null: it was not. */
   readonly abortReason: string | null;
-  /** Rank 0: begins the call whose bytes lie in `call`. */
+  /** Rank 0: begins the next call, whose bytes lie in `call`. */
   ring(): void;
   /** Rank 0: waits for the answers of all others and returns the sum of their results. @throws the first rank's error */
   awaitAnswers(limitMs?: number): number;
-  /** The others: waits for the call behind number `last`; returns its number, or `last` after timeoutMs. */
+  /** Rank 0: number of the last call that all others have answered. */
+  answeredByAll(): number;
+  /** The others: waits for a call behind number `last`; returns the number of the last one, or `last` after timeoutMs. */
   awaitCall(last: number, timeoutMs: number): number;
   /** Answers a call; error: a sentence, empty where it went well. */
   answer(call: number, result: number, error: string): void;
@@ -43,6 +45,7 @@ export interface GroupHandle {
 
   /** Calls back, some time later, when this rank has done something, and now and then besides. */
   watch(onActivity: () => void): void;
+  /** Number of the last call that was begun. */
   callNumber(): number;
   /** Number of the last publication of a writer on a channel, and of the last that a reader has taken. */
   published(writer: number, channel: number): number;
@@ -50,7 +53,7 @@ export interface GroupHandle {
   /** A copy of one of this rank's last two publications. */
   publication(channel: number, number: number): Uint8Array;
   answerOf(rank: number): { call: number; result: number; error: string };
-  /** Begins the call of rank 0 whose bytes lie in `call`. */
+  /** Begins the call of rank 0 whose bytes have been put into `call`. */
   relayCall(number: number): void;
   relayPublication(writer: number, channel: number, number: number, bytes: Uint8Array): void;
   relayTaken(reader: number, writer: number, channel: number, number: number): void;

@@ -27,6 +27,15 @@ const OPEN_LIMIT_MS = 900_000;
  *   rank 0       step: bytes of the call, ring | part of each op | exchange | ... | logits of all ranks | sampling
  *   rank 1 ...   wait for the ring             | part of each op | exchange | ... | answer
  *
+ * With several stages as many steps can be begun as there are stages. All ranks run all calls in the order of the rings, so that
+ * memory is in each of them what it is with one:
+ *
+ *   rank 0, stage 0   begin A, begin B: | A | B | finish A: logits, sampling | copies, begin C: | copies | C |
+ *   rank 1, stage 1                         | A | B                                             | copies     | C
+ *
+ * Nobody waits for the answers of steps and copies: a rank that cannot follow ends the group. Other calls have an answer, and all begun
+ * steps are computed first: a rank that waits for rank 0 to take its logits could not give it.
+ *
  * Samples, drafts, guides and everything else that decides run on rank 0 alone.
  */
 export class RankedExecutor implements Executor {
@@ -36,13 +45,17 @@ export class RankedExecutor implements Executor {
   readonly vocabSize: number;
   readonly hiddenSize: number;
   readonly adapters?: AdapterSlots;
+  readonly mostBegun: number;
+  readonly beginForward?: (batch: PackedBatch) => void;
+  readonly finishForward?: () => Float32Array;
   readonly #own: NativeExecutor;
   readonly #group: GroupHandle;
   readonly #size: number;
   readonly #calls: CallWriter;
   /** Memory that each other rank takes. */
   readonly #others: ExecutorMemory[];
-  #isBegun = false;
+  /** Begun steps, oldest first. */
+  #begun: ('step' | 'forward')[] = [];
   #isClosed = false;
 
   /** Opens the part of this rank while the others open theirs. @throws what a rank says that cannot open it */
@@ -53,9 +66,15 @@ export class RankedExecutor implements Executor {
     const { seat, heartbeat: _, ...shared } = options;
     this.#group = seat.group;
     this.#size = sizeOf(seat.shape);
-    this.#calls = new CallWriter(this.#group.call, () => {
-      this.#group.ring();
-      this.#awaitAnswers();
+    this.#calls = new CallWriter(this.#group.call, this.#group, {
+      awaitAll: () => {
+        this.#completeBegun();
+        this.#awaitAnswers();
+      },
+      handOver: () => {
+        this.#group.ring();
+        this.#awaitAnswers();
+      },
     });
     const instructionSet = NativeExecutor.instructionSetOf(options);
     this.#calls.write(
@@ -72,6 +91,12 @@ export class RankedExecutor implements Executor {
     this.options = this.#own.options;
     this.vocabSize = engine.plan.vocabSize;
     this.hiddenSize = this.#own.hiddenSize;
+    this.mostBegun = seat.shape.pipelineParallelSize;
+    if (this.mostBegun > 1) {
+      this.beginForward = (batch) =>
+        this.#begin('forward', batch, () => this.#own.beginForwardOfStage(batch));
+      this.finishForward = () => this.#finish('forward', () => this.#own.finishForwardOfStage());
+    }
     if (this.#own.adapters !== undefined) this.adapters = this.#slotsOf(engine, this.#own.adapters);
   }
 
@@ -80,17 +105,11 @@ export class RankedExecutor implements Executor {
   }
 
   begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
-    this.#requireIdle();
-    this.#calls.write(CALL_KINDS.forward, batchArrays(batch));
-    this.#lostIfGone(() => this.#own.begin(batch, sampling, output));
-    this.#isBegun = true;
+    this.#begin('step', batch, () => this.#own.begin(batch, sampling, output));
   }
 
   finish(): void {
-    const wasBegun = this.#isBegun;
-    this.#isBegun = false;
-    this.#lostIfGone(() => this.#own.finish());
-    if (wasBegun) this.#awaitAnswers();
+    this.#finish('step', () => this.#own.finish());
   }
 
   forward(batch: PackedBatch): Float32Array {
@@ -102,9 +121,10 @@ export class RankedExecutor implements Executor {
   }
 
   copyBlocks(source: Int32Array, target: Int32Array): void {
-    this.#requireIdle();
-    this.#own.copyBlocks(source, target);
-    this.#tell(CALL_KINDS.copyBlocks, [source, target]);
+    this.#requireStill();
+    this.#lostIfGone(() => this.#own.copyBlocks(source, target));
+    this.#calls.write(CALL_KINDS.copyBlocks, [source, target]);
+    this.#lostIfGone(() => this.#group.ring());
   }
 
   areFinite(blocks: Int32Array): boolean {
@@ -134,7 +154,7 @@ export class RankedExecutor implements Executor {
   /** Ends the other ranks too. */
   close(): void {
     if (this.#isClosed) return;
-    if (this.#isBegun) {
+    if (this.#begun.length > 0) {
       throw new Error(
         'The executor cannot be closed while a begun step is running; finish() must come first.',
       );
@@ -152,12 +172,28 @@ export class RankedExecutor implements Executor {
   #run<T>(batch: PackedBatch, run: () => T): T {
     this.#requireIdle();
     this.#calls.write(CALL_KINDS.forward, batchArrays(batch));
-    const result = this.#lostIfGone(run);
-    this.#awaitAnswers();
-    return result;
+    return this.#lostIfGone(run);
+  }
+
+  #begin(kind: 'step' | 'forward', batch: PackedBatch, begin: () => void): void {
+    if (this.#begun.length === this.mostBegun || this.#isClosed) this.#requireIdle();
+    this.#calls.write(CALL_KINDS.forward, batchArrays(batch));
+    this.#lostIfGone(begin);
+    this.#begun.push(kind);
+  }
+
+  /** Ends the oldest begun step, whether or not it throws, unless it is of another kind, which the addon refuses. */
+  #finish<T>(kind: 'step' | 'forward', finish: () => T): T {
+    if (this.#begun[0] === kind) this.#begun.shift();
+    return this.#lostIfGone(finish);
+  }
+
+  #completeBegun(): void {
+    if (this.#begun.length > 0) this.#lostIfGone(() => this.#own.completeBegun());
   }
 
   #tell(kind: CallKind, arrays: readonly CallArray[]): number {
+    this.#completeBegun();
     this.#calls.write(kind, arrays);
     this.#lostIfGone(() => this.#group.ring());
     return this.#awaitAnswers();
@@ -172,6 +208,7 @@ export class RankedExecutor implements Executor {
       return run();
     } catch (error) {
       if (codeOf(error) !== RANKS_LOST) throw error;
+      this.#begun = [];
       this.#group.abort(messageOf(error));
       throw new ExecutorLostError(this.#group.abortReason ?? messageOf(error));
     }
@@ -179,7 +216,12 @@ export class RankedExecutor implements Executor {
 
   #requireIdle(): void {
     if (this.#isClosed) throw new Error('The executor is closed.');
-    if (this.#isBegun) throw new Error('A begun step is running; finish() must come first.');
+    if (this.#begun.length > 0) throw new Error('A begun step is running; finish() must come first.');
+  }
+
+  /** Throws where memory may not change: several begun steps of stages are in order with the changes. */
+  #requireStill(): void {
+    if (this.mostBegun === 1 || this.#isClosed) this.#requireIdle();
   }
 
   #slotsOf({ plan }: LoadableEngine, { maxSlots, maxRank }: AdapterSlots): AdapterSlots {
@@ -188,14 +230,14 @@ export class RankedExecutor implements Executor {
       maxSlots,
       maxRank,
       put: (slot, weights) => {
-        this.#requireIdle();
+        this.#requireStill();
         const parts = products.partsOf(weights);
-        this.#own.putAdapter(slot, parts);
+        this.#lostIfGone(() => this.#own.putAdapter(slot, parts));
         this.#tell(CALL_KINDS.putAdapter, adapterArrays(slot, parts));
       },
       clear: (slot) => {
-        this.#requireIdle();
-        this.#own.clearAdapter(slot);
+        this.#requireStill();
+        this.#lostIfGone(() => this.#own.clearAdapter(slot));
         this.#tell(CALL_KINDS.clearAdapter, [Int32Array.of(slot)]);
       },
     };

@@ -1,3 +1,4 @@
+import { callIn, putCall } from '../../engine/ranks/call-bytes.js';
 import type { GroupHandle } from '../../engine/ranks/group.js';
 import { CHANNELS } from '../../engine/ranks/rank-plan.js';
 import { type GroupShape, ranksOfStage, sizeOf } from '../../engine/ranks/rank-shape.js';
@@ -80,7 +81,7 @@ export class Relay {
     const [a, b, c] = frame.numbers;
     switch (frame.kind) {
       case FRAMES.call:
-        new Uint8Array(this.#group.call).set(frame.bytes);
+        putCall(this.#group.call, a, b, frame.bytes);
         this.#group.relayCall(a);
         break;
       case FRAMES.publication:
@@ -113,12 +114,12 @@ export class Relay {
   }
 
   #pumpCall(): void {
-    const number = this.#group.callNumber();
-    if (number === this.#call) return;
-    this.#call = number;
-    const memory = this.#group.call;
-    const bytes = new Uint8Array(memory, 0, CALL_HEADER_BYTES + new Int32Array(memory, 0, 2)[1]!);
-    this.#toOthers({ kind: FRAMES.call, numbers: [number, 0, 0], bytes });
+    const last = this.#group.callNumber();
+    while (this.#call !== last) {
+      this.#call = (this.#call + 1) >>> 0;
+      const { place, bytes } = callIn(this.#group.call, this.#call);
+      this.#toOthers({ kind: FRAMES.call, numbers: [this.#call, place, 0], bytes });
+    }
   }
 
   #pumpPublications(channel: number): void {
@@ -153,6 +154,3 @@ export class Relay {
     });
   }
 }
-
-/** Bytes in front of a call's body, of which the second number is the body's length: see call-bytes.ts. */
-const CALL_HEADER_BYTES = 64;

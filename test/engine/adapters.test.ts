@@ -52,6 +52,7 @@ describe('64 requests over 20 adapters with room for 3', () => {
     ['a horizon', { schedulerPolicy: 'MAX_UTILIZATION', numBlocks: 9, startHorizon: 8 }],
     ['chunks', { schedulerPolicy: 'MAX_UTILIZATION', chunkingPolicy: 'EQUAL_PROGRESS', maxNumTokens: 16 }],
     ['two micro-batches', { enableTrtOverlap: true, minMicroBatchSize: 1 }],
+    ['three stages', { stages: 3 }],
     [
       'two micro-batches that pause',
       { enableTrtOverlap: true, minMicroBatchSize: 2, schedulerPolicy: 'MAX_UTILIZATION', numBlocks: 12 },

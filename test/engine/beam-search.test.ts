@@ -226,6 +226,7 @@ describe('beams, several sequences and plain requests in one crowd', () => {
     ['MAX_UTILIZATION', {}],
     ['MAX_UTILIZATION', { chunkingPolicy: 'EQUAL_PROGRESS', maxNumTokens: 24 }],
     ['MAX_UTILIZATION', { enableTrtOverlap: true, minMicroBatchSize: 1 }],
+    ['MAX_UTILIZATION', { stages: 3 }],
     ['MAX_UTILIZATION', { enableBlockReuse: true, numSecondaryBlocks: 9 }],
     ['MAX_UTILIZATION', { modelType: 'InflightBatching', enableBlockReuse: true }],
     ['MAX_UTILIZATION', { maxAttentionWindow: 64 }],

@@ -271,6 +271,8 @@ const engine = fc.record({
   numSecondaryBlocks: fc.constantFrom(0, 2, 30),
   enableTrtOverlap: fc.boolean(),
   minMicroBatchSize: fc.integer({ min: 1, max: 2 }),
+  stages: fc.constantFrom(1, 1, 2, 3),
+  areStagesEager: fc.boolean(),
   begunStepsRun: fc.constantFrom('at-begin' as const, 'at-finish' as const),
 });
 

@@ -67,6 +67,8 @@ const engine: fc.Arbitrary<HarnessOptions> = fc
     maxInputLen: fc.constantFrom(30, 36, 64),
     overlap: fc.boolean(),
     minMicroBatchSize: fc.integer({ min: 1, max: 3 }),
+    stages: fc.constantFrom(1, 1, 2, 3),
+    areStagesEager: fc.boolean(),
     begunStepsRun: fc.constantFrom('at-begin' as const, 'at-finish' as const),
   })
   .map(({ chunkingPolicy, overlap, begunStepsRun, ...rest }) => {

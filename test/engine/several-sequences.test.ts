@@ -168,6 +168,7 @@ describe('several sequences under pressure', () => {
     ['MAX_UTILIZATION', {}],
     ['MAX_UTILIZATION', { chunkingPolicy: 'EQUAL_PROGRESS', maxNumTokens: 24 }],
     ['MAX_UTILIZATION', { enableTrtOverlap: true, minMicroBatchSize: 1 }],
+    ['MAX_UTILIZATION', { stages: 3 }],
     ['MAX_UTILIZATION', { enableBlockReuse: true }],
     ['MAX_UTILIZATION', { modelType: 'InflightBatching', enableBlockReuse: true }],
     ['GUARANTEED_NO_EVICT', { modelType: 'V1' }],

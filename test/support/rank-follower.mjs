@@ -2,13 +2,18 @@
 import { loadAddon } from '../../dist/engine/executors/native/load-addon.js';
 import { Follower } from '../../dist/engine/ranks/follower.js';
 
-process.once('message', ({ engine, seat, path, limitMs }) => {
+process.once('message', ({ engine, seat, path, limitMs, gate = 0 }) => {
   const { tensorParallelSize, pipelineParallelSize } = seat.shape;
   const size = tensorParallelSize * pipelineParallelSize;
   const group = new (loadAddon().RankGroup)({ path, rank: seat.rank, size, limitMs });
   const follower = new Follower(engine, { ...seat, group });
   process.on('disconnect', () => process.exit());
   const turn = () => {
+    // Call 1 has opened the model; a gate holds this rank back until the steps behind it have been begun.
+    if (follower.isOpen && group.callNumber() < 1 + gate) {
+      setImmediate(turn);
+      return;
+    }
     try {
       follower.turn();
     } catch {

@@ -15,6 +15,12 @@ export interface TestGroup {
   followers: readonly ChildProcess[];
 }
 
+export interface GroupConditions {
+  limitMs?: number;
+  /** Steps that must be begun before the other ranks compute the first one; default 0. */
+  gate?: number;
+}
+
 /** Groups of a test file, ended together. */
 export class TestGroups {
   readonly #made: TestGroup[] = [];
@@ -23,7 +29,7 @@ export class TestGroups {
     engine: LoadableEngine,
     shape: Partial<GroupShape>,
     options: ExecutorOptions,
-    limitMs = 60_000,
+    { limitMs = 60_000, gate = 0 }: GroupConditions = {},
   ): Promise<TestGroup> {
     const whole: GroupShape = { tensorParallelSize: 1, pipelineParallelSize: 1, ...shape };
     const size = sizeOf(whole);
@@ -35,7 +41,7 @@ export class TestGroups {
       Array.from({ length: size - 1 }, async (_, i) => {
         const child = fork(new URL('./rank-follower.mjs', import.meta.url), { serialization: 'advanced' });
         const seat = { shape: whole, rank: i + 1 };
-        child.send({ engine: { plan, weightsFile, tensors, packedFolder }, seat, path, limitMs });
+        child.send({ engine: { plan, weightsFile, tensors, packedFolder }, seat, path, limitMs, gate });
         await once(child, 'message');
         child.unref();
         child.channel?.unref();

@@ -33,7 +33,13 @@ export class EngineBench {
   #failure: Error | null = null;
   #nextId = 1n;
 
-  constructor(managerClass: ManagerClass, enginePath: string, params: OptionalParams) {
+  /** @param more options beside those of the engine */
+  constructor(
+    managerClass: ManagerClass,
+    enginePath: string,
+    params: OptionalParams,
+    more: Pick<GptManagerOptions, 'ranks'> = {},
+  ) {
     this.#manager = new managerClass({
       enginePath,
       modelType: 'InflightFusedBatching',
@@ -44,6 +50,7 @@ export class EngineBench {
       onIterationStats: (stats) => this.#iterations.push({ stats, arrivedMs: performance.now() }),
       onError: (error) => this.#fail(error),
       optionalParams: { enableChunkedContext: true, maxSeqLen: 2048, ...params },
+      ...more,
     });
   }
 

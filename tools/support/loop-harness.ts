@@ -17,6 +17,7 @@ import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import type { DraftPolicy } from '../../engine/speculation/draft-policy.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { ChunkingPolicy, SchedulerPolicy } from '../../scheduler/types.js';
+import { StagedExecutor } from './staged-executor.js';
 
 export interface HarnessOptions {
   modelType?: ModelType;
@@ -41,6 +42,10 @@ export interface HarnessOptions {
   maxReturnedLogitsBytes?: number;
   enableTrtOverlap?: boolean;
   minMicroBatchSize?: number;
+  /** Stages of the executor; default 1. */
+  stages?: number;
+  /** Stages compute as early as they can; default: as late. */
+  areStagesEager?: boolean;
   maxAttentionWindow?: number;
   sinkTokenLength?: number;
   postProcessors?: PostProcessors;
@@ -70,6 +75,13 @@ function adapterCache(room: HarnessAdapters | undefined): PeftCacheManager | nul
   return new PeftCacheManager(ADAPTER_SIZES, { host, device }, slots);
 }
 
+function stagesOver(
+  executor: FakeExecutor,
+  { stages = 1, areStagesEager = false }: HarnessOptions,
+): StagedExecutor | null {
+  return stages > 1 ? new StagedExecutor(executor, stages, areStagesEager) : null;
+}
+
 /** A generation loop over the fake executor, in this thread, with its queues in plain view. */
 export class LoopHarness implements LoopCallbacks {
   readonly wantsStatsJson = true;
@@ -83,6 +95,8 @@ export class LoopHarness implements LoopCallbacks {
   /** Requests that took turns between waiting and running, report by report. */
   readonly turns: TurnChanges[] = [];
   readonly executor: FakeExecutor;
+  /** The executor's stages; null: it has one. */
+  readonly staged: StagedExecutor | null;
   readonly kvCache: KvCacheManager;
   /** null: requests have no adapters. */
   readonly adapters: PeftCacheManager | null;
@@ -125,6 +139,7 @@ export class LoopHarness implements LoopCallbacks {
       ...(adapters ? { maxAdapters: adapters.slots, maxLoraRank: 4 } : {}),
       ...options.fake,
     });
+    this.staged = stagesOver(this.executor, options);
     this.kvCache = new KvCacheManager({
       numBlocks,
       tokensPerBlock,
@@ -157,7 +172,7 @@ export class LoopHarness implements LoopCallbacks {
       ...(options.terminateReqId === undefined ? {} : { terminateReqId: options.terminateReqId }),
     };
     this.loop = assembleLoop(loopOptions, {
-      executor: this.executor,
+      executor: this.staged ?? this.executor,
       kvCache: this.kvCache,
       rope: new RopeTable({ inverseFrequencies: Float32Array.of(1), scale: 1 }, null, maxNumSequences),
       callbacks: this,

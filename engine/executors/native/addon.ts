@@ -80,6 +80,11 @@ export interface NativeExecutorHandle {
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
   begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
   finish(): void;
+  /** Of rank 0 of several stages alone, which begins several steps before it finishes the oldest. */
+  beginForward(batch: PackedBatch): void;
+  finishForward(): Float32Array;
+  /** Waits for the results of all begun steps, which stay begun. */
+  complete(): void;
   forward(batch: PackedBatch): Float32Array;
   /** The forward of a rank that does not get the network's output. */
   follow(batch: PackedBatch): void;

@@ -86,6 +86,20 @@ export class NativeExecutor implements Executor {
     this.#handle.finish();
   }
 
+  /** Of rank 0 of several stages: begins a forward while others are begun. */
+  beginForwardOfStage(batch: PackedBatch): void {
+    this.#handle.beginForward(batch);
+  }
+
+  finishForwardOfStage(): Float32Array {
+    return this.#handle.finishForward();
+  }
+
+  /** Of the same: waits for the results of all begun steps, which stay begun. */
+  completeBegun(): void {
+    this.#handle.complete();
+  }
+
   forward(batch: PackedBatch): Float32Array {
     return this.#handle.forward(batch);
   }

@@ -62,6 +62,7 @@ describe('a guided request', () => {
   it.each<HarnessOptions>([
     {},
     { enableTrtOverlap: true, minMicroBatchSize: 1 },
+    { stages: 3 },
     { modelType: 'InflightBatching' },
     { modelType: 'V1' },
     { schedulerPolicy: 'MAX_UTILIZATION', numBlocks: 8 },

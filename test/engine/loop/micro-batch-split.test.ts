@@ -35,27 +35,67 @@ describe('requests are parted into two micro-batches', () => {
     expect(split.mostRequests(0, 9)).toBe(0);
     expect(split.mostRequests(9, 0)).toBe(5);
   });
+});
 
-  it('whatever comes and goes: whoever can run does so in one of the next two micro-batches that start', () => {
-    const history = fc.array(fc.record({ arrive: fc.nat(6), leave: fc.nat(6) }), { maxLength: 40 });
+/** Requests that wait or are in flight, as the loop has them: it starts a micro-batch, and the oldest ends when all parts run. */
+function runSplit(parts: number, minimum: number, changes: readonly { arrive: number; leave: number }[]) {
+  const flying: number[] = [];
+  const split = new MicroBatchSplit(minimum, parts, {
+    get count() {
+      return flying.length;
+    },
+  });
+  // Numbers of micro-batches that started since each request could run, in list order.
+  let waiting: number[] = [];
+  let longest = 0;
+  let mostFlying = 0;
+  for (const { arrive, leave } of changes) {
+    waiting.push(...new Array<number>(arrive).fill(0));
+    const inFlight = flying.reduce((sum, size) => sum + size, 0);
+    const started = waiting.splice(0, split.mostRequests(waiting.length, inFlight));
+    const isAlone = started.length > 0 && split.runsTogether;
+    if (started.length > 0) {
+      waiting = waiting.map((starts) => starts + 1);
+      flying.push(started.length);
+    }
+    longest = Math.max(longest, ...waiting);
+    mostFlying = Math.max(mostFlying, flying.length);
+    if (isAlone || started.length === 0 || flying.length === parts) {
+      // Those that have ended their step are in front of all others again.
+      const landed = Math.max(0, (flying.shift() ?? 0) - leave);
+      waiting = [...new Array<number>(landed).fill(0), ...waiting];
+    }
+  }
+  return { longest, mostFlying };
+}
+
+describe('whatever comes and goes', () => {
+  const history = fc.array(fc.record({ arrive: fc.nat(6), leave: fc.nat(3) }), { maxLength: 60 });
+  it.each([2, 3, 4, 8])('%i parts: whoever can run does so in one of the next that start', (parts) => {
+    let most = 0;
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 5 }), history, (minimum, changes) => {
-        const split = new MicroBatchSplit(minimum);
-        // Numbers of micro-batches that started since each request could run, in list order; null: it is in flight.
-        let waiting: number[] = [];
-        let running: number[] = [];
-        for (const { arrive, leave } of changes) {
-          waiting.push(...new Array<number>(arrive).fill(0));
-          const most = split.mostRequests(waiting.length, running.length);
-          const started = waiting.splice(0, most);
-          if (started.length > 0) waiting = waiting.map((starts) => starts + 1);
-          expect(Math.max(0, ...waiting)).toBeLessThan(2);
-          // The requests that ran before have ended their step: some leave, the rest go on.
-          const landed = running.slice(leave).map(() => 0);
-          running = started;
-          waiting = [...landed, ...waiting];
-        }
+        const { longest, mostFlying } = runSplit(parts, minimum, changes);
+        expect(longest).toBeLessThanOrEqual(parts);
+        most = Math.max(most, mostFlying);
       }),
+      { numRuns: 300 },
     );
+    expect(most).toBe(parts);
+  });
+
+  it.each([
+    { parts: 3, requests: 4, sizes: [2, 1, 1] },
+    { parts: 4, requests: 3, sizes: [1, 1, 1] },
+    { parts: 3, requests: 12, sizes: [4, 4, 4] },
+  ])('$requests requests, $parts parts', ({ parts, requests, sizes }) => {
+    const running = { count: 0 };
+    const split = new MicroBatchSplit(1, parts, running);
+    const found: number[] = [];
+    for (let left = requests; left > 0; left -= found.at(-1)!) {
+      found.push(Math.min(left, split.mostRequests(left, requests - left)));
+      running.count++;
+    }
+    expect(found).toEqual(sizes);
   });
 });

@@ -83,6 +83,8 @@ const engine: fc.Arbitrary<HarnessOptions> = fc
     enableTrtOverlap: fc.boolean(),
     enableBlockReuse: fc.boolean(),
     minMicroBatchSize: fc.integer({ min: 1, max: 3 }),
+    stages: fc.constantFrom(1, 1, 2, 3),
+    areStagesEager: fc.boolean(),
     begunStepsRun: fc.constantFrom('at-begin' as const, 'at-finish' as const),
   })
   .map(({ chunkingPolicy, begunStepsRun, enableBlockReuse, ...rest }) => ({
@@ -139,7 +141,7 @@ describe('requests with drafts that are right, wrong or right in part', () => {
     let drafted = 0;
     fc.assert(
       fc.property(engine, fc.integer(), (asked, seed) => {
-        const policy = { schedulerPolicy: 'MAX_UTILIZATION' as const, enableTrtOverlap: false };
+        const policy = { schedulerPolicy: 'MAX_UTILIZATION' as const, enableTrtOverlap: false, stages: 1 };
         // No token is generated a second time: those that are known are drafts that are right.
         const options = { ...asked, ...policy, maxInputLen: 64, maxNumTokens: 64 };
         const prompts = Array.from({ length: 6 }, (_, i) => [i + 1, 2, 3, 4]);

@@ -123,6 +123,7 @@ Executor::Executor(ExecutorConfig config)
             config_.plan.values[static_cast<size_t>(op.input)].rows == RowKind::kLogits);
   });
   firstLogitOp_ = static_cast<size_t>(select - ops.begin());
+  isStaged_ = config_.plan.ranks > 1 && config_.plan.rank == 0 && select != ops.end() && select->kind == OpKind::kExchange;
   passRows_.resize(static_cast<size_t>(config_.maxLogitRows));
   passTargets_.resize(static_cast<size_t>(config_.maxLogitRows));
   if (config_.plan.ranks > 1 && config_.group == nullptr)
@@ -232,11 +233,20 @@ void Executor::setProfiling(bool on) {
   profile_ = {};
 }
 
+void Executor::announce() {
+  if (config_.group != nullptr && config_.group->rank() == 0) config_.group->ring();
+}
+
 void Executor::forward(const BatchView& batch) {
-  if (config_.group == nullptr) return compute(batch);
-  if (config_.group->rank() == 0) config_.group->ring();
+  announce();
+  run(batch);
+}
+
+// The others wait for what this rank would have sent: an error ends the group.
+template <typename Body>
+void Executor::guarded(const Body& body) {
   try {
-    compute(batch);
+    body();
   } catch (const std::exception& error) {
     config_.group->abort("Rank " + std::to_string(config_.plan.rank) + " of " + std::to_string(config_.plan.ranks) +
                          " failed in a step: " + error.what());
@@ -244,7 +254,49 @@ void Executor::forward(const BatchView& batch) {
   }
 }
 
+void Executor::run(const BatchView& batch) {
+  if (config_.group == nullptr) return compute(batch);
+  guarded([&] { compute(batch); });
+}
+
+void Executor::runStage(const BatchView& batch) {
+  guarded([&] { runFront(batch); });
+  begun_.push_back(&batch);
+}
+
+void Executor::receive() {
+  guarded([&] {
+    const BatchView& oldest = *begun_.front();
+    if (!hasReceived_) runBack(oldest);
+    logitRows_ = oldest.numLogitRows;
+  });
+  begun_.pop_front();
+  hasReceived_ = false;
+}
+
+bool Executor::outputHasCome() const {
+  const PlanOp& op = config_.plan.ops[firstLogitOp_];
+  return config_.group->hasPublication(op.parts.front().rank, op.channel);
+}
+
+bool Executor::receiveEarly() {
+  if (begun_.empty() || hasReceived_) return false;
+  if (!outputHasCome()) return true;
+  // The sender is at this output and sends all of it, so that this ends, whatever waits.
+  const size_t waiting = currentOp_;
+  hasReceived_ = true;
+  runBack(*begun_.front());
+  currentOp_ = waiting;
+  return false;
+}
+
 void Executor::compute(const BatchView& batch) {
+  const ComputeTurns::Hold turn(turns_);
+  runFront(batch);
+  runBack(batch);
+}
+
+void Executor::runFront(const BatchView& batch) {
   const ComputeTurns::Hold turn(turns_);
   logitRows_ = 0;
   {
@@ -252,6 +304,11 @@ void Executor::compute(const BatchView& batch) {
     prepare(batch);
   }
   runOps(0, firstLogitOp_, batch);
+}
+
+// The ops behind the last layer, for the rows whose logits leave the executor and then for those that are sampled.
+void Executor::runBack(const BatchView& batch) {
+  const ComputeTurns::Hold turn(turns_);
   returnTokenRows(batch);
   runOps(firstLogitOp_, config_.plan.ops.size(), batch);
   logitRows_ = batch.numLogitRows;

@@ -1,6 +1,7 @@
 // Runs a network over packed batches: memory, the ops over the thread pool, sampling. It uses nothing of JavaScript.
 #pragma once
 #include <array>
+#include <deque>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -50,9 +51,25 @@ class Executor {
   // The batch must have passed checkBatch(). In a group all ranks compute: rank 0 rings for the others, and an error, after
   // which they would wait for this rank, ends the group.
   void forward(const BatchView& batch);
+  // The parts of a forward: the ring, if this is rank 0, and the rest.
+  void announce();
+  void run(const BatchView& batch);
+  // True if this is rank 0 of several stages, so that the ops that end in the output are those of others. Then the ops of
+  // several batches may be run before the output of the first is received:
+  //
+  //   announce 0, runStage 0 | announce 1, runStage 1 | receive 0 | announce 2, runStage 2 | receive 1 ...
+  //
+  // While a stage's ops wait for others, the output of the oldest batch is received if it comes: those who send it would
+  // otherwise never take what this rank sends. So a batch's memory must stay until it is received.
+  bool isStaged() const { return isStaged_; }
+  void runStage(const BatchView& batch);
+  // Waits for the output of the oldest batch whose ops have been run.
+  void receive();
   // Output of the last forward, usually logits: [logitRows() x outputWidth].
   float* logits() const { return value(config_.plan.logits); }
   int64_t logitRows() const { return logitRows_; }
+  // After the caller has put rows back that it had kept.
+  void setLogitRows(int64_t rows) { logitRows_ = rows; }
   // The views must have passed checkSampling().
   void sample(const SamplingView& sampling, const SamplingOutputView& output);
   // The arrays must have passed checkCopy().
@@ -84,7 +101,14 @@ class Executor {
   int64_t rowsOf(int32_t index, const BatchView& batch) const;
   KvLayer layer(int32_t index) const;
 
+  template <typename Body>
+  void guarded(const Body& body);
   void compute(const BatchView& batch);
+  void runFront(const BatchView& batch);
+  void runBack(const BatchView& batch);
+  bool outputHasCome() const;
+  // Receives the oldest batch's output if it has come. Returns true if there is one that has not.
+  bool receiveEarly();
   void prepare(const BatchView& batch);
   void prepareAngles(const BatchView& batch);
   // Cosines of a token's angles by one of the RoPE tables (-1: the batch's), followed by the sines.
@@ -156,6 +180,9 @@ class Executor {
   std::vector<int32_t> passRows_;                                     // rows of T of one pass: see returned_rows.cpp
   std::vector<std::pair<const ReturnedRows*, int64_t>> passTargets_;  // request and index of each row
   int64_t logitRows_ = 0;
+  bool isStaged_ = false;
+  std::deque<const BatchView*> begun_;  // whose stage has been run and whose output has not been asked for
+  bool hasReceived_ = false;            // the oldest of these
   size_t currentOp_ = 0;
   size_t roundedOp_ = 0;  // the product whose input the op before it has rounded; 0, which is no product, at first
   bool profiling_ = false;

@@ -1,9 +1,13 @@
 #include "executor/executor_object.h"
 
+#include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "coded_error.h"
 #include "executor/executor.h"
@@ -49,7 +53,10 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
          InstanceMethod<&ExecutorObject::clearAdapter>("clearAdapter"),
          InstanceMethod<&ExecutorObject::areFinite>("areFinite"), InstanceMethod<&ExecutorObject::memory>("memory"),
          InstanceMethod<&ExecutorObject::profile>("profile"), InstanceMethod<&ExecutorObject::turns>("turns"),
-         InstanceMethod<&ExecutorObject::follow>("follow"), InstanceMethod<&ExecutorObject::close>("close")});
+         InstanceMethod<&ExecutorObject::follow>("follow"), InstanceMethod<&ExecutorObject::close>("close"),
+         InstanceMethod<&ExecutorObject::beginForward>("beginForward"),
+         InstanceMethod<&ExecutorObject::finishForward>("finishForward"),
+         InstanceMethod<&ExecutorObject::complete>("complete")});
   }
 
   explicit ExecutorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<ExecutorObject>(info) {
@@ -111,11 +118,25 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     return *executor_;
   }
 
-  // Returns the executor if none of its own threads is running a step.
+  // Returns the executor if no step is begun.
   Executor& idle() const {
     Executor& executor = open();
-    if (stepThread_.busy()) throw std::runtime_error("A begun step is running; finish() must come first.");
+    if (!begun_.empty()) throw std::runtime_error("A begun step is running; finish() must come first.");
     return executor;
+  }
+
+  // Returns the executor once its own thread computes nothing. If it runs all of a network there must be no begun step; a stage
+  // may have several, which others compute.
+  Executor& still() {
+    if (!open().isStaged()) return idle();
+    try {
+      if (stepThread_.busy()) stepThread_.finish();
+    } catch (...) {
+      // The group is lost.
+      begun_.clear();
+      throw;
+    }
+    return *executor_;
   }
 
   static void requireLogits(const NetworkPlan& plan) {
@@ -145,54 +166,157 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
 
     void run(Executor& executor) const {
       const ComputeTurns::Hold turn(executor.turns());
-      executor.forward(batch);
+      executor.run(batch);
       executor.sample(sampling, output);
     }
+  };
+
+  // A begun step, or a begun forward, which has no sampling.
+  struct Begun {
+    std::optional<StepViews> step;
+    std::optional<BatchView> forward;
+    Napi::ObjectReference held;
+    // Of a stage: the output has been received, and sampled or put aside.
+    bool isComplete = false;
+    std::vector<float> logits;
+
+    const BatchView& batch() const { return step ? step->batch : *forward; }
   };
 
   Napi::Value step(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
       Executor& executor = idle();
-      StepViews(info, executor, nullptr).run(executor);
+      const StepViews views(info, executor, nullptr);
+      executor.announce();
+      views.run(executor);
       return info.Env().Undefined();
     });
   }
 
-  // All JavaScript values are read here, and the arrays are held until finish(): the thread gets plain memory.
   Napi::Value begin(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = idle();
+      Executor& executor = still();
       js::HeldValues held(info.Env());
-      begun_.emplace(info, executor, &held);
-      try {
-        heldByStep_ = Napi::Persistent(static_cast<const Napi::Object&>(held.all()));
-        stepThread_.begin([this] { begun_->run(*executor_); });
-      } catch (...) {
-        releaseStep();
-        throw;
-      }
+      Begun begun;
+      begun.step.emplace(info, executor, &held);
+      start(std::move(begun), held);
       return info.Env().Undefined();
     });
+  }
+
+  Napi::Value beginForward(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = still();
+      requireStaged();
+      js::HeldValues held(info.Env());
+      Begun begun;
+      begun.forward = js::readBatch(info[0], &held);
+      checkBatch(*begun.forward, executor.config());
+      executor.adapters().check(*begun.forward);
+      start(std::move(begun), held);
+      return info.Env().Undefined();
+    });
+  }
+
+  // All JavaScript values have been read, and the arrays are held until the step is finished: the thread gets plain memory.
+  void start(Begun begun, const js::HeldValues& held) {
+    begun.held = Napi::Persistent(static_cast<const Napi::Object&>(held.all()));
+    executor_->announce();
+    begun_.push_back(std::move(begun));
+    Begun& own = begun_.back();
+    try {
+      if (executor_->isStaged())
+        stepThread_.begin([this, &own] { executor_->runStage(own.batch()); });
+      else
+        stepThread_.begin([this, &own] { own.step->run(*executor_); });
+    } catch (const std::exception& error) {
+      begun_.pop_back();
+      // The others have been told of a step that does not come.
+      if (executor_->config().group) executor_->config().group->abort(error.what());
+      throw;
+    }
   }
 
   Napi::Value finish(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
-      open();
-      if (!stepThread_.busy()) throw std::runtime_error("No step has been begun; begin() must come before finish().");
-      try {
-        stepThread_.finish();
-      } catch (...) {
-        releaseStep();
-        throw;
-      }
-      releaseStep();
+      requireBegun();
+      if (!begun_.front().step) throw std::runtime_error("A forward has been begun; finishForward() ends it.");
+      ended([&] {
+        if (!executor_->isStaged()) return stepThread_.finish();
+        still();
+        completeStep(begun_.front());
+      });
       return info.Env().Undefined();
     });
   }
 
-  void releaseStep() {
-    begun_.reset();
-    heldByStep_.Reset();
+  // Waits for the logits of a begun forward; sample() may follow though other steps are begun.
+  Napi::Value finishForward(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      requireStaged();
+      requireBegun();
+      if (begun_.front().step) throw std::runtime_error("A step has been begun; finish() ends it.");
+      int64_t rows = 0;
+      ended([&] {
+        still();
+        Begun& oldest = begun_.front();
+        rows = oldest.batch().numLogitRows;
+        if (oldest.isComplete) {
+          std::copy(oldest.logits.begin(), oldest.logits.end(), executor_->logits());
+          executor_->setLogitRows(rows);
+        } else {
+          executor_->receive();
+        }
+      });
+      return logitsView(info.Env(), *executor_, rows);
+    });
+  }
+
+  // Waits for everything that is begun, before a call that all ranks have to be free for. The steps stay begun.
+  Napi::Value complete(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      still();
+      for (Begun& begun : begun_) completeStep(begun);
+      return info.Env().Undefined();
+    });
+  }
+
+  // Of a stage: receives the output of the oldest step that has not got it, and samples, or keeps the logits.
+  void completeStep(Begun& begun) {
+    if (begun.isComplete) return;
+    executor_->receive();
+    if (begun.step) {
+      executor_->sample(begun.step->sampling, begun.step->output);
+    } else {
+      const size_t rows = static_cast<size_t>(begun.batch().numLogitRows);
+      const float* logits = executor_->logits();
+      begun.logits.assign(logits, logits + rows * static_cast<size_t>(executor_->config().plan.outputWidth));
+    }
+    begun.isComplete = true;
+  }
+
+  void requireBegun() const {
+    open();
+    if (begun_.empty()) throw std::runtime_error("No step has been begun; begin() must come before finish().");
+  }
+
+  void requireStaged() const {
+    if (!open().isStaged()) throw std::runtime_error("This executor has no stages; only whole steps can be begun.");
+  }
+
+  // Ends the oldest begun step, whether or not the body throws; where the group is lost, all of them.
+  template <typename Body>
+  void ended(const Body& body) {
+    try {
+      body();
+    } catch (const CodedError&) {
+      begun_.clear();
+      throw;
+    } catch (...) {
+      begun_.pop_front();
+      throw;
+    }
+    begun_.pop_front();
   }
 
   Napi::Value forward(const Napi::CallbackInfo& info) {
@@ -203,12 +327,15 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       executor.adapters().check(batch);
       if (executor.config().plan.logits < 0) requireLogits(executor.config().plan);
       executor.forward(batch);
-      const size_t length =
-          static_cast<size_t>(batch.numLogitRows) * static_cast<size_t>(executor.config().plan.outputWidth);
-      napi_value view = nullptr;  // stays null in an environment that is being terminated
-      napi_create_typedarray(info.Env(), napi_float32_array, length, logitsBuffer(info.Env(), executor), 0, &view);
-      return Napi::Value(info.Env(), view);
+      return logitsView(info.Env(), executor, batch.numLogitRows);
     });
+  }
+
+  Napi::Value logitsView(Napi::Env env, Executor& executor, int64_t rows) {
+    const size_t length = static_cast<size_t>(rows) * static_cast<size_t>(executor.config().plan.outputWidth);
+    napi_value view = nullptr;  // stays null in an environment that is being terminated
+    napi_create_typedarray(env, napi_float32_array, length, logitsBuffer(env, executor), 0, &view);
+    return Napi::Value(env, view);
   }
 
   // The forward of a rank whose output another one has.
@@ -225,7 +352,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
 
   Napi::Value sample(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = idle();
+      Executor& executor = still();
       requireLogits(executor.config().plan);
       const SamplingView sampling = js::readSampling(info[0]);
       const SamplingOutputView output = js::readSamplingOutput(info[1]);
@@ -237,7 +364,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
 
   Napi::Value copyBlocks(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = idle();
+      Executor& executor = still();
       const auto source = js::typedArray<const int32_t>(info[0], "source");
       const auto target = js::typedArray<const int32_t>(info[1], "target");
       checkCopy(source, target, executor.config().numBlocks);
@@ -249,7 +376,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   // putAdapter(slot, parts): see AdapterPart.
   Napi::Value putAdapter(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = idle();
+      Executor& executor = still();
       if (!info[1].IsArray()) throw std::runtime_error("putAdapter takes a slot and a list of parts.");
       executor.adapters().put(slotOf(info), js::readAdapterParts(info[1].As<Napi::Array>()));
       return info.Env().Undefined();
@@ -258,7 +385,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
 
   Napi::Value clearAdapter(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
-      idle().adapters().clear(slotOf(info));
+      still().adapters().clear(slotOf(info));
       return info.Env().Undefined();
     });
   }
@@ -312,7 +439,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
 
   Napi::Value close(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
-      if (stepThread_.busy()) {
+      if (!begun_.empty()) {
         throw std::runtime_error(
             "The executor cannot be closed while a begun step is running; finish() must come first.");
       }
@@ -346,8 +473,8 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   }
 
   std::unique_ptr<Executor> executor_;
-  std::optional<StepViews> begun_;
-  Napi::ObjectReference heldByStep_;
+  // Steps that have been begun and not finished; a stage has several. A deque, since the thread holds references.
+  std::deque<Begun> begun_;
   Napi::ObjectReference heartbeat_;
   Napi::Reference<Napi::ArrayBuffer> logits_;
   Napi::Env::CleanupHook<void (*)(ExecutorObject*), ExecutorObject> cleanup_;

@@ -31,6 +31,8 @@ constexpr char kMagic[8] = {'S', 'K', 'E', 'I', 'N', 'R', 'K', '1'};
 constexpr size_t kTextBytes = 448;
 // A sleeping wait looks this often whether the group was aborted by somebody who cannot wake it.
 constexpr int64_t kLookMs = 20;
+// The same where there may soon be something to do beside the wait.
+constexpr int64_t kBesideMs = 1;
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
@@ -205,7 +207,7 @@ void GroupMemory::throwIfAborted() const {
 }
 
 template <typename Reached>
-bool GroupMemory::await(Signal& signal, int64_t limitMs, const Reached& reachedValue) const {
+bool GroupMemory::await(Signal& signal, int64_t limitMs, const Reached& reachedValue, const Beside& beside) const {
   const auto begin = Clock::now();
   const auto spinEnd = begin + std::chrono::microseconds(spinMicroseconds_);
   do {
@@ -226,12 +228,13 @@ bool GroupMemory::await(Signal& signal, int64_t limitMs, const Reached& reachedV
     throwIfAborted();
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
     if (left <= 0) return false;
-    sleepOn(signal.value, seen, std::min<int64_t>(left, kLookMs));
+    sleepOn(signal.value, seen, std::min<int64_t>(left, beside && beside() ? kBesideMs : kLookMs));
   }
 }
 
-void GroupMemory::awaitRank(Signal& signal, int32_t rank, uint32_t number, const char* what, int64_t limitMs) const {
-  if (await(signal, limitMs, [&](uint32_t value) { return reached(value, number); })) return;
+void GroupMemory::awaitRank(Signal& signal, int32_t rank, uint32_t number, const char* what, int64_t limitMs,
+                            const Beside& beside) const {
+  if (await(signal, limitMs, [&](uint32_t value) { return reached(value, number); }, beside)) return;
   throw CodedError(kGroupLost, "Rank " + std::to_string(rank) + " of " + std::to_string(size_) + " has not " + what +
                                    " within " + std::to_string(limitMs) + " ms.");
 }
@@ -252,6 +255,15 @@ uint32_t GroupMemory::awaitAnswers(int64_t limitMs) {
   }
   if (!error.empty()) throw std::runtime_error(error);
   return sum;
+}
+
+uint32_t GroupMemory::answeredByAll() const {
+  uint32_t least = call_;
+  for (int32_t rank = 1; rank < size_; ++rank) {
+    const uint32_t answered = state(rank).answered.value.load();
+    if (reached(least, answered)) least = answered;
+  }
+  return least;
 }
 
 uint32_t GroupMemory::awaitCall(uint32_t last, int64_t timeoutMs) {
@@ -283,11 +295,11 @@ std::string GroupMemory::abortReason() const {
   return reason.empty() ? "The group of ranks was ended." : reason;
 }
 
-float* GroupMemory::beginPublication(int32_t channel, const std::vector<int32_t>& readers) {
+float* GroupMemory::beginPublication(int32_t channel, const std::vector<int32_t>& readers, const Beside& beside) {
   const uint32_t number = counts_[static_cast<size_t>(rank_ * kChannels + channel)] + 1;
   for (const int32_t reader : readers) {
     if (reader == rank_) continue;
-    awaitRank(takenBy(reader, rank_, channel), reader, number - 2, "taken what was sent to it", limitMs_);
+    awaitRank(takenBy(reader, rank_, channel), reader, number - 2, "taken what was sent to it", limitMs_, beside);
   }
   return reinterpret_cast<float*>(slot(rank_, channel, number));
 }
@@ -299,10 +311,15 @@ void GroupMemory::publish(int32_t channel, size_t bytes) {
   tell(signal, number);
 }
 
-const float* GroupMemory::awaitPublication(int32_t writer, int32_t channel) {
+const float* GroupMemory::awaitPublication(int32_t writer, int32_t channel, const Beside& beside) {
   const uint32_t number = counts_[static_cast<size_t>(writer * kChannels + channel)] + 1;
-  awaitRank(publishedBy(writer, channel), writer, number, "sent its part of a step", limitMs_);
+  awaitRank(publishedBy(writer, channel), writer, number, "sent its part of a step", limitMs_, beside);
   return reinterpret_cast<const float*>(slot(writer, channel, number));
+}
+
+bool GroupMemory::hasPublication(int32_t writer, int32_t channel) const {
+  const uint32_t number = counts_[static_cast<size_t>(writer * kChannels + channel)] + 1;
+  return reached(publishedBy(writer, channel).value.load(std::memory_order_acquire), number);
 }
 
 void GroupMemory::take(int32_t writer, int32_t channel) {

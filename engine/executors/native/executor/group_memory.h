@@ -13,6 +13,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,8 @@ class GroupMemory {
   uint32_t awaitAnswers(int64_t limitMs);
   // The others: waits for the call behind `last`; returns its number, or `last` after timeoutMs. Throws if the group is lost.
   uint32_t awaitCall(uint32_t last, int64_t timeoutMs);
+  // The last call that all others have answered.
+  uint32_t answeredByAll() const;
   // Answers a call. error: empty where it went well.
   void answer(uint32_t call, uint32_t result, const std::string& error);
 
@@ -63,11 +66,15 @@ class GroupMemory {
   // Reason of the abort; empty: there was none.
   std::string abortReason() const;
 
+  // What a wait does beside, now and then. True: it may have something to do soon, so the wait looks often.
+  using Beside = std::function<bool()>;
   // Place for the next publication of this rank: waits until the readers have taken what was there.
-  float* beginPublication(int32_t channel, const std::vector<int32_t>& readers);
+  float* beginPublication(int32_t channel, const std::vector<int32_t>& readers, const Beside& beside = {});
   void publish(int32_t channel, size_t bytes);
   // The next publication of another rank: waits for it.
-  const float* awaitPublication(int32_t writer, int32_t channel);
+  const float* awaitPublication(int32_t writer, int32_t channel, const Beside& beside = {});
+  // True if awaitPublication would not wait.
+  bool hasPublication(int32_t writer, int32_t channel) const;
   void take(int32_t writer, int32_t channel);
 
   // For a relay, which plays the part of ranks on other machines: it reads what this rank does, and does what they do.
@@ -98,8 +105,9 @@ class GroupMemory {
   State& state(int32_t rank) const;
   // Waits until reached(value). `what` says what for, as the end of a sentence.
   template <typename Reached>
-  bool await(Signal& signal, int64_t limitMs, const Reached& reached) const;
-  void awaitRank(Signal& signal, int32_t rank, uint32_t number, const char* what, int64_t limitMs) const;
+  bool await(Signal& signal, int64_t limitMs, const Reached& reached, const Beside& beside = {}) const;
+  void awaitRank(Signal& signal, int32_t rank, uint32_t number, const char* what, int64_t limitMs,
+                 const Beside& beside = {}) const;
   void throwIfAborted() const;
   static void set(Signal& signal, uint32_t value);
   // The same for what this rank does, which a relay may watch.

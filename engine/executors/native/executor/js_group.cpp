@@ -27,6 +27,7 @@ class GroupObject : public Napi::ObjectWrap<GroupObject> {
         env, "RankGroup",
         {InstanceAccessor<&GroupObject::callBuffer>("call"), InstanceAccessor<&GroupObject::reason>("abortReason"),
          InstanceMethod<&GroupObject::ring>("ring"), InstanceMethod<&GroupObject::awaitAnswers>("awaitAnswers"),
+         InstanceMethod<&GroupObject::answeredByAll>("answeredByAll"),
          InstanceMethod<&GroupObject::awaitCall>("awaitCall"), InstanceMethod<&GroupObject::answer>("answer"),
          InstanceMethod<&GroupObject::abort>("abort"), InstanceMethod<&GroupObject::callNumber>("callNumber"),
          InstanceMethod<&GroupObject::published>("published"), InstanceMethod<&GroupObject::taken>("taken"),
@@ -98,6 +99,11 @@ class GroupObject : public Napi::ObjectWrap<GroupObject> {
       const int64_t limitMs = info[0].IsUndefined() ? memory->limitMs() : numberOf(info, 0);
       return Napi::Number::New(info.Env(), memory->awaitAnswers(limitMs));
     });
+  }
+
+  Napi::Value answeredByAll(const Napi::CallbackInfo& info) {
+    return guarded(info,
+                   [&]() -> Napi::Value { return Napi::Number::New(info.Env(), open()->answeredByAll()); });
   }
 
   Napi::Value awaitCall(const Napi::CallbackInfo& info) {

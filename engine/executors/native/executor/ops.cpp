@@ -394,6 +394,7 @@ void Executor::runExchange(const PlanOp& op, const BatchView& batch) {
   const auto isMine = [&](int32_t reader) { return reader == group.rank(); };
   const bool sends = own != nullptr && !std::all_of(op.readers.begin(), op.readers.end(), isMine);
   const bool takes = std::any_of(op.readers.begin(), op.readers.end(), isMine);
+  const GroupMemory::Beside beside = begun_.empty() ? GroupMemory::Beside() : [this] { return receiveEarly(); };
   const int64_t rowsOfSlot = static_cast<int64_t>(kSlotBytes / sizeof(float)) / widest;
   for (int64_t begin = 0; begin < rows; begin += rowsOfSlot) {
     const int64_t count = std::min(rowsOfSlot, rows - begin);
@@ -403,7 +404,7 @@ void Executor::runExchange(const PlanOp& op, const BatchView& batch) {
     };
     if (sends) {
       const size_t bytes = static_cast<size_t>(own->count) * sizeof(float);
-      float* slot = group.beginPublication(op.channel, op.readers);
+      float* slot = group.beginPublication(op.channel, op.readers, beside);
       copyRows(*own, [&](int64_t at, float* place) { std::memcpy(slot + at, place, bytes); });
       group.publish(op.channel, bytes * static_cast<size_t>(count));
     }
@@ -411,7 +412,7 @@ void Executor::runExchange(const PlanOp& op, const BatchView& batch) {
     for (const ExchangePart& part : op.parts) {
       if (isMine(part.rank)) continue;
       const size_t bytes = static_cast<size_t>(part.count) * sizeof(float);
-      const float* slot = group.awaitPublication(part.rank, op.channel);
+      const float* slot = group.awaitPublication(part.rank, op.channel, beside);
       copyRows(part, [&](int64_t at, float* place) { std::memcpy(place, slot + at, bytes); });
       group.take(part.rank, op.channel);
     }
