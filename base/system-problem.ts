@@ -16,6 +16,7 @@ const OTHER_FOLDER = 'name a folder that can be';
 const WRITING: Readonly<Record<string, readonly [string, string?]>> = {
   ENOENT: ['its folder is not there'],
   ENOTDIR: ['what should be its folder is a file'],
+  EEXIST: ['a file of this name is there'],
   EISDIR: ['it is a folder'],
   EACCES: ['this user may not write there', OTHER_FOLDER],
   EPERM: ['this user may not write there', OTHER_FOLDER],

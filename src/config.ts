@@ -181,8 +181,9 @@ export function modelOfTexts(
 ): ConfiguredModel {
   const typed = Object.entries(texts).map(([key, text]) => {
     const name = optionCalled(key);
-    const kind = name === null ? 'text' : optionOf(name).values.kind;
-    return [key, kind === 'list' ? listOfText(text) : fromText(kind, text)];
+    if (name === null) return [key, text.trim()];
+    const option = optionOf(name);
+    return [key, option.values.kind === 'list' ? listOfText(text) : fromText(option, text)];
   });
   const [entry] = fileEntries([{ ...Object.fromEntries(typed), name, model }], where);
   return configured(entry!, where);
@@ -224,10 +225,11 @@ function listOfText(text: string): unknown {
 
 /** Value of an option from its flag or an alias. @throws UsageError where both are given. */
 function fromFlag(
-  { name, values, flag }: Option,
+  option: Option,
   flags: ConfigSources['flags'],
   spelled: ConfigSources['called'] = {},
 ): Given | undefined {
+  const { name, values, flag } = option;
   const names = [name, ...(flag.aliases ?? [])].filter((one) => flags?.[one] !== undefined);
   const [called, second] = names;
   if (called === undefined) return undefined;
@@ -236,23 +238,22 @@ function fromFlag(
     throw new UsageError(`${where} and --${flagName(second)} are one option; give one of them.`);
   }
   const value = flags![called];
-  return { value: values.kind === 'list' ? asList(value) : fromText(values.kind, value), where };
+  return { value: values.kind === 'list' ? asList(value) : fromText(option, value), where };
 }
 
-function fromEnvironment(
-  { name, values }: Option,
-  environment: ConfigSources['environment'],
-): Given | undefined {
+function fromEnvironment(option: Option, environment: ConfigSources['environment']): Given | undefined {
+  const { name, values } = option;
   const value = environment?.[variableName(name)];
   if (value === undefined || value === '') return undefined;
-  const { kind } = values;
-  const read = kind === 'list' ? listOfText(value) : fromText(kind, value);
+  const read = values.kind === 'list' ? listOfText(value) : fromText(option, value);
   return { value: read, where: variableName(name) };
 }
 
-/** A value of a file, in which a list of one may be written as the one. */
-function listOfFile({ name, values }: Option, value: unknown): unknown {
+/** A value of a file, in which a list of one may be written as the one, and a size with its unit. */
+function listOfFile(option: Option, value: unknown): unknown {
+  const { name, values, flag } = option;
   if (name === 'lora') return adapterTexts(value);
+  if (flag.unit === 'bytes') return fromText(option, value);
   return values.kind === 'list' ? asList(value) : value;
 }
 

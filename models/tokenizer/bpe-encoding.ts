@@ -1,4 +1,6 @@
 import { type Merges, symbolsOf } from './long-words.js';
+import { type WordIds, WordMemory } from './word-memory.js';
+import { type LibraryPreTokenizer, type PreTokenizeOptions, WordCutter } from './word-stream.js';
 
 /** A BPE model of @huggingface/tokenizers. */
 export interface LibraryBpe extends Merges {
@@ -15,43 +17,60 @@ export interface LibraryBpe extends Merges {
 
 /** Longest word, in UTF-16 units, that is left to the library. */
 const MAX_WORD_UNITS = 1024;
-/** Units of words that the library gets at a time, since it makes a list of all their tokens. */
-const UNITS_AT_A_TIME = 16_384;
+/** In a list of ids: an entry that the vocabulary lacks. */
+const NO_ID = -1;
 
 const encoder = new TextEncoder();
 
 /**
- * Ids for the words of a text, as the library gives them; undefined for an entry that the vocabulary lacks. Holds
- * little more than the present word, however long the text is.
+ * Encodes a text's words as the library does, one by one, and remembers what became of short ones: a text of many thousands of words has
+ * few that were not there before. Holds little more than the present word, however long the text is.
  */
-export function* bpeIds(model: LibraryBpe, words: Iterable<string>): Generator<number | undefined> {
-  let afterUnknown = false;
-  for (const entry of entriesOf(model, words)) {
-    const id = model.tokens_to_ids.get(entry);
-    const isUnknown = (id ?? model.unk_token_id) === model.unk_token_id;
-    if (!(model.fuse_unk && isUnknown && afterUnknown)) yield id;
-    afterUnknown = isUnknown;
-  }
-}
+export class BpeEncoding {
+  readonly #model: LibraryBpe;
+  readonly #words: WordCutter;
+  readonly #memory = new WordMemory();
 
-/** Entries of the vocabulary for words. */
-function* entriesOf(model: LibraryBpe, words: Iterable<string>): Generator<string> {
-  let short: string[] = [];
-  let units = 0;
-  for (const word of words) {
-    const isLong = word.length > MAX_WORD_UNITS;
-    if (!isLong) {
-      short.push(word);
-      units += word.length;
-    }
-    if (isLong || units >= UNITS_AT_A_TIME) {
-      yield* model.encode(short);
-      short = [];
-      units = 0;
-    }
-    if (isLong) yield* entriesOfLong(model, word);
+  constructor(model: LibraryBpe, preTokenizer: LibraryPreTokenizer | null) {
+    this.#model = model;
+    this.#words = new WordCutter(preTokenizer);
   }
-  yield* model.encode(short);
+
+  /** Calls `push` with each id of a text; undefined for an entry that the vocabulary lacks. */
+  encode(text: string, options: PreTokenizeOptions, push: (id: number | undefined) => void): void {
+    const { unk_token_id: unknown, fuse_unk: isFused } = this.#model;
+    let afterUnknown = false;
+    const take = (known: number) => {
+      const id = known === NO_ID ? undefined : known;
+      const isUnknown = (id ?? unknown) === unknown;
+      if (!(isFused && isUnknown && afterUnknown)) push(id);
+      afterUnknown = isUnknown;
+    };
+    this.#words.each(text, options, (word) => {
+      if (word.length > MAX_WORD_UNITS) {
+        for (const entry of this.#entriesOf(this.#words.spelled(word))) take(this.#idOf(entry));
+        return;
+      }
+      const ids = this.#memory.get(word) ?? this.#encodeWord(word);
+      if (typeof ids === 'number') take(ids);
+      else for (const id of ids) take(id);
+    });
+  }
+
+  #encodeWord(word: string): WordIds {
+    const all = Array.from(this.#entriesOf(this.#words.spelled(word)), (entry) => this.#idOf(entry));
+    const ids = all.length === 1 ? all[0]! : all;
+    this.#memory.set(word, ids);
+    return ids;
+  }
+
+  #idOf(entry: string): number {
+    return this.#model.tokens_to_ids.get(entry) ?? NO_ID;
+  }
+
+  #entriesOf(word: string): Iterable<string> {
+    return word.length > MAX_WORD_UNITS ? entriesOfLong(this.#model, word) : this.#model.encode([word]);
+  }
 }
 
 /** Entries for one long word, as the library's `encode` makes them. */

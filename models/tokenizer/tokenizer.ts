@@ -3,7 +3,7 @@ import { messageOf } from '../../base/error-text.js';
 import { asSentence } from '../../base/sentences.js';
 import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
 import { type AddedToken, AddedTokenFinder } from './added-token-finder.js';
-import { bpeIds, type LibraryBpe } from './bpe-encoding.js';
+import { BpeEncoding, type LibraryBpe } from './bpe-encoding.js';
 import type { BpeTables } from './bpe-tables.js';
 import { isControlToken } from './control-tokens.js';
 import { unprovenComponents, whyUnproven } from './encoding-cost.js';
@@ -19,7 +19,7 @@ import {
   type TokenizerJson,
 } from './tokenizer-json.js';
 import { decodableUtf8Length } from './utf8.js';
-import { type LibraryPreTokenizer, wordsOf } from './word-stream.js';
+import type { LibraryPreTokenizer } from './word-stream.js';
 
 export interface EncodeOptions {
   /**
@@ -64,11 +64,6 @@ export type TokenizerSourceFiles = Pick<TokenizerFiles, 'tokenizerJson' | 'token
 };
 
 const NOTHING = new Uint8Array(0);
-/**
- * Longest text, in units, encoded at once: the library makes lists of all its work, so longer ones are encoded word by
- * word.
- */
-const MAX_UNITS_AT_ONCE = 1024;
 /** Milliseconds for all added tokens, with a normalizer that is not known to be quick. */
 const NORMALIZE_LIMIT_MS = 5000;
 
@@ -95,6 +90,8 @@ export class Tokenizer {
   readonly unproven: string | null;
 
   readonly #parts: LibraryParts;
+  /** What encodes the text in the library's place; null where its model is no BPE. */
+  readonly #bpe: BpeEncoding | null;
   readonly #rawTokens: AddedTokenFinder;
   readonly #normalizedTokens: AddedTokenFinder | null;
   readonly #affixes: SpecialAffixes;
@@ -122,7 +119,8 @@ export class Tokenizer {
     this.#parts = libraryParts(json, config, new Set(this.controlTokenTexts));
     if (files.tables !== undefined) fillBpe(this.#parts.model, files.tables, json.model.unk_token);
 
-    const { normalizer, model } = this.#parts;
+    const { normalizer, pre_tokenizer: preTokenizer, model } = this.#parts;
+    this.#bpe = isBpe(model) ? new BpeEncoding(model, preTokenizer) : null;
     for (const token of added) {
       if (isControl(token)) model.tokens_to_ids.delete(token.content);
     }
@@ -290,8 +288,8 @@ export class Tokenizer {
       const id = known ?? this.unkTokenId;
       if (id !== null) ids.push(id);
     };
-    if (text.length > MAX_UNITS_AT_ONCE && isBpe(model)) {
-      for (const id of bpeIds(model, wordsOf(preTokenizer, text, options))) push(id);
+    if (this.#bpe !== null) {
+      this.#bpe.encode(text, options, push);
       return;
     }
     const words = preTokenizer?.pre_tokenize(text, options) ?? [text];

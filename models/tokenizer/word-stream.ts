@@ -24,50 +24,76 @@ const encoder = new TextEncoder();
 
 /**
  * Words of a text as the library's pre-tokenizer makes them, one by one: the library makes a list of all of them and,
- * for a Sequence, one for each of its parts with a list for each word in it.
+ * for a Sequence, one for each of its parts with a list for each word in it. Where the last part only writes letters for the bytes
+ * of a word, that step is apart, since it takes longer than all others and a known word does not need it.
  */
-export function* wordsOf(
-  part: LibraryPreTokenizer | null,
-  text: string,
-  options: PreTokenizeOptions,
-): Generator<string> {
-  if (part === null) yield text;
-  else if (part.tokenizers !== undefined) yield* wordsOfAll(part.tokenizers, 0, text, options);
-  else if (isPlainSplit(part)) yield* splitAt(part.pattern, text);
-  else if (isByteLevel(part)) yield* inLetters(part, text);
-  else yield* part.pre_tokenize(text, options);
+export class WordCutter {
+  readonly #parts: readonly LibraryPreTokenizer[];
+  readonly #letters: Letters | null;
+
+  constructor(part: LibraryPreTokenizer | null) {
+    const parts = flattened(part);
+    const last = parts.at(-1);
+    const isApart = last !== undefined && isByteLevel(last) && !last.use_regex && !last.add_prefix_space;
+    this.#letters = isApart ? new Letters(last.byte_encoder) : null;
+    this.#parts = isApart ? parts.slice(0, -1) : parts;
+  }
+
+  /** Calls `take` with each word, before it is spelled. */
+  each(text: string, options: PreTokenizeOptions, take: (word: string) => void): void {
+    this.#cut(0, text, options, take);
+  }
+
+  /** A word as the model knows it. */
+  spelled(word: string): string {
+    return this.#letters === null ? word : this.#letters.of(word);
+  }
+
+  /** Each part cuts the words of the part before. */
+  #cut(index: number, text: string, options: PreTokenizeOptions, take: (word: string) => void): void {
+    const part = this.#parts[index];
+    if (part === undefined) {
+      take(text);
+      return;
+    }
+    const next = (word: string) => this.#cut(index + 1, word, options, take);
+    if (isPlainSplit(part)) splitAt(part.pattern, text, next);
+    else if (isByteLevel(part)) inLetters(part, text, next);
+    else for (const word of part.pre_tokenize(text, options)) next(word);
+  }
 }
 
-/** Words of a Sequence: each part cuts the words of the part before. */
-function* wordsOfAll(
-  parts: readonly (LibraryPreTokenizer | null)[],
-  index: number,
-  text: string,
-  options: PreTokenizeOptions,
-): Generator<string> {
-  if (index === parts.length) {
-    yield text;
-    return;
-  }
-  for (const word of wordsOf(parts[index]!, text, options))
-    yield* wordsOfAll(parts, index + 1, word, options);
+/** Parts of a pre-tokenizer in the order in which they cut. */
+function flattened(part: LibraryPreTokenizer | null): LibraryPreTokenizer[] {
+  if (part === null) return [];
+  return part.tokenizers === undefined ? [part] : part.tokenizers.flatMap(flattened);
 }
 
 function isPlainSplit(part: LibraryPreTokenizer): part is LibraryPreTokenizer & { pattern: RegExp } {
   const { type, invert, behavior } = part.config ?? {};
   if (type !== 'Split' || invert || !(part.pattern instanceof RegExp)) return false;
+  if (!part.pattern.global || !part.pattern.unicode) return false;
   return String(behavior).toLowerCase() !== 'removed';
 }
 
-/** Matches and the texts between them, as the library's `regex_split` gives them. */
-function* splitAt(pattern: RegExp, text: string): Generator<string> {
+/**
+ * Matches and the texts between them, as the library's `regex_split` gives them. Matches are looked for by the pattern itself, from the
+ * first unit on: a copy for each text, as matchAll makes it, would take longer than cutting short texts.
+ */
+function splitAt(pattern: RegExp, text: string, take: (word: string) => void): void {
   let end = 0;
-  for (const match of text.matchAll(pattern)) {
-    if (end < match.index) yield text.slice(end, match.index);
-    if (match[0].length > 0) yield match[0];
-    end = match.index + match[0].length;
+  let from = 0;
+  for (;;) {
+    pattern.lastIndex = from;
+    const match = pattern.exec(text);
+    if (match === null) break;
+    const [word] = match;
+    if (end < match.index) take(text.slice(end, match.index));
+    end = match.index + word.length;
+    from = word.length > 0 ? end : end + (text.codePointAt(end)! > 0xffff ? 2 : 1);
+    if (word.length > 0) take(word);
   }
-  if (end < text.length) yield text.slice(end);
+  if (end < text.length) take(end === 0 ? text : text.slice(end));
 }
 
 type ByteLevel = LibraryPreTokenizer & { byte_encoder: Readonly<Record<number, string>> };
@@ -76,30 +102,42 @@ function isByteLevel(part: LibraryPreTokenizer): part is ByteLevel {
   return part.config?.type === 'ByteLevel' && part.byte_encoder !== undefined;
 }
 
-function* inLetters(part: ByteLevel, text: string): Generator<string> {
+function inLetters(part: ByteLevel, text: string, take: (word: string) => void): void {
+  const letters = new Letters(part.byte_encoder);
   const prefixed = part.add_prefix_space && !text.startsWith(' ') ? ` ${text}` : text;
-  if (!part.use_regex) yield lettersOf(prefixed, part.byte_encoder);
-  else for (const [word] of prefixed.matchAll(part.pattern!)) yield lettersOf(word, part.byte_encoder);
+  if (!part.use_regex) take(letters.of(prefixed));
+  else for (const [word] of prefixed.matchAll(part.pattern!)) take(letters.of(word));
 }
 
-/** Letters for the bytes of a text's UTF-8. */
-function lettersOf(text: string, letters: Readonly<Record<number, string>>): string {
-  if (text.length <= UNITS_AT_A_TIME) return lettersOfPiece(text, letters);
-  const pieces: string[] = [];
-  for (let start = 0; start < text.length; ) {
-    let end = Math.min(start + UNITS_AT_A_TIME, text.length);
-    // Halves of one character stay together.
-    if (end < text.length && text.codePointAt(end - 1)! > 0xffff) end--;
-    pieces.push(lettersOfPiece(text.slice(start, end), letters));
-    start = end;
+/** Letters for bytes, each of one UTF-16 unit. */
+class Letters {
+  readonly #units: Uint16Array;
+
+  constructor(letters: Readonly<Record<number, string>>) {
+    this.#units = Uint16Array.from({ length: 256 }, (_, byte) => letters[byte]!.charCodeAt(0));
   }
-  return pieces.join('');
-}
 
-/**
- * Letters of a short text. They are joined at once: a text built letter by letter would be an object of 32 bytes for
- * each, all kept until it is read.
- */
-function lettersOfPiece(text: string, letters: Readonly<Record<number, string>>): string {
-  return Array.from(encoder.encode(text), (byte) => letters[byte]!).join('');
+  /** Letters for the bytes of a text's UTF-8. */
+  of(text: string): string {
+    if (text.length <= UNITS_AT_A_TIME) return this.#ofPiece(text);
+    const pieces: string[] = [];
+    for (let start = 0; start < text.length; ) {
+      let end = Math.min(start + UNITS_AT_A_TIME, text.length);
+      // Halves of one character stay together.
+      if (end < text.length && text.codePointAt(end - 1)! > 0xffff) end--;
+      pieces.push(this.#ofPiece(text.slice(start, end)));
+      start = end;
+    }
+    return pieces.join('');
+  }
+
+  /**
+   * Letters of a short text. They are joined at once: a text built letter by letter would be an object of 32 bytes for
+   * each, all kept until it is read.
+   */
+  #ofPiece(text: string): string {
+    const units: number[] = [];
+    for (const byte of encoder.encode(text)) units.push(this.#units[byte]!);
+    return String.fromCharCode(...units);
+  }
 }

@@ -95,7 +95,7 @@ function defineData(command: Command): void {
     .option('--output-tokens <LENGTH>', 'length of an answer (default: 64)')
     .option('--prefix-tokens <N>', 'length of a beginning that prompts share, before their own tokens')
     .option('--prefixes <N>', 'different beginnings (default: 1)')
-    .option('--samples <N>', 'distinct prompts; they come again behind (default: all differ)')
+    .option('--samples <N>', 'distinct prompts; then they come again (default: all differ)')
     .option('--turns <N>', 'turns of a conversation (default: 3)')
     .option('--think-time <S>', 'time between an answer and the next turn of a conversation (default: 0)')
     .option('--system-tokens <N>', 'length of a system message that all conversations share')

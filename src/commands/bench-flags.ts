@@ -244,7 +244,7 @@ function sweepOf(flags: BenchFlags): NonNullable<BenchOptions['sweep']> {
   refuseTogether(flags, 'sweep', over);
   const points = list.split(',').map(Number);
   if (!points.every((point) => point > 0)) {
-    throw new UsageError(`--sweep: expected numbers above 0 behind ${over}=, found "${list}".`);
+    throw new UsageError(`--sweep: expected numbers above 0 after ${over}=, found "${list}".`);
   }
   return { over, points };
 }

@@ -118,8 +118,9 @@ function checkLogFile(path: string): void {
 /** Makes the folder of models where there is none: what clients pull comes into it. @throws UsageError */
 function makeModelsDir(path: string): void {
   try {
-    mkdirSync(path, { recursive: true });
-    if (statSync(path).isDirectory()) return;
+    const first = mkdirSync(path, { recursive: true });
+    if (first !== undefined)
+      process.stderr.write(`skein: the folder of --models-dir was not there and was made: ${path}\n`);
   } catch (error) {
     throw new UsageError(`The folder of --models-dir, ${path}, cannot be made: ${writeProblem(error)}`);
   }

@@ -64,8 +64,8 @@ function optionsOfTexts(model: string, texts: Readonly<Record<string, string>>):
       const hint = meant === null ? '' : `; did you mean ${meant}?`;
       throw new ParameterError(key, `The parameters of ${model} have no option ${key}${hint}`);
     }
-    const { kind } = optionOf(name).values;
-    return [name, kind === 'list' ? text.split(',') : fromText(kind, text)] as const;
+    const option = optionOf(name);
+    return [name, option.values.kind === 'list' ? text.split(',') : fromText(option, text)] as const;
   });
   return Object.fromEntries(options);
 }

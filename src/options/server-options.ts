@@ -126,6 +126,7 @@ export const LOADING_OPTIONS = {
   ranksSecretFile: ofModel(NAME, {
     group: 'Running',
     metavar: 'FILE',
+    defaultText: 'none',
     help: 'file with a secret of at least 16 characters, which all ranks have; needed with HOST:PORT',
   }),
   /**
@@ -346,7 +347,7 @@ const SERVING_OPTIONS = {
       group: ON_DEMAND,
       metavar: 'DURATION',
       default: '5m',
-      help: "time that a model of --models-dir stays loaded behind its last request, such as 5m or 1h30m, or in seconds; 0 unloads it behind the answer, -1 keeps it; a request of Ollama's API may say otherwise",
+      help: "time that a model of --models-dir stays loaded after its last request, such as 5m or 1h30m, or in seconds; 0 unloads it after the answer, -1 keeps it; a request of Ollama's API may say otherwise",
     },
     OF_CLIENTS,
   ),

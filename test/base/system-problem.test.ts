@@ -25,7 +25,7 @@ describe('what the system says of a file, in words', () => {
     expect(writeProblem(thrown(() => writeFileSync('/dev/full', 'x')))).toBe(
       'the disk is full; make room, or name a folder of another disk.',
     );
-    for (const code of ['EACCES', 'EPERM', 'EROFS', 'EDQUOT', 'EIO', 'EISDIR', 'ENOTDIR'])
+    for (const code of ['EACCES', 'EPERM', 'EROFS', 'EDQUOT', 'EIO', 'EISDIR', 'ENOTDIR', 'EEXIST'])
       expect(writeProblem(ofCode(code))).not.toContain(code);
   });
 

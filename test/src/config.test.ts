@@ -53,6 +53,18 @@ describe('loadConfig', () => {
     });
   });
 
+  it('reads sizes with their units, where bytes are asked for', () => {
+    const config = file('sizes.json', '{"model": "m", "maxBodyBytes": "2 MiB", "maxFileBytes": 7}');
+    const environment = { SKEIN_CONFIG: config, SKEIN_MAX_FILES_BYTES: '1.5GB' };
+    const flags = { modelsDir: 'models', modelMemoryBytes: '1gb' };
+    expect(loadConfig({ environment, flags })).toMatchObject({
+      ...{ maxBodyBytes: 2 * 2 ** 20, maxFileBytes: 7, maxFilesBytes: 1.5e9, modelMemoryBytes: 1e9 },
+    });
+    for (const value of ['1G', '1 XB', 'GB', '-1GB', '1e3GB', '0.0000001KB'])
+      expect(() => loadConfig({ flags: { ...flags, modelMemoryBytes: value } })).toThrow(/whole number/);
+    expect(() => loadConfig({ flags: { model: 'm', port: '1KB' } })).toThrow(/--port is "1KB"/);
+  });
+
   it('takes an empty variable as not set', () => {
     expect(loadConfig({ environment: { SKEIN_MODEL: 'm', SKEIN_PORT: '' } }).port).toBe(8000);
   });

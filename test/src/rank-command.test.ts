@@ -1,11 +1,13 @@
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
-import { runCli, startServer } from './support/skein-process.js';
+import { cliPath, runCli, startServer } from './support/skein-process.js';
 
 const folder = temporaryFolder('skein-rank');
 const engines = new TestEngines();
@@ -53,6 +55,54 @@ describe('skein rank', () => {
       code: 0,
       stderr: `skein: rank 1 of 2 comes to ${address}\nskein: rank 1 of 2 is ready\nskein: rank 1 of 2 has ended with the group\n`,
     });
+  });
+
+  it('that is killed during a stream ends it with an error; /health says so, and another one brings the server back', async () => {
+    const address = `127.0.0.1:${await freePort()}`;
+    const args = ['rank', engine, '--rank', '1', '--size', '2', '--address', address];
+    const startRank = () =>
+      spawn(process.execPath, [cliPath, ...args, '--secret-file', secretFile], { stdio: 'ignore' });
+    const first = startRank();
+    const server = await startServer([
+      ...['--model', engine, '--threads', '1', '--tensor-parallel-size', '2'],
+      ...['--ranks-address', address, '--ranks-secret-file', secretFile],
+    ]);
+    const ask = (maxTokens: number, stream: boolean) =>
+      fetch(`${server.url}/v1/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({
+          prompt: 'Hello',
+          seed: 1,
+          max_tokens: maxTokens,
+          stream,
+          ignore_eos: true,
+          temperature: 0,
+        }),
+      });
+    const health = async () =>
+      (await (await fetch(`${server.url}/health`)).json()) as { status: string; reason?: string };
+    const before = await (await ask(8, false)).json();
+    const reader = (await ask(100, true)).body!.getReader();
+    const decoder = new TextDecoder();
+    let text = decoder.decode((await reader.read()).value, { stream: true });
+    first.kill('SIGKILL');
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      text += decoder.decode(value, { stream: true });
+    }
+    expect(text).toMatch(/"error".*Rank 1 of 2 is gone/);
+    expect(text.match(/"error"/g)).toHaveLength(1);
+    await expect.poll(async () => (await health()).reason).toContain('Rank 1 of 2 is gone');
+    expect((await health()).status).toBe('restarting');
+    const second = startRank();
+    await expect.poll(async () => (await health()).status).toBe('ready');
+    const choices = (answer: unknown) => (answer as { choices: unknown }).choices;
+    expect(choices(await (await ask(8, false)).json())).toEqual(choices(before));
+    const ended = once(second, 'exit');
+    await server.stop();
+    expect(await ended).toEqual([0, null]);
   });
 
   it.each([

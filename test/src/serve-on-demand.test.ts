@@ -132,7 +132,21 @@ describe('skein serve --models-dir', () => {
   });
 });
 
+it('skein serve --models-dir tells that it made its folder', async () => {
+  const folder = join(makeFolder(), 'not', 'there');
+  const server = await started(startServer(['--models-dir', folder]));
+  expect(server.output().stderr).toContain(
+    `the folder of --models-dir was not there and was made: ${folder}`,
+  );
+  expect(await namesIn(server, '/api/tags')).toEqual([]);
+});
+
+const aFile = join(tinyModelPath('gqa'), 'config.json');
+
 it.each([
+  [['--models-dir', aFile], /--models-dir, .*, cannot be made: a file of this name is there\.$/m],
+  [['--models-dir', join(aFile, 'x')], /cannot be made: what should be its folder is a file\.$/m],
+  [['--files-dir', aFile], /--files-dir: .* cannot be used: a file of this name is there\.$/m],
   [['--model-memory-bytes', '5'], /--model-memory-bytes needs --models-dir/],
   [['--models-dir', '.', '--keep-alive', 'soon'], /--keep-alive is "soon"; it must be a duration/],
 ])('skein serve %j is refused', async (flags, message) => {

@@ -31,7 +31,7 @@ export const OUTSIDE = [
   'test/src/serving/{onnx-models,onnx-sequences,tensorflow-models}.test.ts',
   'test/src/clients/tritonclient{,-tensorflow}.test.ts',
   'test/src/clients/{anthropic-pip,ollama-pip,openai-pip,openai-pip-batches,openai-pip-responses,tool-calls}.test.ts',
-  'test/src/clients/{matrix,pages}/*.test.ts',
+  'test/src/clients/{matrix,pages,programs}/*.test.ts',
   'test/src/server/dashboard/browser.test.ts',
 ];
 

@@ -232,6 +232,7 @@ const sampling: Readonly<Record<string, DearField>> = {
 };
 
 const reasoning: Readonly<Record<string, DearField>> = {
+  include_reasoning: harmless('false'),
   thinking_token_budget: harmless('0'),
   thinking_budget: harmless('2147483647'),
   thinking_budget_tokens: harmless('1'),

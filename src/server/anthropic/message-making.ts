@@ -39,7 +39,7 @@ export class MessageMaking {
   constructor(options: MakingOptions) {
     const { plan, model, run, omitsThinking } = options;
     this.#options = options;
-    this.#reader = new ChatMessageReader(plan, model.codec, 'tool_calls', () => newId('toolu'));
+    this.#reader = new ChatMessageReader(plan, model.codec, { newId: () => newId('toolu') });
     this.#blocks = new ContentBlocks({
       onEvent: (type, fields) => {
         this.#frames += frame(type, fields);

@@ -25,10 +25,10 @@ const modelName = about(
   'A name that GET /api/tags lists; without a tag it has the tag latest.',
 );
 
-/** How long the model stays loaded: '5m', a number of seconds; 0: it is unloaded behind the answer, -1: never. */
+/** How long the model stays loaded: '5m', a number of seconds; 0: it is unloaded after the answer, -1: never. */
 const keepAlive = optional(
   z.union([z.string().max(64), z.number()], { error: "expected a duration such as '5m', or seconds" }),
-  "How long the model stays loaded behind the request: a duration such as '5m' or '1h30m', or seconds; 0 unloads it behind the answer, and a negative one keeps it. It has a bearing on models of --models-dir alone.",
+  "How long the model stays loaded after the request: a duration such as '5m' or '1h30m', or seconds; 0 unloads it after the answer, and a negative one keeps it. It has a bearing on models of --models-dir alone.",
 );
 
 const format = optional(
@@ -170,7 +170,7 @@ export const generateSchema = component(
     z.object({
       model: modelName,
       prompt: optional(z.string(), 'The text; none: the model is loaded, and nothing answered.'),
-      suffix: optional(z.string(), 'Text behind the answer, for models that fill in between.'),
+      suffix: optional(z.string(), 'Text after the answer, for models that fill in between.'),
       system: optional(z.string(), 'The system message.'),
       template: optional(
         z.string().max(65_536),

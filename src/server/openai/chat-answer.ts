@@ -36,11 +36,12 @@ export class ChatAnswer {
   readonly #readers: readonly ChatMessageReader[];
 
   constructor(options: ChatAnswerOptions) {
-    const { model, plan, run, callField } = options;
+    const { model, request, plan, run, callField } = options;
+    const givesReasoning = request.include_reasoning ?? true;
     this.#options = options;
     this.#readers = Array.from(
       { length: run.numChoices },
-      () => new ChatMessageReader(plan, model.codec, callField),
+      () => new ChatMessageReader(plan, model.codec, { callField, givesReasoning }),
     );
     this.#envelope = new Envelope({
       model,

@@ -14,22 +14,28 @@ export interface MessageCall {
 /** Field of a message for its calls; the older `function_call` has room for one. */
 export type CallField = 'tool_calls' | 'function_call';
 
+export interface MessageOptions {
+  /** Default tool_calls. */
+  callField?: CallField;
+  /** False: reasoning is counted and left out. Default true. */
+  givesReasoning?: boolean;
+  /** Makes the ids of calls, where the template has no form of its own for them. */
+  newId?: () => string;
+}
+
 /** Turns one choice into a message: reads its parts, and counts its reasoning. */
 export class ChatMessageReader {
   readonly #parser: AnswerParser | null;
   readonly #counter: ReasoningCounter | null;
+  readonly #givesReasoning: boolean;
   readonly #newId: () => string;
   readonly #callField: CallField;
   #numCalls = 0;
 
-  /** @param newId makes the ids of calls, where the template has no form of its own for them */
-  constructor(
-    plan: ChatPlan,
-    codec: TextCodec,
-    callField: CallField = 'tool_calls',
-    newId: () => string = openaiId,
-  ) {
+  constructor(plan: ChatPlan, codec: TextCodec, options: MessageOptions = {}) {
+    const { callField = 'tool_calls', givesReasoning = true, newId = openaiId } = options;
     this.#callField = callField;
+    this.#givesReasoning = givesReasoning;
     this.#parser = plan.createParser?.() ?? null;
     this.#counter = plan.reasoning === null ? null : new ReasoningCounter(codec, plan.reasoning);
     this.#newId = plan.callIds === 'mistral' ? mistralId : newId;
@@ -48,7 +54,8 @@ export class ChatMessageReader {
     this.#counter?.push(tokens);
     if (this.#parser === null) return text === '' ? [] : [{ type: 'content', text }];
     const parts = this.#parser.push(text);
-    return isEnd ? [...parts, ...this.#parser.end()] : parts;
+    const all = isEnd ? [...parts, ...this.#parser.end()] : parts;
+    return this.#givesReasoning ? all : all.filter(({ type }) => type !== 'reasoning');
   }
 
   /** JSON of a part's `delta`. */

@@ -59,10 +59,22 @@ export function textRequest(
     skipSpecialTokens: request.skip_special_tokens,
     contextProgress: (request.return_progress && request.stream) ?? false,
     maxDraftLen: request.max_draft_len,
-    priority: request.priority,
+    priority: enginePriority(request.priority),
     timeLimitMs: request.time_limit_ms,
     cacheSalt: requestSalt(request),
   };
+}
+
+/**
+ * The engine's priority, 0 to 1, of which a higher one comes first. Numbers outside of that are vLLM's, of which a lower one comes first,
+ * without a bound: those above 1 come behind the default of 0.5, those below 0 before it.
+ *
+ *   vLLM    -1000 ...   -1 |  1.1 ...   5 ... 1000
+ *   here    0.9995 ... 0.75 | 0.238 ... 0.083 ... 0.0005
+ */
+export function enginePriority(given: number | undefined): number | undefined {
+  if (given === undefined || (given >= 0 && given <= 1)) return given;
+  return 0.5 - (0.5 * given) / (1 + Math.abs(given));
 }
 
 /** Tokens that llama.cpp's repeat_penalty sees. */

@@ -18,7 +18,7 @@ export const createBatchRoute = defineRoute({
   tags,
   summary: 'Answers the requests of a file',
   description:
-    'They are answered as if they were sent to the endpoint one by one, behind the requests of clients that wait. An ' +
+    'They are answered as if they were sent to the endpoint one by one, after the requests of clients that wait. An ' +
     'input with a line that is no request fails as a whole, with the numbers of such lines, before anything is asked.',
   body: batchRequestSchema,
   examples: {
@@ -48,7 +48,7 @@ export const batchesRoute = defineRoute({
   summary: 'Lists batches, the newest first',
   query: z.strictObject({
     limit: about(z.coerce.number().int().min(1).max(100).default(20), 'Batches of a page.'),
-    after: about(z.string().optional(), 'The id of the batch behind which the page begins.'),
+    after: about(z.string().optional(), 'The id of the batch after which the page begins.'),
   }),
   responses: async () => (await answers()).batchListResponses(),
   handle: async ({ query, exchange }, { batches }) => {

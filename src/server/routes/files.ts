@@ -56,7 +56,7 @@ export const filesRoute = defineRoute({
     purpose: about(z.string().optional(), 'Only files for this.'),
     order: about(z.enum(['asc', 'desc']).default('desc'), 'asc: the oldest first.'),
     limit: about(z.coerce.number().int().min(1).max(10_000).default(10_000), 'Files of a page.'),
-    after: about(z.string().optional(), 'The id of the file behind which the page begins.'),
+    after: about(z.string().optional(), 'The id of the file after which the page begins.'),
   }),
   responses: async () => (await answers()).fileListResponses(),
   handle: async ({ query: { purpose, order, ...page }, exchange }, { files }) => {

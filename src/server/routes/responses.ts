@@ -24,7 +24,7 @@ const answers = () => import('../openai/answers/responses.js');
 export const listFields = {
   order: about(z.enum(['asc', 'desc']).default('desc'), 'asc: the oldest first.'),
   limit: about(z.coerce.number().int().min(1).max(100).default(20), 'Items of a page.'),
-  after: about(z.string().optional(), 'The id of the item behind which the page begins.'),
+  after: about(z.string().optional(), 'The id of the item after which the page begins.'),
 };
 
 const weather = {
@@ -105,7 +105,7 @@ export const responseRoute = defineRoute({
     ),
     starting_after: about(
       z.coerce.number().int().min(-1).max(MAX_INT).optional(),
-      "With 'stream': the number of the event behind which they begin. Not given: the first is first.",
+      "With 'stream': the number of the event after which they begin. Not given: the first is first.",
     ),
     include_obfuscation: ignored(),
     include: ignored(),

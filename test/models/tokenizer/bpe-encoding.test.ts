@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bpeIds } from '../../../models/tokenizer/bpe-encoding.js';
+import { BpeEncoding, type LibraryBpe } from '../../../models/tokenizer/bpe-encoding.js';
 import { Tokenizer } from '../../../models/tokenizer/tokenizer.js';
 import { Random } from '../../../tools/soak/random.js';
 import {
@@ -18,6 +18,23 @@ const MAX_WORD_UNITS = 1024;
 /** The ids of words as the library alone has them. */
 function idsOfLibrary({ model }: Library, words: string[]): (number | undefined)[] {
   return model._call(words).map((entry) => model.tokens_to_ids.get(entry));
+}
+
+/** The ids of words; the encoding is one that has seen `before`. */
+function idsOf(
+  model: LibraryBpe,
+  words: readonly string[],
+  before: readonly string[] = [],
+): (number | undefined)[] {
+  let given = before;
+  const cutter = { pre_tokenize: () => [...given], pre_tokenize_text: () => [] };
+  const encoding = new BpeEncoding(model, cutter);
+  let ids: (number | undefined)[] = [];
+  for (given of [before, words]) {
+    ids = [];
+    encoding.encode('any text', { section_index: 0 }, (id) => ids.push(id));
+  }
+  return ids;
 }
 
 /** The same library, whose own merging may not be given a long word. */
@@ -79,7 +96,9 @@ describe('the ids of words, of merges of no sense', () => {
       const json = withModel(KINDS[kind]!(randomModel(random, alphabet)));
       const words = randomWords(random, alphabet);
       const expected = idsOfLibrary(libraryOf(json), words);
-      expect([...bpeIds(withoutLongWords(libraryOf(json)).model, words)]).toEqual(expected);
+      const { model } = withoutLongWords(libraryOf(json));
+      expect(idsOf(model, words)).toEqual(expected);
+      expect(idsOf(model, words, [...words].reverse())).toEqual(expected);
       numIds += expected.length;
     }
     expect(numIds).toBeGreaterThan(1000);
@@ -91,7 +110,7 @@ describe('the ids of words, of merges of no sense', () => {
     for (const ignore_merges of [true, false]) {
       const json = withModel({ ...model, ignore_merges });
       const words = [word, 'ab', `${word}a`];
-      const ids = [...bpeIds(withoutLongWords(libraryOf(json)).model, words)];
+      const ids = idsOf(withoutLongWords(libraryOf(json)).model, words);
       expect(ids).toEqual(idsOfLibrary(libraryOf(json), words));
       expect(ids.includes(3)).toBe(ignore_merges);
     }
@@ -105,12 +124,50 @@ describe('the ids of words, of merges of no sense', () => {
       fuse_unk: true,
     });
     const words = [...Array.from({ length: 40_000 }, () => 'x'), 'a', 'x'.repeat(2000), 'x', 'b'];
-    expect([...bpeIds(libraryOf(json).model, words)]).toEqual([0, 1, 0, 2]);
+    expect(idsOf(libraryOf(json).model, words)).toEqual([0, 1, 0, 2]);
     expect(idsOfLibrary(libraryOf(json), words)).toEqual([0, 1, 0, 2]);
   });
 });
 
-describe.each(MODEL_TOKENIZERS)('long texts with the tokenizer of %s', (_, file) => {
+describe('words that were there before', () => {
+  const letters = [...'abcdefghij'];
+  const json = withModel({
+    vocab: Object.fromEntries([...letters, 'ab', 'cd'].map((entry, id) => [entry, id])),
+    merges: [
+      ['a', 'b'],
+      ['c', 'd'],
+    ],
+  });
+
+  it('have the same ids when there were more than are remembered', () => {
+    const words = Array.from({ length: 40_000 }, (_, i) =>
+      [...String(i)].map((digit) => letters[Number(digit)]).join(''),
+    );
+    const expected = idsOfLibrary(libraryOf(json), words);
+    expect(idsOf(libraryOf(json).model, words, words)).toEqual(expected);
+  });
+
+  it('are not encoded again', () => {
+    const library = libraryOf(json);
+    const encode = library.model.encode.bind(library.model);
+    const asked: string[] = [];
+    library.model.encode = (words) => {
+      asked.push(...words);
+      return encode(words);
+    };
+    const long = 'ab'.repeat(40);
+    expect(idsOf(library.model, ['abc', long, 'abc'], ['abc', 'd', long])).toEqual([
+      10,
+      2,
+      ...Array(40).fill(10),
+      10,
+      2,
+    ]);
+    expect(asked).toEqual(['abc', 'd', long, long]);
+  });
+});
+
+describe.each(MODEL_TOKENIZERS)('texts with the tokenizer of %s', (_, file) => {
   it('have the ids that the library gives', () => {
     const json = file() as { added_tokens: unknown[]; normalizer: unknown };
     // Only what the library does is compared: no added tokens, no template around the text.
@@ -119,9 +176,12 @@ describe.each(MODEL_TOKENIZERS)('long texts with the tokenizer of %s', (_, file)
     const tokenizer = new Tokenizer({ tokenizerJson: plain, tokenizerConfig: {} });
     const unknown = tokenizer.unkTokenId;
     const random = new Random(7);
-    for (let i = 0; i < 16; i++) {
+    for (let i = 0; i < 24; i++) {
       const alphabet = [...random.pick(ALPHABETS), ...(random.chance(0.5) ? [' ', '1', '.'] : [])];
-      const text = Array.from({ length: random.integer(1025, 6000) }, () => random.pick(alphabet)).join('');
+      const text = Array.from(
+        { length: random.chance(0.3) ? random.integer(1, 1024) : random.integer(1025, 6000) },
+        () => random.pick(alphabet),
+      ).join('');
       const words = library.pre_tokenizer?.pre_tokenize(text, { section_index: 0 }) ?? [text];
       const ids = idsOfLibrary(library, words).map((id) => id ?? unknown);
       expect([...tokenizer.encode(text)]).toEqual(ids.filter((id) => id !== null));

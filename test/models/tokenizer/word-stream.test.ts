@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { wordsOf } from '../../../models/tokenizer/word-stream.js';
+import {
+  type LibraryPreTokenizer,
+  type PreTokenizeOptions,
+  WordCutter,
+} from '../../../models/tokenizer/word-stream.js';
 import { Random } from '../../../tools/soak/random.js';
 import { ALPHABETS, libraryOf, withModel } from './library-tokenizer.js';
 import { SCRIPTS } from './tiny-tokenizers.js';
@@ -35,6 +39,13 @@ const KINDS: Readonly<Record<string, object | null>> = {
   'words by white space': sequence({ type: 'WhitespaceSplit' }, byteLevel({ add_prefix_space: true })),
 };
 
+function wordsOf(part: LibraryPreTokenizer | null, text: string, options: PreTokenizeOptions): string[] {
+  const cutter = new WordCutter(part);
+  const words: string[] = [];
+  cutter.each(text, options, (word) => words.push(cutter.spelled(word)));
+  return words;
+}
+
 describe('the words of a text', () => {
   it.each(Object.keys(KINDS))('are those of the library with %s', (kind) => {
     const json = { ...withModel({ vocab: { a: 0 }, merges: [] }), pre_tokenizer: KINDS[kind] };
@@ -51,20 +62,28 @@ describe('the words of a text', () => {
     for (const text of texts) {
       for (const section_index of [0, 1]) {
         const expected = part?.pre_tokenize(text, { section_index }) ?? [text];
-        expect([...wordsOf(part, text, { section_index })]).toEqual(expected);
+        expect(wordsOf(part, text, { section_index })).toEqual(expected);
       }
     }
   });
 
-  it('come one after the other: none is looked for before it is asked for', () => {
+  it('come one after the other: none is looked for before the one before it was taken', () => {
     const json = { ...withModel({ vocab: { a: 0 }, merges: [] }), pre_tokenizer: split('\\s') };
     const { pre_tokenizer: first } = libraryOf(json);
     const seen: string[] = [];
-    const second = { ...first!, config: {}, pre_tokenize: (word: string) => [seen[seen.push(word) - 1]!] };
+    const note = (word: string) => [seen[seen.push(`cut ${word}`) - 1]!];
+    const second = { ...first!, config: {}, pre_tokenize: note };
     const both = { ...first!, tokenizers: [first, second] };
-    const words = wordsOf(both, 'a b', { section_index: 0 });
-    expect(words.next().value).toBe('a');
-    expect(seen).toEqual(['a']);
-    expect([...words]).toEqual([' ', 'b']);
+    new WordCutter(both).each('a b', { section_index: 0 }, (word) => seen.push(`took ${word}`));
+    expect(seen).toEqual(['cut a', 'took cut a', 'cut  ', 'took cut  ', 'cut b', 'took cut b']);
+  });
+
+  it('are not spelled until they are asked for, where the last part spells them', () => {
+    const json = { ...withModel({ vocab: { a: 0 }, merges: [] }), pre_tokenizer: byteLevel() };
+    const cutter = new WordCutter(libraryOf(json).pre_tokenizer);
+    const words: string[] = [];
+    cutter.each('a \u00e4', { section_index: 0 }, (word) => words.push(word));
+    expect(words).toEqual(['a', ' \u00e4']);
+    expect(words.map((word) => cutter.spelled(word))).toEqual(['a', '\u0120\u00c3\u00a4']);
   });
 });

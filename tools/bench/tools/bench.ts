@@ -1,4 +1,7 @@
-import { basename, resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { ChatAsk, ChatPlan } from '../../../src/generation/chat-plan.js';
 import type { TextModel } from '../../../src/generation/text-model.js';
 import { countOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';
@@ -16,7 +19,11 @@ const CHOICES = [
 /** More than any of the prompts has. */
 const MAX_INPUT = 2 ** 20;
 const MESSAGES = [{ role: 'user', content: 'Do something.' }];
-const FLAGS = { ...MODEL_FLAG, ...roundsFlag(5) } as const;
+const FLAGS = {
+  ...MODEL_FLAG,
+  ...roundsFlag(5),
+  before: { argument: 'DIST', default: '', help: "another build's dist/, which takes turns with this one" },
+} as const;
 
 /** Functions as agents have them: some 700 characters of schema each. */
 function functions(count: number, strict: boolean) {
@@ -39,43 +46,77 @@ function functions(count: number, strict: boolean) {
 
 interface Times {
   first: number;
-  later: number;
+  later: number[];
 }
 
-/** Milliseconds of plans with `count` functions: of the first one, and the median of later ones with the same functions. */
-async function timesOf(plan: () => Promise<unknown>, rounds: number): Promise<Times> {
-  const all: number[] = [];
-  for (let round = 0; round <= rounds; round++) {
-    const startMs = performance.now();
-    await plan();
-    all.push(performance.now() - startMs);
-  }
-  return { first: all[0]!, later: median(all.slice(1)) };
+/** Plans a chat with the code of one build. */
+interface Side {
+  plan(ask: ChatAsk): Promise<ChatPlan>;
+  close(): Promise<void>;
 }
 
-async function measure(directory: string, rounds: number): Promise<string[][]> {
-  const { ModelCodec } = await compiled<typeof import('../../../src/generation/model-codec.js')>(
+/** A codec of its own knows none of the guides and words of the rows before. */
+async function openSide(distribution: URL, directory: string): Promise<Side> {
+  const load = (path: string) => import(new URL(path, distribution).href);
+  const { ModelCodec } = (await load(
     'src/generation/model-codec.js',
-  );
-  const { planChat } = await compiled<typeof import('../../../src/generation/chat-plan.js')>(
+  )) as typeof import('../../../src/generation/model-codec.js');
+  const { planChat } = (await load(
     'src/generation/chat-plan.js',
-  );
+  )) as typeof import('../../../src/generation/chat-plan.js');
+  const codec = await ModelCodec.open(directory);
+  const model = { codec, maxInputLen: MAX_INPUT, maxSeqLen: MAX_INPUT } as unknown as TextModel;
+  await planChat(model, { messages: MESSAGES });
+  return { plan: (ask) => planChat(model, ask), close: () => codec.close() };
+}
+
+/** Milliseconds of plans by each side in turns. @throws where the sides' prompts differ. */
+async function timesOf(sides: readonly Side[], ask: () => ChatAsk, rounds: number): Promise<Times[]> {
+  const times = sides.map((): Times => ({ first: 0, later: [] }));
+  for (let round = 0; round <= rounds; round++) {
+    const prompts: string[] = [];
+    for (const [i, side] of sides.entries()) {
+      const asked = ask();
+      const startMs = performance.now();
+      const { promptTokens } = await side.plan(asked);
+      const tookMs = performance.now() - startMs;
+      if (round === 0) times[i]!.first = tookMs;
+      else times[i]!.later.push(tookMs);
+      prompts.push(promptTokens.join(' '));
+    }
+    if (new Set(prompts).size > 1) throw new Error('The prompt of both builds should be equal; it is not.');
+  }
+  return times;
+}
+
+async function measure(builds: readonly URL[], directory: string, rounds: number): Promise<string[][]> {
   const rows: string[][] = [];
-  const shown = ({ first, later }: Times) => `${later.toFixed(1)} ms (${first.toFixed(0)} ms)`;
+  const shown = ({ first, later }: Times) => `${median(later).toFixed(1)} ms (${first.toFixed(0)} ms)`;
   for (const count of NUMBERS) {
     const cells: string[] = [];
     for (const { mode, isStrict } of CHOICES) {
-      // A codec of its own knows none of the guides of the rows before.
-      const codec = await ModelCodec.open(directory);
-      const model = { codec, maxInputLen: MAX_INPUT, maxSeqLen: MAX_INPUT } as unknown as TextModel;
-      await planChat(model, { messages: MESSAGES });
-      const ask = { messages: MESSAGES, tools: functions(count, isStrict), toolChoice: { mode } as const };
-      cells.push(shown(await timesOf(() => planChat(model, ask), rounds)));
-      await codec.close();
+      const sides = await Promise.all(builds.map((build) => openSide(build, directory)));
+      // Each request has functions of its own, as if read from its body.
+      const ask = () => ({
+        messages: MESSAGES,
+        tools: functions(count, isStrict),
+        toolChoice: { mode } as const,
+      });
+      cells.push(...(await timesOf(sides, ask, rounds)).map(shown));
+      for (const side of sides) await side.close();
     }
     rows.push([String(count), ...cells]);
   }
   return rows;
+}
+
+/** The folder with the model's tokenizer and template: what a server makes of a checkpoint. */
+async function engineOf(model: string): Promise<string> {
+  if (existsSync(join(model, 'engine.json'))) return model;
+  const { cachedEngine } = await compiled<typeof import('../../../engine/building/engine-cache.js')>(
+    'engine/building/engine-cache.js',
+  );
+  return (await cachedEngine({ model, precision: 'auto' })).directory;
 }
 
 /** What the number of functions in a request costs the server before the engine sees it. */
@@ -85,11 +126,14 @@ export const bench = defineBench({
   sections: ['tools'],
   async run(flags, { report }) {
     const model = modelOf(flags);
-    const rows = await measure(model, countOf('rounds', flags.rounds));
+    const own = new URL('../../../dist/', import.meta.url);
+    const before = flags.before === '' ? [] : [pathToFileURL(`${resolve(flags.before)}/`)];
+    const rows = await measure([...before, own], await engineOf(model), countOf('rounds', flags.rounds));
+    const heads = CHOICES.flatMap(({ name }) => [...before.map(() => `${name}, before`), name]);
     report({
       section: 'tools',
       conditions: `${basename(resolve(model))}; later requests, in brackets the first`,
-      lines: [markdownTable(['functions', ...CHOICES.map(({ name }) => name)], rows)],
+      lines: [markdownTable(['functions', ...heads], rows)],
     });
   },
 });

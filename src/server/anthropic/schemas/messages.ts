@@ -63,7 +63,7 @@ const thinking = z.discriminatedUnion(
         type: z.enum(['enabled', 'adaptive', 'between_tools']),
         budget_tokens: about(
           z.int().min(0).max(MAX_INT).nullish(),
-          "Most tokens of thinking: behind them its end is forced, and the answer follows. 'max_tokens' limits both together.",
+          "Most tokens of thinking: after them its end is forced, and the answer follows. 'max_tokens' limits both together.",
         ),
         display: optional(
           z.enum(['summarized', 'omitted']),

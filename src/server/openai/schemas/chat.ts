@@ -128,6 +128,10 @@ export const chatRequestSchema = component(
         z.string().min(1).max(32),
         "How much the model reasons, where its chat template knows that; 'none' turns reasoning off.",
       ),
+      include_reasoning: optional(
+        z.boolean(),
+        'False: the answer comes without its reasoning, whose tokens count all the same.',
+      ),
       ...reasoningFields,
       verbosity: ignored('Accepted; models here have no such setting.'),
       web_search_options: notSupported('web search'),

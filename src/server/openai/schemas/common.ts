@@ -137,7 +137,7 @@ export const samplingFields = {
   }),
   temperature_last: optional(z.boolean(), {
     description:
-      "`top_p` and `min_p` see the distribution before the temperature, as llama.cpp's do; false: behind it.",
+      "`top_p` and `min_p` see the distribution before the temperature, as llama.cpp's do; false: after it.",
     default: false,
   }),
   mirostat: number(SAMPLING_RANGES.mirostat, {
@@ -219,7 +219,7 @@ export const chatTemplate = optional(
 /** Limits of reasoning, of which a request has one. */
 export const reasoningFields = {
   thinking_token_budget: budget(
-    'Most tokens of reasoning: behind them its end is forced, and the answer follows. -1 or not given: no limit but that of the answer.',
+    'Most tokens of reasoning: after them its end is forced, and the answer follows. -1 or not given: no limit but that of the answer.',
   ),
   thinking_budget: budget("Qwen's name of thinking_token_budget."),
   thinking_budget_tokens: budget("llama.cpp's name of thinking_token_budget."),
@@ -227,8 +227,9 @@ export const reasoningFields = {
 
 /** Fields about the engine's treatment of a request, which OpenAI's API lacks. */
 export const engineFields = {
-  priority: optional(z.number().min(0).max(1), {
-    description: 'Requests of a higher priority are started first, 0 to 1.',
+  priority: optional(z.number().min(-MAX_INT).max(MAX_INT), {
+    description:
+      "Requests of a higher priority are started first, 0 to 1. A number outside of these is vLLM's, where a lower one is started first and 0 is the default.",
     default: 0.5,
   }),
   cache_salt: optional(

@@ -31,7 +31,7 @@ export const completionRequestSchema = component(
       response_format: optional(responseFormat, 'What the answer has to look like: any text, or JSON.'),
       suffix: optional(
         z.string(),
-        'The text behind the one to be filled in, for models whose vocabulary has tokens for that.',
+        'The text after the one to be filled in, for models whose vocabulary has tokens for that.',
       ),
     }),
     OTHER_COMPLETION_FIELDS,

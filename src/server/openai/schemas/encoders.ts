@@ -91,7 +91,7 @@ export const cohereRerankSchema = component(
       top_n: optional(z.int().min(1).max(MAX_INT), 'Results that are given, the best first. Default: all.'),
       max_tokens_per_doc: optional(
         z.int().min(1).max(MAX_INT),
-        'Tokens of a document and the query together; behind them it is cut. Not given: as many as the model takes.',
+        'Tokens of a document and the query together; after them it is cut. Not given: as many as the model takes.',
       ),
       priority: ignored(),
     }),

@@ -50,7 +50,7 @@ export const batchRequestSchema = component(
         error: 'expected a time such as 24h, in m, h or d, of 14 days at most',
       }),
       {
-        description: 'The time for all answers, such as 24h; behind it the batch ends with what it has.',
+        description: 'The time for all answers, such as 24h; after it the batch ends with what it has.',
         examples: ['24h'],
       },
     ),

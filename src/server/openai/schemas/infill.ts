@@ -13,7 +13,7 @@ export const infillRequestSchema = component(
     z.object({
       model: optional(z.string(), 'A name that GET /v1/models lists. Not given: the first of them.'),
       input_prefix: about(z.string(), 'The text in front of the gap; of a long one the end is kept.'),
-      input_suffix: about(z.string(), 'The text behind the gap; of a long one the beginning is kept.'),
+      input_suffix: about(z.string(), 'The text after the gap; of a long one the beginning is kept.'),
       input_extra: optional(
         z
           .array(
@@ -25,7 +25,7 @@ export const infillRequestSchema = component(
           .max(MAX_EXTRA),
         `Other files, or parts of them: up to ${MAX_EXTRA}. Of too many the last are kept.`,
       ),
-      prompt: optional(z.string(), 'Text behind the prefix, which is never cut.'),
+      prompt: optional(z.string(), 'Text after the prefix, which is never cut.'),
       n_predict: optional(
         z.int().min(-1).max(MAX_INT),
         'Most tokens of the answer; -1, and not given: as many as the server gives a chat.',

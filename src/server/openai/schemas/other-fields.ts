@@ -36,7 +36,6 @@ const OTHER_GENERATION_FIELDS: OtherFields = {
   kv_transfer_params: lacking('transfers of caches'),
   vllm_xargs: lacking('arguments of plugins', {}),
   spaces_between_special_tokens: lacking('text without them', true),
-  include_reasoning: lacking('answers without their reasoning', true),
   reasoning_format: lacking('a choice of where reasoning is put', 'auto', 'deepseek'),
   thinking: named('chat_template_kwargs'),
   enable_thinking: named('chat_template_kwargs'),
@@ -86,6 +85,7 @@ const NO_REASONING = 'answers with reasoning on this route';
 
 export const OTHER_COMPLETION_FIELDS: OtherFields = {
   ...OTHER_GENERATION_FIELDS,
+  include_reasoning: lacking(NO_REASONING, true, false),
   reasoning: lacking(NO_REASONING),
   thinking_token_budget: lacking(NO_REASONING, -1),
   thinking_budget: lacking(NO_REASONING, -1),
@@ -112,6 +112,7 @@ export const OTHER_COMPLETION_FIELDS: OtherFields = {
 
 export const OTHER_RESPONSE_FIELDS: OtherFields = {
   ...OTHER_GENERATION_FIELDS,
+  include_reasoning: lacking('answers without their reasoning on this route', true),
   n_predict: named('max_output_tokens', -1),
   add_special_tokens: lacking('a choice of special tokens on this route', false),
   ...withoutBearing('guided_decoding_backend cache_prompt timings_per_token return_progress'),

@@ -27,9 +27,33 @@ export function parseBody<T extends z.ZodObject>(
 ): z.output<T> {
   checkObject(body);
   checkLists(body);
-  const unknown = unknownFieldsOf(schema, body, rule);
+  const unknown = unknownFieldsIn(schema, body, rule);
   if (unknown.count > 0 && rule === 'warn') onUnknown(unknown);
   return validated(schema, body);
+}
+
+function unknownFieldsIn(schema: z.ZodObject, body: object, rule: UnknownFieldRule): UnknownFields {
+  try {
+    return unknownFieldsOf(schema, body, rule);
+  } catch (error) {
+    if (error instanceof ApiError && error.apiCode === 'unknown_parameter')
+      checkTypeAround(schema, body, error);
+    throw error;
+  }
+}
+
+/**
+ * Refuses the object around an unknown field for its `type` or `role`, where these are at fault: what fields it may have
+ * depends on them.
+ */
+function checkTypeAround(schema: z.ZodObject, body: object, { param }: ApiError): void {
+  const around = param?.slice(0, param.lastIndexOf('.'));
+  try {
+    validated(schema, body);
+  } catch (error) {
+    const names = [around, `${around}.type`, `${around}.role`];
+    if (error instanceof ApiError && error.param !== null && names.includes(error.param)) throw error;
+  }
 }
 
 /** Validates parameters, of which none may be unknown. @throws ApiError 400 as parseBody. */

@@ -77,7 +77,7 @@ const reasoning = z.object({
     z.array(
       z.object({ type: z.literal('reasoning_text'), text: about(z.string(), 'What the model thought.') }),
     ),
-    'Reaches the chat template with the message behind it; most leave out what was thought in earlier turns.',
+    'Reaches the chat template with the message after it; most leave out what was thought in earlier turns.',
   ),
   encrypted_content: optional(
     z.string(),

@@ -61,6 +61,19 @@ describe('reasoning text', () => {
     expect(chunks.at(-1)!.usage.completion_tokens_details!.reasoning_tokens).toBe(20);
   });
 
+  it('is left out where it is not wanted, and counted all the same', async () => {
+    const whole = await server(text).ask({ include_reasoning: false });
+    expect(whole.choices[0]!.message).toEqual({ role: 'assistant', content: 'Yes.', refusal: null });
+    expect(whole.usage.completion_tokens_details).toEqual({ reasoning_tokens: 20 });
+    const response = await server(text).post({ include_reasoning: false, stream: true });
+    const chunks = await readChunks<Answer>(response);
+    const deltas = chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta));
+    expect(deltas.flatMap((delta) => Object.keys(delta))).not.toContain('reasoning');
+    expect(deltas.map((delta) => delta.content ?? '').join('')).toBe('Yes.');
+    const shown = await server(text).ask({ include_reasoning: true });
+    expect(shown.choices[0]!.message).toMatchObject({ content: 'Yes.', reasoning: 'Hm.' });
+  });
+
   it('is found where the prompt has opened it, and not where the prompt has closed it', async () => {
     const { ask } = server('Hm.</think>Yes.');
     const open = {

@@ -93,6 +93,34 @@ describe('a field that nobody knows', () => {
     expect(told.header).toBe('a%0D%0Ab:%20c%2C%20%C3%A9%EF%BF%BD, __proto__x');
   });
 
+  it.each<[string, object, string, RegExp]>([
+    [
+      chat,
+      { messages: [{ role: 'user', content: [{ type: 'video', x: 1 }] }] },
+      'messages[0].content[0]',
+      /parts of type 'video'/,
+    ],
+    [chat, { messages: [{ role: 'robot', content: 'a', x: 1 }] }, 'messages[0].role', /expected one of/],
+    [chat, { messages, tools: [{ type: 'retrieval', x: 1 }] }, 'tools[0].type', /function/],
+    [
+      '/v1/responses',
+      { input: 'a', text: { format: { type: 'xml', x: 1 } } },
+      'text.format.type',
+      /expected one of/,
+    ],
+  ])(
+    'does not hide that its object has a type that is not supported: %s %j',
+    async (path, body, param, message) => {
+      const told = await ask(path, body, withRule('refuse'));
+      expect(told).toMatchObject({ status: 400, param, message: expect.stringMatching(message) });
+    },
+  );
+
+  it('is told before other faults of the body', async () => {
+    const body = { messages, temperature: 9, x: 1 };
+    expect(await ask(chat, body, withRule('refuse'))).toMatchObject({ status: 400, param: 'x' });
+  });
+
   it('is one of many, whose list stays short', async () => {
     const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`unknown_${i}`, i]));
     const { status, header } = await ask(chat, { messages, ...many });
