@@ -269,7 +269,11 @@ void Executor::runStage(const BatchView& batch) {
 void Executor::receive() {
   guarded([&] {
     const BatchView& oldest = *begun_.front();
-    if (!hasReceived_) runBack(oldest);
+    if (!hasReceived_) {
+      // Said first: a wait for the output must not receive it beside itself, which would take what the wait is for.
+      hasReceived_ = true;
+      runBack(oldest);
+    }
     logitRows_ = oldest.numLogitRows;
   });
   begun_.pop_front();

@@ -401,7 +401,8 @@ void Executor::runExchange(const PlanOp& op, const BatchView& batch) {
   const auto isMine = [&](int32_t reader) { return reader == group.rank(); };
   const bool sends = own != nullptr && !std::all_of(op.readers.begin(), op.readers.end(), isMine);
   const bool takes = std::any_of(op.readers.begin(), op.readers.end(), isMine);
-  const GroupMemory::Beside beside = begun_.empty() ? GroupMemory::Beside() : [this] { return receiveEarly(); };
+  const bool mayReceive = !begun_.empty() && !hasReceived_;
+  const GroupMemory::Beside beside = mayReceive ? [this] { return receiveEarly(); } : GroupMemory::Beside();
   const int64_t rowsOfSlot = static_cast<int64_t>(kSlotBytes / sizeof(float)) / widest;
   for (int64_t begin = 0; begin < rows; begin += rowsOfSlot) {
     const int64_t count = std::min(rowsOfSlot, rows - begin);
