@@ -82,6 +82,9 @@ it.each([{ tensorParallelSize: 2 }, { pipelineParallelSize: 2 }])(
     const found = [];
     for (const id of [1n, 2n, 3n]) found.push(...(await answers(client, [id], whole)));
     expect(found).toEqual(expected);
+    // Whether a step drafts is decided by measured times, which a tiny model leaves to chance: it is asked until it has.
+    for (let id = 4n; id < 100n && draftTokens(client, 'numAcceptedTokens') === 0; id++)
+      await answers(client, [id], whole);
     expect(draftTokens(client, 'numAcceptedTokens')).toBeGreaterThan(0);
     expect(client.manager.info!.memory.draft!.weightBytes).toBeGreaterThan(0);
   },
