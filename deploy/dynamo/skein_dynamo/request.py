@@ -7,7 +7,6 @@ from typing import Any
 
 #: Fields of Dynamo's sampling_options that Skein has under the same name.
 _SAMPLING = (
-    "n",
     "temperature",
     "top_p",
     "top_k",
@@ -36,8 +35,8 @@ def body_of(request: dict[str, Any], request_id: str, model: str, context_length
     outputs = request.get("output_options") or {}
     if sampling.get("use_beam_search"):
         raise UnsupportedRequest("Skein searches with beams only where the answer is not streamed, and Dynamo asks for streams alone.")
-    if sampling.get("best_of") not in (None, sampling.get("n", 1)):
-        raise UnsupportedRequest("best_of is not n: Skein gives all answers that it draws.")
+    if sampling.get("n", 1) != 1 or sampling.get("best_of", 1) != 1:
+        raise UnsupportedRequest("n is more than 1: Dynamo's worker ends its stream with the first choice that ends.")
     body: dict[str, Any] = {
         "model": request.get("model") or model,
         "prompt": tokens,
@@ -66,7 +65,8 @@ def seed_of(request_id: str) -> int:
 def _stops(stops: dict[str, Any], prompt_length: int, context_length: int) -> dict[str, Any]:
     # Texts that end an answer (`stop`) are found by the frontend, which has the text.
     most = stops.get("max_tokens")
-    tokens = [*(stops.get("stop_token_ids") or []), *(stops.get("stop_token_ids_hidden") or [])]
+    names = ("stop_token_ids", "stop_token_ids_visible", "stop_token_ids_hidden")
+    tokens = [token for name in names for token in stops.get(name) or []]
     fields: dict[str, Any] = {
         "max_tokens": max(1, context_length - prompt_length) if most is None else most,
         "min_tokens": stops.get("min_tokens"),
