@@ -173,9 +173,7 @@ async function openSockets(zmq: ZeroMq, options: KvEventPublisherOptions): Promi
       ipv6: address.includes('['),
       ...curveOptions(keys, isBound, peerKeys),
     });
-    const pub = opening(
-      new zmq.Publisher({ ...optionsAt(endpoint), sendHighWaterMark: HIGH_WATER_MARK }),
-    );
+    const pub = opening(new zmq.Publisher({ ...optionsAt(endpoint), sendHighWaterMark: HIGH_WATER_MARK }));
     await attach(pub, endpoint);
     if (replayEndpoint === null) return { pub, router: null, clients };
     const router = opening(

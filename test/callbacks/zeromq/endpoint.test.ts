@@ -48,7 +48,9 @@ describe('keys of CURVE', () => {
       secretKey: 'D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs',
     });
     expect(readCertificate('f', text.replace(/.*secret.*\n/, '')).secretKey).toBeNull();
-    expect(() => readCertificate('The file f', 'public-key = "short"')).toThrow('The file f has no line public-key');
+    expect(() => readCertificate('The file f', 'public-key = "short"')).toThrow(
+      'The file f has no line public-key',
+    );
     expect(() => readCertificate('f', `public-key = "${'~'.repeat(40)}"`)).toThrow(EndpointError);
   });
 

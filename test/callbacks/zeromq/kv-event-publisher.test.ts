@@ -3,7 +3,10 @@ import { decode } from '@msgpack/msgpack';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { CurveKeys } from '../../../callbacks/zeromq/curve.js';
 import { EndpointError, readEndpoint } from '../../../callbacks/zeromq/endpoint.js';
-import { KvEventPublisher, type KvEventPublisherOptions } from '../../../callbacks/zeromq/kv-event-publisher.js';
+import {
+  KvEventPublisher,
+  type KvEventPublisherOptions,
+} from '../../../callbacks/zeromq/kv-event-publisher.js';
 import type { CurveOptions, ZeroMq } from '../../../callbacks/zeromq/zeromq.js';
 
 /** The other side: the package itself, in the words of its documentation. */

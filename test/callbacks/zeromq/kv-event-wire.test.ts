@@ -77,13 +77,23 @@ describe('events for routers', () => {
     const types = (events: WireEvent[]) => events.map(({ type }) => type);
     const created: KvCacheEventData = { type: 'created', numBlocksPerCacheLevel: [4] };
     expect(translator.lose()).toEqual([]);
-    expect(types(translator.translate(numbered([created, stored])))).toEqual(['AllBlocksCleared', 'BlockStored']);
+    expect(types(translator.translate(numbered([created, stored])))).toEqual([
+      'AllBlocksCleared',
+      'BlockStored',
+    ]);
     expect(types(translator.translate(numbered([stored], 2)))).toEqual(['BlockStored']);
     expect(types(translator.translate(numbered([stored], 4)))).toEqual(['AllBlocksCleared', 'BlockStored']);
     expect(types(translator.lose())).toEqual(['AllBlocksCleared']);
     expect(translator.lose()).toEqual([]);
-    expect(types(translator.translate(numbered([created, stored])))).toEqual(['AllBlocksCleared', 'BlockStored']);
-    const moved: KvCacheEventData = { type: 'updated', blockHash: 5, cacheLevel: { oldValue: 0, newValue: 1 } };
+    expect(types(translator.translate(numbered([created, stored])))).toEqual([
+      'AllBlocksCleared',
+      'BlockStored',
+    ]);
+    const moved: KvCacheEventData = {
+      type: 'updated',
+      blockHash: 5,
+      cacheLevel: { oldValue: 0, newValue: 1 },
+    };
     expect(translator.translate(numbered([moved], 2))).toEqual([]);
   });
 
@@ -105,7 +115,11 @@ describe('events for routers', () => {
         for (const [index, { from, length, salt, isLost }] of steps.entries()) {
           run(kv, BigInt(index), count(length, from * 100), { salt });
           const events = kv.drainEvents();
-          truth.read(new KvEventWire({ adapterName }).translate(events).filter(({ type }) => type !== 'AllBlocksCleared'));
+          truth.read(
+            new KvEventWire({ adapterName })
+              .translate(events)
+              .filter(({ type }) => type !== 'AllBlocksCleared'),
+          );
           // Too many events of one iteration push out the oldest, never all.
           const isShort = maysLose && isLost && events.length > 1;
           const seen = translator.translate(isShort ? events.slice(1) : events);

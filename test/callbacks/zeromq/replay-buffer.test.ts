@@ -4,7 +4,10 @@ import { ReplayBuffer } from '../../../callbacks/zeromq/replay-buffer.js';
 
 it('keeps the newest batches within both bounds', () => {
   const sizes = fc.array(fc.integer({ min: 0, max: 12 }), { maxLength: 60 });
-  const bounds = fc.record({ batches: fc.integer({ min: 1, max: 9 }), bytes: fc.integer({ min: 1, max: 30 }) });
+  const bounds = fc.record({
+    batches: fc.integer({ min: 1, max: 9 }),
+    bytes: fc.integer({ min: 1, max: 30 }),
+  });
   fc.assert(
     fc.property(sizes, bounds, (lengths, { batches, bytes }) => {
       const buffer = new ReplayBuffer(batches, bytes);

@@ -112,7 +112,7 @@ async function story(url: string, index: number, seed: object, onPiece = (_: num
 
 /** What skein_dynamo makes of the id of a request that has no seed. */
 const seedOf = (id: string) =>
-  Number(createHash('sha256').update(id.replace('cmpl-', '')).digest().readBigUInt64BE() >> 8n >> 3n);
+  Number((createHash('sha256').update(id.replace('cmpl-', '')).digest().readBigUInt64BE() >> 8n) >> 3n);
 
 const migrations = async (url: string) => {
   const text = await (await fetch(`${url}/metrics`)).text();
@@ -125,13 +125,18 @@ const migrations = async (url: string) => {
 describe.skipIf(routingPython === null)('a worker of NVIDIA Dynamo', () => {
   it('translates requests and answers', async () => {
     const args = ['-m', 'unittest', 'discover', '-q', join(PACKAGE, 'tests')];
-    const { stderr } = await promisify(execFile)(routingPython!, args, { env: { ...process.env, ...environment } });
-    expect(stderr).toMatch(/Ran \d+ tests[^]*OK/);
+    const { stderr } = await promisify(execFile)(routingPython!, args, {
+      env: { ...process.env, ...environment },
+    });
+    expect(stderr).toMatch(/Ran \d+ tests[\s\S]*OK/);
   });
 
   it('gives the same answers although one of three is killed, and gets what it has cached', async () => {
     const { url, workers } = await cluster();
-    const prompt = Array.from({ length: 12 }, (_, index) => `The goose number ${index} flew over the lake.`).join(' ');
+    const prompt = Array.from(
+      { length: 12 },
+      (_, index) => `The goose number ${index} flew over the lake.`,
+    ).join(' ');
     const cached = async (index: number) => {
       const { usage } = await complete(url, { prompt: `${prompt} And then, ${index}`, temperature: 0 });
       return usage.prompt_tokens_details?.cached_tokens ?? 0;
@@ -140,8 +145,15 @@ describe.skipIf(routingPython === null)('a worker of NVIDIA Dynamo', () => {
     await expect.poll(() => cached(1), { timeout: TIMEOUT_MS }).toBeGreaterThanOrEqual(128);
     for (let index = 2; index < 6; index += 1) expect(await cached(index)).toBeGreaterThanOrEqual(128);
     // What the worker cannot do is refused with its reason.
-    const refused = await postJson(`${url}/v1/completions`, { model: 'gosling', prompt: 'a', n: 2, seed: 1 }, {});
-    expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('n is more than 1')]);
+    const refused = await postJson(
+      `${url}/v1/completions`,
+      { model: 'gosling', prompt: 'a', n: 2, seed: 1 },
+      {},
+    );
+    expect([refused.status, await refused.text()]).toEqual([
+      400,
+      expect.stringContaining('n is more than 1'),
+    ]);
 
     const indices = Array.from({ length: STREAMS }, (_, index) => index);
     // Every other one has no seed of its own.

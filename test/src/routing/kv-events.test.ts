@@ -111,7 +111,9 @@ describe.skipIf(routingPython === null)("events of the KV cache, read with vLLM'
         ...['--kv-events-topic', 'kv-events', '--kv-events-format', layout],
       ]),
     );
-    const [, events, replay] = /events of the KV cache at (\S+), lost ones at (\S+)/.exec(server.output().stdout)!;
+    const [, events, replay] = /events of the KV cache at (\S+), lost ones at (\S+)/.exec(
+      server.output().stdout,
+    )!;
     const ask = async (prompt: readonly number[]) => {
       const body = { prompt, max_tokens: 1, temperature: 0, ignore_eos: true };
       expect((await postJson(`${server.url}/v1/completions`, body)).status).toBe(200);
