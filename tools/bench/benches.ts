@@ -76,6 +76,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'generation with two micro-batches in turns (enableTrtOverlap) and without',
     load: () => import('./overlap/bench.js'),
   },
+  routing: {
+    summary: 'requests that share beginnings, sent to simulated workers at random, by queues and by caches',
+    load: () => import('./routing/bench.js'),
+  },
   sampling: {
     summary: 'what choosing tokens costs beside an iteration of 64 sequences',
     load: () => import('./sampling/bench.js'),
