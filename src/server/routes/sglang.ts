@@ -81,7 +81,8 @@ export const healthGenerateRoute = defineRoute({
   method: 'get',
   path: '/health_generate',
   tags: ['Server'],
-  summary: 'Lets the first model that generates text make a token; an engine that is busy with others is healthy too',
+  summary:
+    'Lets the first model that generates text make a token; an engine that is busy with others is healthy too',
   responses: async () => (await import('../openai/answers/sglang.js')).healthGenerateResponses(),
   handle: async (_, context) => {
     if (await makesProgress(findGenerator(context, undefined))) return new Response(null, { status: 200 });
