@@ -17,6 +17,8 @@ const PACKAGE = join(repository, 'deploy/dynamo');
 const MODEL = join(repository, 'models/demo/gosling');
 const WORKERS = 3;
 const STREAMS = 9;
+/** Of these, that have begun before a worker is killed: all of them were sent, and few can have ended. */
+const MOST_STREAMS = 5;
 const TIMEOUT_MS = 90_000;
 
 /** Dynamo's processes find each other by a folder, and talk on this machine alone. */
@@ -83,10 +85,10 @@ interface Stream {
   reason: string | null;
 }
 
-/** Asks for a story of 500 tokens. @param onPiece hears of each piece with the number of those before it */
+/** Asks for a story of 900 tokens. @param onPiece hears of each piece with the number of those before it */
 async function story(url: string, index: number, seed: object, onPiece = (_: number) => {}): Promise<Stream> {
   const body = {
-    ...{ model: 'gosling', prompt: `Story ${index}: Once upon a time`, max_tokens: 500 },
+    ...{ model: 'gosling', prompt: `Story ${index}: Once upon a time`, max_tokens: 900 },
     ...{ stream: true, ignore_eos: true, ...seed },
   };
   const response = await postJson(`${url}/v1/completions`, body, {});
@@ -159,18 +161,18 @@ describe.skipIf(routingPython === null)('a worker of NVIDIA Dynamo', () => {
     // Every other one has no seed of its own.
     const seedFor = (index: number) => (index % 2 === 0 ? { seed: index } : {});
     const begun = new Set<number>();
-    let noteAll = () => {};
-    const allBegun = new Promise<void>((resolve) => {
-      noteAll = resolve;
+    let noteMost = () => {};
+    const mostBegun = new Promise<void>((resolve) => {
+      noteMost = resolve;
     });
     const disturbed = indices.map((index) =>
       story(url, index, seedFor(index), (pieces) => {
         if (pieces < 20) return;
         begun.add(index);
-        if (begun.size === STREAMS) noteAll();
+        if (begun.size === MOST_STREAMS) noteMost();
       }),
     );
-    await allBegun;
+    await mostBegun;
     await killGroup(workers[1]!.child);
     const answers = await Promise.all(disturbed);
     expect(await migrations(url)).toBeGreaterThan(0);
