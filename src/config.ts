@@ -96,6 +96,9 @@ export function loadConfig(sources: ConfigSources): Config {
     }
     withAdapters([], options.lora, where.lora);
     checkAdapters(options, []);
+    if (options.kvEventsEndpoint !== undefined) {
+      throw new UsageError(`${where.kvEventsEndpoint} is for a model of --model, and there is none.`);
+    }
     return { ...options, models: [] };
   }
   const named = modelsOf(model, servedModelName, models, where);

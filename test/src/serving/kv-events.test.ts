@@ -61,6 +61,8 @@ describe('options for events of the KV cache', () => {
     expect(() => loadConfig({ flags: { ...same, kvEventsReplayEndpoint: same.kvEventsEndpoint } })).toThrow(
       'two things of a',
     );
+    const none = { modelsDir: '/models', kvEventsEndpoint: 'tcp://*:5557' };
+    expect(() => loadConfig({ flags: none })).toThrow('--kv-events-endpoint is for a model of --model');
     const config = loadConfig({ flags: same });
     expect(loadingOptions(config.models[0]!, config).kvEventsEndpoint).toBe(same.kvEventsEndpoint);
     const other = { name: 'c', aliases: [], model: '/c', options: {}, adapters: {} };
