@@ -3,6 +3,8 @@ export interface StoredBlock {
   tokens: number[];
   /** Task id of the LoRA adapter; null: no adapter. */
   loraId: bigint | null;
+  /** Only sequences of the same salt find the block; 0n: no salt. */
+  cacheSalt: bigint;
   /** Pool of the block; 0: the primary pool, where every block begins. */
   cacheLevel: number;
   priority: number;

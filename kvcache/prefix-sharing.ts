@@ -115,7 +115,7 @@ export class PrefixSharing {
     const size = this.#tokensPerBlock;
     const stored: StoredBlock[] = [];
     let parentHash: number | null = null;
-    const { loraId = null } = shared;
+    const { loraId = null, salt: cacheSalt } = shared;
     let node = tree.root(shared);
     for (let start = 0; start + size <= numWritten; start += size) {
       const block = tables.first.blocks[start / size]!;
@@ -132,7 +132,7 @@ export class PrefixSharing {
       node = this.#cache.insert(node, tokens, start, block, retention);
       if (!events.isOn) continue;
       const { hash: blockHash, priority } = node;
-      stored.push({ blockHash, tokens: Array.from(node.tokens), loraId, cacheLevel: 0, priority });
+      stored.push({ blockHash, tokens: Array.from(node.tokens), loraId, cacheSalt, cacheLevel: 0, priority });
     }
     if (stored.length > 0) events.add({ type: 'stored', parentHash, blocks: stored });
   }

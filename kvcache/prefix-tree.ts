@@ -1,10 +1,6 @@
-/** Sequences with different keys share no block. */
-export interface ReuseKey {
-  /** 0n: no salt. */
-  readonly salt: bigint;
-  /** Task id of the LoRA adapter that keys and values were computed with; null or absent: none. */
-  readonly loraId?: bigint | null;
-}
+import { chainHash, type ReuseKey, rootHash } from './block-hashes.js';
+
+export type { ReuseKey } from './block-hashes.js';
 
 /** A full block in the tree: the keys and values of its tokens after those of all its ancestors. */
 export interface PrefixNode {
@@ -163,12 +159,11 @@ function rootKey({ salt, loraId = null }: ReuseKey): string {
 }
 
 function createRoot({ salt, loraId = null }: ReuseKey, key: string): PrefixNode {
-  const words = Int32Array.from([salt, ...(loraId === null ? [] : [loraId])].flatMap(wordsOf));
   return {
     parent: null,
     tokens: new Int32Array(0),
     block: -1,
-    hash: chainHash(0, words, 0, words.length),
+    hash: rootHash({ salt, loraId }),
     key,
     children: [],
     primaryChildren: 0,
@@ -176,11 +171,6 @@ function createRoot({ salt, loraId = null }: ReuseKey, key: string): PrefixNode 
     priority: 0,
     expiresAtMs: Number.POSITIVE_INFINITY,
   };
-}
-
-/** Both halves of 64 bits. */
-function wordsOf(value: bigint): [low: number, high: number] {
-  return [Number(BigInt.asIntN(32, value)), Number(BigInt.asIntN(32, value >> 32n))];
 }
 
 /** Index of the first child whose first tokens are not less than tokens[start, start + length). */
@@ -231,22 +221,4 @@ function commonLength(block: Int32Array, tokens: Int32Array, start: number, leng
   let common = 0;
   while (common < length && block[common] === tokens[start + common]) common += 1;
   return common;
-}
-
-/** 53 bits of two multiplicative hashes over the parent's hash and the tokens: a safe integer. */
-function chainHash(parentHash: number, tokens: Int32Array, start: number, length: number): number {
-  let low = mix(0x811c9dc5, parentHash | 0);
-  let high = mix(0x9e3779b9, Math.floor(parentHash / 2 ** 32) + 1);
-  for (let index = start; index < start + length; index += 1) {
-    low = mix(low, tokens[index]!);
-    high = mix(high, tokens[index]! ^ low);
-  }
-  return (high >>> 11) * 2 ** 32 + (low >>> 0);
-}
-
-function mix(hash: number, value: number): number {
-  let h = Math.imul(hash ^ value, 0x85ebca6b);
-  h ^= h >>> 13;
-  h = Math.imul(h, 0xc2b2ae35);
-  return h ^ (h >>> 16);
 }

@@ -194,7 +194,7 @@ function infoCommand(): Command {
 function setupCommand(): Command {
   const command = new Command('setup')
     .description('install what an executor, a backend or tracing needs beside this package')
-    .argument('<WHAT>', 'tensorflow, onnx or tracing')
+    .argument('<WHAT>', 'tensorflow, onnx, tracing or zeromq')
     .option(
       '--from <PATH>',
       'tensorflow: the libtensorflow to link: a site-packages folder, a venv, a python',

@@ -96,11 +96,15 @@ export function loadConfig(sources: ConfigSources): Config {
     }
     withAdapters([], options.lora, where.lora);
     checkAdapters(options, []);
+    if (options.kvEventsEndpoint !== undefined) {
+      throw new UsageError(`${where.kvEventsEndpoint} is for a model of --model, and there is none.`);
+    }
     return { ...options, models: [] };
   }
   const named = modelsOf(model, servedModelName, models, where);
   const adapted = withAdapters(named, options.lora, where.lora);
   checkAdapters(options, adapted);
+  checkKvEvents(options, adapted);
   return { ...options, models: adapted };
 }
 
@@ -125,6 +129,24 @@ function checkRepository({
   if (loadModel !== undefined) throw new UsageError('--load-model needs --model-repository.');
   if (modelControlMode === 'poll') {
     throw new UsageError('--model-control-mode poll needs --model-repository: it is what is looked at.');
+  }
+}
+
+/** @throws UsageError where two models have one address for their events */
+function checkKvEvents(shared: OptionsOfAll, models: readonly ConfiguredModel[]): void {
+  const takenBy = new Map<string, string>();
+  for (const { name, options } of models) {
+    const { kvEventsEndpoint, kvEventsReplayEndpoint } = { ...shared, ...options };
+    for (const address of [kvEventsEndpoint, kvEventsReplayEndpoint]) {
+      if (address === undefined) continue;
+      const other = takenBy.get(address);
+      if (other !== undefined && !/:(\*|0)$/.test(address)) {
+        throw new UsageError(
+          `${address} is an address of events of the KV cache for ${other === name ? `two things of ${name}` : `the models ${other} and ${name}`}; each needs its own (kvEventsEndpoint and kvEventsReplayEndpoint of a model in a --config file).`,
+        );
+      }
+      takenBy.set(address, name);
+    }
   }
 }
 

@@ -52,6 +52,7 @@ export type {
   TensorData,
 } from '../callbacks/types.js';
 export type { EngineInfo } from '../callbacks/worker-messages.js';
+export { EndpointError } from '../callbacks/zeromq/endpoint.js';
 export type {
   ModelModule,
   ModuleCall,

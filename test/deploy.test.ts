@@ -30,8 +30,8 @@ const [container] = pod.containers;
 
 const VARIABLES = new Set(OPTION_NAMES.map(variableName));
 const FLAGS = new Set(OPTION_NAMES.map((name) => `--${flagName(name)}`));
-/** Variables that the compose file itself reads: a folder of the host. */
-const NOT_THE_SERVERS = new Set(['SKEIN_MODELS_DIR']);
+/** Variables that the compose file itself reads (a folder of the host), and the worker of Dynamo (the command of Skein). */
+const NOT_THE_SERVERS = new Set(['SKEIN_MODELS_DIR', 'SKEIN_COMMAND']);
 /** Variables that src/hub reads. */
 const HUB_VARIABLES = new Set(['HF_TOKEN', 'HF_HOME']);
 

@@ -8,6 +8,7 @@ export const GROUPS = [
   'Requests and answers',
   'Batching',
   'KV cache',
+  'Events of the KV cache',
   'LoRA adapters',
   'Models on demand',
   'Files and batches',
@@ -30,6 +31,7 @@ export type Unit =
   | 'regions'
   | 'files'
   | 'threads'
+  | 'batches'
   | 'beams'
   | 'share'
   | '';

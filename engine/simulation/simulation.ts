@@ -19,6 +19,8 @@ export interface SimulationOptions {
   microBatch: MicroBatchLimits;
   /** See KvCacheOptions; default false. */
   enableBlockReuse?: boolean;
+  /** Most events of cached blocks that are kept until kvCache.drainEvents is called; default 0. */
+  maxEvents?: number;
   /** See KvCacheOptions. */
   maxAttentionWindow?: number;
   sinkTokenLength?: number;

@@ -2,11 +2,20 @@ import type { Config, ConfiguredModel } from '../config.js';
 import type { ModelOptions } from '../serving/load-model.js';
 import { UsageError } from '../usage-error.js';
 
+const NO_KV_EVENTS = {
+  kvEventsEndpoint: undefined,
+  kvEventsReplayEndpoint: undefined,
+  kvEventsTopic: undefined,
+  kvEventsCurveKeyFile: undefined,
+  kvEventsCurvePeerFile: undefined,
+};
+
 /** Options with which a model of a configuration is loaded: its own, and those of all. @throws UsageError where they contradict each other */
-export function loadingOptions(
-  { name, model, options, adapters }: ConfiguredModel,
-  { models: _, ...shared }: Config,
-): ModelOptions {
+export function loadingOptions(entry: ConfiguredModel, config: Config): ModelOptions {
+  const { name, model, options, adapters } = entry;
+  const { models, ...all } = config;
+  // An address can be taken once: what clients load has none, unless it has its own.
+  const shared = models.includes(entry) ? all : { ...all, ...NO_KV_EVENTS };
   const names = Object.keys(adapters);
   const takesAdapters =
     options.enableLora ?? shared.enableLora ?? (shared.allowRuntimeLora || names.length > 0);

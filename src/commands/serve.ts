@@ -82,6 +82,12 @@ async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity):
       'skein: whoever reaches this address may use it, from other machines too; --api-key-file or --api-key asks for a key\n',
     );
   }
+  for (const { entry, loaded: model } of running) {
+    if (model.kind !== 'generator' || !model.kvEvents?.isOpen) continue;
+    process.stderr.write(
+      `skein: the tokens of all prompts of ${entry.name} go unencrypted to whoever reads the events of its KV cache (${model.kvEvents.address}), on other machines too; --kv-events-curve-key-file encrypts them\n`,
+    );
+  }
   const failure = await Promise.race([untilSignal(), ...(config.exitOnFailure ? [failed] : [])]);
   clearInterval(polling);
   if (failure === null) {
@@ -207,11 +213,12 @@ function greeting(
   const given = new Set(running.map(({ entry }) => entry.name));
   const ofFolders = repository.loaded().filter(({ config }) => !given.has(config.name));
   const names = [...given, ...ofFolders.map(({ config }) => config.name)].join(', ') || 'no model yet';
-  const lines = running.flatMap(({ entry, loaded: { info } }) => [
+  const lines = running.flatMap(({ entry, loaded, loaded: { info } }) => [
     ...(running.length === 1 ? [] : [`  ${entry.name}: ${entry.model}`]),
     `  ${info.executor} executor on ${info.instructionSet}, ${threadCount(info.threads)}`,
     `  weights ${info.weights}, ${'kvTokens' in info ? `KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context` : madeOf(info)} of ${info.maxSeqLen} tokens`,
     ...adaptersOf(entry),
+    ...kvEventsOf(loaded),
   ]);
   if (running.some(({ entry }) => entry.model === demoModelPath())) lines.push(...aboutTheDemo());
   for (const { config, version } of ofFolders)
@@ -231,6 +238,14 @@ function adaptersOf({ adapters }: LoadedEntry['entry']): string[] {
   return names.length === 0
     ? []
     : [`  with ${names.length === 1 ? 'the LoRA adapter' : 'the LoRA adapters'} ${names.join(', ')}`];
+}
+
+function kvEventsOf(loaded: LoadedEntry['loaded']): string[] {
+  if (loaded.kind !== 'generator' || loaded.kvEvents === null) return [];
+  const { address, replayAddress } = loaded.kvEvents;
+  return [
+    `  events of the KV cache at ${address}${replayAddress === null ? '' : `, lost ones at ${replayAddress}`}`,
+  ];
 }
 
 function madeOf({ task, dimensions }: EncoderInfoOfModel): string {

@@ -16,12 +16,13 @@ export interface SetupFlags {
   quiet?: boolean;
 }
 
-/** skein setup tensorflow, skein setup onnx, skein setup tracing: prints the folder. @throws UsageError, TensorFlowError, BackendError. */
+/** skein setup tensorflow, skein setup onnx, skein setup tracing, skein setup zeromq: prints the folder. @throws UsageError, TensorFlowError, BackendError. */
 export async function setup(what: string, flags: SetupFlags): Promise<void> {
   if (what === 'onnx') return setupOnnx(flags);
   if (what === 'tracing') return setupTracing(flags);
+  if (what === 'zeromq') return setupZeroMq(flags);
   if (what !== 'tensorflow') {
-    throw new UsageError(`There is no setup of '${what}'; there are: tensorflow, onnx, tracing.`);
+    throw new UsageError(`There is no setup of '${what}'; there are: tensorflow, onnx, tracing, zeromq.`);
   }
   return setupTensorFlow(flags);
 }
@@ -34,6 +35,11 @@ async function setupOnnx(flags: SetupFlags): Promise<void> {
 async function setupTracing(flags: SetupFlags): Promise<void> {
   const { installTracing } = await import('../server/tracing/install-packages.js');
   await setupPackages(flags, installTracing, () => 'tracing');
+}
+
+async function setupZeroMq(flags: SetupFlags): Promise<void> {
+  const { installZeroMq } = await import('../serving/kv-events/install-zeromq.js');
+  await setupPackages(flags, installZeroMq, () => 'ZeroMQ');
 }
 
 /** Packages of npm alone. @param nameOf what is set up, in a sentence */

@@ -9,6 +9,7 @@ import {
   wholeNumber,
 } from '../../base/option-values.js';
 import type { FlagSpec, FlagText } from '../../callbacks/options/option.js';
+import { WIRE_FORMATS } from '../../callbacks/zeromq/kv-event-wire.js';
 import { KEEP_ALIVE_FORM, keepAliveMs } from '../serving/on-demand/keep-alive.js';
 
 /** An option of the server or a model that the engine does not know, under its plain name. */
@@ -73,6 +74,7 @@ const REQUESTS = 'Requests and answers';
 const ADAPTERS = 'LoRA adapters';
 const BATCHES = 'Files and batches';
 const ON_DEMAND = 'Models on demand';
+const KV_EVENTS = 'Events of the KV cache';
 const DAY_SECONDS = 86_400;
 const LONGEST_QUEUE = wholeNumber(1, 1_000_000);
 
@@ -165,6 +167,85 @@ export const LOADING_OPTIONS = {
       help: 'API keys take turns (deficit round robin, in tokens), so that a flood of requests from one key does not starve another',
     },
     { isForBatch: false, hostField: 'fairQueueing' },
+  ),
+  /**
+   * Address of ZeroMQ where events of the KV cache are published in vLLM's format, such as tcp://*:5557, for routers that send requests
+   * where their prompts are cached; default: none. Needs prefixCaching.
+   */
+  kvEventsEndpoint: ofModel(
+    NAME,
+    {
+      group: KV_EVENTS,
+      metavar: 'ADDRESS',
+      help: "address of ZeroMQ where events of the KV cache are published in vLLM's format, for routers: tcp://*:5557 listens, tcp://HOST:5557 connects",
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
+  /** Address where readers ask for events that they have lost; it listens. */
+  kvEventsReplayEndpoint: ofModel(
+    NAME,
+    {
+      group: KV_EVENTS,
+      metavar: 'ADDRESS',
+      help: 'address where routers ask for events that they have lost, such as tcp://*:5558',
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
+  /** First frame of each message, by which readers subscribe; default: empty. */
+  kvEventsTopic: ofModel(
+    NAME,
+    {
+      group: KV_EVENTS,
+      metavar: 'TEXT',
+      help: 'first frame of each message, by which routers subscribe, such as kv@POD@MODEL for llm-d',
+      defaultText: 'empty',
+    },
+    OF_CLIENTS,
+  ),
+  /** Layout of an event: map, the default, as vLLM has it since 0.24, or array, as it had before. */
+  kvEventsFormat: ofModel(
+    oneOf(...WIRE_FORMATS),
+    {
+      group: KV_EVENTS,
+      default: 'map',
+      help: "layout of an event in msgpack: map is vLLM's since 0.24, array the one before",
+    },
+    OF_CLIENTS,
+  ),
+  /** Number of messages that readers can ask for again; default 10 000. They take 64 MiB at most. */
+  kvEventsReplayBatches: ofModel(
+    wholeNumber(1, 1_000_000),
+    {
+      group: KV_EVENTS,
+      unit: 'batches',
+      default: 10_000,
+      help: 'messages that routers can ask for again, at most 64 MiB of them',
+    },
+    OF_CLIENTS,
+  ),
+  /** File of CZMQ or pyzmq with the public and the secret key of this side (CURVE): events are then encrypted. */
+  kvEventsCurveKeyFile: ofModel(
+    NAME,
+    {
+      group: KV_EVENTS,
+      metavar: 'FILE',
+      help: 'keys of this side for CURVE (a .key_secret file of pyzmq or CZMQ): events are encrypted, and only readers that know the public key get them',
+      defaultText: 'no encryption',
+    },
+    OF_CLIENTS,
+  ),
+  /** Files with the public keys of the readers that may connect; where this side connects, one with the key of the other. */
+  kvEventsCurvePeerFile: ofModel(
+    listOf('a path, or a list of paths'),
+    {
+      group: KV_EVENTS,
+      metavar: 'FILE',
+      help: 'public key of a reader that may connect (repeat the option for several), or of the side that is connected to',
+      defaultText: 'every reader that knows the public key of this side',
+    },
+    OF_CLIENTS,
   ),
 };
 

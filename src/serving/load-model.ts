@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { onlyTold } from '../../base/error-reporter.js';
+import { onlyTold, warn } from '../../base/error-reporter.js';
 import type { IterationStats, ModelType, OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import type { FlagSpec } from '../../callbacks/options/option.js';
 import {
@@ -27,6 +27,7 @@ import type { PullProgress } from '../hub/pull.js';
 import type { EngineValues, LoadingValues } from '../options/table.js';
 import type { ModelAdapters } from './adapters/model-adapters.js';
 import type { LoadedBase } from './adapters/start-adapters.js';
+import type { KvEvents } from './kv-events/kv-events.js';
 import { LatestStats } from './latest-stats.js';
 import { leadingRank } from './leading-rank.js';
 import type { ModelInfo, RunningModel } from './running-model.js';
@@ -127,10 +128,14 @@ export async function startModel(
   memory?: AvailableMemory,
 ): Promise<RunningModel<'generator'>> {
   const { engine } = engines;
+  let report = (error: Error) => warn(error.message);
+  const kvEvents = await kvEventsOf(options, (error) => report(error));
   const { host, codec, loaded, events, running } = await startEngine({
     signal: options.signal,
     startHost: ({ onStep, onStateChange, onError }: HostListeners<IterationStats>) => {
-      const listeners = { onIterationStats: onStep, onStateChange, onError };
+      report = onError;
+      const onKvCacheEvents = kvEvents === null ? {} : { onKvCacheEvents: kvEvents.publish.bind(kvEvents) };
+      const listeners = { onIterationStats: onStep, onStateChange, onError, ...onKvCacheEvents };
       const host = new InProcessHost({ ...hostOptions(engines, options, memory), ...listeners });
       host.ready.then(
         ({ loadMs }) => performance.mark('skein: engine loaded', { detail: { workerMs: loadMs } }),
@@ -139,6 +144,9 @@ export async function startModel(
       return host;
     },
     openCodec: () => openCodec(engine),
+  }).catch((error: unknown) => {
+    kvEvents?.close();
+    throw error;
   });
   const info = modelInfo(options.model, engine, loaded);
   const { maxInputLen, maxSeqLen } = info;
@@ -154,15 +162,17 @@ export async function startModel(
   };
   const { config } = engine.manifest;
   const { adapters: room, executor } = loaded;
-  const inFlight = () => host.adaptersInFlight();
   const forget = (taskId: bigint) => host.forgetAdapter(taskId);
-  const base = { model, config, room, executor, inFlight, forget };
+  const base = { model, config, room, executor, inFlight: () => host.adaptersInFlight(), forget };
   const adapters = await adaptersOf(options, base).catch(async (error: unknown) => {
     await running.close({ abort: true });
+    kvEvents?.close();
     throw error;
   });
+  kvEvents?.nameAdapters(adapters);
   const close = async (how?: CloseOptions) => {
     await Promise.all([adapters?.close(), running.close(how)]);
+    kvEvents?.close();
   };
   const isIdle = () => host.running === 0;
   const latest = new LatestStats(options.batchingScheme ?? 'InflightFusedBatching', loaded, isIdle);
@@ -176,6 +186,7 @@ export async function startModel(
     if (running.state.failure === null) return;
     usedBlocks = 0; // the blocks were lost with the engine
     latest.noteLoss();
+    kvEvents?.lose();
   });
   return {
     kind: 'generator',
@@ -184,6 +195,7 @@ export async function startModel(
     },
     model,
     adapters,
+    kvEvents: kvEvents?.info ?? null,
     statistics: {
       counts: () => {
         const { size, waiting } = host;
@@ -204,6 +216,26 @@ async function adaptersOf(options: ModelOptions, base: LoadedBase): Promise<Mode
   if (options.adapters === undefined) return null;
   const { startAdapters } = await import('./adapters/start-adapters.js');
   return startAdapters(options.adapters, options, base);
+}
+
+/** Opens the sockets for events of the cache; null: no option asks for them, and their code is not imported. @throws EndpointError */
+async function kvEventsOf(options: ModelOptions, onError: (error: Error) => void): Promise<KvEvents | null> {
+  const {
+    kvEventsEndpoint,
+    kvEventsReplayEndpoint,
+    kvEventsTopic,
+    kvEventsCurveKeyFile,
+    kvEventsCurvePeerFile,
+  } = options;
+  const given =
+    kvEventsEndpoint ??
+    kvEventsReplayEndpoint ??
+    kvEventsTopic ??
+    kvEventsCurveKeyFile ??
+    kvEventsCurvePeerFile;
+  if (given === undefined) return null;
+  const { KvEvents } = await import('./kv-events/kv-events.js');
+  return KvEvents.open(options, onError);
 }
 
 /** Opens the tokenizer in this thread, while the worker loads the engine. */

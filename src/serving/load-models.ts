@@ -1,4 +1,4 @@
-import { says } from '../../base/named-text.js';
+import { option, says } from '../../base/named-text.js';
 import { retell, textOf } from '../../base/skein-error.js';
 import { type MemoryNeeds, splitMemory } from '../../engine/worker/memory-split.js';
 import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
@@ -69,6 +69,11 @@ export async function startFound(
   if (engines.engine.manifest.config.encoder === undefined) return startModel(options, engines, memory);
   if (Object.keys(options.adapters ?? {}).length > 0) {
     throw new CheckpointError(`${options.model}: an encoder cannot have adapters.`);
+  }
+  if (options.kvEventsEndpoint !== undefined) {
+    throw new CheckpointError(
+      says`${options.model}: an encoder has no KV cache, and so nothing for ${option('kvEventsEndpoint')}.`,
+    );
   }
   const { startEncoder } = await import('./load-encoder-model.js');
   return startEncoder(options, engines.engine);

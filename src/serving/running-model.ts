@@ -5,6 +5,7 @@ import type { CloseOptions } from '../../host/in-process-host.js';
 import type { EncoderModel } from '../encoding/encoder-model.js';
 import type { TextModel } from '../generation/text-model.js';
 import type { ModelAdapters } from './adapters/model-adapters.js';
+import type { KvEventsInfo } from './kv-events/kv-events.js';
 import type { ModelState } from './model-state.js';
 
 /** Properties of a loaded model of any kind, and of what computes for it. */
@@ -98,6 +99,8 @@ interface RunningGenerator extends Running<'generator', ModelInfo, TextModel, Ge
   resetCache(): Promise<number>;
   /** LoRA adapters by which the model answers too; null: it was loaded without the option for them. */
   readonly adapters: ModelAdapters | null;
+  /** Where events of its cache are published; null: nowhere. */
+  readonly kvEvents: KvEventsInfo | null;
 }
 
 interface Kinds {

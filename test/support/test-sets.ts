@@ -32,6 +32,7 @@ export const OUTSIDE = [
   'test/src/clients/tritonclient{,-tensorflow}.test.ts',
   'test/src/clients/{anthropic-pip,ollama-pip,openai-pip,openai-pip-batches,openai-pip-responses,tool-calls}.test.ts',
   'test/src/clients/{matrix,pages,programs}/*.test.ts',
+  'test/src/routing/*.test.ts',
   'test/src/server/dashboard/browser.test.ts',
 ];
 

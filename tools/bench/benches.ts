@@ -80,6 +80,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'ranks and stages of one machine beside one process with as many threads',
     load: () => import('./ranks/bench.js'),
   },
+  routing: {
+    summary: 'requests that share beginnings, sent to simulated workers at random, by queues and by caches',
+    load: () => import('./routing/bench.js'),
+  },
   sampling: {
     summary: 'what choosing tokens costs beside an iteration of 64 sequences',
     load: () => import('./sampling/bench.js'),

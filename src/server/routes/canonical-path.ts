@@ -1,8 +1,12 @@
 import { handlerNames } from './mount.js';
 import type { Route } from './route.js';
 
-/** Paths of other servers for routes that are here under another name: of Amazon's SageMaker. */
-const OTHER_PATHS: Readonly<Record<string, string>> = { '/ping': '/health' };
+/** Paths of other servers for routes that are here under another name: of Amazon's SageMaker, and SGLang's newer ones. */
+const OTHER_PATHS: Readonly<Record<string, string>> = {
+  '/ping': '/health',
+  '/model_info': '/get_model_info',
+  '/server_info': '/get_server_info',
+};
 
 /**
  * Makes a function from a path as clients write it to that of the route: without a slash at its end, with the /v1 that

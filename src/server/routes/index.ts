@@ -43,6 +43,7 @@ import {
   responseRoute,
 } from './responses.js';
 import type { Route } from './route.js';
+import { getLoadRoute, healthGenerateRoute, modelInfoRoute, serverInfoRoute } from './sglang.js';
 import { modelsStreamRoute, statsRoute, statsStreamRoute } from './stats.js';
 import { applyTemplateRoute, detokenizeRoute, tokenizeRoute } from './tokenize.js';
 import { versionRoute } from './version.js';
@@ -101,6 +102,10 @@ export const ROUTES: readonly Route[] = [
   liveRoute,
   versionRoute,
   loadRoute,
+  modelInfoRoute,
+  serverInfoRoute,
+  getLoadRoute,
+  healthGenerateRoute,
   metricsRoute,
   dashboardRoute,
   dashboardFileRoute,

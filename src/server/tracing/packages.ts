@@ -1,7 +1,7 @@
-import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { defaultCacheDirectory } from '../../../engine/building/engine-cache.js';
+import { findPackages } from '../../optional-packages.js';
 
 /** Packages that tracing needs, with the versions that `skein setup tracing` installs. Those from 3.0 and 0.300 on need Node.js 22. */
 export const TRACING_PACKAGES = {
@@ -20,29 +20,11 @@ export function tracingSetupFolder(cacheDirectory = defaultCacheDirectory()): st
 /** Loads packages of OpenTelemetry. */
 export type LoadPackage = (name: string) => unknown;
 
-/** Where the packages are: the program's own go before those of `skein setup tracing`. null: nowhere. Loads nothing. */
+/** Where the packages are: see findPackages. null: nowhere. Loads nothing. */
 export function findTracingPackages(cacheDirectory?: string): LoadPackage | null {
-  const { SKEIN_CACHE_DIR: _, ...others } = process.env;
-  const folders =
-    cacheDirectory === undefined
-      ? [tracingSetupFolder(), tracingSetupFolder(defaultCacheDirectory(others))]
-      : [tracingSetupFolder(cacheDirectory)];
-  const setups = folders.map((folder) => join(folder, 'package.json')).filter((file) => existsSync(file));
-  for (const origin of [import.meta.url, join(process.cwd(), 'package.json'), ...setups]) {
-    const require = createRequire(origin);
-    if (!Object.keys(TRACING_PACKAGES).every((name) => resolves(require, name))) continue;
-    // What the SDK itself needs lies where it looks for it.
-    const ofSdk = createRequire(require.resolve('@opentelemetry/sdk-trace-base'));
-    return (name) => (name in TRACING_PACKAGES ? require(name) : ofSdk(name));
-  }
-  return null;
-}
-
-function resolves(require: NodeJS.Require, name: string): boolean {
-  try {
-    require.resolve(name);
-    return true;
-  } catch {
-    return false;
-  }
+  const require = findPackages(Object.keys(TRACING_PACKAGES), tracingSetupFolder, cacheDirectory);
+  if (require === null) return null;
+  // What the SDK itself needs lies where it looks for it.
+  const ofSdk = createRequire(require.resolve('@opentelemetry/sdk-trace-base'));
+  return (name) => (name in TRACING_PACKAGES ? require(name) : ofSdk(name));
 }

@@ -95,3 +95,33 @@ describe('a prompt beyond the context', () => {
     expect(error.message).toMatch(/^This model's maximum context length is \d+ tokens\. However, /);
   });
 });
+
+describe("routes of SGLang's server", () => {
+  it('tell about the model, the server and the load', async () => {
+    const toy = toyServer(() => say('x'), { model: { maxActiveRequests: 7, fileName: 'toy.gguf' } });
+    for (const path of ['/get_model_info', '/model_info']) {
+      expect(await json(await toy.get(path))).toMatchObject({
+        model_path: 'toy.gguf',
+        served_model_name: 'toy',
+        is_generation: true,
+        max_context_length: 256,
+      });
+    }
+    for (const path of ['/get_server_info', '/server_info']) {
+      expect(await json(await toy.get(path))).toMatchObject({
+        served_model_name: 'toy',
+        dp_size: 1,
+        context_length: 256,
+        max_running_requests: 7,
+      });
+    }
+    const load = await json(await toy.get('/get_load'));
+    expect(load).toMatchObject([{ dp_rank: 0, num_reqs: 0, num_waiting_reqs: 0 }]);
+  });
+
+  it('/health_generate asks the engine for a token', async () => {
+    expect((await toyServer(() => say('x')).get('/health_generate')).status).toBe(200);
+    const failing = toyServer(() => [{ error: 'The engine has failed.' }] as never);
+    expect((await failing.get('/health_generate')).status).toBe(503);
+  });
+});

@@ -1,0 +1,1 @@
+"""Skein as a backend of NVIDIA Dynamo."""

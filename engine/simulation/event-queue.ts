@@ -1,0 +1,49 @@
+/** Events by their time; those of one time in the order in which they came. */
+export class EventQueue<Event> {
+  readonly #heap: { atMs: number; order: number; event: Event }[] = [];
+  #order = 0;
+
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  push(atMs: number, event: Event): void {
+    const heap = this.#heap;
+    heap.push({ atMs, order: this.#order++, event });
+    let place = heap.length - 1;
+    while (place > 0) {
+      const parent = (place - 1) >> 1;
+      if (!this.#isBefore(place, parent)) break;
+      this.#swap(place, parent);
+      place = parent;
+    }
+  }
+
+  pop(): { atMs: number; event: Event } | undefined {
+    const heap = this.#heap;
+    const first = heap[0];
+    const last = heap.pop();
+    if (first === undefined || last === undefined || heap.length === 0) return first;
+    heap[0] = last;
+    for (let place = 0; ; ) {
+      const [left, right] = [2 * place + 1, 2 * place + 2];
+      let least = place;
+      if (left < heap.length && this.#isBefore(left, least)) least = left;
+      if (right < heap.length && this.#isBefore(right, least)) least = right;
+      if (least === place) return first;
+      this.#swap(place, least);
+      place = least;
+    }
+  }
+
+  #isBefore(one: number, other: number): boolean {
+    const [a, b] = [this.#heap[one]!, this.#heap[other]!];
+    return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
+  }
+
+  #swap(one: number, other: number): void {
+    const held = this.#heap[one]!;
+    this.#heap[one] = this.#heap[other]!;
+    this.#heap[other] = held;
+  }
+}

@@ -1,0 +1,38 @@
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { defaultCacheDirectory } from '../engine/building/engine-cache.js';
+
+/**
+ * Finds packages of npm that this one needs for some option only: those beside it go before the working directory's, and these
+ * before what `skein setup` has put into the user's cache. Loads nothing. null: one of them is missing everywhere.
+ * @param setupFolder of `skein setup` in a cache directory @param cacheDirectory default: the user's
+ */
+export function findPackages(
+  names: readonly string[],
+  setupFolder: (cacheDirectory: string) => string,
+  cacheDirectory?: string,
+): NodeJS.Require | null {
+  const { SKEIN_CACHE_DIR: _, ...others } = process.env;
+  const caches =
+    cacheDirectory === undefined
+      ? [defaultCacheDirectory(), defaultCacheDirectory(others)]
+      : [cacheDirectory];
+  const setups = caches
+    .map((cache) => join(setupFolder(cache), 'package.json'))
+    .filter((file) => existsSync(file));
+  for (const origin of [import.meta.url, join(process.cwd(), 'package.json'), ...setups]) {
+    const require = createRequire(origin);
+    if (names.every((name) => resolves(require, name))) return require;
+  }
+  return null;
+}
+
+function resolves(require: NodeJS.Require, name: string): boolean {
+  try {
+    require.resolve(name);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,106 @@
+import {
+  type ClusterResult,
+  ClusterSimulation,
+  type RoutingPolicy,
+} from '../../../engine/simulation/cluster-simulation.js';
+import { countOf } from '../../compare/flags.js';
+import { markdownTable } from '../../support/markdown-table.js';
+import { Random } from '../../support/random.js';
+import { defineBench } from '../bench.js';
+import { positiveOf } from '../flags.js';
+import { sharedPrefixTrace } from './shared-prefixes.js';
+
+const FLAGS = {
+  workers: { argument: 'N', default: '8', help: 'workers (default 8)' },
+  requests: { argument: 'N', default: '3000', help: 'requests (default 3000)' },
+  rate: { argument: 'N', default: '8', help: 'requests a second over all workers (default 8)' },
+  prefixes: { argument: 'N', default: '40', help: 'system prompts that requests begin with (default 40)' },
+  blocks: { argument: 'N', default: '600', help: 'blocks of 32 tokens in each cache (default 600)' },
+} as const;
+
+const POLICIES: Readonly<Record<RoutingPolicy, string>> = {
+  random: 'at random',
+  'fewest-requests': 'where the fewest requests are',
+  cache: 'by caches',
+};
+const PREFIX_TOKENS = 1024;
+const OWN_TOKENS = 128;
+const NEW_TOKENS = 64;
+const TURNS = 3;
+/** SmolLM2-135M on two cores with AVX2: 600 prompt tokens a second, and about 200 generated ones. */
+const PACE = { iterationMs: 1, contextTokenMs: 0.8, generationMs: 3 };
+const SEED = 26;
+
+function seededRandom(seed: number): () => number {
+  const random = new Random(seed);
+  return () => random.uniform();
+}
+
+function percentile(sorted: readonly number[], share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
+}
+
+function row(name: string, { requests, contextTokens }: ClusterResult, promptTokens: number): string[] {
+  const hits = requests.reduce((sum, { cachedTokens }) => sum + cachedTokens, 0) / promptTokens;
+  const first = requests.map(({ firstTokenMs }) => firstTokenMs).sort((a, b) => a - b);
+  const last = requests.map(({ lastTokenMs }) => lastTokenMs).sort((a, b) => a - b);
+  const seconds = (ms: number) => (ms / 1000).toFixed(2);
+  return [
+    name,
+    `${(100 * hits).toFixed(1)} %`,
+    (contextTokens / 1e6).toFixed(2),
+    ...[0.5, 0.9, 0.99].map((share) => seconds(percentile(first, share))),
+    seconds(percentile(last, 0.5)),
+  ];
+}
+
+export const bench = defineBench({
+  flags: FLAGS,
+  document: 'BENCHMARKS.md',
+  sections: ['routing'],
+  run(flags, { progress, report }) {
+    const workers = countOf('workers', flags.workers);
+    const rate = positiveOf('rate', flags.rate);
+    const prefixes = countOf('prefixes', flags.prefixes);
+    const numBlocks = countOf('blocks', flags.blocks);
+    const arrivals = sharedPrefixTrace({
+      ...{ requests: countOf('requests', flags.requests), rate, prefixes },
+      ...{ prefixTokens: PREFIX_TOKENS, ownTokens: OWN_TOKENS, maxNewTokens: NEW_TOKENS, turns: TURNS },
+      random: seededRandom(SEED),
+    });
+    const promptTokens = arrivals.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    const rows = (Object.keys(POLICIES) as RoutingPolicy[]).map((routing) => {
+      const beginMs = performance.now();
+      const worker = {
+        ...{ policy: 'GUARANTEED_NO_EVICT' as const, numBlocks, tokensPerBlock: 32, maxNumRequests: 64 },
+        microBatch: {
+          ...{ maxBatchSize: 64, maxNumTokens: 2048 },
+          chunking: { unit: 32, policy: 'EQUAL_PROGRESS' as const },
+        },
+      };
+      const result = new ClusterSimulation(
+        { workers, worker, pace: PACE, routing, eventDelayMs: 5, random: seededRandom(SEED + 1) },
+        arrivals,
+      ).run();
+      const tookMs = performance.now() - beginMs;
+      progress(`${routing}: ${result.iterations} iterations simulated in ${(tookMs / 1000).toFixed(1)} s`);
+      return row(POLICIES[routing], result, promptTokens);
+    });
+    report({
+      section: 'routing',
+      conditions: `simulated: ${workers} workers, ${arrivals.length} requests at ${rate} a second, ${prefixes} system prompts of ${PREFIX_TOKENS} tokens, ${TURNS} turns of ${OWN_TOKENS} tokens each, ${NEW_TOKENS} new tokens, caches of ${numBlocks} blocks of 32 tokens`,
+      lines: markdownTable(
+        [
+          'requests are sent',
+          'prompt tokens found in a cache',
+          'million prompt tokens computed',
+          'first token p50, s',
+          'p90',
+          'p99',
+          'last token p50',
+        ],
+        rows,
+      ).split('\n'),
+    });
+  },
+});
