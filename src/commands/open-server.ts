@@ -5,15 +5,18 @@ import { DEFAULT_MAX_NUM_SEQUENCES } from '../../callbacks/options/optional-para
 import { openEngine } from '../../engine/building/engine.js';
 import { EngineFailure } from '../../host/engine-failure.js';
 import type { Config, ConfiguredModel } from '../config.js';
+import { logActivity } from '../server/activity-log.js';
 import type { ApiKeys } from '../server/api-keys.js';
 import { createApp } from '../server/app.js';
 import { Batches } from '../server/batches/batches.js';
 import { FileStore } from '../server/files/file-store.js';
+import { followRequests } from '../server/follow-requests.js';
 import type { GrpcServer, GrpcServerOptions } from '../server/grpc/grpc-server.js';
 import type { ListenerOptions } from '../server/grpc/wire/grpc-listener.js';
 import { MemoryLedger } from '../server/held-memory.js';
 import type { AllowedHosts } from '../server/host-check.js';
 import { HttpServer } from '../server/http-server.js';
+import type { HttpSocket } from '../server/http-socket.js';
 import { InferLane } from '../server/kserve/infer-lane.js';
 import { Log } from '../server/log.js';
 import { LogOutput } from '../server/log-output.js';
@@ -22,7 +25,6 @@ import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import type { ModelLife } from '../server/model-life.js';
 import { logEngines } from '../server/model-log.js';
 import { ServerState } from '../server/server-state.js';
-import { traced } from '../server/tracing/traced-observer.js';
 import type { Tracing } from '../server/tracing/tracing.js';
 import { ResponseCache } from '../serving/cache/response-cache.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
@@ -84,13 +86,17 @@ export interface LoadedEntry {
   loaded: RunningModel;
 }
 
-/** Listens for clients of running models; closes the models if that fails. @throws ListenError. */
+/**
+ * Listens for clients of running models; closes the models if that fails.
+ * @param early socket that has said that they are being loaded; null: none has. @throws ListenError
+ */
 export async function openServer(
   running: readonly LoadedEntry[],
   config: Config,
   security: ServerSecurity & { allowedHosts: AllowedHosts },
+  early: HttpSocket | null = null,
 ): Promise<OpenServer> {
-  const output = new LogOutput(config.logFile);
+  const output = new LogOutput(config.logFile, config.logFormat);
   const log = new Log(config.logLevel, output);
   const tracing = openTracing(config, log, skeinVersion());
   const served = serveModels(running, config, security, { log, output, tracing });
@@ -112,6 +118,7 @@ export async function openServer(
     }
     const server = await HttpServer.listen({
       ...address,
+      socket: early ?? undefined,
       app,
       lane,
       state,
@@ -146,12 +153,15 @@ export function serveModels(
     loaded.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
   }
   const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModel({ entry, loaded }, config);
-  const observe: ObserveRequest = traced({ observe: (request) => metrics.observe(request) });
+  const observe: ObserveRequest = followRequests({
+    observe: (request) => metrics.observe(request),
+  });
   const cache = config.responseCacheBytes > 0 ? new ResponseCache(config.responseCacheBytes) : null;
   const repository = modelRepository(running, config, models, { describe, log, observe }, cache);
   const loaded = running.map((one) => one.loaded);
   const life = onDemand(config, { models, repository, running: loaded, describe, log, observe });
   logEngines(models, log);
+  logActivity(models, log);
   const state = new ServerState(models, () => repository.starting);
   const ledger = memoryLedger(running, config, security.apiKeys);
   const metrics = config.metrics ? metricsOf(models, ledger, repository, cache) : NO_METRICS;

@@ -610,7 +610,7 @@ const SERVING_OPTIONS = {
     {
       group: 'Running',
       default: false,
-      help: 'write a line of JSON for each request to stderr, whatever --log-level is; the line contains no text of a prompt',
+      help: 'write a line for each request to the log, whatever --log-level is: model, status, tokens, times; never the text of a prompt',
     },
     OF_CLIENTS,
   ),
@@ -658,8 +658,17 @@ const SERVING_OPTIONS = {
     isCommon: true,
     metavar: 'LEVEL',
     default: 'warn',
-    help: 'level of the log, which is JSON on stderr; info adds a line for each request, debug also for /health, /live and /metrics',
+    help: 'least severe lines that are logged; info adds a line for each request and one every 10 seconds of work, debug also lines for /health, /live and /metrics',
   }),
+  logFormat: ofServer(
+    oneOf('json', 'text'),
+    {
+      group: 'Running',
+      default: 'json',
+      help: 'form of the log lines: JSON for programs, text for people',
+    },
+    OF_CLIENTS,
+  ),
   logFile: ofServer(
     NAME,
     {

@@ -8,6 +8,7 @@ import { Batches } from './batches/batches.js';
 import { bodyLimit } from './body-limit.js';
 import { sendDirectAnswers } from './direct-answer.js';
 import { FileStore } from './files/file-store.js';
+import { followRequests } from './follow-requests.js';
 import { MemoryLedger } from './held-memory.js';
 import { holdMemory } from './hold-memory.js';
 import { type AllowedHosts, requireKnownHost } from './host-check.js';
@@ -39,7 +40,6 @@ import type { AppEnv, Route, ServerContext } from './routes/route.js';
 import type { LogControl, LogLevels, ServerLog } from './server-log.js';
 import type { ServerState } from './server-state.js';
 import { traceHttp } from './tracing/http-span.js';
-import { traced } from './tracing/traced-observer.js';
 import type { Tracing } from './tracing/tracing.js';
 import { tellUnknownFields } from './unknown-fields.js';
 import { tellWarnings } from './warnings.js';
@@ -181,7 +181,7 @@ function contextOf(
     adapterFolder: options.adapterFolder ?? null,
     traceDecisions: tracing?.decisions ?? null,
     routes: options.platform == null ? routes.filter((route) => ROUTES.includes(route)) : routes,
-    observe: tracing === null ? (request) => metrics.observe(request) : traced(metrics),
+    observe: followRequests(metrics),
     eventStream: {
       ...DEFAULT_EVENT_STREAM_OPTIONS,
       onStall: () => metrics.readerStalled(),
@@ -195,6 +195,7 @@ function unheard(): LogControl {
   let levels: LogLevels = { log_info: true, log_warning: true, log_error: true, log_verbose_level: 0 };
   return {
     path: '',
+    format: 'json',
     get levels() {
       return levels;
     },
