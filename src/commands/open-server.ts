@@ -1,8 +1,6 @@
 import { basename } from 'node:path';
 import { skeinVersion } from '../../base/package-info.js';
-import { residentBytes } from '../../base/process-memory.js';
 import { DEFAULT_MAX_NUM_SEQUENCES } from '../../callbacks/options/optional-params.js';
-import { openEngine } from '../../engine/building/engine.js';
 import { EngineFailure } from '../../host/engine-failure.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import { logActivity } from '../server/activity-log.js';
@@ -14,6 +12,7 @@ import { followRequests } from '../server/follow-requests.js';
 import type { GrpcServer, GrpcServerOptions } from '../server/grpc/grpc-server.js';
 import type { ListenerOptions } from '../server/grpc/wire/grpc-listener.js';
 import { MemoryLedger } from '../server/held-memory.js';
+import { heldMemoryLimitBeside } from '../server/held-memory-limit.js';
 import type { AllowedHosts } from '../server/host-check.js';
 import { HttpServer } from '../server/http-server.js';
 import type { HttpSocket } from '../server/http-socket.js';
@@ -28,13 +27,12 @@ import { ServerState } from '../server/server-state.js';
 import type { Tracing } from '../server/tracing/tracing.js';
 import { ResponseCache } from '../serving/cache/response-cache.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
-import { factsOfEngine, type ModelFacts } from '../serving/model-facts.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { ObserveRequest } from '../serving/request-observer.js';
 import type { RunningModel } from '../serving/running-model.js';
+import { servedModel } from '../serving/serve-model.js';
 import type { ServedModel } from '../serving/served-model.js';
 import { SharedRegions } from '../serving/shared-memory/shared-regions.js';
-import { heldMemoryLimitBeside } from './held-memory-limit.js';
 import { modelRepository } from './model-repository.js';
 import { onDemand } from './on-demand.js';
 import { openTracing } from './open-tracing.js';
@@ -152,7 +150,7 @@ export function serveModels(
   for (const { entry, loaded } of running) {
     loaded.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
   }
-  const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModel({ entry, loaded }, config);
+  const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModelOf({ entry, loaded }, config);
   const observe: ObserveRequest = followRequests({
     observe: (request) => metrics.observe(request),
   });
@@ -275,54 +273,22 @@ function firstFailure(models: ModelDirectory, mayFail: (model: ServedModel) => b
   });
 }
 
-function servedModel({ entry, loaded }: LoadedEntry, config: Config): ServedModel {
-  const { maxActiveRequests = DEFAULT_MAX_NUM_SEQUENCES } = { ...config, ...entry.options };
-  const { defaultMaxTokens, maxLogprobs, maxQueuedRequests, toolCallParser, reasoningParser } = {
-    ...config,
-    ...entry.options,
-  };
-  const { state } = loaded;
-  const created = Math.floor(Date.now() / 1000);
-  const processMemory = () => {
-    const pid = state.pid();
-    return pid === null ? null : residentBytes(pid);
-  };
-  const { name: id, aliases } = entry;
-  let read: ModelFacts | null = null;
-  const facts = () => {
-    read ??= factsOfEngine(openEngine(loaded.info.enginePath));
-    return read;
-  };
-  const cacheBytes = 'kvCacheBytes' in loaded.info ? loaded.info.kvCacheBytes : 0;
-  const served = {
-    id,
-    aliases,
-    created,
-    state,
-    maxQueueSize: maxQueuedRequests,
-    processMemory,
-    facts,
-    cacheBytes,
-  };
-  if (loaded.kind === 'encoder') {
-    return { kind: 'encoder', ...loaded.model, ...served, statistics: loaded.statistics };
-  }
-  const { model, info, adapters, statistics, resetCache, statsJson, watchFormation } = loaded;
-  return {
-    kind: 'generator',
-    ...model,
-    ...served,
-    fingerprint: info.fingerprint,
-    statistics,
-    kvCache: info,
-    adapters,
-    resetCache,
-    watch: { onStats: statistics.onStats, statsJson, watchFormation },
+function servedModelOf({ entry, loaded }: LoadedEntry, config: Config): ServedModel {
+  const { name: id, aliases, model, options } = entry;
+  const {
     maxActiveRequests,
-    fileName: basename(entry.model),
+    maxQueuedRequests: maxQueueSize,
+    maxLogprobs: maxLogProbs,
+    ...rest
+  } = { ...config, ...options };
+  const { defaultMaxTokens, toolCallParser, reasoningParser } = rest;
+  const of = {
+    maxActiveRequests,
+    maxQueueSize,
+    maxLogProbs,
     defaultMaxTokens,
     toolCallParser,
     reasoningParser,
-    maxLogProbs: maxLogprobs < 0 ? model.vocabSize : maxLogprobs,
   };
+  return servedModel(loaded, { id, aliases, fileName: basename(model), ...of });
 }

@@ -83,6 +83,8 @@ export interface AppOptions {
   life?: ModelLife | null;
   /** Files of clients; default: in a temporary folder, which whoever made the app removes. */
   files?: FileStore;
+  /** Routes that are left out; default: none. */
+  withoutRoutes?: readonly Route[];
   /** Batches of those files, which are started by whoever made them; default: the app's own. */
   batches?: Batches;
 }
@@ -96,7 +98,8 @@ const ALL_ROUTES = [...ROUTES, ...OLLAMA_ROUTES, ...KSERVE_ROUTES];
 export function createApp(options: AppOptions): Hono<AppEnv> {
   const { log, metrics, state, apiKeys = new ApiKeys([]), ledger = new MemoryLedger() } = options;
   const { corsOrigins = [LOOPBACK_ORIGINS], maxBodyBytes = DEFAULT_MAX_BODY_BYTES, tracing = null } = options;
-  const routes = metrics.isOn ? ALL_ROUTES : ALL_ROUTES.filter((route) => route !== metricsRoute);
+  const without = new Set([...(options.withoutRoutes ?? []), ...(metrics.isOn ? [] : [metricsRoute])]);
+  const routes = ALL_ROUTES.filter((route) => !without.has(route));
   const context = contextOf({ ...options, apiKeys, maxBodyBytes }, ledger, routes);
   const canonical = canonicalPaths(context.routes);
   const app = new Hono<AppEnv>({ getPath: (request) => canonical(getPath(request)) });

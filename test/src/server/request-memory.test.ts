@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
-import { heldMemoryLimit } from '../../../src/commands/held-memory-limit.js';
+import { heldMemoryLimit } from '../../../src/server/held-memory-limit.js';
 import { ApiKeys } from '../../../src/server/api-keys.js';
 import { MemoryLedger } from '../../../src/server/held-memory.js';
 import { HttpServer } from '../../../src/server/http-server.js';
