@@ -132,3 +132,4 @@ export {
   type SeveralOptions,
   Skein,
 } from './skein.js';
+export { type EncodeChatOptions, type TokenDecoder, Tokenizer } from './tokenizer.js';

@@ -35,6 +35,7 @@ import { checkAdapterName } from './serving/adapters/adapter-name.js';
 import type { ModelAdapters } from './serving/adapters/model-adapters.js';
 import { loadModel, type ModelOptions } from './serving/load-model.js';
 import type { EngineCounts, ModelInfo, RunningModel } from './serving/running-model.js';
+import { Tokenizer } from './tokenizer.js';
 
 /** Options of one answer. One of prompt, messages and promptTokens is given. */
 export interface GenerateOptions extends SamplingOptions {
@@ -251,6 +252,11 @@ export class Skein {
     } catch (error) {
       throw error instanceof AdapterError ? new InvalidRequestError(messageOf(error), 'adapter') : error;
     }
+  }
+
+  /** The model's tokenizer and chat template. */
+  get tokenizer(): Tokenizer {
+    return Tokenizer.of(this.#loaded.model.codec);
   }
 
   /** Token ids of a text, as a prompt has them, special tokens included. */

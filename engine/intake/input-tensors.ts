@@ -54,8 +54,8 @@ const adapters = (isNeutral: Need['isNeutral']): { needs: Need } => ({
 /** All inputs of the contract, and our own. */
 export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   input_ids: { type: 'i32', shape: '[1, n]' },
-  input_lengths: { type: 'i32', shape: 'one' },
   request_output_len: { type: 'i32', shape: 'one' },
+  input_lengths: { type: 'i32', shape: 'one' },
   beam_width: { type: 'i32', shape: 'one' },
   num_return_sequences: { type: 'i32', shape: 'one' },
   best_of: { type: 'i32', shape: 'one' },
