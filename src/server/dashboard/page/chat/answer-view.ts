@@ -55,6 +55,19 @@ export class AnswerView {
     this.#draw();
   }
 
+  /** Text of its reasoning. */
+  get reasoning(): string {
+    return this.#reasoningText.data;
+  }
+
+  /** Shows an answer that was kept. */
+  restore(text: string, reasoning: string): void {
+    if (reasoning !== '') this.onReasoning(reasoning);
+    if (text !== '') this.onContent(text);
+    this.#close('done');
+    this.#addTools(null);
+  }
+
   onReasoning(text: string): void {
     this.#reasoning.hidden = false;
     this.#reasoningText.appendData(text);
