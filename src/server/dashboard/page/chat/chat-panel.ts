@@ -54,7 +54,7 @@ export class ChatPanel {
     root.append(
       el('div', { class: 'chat-head' }, [
         el('h2', { class: 'panel-title' }, ['Chat']),
-        el('div', { class: 'row' }, [this.#clear, list.element]),
+        el('div', { class: 'chat-tools' }, [this.#clear, list.element]),
       ]),
       this.#log,
       this.#announcer.element,
