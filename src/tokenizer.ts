@@ -22,7 +22,7 @@ export interface TokenDecoder {
 /**
  * A model's tokenizer and chat template, for hosts that send tokens to GptManager or InProcessHost and get tokens back.
  *
- *   await using tokenizer = await Tokenizer.open('./engine');
+ *   const tokenizer = await Tokenizer.open('./engine');
  *   const promptTokens = await tokenizer.encodeChat([{ role: 'user', content: 'Hello' }]);
  */
 export class Tokenizer {
