@@ -26,6 +26,8 @@ export interface InferenceRequest {
    * in its final response count from here. Default: when the loop takes it.
    */
   arrivalTimeMs?: number;
+  /** A response for each new piece; false: one with the whole answer. The same as the tensor `streaming`; default false. */
+  isStreaming?: boolean;
 }
 
 /** Called at the start of each iteration for new requests. `max`: how many can be taken (negative = unbounded). */

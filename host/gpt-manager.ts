@@ -180,6 +180,11 @@ export class GptManager {
     return this.ended;
   }
 
+  /** The same as `shutdown()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.shutdown();
+  }
+
   /**
    * Ends at once: active requests get a final response with this reason. Resolves when the worker is gone, or when it
    * did not end within terminateTimeoutMs because it is in a native call: then the state is 'failed'.

@@ -372,6 +372,11 @@ export class InProcessHost {
     for (const timer of timers) clearTimeout(timer);
   }
 
+  /** The same as `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   /** Ends the engine: cancelled requests that still run are forgotten first, since nobody needs their end. */
   #terminate(): void {
     for (const entry of [...this.#entries.values()]) {

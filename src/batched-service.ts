@@ -165,6 +165,11 @@ export class BatchedService<Input = unknown, Output = unknown> {
     if (this.#host === host) this.#host = null;
   }
 
+  /** The same as `stop()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
   #open(data: ServiceWorkerData): Host<Input, Output> {
     const { isolate = true, workerRestart, onError, workerTimeoutSeconds = 0 } = this.#options;
     let preparing = Promise.resolve();

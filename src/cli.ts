@@ -175,6 +175,27 @@ function rankCommand(): Command {
   });
 }
 
+function listCommand(): Command {
+  return new Command('list')
+    .alias('ls')
+    .description('list the models that were downloaded from the Hugging Face hub')
+    .option('--json', 'print names, folders and bytes as JSON')
+    .action(async (flags: { json?: boolean }) => {
+      const { listModels } = await import('./commands/stored-models.js');
+      listModels(flags);
+    });
+}
+
+function rmCommand(): Command {
+  return new Command('rm')
+    .description('delete models that were downloaded from the Hugging Face hub')
+    .argument('<MODEL...>', 'ORG/NAME, as skein list shows it')
+    .action(async (models: string[]) => {
+      const { removeModels } = await import('./commands/stored-models.js');
+      removeModels(models);
+    });
+}
+
 function infoCommand(): Command {
   return new Command('info')
     .description('show the architecture of a model, its memory on this machine and how many sequences fit')
@@ -256,6 +277,8 @@ async function program(): Promise<Command> {
     .addCommand(buildCommand())
     .addCommand(pullCommand())
     .addCommand(rankCommand())
+    .addCommand(listCommand())
+    .addCommand(rmCommand())
     .addCommand(infoCommand())
     .addCommand(setupCommand())
     .addCommand(simulateCommand())

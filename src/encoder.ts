@@ -93,4 +93,9 @@ export class Encoder {
   async close(options: { abort?: boolean } = {}): Promise<void> {
     await this.#loaded.close(options);
   }
+
+  /** The same as `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
 }

@@ -104,6 +104,8 @@ export { Encoder, type RankedDocument } from './encoder.js';
 export type { EmbedOptions } from './encoding/embed.js';
 export type { EncoderInput } from './encoding/encoder-codec.js';
 export type { ScoreOptions } from './encoding/score.js';
+export type { ReasoningOptions } from './generation/chat-options.js';
+export type { ChatPiece, ToolCall, ToolCallPart } from './generation/chat-pieces.js';
 export { ContextLengthError, InvalidRequestError } from './generation/errors.js';
 export type { GuidedOptions } from './generation/guided.js';
 export type { PromptLogProb } from './generation/returned-logits.js';
@@ -113,10 +115,12 @@ export type {
   TextPiece,
   TokenLogProb,
 } from './generation/text-generation.js';
+export type { FunctionTool } from './generation/tools/types.js';
 export type { InferAnswer, InferCall, InferInput } from './inference/infer-call.js';
 export { ModelServer, type ModelServerOptions } from './model-server.js';
 export { openAdapter } from './open-adapter.js';
 export type { LoadAdapterOptions } from './options/adapter-options.js';
+export type { FetchOptions } from './server/program-api.js';
 export { AdapterError, type AdapterErrorReason } from './serving/adapters/adapter-error.js';
 export type { AdapterInfo } from './serving/adapters/adapter-info.js';
 export type { EncoderOptions } from './serving/load-encoder-model.js';
@@ -131,3 +135,4 @@ export {
   type SeveralOptions,
   Skein,
 } from './skein.js';
+export { type EncodeChatOptions, type TokenDecoder, Tokenizer } from './tokenizer.js';

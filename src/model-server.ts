@@ -185,6 +185,11 @@ export class ModelServer {
     await this.#repository.close(options);
   }
 
+  /** The same as `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   #find({ model, version = '' }: Pick<InferCall, 'model' | 'version'>): InferModel {
     if (this.#isClosed)
       throw new InferError(`Request for model '${model}': this ModelServer is closed`, 'unavailable');

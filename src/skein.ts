@@ -1,9 +1,13 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { messageOf } from '../base/error-text.js';
 import type { IterationStats } from '../callbacks/gpt-manager-options.js';
 import { type FinishReason, HostClosedError, type TokenBeams } from '../callbacks/token-request.js';
 import type { ChatMessage } from '../models/chat-template.js';
 import { warnOfFallback } from './executor-warning.js';
 import { type BadWord, badWordTokens } from './generation/bad-words.js';
+import { hasParts, planOptions, type ReasoningOptions } from './generation/chat-options.js';
+import { type ChatPiece, CollectedCalls, chatPieces, type ToolCall } from './generation/chat-pieces.js';
+import type { ChatPlan } from './generation/chat-plan.js';
 import { type DryBreaker, dryBreakerTokens } from './generation/dry-breakers.js';
 import { InvalidRequestError } from './generation/errors.js';
 import { checkGuideEnds, type GuidedOptions, guideOf } from './generation/guided.js';
@@ -17,17 +21,21 @@ import {
   type TextRequest,
 } from './generation/text-generation.js';
 import type { PromptTokens, TextModel } from './generation/text-model.js';
+import type { FunctionTool } from './generation/tools/types.js';
 import { localAdapter } from './hub/local-model.js';
 import { checkLoadAdapter, type LoadAdapterOptions } from './options/adapter-options.js';
+import { withEmbeddedCache } from './options/embedded-cache.js';
 import { inPlainNames } from './options/flag-names.js';
 import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './options/generate-options.js';
 import { checkModelOptions } from './options/model-options.js';
+import type { FetchOptions, ProgramApi } from './server/program-api.js';
 import { AdapterError } from './serving/adapters/adapter-error.js';
 import { type AdapterInfo, infoOf } from './serving/adapters/adapter-info.js';
 import { checkAdapterName } from './serving/adapters/adapter-name.js';
 import type { ModelAdapters } from './serving/adapters/model-adapters.js';
 import { loadModel, type ModelOptions } from './serving/load-model.js';
 import type { EngineCounts, ModelInfo, RunningModel } from './serving/running-model.js';
+import { Tokenizer } from './tokenizer.js';
 
 /** Options of one answer. One of prompt, messages and promptTokens is given. */
 export interface GenerateOptions extends SamplingOptions {
@@ -100,6 +108,17 @@ export interface GenerateOptions extends SamplingOptions {
   continueFinalMessage?: boolean | undefined;
   /** Further variables of the chat template; only with messages. */
   templateVariables?: Readonly<Record<string, unknown>> | undefined;
+  /** Functions that the model may call; only with messages. A call is told in `toolCalls` of the piece or the completion. */
+  tools?: readonly FunctionTool[] | undefined;
+  /** Whether functions are called: as the model likes ('auto', the default), never, at least one, or a certain one. */
+  toolChoice?: 'none' | 'auto' | 'required' | { name: string } | undefined;
+  /** Allows several calls in one answer. Default true. */
+  parallelToolCalls?: boolean | undefined;
+  /**
+   * Tells the model's reasoning apart from its answer, in `reasoning` of the piece or the completion; false asks the model not to reason, as
+   * far as its chat template knows how. Only with messages. Default: with tools as true, else reasoning is part of the text.
+   */
+  reasoning?: boolean | ReasoningOptions | undefined;
   /** Milliseconds, waiting included, after which the answer ends with what it has and the finish reason 'timeout'. */
   timeLimitMs?: number | undefined;
   /**
@@ -118,6 +137,10 @@ export interface Completion {
   stopReason: string | number | null;
   /** Number of prompt tokens. */
   promptTokens: number;
+  /** The model's reasoning; absent: there is none, or it is part of the text: see GenerateOptions.reasoning. */
+  reasoning?: string;
+  /** Calls of functions; absent: there are none. */
+  toolCalls?: readonly ToolCall[];
   /** Sum of a beam's log-probs, that of an end token included; only where beams were asked for. */
   cumLogProb?: number;
 }
@@ -144,9 +167,13 @@ export const DEFAULT_MAX_TOKENS = 1024;
  */
 export class Skein {
   readonly #loaded: RunningModel<'generator'>;
+  readonly #options: ModelOptions;
+  #api: Promise<ProgramApi> | null = null;
+  #listen: ((incoming: IncomingMessage, outgoing: ServerResponse) => Promise<unknown>) | null = null;
 
-  private constructor(loaded: RunningModel<'generator'>) {
+  private constructor(loaded: RunningModel<'generator'>, options: ModelOptions) {
     this.#loaded = loaded;
+    this.#options = options;
   }
 
   /**
@@ -157,11 +184,11 @@ export class Skein {
    */
   static async load(options: ModelOptions): Promise<Skein> {
     checkModelOptions(options);
-    const loaded = await loadModel(options).catch((error: unknown) => {
+    const loaded = await loadModel(withEmbeddedCache(options)).catch((error: unknown) => {
       throw inPlainNames(error);
     });
     warnOfFallback(loaded.info);
-    return new Skein(loaded);
+    return new Skein(loaded, options);
   }
 
   /** The loaded model and how it runs. */
@@ -227,6 +254,11 @@ export class Skein {
     }
   }
 
+  /** The model's tokenizer and chat template. */
+  get tokenizer(): Tokenizer {
+    return Tokenizer.of(this.#loaded.model.codec);
+  }
+
   /** Token ids of a text, as a prompt has them, special tokens included. */
   async encode(text: string): Promise<PromptTokens> {
     return this.#loaded.model.codec.encodeText(text);
@@ -237,11 +269,12 @@ export class Skein {
    * piece of a request that was aborted, or cut off by `close`, has the finish reason 'cancelled'.
    * @throws InvalidRequestError, QueueFullError, RequestError.
    */
-  async *generate(options: GenerateOptions): AsyncGenerator<TextPiece, void, undefined> {
+  async *generate(options: GenerateOptions): AsyncGenerator<ChatPiece, void, undefined> {
     checkGenerateOptions('generate', options);
     const model = this.#modelOf(options);
-    const promptTokens = await this.#promptTokens(options);
-    yield* generateText(model, await this.#request(options, promptTokens));
+    const { request, plan } = await this.#asked(options);
+    const pieces = generateText(model, request);
+    yield* plan === null ? pieces : chatPieces(pieces, plan);
   }
 
   /**
@@ -252,9 +285,8 @@ export class Skein {
   async complete(options: GenerateOptions): Promise<Completion> {
     checkGenerateOptions('complete', options);
     const model = this.#modelOf(options);
-    const promptTokens = await this.#promptTokens(options);
-    const pieces = generateText(model, await this.#request(options, promptTokens));
-    return whole(pieces, promptTokens.length, options.signal);
+    const { request, plan } = await this.#asked(options);
+    return whole(generateText(model, request), request.promptTokens.length, plan, options.signal);
   }
 
   /**
@@ -265,16 +297,15 @@ export class Skein {
   async completeSeveral(options: SeveralOptions): Promise<Completion[]> {
     const { n, bestOf, beams, ...rest } = checkSeveralOptions(options);
     const model = this.#modelOf(rest);
-    const promptTokens = await this.#promptTokens(rest);
     const ranks = beams === undefined && bestOf > n;
-    const request = await this.#request(rest, promptTokens);
+    const { request, plan } = await this.#asked(rest);
     if (beams !== undefined) request.beams = beams;
     if (ranks) request.logProbs ??= 0;
     const abort = new AbortController();
     request.signal = rest.signal === undefined ? abort.signal : AbortSignal.any([rest.signal, abort.signal]);
     const started = generateTexts(model, request, bestOf);
     const answers = await Promise.all(
-      started.map((pieces) => whole(pieces, promptTokens.length, rest.signal)),
+      started.map((pieces) => whole(pieces, request.promptTokens.length, plan, rest.signal)),
     ).catch((error: unknown) => {
       abort.abort();
       throw error;
@@ -282,6 +313,33 @@ export class Skein {
     const best = (ranks ? answers.toSorted(byMeanLogProb) : answers).slice(0, n);
     return ranks && rest.logProbs === undefined ? best.map((one) => ({ ...one, logProbs: [] })) : best;
   }
+
+  /**
+   * Answers a request to the HTTP API of `skein serve`: OpenAI's routes, Anthropic's and Ollama's, with its errors, limits and streams. The
+   * program has the sockets, and decides who may ask. The model's name is `info.name`. May be handed on alone: it needs no `this`.
+   *
+   *   hono.mount('/llm', skein.fetch);
+   *   export const POST = (request: Request) => skein.fetch(request, { basePath: '/llm' });    // Next.js: app/llm/[...path]/route.ts
+   */
+  readonly fetch = async (request: Request, options: FetchOptions = {}): Promise<Response> => {
+    this.#api ??= import('./server/program-api.js').then(
+      ({ ProgramApi }) => new ProgramApi(this.#loaded, this.#options),
+    );
+    return (await this.#api).fetch(request, options);
+  };
+
+  /**
+   * The same as a listener of Node's http servers: `app.use('/llm', skein.listener)` in Express, in front of whatever reads bodies
+   * (`express.json()`).
+   */
+  readonly listener = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
+    const { getRequestListener } = await import('@hono/node-server');
+    this.#listen ??= getRequestListener((request) => this.fetch(request), {
+      overrideGlobalObjects: false,
+      hostname: 'localhost',
+    });
+    await this.#listen(incoming, outgoing);
+  };
 
   /**
    * Forgets every block of the KV cache that later prompts could reuse, and resolves with the number of these blocks.
@@ -294,12 +352,44 @@ export class Skein {
   /** Lets active requests end, then frees the engine; with `abort` they are cancelled. */
   async close(options: { abort?: boolean } = {}): Promise<void> {
     checkCloseOptions(options);
+    await (await this.#api)?.close();
     await this.#loaded.close(options);
+  }
+
+  /** The same as `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** The engine's request, and how its answer is read; null: as it is. */
+  async #asked(options: GenerateOptions): Promise<{ request: TextRequest; plan: ChatPlan | null }> {
+    if (!hasParts(options)) {
+      return { request: await this.#request(options, await this.#promptTokens(options)), plan: null };
+    }
+    checkOnePrompt(options);
+    const { plan, fields } = await planOptions(this.#loaded.model, options);
+    const { guided: _, ...others } = options;
+    const request = await this.#request(others, fields.promptTokens);
+    return {
+      request: { ...request, ...fields, guideParam: options.guided === undefined ? 'tools' : 'guided' },
+      plan,
+    };
   }
 
   async #request(options: GenerateOptions, promptTokens: PromptTokens): Promise<TextRequest> {
     const { model } = this.#loaded;
-    const { prompt, messages, stop, maxTokens, badWords, dryBreakers, guided, adapter: _, ...rest } = options;
+    const {
+      prompt,
+      messages,
+      stop,
+      maxTokens,
+      badWords,
+      dryBreakers,
+      guided,
+      adapter: _,
+      ...others
+    } = options;
+    const { tools: _t, toolChoice: _c, parallelToolCalls: _p, reasoning: _r, ...rest } = others;
     if (guided !== undefined) checkGuideEnds(options.ignoreEos ?? false, 'guided');
     const room = Math.max(1, model.maxSeqLen - promptTokens.length);
     return {
@@ -316,11 +406,9 @@ export class Skein {
     };
   }
 
-  async #promptTokens({ prompt, messages, promptTokens, ...rest }: GenerateOptions): Promise<PromptTokens> {
-    const given = [prompt, messages, promptTokens].filter((one) => one !== undefined);
-    if (given.length !== 1) {
-      throw new InvalidRequestError('Give one of prompt, messages and promptTokens.', 'prompt');
-    }
+  async #promptTokens(options: GenerateOptions): Promise<PromptTokens> {
+    checkOnePrompt(options);
+    const { prompt, messages, promptTokens, ...rest } = options;
     const { codec } = this.#loaded.model;
     if (prompt !== undefined) return codec.encodeText(prompt);
     if (promptTokens !== undefined) return promptTokens;
@@ -332,20 +420,31 @@ export class Skein {
   }
 }
 
+function checkOnePrompt({ prompt, messages, promptTokens }: GenerateOptions): void {
+  if ([prompt, messages, promptTokens].filter((one) => one !== undefined).length === 1) return;
+  throw new InvalidRequestError('Give one of prompt, messages and promptTokens.', 'prompt');
+}
+
 /** Collects an answer; see Skein.complete for what it throws. */
 async function whole(
-  pieces: AsyncIterable<TextPiece>,
+  generated: AsyncIterable<TextPiece>,
   promptTokens: number,
+  plan: ChatPlan | null,
   signal: AbortSignal | undefined,
 ): Promise<Completion> {
   const texts: string[] = [];
   const tokens: number[] = [];
   const logProbs: TextLogProb[] = [];
-  let last: TextPiece | null = null;
+  const reasoning: string[] = [];
+  const calls = new CollectedCalls();
+  let last: ChatPiece | null = null;
+  const pieces: AsyncIterable<ChatPiece> = plan === null ? generated : chatPieces(generated, plan);
   for await (const piece of pieces) {
     texts.push(piece.text);
     for (const token of piece.tokens) tokens.push(token);
     for (const logProb of piece.logProbs) logProbs.push(logProb);
+    if (piece.reasoning !== undefined) reasoning.push(piece.reasoning);
+    calls.add(piece.toolCalls ?? []);
     last = piece;
   }
   const finishReason: FinishReason = last?.finishReason ?? 'cancelled';
@@ -360,6 +459,8 @@ async function whole(
     finishReason,
     stopReason: last!.stopReason,
     promptTokens,
+    ...(reasoning.length === 0 ? {} : { reasoning: reasoning.join('') }),
+    ...(calls.list.length === 0 ? {} : { toolCalls: calls.list }),
     ...(last!.cumLogProb === undefined ? {} : { cumLogProb: last!.cumLogProb }),
   };
 }

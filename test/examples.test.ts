@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type SkeinProcess, startServer, testCacheDir } from './src/support/skein-process.js';
 import { readFrames } from './src/support/toy-server.js';
@@ -98,6 +99,57 @@ describe.each(['express.mjs', 'hono.mjs'])('%s', (example) => {
     const ended = once(child, 'exit');
     child.kill('SIGTERM');
     expect(await ended).toEqual([0, null]);
+  });
+});
+
+describe.each(['api/express.mjs', 'api/hono.mjs'])('%s', (example) => {
+  let child: ChildProcess;
+  let client: OpenAI;
+  beforeAll(async () => {
+    child = start(example);
+    const [line] = (await once(child.stdout!.setEncoding('utf8'), 'data')) as [string];
+    const baseURL = /^API at (\S+)\n/.exec(line)![1]!;
+    client = new OpenAI({ baseURL, apiKey: 'none', maxRetries: 0 });
+  });
+  afterAll(() => void child.kill('SIGKILL'));
+
+  it('answers and streams to a client of OpenAI, and refuses in its words', async () => {
+    expect((await client.models.list()).data.map(({ id }) => id)).toEqual(['gosling']);
+    const asked = { model: 'gosling', ...(story as { messages: [{ role: 'user'; content: string }] }) };
+    const whole = await client.chat.completions.create({ ...asked, max_tokens: 40 });
+    expect(whole.choices[0]!.message.content).toMatch(aStory);
+    let pieces = 0;
+    for await (const _ of await client.chat.completions.create({ ...asked, max_tokens: 40, stream: true }))
+      pieces++;
+    expect(pieces).toBeGreaterThan(3);
+    const error = await client.chat.completions
+      .create({ ...asked, temperature: 9 })
+      .catch((reason) => reason);
+    expect(error).toMatchObject({ status: 400, param: 'temperature' });
+    const root = new URL('/', client.baseURL);
+    expect(await (await fetch(root)).text()).toBe('The API is at /llm/v1.');
+    expect((await fetch(new URL('/llm/nothing', root))).status).toBe(404);
+  });
+});
+
+describe('the routes of next/', () => {
+  it('answer the whole API', async () => {
+    process.env.MODEL = join(repository, 'models/demo/gosling');
+    process.env.SKEIN_CACHE_DIR = testCacheDir;
+    const { GET, POST } = await import('../examples/next/app/llm/[...path]/route.js');
+    const models = await GET(new Request('http://localhost/llm/v1/models'));
+    expect(await models.json()).toMatchObject({ data: [{ id: 'gosling' }] });
+    const body = JSON.stringify({ model: 'gosling', max_tokens: 40, ...story });
+    const headers = { 'content-type': 'application/json' };
+    const answer = await POST(
+      new Request('http://localhost/llm/v1/chat/completions', { method: 'POST', headers, body }),
+    );
+    expect(await answer.json()).toMatchObject({
+      choices: [{ message: { content: expect.stringMatching(aStory) } }],
+    });
+    const shared = globalThis as { skein?: Promise<import('skein').Skein> };
+    await (await shared.skein!).close();
+    delete shared.skein;
   });
 });
 

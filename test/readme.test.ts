@@ -21,8 +21,12 @@ const [apiExample, responsesExample] = codeBlocks('docs/api.md', 'js') as [strin
 const [pythonExample] = codeBlocks('docs/api.md', 'python') as [string];
 const [toolsExample] = codeBlocks('docs/function-calling.md', 'js') as [string];
 const [encoderExample] = codeBlocks('docs/embeddings.md', 'ts') as [string];
-const [libraryExample] = codeBlocks('docs/embed.md', 'ts') as [string];
-const [managerExample, moduleExample] = codeBlocks('docs/host-server.md', 'ts') as [string, string];
+const [libraryExample, callsExample] = codeBlocks('docs/embed.md', 'ts') as [string, string];
+const [managerExample, hostExample, moduleExample] = codeBlocks('docs/host-server.md', 'ts') as [
+  string,
+  string,
+  string,
+];
 const [callbackModule] = codeBlocks('docs/host-server.md', 'js') as [string];
 
 /** TypeScript of the README and of docs/. */
@@ -127,15 +131,24 @@ describe('the README, and docs/', () => {
       cwd: folder,
     });
     expect(await compiled.catch((error: unknown) => error)).toMatchObject({ stdout: '', stderr: '' });
-    expect(files).toHaveLength(10);
+    expect(files).toHaveLength(12);
   });
 
   it.each([
     ['README.md', shortExample],
     ['docs/embed.md', libraryExample],
+    ['docs/host-server.md', hostExample],
   ])('has a library example in %s that runs, with the cache in SKEIN_CACHE_DIR', async (_, example) => {
     const { stdout, stderr } = await run(process.execPath, 'library.mjs', example);
     expect(stdout.length).toBeGreaterThan(0);
+    expect(stderr).toBe('');
+  });
+
+  it('has an example of functions, which the model calls', async () => {
+    const demo = JSON.stringify(join(root, 'models/demo/gosling'));
+    const code = callsExample.replace("'./smollm2-135m-instruct'", demo).replace('JSON.parse(json)', 'json');
+    const { stdout, stderr } = await run(process.execPath, 'calls.mjs', code);
+    expect(stdout).toMatch(/^\S+ get_weather \{/m);
     expect(stderr).toBe('');
   });
 

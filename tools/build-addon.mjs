@@ -13,6 +13,7 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { folderAside, headersFolder, makeAside, removeAbandoned, removeAside } from './build-addon/aside.mjs';
 import { prebuiltAddon } from './build-addon/prebuilt.mjs';
+import { tellProgress } from './build-addon/progress.mjs';
 import { say } from './build-addon/say.mjs';
 import { isCurrent, sourcesHash, stampOf } from './build-addon/stamp.mjs';
 
@@ -122,6 +123,8 @@ async function main() {
   const startMs = performance.now();
   say('compiling the native addon; this takes some minutes');
   makeAside(root);
+  // With --required node-gyp tells of each file itself.
+  const endProgress = required ? () => {} : tellProgress(aside, say);
   try {
     const { status, stderr } = await compile(gyp);
     if (status !== 0) {
@@ -129,6 +132,7 @@ async function main() {
     }
     publish(sources);
   } finally {
+    endProgress();
     removeAside(root);
   }
   const seconds = Math.round((performance.now() - startMs) / 1000);

@@ -1,3 +1,4 @@
+import type { AnswerTally } from './answer-tally.js';
 import type { Datatype } from './datatypes.js';
 import type { BatchTimes } from './instance-messages.js';
 import type { TraceSpan } from './trace-span.js';
@@ -46,6 +47,8 @@ export interface InferTerms {
   letGo(bytes: number): void;
   /** Resolves when there is room for another response; null: there is now. A model need not ask. */
   room(): Promise<void> | null;
+  /** Adds up what its answers take; absent: nobody does. */
+  readonly tally?: AnswerTally | undefined;
   /** Aborted when the answer is to end with what there is of it, as far as the model can do that: see InferModel.endsWhenStopped. */
   readonly stop?: AbortSignal | undefined;
 }

@@ -16,7 +16,7 @@ export const KV_CACHE_OPTIONS = {
       unit: 'tokens',
       formerly: 'maxTokens',
       defaultText: 'what memory allows',
-      help: 'tokens that the KV cache holds, over all requests',
+      help: 'Size of the KV cache in tokens, shared by all requests.',
     },
   }),
   /**
@@ -32,7 +32,7 @@ export const KV_CACHE_OPTIONS = {
       unit: 'tokens',
       formerly: 'maxAttentionWindow',
       defaultText: "the model's",
-      help: 'tokens that each token attends to; a request holds KV cache for no more, and may be longer than the cache',
+      help: 'Tokens that each token attends to (sliding window). Requests may then be longer than the cache.',
     },
   }),
   /** First tokens of a sequence that always stay in the attention window (StreamingLLM); default 0. */
@@ -45,7 +45,7 @@ export const KV_CACHE_OPTIONS = {
       unit: 'tokens',
       formerly: 'sinkTokenLength',
       defaultText: '0',
-      help: 'the first tokens of a request, which stay in the attention window and count towards it (StreamingLLM)',
+      help: 'First tokens of a request that always stay in the attention window (StreamingLLM).',
     },
   }),
   /** Share of the memory left after loading that the KV cache may take; default 0.9. */
@@ -58,7 +58,7 @@ export const KV_CACHE_OPTIONS = {
       unit: 'share',
       formerly: 'freeGpuMemoryFraction',
       defaultText: String(DEFAULT_KV_FRACTION),
-      help: 'share of the memory left free after loading that the KV cache may take, above 0 and at most 1',
+      help: 'Share of the memory left after loading that the KV cache may take.',
     },
   }),
   /** Keeps the blocks of ended requests, so that prompts that begin alike share them; default false. */
@@ -72,14 +72,14 @@ export const KV_CACHE_OPTIONS = {
       formerly: 'enableBlockReuse',
       aliases: ['enablePrefixCaching'],
       default: true,
-      help: 'prompts with the same beginning share the KV cache computed for it (--no-prefix-caching turns it off)',
+      help: 'Reuse the KV cache of prompts with the same beginning.',
     },
   }),
   /** With enableBlockReuse: also uses a block whose first tokens alone match the prompt; default true. */
   enablePartialReuse: ofGptManager(SWITCH, {
     seedName: 'kvCacheConfig.enablePartialReuse',
     default: true,
-    help: 'with block reuse: also use blocks of which only the first tokens are common',
+    help: 'With block reuse: also use blocks of which only the first tokens are common.',
   }),
   /**
    * With enablePartialReuse: copies such a block; default true. When false, an unused block is taken over and a block
@@ -88,7 +88,7 @@ export const KV_CACHE_OPTIONS = {
   copyOnPartialReuse: ofGptManager(SWITCH, {
     seedName: 'kvCacheConfig.copyOnPartialReuse',
     default: true,
-    help: 'with partial reuse: copy such blocks; false: only take over blocks that no request holds',
+    help: 'With partial reuse: copy such blocks; false: only take over blocks that no request holds.',
   }),
   /**
    * With enableBlockReuse: bytes of a secondary pool. Cached blocks that have to make room are swapped out to it
@@ -105,7 +105,7 @@ export const KV_CACHE_OPTIONS = {
       unit: 'bytes',
       formerly: 'hostCacheSize',
       defaultText: '0',
-      help: 'memory besides the KV cache for swapping out blocks of prompts that would otherwise be dropped',
+      help: 'Memory beside the KV cache to which cached blocks are swapped out instead of being dropped.',
     },
   }),
   /** Lowest retention priority, 0 to 100, with which a block is swapped out; default 30. */
@@ -118,7 +118,7 @@ export const KV_CACHE_OPTIONS = {
       metavar: 'PRIORITY',
       formerly: 'secondaryOffloadMinPriority',
       defaultText: '30',
-      help: 'lowest retention priority with which a block is swapped out',
+      help: 'Lowest retention priority of blocks that are swapped out.',
     },
   }),
   /**
@@ -128,6 +128,6 @@ export const KV_CACHE_OPTIONS = {
   eventBufferMaxSize: ofGptManager(wholeNumber(0, 1_000_000), {
     seedName: 'kvCacheConfig.eventBufferMaxSize',
     default: '16384 with onKvCacheEvents, else 0',
-    help: 'events about cached blocks that are kept within one iteration for onKvCacheEvents',
+    help: 'Events about cached blocks that are kept within one iteration for onKvCacheEvents.',
   }),
 };

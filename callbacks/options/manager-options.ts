@@ -11,7 +11,7 @@ export const MANAGER_OPTIONS = {
   /** Path of the engine directory. */
   enginePath: ofGptManager(
     { ...NAME, expected: 'the path of an engine directory' },
-    { seedName: 'trtEnginePath', default: 'required', help: 'path of the engine directory' },
+    { seedName: 'trtEnginePath', default: 'required', help: 'Path of the engine directory.' },
   ),
   modelType: ofServe(oneOf('InflightFusedBatching', 'InflightBatching', 'V1') satisfies Values<ModelType>, {
     name: 'batchingScheme',
@@ -22,7 +22,7 @@ export const MANAGER_OPTIONS = {
       metavar: 'SCHEME',
       formerly: 'modelType',
       default: 'InflightFusedBatching',
-      help: 'batching scheme; V1 is the classic scheme for comparison: batches in lockstep, without chunked prefill or prefix caching',
+      help: 'Batching scheme. V1 runs batches in lockstep, without chunked prefill or prefix caching; for comparison only.',
     },
   }),
   /** Greatest beam width of any request (>= 1). */
@@ -35,7 +35,7 @@ export const MANAGER_OPTIONS = {
       unit: 'beams',
       metavar: 'N',
       default: 1,
-      help: 'most beams of a request (use_beam_search); the engine reserves memory for this many sequences per request',
+      help: 'Most beams per request (use_beam_search). Memory for this many sequences is reserved per request.',
     },
   }),
   schedulerPolicy: ofServe(
@@ -48,7 +48,7 @@ export const MANAGER_OPTIONS = {
         group: 'Batching',
         metavar: 'POLICY',
         default: 'GUARANTEED_NO_EVICT',
-        help: 'whether a request that has begun may be paused for another',
+        help: 'Whether a running request may be paused for another. GUARANTEED_NO_EVICT: never; MAX_UTILIZATION: yes, for higher throughput.',
       },
     },
   ),
@@ -65,18 +65,18 @@ export const MANAGER_EVENTS = {
     {
       seedName: 'terminateReqId',
       default: 'none',
-      help: 'id of a request that shuts the manager down instead of being run',
+      help: 'Id of a request that shuts the manager down instead of being run.',
     },
   ),
   /** The manager's place in a group that runs one model in several processes: see RanksOptions. */
   ranks: ofGptManager(rule<RanksOptions>('an object of rank, size and address', isObject), {
     default: 'none',
-    help: "the manager's place in a group of processes that run one model together",
+    help: "The manager's place in a group of processes that run one model together.",
   }),
   /** Called with each change of the manager's state; `failure` is the reason for 'restarting' and 'failed', else null. */
   onStateChange: ofGptManager(callback<(state: ManagerState, failure: Error | null) => void>(), {
     default: 'none',
-    help: "called with each change of the manager's state",
+    help: "Called with each change of the manager's state.",
   }),
   /**
    * Called for failures that belong to no request's answer: a callback that threw, or whose promise was rejected (a
@@ -86,12 +86,12 @@ export const MANAGER_EVENTS = {
    */
   onError: ofGptManager(callback<(error: Error) => void>(), {
     default: 'a warning of the process',
-    help: 'called for failures that belong to no request',
+    help: 'Called for failures that belong to no request.',
   }),
   /** Called in this thread after each iteration with the richer statistics, also where the callbacks are a module. */
   onIterationStats: ofGptManager(callback<(stats: IterationStats) => void>(), {
     default: 'none',
-    help: 'called after each iteration with the richer statistics',
+    help: 'Called after each iteration with the richer statistics.',
   }),
   /**
    * Called in this thread after each iteration that stored, removed or changed cached blocks, also where the callbacks are
@@ -99,6 +99,6 @@ export const MANAGER_EVENTS = {
    */
   onKvCacheEvents: ofGptManager(callback<OnKvCacheEventsCallback>(), {
     default: 'none',
-    help: 'called after each iteration that stored, removed or changed cached blocks',
+    help: 'Called after each iteration that stored, removed or changed cached blocks.',
   }),
 };

@@ -84,7 +84,7 @@ export const OPTIONAL_PARAMS = {
       formerly: 'enableChunkedContext',
       aliases: ['enableChunkedPrefill'],
       default: true,
-      help: 'long prompts run in chunks beside the generation of others (--no-chunked-prefill turns it off)',
+      help: 'Split long prompts into chunks, so that other answers continue meanwhile.',
     },
   }),
   /**
@@ -101,7 +101,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Batching',
       metavar: 'POLICY',
       defaultText: DEFAULT_CHUNKING_POLICY,
-      help: 'which prompts run first when all together do not fit into an iteration: SHORTEST_FIRST lets short prompts pass long ones, which have a turn at least every fourth iteration; EQUAL_PROGRESS gives each prompt a block in turn',
+      help: 'How the token budget is split when prompts exceed it. SHORTEST_FIRST: short prompts first; EQUAL_PROGRESS: a block for each in turn; FIRST_COME_FIRST_SERVED: in order of arrival.',
     },
   }),
   /**
@@ -118,7 +118,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Batching',
       formerly: 'enableTrtOverlap',
       default: false,
-      help: 'two micro-batches take turns, so that the work between two forward passes runs beside them; useful if that work is a large part of an iteration',
+      help: 'Run two micro-batches in turn, to hide the work between forward passes. Useful where that work takes long.',
     },
   }),
   /**
@@ -127,7 +127,7 @@ export const OPTIONAL_PARAMS = {
    */
   minMicroBatchSize: ofGptManager(COUNT, {
     default: DEFAULT_MIN_MICRO_BATCH_SIZE,
-    help: 'minimum number of requests in each micro-batch where some take turns: with enableTrtOverlap, and with pipelineParallelSize, where the default is 1',
+    help: 'Minimum number of requests in each micro-batch where some take turns: with enableTrtOverlap, and with pipelineParallelSize, where the default is 1.',
   }),
   /** Most requests active at once; default 64. */
   maxNumSequences: ofServe(REQUESTS, {
@@ -141,7 +141,7 @@ export const OPTIONAL_PARAMS = {
       formerly: 'maxNumSequences',
       aliases: ['maxNumSeqs'],
       defaultText: String(DEFAULT_MAX_NUM_SEQUENCES),
-      help: 'requests that can be active at once',
+      help: 'Most requests that run at once.',
     },
   }),
   /** Most requests in one iteration; default maxNumSequences. */
@@ -154,7 +154,7 @@ export const OPTIONAL_PARAMS = {
       unit: 'requests',
       formerly: 'maxBatchSize',
       defaultText: '--max-active-requests',
-      help: 'maximum number of requests in one iteration',
+      help: 'Most requests in one iteration.',
     },
   }),
   /** Most tokens in one iteration; default 2048 with chunked context, else the longest prompt (at least 2048). */
@@ -168,7 +168,7 @@ export const OPTIONAL_PARAMS = {
       formerly: 'maxNumTokens',
       aliases: ['maxNumBatchedTokens'],
       defaultText: String(DEFAULT_MAX_NUM_TOKENS),
-      help: 'maximum number of tokens in one iteration, of prompts and answers together',
+      help: 'Token budget of one iteration, for prompts and answers together.',
     },
   }),
   /**
@@ -179,7 +179,7 @@ export const OPTIONAL_PARAMS = {
     rule<AvailableMemory>('an object with its bytes, and from where they are', isAvailableMemory),
     {
       default: 'what the system says',
-      help: 'memory that counts as available for the KV cache after loading: {bytes, from}',
+      help: 'Memory that counts as available for the KV cache after loading: {bytes, from}.',
     },
   ),
   /** Lowers the engine's own limit on the length of a prompt. */
@@ -190,7 +190,7 @@ export const OPTIONAL_PARAMS = {
     flag: {
       ...OF_THE_MODEL,
       formerly: 'maxInputLen',
-      help: 'longest prompt; can only lower the limit of the model',
+      help: "Longest prompt. Can only lower the model's limit.",
     },
   }),
   /** Lowers the engine's own limit on prompt and answer together. */
@@ -204,7 +204,7 @@ export const OPTIONAL_PARAMS = {
       isForAsking: true,
       formerly: 'maxSeqLen',
       aliases: ['maxModelLen'],
-      help: 'longest prompt and answer together; can only lower the limit of the model',
+      help: "Longest prompt and answer together (context length). Can only lower the model's limit.",
     },
   }),
   /**
@@ -221,7 +221,7 @@ export const OPTIONAL_PARAMS = {
       metavar: 'N',
       defaultText: "physical cores, within the container's CPU quota",
       isForAsking: true,
-      help: 'number of compute threads',
+      help: 'Number of compute threads.',
     },
   }),
   /**
@@ -235,7 +235,7 @@ export const OPTIONAL_PARAMS = {
     flag: {
       group: 'Running',
       default: 'auto',
-      help: 'keep each compute thread on a core of its own, with weights and cache in near memory: auto does so for ranks on a machine of several nodes',
+      help: 'Keep each compute thread on a core of its own, with weights and cache in near memory: auto does so for ranks on a machine of several nodes.',
     },
   }),
   /**
@@ -249,7 +249,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Models',
       metavar: 'WEIGHT',
       default: 1,
-      help: 'share of the processors when several models are busy: a model with twice the weight gets twice the time',
+      help: 'Share of processor time when several models are busy; twice the weight gets twice the time.',
     },
   }),
   /** Number type of the KV cache. Default: f32 for f32 weights, else bf16. int8 needs the native executor. */
@@ -263,7 +263,7 @@ export const OPTIONAL_PARAMS = {
       formerly: 'kvDtype',
       default: 'auto',
       isForAsking: true,
-      help: 'precision of the KV cache; auto takes f32 with f32 weights, else bf16; int8 holds nearly twice the tokens of bf16, on the native executor',
+      help: 'Precision of the KV cache. auto: f32 with f32 weights, else bf16; int8: nearly twice the tokens of bf16, native executor only.',
     },
   }),
   /** Tokens of a block of the KV cache: a power of two from 8 to 4096. Default 32. */
@@ -275,7 +275,7 @@ export const OPTIONAL_PARAMS = {
       group: 'KV cache',
       unit: 'tokens',
       defaultText: String(DEFAULT_TOKENS_PER_BLOCK),
-      help: 'tokens of one KV cache block, a power of two from 8 to 4096',
+      help: 'Tokens per KV cache block, a power of two from 8 to 4096.',
     },
   }),
   /** Instruction set of the native executor. */
@@ -294,13 +294,13 @@ export const OPTIONAL_PARAMS = {
       group: 'Models',
       default: 'auto',
       isForAsking: true,
-      help: 'backend that runs the model: native is the C++ addon; wasm is slower and runs wherever Node.js does; tensorflow needs "skein setup tensorflow"; auto takes the fastest that runs here, and tensorflow only if it sees a GPU',
+      help: 'Backend that runs the model. native: the C++ addon; wasm: slower, runs wherever Node.js runs; tensorflow: after "skein setup tensorflow". auto: the fastest that works here (tensorflow only with a GPU).',
     },
   }),
   /** Most top log-probs per token that a request may ask for; default: as many as the vocabulary has tokens. */
   maxTopLogProbs: ofGptManager(wholeNumber(0, MAX_COUNT), {
     default: 'the vocabulary',
-    help: 'most top log-probs a token that a request may ask for',
+    help: 'Most top log-probs a token that a request may ask for.',
   }),
   /**
    * Most bytes that active requests may hold together for returned logits (return_context_logits,
@@ -310,12 +310,12 @@ export const OPTIONAL_PARAMS = {
   maxReturnedLogitsBytes: ofPrograms(BYTES, {
     name: 'maxReturnedLogitsBytes',
     default: DEFAULT_MAX_RETURNED_LOGITS_BYTES,
-    help: 'bytes that active requests may hold together for logits to be returned',
+    help: 'Bytes that active requests may hold together for logits to be returned.',
   }),
   /** Milliseconds between calls of getInferenceRequests and pollStopSignals while nothing is active; default 20. */
   idlePollIntervalMs: ofGptManager(numberIn({ min: 0, max: MAX_COUNT, integer: false }), {
     default: DEFAULT_IDLE_POLL_INTERVAL_MS,
-    help: 'while nothing is active: milliseconds between calls of getInferenceRequests and pollStopSignals',
+    help: 'While nothing is active: milliseconds between calls of getInferenceRequests and pollStopSignals.',
   }),
   /**
    * Iterations, in a row or not, that a request may wait before it goes ahead of all requests that came later, whatever
@@ -328,7 +328,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Batching',
       unit: 'iterations',
       defaultText: 'no limit',
-      help: 'iterations after which a waiting request goes before all later requests, whatever their priorities',
+      help: 'After waiting this many iterations, a request goes before all later ones, whatever their priorities.',
     },
   }),
   /**
@@ -337,7 +337,7 @@ export const OPTIONAL_PARAMS = {
    */
   maxWaitingRequests: ofGptManager(COUNT, {
     default: 'maxNumSequences',
-    help: 'requests that may wait in the engine for their first step; beyond that the engine asks for no more',
+    help: 'Requests that may wait in the engine for their first step; beyond that the engine asks for no more.',
   }),
   /**
    * With MAX_UTILIZATION: a request starts only if it could generate this many tokens beside those already running,
@@ -351,7 +351,7 @@ export const OPTIONAL_PARAMS = {
       unit: 'tokens',
       formerly: 'startHorizon',
       defaultText: 'one step',
-      help: 'with MAX_UTILIZATION: a request starts only if there is room to generate this many tokens, to avoid thrashing',
+      help: 'Start a request only if this many output tokens fit (prevents thrashing). With MAX_UTILIZATION.',
     },
   }),
   /**
@@ -366,7 +366,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Batching',
       unit: 'milliseconds',
       defaultText: 'no bound',
-      help: 'bound on the time between two tokens of an answer: while prompts come in, their chunks get smaller to keep it; needs --chunked-prefill',
+      help: 'Target for the time between two tokens of an answer; prompt chunks shrink to keep it. Needs chunked prefill.',
     },
   }),
   /**
@@ -386,7 +386,7 @@ export const OPTIONAL_PARAMS = {
         group: 'Batching',
         unit: 'milliseconds',
         defaultText: chunkMsText(),
-        help: 'longest time that one iteration spends on a chunk of a long prompt, estimated from recent iterations, so that new requests wait no longer than this for it; four times as long if there is no other request, and for all prompts of an iteration together; needs --chunked-prefill',
+        help: 'Time budget per iteration for prompt chunks. Lower: new requests start sooner; higher: long prompts finish sooner. Needs chunked prefill.',
       },
     },
   ),
@@ -402,7 +402,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Speculation',
       default: 'none',
       isForAsking: true,
-      help: 'how to propose next tokens, so that one step can give several: ngram proposes the tokens that followed the last time the same tokens occurred in the prompt or answer; this changes no answer',
+      help: 'Speculative decoding without a draft model; output is unchanged. ngram: proposes what followed the same tokens before.',
     },
   }),
   /**
@@ -421,7 +421,7 @@ export const OPTIONAL_PARAMS = {
         metavar: 'PATH',
         defaultText: 'none',
         isForAsking: true,
-        help: 'a smaller model with the same tokenizer that proposes next tokens, so that one step can give several; this changes no answer; takes the same forms as --model, and shares the memory',
+        help: 'Draft model for speculative decoding; output is unchanged.',
       },
     },
   ),
@@ -436,13 +436,13 @@ export const OPTIONAL_PARAMS = {
       formerly: 'maxDraftLen',
       defaultText: String(DEFAULT_MAX_DRAFT_LEN),
       isForAsking: true,
-      help: 'most tokens that are proposed at once; the actual number depends on how often they are right and on the load',
+      help: 'Most draft tokens per step; the actual number adapts.',
     },
   }),
   /** Format of the statistics string for returnBatchManagerStats; default BatchManager. */
   statsFormat: ofGptManager(oneOf('BatchManager', 'IterationStats') satisfies Values<StatsFormat>, {
     default: 'BatchManager',
-    help: 'form of the statistics string: BatchManager or IterationStats',
+    help: 'Form of the statistics string: BatchManager or IterationStats.',
   }),
   /**
    * Milliseconds without a finished iteration, while something is active, after which the worker counts as stuck:
@@ -458,7 +458,7 @@ export const OPTIONAL_PARAMS = {
       unit: 'seconds',
       formerly: 'watchdogTimeout',
       default: DEFAULT_WATCHDOG_TIMEOUT_MS / 1000,
-      help: 'an engine that finishes no iteration for this long is restarted; must be longer than the longest iteration; 0 for never',
+      help: 'Restart an engine that finishes no iteration for this long. 0: never.',
     },
   }),
   /**
@@ -467,7 +467,7 @@ export const OPTIONAL_PARAMS = {
    */
   terminateTimeoutMs: ofGptManager(MS, {
     default: DEFAULT_TERMINATE_TIMEOUT_MS,
-    help: 'milliseconds that a worker has for ending after it was told to',
+    help: 'Milliseconds that a worker has for ending after it was told to.',
   }),
   /**
    * Runs the engine in a process of its own instead of a thread, so that a crash in native code ends that process
@@ -480,7 +480,7 @@ export const OPTIONAL_PARAMS = {
     flag: {
       group: 'Models',
       default: false,
-      help: 'run each engine in its own process, so that a crash in native code ends neither other models nor the server',
+      help: 'Run each engine in its own process: a crash in native code ends neither the server nor other models.',
     },
   }),
   /**
@@ -494,7 +494,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Running',
       metavar: 'N',
       default: 1,
-      help: 'processes that share each layer of the model, with the same answers as one; each computes with its own threads',
+      help: 'Processes that share each layer of the model, with the same answers as one; each computes with its own threads.',
     },
   }),
   /**
@@ -508,7 +508,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Running',
       metavar: 'N',
       default: 1,
-      help: 'stages, processes that each have a part of the layers and compute for other requests at the same time, with the same answers as one',
+      help: 'Stages, processes that each have a part of the layers and compute for other requests at the same time, with the same answers as one.',
     },
   }),
   /**
@@ -524,7 +524,7 @@ export const OPTIONAL_PARAMS = {
       group: 'Running',
       unit: 'seconds',
       default: DEFAULT_RANK_TIMEOUT_MS / 1000,
-      help: 'how long a rank waits for another one before all of them are started anew',
+      help: 'How long a rank waits for another one before all of them are started anew.',
     },
   }),
   /**
@@ -536,13 +536,13 @@ export const OPTIONAL_PARAMS = {
     {
       name: 'workerRestart',
       default: 'after 250 ms, then each time twice as long',
-      help: 'how a dead worker is replaced; false: not at all',
+      help: 'How a dead worker is replaced; false: not at all.',
     },
   ),
   /** Checks the KV cache's invariants after every iteration. Slow; meant for tests. */
   checkIntegrity: ofGptManager(SWITCH, {
     default: false,
-    help: "checks the KV cache's invariants after every iteration; slow, for tests",
+    help: "Checks the KV cache's invariants after every iteration; slow, for tests.",
   }),
   /**
    * URL of a module that exports `loadExecutor` as engine/worker/load-executor.ts does, for an executor of one's own.
@@ -551,7 +551,7 @@ export const OPTIONAL_PARAMS = {
   executorModule: ofPrograms(MODULE_URL, {
     name: 'executorModule',
     default: 'none',
-    help: 'URL of a module with a custom executor',
+    help: 'URL of a module with a custom executor.',
   }),
   /**
    * URL of a module with logits post-processors, which requests name (logits_post_processor_name): see
@@ -561,13 +561,13 @@ export const OPTIONAL_PARAMS = {
   logitsPostProcessorModule: ofPrograms(MODULE_URL, {
     name: 'logitsPostProcessorModule',
     default: 'none',
-    help: 'URL of a module with logits post-processors, which requests name',
+    help: 'URL of a module with logits post-processors, which requests name.',
   }),
   /**
    * Milliseconds that one call of a post-processor may take; a call that took longer ends its request. Default 1000.
    */
   logitsPostProcessorTimeoutMs: ofGptManager(numberIn({ min: 1, max: MAX_COUNT, integer: false }), {
     default: DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS,
-    help: 'milliseconds that one call of a post-processor may take',
+    help: 'Milliseconds that one call of a post-processor may take.',
   }),
 };

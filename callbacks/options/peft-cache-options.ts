@@ -31,19 +31,19 @@ export const PEFT_CACHE_OPTIONS = {
   numHostModuleLayer: ofGptManager(wholeNumber(0, MAX_COUNT), {
     seedName: 'peftCacheManagerConfig.numHostModuleLayer',
     default: 0,
-    help: 'LoRA: rows (one rank of one module in one layer) that the host cache of adapters holds; 0: by hostCacheSize',
+    help: 'LoRA: rows (one rank of one module in one layer) that the host cache of adapters holds; 0: by hostCacheSize.',
   }),
   /** The same for the device's cache, from which steps read; 0, the default: deviceCachePercent says it. */
   numDeviceModuleLayer: ofGptManager(wholeNumber(0, MAX_COUNT), {
     seedName: 'peftCacheManagerConfig.numDeviceModuleLayer',
     default: 0,
-    help: 'LoRA: the same for the cache that steps read; 0: by deviceCachePercent',
+    help: 'LoRA: the same for the cache that steps read; 0: by deviceCachePercent.',
   }),
   /** Rank for which an adapter on all modules takes exactly one page; default 8. */
   optimalAdapterSize: ofGptManager(wholeNumber(1, MOST_RANK), {
     seedName: 'peftCacheManagerConfig.optimalAdapterSize',
     default: DEFAULT_OPTIMAL_ADAPTER_SIZE,
-    help: 'LoRA: rank for which an adapter on all modules takes exactly one page',
+    help: 'LoRA: rank for which an adapter on all modules takes exactly one page.',
   }),
   /** Greatest rank of an adapter; a page has room for one module-layer of it; default 64. */
   maxAdapterSize: ofServe(wholeNumber(1, MOST_RANK), {
@@ -54,7 +54,7 @@ export const PEFT_CACHE_OPTIONS = {
       group: GROUP,
       metavar: 'N',
       default: DEFAULT_MAX_ADAPTER_SIZE,
-      help: 'greatest rank of a LoRA adapter',
+      help: 'Highest LoRA rank.',
     },
   }),
   /** Most adapters in one step; others wait. Default: as many as the cache for steps has pages, at most 1024. */
@@ -64,7 +64,7 @@ export const PEFT_CACHE_OPTIONS = {
     flag: {
       group: GROUP,
       metavar: 'N',
-      help: 'most LoRA adapters in one iteration; requests of others wait',
+      help: 'Most LoRA adapters in one iteration; requests with others wait.',
       defaultText: 'as many as have room',
     },
   }),
@@ -72,31 +72,31 @@ export const PEFT_CACHE_OPTIONS = {
   numPutWorkers: ofGptManager(WORKERS, {
     seedName: 'peftCacheManagerConfig.numPutWorkers',
     default: 1,
-    help: 'LoRA: accepted without effect; the loop puts adapters into the host cache itself',
+    help: 'LoRA: accepted without effect; the loop puts adapters into the host cache itself.',
   }),
   /** Accepted; the loop itself brings adapters to the device's cache. Default 1. */
   numEnsureWorkers: ofGptManager(WORKERS, {
     seedName: 'peftCacheManagerConfig.numEnsureWorkers',
     default: 1,
-    help: "LoRA: accepted without effect; the loop brings adapters to the executor's cache itself",
+    help: "LoRA: accepted without effect; the loop brings adapters to the executor's cache itself.",
   }),
   /** Accepted; nothing is copied to another device by streams. Default 1. */
   numCopyStreams: ofGptManager(WORKERS, {
     seedName: 'peftCacheManagerConfig.numCopyStreams',
     default: 1,
-    help: 'LoRA: accepted without effect; there are no streams',
+    help: 'LoRA: accepted without effect; there are no streams.',
   }),
   /** Accepted; pages are counted, and memory is taken adapter by adapter. Default 24. */
   maxPagesPerBlockHost: ofGptManager(COUNT, {
     seedName: 'peftCacheManagerConfig.maxPagesPerBlockHost',
     default: 24,
-    help: 'LoRA: accepted without effect; memory is taken adapter by adapter',
+    help: 'LoRA: accepted without effect; memory is taken adapter by adapter.',
   }),
   /** Accepted; pages are counted, and memory is taken adapter by adapter. Default 24. */
   maxPagesPerBlockDevice: ofGptManager(COUNT, {
     seedName: 'peftCacheManagerConfig.maxPagesPerBlockDevice',
     default: 24,
-    help: 'LoRA: accepted without effect; memory is taken adapter by adapter',
+    help: 'LoRA: accepted without effect; memory is taken adapter by adapter.',
   }),
   /** Share of the memory left beside the model and the KV cache that the device's cache may take; default 0.05. */
   deviceCachePercent: ofServe(SHARE, {
@@ -107,7 +107,7 @@ export const PEFT_CACHE_OPTIONS = {
       group: GROUP,
       unit: 'share',
       default: PLAIN_DEVICE_CACHE_PERCENT,
-      help: 'share of the memory left beside model and KV cache that LoRA adapters may take where iterations read them',
+      help: 'Share of the memory left beside model and KV cache for LoRA adapters in use.',
     },
   }),
   /** Bytes of the host cache; default 1 GiB. */
@@ -119,7 +119,7 @@ export const PEFT_CACHE_OPTIONS = {
       group: GROUP,
       unit: 'bytes',
       default: DEFAULT_HOST_CACHE_SIZE,
-      help: 'memory of the host cache of LoRA adapters, in float32; all that are loaded fit into it',
+      help: 'Memory for all loaded LoRA adapters, in float32.',
     },
   }),
 };

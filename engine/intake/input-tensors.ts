@@ -55,6 +55,7 @@ const adapters = (isNeutral: Need['isNeutral']): { needs: Need } => ({
 export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   input_ids: { type: 'i32', shape: '[1, n]' },
   request_output_len: { type: 'i32', shape: 'one' },
+  input_lengths: { type: 'i32', shape: 'one' },
   beam_width: { type: 'i32', shape: 'one' },
   num_return_sequences: { type: 'i32', shape: 'one' },
   best_of: { type: 'i32', shape: 'one' },
@@ -85,6 +86,7 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   dry_sequence_breakers: { type: 'i32', shape: '[1, 2, n]' },
   min_length: { type: 'i32', shape: 'one' },
   no_repeat_ngram_size: { type: 'i32', shape: 'one' },
+  noRepeatNgramSize: { type: 'i32', shape: 'one' },
   embedding_bias: { type: 'f32', shape: '[1, V]' },
   logit_bias_tokens: { type: 'i32', shape: '[1, n]' },
   logit_bias: { type: 'f32', shape: '[1, n]' },

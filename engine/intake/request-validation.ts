@@ -26,9 +26,11 @@ import {
   readDry,
   readReasoningBudget,
 } from './logit-inputs.js';
+import { ownForm } from './other-forms.js';
 import { cacheSaltOf, type PromptLimits, readPromptInputs } from './prompt-inputs.js';
 import { readText } from './read-text.js';
 import { checkCombinations } from './refused-combinations.js';
+import { checkFields, readStreaming } from './request-fields.js';
 import { readSequences } from './sequence-inputs.js';
 import { MAX_INT32, readBool, readInt } from './tensor-values.js';
 
@@ -64,7 +66,8 @@ export function validateRequest(
   limits: RequestLimits,
   drawSeed: () => bigint,
 ): RequestSpec {
-  const inputs = checkInputTensors(request.inputs, limits);
+  checkFields(request);
+  const inputs = ownForm(checkInputTensors(request.inputs, limits));
   const maxNewTokens = readInt(inputs, 'request_output_len', undefined, 1, MAX_INT32);
   const prompt = readPromptInputs(inputs, limits, maxNewTokens);
   const endId = readInt(inputs, 'end_id', -1, -1, limits.vocabSize - 1);
@@ -80,7 +83,7 @@ export function validateRequest(
   const ends = { maxNewTokens, minLength, endId, stopWords };
   const known = readKnownOutputs(inputs, { ...sequences, ...ends, vocabSize });
   const ending = endingTokens(endId, stopWords, limits.vocabSize);
-  const streaming = readBool(inputs, 'streaming');
+  const streaming = readStreaming(request, inputs);
   const context = readContextReturns(inputs, limits.maxTopLogProbs, known !== null);
   return {
     requestId: request.requestId,

@@ -1,19 +1,21 @@
 import { basename } from 'node:path';
 import { skeinVersion } from '../../base/package-info.js';
-import { residentBytes } from '../../base/process-memory.js';
 import { DEFAULT_MAX_NUM_SEQUENCES } from '../../callbacks/options/optional-params.js';
-import { openEngine } from '../../engine/building/engine.js';
 import { EngineFailure } from '../../host/engine-failure.js';
 import type { Config, ConfiguredModel } from '../config.js';
+import { logActivity } from '../server/activity-log.js';
 import type { ApiKeys } from '../server/api-keys.js';
 import { createApp } from '../server/app.js';
 import { Batches } from '../server/batches/batches.js';
 import { FileStore } from '../server/files/file-store.js';
+import { followRequests } from '../server/follow-requests.js';
 import type { GrpcServer, GrpcServerOptions } from '../server/grpc/grpc-server.js';
 import type { ListenerOptions } from '../server/grpc/wire/grpc-listener.js';
 import { MemoryLedger } from '../server/held-memory.js';
+import { heldMemoryLimitBeside } from '../server/held-memory-limit.js';
 import type { AllowedHosts } from '../server/host-check.js';
 import { HttpServer } from '../server/http-server.js';
+import type { HttpSocket } from '../server/http-socket.js';
 import { InferLane } from '../server/kserve/infer-lane.js';
 import { Log } from '../server/log.js';
 import { LogOutput } from '../server/log-output.js';
@@ -22,17 +24,15 @@ import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import type { ModelLife } from '../server/model-life.js';
 import { logEngines } from '../server/model-log.js';
 import { ServerState } from '../server/server-state.js';
-import { traced } from '../server/tracing/traced-observer.js';
 import type { Tracing } from '../server/tracing/tracing.js';
 import { ResponseCache } from '../serving/cache/response-cache.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
-import { factsOfEngine, type ModelFacts } from '../serving/model-facts.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { ObserveRequest } from '../serving/request-observer.js';
 import type { RunningModel } from '../serving/running-model.js';
+import { servedModel } from '../serving/serve-model.js';
 import type { ServedModel } from '../serving/served-model.js';
 import { SharedRegions } from '../serving/shared-memory/shared-regions.js';
-import { heldMemoryLimitBeside } from './held-memory-limit.js';
 import { modelRepository } from './model-repository.js';
 import { onDemand } from './on-demand.js';
 import { openTracing } from './open-tracing.js';
@@ -84,13 +84,17 @@ export interface LoadedEntry {
   loaded: RunningModel;
 }
 
-/** Listens for clients of running models; closes the models if that fails. @throws ListenError. */
+/**
+ * Listens for clients of running models; closes the models if that fails.
+ * @param early socket that has said that they are being loaded; null: none has. @throws ListenError
+ */
 export async function openServer(
   running: readonly LoadedEntry[],
   config: Config,
   security: ServerSecurity & { allowedHosts: AllowedHosts },
+  early: HttpSocket | null = null,
 ): Promise<OpenServer> {
-  const output = new LogOutput(config.logFile);
+  const output = new LogOutput(config.logFile, config.logFormat);
   const log = new Log(config.logLevel, output);
   const tracing = openTracing(config, log, skeinVersion());
   const served = serveModels(running, config, security, { log, output, tracing });
@@ -112,6 +116,7 @@ export async function openServer(
     }
     const server = await HttpServer.listen({
       ...address,
+      socket: early ?? undefined,
       app,
       lane,
       state,
@@ -145,13 +150,16 @@ export function serveModels(
   for (const { entry, loaded } of running) {
     loaded.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
   }
-  const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModel({ entry, loaded }, config);
-  const observe: ObserveRequest = traced({ observe: (request) => metrics.observe(request) });
+  const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModelOf({ entry, loaded }, config);
+  const observe: ObserveRequest = followRequests({
+    observe: (request) => metrics.observe(request),
+  });
   const cache = config.responseCacheBytes > 0 ? new ResponseCache(config.responseCacheBytes) : null;
   const repository = modelRepository(running, config, models, { describe, log, observe }, cache);
   const loaded = running.map((one) => one.loaded);
   const life = onDemand(config, { models, repository, running: loaded, describe, log, observe });
   logEngines(models, log);
+  logActivity(models, log);
   const state = new ServerState(models, () => repository.starting);
   const ledger = memoryLedger(running, config, security.apiKeys);
   const metrics = config.metrics ? metricsOf(models, ledger, repository, cache) : NO_METRICS;
@@ -265,54 +273,22 @@ function firstFailure(models: ModelDirectory, mayFail: (model: ServedModel) => b
   });
 }
 
-function servedModel({ entry, loaded }: LoadedEntry, config: Config): ServedModel {
-  const { maxActiveRequests = DEFAULT_MAX_NUM_SEQUENCES } = { ...config, ...entry.options };
-  const { defaultMaxTokens, maxLogprobs, maxQueuedRequests, toolCallParser, reasoningParser } = {
-    ...config,
-    ...entry.options,
-  };
-  const { state } = loaded;
-  const created = Math.floor(Date.now() / 1000);
-  const processMemory = () => {
-    const pid = state.pid();
-    return pid === null ? null : residentBytes(pid);
-  };
-  const { name: id, aliases } = entry;
-  let read: ModelFacts | null = null;
-  const facts = () => {
-    read ??= factsOfEngine(openEngine(loaded.info.enginePath));
-    return read;
-  };
-  const cacheBytes = 'kvCacheBytes' in loaded.info ? loaded.info.kvCacheBytes : 0;
-  const served = {
-    id,
-    aliases,
-    created,
-    state,
-    maxQueueSize: maxQueuedRequests,
-    processMemory,
-    facts,
-    cacheBytes,
-  };
-  if (loaded.kind === 'encoder') {
-    return { kind: 'encoder', ...loaded.model, ...served, statistics: loaded.statistics };
-  }
-  const { model, info, adapters, statistics, resetCache, statsJson, watchFormation } = loaded;
-  return {
-    kind: 'generator',
-    ...model,
-    ...served,
-    fingerprint: info.fingerprint,
-    statistics,
-    kvCache: info,
-    adapters,
-    resetCache,
-    watch: { onStats: statistics.onStats, statsJson, watchFormation },
+function servedModelOf({ entry, loaded }: LoadedEntry, config: Config): ServedModel {
+  const { name: id, aliases, model, options } = entry;
+  const {
     maxActiveRequests,
-    fileName: basename(entry.model),
+    maxQueuedRequests: maxQueueSize,
+    maxLogprobs: maxLogProbs,
+    ...rest
+  } = { ...config, ...options };
+  const { defaultMaxTokens, toolCallParser, reasoningParser } = rest;
+  const of = {
+    maxActiveRequests,
+    maxQueueSize,
+    maxLogProbs,
     defaultMaxTokens,
     toolCallParser,
     reasoningParser,
-    maxLogProbs: maxLogprobs < 0 ? model.vocabSize : maxLogprobs,
   };
+  return servedModel(loaded, { id, aliases, fileName: basename(model), ...of });
 }

@@ -10,6 +10,7 @@ import { listenForInterruption } from '../interruption.js';
 import type { FolderLock } from '../server/files/folder-lock.js';
 import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
+import { listenWhileLoading } from '../server/loading-answers.js';
 import { isLoopbackName } from '../server/loopback.js';
 import { demoModelPath } from '../serving/demo-model.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
@@ -17,7 +18,7 @@ import type { EncoderInfoOfModel } from '../serving/running-model.js';
 import { threadCount } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
 import { loadConfigured } from './load-configured.js';
-import type { LoadedEntry } from './open-server.js';
+import type { LoadedEntry, OpenServer, openServer } from './open-server.js';
 import { allowedHosts, readSecurity, type ServerSecurity } from './server-security.js';
 
 /** Runs skein serve until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
@@ -59,18 +60,8 @@ async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity):
   const address = await checkAddress(config.host, config.port);
   if (config.grpcPort !== undefined) await checkAddress(config.host, config.grpcPort, '--grpc-port');
   const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
-  const interruption = listenForInterruption('interrupted while loading');
-  const { models } = config;
-  const loading = loadConfigured(config, interruption.signal);
-  // While the engine's thread loads, this thread imports the modules that answer clients.
-  const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
-  interruption.release();
-  const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-  const { server, grpc, repository, life, batches, reopenLog, flushTraces, failed } = await openServer(
-    running,
-    config,
-    security,
-  );
+  const { running, opened } = await openLoaded(config, security);
+  const { server, grpc, repository, life, batches, reopenLog, flushTraces, failed } = opened;
   const servers: Listening[] = [server, batches, ...(grpc === null ? [] : [grpc])];
   if (config.logFile !== undefined) process.on('SIGHUP', reopenLog);
   const polling = await startFolders(repository, config, servers);
@@ -101,6 +92,30 @@ async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity):
   life?.models.close();
   life?.pulls.close();
   await end(servers, repository, flushTraces, failure);
+}
+
+/** Loads the models, tells clients meanwhile that it does, and then answers them. @throws ListenError, and what keeps a model from being loaded */
+async function openLoaded(
+  config: Config,
+  security: Parameters<typeof openServer>[2],
+): Promise<{ running: LoadedEntry[]; opened: OpenServer }> {
+  const { host, port, maxConnections, models } = config;
+  const { tls, allowedHosts } = security;
+  const interruption = listenForInterruption('interrupted while loading');
+  const names = models.map(({ name }) => name);
+  const socket = { host, port, tls, maxConnections, allowedHosts };
+  const early = await listenWhileLoading(socket, names);
+  try {
+    const loading = loadConfigured(config, interruption.signal);
+    // While the engine's thread loads, this thread imports the modules that answer clients.
+    const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
+    interruption.release();
+    const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
+    return { running, opened: await openServer(running, config, security, early) };
+  } catch (error) {
+    await early.close();
+    throw error;
+  }
 }
 
 /** What works for clients, in whichever protocol. */

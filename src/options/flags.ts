@@ -6,6 +6,7 @@ import {
   metavarOf,
   type Option,
   type OptionName,
+  oneOfThese,
   optionOf,
   variableName,
 } from './table.js';
@@ -54,8 +55,7 @@ function flagsNamed(name: string, option: Option, more = ''): Flag[] {
 function helpOf(option: Option): string {
   const { values, flag, name } = option;
   // The values are listed unless the metavar does so already.
-  const choices =
-    values.choices === undefined || flag.metavar === undefined ? '' : `; one of ${values.choices.join(', ')}`;
+  const choices = flag.metavar === undefined ? '' : oneOfThese(values.choices);
   return `${flag.help}${choices} (${variableName(name)}; default: ${defaultText(option)})`;
 }
 

@@ -1,6 +1,7 @@
 import { isObject, MAX_COUNT, numberIn, rule, SWITCH, TEXT, wholeNumber } from '../../base/option-values.js';
 import { SAMPLING_RANGES } from '../../callbacks/sampling-params.js';
 import { BIAS_MAX } from '../../engine/decoding/bias-max.js';
+import { toolsFault } from '../generation/chat-options.js';
 import { InvalidRequestError } from '../generation/errors.js';
 import { messagesFault } from '../generation/messages.js';
 import type { GenerateOptions, SeveralOptions } from '../skein.js';
@@ -14,6 +15,10 @@ const isToken = (value: unknown) =>
 
 const isBadWord = (value: unknown) =>
   isStop(value) || (Array.isArray(value) && value.length > 0 && value.every(isToken));
+const isReasoning = ({ effort, maxTokens, ...others }: Record<string, unknown>) =>
+  Object.keys(others).length === 0 &&
+  (effort === undefined || typeof effort === 'string') &&
+  (maxTokens === undefined || isToken(maxTokens));
 const isBias = (value: unknown) =>
   typeof value === 'number' && (Math.abs(value) <= BIAS_MAX || value === -Infinity);
 const U64 = rule(
@@ -72,6 +77,19 @@ const RULES = {
   addGenerationPrompt: SWITCH,
   continueFinalMessage: SWITCH,
   templateVariables: rule('an object', isObject),
+  // toolsFault checks the tools themselves.
+  tools: rule('a list of tools', Array.isArray),
+  toolChoice: rule(
+    "'none', 'auto', 'required' or { name: 'a tool' }",
+    (value) =>
+      ['none', 'auto', 'required'].includes(value as string) ||
+      (isObject(value) && typeof value.name === 'string'),
+  ),
+  parallelToolCalls: SWITCH,
+  reasoning: rule(
+    "true, false or an object such as { effort: 'low', maxTokens: 200 }",
+    (value) => typeof value === 'boolean' || (isObject(value) && isReasoning(value)),
+  ),
   timeLimitMs: wholeNumber(1, MAX_COUNT),
   signal: SIGNAL,
   temperature: numberIn(SAMPLING_RANGES.temperature),
@@ -127,6 +145,9 @@ export function checkGenerateOptions(call: string, options: unknown): asserts op
   const { messages } = options as GenerateOptions;
   const wrong = messages === undefined ? null : messagesFault(messages);
   if (wrong !== null) throw new InvalidRequestError(wrong, 'messages');
+  const { tools } = options as GenerateOptions;
+  const wrongTool = tools === undefined ? null : toolsFault(tools);
+  if (wrongTool !== null) throw new InvalidRequestError(wrongTool, 'tools');
 }
 
 /** Checks the options and adds defaults. @throws InvalidRequestError as checkGenerateOptions. */

@@ -1,6 +1,6 @@
 import { GROUPS } from '../../callbacks/options/option.js';
 import { ENGINE_TABLE } from '../../callbacks/options/table.js';
-import { defaultText, flagName, OPTIONS, type Option, variableName } from './table.js';
+import { defaultText, flagName, OPTIONS, type Option, oneOfThese, variableName } from './table.js';
 
 const code = (name: string | null) => (name === null ? '' : `\`${name}\``);
 
@@ -26,10 +26,9 @@ export function flagsTables(): string {
 function flagsTable(options: readonly Option[]): string {
   const rows = options.map((option) => {
     const { name, flag, values } = option;
-    const meaning =
-      values.choices === undefined ? flag.help : `${flag.help}; one of ${values.choices.join(', ')}`;
+    const meaning = flag.help + oneOfThese(values.choices);
     const aliases = (flag.aliases ?? []).map((alias) => code(`--${flagName(alias)}`));
-    const also = aliases.length === 0 ? '' : `; also ${aliases.join(', ')}`;
+    const also = aliases.length === 0 ? '' : ` Also ${aliases.join(', ')}.`;
     return [
       code(`--${flagName(name)}`),
       code(variableName(name)),

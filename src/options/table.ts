@@ -88,6 +88,11 @@ export function defaultText({ flag }: Pick<Option, 'flag'>): string {
   return flag.defaultText ?? String(flag.default);
 }
 
+/** The sentence that lists the values of an option; '' where it takes others. */
+export function oneOfThese(choices: readonly string[] | undefined): string {
+  return choices === undefined ? '' : ` One of ${choices.join(', ')}.`;
+}
+
 /** Placeholder of the value in --help: its unit, or the possible values. */
 export function metavarOf({ values, flag }: Pick<Option, 'values' | 'flag'>): string {
   return flag.metavar ?? values.choices?.join('|') ?? (flag.unit || 'N').toUpperCase();

@@ -8,6 +8,7 @@ import { Batches } from './batches/batches.js';
 import { bodyLimit } from './body-limit.js';
 import { sendDirectAnswers } from './direct-answer.js';
 import { FileStore } from './files/file-store.js';
+import { followRequests } from './follow-requests.js';
 import { MemoryLedger } from './held-memory.js';
 import { holdMemory } from './hold-memory.js';
 import { type AllowedHosts, requireKnownHost } from './host-check.js';
@@ -39,7 +40,6 @@ import type { AppEnv, Route, ServerContext } from './routes/route.js';
 import type { LogControl, LogLevels, ServerLog } from './server-log.js';
 import type { ServerState } from './server-state.js';
 import { traceHttp } from './tracing/http-span.js';
-import { traced } from './tracing/traced-observer.js';
 import type { Tracing } from './tracing/tracing.js';
 import { tellUnknownFields } from './unknown-fields.js';
 import { tellWarnings } from './warnings.js';
@@ -83,6 +83,8 @@ export interface AppOptions {
   life?: ModelLife | null;
   /** Files of clients; default: in a temporary folder, which whoever made the app removes. */
   files?: FileStore;
+  /** Routes that are left out; default: none. */
+  withoutRoutes?: readonly Route[];
   /** Batches of those files, which are started by whoever made them; default: the app's own. */
   batches?: Batches;
 }
@@ -96,7 +98,8 @@ const ALL_ROUTES = [...ROUTES, ...OLLAMA_ROUTES, ...KSERVE_ROUTES];
 export function createApp(options: AppOptions): Hono<AppEnv> {
   const { log, metrics, state, apiKeys = new ApiKeys([]), ledger = new MemoryLedger() } = options;
   const { corsOrigins = [LOOPBACK_ORIGINS], maxBodyBytes = DEFAULT_MAX_BODY_BYTES, tracing = null } = options;
-  const routes = metrics.isOn ? ALL_ROUTES : ALL_ROUTES.filter((route) => route !== metricsRoute);
+  const without = new Set([...(options.withoutRoutes ?? []), ...(metrics.isOn ? [] : [metricsRoute])]);
+  const routes = ALL_ROUTES.filter((route) => !without.has(route));
   const context = contextOf({ ...options, apiKeys, maxBodyBytes }, ledger, routes);
   const canonical = canonicalPaths(context.routes);
   const app = new Hono<AppEnv>({ getPath: (request) => canonical(getPath(request)) });
@@ -181,7 +184,7 @@ function contextOf(
     adapterFolder: options.adapterFolder ?? null,
     traceDecisions: tracing?.decisions ?? null,
     routes: options.platform == null ? routes.filter((route) => ROUTES.includes(route)) : routes,
-    observe: tracing === null ? (request) => metrics.observe(request) : traced(metrics),
+    observe: followRequests(metrics),
     eventStream: {
       ...DEFAULT_EVENT_STREAM_OPTIONS,
       onStall: () => metrics.readerStalled(),
@@ -195,6 +198,7 @@ function unheard(): LogControl {
   let levels: LogLevels = { log_info: true, log_warning: true, log_error: true, log_verbose_level: 0 };
   return {
     path: '',
+    format: 'json',
     get levels() {
       return levels;
     },

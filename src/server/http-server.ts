@@ -1,53 +1,20 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import type { createApp } from './app.js';
-import { ConnectionLimit } from './connection-limit.js';
+import { type AnswerHttp, HttpSocket, type HttpSocketOptions } from './http-socket.js';
 import type { InferLane } from './kserve/infer-lane.js';
 import { answerAfterBody } from './late-body.js';
-import { listenError } from './listen-address.js';
-import { noteAnswer, notHttp, refusalOfHead, refuse, refuseWhatIsNoRequest } from './raw-refusals.js';
+import { noteAnswer, notHttp, refuse } from './raw-refusals.js';
 import { RequestTurns } from './request-turns.js';
 import type { ServerState } from './server-state.js';
 
-/**
- * Milliseconds that an idle connection is kept: longer than common proxies do, so that this side never cuts a
- * connection in use.
- */
-const KEEP_ALIVE_MS = 75_000;
-/**
- * Most milliseconds from a connection, or from the end of the request before, to the end of a request's headers; then
- * 408.
- */
-const HEADERS_MS = 60_000;
-/** Most milliseconds to the end of its body. A body that stalls is refused earlier, by the app. */
-const REQUEST_MS = 300_000;
-/** Milliseconds between two checks of these limits. */
-const CHECK_MS = 15_000;
-const DEFAULT_MAX_CONNECTIONS = 10_000;
-
-const OPTIONS = {
-  keepAliveTimeout: KEEP_ALIVE_MS,
-  headersTimeout: HEADERS_MS,
-  requestTimeout: REQUEST_MS,
-  connectionsCheckingInterval: CHECK_MS,
-  // Node's refusal would have no body: refusalOfHead makes one.
-  requireHostHeader: false,
-};
-
-export interface HttpServerOptions {
+export interface HttpServerOptions extends HttpSocketOptions {
+  /** Listens already; default: a socket is opened for these options. */
+  socket?: HttpSocket | undefined;
   app: ReturnType<typeof createApp>;
   /** The short way of some requests; default: all go to the app. */
   lane?: InferLane | undefined;
   state: ServerState;
-  host: string;
-  /** Port to listen on; 0 takes a free one. */
-  port: number;
-  /** Certificate chain and private key in PEM, for HTTPS. */
-  tls?: { cert: Buffer; key: Buffer } | undefined;
-  /** Most open connections; default 10,000. */
-  maxConnections?: number | undefined;
   /** Milliseconds that a client may leave data unread before it is cut off. */
   stallLimitMs?: number | undefined;
   /** Called when a client is cut off. */
@@ -56,18 +23,16 @@ export interface HttpServerOptions {
 
 /** Listening socket of an app, with the exchanges on it. */
 export class HttpServer {
-  readonly #server: Server;
   readonly #state: ServerState;
-  readonly #scheme: 'http' | 'https';
   readonly #stallLimitMs: number | undefined;
   readonly #onStall: (() => void) | undefined;
+  /** Set once it listens. */
+  #socket: HttpSocket | null = null;
   #active = 0;
   #onIdle: (() => void) | null = null;
 
-  private constructor(server: Server, { state, tls, stallLimitMs, onStall }: HttpServerOptions) {
-    this.#server = server;
+  private constructor({ state, stallLimitMs, onStall }: HttpServerOptions) {
     this.#state = state;
-    this.#scheme = tls === undefined ? 'http' : 'https';
     this.#stallLimitMs = stallLimitMs;
     this.#onStall = onStall;
   }
@@ -84,7 +49,8 @@ export class HttpServer {
 
   /** Starts to listen. @throws ListenError where the address cannot be listened on. */
   static async listen(options: HttpServerOptions): Promise<HttpServer> {
-    const { app, lane, host, port, tls, maxConnections = DEFAULT_MAX_CONNECTIONS } = options;
+    const { app, lane, socket: early } = options;
+    const running = new HttpServer(options);
     const listener = getRequestListener(app.fetch, {
       overrideGlobalObjects: false,
       // This is the host of an HTTP/1.0 request that names none.
@@ -95,7 +61,7 @@ export class HttpServer {
     const turns = new RequestTurns((incoming, outgoing) => {
       running.#follow(outgoing);
       noteAnswer(outgoing);
-      const refusal = refusalOfHead(incoming) ?? limit.refusalOf(incoming);
+      const refusal = running.#socket!.refusalOf(incoming);
       if (refusal !== null) {
         refuse(outgoing, refusal);
         return;
@@ -103,28 +69,18 @@ export class HttpServer {
       answerAfterBody(incoming, outgoing);
       if (!lane?.take(incoming, outgoing)) void listener(incoming, outgoing);
     });
-    const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => turns.take(incoming, outgoing);
-    const server =
-      tls === undefined ? createServer(OPTIONS, answer) : createTlsServer({ ...tls, ...OPTIONS }, answer);
-    // The length of all headers is limited; a limit on their number would drop some, perhaps Host or a key.
-    server.maxHeadersCount = 0;
-    const limit = new ConnectionLimit(server, maxConnections, tls !== undefined);
-    refuseWhatIsNoRequest(server);
-    const running = new HttpServer(server, options);
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
-      server.listen(port, host, resolve);
-    });
+    const answer: AnswerHttp = (incoming, outgoing) => turns.take(incoming, outgoing);
+    running.#socket = early ?? (await HttpSocket.listen(options, answer));
+    running.#socket.answerWith(answer);
     return running;
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port;
+    return this.#socket!.port;
   }
 
   get url(): string {
-    const { address, family, port } = this.#server.address() as AddressInfo;
-    return `${this.#scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+    return this.#socket!.url;
   }
 
   /**
@@ -148,9 +104,7 @@ export class HttpServer {
 
   /** Cuts the remaining connections. */
   async close(): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeAllConnections();
-    await closed;
+    await this.#socket!.close();
   }
 }
 

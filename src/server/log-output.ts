@@ -1,5 +1,6 @@
 import { type DestinationStream, destination, multistream } from 'pino';
 import { writeProblem } from '../../base/system-problem.js';
+import { type LogFormat, textLines } from './text-lines.js';
 
 /** Milliseconds between two complaints that the file cannot be written. */
 const COMPLAINT_MS = 60_000;
@@ -13,13 +14,16 @@ const COMPLAINT_MS = 60_000;
 export class LogOutput {
   /** Path of the file; '': there is none. */
   readonly path: string;
+  readonly format: LogFormat;
   readonly stream: DestinationStream;
   readonly #file: ReturnType<typeof destination> | null = null;
 
   /** @param path of the file; undefined: stderr alone @throws the system's error where it cannot be opened */
-  constructor(path?: string) {
+  constructor(path?: string, format: LogFormat = 'json') {
     this.path = path ?? '';
-    const terminal = destination(2);
+    this.format = format;
+    const formatted = (stream: DestinationStream) => (format === 'json' ? stream : textLines(stream));
+    const terminal = formatted(destination(2));
     if (path === undefined) {
       this.stream = terminal;
       return;
@@ -34,7 +38,7 @@ export class LogOutput {
     });
     this.#file = file;
     const streams = [
-      { level: 'trace', stream: file },
+      { level: 'trace', stream: formatted(file) },
       { level: 'warn', stream: terminal },
     ] as const;
     this.stream = multistream([...streams]);

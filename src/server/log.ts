@@ -1,6 +1,7 @@
 import { type Logger, pino } from 'pino';
 import { LogOutput } from './log-output.js';
 import type { LogControl, LogLevels, ServerLog } from './server-log.js';
+import type { LogFormat } from './text-lines.js';
 
 /** Levels as --log-level names them, the most talkative first. */
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -9,11 +10,13 @@ export type LogLevel = (typeof LEVELS)[number];
 /** The server's log: one JSON object a line. What is logged may be changed while it runs. */
 export class Log implements ServerLog, LogControl {
   readonly path: string;
+  readonly format: LogFormat;
   readonly #lines: Logger;
   #levels: LogLevels;
 
   constructor(level: LogLevel, output = new LogOutput()) {
     this.path = output.path;
+    this.format = output.format;
     this.#levels = levelsOf(level);
     const timestamp = pino.stdTimeFunctions.isoTime;
     // Messages here say their causes themselves; the usual serializer would add them once more.

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from 'hono';
+import { AccessTally, microseconds } from './access-tally.js';
 import type { Metrics } from './metrics/metrics.js';
 import { handlerNames } from './routes/mount.js';
 import type { AppEnv, Route } from './routes/route.js';
@@ -19,6 +20,10 @@ export interface ObservedExchange {
   requestId: string;
   /** Name of the caller's key. */
   key: string;
+  /** The model that its path names; absent: it names none. */
+  model?: string | undefined;
+  /** What models computed for it. */
+  tally: AccessTally;
   incoming: IncomingMessage | undefined;
   outgoing: ServerResponse | undefined;
 }
@@ -28,6 +33,8 @@ export function observeHttp(metrics: Metrics, log: ServerLog, routes: readonly R
   const handlerOf = handlerNames(routes);
   return async (c: Context<AppEnv>, next: () => Promise<void>): Promise<void> => {
     const startMs = performance.now();
+    const tally = new AccessTally(startMs);
+    c.set('tally', tally);
     await next();
     observeExchange(metrics, log, {
       startMs,
@@ -37,6 +44,8 @@ export function observeHttp(metrics: Metrics, log: ServerLog, routes: readonly R
       status: c.res.status,
       requestId: c.get('requestId'),
       key: c.get('caller')?.name ?? '',
+      model: /^\/v2\/models\/([^/]+)/.exec(c.req.path)?.[1],
+      tally,
       incoming: c.env?.incoming,
       outgoing: c.env?.outgoing,
     });
@@ -45,7 +54,8 @@ export function observeHttp(metrics: Metrics, log: ServerLog, routes: readonly R
 
 /** Counts and logs an exchange when its last byte is out, or its client has left. */
 export function observeExchange(metrics: Metrics, log: ServerLog, exchange: ObservedExchange): void {
-  const { startMs, handler, method, path, status, requestId, key, incoming, outgoing } = exchange;
+  const { startMs, handler, method, path, status, requestId, key, model, tally, incoming, outgoing } =
+    exchange;
   // A connection that is closed has no address any more.
   const remote = incoming?.socket.remoteAddress ?? '';
   const record = () => {
@@ -57,9 +67,11 @@ export function observeExchange(metrics: Metrics, log: ServerLog, exchange: Obse
       remote,
       method,
       path,
+      route: handler,
       status,
-      // Finer than microseconds would mean nothing.
-      durationMs: rounded(durationMs),
+      ...(model === undefined ? {} : { model }),
+      ...tally.fields(),
+      durationMs: microseconds(durationMs),
       // false where the client left before the last byte.
       isWhole: outgoing?.writableFinished ?? true,
     };
@@ -68,8 +80,4 @@ export function observeExchange(metrics: Metrics, log: ServerLog, exchange: Obse
   };
   if (outgoing === undefined || outgoing.closed) record();
   else outgoing.once('close', record);
-}
-
-function rounded(milliseconds: number): number {
-  return Math.round(milliseconds * 1000) / 1000;
 }

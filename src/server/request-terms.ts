@@ -1,3 +1,4 @@
+import type { AnswerTally } from '../../callbacks/infer/answer-tally.js';
 import type { TraceSpan } from '../../callbacks/infer/trace-span.js';
 import type { Caller } from './api-keys.js';
 import type { RequestMemory } from './request-memory.js';
@@ -16,6 +17,8 @@ export interface RequestTerms {
   memory: RequestMemory;
   /** True for a request of a batch: those of clients that wait go first. Absent: it is none. */
   isBatch?: boolean;
+  /** Adds up what its answers take, for the access log; absent: nobody does. */
+  tally?: AnswerTally | undefined;
   /** The span of the HTTP request; absent: it is not traced. */
   trace?: TraceSpan | undefined;
 }

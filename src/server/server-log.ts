@@ -1,3 +1,5 @@
+import type { LogFormat } from './text-lines.js';
+
 /** Log for the server's own events. */
 export interface ServerLog {
   debug(fields: object, message: string): void;
@@ -20,5 +22,6 @@ export interface LogControl {
   readonly levels: Readonly<LogLevels>;
   /** Path of the log's file; '': it has none. */
   readonly path: string;
+  readonly format: LogFormat;
   change(levels: Partial<LogLevels>): void;
 }

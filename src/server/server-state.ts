@@ -62,7 +62,7 @@ export class ServerState {
   /** What the start still waits for, else the reason of the first model that is not ready; null where all are. */
   get reason(): string | null {
     const starting = this.#starting();
-    if (starting !== null) return reasonOf(starting);
+    if (starting !== null) return loadingReason(starting);
     return this.#models.list().find(({ state }) => state.reason !== null)?.state.reason ?? null;
   }
 
@@ -91,7 +91,8 @@ export class ServerState {
   }
 }
 
-function reasonOf(starting: readonly string[]): string {
+/** Why a server is not ready that still loads these models. */
+export function loadingReason(starting: readonly string[]): string {
   if (starting.length === 0) return 'the model repository is being read';
   const more = starting.length - MOST_NAMES;
   const names = starting.slice(0, MOST_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');

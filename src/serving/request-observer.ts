@@ -1,3 +1,4 @@
+import type { AnswerTally } from '../../callbacks/infer/answer-tally.js';
 import type { TraceSpan } from '../../callbacks/infer/trace-span.js';
 import type { TokenTiming } from '../../callbacks/token-request.js';
 import type { TracedText } from './texts/text-trace.js';
@@ -25,6 +26,10 @@ export interface ObservedRequest {
   isGuided?: boolean;
   /** Number of answers asked for, told by the first of those to one prompt. */
   choices?: number;
+  /** Its prompt was told with another answer to the same prompt. */
+  sharesPrompt?: boolean;
+  /** Adds up what its exchange's answers take; absent: nobody does. */
+  tally?: AnswerTally | undefined;
   /** What its trace tells beside that; absent: it is not traced. */
   traced?: { parent: TraceSpan } & Pick<TracedText, 'requestId' | 'temperature' | 'topP' | 'choices'>;
 }

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
+import { AccessTally, microseconds } from '../access-tally.js';
 import type { ApiKeys, Caller } from '../api-keys.js';
 import { ANYBODY } from '../api-keys.js';
 import { callerOf } from '../auth.js';
@@ -151,7 +152,9 @@ export class GrpcServer {
     }
     const requestId = requestIdOf(headers['x-request-id']);
     // A connection that is closed has no address any more.
-    const seen: Seen = { startMs: performance.now(), path, requestId, remote: session.socket.remoteAddress };
+    const startMs = performance.now();
+    const remote = session.socket.remoteAddress;
+    const seen: Seen = { startMs, path, requestId, remote, tally: new AccessTally(startMs) };
     try {
       if (isSurplus) throw this.#tooManyConnections();
       if (method === undefined) throw noMethod(path);
@@ -196,6 +199,7 @@ export class GrpcServer {
       await method.answer({
         call,
         caller,
+        tally: seen.tally,
         openMemory,
         beginWork: () => this.#beginWork(),
         noteFailure: (error) => this.#noteFailure(error, call),
@@ -274,7 +278,7 @@ export class GrpcServer {
   /** @param code null: its client left before its status */
   #observe(seen: Seen, method: Method | undefined, code: CallStatus['name'] | null, key: string): void {
     const { metrics, accessLog } = this.#options;
-    const { startMs, requestId, path, remote = '' } = seen;
+    const { startMs, requestId, path, remote = '', tally } = seen;
     const durationMs = performance.now() - startMs;
     const status = code ?? 'CANCELLED';
     metrics.grpcCall({ method: method?.path.split('/').at(-1) ?? 'unknown', code: status, durationMs });
@@ -285,7 +289,8 @@ export class GrpcServer {
       method: 'gRPC',
       path: path.slice(0, LONGEST_PATH),
       status,
-      durationMs: Math.round(durationMs * 1000) / 1000,
+      ...tally.fields(),
+      durationMs: microseconds(durationMs),
       isWhole: code !== null,
     };
     if (method?.isProbe === true) accessLog.debug(fields, 'request');
@@ -307,6 +312,7 @@ interface Seen {
   path: string;
   requestId: string;
   remote: string | undefined;
+  tally: AccessTally;
 }
 
 /** A call that is let in. */

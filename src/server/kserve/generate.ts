@@ -70,7 +70,8 @@ function ask(
   on: InferListener,
 ): void {
   const { id } = read;
-  const { caller, requestId, timeLimitMs, memory, trace } = exchange.terms;
+  const { trace, ...terms } = exchange.terms;
+  const { caller } = terms;
   const { room, takesOne } = own;
   if (id !== '') live.addId(id);
   const request: InferRequest = {
@@ -80,7 +81,7 @@ function ask(
     owner: caller.name,
     trace,
     takesOne,
-    terms: inferTerms({ caller, requestId, timeLimitMs, memory, stop: ends.stopped, ...(room && { room }) }),
+    terms: inferTerms({ ...terms, tally: terms.tally, stop: ends.stopped, ...(room && { room }) }),
   };
   live.onCancel(() => ends.cancel());
   model.infer(request, on);

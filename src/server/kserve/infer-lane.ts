@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BufferPool } from '../../../base/buffer-pool.js';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
+import { AccessTally } from '../access-tally.js';
 import type { AppOptions } from '../app.js';
 import { callerOf } from '../auth.js';
 import { unlessStalled } from '../body-limit.js';
@@ -53,6 +54,8 @@ interface Lane {
   requestId: string;
   /** Name of the caller's key; '' until it is known. */
   key: string;
+  /** What the model computes for it. */
+  tally: AccessTally;
   /** undefined: it is not traced. */
   trace: TraceSpan | undefined;
 }
@@ -100,6 +103,7 @@ export class InferLane {
       declared,
       requestId,
       key: '',
+      tally: new AccessTally(performance.now()),
       trace: undefined,
     });
     return true;
@@ -133,6 +137,8 @@ export class InferLane {
       status,
       requestId,
       key: lane.key,
+      model: lane.model,
+      tally: lane.tally,
       incoming,
       outgoing,
     });
@@ -170,7 +176,7 @@ export class InferLane {
         signal: leavingSignal(socket),
         owner: name,
         memory,
-        terms: inferTerms({ caller, requestId, timeLimitMs, memory }),
+        terms: inferTerms({ caller, requestId, timeLimitMs, memory, tally: lane.tally }),
         maxBodyBytes,
         regions: regionAccess(platform, caller, apiKeys, maxBodyBytes),
         trace: lane.trace,

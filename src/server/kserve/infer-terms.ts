@@ -1,3 +1,4 @@
+import type { AnswerTally } from '../../../callbacks/infer/answer-tally.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferTerms } from '../../../callbacks/infer/infer-types.js';
 import type { Caller } from '../api-keys.js';
@@ -11,12 +12,13 @@ interface Known {
   /** Most milliseconds of an answer; null: no limit. */
   timeLimitMs: number | null;
   memory: RequestMemory;
+  tally?: AnswerTally | undefined;
   room?: InferTerms['room'];
   stop?: AbortSignal;
 }
 
 /** Terms of a request that came by HTTP. */
-export function inferTerms({ caller, requestId, timeLimitMs, memory, room, stop }: Known): InferTerms {
+export function inferTerms({ caller, requestId, timeLimitMs, memory, tally, room, stop }: Known): InferTerms {
   return {
     caller: caller.name,
     weight: caller.weight,
@@ -29,6 +31,7 @@ export function inferTerms({ caller, requestId, timeLimitMs, memory, room, stop 
       if (problem !== null) throw new InferError(problem, 'unavailable');
     },
     letGo: (bytes) => memory.letGo(bytes),
+    tally,
     room: room ?? (() => null),
     stop,
   };

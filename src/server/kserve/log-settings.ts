@@ -42,7 +42,7 @@ export function changeLogSettings(log: LogControl, body: unknown): LogSettings {
   }
   if (format != null && format !== 'default') {
     throw new InferError(
-      "'log_format' cannot be changed: each line is a JSON object, with its time in ISO 8601",
+      `'log_format' cannot be changed: each line is ${log.format === 'json' ? 'a JSON object' : 'a text'}, with its time in ISO 8601`,
       'unsupported',
     );
   }

@@ -70,7 +70,7 @@ async function rowsOf(
   if (input.length === 0) return { embeddings: [], promptTokens: 0 };
   terms.memory.addAnswer(embeddingsMemory(input.length, model.outputWidth));
   const options = { dimensions, truncatePromptTokens: truncate ? -1 : undefined, signal };
-  return embedObserved(model, input, options, context.observe);
+  return embedObserved(model, input, options, { observe: context.observe, tally: terms.tally });
 }
 
 /** The row scaled to length 1, summed in double precision. */

@@ -113,7 +113,8 @@ export class ChoiceRun {
             promptTokens: request.promptTokens.length,
             maxTokens,
             isGuided: request.guide !== undefined,
-            ...(index === 0 ? { choices: n } : {}),
+            ...(index === 0 ? { choices: n } : { sharesPrompt: true }),
+            tally: terms.tally,
             ...tracedBy(terms, request, n),
           });
           this.#candidates.push({ prompt, index, pieces, observer, isOver: false, onOver: () => {} });

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { AnswerTally } from '../../../callbacks/infer/answer-tally.js';
 import { RequestError } from '../../../callbacks/token-request.js';
 import { type Embeddings, type EmbedOptions, embed, type OnAccepted } from '../../encoding/embed.js';
 import type { EncoderInput } from '../../encoding/encoder-codec.js';
@@ -88,15 +89,17 @@ async function embedded(
     truncatePromptTokens: request.truncate_prompt_tokens,
     signal,
   };
-  const { embeddings: rows, promptTokens } = await embedObserved(
-    model,
-    request.input,
-    options,
-    context.observe,
-  );
+  const follow = { observe: context.observe, tally: terms.tally };
+  const { embeddings: rows, promptTokens } = await embedObserved(model, request.input, options, follow);
   const asBase64 = request.encoding_format === 'base64';
   const written = (row: Float32Array) => (asBase64 ? base64(row) : new JsonNumbers(row));
   return { model, rows, written, promptTokens };
+}
+
+/** Who hears of a request. */
+interface Followed {
+  observe: ObserveRequest;
+  tally: AnswerTally | undefined;
 }
 
 /** Embeds inputs, and tells the metrics of it. */
@@ -104,9 +107,9 @@ export function embedObserved(
   model: ServedEncoder,
   input: readonly EncoderInput[],
   options: EmbedOptions & { signal: AbortSignal },
-  observe: ObserveRequest,
+  followed: Followed,
 ): Promise<Embeddings> {
-  return observed(model, observe, options.signal, (onAccepted) => embed(model, input, options, onAccepted));
+  return observed(model, followed, options.signal, (onAccepted) => embed(model, input, options, onAccepted));
 }
 
 /** Answers POST /v1/rerank, whose body its schema has validated. */
@@ -158,13 +161,14 @@ export async function cohereRerank(
 async function ranked(
   context: RouteContext,
   request: Pick<RerankRequest, 'model' | 'query' | 'documents' | 'top_n' | 'truncate_prompt_tokens'>,
-  { signal }: Exchange,
+  { signal, terms }: Exchange,
 ) {
   const model = findEncoder(context, request.model, 'score');
+  const followed = { observe: context.observe, tally: terms.tally };
   const documents = request.documents.map((one) => (typeof one === 'string' ? one : one.text));
   const pairs = documents.map((text) => [request.query, text] as const);
   const names = { param: 'documents', pair: (i: number) => `document ${i} with the query` };
-  const { scores, promptTokens } = await scored(model, context.observe, pairs, request, signal, names);
+  const { scores, promptTokens } = await scored(model, followed, pairs, request, signal, names);
   return { model, documents, order: ranking(scores, request.top_n), scores, promptTokens };
 }
 
@@ -172,9 +176,10 @@ async function ranked(
 export async function score(
   context: RouteContext,
   request: ScoreRequest,
-  { signal }: Exchange,
+  { signal, terms }: Exchange,
 ): Promise<Response> {
   const model = findEncoder(context, request.model, 'score');
+  const followed = { observe: context.observe, tally: terms.tally };
   const { text_1: first, text_2: second } = request;
   if (first.length !== 1 && first.length !== second.length) {
     throw new ApiError(
@@ -185,7 +190,7 @@ export async function score(
   }
   const pairs = second.map((text, i) => [first.length === 1 ? first[0]! : first[i]!, text] as const);
   const names = { param: 'text_2', pair: (i: number) => `pair ${i}` };
-  const { scores, promptTokens } = await scored(model, context.observe, pairs, request, signal, names);
+  const { scores, promptTokens } = await scored(model, followed, pairs, request, signal, names);
   return jsonAnswer(
     new JsonObject({
       id: `score-${randomUUID()}`,
@@ -200,14 +205,14 @@ export async function score(
 
 function scored(
   model: ServedEncoder,
-  observe: ObserveRequest,
+  followed: Followed,
   pairs: readonly (readonly [string, string])[],
   request: { truncate_prompt_tokens?: number | undefined },
   signal: AbortSignal,
   names: { param: string; pair: (index: number) => string },
 ): Promise<Scores> {
   const options = { truncatePromptTokens: request.truncate_prompt_tokens, signal };
-  return observed(model, observe, signal, (onAccepted) =>
+  return observed(model, followed, signal, (onAccepted) =>
     scorePairs(model, pairs, options, names, onAccepted),
   );
 }
@@ -215,14 +220,14 @@ function scored(
 /** Runs a request and tells the metrics how it ended. */
 async function observed<T>(
   model: ServedEncoder,
-  observe: ObserveRequest,
+  { observe, tally }: Followed,
   signal: AbortSignal,
   run: (onAccepted: OnAccepted) => Promise<T>,
 ): Promise<T> {
   const observers: RequestObserver[] = [];
   try {
     const result = await run((promptTokens) => {
-      observers.push(observe({ model: model.id, promptTokens, maxTokens: 0 }));
+      observers.push(observe({ model: model.id, promptTokens, maxTokens: 0, tally }));
     });
     for (const observer of observers) observer.onEnd('stop');
     return result;

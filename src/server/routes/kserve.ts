@@ -203,7 +203,7 @@ export const KSERVE_ROUTES: readonly Route[] = [
       signal: leavingSignal(c.env?.incoming?.socket) ?? c.req.raw.signal,
       owner: c.get('caller').name,
       memory,
-      terms: inferTerms({ ...known, memory }),
+      terms: inferTerms({ ...known, memory, tally: c.get('tally') }),
       maxBodyBytes,
       regions: regionAccess(platform, c.get('caller'), apiKeys, maxBodyBytes),
       trace: c.get('trace'),

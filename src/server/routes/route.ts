@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type * as z from 'zod';
+import type { AnswerTally } from '../../../callbacks/infer/answer-tally.js';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import { speaksAnthropic } from '../anthropic/errors.js';
 import type { ApiKeys, Caller } from '../api-keys.js';
@@ -41,6 +42,8 @@ export type AppEnv = {
     memory: RequestMemory;
     /** What of the request has no effect. */
     warnings?: readonly string[];
+    /** Adds up what models compute for the request, for its line in the access log. */
+    tally: AnswerTally;
     /** The request's span; absent: it is not traced. */
     trace?: TraceSpan;
     /** Fields of the body that nobody knows; absent: there are none, or they are not to be told. */
@@ -306,6 +309,7 @@ export function exchangeOf(c: Context<AppEnv>, { log, requests, requestTimeoutMs
       timeLimitMs: requestTimeoutMs,
       registry: requests,
       memory: c.get('memory'),
+      tally: c.get('tally'),
       trace: c.get('trace'),
       isBatch: c.env?.inner !== undefined,
     },

@@ -85,15 +85,20 @@ export class GenerationRun {
 
   /** Queues all sequences, or none. @throws whatever the engine refuses */
   begin(): void {
-    const { generation, name, observe, signal } = this.#options;
+    const { generation, name, observe, signal, terms } = this.#options;
     const { request, count } = generation;
     const { promptTokens, maxTokens, guide, engine } = request;
     const sources = this.#started();
     this.#running = sources.length;
     for (const [index, source] of sources.entries()) {
-      const choices = index === 0 ? { choices: count } : {};
+      const choices = index === 0 ? { choices: count } : { sharesPrompt: true };
       const observed = { model: name, promptTokens: promptTokens.length, maxTokens, ...choices };
-      const observer = observe({ ...observed, isGuided: guide !== undefined, ...this.#traced });
+      const observer = observe({
+        ...observed,
+        isGuided: guide !== undefined,
+        tally: terms?.tally,
+        ...this.#traced,
+      });
       const numKnown = generation.known[index]?.length ?? 0;
       const answer = new SequenceAnswer(this.#textOf(), engine?.stopWords ?? [], numKnown);
       this.#sequences.push({ index, source, observer, answer, kept: [], isOver: false });

@@ -222,6 +222,14 @@ const CASES: Record<string, Case> = {
     ],
   },
   no_repeat_ngram_size: oneInt([0, 3], [[-1, /no_repeat_ngram_size is -1/]]),
+  noRepeatNgramSize: oneInt([0, 3], [[-1, /no_repeat_ngram_size is -1/]]),
+  input_lengths: oneInt(
+    [1],
+    [
+      [0, /input_lengths is 0/],
+      [9999, /input_lengths is 9999/],
+    ],
+  ),
   prompt_embedding_table: {
     good: [f32([0, 2]), f32([2, 2], 1, 2, 3, 4)],
     wrongShape: f32([1, 3], 1, 2, 3),

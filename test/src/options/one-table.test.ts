@@ -113,7 +113,7 @@ describe('an option that is added to the table', () => {
     const documents = await import('../../../src/options/option-documents.js');
     const { withFlagNames, withPlainNames } = await import('../../../src/options/flag-names.js');
     expect(documents.flagsTables().split('### KV cache')[1]).toContain(
-      '| `--kv-cache-nap-seconds` | `SKEIN_KV_CACHE_NAP_SECONDS` | seconds | 6 | how long the cache naps; also `--cat-nap` |',
+      '| `--kv-cache-nap-seconds` | `SKEIN_KV_CACHE_NAP_SECONDS` | seconds | 6 | how long the cache naps Also `--cat-nap`. |',
     );
     expect(documents.namesTable()).toContain(
       '| `--kv-cache-nap-seconds` | `kvCacheNapSeconds` | `optionalParams.kvCacheConfig.napMs` | `kvCacheConfig.napLength` |',

@@ -130,18 +130,33 @@ describe('the log', () => {
     const headers = { 'x-api-key': 'sesame', 'x-request-id': 'r1' };
     await toy.post('/v1/chat/completions?x=secret', { messages }, { headers });
     await toy.get('/v1/models');
-    const { durationMs, ...rest } = lines[0]!;
-    expect(durationMs).toBeTypeOf('number');
+    const { durationMs, firstTokenMs, ...rest } = lines[0]!;
+    expect([typeof durationMs, typeof firstTokenMs]).toEqual(['number', 'number']);
     expect(rest).toEqual({
       requestId: 'r1',
       key: 'ali',
       remote: '',
       method: 'POST',
       path: '/v1/chat/completions',
+      route: '/v1/chat/completions',
       status: 200,
+      model: 'toy',
+      promptTokens: 23,
+      cachedTokens: 0,
+      completionTokens: 1,
+      finishReason: 'stop',
       isWhole: true,
     });
     expect(lines[1]).toMatchObject({ key: '', status: 401 });
+    expect(lines[1]).not.toHaveProperty('model');
+  });
+
+  it('of access adds up what is computed for one request, a prompt of several answers once', async () => {
+    const { toy, lines } = logged(() => [...say('abc').slice(0, -1), { finish: 'length' }]);
+    await toy.post('/v1/completions', { prompt: ['one', 'three'], n: 2 });
+    expect(lines[0]![1]).toMatchObject({ promptTokens: 10, completionTokens: 12, finishReason: 'length' });
+    const refused = await toy.post('/v1/completions', { prompt: 'x'.repeat(1000) });
+    expect([refused.status, lines[1]![1].promptTokens]).toEqual([400, undefined]);
   });
 
   it('has errors of the engine, and no refusals', async () => {

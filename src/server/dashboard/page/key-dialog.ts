@@ -1,12 +1,18 @@
 import { el } from './dom.js';
 import type { Session } from './session.js';
 
+const NEEDED =
+  'This server answers only with an API key. It is kept in this tab and goes to this server alone.';
+const NOT_NEEDED =
+  'This server needs no API key. One that is entered is kept in this tab and goes to this server alone.';
+
 /** Asks for the API key when the server wants one. The key stays in the tab. */
 export class KeyDialog {
   readonly #session: Session;
   readonly #dialog: HTMLDialogElement;
   readonly #input: HTMLInputElement;
   readonly #problem: HTMLElement;
+  readonly #note = el('p', { id: 'api-key-note' });
 
   constructor(session: Session) {
     this.#session = session;
@@ -20,14 +26,12 @@ export class KeyDialog {
       'aria-describedby': 'api-key-note',
     });
     this.#problem = el('p', { class: 'problem', role: 'alert' });
-    const note =
-      'This server answers only with an API key. It is kept in this tab and goes to this server alone.';
     const form = el(
       'form',
       { class: 'key-form', method: 'dialog' },
       [
         el('h2', { class: 'panel-title', id: 'api-key-title' }, ['API key']),
-        el('p', { id: 'api-key-note' }, [note]),
+        this.#note,
         el('label', { class: 'visually-hidden', for: 'api-key' }, ['API key']),
         this.#input,
         this.#problem,
@@ -48,6 +52,7 @@ export class KeyDialog {
   open(wasRefused = false): void {
     this.#problem.hidden = !wasRefused;
     this.#problem.textContent = wasRefused ? 'The server does not know the key that was entered.' : '';
+    this.#note.textContent = this.#session.isOpen ? NOT_NEEDED : NEEDED;
     if (this.#dialog.open) return;
     this.#input.value = '';
     this.#dialog.showModal();

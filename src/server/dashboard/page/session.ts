@@ -5,6 +5,9 @@ export type KeyStore = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
 const STORED = 'skein-api-key';
 
+/** Paths that only callers with a key may ask, where keys are used. */
+const OF_KEYS = /^(v1|stats)\b/;
+
 interface SessionEvents {
   /** Emitted when the server wants a key; `wasRefused`: the key that was sent is not valid. */
   locked: { wasRefused: boolean };
@@ -17,6 +20,7 @@ export class Session extends Emitter<SessionEvents> {
   readonly #base: string;
   readonly #store: KeyStore | null;
   #key: string | null;
+  #isOpen = false;
 
   /**
    * @param base the page's own address: paths are relative to it, so that a proxy's prefix stays.
@@ -27,6 +31,11 @@ export class Session extends Emitter<SessionEvents> {
     this.#base = base;
     this.#store = store;
     this.#key = store?.getItem(STORED) ?? null;
+  }
+
+  /** True where the server has answered without a key. */
+  get isOpen(): boolean {
+    return this.#isOpen;
   }
 
   /** Asks for the missing key, since some action needs it. */
@@ -46,6 +55,7 @@ export class Session extends Emitter<SessionEvents> {
     const headers = new Headers(init.headers);
     if (key !== null) headers.set('authorization', `Bearer ${key}`);
     const response = await fetch(new URL(path, this.#base), { ...init, headers, cache: 'no-store' });
+    if (key === null) this.#isOpen = response.status !== 401 && OF_KEYS.test(path);
     // A key entered meanwhile may be valid.
     if (response.status === 401 && key === this.#key) this.#lock(key !== null);
     return response;

@@ -1,3 +1,4 @@
+import type { AnswerTally } from '../../../../callbacks/infer/answer-tally.js';
 import { InferError } from '../../../../callbacks/infer/infer-error.js';
 import type { InferResponse, InferTensor } from '../../../../callbacks/infer/infer-types.js';
 import type { TraceSpan } from '../../../../callbacks/infer/trace-span.js';
@@ -27,10 +28,10 @@ import { versionOf } from './model-version.js';
 export function inferMethod(types: MethodTypes, services: InferenceServices): Method {
   return {
     ...method(types, { isWork: true }),
-    answer: async ({ call, caller }) => {
+    answer: async ({ call, caller, tally }) => {
       const startMs = performance.now();
       const message = await call.only();
-      const asked = new AskedInfer(message, { call, caller, startMs }, services);
+      const asked = new AskedInfer(message, { call, caller, tally, startMs }, services);
       try {
         const model = asked.find();
         refuseDecoupled(model);
@@ -66,6 +67,7 @@ function refuseDecoupled({ config: { model_transaction_policy: policy } }: Infer
 export interface Asking {
   call: Pick<GrpcCall, 'path' | 'requestId' | 'headers'>;
   caller: Caller;
+  tally: AnswerTally;
   startMs: number;
 }
 
@@ -75,6 +77,7 @@ export class AskedInfer {
   readonly #sent: CallMessage;
   readonly #caller: Caller;
   readonly #requestId: string;
+  readonly #tally: AnswerTally;
   readonly #regions: RegionAccess;
   readonly #services: InferenceServices;
   /** Undefined: it is not traced. */
@@ -82,10 +85,11 @@ export class AskedInfer {
   #status: CallStatus = OK;
 
   /** @throws InferError, GrpcError */
-  constructor(sent: CallMessage, { call, caller, startMs }: Asking, services: InferenceServices) {
+  constructor(sent: CallMessage, { call, caller, tally, startMs }: Asking, services: InferenceServices) {
     this.#sent = sent;
     this.#caller = caller;
     this.#requestId = call.requestId;
+    this.#tally = tally;
     this.#services = services;
     this.#regions = regionAccess(services.platform, caller, services.apiKeys, services.maxBytes);
     try {
@@ -123,7 +127,13 @@ export class AskedInfer {
     });
     refuseAdapter(model, read.request);
     const { timeLimitMs } = this.#services;
-    const terms = inferTerms({ caller: this.#caller, requestId: this.#requestId, timeLimitMs, memory });
+    const terms = inferTerms({
+      caller: this.#caller,
+      requestId: this.#requestId,
+      timeLimitMs,
+      memory,
+      tally: this.#tally,
+    });
     return { ...read, request: { ...read.request, terms } };
   }
 

@@ -1,3 +1,4 @@
+import type { AnswerTally } from '../../../../callbacks/infer/answer-tally.js';
 import type { Caller } from '../../api-keys.js';
 import type { RequestMemory } from '../../request-memory.js';
 import type { Fields, MethodTypes } from '../schema/message-types.js';
@@ -8,6 +9,8 @@ import { GrpcError } from '../wire/status.js';
 export interface LetIn {
   call: GrpcCall;
   caller: Caller;
+  /** Adds up what models compute for it, for its line in the access log. */
+  tally: AnswerTally;
   /** Opens an account of what a request of a stream makes the server hold. */
   openMemory(): RequestMemory;
   /** A request of a stream has begun, which the end of the server waits for; calls of one message count by themselves. Returns its end. */

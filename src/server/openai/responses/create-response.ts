@@ -77,7 +77,12 @@ async function answerLater(asked: Asked, live: LiveRequest, exchange: Exchange):
   try {
     // The request's own values stay until the response is made.
     memory.addAnswer(terms.memory.bytes);
-    const { run, making } = await begin(asked, live, { ...terms, memory, trace: undefined });
+    const { run, making } = await begin(asked, live, {
+      ...terms,
+      memory,
+      tally: undefined,
+      trace: undefined,
+    });
     void makeInBackground({ run, making, memory, logError });
     if (making.events !== null) return eventsAnswer(making.events, -1, context.eventStream, exchange);
     return jsonAnswer(responseJson(making.snapshot()));

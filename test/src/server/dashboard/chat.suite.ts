@@ -76,8 +76,51 @@ export function chatSuite(browser: () => Browser): void {
     // Shift+Enter begins a line and sends nothing.
     await page.getByLabel('Message', { exact: true }).press('Shift+Enter');
     expect(toy.engine.requests).toHaveLength(2);
-    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.getByRole('button', { name: 'New chat' }).click();
     await expect.poll(() => page.locator('.turn').count()).toBe(0);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('keeps conversations over a reload, in a list, and in files', async () => {
+    const toy = toyServer(() => say('As it was.'), { model: MODEL });
+    const { page, problems, close } = await open(toy);
+    await ask(page, 'First question');
+    await page.getByText('Regenerate').waitFor();
+    await page.reload();
+    await page.locator('.answer').getByText('As it was.').waitFor();
+    // What was kept is no news.
+    expect(await page.getByRole('log').getByText('As it was.').count()).toBe(0);
+    await ask(page, 'And then?');
+    await page.getByText('Regenerate').nth(1).waitFor();
+    expect(asked(toy)[1]).toMatch(/First question[\s\S]*As it was\.[\s\S]*And then\?/);
+    await page.getByRole('button', { name: 'New chat' }).click();
+    await ask(page, 'Second conversation');
+    await page.getByText('Regenerate').waitFor();
+    const menu = page.locator('.chats');
+    await menu.locator('summary').click();
+    await menu.getByText('First question').waitFor();
+    expect(await menu.locator('.chats-open span').allTextContents()).toEqual([
+      'Second conversation',
+      'First question',
+    ]);
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      menu.getByRole('button', { name: 'Export all' }).click(),
+    ]);
+    const file = await download.path();
+    await menu.getByRole('button', { name: 'Delete First question' }).click();
+    await expect.poll(() => menu.locator('.chats-open').count()).toBe(1);
+    await menu.locator('input[type=file]').setInputFiles({
+      name: 'wrong.json',
+      mimeType: 'application/json',
+      buffer: Buffer.from('{"conversations": []}'),
+    });
+    await menu.getByText('This file has no conversations that this page has exported.').waitFor();
+    await menu.locator('input[type=file]').setInputFiles(file);
+    await menu.getByText('First question').click();
+    await expect.poll(() => page.locator('.turn').count()).toBe(2);
+    await page.locator('.turn').getByText('And then?').waitFor();
     expect(problems).toEqual([]);
     await close();
   });
@@ -152,7 +195,7 @@ export function chatSuite(browser: () => Browser): void {
     await page.getByRole('button', { name: 'Parameters' }).click();
     await page.getByLabel('Temperature').fill('0.3');
     await page.getByLabel('Top p').fill('0.8');
-    await page.getByLabel('Most tokens').fill('40');
+    await page.getByLabel('Max tokens').fill('40');
     await page.getByLabel('Seed').fill('11');
     await page.getByLabel('System prompt').fill('Be a goose.');
     await page.getByRole('button', { name: 'Regenerate' }).click();

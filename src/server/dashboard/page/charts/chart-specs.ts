@@ -49,11 +49,11 @@ export const CHARTS: readonly ChartSpec[] = [
     format: whole,
   },
   {
-    title: 'Batch size',
+    title: 'Requests',
     lines: [
-      line('in a batch', 'batch', '--generating', SOLID, true),
-      line('in flight', 'inFlight', '--resumed', DASHED),
-      line('waiting', 'waiting', '--queued', DOTTED),
+      line('Requests per batch', 'batch', '--generating', SOLID, true),
+      line('Requests in flight', 'inFlight', '--resumed', DASHED),
+      line('Waiting', 'waiting', '--queued', DOTTED),
     ],
     least: 4,
     format: tenth,

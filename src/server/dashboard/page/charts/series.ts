@@ -24,6 +24,11 @@ export type SeriesName = (typeof SERIES)[number];
 /** Seconds of silence above which a chart shows a gap instead of a straight line: heartbeats come every 5 seconds. */
 const GAP_S = 7;
 
+/** Seconds over which rates are counted at least: between two events that come close together a rate says nothing. */
+const RATE_S = 1;
+/** Seconds behind an event at which a line steps down, where the engine rested from then on. */
+const STEP_S = 0.0005;
+
 /**
  * The latest `windowS` seconds of a model, from formation events. Rates come from totals, so that missed events leave
  * no hole.
@@ -34,6 +39,8 @@ export class SeriesWindow {
   times: number[] = [];
   readonly values: Record<SeriesName, (number | null)[]>;
   #before: Formation | null = null;
+  /** Events of the latest second or so, from which rates are counted; the first is the one that is old enough. */
+  #anchors: Formation[] = [];
 
   constructor(windowS: number) {
     this.#windowS = windowS;
@@ -43,6 +50,7 @@ export class SeriesWindow {
   reset(): void {
     this.#clear();
     this.#before = null;
+    this.#anchors = [];
   }
 
   /** The latest value of a series. */
@@ -63,7 +71,12 @@ export class SeriesWindow {
     if (known !== null && timeS - known.timeMs / 1000 > GAP_S) {
       this.#push((timeS + known.timeMs / 1000) / 2, nothing());
     }
-    this.#push(timeS, valuesOf(event, known));
+    const gapS = known === null ? 0 : timeS - known.timeMs / 1000;
+    // Nothing comes for seconds while the engine rests: without a step the line would slope down to this event.
+    if (known !== null && gapS <= GAP_S && restedSince(known, event)) {
+      this.#push(known.timeMs / 1000 + STEP_S, { ...valuesOf(known, null), ...RESTING });
+    }
+    this.#push(timeS, valuesOf(event, this.#anchorOf(event)));
     this.#before = event;
     const first = this.times.findIndex((time) => time >= timeS - this.#windowS);
     if (first > 0) {
@@ -71,6 +84,20 @@ export class SeriesWindow {
       for (const name of SERIES) this.values[name].splice(0, first);
     }
     return true;
+  }
+
+  /** The event against which rates are counted: the latest that is a second old, else the oldest there is. */
+  #anchorOf(event: Formation): Formation | null {
+    const last = this.#anchors.at(-1);
+    // A new engine counts anew.
+    if (last !== undefined && event.totals.iterations < last.totals.iterations) this.#anchors = [];
+    const anchors = this.#anchors;
+    while (anchors.length > 1 && event.timeMs - anchors[1]!.timeMs >= 1000 * RATE_S) anchors.shift();
+    const [anchor = null] = anchors;
+    // Rest does not count: work begins anew behind it.
+    if (last !== undefined && restedSince(last, event)) this.#anchors = [event];
+    else anchors.push(event);
+    return anchor;
   }
 
   #push(timeS: number, values: Values): void {
@@ -85,6 +112,13 @@ export class SeriesWindow {
 }
 
 type Values = Record<SeriesName, number | null>;
+
+const RESTING = { generatedPerSecond: 0, promptPerSecond: 0, batch: 0 };
+
+/** True where nothing was in flight, and nothing was computed until the later event. */
+function restedSince({ requests, queued, totals }: Formation, later: Formation): boolean {
+  return requests.length === 0 && queued === 0 && later.totals.iterations === totals.iterations;
+}
 
 function nothing(): Values {
   return Object.fromEntries(SERIES.map((name) => [name, null])) as unknown as Values;

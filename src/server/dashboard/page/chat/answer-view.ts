@@ -31,13 +31,17 @@ export class AnswerView {
   readonly #note = el('span', { class: 'answer-note' });
   readonly #problem = el('div', { class: 'problem', role: 'alert', hidden: true });
   readonly #tools = el('span', { class: 'answer-tools' });
+  /** It was kept, and is no news for those who do not see it. */
+  #isOld = false;
   #frame: number | null = null;
   #restUntilMs = 0;
 
   constructor(timing: AnswerTiming, actions: AnswerActions) {
     this.#timing = timing;
     this.#actions = actions;
-    this.#markdown = new MarkdownView(this.#body, (block) => actions.announce(block));
+    this.#markdown = new MarkdownView(this.#body, (block) => {
+      if (!this.#isOld) actions.announce(block);
+    });
     this.#reasoning.append(el('p', {}, [this.#reasoningText]));
     const waiting = el('span', { class: 'waiting' }, [el('i'), el('i'), el('i')]);
     this.element = el('div', { class: 'answer', 'data-state': 'waiting' }, [
@@ -53,6 +57,20 @@ export class AnswerView {
     this.text += text;
     this.#markdown.append(text);
     this.#draw();
+  }
+
+  /** Text of its reasoning. */
+  get reasoning(): string {
+    return this.#reasoningText.data;
+  }
+
+  /** Shows an answer that was kept. */
+  restore(text: string, reasoning: string): void {
+    this.#isOld = true;
+    if (reasoning !== '') this.onReasoning(reasoning);
+    if (text !== '') this.onContent(text);
+    this.#close('done');
+    this.#addTools(null);
   }
 
   onReasoning(text: string): void {

@@ -5,6 +5,8 @@ import { AnswerTiming } from './answer-timing.js';
 import { AnswerView } from './answer-view.js';
 import { Composer } from './composer.js';
 import { chatRequest, type Turn } from './conversation.js';
+import { ConversationList } from './conversation-list.js';
+import { ConversationStore, type StoredConversation, titleOf } from './conversation-store.js';
 import { emptyChat } from './empty-chat.js';
 import { ParameterForm, type Parameters } from './parameters.js';
 import { QuestionView } from './question-view.js';
@@ -26,6 +28,9 @@ export class ChatPanel {
   });
   readonly #announcer = new Announcer();
   readonly #clear: HTMLButtonElement;
+  readonly #store = new ConversationStore(globalThis.indexedDB ?? null);
+  /** Id under which the conversation on the page is kept. */
+  #id = newId();
   readonly #gone = el('p', { class: 'chat-gone', role: 'status', hidden: true });
   #turns: Turn[] = [];
   #running: AbortController | null = null;
@@ -37,11 +42,20 @@ export class ChatPanel {
       send: (text) => this.#ask(text, this.#turns.length),
       stop: () => this.stop(),
     });
-    this.#clear = el('button', { class: 'button quiet', type: 'button' }, ['Clear'], {
+    const list = new ConversationList(this.#store, {
+      open: (conversation) => this.#restore(conversation),
+      removed: (id) => {
+        if (id === this.#id) this.#clearAll();
+      },
+    });
+    this.#clear = el('button', { class: 'button quiet', type: 'button' }, ['New chat'], {
       click: () => this.#clearAll(),
     });
     root.append(
-      el('div', { class: 'chat-head' }, [el('h2', { class: 'panel-title' }, ['Chat']), this.#clear]),
+      el('div', { class: 'chat-head' }, [
+        el('h2', { class: 'panel-title' }, ['Chat']),
+        el('div', { class: 'chat-tools' }, [this.#clear, list.element]),
+      ]),
       this.#log,
       this.#announcer.element,
       this.#gone,
@@ -65,6 +79,7 @@ export class ChatPanel {
     });
     this.#showEmpty();
     root.hidden = false;
+    void this.#restoreLatest();
   }
 
   /** Stops the answer in progress. */
@@ -81,15 +96,7 @@ export class ChatPanel {
     if (this.#turns.length === 0) this.#log.replaceChildren();
     for (const { element } of this.#turns.splice(at)) element.remove();
     const timing = new AnswerTiming(performance.now());
-    const view = new AnswerView(timing, {
-      again: () => this.#ask(question, at),
-      grew: () => this.#follow(),
-      announce: (text) => this.#announcer.say(text),
-    });
-    const asked = new QuestionView(question, (text) => this.#ask(text, at));
-    const element = el('div', { class: 'turn' }, [asked.element, view.element]);
-    this.#turns.push({ question, answer: view, element });
-    this.#log.append(element);
+    const view = this.#addTurn(question, at, timing);
     this.#clear.hidden = false;
     this.#readsAlong = true;
     this.#follow();
@@ -99,6 +106,51 @@ export class ChatPanel {
     }
     this.#page.choice.want(model);
     void this.#answer(view, timing, model, parameters);
+  }
+
+  #addTurn(question: string, at: number, timing: AnswerTiming): AnswerView {
+    const view = new AnswerView(timing, {
+      again: () => this.#ask(question, at),
+      grew: () => this.#follow(),
+      announce: (text) => this.#announcer.say(text),
+    });
+    const asked = new QuestionView(question, (text) => this.#ask(text, at));
+    const element = el('div', { class: 'turn' }, [asked.element, view.element]);
+    this.#turns.push({ question, answer: view, element });
+    this.#log.append(element);
+    return view;
+  }
+
+  /** Keeps the conversation in the browser. */
+  async #save(): Promise<void> {
+    const turns = this.#turns
+      .filter(({ answer }) => answer.text !== '' || answer.reasoning !== '')
+      .map(({ question, answer: { text, reasoning } }) => ({ question, answer: text, reasoning }));
+    if (turns.length === 0) return;
+    const title = titleOf(turns[0]!.question);
+    const { model } = this.#page.feed;
+    await this.#store.put({ id: this.#id, title, model, changedMs: Date.now(), turns });
+  }
+
+  /** Shows a conversation that was kept, to go on with it. */
+  #restore({ id, turns }: StoredConversation): void {
+    this.stop();
+    this.#id = id;
+    this.#turns = [];
+    this.#log.replaceChildren();
+    for (const [at, { question, answer, reasoning }] of turns.entries()) {
+      this.#addTurn(question, at, new AnswerTiming(performance.now())).restore(answer, reasoning);
+    }
+    this.#clear.hidden = false;
+    this.#readsAlong = true;
+    this.#follow();
+  }
+
+  /** After a reload the conversation of this tab goes on. */
+  async #restoreLatest(): Promise<void> {
+    const id = sessionStore()?.getItem(OPENED) ?? null;
+    const found = id === null ? undefined : (await this.#store.list()).find((one) => one.id === id);
+    if (found !== undefined && this.#turns.length === 0) this.#restore(found);
   }
 
   /** Shows that there is no model to ask. */
@@ -131,6 +183,8 @@ export class ChatPanel {
       if (this.#running === running) {
         this.#running = null;
         this.#composer.setAnswering(false);
+        sessionStore()?.setItem(OPENED, this.#id);
+        void this.#save();
       }
     }
   }
@@ -142,6 +196,8 @@ export class ChatPanel {
   #clearAll(): void {
     this.stop();
     this.#turns = [];
+    this.#id = newId();
+    sessionStore()?.removeItem(OPENED);
     this.#showEmpty();
     this.#composer.focus();
   }
@@ -155,6 +211,23 @@ export class ChatPanel {
       }),
     );
   }
+}
+
+/** Name under which a tab keeps the id of its conversation. */
+const OPENED = 'skein-conversation';
+
+function sessionStore(): Storage | null {
+  try {
+    return sessionStorage;
+  } catch {
+    return null; // a page that may store nothing
+  }
+}
+
+/** crypto.randomUUID needs HTTPS, which a server in a local network lacks. */
+function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 function goneWords(model: string): string {

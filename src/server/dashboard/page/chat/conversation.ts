@@ -5,7 +5,7 @@ import type { ChatMessage, ChatRequest } from './stream-chat.js';
 /** A question and its answer; the answer is empty where it failed. */
 export interface Turn {
   question: string;
-  answer: Pick<AnswerView, 'text'>;
+  answer: Pick<AnswerView, 'text' | 'reasoning'>;
   element: HTMLElement;
 }
 

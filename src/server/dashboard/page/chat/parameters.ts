@@ -5,12 +5,17 @@ export interface Parameters {
   system: string;
   temperature?: number;
   top_p?: number;
+  top_k?: number;
+  min_p?: number;
   max_tokens?: number;
+  repetition_penalty?: number;
+  presence_penalty?: number;
+  frequency_penalty?: number;
   seed?: number;
 }
 
 interface NumberField {
-  name: 'temperature' | 'top_p' | 'max_tokens' | 'seed';
+  name: Exclude<keyof Parameters, 'system'>;
   label: string;
   placeholder: string;
   attributes: Readonly<Record<string, string>>;
@@ -27,9 +32,29 @@ const FIELDS: readonly NumberField[] = [
   { name: 'top_p', label: 'Top p', placeholder: '1', attributes: { min: '0.01', max: '1', step: '0.01' } },
   {
     name: 'max_tokens',
-    label: 'Most tokens',
+    label: 'Max tokens',
     placeholder: 'server\u2019s',
     attributes: { min: '1', step: '1' },
+  },
+  { name: 'top_k', label: 'Top k', placeholder: 'off', attributes: { min: '0', step: '1' } },
+  { name: 'min_p', label: 'Min p', placeholder: 'off', attributes: { min: '0', max: '1', step: '0.01' } },
+  {
+    name: 'repetition_penalty',
+    label: 'Repetition penalty',
+    placeholder: '1',
+    attributes: { min: '0.01', max: '2', step: '0.01' },
+  },
+  {
+    name: 'presence_penalty',
+    label: 'Presence penalty',
+    placeholder: '0',
+    attributes: { min: '-2', max: '2', step: '0.1' },
+  },
+  {
+    name: 'frequency_penalty',
+    label: 'Frequency penalty',
+    placeholder: '0',
+    attributes: { min: '-2', max: '2', step: '0.1' },
   },
   { name: 'seed', label: 'Seed', placeholder: 'random', attributes: { min: '0', step: '1' } },
 ];

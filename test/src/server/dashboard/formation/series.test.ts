@@ -9,10 +9,16 @@ const gaps = fc.array(fc.tuple(fc.integer({ min: 1, max: 12_000 }), fc.nat(40)),
   maxLength: 80,
 });
 
+/** The same, of events so far apart that a rate is that since the event before. */
+const longGaps = fc.array(fc.tuple(fc.integer({ min: 1000, max: 12_000 }), fc.nat(40)), {
+  minLength: 2,
+  maxLength: 80,
+});
+
 describe('the series of the charts', () => {
   it('are the rates of what was counted, whatever events are missed', () => {
     fc.assert(
-      fc.property(gaps, fc.infiniteStream(fc.boolean()), (steps, kept) => {
+      fc.property(longGaps, fc.infiniteStream(fc.boolean()), (steps, kept) => {
         const series = new SeriesWindow(1e9);
         let ms = 0;
         let iteration = 0;
@@ -75,6 +81,22 @@ describe('the series of the charts', () => {
     expect(series.latest('generatedPerSecond')).toBe(200);
     series.take(formation(20_600, 4));
     expect(series.values.inFlight).toEqual([0, 0, 0, 0, null, 0]);
+  });
+
+  it('have no spike between two events that come close together, and step down where the engine rests', () => {
+    const series = new SeriesWindow(60);
+    const busy = { requests: [[1, '', 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]] as never };
+    series.take(formation(0, 0, busy));
+    for (let i = 1; i <= 10; i++) series.take(formation(200 * i, i, busy));
+    expect(series.latest('generatedPerSecond')).toBe(100);
+    // The last iteration ends two milliseconds behind the event before.
+    series.take(formation(2002, 11));
+    expect(series.latest('generatedPerSecond')).toBeLessThan(125);
+    series.take(formation(7002, 11));
+    const { times, values } = series;
+    expect(values.generatedPerSecond.slice(-2)).toEqual([0, 0]);
+    expect(times.at(-2)! - times.at(-3)!).toBeLessThan(0.001);
+    expect(Math.max(...values.generatedPerSecond.map((value) => value ?? 0))).toBeLessThan(125);
   });
 
   it('counts states, what waits beyond the list, and whose the blocks are', () => {

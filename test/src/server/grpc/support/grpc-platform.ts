@@ -85,6 +85,7 @@ export async function grpcPlatform(
 class FakeLogControl implements LogControl {
   levels: LogLevels = { log_info: true, log_warning: true, log_error: true, log_verbose_level: 0 };
   readonly path = '';
+  readonly format = 'json';
 
   change(levels: Partial<LogLevels>): void {
     this.levels = { ...this.levels, ...levels };

@@ -1,7 +1,7 @@
 import { getHeapStatistics } from 'node:v8';
 import { availableMemory } from '../../kvcache/available-memory.js';
-import { largestBodyMemory } from '../server/memory-estimates.js';
 import type { RunningModel } from '../serving/running-model.js';
+import { largestBodyMemory } from './memory-estimates.js';
 
 /** Share, for requests, of the memory left once models are loaded and their caches full. */
 const SHARE_OF_MEMORY = 1 / 4;

@@ -1,0 +1,153 @@
+import { closestName } from '../../base/did-you-mean.js';
+import { says, worded } from '../../base/named-text.js';
+import { isObject, shown } from '../../base/option-values.js';
+import type { ChatMessage } from '../../models/chat-template.js';
+import { type ChatPlan, planChat } from './chat-plan.js';
+import { InvalidRequestError } from './errors.js';
+import { type GuidedOptions, guideOf } from './guided.js';
+import { templateMessage } from './messages.js';
+import { reasoningBudget } from './reasoning/reasoning-budget.js';
+import type { TextModel } from './text-model.js';
+import type { FunctionTool, ToolChoice } from './tools/types.js';
+
+/** How an answer's reasoning is treated. */
+export interface ReasoningOptions {
+  /** How much the model is to reason, in the words of its template, such as low, medium or high. */
+  effort?: string | undefined;
+  /** Most tokens of reasoning: behind them its end is forced. */
+  maxTokens?: number | undefined;
+}
+
+/** Functions and reasoning of a chat in a program. */
+export interface ChatOptions {
+  messages?: readonly ChatMessage[] | undefined;
+  tools?: readonly FunctionTool[] | undefined;
+  toolChoice?: 'none' | 'auto' | 'required' | { name: string } | undefined;
+  parallelToolCalls?: boolean | undefined;
+  reasoning?: boolean | ReasoningOptions | undefined;
+  guided?: GuidedOptions | undefined;
+  ignoreEos?: boolean | undefined;
+  addGenerationPrompt?: boolean | undefined;
+  continueFinalMessage?: boolean | undefined;
+  templateVariables?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** True where an answer has parts to be told apart. */
+export function hasParts({ tools, toolChoice, reasoning }: ChatOptions): boolean {
+  return tools !== undefined || toolChoice !== undefined || reasoning !== undefined;
+}
+
+/** What a chat's plan adds to its request. */
+export type PlannedFields = Pick<ChatPlan, 'promptTokens' | 'guide' | 'shownTokens'> & {
+  reasoningBudget?: Awaited<ReturnType<typeof reasoningBudget>>;
+};
+
+/** Plans a chat with functions or reasoning. @throws InvalidRequestError, ChatTemplateError */
+export async function planOptions(
+  model: TextModel,
+  options: ChatOptions,
+): Promise<{ plan: ChatPlan; fields: PlannedFields }> {
+  const { messages, tools = [], guided, reasoning, ...rest } = options;
+  if (messages === undefined) {
+    throw new InvalidRequestError(
+      'tools and reasoning need messages: a text alone is only continued.',
+      'messages',
+    );
+  }
+  const { effort, maxTokens }: ReasoningOptions = typeof reasoning === 'object' ? reasoning : {};
+  const plan = await inOptionNames(
+    planChat(model, {
+      messages: messages.map(templateMessage),
+      tools,
+      toolChoice: choiceOf(options),
+      parallelToolCalls: rest.parallelToolCalls,
+      guide: guided === undefined ? undefined : await guideOf(guided, 'guided', model.codec),
+      ignoreEos: rest.ignoreEos,
+      addGenerationPrompt: rest.addGenerationPrompt ?? !rest.continueFinalMessage,
+      continueFinalMessage: rest.continueFinalMessage,
+      variables: rest.templateVariables,
+      reasoningEffort: effort,
+      ...(reasoning === undefined ? {} : { thinks: reasoning !== false }),
+    }),
+  );
+  const budget = maxTokens === undefined ? undefined : { tokens: maxTokens, param: 'reasoning.maxTokens' };
+  const { promptTokens, guide, shownTokens } = plan;
+  const limit = await reasoningBudget(model.codec, plan.reasoning, budget);
+  return { plan, fields: { promptTokens, guide, shownTokens, ...(limit && { reasoningBudget: limit }) } };
+}
+
+/** Errors of a plan name fields as the server's clients know them. */
+async function inOptionNames(plan: Promise<ChatPlan>): Promise<ChatPlan> {
+  try {
+    return await plan;
+  } catch (error) {
+    if (!(error instanceof InvalidRequestError)) throw error;
+    const called = (name: string) => OPTION_NAMES[name] ?? name.replace('.function', '');
+    const text = worded(error.text, ({ name }) => called(name));
+    throw new InvalidRequestError(text, called(error.param ?? ''), error.apiCode);
+  }
+}
+
+const OPTION_NAMES: Readonly<Record<string, string>> = {
+  tool_choice: 'toolChoice',
+  response_format: 'guided',
+  reasoning_effort: 'reasoning.effort',
+  chat_template_kwargs: 'templateVariables',
+};
+
+function choiceOf({ tools = [], toolChoice = 'auto' }: ChatOptions): ToolChoice {
+  const isNamed = typeof toolChoice === 'object';
+  if ((isNamed || toolChoice === 'required') && tools.length === 0) {
+    throw new InvalidRequestError(
+      'toolChoice asks for a call, but there are no tools to call.',
+      'toolChoice',
+    );
+  }
+  if (!isNamed) return { mode: toolChoice };
+  const { name } = toolChoice;
+  const names = tools.map((tool) => tool.name);
+  if (names.includes(name)) return { mode: 'named', name };
+  throw new InvalidRequestError(
+    says`toolChoice.name is ${JSON.stringify(name)}; the tools are ${names.join(', ')}.`,
+    'toolChoice',
+  );
+}
+
+const NAME = /^[\w.-]{1,64}$/;
+const TOOL_FIELDS = ['name', 'description', 'parameters', 'strict'];
+
+/** First fault of a list of functions, as one sentence; null if there is none. */
+export function toolsFault(tools: readonly unknown[]): string | null {
+  const names = new Set<unknown>();
+  for (const [i, tool] of tools.entries()) {
+    const where = `tools[${i}]`;
+    if (!isObject(tool)) return `${where} is ${shown(tool)}; it must be { name, description, parameters }.`;
+    const fault = toolFault(where, tool);
+    if (fault !== null) return fault;
+    if (names.has(tool.name))
+      return `${where}.name is ${shown(tool.name)}, which another tool is called already.`;
+    names.add(tool.name);
+  }
+  return null;
+}
+
+function toolFault(where: string, tool: Record<string, unknown>): string | null {
+  const unknown = Object.keys(tool).find((name) => !TOOL_FIELDS.includes(name));
+  if (unknown !== undefined) {
+    if (unknown === 'function' || unknown === 'type') {
+      return `${where} has ${unknown}, as in OpenAI's API; here a tool is what its "function" would be: { name, description, parameters }.`;
+    }
+    const meant = closestName(unknown, TOOL_FIELDS);
+    return `${where} has no field ${shown(unknown)}; ${meant === null ? `fields: ${TOOL_FIELDS.join(', ')}.` : `did you mean ${meant}?`}`;
+  }
+  const { name, description, parameters, strict } = tool;
+  if (typeof name !== 'string' || !NAME.test(name))
+    return `${where}.name is ${shown(name)}; it must have 1 to 64 letters, digits, underscores, dots or hyphens.`;
+  if (description !== undefined && typeof description !== 'string')
+    return `${where}.description is ${shown(description)}; it must be a text.`;
+  if (parameters !== undefined && !isObject(parameters))
+    return `${where}.parameters is ${shown(parameters)}; it must be a JSON schema, an object.`;
+  if (strict !== undefined && typeof strict !== 'boolean')
+    return `${where}.strict is ${shown(strict)}; it must be true or false.`;
+  return null;
+}

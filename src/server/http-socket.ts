@@ -1,0 +1,109 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { ConnectionLimit } from './connection-limit.js';
+import { listenError } from './listen-address.js';
+import type { ApiError } from './openai/errors.js';
+import { refusalOfHead, refuseWhatIsNoRequest } from './raw-refusals.js';
+
+/**
+ * Milliseconds that an idle connection is kept: longer than common proxies do, so that this side never cuts a
+ * connection in use.
+ */
+const KEEP_ALIVE_MS = 75_000;
+/**
+ * Most milliseconds from a connection, or from the end of the request before, to the end of a request's headers; then
+ * 408.
+ */
+const HEADERS_MS = 60_000;
+/** Most milliseconds to the end of its body. A body that stalls is refused earlier, by the app. */
+const REQUEST_MS = 300_000;
+/** Milliseconds between two checks of these limits. */
+const CHECK_MS = 15_000;
+const DEFAULT_MAX_CONNECTIONS = 10_000;
+
+const OPTIONS = {
+  keepAliveTimeout: KEEP_ALIVE_MS,
+  headersTimeout: HEADERS_MS,
+  requestTimeout: REQUEST_MS,
+  connectionsCheckingInterval: CHECK_MS,
+  // Node's refusal would have no body: refusalOfHead makes one.
+  requireHostHeader: false,
+};
+
+export interface HttpSocketOptions {
+  host: string;
+  /** Port to listen on; 0 takes a free one. */
+  port: number;
+  /** Certificate chain and private key in PEM, for HTTPS. */
+  tls?: { cert: Buffer; key: Buffer } | undefined;
+  /** Most open connections; default 10,000. */
+  maxConnections?: number | undefined;
+}
+
+/** Answers a request on a socket. */
+export type AnswerHttp = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
+
+/**
+ * The listening socket of a server, with the number of its connections. What answers its requests may change: while models are loaded
+ * they are told so.
+ */
+export class HttpSocket {
+  readonly #server: Server;
+  readonly #scheme: 'http' | 'https';
+  readonly #limit: ConnectionLimit;
+  #answer: AnswerHttp;
+
+  private constructor(
+    { tls, maxConnections = DEFAULT_MAX_CONNECTIONS }: HttpSocketOptions,
+    answer: AnswerHttp,
+  ) {
+    this.#answer = answer;
+    const take: AnswerHttp = (incoming, outgoing) => this.#answer(incoming, outgoing);
+    const server =
+      tls === undefined ? createServer(OPTIONS, take) : createTlsServer({ ...tls, ...OPTIONS }, take);
+    // The length of all headers is limited; a limit on their number would drop some, perhaps Host or a key.
+    server.maxHeadersCount = 0;
+    this.#server = server;
+    this.#scheme = tls === undefined ? 'http' : 'https';
+    this.#limit = new ConnectionLimit(server, maxConnections, tls !== undefined);
+    refuseWhatIsNoRequest(server);
+  }
+
+  /** Starts to listen. @throws ListenError where the address cannot be listened on. */
+  static async listen(options: HttpSocketOptions, answer: AnswerHttp): Promise<HttpSocket> {
+    const socket = new HttpSocket(options, answer);
+    const { host, port } = options;
+    await new Promise<void>((resolve, reject) => {
+      socket.#server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
+      socket.#server.listen(port, host, resolve);
+    });
+    return socket;
+  }
+
+  /** From now on requests are answered so. */
+  answerWith(answer: AnswerHttp): void {
+    this.#answer = answer;
+  }
+
+  /** Why a request is refused before anything answers it; null: it is not. */
+  refusalOf(incoming: IncomingMessage): ApiError | null {
+    return refusalOfHead(incoming) ?? this.#limit.refusalOf(incoming);
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get url(): string {
+    const { address, family, port } = this.#server.address() as AddressInfo;
+    return `${this.#scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+  }
+
+  /** Cuts the remaining connections. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+}

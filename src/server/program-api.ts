@@ -1,0 +1,104 @@
+import { basename } from 'node:path';
+import { skeinVersion } from '../../base/package-info.js';
+import type { ModelOptions } from '../serving/load-model.js';
+import { LiveModels } from '../serving/model-directory.js';
+import type { RunningModel } from '../serving/running-model.js';
+import { servedModel } from '../serving/serve-model.js';
+import { DEFAULT_MAX_LOG_PROBS } from '../serving/served-model.js';
+import { ApiKeys } from './api-keys.js';
+import { createApp } from './app.js';
+import { Batches } from './batches/batches.js';
+import { FileStore } from './files/file-store.js';
+import { MemoryLedger } from './held-memory.js';
+import { heldMemoryLimitBeside } from './held-memory-limit.js';
+import { NO_METRICS } from './metrics/metrics.js';
+import { DEFAULT_MAX_BODY_BYTES } from './read-json.js';
+import { dashboardFileRoute, dashboardRoute } from './routes/dashboard.js';
+import { docsFileRoute, docsRoute } from './routes/documentation.js';
+import type { ServerLog } from './server-log.js';
+import { ServerState } from './server-state.js';
+
+/** Where the API is mounted. */
+export interface FetchOptions {
+  /** Path in front of the routes, such as /llm: /llm/v1/models is then /v1/models. Default: none. */
+  basePath?: string | undefined;
+}
+
+/** Tokens of a chat answer whose request names no limit, as the server has it. */
+const DEFAULT_MAX_TOKENS = 1024;
+const DEFAULT_MAX_QUEUED = 256;
+/** Requests of batches at once: the others are for clients that wait. */
+const BATCH_REQUESTS = 4;
+
+/** Pages for browsers, whose addresses begin at the server's own root. */
+const PAGES = [dashboardRoute, dashboardFileRoute, docsRoute, docsFileRoute];
+
+/** The API of a model inside another program, which has the sockets, the keys and the log. */
+export class ProgramApi {
+  readonly #app: ReturnType<typeof createApp>;
+  readonly #batches: Batches;
+
+  constructor(loaded: RunningModel<'generator'>, options: ModelOptions) {
+    const models = new LiveModels();
+    models.add(
+      servedModel(loaded, {
+        id: loaded.info.name,
+        aliases: [],
+        fileName: basename(options.model),
+        maxActiveRequests: options.maxActiveRequests,
+        maxQueueSize: options.maxQueuedRequests ?? DEFAULT_MAX_QUEUED,
+        maxLogProbs: DEFAULT_MAX_LOG_PROBS,
+        defaultMaxTokens: DEFAULT_MAX_TOKENS,
+        toolCallParser: 'auto',
+        reasoningParser: 'auto',
+      }),
+    );
+    const files = new FileStore();
+    const apiKeys = new ApiKeys([]);
+    const ofBatches = { files, log: QUIET, apiKeys, maxRequests: BATCH_REQUESTS };
+    this.#batches = new Batches({ ...ofBatches, maxLineBytes: DEFAULT_MAX_BODY_BYTES });
+    this.#app = createApp({
+      models,
+      state: new ServerState(models),
+      metrics: NO_METRICS,
+      version: skeinVersion(),
+      log: QUIET,
+      apiKeys,
+      ledger: new MemoryLedger({ limit: heldMemoryLimitBeside([loaded], DEFAULT_MAX_BODY_BYTES) }),
+      files,
+      batches: this.#batches,
+      withoutRoutes: PAGES,
+    });
+    this.#batches.start();
+  }
+
+  /** Answers a request: a route of the API behind `basePath`. */
+  async fetch(request: Request, { basePath = '' }: FetchOptions): Promise<Response> {
+    return this.#app.fetch(basePath === '' ? request : below(request, basePath));
+  }
+
+  close(): Promise<void> {
+    return this.#batches.close();
+  }
+}
+
+/** The request as if the path in front of the routes were not there; one with another path stays, and finds no route. */
+function below(request: Request, basePath: string): Request {
+  const url = new URL(request.url);
+  const base = `/${basePath.replace(/^\/+|\/+$/g, '')}`;
+  if (url.pathname !== base && !url.pathname.startsWith(`${base}/`)) return request;
+  url.pathname = url.pathname.slice(base.length) || '/';
+  return new Request(url, request);
+}
+
+/** The program sees what goes wrong in the answers; a failure of the server's own becomes a warning of the process. */
+const QUIET: ServerLog = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: (fields, message) => {
+    const { err } = fields as { err?: unknown };
+    const why = err instanceof Error ? `: ${err.message}` : '';
+    process.emitWarning(`${message}${why}`, { type: 'SkeinWarning', code: 'SKEIN_API' });
+  },
+};

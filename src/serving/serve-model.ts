@@ -1,0 +1,65 @@
+import { residentBytes } from '../../base/process-memory.js';
+import { DEFAULT_MAX_NUM_SEQUENCES } from '../../callbacks/options/optional-params.js';
+import { openEngine } from '../../engine/building/engine.js';
+import type { TextModel } from '../generation/text-model.js';
+import { factsOfEngine, type ModelFacts } from './model-facts.js';
+import type { RunningModel } from './running-model.js';
+import type { ServedModel } from './served-model.js';
+
+/** How a running model is served. */
+export interface ServedSettings extends Required<Pick<TextModel, 'toolCallParser' | 'reasoningParser'>> {
+  /** Name that clients ask for. */
+  id: string;
+  /** Further ones. */
+  aliases: readonly string[];
+  /** Name of the file or folder that it was loaded from. */
+  fileName: string;
+  /** Requests that it computes at once; undefined: the engine's default. */
+  maxActiveRequests: number | undefined;
+  /** Requests that may wait. */
+  maxQueueSize: number;
+  /** Tokens of a chat answer whose request names no limit. */
+  defaultMaxTokens: number;
+  /** Log-probs beside that of each token; below 0: the whole vocabulary. */
+  maxLogProbs: number;
+}
+
+/** A running model under its name. */
+export function servedModel(loaded: RunningModel, settings: ServedSettings): ServedModel {
+  const { id, aliases, fileName, maxQueueSize, maxLogProbs, defaultMaxTokens, ...rest } = settings;
+  const { maxActiveRequests = DEFAULT_MAX_NUM_SEQUENCES, toolCallParser, reasoningParser } = rest;
+  const { state } = loaded;
+  const processMemory = () => {
+    const pid = state.pid();
+    return pid === null ? null : residentBytes(pid);
+  };
+  let read: ModelFacts | null = null;
+  const facts = () => {
+    read ??= factsOfEngine(openEngine(loaded.info.enginePath));
+    return read;
+  };
+  const created = Math.floor(Date.now() / 1000);
+  const cacheBytes = 'kvCacheBytes' in loaded.info ? loaded.info.kvCacheBytes : 0;
+  const served = { id, aliases, created, state, maxQueueSize, processMemory, facts, cacheBytes };
+  if (loaded.kind === 'encoder') {
+    return { kind: 'encoder', ...loaded.model, ...served, statistics: loaded.statistics };
+  }
+  const { model, info, adapters, statistics, resetCache, statsJson, watchFormation } = loaded;
+  return {
+    kind: 'generator',
+    ...model,
+    ...served,
+    fingerprint: info.fingerprint,
+    statistics,
+    kvCache: info,
+    adapters,
+    resetCache,
+    watch: { onStats: statistics.onStats, statsJson, watchFormation },
+    maxActiveRequests,
+    fileName,
+    defaultMaxTokens,
+    toolCallParser,
+    reasoningParser,
+    maxLogProbs: maxLogProbs < 0 ? model.vocabSize : maxLogProbs,
+  };
+}
