@@ -111,13 +111,27 @@ export interface Beat {
 export interface ModelCard {
   name: string;
   aliases: string[];
+  /** Digest of how texts become tokens, and of the limits: with another one a gateway makes other requests. */
+  text: string;
   /** Name of the file or folder that it was loaded from. */
   fileName: string;
   files: FileFacts[];
   /** Properties that a server tells of its engine; see ModelInfo. */
   info: { [name: string]: string | number | null };
   engine: EngineCard;
+  /** Room for adapters; null: the model takes none. See AdapterRoom. */
+  adapterRoom: { [name: string]: number } | null;
   adapters: AdapterCard[];
+}
+
+/** What tells apart models that a gateway serves: two may have one name for a while, as one follows the other. */
+export function modelKey({ name, text }: ModelCard): string {
+  return `${text}:${name}`;
+}
+
+/** Name of the model with a key. */
+export function nameOfKey(key: string): string {
+  return key.slice(key.indexOf(':') + 1);
 }
 
 export interface EngineCard {
@@ -188,18 +202,19 @@ function isFailureFrame(frame: unknown): boolean {
 
 function isModelCard(model: unknown): boolean {
   if (!isObject(model) || !isObject(model.info) || !isObject(model.engine)) return false;
-  const { name, aliases, fileName, files, engine, adapters } = model;
+  const { name, aliases, text, fileName, files, engine, adapterRoom: room, adapters } = model;
   const isFile = (file: unknown) =>
     isObject(file) && isText(file.name) && isCount(file.bytes) && isText(file.digest);
   const isAdapter = (one: unknown) => isObject(one) && isText(one.name) && isText(one.digest);
   const { endTokenIds, maxAttentionWindow: window, ...numbers } = engine as Record<string, unknown>;
   return (
-    [name, fileName].every(isText) &&
+    [name, text, fileName].every(isText) &&
     isList(aliases, isText) &&
     isList(files, isFile) &&
     isList(adapters, isAdapter) &&
     isList(endTokenIds, isCount) &&
     (window === null || isCount(window)) &&
+    (room === null || (isObject(room) && Object.values(room).every(isCount))) &&
     Object.values(numbers).every(isCount)
   );
 }

@@ -76,7 +76,7 @@ export class NatsWorkerPort implements WorkerPort {
       if (message.kind === 'probe') respond(packMessage(this.#options.beat()));
       else if (message.kind === 'file') {
         respond((await this.#options.readFile(message, this.maxBytes)) ?? new Uint8Array(0));
-      } else this.#listener?.onMessage(message);
+      } else this.#listener?.onStop(message);
     } catch (error) {
       this.#options.onWarning(`A message to this worker is dropped: ${messageOf(error)}`);
     }

@@ -1,4 +1,4 @@
-import type { Beat, FramesMessage, HoldAnswer, HoldMessage, ToWorker, WorkItem } from './messages.js';
+import type { Beat, FramesMessage, HoldAnswer, HoldMessage, StopMessage, WorkItem } from './messages.js';
 
 /** A request that was taken out of the stream, for the time being. */
 export interface Delivery {
@@ -29,5 +29,5 @@ export interface WorkerPort {
 
 export interface WorkerListener {
   onWork(delivery: Delivery): void;
-  onMessage(message: ToWorker): void;
+  onStop(message: StopMessage): void;
 }

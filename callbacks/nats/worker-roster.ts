@@ -1,4 +1,4 @@
-import type { Beat, ModelCard } from './messages.js';
+import { type Beat, type ModelCard, modelKey } from './messages.js';
 
 /** Times by which a worker is believed to be lost, in milliseconds. */
 export interface SilenceLimits {
@@ -42,9 +42,9 @@ export class WorkerRoster {
     return this.#workers.get(id);
   }
 
-  /** Workers of a model by its name, in all its pools. */
-  ofModel(name: string): RosterWorker[] {
-    return this.list().filter(({ model }) => model.name === name);
+  /** Workers of a model, in all its pools. @param key see modelKey */
+  ofModel(key: string): RosterWorker[] {
+    return this.list().filter(({ model }) => modelKey(model) === key);
   }
 
   /** Workers of a pool that take requests. */

@@ -12,6 +12,7 @@ export const GROUPS = [
   'Models on demand',
   'Files and batches',
   'Speculation',
+  'Work queue',
   'Running',
 ] as const;
 

@@ -24,14 +24,14 @@ export interface Next {
  * somebody's turn already.
  */
 export class ModelQueue {
-  readonly name: string;
+  readonly #key: string;
   readonly #limits: QueueLimits;
   readonly #waiting: WaitingQueue<QueuedRequest>;
   readonly #again = new Set<QueuedRequest>();
   readonly #pace = new QueuePace();
 
-  constructor(name: string, limits: QueueLimits) {
-    this.name = name;
+  constructor(key: string, limits: QueueLimits) {
+    this.#key = key;
     this.#limits = limits;
     this.#waiting = limits.fairQueueing ? new FairQueue() : new ArrivalQueue();
   }
@@ -76,7 +76,7 @@ export class ModelQueue {
     nowMs: number,
   ): Next[] {
     if (this.size === 0) return [];
-    const pools = new Pools(roster.ofModel(this.name), offers);
+    const pools = new Pools(roster.ofModel(this.#key), offers);
     const next: Next[] = [];
     for (const request of [...this.#again]) {
       const pool = pools.forAgain(request, allowsDifferentBits);
@@ -108,7 +108,7 @@ interface Pool {
 class Pools {
   readonly #pools = new Map<string, Pool>();
 
-  constructor(workers: readonly RosterWorker[], _all: Iterable<QueuedRequest>) {
+  constructor(workers: readonly RosterWorker[], offers: ReadonlyMap<string, number>) {
     for (const worker of workers) {
       if (worker.isLeaving) continue;
       const { pool: fingerprint, model } = worker;
@@ -143,10 +143,12 @@ class Pools {
   }
 
   #best(request: QueuedRequest, isRight: (pool: Pool) => boolean): PoolName | null {
-    const { promptTokens, maxNewTokens } = request.request;
+    const { promptTokens, maxNewTokens, adapterName } = request.request;
+    const hasAdapter = ({ takers }: Pool) =>
+      adapterName === undefined || takers[0]!.model.adapters.some(({ name }) => name === adapterName);
     const fits = ({ takers }: Pool) =>
       promptTokens.length + maxNewTokens <= takers[0]!.model.engine.maxSeqLen;
-    const pools = [...this.#pools.values()].filter(isRight);
+    const pools = [...this.#pools.values()].filter((pool) => isRight(pool) && hasAdapter(pool));
     const fitting = pools.filter(fits);
     // A request that fits nowhere is refused by a worker, with the numbers.
     const [best] = (fitting.length > 0 ? fitting : pools).sort((a, b) => b.room - a.room);

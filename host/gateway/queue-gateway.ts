@@ -2,15 +2,17 @@ import { says } from '../../base/named-text.js';
 import { onAbort } from '../../base/on-abort.js';
 import { type GatewayListener, type GatewayPort, OfferError } from '../../callbacks/nats/gateway-port.js';
 import { type Fall, LEASE_RULES, LeaseBook, type LeaseRules } from '../../callbacks/nats/lease-book.js';
-import type {
-  Beat,
-  FailureFrame,
-  FramesMessage,
-  HoldAnswer,
-  HoldMessage,
-  PieceFrame,
+import {
+  type Beat,
+  type FailureFrame,
+  type FramesMessage,
+  type HoldAnswer,
+  type HoldMessage,
+  modelKey,
+  nameOfKey,
+  type PieceFrame,
 } from '../../callbacks/nats/messages.js';
-import { type SilenceLimits, WorkerRoster } from '../../callbacks/nats/worker-roster.js';
+import { type RosterWorker, type SilenceLimits, WorkerRoster } from '../../callbacks/nats/worker-roster.js';
 import { failure, failureOf, isRequestsFault, messageOfFailure } from '../../callbacks/request-failure.js';
 import { checkRange } from '../../callbacks/sampling-params.js';
 import {
@@ -85,9 +87,14 @@ export class QueueGateway implements GatewayListener {
     return this.#requests.size;
   }
 
-  /** A model that requests can be submitted to from now on. */
-  open(name: string, limits: QueueLimits): void {
-    this.#models.set(name, new ModelQueue(name, limits));
+  /** A model that requests can be submitted to from now on. @param key see modelKey */
+  open(key: string, limits: QueueLimits): void {
+    this.#models.set(key, new ModelQueue(key, limits));
+  }
+
+  /** Workers of a model that are not about to end. */
+  workersOf(key: string): RosterWorker[] {
+    return this.#roster.ofModel(key).filter(({ isLeaving }) => !isLeaving);
   }
 
   /** Numbers of a model's requests: those with a worker, and those that wait for one. */
@@ -193,7 +200,7 @@ export class QueueGateway implements GatewayListener {
   onBeat(beat: Beat): void {
     const change = this.#roster.beat(beat, performance.now());
     this.#options.onBeat(beat);
-    const queue = this.#models.get(beat.model.name);
+    const queue = this.#models.get(modelKey(beat.model));
     if (change === 'gone') this.#lose(beat.worker, 'moved');
     else if (beat.isLeaving) this.#moveFrom(beat.worker, beat.pool);
     else if (change === 'joined') this.#moveToNew(beat.pool);
@@ -525,7 +532,8 @@ export class QueueGateway implements GatewayListener {
 }
 
 function noWorker({ model, pool }: QueuedRequest, isBound: boolean): Error {
-  if (!isBound) return new HostClosedError(`No worker has the model ${model} at present; try again later.`);
+  if (!isBound)
+    return new HostClosedError(`No worker has the model ${nameOfKey(model)} at present; try again later.`);
   return RequestError.of(
     failure(
       'internal',
