@@ -3,6 +3,7 @@ import { messageOf } from '../../base/error-text.js';
 import type { GatewayListener, GatewayPort, Offer } from './gateway-port.js';
 import { type Beat, packMessage, type StopMessage, unpackMessage, type WorkItem } from './messages.js';
 import type { PoolName, QueueNames } from './names.js';
+import { isNobody } from './no-responders.js';
 import type { WorkStream } from './work-stream.js';
 
 /** Milliseconds that a worker has to say that it is there. */
@@ -95,10 +96,4 @@ export class NatsGatewayPort implements GatewayPort {
     const message = packMessage({ kind: 'file', pool, name, offset });
     return (await nc.request(names.worker(worker), message, { timeout: FILE_MS })).data;
   }
-}
-
-/** The error says that nobody listens, and not that nobody has answered in time. */
-export function isNobody(error: unknown): boolean {
-  const is = (one: unknown) => one instanceof Error && one.name === 'NoRespondersError';
-  return is(error) || (error instanceof Error && is(error.cause));
 }

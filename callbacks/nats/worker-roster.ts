@@ -96,6 +96,12 @@ export class WorkerRoster {
     return { toProbe, lost };
   }
 
+  /** It was asked, and the question or its answer may be lost: it is asked again. */
+  noteUnanswered(id: string): void {
+    const worker = this.#workers.get(id);
+    if (worker !== undefined) worker.isProbed = false;
+  }
+
   remove(id: string): void {
     this.#workers.delete(id);
   }

@@ -502,8 +502,9 @@ export class QueueGateway implements GatewayListener {
 
   async #probe(worker: string): Promise<void> {
     const answer = await this.#options.port.probe(worker);
-    if (answer === null || this.#isClosed) return;
-    if (answer === 'nobody') {
+    if (this.#isClosed) return;
+    if (answer === null) this.#roster.noteUnanswered(worker);
+    else if (answer === 'nobody') {
       if (this.#isConnected && this.#roster.find(worker)?.isProbed) this.#lose(worker, 'lost');
     } else this.onBeat(answer);
   }

@@ -174,17 +174,14 @@ export class QueuedRequest implements Waiting {
     };
   }
 
+  /** What an engine that knows tokens could not go on with, or would not tell any more, is begun anew. */
   #beginsAnew(ended: readonly number[]): boolean {
-    const { beams, streaming = true, ...asked } = this.request;
-    if ((beams?.width ?? 1) > 1 || !streaming) return true;
+    const { beams, streaming = true, mirostat = 0, ...asked } = this.request;
+    if ((beams?.width ?? 1) > 1 || !streaming || mirostat > 0) return true;
     const isOfPrompt = asked.returnContextLogits || asked.returnContextLogProbs;
-    // An engine that knows tokens says nothing more of the prompt, and some sequence has not heard of it yet.
-    return (
-      isOfPrompt === true &&
-      this.#soFar.some(
-        ({ tokens, finishReason }, i) => tokens.length === 0 && finishReason === null && !ended.includes(i),
-      )
-    );
+    const { tokens, finishReason } = this.#soFar[0]!;
+    const isTold = tokens.length > 0 || finishReason !== null || ended.includes(0);
+    return isOfPrompt === true && !isTold;
   }
 
   /** Tokens of each sequence, those that the client knew before among them. */

@@ -21,7 +21,7 @@ import { checkLogFile, untilSignal } from './server-life.js';
 /** Milliseconds between two words of a worker about itself, and about what it has. */
 const BEAT_MS = 1_000;
 /** Milliseconds without a word of a gateway after which nobody is believed to wait for its requests. */
-const GATEWAY_GRACE_MS = 15_000;
+const GATEWAY_GRACE_MS = 5_000;
 /** Milliseconds that the last words may take to leave. */
 const FLUSH_MS = 2_000;
 
