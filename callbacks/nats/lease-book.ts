@@ -13,7 +13,7 @@ export interface LeaseRules {
   maxAttempts: number;
 }
 
-export const LEASE_RULES: LeaseRules = { maxFruitlessAttempts: 3, maxLostAttempts: 10, maxAttempts: 50 };
+export const LEASE_RULES: LeaseRules = { maxFruitlessAttempts: 3, maxLostAttempts: 10, maxAttempts: 25 };
 
 /** Tokens of one sequence as a worker sends them. */
 export interface Frame {

@@ -64,10 +64,3 @@ const MOST_CHARACTERS = 64;
 function subjectWord(model: string): string {
   return model.slice(0, MOST_CHARACTERS).replaceAll(/[^\w-]/g, '_') || '_';
 }
-
-const PREFIX = /^[\w-]+(\.[\w-]+)*$/;
-
-/** True for a prefix that subjects and a stream's name can begin with. */
-export function isPrefix(text: unknown): text is string {
-  return typeof text === 'string' && text.length <= 128 && PREFIX.test(text);
-}

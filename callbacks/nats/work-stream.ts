@@ -15,7 +15,7 @@ export interface StreamOptions {
 }
 
 /** Milliseconds that a worker has to hear from a gateway that it may have a request. */
-const ACK_WAIT_MS = 10_000;
+const ACK_WAIT_MS = 5_000;
 /** Times that one attempt is handed out: its gateway begins others. */
 const MAX_DELIVERIES = 5;
 /** Milliseconds that a request lies in the stream at most: by then nobody waits for it. */
@@ -27,8 +27,11 @@ const POOL_IDLE_MS = 3600 * 1000;
 /** Most requests of a pool with its workers that were not acknowledged yet. */
 const MAX_ACK_PENDING = 20_000;
 const PUBLISH_TIMEOUT_MS = 5_000;
-/** Milliseconds after which a pull that brings nothing is made anew. */
-const PULL_EXPIRES_MS = 30_000;
+/**
+ * Milliseconds after which a pull that brings nothing is made anew. Until then the server gives requests to a worker
+ * that is stopped, or cut off.
+ */
+const PULL_EXPIRES_MS = 3_000;
 
 /** Codes of JetStream's API. Source: errors.json of nats-server. */
 const STREAM_EXISTS = 10058;

@@ -401,7 +401,9 @@ export class QueueGateway implements GatewayListener {
       if (!isCurrent()) offer.withdraw();
       else {
         request.offer = offer;
-        if (request.stage === 'sending') this.#setStage(request, 'offered');
+        if (request.stage !== 'sending') return;
+        this.#setStage(request, 'offered');
+        request.patientUntilMs = performance.now() + request.patienceMs;
       }
     } catch (error) {
       if (isCurrent()) this.#noteNotOffered(request, error);
@@ -517,12 +519,24 @@ export class QueueGateway implements GatewayListener {
       if (stage === 'leased') continue;
       const mayMove = pool === null || !request.hasBegun || allowsDifferentBits;
       const isThere = this.#hasTaker(isOffer(stage) || !mayMove ? pool!.fingerprint : null, model);
-      if (isThere) request.waitingSinceMs = nowMs;
+      if (isThere) {
+        request.waitingSinceMs = nowMs;
+        if (stage === 'offered') this.#offerAnew(request, nowMs);
+      }
       // Its workers are gone, and others would do.
       else if (stage === 'offered' && mayMove && this.#hasTaker(null, model)) this.#fall(request, 'moved');
       else if (nowMs - request.waitingSinceMs >= workerWaitMs)
         this.#fail(request, noWorker(request, !mayMove));
     }
+  }
+
+  /** A worker that is stopped, or cut off, may have got it before anybody knew. */
+  #offerAnew(request: QueuedRequest, nowMs: number): void {
+    const takers = this.#roster.takersOf(request.pool!.fingerprint);
+    if (nowMs < request.patientUntilMs || !takers.some(({ places, held }) => held < places)) return;
+    // They may only be slow: it does not become more and more attempts.
+    request.patienceMs *= 2;
+    this.#fall(request, 'gap');
   }
 
   /** A worker takes requests for the model. @param pool null: in any pool */

@@ -19,6 +19,9 @@ import type { PieceQueue } from '../token-stream.js';
  */
 export type Stage = 'waiting' | 'sending' | 'offered' | 'leased' | 'ended';
 
+/** Milliseconds that a request lies in the stream, while workers have room, before it is offered anew. */
+const FIRST_PATIENCE_MS = 1_000;
+
 /** What was accepted of one sequence. */
 interface SequenceSoFar {
   tokens: number[];
@@ -49,6 +52,10 @@ export class QueuedRequest implements Waiting {
   waitingSinceMs: number;
   deadlineMs: number;
   offer: Offer | null = null;
+  /** When its offer will have lain there for so long that it may have gone to a worker that says nothing any more. */
+  patientUntilMs = Number.POSITIVE_INFINITY;
+  /** Milliseconds of that patience, more with each time. */
+  patienceMs = FIRST_PATIENCE_MS;
   /** Why its last attempt failed; null: its worker was lost. */
   lastFailure: string | null = null;
   /** Stops following the client's signal and the time limit. */

@@ -8,7 +8,6 @@ import {
   type Values,
   wholeNumber,
 } from '../../base/option-values.js';
-import { isPrefix } from '../../callbacks/nats/names.js';
 import type { FlagSpec, FlagText } from '../../callbacks/options/option.js';
 import { KEEP_ALIVE_FORM, keepAliveMs } from '../serving/on-demand/keep-alive.js';
 
@@ -56,7 +55,9 @@ function ofModel<T>(values: Values<T>, flag: FlagSpec, where: Where = {}): Serve
 
 const PATHS = listOf('a path, or NAME=PATH, or a list of these');
 const TEXTS = listOf('a text that is not empty, or a list of such');
-/** Beginning of the queue's names. */
+const isPrefix = (value: unknown) =>
+  typeof value === 'string' && value.length <= 128 && /^[\w-]+(\.[\w-]+)*$/.test(value);
+/** Beginning of the subjects of the work queue, and of its stream's name. */
 const PREFIX: Values<string> = {
   ...rule<string>('words of letters, digits, - and _ with dots between them', isPrefix),
   kind: 'text',

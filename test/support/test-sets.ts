@@ -33,6 +33,7 @@ export const OUTSIDE = [
   'test/src/clients/{anthropic-pip,ollama-pip,openai-pip,openai-pip-batches,openai-pip-responses,tool-calls}.test.ts',
   'test/src/clients/{matrix,pages}/*.test.ts',
   'test/src/server/dashboard/browser.test.ts',
+  'test/src/queue/*.test.ts',
 ];
 
 /**

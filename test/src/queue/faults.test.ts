@@ -80,9 +80,7 @@ describeWithNats('requests over the work queue', () => {
   /** Nothing is left anywhere. */
   const isClean = async (): Promise<void> => {
     expect(lab.gateway.size).toBe(0);
-    await until('the workers to be empty', () =>
-      [...lab.workers].every((one) => lab.beatOf(one)?.held === 0),
-    );
+    await lab.untilIdle();
     await until('the stream to be empty', async () => (await lab.inStream()) === 0);
   };
   /** Kills the worker of a request's frame that the condition holds for, once. */
@@ -230,7 +228,7 @@ describeWithNats('a worker that is silent', () => {
       const other = await lab.startWorker(WORKER);
       expect(await asked).toEqual(undisturbed);
       silence(false);
-      await until('it to be empty', () => lab.beatOf(silent)?.held === 0);
+      await until('it to be empty', async () => (await lab.held(silent).catch(() => 1)) === 0);
       expect(lab.gateway.size).toBe(0);
       expect(await ask1()).toEqual(undisturbed);
       await lab.kill(other);

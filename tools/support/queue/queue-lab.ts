@@ -8,6 +8,7 @@ import {
   type HoldMessage,
   modelKey,
   type PieceFrame,
+  packMessage,
   unpackMessage,
 } from '../../../callbacks/nats/messages.js';
 import { QueueNames } from '../../../callbacks/nats/names.js';
@@ -166,8 +167,22 @@ export class QueueLab {
     return modelKey([...this.#beats.values()][0]!.model);
   }
 
-  beatOf(worker: LabWorker): Beat | undefined {
-    return this.#beats.get(worker.id);
+  /** Number of requests that a worker has now: it is asked. */
+  async held({ id }: LabWorker): Promise<number> {
+    const answer = await this.#connections[0]!.request(
+      this.names.worker(id),
+      packMessage({ kind: 'probe' }),
+      {
+        timeout: 20_000,
+      },
+    );
+    return unpackMessage(answer.data, 'beat').held;
+  }
+
+  /** Waits until no worker has a request. */
+  async untilIdle(): Promise<void> {
+    for (const worker of this.workers)
+      await until('an idle worker', async () => (await this.held(worker)) === 0);
   }
 
   find(id: string): LabWorker | undefined {
