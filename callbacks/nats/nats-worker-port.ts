@@ -12,11 +12,13 @@ import {
   unpackMessage,
 } from './messages.js';
 import type { PoolName, QueueNames } from './names.js';
-import type { WorkStream } from './work-stream.js';
+import { PULL_EXPIRES_MS, type WorkStream } from './work-stream.js';
 import type { WorkerListener, WorkerPort } from './worker-port.js';
 
 /** Milliseconds that a gateway has to say what it waits for. */
 const HOLD_MS = 3_000;
+/** Milliseconds that a pull lasts at most: more than the server gives it. */
+const PULL_LIMIT_MS = 2 * PULL_EXPIRES_MS;
 /** Milliseconds after a pull that failed. */
 const RETRY_MS = 250;
 /** Milliseconds after which others get what a worker does not take after all. */
@@ -66,7 +68,11 @@ export class NatsWorkerPort implements WorkerPort {
 
   async #follow(): Promise<void> {
     for await (const { type } of this.#options.nc.status()) {
-      if (type === 'reconnect') this.beat(this.#options.beat());
+      if (type !== 'reconnect') continue;
+      // What was asked of a server that was away is asked again.
+      this.#closePulls();
+      this.#options.stream.forgetPool();
+      this.beat(this.#options.beat());
     }
   }
 
@@ -92,12 +98,15 @@ export class NatsWorkerPort implements WorkerPort {
       const messages = await this.#options.stream.pull(this.#options.pool, max);
       if (this.#isStopped) void messages.close();
       this.#pulls.add(messages);
+      // The client's own end of a pull may be lost with a connection.
+      const timer = setTimeout(() => void messages.close(), PULL_LIMIT_MS);
       try {
         for await (const message of messages) {
           numMissing--;
           this.#deliver(message);
         }
       } finally {
+        clearTimeout(timer);
         this.#pulls.delete(messages);
       }
       this.#hasWarned = false;
@@ -131,6 +140,10 @@ export class NatsWorkerPort implements WorkerPort {
 
   stopPulling(): void {
     this.#isStopped = true;
+    this.#closePulls();
+  }
+
+  #closePulls(): void {
     for (const messages of this.#pulls) void messages.close();
   }
 

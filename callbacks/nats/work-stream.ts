@@ -31,7 +31,7 @@ const PUBLISH_TIMEOUT_MS = 5_000;
  * Milliseconds after which a pull that brings nothing is made anew. Until then the server gives requests to a worker
  * that is stopped, or cut off.
  */
-const PULL_EXPIRES_MS = 3_000;
+export const PULL_EXPIRES_MS = 3_000;
 
 /** Codes of JetStream's API. Source: errors.json of nats-server. */
 const STREAM_EXISTS = 10058;

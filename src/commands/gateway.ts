@@ -48,11 +48,12 @@ async function serveQueue(config: Config, queue: OpenQueue, opened: OpenServer):
   if (config.logFile !== undefined) process.on('SIGHUP', reopenLog);
   const atGateway = learnModels(config, queue, opened);
   batches.start();
+  const signalled = untilSignal();
   process.stdout.write(
     `skein ${skeinVersion()} is a gateway to the workers of ${queue.names.stream} at ${server.url}/v1\n` +
       `  a worker: skein work --nats ${config.nats!.join(',')} --model MODEL\n`,
   );
-  await untilSignal();
+  await signalled;
   process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');
   if (!(await drained(servers, config.drainTimeoutSeconds * 1000))) {
     process.stderr.write(

@@ -114,8 +114,9 @@ async function workUntilSignal(
     worker.wake();
   }, BEAT_MS);
   worker.wake();
+  const signalled = untilSignal();
   process.stdout.write(greeting(entry, loaded, pool.fingerprint, names.stream));
-  const failure = await Promise.race([untilSignal(), failed(loaded.state)]);
+  const failure = await Promise.race([signalled, failed(loaded.state)]);
   if (failure === null) {
     process.stderr.write('skein: handing over the requests under way; a second signal ends at once\n');
     worker.leave();

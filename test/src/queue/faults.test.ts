@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { TokenRequest } from '../../../callbacks/token-request.js';
+import { runFaults } from '../../../tools/queue-faults/run-faults.js';
 import { type Answer, ask } from '../../../tools/support/queue/answers.js';
 import { SwallowingProxy } from '../../../tools/support/queue/nats-process.js';
 import { type LabWorker, QueueLab, until } from '../../../tools/support/queue/queue-lab.js';
@@ -234,5 +235,23 @@ describeWithNats('a worker that is silent', () => {
       await lab.kill(other);
     }
     proxy.close();
+  }, 120_000);
+});
+
+describeWithNats('many requests on workers that are killed at random', () => {
+  it('get the answers of an undisturbed run, and leave nothing behind', async () => {
+    const report = await runFaults({
+      nats: testNats!,
+      workerArguments: WORKER,
+      environment: cleanEnvironment({}),
+      workers: 2,
+      requests: 60,
+      kills: 3,
+      seed: 7,
+      concurrency: 12,
+      vocabSize: 90,
+    });
+    expect(report).toMatchObject({ requests: 60, kills: 3, wrong: [] });
+    expect(report.tokens).toBeGreaterThan(500);
   }, 120_000);
 });
