@@ -245,8 +245,6 @@ export class QueueWorker {
     this.#held.delete(held.item.id);
     // Its frames are on their way, or nobody wants them.
     if (!held.isConfirmed) held.delivery.ack();
-    const { gateway } = held.item;
-    if (![...this.#held.values()].some(({ item }) => item.gateway === gateway)) this.#askers.delete(gateway);
     this.wake();
     if (this.#held.size === 0) this.#onEmpty?.();
   }
@@ -276,7 +274,7 @@ export class QueueWorker {
     // What it sends before, and has forgotten, comes before the list.
     this.#sender.flush();
     const { id: worker, port, gatewayGraceMs } = this.#options;
-    const told = [...this.#held.values()].filter(({ item }) => item.gateway === gateway);
+    const told = this.#heldFor(gateway);
     const held = told.map(({ item }): [string, number] => [item.id, item.attempt]);
     const answer = await port.hold(gateway, { kind: 'hold', worker, held });
     asker.isAsking = false;
@@ -286,7 +284,13 @@ export class QueueWorker {
       this.#confirm(told, answer);
     } else if (nowMs - asker.heardMs > gatewayGraceMs) {
       for (const one of told) if (this.#isHeld(one)) this.#drop(one);
-    }
+    } else return;
+    // It is told until it has heard that there is nothing left: the last tokens may have been lost on the way.
+    if (told.length === 0 && this.#heldFor(gateway).length === 0) this.#askers.delete(gateway);
+  }
+
+  #heldFor(gateway: string): Held[] {
+    return [...this.#held.values()].filter(({ item }) => item.gateway === gateway);
   }
 
   #confirm(told: readonly Held[], { stale }: HoldAnswer): void {

@@ -115,7 +115,7 @@ async function workUntilSignal(
   }, BEAT_MS);
   worker.wake();
   const signalled = untilSignal();
-  process.stdout.write(greeting(entry, loaded, pool.fingerprint, names.stream));
+  process.stdout.write(greeting(entry, loaded, { id, pool: pool.fingerprint, stream: names.stream }));
   const failure = await Promise.race([signalled, failed(loaded.state)]);
   if (failure === null) {
     process.stderr.write('skein: handing over the requests under way; a second signal ends at once\n');
@@ -148,14 +148,13 @@ function failed(state: ModelState): Promise<Error> {
 function greeting(
   { name }: ConfiguredModel,
   { info }: RunningModel<'generator'>,
-  pool: string,
-  stream: string,
+  { id, pool, stream }: { id: string; pool: string; stream: string },
 ): string {
   const lines = [
     `skein ${skeinVersion()} works on ${name} for the gateways of ${stream}`,
     `  ${info.executor} executor on ${info.instructionSet}, ${threadCount(info.threads)}`,
     `  weights ${info.weights}, KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context of ${info.maxSeqLen} tokens`,
-    `  equal to all workers of the pool ${pool}`,
+    `  worker ${id}, equal to all others of the pool ${pool}`,
   ];
   return `${lines.join('\n')}\n`;
 }

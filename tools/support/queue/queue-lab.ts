@@ -144,20 +144,18 @@ export class QueueLab {
 
   /** Starts a worker, and waits until it takes requests. */
   async startWorker(args: readonly string[], url = this.nats.url): Promise<LabWorker> {
-    const before = new Set(this.#beats.keys());
     const child = spawn(process.execPath, [cli, 'work', '--nats', url, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: this.#options.environment ?? process.env,
     });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) stream!.on('data', (bytes) => (output += bytes));
-    const isNew = () => [...this.#beats.keys()].find((id) => !before.has(id));
-    const isUp = () => /works on/.test(output);
+    const idIn = () => /worker (w\w+), equal/.exec(output)?.[1];
     await until('a worker to start', () => {
       if (child.exitCode !== null) throw new Error(`The worker has ended: ${output}`);
-      return isUp() && isNew() !== undefined;
+      return this.#beats.has(idIn() ?? '');
     });
-    const worker: LabWorker = { id: isNew()!, child, output: () => output };
+    const worker: LabWorker = { id: idIn()!, child, output: () => output };
     this.workers.add(worker);
     return worker;
   }
