@@ -4,7 +4,6 @@ import { messageOf } from '../../base/error-text.js';
 import { OfferError } from './gateway-port.js';
 import type { PoolName, QueueNames } from './names.js';
 import type { NatsModules } from './nats-modules.js';
-import { isNobody } from './no-responders.js';
 
 /** How the stream is made, where it is not there yet. */
 export interface StreamOptions {
@@ -143,8 +142,8 @@ export class WorkStream {
     try {
       return (await this.#client.publish(subject, bytes, options)).seq;
     } catch (error) {
-      // Nobody takes what is published to this subject: the stream is not there (any more).
-      if (!isNobody(error) && !/no ?responders|503/i.test(messageOf(error))) throw error;
+      if (this.#isCode(error, () => true)) throw error;
+      // Perhaps nobody takes what is published to this subject: the stream is not there (any more).
       await this.ensure();
       return (await this.#client.publish(subject, bytes, options)).seq;
     }
