@@ -138,15 +138,16 @@ describe('a worker of the queue', () => {
   });
 
   it('tells its gateway that it has nothing left, until that has heard it', async () => {
-    const { worker, deliver, holds, sources } = setUp([{ kind: 'held', stale: [] }]);
+    const fine: HoldAnswer = { kind: 'held', stale: [] };
+    const { worker, deliver, holds, sources } = setUp([fine, null, fine]);
     deliver('a', 1);
     await settle();
     sources[0]!.push([1], 'stop');
-    for (const _ of [1, 2]) {
+    for (const _ of [1, 2, 3]) {
       worker.holdAll();
       await settle();
     }
-    expect(holds.map(({ held }) => held)).toEqual([[['a', 1]], []]);
+    expect(holds.map(({ held }) => held)).toEqual([[['a', 1]], [], []]);
   });
 
   it('fails a request that its closing engine cancels, and that nobody has asked to be', async () => {
