@@ -168,6 +168,22 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     }
   }
 
+  /** Takes a piece as another host's stream has given it. */
+  pushPiece({ finishReason, seed, timing, cumLogProb, contextProgress, ...piece }: TokenPiece): void {
+    if (this.#isDone || this.isEnded) return;
+    const { tokens, logProbs, topTokens, topLogProbs, generationLogits, ...context } = piece;
+    if (Object.keys(context).length > 0) this.#context = { ...this.#context, ...context };
+    if (contextProgress !== undefined) this.#progress = contextProgress;
+    if (tokens.length > 0) this.#gathered.add(piece);
+    if (finishReason !== null) {
+      this.#finishReason = finishReason;
+      this.#seed = seed ?? null;
+      this.#timing = timing ?? null;
+      this.#cumLogProb = cumLogProb ?? null;
+    }
+    this.#deliver();
+  }
+
   /** Takes how far the prompt is, in place of what has not left yet. */
   pushProgress(progress: ContextProgress): void {
     if (this.#isDone || this.isEnded) return;

@@ -16,12 +16,13 @@ import type { SetupFlags } from './commands/setup.js';
 import type { SimulateFlags } from './commands/simulate.js';
 import { SIMULATE_HELP } from './commands/simulate-help.js';
 import { topCommand } from './commands/top-command.js';
-import { loadConfig, UsageError } from './config.js';
+import { type Config, loadConfig, UsageError } from './config.js';
 import { unknownVariables } from './environment.js';
 import { checkInstructionSet, INSTRUCTION_SETS } from './instruction-set-variable.js';
 import { InterruptedError } from './interruption.js';
 import { flagsInGroups, flagsOf } from './options/flags.js';
 import { refusalOfFlag } from './options/old-names.js';
+import { gatewayOptions, workOptions } from './options/queue-commands.js';
 import { OPTIONS } from './options/table.js';
 import { watchMemory } from './refused-memory.js';
 import { helpBehind, wrapHelp } from './terminal/help.js';
@@ -45,6 +46,16 @@ Further variables:
 
 Exit codes: 0 after a requested shutdown, 1 for a failure, 2 for a name, a value or a configuration file that is not
 understood.
+`;
+
+const QUEUE_HELP = `
+For each option the first of these counts: flag, environment variable, --config FILE, default.
+
+Secrets are in files, or in variables:
+  SKEIN_NATS_PASSWORD   the password of --nats-user
+  SKEIN_NATS_TOKEN      a token
+
+Exit codes: as those of skein serve.
 `;
 
 const PULL_HELP = `
@@ -71,12 +82,13 @@ const SETUP_HELP = `
 tensorflow: without --from the TensorFlow of the active venv, or of the python in the PATH, is linked (pip install
 tensorflow-cpu, or tensorflow[and-cuda] for a GPU); the binding is compiled, for which g++, make and python3 are needed.
 onnx: the package onnxruntime-node, for the ONNX models of a --model-repository.
-Both are put into the cache of skein (SKEIN_CACHE_DIR); a project's own package goes before it.
+nats: the packages @nats-io/transport-node and @nats-io/jetstream, for skein gateway and skein work.
+All are put into the cache of skein (SKEIN_CACHE_DIR); a project's own package goes before it.
 `;
 
 function serveCommand(): Command {
   const command = new Command('serve').description('serve a model with the OpenAI API');
-  for (const flag of flagsInGroups(OPTIONS)) command.addOption(flag);
+  for (const flag of flagsInGroups(OPTIONS.filter(({ isForServe }) => isForServe))) command.addOption(flag);
   command.addOption(configOption());
   return helpBehind(command, SERVE_HELP).action(async (flags: Record<string, unknown>) => {
     checkInstructionSet(process.env.SKEIN_ISA);
@@ -87,6 +99,36 @@ function serveCommand(): Command {
     const { serve } = await import('./commands/serve.js');
     await serve(config);
   });
+}
+
+function gatewayCommand(): Command {
+  const command = new Command('gateway').description(
+    'serve the models of workers, which may be on other machines, by way of a NATS server',
+  );
+  for (const flag of flagsInGroups(gatewayOptions())) command.addOption(flag);
+  command.addOption(configOption());
+  return helpBehind(command, QUEUE_HELP).action(async (flags: Record<string, unknown>) => {
+    const config = configOf(flags);
+    const { gateway } = await import('./commands/gateway.js');
+    await gateway(config);
+  });
+}
+
+function workCommand(): Command {
+  const command = new Command('work').description('run a model for gateways, by way of a NATS server');
+  for (const flag of flagsInGroups(workOptions())) command.addOption(flag);
+  command.addOption(configOption());
+  return helpBehind(command, QUEUE_HELP).action(async (flags: Record<string, unknown>) => {
+    checkInstructionSet(process.env.SKEIN_ISA);
+    const config = configOf(flags);
+    const { work } = await import('./commands/work.js');
+    await work(config);
+  });
+}
+
+function configOf(flags: Record<string, unknown>): Config {
+  const file = typeof flags.config === 'string' ? flags.config : undefined;
+  return loadConfig({ flags, environment: process.env, file });
 }
 
 function configOption(): Option {
@@ -215,7 +257,7 @@ function infoCommand(): Command {
 function setupCommand(): Command {
   const command = new Command('setup')
     .description('install what an executor, a backend or tracing needs beside this package')
-    .argument('<WHAT>', 'tensorflow, onnx, tracing or zeromq')
+    .argument('<WHAT>', 'tensorflow, onnx, nats, tracing or zeromq')
     .option(
       '--from <PATH>',
       'tensorflow: the libtensorflow to link: a site-packages folder, a venv, a python',
@@ -280,6 +322,8 @@ async function program(): Promise<Command> {
     .addCommand(listCommand())
     .addCommand(rmCommand())
     .addCommand(infoCommand())
+    .addCommand(gatewayCommand())
+    .addCommand(workCommand())
     .addCommand(setupCommand())
     .addCommand(simulateCommand())
     .addCommand(await benchCommand())

@@ -8,6 +8,8 @@ const OTHER_VARIABLES = [
   ...['SKEIN_API_KEY', 'SKEIN_MODEL', 'SKEIN_SOAK_SECONDS'],
   // The library that finds the addon reads this one.
   'SKEIN_PREBUILD',
+  // Secrets of the work queue, which are no flags.
+  ...['SKEIN_NATS_PASSWORD', 'SKEIN_NATS_TOKEN'],
   // Only deploy/compose.yaml uses this one.
   'SKEIN_MODELS_DIR',
 ] as const;

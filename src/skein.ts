@@ -32,7 +32,7 @@ import type { FetchOptions, ProgramApi } from './server/program-api.js';
 import { AdapterError } from './serving/adapters/adapter-error.js';
 import { type AdapterInfo, infoOf } from './serving/adapters/adapter-info.js';
 import { checkAdapterName } from './serving/adapters/adapter-name.js';
-import type { ModelAdapters } from './serving/adapters/model-adapters.js';
+import type { AdapterSet } from './serving/adapters/model-adapters.js';
 import { loadModel, type ModelOptions } from './serving/load-model.js';
 import type { EngineCounts, ModelInfo, RunningModel } from './serving/running-model.js';
 import { Tokenizer } from './tokenizer.js';
@@ -235,7 +235,7 @@ export class Skein {
     this.#adapters().unload(name);
   }
 
-  #adapters(): ModelAdapters {
+  #adapters(): AdapterSet {
     const { adapters } = this.#loaded;
     if (adapters !== null) return adapters;
     throw new AdapterError(

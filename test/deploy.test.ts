@@ -37,9 +37,9 @@ const HUB_VARIABLES = new Set(['HF_TOKEN', 'HF_HOME']);
 
 const PORT = defaultText(optionOf('port'));
 const DRAIN_SECONDS = Number(defaultText(optionOf('drainTimeoutSeconds')));
-/** LAST_WORDS_MS and ENGINE_END_MS of src/commands/serve.ts. */
+/** LAST_WORDS_MS and ENGINE_END_MS of src/commands/server-life.ts. */
 const AFTER_DRAINING = Array.from(
-  readDocument('src/commands/serve.ts').matchAll(/^const (?:LAST_WORDS|ENGINE_END)_MS = ([\d_]+);/gm),
+  readDocument('src/commands/server-life.ts').matchAll(/^const (?:LAST_WORDS|ENGINE_END)_MS = ([\d_]+);/gm),
   (match) => Number(match[1]!.replace('_', '')) / 1000,
 );
 const NEEDED_TO_STOP = DRAIN_SECONDS + AFTER_DRAINING.reduce((sum, one) => sum + one, 0);

@@ -13,6 +13,7 @@ export const GROUPS = [
   'Models on demand',
   'Files and batches',
   'Speculation',
+  'Work queue',
   'Running',
 ] as const;
 

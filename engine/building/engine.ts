@@ -61,11 +61,17 @@ export function layOutWeights(
   return { tensors, byteLength };
 }
 
+/** What engine.json says, without the files beside it. @throws EngineError as openEngine */
+export function readEngineFacts(path: string): Pick<Engine, 'manifest' | 'plan'> {
+  const directory = resolve(path);
+  const manifest = readManifest(join(directory, 'engine.json'));
+  return { manifest, plan: planOf(directory, manifest) };
+}
+
 /** Opens an engine directory. @throws EngineError if another version wrote it, or it is incomplete or damaged */
 export function openEngine(path: string): Engine {
   const directory = resolve(path);
-  const manifest = readManifest(join(directory, 'engine.json'));
-  const plan = planOf(directory, manifest);
+  const { manifest, plan } = readEngineFacts(directory);
   const weightsFile = join(directory, 'weights.bin');
   checkTensors(weightsFile, manifest, plan);
   const size = statSync(weightsFile, { throwIfNoEntry: false })?.size;

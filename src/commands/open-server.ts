@@ -33,7 +33,7 @@ import type { RunningModel } from '../serving/running-model.js';
 import { servedModel } from '../serving/serve-model.js';
 import type { ServedModel } from '../serving/served-model.js';
 import { SharedRegions } from '../serving/shared-memory/shared-regions.js';
-import { modelRepository } from './model-repository.js';
+import { type Around, modelRepository } from './model-repository.js';
 import { onDemand } from './on-demand.js';
 import { openTracing } from './open-tracing.js';
 import type { ServerSecurity } from './server-security.js';
@@ -43,6 +43,7 @@ export interface ServedApp {
   models: LiveModels;
   /** The same models, and those that take tensors alone; it owns them, and closes them. */
   repository: ServingRepository;
+  around: Around;
   /** Models that are loaded on demand; null: there are none. */
   life: ModelLife | null;
   /** Batches of clients, to be started when there are models to ask. */
@@ -66,6 +67,8 @@ export interface OpenServer {
   /** The same models over gRPC; null: that is not wanted. */
   grpc: GrpcServer | null;
   repository: ServingRepository;
+  /** What models that are brought later are told of, and tell. */
+  around: Around;
   /** Models that are loaded on demand; null: there are none. */
   life: ModelLife | null;
   /** Batches of clients, to be started when there are models to ask. */
@@ -98,7 +101,7 @@ export async function openServer(
   const log = new Log(config.logLevel, output);
   const tracing = openTracing(config, log, skeinVersion());
   const served = serveModels(running, config, security, { log, output, tracing });
-  const { repository, life, batches, app, lane, state, metrics, failed, shared } = served;
+  const { repository, around, life, batches, app, lane, state, metrics, failed, shared } = served;
   const { host, maxConnections, streamStallTimeoutSeconds } = config;
   const { tls } = security;
   const address = { host, tls, maxConnections, stallLimitMs: 1000 * streamStallTimeoutSeconds };
@@ -125,7 +128,7 @@ export async function openServer(
     });
     const reopenLog = () => output.reopen();
     const flushTraces = async () => tracing?.close();
-    return { server, grpc, repository, life, batches, reopenLog, flushTraces, failed };
+    return { server, grpc, repository, around, life, batches, reopenLog, flushTraces, failed };
   } catch (error) {
     await Promise.all([repository.close({}), grpc?.close()]);
     throw error;
@@ -200,7 +203,8 @@ export function serveModels(
   const lane = new InferLane({ ...shared, stallLimitMs });
   // A model on demand that fails is unloaded, and loaded anew for the next request.
   const failed = firstFailure(models, (model) => life?.models.owns(model) === true);
-  return { models, repository, life, batches, app, lane, state, metrics, failed, shared };
+  const around = { describe, log, observe };
+  return { models, repository, around, life, batches, app, lane, state, metrics, failed, shared };
 }
 
 /** What clients store, and have answered from it. */

@@ -1,14 +1,11 @@
-import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../base/error-text.js';
 import { packageRoot, skeinVersion } from '../../base/package-info.js';
 import { writeProblem } from '../../base/system-problem.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
 import type { Config } from '../config.js';
 import { listenForInterruption } from '../interruption.js';
-import type { FolderLock } from '../server/files/folder-lock.js';
-import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
 import { listenWhileLoading } from '../server/loading-answers.js';
 import { isLoopbackName } from '../server/loopback.js';
@@ -19,6 +16,7 @@ import { threadCount } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
 import { loadConfigured } from './load-configured.js';
 import type { LoadedEntry, OpenServer, openServer } from './open-server.js';
+import { checkLogFile, drained, end, filesFolder, type Listening, untilSignal } from './server-life.js';
 import { allowedHosts, readSecurity, type ServerSecurity } from './server-security.js';
 
 /** Runs skein serve until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
@@ -43,16 +41,6 @@ export async function serve(config: Config): Promise<void> {
     await serveUntilSignal(config, keysAndOrigins);
   } finally {
     lock?.release();
-  }
-}
-
-/** Takes the folder of what clients store, for this server alone. @throws UsageError */
-async function filesFolder(path: string): Promise<FolderLock> {
-  const { FolderError, FolderLock } = await import('../server/files/folder-lock.js');
-  try {
-    return FolderLock.take(path);
-  } catch (error) {
-    throw error instanceof FolderError ? new UsageError(`--files-dir: ${error.message}`) : error;
   }
 }
 
@@ -118,24 +106,6 @@ async function openLoaded(
   }
 }
 
-/** What works for clients, in whichever protocol. */
-type Listening = Pick<HttpServer, 'drain' | 'close'>;
-
-/** Lets the answers of all of them end. @returns true where all did in time */
-async function drained(servers: readonly Listening[], limitMs: number): Promise<boolean> {
-  const results = await Promise.all(servers.map((server) => server.drain(limitMs)));
-  return results.every((isDone) => isDone);
-}
-
-/** Makes the log's file where there is none, before anything costly is done. @throws UsageError */
-function checkLogFile(path: string): void {
-  try {
-    closeSync(openSync(path, 'a'));
-  } catch (error) {
-    throw new UsageError(`The file of --log-file, ${path}, cannot be written: ${writeProblem(error)}`);
-  }
-}
-
 /** Makes the folder of models where there is none: what clients pull comes into it. @throws UsageError */
 function makeModelsDir(path: string): void {
   try {
@@ -174,35 +144,6 @@ async function importServer() {
   const module = await import('./open-server.js');
   performance.mark('skein: server imported');
   return module;
-}
-
-/** Milliseconds that an answer which is cut off, or failed, may take to tell its client. */
-const LAST_WORDS_MS = 3_000;
-/** Milliseconds that traces may take to be sent: whoever receives them may be gone. */
-const FLUSH_MS = 2_000;
-/** Milliseconds that the engine may take to end. */
-const ENGINE_END_MS = 5_000;
-
-/** What still runs is cancelled, its clients are told, and the models are freed. Throws the failure, if there is one. */
-async function end(
-  servers: readonly Listening[],
-  repository: ServingRepository,
-  flushTraces: () => Promise<void>,
-  failure: Error | null,
-): Promise<void> {
-  const closed = repository.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 });
-  await drained(servers, LAST_WORDS_MS);
-  await Promise.all(servers.map((server) => server.close()));
-  await Promise.race([flushTraces(), sleep(FLUSH_MS, undefined, { ref: false })]);
-  const limit = AbortSignal.timeout(ENGINE_END_MS);
-  const tooLong = new Promise<boolean>((resolve) => limit.addEventListener('abort', () => resolve(true)));
-  if (await Promise.race([closed.then(() => repository.isStuck()), tooLong])) {
-    if (failure !== null) process.stderr.write(`skein: ${failure.message}\n`);
-    // Any other exit would wait for the thread.
-    process.stderr.write('skein: the engine is in a native call that does not return; killing the process\n');
-    process.kill(process.pid, 'SIGKILL');
-  }
-  if (failure !== null) throw failure;
 }
 
 function aboutTheDemo(): string[] {
@@ -265,16 +206,4 @@ function kvEventsOf(loaded: LoadedEntry['loaded']): string[] {
 
 function madeOf({ task, dimensions }: EncoderInfoOfModel): string {
   return task === 'score' ? 'scores of pairs' : `embeddings of ${dimensions} values, from texts`;
-}
-
-/** Resolves at the first signal; a second one ends the process at once, as without a handler. */
-function untilSignal(): Promise<null> {
-  const signals = ['SIGINT', 'SIGTERM'] as const;
-  return new Promise((resolve) => {
-    const onSignal = () => {
-      for (const signal of signals) process.off(signal, onSignal);
-      resolve(null);
-    };
-    for (const signal of signals) process.on(signal, onSignal);
-  });
 }

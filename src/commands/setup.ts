@@ -16,13 +16,16 @@ export interface SetupFlags {
   quiet?: boolean;
 }
 
-/** skein setup tensorflow, skein setup onnx, skein setup tracing, skein setup zeromq: prints the folder. @throws UsageError, TensorFlowError, BackendError. */
+/** skein setup tensorflow, onnx, nats, tracing or zeromq: prints the folder. @throws UsageError, TensorFlowError, BackendError. */
 export async function setup(what: string, flags: SetupFlags): Promise<void> {
   if (what === 'onnx') return setupOnnx(flags);
+  if (what === 'nats') return setupNats(flags);
   if (what === 'tracing') return setupTracing(flags);
   if (what === 'zeromq') return setupZeroMq(flags);
   if (what !== 'tensorflow') {
-    throw new UsageError(`There is no setup of '${what}'; there are: tensorflow, onnx, tracing, zeromq.`);
+    throw new UsageError(
+      `There is no setup of '${what}'; there are: tensorflow, onnx, nats, tracing, zeromq.`,
+    );
   }
   return setupTensorFlow(flags);
 }
@@ -30,6 +33,11 @@ export async function setup(what: string, flags: SetupFlags): Promise<void> {
 async function setupOnnx(flags: SetupFlags): Promise<void> {
   const { installOnnxRuntime } = await import('../../engine/backends/onnx/install-onnx.js');
   await setupPackages(flags, installOnnxRuntime, ({ version }) => `ONNX Runtime ${version}`);
+}
+
+async function setupNats(flags: SetupFlags): Promise<void> {
+  const { installNats } = await import('../queue/install-packages.js');
+  await setupPackages(flags, installNats, () => 'the client of NATS');
 }
 
 async function setupTracing(flags: SetupFlags): Promise<void> {

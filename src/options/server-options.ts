@@ -18,6 +18,8 @@ export interface ServerOption<T = unknown, Configured = unknown> {
   /** Level of the option; model: each entry of `models` in a file may have its own. */
   level: 'server' | 'model';
   flag: FlagSpec;
+  /** True where `skein serve` takes the option; false: it is of the work queue alone. */
+  isForServe: boolean;
   /** True where `skein batch`, which has no clients, takes the option too. */
   isForBatch: boolean;
   /** Name of the option in the in-process host, where that differs; else null. */
@@ -27,6 +29,7 @@ export interface ServerOption<T = unknown, Configured = unknown> {
 }
 
 interface Where {
+  isForServe?: boolean;
   isForBatch?: boolean;
   hostField?: string;
 }
@@ -38,7 +41,7 @@ function ofServer<T>(
 ): ServerOption<T, T>;
 function ofServer<T>(values: Values<T>, flag: FlagText, where?: Where): ServerOption<T, T | undefined>;
 function ofServer<T>(values: Values<T>, flag: FlagSpec, where: Where = {}): ServerOption<T> {
-  return { values, level: 'server', flag, isForBatch: true, hostField: null, ...where };
+  return { values, level: 'server', flag, isForServe: true, isForBatch: true, hostField: null, ...where };
 }
 
 function ofModel<T>(
@@ -53,6 +56,13 @@ function ofModel<T>(values: Values<T>, flag: FlagSpec, where: Where = {}): Serve
 
 const PATHS = listOf('a path, or NAME=PATH, or a list of these');
 const TEXTS = listOf('a text that is not empty, or a list of such');
+const isPrefix = (value: unknown) =>
+  typeof value === 'string' && value.length <= 128 && /^[\w-]+(\.[\w-]+)*$/.test(value);
+/** Beginning of the subjects of the work queue, and of its stream's name. */
+const PREFIX: Values<string> = {
+  ...rule<string>('words of letters, digits, - and _ with dots between them', isPrefix),
+  kind: 'text',
+};
 const NAMES = listOf('a name, or a list of names');
 const isKeepAlive = (value: unknown) =>
   (typeof value === 'string' || typeof value === 'number') && keepAliveMs(value) !== null;
@@ -75,6 +85,8 @@ const ADAPTERS = 'LoRA adapters';
 const BATCHES = 'Files and batches';
 const ON_DEMAND = 'Models on demand';
 const KV_EVENTS = 'Events of the KV cache';
+const OF_QUEUE = { isForServe: false, isForBatch: false };
+const QUEUE = 'Work queue';
 const DAY_SECONDS = 86_400;
 const LONGEST_QUEUE = wholeNumber(1, 1_000_000);
 
@@ -686,6 +698,149 @@ const SERVING_OPTIONS = {
     default: 20,
     help: 'Most top log-probs per token that a request may ask for. -1: the whole vocabulary.',
   }),
+  nats: ofServer(
+    listOf('the address of a NATS server, such as nats://127.0.0.1:4222, or a list of such'),
+    {
+      group: QUEUE,
+      metavar: 'URL',
+      help: 'Address of the NATS server with the work queue, which needs JetStream; repeat the option for further servers of its cluster; tls://HOST:PORT for TLS.',
+      defaultText: 'none; skein gateway and skein work need it',
+    },
+    OF_QUEUE,
+  ),
+  natsPrefix: ofServer(
+    PREFIX,
+    {
+      group: QUEUE,
+      metavar: 'NAME',
+      default: 'skein',
+      help: 'First word of all subjects, and of the name of the stream; gateways and workers with other prefixes know nothing of each other.',
+    },
+    OF_QUEUE,
+  ),
+  natsCredsFile: ofServer(
+    NAME,
+    { group: QUEUE, metavar: 'FILE', help: 'Credentials for NATS: a .creds file.', defaultText: 'none' },
+    OF_QUEUE,
+  ),
+  natsNkeyFile: ofServer(
+    NAME,
+    {
+      group: QUEUE,
+      metavar: 'FILE',
+      help: 'Credentials for NATS: a file with the seed of an nkey.',
+      defaultText: 'none',
+    },
+    OF_QUEUE,
+  ),
+  natsUser: ofServer(
+    NAME,
+    {
+      group: QUEUE,
+      metavar: 'NAME',
+      help: 'Credentials for NATS: a user, whose password is in --nats-password-file or the variable SKEIN_NATS_PASSWORD.',
+      defaultText: 'none',
+    },
+    OF_QUEUE,
+  ),
+  natsPasswordFile: ofServer(
+    NAME,
+    { group: QUEUE, metavar: 'FILE', help: 'File with the password of --nats-user.', defaultText: 'none' },
+    OF_QUEUE,
+  ),
+  natsTokenFile: ofServer(
+    NAME,
+    {
+      group: QUEUE,
+      metavar: 'FILE',
+      help: 'Credentials for NATS: a file with a token; the variable SKEIN_NATS_TOKEN does as well.',
+      defaultText: 'none',
+    },
+    OF_QUEUE,
+  ),
+  natsCaFile: ofServer(
+    NAME,
+    {
+      group: QUEUE,
+      metavar: 'FILE',
+      help: "Certificates in PEM by which the NATS server's is checked; with it the connection has TLS.",
+      defaultText: "the system's, with tls://",
+    },
+    OF_QUEUE,
+  ),
+  natsCertFile: ofServer(
+    NAME,
+    {
+      group: QUEUE,
+      metavar: 'FILE',
+      help: 'Own certificate in PEM, for NATS servers that ask for one; needs --nats-key-file.',
+      defaultText: 'none',
+    },
+    OF_QUEUE,
+  ),
+  natsKeyFile: ofServer(
+    NAME,
+    { group: QUEUE, metavar: 'FILE', help: 'Private key of --nats-cert-file, in PEM.', defaultText: 'none' },
+    OF_QUEUE,
+  ),
+  natsStorage: ofServer(
+    oneOf('file', 'memory'),
+    {
+      group: QUEUE,
+      default: 'file',
+      help: 'Where the NATS server keeps the work queue, if it is not there yet.',
+    },
+    OF_QUEUE,
+  ),
+  natsReplicas: ofServer(
+    wholeNumber(1, 5),
+    {
+      group: QUEUE,
+      metavar: 'N',
+      default: 1,
+      help: 'Servers of the NATS cluster that have the work queue, if it is not there yet.',
+    },
+    OF_QUEUE,
+  ),
+  natsMaxRequests: ofServer(
+    LONGEST_QUEUE,
+    {
+      group: QUEUE,
+      unit: 'requests',
+      default: 10_000,
+      help: 'Requests of all gateways that may lie in the work queue, if it is not there yet.',
+    },
+    OF_QUEUE,
+  ),
+  allowDifferentBits: ofServer(
+    SWITCH,
+    {
+      group: QUEUE,
+      default: false,
+      help: 'An answer whose worker is lost may go on with a worker of other weights, another version or another instruction set, where no equal one is left: its rest may be another than without the loss.',
+    },
+    OF_QUEUE,
+  ),
+  workerWaitSeconds: ofServer(
+    wholeNumber(0, DAY_SECONDS),
+    {
+      group: QUEUE,
+      unit: 'seconds',
+      default: 60,
+      help: 'Time that a request waits in the gateway where no worker is there that may take it; then it gets an error.',
+    },
+    OF_QUEUE,
+  ),
+  workerSilenceSeconds: ofServer(
+    wholeNumber(1, 3600),
+    {
+      group: QUEUE,
+      unit: 'seconds',
+      default: 6,
+      help: 'Silence after which a worker counts as lost, and others go on with its requests; one whose process has ended is found out sooner.',
+    },
+    OF_QUEUE,
+  ),
   drainTimeoutSeconds: ofServer(
     wholeNumber(0, DAY_SECONDS),
     {

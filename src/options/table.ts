@@ -32,6 +32,7 @@ export interface Option {
   flag: FlagSpec;
   /** True where each entry of `models` in a file may have its own. */
   isOfAModel: boolean;
+  isForServe: boolean;
   isForBatch: boolean;
   /** Path in GptManagerOptions and name in the engine's errors; null for an option of the server's part. */
   engine: { path: string; nameInErrors: string; option: EngineOption } | null;
@@ -40,9 +41,18 @@ export interface Option {
 }
 
 function ofServer([name, option]: [string, ServerOption]): Option {
-  const { values, flag, level, isForBatch, hostField } = option;
+  const { values, flag, level, isForServe, isForBatch, hostField } = option;
   const isOfAModel = level === 'model';
-  return { name: name as OptionName, values, flag, isOfAModel, isForBatch, engine: null, hostField };
+  return {
+    name: name as OptionName,
+    values,
+    flag,
+    isOfAModel,
+    isForServe,
+    isForBatch,
+    engine: null,
+    hostField,
+  };
 }
 
 const ofEngine = ENGINE_TABLE.flatMap(({ path, nameInErrors, option }): Option[] => {
@@ -55,6 +65,7 @@ const ofEngine = ENGINE_TABLE.flatMap(({ path, nameInErrors, option }): Option[]
       values,
       flag,
       isOfAModel: true,
+      isForServe: true,
       isForBatch: true,
       engine,
       hostField: null,

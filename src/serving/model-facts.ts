@@ -42,7 +42,7 @@ export function readModelFacts(path: string): ModelFacts {
 }
 
 /** The same of an engine directory, whose weights have the precision that they were built in. */
-export function factsOfEngine({ manifest, plan }: Engine): ModelFacts {
+export function factsOfEngine({ manifest, plan }: Pick<Engine, 'manifest' | 'plan'>): ModelFacts {
   const { config, precision, weightsByteLength: weightBytes, source } = manifest;
   return {
     format: 'engine',

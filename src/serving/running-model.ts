@@ -4,8 +4,9 @@ import type { EncoderBatch } from '../../host/encoder-host.js';
 import type { CloseOptions } from '../../host/in-process-host.js';
 import type { EncoderModel } from '../encoding/encoder-model.js';
 import type { TextModel } from '../generation/text-model.js';
-import type { ModelAdapters } from './adapters/model-adapters.js';
+import type { AdapterSet } from './adapters/model-adapters.js';
 import type { KvEventsInfo } from './kv-events/kv-events.js';
+import type { ModelFacts } from './model-facts.js';
 import type { ModelState } from './model-state.js';
 
 /** Properties of a loaded model of any kind, and of what computes for it. */
@@ -97,8 +98,10 @@ interface RunningGenerator extends Running<'generator', ModelInfo, TextModel, Ge
   watchFormation(listener: FormationListener): () => void;
   /** Forgets every block of the KV cache that later requests could find; resolves with their number. */
   resetCache(): Promise<number>;
+  /** What its files say; absent: its engine directory is asked. */
+  facts?(): ModelFacts;
   /** LoRA adapters by which the model answers too; null: it was loaded without the option for them. */
-  readonly adapters: ModelAdapters | null;
+  readonly adapters: AdapterSet | null;
   /** Where events of its cache are published; null: nowhere. */
   readonly kvEvents: KvEventsInfo | null;
 }

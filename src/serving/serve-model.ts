@@ -35,7 +35,9 @@ export function servedModel(loaded: RunningModel, settings: ServedSettings): Ser
   };
   let read: ModelFacts | null = null;
   const facts = () => {
-    read ??= factsOfEngine(openEngine(loaded.info.enginePath));
+    read ??=
+      (loaded.kind === 'generator' ? loaded.facts?.() : undefined) ??
+      factsOfEngine(openEngine(loaded.info.enginePath));
     return read;
   };
   const created = Math.floor(Date.now() / 1000);

@@ -1,7 +1,7 @@
 import type { FormationListener } from '../../callbacks/formation.js';
 import type { EncoderModel } from '../encoding/encoder-model.js';
 import type { TextModel } from '../generation/text-model.js';
-import type { ModelAdapters } from './adapters/model-adapters.js';
+import type { AdapterSet } from './adapters/model-adapters.js';
 import type { ModelFacts } from './model-facts.js';
 import type { ModelState } from './model-state.js';
 import type { EncoderStatistics, GeneratorStatistics, ModelInfo } from './running-model.js';
@@ -65,7 +65,7 @@ export interface ServedGenerator extends TextModel, ServedUnderName {
   /** Most log-probs beside that of each token; default 20. */
   maxLogProbs?: number;
   /** LoRA adapters by which it answers too; absent or null: it takes none. */
-  adapters?: ModelAdapters | null;
+  adapters?: AdapterSet | null;
   /** Name of the model whose adapter this is; absent: it is a model of its own. */
   base?: string;
 }

@@ -10,7 +10,7 @@ describe('skein setup', () => {
     const unknown = await runCli(['setup', 'cuda']);
     expect(unknown).toMatchObject({ code: 2, stdout: '' });
     expect(unknown.stderr).toBe(
-      "skein: There is no setup of 'cuda'; there are: tensorflow, onnx, tracing, zeromq.\n",
+      "skein: There is no setup of 'cuda'; there are: tensorflow, onnx, nats, tracing, zeromq.\n",
     );
     const both = await runCli(['setup', 'tensorflow', '--from', folder, '--download']);
     expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining('give one of them') });

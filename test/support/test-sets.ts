@@ -34,6 +34,7 @@ export const OUTSIDE = [
   'test/src/clients/{matrix,pages,programs}/*.test.ts',
   'test/src/routing/*.test.ts',
   'test/src/server/dashboard/browser.test.ts',
+  'test/src/queue/*.test.ts',
 ];
 
 /**

@@ -76,6 +76,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'generation with two micro-batches in turns (enableTrtOverlap) and without',
     load: () => import('./overlap/bench.js'),
   },
+  queue: {
+    summary: 'what gateway, queue and worker cost beside one server, and how soon a lost worker is replaced',
+    load: () => import('./queue/bench.js'),
+  },
   ranks: {
     summary: 'ranks and stages of one machine beside one process with as many threads',
     load: () => import('./ranks/bench.js'),

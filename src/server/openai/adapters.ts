@@ -4,7 +4,7 @@ import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { OutsideError } from '../../../models/checkpoints/open-only-below.js';
 import { withFlagNames } from '../../options/flag-names.js';
 import { AdapterError, type AdapterErrorReason } from '../../serving/adapters/adapter-error.js';
-import type { ModelAdapters } from '../../serving/adapters/model-adapters.js';
+import type { AdapterSet } from '../../serving/adapters/model-adapters.js';
 import type { ModelDirectory } from '../../serving/model-directory.js';
 import type { ModelRepository } from '../../serving/model-repository.js';
 import { adapterInFolder, type FolderAdapter, outside } from './adapter-folder.js';
@@ -20,7 +20,7 @@ interface Served extends Pick<RouteContext, 'models'> {
 /** A model that takes adapters. */
 interface Base {
   id: string;
-  adapters: ModelAdapters;
+  adapters: AdapterSet;
 }
 
 /** Loads an adapter for the clients of a model. @param folder that of --lora-dir @throws ApiError 400, 403, 404 */
@@ -51,7 +51,7 @@ export async function loadAdapter(
  * @param own the model whose adapter of this name may be replaced; null: none may
  * @throws ApiError 400 where the name is taken: by an adapter in vLLM's words, for which its controllers look
  */
-function checkName(name: string, own: ModelAdapters | null, { models, platform }: Served): void {
+function checkName(name: string, own: AdapterSet | null, { models, platform }: Served): void {
   const having = basesIn(models).find(({ adapters }) => adapters.has(name));
   const taken = { param: 'lora_name', code: 'lora_name_taken' };
   if (having === undefined) {
@@ -101,7 +101,7 @@ function basesIn(models: ModelDirectory): Base[] {
  *
  * @param asked '': nothing @param replaced name of an adapter that may be there; null: none is replaced @throws ApiError 400, 404
  */
-function baseOf(asked: string, replaced: string | null, models: ModelDirectory): ModelAdapters {
+function baseOf(asked: string, replaced: string | null, models: ModelDirectory): AdapterSet {
   const named = asked === '' ? undefined : models.find(asked);
   const taking = basesIn(models);
   const known = taking.filter(({ id }) => named === undefined || id === named.id);

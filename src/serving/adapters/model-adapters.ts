@@ -27,6 +27,8 @@ export interface LoadedAdapter extends AdapterInfo {
   /** Pages that it takes of the engine's host cache. */
   readonly pages: number;
   readonly model: TextModel;
+  /** null: they are elsewhere. */
+  readonly weights: AdapterWeights | null;
 }
 
 /** Most adapters of a model: as many as one iteration can have at most. */
@@ -227,6 +229,7 @@ export class ModelAdapters {
       taskId,
       digest,
       pages,
+      weights,
       model: withAdapter(this.#base.model, { loraTaskId: taskId, adapter: weights, adapterName: name }),
     };
     const before = this.#loaded.get(name);
@@ -236,6 +239,9 @@ export class ModelAdapters {
     return adapter;
   }
 }
+
+/** The adapters of a model, wherever it runs. */
+export type AdapterSet = Pick<ModelAdapters, keyof ModelAdapters>;
 
 /** A sentence about an adapter's files, with the options that set its limits. */
 function inOptions(text: NamedText, { hostPages, devicePages }: AdapterRoom): NamedText {

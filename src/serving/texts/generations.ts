@@ -3,7 +3,7 @@ import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferListener, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { answerMemory } from '../../generation/answer-memory.js';
 import type { TextModel } from '../../generation/text-model.js';
-import type { ModelAdapters } from '../adapters/model-adapters.js';
+import type { AdapterSet } from '../adapters/model-adapters.js';
 import type { ObserveRequest } from '../request-observer.js';
 import { generationError } from './generation-error.js';
 import { GenerationOutputs, stoppedOutputs, wantedOutputs } from './generation-outputs.js';
@@ -19,7 +19,7 @@ export interface Generating {
   readonly observedName: string;
   readonly model: TextModel;
   /** null: it takes no adapters. */
-  readonly adapters: ModelAdapters | null;
+  readonly adapters: AdapterSet | null;
   /** Most log-probs of a token beside its own. */
   readonly maxLogProbs: number;
   readonly observe: ObserveRequest;

@@ -1,16 +1,12 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { EngineFields } from '../../generation/text-generation.js';
-import type { ModelAdapters } from '../adapters/model-adapters.js';
+import type { AdapterSet } from '../adapters/model-adapters.js';
 import type { GivenInputs } from './given-inputs.js';
 import { networkTaskId } from './network-task-id.js';
 import type { TextInputName } from './text-inputs.js';
 
 /** Whoever sends an adapter by the network has task ids of its own. @throws InferError, ParameterError */
-export function adapterFields(
-  given: GivenInputs,
-  adapters: ModelAdapters | null,
-  caller: string,
-): EngineFields {
+export function adapterFields(given: GivenInputs, adapters: AdapterSet | null, caller: string): EngineFields {
   const names = (['lora_task_id', 'lora_weights', 'lora_config'] as const).filter(
     (name) => given.has(name) && (name === 'lora_task_id' || given.get(name)!.data.length > 0),
   );

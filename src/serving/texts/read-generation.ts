@@ -6,7 +6,7 @@ import { badWordTokens } from '../../generation/bad-words.js';
 import { drawSeed, type EngineFields, type TextRequest } from '../../generation/text-generation.js';
 import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
 import type { PromptTokens, TextModel } from '../../generation/text-model.js';
-import type { ModelAdapters } from '../adapters/model-adapters.js';
+import type { AdapterSet } from '../adapters/model-adapters.js';
 import { adapterFields } from './given-adapter.js';
 import type { GivenInputs } from './given-inputs.js';
 import { logitBiasOf, wordList, wordTexts } from './given-words.js';
@@ -43,7 +43,7 @@ export interface Generation {
 export interface GenerationOptions {
   model: TextModel;
   /** null: it takes no adapters. */
-  adapters: ModelAdapters | null;
+  adapters: AdapterSet | null;
   /** Most log-probs of a token beside its own. */
   maxLogProbs: number;
   /** Of output_ids, where the request says nothing. */

@@ -1,0 +1,47 @@
+import { SkeinError } from '../../base/skein-error.js';
+import type { Beat, FramesMessage, HoldAnswer, HoldMessage, StopMessage, WorkItem } from './messages.js';
+import type { PoolName } from './names.js';
+
+/** A request that lies in the stream. */
+export interface Offer {
+  /** Takes it out again, if it is still there. Never rejects. */
+  withdraw(): void;
+}
+
+/**
+ * Why a request does not lie in the stream:
+ *
+ *   full       the stream has as many as it may have, or no place to store more
+ *   large      it is longer than the NATS server takes
+ *   away       the NATS server, or its stream, cannot be reached
+ */
+export class OfferError extends SkeinError {
+  override name = 'OfferError';
+  override readonly code = 'SKEIN_QUEUE_OFFER';
+  readonly reason: 'full' | 'large' | 'away';
+
+  constructor(reason: OfferError['reason'], message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/** What a gateway needs of the queue's transport. */
+export interface GatewayPort {
+  /** Puts a request into the stream; twice the same attempt counts once. @throws OfferError */
+  offer(pool: PoolName, item: WorkItem): Promise<Offer>;
+  stop(worker: string, message: StopMessage): void;
+  /** Asks a worker whether it is there: its beat; 'nobody' where it surely is not; null where no answer came. */
+  probe(worker: string): Promise<Beat | 'nobody' | null>;
+}
+
+/** What a gateway hears from the transport. */
+export interface GatewayListener {
+  onBeat(beat: Beat): void;
+  onFrames(message: FramesMessage): void;
+  onHold(message: HoldMessage): HoldAnswer;
+  /** The connection is lost; it will come again. */
+  onDisconnect(): void;
+  /** The connection is there again; what lay in the stream may be lost. */
+  onReconnect(): void;
+}

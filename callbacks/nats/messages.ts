@@ -1,0 +1,251 @@
+import type { RequestFailure } from '../request-failure.js';
+import type { TokenPiece } from '../token-request.js';
+import { type Packable, PacketError, pack, unpack } from './packet.js';
+import type { PackedRequest } from './request-wire.js';
+
+/** A request as it lies in the stream. */
+export interface WorkItem {
+  kind: 'work';
+  gateway: string;
+  /** Of the request, among all of all gateways. */
+  id: string;
+  attempt: number;
+  request: PackedRequest;
+  /** Number of tokens of each sequence that the gateway has; the worker's tokens count on from there. */
+  known: number[];
+  /** Sequences that nobody wants more of. */
+  ended: number[];
+}
+
+/** One piece of one sequence. `index`: see Frame. */
+export interface PieceFrame {
+  id: string;
+  attempt: number;
+  sequence: number;
+  index: number;
+  piece: TokenPiece;
+}
+
+/** The end of an attempt without an answer. */
+export interface FailureFrame {
+  id: string;
+  attempt: number;
+  failure: RequestFailure;
+}
+
+/** Pieces of one iteration or so. */
+export interface FramesMessage {
+  kind: 'frames';
+  worker: string;
+  frames: PieceFrame[];
+  failures: FailureFrame[];
+}
+
+/** What a worker has of a gateway: asked again and again, it is answered with what the gateway does not wait for. */
+export interface HoldMessage {
+  kind: 'hold';
+  worker: string;
+  /** Ids and attempts. */
+  held: [id: string, attempt: number][];
+}
+
+export interface HoldAnswer {
+  kind: 'held';
+  /** Ids of `held` that nobody waits for, with their attempts. */
+  stale: [id: string, attempt: number][];
+}
+
+export type ToGateway = FramesMessage | HoldMessage;
+
+/** Nobody wants a sequence any more, or, without a number, any of the request in this attempt. */
+export interface StopMessage {
+  kind: 'stop';
+  id: string;
+  attempt: number;
+  sequence: number | null;
+}
+
+/** Is the worker there? It answers with its own beat. */
+export interface ProbeMessage {
+  kind: 'probe';
+}
+
+/** A part of one of the worker's files. */
+export interface FileMessage {
+  kind: 'file';
+  pool: string;
+  name: string;
+  offset: number;
+}
+
+export type ToWorker = StopMessage | ProbeMessage | FileMessage;
+
+/** One file that a gateway needs to serve the model. */
+export interface FileFacts {
+  name: string;
+  bytes: number;
+  /** SHA-256, in hexadecimal digits. */
+  digest: string;
+}
+
+/** What a worker says of itself. */
+export interface Beat {
+  kind: 'beat';
+  worker: string;
+  /** Fingerprint of its pool. */
+  pool: string;
+  model: ModelCard;
+  /** Requests that it takes at once, and those that it has. */
+  places: number;
+  held: number;
+  /** Blocks of its KV cache, and those in use. */
+  maxBlocks: number;
+  usedBlocks: number;
+  /** It takes no more requests, and ends when it has none. */
+  isLeaving: boolean;
+  /** It has ended. */
+  isGone: boolean;
+}
+
+/** What gateways have to know of a model. Equal for all workers of a pool. */
+export interface ModelCard {
+  name: string;
+  aliases: string[];
+  /** Digest of how texts become tokens, and of the limits: with another one a gateway makes other requests. */
+  text: string;
+  /** Name of the file or folder that it was loaded from. */
+  fileName: string;
+  files: FileFacts[];
+  /** Properties that a server tells of its engine; see ModelInfo. */
+  info: { [name: string]: string | number | null };
+  engine: EngineCard;
+  /** Room for adapters; null: the model takes none. See AdapterRoom. */
+  adapterRoom: { [name: string]: number } | null;
+  adapters: AdapterCard[];
+}
+
+/** What tells apart models that a gateway serves: two may have one name for a while, as one follows the other. */
+export function modelKey({ name, text }: ModelCard): string {
+  return `${text}:${name}`;
+}
+
+/** Name of the model with a key. */
+export function nameOfKey(key: string): string {
+  return key.slice(key.indexOf(':') + 1);
+}
+
+export interface EngineCard {
+  vocabSize: number;
+  endTokenIds: number[];
+  maxInputLen: number;
+  maxSeqLen: number;
+  maxSequences: number;
+  maxNumTokens: number;
+  maxBeamWidth: number;
+  maxAttentionWindow: number | null;
+  tokensPerBlock: number;
+}
+
+export interface AdapterCard {
+  name: string;
+  rank: number;
+  modules: string[];
+  bytes: number;
+  digest: string;
+}
+
+export type QueueMessage = WorkItem | ToGateway | HoldAnswer | ToWorker | Beat;
+
+export function packMessage(message: QueueMessage): Uint8Array {
+  return pack(message as unknown as Packable);
+}
+
+/**
+ * Reads a message of one of these kinds. Who may send to these subjects is the NATS server's to decide: what is checked
+ * here is that nothing breaks on the way, and which kind it is. @throws PacketError
+ */
+export function unpackMessage<Kind extends QueueMessage['kind']>(
+  bytes: Uint8Array,
+  ...kinds: Kind[]
+): Extract<QueueMessage, { kind: Kind }> {
+  const message = unpack(bytes) as { kind?: unknown } | null;
+  const { kind } = message ?? {};
+  if (!kinds.some((one) => one === kind)) {
+    throw new PacketError(
+      `A message is of the kind ${JSON.stringify(kind)}; ${kinds.join(' or ')} is expected.`,
+    );
+  }
+  checkFields(message as unknown as QueueMessage);
+  return message as Extract<QueueMessage, { kind: Kind }>;
+}
+
+const isText = (value: unknown) => typeof value === 'string';
+const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
+const isList = (value: unknown, is: (one: unknown) => boolean) => Array.isArray(value) && value.every(is);
+const isLease = (value: unknown) => Array.isArray(value) && isText(value[0]) && isCount(value[1]);
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function isPieceFrame(frame: unknown): boolean {
+  if (!isObject(frame)) return false;
+  const { id, attempt, sequence, index, piece } = frame;
+  if (!isText(id) || ![attempt, sequence, index].every(isCount) || !isObject(piece)) return false;
+  return piece.tokens instanceof Int32Array && 'finishReason' in piece;
+}
+
+function isFailureFrame(frame: unknown): boolean {
+  if (!isObject(frame) || !isText(frame.id) || !isCount(frame.attempt) || !isObject(frame.failure))
+    return false;
+  const { kind, text } = frame.failure;
+  return isText(kind) && (isText(text) || Array.isArray(text));
+}
+
+function isModelCard(model: unknown): boolean {
+  if (!isObject(model) || !isObject(model.info) || !isObject(model.engine)) return false;
+  const { name, aliases, text, fileName, files, engine, adapterRoom: room, adapters } = model;
+  const isFile = (file: unknown) =>
+    isObject(file) && isText(file.name) && isCount(file.bytes) && isText(file.digest);
+  const isAdapter = (one: unknown) => isObject(one) && isText(one.name) && isText(one.digest);
+  const { endTokenIds, maxAttentionWindow: window, ...numbers } = engine as Record<string, unknown>;
+  return (
+    [name, text, fileName].every(isText) &&
+    isList(aliases, isText) &&
+    isList(files, isFile) &&
+    isList(adapters, isAdapter) &&
+    isList(endTokenIds, isCount) &&
+    (window === null || isCount(window)) &&
+    (room === null || (isObject(room) && Object.values(room).every(isCount))) &&
+    Object.values(numbers).every(isCount)
+  );
+}
+
+const CHECKS: { [Kind in QueueMessage['kind']]: (message: Record<string, unknown>) => boolean } = {
+  work: ({ gateway, id, attempt, known, ended, request }) =>
+    isText(gateway) &&
+    isText(id) &&
+    isCount(attempt) &&
+    isList(known, isCount) &&
+    isList(ended, isCount) &&
+    isObject(request),
+  frames: ({ worker, frames, failures }) =>
+    isText(worker) && isList(frames, isPieceFrame) && isList(failures, isFailureFrame),
+  hold: ({ worker, held }) => isText(worker) && isList(held, isLease),
+  held: ({ stale }) => isList(stale, isLease),
+  stop: ({ id, attempt, sequence }) =>
+    isText(id) && isCount(attempt) && (sequence === null || isCount(sequence)),
+  probe: () => true,
+  file: ({ pool, name, offset }) => isText(pool) && isText(name) && isCount(offset),
+  beat: ({ worker, pool, model, places, held, maxBlocks, usedBlocks }) =>
+    isText(worker) &&
+    isText(pool) &&
+    isModelCard(model) &&
+    [places, held, maxBlocks, usedBlocks].every(isCount),
+};
+
+function checkFields(message: QueueMessage): void {
+  const isRight = CHECKS[message.kind](message as unknown as Record<string, unknown>);
+  if (!isRight)
+    throw new PacketError(
+      `A message of the kind ${message.kind} has a field that is missing, or of another type.`,
+    );
+}

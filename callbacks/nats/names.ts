@@ -1,0 +1,66 @@
+/**
+ * Names that gateways and workers agree on. PREFIX is the same for all of a deployment, MODEL a model's name with
+ * other characters than letters, digits, - and _ replaced, POOL the fingerprint of workers that give equal bits.
+ *
+ *   PREFIX.work.MODEL.POOL       requests, in the stream PREFIX_WORK; the consumer MODEL-POOL is shared by its workers
+ *   PREFIX.gateway.GATEWAY       all that workers tell one gateway: tokens, ends, what they hold
+ *   PREFIX.worker.WORKER         all that gateways tell one worker, or ask it: stops, its files, whether it is there
+ *   PREFIX.beat                  what workers tell all gateways of themselves, again and again
+ *   PREFIX.hello                 a gateway is new, and would like to hear of the workers at once
+ */
+export class QueueNames {
+  readonly #prefix: string;
+
+  /** @param prefix one or more words with dots between them */
+  constructor(prefix: string) {
+    this.#prefix = prefix;
+  }
+
+  get stream(): string {
+    return `${this.#prefix.replaceAll('.', '_').toUpperCase()}_WORK`;
+  }
+
+  /** Subjects of the stream. */
+  get allWork(): string {
+    return `${this.#prefix}.work.>`;
+  }
+
+  get beat(): string {
+    return `${this.#prefix}.beat`;
+  }
+
+  get hello(): string {
+    return `${this.#prefix}.hello`;
+  }
+
+  work(pool: PoolName): string {
+    return `${this.#prefix}.work.${subjectWord(pool.model)}.${pool.fingerprint}`;
+  }
+
+  /** Name of the durable consumer of a pool. */
+  consumer(pool: PoolName): string {
+    return `${subjectWord(pool.model)}-${pool.fingerprint}`;
+  }
+
+  gateway(id: string): string {
+    return `${this.#prefix}.gateway.${id}`;
+  }
+
+  worker(id: string): string {
+    return `${this.#prefix}.worker.${id}`;
+  }
+}
+
+/** Workers that give equal bits to equal requests for a model. */
+export interface PoolName {
+  model: string;
+  /** Letters and digits. */
+  fingerprint: string;
+}
+
+/** Characters of a model's name that are kept in subjects: it is only for readers, the fingerprint tells pools apart. */
+const MOST_CHARACTERS = 64;
+
+function subjectWord(model: string): string {
+  return model.slice(0, MOST_CHARACTERS).replaceAll(/[^\w-]/g, '_') || '_';
+}

@@ -1,0 +1,99 @@
+import type { Msg, NatsConnection } from '@nats-io/transport-node';
+import { messageOf } from '../../base/error-text.js';
+import type { GatewayListener, GatewayPort, Offer } from './gateway-port.js';
+import { type Beat, packMessage, type StopMessage, unpackMessage, type WorkItem } from './messages.js';
+import type { PoolName, QueueNames } from './names.js';
+import { isNobody } from './no-responders.js';
+import type { WorkStream } from './work-stream.js';
+
+/** Milliseconds that a worker has to say that it is there. */
+const PROBE_MS = 1_000;
+/** Milliseconds that a worker has to send a part of a file. */
+const FILE_MS = 10_000;
+
+export interface NatsGatewayOptions {
+  nc: NatsConnection;
+  stream: WorkStream;
+  names: QueueNames;
+  /** Id of the gateway. */
+  id: string;
+  onWarning: (message: string) => void;
+}
+
+/** A gateway's end of the queue, over NATS. */
+export class NatsGatewayPort implements GatewayPort {
+  readonly #options: NatsGatewayOptions;
+
+  constructor(options: NatsGatewayOptions) {
+    this.#options = options;
+  }
+
+  /** Begins to tell the listener what comes. */
+  listen(listener: GatewayListener): void {
+    const { nc, names, id } = this.#options;
+    nc.subscribe(names.gateway(id), {
+      callback: (error, message) => this.#take(error, message, () => this.#onMessage(message, listener)),
+    });
+    nc.subscribe(names.beat, {
+      callback: (error, message) =>
+        this.#take(error, message, () => listener.onBeat(unpackMessage(message.data, 'beat'))),
+    });
+    void this.#follow(listener);
+    nc.publish(names.hello);
+  }
+
+  #take(error: Error | null, { subject }: Msg, read: () => void): void {
+    try {
+      if (error !== null) throw error;
+      read();
+    } catch (thrown) {
+      this.#options.onWarning(`A message to ${subject} is dropped: ${messageOf(thrown)}`);
+    }
+  }
+
+  #onMessage(message: Msg, listener: GatewayListener): void {
+    const told = unpackMessage(message.data, 'frames', 'hold');
+    if (told.kind === 'frames') listener.onFrames(told);
+    else message.respond(packMessage(listener.onHold(told)));
+  }
+
+  async #follow(listener: GatewayListener): Promise<void> {
+    const { nc, names } = this.#options;
+    for await (const { type } of nc.status()) {
+      if (type === 'disconnect') listener.onDisconnect();
+      if (type !== 'reconnect') continue;
+      listener.onReconnect();
+      nc.publish(names.hello);
+    }
+  }
+
+  async offer(pool: PoolName, item: WorkItem): Promise<Offer> {
+    const { stream } = this.#options;
+    const sequence = await stream.publish(pool, `${item.id}/${item.attempt}`, packMessage(item));
+    return { withdraw: () => void stream.withdraw(sequence) };
+  }
+
+  stop(worker: string, message: StopMessage): void {
+    const { nc, names } = this.#options;
+    if (!nc.isClosed()) nc.publish(names.worker(worker), packMessage(message));
+  }
+
+  async probe(worker: string): Promise<Beat | 'nobody' | null> {
+    const { nc, names } = this.#options;
+    try {
+      const answer = await nc.request(names.worker(worker), packMessage({ kind: 'probe' }), {
+        timeout: PROBE_MS,
+      });
+      return unpackMessage(answer.data, 'beat');
+    } catch (error) {
+      return isNobody(error) ? 'nobody' : null;
+    }
+  }
+
+  /** A part of a worker's file; empty behind its end. @throws where the worker does not answer */
+  async readFile(worker: string, pool: string, name: string, offset: number): Promise<Uint8Array> {
+    const { nc, names } = this.#options;
+    const message = packMessage({ kind: 'file', pool, name, offset });
+    return (await nc.request(names.worker(worker), message, { timeout: FILE_MS })).data;
+  }
+}

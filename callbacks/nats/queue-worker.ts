@@ -1,0 +1,341 @@
+import { messageOf } from '../../base/error-text.js';
+import { textOf } from '../../base/skein-error.js';
+import type { PieceSource } from '../piece-source.js';
+import { failure, type RequestFailure } from '../request-failure.js';
+import {
+  HostClosedError,
+  QueueFullError,
+  RequestError,
+  type TokenPiece,
+  type TokenRequest,
+} from '../token-request.js';
+import { FrameSender } from './frame-sender.js';
+import type { HoldAnswer, StopMessage, WorkItem } from './messages.js';
+import { unpackedRequest } from './request-wire.js';
+import type { Delivery, WorkerPort } from './worker-port.js';
+
+/** The engine of a worker: an InProcessHost. */
+export interface WorkEngine {
+  submitSeveral(request: TokenRequest): PieceSource<TokenPiece>[];
+  /** Requests that have not run yet, or are paused. */
+  readonly waiting: number;
+}
+
+/** A worker's own fields of a request with an adapter. */
+export type OwnAdapter = Pick<TokenRequest, 'loraTaskId' | 'adapter'>;
+
+export interface QueueWorkerOptions {
+  id: string;
+  port: WorkerPort;
+  engine: WorkEngine;
+  /** Most requests that it has at once. */
+  places: number;
+  /** The adapter of a name; null: the worker has none of this name. */
+  adapterOf: (name: string) => OwnAdapter | null;
+  /** Milliseconds without an answer of a gateway after which nobody is believed to wait for its requests. */
+  gatewayGraceMs: number;
+  onWarning: (message: string) => void;
+}
+
+/** Requests that may wait in the engine for their first step: with more, others have room sooner. */
+const MOST_WAITING = 8;
+
+/** A request that the worker has. */
+interface Held {
+  item: WorkItem;
+  delivery: Delivery;
+  /** The gateway has said that it waits for it from here, and the stream has been told. */
+  isConfirmed: boolean;
+  sources: readonly PieceSource<TokenPiece>[];
+  /** Number of tokens that each sequence has, those among them that the gateway knew. */
+  next: number[];
+  isEnded: boolean[];
+  hasPiece: boolean;
+}
+
+/** A gateway with requests here. */
+interface Asker {
+  heardMs: number;
+  isAsking: boolean;
+}
+
+/**
+ * The worker's end of the work queue: it takes as many requests as it has room for, runs them, and sends what comes of
+ * them to their gateways.
+ *
+ *   pull -> request -> engine -> pieces -> frames, one message for each gateway and iteration
+ *              |
+ *              '- hold: "I have these" --> gateway: fine --> ack: the stream forgets it
+ *                                                   stale -> dropped, and ack
+ *                                          nobody answers --> dropped, after a while
+ *
+ * A worker decides nothing: whether an attempt counts is the gateway's to say.
+ */
+export class QueueWorker {
+  readonly #options: QueueWorkerOptions;
+  readonly #sender: FrameSender;
+  readonly #held = new Map<string, Held>();
+  readonly #askers = new Map<string, Asker>();
+  /** Requests that were asked for and have not come. */
+  #asked = 0;
+  #isLeaving = false;
+  #isScheduled = false;
+  #onEmpty: (() => void) | null = null;
+
+  constructor(options: QueueWorkerOptions) {
+    this.#options = options;
+    const { id, port } = options;
+    this.#sender = new FrameSender(id, port, (frameId, attempt, why) => this.#fail(frameId, attempt, why));
+  }
+
+  /** Number of requests that it has. */
+  get size(): number {
+    return this.#held.size;
+  }
+
+  get isLeaving(): boolean {
+    return this.#isLeaving;
+  }
+
+  /** Looks for room, and asks for as many requests as there is room for. */
+  wake(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    // Many requests begin and end in one turn; one look is enough.
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#pull();
+    });
+  }
+
+  #pull(): void {
+    if (this.#isLeaving) return;
+    const { places, engine, port } = this.#options;
+    const room = Math.min(places - this.#held.size, MOST_WAITING - engine.waiting) - this.#asked;
+    if (room <= 0) return;
+    this.#asked += room;
+    void port.pull(room).then((numMissing) => {
+      this.#asked -= numMissing;
+      this.wake();
+    });
+  }
+
+  /** A request has come. */
+  onWork(delivery: Delivery): void {
+    this.#asked--;
+    const { item } = delivery;
+    const before = this.#held.get(item.id);
+    if (before !== undefined && before.item.attempt >= item.attempt) {
+      // It has come twice, since it was not acknowledged in time, or an old one comes late.
+      if (before.item.attempt === item.attempt && !before.isConfirmed) before.delivery = delivery;
+      else delivery.ack();
+      return;
+    }
+    if (this.#isLeaving) {
+      delivery.giveBack();
+      return;
+    }
+    if (before !== undefined) this.#drop(before);
+    this.#begin(delivery);
+    this.wake();
+  }
+
+  #begin(delivery: Delivery): void {
+    const { item } = delivery;
+    let sources: PieceSource<TokenPiece>[];
+    try {
+      sources = this.#options.engine.submitSeveral(this.#requestOf(item));
+    } catch (error) {
+      this.#refuse(delivery, error);
+      return;
+    }
+    const held: Held = {
+      item,
+      delivery,
+      isConfirmed: false,
+      sources,
+      next: sources.map((_, i) => item.known[i] ?? 0),
+      isEnded: sources.map(() => false),
+      hasPiece: false,
+    };
+    this.#held.set(item.id, held);
+    const asker = this.#askers.get(item.gateway);
+    if (asker === undefined) this.#askers.set(item.gateway, { heardMs: performance.now(), isAsking: false });
+    for (const [sequence, source] of sources.entries()) {
+      if (item.ended.includes(sequence)) {
+        held.isEnded[sequence] = true;
+        source.leave(true);
+        continue;
+      }
+      source.listen({
+        onPiece: (piece) => this.#onPiece(held, sequence, piece),
+        onError: (error) => this.#onError(held, error),
+      });
+    }
+    if (this.#isHeld(held)) void this.#hold(item.gateway);
+  }
+
+  #requestOf({ request }: WorkItem): TokenRequest {
+    const read = unpackedRequest(request);
+    const { adapterName } = read;
+    if (adapterName === undefined) return read;
+    const own = this.#options.adapterOf(adapterName);
+    if (own !== null) return { ...read, ...own };
+    throw RequestError.of(
+      failure('adapter', `The worker has no LoRA adapter '${adapterName}'.`, 'loraTaskId'),
+    );
+  }
+
+  /** The engine does not take the request: others may, or it is at fault itself. */
+  #refuse(delivery: Delivery, error: unknown): void {
+    if (error instanceof QueueFullError || error instanceof HostClosedError) {
+      delivery.giveBack();
+      return;
+    }
+    const { gateway, id, attempt } = delivery.item;
+    this.#sender.fail(gateway, { id, attempt, failure: failureFor(error) });
+    delivery.ack();
+  }
+
+  #isHeld(held: Held): boolean {
+    return this.#held.get(held.item.id) === held;
+  }
+
+  #onPiece(held: Held, sequence: number, piece: TokenPiece): void {
+    if (!this.#isHeld(held) || held.isEnded[sequence]) return;
+    const { id, attempt, gateway } = held.item;
+    if (piece.finishReason === 'cancelled') {
+      // Nobody has asked for that: the engine is being closed.
+      this.#fail(id, attempt, failure('ended', 'The worker was closed.'));
+      return;
+    }
+    const index = held.next[sequence]!;
+    held.next[sequence] = index + piece.tokens.length;
+    this.#sender.send(gateway, { id, attempt, sequence, index, piece });
+    if (!held.hasPiece) {
+      held.hasPiece = true;
+      // The engine may have room for the next.
+      this.wake();
+    }
+    if (piece.finishReason === null) return;
+    held.isEnded[sequence] = true;
+    if (held.isEnded.every((isEnded) => isEnded)) this.#forget(held);
+  }
+
+  #onError(held: Held, error: unknown): void {
+    if (!this.#isHeld(held)) return;
+    this.#fail(held.item.id, held.item.attempt, failureFor(error));
+  }
+
+  /** Ends an attempt with a failure, which its gateway is told. */
+  #fail(id: string, attempt: number, why: RequestFailure): void {
+    const held = this.#held.get(id);
+    if (held === undefined || held.item.attempt !== attempt) return;
+    this.#sender.fail(held.item.gateway, { id, attempt, failure: why });
+    this.#drop(held);
+  }
+
+  /** Ends the work for a request that nobody here waits for any more. */
+  #drop(held: Held): void {
+    this.#forget(held);
+    for (const source of held.sources) source.leave();
+  }
+
+  #forget(held: Held): void {
+    this.#held.delete(held.item.id);
+    // Its frames are on their way, or nobody wants them.
+    if (!held.isConfirmed) held.delivery.ack();
+    this.wake();
+    if (this.#held.size === 0) this.#onEmpty?.();
+  }
+
+  /** A gateway wants no more of a request, or of one of its sequences. */
+  stop({ id, attempt, sequence }: StopMessage): void {
+    const held = this.#held.get(id);
+    if (held === undefined || held.item.attempt > attempt) return;
+    if (sequence === null) {
+      this.#drop(held);
+      return;
+    }
+    held.isEnded[sequence] = true;
+    held.sources[sequence]?.leave(true);
+    if (held.isEnded.every((isEnded) => isEnded)) this.#forget(held);
+  }
+
+  /** Tells every gateway what the worker has of it. To be called again and again. */
+  holdAll(): void {
+    for (const gateway of this.#askers.keys()) void this.#hold(gateway);
+  }
+
+  async #hold(gateway: string): Promise<void> {
+    const asker = this.#askers.get(gateway);
+    if (asker === undefined || asker.isAsking) return;
+    asker.isAsking = true;
+    // What it sends before, and has forgotten, comes before the list.
+    this.#sender.flush();
+    const { id: worker, port, gatewayGraceMs } = this.#options;
+    const told = this.#heldFor(gateway);
+    const held = told.map(({ item }): [string, number] => [item.id, item.attempt]);
+    const answer = await port.hold(gateway, { kind: 'hold', worker, held });
+    asker.isAsking = false;
+    const nowMs = performance.now();
+    if (answer !== null) {
+      asker.heardMs = nowMs;
+      this.#confirm(told, answer);
+    } else if (nowMs - asker.heardMs > gatewayGraceMs) {
+      for (const one of told) if (this.#isHeld(one)) this.#drop(one);
+    } else return;
+    // It is told until it has heard that there is nothing left: the last tokens may have been lost on the way.
+    if (told.length === 0 && this.#heldFor(gateway).length === 0) this.#askers.delete(gateway);
+  }
+
+  #heldFor(gateway: string): Held[] {
+    return [...this.#held.values()].filter(({ item }) => item.gateway === gateway);
+  }
+
+  #confirm(told: readonly Held[], { stale }: HoldAnswer): void {
+    const unwanted = new Map(stale);
+    for (const held of told) {
+      if (!this.#isHeld(held)) continue;
+      if (unwanted.get(held.item.id) === held.item.attempt) this.#drop(held);
+      else if (!held.isConfirmed) {
+        held.isConfirmed = true;
+        held.delivery.ack();
+      }
+    }
+    // Those that came meanwhile.
+    const rest = [...this.#held.values()].find(
+      ({ isConfirmed, item }) => !isConfirmed && told[0]?.item.gateway === item.gateway,
+    );
+    if (rest !== undefined) void this.#hold(rest.item.gateway);
+  }
+
+  /** Takes no more requests. Those that it has go on here until their gateways have moved them. */
+  leave(): void {
+    this.#isLeaving = true;
+    this.#options.port.stopPulling();
+  }
+
+  /** Resolves when it has no requests. */
+  async whenEmpty(): Promise<void> {
+    if (this.#held.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#onEmpty = resolve;
+    });
+  }
+
+  /** Gives up what it still has, and tells its gateways. */
+  close(): void {
+    this.leave();
+    for (const { item } of [...this.#held.values()]) {
+      this.#fail(item.id, item.attempt, failure('ended', 'The worker was closed.'));
+    }
+    this.#sender.flush();
+  }
+}
+
+function failureFor(error: unknown): RequestFailure {
+  if (error instanceof RequestError) return failure(error.kind, error.text, error.field);
+  if (error instanceof HostClosedError) return failure('ended', textOf(error));
+  return failure('internal', messageOf(error));
+}

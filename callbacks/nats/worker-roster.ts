@@ -1,0 +1,120 @@
+import { type Beat, type ModelCard, modelKey } from './messages.js';
+
+/** Times by which a worker is believed to be lost, in milliseconds. */
+export interface SilenceLimits {
+  /** After this much silence the worker is asked whether it is there. */
+  probeAfterMs: number;
+  /** After this much it counts as lost: it is dead, stopped, or cut off. */
+  lostAfterMs: number;
+}
+
+/** A worker, as its last beat has it. */
+export interface RosterWorker {
+  id: string;
+  pool: string;
+  model: ModelCard;
+  places: number;
+  /** Requests that it has, of all gateways: as it said, and what changed since then. */
+  held: number;
+  maxBlocks: number;
+  usedBlocks: number;
+  isLeaving: boolean;
+  heardMs: number;
+  /** It was asked, and has not answered yet. */
+  isProbed: boolean;
+}
+
+/** Change that a beat makes. */
+export type RosterChange = 'joined' | 'beat' | 'leaving' | 'gone' | 'unknown';
+
+/**
+ * The workers that a gateway has heard of. A state machine without clock or I/O: times are the caller's, on one clock
+ * of its own; no worker's clock is read.
+ */
+export class WorkerRoster {
+  readonly #workers = new Map<string, RosterWorker>();
+
+  list(): RosterWorker[] {
+    return [...this.#workers.values()];
+  }
+
+  find(id: string): RosterWorker | undefined {
+    return this.#workers.get(id);
+  }
+
+  /** Workers of a model, in all its pools. @param key see modelKey */
+  ofModel(key: string): RosterWorker[] {
+    return this.list().filter(({ model }) => modelKey(model) === key);
+  }
+
+  /** Workers of a pool that take requests. */
+  takersOf(pool: string): RosterWorker[] {
+    return this.list().filter((worker) => worker.pool === pool && !worker.isLeaving);
+  }
+
+  beat(beat: Beat, nowMs: number): RosterChange {
+    const { worker: id, pool, model, places, held, maxBlocks, usedBlocks, isLeaving, isGone } = beat;
+    const before = this.#workers.get(id);
+    if (isGone) return this.#workers.delete(id) ? 'gone' : 'unknown';
+    const heard = { heardMs: nowMs, isProbed: false };
+    this.#workers.set(id, { id, pool, model, places, held, maxBlocks, usedBlocks, isLeaving, ...heard });
+    if (before === undefined) return 'joined';
+    return isLeaving && !before.isLeaving ? 'leaving' : 'beat';
+  }
+
+  /** Something else came from a worker. */
+  heard(id: string, nowMs: number): void {
+    const worker = this.#workers.get(id);
+    if (worker === undefined) return;
+    worker.heardMs = nowMs;
+    worker.isProbed = false;
+  }
+
+  /** A request went to a worker (1), or ended there (-1): its next beat knows better. */
+  noteHeld(id: string, change: 1 | -1): void {
+    const worker = this.#workers.get(id);
+    if (worker !== undefined) worker.held = Math.max(0, worker.held + change);
+  }
+
+  /** Nothing could be heard for a while, and that was no worker's fault. */
+  beginAnew(nowMs: number): void {
+    for (const id of this.#workers.keys()) this.heard(id, nowMs);
+  }
+
+  /** Workers that have been silent for too long: to be asked, or to be given up. Those to be asked are named once. */
+  silent(nowMs: number, { probeAfterMs, lostAfterMs }: SilenceLimits): { toProbe: string[]; lost: string[] } {
+    const toProbe: string[] = [];
+    const lost: string[] = [];
+    for (const worker of this.#workers.values()) {
+      const silence = nowMs - worker.heardMs;
+      if (silence >= lostAfterMs) lost.push(worker.id);
+      else if (silence >= probeAfterMs && !worker.isProbed) {
+        worker.isProbed = true;
+        toProbe.push(worker.id);
+      }
+    }
+    return { toProbe, lost };
+  }
+
+  /** It was asked, and the question or its answer may be lost: it is asked again. */
+  noteUnanswered(id: string): void {
+    const worker = this.#workers.get(id);
+    if (worker !== undefined) worker.isProbed = false;
+  }
+
+  remove(id: string): void {
+    this.#workers.delete(id);
+  }
+}
+
+/** Requests that may lie in the stream for each worker beyond its free places, so that none waits for a message. */
+export const AHEAD_PER_WORKER = 1;
+
+/**
+ * Number of a pool's requests that one gateway may have in the stream, untaken. What lies there has its order; what
+ * waits in the gateway goes by priority and fair shares, can be withdrawn, and is counted for its client. So there is
+ * as little as keeps the workers busy.
+ */
+export function offersWanted(takers: readonly RosterWorker[]): number {
+  return takers.reduce((sum, { places, held }) => sum + Math.max(0, places - held) + AHEAD_PER_WORKER, 0);
+}

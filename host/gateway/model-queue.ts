@@ -1,0 +1,162 @@
+import type { PoolName } from '../../callbacks/nats/names.js';
+import { offersWanted, type RosterWorker, type WorkerRoster } from '../../callbacks/nats/worker-roster.js';
+import { QueueFullError } from '../../callbacks/token-request.js';
+import { FairQueue } from '../queue/fair-queue.js';
+import { QueuePace } from '../queue/queue-pace.js';
+import { ArrivalQueue, type WaitingQueue } from '../queue/waiting-queue.js';
+import type { QueuedRequest } from './queued-request.js';
+
+/** Bounds and order of a model's waiting requests; see InProcessHostOptions. */
+export interface QueueLimits {
+  maxQueueSize: number;
+  maxQueueSizePerKey?: number | undefined;
+  fairQueueing: boolean;
+}
+
+/** A request whose turn it is, and the workers that it goes to. */
+export interface Next {
+  request: QueuedRequest;
+  pool: PoolName;
+}
+
+/**
+ * The requests of one model that wait in the gateway. Those whose attempt was given up go before all others: they were
+ * somebody's turn already.
+ */
+export class ModelQueue {
+  readonly #key: string;
+  readonly #limits: QueueLimits;
+  readonly #waiting: WaitingQueue<QueuedRequest>;
+  readonly #again = new Set<QueuedRequest>();
+  readonly #pace = new QueuePace();
+
+  constructor(key: string, limits: QueueLimits) {
+    this.#key = key;
+    this.#limits = limits;
+    this.#waiting = limits.fairQueueing ? new FairQueue() : new ArrivalQueue();
+  }
+
+  get size(): number {
+    return this.#waiting.size + this.#again.size;
+  }
+
+  /** @throws QueueFullError */
+  checkRoom(key: string, nowMs: number): void {
+    const { maxQueueSize, maxQueueSizePerKey = maxQueueSize } = this.#limits;
+    const { size } = this;
+    const retryAfterMs = () => this.#pace.waitMs(size, nowMs);
+    if (size >= maxQueueSize) throw new QueueFullError(maxQueueSize, { retryAfterMs: retryAfterMs() });
+    if (maxQueueSizePerKey < maxQueueSize && this.#waiting.sizeOf(key) >= maxQueueSizePerKey) {
+      throw new QueueFullError(maxQueueSizePerKey, { ofOneKey: true, retryAfterMs: retryAfterMs() });
+    }
+  }
+
+  push(request: QueuedRequest): void {
+    this.#waiting.push(request);
+  }
+
+  pushAgain(request: QueuedRequest): void {
+    this.#again.add(request);
+  }
+
+  /** The request has ended, wherever it was. */
+  settle(request: QueuedRequest): void {
+    this.#again.delete(request);
+    if (!this.#waiting.remove(request)) this.#waiting.settle(request, request.usedTokens);
+  }
+
+  /**
+   * Takes out the requests that are to be offered now.
+   * @param offers number of the gateway's requests that each pool has in the stream, untaken
+   */
+  next(
+    roster: WorkerRoster,
+    offers: ReadonlyMap<string, number>,
+    allowsDifferentBits: boolean,
+    nowMs: number,
+  ): Next[] {
+    if (this.size === 0) return [];
+    const pools = new Pools(roster.ofModel(this.#key), offers);
+    const next: Next[] = [];
+    for (const request of [...this.#again]) {
+      const pool = pools.forAgain(request, allowsDifferentBits);
+      if (pool === null) continue;
+      this.#again.delete(request);
+      next.push({ request, pool });
+    }
+    const before = next.length;
+    // The longest request decides where the next one can go: which one it is shows when it is taken.
+    while (this.#waiting.size > 0 && pools.hasRoom) {
+      const [request] = this.#waiting.take(1);
+      const pool = pools.forNew(request!);
+      if (pool === null) this.#again.add(request!);
+      else next.push({ request: request!, pool });
+    }
+    this.#pace.note(next.length - before, nowMs);
+    return next;
+  }
+}
+
+interface Pool {
+  name: PoolName;
+  takers: RosterWorker[];
+  /** Requests that may still be offered to it. */
+  room: number;
+}
+
+/** The pools of a model's workers, with the room that each has. */
+class Pools {
+  readonly #pools = new Map<string, Pool>();
+
+  constructor(workers: readonly RosterWorker[], offers: ReadonlyMap<string, number>) {
+    for (const worker of workers) {
+      if (worker.isLeaving) continue;
+      const { pool: fingerprint, model } = worker;
+      const pool = this.#pools.get(fingerprint) ?? {
+        name: { model: model.name, fingerprint },
+        takers: [],
+        room: 0,
+      };
+      pool.takers.push(worker);
+      this.#pools.set(fingerprint, pool);
+    }
+    for (const [fingerprint, pool] of this.#pools) {
+      pool.room = offersWanted(pool.takers) - (offers.get(fingerprint) ?? 0);
+    }
+  }
+
+  get hasRoom(): boolean {
+    return [...this.#pools.values()].some(({ room }) => room > 0);
+  }
+
+  /** Pool for a request that was offered before: its own one, or any as long as nothing was answered. */
+  forAgain(request: QueuedRequest, allowsDifferentBits: boolean): PoolName | null {
+    const { pool } = request;
+    const own = pool === null ? undefined : this.#pools.get(pool.fingerprint);
+    if (own !== undefined) return this.#take(own);
+    if (request.hasBegun && !allowsDifferentBits) return null;
+    return this.#best(request, () => true);
+  }
+
+  forNew(request: QueuedRequest): PoolName | null {
+    return this.#best(request, ({ room }) => room > 0);
+  }
+
+  #best(request: QueuedRequest, isRight: (pool: Pool) => boolean): PoolName | null {
+    const { promptTokens, maxNewTokens, adapterName } = request.request;
+    const hasAdapter = ({ takers }: Pool) =>
+      adapterName === undefined || takers[0]!.model.adapters.some(({ name }) => name === adapterName);
+    const fits = ({ takers }: Pool) =>
+      promptTokens.length + maxNewTokens <= takers[0]!.model.engine.maxSeqLen;
+    const pools = [...this.#pools.values()].filter((pool) => isRight(pool) && hasAdapter(pool));
+    const fitting = pools.filter(fits);
+    // A request that fits nowhere is refused by a worker, with the numbers.
+    const [best] = (fitting.length > 0 ? fitting : pools).sort((a, b) => b.room - a.room);
+    return best === undefined ? null : this.#take(best);
+  }
+
+  #take(pool: Pool): PoolName {
+    pool.room--;
+    return pool.name;
+  }
+}

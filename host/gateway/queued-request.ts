@@ -1,0 +1,217 @@
+import type { Offer } from '../../callbacks/nats/gateway-port.js';
+import type { WorkItem } from '../../callbacks/nats/messages.js';
+import type { PoolName } from '../../callbacks/nats/names.js';
+import type { Packable } from '../../callbacks/nats/packet.js';
+import { type PackedRequest, packedRequest } from '../../callbacks/nats/request-wire.js';
+import type { FinishReason, TokenPiece, TokenRequest, TokenTiming } from '../../callbacks/token-request.js';
+import type { Waiting } from '../queue/waiting-queue.js';
+import { slicePart } from '../token-parts.js';
+import type { PieceQueue } from '../token-stream.js';
+
+/**
+ * Where a request of a gateway is:
+ *
+ *   waiting   here: for its turn, or for a worker
+ *   sending   on its way into the stream
+ *   offered   in the stream, or with a worker that has not said so yet
+ *   leased    with a worker
+ *   ended
+ */
+export type Stage = 'waiting' | 'sending' | 'offered' | 'leased' | 'ended';
+
+/** Milliseconds that a request lies in the stream, while workers have room, before it is offered anew. */
+const FIRST_PATIENCE_MS = 1_000;
+
+/** What was accepted of one sequence. */
+interface SequenceSoFar {
+  tokens: number[];
+  finishReason: FinishReason | null;
+}
+
+interface RequestTimes {
+  submittedMs: number;
+  takenMs: number | null;
+  firstTokenMs: number | null;
+  lastTokenMs: number | null;
+}
+
+/** A request of a gateway, from submission to its last piece, with all that another worker needs to go on with it. */
+export class QueuedRequest implements Waiting {
+  readonly id: string;
+  readonly model: string;
+  readonly request: TokenRequest;
+  readonly pieces: readonly PieceQueue[];
+  readonly priority: number;
+  readonly key: string;
+  readonly weight: number;
+  readonly cost: number;
+  stage: Stage = 'waiting';
+  /** Pool that it was offered to; once it has tokens, only this one gives the same bits. */
+  pool: PoolName | null = null;
+  /** When it began to wait for a worker, on the gateway's clock. */
+  waitingSinceMs: number;
+  deadlineMs: number;
+  offer: Offer | null = null;
+  /** When its offer will have lain there for so long that it may have gone to a worker that says nothing any more. */
+  patientUntilMs = Number.POSITIVE_INFINITY;
+  /** Milliseconds of that patience, more with each time. */
+  patienceMs = FIRST_PATIENCE_MS;
+  /** Why its last attempt failed; null: its worker was lost. */
+  lastFailure: string | null = null;
+  /** Stops following the client's signal and the time limit. */
+  release: () => void = () => {};
+  readonly #packed: PackedRequest;
+  readonly #soFar: readonly SequenceSoFar[];
+  readonly #times: RequestTimes;
+  #cachedTokens = 0;
+
+  constructor(
+    id: string,
+    model: string,
+    request: TokenRequest,
+    pieces: readonly PieceQueue[],
+    nowMs: number,
+  ) {
+    this.id = id;
+    this.model = model;
+    this.request = request;
+    this.pieces = pieces;
+    this.priority = request.priority ?? 0.5;
+    this.key = request.queueKey ?? '';
+    this.weight = request.queueWeight ?? 1;
+    this.cost = request.promptTokens.length + request.maxNewTokens * pieces.length;
+    this.waitingSinceMs = nowMs;
+    this.deadlineMs = nowMs + (request.timeLimitMs ?? Number.POSITIVE_INFINITY);
+    this.#packed = packedRequest(request);
+    this.#soFar = pieces.map(() => ({ tokens: [], finishReason: null }));
+    this.#times = { submittedMs: nowMs, takenMs: null, firstTokenMs: null, lastTokenMs: null };
+  }
+
+  /** Some of it has been answered. */
+  get hasBegun(): boolean {
+    return this.#soFar.some(({ tokens, finishReason }) => tokens.length > 0 || finishReason !== null);
+  }
+
+  /** Number of tokens computed for it, without those of the prompt that were in a cache. */
+  get usedTokens(): number {
+    if (!this.hasBegun) return 0;
+    const generated = this.#soFar.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    return generated + this.request.promptTokens.length - this.#cachedTokens;
+  }
+
+  noteTaken(nowMs: number): void {
+    this.#times.takenMs ??= nowMs;
+  }
+
+  /**
+   * Takes the accepted part of a piece. False: the tokens in front of it, which were sent before, are others.
+   * @param skip number of its tokens that were sent before
+   */
+  push(sequence: number, piece: TokenPiece, skip: number, nowMs: number): boolean {
+    const soFar = this.#soFar[sequence]!;
+    const before = soFar.tokens.length;
+    if (!isRepeated(soFar.tokens, piece.tokens.subarray(0, skip))) return false;
+    const fresh = skip === 0 ? piece : { ...piece, ...slicePart(piece, skip, piece.tokens.length) };
+    for (const token of fresh.tokens) soFar.tokens.push(token);
+    soFar.finishReason = piece.finishReason;
+    if (piece.cachedTokens !== undefined) this.#cachedTokens = piece.cachedTokens;
+    if (fresh.tokens.length > 0) {
+      this.#times.firstTokenMs ??= nowMs;
+      this.#times.lastTokenMs = nowMs;
+    }
+    this.pieces[sequence]!.pushPiece(this.#asSeenHere(fresh, before > 0));
+    return true;
+  }
+
+  /** The piece with the times of this side, and without what was told before. */
+  #asSeenHere(piece: TokenPiece, hasBegun: boolean): TokenPiece {
+    const seen = { ...piece };
+    if (hasBegun) {
+      delete seen.contextLogits;
+      delete seen.contextLogProbs;
+      delete seen.contextTopTokens;
+      delete seen.contextTopLogProbs;
+      delete seen.contextProgress;
+      delete seen.cachedTokens;
+    }
+    if (piece.timing !== undefined) seen.timing = this.#timing(piece.timing);
+    return seen;
+  }
+
+  #timing(ofWorker: TokenTiming): TokenTiming {
+    const { submittedMs, takenMs, firstTokenMs, lastTokenMs } = this.#times;
+    const since = (ms: number | null) => (ms === null ? null : ms - submittedMs);
+    return {
+      ...ofWorker,
+      firstScheduledMs: since(takenMs),
+      firstTokenMs: since(firstTokenMs),
+      lastTokenMs: since(lastTokenMs),
+    };
+  }
+
+  /** Ends every sequence that has not ended, without a word of a worker. */
+  finish(reason: 'cancelled' | 'timeout'): void {
+    for (const queue of this.pieces) if (!queue.isEnded) queue.finish(reason);
+  }
+
+  fail(error: Error): void {
+    for (const queue of this.pieces) if (!queue.isEnded) queue.fail(error);
+  }
+
+  /**
+   * The request as it is offered. Its sequences go on behind their tokens, or begin anew where that is not possible:
+   * what was sent before is then not sent again.
+   * @param ended sequences that nobody wants more of
+   */
+  workItem(gateway: string, attempt: number, ended: readonly number[], nowMs: number): WorkItem {
+    const request: Record<string, Packable> = {
+      ...this.#packed,
+      streaming: this.request.streaming ?? true,
+    };
+    const left = this.deadlineMs - nowMs;
+    if (Number.isFinite(left)) request.timeLimitMs = Math.max(1, Math.ceil(left));
+    const item = { kind: 'work' as const, gateway, id: this.id, attempt, ended: [...ended] };
+    if (!this.hasBegun || this.#beginsAnew(ended)) {
+      return { ...item, request, known: this.#soFar.map(() => 0) };
+    }
+    return {
+      ...item,
+      request: { ...request, knownOutputIds: this.#known() },
+      known: this.#soFar.map(({ tokens }) => tokens.length),
+    };
+  }
+
+  /** What an engine that knows tokens could not go on with, or would not tell any more, is begun anew. */
+  #beginsAnew(ended: readonly number[]): boolean {
+    const { beams, streaming = true, mirostat = 0, ...asked } = this.request;
+    if ((beams?.width ?? 1) > 1 || !streaming || mirostat > 0) return true;
+    const isOfPrompt = asked.returnContextLogits || asked.returnContextLogProbs;
+    const { tokens, finishReason } = this.#soFar[0]!;
+    const isTold = tokens.length > 0 || finishReason !== null || ended.includes(0);
+    return isOfPrompt === true && !isTold;
+  }
+
+  /** Tokens of each sequence, those that the client knew before among them. */
+  #known(): Int32Array[] {
+    const { knownOutputIds: given = [], endTokenIds = [] } = this.request;
+    return this.#soFar.map(({ tokens, finishReason }, i) => {
+      const all = [...(given[i] ?? []), ...tokens];
+      // A sequence that its end token has ended does not have it: it tells the engine that there is nothing to do.
+      const endId = endTokenIds[0];
+      if (finishReason === 'stop' && endId !== undefined && !this.#endsByStopWord(all)) all.push(endId);
+      return Int32Array.from(all);
+    });
+  }
+
+  #endsByStopWord(tokens: readonly number[]): boolean {
+    const { stopWords = [] } = this.request;
+    return stopWords.some((word) =>
+      word.every((token, i) => tokens[tokens.length - word.length + i] === token),
+    );
+  }
+}
+
+function isRepeated(tokens: readonly number[], repeated: Int32Array): boolean {
+  const start = tokens.length - repeated.length;
+  return repeated.every((token, i) => tokens[start + i] === token);
+}

@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { skeinVersion } from '../../base/package-info.js';
+import type { ModelCard } from '../../callbacks/nats/messages.js';
+import { NatsGatewayPort } from '../../callbacks/nats/nats-gateway-port.js';
+import { defaultCacheDirectory } from '../../engine/building/engine-cache.js';
+import { QueueGateway } from '../../host/gateway/queue-gateway.js';
+import type { Config, ConfiguredModel } from '../config.js';
+import { LearnedModels } from '../queue/learned-models.js';
+import { type OpenQueue, openQueue } from '../queue/open-nats.js';
+import { checkAddress } from '../server/listen-address.js';
+import type { ModelSource } from '../serving/repository/model-source.js';
+import type { RunningModel } from '../serving/running-model.js';
+import { versionOf } from './model-repository.js';
+import { type OpenServer, openServer } from './open-server.js';
+import { checkLogFile, drained, end, filesFolder, untilSignal } from './server-life.js';
+import { allowedHosts, readSecurity } from './server-security.js';
+
+/** Milliseconds of a worker's silence after which it is asked whether it is there: workers tell of themselves every second. */
+const PROBE_AFTER_MS = 1_500;
+
+/** Runs skein gateway until SIGTERM or SIGINT. @throws UsageError, ListenError; an Error where the queue cannot be used */
+export async function gateway(given: Config): Promise<void> {
+  // The models are those of the workers.
+  const config: Config = { ...given, models: [] };
+  const keysAndOrigins = readSecurity(config);
+  if (config.logFile !== undefined) checkLogFile(config.logFile);
+  if (config.tracing || config.traceEndpoint !== undefined)
+    (await import('./open-tracing.js')).checkTracing(config);
+  const address = await checkAddress(config.host, config.port);
+  const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
+  const lock = config.filesDir === undefined ? null : await filesFolder(config.filesDir);
+  try {
+    const queue = await openQueue(config, 'skein gateway');
+    try {
+      await serveQueue(config, queue, await openServer([], config, security));
+    } finally {
+      await queue.nc.close();
+    }
+  } finally {
+    lock?.release();
+  }
+}
+
+async function serveQueue(config: Config, queue: OpenQueue, opened: OpenServer): Promise<void> {
+  const { server, grpc, repository, batches, reopenLog, flushTraces } = opened;
+  const servers = [server, batches, ...(grpc === null ? [] : [grpc])];
+  if (config.logFile !== undefined) process.on('SIGHUP', reopenLog);
+  const atGateway = learnModels(config, queue, opened);
+  batches.start();
+  const signalled = untilSignal();
+  process.stdout.write(
+    `skein ${skeinVersion()} is a gateway to the workers of ${queue.names.stream} at ${server.url}/v1\n` +
+      `  a worker: skein work --nats ${config.nats!.join(',')} --model MODEL\n`,
+  );
+  await signalled;
+  process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');
+  if (!(await drained(servers, config.drainTimeoutSeconds * 1000))) {
+    process.stderr.write(
+      `skein: some answers took longer than ${config.drainTimeoutSeconds} s and are cut off\n`,
+    );
+  }
+  await end(servers, repository, flushTraces, null);
+  atGateway.close();
+  // Workers are told of what nobody waits for any more.
+  await queue.nc.flush().catch(() => {});
+}
+
+/** Begins to listen to workers, and to serve their models. */
+function learnModels(config: Config, { nc, names, stream }: OpenQueue, opened: OpenServer): QueueGateway {
+  const { repository, around } = opened;
+  const id = `g${randomBytes(6).toString('hex')}`;
+  const onWarning = (message: string) => around.log.warn({ gateway: id }, message);
+  const port = new NatsGatewayPort({ nc, stream, names, id, onWarning });
+  const { maxQueuedRequests, maxQueuedRequestsPerKey, fairQueueing } = config;
+  const atGateway: QueueGateway = new QueueGateway({
+    id,
+    port,
+    silence: { probeAfterMs: PROBE_AFTER_MS, lostAfterMs: 1000 * config.workerSilenceSeconds },
+    workerWaitMs: 1000 * config.workerWaitSeconds,
+    allowsDifferentBits: config.allowDifferentBits,
+    onBeat: (beat) => learned.onBeat(beat),
+    onLost: (worker) => {
+      around.log.info({ worker }, 'worker gone');
+      learned.onLost();
+    },
+    onWarning,
+  });
+  const learned = new LearnedModels({
+    gateway: atGateway,
+    folder: join(config.cacheDir ?? defaultCacheDirectory(), 'gateway'),
+    limits: {
+      maxQueueSize: maxQueuedRequests,
+      maxQueueSizePerKey: maxQueuedRequestsPerKey,
+      fairQueueing,
+    },
+    readFile: (...part) => port.readFile(...part),
+    bring: (card, start) => repository.bring(card.name, sourceOf(card, start, opened)),
+    takeAway: (name) => repository.takeAway(name),
+    onWarning,
+  });
+  port.listen(atGateway);
+  return atGateway;
+}
+
+function sourceOf(
+  { name, aliases, fileName }: ModelCard,
+  start: () => Promise<RunningModel<'generator'>>,
+  { around }: OpenServer,
+): ModelSource {
+  const entry: ConfiguredModel = { name, aliases, model: fileName, options: {}, adapters: {} };
+  return {
+    plan: async () => ({
+      identity: null,
+      versions: ['1'],
+      start: async () => versionOf(entry, '1', await start(), around),
+    }),
+  };
+}

@@ -1,0 +1,86 @@
+import { OPTIONS, type Option, type OptionName } from './table.js';
+
+/** Options of both ends of the work queue. */
+const OF_BOTH: readonly OptionName[] = [
+  'nats',
+  'natsPrefix',
+  'natsCredsFile',
+  'natsNkeyFile',
+  'natsUser',
+  'natsPasswordFile',
+  'natsTokenFile',
+  'natsCaFile',
+  'natsCertFile',
+  'natsKeyFile',
+  'natsStorage',
+  'natsReplicas',
+  'natsMaxRequests',
+  'cacheDir',
+  'drainTimeoutSeconds',
+  'logLevel',
+  'logFile',
+];
+
+/** Options of a gateway: those of a server that has no engine. */
+const OF_GATEWAY: readonly OptionName[] = [
+  ...OF_BOTH,
+  'allowDifferentBits',
+  'workerWaitSeconds',
+  'workerSilenceSeconds',
+  'host',
+  'port',
+  'grpcPort',
+  'maxGrpcStreams',
+  'apiKey',
+  'apiKeyFile',
+  'corsOrigin',
+  'allowedHost',
+  'tlsCert',
+  'tlsKey',
+  'maxBodyBytes',
+  'maxHeldMemoryBytes',
+  'unknownFields',
+  'trustRequestChatTemplate',
+  'requestTimeoutSeconds',
+  'streamStallTimeoutSeconds',
+  'maxConnections',
+  'defaultMaxTokens',
+  'toolCallParser',
+  'reasoningParser',
+  'maxLogprobs',
+  'maxQueuedRequests',
+  'maxQueuedRequestsPerKey',
+  'fairQueueing',
+  'filesDir',
+  'maxFileBytes',
+  'maxFilesBytes',
+  'maxFiles',
+  'maxOfflineRequests',
+  'accessLog',
+  'tracing',
+  'traceEndpoint',
+  'traceRate',
+  'metrics',
+];
+
+/** Options of a worker beside those of the engine. */
+const OF_WORKER: readonly OptionName[] = [
+  ...OF_BOTH,
+  'model',
+  'servedModelName',
+  'lora',
+  'enableLora',
+  'revision',
+  'weights',
+  'outputWeights',
+];
+
+/** Options of `skein gateway`. */
+export function gatewayOptions(): Option[] {
+  return OPTIONS.filter(({ name }) => OF_GATEWAY.includes(name));
+}
+
+/** Options of `skein work`. */
+export function workOptions(): Option[] {
+  return OPTIONS.filter(({ name, engine }) => engine !== null || OF_WORKER.includes(name));
+}

@@ -1,0 +1,111 @@
+import { field, says } from '../../base/named-text.js';
+import type { AdapterCard, ModelCard } from '../../callbacks/nats/messages.js';
+import { ParameterError } from '../../callbacks/sampling-params.js';
+import type { Tensor } from '../../callbacks/types.js';
+import type { AdapterRoom } from '../../callbacks/worker-messages.js';
+import type { ModuleName } from '../../models/adapters/module-ids.js';
+import type { TextModel, TokenEngine } from '../generation/text-model.js';
+import { AdapterError } from '../serving/adapters/adapter-error.js';
+import type { AdapterSet, LoadedAdapter } from '../serving/adapters/model-adapters.js';
+
+const OF_WORKERS = 'the adapters of a gateway are those of its workers (skein work --lora NAME=PATH)';
+
+/** The LoRA adapters that the workers of a model have. They are loaded there, and requests name them. */
+export class LearnedAdapters implements AdapterSet {
+  readonly #model: TextModel;
+  /** Cards of the workers that are there. */
+  readonly #cards: () => readonly ModelCard[];
+  readonly room: AdapterRoom;
+  /** By name and digest: who asks twice for the same adapter gets the same. */
+  readonly #known = new Map<string, LoadedAdapter>();
+  #nextTaskId = 1n;
+
+  constructor(model: TextModel, room: AdapterRoom, cards: () => readonly ModelCard[]) {
+    this.#model = model;
+    this.room = room;
+    this.#cards = cards;
+  }
+
+  get changes(): number {
+    this.list();
+    return this.#known.size;
+  }
+
+  list(): readonly LoadedAdapter[] {
+    const byName = new Map<string, LoadedAdapter>();
+    for (const { adapters } of this.#cards()) {
+      for (const card of adapters) if (!byName.has(card.name)) byName.set(card.name, this.#learned(card));
+    }
+    return [...byName.values()];
+  }
+
+  #learned(card: AdapterCard): LoadedAdapter {
+    const { name, digest, rank, bytes } = card;
+    const key = `${name}\0${digest}`;
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const learned: LoadedAdapter = {
+      name,
+      path: '',
+      rank,
+      modules: card.modules as ModuleName[],
+      bytes,
+      digest,
+      created: Math.floor(Date.now() / 1000),
+      taskId: this.#nextTaskId++,
+      pages: 0,
+      weights: null,
+      model: withAdapterName(this.#model, name),
+    };
+    this.#known.set(key, learned);
+    return learned;
+  }
+
+  find(name: string): LoadedAdapter | undefined {
+    return this.list().find((adapter) => adapter.name === name);
+  }
+
+  has(name: string): boolean {
+    return this.find(name) !== undefined;
+  }
+
+  get(name: string): LoadedAdapter {
+    const adapter = this.find(name);
+    if (adapter !== undefined) return adapter;
+    throw new AdapterError(`There is no adapter '${name}'; ${OF_WORKERS}.`, 'unknown');
+  }
+
+  load(name: string): Promise<LoadedAdapter> {
+    return Promise.reject(
+      new AdapterError(`The adapter '${name}' cannot be loaded here: ${OF_WORKERS}.`, 'none'),
+    );
+  }
+
+  unload(name: string): LoadedAdapter {
+    throw new AdapterError(`The adapter '${name}' cannot be unloaded here: ${OF_WORKERS}.`, 'none');
+  }
+
+  fromTensors(inputs: Record<string, Tensor>): null {
+    const [name] = Object.keys(inputs);
+    if (name === undefined) return null;
+    throw new ParameterError(name, says`${field(name)} is refused: ${OF_WORKERS}, and requests name them.`);
+  }
+
+  inFlight(): { running: string[]; waiting: string[] } {
+    return { running: [], waiting: [] };
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+/** The same model, all of whose requests have the adapter of this name. */
+function withAdapterName(model: TextModel, adapterName: string): TextModel {
+  const { engine } = model;
+  const adapted: TokenEngine = { submit: (request) => engine.submit({ ...request, adapterName }) };
+  const { submitSeveral } = engine;
+  if (submitSeveral !== undefined)
+    adapted.submitSeveral = (request) => submitSeveral.call(engine, { ...request, adapterName });
+  return { ...model, engine: adapted };
+}

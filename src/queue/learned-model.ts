@@ -1,0 +1,154 @@
+import type { ModelCard } from '../../callbacks/nats/messages.js';
+import type { RosterWorker } from '../../callbacks/nats/worker-roster.js';
+import { failure } from '../../callbacks/request-failure.js';
+import { RequestError } from '../../callbacks/token-request.js';
+import type { AdapterRoom } from '../../callbacks/worker-messages.js';
+import { readEngineFacts } from '../../engine/building/engine.js';
+import { batchManagerStatsJson, LoopStatistics, noCounts } from '../../engine/loop/loop-statistics.js';
+import type { QueueGateway } from '../../host/gateway/queue-gateway.js';
+import type { CloseOptions } from '../../host/in-process-host.js';
+import { blocksToCompletion } from '../../scheduler/block-needs.js';
+import { ModelCodec } from '../generation/model-codec.js';
+import type { TextModel } from '../generation/text-model.js';
+import { factsOfEngine } from '../serving/model-facts.js';
+import { ModelState } from '../serving/model-state.js';
+import type { EngineCounts, ModelInfo, RunningModel } from '../serving/running-model.js';
+import { LearnedAdapters } from './learned-adapters.js';
+
+export interface LearnedOptions {
+  gateway: QueueGateway;
+  /** Name under which the gateway knows it; two models may follow each other under one name for clients. */
+  key: string;
+  card: ModelCard;
+  /** Folder with the files of the card. */
+  folder: string;
+}
+
+/**
+ * A model whose engine is elsewhere, as one that runs here: everything above asks it as it asks any other.
+ * @throws TokenizerError, ChatTemplateError
+ */
+export async function learnedModel({
+  gateway,
+  key,
+  card,
+  folder,
+}: LearnedOptions): Promise<RunningModel<'generator'>> {
+  const codec = await ModelCodec.open(folder);
+  const workers = () => gateway.workersOf(key);
+  const state = new ModelState();
+  const info = infoOf(card, folder);
+  state.executor = { name: info.executor, fallback: null };
+  const { vocabSize, maxInputLen, maxSeqLen, endTokenIds: endTokens } = card.engine;
+  const model: TextModel = {
+    codec,
+    engine: {
+      submit: (request) => gateway.submit(key, request)[0]!,
+      submitSeveral: (request) => gateway.submit(key, request),
+    },
+    vocabSize,
+    maxInputLen,
+    maxSeqLen,
+    endTokens,
+    fitsTogether: (count, prompt, maxTokens) => fitTogether(card, workers(), count, prompt, maxTokens),
+  };
+  const counts = (): EngineCounts => {
+    const sum = (of: (worker: RosterWorker) => number) =>
+      workers().reduce((all, worker) => all + of(worker), 0);
+    return {
+      ...gateway.countsOf(key),
+      maxBlocks: sum(({ maxBlocks }) => maxBlocks),
+      usedBlocks: sum(({ usedBlocks }) => usedBlocks),
+    };
+  };
+  const room = card.adapterRoom;
+  const adapters =
+    room === null
+      ? null
+      : new LearnedAdapters(model, room as unknown as AdapterRoom, () => workers().map((one) => one.model));
+  return {
+    kind: 'generator',
+    info,
+    model,
+    adapters,
+    // Events of caches are those of workers.
+    kvEvents: null,
+    state,
+    facts: () => factsOfEngine(readEngineFacts(folder)),
+    // A gateway has no iterations.
+    statistics: { counts, onStats: () => () => {} },
+    statsJson: () => statsJson(counts(), card),
+    watchFormation: () => () => {},
+    resetCache: () =>
+      Promise.reject(
+        RequestError.of(
+          failure('unsupported', 'A gateway cannot reset the caches of its workers; restart them.'),
+        ),
+      ),
+    onError: () => {},
+    isStuck: () => false,
+    close: async (options: CloseOptions = {}) => {
+      await ended(gateway, key, options);
+      await codec.close();
+    },
+  };
+}
+
+/** Lets a model's requests end, or ends them. */
+async function ended(
+  gateway: QueueGateway,
+  key: string,
+  { abort = false, timeoutMs }: CloseOptions,
+): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  if (abort) gateway.closeModel(key);
+  else if (timeoutMs !== undefined) timer = setTimeout(() => gateway.closeModel(key), timeoutMs);
+  await gateway.whenEmpty(key);
+  clearTimeout(timer);
+  gateway.closeModel(key);
+}
+
+function infoOf({ info, engine }: ModelCard, enginePath: string): ModelInfo {
+  const { maxInputLen, maxSeqLen, tokensPerBlock } = engine;
+  const told = info as unknown as Omit<ModelInfo, 'enginePath' | 'executorFallback'>;
+  return { ...told, enginePath, executorFallback: null, maxInputLen, maxSeqLen, tokensPerBlock };
+}
+
+/** True where so many sequences fit into one iteration, and into the pool, of every worker. */
+function fitTogether(
+  { engine }: ModelCard,
+  workers: readonly RosterWorker[],
+  count: number,
+  promptLength: number,
+  maxNewTokens: number,
+): boolean {
+  const { maxSequences, maxNumTokens, maxAttentionWindow, tokensPerBlock } = engine;
+  if (count > Math.min(maxSequences, maxNumTokens)) return false;
+  if (maxAttentionWindow !== null && promptLength + maxNewTokens > maxAttentionWindow) return false;
+  const sequences = { promptLength, maxNewTokens, beamWidth: count, blocksHeld: 0 };
+  const pool = { tokensPerBlock, maxAttentionWindow: Number.POSITIVE_INFINITY };
+  const blocks = blocksToCompletion(sequences, pool);
+  return workers.every(({ maxBlocks }) => blocks <= maxBlocks);
+}
+
+/** The batch manager's statistics, as far as a gateway knows them: sums over the workers. */
+function statsJson({ running, waiting, maxBlocks, usedBlocks }: EngineCounts, { engine }: ModelCard): string {
+  const cache = {
+    maxBlocks,
+    usedBlocks,
+    freeBlocks: maxBlocks - usedBlocks,
+    tokensPerBlock: engine.tokensPerBlock,
+    allocTotalBlocks: 0,
+    allocNewBlocks: 0,
+    reusedBlocks: 0,
+    missedBlocks: 0,
+    cacheHitRate: 0,
+    secondaryMaxBlocks: 0,
+    secondaryUsedBlocks: 0,
+    swappedOutBlocks: 0,
+    swappedInBlocks: 0,
+  };
+  const stats = new LoopStatistics(engine.maxSequences).finishIteration(noCounts(), cache, 0, 0, 0);
+  const now = { ...stats, iteration: 0, activeRequests: running + waiting, scheduledRequests: running };
+  return batchManagerStatsJson('InflightFusedBatching', now, 0, new Date());
+}

@@ -1,0 +1,95 @@
+import { join } from 'node:path';
+import { messageOf } from '../../base/error-text.js';
+import { type Beat, type ModelCard, modelKey } from '../../callbacks/nats/messages.js';
+import type { QueueLimits } from '../../host/gateway/model-queue.js';
+import type { QueueGateway } from '../../host/gateway/queue-gateway.js';
+import type { RunningModel } from '../serving/running-model.js';
+import { learnedModel } from './learned-model.js';
+import { fetchFiles } from './model-files.js';
+
+export interface LearnedModelsOptions {
+  gateway: QueueGateway;
+  /** Folder with a folder of files for each model. */
+  folder: string;
+  limits: QueueLimits;
+  /** Reads a part of a file of a worker. */
+  readFile: (worker: string, pool: string, name: string, offset: number) => Promise<Uint8Array>;
+  /** Serves a model from now on. @throws an Error where another one has its name */
+  bring: (card: ModelCard, start: () => Promise<RunningModel<'generator'>>) => Promise<void>;
+  /** Serves the model of this name no more, once its requests have ended. */
+  takeAway: (name: string) => Promise<void>;
+  onWarning: (message: string) => void;
+}
+
+/** A model that the gateway serves. */
+interface Served {
+  key: string;
+  model: RunningModel<'generator'>;
+}
+
+/** Milliseconds until a model that could not be learned is tried again. */
+const RETRY_MS = 5_000;
+
+/**
+ * The models of a gateway: they come with their first worker, and stay when the last one goes, since another may come.
+ * One whose workers make tokens of texts in another way takes the place of one of its name that has no workers left.
+ */
+export class LearnedModels {
+  readonly #options: LearnedModelsOptions;
+  readonly #served = new Map<string, Served>();
+  /** Names that are being learned, or were not so long ago, without success. */
+  readonly #busy = new Set<string>();
+
+  constructor(options: LearnedModelsOptions) {
+    this.#options = options;
+  }
+
+  /** A worker has told of itself. */
+  onBeat(beat: Beat): void {
+    if (beat.isLeaving || beat.isGone) return;
+    const { name } = beat.model;
+    const served = this.#served.get(name);
+    if (served?.key === modelKey(beat.model)) {
+      this.#noteWorkers(served);
+      return;
+    }
+    if (this.#busy.has(name)) return;
+    if (served !== undefined && this.#options.gateway.workersOf(served.key).length > 0) return;
+    this.#busy.add(name);
+    void this.#learn(beat, served).finally(() => this.#busy.delete(name));
+  }
+
+  /** A worker is gone. */
+  onLost(): void {
+    for (const served of this.#served.values()) this.#noteWorkers(served);
+  }
+
+  #noteWorkers({ key, model: { state } }: Served): void {
+    const isThere = this.#options.gateway.workersOf(key).length > 0;
+    if (isThere && state.status !== 'ready') state.recover();
+    if (!isThere && state.status === 'ready') state.restart(new Error('No worker has the model at present.'));
+  }
+
+  async #learn({ worker, pool, model: card }: Beat, before: Served | undefined): Promise<void> {
+    const { gateway, folder, limits, readFile, bring, takeAway, onWarning } = this.#options;
+    const { name, text, files } = card;
+    const key = modelKey(card);
+    try {
+      const own = join(folder, text);
+      await fetchFiles(own, files, (file, offset) => readFile(worker, pool, file, offset));
+      if (before !== undefined) {
+        await takeAway(name);
+        this.#served.delete(name);
+      }
+      await bring(card, async () => {
+        gateway.open(key, limits);
+        const model = await learnedModel({ gateway, key, card, folder: own });
+        this.#served.set(name, { key, model });
+        return model;
+      });
+    } catch (error) {
+      onWarning(`The model ${name} of the worker ${worker} cannot be served: ${messageOf(error)}.`);
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
+    }
+  }
+}

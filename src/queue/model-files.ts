@@ -1,0 +1,113 @@
+import { createHash } from 'node:crypto';
+import { existsSync, writeFileSync } from 'node:fs';
+import { open, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  discardBuildDirectory,
+  makeBuildDirectory,
+  publishBuildDirectory,
+} from '../../base/build-directory.js';
+import type { FileFacts } from '../../callbacks/nats/messages.js';
+
+/**
+ * Files of an engine directory by which a gateway serves the model: its tokenizer and chat template, and what it is.
+ * None of them has weights.
+ */
+const NAMES = [
+  'engine.json',
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'chat_template.jinja',
+  'tokenizer-tables.json',
+];
+/** Of these, what decides how texts become tokens. */
+const OF_TEXTS: ReadonlySet<string> = new Set(NAMES.slice(1, 4));
+/** Longest file that a gateway takes. */
+const MOST_BYTES = 256 * 1024 * 1024;
+/** Bytes of a part of a file. */
+const PART_BYTES = 512 * 1024;
+
+/** The files of an engine directory that gateways ask for. */
+export class ModelFiles {
+  readonly #directory: string;
+  readonly facts: FileFacts[];
+
+  private constructor(directory: string, facts: FileFacts[]) {
+    this.#directory = directory;
+    this.facts = facts;
+  }
+
+  static async open(directory: string): Promise<ModelFiles> {
+    const facts: FileFacts[] = [];
+    for (const name of NAMES) {
+      const path = join(directory, name);
+      if (!existsSync(path)) continue;
+      const bytes = await readFile(path);
+      facts.push({ name, bytes: bytes.byteLength, digest: digestOf(bytes) });
+    }
+    return new ModelFiles(directory, facts);
+  }
+
+  /** A part of a file, of at most `most` bytes, empty behind its end; null: gateways have no business with it. */
+  async read(name: string, offset: number, most: number): Promise<Uint8Array | null> {
+    const file = this.facts.find((one) => one.name === name);
+    if (file === undefined) return null;
+    const length = Math.max(0, Math.min(PART_BYTES, most, file.bytes - offset));
+    const handle = await open(join(this.#directory, name));
+    try {
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, offset);
+      return buffer.subarray(0, bytesRead);
+    } finally {
+      await handle.close();
+    }
+  }
+}
+
+/** Digest of the files by which texts become tokens: equal where a gateway's tokenizer fits. */
+export function textDigest(files: readonly FileFacts[]): string {
+  const hash = createHash('sha256');
+  for (const { name, digest } of files) if (OF_TEXTS.has(name)) hash.update(`${name}\0${digest}\0`);
+  return hash.digest('hex');
+}
+
+/**
+ * Brings a model's files into a folder, unless they are there.
+ * @param read reads a part of a file of some worker's @throws where a file does not come, or is not what it should be
+ */
+export async function fetchFiles(
+  folder: string,
+  files: readonly FileFacts[],
+  read: (name: string, offset: number) => Promise<Uint8Array>,
+): Promise<void> {
+  if (existsSync(folder)) return;
+  const aside = makeBuildDirectory(folder);
+  try {
+    for (const file of files) {
+      if (!NAMES.includes(file.name)) continue;
+      writeFileSync(join(aside, file.name), await fetchFile(file, read));
+    }
+    publishBuildDirectory(aside, folder);
+  } finally {
+    discardBuildDirectory(aside);
+  }
+}
+
+async function fetchFile(
+  { name, bytes, digest }: FileFacts,
+  read: (name: string, offset: number) => Promise<Uint8Array>,
+): Promise<Uint8Array> {
+  if (bytes > MOST_BYTES) throw new Error(`its ${name} has ${bytes} bytes; a gateway takes ${MOST_BYTES}`);
+  const whole = new Uint8Array(bytes);
+  for (let offset = 0; offset < bytes; ) {
+    const part = await read(name, offset);
+    if (part.byteLength === 0 || offset + part.byteLength > bytes) {
+      throw new Error(`its ${name} does not have the ${bytes} bytes that its worker told of`);
+    }
+    whole.set(part, offset);
+    offset += part.byteLength;
+  }
+  if (digestOf(whole) !== digest) throw new Error(`its ${name} is not the one that its worker told of`);
+  return whole;
+}
+
+const digestOf = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');

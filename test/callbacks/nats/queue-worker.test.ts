@@ -1,0 +1,175 @@
+import { describe, expect, it } from 'vitest';
+import type { FramesMessage, HoldAnswer, HoldMessage, WorkItem } from '../../../callbacks/nats/messages.js';
+import { QueueWorker } from '../../../callbacks/nats/queue-worker.js';
+import type { PieceListener, PieceSource } from '../../../callbacks/piece-source.js';
+import type { TokenPiece, TokenRequest } from '../../../callbacks/token-request.js';
+
+/** A sequence whose pieces the test sends. */
+class Source implements PieceSource<TokenPiece> {
+  listener: PieceListener<TokenPiece> | null = null;
+  hasLeft = false;
+  readonly numGathered = 0;
+  listen(listener: PieceListener<TokenPiece>): void {
+    this.listener = listener;
+  }
+  pause(): void {}
+  resume(): void {}
+  leave(): void {
+    this.hasLeft = true;
+  }
+  push(tokens: number[], finishReason: TokenPiece['finishReason'] = null): void {
+    this.listener!.onPiece({ tokens: Int32Array.from(tokens), finishReason });
+  }
+  async *[Symbol.asyncIterator](): AsyncIterator<TokenPiece> {}
+}
+
+function setUp(answers: (HoldAnswer | null)[] = []) {
+  const sources: Source[] = [];
+  const sent: FramesMessage[] = [];
+  const holds: HoldMessage[] = [];
+  const acks: string[] = [];
+  const worker = new QueueWorker({
+    id: 'w',
+    port: {
+      maxBytes: 4096,
+      pull: () => new Promise(() => {}),
+      stopPulling: () => {},
+      send: (_, message) => sent.push(message),
+      hold: async (_, message) => {
+        holds.push(message);
+        return answers.shift() ?? null;
+      },
+      beat: () => {},
+    },
+    engine: {
+      waiting: 0,
+      submitSeveral: ({ numSequences = 1 }: TokenRequest) => {
+        const own = Array.from({ length: numSequences }, () => new Source());
+        sources.push(...own);
+        return own;
+      },
+    },
+    places: 4,
+    adapterOf: () => null,
+    gatewayGraceMs: 1e9,
+    onWarning: () => {},
+  });
+  const deliver = (id: string, attempt: number, more: Partial<WorkItem> = {}) =>
+    worker.onWork({
+      item: {
+        ...{ kind: 'work', gateway: 'g', id, attempt, known: [], ended: [] },
+        request: { promptTokens: Int32Array.of(1), maxNewTokens: 4, numSequences: more.known?.length ?? 1 },
+        ...more,
+      },
+      ack: () => acks.push(`ack ${id}/${attempt}`),
+      giveBack: () => acks.push(`back ${id}/${attempt}`),
+    });
+  return { worker, sources, sent, holds, acks, deliver };
+}
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+const frames = (sent: readonly FramesMessage[]) =>
+  sent.flatMap((message) =>
+    message.frames.map(({ id, attempt, sequence, index, piece }) => [
+      id,
+      attempt,
+      sequence,
+      index,
+      [...piece.tokens],
+    ]),
+  );
+
+describe('a worker of the queue', () => {
+  it('counts on from the tokens that the gateway has, and leaves sequences that nobody wants', async () => {
+    const { deliver, sources, sent } = setUp();
+    deliver('a', 2, { known: [3, 0], ended: [1] });
+    expect(sources[1]!.hasLeft).toBe(true);
+    sources[0]!.push([7, 8]);
+    sources[0]!.push([9], 'length');
+    await settle();
+    expect(frames(sent)).toEqual([
+      ['a', 2, 0, 3, [7, 8]],
+      ['a', 2, 0, 5, [9]],
+    ]);
+    expect(sent).toHaveLength(1);
+  });
+
+  it('acknowledges a request when its gateway has said that it waits for it, and not before', async () => {
+    const { deliver, acks, holds } = setUp([{ kind: 'held', stale: [] }]);
+    deliver('a', 1);
+    expect(acks).toEqual([]);
+    await settle();
+    expect(holds).toEqual([{ kind: 'hold', worker: 'w', held: [['a', 1]] }]);
+    expect(acks).toEqual(['ack a/1']);
+  });
+
+  it('drops what its gateway does not wait for', async () => {
+    const { worker, deliver, acks, sources } = setUp([{ kind: 'held', stale: [['a', 1]] }]);
+    deliver('a', 1);
+    await settle();
+    expect(acks).toEqual(['ack a/1']);
+    expect(sources[0]!.hasLeft).toBe(true);
+    expect(worker.size).toBe(0);
+  });
+
+  it('runs a request once if it is handed out again since its acknowledgement is late', async () => {
+    const { worker, deliver, acks, sources } = setUp();
+    deliver('a', 1);
+    deliver('a', 1);
+    expect(sources).toHaveLength(1);
+    sources[0]!.push([1], 'stop');
+    // Handed out once more behind its end: its gateway knows better.
+    expect(acks).toEqual(['ack a/1']);
+    expect(worker.size).toBe(0);
+  });
+
+  it('goes over to a newer attempt, and keeps it when an old one comes late', async () => {
+    const { worker, deliver, acks, sources, sent } = setUp();
+    deliver('a', 1);
+    deliver('a', 3);
+    expect(sources[0]!.hasLeft).toBe(true);
+    deliver('a', 2);
+    expect(acks).toEqual(['ack a/1', 'ack a/2']);
+    expect(worker.size).toBe(1);
+    sources[0]!.push([5]);
+    sources[1]!.push([6]);
+    await settle();
+    expect(frames(sent)).toEqual([['a', 3, 0, 0, [6]]]);
+  });
+
+  it('tells its gateway that it has nothing left, until that has heard it', async () => {
+    const fine: HoldAnswer = { kind: 'held', stale: [] };
+    const { worker, deliver, holds, sources } = setUp([fine, null, fine]);
+    deliver('a', 1);
+    await settle();
+    sources[0]!.push([1], 'stop');
+    for (const _ of [1, 2, 3]) {
+      worker.holdAll();
+      await settle();
+    }
+    expect(holds.map(({ held }) => held)).toEqual([[['a', 1]], [], []]);
+  });
+
+  it('fails a request that its closing engine cancels, and that nobody has asked to be', async () => {
+    const { deliver, sources, sent } = setUp();
+    deliver('a', 1);
+    sources[0]!.push([], 'cancelled');
+    await settle();
+    expect(sent[0]!.failures).toMatchObject([{ id: 'a', attempt: 1, failure: { kind: 'ended' } }]);
+  });
+
+  it('takes no piece that is too long for a message, and says so', async () => {
+    const { deliver, sources, sent } = setUp();
+    deliver('a', 1);
+    sources[0]!.push(Array.from({ length: 5000 }, () => 1));
+    await settle();
+    expect(sent.flatMap(({ failures }) => failures)[0]!.failure).toMatchObject({ kind: 'unsupported' });
+  });
+
+  it('gives back what comes when it is to end', () => {
+    const { worker, deliver, acks } = setUp();
+    worker.leave();
+    deliver('a', 1);
+    expect(acks).toEqual(['back a/1']);
+  });
+});

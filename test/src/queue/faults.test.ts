@@ -1,0 +1,257 @@
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { TokenRequest } from '../../../callbacks/token-request.js';
+import { runFaults } from '../../../tools/queue-faults/run-faults.js';
+import { type Answer, ask } from '../../../tools/support/queue/answers.js';
+import { SwallowingProxy } from '../../../tools/support/queue/nats-process.js';
+import { type LabWorker, QueueLab, until } from '../../../tools/support/queue/queue-lab.js';
+import { tinyModelPath } from '../../../tools/support/test-engine.js';
+import { cleanEnvironment, testCacheDir } from '../support/skein-process.js';
+import { describeWithNats, testNats } from '../support/test-nats.js';
+
+const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/${name}`, import.meta.url));
+const WORKER = [
+  ...[
+    '--model',
+    `tiny=${tinyModelPath('gqa')}`,
+    '--weights',
+    'f32',
+    '--threads',
+    '1',
+    '--cache-dir',
+    testCacheDir,
+  ],
+  ...['--lora', `plain=${fixture('lora-plain')}`, '--max-beam-width', '2', '--speculate', 'ngram'],
+  ...['--max-active-requests', '32', '--kv-cache-tokens', '8192'],
+];
+const PROMPT = [5, 9, 12, 30, 7, 7, 40, 3];
+const BASE: TokenRequest = {
+  promptTokens: PROMPT,
+  maxNewTokens: 40,
+  temperature: 1,
+  seed: 11n,
+  returnLogProbs: true,
+  topLogProbs: 2,
+};
+
+/** Requests whose rest depends on what was before it, each in its own way. */
+const REQUESTS: Readonly<Record<string, TokenRequest>> = {
+  first: { ...BASE, maxNewTokens: 60 },
+  greedy: { ...BASE, temperature: 0 },
+  unseeded: { promptTokens: PROMPT, maxNewTokens: 30, temperature: 1, seed: 2n ** 64n - 1n },
+  several: { ...BASE, numSequences: 3, seed: 12n },
+  penalties: {
+    ...BASE,
+    repetitionPenalty: 1.2,
+    presencePenalty: 0.4,
+    frequencyPenalty: 0.3,
+    noRepeatNgramSize: 3,
+  },
+  mirostat: { ...BASE, mirostat: 2, mirostatTau: 3 },
+  mirostats: { ...BASE, mirostat: 1, numSequences: 2, seed: 13n },
+  dry: { ...BASE, dryMultiplier: 0.8, dryAllowedLength: 2 },
+  xtc: { ...BASE, xtcProbability: 0.5, minP: 0.02 },
+  long: { ...BASE, minLength: 35, endTokenIds: [2, 3, 4] },
+  guided: { ...BASE, guide: { type: 'regex', guide: '[ab]{24,40}' }, endTokenIds: [2] },
+  guideds: { ...BASE, numSequences: 2, guide: { type: 'regex', guide: '([ab]{3}c){6,9}' }, endTokenIds: [2] },
+  prompt: { ...BASE, returnContextLogProbs: true, numSequences: 2 },
+  adapter: { ...BASE, adapterName: 'plain' },
+  drafted: { ...BASE, temperature: 0, promptTokens: [...PROMPT, ...PROMPT, ...PROMPT], maxNewTokens: 50 },
+  beams: { ...BASE, temperature: 0, beams: { width: 2 } },
+  whole: { ...BASE, streaming: false },
+};
+const NAMES = Object.keys(REQUESTS);
+
+describeWithNats('requests over the work queue', () => {
+  let lab: QueueLab;
+  let undisturbed: Map<string, Answer[]>;
+
+  const askAll = async (): Promise<Map<string, Answer[]>> => {
+    const model = lab.model;
+    const answers = await Promise.all(NAMES.map((name) => ask(lab.gateway, model, REQUESTS[name]!)));
+    return new Map(NAMES.map((name, i) => [name, answers[i]!]));
+  };
+  const atLeast = async (count: number): Promise<void> => {
+    while (lab.workers.size < count) await lab.startWorker(WORKER);
+    await until(
+      'the gateway to hear of them',
+      () => lab.gateway.workersOf(lab.model).length === lab.workers.size,
+    );
+  };
+  /** Nothing is left anywhere. */
+  const isClean = async (): Promise<void> => {
+    expect(lab.gateway.size).toBe(0);
+    await lab.untilIdle();
+    await until('the stream to be empty', async () => (await lab.inStream()) === 0);
+  };
+  /** Kills the worker of a request's frame that the condition holds for, once. */
+  const killAt = (holds: (index: number, isEnd: boolean) => boolean, times = 1): Promise<void>[] => {
+    const ends: Promise<void>[] = [];
+    const stop = lab.onFrame(({ worker, index, piece }) => {
+      const found = lab.find(worker);
+      const isFirst = piece.logProbs !== undefined;
+      if (
+        found === undefined ||
+        !isFirst ||
+        !holds(index + piece.tokens.length - 1, piece.finishReason !== null)
+      )
+        return;
+      ends.push(lab.kill(found));
+      if (ends.length >= times) stop();
+    });
+    return ends;
+  };
+
+  beforeAll(async () => {
+    lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}) });
+    await atLeast(2);
+    undisturbed = await askAll();
+  }, 120_000);
+  afterAll(() => lab?.close());
+
+  it('are answered, and leave nothing behind', async () => {
+    expect([...undisturbed.keys()]).toEqual(NAMES);
+    expect(undisturbed.get('first')![0]!.tokens).toHaveLength(60);
+    expect(undisturbed.get('several')).toHaveLength(3);
+    expect(undisturbed.get('beams')![0]!.cumLogProb).toBeLessThan(0);
+    expect(undisturbed.get('prompt')![0]!.contextLogProbs).toHaveLength(PROMPT.length - 1);
+    expect(undisturbed.get('adapter')).not.toEqual(undisturbed.get('first'));
+    for (const answers of undisturbed.values())
+      for (const { finishReason } of answers) expect(finishReason).not.toBeNull();
+    await isClean();
+  });
+
+  it.each([
+    ['at token 0', (index: number) => index === 0],
+    ['at token 1', (index: number) => index === 1],
+    ['at token 17', (index: number) => index >= 17],
+    ['at a last token', (_: number, isEnd: boolean) => isEnd],
+  ])(
+    'are the same to the bit if their worker is killed %s',
+    async (_, holds) => {
+      await atLeast(2);
+      const killed = killAt(holds);
+      const answers = await askAll();
+      expect(killed).toHaveLength(1);
+      expect(answers).toEqual(undisturbed);
+      await isClean();
+    },
+    120_000,
+  );
+
+  it('are the same if a worker is killed while it reads the prompts, and another one later', async () => {
+    await atLeast(2);
+    const ends: Promise<void>[] = [];
+    const stop = lab.onHold(({ worker }) => {
+      const found = lab.find(worker);
+      if (found === undefined) return;
+      stop();
+      ends.push(lab.kill(found));
+      ends.push(...killAt((index) => index >= 20));
+      void lab.startWorker(WORKER);
+    });
+    const answers = await askAll();
+    expect(ends.length).toBeGreaterThan(0);
+    expect(answers).toEqual(undisturbed);
+    await until('the new worker', () => lab.workers.size > 0);
+    await isClean();
+  }, 120_000);
+
+  it('move if their worker is told to end, which then ends', async () => {
+    await atLeast(2);
+    let leaving: LabWorker | undefined;
+    const stop = lab.onFrame(({ worker, index }) => {
+      if (index < 3) return;
+      stop();
+      leaving = lab.find(worker);
+      leaving?.child.kill('SIGTERM');
+    });
+    const answers = await askAll();
+    expect(answers).toEqual(undisturbed);
+    await until('the worker to end', () => leaving!.child.exitCode !== null);
+    expect(leaving!.child.exitCode).toBe(0);
+    lab.workers.delete(leaving!);
+    await isClean();
+  }, 120_000);
+
+  it.each([
+    ['with', true],
+    ['without', false],
+  ])(
+    'are the same if nats-server is killed, and comes again %s its store',
+    async (_, keepsStore) => {
+      await atLeast(2);
+      let restarted: Promise<void> | undefined;
+      const stop = lab.onFrame(({ index }) => {
+        if (index < 5) return;
+        stop();
+        restarted = lab.nats.kill(keepsStore).then(() => lab.nats.startAgain());
+      });
+      const answers = await askAll();
+      await restarted;
+      expect(restarted).toBeDefined();
+      expect(answers).toEqual(undisturbed);
+      await isClean();
+    },
+    120_000,
+  );
+});
+
+describeWithNats('a worker that is silent', () => {
+  let lab: QueueLab;
+  beforeAll(async () => {
+    const silence = { probeAfterMs: 300, lostAfterMs: 1_500 };
+    lab = await QueueLab.start({ nats: testNats!, silence, environment: cleanEnvironment({}) });
+  }, 60_000);
+  afterAll(() => lab?.close());
+
+  it('is replaced if it is stopped, or cut off, and what it says later changes nothing', async () => {
+    const proxy = await SwallowingProxy.start(lab.nats.port);
+    const first = await lab.startWorker(WORKER);
+    const ask1 = () => ask(lab.gateway, lab.model, REQUESTS.first!);
+    const undisturbed = await ask1();
+    for (const kind of ['stopped', 'cut off']) {
+      const silent =
+        kind === 'stopped' ? first : await lab.startWorker(WORKER, `nats://127.0.0.1:${proxy.port}`);
+      if (kind === 'cut off') await lab.kill(first);
+      await until('one worker', () => lab.gateway.workersOf(lab.model).length === 1);
+      const silence = (isSilent: boolean) => {
+        if (kind === 'cut off') proxy.isSwallowing = isSilent;
+        else silent.child.kill(isSilent ? 'SIGSTOP' : 'SIGCONT');
+      };
+      const stop = lab.onFrame(({ index }) => {
+        if (index < 4) return;
+        stop();
+        silence(true);
+      });
+      const asked = ask1();
+      await until('its silence', () => lab.gateway.workersOf(lab.model).length === 0);
+      const other = await lab.startWorker(WORKER);
+      expect(await asked).toEqual(undisturbed);
+      silence(false);
+      await until('it to be empty', async () => (await lab.held(silent).catch(() => 1)) === 0);
+      expect(lab.gateway.size).toBe(0);
+      expect(await ask1()).toEqual(undisturbed);
+      await lab.kill(other);
+    }
+    proxy.close();
+  }, 120_000);
+});
+
+describeWithNats('many requests on workers that are killed at random', () => {
+  it('get the answers of an undisturbed run, and leave nothing behind', async () => {
+    const report = await runFaults({
+      nats: testNats!,
+      workerArguments: WORKER,
+      environment: cleanEnvironment({}),
+      workers: 2,
+      requests: 60,
+      kills: 3,
+      seed: 7,
+      concurrency: 12,
+      vocabSize: 90,
+    });
+    expect(report).toMatchObject({ requests: 60, kills: 3, wrong: [] });
+    expect(report.tokens).toBeGreaterThan(500);
+  }, 120_000);
+});

@@ -1,0 +1,229 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { NatsProcess } from '../../../tools/support/queue/nats-process.js';
+import { QueueLab, until } from '../../../tools/support/queue/queue-lab.js';
+import {
+  cleanEnvironment,
+  cliPath,
+  runCli,
+  type SkeinProcess,
+  start,
+  startServer,
+  testCacheDir,
+} from '../support/skein-process.js';
+import { describeWithNats, testNats } from '../support/test-nats.js';
+import { certificateFixture } from '../support/tls.js';
+
+const OPTIONS = ['--cache-dir', testCacheDir];
+const WORKER = [...OPTIONS, '--threads', '1', '--kv-cache-tokens', '4096', '--max-active-requests', '2'];
+const GATEWAY = [
+  'gateway',
+  '--port',
+  '0',
+  '--worker-wait-seconds',
+  '2',
+  '--max-queued-requests',
+  '4',
+  ...OPTIONS,
+];
+
+const clientOf = ({ url }: SkeinProcess) =>
+  new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 });
+
+describeWithNats('skein gateway and skein work', () => {
+  let lab: QueueLab;
+  let gateway: SkeinProcess;
+  let client: OpenAI;
+
+  const startGateway = async () => {
+    gateway = await start([cliPath, ...GATEWAY, '--nats', lab.nats.url], {});
+    client = clientOf(gateway);
+  };
+  beforeAll(async () => {
+    lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}) });
+    await startGateway();
+  }, 60_000);
+  afterAll(async () => {
+    await gateway?.stop();
+    await lab?.close();
+  });
+
+  it('know no model before there is a worker, and its name from then on', async () => {
+    expect((await client.models.list()).data).toEqual([]);
+    await lab.startWorker(WORKER);
+    await until('the model', async () => (await client.models.list()).data.length > 0);
+    expect((await client.models.list()).data[0]!.id).toBe('gosling');
+    const ready = await fetch(`${gateway.url}/v2/models/gosling/ready`);
+    expect(ready.status).toBe(200);
+  }, 60_000);
+
+  it('answer as a server that has the model itself, to the bit, in every protocol', async () => {
+    const direct = await startServer(['--threads', '1', '--kv-cache-tokens', '4096']);
+    const asked = {
+      model: 'gosling',
+      messages: [{ role: 'user' as const, content: 'Tell me of a goose.' }],
+      seed: 5,
+      temperature: 0.9,
+      n: 2,
+      max_tokens: 30,
+      logprobs: true,
+      top_logprobs: 2,
+    };
+    const answers = await Promise.all(
+      [client, clientOf(direct)].map((one) => one.chat.completions.create(asked)),
+    );
+    expect(answers[0]!.choices).toEqual(answers[1]!.choices);
+    expect(answers[0]!.usage).toEqual(answers[1]!.usage);
+    const body = JSON.stringify({
+      text_input: 'Once',
+      parameters: { max_tokens: 8, seed: 3, temperature: 1 },
+    });
+    const [over, at] = await Promise.all(
+      [gateway, direct].map(async ({ url }) => {
+        const answer = await fetch(`${url}/v2/models/gosling/generate`, { method: 'POST', body });
+        return ((await answer.json()) as { text_output: string }).text_output;
+      }),
+    );
+    expect(over).toBe(at);
+    expect(over!.length).toBeGreaterThan(5);
+    await direct.stop();
+  }, 60_000);
+
+  it('refuse a bad request in the words of a server', async () => {
+    const bad = client.chat.completions.create({
+      model: 'gosling',
+      messages: [{ role: 'user', content: 'x' }],
+      max_tokens: 5000,
+    });
+    await expect(bad).rejects.toMatchObject({ status: 400, message: expect.stringContaining('5000') });
+    const wrong = client.completions.create({ model: 'gosling', prompt: 'x', logit_bias: { '99999': 1 } });
+    await expect(wrong).rejects.toMatchObject({ status: 400 });
+  });
+
+  it('answer 429 with Retry-After where the queue is full, and lose none of the others', async () => {
+    const ask = () =>
+      client.completions.create({
+        model: 'gosling',
+        prompt: 'Once',
+        max_tokens: 200,
+        seed: 1,
+        temperature: 1,
+      });
+    const results = await Promise.allSettled(Array.from({ length: 40 }, ask));
+    const texts = new Set(
+      results.flatMap((one) => (one.status === 'fulfilled' ? [one.value.choices[0]!.text] : [])),
+    );
+    const refused = results.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+    expect(texts.size).toBe(1);
+    expect(refused.length).toBeGreaterThan(0);
+    for (const error of refused) {
+      expect(error).toMatchObject({ status: 429, code: 'queue_full' });
+      expect(Number(error.headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+    await lab.untilIdle();
+  }, 60_000);
+
+  it('stop the work for a client that leaves', async () => {
+    const leave = new AbortController();
+    const stream = await client.completions.create(
+      { model: 'gosling', prompt: 'Once', max_tokens: 900, stream: true, ignore_eos: true } as never,
+      { signal: leave.signal },
+    );
+    for await (const _ of stream as unknown as AsyncIterable<unknown>) break;
+    leave.abort();
+    await lab.untilIdle();
+  }, 60_000);
+
+  it('hold nothing for a gateway that was killed', async () => {
+    const stream = await client.completions.create({
+      model: 'gosling',
+      prompt: 'Once',
+      max_tokens: 1000,
+      stream: true,
+      ignore_eos: true,
+    } as never);
+    const read = (async () => {
+      for await (const _ of stream as unknown as AsyncIterable<unknown>) gateway.child.kill('SIGKILL');
+    })();
+    await expect(read).rejects.toThrow();
+    await lab.untilIdle();
+    await until('an empty stream', async () => (await lab.inStream()) === 0);
+    await startGateway();
+  }, 60_000);
+
+  it('answer 503 where no worker is left', async () => {
+    await until('the model', async () => (await client.models.list()).data.length > 0);
+    for (const worker of lab.workers) await lab.kill(worker);
+    const asked = client.completions.create({ model: 'gosling', prompt: 'Once', max_tokens: 5 });
+    await expect(asked).rejects.toMatchObject({ status: 503 });
+  }, 60_000);
+});
+
+describeWithNats('the connection to NATS', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'skein-nats-secrets-'));
+  const file = (name: string, text: string | Buffer) => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it('has TLS and a password, which no output shows', async () => {
+    const { cert, key } = certificateFixture('localhost');
+    const tls = ['--tls', '--tlscert', cert, '--tlskey', key];
+    const nats = await NatsProcess.start(testNats!, [...tls, '--user', 'skein', '--pass', 'sesame-1']);
+    const address = ['--nats', `tls://localhost:${nats.port}`, '--nats-ca-file', cert];
+    const right = [
+      ...GATEWAY,
+      ...address,
+      '--nats-user',
+      'skein',
+      '--nats-password-file',
+      file('right', 'sesame-1\n'),
+    ];
+    const gateway = await start([cliPath, ...right], {});
+    expect((await gateway.stop()).code).toBe(0);
+    const wrong = await runCli([...GATEWAY, ...address, '--nats-user', 'skein'], {
+      environment: { SKEIN_NATS_PASSWORD: 'sesame-2' },
+    });
+    expect(wrong).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^skein: The NATS server tls:.* cannot be used: .*uthoriz/),
+    });
+    const stranger = await runCli([...GATEWAY, '--nats', `tls://localhost:${nats.port}`], {});
+    expect(stranger.stderr).toMatch(/cannot be used: .*certificate/i);
+    for (const { stdout, stderr } of [wrong, stranger, gateway.output()])
+      expect(stdout + stderr).not.toContain('sesame');
+    await nats.close();
+  }, 60_000);
+
+  it.each([
+    [[], '--nats is required'],
+    [['--nats', 'nats://user:secret@127.0.0.1:1'], '--nats holds a user or a password'],
+    [['--nats', 'http://127.0.0.1'], '--nats is "http://127.0.0.1"; an address such as'],
+    [['--nats', '127.0.0.1:1', '--nats-user', 'a'], '--nats-user needs a password'],
+    [
+      ['--nats', '127.0.0.1:1', '--nats-cert-file', 'x'],
+      '--nats-cert-file and --nats-key-file belong together',
+    ],
+    [
+      ['--nats', '127.0.0.1:1', '--nats-creds-file', '/nowhere'],
+      'The file of --nats-creds-file, /nowhere, cannot be read',
+    ],
+    [
+      ['--nats', '127.0.0.1:1', '--nats-creds-file', 'x', '--nats-nkey-file', 'y'],
+      '--nats-creds-file and --nats-nkey-file are credentials of different kinds',
+    ],
+    [
+      ['--nats', '127.0.0.1:1', '--nats-prefix', 'a b'],
+      '--nats-prefix is "a b"; it must be words of letters',
+    ],
+  ])('is refused with one sentence: %j', async (args, message) => {
+    const { code, stderr } = await runCli([...GATEWAY, ...args]);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+    expect(stderr).not.toContain('secret');
+  });
+});

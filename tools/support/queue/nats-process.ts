@@ -1,0 +1,132 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Path of nats-server; null: there is none. SKEIN_TEST_NATS names one that is not in the PATH. */
+export function findNatsServer(): string | null {
+  for (const path of [process.env.SKEIN_TEST_NATS, 'nats-server', '/usr/sbin/nats-server']) {
+    if (path && spawnSync(path, ['--version']).status === 0) return path;
+  }
+  return null;
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  return port;
+}
+
+/** A nats-server with JetStream, on a port of its own, which can be killed and started again. */
+export class NatsProcess {
+  readonly port: number;
+  readonly #program: string;
+  readonly #arguments: readonly string[];
+  readonly #folder = mkdtempSync(join(tmpdir(), 'skein-nats-'));
+  #child: ChildProcess | null = null;
+
+  private constructor(program: string, port: number, more: readonly string[]) {
+    this.#program = program;
+    this.port = port;
+    this.#arguments = more;
+  }
+
+  /** @param more further arguments */
+  static async start(program: string, more: readonly string[] = []): Promise<NatsProcess> {
+    const nats = new NatsProcess(program, await freePort(), more);
+    await nats.startAgain();
+    return nats;
+  }
+
+  get url(): string {
+    return `nats://127.0.0.1:${this.port}`;
+  }
+
+  get pid(): number {
+    return this.#child!.pid!;
+  }
+
+  async startAgain(): Promise<void> {
+    const args = ['-js', '-sd', this.#folder, '-a', '127.0.0.1', '-p', String(this.port), ...this.#arguments];
+    this.#child = spawn(this.#program, args, { stdio: 'ignore' });
+    for (;;) {
+      const socket = connect(this.port, '127.0.0.1');
+      const isThere = await Promise.race([
+        once(socket, 'connect').then(
+          () => true,
+          () => false,
+        ),
+        once(this.#child, 'exit').then(() => {
+          throw new Error('nats-server ended at its start.');
+        }),
+      ]);
+      socket.destroy();
+      if (isThere) return;
+      await sleep(20);
+    }
+  }
+
+  /** @param keepsStore false: what was stored is lost too */
+  async kill(keepsStore = true): Promise<void> {
+    const child = this.#child;
+    if (child !== null && child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+    if (!keepsStore) rmSync(join(this.#folder, 'jetstream'), { recursive: true, force: true });
+  }
+
+  async close(): Promise<void> {
+    await this.kill();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** A wire that can be made to swallow everything, in both directions, while its ends stay connected. */
+export class SwallowingProxy {
+  readonly port: number;
+  isSwallowing = false;
+  readonly #close: () => void;
+
+  private constructor(port: number, close: () => void) {
+    this.port = port;
+    this.#close = close;
+  }
+
+  static async start(targetPort: number): Promise<SwallowingProxy> {
+    const sockets = new Set<{ destroy(): void }>();
+    const server = createServer((near) => {
+      const far = connect(targetPort, '127.0.0.1');
+      for (const [from, to] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        sockets.add(from);
+        from.on('data', (bytes) => {
+          if (!proxy.isSwallowing) to.write(bytes);
+        });
+        from.on('error', () => {});
+        from.on('close', () => {
+          sockets.delete(from);
+          to.destroy();
+        });
+      }
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as { port: number };
+    const proxy: SwallowingProxy = new SwallowingProxy(port, () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    });
+    return proxy;
+  }
+
+  close(): void {
+    this.#close();
+  }
+}

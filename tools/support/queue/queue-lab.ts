@@ -1,0 +1,229 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import * as jetstream from '@nats-io/jetstream';
+import * as nats from '@nats-io/transport-node';
+import {
+  type Beat,
+  type HoldMessage,
+  modelKey,
+  type PieceFrame,
+  packMessage,
+  unpackMessage,
+} from '../../../callbacks/nats/messages.js';
+import { QueueNames } from '../../../callbacks/nats/names.js';
+import { NatsGatewayPort } from '../../../callbacks/nats/nats-gateway-port.js';
+import { WorkStream } from '../../../callbacks/nats/work-stream.js';
+import type { SilenceLimits } from '../../../callbacks/nats/worker-roster.js';
+import { QueueGateway } from '../../../host/gateway/queue-gateway.js';
+import { NatsProcess } from './nats-process.js';
+
+const cli = fileURLToPath(new URL('../../../dist/bin/skein.js', import.meta.url));
+
+/** A worker's process, and the worker's own name. */
+export interface LabWorker {
+  id: string;
+  child: ChildProcess;
+  /** All that it has written. */
+  output: () => string;
+}
+
+export interface LabOptions {
+  nats: string;
+  /** Further arguments of nats-server. */
+  natsArguments?: readonly string[];
+  silence?: SilenceLimits;
+  workerWaitMs?: number;
+  allowsDifferentBits?: boolean;
+  /** Environment of the workers. */
+  environment?: NodeJS.ProcessEnv;
+}
+
+/** A piece as it passed by, and who sent it. */
+export interface SeenFrame extends PieceFrame {
+  worker: string;
+}
+
+/** Silence for machines that do a lot at once: a worker is asked soon, and given up late. */
+export const PATIENT: SilenceLimits = { probeAfterMs: 400, lostAfterMs: 20_000 };
+
+/**
+ * A NATS server, workers in processes of their own, and a gateway in this one, with an ear on all that passes between
+ * them: so that a worker can be killed at the very token.
+ */
+export class QueueLab {
+  readonly nats: NatsProcess;
+  readonly names = new QueueNames('skein');
+  readonly workers = new Set<LabWorker>();
+  readonly warnings: string[] = [];
+  readonly #options: LabOptions;
+  readonly #beats = new Map<string, Beat>();
+  readonly #onFrame = new Set<(frame: SeenFrame) => void>();
+  readonly #onHold = new Set<(message: HoldMessage) => void>();
+  readonly #connections: nats.NatsConnection[] = [];
+  #gateway: QueueGateway | null = null;
+  #numGateways = 0;
+
+  private constructor(options: LabOptions, server: NatsProcess) {
+    this.#options = options;
+    this.nats = server;
+  }
+
+  static async start(options: LabOptions): Promise<QueueLab> {
+    const server = await NatsProcess.start(options.nats, options.natsArguments);
+    const lab = new QueueLab(options, server);
+    await lab.#listen();
+    lab.#gateway = await lab.openGateway();
+    return lab;
+  }
+
+  get gateway(): QueueGateway {
+    return this.#gateway!;
+  }
+
+  async #connect(): Promise<nats.NatsConnection> {
+    const nc = await nats.connect({
+      servers: `127.0.0.1:${this.nats.port}`,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 100,
+      ignoreAuthErrorAbort: true,
+    });
+    this.#connections.push(nc);
+    return nc;
+  }
+
+  async #listen(): Promise<void> {
+    const nc = await this.#connect();
+    nc.subscribe(this.names.gateway('*'), {
+      callback: (_, message) => {
+        const told = unpackMessage(message.data, 'frames', 'hold');
+        if (told.kind === 'hold') for (const listener of [...this.#onHold]) listener(told);
+        else {
+          for (const frame of told.frames) {
+            for (const listener of [...this.#onFrame]) listener({ ...frame, worker: told.worker });
+          }
+        }
+      },
+    });
+    nc.subscribe(this.names.beat, {
+      callback: (_, message) => {
+        const beat = unpackMessage(message.data, 'beat');
+        this.#beats.set(beat.worker, beat);
+      },
+    });
+    await nc.flush();
+  }
+
+  async openGateway(): Promise<QueueGateway> {
+    const nc = await this.#connect();
+    const options = { storage: 'file', replicas: 1, maxMessages: 10_000 } as const;
+    const stream = new WorkStream(nc, { nats, jetstream }, this.names, options);
+    await stream.ensure();
+    const id = `lab${this.#numGateways++}`;
+    const onWarning = (message: string) => this.warnings.push(message);
+    const port = new NatsGatewayPort({ nc, stream, names: this.names, id, onWarning });
+    const { silence = PATIENT, workerWaitMs = 30_000, allowsDifferentBits = false } = this.#options;
+    const known = new Set<string>();
+    const gateway: QueueGateway = new QueueGateway({
+      id,
+      port,
+      silence,
+      workerWaitMs,
+      allowsDifferentBits,
+      onBeat: ({ model }) => {
+        const key = modelKey(model);
+        if (!known.has(key)) gateway.open(key, { maxQueueSize: 10_000, fairQueueing: false });
+        known.add(key);
+      },
+      onLost: () => {},
+      onWarning,
+    });
+    port.listen(gateway);
+    return gateway;
+  }
+
+  /** Starts a worker, and waits until it takes requests. */
+  async startWorker(args: readonly string[], url = this.nats.url): Promise<LabWorker> {
+    const child = spawn(process.execPath, [cli, 'work', '--nats', url, ...args], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: this.#options.environment ?? process.env,
+    });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream!.on('data', (bytes) => (output += bytes));
+    const idIn = () => /worker (w\w+), equal/.exec(output)?.[1];
+    await until('a worker to start', () => {
+      if (child.exitCode !== null) throw new Error(`The worker has ended: ${output}`);
+      return this.#beats.has(idIn() ?? '');
+    });
+    const worker: LabWorker = { id: idIn()!, child, output: () => output };
+    this.workers.add(worker);
+    return worker;
+  }
+
+  /** Key of the only model. */
+  get model(): string {
+    return modelKey([...this.#beats.values()][0]!.model);
+  }
+
+  /** Number of requests that a worker has now: it is asked. */
+  async held({ id }: LabWorker): Promise<number> {
+    const answer = await this.#connections[0]!.request(
+      this.names.worker(id),
+      packMessage({ kind: 'probe' }),
+      {
+        timeout: 20_000,
+      },
+    );
+    return unpackMessage(answer.data, 'beat').held;
+  }
+
+  /** Waits until no worker has a request. */
+  async untilIdle(): Promise<void> {
+    for (const worker of this.workers)
+      await until('an idle worker', async () => (await this.held(worker)) === 0);
+  }
+
+  find(id: string): LabWorker | undefined {
+    return [...this.workers].find((worker) => worker.id === id);
+  }
+
+  /** Calls the listener with each frame, until the returned function is called. */
+  onFrame(listener: (frame: SeenFrame) => void): () => void {
+    this.#onFrame.add(listener);
+    return () => this.#onFrame.delete(listener);
+  }
+
+  onHold(listener: (message: HoldMessage) => void): () => void {
+    this.#onHold.add(listener);
+    return () => this.#onHold.delete(listener);
+  }
+
+  async kill(worker: LabWorker, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    this.workers.delete(worker);
+    if (worker.child.exitCode !== null || worker.child.signalCode !== null) return;
+    worker.child.kill(signal);
+    await once(worker.child, 'exit');
+  }
+
+  /** Number of requests in the stream. */
+  async inStream(): Promise<number> {
+    const manager = await jetstream.jetstreamManager(this.#connections[0]!);
+    return (await manager.streams.info(this.names.stream)).state.messages;
+  }
+
+  async close(): Promise<void> {
+    this.#gateway?.close();
+    await Promise.all([...this.workers].map((worker) => this.kill(worker)));
+    await Promise.all(this.#connections.map((nc) => nc.close()));
+    await this.nats.close();
+  }
+}
+
+/** Waits until a condition holds, for a minute at most. */
+export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+  const end = performance.now() + 60_000;
+  while (!(await holds())) {
+    if (performance.now() > end) throw new Error(`Waited for ${what}, for a minute.`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
