@@ -13,7 +13,12 @@ const whole = [1.5, Number.NaN, '1', null, true];
 /** Every option of Skein.load: values that it refuses, values that it takes, and what it says that it expects. */
 const MODEL: Row[] = [
   ['model', ['', 5, null], ['m'], 'a text that is not empty'],
-  ['weights', ['int3', 1], ['auto', 'f32', 'bf16', 'int8', 'int4'], 'one of auto, f32, bf16, int8, int4'],
+  [
+    'weights',
+    ['int3', 1],
+    ['auto', 'f32', 'bf16', 'int8', 'int4', 'stored'],
+    'one of auto, f32, bf16, int8, int4, stored',
+  ],
   ['outputWeights', ['int4', 1], ['auto', 'f32', 'bf16', 'int8'], 'one of auto, f32, bf16, int8'],
   ['kvCacheDtype', ['int4'], ['auto', 'f32', 'bf16', 'int8'], 'one of auto, f32, bf16, int8'],
   ['threads', [0, 1025, ...whole], [1, 1024], 'a whole number from 1 to 1024'],

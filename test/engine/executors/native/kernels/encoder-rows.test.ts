@@ -7,6 +7,7 @@ import {
   guardedRow,
   kernels,
   randomFloats,
+  storable,
   tables,
   twins,
   weightsOf,
@@ -59,7 +60,8 @@ function unitRow(table: string, x: Float32Array) {
   return { y: y.row(0), expected: Array.from(x, (value) => value / norm) };
 }
 
-function addEmbeddingRow(table: string, n: number, dtype: Dtype) {
+function addEmbeddingRow(table: string, wanted: number, dtype: Dtype) {
+  const n = storable(dtype, wanted);
   const { stored, exact } = weightsOf(dtype, 1, n, 7);
   const before = randomFloats(n, 8);
   const y = guarded(1, n, n, before);

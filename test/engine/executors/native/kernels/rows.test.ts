@@ -7,6 +7,7 @@ import {
   guardedRow,
   kernels,
   randomFloats,
+  storable,
   tables,
   twins,
   weightsOf,
@@ -44,7 +45,8 @@ function addedNorm(table: string, n: number) {
   return y.row(0);
 }
 
-function embeddingRow(table: string, n: number, dtype: Dtype) {
+function embeddingRow(table: string, wanted: number, dtype: Dtype) {
+  const n = storable(dtype, wanted);
   const { stored, exact } = weightsOf(dtype, 1, n, 7);
   const y = guarded(1, n, n);
   kernels.embeddingRow(table, { dtype, row: stored, n, y: y.view });
