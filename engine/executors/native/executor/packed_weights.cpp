@@ -146,10 +146,6 @@ int64_t modificationTime(const struct stat& status) {
 #endif
 }
 
-std::string shape(int64_t rows, int64_t columns) {
-  return "[" + std::to_string(rows) + " x " + std::to_string(columns) + "]";
-}
-
 // Sets the file's size and reserves the disk's blocks too: a full disk is an error here and not a fault while packing.
 bool reserveFile(int descriptor, size_t bytes) {
 #if defined(__linux__)
