@@ -6,10 +6,17 @@ import { SkeinError } from '../../base/skein-error.js';
 import { readProblem } from '../../base/system-problem.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
-import type { EnginePrecision, OutputPrecision, TensorPrecision } from '../executors/executor.js';
+import type { EnginePrecision, OutputPrecision } from '../executors/executor.js';
 import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
 import type { WeightPart } from './stored-precision.js';
-import { isSuperblocked, outputWeights, SUPERBLOCK, storedBytes } from './weight-precision.js';
+import {
+  isSuperblocked,
+  outputWeights,
+  PRECISIONS,
+  SUPERBLOCK,
+  storedBytes,
+  TENSOR_PRECISIONS,
+} from './weight-precision.js';
 
 /** An engine directory is invalid. The message names file, expected and found. */
 export class EngineError extends SkeinError {
@@ -125,9 +132,6 @@ function checkPrecision(file: string, field: string, value: unknown): void {
     `${file}: ${field} is "${value}"; on every instruction set this version runs ${PRECISIONS.join(', ')}.`,
   );
 }
-
-const PRECISIONS: readonly EnginePrecision[] = ['f32', 'bf16', 'int8', 'int4', 'stored'];
-const TENSOR_PRECISIONS: readonly TensorPrecision[] = ['f32', 'bf16', 'int8', 'int4', 'q4_k', 'q5_k', 'q6_k'];
 
 function isPrecision(value: unknown): value is EnginePrecision {
   return PRECISIONS.some((precision) => precision === value);

@@ -2,8 +2,20 @@ import type { Checkpoint, TensorType } from '../../models/checkpoints/checkpoint
 import type { NetworkPlan } from '../../network/plan.js';
 import type { EnginePrecision, OutputPrecision, TensorPrecision } from '../executors/executor.js';
 
-const PRECISIONS: readonly EnginePrecision[] = ['f32', 'bf16', 'int8', 'int4', 'stored'];
+/** Precisions of an engine. */
+export const PRECISIONS: readonly EnginePrecision[] = ['f32', 'bf16', 'int8', 'int4', 'stored'];
 const OUTPUT_PRECISIONS: readonly OutputPrecision[] = ['f32', 'bf16', 'int8', 'stored'];
+
+/** Precisions of a tensor of weights.bin. */
+export const TENSOR_PRECISIONS: readonly TensorPrecision[] = [
+  'f32',
+  'bf16',
+  'int8',
+  'int4',
+  'q4_k',
+  'q5_k',
+  'q6_k',
+];
 
 /** Number of weights that share a scale. */
 export const WEIGHT_GROUP = 32;
@@ -54,8 +66,8 @@ export function automaticPrecision(
 }
 
 /**
- * The precision of embedding and output layer: as they are stored where that is in superblocks of more than four bits; else
- * that of the other weights, but no less than 8 bits.
+ * The precision of embedding and output layer: as they are stored where that is in superblocks, or where the other weights are;
+ * else that of the other weights, but no less than 8 bits.
  */
 export function automaticOutputPrecision(
   precision: EnginePrecision,

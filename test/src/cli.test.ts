@@ -45,7 +45,7 @@ describe('skein', () => {
     [
       'a wrong precision of the output layer',
       ['build', 'x', '-o', 'y', '--output-weights', 'int4'],
-      /--output-weights is "int4".*auto, f32, bf16, int8\. Did you mean int8/,
+      /--output-weights is "int4".*auto, f32, bf16, int8, stored\. Did you mean int8/,
     ],
     [
       'a wrong precision of build',

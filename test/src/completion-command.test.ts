@@ -78,7 +78,7 @@ describe('skein completion bash', () => {
     expect(ofC).toEqual(['chat', 'completion']);
     expect(options).toEqual(['--temperature']);
     expect(ofBatch).toEqual(['--error-file']);
-    expect(weights).toEqual(['auto', 'bf16', 'f32', 'int4', 'int8']);
+    expect(weights).toEqual(['auto', 'bf16', 'f32', 'int4', 'int8', 'stored']);
     expect(afterEquals).toEqual(['int4', 'int8']);
     expect(policy).toEqual(['MAX_UTILIZATION']);
     expect(shells).toEqual(['bash', 'fish', 'zsh']);

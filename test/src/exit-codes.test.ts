@@ -147,7 +147,7 @@ describe('serve --help', () => {
       expect(text).toContain(`one of ${values}`);
     }
     expect(text).toContain('one of InflightFusedBatching, InflightBatching, V1');
-    expect(text).toMatch(/--weights <auto\|f32\|bf16\|int8\|int4>/);
+    expect(text).toMatch(/--weights <auto\|f32\|bf16\|int8\|int4\|stored>/);
     expect(text).toMatch(/SKEIN_CONFIG .*SKEIN_ISA .*SKEIN_DEBUG .*Exit codes: 0 .*1 .*2 /);
   });
 });

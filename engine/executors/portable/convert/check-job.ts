@@ -1,5 +1,4 @@
-import { isSuperblocked, storedBytes } from '../../../building/weight-precision.js';
-import type { TensorPrecision } from '../../executor.js';
+import { isSuperblocked, storedBytes, TENSOR_PRECISIONS } from '../../../building/weight-precision.js';
 import type { ConvertJob } from '../../native/addon.js';
 import { exactConversion } from './exact-conversion.js';
 import type { PositionedFile } from './positioned-file.js';
@@ -7,7 +6,6 @@ import { type StorageType, storageTypeOf } from './tensor-types.js';
 
 const MAX_COLUMNS = 2 ** 24;
 const MAX_ROWS = 2 ** 32;
-const TARGETS: readonly TensorPrecision[] = ['f32', 'bf16', 'int8', 'int4', 'q4_k', 'q5_k', 'q6_k'];
 
 /** Checks the fields of a job without looking at files, and returns the type of its source. @throws TypeError */
 export function checkFields(job: ConvertJob): StorageType {
@@ -28,7 +26,7 @@ export function checkFields(job: ConvertJob): StorageType {
   }
   const type = storageTypeOf(job.type);
   if (type === undefined) throw new TypeError(`${job.source}: tensor type ${job.type} is not known.`);
-  if (!TARGETS.includes(job.targetType)) {
+  if (!TENSOR_PRECISIONS.includes(job.targetType)) {
     throw new TypeError(
       `convert: targetType should be f32, bf16, int8, int4, q4_k, q5_k or q6_k, found ${String(job.targetType)}.`,
     );
