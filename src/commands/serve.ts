@@ -12,6 +12,7 @@ import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
 import { isLoopbackName } from '../server/loopback.js';
 import { demoModelPath } from '../serving/demo-model.js';
+import type { ModelState } from '../serving/model-state.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { EncoderInfoOfModel } from '../serving/running-model.js';
 import { threadCount } from '../thread-count.js';
@@ -207,10 +208,11 @@ function greeting(
   const given = new Set(running.map(({ entry }) => entry.name));
   const ofFolders = repository.loaded().filter(({ config }) => !given.has(config.name));
   const names = [...given, ...ofFolders.map(({ config }) => config.name)].join(', ') || 'no model yet';
-  const lines = running.flatMap(({ entry, loaded: { info } }) => [
+  const lines = running.flatMap(({ entry, loaded: { info, state } }) => [
     ...(running.length === 1 ? [] : [`  ${entry.name}: ${entry.model}`]),
     `  ${info.executor} executor on ${info.instructionSet}, ${threadCount(info.threads)}`,
     `  weights ${info.weights}, ${'kvTokens' in info ? `KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context` : madeOf(info)} of ${info.maxSeqLen} tokens`,
+    ...ranksOf(state),
     ...adaptersOf(entry),
   ]);
   if (running.some(({ entry }) => entry.model === demoModelPath())) lines.push(...aboutTheDemo());
@@ -224,6 +226,12 @@ function greeting(
     `  ${hasChat ? 'to chat with it, and to see what is in flight' : 'to see what it does'}: ${url}`,
   );
   return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
+}
+
+function ranksOf({ ranks }: ModelState): string[] {
+  if (ranks === null) return [];
+  const { size, address } = ranks;
+  return [`  on ${size} ranks, ${address === null ? 'all on this machine' : `which meet at ${address}`}`];
 }
 
 function adaptersOf({ adapters }: LoadedEntry['entry']): string[] {
