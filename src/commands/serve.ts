@@ -65,6 +65,8 @@ async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity):
   const loading = loadConfigured(config, interruption.signal);
   // While the engine's thread loads, this thread imports the modules that answer clients.
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
+  // From here on a signal ends the server in good order, also one that comes as soon as it says that it is there.
+  const signalled = untilSignal();
   interruption.release();
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
   const { server, grpc, repository, life, batches, reopenLog, flushTraces, failed } = await openServer(
@@ -83,7 +85,7 @@ async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity):
       'skein: whoever reaches this address may use it, from other machines too; --api-key-file or --api-key asks for a key\n',
     );
   }
-  const failure = await Promise.race([untilSignal(), ...(config.exitOnFailure ? [failed] : [])]);
+  const failure = await Promise.race([signalled, ...(config.exitOnFailure ? [failed] : [])]);
   clearInterval(polling);
   if (failure === null) {
     process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');

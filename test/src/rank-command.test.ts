@@ -131,11 +131,13 @@ describe('skein rank', () => {
         ...['--ranks-address', address],
       ]);
     const first = await lead();
+    await expect.poll(() => told).toContain('rank 1 of 2 is ready\n');
     first.child.kill('SIGKILL');
     await first.ended;
     const second = await lead();
+    await expect.poll(() => told.split('is ready\n')).toHaveLength(3);
     const ended = once(child, 'exit');
-    await second.stop();
+    expect(await second.stop()).toMatchObject({ code: 0, signal: null });
     expect(await ended).toEqual([0, null]);
     const lines = told.trim().split('\n');
     expect(lines).toHaveLength(5);
