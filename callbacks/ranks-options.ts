@@ -17,11 +17,36 @@ export interface RanksOptions {
    * every response. returnBatchManagerStats is always rank 0's.
    */
   requests?: 'rank0' | 'everyRank';
-  /** Milliseconds in which all ranks must have come; default 120 000. */
+  /**
+   * Milliseconds in which all ranks must have come for the first time; default 120 000. A group that was there once waits without end for
+   * ranks that it lost.
+   */
   joinTimeoutMs?: number;
+  /** Called at rank 0 with the ranks that it waits for, each time that they change, and with none when all are there. */
+  onMissing?: (missing: MissingRanks) => void;
+}
+
+/** Ranks that rank 0 waits for. */
+export interface MissingRanks {
+  /** In ascending order; empty: all are there. */
+  ranks: readonly number[];
+  /** Where they are waited for. */
+  address: string;
+  /** Why the last one that came was refused, as a sentence; null: none was. */
+  refused: string | null;
+}
+
+/** Whom a group waits for, as a clause: waiting for rank 1 at 10.0.0.1:7000. */
+export function waitingFor({ ranks, address }: Pick<MissingRanks, 'ranks' | 'address'>): string {
+  return `waiting for ${ranks.length === 1 ? 'rank' : 'ranks'} ${ranks.join(', ')} at ${address}`;
 }
 
 export const DEFAULT_JOIN_TIMEOUT_MS = 120_000;
+
+/** Why a host takes no requests; null: no rank is missing. */
+export function whyHeld(missing: MissingRanks): string | null {
+  return missing.ranks.length === 0 ? null : `The group of ranks is not complete: ${waitingFor(missing)}.`;
+}
 
 /** A rank's place in its group, as its worker is told it. */
 export interface SeatData {

@@ -6,7 +6,7 @@ import type {
   EncoderSequence,
 } from '../callbacks/encoder-messages.js';
 import type { ManagerState } from '../callbacks/gpt-manager-options.js';
-import type { RanksOptions } from '../callbacks/ranks-options.js';
+import { type MissingRanks, type RanksOptions, whyHeld } from '../callbacks/ranks-options.js';
 import type { WorkerRestartOptions } from '../callbacks/restart-policy.js';
 import { RequestError } from '../callbacks/token-request.js';
 import type { EncoderWorkerData } from '../engine/encoder/encoder-worker.js';
@@ -87,7 +87,7 @@ export class EncoderHost {
         subject: 'The encoder',
         script: encoderWorkerScript(),
         data: () => data,
-        openGroup: groupOpener(options),
+        openGroup: groupOpener(options, (missing) => this.#noteMissing(missing)),
         batchesAhead: BATCHES_AHEAD,
         maxEntries: options.maxQueueSize ?? DEFAULT_MAX_QUEUE_SIZE,
         isolate,
@@ -186,6 +186,11 @@ export class EncoderHost {
     return this.#host.close(options);
   }
 
+  #noteMissing(missing: MissingRanks): void {
+    this.#host.hold(whyHeld(missing));
+    this.#host.tell('ranks.onMissing', () => this.#options.ranks?.onMissing?.(missing));
+  }
+
   #start(info: EncoderInfo): void {
     this.#former.limits = info.limits;
     for (const entry of [...this.#host.entries()]) {
@@ -217,15 +222,20 @@ export class EncoderHost {
 }
 
 /** How the ranks of the encoder are opened, with rank 0 in its worker. */
-function groupOpener({ enginePath, params, ranks, rankTimeoutMs }: EncoderHostOptions): OpenGroup {
+function groupOpener(
+  { enginePath, params, ranks, rankTimeoutMs }: EncoderHostOptions,
+  onMissing: (missing: MissingRanks) => void,
+): OpenGroup {
   const { tensorParallelSize, pipelineParallelSize } = params;
   const group = { enginePath, tensorParallelSize, pipelineParallelSize, rankTimeoutMs };
-  return (events, open) =>
-    ranks === undefined
-      ? launchGroup(group, events, (seat, ofWorker) => open({ seat }, ofWorker))
-      : leadJoined({ ...group, ranks }, { ...events, onGroupMessage: () => {} }, (seat, ofWorker) =>
-          open({ seat }, ofWorker),
-        );
+  let isBack = false;
+  return (events, open) => {
+    if (ranks === undefined) return launchGroup(group, events, (seat, ofWorker) => open({ seat }, ofWorker));
+    const options = { ...group, ranks, isBack };
+    isBack = true;
+    const more = { onGroupMessage: () => {}, onMissing };
+    return leadJoined(options, { ...events, ...more }, (seat, ofWorker) => open({ seat }, ofWorker));
+  };
 }
 
 /** Requests take turns; see takeEncoderBatch. */

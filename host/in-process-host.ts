@@ -8,6 +8,7 @@ import type {
   ManagerState,
   ModuleCallbacks,
 } from '../callbacks/gpt-manager-options.js';
+import { type MissingRanks, type RanksOptions, whyHeld } from '../callbacks/ranks-options.js';
 import { failureOf, type RequestFailure } from '../callbacks/request-failure.js';
 import { checkRange } from '../callbacks/sampling-params.js';
 import {
@@ -132,6 +133,8 @@ export class InProcessHost {
   readonly #forgotten = new Set<bigint>();
   #nextId = 1n;
   #isClosed = false;
+  /** Why it takes no requests though its engine will be back; null: it takes them. */
+  #whyHeld: string | null = null;
   #onEmpty: (() => void) | null = null;
 
   /** Throws a ParameterError for options that cannot work. */
@@ -165,6 +168,7 @@ export class InProcessHost {
         this.#respond(requestId, outputs, final, failure ?? null),
       pollStopSignals: () => this.#takeStops(),
       ...(onStats ? { returnBatchManagerStats: onStats } : {}),
+      ...(manager.ranks ? { ranks: this.#listened(manager.ranks) } : {}),
     };
     this.#manager = new GptManager(all, inProcess);
     void this.#manager.ended.then(() => this.#failRest());
@@ -256,6 +260,7 @@ export class InProcessHost {
     if (this.#isClosed || this.state === 'failed' || this.state === 'stopped') {
       throw new HostClosedError(this.failure?.message ?? 'The host is closed and takes no more requests.');
     }
+    if (this.#whyHeld !== null) throw new HostClosedError(this.#whyHeld);
     this.#checkRoom(request.queueKey ?? '');
     const requestId = this.#nextId++;
     const width = request.beams?.width ?? 1;
@@ -627,10 +632,30 @@ export class InProcessHost {
     });
   }
 
+  /** Hears of ranks that are waited for, beside whoever gave the options. */
+  #listened(ranks: RanksOptions): RanksOptions {
+    return {
+      ...ranks,
+      onMissing: (missing) => {
+        this.#hold(missing);
+        ranks.onMissing?.(missing);
+      },
+    };
+  }
+
+  /** Nobody waits for ranks that may never come back: requests fail at once until they are there. */
+  #hold(missing: MissingRanks): void {
+    this.#whyHeld = this.state === 'restarting' ? whyHeld(missing) : null;
+    if (this.#whyHeld !== null) this.#failAll(this.#whyHeld);
+  }
+
   /** Fails all waiting requests with the reason why the engine is gone. */
   #failRest(): void {
     const { failure } = this;
-    const why = failure === null ? 'The engine was shut down.' : `The engine failed: ${failure.message}`;
+    this.#failAll(failure === null ? 'The engine was shut down.' : `The engine failed: ${failure.message}`);
+  }
+
+  #failAll(why: string): void {
     for (const entry of [...this.#entries.values()]) {
       this.#forget(entry);
       entry.pieces.fail(new HostClosedError(why));

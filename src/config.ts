@@ -90,6 +90,11 @@ export function loadConfig(sources: ConfigSources): Config {
     throw new UsageError('--model-memory-bytes needs --models-dir: it is of the models in this folder.');
   }
   const bringsModels = options.modelRepository !== undefined || options.modelsDir !== undefined;
+  if (options.ranksAddress !== undefined && options.modelsDir !== undefined) {
+    throw new UsageError(
+      '--ranks-address is of one model, but each of --models-dir would take it; give it to a model in an entry of models in a --config file.',
+    );
+  }
   if (bringsModels && model === undefined && models === undefined) {
     if (servedModelName !== undefined) {
       throw new UsageError(`${where.servedModelName} names a model of --model, and there is none.`);
@@ -105,7 +110,24 @@ export function loadConfig(sources: ConfigSources): Config {
   const adapted = withAdapters(named, options.lora, where.lora);
   checkAdapters(options, adapted);
   checkKvEvents(options, adapted);
+  checkRanksAddresses(options, adapted);
   return { ...options, models: adapted };
+}
+
+/** @throws UsageError where two models would listen for their ranks at one address */
+function checkRanksAddresses(shared: OptionsOfAll, models: readonly ConfiguredModel[]): void {
+  const owners = new Map<string, string>();
+  for (const { name, options } of models) {
+    const address = options.ranksAddress ?? shared.ranksAddress;
+    if (address === undefined) continue;
+    const owner = owners.get(address);
+    if (owner !== undefined) {
+      throw new UsageError(
+        `--ranks-address ${address} is of both models ${owner} and ${name}, and only one group of ranks can meet there; give each model its own in an entry of models in a --config file.`,
+      );
+    }
+    owners.set(address, name);
+  }
 }
 
 /** @throws UsageError for options of the model repository that do nothing beside the others */

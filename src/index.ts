@@ -26,7 +26,7 @@ export type {
   LogitsStream,
 } from '../callbacks/logits-post-processor.js';
 export type { PieceListener, PieceSource } from '../callbacks/piece-source.js';
-export type { RanksOptions } from '../callbacks/ranks-options.js';
+export type { MissingRanks, RanksOptions } from '../callbacks/ranks-options.js';
 export type { WorkerRestartOptions } from '../callbacks/restart-policy.js';
 export { ParameterError, type SamplingParams } from '../callbacks/sampling-params.js';
 export {

@@ -1,9 +1,10 @@
 import { option, says } from '../../base/named-text.js';
 import type { GptManagerOptions } from '../../callbacks/gpt-manager-options.js';
+import { parseGroupAddress } from '../../callbacks/group-address.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 
 const MOST_RANKS = 64;
-const FIELDS = ['rank', 'size', 'address', 'secret', 'requests', 'joinTimeoutMs'];
+const FIELDS = ['rank', 'size', 'address', 'secret', 'requests', 'joinTimeoutMs', 'onMissing'];
 
 /** @throws ParameterError for a place in a group, or a number of ranks, that cannot be */
 export function checkRanks({
@@ -24,7 +25,7 @@ export function checkRanks({
     throw refused(
       says`${option('ranks')} has no field ${JSON.stringify(unknown)}; it has ${FIELDS.join(', ')}.`,
     );
-  const { rank, size, address, secret, requests = 'rank0', joinTimeoutMs = 1 } = ranks;
+  const { rank, size, address, secret, requests = 'rank0', joinTimeoutMs = 1, onMissing } = ranks;
   if (!isWhole(size, 2, MOST_RANKS))
     throw refused(says`${option('ranks.size')} is ${String(size)}; it must be from 2 to ${MOST_RANKS}.`);
   if (!isWhole(rank, 0, size - 1))
@@ -38,6 +39,7 @@ export function checkRanks({
   }
   if (typeof address !== 'string' || address === '')
     throw refused(says`${option('ranks.address')} is missing; it must be a path, or host:port of rank 0.`);
+  parseGroupAddress(address);
   if (secret !== undefined && (typeof secret !== 'string' || secret.length < 16)) {
     throw refused(says`${option('ranks.secret')} must be a text of at least 16 characters.`);
   }
@@ -58,6 +60,8 @@ export function checkRanks({
   }
   if (!isWhole(joinTimeoutMs, 1, 2 ** 31 - 1))
     throw refused(says`${option('ranks.joinTimeoutMs')} must be a number of milliseconds.`);
+  if (onMissing !== undefined && typeof onMissing !== 'function')
+    throw refused(says`${option('ranks.onMissing')} must be a function.`);
 }
 
 function isWhole(value: unknown, least: number, most: number): value is number {

@@ -95,6 +95,8 @@ export class BatchHost<
   /** Its workers were ended in the middle of what they did, because it is closed. */
   #isTerminated = false;
   #isScheduled = false;
+  /** Why it takes no requests though its workers will be back; null: it takes them. */
+  #whyHeld: string | null = null;
   #endError: Error | null = null;
   #onEmpty: (() => void)[] = [];
 
@@ -165,6 +167,7 @@ export class BatchHost<
     if (this.#isClosed || this.state === 'failed' || this.state === 'stopped') {
       throw new HostClosedError(this.failure?.message ?? 'The host is closed and takes no more requests.');
     }
+    if (this.#whyHeld !== null) throw new HostClosedError(this.#whyHeld);
     const { maxEntries } = this.#options;
     if (this.#entries.size >= maxEntries) throw new QueueFullError(maxEntries);
   }
@@ -211,6 +214,12 @@ export class BatchHost<
   /** The former may have a batch that it had not before, for a reason that the host does not know. */
   wake(): void {
     this.#schedule();
+  }
+
+  /** Takes no requests for this reason and fails those that it has, while the first start is over; null: takes them again. */
+  hold(why: string | null): void {
+    this.#whyHeld = this.state === 'restarting' ? why : null;
+    if (this.#whyHeld !== null) this.#failAll(new HostClosedError(this.#whyHeld));
   }
 
   /** A failure that belongs to no request. */

@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto';
 import { serialize } from 'node:v8';
+import { tellGuarded } from '../../base/guarded-calls.js';
 import type { FunctionCallbacks } from '../../callbacks/gpt-manager-options.js';
+import { failure } from '../../callbacks/request-failure.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
+import { failedResponse, sendTo } from '../../callbacks/unpack-responses.js';
 
 /** Messages between the hosts of ranks whose callbacks are all called. */
 export type EveryRankMessage =
@@ -83,7 +86,8 @@ export class EveryRankLeader {
         if (found === expected) continue;
         const reason = `Rank ${rank} brought other ${what === 'requests' ? 'requests' : 'stop signals'} than rank 0; the callbacks of all ranks must bring the same.`;
         this.#lose(reason);
-        throw new Error(reason);
+        // Rank 0 has taken them: they are given out, and end with the group, each with this reason.
+        return brought;
       }
       return brought;
     } finally {
@@ -92,14 +96,19 @@ export class EveryRankLeader {
   }
 }
 
-/** The callbacks of the other ranks. */
+/** `terminateReqId`: a request that is not answered. */
+type FollowerCallbacks = FunctionCallbacks & { terminateReqId?: bigint | undefined };
+
+/** The callbacks of the other ranks. What they brought gets a final response in any case: rank 0's, or an error at the end of the group. */
 export class EveryRankFollower {
-  readonly #callbacks: FunctionCallbacks;
+  readonly #callbacks: FollowerCallbacks;
   readonly #answer: (message: EveryRankMessage) => void;
   readonly #report: (error: Error) => void;
+  /** Requests that it brought and whose final response has not come. */
+  readonly #inFlight = new Set<bigint>();
 
   constructor(
-    callbacks: FunctionCallbacks,
+    callbacks: FollowerCallbacks,
     answer: (message: EveryRankMessage) => void,
     report: (error: Error) => void,
   ) {
@@ -110,7 +119,11 @@ export class EveryRankFollower {
 
   async receive(message: EveryRankMessage): Promise<void> {
     try {
-      if (message.type === 'response') await this.#callbacks.sendResponse(...message.response);
+      if (message.type === 'response') {
+        const [requestId, , final] = message.response;
+        if (final) this.#inFlight.delete(requestId);
+        await this.#callbacks.sendResponse(...message.response);
+      }
       if (message.type === 'ask')
         this.#answer({ type: 'asked', id: message.id, digest: await this.#digest(message) });
     } catch (error) {
@@ -120,8 +133,27 @@ export class EveryRankFollower {
     }
   }
 
+  /** The group has ended: no more responses come. @param error null where rank 0 has ended it */
+  fail(error: Error | null): void {
+    const why =
+      error === null
+        ? failure('ended', 'The manager was shut down.')
+        : failure('internal', `The engine failed: ${error.message}`);
+    for (const requestId of this.#inFlight) {
+      if (requestId === this.#callbacks.terminateReqId) continue;
+      const send = () => sendTo(this.#callbacks.sendResponse, failedResponse(requestId, why));
+      tellGuarded({ callback: 'sendResponse', requestId }, send, this.#report);
+    }
+    this.#inFlight.clear();
+  }
+
   async #digest({ what, max }: Extract<EveryRankMessage, { type: 'ask' }>): Promise<string> {
-    if (what === 'requests') return digestOfRequests(await this.#callbacks.getInferenceRequests(max));
+    if (what === 'requests') {
+      const requests = await this.#callbacks.getInferenceRequests(max);
+      const digest = digestOfRequests(requests);
+      for (const { requestId } of requests) this.#inFlight.add(requestId);
+      return digest;
+    }
     return digestOfIds((await this.#callbacks.pollStopSignals?.()) ?? new Set());
   }
 }

@@ -1,14 +1,17 @@
+import type { GroupAddress } from '../../callbacks/group-address.js';
 import type { GroupShape } from '../../engine/ranks/rank-shape.js';
-import type { GroupAddress } from './group-address.js';
 
 /** Start data of the thread that holds a rank's connections. */
 export interface GroupThreadData {
+  /** Engine directory, by which ranks know that they have the same model. */
+  enginePath: string;
   address: GroupAddress;
   secret: string | null;
   shape: GroupShape;
   rank: number;
   build: string;
-  joinLimitMs: number;
+  /** Most milliseconds until all have met; null: they are waited for without end. */
+  joinLimitMs: number | null;
   /** Most milliseconds of one wait for another rank. */
   limitMs: number;
 }
@@ -17,6 +20,8 @@ export interface GroupThreadData {
 export type FromGroupThread =
   /** All ranks have met; `path` is the memory of this one. */
   | { type: 'joined'; path: string }
+  /** Rank 0 waits for these ranks. `refused`: why the last one that came was not taken. */
+  | { type: 'missing'; ranks: number[]; refused: string | null }
   /** The group is at its end: a rank is gone. */
   | { type: 'lost'; reason: string }
   /** Another rank's host sent this. */

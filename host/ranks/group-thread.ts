@@ -1,11 +1,13 @@
 import { rmSync } from 'node:fs';
 import { deserialize, serialize } from 'node:v8';
 import { parentPort, workerData } from 'node:worker_threads';
+import { isShared } from '../../callbacks/group-address.js';
+import { openEngine } from '../../engine/building/engine.js';
 import { loadAddon } from '../../engine/executors/native/load-addon.js';
 import type { GroupHandle } from '../../engine/ranks/group.js';
+import { modelName } from '../../engine/ranks/model-name.js';
 import { sizeOf } from '../../engine/ranks/rank-shape.js';
 import { FRAMES, type Frame, textFrame } from './frames.js';
-import { isShared } from './group-address.js';
 import { makeGroupMemory } from './group-memory.js';
 import type { FromGroupThread, GroupThreadData, ToGroupThread } from './group-messages.js';
 import { Relay } from './relay.js';
@@ -32,12 +34,14 @@ class GroupThread {
   }
 
   async join(): Promise<void> {
-    const { address, shape, rank, joinLimitMs, limitMs } = this.#data;
+    const { enginePath, address, shape, rank } = this.#data;
     const events = {
       onFrame: (from: number, frame: Frame) => this.#receive(from, frame),
       onEnd: (from: number, reason: string) => this.#lose(from, reason),
+      onMissing: (ranks: number[], refused: string | null) => post({ type: 'missing', ranks, refused }),
     };
-    const meeting = { ...this.#data, limitMs: joinLimitMs };
+    const { plan, manifest } = openEngine(enginePath);
+    const meeting = { ...this.#data, model: modelName({ plan, tensors: manifest.tensors }) };
     const shared = isShared(address);
     if (rank === 0 || !shared) this.#own = this.#make(sizeOf(shape));
     const met =
@@ -49,7 +53,6 @@ class GroupThread {
     if (!shared) {
       this.#relay = new Relay(this.#group, shape, rank, (to, frame) => met.sockets.get(to)?.send(frame));
       this.#group.watch(() => this.#relay?.pump());
-      for (const socket of met.sockets.values()) socket.watch(limitMs);
     }
     this.#met = met;
     for (const [from, frame] of this.#early.splice(0)) this.#receive(from, frame);

@@ -1,10 +1,10 @@
 import { rmSync } from 'node:fs';
 import { SHARE_ENV, Worker } from 'node:worker_threads';
-import type { SeatData } from '../../callbacks/ranks-options.js';
+import { addressText, isShared } from '../../callbacks/group-address.js';
+import type { MissingRanks, SeatData } from '../../callbacks/ranks-options.js';
 import { sizeOf } from '../../engine/ranks/rank-shape.js';
 import { asSkeinError, EngineFailure } from '../engine-failure.js';
 import type { BeatReader, LinkEvents, WorkerLink } from '../links/worker-link.js';
-import { isShared } from './group-address.js';
 import type { FromGroupThread, GroupThreadData, ToGroupThread } from './group-messages.js';
 import { groupThreadScript } from './group-script.js';
 
@@ -12,6 +12,8 @@ import { groupThreadScript } from './group-script.js';
 export interface GroupEvents<Message> extends LinkEvents<Message> {
   /** A message of another rank's host. */
   onGroupMessage: (rank: number, message: unknown) => void;
+  /** Rank 0 waits for these ranks, or for none any more. Must not throw. */
+  onMissing: (missing: MissingRanks) => void;
 }
 
 /**
@@ -102,7 +104,11 @@ export class JoinedRanks<Message extends { type: string }, Command> implements W
 
   #handle(message: FromGroupThread): void {
     if (message.type === 'lost') this.#lose(new EngineFailure(message.reason));
-    else if (message.type === 'message') this.#events.onGroupMessage(message.rank, message.message);
+    else if (message.type === 'missing') {
+      const { ranks, refused } = message;
+      if (!this.#isEnding)
+        this.#events.onMissing({ ranks, refused, address: addressText(this.#options.address) });
+    } else if (message.type === 'message') this.#events.onGroupMessage(message.rank, message.message);
     else if (!this.#isEnding) this.#begin(message.path);
   }
 

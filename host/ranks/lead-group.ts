@@ -1,9 +1,9 @@
 import { skeinVersion } from '../../base/package-info.js';
+import { parseGroupAddress } from '../../callbacks/group-address.js';
 import { DEFAULT_RANK_TIMEOUT_MS } from '../../callbacks/options/optional-params.js';
 import { DEFAULT_JOIN_TIMEOUT_MS, type RanksOptions } from '../../callbacks/ranks-options.js';
 import { ADDON_ABI } from '../../engine/executors/native/load-addon.js';
 import type { LinkEvents, WorkerLink } from '../links/worker-link.js';
-import { parseGroupAddress } from './group-address.js';
 import type { GroupThreadData } from './group-messages.js';
 import { type GroupEvents, JoinedRanks } from './joined-ranks.js';
 import { LaunchedRanks, type OpenLeader } from './launched-ranks.js';
@@ -16,6 +16,8 @@ export interface GroupOptions {
   tensorParallelSize?: number | undefined;
   pipelineParallelSize?: number | undefined;
   rankTimeoutMs?: number | undefined;
+  /** The group was there before: ranks that it lost are waited for without end. */
+  isBack?: boolean | undefined;
 }
 
 type Ready = { type: 'ready'; info: unknown };
@@ -57,13 +59,16 @@ export function leadJoined<Message extends { type: string }, Command>(
 
 /** @throws ParameterError for an address that is none */
 export function joinOptionsOf({
+  enginePath,
   ranks,
   tensorParallelSize = 1,
   pipelineParallelSize = 1,
   rankTimeoutMs,
+  isBack = false,
 }: GroupOptions & { ranks: RanksOptions }): GroupThreadData {
   const isGiven = tensorParallelSize * pipelineParallelSize > 1;
   return {
+    enginePath,
     address: parseGroupAddress(ranks.address),
     secret: ranks.secret ?? null,
     rank: ranks.rank,
@@ -71,7 +76,7 @@ export function joinOptionsOf({
       ? { tensorParallelSize, pipelineParallelSize }
       : { tensorParallelSize: ranks.size, pipelineParallelSize: 1 },
     build: `Skein ${skeinVersion} (addon ${ADDON_ABI}, ${process.arch})`,
-    joinLimitMs: ranks.joinTimeoutMs ?? DEFAULT_JOIN_TIMEOUT_MS,
+    joinLimitMs: isBack ? null : (ranks.joinTimeoutMs ?? DEFAULT_JOIN_TIMEOUT_MS),
     limitMs: rankTimeoutMs ?? DEFAULT_RANK_TIMEOUT_MS,
   };
 }

@@ -1,3 +1,4 @@
+import { tellGuarded } from '../../base/guarded-calls.js';
 import type { FunctionCallbacks, GptManagerOptions } from '../../callbacks/gpt-manager-options.js';
 import type { RanksOptions } from '../../callbacks/ranks-options.js';
 import type { EngineInfo, HostMessage, WorkerMessage } from '../../callbacks/worker-messages.js';
@@ -22,6 +23,8 @@ export class ManagerRanks {
   readonly #leader: EveryRankLeader | null = null;
   readonly #follower: EveryRankFollower | null = null;
   #joined: Joined | null = null;
+  /** The supervisor opens another group only where one was ready. */
+  #wasOpened = false;
 
   constructor(options: GptManagerOptions, report: (error: Error) => void) {
     this.#options = options;
@@ -52,7 +55,9 @@ export class ManagerRanks {
   open(events: Events, openLeader: OpenLeader<WorkerMessage, HostMessage>): WorkerLink<HostMessage> {
     const { enginePath, ranks, optionalParams = {} } = this.#options;
     const { tensorParallelSize, pipelineParallelSize, rankTimeoutMs } = optionalParams;
-    const group = { enginePath, tensorParallelSize, pipelineParallelSize, rankTimeoutMs };
+    const sizes = { tensorParallelSize, pipelineParallelSize, rankTimeoutMs };
+    const group = { enginePath, ...sizes, isBack: this.#wasOpened };
+    this.#wasOpened = true;
     if (ranks === undefined) return launchGroup(group, events, openLeader);
     this.#joined =
       ranks.rank === 0
@@ -75,6 +80,8 @@ export class ManagerRanks {
           events.onExit(error);
         },
         onGroupMessage: (rank, message) => this.#leader?.receive(rank, message as EveryRankMessage),
+        onMissing: (missing) =>
+          tellGuarded({ callback: 'ranks.onMissing' }, () => group.ranks.onMissing?.(missing), this.#report),
       },
       openLeader,
     );
@@ -90,7 +97,11 @@ export class ManagerRanks {
         onMessage: (message) => {
           if (message.type !== 'ready') events.onMessage(message);
         },
-        onExit: events.onExit,
+        onExit: (error) => {
+          this.#follower?.fail(error);
+          events.onExit(error);
+        },
+        onMissing: () => {},
         onGroupMessage: (_, sent) => {
           const message = sent as HostToHost;
           if (message.type === 'ready') events.onMessage(message);

@@ -1,15 +1,15 @@
 import { hkdfSync } from 'node:crypto';
 import net from 'node:net';
 import tls from 'node:tls';
+import { type GroupAddress, isShared } from '../../callbacks/group-address.js';
 import { encodeFrame, FRAMES, type Frame, FrameReader } from './frames.js';
-import { type GroupAddress, isShared } from './group-address.js';
 
 /** Both sides prove that they know the secret, and what they send is encrypted with keys that no later leak gives away. */
 const PSK_OPTIONS = { ciphers: 'ECDHE-PSK-CHACHA20-POLY1305', maxVersion: 'TLSv1.2' } as const;
 const IDENTITY = 'skein-rank';
 const KEEP_ALIVE_MS = 5000;
-/** Milliseconds in which a connection must prove that it knows the secret. */
-export const HANDSHAKE_LIMIT_MS = 10_000;
+/** Milliseconds in which a connection must prove that it knows the secret, and say which rank it is. */
+export const HANDSHAKE_LIMIT_MS = 5000;
 const BEAT_MS = 1000;
 /** Fewest beats that must be missing: the other side is waited for as long as its own limit says, and its clock is not this one. */
 const FEWEST_BEATS = 3;
@@ -19,29 +19,13 @@ function keyOf(secret: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, 'skein', 'key of a group of ranks', 32));
 }
 
-/** Listens where ranks meet. `onProblem`: a connection that did not get so far, for example with another secret. */
-export function listenForRanks(
-  address: GroupAddress,
-  secret: string | null,
-  events: { onConnection: (socket: net.Socket) => void; onProblem: (error: Error) => void },
-): net.Server {
-  const server =
-    secret === null
-      ? net.createServer(events.onConnection)
-      : tls.createServer(
-          {
-            ...PSK_OPTIONS,
-            handshakeTimeout: HANDSHAKE_LIMIT_MS,
-            pskIdentityHint: IDENTITY,
-            pskCallback: (_, identity) => (identity === IDENTITY ? keyOf(secret) : null),
-          },
-          events.onConnection,
-        );
-  server.on('tlsClientError', events.onProblem);
-  server.on('error', events.onProblem);
-  if (isShared(address)) server.listen(address.path);
-  else server.listen(address.port, address.host);
-  return server;
+/** Options of a TLS server whose clients prove that they know the secret. */
+export function serverKeys(secret: string): tls.TlsOptions {
+  return {
+    ...PSK_OPTIONS,
+    pskIdentityHint: IDENTITY,
+    pskCallback: (_, identity) => (identity === IDENTITY ? keyOf(secret) : null),
+  };
 }
 
 /** Connects to rank 0; resolves once the secret is proven, and rejects with ETIMEDOUT where nobody answers in `limitMs`. */

@@ -1,8 +1,14 @@
 import { retell, textOf } from '../../base/skein-error.js';
+import type { MissingRanks } from '../../callbacks/ranks-options.js';
+import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Config } from '../config.js';
 import { withFlagNames } from '../options/flag-names.js';
+import { leadingRank, openSecret } from '../serving/leading-rank.js';
+import type { ModelOptions } from '../serving/load-model.js';
 import { loadModels } from '../serving/load-models.js';
+import { missingText } from '../serving/model-state.js';
 import type { RunningModel } from '../serving/running-model.js';
+import { UsageError } from '../usage-error.js';
 import { showBuildProgress } from './build-progress.js';
 import { showLoadProgress } from './load-progress.js';
 import { loadingOptions } from './loading-options.js';
@@ -14,6 +20,9 @@ import { showPullProgress } from './pull-progress.js';
  */
 export function loadConfigured(config: Config, signal: AbortSignal): Promise<RunningModel[]> {
   const { models } = config;
+  const several = models.length > 1;
+  const named = models.map((entry) => ({ entry, options: loadingOptions(entry, config) }));
+  for (const { options } of named) checkRanksOptions(options);
   const progress = showLoadProgress(
     process.stderr,
     models.map(({ name }) => name),
@@ -24,14 +33,22 @@ export function loadConfigured(config: Config, signal: AbortSignal): Promise<Run
       show(told);
     };
   };
+  // Later the server's log tells.
+  let isLoading = true;
+  const whileLoading = <T>(tell: (told: T) => void) => {
+    return (told: T) => {
+      if (isLoading) tell(told);
+    };
+  };
   return loadModels(
-    models.map((entry) => ({
+    named.map(({ entry, options }) => ({
       name: entry.name,
       options: {
-        ...loadingOptions(entry, config),
+        ...options,
         onDownload: beside(showPullProgress(process.stderr)),
         onProgress: beside(showBuildProgress(process.stderr)),
         onDamaged: beside((message: string) => process.stderr.write(`skein: ${message}\n`)),
+        onMissingRanks: whileLoading(tellMissing(several ? entry.name : null, beside)),
         signal,
       },
     })),
@@ -45,5 +62,36 @@ export function loadConfigured(config: Config, signal: AbortSignal): Promise<Run
       if (error instanceof Error) retell(error, withFlagNames(textOf(error)));
       throw error;
     })
-    .finally(() => progress.end());
+    .finally(() => {
+      isLoading = false;
+      progress.end();
+    });
+}
+
+type Beside = <T>(show: (told: T) => void) => (told: T) => void;
+
+/** Tells on stderr which ranks a model waits for. @param name null: there is no other model */
+function tellMissing(name: string | null, beside: Beside): (missing: MissingRanks) => void {
+  let last = '';
+  const tell = beside((text: string) => process.stderr.write(`skein: ${text}\n`));
+  return (missing) => {
+    if (missing.ranks.length === 0) return;
+    const text = `${name === null ? '' : `the model ${name} is `}${missingText(missing)}`;
+    if (text !== last) tell(text);
+    last = text;
+  };
+}
+
+/** @throws UsageError for options of ranks that cannot be; and warns of a secret that is none */
+function checkRanksOptions(options: ModelOptions): void {
+  const { ranksSecretFile } = options;
+  try {
+    leadingRank(options);
+  } catch (error) {
+    if (!(error instanceof ParameterError)) throw error;
+    retell(error, withFlagNames(textOf(error)));
+    throw new UsageError(error.message);
+  }
+  const warning = ranksSecretFile === undefined ? null : openSecret(ranksSecretFile);
+  if (warning !== null) process.stderr.write(`skein: ${warning}\n`);
 }

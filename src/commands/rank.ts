@@ -1,11 +1,12 @@
 import { worded } from '../../base/named-text.js';
+import { parseGroupAddress } from '../../callbacks/group-address.js';
 import type { RanksOptions } from '../../callbacks/ranks-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import { GptManager } from '../../host/gpt-manager.js';
 import { listenForInterruption, rejection } from '../interruption.js';
 import { flagOfOption } from '../options/flag-names.js';
 import { flagName, type OptionName, optionOf, variableName } from '../options/table.js';
-import { readSecret } from '../serving/leading-rank.js';
+import { openSecret, readSecret } from '../serving/leading-rank.js';
 import { findEngines, type ModelOptions } from '../serving/load-model.js';
 import { UsageError } from '../usage-error.js';
 import { showBuildProgress } from './build-progress.js';
@@ -45,12 +46,16 @@ export async function rank(model: string, flags: RankFlags): Promise<void> {
   const { secretFile } = flags;
   const place = placeOf(flags);
   const sizes = sizesOf(flags);
-  if (secretFile !== undefined) place.secret = inFlags(() => readSecret('secretFile', secretFile));
+  if (secretFile !== undefined) {
+    place.secret = inFlags(() => readSecret('secretFile', secretFile));
+    const warning = openSecret(secretFile);
+    if (warning !== null) tell(warning);
+  }
   const interruption = listenForInterruption();
   try {
     const { engine } = await findEngines(modelOptions(model, flags, interruption.signal));
-    const manager = inFlags(() => open(engine.directory, place, sizes));
     const name = `rank ${place.rank} of ${place.size}`;
+    const manager = inFlags(() => open(engine.directory, place, sizes, name));
     tell(`${name} comes to ${place.address}`);
     try {
       await Promise.race([follow(manager, name), rejection(interruption.signal)]);
@@ -65,14 +70,13 @@ export async function rank(model: string, flags: RankFlags): Promise<void> {
 
 async function follow(manager: GptManager, name: string): Promise<void> {
   await manager.ready;
-  tell(`${name} is ready`);
   await manager.ended;
   if (manager.failure !== null) throw manager.failure;
   tell(`${name} has ended with the group`);
 }
 
-function open(enginePath: string, ranks: RanksOptions, optionalParams: Sizes): GptManager {
-  return new GptManager({
+function open(enginePath: string, ranks: RanksOptions, optionalParams: Sizes, name: string): GptManager {
+  const manager = new GptManager({
     enginePath,
     modelType: 'InflightFusedBatching',
     maxBeamWidth: 1,
@@ -81,14 +85,21 @@ function open(enginePath: string, ranks: RanksOptions, optionalParams: Sizes): G
     getInferenceRequests: () => [],
     sendResponse: () => {},
     onStateChange: (state, failure) => {
+      if (state === 'running') tell(`${name} is ready`);
       if (state === 'restarting') tell(`the group is started anew: ${failure?.message ?? 'it has ended.'}`);
+    },
+    onError: ({ message }) => {
+      // Why the group is started anew, or is not, is told elsewhere.
+      if (message !== manager.failure?.message) tell(message);
     },
     ranks,
     optionalParams,
   });
+  return manager;
 }
 
 function placeOf({ address, rank, size, joinTimeoutSeconds = '120' }: RankFlags): RanksOptions {
+  inFlags(() => parseGroupAddress(address));
   const place: RanksOptions = { rank: numberOf('--rank', rank), size: numberOf('--size', size), address };
   if (place.rank === 0) {
     throw new UsageError(
@@ -122,6 +133,11 @@ function sizesOf(flags: RankFlags): Sizes {
     number('tensorParallelSize'),
     number('pipelineParallelSize'),
   ];
+  if (tensorParallelSize === undefined && pipelineParallelSize === undefined) {
+    throw new UsageError(
+      `--size is ${flags.size}, but neither --tensor-parallel-size nor --pipeline-parallel-size is given; give what rank 0 has.`,
+    );
+  }
   const seconds = number('rankTimeoutSeconds');
   return {
     ...(tensorParallelSize === undefined ? {} : { tensorParallelSize }),

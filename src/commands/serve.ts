@@ -10,6 +10,7 @@ import { checkAddress } from '../server/listen-address.js';
 import { listenWhileLoading } from '../server/loading-answers.js';
 import { isLoopbackName } from '../server/loopback.js';
 import { demoModelPath } from '../serving/demo-model.js';
+import type { ModelState } from '../serving/model-state.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { EncoderInfoOfModel } from '../serving/running-model.js';
 import { threadCount } from '../thread-count.js';
@@ -48,7 +49,7 @@ async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity):
   const address = await checkAddress(config.host, config.port);
   if (config.grpcPort !== undefined) await checkAddress(config.host, config.grpcPort, '--grpc-port');
   const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
-  const { running, opened } = await openLoaded(config, security);
+  const { running, opened, signalled } = await openLoaded(config, security);
   const { server, grpc, repository, life, batches, reopenLog, flushTraces, failed } = opened;
   const servers: Listening[] = [server, batches, ...(grpc === null ? [] : [grpc])];
   if (config.logFile !== undefined) process.on('SIGHUP', reopenLog);
@@ -67,7 +68,7 @@ async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity):
       `skein: the tokens of all prompts of ${entry.name} go unencrypted to whoever reads the events of its KV cache (${model.kvEvents.address}), on other machines too; --kv-events-curve-key-file encrypts them\n`,
     );
   }
-  const failure = await Promise.race([untilSignal(), ...(config.exitOnFailure ? [failed] : [])]);
+  const failure = await Promise.race([signalled, ...(config.exitOnFailure ? [failed] : [])]);
   clearInterval(polling);
   if (failure === null) {
     process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');
@@ -86,7 +87,7 @@ async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity):
 async function openLoaded(
   config: Config,
   security: Parameters<typeof openServer>[2],
-): Promise<{ running: LoadedEntry[]; opened: OpenServer }> {
+): Promise<{ running: LoadedEntry[]; opened: OpenServer; signalled: ReturnType<typeof untilSignal> }> {
   const { host, port, maxConnections, models } = config;
   const { tls, allowedHosts } = security;
   const interruption = listenForInterruption('interrupted while loading');
@@ -97,9 +98,11 @@ async function openLoaded(
     const loading = loadConfigured(config, interruption.signal);
     // While the engine's thread loads, this thread imports the modules that answer clients.
     const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
+    // From here on a signal ends the server in good order, also one that comes as soon as it says that it is there.
+    const signalled = untilSignal();
     interruption.release();
     const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-    return { running, opened: await openServer(running, config, security, early) };
+    return { running, opened: await openServer(running, config, security, early), signalled };
   } catch (error) {
     await early.close();
     throw error;
@@ -169,10 +172,11 @@ function greeting(
   const given = new Set(running.map(({ entry }) => entry.name));
   const ofFolders = repository.loaded().filter(({ config }) => !given.has(config.name));
   const names = [...given, ...ofFolders.map(({ config }) => config.name)].join(', ') || 'no model yet';
-  const lines = running.flatMap(({ entry, loaded, loaded: { info } }) => [
+  const lines = running.flatMap(({ entry, loaded, loaded: { info, state } }) => [
     ...(running.length === 1 ? [] : [`  ${entry.name}: ${entry.model}`]),
     `  ${info.executor} executor on ${info.instructionSet}, ${threadCount(info.threads)}`,
     `  weights ${info.weights}, ${'kvTokens' in info ? `KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context` : madeOf(info)} of ${info.maxSeqLen} tokens`,
+    ...ranksOf(state),
     ...adaptersOf(entry),
     ...kvEventsOf(loaded),
   ]);
@@ -187,6 +191,12 @@ function greeting(
     `  ${hasChat ? 'to chat with it, and to see what is in flight' : 'to see what it does'}: ${url}`,
   );
   return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
+}
+
+function ranksOf({ ranks }: ModelState): string[] {
+  if (ranks === null) return [];
+  const { size, address } = ranks;
+  return [`  on ${size} ranks, ${address === null ? 'all on this machine' : `which meet at ${address}`}`];
 }
 
 function adaptersOf({ adapters }: LoadedEntry['entry']): string[] {

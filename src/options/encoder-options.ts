@@ -18,6 +18,7 @@ export const ENCODER_OPTIONS = [
   'rankTimeoutSeconds',
   'ranksAddress',
   'ranksSecretFile',
+  'joinTimeoutSeconds',
   'cacheDir',
   'maxActiveRequests',
   'maxBatchTokens',
@@ -28,6 +29,7 @@ export const ENCODER_OPTIONS = [
   'onDownload',
   'onProgress',
   'onDamaged',
+  'onMissingRanks',
   'signal',
 ] as const;
 

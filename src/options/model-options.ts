@@ -21,6 +21,7 @@ export const MODEL_RULES = {
   onDownload: callback(),
   onProgress: callback(),
   onDamaged: callback(),
+  onMissingRanks: callback(),
   signal: SIGNAL,
 } as Rules<ModelOptions>;
 

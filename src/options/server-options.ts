@@ -8,7 +8,9 @@ import {
   type Values,
   wholeNumber,
 } from '../../base/option-values.js';
+import { ADDRESS_FORMS, addressIn } from '../../callbacks/group-address.js';
 import type { FlagSpec, FlagText } from '../../callbacks/options/option.js';
+import { DEFAULT_JOIN_TIMEOUT_MS } from '../../callbacks/ranks-options.js';
 import { WIRE_FORMATS } from '../../callbacks/zeromq/kv-event-wire.js';
 import { KEEP_ALIVE_FORM, keepAliveMs } from '../serving/on-demand/keep-alive.js';
 
@@ -71,6 +73,11 @@ const KEEP_ALIVE: Values<string | number> = {
   ...rule<string | number>(KEEP_ALIVE_FORM, isKeepAlive),
   kind: 'text',
 };
+/** Where ranks meet. */
+const RANKS_ADDRESS: Values<string> = {
+  ...rule<string>(ADDRESS_FORMS, (value) => typeof value === 'string' && addressIn(value) !== null),
+  kind: 'text',
+};
 /** Bounds of what clients may store. */
 export const DEFAULT_FILE_LIMITS = {
   maxFileBytes: 200 * 1024 * 1024,
@@ -130,7 +137,7 @@ export const LOADING_OPTIONS = {
    * Where ranks that are started elsewhere come to, by `skein rank` or a GptManager: host:port to listen at, or a path with a / for ranks
    * of this machine. Needs tensorParallelSize or pipelineParallelSize. Default: this process starts the ranks.
    */
-  ranksAddress: ofModel(NAME, {
+  ranksAddress: ofModel(RANKS_ADDRESS, {
     group: 'Running',
     metavar: 'HOST:PORT',
     help: 'Wait there for the other ranks, which "skein rank" starts, instead of starting them; a path with a / is for ranks of this machine.',
@@ -142,6 +149,16 @@ export const LOADING_OPTIONS = {
     metavar: 'FILE',
     defaultText: 'none',
     help: 'File with a secret of at least 16 characters, which all ranks have; needed with HOST:PORT.',
+  }),
+  /**
+   * Seconds that the ranks of ranksAddress may take to come for the first time, after which the start fails; default 120. Ranks that are lost
+   * later are waited for without end.
+   */
+  joinTimeoutSeconds: ofModel(wholeNumber(1, DAY_SECONDS), {
+    group: 'Running',
+    unit: 'seconds',
+    default: DEFAULT_JOIN_TIMEOUT_MS / 1000,
+    help: 'How long the start waits for the ranks of --ranks-address; ranks that are lost later are waited for without end.',
   }),
   /**
    * Number of requests that may wait beside those in the engine before more are refused with a QueueFullError; default

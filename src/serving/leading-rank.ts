@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { option, says } from '../../base/named-text.js';
+import { isShared, parseGroupAddress } from '../../callbacks/group-address.js';
 import type { RanksOptions } from '../../callbacks/ranks-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import { fileProblem } from '../file-problem.js';
@@ -9,6 +10,7 @@ const LEAST_CHARACTERS = 16;
 interface RanksElsewhere {
   ranksAddress?: string | undefined;
   ranksSecretFile?: string | undefined;
+  joinTimeoutSeconds?: number | undefined;
   tensorParallelSize?: number | undefined;
   pipelineParallelSize?: number | undefined;
 }
@@ -18,6 +20,7 @@ export function leadingRank(options: RanksElsewhere): RanksOptions | undefined {
   const {
     ranksAddress: address,
     ranksSecretFile,
+    joinTimeoutSeconds,
     tensorParallelSize = 1,
     pipelineParallelSize = 1,
   } = options;
@@ -35,9 +38,15 @@ export function leadingRank(options: RanksElsewhere): RanksOptions | undefined {
       says`${option('ranksAddress')} needs ${option('tensorParallelSize')} or ${option('pipelineParallelSize')}, which say how many ranks there are.`,
     );
   }
+  const place: RanksOptions = {
+    rank: 0,
+    size,
+    address,
+    ...(joinTimeoutSeconds === undefined ? {} : { joinTimeoutMs: 1000 * joinTimeoutSeconds }),
+  };
   if (ranksSecretFile !== undefined)
-    return { rank: 0, size, address, secret: readSecret('ranksSecretFile', ranksSecretFile) };
-  if (address.includes('/')) return { rank: 0, size, address };
+    return { ...place, secret: readSecret('ranksSecretFile', ranksSecretFile) };
+  if (isShared(parseGroupAddress(address))) return place;
   throw new ParameterError(
     'ranksSecretFile',
     says`${option('ranksSecretFile')} is missing: ranks that come to ${address} must prove that they belong to the group.`,
@@ -65,4 +74,14 @@ export function readSecret(name: string, path: string): string {
     name,
     says`The file of ${option(name)}, ${path}, has ${secret.length} characters; a secret has at least ${LEAST_CHARACTERS}.`,
   );
+}
+
+/** Permission to read a file for users that are neither its owner nor of its group. */
+const OTHERS_READ = 0o004;
+
+/** A warning where every user of the machine can read a secret, as a sentence; null: they cannot, or nobody can tell. */
+export function openSecret(path: string): string | null {
+  const { mode } = statSync(path, { throwIfNoEntry: false }) ?? { mode: 0 };
+  if ((mode & OTHERS_READ) === 0) return null;
+  return `Every user of this machine can read the secret of the ranks in ${path}; chmod 600 keeps it secret.`;
 }

@@ -38,7 +38,7 @@ export async function startEncoder(
   engine: Engine,
 ): Promise<RunningModel<'encoder'>> {
   const { host, codec, loaded, events, running } = await startEngine({
-    signal: options.signal,
+    options,
     startHost: (listeners: HostListeners<EncoderBatch>) =>
       new EncoderHost(hostOptions(options, engine, listeners)),
     openCodec: () => EncoderCodec.open(engine.directory),
@@ -62,7 +62,7 @@ export async function startEncoder(
 function hostOptions(
   options: EncoderOptions,
   engine: Engine,
-  { onStep, onStateChange, onError }: HostListeners<EncoderBatch>,
+  { onStep, onStateChange, onError, onMissing }: HostListeners<EncoderBatch>,
 ): EncoderHostOptions {
   const { maxQueuedRequests: maxQueueSize, workerRestart, watchdogTimeoutSeconds, isolate } = options;
   const { rankTimeoutSeconds } = options;
@@ -72,7 +72,7 @@ function hostOptions(
   return {
     enginePath: engine.directory,
     params: encoderParams(options),
-    ranks,
+    ranks: ranks && { ...ranks, onMissing },
     rankTimeoutMs: rankTimeoutSeconds === undefined ? undefined : 1000 * rankTimeoutSeconds,
     maxQueueSize,
     isolate,

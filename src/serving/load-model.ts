@@ -9,6 +9,7 @@ import {
 } from '../../callbacks/options/peft-cache-options.js';
 import { ENGINE_TABLE, type EngineLevel } from '../../callbacks/options/table.js';
 import { DEFAULT_CHUNKING_POLICY } from '../../callbacks/options/words.js';
+import type { MissingRanks } from '../../callbacks/ranks-options.js';
 import type { EngineInfo } from '../../callbacks/worker-messages.js';
 import type { BuildProgress } from '../../engine/building/builder.js';
 import { type Engine, openEngine } from '../../engine/building/engine.js';
@@ -81,6 +82,11 @@ export interface ModelOptions extends Loose<LoadingValues>, Loose<EngineValues<F
    * Default: a process warning, SKEIN_ENGINE_DAMAGED.
    */
   onDamaged?: ((message: string) => void) | undefined;
+  /**
+   * Called with the ranks that the model waits for at ranksAddress, each time that they change, and with none when all are there, at the start
+   * and whenever one is lost.
+   */
+  onMissingRanks?: ((missing: MissingRanks) => void) | undefined;
   /** Signal whose abort ends the loading. */
   signal?: AbortSignal | undefined;
 }
@@ -132,12 +138,12 @@ export async function startModel(
   let report = (error: Error) => warn(error.message);
   const kvEvents = await kvEventsOf(options, (error) => report(error));
   const { host, codec, loaded, events, running } = await startEngine({
-    signal: options.signal,
-    startHost: ({ onStep, onStateChange, onError }: HostListeners<IterationStats>) => {
+    options,
+    startHost: ({ onStep, onStateChange, onError, onMissing }: HostListeners<IterationStats>) => {
       report = onError;
       const onKvCacheEvents = kvEvents === null ? {} : { onKvCacheEvents: kvEvents.publish.bind(kvEvents) };
       const listeners = { onIterationStats: onStep, onStateChange, onError, ...onKvCacheEvents };
-      const host = new InProcessHost({ ...hostOptions(engines, options, memory), ...listeners });
+      const host = new InProcessHost({ ...hostOptions(engines, options, memory, onMissing), ...listeners });
       host.ready.then(
         ({ loadMs }) => performance.mark('skein: engine loaded', { detail: { workerMs: loadMs } }),
         () => {},
@@ -305,6 +311,7 @@ function hostOptions(
   { engine, draft }: FoundEngines,
   options: ModelOptions,
   memory?: AvailableMemory,
+  onMissing: (missing: MissingRanks) => void = () => {},
 ): InProcessHostOptions {
   const { maxQueuedRequests, maxQueuedRequestsPerKey, fairQueueing } = options;
   const optionalParams: OptionalParams = {
@@ -329,7 +336,7 @@ function hostOptions(
     ...fieldsOf('manager', options),
     enginePath: engine.directory,
     optionalParams,
-    ...(ranks === undefined ? {} : { ranks }),
+    ...(ranks === undefined ? {} : { ranks: { ...ranks, onMissing } }),
     ...(maxQueuedRequests === undefined ? {} : { maxQueueSize: maxQueuedRequests }),
     ...(maxQueuedRequestsPerKey === undefined ? {} : { maxQueueSizePerKey: maxQueuedRequestsPerKey }),
     ...(fairQueueing === undefined ? {} : { fairQueueing }),

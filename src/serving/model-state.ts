@@ -1,3 +1,5 @@
+import { type MissingRanks, waitingFor } from '../../callbacks/ranks-options.js';
+
 /** Status of an engine. */
 export type EngineStatus = 'ready' | 'restarting' | 'failed';
 
@@ -8,12 +10,28 @@ export interface ModelExecutor {
   fallback: string | null;
 }
 
+/** The ranks that run a model together. */
+export interface ModelRanks {
+  size: number;
+  /** Where ranks that are started elsewhere come to; null: they are started here. */
+  address: string | null;
+}
+
+/** Whom a group waits for, and why the last one that came was refused, as the end of a sentence and perhaps another one. */
+export function missingText(missing: MissingRanks): string {
+  const { refused } = missing;
+  return `${waitingFor(missing)}.${refused === null ? '' : ` The last one that came was refused: ${refused}`}`;
+}
+
 /** State of one model's engine, for all who follow it. */
 export class ModelState {
   /** The model's executor; null where it is not known. */
   executor: ModelExecutor | null = null;
   /** Id of the engine's process; null where it has none of its own, or none at present. */
   pid: () => number | null = () => null;
+  /** null: one process alone runs it. */
+  ranks: ModelRanks | null = null;
+  #missing: MissingRanks | null = null;
   #status: EngineStatus = 'ready';
   #failure: Error | null = null;
   #restarts = 0;
@@ -30,7 +48,13 @@ export class ModelState {
 
   /** Why the engine is not ready, as a text; null where it is. */
   get reason(): string | null {
-    return this.#failure?.message ?? null;
+    if (this.#failure === null || this.#missing === null) return this.#failure?.message ?? null;
+    return `${this.#failure.message} It is ${missingText(this.#missing)}`;
+  }
+
+  /** Ranks that it waits for; null: none is missing. */
+  get missing(): MissingRanks | null {
+    return this.#missing;
   }
 
   /** Number of restarts of the engine after it had died. */
@@ -41,6 +65,12 @@ export class ModelState {
   /** Notes that the engine died and will be restarted: requests wait meanwhile. */
   restart(failure: Error): void {
     this.#set('restarting', failure);
+  }
+
+  /** Notes which ranks the model waits for. */
+  noteMissing(missing: MissingRanks): void {
+    this.#missing = missing.ranks.length === 0 ? null : missing;
+    for (const listener of [...this.#listeners]) listener();
   }
 
   /** Notes that the engine runs again. */

@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto';
+import { onlyTold } from '../../base/error-reporter.js';
+import { onAbort } from '../../base/on-abort.js';
 import { skeinVersion } from '../../base/package-info.js';
 import type { ManagerState } from '../../callbacks/gpt-manager-options.js';
+import type { MissingRanks } from '../../callbacks/ranks-options.js';
 import type { Engine } from '../../engine/building/engine.js';
 import type { CloseOptions } from '../../host/in-process-host.js';
 import { WorkerStuckError } from '../../host/worker-supervisor.js';
 import { EngineEvents } from './engine-events.js';
 import { nameOf } from './model-name.js';
-import { ModelState } from './model-state.js';
+import { type ModelRanks, ModelState } from './model-state.js';
 import type { EngineFacts, RunningModel } from './running-model.js';
 
 /** A worker's report of its executor. */
@@ -31,13 +34,24 @@ export interface HostListeners<Step> {
   onStep: (step: Step) => void;
   onStateChange: (state: ManagerState, failure: Error | null) => void;
   onError: (error: Error) => void;
+  onMissing: (missing: MissingRanks) => void;
+}
+
+/** Options of a model that its start knows. */
+interface EngineStartOptions {
+  /** Signal whose abort ends the start. */
+  signal?: AbortSignal | undefined;
+  onMissingRanks?: ((missing: MissingRanks) => void) | undefined;
+  tensorParallelSize?: number | undefined;
+  pipelineParallelSize?: number | undefined;
+  ranksAddress?: string | undefined;
 }
 
 interface EngineStart<Host, Codec, Step> {
   startHost: (listeners: HostListeners<Step>) => Host;
   openCodec: () => Promise<Codec>;
-  /** Signal whose abort ends the start. */
-  signal: AbortSignal | undefined;
+  /** Of the model's options. */
+  options: EngineStartOptions;
 }
 
 /** A running engine, with the members that all models share. */
@@ -62,15 +76,22 @@ export async function startEngine<
 >({
   startHost,
   openCodec,
-  signal,
+  options,
 }: EngineStart<Host & EngineHost<Loaded>, Codec, Step>): Promise<StartedEngine<Host, Loaded, Codec, Step>> {
+  const { signal, onMissingRanks } = options;
   signal?.throwIfAborted();
   const events = new EngineEvents<Step>();
   const state = new ModelState();
+  state.ranks = ranksOf(options);
+  const tellMissing = onMissingRanks && onlyTold('onMissingRanks', onMissingRanks);
   const host = startHost({
     onStep: (step) => events.emitStats(step),
     onStateChange: (engine, failure) => note(state, engine, failure, host.info),
     onError: (error) => events.emitError(error),
+    onMissing: (missing) => {
+      state.noteMissing(missing);
+      tellMissing?.(missing);
+    },
   });
   state.pid = () => host.pid;
   const opening = openCodec();
@@ -81,12 +102,12 @@ export async function startEngine<
       () => {},
     );
   };
-  const [codec, loaded] = await Promise.all([opening, host.ready]).catch(async (error: unknown) => {
+  // A group of ranks may wait for long before there is anything to end.
+  const starting = untilAborted(Promise.all([opening, host.ready]), signal);
+  const [codec, loaded] = await starting.catch(async (error: unknown) => {
     await close({ abort: true });
     throw error;
   });
-  if (signal?.aborted) await close({ abort: true });
-  signal?.throwIfAborted();
   const isStuck = () => host.failure instanceof WorkerStuckError;
   return {
     host,
@@ -95,6 +116,29 @@ export async function startEngine<
     events,
     running: { state, onError: (listener) => events.onError(listener), isStuck, close },
   };
+}
+
+/** The result of work, unless the signal is aborted before: then its reason is thrown. */
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  let release = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    release = onAbort(signal, () => reject(signal.reason));
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    release();
+  }
+}
+
+function ranksOf({
+  tensorParallelSize = 1,
+  pipelineParallelSize = 1,
+  ranksAddress,
+}: EngineStartOptions): ModelRanks | null {
+  const size = tensorParallelSize * pipelineParallelSize;
+  return size === 1 ? null : { size, address: ranksAddress ?? null };
 }
 
 /** Follows the state from the first worker on: an engine may die while its tokenizer is still being read. */

@@ -69,7 +69,7 @@ describe('loadConfig', () => {
     expect(loadConfig({ environment: { SKEIN_MODEL: 'm', SKEIN_PORT: '' } }).port).toBe(8000);
   });
 
-  const wrong: [string, () => unknown, RegExp][] = [
+  const wrong: [string, () => unknown, string | RegExp][] = [
     ['a port that is no number', () => loadConfig({ flags: { model: 'm', port: 'abc' } }), /--port is "abc"/],
     [
       'a port out of range',
@@ -260,7 +260,7 @@ describe('models', () => {
   });
 
   const own = (entry: string) => () => loadConfig({ file: file('wrong.yaml', `models: [${entry}]`) });
-  const wrong: [string, () => unknown, RegExp][] = [
+  const wrong: [string, () => unknown, string | RegExp][] = [
     [
       'two of one name',
       () => loadConfig({ flags: { model: ['/a/x', '/b/x'] } }),
@@ -303,6 +303,32 @@ describe('models', () => {
       'model beside models',
       () => loadConfig({ file: file('wrong.yaml', 'model: a\nmodels: [{model: b}]') }),
       /both model and models/,
+    ],
+    [
+      'one place for the ranks of two models',
+      () => loadConfig({ flags: { model: ['a=/a', 'b=/b'], ranksAddress: '10.0.0.1:7000' } }),
+      '--ranks-address 10.0.0.1:7000 is of both models a and b, and only one group of ranks can meet there; give each model its own in an entry of models in a --config file.',
+    ],
+    [
+      'the same in a file',
+      () =>
+        loadConfig({
+          file: file(
+            'ranks.yaml',
+            'ranksAddress: /run/r\nmodels: [{model: /a}, {model: /b, ranksAddress: /run/b}, {model: /c, ranksAddress: /run/r}]',
+          ),
+        }),
+      '--ranks-address /run/r is of both models a and c',
+    ],
+    [
+      'one place for the ranks of models on demand',
+      () => loadConfig({ flags: { modelsDir: '/models', ranksAddress: '/run/r' } }),
+      '--ranks-address is of one model, but each of --models-dir would take it',
+    ],
+    [
+      'a place for ranks that is none',
+      () => loadConfig({ flags: { model: ['a'], ranksAddress: 'here:99999' } }),
+      '--ranks-address is "here:99999"; it must be a path with a /',
     ],
     [
       '--served-model-name for several',

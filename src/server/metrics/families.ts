@@ -92,6 +92,8 @@ const GAUGES = {
   // Dashboards for vLLM before 0.10 read this for the same.
   gpuCacheUsage: ['vllm:gpu_cache_usage_perc', 'Share of KV cache blocks in use, 0 to 1'],
   ready: ['skein:engine_ready', '1 where the engine runs, 0 where it is being restarted or has failed'],
+  ranks: ['skein:ranks', 'Processes that run the model together, where there are several'],
+  ranksMissing: ['skein:ranks_missing', 'Of them those that are waited for'],
   queueLimit: ['skein:queue_limit', 'Requests that may wait'],
   blockTokens: ['skein:kv_block_tokens', 'Tokens of a KV cache block'],
 } as const;

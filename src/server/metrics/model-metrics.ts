@@ -1,6 +1,7 @@
 import type { IterationStats } from '../../../callbacks/gpt-manager-options.js';
 import type { TokenTiming } from '../../../callbacks/token-request.js';
 import type { EncoderBatch } from '../../../host/encoder-host.js';
+import type { ModelState } from '../../serving/model-state.js';
 import type { ObservedRequest, RequestObserver } from '../../serving/request-observer.js';
 import type { EngineCounts, RequestCounts } from '../../serving/running-model.js';
 import type { KvCacheFacts, ServedModel } from '../../serving/served-model.js';
@@ -10,6 +11,7 @@ import type { CacheLabels, ModelFamilies, ModelLabels } from './families.js';
 export type ObservedModel = Pick<ServedModel, 'id' | 'maxQueueSize' | 'processMemory'> & {
   statistics: { counts(): RequestCounts | EngineCounts };
   kvCache?: Partial<KvCacheFacts>;
+  state?: Pick<ModelState, 'ranks' | 'missing'>;
 };
 
 /** Statistics of an iteration that are counted. */
@@ -160,6 +162,11 @@ export class ModelMetrics {
     families.ready.set(labels, this.#isReady ? 1 : 0);
     families.queueLimit.set(labels, maxQueueSize);
     families.blockTokens.set(labels, tokensPerBlock);
+    const { ranks = null, missing = null } = this.#model.state ?? {};
+    if (ranks !== null) {
+      families.ranks.set(labels, ranks.size);
+      families.ranksMissing.set(labels, missing?.ranks.length ?? 0);
+    }
     const bytes = this.#model.processMemory?.() ?? null;
     if (bytes === null) families.processMemory.remove(labels);
     else families.processMemory.set(labels, bytes);

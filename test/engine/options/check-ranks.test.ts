@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { GptManagerOptions } from '../../../callbacks/gpt-manager-options.js';
+import { parseGroupAddress } from '../../../callbacks/group-address.js';
 import { checkRanks } from '../../../engine/options/check-ranks.js';
-import { parseGroupAddress } from '../../../host/ranks/group-address.js';
 
 const PLACE = { rank: 1, size: 2, address: '/run/skein.sock' };
 const check = (ranks: object, optionalParams: object = {}) =>

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { RequestError } from 'skein';
+import { HostClosedError, RequestError } from 'skein';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { EncoderHost, EncoderHostOptions } from '../../../host/encoder-host.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
@@ -89,4 +89,28 @@ it('a rank that a manager has, as "skein rank" does, joins an encoder', async ()
   await host.close();
   await follower.manager.ended;
   expect(follower.manager.failure).toBeNull();
+});
+
+it('requests fail at once while a rank of elsewhere is missing, and run when it is back', async () => {
+  const place = { size: 2, address: join(folder, 'back.sock') };
+  const told: string[] = [];
+  const host = await open(
+    'bert-mean',
+    { tensorParallelSize: 2 },
+    { ranks: { ...place, rank: 0, onMissing: ({ ranks }) => void told.push(ranks.join()) } },
+  );
+  const enginePath = await managers.engine('bf16', 'bert-mean');
+  const join1 = () => managers.startRank({ ...place, rank: 1 }, { tensorParallelSize: 2 }, { enginePath });
+  const first = await join1();
+  const expected = await host.encode(TEXTS);
+  await first.manager.terminate();
+  await poll(() => told.length === 3);
+  expect(() => host.encode(TEXTS)).toThrow(HostClosedError);
+  expect(() => host.encode(TEXTS)).toThrow(
+    `The group of ranks is not complete: waiting for rank 1 at ${place.address}.`,
+  );
+  await join1();
+  await poll(() => told.length === 4);
+  expect(await host.encode(TEXTS)).toEqual(expected);
+  expect(told).toEqual(['1', '', '1', '']);
 });

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, it } from 'vitest';
+import type { MissingRanks } from '../../../callbacks/ranks-options.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import { answers, freePort, poll, RankManagers, request, SECRET } from '../../support/rank-managers.js';
 
@@ -44,18 +45,37 @@ it('all bring the same requests and get the same responses, or end', async () =>
   expect(first[0]).toEqual(first[1]!.slice(0, first[0]!.length));
   const [, reason] = ranks[1].states.find(([state]) => state === 'restarting')!;
   expect(reason).toContain('Rank 1 brought other requests than rank 0');
+  // What each of them brought alone has one final response, with the reason.
+  for (const [rank, id] of [
+    [1, 2n],
+    [0, 3n],
+  ] as const) {
+    await poll(() => ranks[rank].finals.includes(id));
+    const responses = ranks[rank].responses.get(id)!;
+    expect(responses).toHaveLength(1);
+    expect(responses[0]!.error).toContain('Rank 1 brought other requests than rank 0');
+  }
 });
 
 it('they meet again when one of them comes anew', async () => {
   const place = { address: join(folder, 'again.sock') };
-  const leader = await managers.startRank({ ...place, rank: 0 });
+  const told: string[] = [];
+  const onMissing = ({ ranks }: MissingRanks) => void told.push(ranks.join());
+  // The first time is limited, and no attempt to come back counts as a failure.
+  const leader = await managers.startRank(
+    { ...place, rank: 0, onMissing },
+    { workerRestart: { delayMs: 1, maxFailedStarts: 1 } },
+  );
   const first = await managers.startRank({ ...place, rank: 1 });
   await leader.manager.ready;
   await first.manager.terminate();
   await poll(() => leader.manager.state === 'restarting');
   expect(leader.states.at(-1)![1]).toContain('ank 1');
+  await poll(() => told.length === 3);
   await managers.startRank({ ...place, rank: 1 });
   expect(await answers(leader, [1n, 2n])).toEqual(await expected());
+  expect(told).toEqual(['1', '', '1', '']);
+  expect(leader.states.map(([state]) => state)).toEqual(['running', 'restarting', 'running']);
 });
 
 it('they are refused with another secret, another size, another model', async () => {
@@ -68,10 +88,14 @@ it('they are refused with another secret, another size, another model', async ()
   await expect(wide.manager.ready).rejects.toThrow(
     'Rank 1 is of a group of 1 x 2 ranks, but rank 0 of one of 2 x 1.',
   );
-  await managers.startRank({ ...place, rank: 1 }, {}, { enginePath: await managers.engine('f32') });
-  await expect(leader.manager.ready).rejects.toThrow(
-    'Rank 1: It has another model than rank 0, or other weights',
+  const other = { enginePath: await managers.engine('f32') };
+  const heavy = await managers.startRank({ ...place, rank: 1 }, {}, other);
+  await expect(heavy.manager.ready).rejects.toThrow(
+    'Rank 1 has another model than rank 0, or other weights; give all ranks the same engine.',
   );
+  // None of them has ended rank 0, which still waits.
+  await managers.startRank({ ...place, rank: 1 });
+  await leader.manager.ready;
 });
 
 it('they say which have not come', async () => {

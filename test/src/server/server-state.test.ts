@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { logEngines } from '../../../src/server/model-log.js';
 import { ServerState } from '../../../src/server/server-state.js';
 import { FakeEngine } from '../support/fake-engine.js';
 import { directoryOf } from '../support/served-models.js';
@@ -22,6 +23,28 @@ describe('the state of a server with several models', () => {
     expect([state.status, state.restarts]).toEqual(['degraded', 1]);
     state.drain();
     expect(state.status).toBe('draining');
+  });
+
+  it('says which ranks a model waits for, and why the last one that came was refused', () => {
+    const models = served('chat');
+    const lines: string[] = [];
+    const note = (_: object, line: string) => void lines.push(line);
+    logEngines(models, { debug: note, info: note, warn: note, error: note });
+    const state = new ServerState(models);
+    const chat = state.model('chat');
+    const missing = { ranks: [1, 3], address: '10.0.0.1:7000', refused: null };
+    chat.restart(new Error('Rank 1 of 4 is gone.'));
+    chat.noteMissing(missing);
+    chat.noteMissing(missing);
+    expect(state.reason).toBe('Rank 1 of 4 is gone. It is waiting for ranks 1, 3 at 10.0.0.1:7000.');
+    chat.noteMissing({ ...missing, ranks: [3], refused: 'Rank 3 is of another build.' });
+    const refused =
+      'waiting for rank 3 at 10.0.0.1:7000. The last one that came was refused: Rank 3 is of another build.';
+    expect(state.reason).toBe(`Rank 1 of 4 is gone. It is ${refused}`);
+    chat.noteMissing({ ...missing, ranks: [] });
+    expect(state.reason).toBe('Rank 1 of 4 is gone.');
+    chat.recover();
+    expect(lines).toEqual(['waiting for ranks 1, 3 at 10.0.0.1:7000.', refused, 'the engine runs again']);
   });
 
   it('is of the models that are served now', () => {

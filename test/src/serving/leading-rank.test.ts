@@ -1,7 +1,7 @@
-import { writeFileSync } from 'node:fs';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { leadingRank, readSecret } from '../../../src/serving/leading-rank.js';
+import { leadingRank, openSecret, readSecret } from '../../../src/serving/leading-rank.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 
 const folder = temporaryFolder('skein-leading-rank');
@@ -28,6 +28,8 @@ describe('leadingRank', () => {
       address: '/run/ranks',
     });
     expect(leadingRank(sizes)).toBeUndefined();
+    const waits = { ranksAddress: '/run/ranks', pipelineParallelSize: 2, joinTimeoutSeconds: 7 };
+    expect(leadingRank(waits)).toMatchObject({ joinTimeoutMs: 7000 });
   });
 
   it.each([
@@ -52,5 +54,18 @@ describe('readSecret', () => {
       `The file of ranksSecretFile, ${short}, has 15 characters; a secret has at least 16.`,
     );
     expect(() => readSecret('ranksSecretFile', join(folder, 'none'))).toThrow('there is no such file.');
+  });
+});
+
+describe('openSecret', () => {
+  it('warns where every user can read the file', () => {
+    const path = file('open', 'sixteen letters!');
+    chmodSync(path, 0o640);
+    expect(openSecret(path)).toBeNull();
+    chmodSync(path, 0o644);
+    expect(openSecret(path)).toBe(
+      `Every user of this machine can read the secret of the ranks in ${path}; chmod 600 keeps it secret.`,
+    );
+    expect(openSecret(join(folder, 'none'))).toBeNull();
   });
 });

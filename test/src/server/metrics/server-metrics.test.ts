@@ -148,6 +148,26 @@ describe('the metrics of several models', () => {
     expect(code('vllm:prompt_tokens_total')).toBe(0);
   });
 
+  it('tell how many ranks a model has, and how many of them are missing', async () => {
+    const [chat] = SERVED;
+    chat!.state.ranks = { size: 4, address: '/run/ranks' };
+    const metrics = new ServerMetrics(MODELS);
+    const ranks = async () => {
+      const families = await scrape(metrics);
+      return ['skein:ranks', 'skein:ranks_missing'].map((name) =>
+        SERVED.map(({ id }) => value(families, name, { model_name: id })),
+      );
+    };
+    expect(await ranks()).toEqual([
+      [4, undefined],
+      [0, undefined],
+    ]);
+    chat!.state.noteMissing({ ranks: [1, 3], address: '/run/ranks', refused: null });
+    expect((await ranks())[1]).toEqual([2, undefined]);
+    chat!.state.noteMissing({ ranks: [], address: '/run/ranks', refused: null });
+    chat!.state.ranks = null;
+  });
+
   it('go on counting where an engine dies, whose own totals begin anew', async () => {
     const metrics = new ServerMetrics(MODELS);
     const chat = metrics.model('chat');
