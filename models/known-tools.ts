@@ -1,4 +1,5 @@
 import { Environment } from '@huggingface/jinja';
+import { RecentValues } from '../base/recent-values.js';
 import { UNITS_PER_VALUE } from './json-units.js';
 import { textUnits } from './rendering-limits.js';
 import type { StringsSeen } from './tokenizer/special-text-guard.js';
@@ -26,11 +27,10 @@ const DEPTH_WRITTEN = 4;
 /** Most units of the texts of one list, for each unit of its own JSON. */
 const MOST_WRITTEN = 4;
 
-/** Lists of functions, by their JSON: clients send the same ones with each request. What was used longest ago is forgotten. */
+/** Lists of functions, by their JSON: clients send the same ones with each request. */
 export class KnownToolLists {
   readonly #see: (tools: unknown) => StringsSeen;
-  readonly #lists = new Map<string, KnownTools & { units: number }>();
-  #units = 0;
+  readonly #lists = new RecentValues<KnownTools>({ maxCount: MAX_LISTS, maxUnits: MAX_UNITS });
 
   /** @param see the guard's look at all strings */
   constructor(see: (tools: unknown) => StringsSeen) {
@@ -39,37 +39,19 @@ export class KnownToolLists {
 
   /** @param json a list of functions */
   of(json: string): KnownTools {
-    const known = this.#lists.get(json) ?? this.#read(json);
-    this.#forget(json);
-    this.#lists.set(json, known);
-    this.#units += known.units;
-    while (this.#lists.size > 1 && (this.#units > MAX_UNITS || this.#lists.size > MAX_LISTS)) {
-      this.#forget(this.#lists.keys().next().value!);
-    }
-    return known;
+    const known = this.#lists.get(json);
+    if (known !== undefined) return known;
+    const tools: unknown = JSON.parse(json);
+    const value = new Environment().set('tools', tools);
+    const written = new WrittenValues(value, MOST_WRITTEN * json.length);
+    const read = { value, seen: this.#see(tools), textUnits: textUnits(tools), written };
+    this.#lists.set(json, read, json.length + UNITS_PER_VALUE * countOf(tools));
+    return read;
   }
 
   /** Number of lists, and units of all together. */
   get size(): { lists: number; units: number } {
-    return { lists: this.#lists.size, units: this.#units };
-  }
-
-  #read(json: string): KnownTools & { units: number } {
-    const tools: unknown = JSON.parse(json);
-    const value = new Environment().set('tools', tools);
-    const units = textUnits(tools);
-    return {
-      value,
-      seen: this.#see(tools),
-      textUnits: units,
-      written: new WrittenValues(value, MOST_WRITTEN * json.length),
-      units: json.length + UNITS_PER_VALUE * countOf(tools),
-    };
-  }
-
-  #forget(json: string): void {
-    this.#units -= this.#lists.get(json)?.units ?? 0;
-    this.#lists.delete(json);
+    return { lists: this.#lists.count, units: this.#lists.units };
   }
 }
 

@@ -5,10 +5,14 @@ import type { TokenIdList } from './token-id-list.js';
 
 /** UTF-16 units of the shortest text that is looked up: a shorter one is encoded as fast. */
 const LEAST_UNITS = 1024;
+/** UTF-16 units of the shortest text that is cut. */
+const LEAST_CUT = 4096;
+
+type Encode = (text: string) => void;
 
 /**
- * Encodes long texts from what is remembered of texts before. Where a tokenizer has borders, a text is remembered in pieces, so that it may
- * have another beginning or end the next time; else as a whole.
+ * Encodes long texts from what is remembered of texts before: the whole text, which is quickest; else its pieces, where a tokenizer has
+ * borders, so that it may have another beginning or end the next time.
  */
 export class KnownTexts {
   readonly #borders: PatternBorders | null;
@@ -23,25 +27,28 @@ export class KnownTexts {
    * Adds a text's ids. @param isFirst true for the text that begins a prompt, in front of which some tokenizers put a space
    * @param encode adds the ids of a text that is not known
    */
-  encode(text: string, isFirst: boolean, ids: TokenIdList, encode: (text: string) => void): void {
-    if (text.length < LEAST_UNITS) {
-      encode(text);
-      return;
+  encode(text: string, isFirst: boolean, ids: TokenIdList, encode: Encode): void {
+    const borders = text.length < LEAST_CUT ? null : this.#borders;
+    if (text.length < LEAST_UNITS) encode(text);
+    else if (borders === null) this.#remember(text, isFirst, ids, encode);
+    else {
+      // What has borders begins no text otherwise than another.
+      this.#remember(text, false, ids, () => {
+        for (const piece of piecesOf(text, borders)) this.#remember(piece, false, ids, encode);
+      });
     }
-    if (this.#borders === null) this.#encodePiece(text, isFirst, ids, encode);
-    else for (const piece of piecesOf(text, this.#borders)) this.#encodePiece(piece, false, ids, encode);
   }
 
-  #encodePiece(piece: string, isFirst: boolean, ids: TokenIdList, encode: (text: string) => void): void {
+  #remember(text: string, isFirst: boolean, ids: TokenIdList, encode: Encode): void {
     // With a letter in front it is a text of its own, and no view of the prompt.
-    const key = `${isFirst ? 'f' : 'l'}${piece}`;
+    const key = `${isFirst ? 'f' : 'l'}${text}`;
     const known = this.#memory.get(key);
     if (known !== undefined) {
       ids.append(known);
       return;
     }
     const start = ids.length;
-    encode(piece);
+    encode(text);
     this.#memory.set(key, ids.view(start, ids.length));
   }
 }
