@@ -2,7 +2,7 @@ import { RecentValues } from '../../base/recent-values.js';
 import type { Guide } from '../../callbacks/guide.js';
 import type { TextCodec } from './text-model.js';
 
-/** Most guides of a model that are remembered, and most UTF-16 units of them and their keys: 8 MB at most. */
+/** Most guides of a model that are remembered, and most UTF-16 units of them and their keys: 4 MB at most. */
 const MAX_GUIDES = 64;
 const MAX_UNITS = 2 ** 21;
 
