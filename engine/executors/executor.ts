@@ -100,6 +100,8 @@ export interface Executor {
    * effect between these steps. Everything else is refused until all are finished, except for what follows finishForward.
    */
   readonly mostBegun?: number;
+  /** Fewest sequences of a step that are worth beginning it beside others, where mostBegun is more than 1; absent: 1. */
+  readonly leastBegun?: number;
   /** Begins a step like `begin`, of which only the forward runs; absent: only whole steps can be begun. */
   beginForward?(batch: PackedBatch): void;
   /**

@@ -161,16 +161,16 @@ function paceOf(options: LoopOptions, unit: number): ContextPace | null {
 }
 
 /**
- * null: each iteration waits for its step. Stages stand still where nothing else runs, so they get any number of requests; overlap
- * hides the loop's own work only, for which forwards of few requests are no good price.
+ * null: each iteration waits for its step. Stages stand still where nothing else runs, so they get few requests too, as few as the
+ * executor says; overlap hides the loop's own work only, for which forwards of few requests are no good price.
  */
 function newSplit(
   { modelType, enableTrtOverlap = false, minMicroBatchSize }: LoopOptions,
-  { mostBegun = 1 }: Executor,
+  { mostBegun = 1, leastBegun = 1 }: Executor,
   runningSteps: RunningSteps,
 ): MicroBatchSplit | null {
   if (modelType === 'V1') return null;
-  if (mostBegun > 1) return new MicroBatchSplit(minMicroBatchSize ?? 1, mostBegun, runningSteps);
+  if (mostBegun > 1) return new MicroBatchSplit(minMicroBatchSize ?? leastBegun, mostBegun, runningSteps);
   return enableTrtOverlap ? new MicroBatchSplit(minMicroBatchSize, 2, runningSteps) : null;
 }
 

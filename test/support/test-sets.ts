@@ -42,7 +42,7 @@ export const OUTSIDE = [
  * crash and start again. They run with `npm run test:all`.
  */
 export const LONG = [
-  'test/bitwise/{adapters,all-at-once,attention-windows,drafts,everything,known-outputs,manager,not-finite-weights,post-processors,ranks,tiny,worker-death}.test.ts',
+  'test/bitwise/{adapters,all-at-once,attention-windows,drafts,everything,known-outputs,manager,not-finite-weights,post-processors,ranks,steered-ranks,tiny,worker-death}.test.ts',
   'test/callbacks/fair-queueing.test.ts',
   'test/conformance/{goldens,loop,rows}.test.ts',
   'test/engine/{builder-cache,combinations,generation-loop-crowd,hostile-builds,misbehaving-callbacks,watchdog-turns,worker-death}.test.ts',

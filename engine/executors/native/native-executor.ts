@@ -204,14 +204,14 @@ function withSecondary(memory: NativeMemory, secondaryKvCacheBytes: number): Exe
   return { ...memory, kvCacheBytes, secondaryKvCacheBytes };
 }
 
-function secondaryBytes({ plan }: NativeEngine, options: ExecutorOptions): number {
+function secondaryBytes(engine: NativeEngine, options: ExecutorOptions): number {
   const { numSecondaryBlocks = 0, tokensPerBlock, kvDtype } = options;
-  return numSecondaryBlocks * kvBytesPerBlock(planOf(plan, options).caches, tokensPerBlock, kvDtype);
+  return numSecondaryBlocks * kvBytesPerBlock(planOf(engine, options).caches, tokensPerBlock, kvDtype);
 }
 
 /** The network, or this rank's part of it. */
-function planOf(plan: NetworkPlan, { seat }: ExecutorOptions): NetworkPlan | RankPlan {
-  return seat === undefined ? plan : splitPlan(plan, seat.shape, seat.rank);
+function planOf(engine: NativeEngine, { seat }: ExecutorOptions): NetworkPlan | RankPlan {
+  return seat === undefined ? engine.plan : splitPlan(engine, seat.shape, seat.rank);
 }
 
 /** Weights packed for a rank have a file of their own. */
@@ -237,7 +237,7 @@ function nativeOptions(
     ...options,
     numBlocks: options.numBlocks + (options.numSecondaryBlocks ?? 0),
     // The addon reads one shape of cache, the same for all layers.
-    plan: uniformPlan(planOf(engine.plan, options), 'native'),
+    plan: uniformPlan(planOf(engine, options), 'native'),
     ...(places === null ? {} : { places }),
     ...(options.seat?.group === undefined ? {} : { group: options.seat.group }),
     weightsFile: engine.weightsFile,

@@ -419,6 +419,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       object.Set("logits", profile.logits);
       object.Set("sampling", profile.sampling);
       object.Set("prepare", profile.prepare);
+      object.Set("waiting", profile.waiting);
       executor.setProfiling(info[0].ToBoolean().Value());
       return object;
     });
