@@ -3,6 +3,8 @@ export interface Shape {
   sequences: number;
   promptTokens: number;
   generate: number;
+  /** Times that it is run in one measurement; default: see runsOf. */
+  runs?: number;
 }
 
 /** Prompt tokens of all sequences together beyond which nobody computes them all: see hasCopiedContexts. */
