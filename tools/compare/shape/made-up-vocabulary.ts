@@ -11,15 +11,15 @@ function byteLetters(): string[] {
 const SPACE = '\u0120';
 
 /**
- * A byte-level BPE of `size` tokens, as keys of a GGUF: each word of the load generator is one token, with and without the space in
- * front of it; any other text is bytes, and the rest of the vocabulary are names that no text is made of.
+ * A byte-level BPE of `size` tokens, as keys of a GGUF: each word of the load generator is one token with the space in front of it;
+ * any other text is bytes, and the rest of the vocabulary are names that no text is made of.
  *
- *   merges   (a, b) -> ab, (ab, o) -> abo, ...      from the left, so that no word disturbs another
+ *   merges   (_, a) -> _a, (_a, b) -> _ab, (_ab, o) -> _abo, ...      all from the space on, so that no word disturbs another
  */
 export function madeUpVocabulary(size: number): Record<string, TypedValue> {
   const tokens = new Set(byteLetters());
   const merges: string[] = [];
-  for (const word of WORDS.flatMap((plain) => [`${SPACE}${plain}`, plain])) {
+  for (const word of WORDS.map((plain) => `${SPACE}${plain}`)) {
     for (let length = 2; length <= word.length; length++) {
       const token = word.slice(0, length);
       if (tokens.has(token)) continue;

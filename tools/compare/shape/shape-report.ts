@@ -1,5 +1,6 @@
-import { comparisonReport } from '../comparison-report.js';
+import { comparisonReport, conditionsLine } from '../comparison-report.js';
 import type { ComparisonRecord } from '../record.js';
+import { isShapeName } from '../shapes.js';
 import { mediansTable, type TableColumn } from '../tables.js';
 
 export const STARTS = 'starts';
@@ -17,8 +18,10 @@ const START_COLUMNS: readonly (readonly [key: string, title: string])[] = [
 /** Rates as in the other comparisons, then starts and memory. */
 export function shapeReport(record: ComparisonRecord): string {
   const { measurements } = record.recorded;
-  const rates = measurements.some(({ column }) => column !== STARTS) ? [comparisonReport(record)] : [];
-  if (!measurements.some(({ column }) => column === STARTS)) return rates.join();
+  const rates = measurements.some(({ column }) => isShapeName(column))
+    ? [comparisonReport(record)]
+    : [conditionsLine(record)];
+  if (!measurements.some(({ column }) => column === STARTS)) return rates.join('');
   const columns = START_COLUMNS.map(
     ([key, title]): TableColumn => ({ title, column: STARTS, key, isLatency: true }),
   );
