@@ -1,13 +1,13 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { loadHttp } from './http-load.js';
 import type { ServingPeer } from './peer.js';
 import { withServer } from './run-server.js';
 import type { Side, Values } from './side.js';
 import { skeinDigest } from './skein.js';
+import { CLI, spawnSkein } from './skein-server.js';
 
 /** A number of clients at once, each with so many requests one after the other. */
 export interface ServerShape {
@@ -25,7 +25,6 @@ export interface ServerLoad {
 
 /** Most tokens of a prompt and its answer. */
 const SEQUENCE_TOKENS = 1024;
-const CLI = fileURLToPath(new URL('../../dist/bin/skein.js', import.meta.url));
 
 /** The server of a peer under the name `engine`, started anew for each number of clients with as many slots. */
 export function peerServerSide(
@@ -67,11 +66,6 @@ export function skeinServerSide(model: string, format: string, load: ServerLoad)
       return measureServer(start, shape, load);
     },
   };
-}
-
-/** Starts `skein serve` with these arguments. */
-export function spawnSkein(args: readonly string[]): ChildProcess {
-  return spawn(process.execPath, [CLI, 'serve', ...args], { stdio: 'ignore' });
 }
 
 function engineBytes(model: string, format: string): number {

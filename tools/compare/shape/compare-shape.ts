@@ -5,20 +5,20 @@
  */
 import { rmSync } from 'node:fs';
 import { tmpdir, totalmem } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import {
   countOf,
   type FlagTable,
   type FlagValues,
   flagsOrHelp,
   listOf,
-  outputFlag,
   SIDES_FLAGS,
   TURNS_FLAGS,
 } from '../flags.js';
 import { IkLlamaCpp } from '../ik-llama-cpp.js';
 import { LlamaCpp } from '../llama-cpp.js';
 import { IK_LLAMA, LLAMA } from '../names.js';
+import type { ComparisonRecord } from '../record.js';
 import { type ComparisonPlan, runComparison } from '../run-comparison.js';
 import { parseShapes, type Shape, shapeName } from '../shapes.js';
 import type { Candidate, Named } from '../side.js';
@@ -33,7 +33,7 @@ import {
   weightBytes,
 } from './model-shapes.js';
 import { checkRoom, writeRandomGguf } from './random-gguf.js';
-import { STARTS, shapeReport } from './shape-report.js';
+import { STARTS, shapesReport } from './shape-report.js';
 import { peerCandidate, type ShapeColumn, skeinCandidate } from './shape-sides.js';
 
 const { model: _, ...PLACES } = SIDES_FLAGS;
@@ -72,7 +72,10 @@ const FLAGS = {
   },
   ...PLACES,
   ...TURNS_FLAGS,
-  ...outputFlag('bench-results/shape.json'),
+  output: {
+    argument: 'FILE',
+    help: 'the measurements as JSON (default bench-results/shape-NAME.TYPE.json; the tables are those of all beside it)',
+  },
 } as const satisfies FlagTable;
 
 /** The file and the engine of this run. */
@@ -82,10 +85,11 @@ async function main(): Promise<void> {
   const flags = flagsOrHelp(FLAGS, 'Measures Skein beside llama.cpp and ik_llama.cpp with random weights.');
   if (flags === null) return;
   const [shape, type] = [modelShapeOf(flags.shape), fileTypeOf(flags.type)];
-  const section = `shape-${shape.name}-${type}`.toLowerCase();
-  const reports = [{ of: shapeReport, document: 'BENCHMARKS.md', section }];
+  const output = flags.output || join('bench-results', `shape-${shape.name}.${type}.json`);
+  const of = (record: ComparisonRecord) => shapesReport(dirname(output), record);
+  const reports = [{ of, document: 'docs/lab/comparisons.md', section: 'shapes' }];
   try {
-    await runComparison(flags, { plan: () => planOf(flags, shape, type), reports });
+    await runComparison({ ...flags, output }, { plan: () => planOf(flags, shape, type), reports });
   } finally {
     rmSync(placeOf(flags.folder), { recursive: true, force: true });
   }

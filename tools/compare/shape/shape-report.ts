@@ -1,7 +1,11 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { comparisonReport, conditionsLine } from '../comparison-report.js';
-import type { ComparisonRecord } from '../record.js';
+import { ComparisonRecord } from '../record.js';
 import { isShapeName } from '../shapes.js';
 import { mediansTable, type TableColumn } from '../tables.js';
+import { MODEL_SHAPES } from './model-shapes.js';
 
 export const STARTS = 'starts';
 
@@ -14,6 +18,26 @@ const START_COLUMNS: readonly (readonly [key: string, title: string])[] = [
   ['ownMb', 'of it own, MB'],
   ['keptMb', 'kept beside the file, MB'],
 ];
+
+/**
+ * The reports of this record and of those of the same machine in the folder's other files `shape-*.json`, in the order of MODEL_SHAPES.
+ */
+export function shapesReport(folder: string, record: ComparisonRecord): string {
+  const { settings, machine } = record.recorded;
+  const others = namesIn(folder)
+    .filter((name) => /^shape-.*\.json$/.test(name))
+    .map((name) => ComparisonRecord.read(join(folder, name)))
+    .filter(({ recorded }) => isDeepStrictEqual(recorded.machine, machine))
+    .filter(({ recorded }) => recorded.settings.model !== settings.model);
+  const place = ({ recorded }: ComparisonRecord) =>
+    MODEL_SHAPES.findIndex(({ name }) => `${recorded.settings.model}`.startsWith(`${name}.`));
+  const all = [record, ...others].sort((a, b) => place(a) - place(b));
+  return all.map(shapeReport).join('\n\n');
+}
+
+function namesIn(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder).sort() : [];
+}
 
 /** Rates as in the other comparisons, then starts and memory. */
 export function shapeReport(record: ComparisonRecord): string {

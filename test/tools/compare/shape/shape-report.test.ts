@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ComparisonRecord } from '../../../../tools/compare/record.js';
-import { shapeReport } from '../../../../tools/compare/shape/shape-report.js';
+import { shapeReport, shapesReport } from '../../../../tools/compare/shape/shape-report.js';
 import { freshFolders } from '../../../support/fresh-folders.js';
 
 const freshFolder = freshFolders('shape-report');
@@ -15,9 +15,11 @@ const STARTS = {
   keptMb: 1600,
 };
 
-function recordOf(columns: readonly string[]): ComparisonRecord {
-  const settings = { model: 'llama-1b.Q4_K_M', threads: 2, runs: 2 };
-  const record = ComparisonRecord.start(join(freshFolder(), 'x.json'), { machine: MACHINE, settings });
+function recordOf(
+  columns: readonly string[],
+  { model = 'llama-1b.Q4_K_M', file = join(freshFolder(), 'x.json'), machine = MACHINE } = {},
+): ComparisonRecord {
+  const record = ComparisonRecord.start(file, { machine, settings: { model, threads: 2, runs: 2 } });
   for (const [engine, rate] of [
     ['llama.cpp', 10],
     ['ik_llama.cpp', 16],
@@ -46,5 +48,20 @@ describe('shapeReport', () => {
   it('has one of the two where only that was measured', () => {
     expect(shapeReport(recordOf(['1x128+32']))).not.toContain('first start');
     expect(shapeReport(recordOf(['starts']))).not.toContain('generation');
+  });
+});
+
+describe('shapesReport', () => {
+  it('has the records of the same machine beside it, the smallest model first', () => {
+    const folder = freshFolder();
+    const write = (model: string, machine = MACHINE) =>
+      recordOf(['1x128+32'], { model, machine, file: join(folder, `shape-${model}-${machine.cpu}.json`) });
+    write('llama-1b.Q4_K_M');
+    write('qwen3-4b.Q4_K_M', { ...MACHINE, cpu: 'another' });
+    const record = write('llama-8b.Q4_K_M');
+    write('llama-3b.Q4_0');
+    const models = Array.from(shapesReport(folder, record).matchAll(/avx2; ([^;]+);/g), (match) => match[1]);
+    expect(models).toEqual(['llama-1b.Q4_K_M', 'llama-3b.Q4_0', 'llama-8b.Q4_K_M']);
+    expect(shapesReport(join(folder, 'nowhere'), record)).toBe(shapeReport(record));
   });
 });
