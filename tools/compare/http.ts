@@ -3,6 +3,7 @@
  * --help.
  *
  *     npm run bench:compare -- http --model DIR_OR_GGUF     (or npm run bench:http --)
+ *     npm run bench:http -- --shape llama-1b                a larger model with random weights
  */
 import { basename } from 'node:path';
 import {
@@ -22,10 +23,12 @@ import { ggufOf, LlamaCpp } from './llama-cpp.js';
 import { IK_SERVER, LLAMA_SERVER } from './names.js';
 import type { ServingPeer } from './peer.js';
 import { type ComparisonPlan, runComparison } from './run-comparison.js';
+import { SHAPE_FLAGS, ShapeFile } from './shape/shape-file.js';
 import type { Candidate } from './side.js';
 
 const FLAGS = {
   ...SIDES_FLAGS,
+  ...SHAPE_FLAGS,
   weights: { argument: 'LIST', default: 'bf16,int8,int4', help: "Skein's formats (default bf16,int8,int4)" },
   types: {
     argument: 'LIST',
@@ -59,11 +62,32 @@ async function main(): Promise<void> {
     'Streams chat from skein serve and the servers of llama.cpp and ik_llama.cpp: tables of medians and ratios.',
   );
   if (flags === null) return;
+  if (flags.shape !== '') return compareShape(flags);
   const reports = [
     { of: httpReport, document: 'docs/lab/comparisons.md', section: 'http' },
     { of: httpSummary, document: 'BENCHMARKS.md', section: 'http-summary' },
   ];
   await runComparison(flags, { plan: () => planOf(flags), reports });
+}
+
+/** A model with random weights is served as it is stored: no other types are made of it. */
+async function compareShape(flags: FlagValues<typeof FLAGS>): Promise<void> {
+  const model = new ShapeFile(flags);
+  if (!model.isForSkein)
+    throw new Error(`--shape: ${model.name} is a mixture of experts, which Skein does not run.`);
+  const types = { types: model.type, 'ik-types': model.type, weights: 'auto' };
+  const plan = () => {
+    model.write();
+    // The engine of skein serve goes into the folder that is removed.
+    process.env.SKEIN_CACHE_DIR = model.cache;
+    return planOf({ ...flags, ...types, model: model.path });
+  };
+  const reports = [{ of: httpSummary, document: 'docs/lab/comparisons.md', section: 'http-shape' }];
+  try {
+    await runComparison(flags, { plan, reports });
+  } finally {
+    model.remove();
+  }
 }
 
 function planOf(flags: FlagValues<typeof FLAGS>): ComparisonPlan<ServerShape> {
