@@ -128,7 +128,7 @@ function touched(engine: Engine): Engine {
 async function buildInto(entry: string, options: Omit<BuildOptions, 'outputDirectory'>): Promise<void> {
   // Imported here because most starts find an engine and need nothing that builds one.
   const { buildAside } = await import('./builder.js');
-  const directory = await buildAside(entry, options);
+  const directory = await buildAside(entry, { ...options, isDurable: false });
   try {
     for (let attempt = 0; !publishBuildDirectory(directory, entry); attempt++) {
       if (tryOpen(entry) || attempt === 3) {

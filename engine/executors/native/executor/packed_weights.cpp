@@ -345,8 +345,9 @@ void PackedWeights::make(const std::string& path, uint64_t fingerprint, const Ke
       Header header = headerOf(kernels, packedBytes_, fingerprint);
       header.checksum = checksum(target.data() + kPage, packedBytes_ - kPage, pool);
       std::memcpy(target.data(), &header, sizeof header);
-      // The file is renamed only when its bytes are on the disk: after a power cut there is a whole file or none.
-      written = fsync(file.get()) == 0 && rename(temporary.c_str(), path.c_str()) == 0;
+      // Nobody waits until the bytes are on the disk: what a power cut has left out fails the checksum at the next start, which
+      // makes the file again.
+      written = rename(temporary.c_str(), path.c_str()) == 0;
     }
     if (file.valid() && !written) unlink(temporary.c_str());
   }
