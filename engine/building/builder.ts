@@ -39,13 +39,13 @@ import {
   tensorsByWeight,
 } from './engine-directory.js';
 import { storedParts } from './stored-precision.js';
+import { storedBytes } from './weight-blocks.js';
 import { type ConvertWeights, weightConverter } from './weight-converter.js';
 import {
   automaticOutputPrecision,
   automaticPrecision,
   checkOutputPrecision,
   checkWeightPrecision,
-  storedBytes,
 } from './weight-precision.js';
 import { CAN_SUM, withChecksums } from './weights-checksum.js';
 

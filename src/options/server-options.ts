@@ -118,12 +118,12 @@ export const LOADING_OPTIONS = {
     isForAsking: true,
     help: 'Precision of the weights. stored: the numbers of the checkpoint; auto: stored, int4 or int8 for checkpoints of up to 8 bits, else bf16.',
   }),
-  /** Precision of the embedding and the output layer; auto, the default: that of the weights, int8 with int4, stored for K-quants. */
+  /** Precision of the embedding and the output layer; auto, the default: that of the weights, int8 with int4, stored where a type has kernels of its own. */
   outputWeights: ofModel(oneOf('auto', 'f32', 'bf16', 'int8', 'stored'), {
     group: 'Models',
     default: 'auto',
     isForAsking: true,
-    help: 'Precision of the embedding and the output layer. auto: as the weights; int8 with int4, stored for K-quants.',
+    help: 'Precision of the embedding and the output layer. auto: as the weights; int8 with int4, stored where a type has kernels of its own.',
   }),
   /** Folder for engines built from models; default: the user's cache directory. */
   cacheDir: ofServer(NAME, {
