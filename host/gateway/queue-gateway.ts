@@ -11,7 +11,9 @@ import {
   modelKey,
   nameOfKey,
   type PieceFrame,
+  type PrefilledFrame,
 } from '../../callbacks/nats/messages.js';
+import { canBePrefilled } from '../../callbacks/nats/prefill-request.js';
 import { type RosterWorker, type SilenceLimits, WorkerRoster } from '../../callbacks/nats/worker-roster.js';
 import { failure, failureOf, isRequestsFault, messageOfFailure } from '../../callbacks/request-failure.js';
 import { checkRange } from '../../callbacks/sampling-params.js';
@@ -36,6 +38,8 @@ export interface QueueGatewayOptions {
   workerWaitMs: number;
   /** A request may go on with a worker that gives other bits than the one that began it. */
   allowsDifferentBits: boolean;
+  /** Longest prompt, in tokens, that goes at once to a worker that answers it, though there are prefill workers. */
+  maxLocalPrefillLength: number;
   /** Called with each beat of a worker, and with its id when it is lost or has ended. */
   onBeat: (beat: Beat) => void;
   onLost: (worker: string) => void;
@@ -139,7 +143,10 @@ export class QueueGateway implements GatewayListener {
       });
       // What it makes is not needed: it refuses what a worker's host would refuse, in the same words.
       inferenceRequestOf(0n, asked);
-      this.#begin(new QueuedRequest(id, model, asked, streams, nowMs), queue);
+      const request = new QueuedRequest(id, model, asked, streams, nowMs);
+      const isLong = asked.promptTokens.length > this.#options.maxLocalPrefillLength;
+      request.wantsPrefill = isLong && canBePrefilled(asked);
+      this.#begin(request, queue);
     } catch (error) {
       for (const stream of streams) stream.fail(RequestError.of(failureOf(error), error));
     }
@@ -207,7 +214,7 @@ export class QueueGateway implements GatewayListener {
     if (queue !== undefined) this.#pump(queue);
   }
 
-  onFrames({ worker, frames, failures }: FramesMessage): void {
+  onFrames({ worker, frames, failures, prefilled = [] }: FramesMessage): void {
     this.#roster.heard(worker, performance.now());
     const stale = new Map<string, number>();
     const pumped = new Set<string>();
@@ -216,6 +223,9 @@ export class QueueGateway implements GatewayListener {
     }
     for (const frame of failures) {
       if (!this.#onFailure(worker, frame, pumped)) stale.set(frame.id, frame.attempt);
+    }
+    for (const frame of prefilled) {
+      if (!this.#onPrefilled(worker, frame)) stale.set(frame.id, frame.attempt);
     }
     for (const [id, attempt] of stale) this.#stop(worker, id, attempt, null);
     for (const model of pumped) this.#pumpModel(model);
@@ -236,6 +246,8 @@ export class QueueGateway implements GatewayListener {
     if (verdict.kind === 'gap') this.#fall(request, 'gap');
     else if (verdict.kind === 'diverged') this.#diverge(request);
     else if (verdict.kind === 'take') {
+      // Who answers has fetched what it could.
+      this.#release(request);
       if (!request.push(sequence, piece, verdict.skip, performance.now())) this.#diverge(request);
       else if (this.#book.isOver(id)) {
         pumped.add(request.model);
@@ -256,6 +268,18 @@ export class QueueGateway implements GatewayListener {
     }
     request.lastFailure = messageOfFailure(why);
     this.#fall(request, why.kind === 'ended' ? 'moved' : 'failed');
+    return true;
+  }
+
+  /** A prompt has been computed: the request goes on to a worker that answers it. */
+  #onPrefilled(worker: string, { id, attempt, bytes, numBlocks }: PrefilledFrame): boolean {
+    const request = this.#requests.get(id);
+    if (request === undefined || !this.#book.take(id, attempt, worker) || !request.isPrefill) return false;
+    this.#noteLeased(request, worker);
+    const layout = this.#roster.find(worker)?.layout ?? null;
+    if (bytes > 0 && layout !== null) request.handOver = { worker, attempt, layout, bytes, numBlocks };
+    request.wantsPrefill = false;
+    this.#fall(request, 'moved');
     return true;
   }
 
@@ -311,7 +335,9 @@ export class QueueGateway implements GatewayListener {
     const result = this.#book.fall(id, why);
     if (worker !== null) {
       this.#roster.noteHeld(worker, -1);
-      if (why !== 'failed') this.#stop(worker, id, attempt, null);
+      // The blocks that it keeps are still wanted.
+      const isKept = request.handOver?.worker === worker && request.handOver.attempt === attempt;
+      if (why !== 'failed' && !isKept) this.#stop(worker, id, attempt, null);
     }
     request.offer?.withdraw();
     request.offer = null;
@@ -320,6 +346,7 @@ export class QueueGateway implements GatewayListener {
       return;
     }
     this.#setStage(request, 'waiting');
+    if (request.isPrefill) request.endPrefill(why);
     request.waitingSinceMs = performance.now();
     const queue = this.#models.get(request.model);
     queue?.pushAgain(request);
@@ -382,8 +409,9 @@ export class QueueGateway implements GatewayListener {
   #pump(queue: ModelQueue): void {
     const { allowsDifferentBits } = this.#options;
     const next = queue.next(this.#roster, this.#offers, allowsDifferentBits, performance.now());
-    for (const { request, pool } of next) {
+    for (const { request, pool, isPrefill } of next) {
       request.pool = pool;
+      request.isPrefill = isPrefill;
       this.#setStage(request, 'sending');
       void this.#offer(request);
     }
@@ -468,6 +496,7 @@ export class QueueGateway implements GatewayListener {
     if (worker !== null) this.#roster.noteHeld(worker, -1);
     else request.offer?.withdraw();
     this.#setStage(request, 'ended');
+    this.#release(request);
     this.#book.remove(id);
     this.#requests.delete(id);
     this.#models.get(request.model)?.settle(request);
@@ -475,6 +504,14 @@ export class QueueGateway implements GatewayListener {
     const onEmpty = this.#onEmpty;
     this.#onEmpty = null;
     onEmpty?.();
+  }
+
+  /** Nobody fetches its blocks any more. */
+  #release(request: QueuedRequest): void {
+    const { id, handOver } = request;
+    if (handOver === null) return;
+    request.handOver = null;
+    this.#stop(handOver.worker, id, handOver.attempt, null);
   }
 
   #stop(worker: string, id: string, attempt: number, sequence: number | null): void {

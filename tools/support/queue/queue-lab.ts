@@ -35,6 +35,8 @@ export interface LabOptions {
   silence?: SilenceLimits;
   workerWaitMs?: number;
   allowsDifferentBits?: boolean;
+  /** See QueueGatewayOptions; default: no prompt is long. */
+  maxLocalPrefillLength?: number;
   /** Environment of the workers. */
   environment?: NodeJS.ProcessEnv;
 }
@@ -123,6 +125,7 @@ export class QueueLab {
     const onWarning = (message: string) => this.warnings.push(message);
     const port = new NatsGatewayPort({ nc, stream, names: this.names, id, onWarning });
     const { silence = PATIENT, workerWaitMs = 30_000, allowsDifferentBits = false } = this.#options;
+    const { maxLocalPrefillLength = Number.POSITIVE_INFINITY } = this.#options;
     const known = new Set<string>();
     const gateway: QueueGateway = new QueueGateway({
       id,
@@ -130,6 +133,7 @@ export class QueueLab {
       silence,
       workerWaitMs,
       allowsDifferentBits,
+      maxLocalPrefillLength,
       onBeat: ({ model }) => {
         const key = modelKey(model);
         if (!known.has(key)) gateway.open(key, { maxQueueSize: 10_000, fairQueueing: false });
