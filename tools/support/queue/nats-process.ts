@@ -130,3 +130,53 @@ export class SwallowingProxy {
     this.#close();
   }
 }
+
+/** A wire that changes a byte of what its near end sends, wherever `damages` says so. */
+export class DamagingProxy {
+  readonly port: number;
+  damages: (bytes: Buffer) => boolean = () => false;
+  numDamaged = 0;
+  readonly #close: () => void;
+
+  private constructor(port: number, close: () => void) {
+    this.port = port;
+    this.#close = close;
+  }
+
+  static async start(targetPort: number): Promise<DamagingProxy> {
+    const sockets = new Set<{ destroy(): void }>();
+    const server = createServer((near) => {
+      const far = connect(targetPort, '127.0.0.1');
+      near.on('data', (bytes: Buffer) => far.write(proxy.#passed(bytes)));
+      far.on('data', (bytes) => near.write(bytes));
+      for (const [socket, other] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        sockets.add(socket);
+        socket.on('error', () => {});
+        socket.on('close', () => other.destroy());
+      }
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as { port: number };
+    const proxy: DamagingProxy = new DamagingProxy(port, () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    });
+    return proxy;
+  }
+
+  /** The last byte but two is in the payload: a message ends with a line break of two. */
+  #passed(bytes: Buffer): Buffer {
+    if (!this.damages(bytes)) return bytes;
+    this.numDamaged++;
+    const at = bytes.length - 3;
+    bytes[at] = bytes[at]! ^ 1;
+    return bytes;
+  }
+
+  close(): void {
+    this.#close();
+  }
+}

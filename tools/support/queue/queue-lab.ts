@@ -5,6 +5,7 @@ import * as jetstream from '@nats-io/jetstream';
 import * as nats from '@nats-io/transport-node';
 import {
   type Beat,
+  type BlocksMessage,
   type HoldMessage,
   modelKey,
   type PieceFrame,
@@ -24,6 +25,8 @@ const cli = fileURLToPath(new URL('../../../dist/bin/skein.js', import.meta.url)
 export interface LabWorker {
   id: string;
   child: ChildProcess;
+  /** It only computes prompts. */
+  isPrefill: boolean;
   /** All that it has written. */
   output: () => string;
 }
@@ -62,6 +65,9 @@ export class QueueLab {
   readonly #beats = new Map<string, Beat>();
   readonly #onFrame = new Set<(frame: SeenFrame) => void>();
   readonly #onHold = new Set<(message: HoldMessage) => void>();
+  readonly #onBlocks = new Set<(worker: string, message: BlocksMessage) => void>();
+  /** Worker that has said last that it has the request. */
+  readonly #holders = new Map<string, string>();
   readonly #connections: nats.NatsConnection[] = [];
   #gateway: QueueGateway | null = null;
   #numGateways = 0;
@@ -99,12 +105,21 @@ export class QueueLab {
     nc.subscribe(this.names.gateway('*'), {
       callback: (_, message) => {
         const told = unpackMessage(message.data, 'frames', 'hold');
-        if (told.kind === 'hold') for (const listener of [...this.#onHold]) listener(told);
-        else {
+        if (told.kind === 'hold') {
+          for (const [id] of told.held) this.#holders.set(id, told.worker);
+          for (const listener of [...this.#onHold]) listener(told);
+        } else {
           for (const frame of told.frames) {
             for (const listener of [...this.#onFrame]) listener({ ...frame, worker: told.worker });
           }
         }
+      },
+    });
+    nc.subscribe(this.names.worker('*'), {
+      callback: (_, { data, subject }) => {
+        const told = unpackMessage(data, 'stop', 'probe', 'file', 'blocks');
+        if (told.kind !== 'blocks') return;
+        for (const listener of [...this.#onBlocks]) listener(subject.split('.').at(-1)!, told);
       },
     });
     nc.subscribe(this.names.beat, {
@@ -116,7 +131,8 @@ export class QueueLab {
     await nc.flush();
   }
 
-  async openGateway(): Promise<QueueGateway> {
+  /** @param maxLocalPrefillLength default: the lab's */
+  async openGateway(maxLocalPrefillLength = this.#options.maxLocalPrefillLength): Promise<QueueGateway> {
     const nc = await this.#connect();
     const options = { storage: 'file', replicas: 1, maxMessages: 10_000 } as const;
     const stream = new WorkStream(nc, { nats, jetstream }, this.names, options);
@@ -125,7 +141,6 @@ export class QueueLab {
     const onWarning = (message: string) => this.warnings.push(message);
     const port = new NatsGatewayPort({ nc, stream, names: this.names, id, onWarning });
     const { silence = PATIENT, workerWaitMs = 30_000, allowsDifferentBits = false } = this.#options;
-    const { maxLocalPrefillLength = Number.POSITIVE_INFINITY } = this.#options;
     const known = new Set<string>();
     const gateway: QueueGateway = new QueueGateway({
       id,
@@ -133,7 +148,7 @@ export class QueueLab {
       silence,
       workerWaitMs,
       allowsDifferentBits,
-      maxLocalPrefillLength,
+      maxLocalPrefillLength: maxLocalPrefillLength ?? Number.POSITIVE_INFINITY,
       onBeat: ({ model }) => {
         const key = modelKey(model);
         if (!known.has(key)) gateway.open(key, { maxQueueSize: 10_000, fairQueueing: false });
@@ -159,7 +174,8 @@ export class QueueLab {
       if (child.exitCode !== null) throw new Error(`The worker has ended: ${output}`);
       return this.#beats.has(idIn() ?? '');
     });
-    const worker: LabWorker = { id: idIn()!, child, output: () => output };
+    const isPrefill = this.#beats.get(idIn()!)?.isPrefill ?? false;
+    const worker: LabWorker = { id: idIn()!, child, isPrefill, output: () => output };
     this.workers.add(worker);
     return worker;
   }
@@ -200,6 +216,17 @@ export class QueueLab {
   onHold(listener: (message: HoldMessage) => void): () => void {
     this.#onHold.add(listener);
     return () => this.#onHold.delete(listener);
+  }
+
+  /** Calls the listener when somebody asks a worker for a part of its blocks. */
+  onBlocks(listener: (worker: string, message: BlocksMessage) => void): () => void {
+    this.#onBlocks.add(listener);
+    return () => this.#onBlocks.delete(listener);
+  }
+
+  /** The worker that has said last that it has the request. */
+  holderOf(id: string): LabWorker | undefined {
+    return this.find(this.#holders.get(id) ?? '');
   }
 
   async kill(worker: LabWorker, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
