@@ -151,7 +151,7 @@ function identityOf(
   return {
     model,
     pool: { model: entry.name, fingerprint: poolFingerprint(model, entry, config, isPrefill) },
-    layout: blockLayout(model, info, own),
+    layout: blockLayout(model, info, entry, config),
     isPrefill,
     places: isPrefill ? PREFILL_PLACES : info.maxNumSequences,
   };

@@ -82,11 +82,16 @@ export function poolFingerprint(
  * Digest of all that decides the content of a block of the KV cache: two engines with the same one have, of the same
  * tokens, the same bits in it. null: the engine's blocks cannot be had.
  */
-export function blockLayout({ info }: ModelCard, engine: EngineInfo, config: Config): string | null {
+export function blockLayout(
+  { info }: ModelCard,
+  engine: EngineInfo,
+  { options }: ConfiguredModel,
+  config: Config,
+): string | null {
   const { tokensPerBlock, bytesPerBlock, maxAttentionWindow } = engine;
   if (bytesPerBlock === null) return null;
   const computed = [info.fingerprint, info.executor, info.instructionSet, info.kvDtype];
-  const { attentionSinkTokens } = config as Readonly<Record<string, unknown>>;
+  const { attentionSinkTokens } = { ...config, ...options } as Readonly<Record<string, unknown>>;
   const window = [maxAttentionWindow, attentionSinkTokens ?? null];
   return digestOf([skeinVersion(), computed, tokensPerBlock, bytesPerBlock, window]);
 }

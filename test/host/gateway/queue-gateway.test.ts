@@ -8,6 +8,7 @@ import {
   type WorkItem,
 } from '../../../callbacks/nats/messages.js';
 import type { PoolName } from '../../../callbacks/nats/names.js';
+import { failure } from '../../../callbacks/request-failure.js';
 import { HostClosedError, QueueFullError, type TokenRequest } from '../../../callbacks/token-request.js';
 import { QueueGateway, type QueueGatewayOptions } from '../../../host/gateway/queue-gateway.js';
 import { type Answer, answerOf } from '../../../tools/support/queue/answers.js';
@@ -177,7 +178,7 @@ describe('a long prompt', () => {
       const { id, attempt } = last().item;
       if (end === 'lost') prefiller('p', { isGone: true });
       else if (end === 'failed') {
-        const failures = [{ id, attempt, failure: { kind: 'internal' as const, text: 'broken' } }];
+        const failures = [{ id, attempt, failure: failure('internal', 'broken') }];
         gateway.onFrames({ kind: 'frames', worker: 'p', frames: [], failures });
       } else if (end === 'forgotten') gateway.onHold({ kind: 'hold', worker: 'p', held: [] });
       else prefilled('p', 0, 0);
@@ -202,7 +203,7 @@ describe('a long prompt', () => {
         hold(worker);
       }
       const { id, attempt } = last().item;
-      const failures = [{ id, attempt, failure: { kind: 'internal' as const, text: 'broken' } }];
+      const failures = [{ id, attempt, failure: failure('internal', 'broken') }];
       closing.at(-1)!.onFrames({ kind: 'frames', worker, frames: [], failures });
       await settle();
     }

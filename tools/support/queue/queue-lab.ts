@@ -5,7 +5,6 @@ import * as jetstream from '@nats-io/jetstream';
 import * as nats from '@nats-io/transport-node';
 import {
   type Beat,
-  type BlocksMessage,
   type HoldMessage,
   modelKey,
   type PieceFrame,
@@ -65,7 +64,8 @@ export class QueueLab {
   readonly #beats = new Map<string, Beat>();
   readonly #onFrame = new Set<(frame: SeenFrame) => void>();
   readonly #onHold = new Set<(message: HoldMessage) => void>();
-  readonly #onBlocks = new Set<(worker: string, message: BlocksMessage) => void>();
+  /** Requests whose prompts were computed by a prefill worker. */
+  readonly prefilled: string[] = [];
   /** Worker that has said last that it has the request. */
   readonly #holders = new Map<string, string>();
   readonly #connections: nats.NatsConnection[] = [];
@@ -109,17 +109,11 @@ export class QueueLab {
           for (const [id] of told.held) this.#holders.set(id, told.worker);
           for (const listener of [...this.#onHold]) listener(told);
         } else {
+          this.prefilled.push(...(told.prefilled ?? []).map(({ id }) => id));
           for (const frame of told.frames) {
             for (const listener of [...this.#onFrame]) listener({ ...frame, worker: told.worker });
           }
         }
-      },
-    });
-    nc.subscribe(this.names.worker('*'), {
-      callback: (_, { data, subject }) => {
-        const told = unpackMessage(data, 'stop', 'probe', 'file', 'blocks');
-        if (told.kind !== 'blocks') return;
-        for (const listener of [...this.#onBlocks]) listener(subject.split('.').at(-1)!, told);
       },
     });
     nc.subscribe(this.names.beat, {
@@ -216,12 +210,6 @@ export class QueueLab {
   onHold(listener: (message: HoldMessage) => void): () => void {
     this.#onHold.add(listener);
     return () => this.#onHold.delete(listener);
-  }
-
-  /** Calls the listener when somebody asks a worker for a part of its blocks. */
-  onBlocks(listener: (worker: string, message: BlocksMessage) => void): () => void {
-    this.#onBlocks.add(listener);
-    return () => this.#onBlocks.delete(listener);
   }
 
   /** The worker that has said last that it has the request. */
