@@ -20,6 +20,11 @@ import type { PieceQueue } from '../token-stream.js';
  */
 export type Stage = 'waiting' | 'sending' | 'offered' | 'leased' | 'ended';
 
+/** It lies in the stream, or is on its way there. */
+export function isOffer(stage: Stage): boolean {
+  return stage === 'sending' || stage === 'offered';
+}
+
 /** Milliseconds that a request lies in the stream, while workers have room, before it is offered anew. */
 const FIRST_PATIENCE_MS = 1_000;
 
