@@ -12,12 +12,13 @@ import type { EngineInfo, HostMessage, WorkerMessage } from '../callbacks/worker
 import type { WorkerWires } from '../callbacks/worker-wires.js';
 import { checkManagerOptions } from '../engine/options/check-manager-options.js';
 import { generationWorkerScript } from '../engine/worker/worker-script.js';
-import { CacheResets } from './cache-resets.js';
+import type { PromptBlocks } from '../kvcache/prompt-blocks.js';
 import { HostBridge, type InProcessCalls } from './host-bridge.js';
 import { openLink } from './links/open-link.js';
 import type { WorkerLink } from './links/worker-link.js';
 import { LostRequests } from './lost-requests.js';
 import { ManagerLife } from './manager-life.js';
+import { PendingAsks } from './pending-asks.js';
 import type { OpenLeader } from './ranks/launched-ranks.js';
 import { ManagerRanks } from './ranks/open-group.js';
 import { WorkerSupervisor } from './worker-supervisor.js';
@@ -45,7 +46,9 @@ export class GptManager {
   readonly #supervisor: WorkerSupervisor<EngineInfo, RunMessage, HostMessage>;
   /** Requests of a callback module that the worker has. */
   readonly #moduleRequests = new LostRequests();
-  readonly #cacheResets = new CacheResets();
+  readonly #cacheResets = new PendingAsks(0, 'The cache was not reset');
+  readonly #blockReads = new PendingAsks<Uint8Array>(new Uint8Array(0), 'The blocks were not read');
+  readonly #blockWrites = new PendingAsks(0, 'The blocks were not written');
   readonly #ranks: ManagerRanks;
   #watch: { listener: (formation: EngineFormation) => void; intervalMs: number } | null = null;
   #bridge: HostBridge | null = null;
@@ -164,6 +167,28 @@ export class GptManager {
   }
 
   /**
+   * Reads, between two iterations, the content of the cached full blocks that another engine could use of a prompt: of as
+   * many, from the start on, as fit into `maxBytes`. Empty where there are none, without block reuse, with enableTrtOverlap
+   * while a step runs, and with an executor that gives none. Rejects if the worker dies before it answers.
+   */
+  readBlocks(prompt: PromptBlocks, maxBytes: number): Promise<Uint8Array> {
+    return this.#blockReads.ask((askId) =>
+      this.#supervisor.post({ type: 'readBlocks', askId, prompt, maxBytes }),
+    );
+  }
+
+  /**
+   * Makes, between two iterations, what readBlocks of an equal engine gave cached blocks of this one: full blocks of the
+   * prompt from number `first` on. The engines must have the same model, precision, KV type, tokens per block, executor
+   * and instruction set. Resolves with the number of these blocks that the cache has now.
+   */
+  writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array): Promise<number> {
+    return this.#blockWrites.ask((askId) =>
+      this.#supervisor.post({ type: 'writeBlocks', askId, prompt, first, bytes }),
+    );
+  }
+
+  /**
    * Says that no request will name this task's LoRA adapter again: it leaves the caches once none uses it. A later request of the task
    * brings its weights anew.
    */
@@ -229,6 +254,12 @@ export class GptManager {
       case 'cacheReset':
         this.#cacheResets.settle(message.askId, message.droppedBlocks);
         break;
+      case 'blocksRead':
+        this.#blockReads.settle(message.askId, message.bytes);
+        break;
+      case 'blocksWritten':
+        this.#blockWrites.settle(message.askId, message.numBlocks);
+        break;
       case 'formation':
         this.#life.tell('watchFormation', () => this.#watch?.listener(message.formation));
         break;
@@ -284,7 +315,7 @@ export class GptManager {
   #lose(error: Error): void {
     const reason = this.#terminateReason ?? `The engine failed: ${error.message}`;
     this.#moduleRequests.fail(reason);
-    this.#cacheResets.failAll(reason);
+    this.#failAsks(reason);
     if (this.state === 'running' || this.state === 'restarting') this.#life.setState('restarting', error);
     this.#bridge?.disconnect(failure(this.#terminateReason === null ? 'internal' : 'ended', reason));
     if (this.#info !== null && this.#terminateReason === null) this.#life.report(error);
@@ -299,7 +330,11 @@ export class GptManager {
         ? failure('ended', 'The manager was shut down.')
         : failure('internal', `The engine failed: ${error.message}`),
     );
-    this.#cacheResets.failAll('The manager was shut down.');
+    this.#failAsks('The manager was shut down.');
+  }
+
+  #failAsks(reason: string): void {
+    for (const asks of [this.#cacheResets, this.#blockReads, this.#blockWrites]) asks.failAll(reason);
   }
 }
 

@@ -68,6 +68,21 @@ export interface AdapterSlots {
 }
 
 /**
+ * The content of KV blocks, for other executors of the same network, KV type and tokens per block, on the same
+ * instruction set: what is in a block after `write` is, to the bit, what was in the block that was read. Refused while
+ * a begun step runs.
+ *
+ *   bytes   | block 0: layer 0 | layer 1 | ... | block 1: layer 0 | ...
+ */
+export interface BlockAccess {
+  /** Bytes of a block in all layers. */
+  readonly bytesPerBlock: number;
+  /** Copies blocks, secondary ones included, into `target`, which has bytesPerBlock for each of them. */
+  readBlocks(blocks: Int32Array, target: Uint8Array): void;
+  writeBlocks(blocks: Int32Array, source: Uint8Array): void;
+}
+
+/**
  * Runs a network over a packed batch. The loop knows no more of the machine than this. All memory is taken when the
  * executor is made; nothing allocates in `step`.
  */
@@ -80,6 +95,8 @@ export interface Executor {
   readonly hiddenSize: number;
   /** Absent: this executor takes no LoRA adapters. */
   readonly adapters?: AdapterSlots;
+  /** Absent: the content of its blocks cannot be had. */
+  readonly blockAccess?: BlockAccess;
   /** Forward and sampling fused: one call an iteration. Fills `output` for the batch's sampled rows. */
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
   /**

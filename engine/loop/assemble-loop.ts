@@ -14,6 +14,7 @@ import { ReturnedLogitsBudget } from '../request/returned-logits.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
 import { createScheme } from '../schemes/index.js';
 import { paddingRoom } from '../schemes/padding-room.js';
+import { BlockTransfer } from './block-transfer.js';
 import { type CallRunner, OverlappedCalls, SerialCalls } from './call-runner.js';
 import { DraftStage } from './draft-stage.js';
 import { FlightRecorder } from './flight-recorder.js';
@@ -86,6 +87,7 @@ export function assembleLoop(options: LoopOptions, world: LoopEnvironment): Gene
       adapters,
       responses,
     }),
+    transfer: new BlockTransfer(executor, kvCache, runningSteps),
     recorder,
     reporter: new IterationReporter(world, responses, format, maxNumSequences, recorder),
     pace,

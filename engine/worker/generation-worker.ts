@@ -98,6 +98,7 @@ async function run(
     const wasBusy = loop.iterate();
     if (module !== null) port.pollStopSignals(); // with callbacks in a module the port brings only the shutdown
     port.answerCacheResets(() => loop.resetCache());
+    port.answerBlockAsks(loop);
     for (const taskId of port.takeForgottenAdapters()) loop.forgetAdapter(taskId);
     port.reportFormation(wasBusy, performance.now(), () => loop.formation());
     if (port.shutdownAsked) loop.drain();
@@ -146,9 +147,14 @@ function guidesOf(
   return { guideThread: new GuideThreadPort(starter, { enginePath, vocabSize: executor.vocabSize }) };
 }
 
+/** Where steps overlap, a busy engine hardly ever has a moment in which none runs. */
+function canMoveBlocks({ kvCacheConfig, enableTrtOverlap = false }: WorkerData['params']): boolean {
+  return kvCacheConfig?.enableBlockReuse === true && !enableTrtOverlap;
+}
+
 function describe(
   { executor, draft, limits, adapters, endTokenIds, padTokenId, executorFallback = null }: LoadedExecutor,
-  { maxChunkMs }: WorkerData['params'],
+  params: WorkerData['params'],
   loadMs: number,
 ): EngineInfo {
   const { options } = executor;
@@ -167,7 +173,8 @@ function describe(
     maxTopLogProbs: limits.maxTopLogProbs ?? executor.vocabSize,
     numBlocks: poolBlocks(executor, limits),
     tokensPerBlock: options.tokensPerBlock,
-    maxChunkMs: chunkMsOn(executor.name, maxChunkMs) ?? null,
+    bytesPerBlock: canMoveBlocks(params) ? (executor.blockAccess?.bytesPerBlock ?? null) : null,
+    maxChunkMs: chunkMsOn(executor.name, params.maxChunkMs) ?? null,
     maxAttentionWindow: limits.window?.maxAttentionWindow ?? null,
     adapters: adapters === undefined || executor.adapters === undefined ? null : roomOf(adapters),
     kvDtype: options.kvDtype,

@@ -79,6 +79,7 @@ function learnModels(config: Config, { nc, names, stream }: OpenQueue, opened: O
     silence: { probeAfterMs: PROBE_AFTER_MS, lostAfterMs: 1000 * config.workerSilenceSeconds },
     workerWaitMs: 1000 * config.workerWaitSeconds,
     allowsDifferentBits: config.allowDifferentBits,
+    maxLocalPrefillLength: config.maxLocalPrefillLength,
     onBeat: (beat) => learned.onBeat(beat),
     onLost: (worker) => {
       around.log.info({ worker }, 'worker gone');

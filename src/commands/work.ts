@@ -1,12 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { skeinVersion } from '../../base/package-info.js';
-import type { Beat, FileMessage } from '../../callbacks/nats/messages.js';
+import { type HandOverOptions, HandOvers } from '../../callbacks/nats/hand-overs.js';
+import { NO_BLOCKS } from '../../callbacks/nats/kept-blocks.js';
+import type { Beat, FileMessage, ModelCard } from '../../callbacks/nats/messages.js';
+import type { PoolName } from '../../callbacks/nats/names.js';
 import { NatsWorkerPort } from '../../callbacks/nats/nats-worker-port.js';
-import { QueueWorker } from '../../callbacks/nats/queue-worker.js';
+import { type OwnAdapter, QueueWorker, type WorkEngine } from '../../callbacks/nats/queue-worker.js';
 import type { InProcessHost } from '../../host/in-process-host.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import { listenForInterruption } from '../interruption.js';
-import { modelCard, poolFingerprint } from '../queue/model-card.js';
+import { blockLayout, modelCard, poolFingerprint } from '../queue/model-card.js';
 import { ModelFiles } from '../queue/model-files.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { Log } from '../server/log.js';
@@ -22,6 +25,10 @@ import { checkLogFile, untilSignal } from './server-life.js';
 const BEAT_MS = 1_000;
 /** Milliseconds without a word of a gateway after which nobody is believed to wait for its requests. */
 const GATEWAY_GRACE_MS = 5_000;
+const NO_PREFILL =
+  'A prefill worker (--disaggregation-mode prefill) hands over blocks of its KV cache; these can be had from the native executor, with --prefix-caching, without ranks and without --micro-batch-overlap.';
+/** Prompts that a prefill worker has at once: one is computed, and the next one is there when it is done. */
+const PREFILL_PLACES = 2;
 /** Milliseconds that the last words may take to leave. */
 const FLUSH_MS = 2_000;
 
@@ -61,11 +68,12 @@ async function workUntilSignal(
 ): Promise<void> {
   const engine = loaded.model.engine as InProcessHost;
   const files = await ModelFiles.open(loaded.info.enginePath);
-  const { maxBeamWidth } = { ...config, ...entry.options };
-  const model = modelCard(entry, loaded, engine.info!, files, maxBeamWidth);
-  const pool = { model: entry.name, fingerprint: poolFingerprint(model, entry, config) };
+  const { model, pool, layout, isPrefill, places } = identityOf(config, entry, loaded, files);
+  if (isPrefill && layout === null) {
+    await loaded.close({ abort: true });
+    throw new UsageError(NO_PREFILL);
+  }
   const id = `w${randomBytes(6).toString('hex')}`;
-  const places = engine.info!.maxNumSequences;
   const onWarning = (message: string) => log.warn({ worker: id }, message);
   let isGone = false;
   const beat = (): Beat => {
@@ -77,6 +85,8 @@ async function workUntilSignal(
       pool: pool.fingerprint,
       model,
       ...has,
+      ...(isPrefill ? { isPrefill } : {}),
+      ...(layout === null ? {} : { layout }),
       isLeaving: worker.isLeaving,
       isGone,
     };
@@ -84,29 +94,21 @@ async function workUntilSignal(
   const readFile = async ({ pool: of, name, offset }: FileMessage, most: number) =>
     of === pool.fingerprint ? files.read(name, offset, most) : null;
   const port = new NatsWorkerPort({ nc, stream, names, pool, id, beat, readFile, onWarning });
+  const handOvers = handOversOf(engine, { port, layout, maxBytes: config.maxHandOverBytes, onWarning });
   const worker: QueueWorker = new QueueWorker({
     id,
     port,
-    engine: {
-      submitSeveral: (request) => engine.submitSeveral(request),
-      // While the engine starts again, others are faster.
-      get waiting() {
-        return loaded.state.status === 'ready' ? engine.waiting : Number.POSITIVE_INFINITY;
-      },
-    },
+    engine: workEngineOf(engine, loaded.state),
     places,
-    adapterOf: (name) => {
-      const adapter = loaded.adapters?.find(name);
-      return adapter == null || adapter.weights === null
-        ? null
-        : { loraTaskId: adapter.taskId, adapter: adapter.weights };
-    },
+    adapterOf: (name) => adapterOf(loaded, name),
     gatewayGraceMs: GATEWAY_GRACE_MS,
+    handOvers,
     onWarning,
   });
   port.listen({
     onWork: (delivery) => worker.onWork(delivery),
     onStop: (message) => worker.stop(message),
+    onBlocks: (message) => handOvers?.answer(message) ?? NO_BLOCKS,
   });
   const timer = setInterval(() => {
     port.beat(beat());
@@ -115,13 +117,16 @@ async function workUntilSignal(
   }, BEAT_MS);
   worker.wake();
   const signalled = untilSignal();
-  process.stdout.write(greeting(entry, loaded, { id, pool: pool.fingerprint, stream: names.stream }));
+  process.stdout.write(
+    greeting(entry, loaded, { id, pool: pool.fingerprint, stream: names.stream, isPrefill }),
+  );
   const failure = await Promise.race([signalled, failed(loaded.state)]);
   if (failure === null) {
     process.stderr.write('skein: handing over the requests under way; a second signal ends at once\n');
     worker.leave();
     port.beat(beat());
-    await Promise.race([worker.whenEmpty(), after(1000 * config.drainTimeoutSeconds)]);
+    const whenEmpty = worker.whenEmpty().then(() => handOvers?.whenEmpty());
+    await Promise.race([whenEmpty, after(1000 * config.drainTimeoutSeconds)]);
   }
   clearInterval(timer);
   worker.close();
@@ -130,6 +135,55 @@ async function workUntilSignal(
   await Promise.race([nc.drain().catch(() => {}), after(FLUSH_MS)]);
   await loaded.close({ abort: true, terminateAfterMs: FLUSH_MS });
   if (failure !== null) throw failure;
+}
+
+/** What the worker is, for gateways and other workers. */
+function identityOf(
+  config: Config,
+  entry: ConfiguredModel,
+  loaded: RunningModel<'generator'>,
+  files: ModelFiles,
+): { model: ModelCard; pool: PoolName; layout: string | null; isPrefill: boolean; places: number } {
+  const info = (loaded.model.engine as InProcessHost).info!;
+  const own = { ...config, ...entry.options };
+  const model = modelCard(entry, loaded, info, files, own.maxBeamWidth);
+  const isPrefill = config.disaggregationMode === 'prefill';
+  return {
+    model,
+    pool: { model: entry.name, fingerprint: poolFingerprint(model, entry, config, isPrefill) },
+    layout: blockLayout(model, info, entry, config),
+    isPrefill,
+    places: isPrefill ? PREFILL_PLACES : info.maxNumSequences,
+  };
+}
+
+/** null: the engine's blocks cannot be had. */
+function handOversOf(
+  engine: InProcessHost,
+  {
+    layout,
+    ...options
+  }: Pick<HandOverOptions, 'port' | 'maxBytes' | 'onWarning'> & { layout: string | null },
+): HandOvers | null {
+  const { tokensPerBlock, bytesPerBlock } = engine.info!;
+  if (layout === null || bytesPerBlock === null) return null;
+  return new HandOvers({ ...options, engine, layout, tokensPerBlock, bytesPerBlock });
+}
+
+function workEngineOf(engine: InProcessHost, state: ModelState): WorkEngine {
+  return {
+    submitSeveral: (request) => engine.submitSeveral(request),
+    // While the engine starts again, others are faster.
+    get waiting() {
+      return state.status === 'ready' ? engine.waiting : Number.POSITIVE_INFINITY;
+    },
+  };
+}
+
+function adapterOf({ adapters }: RunningModel<'generator'>, name: string): OwnAdapter | null {
+  const adapter = adapters?.find(name);
+  if (adapter == null || adapter.weights === null) return null;
+  return { loraTaskId: adapter.taskId, adapter: adapter.weights };
 }
 
 function after(ms: number): Promise<void> {
@@ -148,12 +202,13 @@ function failed(state: ModelState): Promise<Error> {
 function greeting(
   { name }: ConfiguredModel,
   { info }: RunningModel<'generator'>,
-  { id, pool, stream }: { id: string; pool: string; stream: string },
+  { id, pool, stream, isPrefill }: { id: string; pool: string; stream: string; isPrefill: boolean },
 ): string {
   const lines = [
     `skein ${skeinVersion()} works on ${name} for the gateways of ${stream}`,
     `  ${info.executor} executor on ${info.instructionSet}, ${threadCount(info.threads)}`,
     `  weights ${info.weights}, KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context of ${info.maxSeqLen} tokens`,
+    ...(isPrefill ? ['  computes long prompts for the workers that answer them (prefill)'] : []),
     `  worker ${id}, equal to all others of the pool ${pool}`,
   ];
   return `${lines.join('\n')}\n`;

@@ -25,6 +25,7 @@ const OF_BOTH: readonly OptionName[] = [
 const OF_GATEWAY: readonly OptionName[] = [
   ...OF_BOTH,
   'allowDifferentBits',
+  'maxLocalPrefillLength',
   'workerWaitSeconds',
   'workerSilenceSeconds',
   'host',
@@ -73,6 +74,8 @@ const OF_WORKER: readonly OptionName[] = [
   'revision',
   'weights',
   'outputWeights',
+  'disaggregationMode',
+  'maxHandOverBytes',
 ];
 
 /** Options of `skein gateway`. */

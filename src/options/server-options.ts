@@ -858,6 +858,35 @@ const SERVING_OPTIONS = {
     },
     OF_QUEUE,
   ),
+  maxLocalPrefillLength: ofServer(
+    wholeNumber(0, MAX_COUNT),
+    {
+      group: QUEUE,
+      unit: 'tokens',
+      default: 512,
+      help: 'Longest prompt that goes at once to a worker that answers it. Longer ones are computed by a prefill worker first, if one has room.',
+    },
+    OF_QUEUE,
+  ),
+  disaggregationMode: ofServer(
+    oneOf('agg', 'prefill'),
+    {
+      group: QUEUE,
+      default: 'agg',
+      help: 'What the worker does: agg answers requests; prefill computes long prompts for workers that answer them.',
+    },
+    OF_QUEUE,
+  ),
+  maxHandOverBytes: ofServer(
+    wholeNumber(0, Number.MAX_SAFE_INTEGER),
+    {
+      group: QUEUE,
+      unit: 'bytes',
+      default: 2 ** 30,
+      help: 'Memory of a prefill worker for prompts that are computed and not fetched yet. What does not fit is computed by the worker that answers.',
+    },
+    OF_QUEUE,
+  ),
   drainTimeoutSeconds: ofServer(
     wholeNumber(0, DAY_SECONDS),
     {

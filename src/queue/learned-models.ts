@@ -46,7 +46,8 @@ export class LearnedModels {
 
   /** A worker has told of itself. */
   onBeat(beat: Beat): void {
-    if (beat.isLeaving || beat.isGone) return;
+    // A worker that computes prompts for others answers nobody.
+    if (beat.isLeaving || beat.isGone || beat.isPrefill) return;
     const { name } = beat.model;
     const served = this.#served.get(name);
     if (served?.key === modelKey(beat.model)) {

@@ -76,6 +76,11 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'generation with two micro-batches in turns (enableTrtOverlap) and without',
     load: () => import('./overlap/bench.js'),
   },
+  prefill: {
+    summary:
+      'long prompts on a worker of their own: what the hand-over costs, and what streams beside them notice',
+    load: () => import('./prefill/bench.js'),
+  },
   queue: {
     summary: 'what gateway, queue and worker cost beside one server, and how soon a lost worker is replaced',
     load: () => import('./queue/bench.js'),

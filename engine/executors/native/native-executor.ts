@@ -13,7 +13,7 @@ import { ownAdapterParts } from '../../ranks/own-adapter-parts.js';
 import type { RankPlan } from '../../ranks/rank-plan.js';
 import { splitPlan } from '../../ranks/split-plan.js';
 import { uniformPlan } from '../cache-layers.js';
-import type { AdapterSlots, Executor, ExecutorOptions } from '../executor.js';
+import type { AdapterSlots, BlockAccess, Executor, ExecutorOptions } from '../executor.js';
 import type { LoadableEngine } from '../executor-kind.js';
 import { choosePlaces } from '../thread-places.js';
 import { type AdapterPart, AdapterProducts } from './adapter-parts.js';
@@ -40,6 +40,8 @@ export class NativeExecutor implements Executor {
   readonly vocabSize: number;
   readonly hiddenSize: number;
   readonly adapters?: AdapterSlots;
+  /** Absent for a rank, which has a part of each block. */
+  readonly blockAccess?: BlockAccess;
   readonly #handle: NativeExecutorHandle;
   readonly #secondaryKvCacheBytes: number;
   readonly #partsHere: (parts: readonly AdapterPart[]) => readonly AdapterPart[];
@@ -58,6 +60,7 @@ export class NativeExecutor implements Executor {
     this.#handle = createExecutor(native, engine.packedFolder);
     const { plan } = native;
     this.#partsHere = 'origins' in plan ? (parts) => ownAdapterParts(plan, parts) : (parts) => parts;
+    if (options.seat === undefined) this.blockAccess = accessTo(this.#handle);
     if (native.maxAdapters > 0) this.adapters = slotsOf(this, engine.plan, native);
   }
 
@@ -168,6 +171,14 @@ function slotsOf(
     maxRank,
     put: (slot, weights) => executor.putAdapter(slot, products.partsOf(weights)),
     clear: (slot) => executor.clearAdapter(slot),
+  };
+}
+
+function accessTo(handle: NativeExecutorHandle): BlockAccess {
+  return {
+    bytesPerBlock: handle.bytesPerBlock(),
+    readBlocks: (blocks, target) => handle.readBlocks(blocks, target),
+    writeBlocks: (blocks, source) => handle.writeBlocks(blocks, source),
   };
 }
 

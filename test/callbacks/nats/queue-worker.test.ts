@@ -40,6 +40,7 @@ function setUp(answers: (HoldAnswer | null)[] = []) {
         return answers.shift() ?? null;
       },
       beat: () => {},
+      fetchBlocks: async () => null,
     },
     engine: {
       waiting: 0,
@@ -52,6 +53,7 @@ function setUp(answers: (HoldAnswer | null)[] = []) {
     places: 4,
     adapterOf: () => null,
     gatewayGraceMs: 1e9,
+    handOvers: null,
     onWarning: () => {},
   });
   const deliver = (id: string, attempt: number, more: Partial<WorkItem> = {}) =>

@@ -130,3 +130,44 @@ export class SwallowingProxy {
     this.#close();
   }
 }
+
+/** A wire on which everything that its near end sends is seen, and may be changed. */
+export class TappedProxy {
+  readonly port: number;
+  /** What goes on in place of what has come; by default the same. */
+  tap: (bytes: Buffer) => Buffer = (bytes) => bytes;
+  readonly #close: () => void;
+
+  private constructor(port: number, close: () => void) {
+    this.port = port;
+    this.#close = close;
+  }
+
+  static async start(targetPort: number): Promise<TappedProxy> {
+    const sockets = new Set<{ destroy(): void }>();
+    const server = createServer((near) => {
+      const far = connect(targetPort, '127.0.0.1');
+      near.on('data', (bytes: Buffer) => far.write(proxy.tap(bytes)));
+      far.on('data', (bytes) => near.write(bytes));
+      for (const [socket, other] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        sockets.add(socket);
+        socket.on('error', () => {});
+        socket.on('close', () => other.destroy());
+      }
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as { port: number };
+    const proxy: TappedProxy = new TappedProxy(port, () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    });
+    return proxy;
+  }
+
+  close(): void {
+    this.#close();
+  }
+}

@@ -77,6 +77,12 @@ class Executor {
   void copyBlocks(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target);
   // True if all keys and values of these blocks are finite, in every layer. The array must have passed checkBlocks().
   bool areFinite(const ArrayView<const int32_t>& blocks);
+  // Bytes of a block in all layers.
+  size_t bytesPerBlock() const;
+  // Whole blocks to memory outside and back, bytesPerBlock() for each: all layers of the first block, then those of the
+  // second. The arrays must have passed checkBlocks(), and the memory must be as long.
+  void readBlocks(const ArrayView<const int32_t>& blocks, uint8_t* target);
+  void writeBlocks(const ArrayView<const int32_t>& blocks, const uint8_t* source);
   // LoRA adapters. Only between steps.
   Adapters& adapters() { return adapters_; }
   MemoryReport memory() const;
