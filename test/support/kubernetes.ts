@@ -36,9 +36,14 @@ function parseManifests(text: string, what: string): Manifest[] {
   });
 }
 
+const texts = new Map<string, string>();
+
 /** What `kubectl apply -k` would send for a folder of this repository. */
 export function built(folder: string): Manifest[] {
-  const text = execFileSync(kubectl!, ['kustomize', join(repository, folder)], { encoding: 'utf8' });
+  const text =
+    texts.get(folder) ??
+    execFileSync(kubectl!, ['kustomize', join(repository, folder)], { encoding: 'utf8' });
+  texts.set(folder, text);
   return parseManifests(text, folder);
 }
 
@@ -51,7 +56,8 @@ export function schemaProblems(document: Manifest): string[] {
   const problems = Object.keys(document).filter((field) => !TOP_FIELDS.has(field));
   const read = new Map<object, Set<PropertyKey>>();
   try {
-    new Model(watched(document, read)).validate();
+    // Its constructor would copy the document.
+    Model.prototype.validate.call(watched(document, read));
   } catch (error) {
     problems.push((error as Error).message);
   }
