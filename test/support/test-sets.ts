@@ -51,6 +51,7 @@ export const LONG = [
   'test/engine/simulation/**/*.test.ts',
   'test/engine/speculation/drafts-in-a-crowd.test.ts',
   'test/host/links/*.test.ts',
+  'test/host/simulation/*.test.ts',
   'test/host/ranks/{broken-connections,encoder-ranks,joined-ranks,launched-ranks}.test.ts',
   'test/kvcache/block-reuse-histories.test.ts',
   'test/loadgen/benchmark.test.ts',
