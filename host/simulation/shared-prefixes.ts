@@ -20,11 +20,11 @@ export interface TraceOptions {
 /** Milliseconds between two turns of a conversation, about. */
 const THINKING_MS = 4_000;
 
+/** A prompt that is to come: two rows of tokens that count up. */
 interface Turn {
-  prefix: Int32Array;
-  /** First token behind the prefix; the others count up from it. */
-  firstToken: number;
-  numTokens: number;
+  firstOfPrefix: number;
+  firstOfOwn: number;
+  numOwn: number;
 }
 
 /**
@@ -37,57 +37,59 @@ interface Turn {
  */
 export function* sharedPrefixTrace(options: TraceOptions): Generator<ClusterArrival> {
   const { requests, rate, prefixes, prefixTokens, ownTokens, maxNewTokens, turns, random } = options;
-  let nextToken = 1;
-  const shared = Array.from({ length: prefixes }, () => {
-    nextToken += prefixTokens;
-    return upFrom(nextToken - prefixTokens, prefixTokens);
-  });
-  const weights = shared.map((_, rank) => 1 / (rank + 1));
-  const total = weights.reduce((sum, weight) => sum + weight, 0);
-  const draw = () => {
-    let left = random() * total;
-    let rank = 0;
-    while (rank < prefixes - 1 && left >= weights[rank]!) {
-      left -= weights[rank]!;
-      rank += 1;
-    }
-    return shared[rank]!;
-  };
+  let nextToken = 1 + prefixes * prefixTokens;
+  const draw = byRank(prefixes, random);
   const between = () => -Math.log(1 - random());
   const toCome = new EventQueue<Turn>();
   const until = function* (endMs: number): Generator<ClusterArrival> {
     while (toCome.size > 0 && toCome.nextAt <= endMs) {
       const { at, event } = toCome.pop()!;
-      yield { atMs: at, tokens: promptOf(event), maxNewTokens };
+      yield { atMs: at, tokens: promptOf(event, prefixTokens), maxNewTokens };
     }
   };
   let nowMs = 0;
   for (let index = 0; index < requests; index += turns) {
     nowMs += (between() * 1000 * turns) / rate;
     yield* until(nowMs);
-    const prefix = draw();
-    const firstToken = nextToken;
-    let numTokens = 0;
+    const firstOfPrefix = 1 + draw() * prefixTokens;
+    const firstOfOwn = nextToken;
+    let numOwn = 0;
     let atMs = nowMs;
     for (let turn = 0; turn < turns; turn += 1) {
-      numTokens += ownTokens;
-      toCome.push(atMs, { prefix, firstToken, numTokens });
+      numOwn += ownTokens;
+      toCome.push(atMs, { firstOfPrefix, firstOfOwn, numOwn });
       // The answer is part of the next prompt; its tokens are unknown here, so the cache has none of them.
-      numTokens += maxNewTokens;
+      numOwn += maxNewTokens;
       atMs += THINKING_MS * between();
     }
-    nextToken += numTokens;
+    nextToken += numOwn;
   }
   yield* until(Number.POSITIVE_INFINITY);
 }
 
-function upFrom(first: number, length: number): Int32Array {
-  return Int32Array.from({ length }, (_, index) => first + index);
+/** Draws ranks from 0 to count - 1, each 1 / (rank + 1) times as often as the first. */
+function byRank(count: number, random: () => number): () => number {
+  const sums = new Float64Array(count);
+  let total = 0;
+  for (let rank = 0; rank < count; rank += 1) {
+    total += 1 / (rank + 1);
+    sums[rank] = total;
+  }
+  return () => {
+    const drawn = random() * total;
+    let [low, high] = [0, count - 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (sums[middle]! > drawn) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  };
 }
 
-function promptOf({ prefix, firstToken, numTokens }: Turn): Int32Array {
-  const tokens = new Int32Array(prefix.length + numTokens);
-  tokens.set(prefix);
-  for (let index = 0; index < numTokens; index += 1) tokens[prefix.length + index] = firstToken + index;
+function promptOf({ firstOfPrefix, firstOfOwn, numOwn }: Turn, prefixTokens: number): Int32Array {
+  const tokens = new Int32Array(prefixTokens + numOwn);
+  for (let index = 0; index < prefixTokens; index += 1) tokens[index] = firstOfPrefix + index;
+  for (let index = 0; index < numOwn; index += 1) tokens[prefixTokens + index] = firstOfOwn + index;
   return tokens;
 }
