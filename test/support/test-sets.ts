@@ -59,7 +59,7 @@ export const LONG = [
   'test/models/checkpoints/fuzz.test.ts',
   'test/models/tokenizer/hostile-tokenizer.test.ts',
   'test/scheduler/{dynamic-batcher-histories,random-histories,sequence-batcher-histories}.test.ts',
-  'test/src/{address-space,bench,bench-terminal,damaged-engine,hostile-guides,isolation,load,operations,several-models,simulate-batcher,top-command}.test.ts',
+  'test/src/{address-space,bench,bench-terminal,damaged-engine,hostile-guides,isolation,load,operations,several-models,simulate-batcher,simulate-workers,top-command}.test.ts',
   'test/src/batch/batch.test.ts',
   'test/src/clients/openai-types.test.ts',
   'test/src/clients/tool-formats/*.test.ts',
