@@ -44,6 +44,11 @@ export interface QueueWorkerOptions {
 /** Requests that may wait in the engine for their first step: with more, others have room sooner. */
 const MOST_WAITING = 8;
 
+/** Number of requests that a worker has room for, of which it may have asked for some already. @param waiting see WorkEngine */
+export function roomFor({ places, held, waiting }: Record<'places' | 'held' | 'waiting', number>): number {
+  return Math.min(places - held, MOST_WAITING - waiting);
+}
+
 /** A request that the worker has. */
 interface Held {
   item: WorkItem;
@@ -117,7 +122,7 @@ export class QueueWorker {
   #pull(): void {
     if (this.#isLeaving) return;
     const { places, engine, port } = this.#options;
-    const room = Math.min(places - this.#held.size, MOST_WAITING - engine.waiting) - this.#asked;
+    const room = roomFor({ places, held: this.#held.size, waiting: engine.waiting }) - this.#asked;
     if (room <= 0) return;
     this.#asked += room;
     void port.pull(room).then((numMissing) => {

@@ -127,5 +127,10 @@ export const AHEAD_PER_WORKER = 1;
  * as little as keeps the workers busy.
  */
 export function offersWanted(takers: readonly RosterWorker[]): number {
-  return takers.reduce((sum, { places, held }) => sum + Math.max(0, places - held) + AHEAD_PER_WORKER, 0);
+  return takers.reduce((sum, taker) => sum + offersFor(taker), 0);
+}
+
+/** The share of one worker in them. */
+export function offersFor({ places, held }: Pick<RosterWorker, 'places' | 'held'>): number {
+  return Math.max(0, places - held) + AHEAD_PER_WORKER;
 }

@@ -9,17 +9,24 @@ import { type OwnAdapter, QueueWorker, type WorkEngine } from '../../callbacks/n
 import type { InProcessHost } from '../../host/in-process-host.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import { listenForInterruption } from '../interruption.js';
+import type { HealthPort } from '../queue/health-port.js';
 import { blockLayout, modelCard, poolFingerprint } from '../queue/model-card.js';
 import { ModelFiles } from '../queue/model-files.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
+import { WorkerLife } from '../queue/worker-life.js';
+import { ApiKeys } from '../server/api-keys.js';
+import { checkAddress } from '../server/listen-address.js';
 import { Log } from '../server/log.js';
 import { LogOutput } from '../server/log-output.js';
+import { LiveModels } from '../serving/model-directory.js';
 import type { ModelState } from '../serving/model-state.js';
 import type { RunningModel } from '../serving/running-model.js';
 import { threadCount } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
 import { loadConfigured } from './load-configured.js';
+import { servedModelOf } from './served-model-of.js';
 import { checkLogFile, untilSignal } from './server-life.js';
+import { allowedHosts } from './server-security.js';
 
 /** Milliseconds between two words of a worker about itself, and about what it has. */
 const BEAT_MS = 1_000;
@@ -43,28 +50,71 @@ export async function work(config: Config): Promise<void> {
   const output = new LogOutput(config.logFile);
   if (config.logFile !== undefined) process.on('SIGHUP', () => output.reopen());
   const log = new Log(config.logLevel, output);
-  const queue = await openQueue(config, 'skein work');
+  const probes = await openProbes(config, entry.name);
   try {
-    const interruption = listenForInterruption('interrupted while loading');
-    const [loaded] = await loadConfigured(config, interruption.signal);
-    interruption.release();
-    if (loaded!.kind !== 'generator') {
-      await loaded!.close({ abort: true });
-      throw new UsageError(`${entry.model} is an encoder; the work queue is for models that generate text.`);
+    const queue = await openQueue(config, 'skein work');
+    try {
+      probes.life.follow(queue.nc);
+      const interruption = listenForInterruption('interrupted while loading');
+      const [loaded] = await loadConfigured(config, interruption.signal);
+      interruption.release();
+      if (loaded!.kind !== 'generator') {
+        await loaded!.close({ abort: true });
+        throw new UsageError(
+          `${entry.model} is an encoder; the work queue is for models that generate text.`,
+        );
+      }
+      loaded!.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
+      probes.models.add(servedModelOf({ entry, loaded: loaded! }, config));
+      await workUntilSignal(config, entry, loaded as RunningModel<'generator'>, { queue, probes, log });
+    } finally {
+      await queue.nc.close();
     }
-    loaded!.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
-    await workUntilSignal(config, entry, loaded as RunningModel<'generator'>, queue, log);
   } finally {
-    await queue.nc.close();
+    await probes.port?.close();
   }
+}
+
+/** What a worker tells those who ask how it is. */
+interface Probes {
+  life: WorkerLife;
+  /** The model, once it is loaded. */
+  models: LiveModels;
+  /** null: nobody can ask (no --health-port). */
+  port: HealthPort | null;
+}
+
+/** @throws ListenError where --health-port cannot be listened on */
+async function openProbes(config: Config, name: string): Promise<Probes> {
+  const { host, healthPort } = config;
+  const life = new WorkerLife(name);
+  const models = new LiveModels();
+  if (healthPort === undefined) return { life, models, port: null };
+  const address = await checkAddress(host, healthPort, '--health-port');
+  const { HealthPort } = await import('../queue/health-port.js');
+  const { ServerMetrics } = await import('../server/metrics/server-metrics.js');
+  const port = await HealthPort.listen({
+    host,
+    port: healthPort,
+    allowedHosts: allowedHosts(config, new ApiKeys([]), address),
+    report: () => life.report(),
+    metrics: config.metrics ? new ServerMetrics(models, { process: true }) : null,
+  });
+  return { life, models, port };
+}
+
+/** What a worker works with beside its model. */
+interface Surroundings {
+  queue: OpenQueue;
+  probes: Probes;
+  log: Log;
 }
 
 async function workUntilSignal(
   config: Config,
   entry: ConfiguredModel,
   loaded: RunningModel<'generator'>,
-  { nc, names, stream }: OpenQueue,
-  log: Log,
+  { queue: { nc, names, stream }, probes, log }: Surroundings,
 ): Promise<void> {
   const engine = loaded.model.engine as InProcessHost;
   const files = await ModelFiles.open(loaded.info.enginePath);
@@ -117,8 +167,16 @@ async function workUntilSignal(
   }, BEAT_MS);
   worker.wake();
   const signalled = untilSignal();
+  probes.life.begin(worker, { id, pool: pool.fingerprint, state: loaded.state });
+  const { port: health } = probes;
   process.stdout.write(
-    greeting(entry, loaded, { id, pool: pool.fingerprint, stream: names.stream, isPrefill }),
+    greeting(entry, loaded, {
+      id,
+      pool: pool.fingerprint,
+      stream: names.stream,
+      isPrefill,
+      health: health?.url ?? null,
+    }),
   );
   const failure = await Promise.race([signalled, failed(loaded.state)]);
   if (failure === null) {
@@ -202,7 +260,13 @@ function failed(state: ModelState): Promise<Error> {
 function greeting(
   { name }: ConfiguredModel,
   { info }: RunningModel<'generator'>,
-  { id, pool, stream, isPrefill }: { id: string; pool: string; stream: string; isPrefill: boolean },
+  {
+    id,
+    pool,
+    stream,
+    isPrefill,
+    health,
+  }: { id: string; pool: string; stream: string; isPrefill: boolean; health: string | null },
 ): string {
   const lines = [
     `skein ${skeinVersion()} works on ${name} for the gateways of ${stream}`,
@@ -210,6 +274,7 @@ function greeting(
     `  weights ${info.weights}, KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context of ${info.maxSeqLen} tokens`,
     ...(isPrefill ? ['  computes long prompts for the workers that answer them (prefill)'] : []),
     `  worker ${id}, equal to all others of the pool ${pool}`,
+    ...(health === null ? [] : [`  how it is: ${health}/health, and its metrics: ${health}/metrics`]),
   ];
   return `${lines.join('\n')}\n`;
 }

@@ -67,6 +67,9 @@ const OF_GATEWAY: readonly OptionName[] = [
 /** Options of a worker beside those of the engine. */
 const OF_WORKER: readonly OptionName[] = [
   ...OF_BOTH,
+  'host',
+  'healthPort',
+  'metrics',
   'model',
   'servedModelName',
   'lora',

@@ -887,6 +887,16 @@ const SERVING_OPTIONS = {
     },
     OF_QUEUE,
   ),
+  healthPort: ofServer(
+    wholeNumber(0, 65535),
+    {
+      group: QUEUE,
+      metavar: 'N',
+      help: 'Port where a worker tells how it is: /health, /live and /metrics. 0 picks a free one.',
+      defaultText: 'none',
+    },
+    OF_QUEUE,
+  ),
   drainTimeoutSeconds: ofServer(
     wholeNumber(0, DAY_SECONDS),
     {

@@ -1,14 +1,11 @@
-import {
-  type ClusterResult,
-  ClusterSimulation,
-  type RoutingPolicy,
-} from '../../../engine/simulation/cluster-simulation.js';
+import { ClusterSimulation } from '../../../host/simulation/cluster-simulation.js';
+import type { ClusterResult, RoutingPolicy } from '../../../host/simulation/cluster-types.js';
+import { sharedPrefixTrace } from '../../../host/simulation/shared-prefixes.js';
 import { countOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';
 import { Random } from '../../support/random.js';
 import { defineBench } from '../bench.js';
 import { positiveOf } from '../flags.js';
-import { sharedPrefixTrace } from './shared-prefixes.js';
 
 const FLAGS = {
   workers: { argument: 'N', default: '8', help: 'workers (default 8)' },
@@ -21,6 +18,7 @@ const FLAGS = {
 const POLICIES: Readonly<Record<RoutingPolicy, string>> = {
   random: 'at random',
   'fewest-requests': 'where the fewest requests are',
+  queue: 'to whoever asks for them',
   cache: 'by caches',
 };
 const PREFIX_TOKENS = 1024;
@@ -63,11 +61,13 @@ export const bench = defineBench({
     const rate = positiveOf('rate', flags.rate);
     const prefixes = countOf('prefixes', flags.prefixes);
     const numBlocks = countOf('blocks', flags.blocks);
-    const arrivals = sharedPrefixTrace({
-      ...{ requests: countOf('requests', flags.requests), rate, prefixes },
-      ...{ prefixTokens: PREFIX_TOKENS, ownTokens: OWN_TOKENS, maxNewTokens: NEW_TOKENS, turns: TURNS },
-      random: seededRandom(SEED),
-    });
+    const arrivals = [
+      ...sharedPrefixTrace({
+        ...{ requests: countOf('requests', flags.requests), rate, prefixes },
+        ...{ prefixTokens: PREFIX_TOKENS, ownTokens: OWN_TOKENS, maxNewTokens: NEW_TOKENS, turns: TURNS },
+        random: seededRandom(SEED),
+      }),
+    ];
     const promptTokens = arrivals.reduce((sum, { tokens }) => sum + tokens.length, 0);
     const rows = (Object.keys(POLICIES) as RoutingPolicy[]).map((routing) => {
       const beginMs = performance.now();
@@ -78,10 +78,14 @@ export const bench = defineBench({
           chunking: { unit: 32, policy: 'EQUAL_PROGRESS' as const },
         },
       };
-      const result = new ClusterSimulation(
-        { workers, worker, pace: PACE, routing, eventDelayMs: 5, random: seededRandom(SEED + 1) },
-        arrivals,
-      ).run();
+      const result = new ClusterSimulation({
+        workers,
+        worker,
+        pace: PACE,
+        routing,
+        eventDelayMs: 5,
+        random: seededRandom(SEED + 1),
+      }).run(arrivals);
       const tookMs = performance.now() - beginMs;
       progress(`${routing}: ${result.iterations} iterations simulated in ${(tookMs / 1000).toFixed(1)} s`);
       return row(POLICIES[routing], result, promptTokens);

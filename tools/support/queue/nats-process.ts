@@ -53,20 +53,21 @@ export class NatsProcess {
 
   async startAgain(): Promise<void> {
     const args = ['-js', '-sd', this.#folder, '-a', '127.0.0.1', '-p', String(this.port), ...this.#arguments];
-    this.#child = spawn(this.#program, args, { stdio: 'ignore' });
+    const child = spawn(this.#program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    this.#child = child;
+    let said = '';
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      if (said.length < 4000) said += text;
+    });
     for (;;) {
       const socket = connect(this.port, '127.0.0.1');
-      const isThere = await Promise.race([
-        once(socket, 'connect').then(
-          () => true,
-          () => false,
-        ),
-        once(this.#child, 'exit').then(() => {
-          throw new Error('nats-server ended at its start.');
-        }),
-      ]);
+      const isThere = await once(socket, 'connect').then(
+        () => true,
+        () => false,
+      );
       socket.destroy();
       if (isThere) return;
+      if (child.exitCode !== null) throw new Error(`nats-server ended at its start: ${said}`);
       await sleep(20);
     }
   }

@@ -1,15 +1,20 @@
-/** Events by their time; those of one time in the order in which they came. */
+/** Events by their time; those of one time by their rank, and then in the order in which they came. */
 export class EventQueue<Event> {
-  readonly #heap: { atMs: number; order: number; event: Event }[] = [];
+  readonly #heap: { at: number; rank: number; order: number; event: Event }[] = [];
   #order = 0;
 
   get size(): number {
     return this.#heap.length;
   }
 
-  push(atMs: number, event: Event): void {
+  /** Time of the next event; Infinity: there is none. */
+  get nextAt(): number {
+    return this.#heap[0]?.at ?? Number.POSITIVE_INFINITY;
+  }
+
+  push(at: number, event: Event, rank = 0): void {
     const heap = this.#heap;
-    heap.push({ atMs, order: this.#order++, event });
+    heap.push({ at, rank, order: this.#order++, event });
     let place = heap.length - 1;
     while (place > 0) {
       const parent = (place - 1) >> 1;
@@ -19,7 +24,7 @@ export class EventQueue<Event> {
     }
   }
 
-  pop(): { atMs: number; event: Event } | undefined {
+  pop(): { at: number; event: Event } | undefined {
     const heap = this.#heap;
     const first = heap[0];
     const last = heap.pop();
@@ -38,7 +43,8 @@ export class EventQueue<Event> {
 
   #isBefore(one: number, other: number): boolean {
     const [a, b] = [this.#heap[one]!, this.#heap[other]!];
-    return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
+    if (a.at !== b.at) return a.at < b.at;
+    return a.rank === b.rank ? a.order < b.order : a.rank < b.rank;
   }
 
   #swap(one: number, other: number): void {
