@@ -15,12 +15,16 @@ type Encode = (text: string) => void;
  * borders, so that it may have another beginning or end the next time.
  */
 export class KnownTexts {
-  readonly #borders: PatternBorders | null;
+  readonly #findBorders: () => PatternBorders | null;
+  #borders: PatternBorders | null | undefined;
   readonly #memory = new PieceMemory();
 
-  /** @param borders places at which a text may be cut before it is encoded; null: there are none */
-  constructor(borders: PatternBorders | null) {
-    this.#borders = borders;
+  /**
+   * @param findBorders finds the places at which a text may be cut before it is encoded; null: there are none. Called for the first text
+   * that is long enough, so that a start does not wait for it
+   */
+  constructor(findBorders: () => PatternBorders | null) {
+    this.#findBorders = findBorders;
   }
 
   /**
@@ -28,15 +32,23 @@ export class KnownTexts {
    * @param encode adds the ids of a text that is not known
    */
   encode(text: string, isFirst: boolean, ids: TokenIdList, encode: Encode): void {
-    const borders = text.length < LEAST_CUT ? null : this.#borders;
-    if (text.length < LEAST_UNITS) encode(text);
-    else if (borders === null) this.#remember(text, isFirst, ids, encode);
+    if (text.length < LEAST_UNITS) {
+      encode(text);
+      return;
+    }
+    const borders = text.length < LEAST_CUT ? null : this.#bordersFound();
+    if (borders === null) this.#remember(text, isFirst, ids, encode);
     else {
       // What has borders begins no text otherwise than another.
       this.#remember(text, false, ids, () => {
         for (const piece of piecesOf(text, borders)) this.#remember(piece, false, ids, encode);
       });
     }
+  }
+
+  #bordersFound(): PatternBorders | null {
+    if (this.#borders === undefined) this.#borders = this.#findBorders();
+    return this.#borders;
   }
 
   #remember(text: string, isFirst: boolean, ids: TokenIdList, encode: Encode): void {

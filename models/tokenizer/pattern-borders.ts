@@ -22,13 +22,14 @@ export class PatternBorders {
   constructor(patterns: readonly RegExp[]) {
     this.#isBorder = new Uint8Array(CHARACTERS * CHARACTERS);
     let open = new Uint8Array(CHARACTERS * CHARACTERS).fill(1);
+    const classes = new Classes();
     for (const pattern of patterns) {
       const read =
         pattern.flags === 'gu' && !pattern.source.includes('(?i') ? readPattern(pattern.source) : null;
       // Empty matches would be cuts of their own.
       if (read === null || read.some(({ pieces }) => pieces.every(({ least }) => least === 0))) return;
-      open = withoutPairs(open, read);
-      const isAlone = charactersAlone(read);
+      open = withoutPairs(open, read, classes);
+      const isAlone = charactersAlone(read, classes);
       for (let pair = 0; pair < open.length; pair++) {
         const isTaken = isAlone[Math.floor(pair / CHARACTERS)] || isAlone[pair % CHARACTERS];
         if (open[pair] && isTaken) this.#isBorder[pair] = 1;
@@ -48,32 +49,35 @@ export class PatternBorders {
 }
 
 /** The pairs without those that an attempt of the pattern may take one behind the other, or look ahead between. */
-function withoutPairs(pairs: Uint8Array, branches: readonly Branch[]): Uint8Array<ArrayBuffer> {
+function withoutPairs(
+  pairs: Uint8Array,
+  branches: readonly Branch[],
+  classes: Classes,
+): Uint8Array<ArrayBuffer> {
   const left = Uint8Array.from(pairs);
   for (const { pieces, beforeSpace } of branches) {
-    const taken = pieces.map(({ text }) => charactersOf(text));
-    const isMany = pieces.map(({ most, text }) => most > 1 || isGroup(text));
+    const taken = pieces.map(({ text }) => classes.of(text));
     for (let before = 0; before < CHARACTERS; before++) {
       const first = taken.findIndex((characters) => characters[before] === 1);
       if (first < 0) continue;
-      for (let behind = 0; behind < CHARACTERS; behind++) {
-        const follows = (i: number) => taken[i]![behind] === 1 && (i > first || isMany[first]);
-        if (beforeSpace || taken.some((_, i) => i >= first && follows(i)))
-          left[before * CHARACTERS + behind] = 0;
-      }
+      const { most, text } = pieces[first]!;
+      const behind = taken.slice(most > 1 || isGroup(text) ? first : first + 1);
+      const row = left.subarray(before * CHARACTERS, (before + 1) * CHARACTERS);
+      if (beforeSpace) row.fill(0);
+      for (const characters of behind) for (let i = 0; i < CHARACTERS; i++) row[i]! &= 1 - characters[i]!;
     }
   }
   return left;
 }
 
 /** The characters that are in a match wherever they stand: a branch takes each of them alone, if nothing else does. */
-function charactersAlone(branches: readonly Branch[]): Uint8Array {
+function charactersAlone(branches: readonly Branch[], classes: Classes): Uint8Array {
   const alone = new Uint8Array(CHARACTERS);
   for (const { pieces, beforeSpace } of branches) {
     const needed = pieces.filter(({ least }) => least > 0);
     const [only] = needed;
     if (beforeSpace || needed.length !== 1 || only!.least !== 1 || isGroup(only!.text)) continue;
-    const characters = charactersOf(only!.text);
+    const characters = classes.of(only!.text);
     for (let i = 0; i < CHARACTERS; i++) if (characters[i]) alone[i] = 1;
   }
   return alone;
@@ -81,11 +85,26 @@ function charactersAlone(branches: readonly Branch[]): Uint8Array {
 
 const isGroup = (text: string) => text.startsWith('(');
 
-/** The characters that a piece may take; of a group, those of all that is in it. */
-function charactersOf(text: string): Uint8Array {
-  const patterns = atomsOf(text).map((atom) => new RegExp(`^(?:${atom})$`, 'u'));
-  return Uint8Array.from({ length: CHARACTERS }, (_, unit) => {
-    const character = String.fromCharCode(unit);
-    return patterns.some((pattern) => pattern.test(character)) ? 1 : 0;
-  });
+/** The characters that pieces may take, each looked up once: compiling a pattern of Unicode's letters takes a millisecond. */
+class Classes {
+  readonly #known = new Map<string, Uint8Array>();
+
+  /** Characters of a piece; of a group, those of all that is in it. */
+  of(piece: string): Uint8Array {
+    const all = new Uint8Array(CHARACTERS);
+    for (const atom of atomsOf(piece)) {
+      const characters = this.#known.get(atom) ?? charactersOf(atom);
+      this.#known.set(atom, characters);
+      for (let i = 0; i < CHARACTERS; i++) all[i]! |= characters[i]!;
+    }
+    return all;
+  }
+}
+
+const ASCII = Array.from({ length: CHARACTERS }, (_, unit) => String.fromCharCode(unit));
+
+function charactersOf(atom: string): Uint8Array {
+  if (atom.length === 1 && atom !== '.') return Uint8Array.from(ASCII, (one) => (one === atom ? 1 : 0));
+  const pattern = new RegExp(`^(?:${atom})$`, 'u');
+  return Uint8Array.from(ASCII, (one) => (pattern.test(one) ? 1 : 0));
 }

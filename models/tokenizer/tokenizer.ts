@@ -146,7 +146,7 @@ export class Tokenizer {
 
     // NFC changes nothing across the borders; tokens of normalized text could lie across them.
     const isCut = this.#normalizedTokens === null && (normalizer === null || json.normalizer?.type === 'NFC');
-    this.#known = new KnownTexts(isCut && this.#bpe !== null ? this.#bpe.borders : null);
+    this.#known = new KnownTexts(() => (isCut ? (this.#bpe?.borders ?? null) : null));
     this.vocabSize = added.reduce((most, { id }) => Math.max(most, id + 1), model.vocab.length);
     this.unproven = whyUnproven(json, model.vocab);
     this.bosTokenId = this.#configuredId(config, 'bos_token');

@@ -63,7 +63,7 @@ const tool = fc
   .record({ name: text, description: text, parameters: schema.object })
   .map((f) => ({ type: 'function', function: f }));
 const lists = fc
-  .array(fc.oneof<unknown[]>(tool, schema.value), { minLength: 1, maxLength: 4 })
+  .array(fc.oneof(tool as fc.Arbitrary<unknown>, schema.value), { minLength: 1, maxLength: 4 })
   // Of JSON, as requests are.
   .map((list) => JSON.parse(JSON.stringify(list)) as unknown[]);
 

@@ -7,6 +7,10 @@ export interface BenchEntry {
 }
 
 export const BENCHES: Readonly<Record<string, BenchEntry>> = {
+  crowd: {
+    summary: 'what hundreds of requests in one moment cost everybody else',
+    load: () => import('./crowd/bench.js'),
+  },
   dashboard: {
     summary: 'what the page at / costs: processor time of the server, frames of the browser',
     // It is compiled with the types of a browser's page, which the other benches are not: hence the hidden name.
