@@ -103,7 +103,7 @@ it.each(RUNS)(
   },
 );
 
-it.each([TWO, { tensorParallelSize: 4 }, STAGES, { ...TWO, ...STAGES }])(
+it.each([TWO, { tensorParallelSize: 3 }, STAGES, { ...TWO, ...STAGES }])(
   'beams on %o are those of Hugging Face transformers',
   async (shape) => {
     const goldens = readGolden<BeamGolden>('beams').filter(({ model }) => model === 'tiny-gqa');

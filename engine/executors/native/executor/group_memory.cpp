@@ -32,6 +32,8 @@ constexpr size_t kTextBytes = 448;
 // A wait that has spun looks on for so long, and gives the processor to whoever wants it in between: ranks of one machine are
 // seldom further apart within a layer, and to be woken takes as long as some of its products.
 constexpr int32_t kYieldMicroseconds = 2000;
+// A thread that gave its processor and has it back after so long shares it with others: there are more threads than processors.
+constexpr int32_t kTakenMicroseconds = 100;
 // A sleeping wait looks this often whether the group was aborted by somebody who cannot wake it.
 constexpr int64_t kLookMs = 20;
 // The same where there may soon be something to do beside the wait.
@@ -216,7 +218,10 @@ bool GroupMemory::await(Signal& signal, int64_t limitMs, const Reached& reachedV
   // A relay needs the processor for what this wait is for, and a container may have given both of them one.
   const bool yields = header().watched.load(std::memory_order_relaxed) == 0;
   const auto yieldEnd = begin + std::chrono::microseconds(yields ? kYieldMicroseconds : 0);
-  for (Clock::time_point now = begin; now < spinEnd || now < yieldEnd; now = Clock::now()) {
+  for (Clock::time_point now = begin, before = begin; now < spinEnd || now < yieldEnd; now = Clock::now()) {
+    // Somebody had the processor, and may be who this wait is for.
+    if (now >= spinEnd && now - before > std::chrono::microseconds(kTakenMicroseconds)) break;
+    before = now;
     for (int i = 0; i < 32; ++i) {
       if (reachedValue(signal.value.load(std::memory_order_acquire))) return true;
       pause();

@@ -52,9 +52,8 @@ void Executor::eachRowRange(int64_t rows, int64_t rowElements, const Function& f
   const int64_t tasks =
       rows * rowElements <= kSerialElements ? 1 : std::min<int64_t>(rows, config_.threads * kTasksPerThread);
   const int64_t perTask = ceilDivide(ceilDivide(std::max<int64_t>(rows, 1), tasks), together) * together;
-  pool_.run(static_cast<int32_t>(ceilDivide(rows, perTask)), [&](int32_t task, int32_t) {
-    fn(task * perTask, std::min(rows, (task + 1) * perTask));
-  });
+  pool_.run(static_cast<int32_t>(ceilDivide(rows, perTask)),
+            [&](int32_t task, int32_t) { fn(task * perTask, std::min(rows, (task + 1) * perTask)); });
 }
 
 template <typename Function>
@@ -431,8 +430,16 @@ void Executor::runExchange(const PlanOp& op, const BatchView& batch) {
       group.publish(op.channel, bytes * static_cast<size_t>(count));
     }
     if (!takes) continue;
-    for (const ExchangePart& part : op.parts) {
-      if (isMine(part.rank)) continue;
+    std::vector<const ExchangePart*> left;
+    for (const ExchangePart& part : op.parts)
+      if (!isMine(part.rank)) left.push_back(&part);
+    while (!left.empty()) {
+      // Those that have come are copied while the others are waited for.
+      const auto hasCome = [&](const ExchangePart* part) { return group.hasPublication(part->rank, op.channel); };
+      const auto found = std::find_if(left.begin(), left.end(), hasCome);
+      const auto next = found == left.end() ? left.begin() : found;
+      const ExchangePart& part = **next;
+      left.erase(next);
       const size_t bytes = static_cast<size_t>(part.count) * sizeof(float);
       const float* slot = waited([&] { return group.awaitPublication(part.rank, op.channel, beside); });
       eachRow(count, part.count,
