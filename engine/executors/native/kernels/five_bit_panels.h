@@ -9,9 +9,9 @@ namespace skein {
 namespace {
 
 template <class V, DType D>
-class FiveBitGroups : public Groups<V, D> {
+class FiveBitGroups : public GroupWalk<V, D> {
  public:
-  using Groups<V, D>::Groups;
+  using GroupWalk<V, D>::GroupWalk;
   typename V::F scales(int i) const {
     if (i < 2) return V::loadHalf(this->halves(i));
     if constexpr (D == DType::kQ5_0) return V::set1(0.0f);

@@ -70,12 +70,12 @@ inline void prefetchStep(const uint8_t* vectors) {
 
 // Walks from group to group.
 template <class V, DType D>
-class Groups {
+class GroupWalk {
  public:
   using Layout = GroupLayout<V, D>;
   static constexpr int64_t offsetOf(int group) { return int64_t(group) * Layout::kBytes; }
 
-  Groups(const uint8_t* panel, int group) : group_(panel + offsetOf(group)) {}
+  GroupWalk(const uint8_t* panel, int group) : group_(panel + offsetOf(group)) {}
   // Prefetches what lies so many packed vectors ahead.
   void prefetch(int step) const { prefetchStep<V>(quants(step, 0)); }
   void next() { group_ += Layout::kBytes; }
@@ -92,9 +92,9 @@ class Groups {
 
 // int8 and int4.
 template <class V, DType D>
-class PackedGroups : public Groups<V, D> {
+class PackedGroups : public GroupWalk<V, D> {
  public:
-  using Groups<V, D>::Groups;
+  using GroupWalk<V, D>::GroupWalk;
   typename V::F scales(int i) const { return V::loadHalf(this->halves(i)); }
   typename V::I weights(int step, int part, int half) const {
     const uint8_t* p = this->quants(step, half);

@@ -6,7 +6,7 @@
 //   q5_0    the same, and before the quants the start of the sums
 //   q6_k    the same, and before the quants the starts of the sums of both 16
 //
-// by the form of the weights.
+// by the form of the weights (quantized_panels.h).
 // With units the scales of a row's groups are whole multiples of one, so that the instruction that adds the two
 // halves of a sum can also multiply it by the scale.
 #pragma once

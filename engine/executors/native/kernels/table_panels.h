@@ -16,15 +16,15 @@ inline typename V::I iq4Weights(const uint8_t* nibbles, int step, int part) {
 }
 
 template <class V>
-class PackedGroups<V, DType::kIq4Nl> : public Groups<V, DType::kIq4Nl> {
+class PackedGroups<V, DType::kIq4Nl> : public GroupWalk<V, DType::kIq4Nl> {
  public:
-  using Groups<V, DType::kIq4Nl>::Groups;
+  using GroupWalk<V, DType::kIq4Nl>::GroupWalk;
   typename V::F scales(int i) const { return V::loadHalf(this->halves(i)); }
   typename V::I weights(int step, int part, int half) const {
     return iq4Weights<V>(this->quants(step / 2, half), step, part);
   }
   void prefetch(int step) const {
-    if (step % 2 == 0) Groups<V, DType::kIq4Nl>::prefetch(step / 2);
+    if (step % 2 == 0) GroupWalk<V, DType::kIq4Nl>::prefetch(step / 2);
   }
 };
 
@@ -44,9 +44,9 @@ class PackedGroups<V, DType::kIq4Xs> : public SuperblockGroups<V, DType::kIq4Xs>
 constexpr int8_t kMxfp4Quants[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
 
 template <class V>
-class PackedGroups<V, DType::kMxfp4> : public Groups<V, DType::kMxfp4> {
+class PackedGroups<V, DType::kMxfp4> : public GroupWalk<V, DType::kMxfp4> {
  public:
-  using Groups<V, DType::kMxfp4>::Groups;
+  using GroupWalk<V, DType::kMxfp4>::GroupWalk;
   typename V::F scales(int i) const {
     return i < 2 ? V::loadBf16(reinterpret_cast<const uint16_t*>(this->halves(i))) : V::set1(0.0f);
   }
