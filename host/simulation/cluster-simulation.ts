@@ -1,10 +1,11 @@
+import { PULL_EXPIRES_MS } from '../../callbacks/nats/work-stream.js';
 import { CacheRouter } from '../../callbacks/routing/cache-router.js';
 import type { SimulatedIteration } from '../../engine/simulation/simulation.js';
 import { promptHashes } from '../../kvcache/block-hashes.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import type { ClusterArrival, ClusterOptions, ClusterRequestResult, ClusterResult } from './cluster-types.js';
 import { EventQueue } from './event-queue.js';
-import { SimulatedQueue } from './simulated-queue.js';
+import { type Ask, SimulatedQueue } from './simulated-queue.js';
 import { type Begun, SimulatedWorker, type SteadyRun } from './simulated-worker.js';
 
 const NS_PER_MS = 1e6;
@@ -22,10 +23,11 @@ type Event =
   | { type: 'death' | 'update' | 'back'; worker: SimulatedWorker }
   | { type: 'noticed'; lost: number[] }
   | { type: 'heard'; worker: SimulatedWorker; life: number; events: KvCacheEvent[] }
-  | { type: 'done'; worker: SimulatedWorker; begun: Begun };
+  | { type: 'done'; worker: SimulatedWorker; begun: Begun }
+  | { type: 'expired'; ask: Ask };
 
 /** Events of one time come in this order, and by their worker, whoever was faster to announce them. */
-const RANKS = { death: 0, update: 1, back: 2, noticed: 3, heard: 4, done: 5 } as const;
+const RANKS = { death: 0, update: 1, back: 2, noticed: 3, heard: 4, done: 5, expired: 6 } as const;
 
 /**
  * Several workers behind a router or a queue, without models: each is a Simulation, with the real schedulers and the real cache, whose
@@ -57,6 +59,8 @@ export class ClusterSimulation {
   #contextTokens = 0;
   #generatedTokens = 0;
   #endNs = 0;
+  #nowNs = 0;
+  #numEnded = 0;
   #mostWaiting = 0;
   /** Rank of the event that is handled; arrivals have none. */
   #rank = -1;
@@ -73,7 +77,8 @@ export class ClusterSimulation {
     // A request beside another one costs it about a hundred tokens' share of iterations.
     const blockTime = worker.tokensPerBlock * contextTokenMs;
     this.#router = new CacheRouter({ blockTime, requestTime: 100 * generationMs });
-    this.#pull = routing === 'queue' ? new SimulatedQueue(worker.maxNumRequests) : null;
+    const onAsk = (ask: Ask) => this.#push(this.#nowNs + nsOf(PULL_EXPIRES_MS), { type: 'expired', ask });
+    this.#pull = routing === 'queue' ? new SimulatedQueue(worker.maxNumRequests, onAsk) : null;
     this.#workers = Array.from({ length: workers }, (_, index) => new SimulatedWorker(index, worker));
     this.#up = [...this.#workers];
     for (const one of this.#workers) {
@@ -99,10 +104,13 @@ export class ClusterSimulation {
         throw new Error(`Request ${this.#results.length} comes before the one in front of it.`);
       latestNs = atNs;
       while (this.#events.nextAt < atNs) this.#handleNext();
+      this.#nowNs = atNs;
       this.#rank = -1;
       this.#arrive(atNs, arrival);
     }
-    while (this.#events.nextAt < Number.POSITIVE_INFINITY) this.#handleNext();
+    // Workers never cease to ask.
+    const isOver = () => this.#numEnded === this.#results.length;
+    while (!isOver() && this.#events.nextAt < Number.POSITIVE_INFINITY) this.#handleNext();
     const numLeft = this.#stranded.length + (this.#pull?.size ?? 0);
     if (numLeft > 0) throw new Error(`${numLeft} requests found no worker.`);
     return {
@@ -126,6 +134,7 @@ export class ClusterSimulation {
 
   #handleNext(): void {
     const { at: nowNs, event } = this.#events.pop()!;
+    this.#nowNs = nowNs;
     this.#rank = this.#rankOf(event.type, 'worker' in event ? event.worker : null);
     switch (event.type) {
       case 'death':
@@ -145,6 +154,10 @@ export class ClusterSimulation {
       case 'done':
         // What was cut, or died, has another event or none.
         if (event.worker.begun === event.begun) this.#finish(nowNs, event.worker, event.begun);
+        return;
+      case 'expired':
+        this.#pull!.expire(event.ask);
+        this.#deliver(nowNs);
     }
   }
 
@@ -316,6 +329,7 @@ export class ClusterSimulation {
     this.#underway[request] = undefined;
     this.#generatedTokens += generated;
     this.#endNs = nowNs;
+    this.#numEnded += 1;
   }
 
   #end(nowNs: number, worker: SimulatedWorker, kind: 'death' | 'update'): void {
