@@ -24,10 +24,11 @@ type Event =
   | { type: 'noticed'; lost: number[] }
   | { type: 'heard'; worker: SimulatedWorker; life: number; events: KvCacheEvent[] }
   | { type: 'done'; worker: SimulatedWorker; begun: Begun }
-  | { type: 'expired'; ask: Ask };
+  | { type: 'expired'; ask: Ask }
+  | { type: 'woken'; worker: SimulatedWorker };
 
 /** Events of one time come in this order, and by their worker, whoever was faster to announce them. */
-const RANKS = { death: 0, update: 1, back: 2, noticed: 3, heard: 4, done: 5, expired: 6 } as const;
+const RANKS = { death: 0, update: 1, back: 2, noticed: 3, heard: 4, done: 5, expired: 6, woken: 7 } as const;
 
 /**
  * Several workers behind a router or a queue, without models: each is a Simulation, with the real schedulers and the real cache, whose
@@ -156,7 +157,10 @@ export class ClusterSimulation {
         if (event.worker.begun === event.begun) this.#finish(nowNs, event.worker, event.begun);
         return;
       case 'expired':
-        this.#pull!.expire(event.ask);
+        if (this.#pull!.expire(event.ask)) this.#push(nowNs, { type: 'woken', worker: event.ask.worker });
+        return;
+      case 'woken':
+        this.#pull!.noteWorker(event.worker);
         this.#deliver(nowNs);
     }
   }

@@ -75,13 +75,13 @@ export class SimulatedQueue {
     this.#onAsk(ask);
   }
 
-  /** The time of a question is over. */
-  expire(ask: Ask): void {
+  /** The time of a question is over. True: its worker is to be noted, once for all of its questions that expire together. */
+  expire(ask: Ask): boolean {
     const { worker, life, count } = ask;
-    if (!worker.isUp || worker.life !== life || count === 0) return;
+    if (!worker.isUp || worker.life !== life || count === 0) return false;
     ask.count = 0;
     this.#asked.set(worker, this.#asked.get(worker)! - count);
-    this.noteWorker(worker);
+    return true;
   }
 
   /** Calls `give` for each request that a worker gets now. `give` notes the worker. */
