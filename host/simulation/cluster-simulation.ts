@@ -1,31 +1,24 @@
+import { PULL_EXPIRES_MS } from '../../callbacks/nats/work-stream.js';
 import { CacheRouter } from '../../callbacks/routing/cache-router.js';
 import type { SimulatedIteration } from '../../engine/simulation/simulation.js';
 import { promptHashes } from '../../kvcache/block-hashes.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
-import type { ClusterArrival, ClusterOptions, ClusterRequestResult, ClusterResult } from './cluster-types.js';
+import { ClusterRequests, msOf, nsOf } from './cluster-requests.js';
+import type { ClusterArrival, ClusterOptions, ClusterResult } from './cluster-types.js';
 import { EventQueue } from './event-queue.js';
-import { SimulatedQueue } from './simulated-queue.js';
+import { type Ask, SimulatedQueue } from './simulated-queue.js';
 import { type Begun, SimulatedWorker, type SteadyRun } from './simulated-worker.js';
-
-const NS_PER_MS = 1e6;
-
-interface Underway extends ClusterRequestResult {
-  arrival: ClusterArrival;
-  atNs: number;
-  /** Tokens that it has, and those of them that it had when it was sent to its present worker. */
-  generated: number;
-  known: number;
-  hasBegun: boolean;
-}
 
 type Event =
   | { type: 'death' | 'update' | 'back'; worker: SimulatedWorker }
   | { type: 'noticed'; lost: number[] }
   | { type: 'heard'; worker: SimulatedWorker; life: number; events: KvCacheEvent[] }
-  | { type: 'done'; worker: SimulatedWorker; begun: Begun };
+  | { type: 'done'; worker: SimulatedWorker; begun: Begun }
+  | { type: 'expired'; ask: Ask }
+  | { type: 'woken'; worker: SimulatedWorker };
 
 /** Events of one time come in this order, and by their worker, whoever was faster to announce them. */
-const RANKS = { death: 0, update: 1, back: 2, noticed: 3, heard: 4, done: 5 } as const;
+const RANKS = { death: 0, update: 1, back: 2, noticed: 3, heard: 4, done: 5, expired: 6, woken: 7 } as const;
 
 /**
  * Several workers behind a router or a queue, without models: each is a Simulation, with the real schedulers and the real cache, whose
@@ -48,15 +41,13 @@ export class ClusterSimulation {
   readonly #events = new EventQueue<Event>();
   readonly #workers: SimulatedWorker[];
   #up: SimulatedWorker[];
-  readonly #underway: (Underway | undefined)[] = [];
-  readonly #results: ClusterRequestResult[] = [];
+  readonly #requests = new ClusterRequests();
   /** Requests that no worker was there for. */
   readonly #stranded: number[] = [];
   readonly #paceNs: { iteration: number; contextToken: number; generation: number };
   #iterations = 0;
   #contextTokens = 0;
-  #generatedTokens = 0;
-  #endNs = 0;
+  #nowNs = 0;
   #mostWaiting = 0;
   /** Rank of the event that is handled; arrivals have none. */
   #rank = -1;
@@ -73,7 +64,8 @@ export class ClusterSimulation {
     // A request beside another one costs it about a hundred tokens' share of iterations.
     const blockTime = worker.tokensPerBlock * contextTokenMs;
     this.#router = new CacheRouter({ blockTime, requestTime: 100 * generationMs });
-    this.#pull = routing === 'queue' ? new SimulatedQueue(worker.maxNumRequests) : null;
+    const onAsk = (ask: Ask) => this.#push(this.#nowNs + nsOf(PULL_EXPIRES_MS), { type: 'expired', ask });
+    this.#pull = routing === 'queue' ? new SimulatedQueue(worker.maxNumRequests, onAsk) : null;
     this.#workers = Array.from({ length: workers }, (_, index) => new SimulatedWorker(index, worker));
     this.#up = [...this.#workers];
     for (const one of this.#workers) {
@@ -96,22 +88,21 @@ export class ClusterSimulation {
     for (const arrival of arrivals) {
       const atNs = nsOf(arrival.atMs);
       if (atNs < latestNs)
-        throw new Error(`Request ${this.#results.length} comes before the one in front of it.`);
+        throw new Error(`Request ${this.#requests.results.length} comes before the one in front of it.`);
       latestNs = atNs;
       while (this.#events.nextAt < atNs) this.#handleNext();
+      this.#nowNs = atNs;
       this.#rank = -1;
       this.#arrive(atNs, arrival);
     }
-    while (this.#events.nextAt < Number.POSITIVE_INFINITY) this.#handleNext();
+    // Workers never cease to ask.
+    while (!this.#requests.areAllOver && this.#events.nextAt < Number.POSITIVE_INFINITY) this.#handleNext();
     const numLeft = this.#stranded.length + (this.#pull?.size ?? 0);
     if (numLeft > 0) throw new Error(`${numLeft} requests found no worker.`);
+    const { results: requests, generatedTokens, endNs } = this.#requests;
     return {
-      requests: this.#results,
-      iterations: this.#iterations,
-      contextTokens: this.#contextTokens,
-      generatedTokens: this.#generatedTokens,
-      endMs: msOf(this.#endNs),
-      mostWaiting: this.#mostWaiting,
+      ...{ requests, generatedTokens, endMs: msOf(endNs) },
+      ...{ iterations: this.#iterations, contextTokens: this.#contextTokens, mostWaiting: this.#mostWaiting },
     };
   }
 
@@ -126,6 +117,7 @@ export class ClusterSimulation {
 
   #handleNext(): void {
     const { at: nowNs, event } = this.#events.pop()!;
+    this.#nowNs = nowNs;
     this.#rank = this.#rankOf(event.type, 'worker' in event ? event.worker : null);
     switch (event.type) {
       case 'death':
@@ -145,30 +137,29 @@ export class ClusterSimulation {
       case 'done':
         // What was cut, or died, has another event or none.
         if (event.worker.begun === event.begun) this.#finish(nowNs, event.worker, event.begun);
+        return;
+      case 'expired':
+        if (this.#pull!.expire(event.ask)) this.#push(nowNs, { type: 'woken', worker: event.ask.worker });
+        return;
+      case 'woken':
+        this.#pull!.noteWorker(event.worker);
+        this.#deliver(nowNs);
     }
   }
 
   #arrive(atNs: number, arrival: ClusterArrival): void {
-    const request = this.#results.length;
-    const result: ClusterRequestResult = {
-      ...{ worker: -1, firstTokenMs: Number.NaN, lastTokenMs: Number.NaN },
-      ...{ promptTokens: arrival.tokens.length, cachedTokens: 0, attempts: 0 },
-    };
-    this.#results.push(result);
-    this.#underway[request] = { ...result, arrival, atNs, generated: 0, known: 0, hasBegun: false };
-    this.#send(atNs, request);
+    this.#send(atNs, this.#requests.add(atNs, arrival));
     this.#deliver(atNs);
   }
 
   #send(nowNs: number, request: number): void {
-    const one = this.#underway[request]!;
     if (this.#pull !== null) {
-      if (one.attempts > 0) this.#pull.addAgain(request);
-      else this.#pull.add(request, one.arrival.tokens.length + one.arrival.maxNewTokens);
+      if (this.#requests.hasBeenSent(request)) this.#pull.addAgain(request);
+      else this.#pull.add(request, this.#requests.costOf(request));
       this.#mostWaiting = Math.max(this.#mostWaiting, this.#pull.size);
       return;
     }
-    const tokens = tokensSoFar(one);
+    const tokens = this.#requests.tokensSoFar(request);
     const worker = this.#choose(request, tokens);
     if (worker !== null) {
       this.#give(nowNs, request, worker, tokens);
@@ -181,7 +172,7 @@ export class ClusterSimulation {
   /** Brings what waits in the queue to workers that have asked. */
   #deliver(nowNs: number): void {
     this.#pull?.deliver((request, worker) => {
-      this.#give(nowNs, request, worker, tokensSoFar(this.#underway[request]!));
+      this.#give(nowNs, request, worker, this.#requests.tokensSoFar(request));
       this.#pull!.noteWorker(worker);
     });
   }
@@ -201,15 +192,12 @@ export class ClusterSimulation {
 
   #give(nowNs: number, request: number, worker: SimulatedWorker, tokens: Int32Array): void {
     this.#cut(nowNs, worker);
-    const one = this.#underway[request]!;
-    one.attempts += 1;
-    one.hasBegun = false;
-    one.known = one.generated;
+    this.#requests.noteSent(request);
     worker.requests.add(request);
     const refusal = worker.simulation.arrive({
       requestId: BigInt(request),
       promptLength: tokens.length,
-      maxNewTokens: one.arrival.maxNewTokens - one.generated,
+      maxNewTokens: this.#requests.tokensLeft(request),
       tokens,
     });
     if (refusal !== null) throw new Error(`Request ${request} can never run: ${refusal}`);
@@ -280,42 +268,22 @@ export class ClusterSimulation {
   #finishIteration(nowNs: number, worker: SimulatedWorker, { steps, finished }: SimulatedIteration): void {
     this.#iterations += 1;
     for (const { requestId, phase, contextBefore, contextAfter, generated } of steps) {
-      const one = this.#underway[Number(requestId)]!;
+      const request = Number(requestId);
       if (phase === 'context') this.#contextTokens += contextAfter - contextBefore;
-      if (!one.hasBegun) {
-        one.hasBegun = true;
-        if (one.attempts === 1) one.cachedTokens = contextBefore;
-      }
-      this.#noteTokens(nowNs, worker, Number(requestId), generated);
+      this.#requests.noteContext(request, contextBefore);
+      this.#noteTokens(nowNs, worker, request, generated);
     }
     for (const { requestId } of finished) {
       const request = Number(requestId);
       worker.requests.delete(request);
       this.#router.end(`${request}`);
-      this.#settle(nowNs, request);
+      this.#requests.noteEnd(nowNs, request);
     }
   }
 
-  /** @param generated number of tokens that the request has got of its present worker */
   #noteTokens(nowNs: number, worker: SimulatedWorker, request: number, generated: number): void {
-    const one = this.#underway[request]!;
-    // A request that was paused computes its context once more, which brings no token.
-    if (one.known + generated <= one.generated) return;
-    one.generated = one.known + generated;
-    this.#router.firstToken(`${request}`);
-    if (!Number.isNaN(one.firstTokenMs)) return;
-    one.firstTokenMs = msOf(nowNs - one.atNs);
-    one.worker = worker.index;
-  }
-
-  #settle(nowNs: number, request: number): void {
-    const { worker, firstTokenMs, cachedTokens, attempts, atNs, generated } = this.#underway[request]!;
-    const lastTokenMs = msOf(nowNs - atNs);
-    Object.assign(this.#results[request]!, { worker, firstTokenMs, lastTokenMs, cachedTokens, attempts });
-    // Its tokens are the most of what is held.
-    this.#underway[request] = undefined;
-    this.#generatedTokens += generated;
-    this.#endNs = nowNs;
+    if (this.#requests.noteTokens(nowNs, request, worker.index, generated))
+      this.#router.firstToken(`${request}`);
   }
 
   #end(nowNs: number, worker: SimulatedWorker, kind: 'death' | 'update'): void {
@@ -352,23 +320,4 @@ export class ClusterSimulation {
     for (const request of this.#stranded.splice(0)) this.#send(nowNs, request);
     this.#deliver(nowNs);
   }
-}
-
-function nsOf(ms: number): number {
-  return Math.round(ms * NS_PER_MS);
-}
-
-function msOf(ns: number): number {
-  return ns / NS_PER_MS;
-}
-
-/** The prompt and what was generated behind it, made up: unlike any other's. */
-function tokensSoFar({ arrival: { tokens }, atNs, generated }: Underway): Int32Array {
-  if (generated === 0) return tokens;
-  const longer = new Int32Array(tokens.length + generated);
-  longer.set(tokens);
-  for (let index = 0; index < generated; index += 1) {
-    longer[tokens.length + index] = -1 - ((Math.imul(Math.floor(atNs / 1000), 0x9e3779b1) ^ index) >>> 2);
-  }
-  return longer;
 }

@@ -7,9 +7,18 @@ interface Item extends Waiting {
   request: number;
 }
 
+/** A worker's question for so many requests. */
+export interface Ask {
+  worker: SimulatedWorker;
+  life: number;
+  /** Those of them that have not come; 0: the question is over. */
+  count: number;
+}
+
 /**
  * The work queue between one gateway and its workers, by the rules of both ends and without a network: the gateway offers what its workers can
  * take and one request more for each, a worker asks for as many as it has room for, and the stream gives one request to each question in turn.
+ * What a question has not brought when it expires is asked for again.
  *
  *   requests -> waiting (gateway) --as many as offersWanted--> stream --to whoever has asked--> workers
  */
@@ -20,17 +29,19 @@ export class SimulatedQueue {
   readonly #again: number[] = [];
   /** Offered and not taken, the oldest first. */
   readonly #stream: number[] = [];
-  /** Questions of workers for so many requests; those before the first one are over. */
-  #asks: { worker: SimulatedWorker; life: number; count: number }[] = [];
+  readonly #onAsk: (ask: Ask) => void;
+  /** Questions in their turn; those before the first one are over. */
+  #asks: Ask[] = [];
   #firstAsk = 0;
   readonly #asked = new Map<SimulatedWorker, number>();
   /** Offers for which each worker that is there counts, and their sum. */
   readonly #shares = new Map<SimulatedWorker, number>();
   #wanted = 0;
 
-  /** @param places most requests that a worker has at once */
-  constructor(places: number) {
+  /** @param places most requests that a worker has at once @param onAsk called with each question; `expire` is to be called later */
+  constructor(places: number, onAsk: (ask: Ask) => void) {
     this.#places = places;
+    this.#onAsk = onAsk;
   }
 
   get size(): number {
@@ -58,8 +69,19 @@ export class SimulatedQueue {
     const room = roomFor({ places: this.#places, held: worker.requests.size, waiting: worker.waiting });
     const asked = this.#asked.get(worker) ?? 0;
     if (asked >= room) return;
-    this.#asks.push({ worker, life: worker.life, count: room - asked });
+    const ask = { worker, life: worker.life, count: room - asked };
+    this.#asks.push(ask);
     this.#asked.set(worker, room);
+    this.#onAsk(ask);
+  }
+
+  /** The time of a question is over. True: its worker is to be noted, once for all of its questions that expire together. */
+  expire(ask: Ask): boolean {
+    const { worker, life, count } = ask;
+    if (!worker.isUp || worker.life !== life || count === 0) return false;
+    ask.count = 0;
+    this.#asked.set(worker, this.#asked.get(worker)! - count);
+    return true;
   }
 
   /** Calls `give` for each request that a worker gets now. `give` notes the worker. */
@@ -91,7 +113,7 @@ export class SimulatedQueue {
         this.#asks = this.#asks.slice(this.#firstAsk);
         this.#firstAsk = 0;
       }
-      if (!ask.worker.isUp || ask.worker.life !== ask.life) continue;
+      if (!ask.worker.isUp || ask.worker.life !== ask.life || ask.count === 0) continue;
       ask.count -= 1;
       if (ask.count > 0) this.#asks.push(ask);
       return ask.worker;

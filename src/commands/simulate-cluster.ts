@@ -54,7 +54,8 @@ export function simulateWorkers(flags: ClusterFlags): void {
   process.stdout.write(flags.json ? `${JSON.stringify({ load, results })}\n` : clusterChart(load, results));
 }
 
-function simulatePolicy(load: ClusterLoad, routing: RoutingPolicy): PolicyResult {
+/** Simulates a load with one way of choosing workers. */
+export function simulatePolicy(load: ClusterLoad, routing: RoutingPolicy): PolicyResult {
   const { workers, requests, rate, prefixes, prefixTokens, ownTokens, turns, pace } = load;
   const random = (stream: number) => {
     const source = new Random(load.seed, stream);

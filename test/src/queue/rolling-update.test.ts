@@ -192,9 +192,9 @@ describeWithNats('a rolling update of workers and gateways', () => {
 
 /** What KEDA's scaler for JetStream reads of the NATS server is there, under the names of the manifest, and so is what a worker says. */
 async function checkScalers(monitor: string, worker: Pod): Promise<void> {
-  const health = await (await fetch(`${worker.url}/health`)).json();
+  const health: Manifest = await (await fetch(`${worker.url}/health`)).json();
   expect(health).toMatchObject({ status: 'ready', model: 'gosling', requests: expect.any(Number) });
-  const { account_details: accounts } = await (
+  const { account_details: accounts }: Manifest = await (
     await fetch(`${monitor}/jsz?acc=$G&consumers=true&config=true`)
   ).json();
   const names = new QueueNames('skein');
