@@ -210,6 +210,31 @@ describe('a long prompt', () => {
     await rules;
   });
 
+  it('goes to no prefill worker once somebody answers it', async () => {
+    const { beat, prefiller, ask, last, hold, send } = setUp();
+    beat('d');
+    prefiller('p', { held: 9 });
+    // The first one lies in the stream for the prefill worker, which has no room for a second one.
+    void ask(9);
+    const asked = ask(9);
+    await settle();
+    expect(last().item.isPrefill).toBeUndefined();
+    const { item } = last();
+    send('d', 0, [1, 2], false, item);
+    prefiller('p', { places: 9 });
+    beat('d', { isGone: true });
+    beat('e');
+    await settle();
+    expect(last()).toMatchObject({
+      pool: { fingerprint: 'p' },
+      item: { id: item.id, attempt: 2, known: [2] },
+    });
+    expect(last().item.isPrefill).toBeUndefined();
+    hold('e');
+    send('e', 2, [3], true);
+    expect((await asked).tokens).toEqual([1, 2, 3]);
+  });
+
   it('is handed over again to the next worker where the first one dies before a token', async () => {
     const { beat, prefiller, ask, last, hold, prefilled, send } = setUp();
     beat('d');
