@@ -55,16 +55,12 @@ export class NatsProcess {
     const args = ['-js', '-sd', this.#folder, '-a', '127.0.0.1', '-p', String(this.port), ...this.#arguments];
     this.#child = spawn(this.#program, args, { stdio: 'ignore' });
     for (;;) {
+      if (this.#child.exitCode !== null) throw new Error('nats-server ended at its start.');
       const socket = connect(this.port, '127.0.0.1');
-      const isThere = await Promise.race([
-        once(socket, 'connect').then(
-          () => true,
-          () => false,
-        ),
-        once(this.#child, 'exit').then(() => {
-          throw new Error('nats-server ended at its start.');
-        }),
-      ]);
+      const isThere = await once(socket, 'connect').then(
+        () => true,
+        () => false,
+      );
       socket.destroy();
       if (isThere) return;
       await sleep(20);
