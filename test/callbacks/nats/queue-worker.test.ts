@@ -202,7 +202,7 @@ describe('a worker that hands prompts over', () => {
     sources[0]!.push([7], 'length');
     await settle();
     expect(frames(sent)).toEqual([]);
-    expect(sent[0]!.prefilled).toEqual([{ id: 'a', attempt: 1, bytes: 20, numBlocks: 2 }]);
+    expect(sent[0]!.prefilled).toEqual([{ id: 'a', attempt: 1, cachedTokens: 0, bytes: 20, numBlocks: 2 }]);
     expect(worker.size).toBe(0);
     worker.stop({ kind: 'stop', id: 'a', attempt: 1, sequence: null });
     expect(released).toEqual(['a']);
