@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createAccount, createOperator, createUser, type KeyPair } from '@nats-io/nkeys';
+import { nkeys } from '@nats-io/transport-node';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { NatsProcess } from '../../../tools/support/queue/nats-process.js';
@@ -236,7 +236,7 @@ describeWithNats('skein gateway and skein work', () => {
 });
 
 /** A token of NATS, signed by `by`. */
-function natsToken(by: KeyPair, sub: string, name: string, nats: object): string {
+function natsToken(by: ReturnType<typeof nkeys.createUser>, sub: string, name: string, nats: object): string {
   const base64 = (bytes: Uint8Array | string) => Buffer.from(bytes).toString('base64url');
   const claims = { jti: name, iat: Math.floor(Date.now() / 1000), iss: by.getPublicKey(), name, sub, nats };
   const text = `${base64(JSON.stringify({ typ: 'JWT', alg: 'ed25519-nkey' }))}.${base64(JSON.stringify(claims))}`;
@@ -246,10 +246,10 @@ function natsToken(by: KeyPair, sub: string, name: string, nats: object): string
 /** Configuration of a server with an operator and an account, and the credentials of a user of it. */
 function credentials(): { config: string; creds: string } {
   const [operator, account, system, user] = [
-    createOperator(),
-    createAccount(),
-    createAccount(),
-    createUser(),
+    nkeys.createOperator(),
+    nkeys.createAccount(),
+    nkeys.createAccount(),
+    nkeys.createUser(),
   ];
   const limits = {
     subs: -1,
@@ -318,7 +318,7 @@ describeWithNats('the connection to NATS', () => {
   }, 60_000);
 
   it('has an nkey, or a file of credentials', async () => {
-    const user = createUser();
+    const user = nkeys.createUser();
     const nkeyConfig = file('nkey.conf', `authorization { users: [{ nkey: ${user.getPublicKey()} }] }\n`);
     const seed = file('user.nk', user.getSeed() as Buffer);
     const { config, creds } = credentials();
