@@ -53,6 +53,8 @@ export interface FailureFrame {
 export interface PrefilledFrame {
   id: string;
   attempt: number;
+  /** Tokens of the prompt that were in the worker's cache before. */
+  cachedTokens: number;
   bytes: number;
   numBlocks: number;
 }
@@ -258,8 +260,8 @@ function isHandOver(value: unknown): boolean {
 
 function isPrefilledFrame(frame: unknown): boolean {
   if (!isObject(frame)) return false;
-  const { id, attempt, bytes, numBlocks } = frame;
-  return isText(id) && [attempt, bytes, numBlocks].every(isCount);
+  const { id, attempt, cachedTokens, bytes, numBlocks } = frame;
+  return isText(id) && [attempt, cachedTokens, bytes, numBlocks].every(isCount);
 }
 
 function isModelCard(model: unknown): boolean {

@@ -267,7 +267,7 @@ export class QueueWorker {
   }
 
   /** The token behind the prompt is drawn by the worker that answers. */
-  #onPrefill(held: Held, request: TokenRequest, { finishReason }: TokenPiece): void {
+  #onPrefill(held: Held, request: TokenRequest, { finishReason, cachedTokens = 0 }: TokenPiece): void {
     if (!this.#isHeld(held) || finishReason === null) return;
     const { id, attempt, gateway } = held.item;
     if (finishReason === 'cancelled') {
@@ -281,7 +281,7 @@ export class QueueWorker {
         this.#options.handOvers?.release(id);
         return;
       }
-      this.#sender.prefilled(gateway, { id, attempt, ...has });
+      this.#sender.prefilled(gateway, { id, attempt, cachedTokens, ...has });
       this.#forget(held);
     });
   }

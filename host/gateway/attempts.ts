@@ -92,6 +92,8 @@ export class Attempts {
     for (const { request, pool, isPrefill } of next) {
       request.pool = pool;
       request.isPrefill = isPrefill;
+      // Whoever answers it computes its prompt: what follows goes on behind that.
+      request.wantsPrefill &&= isPrefill;
       this.#setStage(request, 'sending');
       void this.#offer(request);
     }

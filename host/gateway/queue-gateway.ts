@@ -244,7 +244,7 @@ export class QueueGateway implements GatewayListener {
   }
 
   /** A prompt has been computed: the request goes on to a worker that answers it. */
-  #onPrefilled(worker: string, { id, attempt, bytes, numBlocks }: PrefilledFrame): boolean {
+  #onPrefilled(worker: string, { id, attempt, cachedTokens, bytes, numBlocks }: PrefilledFrame): boolean {
     const request = this.#attempts.requests.get(id);
     if (request === undefined || !this.#attempts.book.take(id, attempt, worker) || !request.isPrefill)
       return false;
@@ -252,6 +252,7 @@ export class QueueGateway implements GatewayListener {
     const layout = this.roster.find(worker)?.layout ?? null;
     if (bytes > 0 && layout !== null) request.handOver = { worker, attempt, layout, bytes, numBlocks };
     request.wantsPrefill = false;
+    request.notePrefilled(cachedTokens);
     this.#attempts.fall(request, 'moved');
     return true;
   }

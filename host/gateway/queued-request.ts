@@ -76,6 +76,8 @@ export class QueuedRequest implements Waiting {
   readonly #soFar: readonly SequenceSoFar[];
   readonly #times: RequestTimes;
   #cachedTokens = 0;
+  /** Most tokens of the prompt that count as cached: all others were computed for this request, by a prefill worker. */
+  #mostCachedTokens = Number.POSITIVE_INFINITY;
 
   constructor(
     id: string,
@@ -119,6 +121,11 @@ export class QueuedRequest implements Waiting {
     this.pool = null;
   }
 
+  /** A prefill worker has computed the prompt, except for tokens that were in its cache. */
+  notePrefilled(cachedTokens: number): void {
+    this.#mostCachedTokens = cachedTokens;
+  }
+
   noteTaken(nowMs: number): void {
     this.#times.takenMs ??= nowMs;
   }
@@ -134,7 +141,8 @@ export class QueuedRequest implements Waiting {
     const fresh = skip === 0 ? piece : { ...piece, ...slicePart(piece, skip, piece.tokens.length) };
     for (const token of fresh.tokens) soFar.tokens.push(token);
     soFar.finishReason = piece.finishReason;
-    if (piece.cachedTokens !== undefined) this.#cachedTokens = piece.cachedTokens;
+    if (piece.cachedTokens !== undefined)
+      this.#cachedTokens = Math.min(piece.cachedTokens, this.#mostCachedTokens);
     if (fresh.tokens.length > 0) {
       this.#times.firstTokenMs ??= nowMs;
       this.#times.lastTokenMs = nowMs;
@@ -153,7 +161,7 @@ export class QueuedRequest implements Waiting {
       delete seen.contextTopLogProbs;
       delete seen.contextProgress;
       delete seen.cachedTokens;
-    }
+    } else if (seen.cachedTokens !== undefined) seen.cachedTokens = this.#cachedTokens;
     if (piece.timing !== undefined) seen.timing = this.#timing(piece.timing);
     return seen;
   }

@@ -91,7 +91,7 @@ function setUp(more: Partial<QueueGatewayOptions> = {}, limits = { maxQueueSize:
   const prefilled = (worker: string, bytes = 20, numBlocks = 2, { id, attempt } = last().item) =>
     gateway.onFrames({
       ...{ kind: 'frames', worker, frames: [], failures: [] },
-      prefilled: [{ id, attempt, bytes, numBlocks }],
+      prefilled: [{ id, attempt, cachedTokens: 3, bytes, numBlocks }],
     });
   const send = (
     worker: string,
@@ -210,6 +210,31 @@ describe('a long prompt', () => {
     await rules;
   });
 
+  it('goes to no prefill worker once somebody answers it', async () => {
+    const { beat, prefiller, ask, last, hold, send } = setUp();
+    beat('d');
+    prefiller('p', { held: 9 });
+    // The first one lies in the stream for the prefill worker, which has no room for a second one.
+    void ask(9);
+    const asked = ask(9);
+    await settle();
+    expect(last().item.isPrefill).toBeUndefined();
+    const { item } = last();
+    send('d', 0, [1, 2], false, item);
+    prefiller('p', { places: 9 });
+    beat('d', { isGone: true });
+    beat('e');
+    await settle();
+    expect(last()).toMatchObject({
+      pool: { fingerprint: 'p' },
+      item: { id: item.id, attempt: 2, known: [2] },
+    });
+    expect(last().item.isPrefill).toBeUndefined();
+    hold('e');
+    send('e', 2, [3], true);
+    expect((await asked).tokens).toEqual([1, 2, 3]);
+  });
+
   it('is handed over again to the next worker where the first one dies before a token', async () => {
     const { beat, prefiller, ask, last, hold, prefilled, send } = setUp();
     beat('d');
@@ -225,6 +250,24 @@ describe('a long prompt', () => {
     expect(last().item).toMatchObject({ attempt: 3, handOver: { worker: 'p', attempt: 1 } });
     send('e', 0, [1, 2, 3, 4], true);
     expect((await asked).tokens).toEqual([1, 2, 3, 4]);
+  });
+
+  it('counts as computed, though its worker found it in its cache', async () => {
+    const { gateway, beat, prefiller, last, prefilled } = setUp();
+    beat('d');
+    prefiller('p');
+    const promptTokens = Int32Array.from({ length: 9 });
+    const [stream] = gateway.submit(KEY, { promptTokens, maxNewTokens: 1 });
+    await settle();
+    prefilled('p');
+    await settle();
+    const { id, attempt } = last().item;
+    const piece = { tokens: Int32Array.of(1), finishReason: 'length' as const, cachedTokens: 8 };
+    const frame = { id, attempt, sequence: 0, index: 0, piece };
+    gateway.onFrames({ kind: 'frames', worker: 'd', frames: [frame], failures: [] });
+    const cached: unknown[] = [];
+    for await (const { cachedTokens } of stream!) cached.push(cachedTokens);
+    expect(cached).toEqual([3]);
   });
 
   it('leaves no blocks behind where its client leaves', async () => {

@@ -106,7 +106,8 @@ describeWithNats('long prompts that prefill workers compute', () => {
     const config = join(folder, 'nats.conf');
     writeFileSync(config, 'max_payload: 9000\n');
     const natsArguments = ['-c', config];
-    const options = { nats: testNats!, natsArguments, environment: cleanEnvironment({}) };
+    const silence = { probeAfterMs: 400, lostAfterMs: 6_000 };
+    const options = { nats: testNats!, natsArguments, silence, environment: cleanEnvironment({}) };
     lab = await QueueLab.start({ ...options, maxLocalPrefillLength: 64 });
     wire = await TappedProxy.start(lab.nats.port);
     local = await lab.openGateway(Number.POSITIVE_INFINITY);

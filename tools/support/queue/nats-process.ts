@@ -60,6 +60,7 @@ export class NatsProcess {
       if (said.length < 4000) said += text;
     });
     for (;;) {
+      if (this.#child.exitCode !== null) throw new Error('nats-server ended at its start.');
       const socket = connect(this.port, '127.0.0.1');
       const isThere = await once(socket, 'connect').then(
         () => true,
@@ -92,15 +93,21 @@ export class NatsProcess {
 export class SwallowingProxy {
   readonly port: number;
   isSwallowing = false;
+  /** Ends all connections: a new one is as if nothing had been. */
+  readonly cut: () => void;
   readonly #close: () => void;
 
-  private constructor(port: number, close: () => void) {
+  private constructor(port: number, cut: () => void, close: () => void) {
     this.port = port;
+    this.cut = cut;
     this.#close = close;
   }
 
   static async start(targetPort: number): Promise<SwallowingProxy> {
     const sockets = new Set<{ destroy(): void }>();
+    const cut = () => {
+      for (const socket of sockets) socket.destroy();
+    };
     const server = createServer((near) => {
       const far = connect(targetPort, '127.0.0.1');
       for (const [from, to] of [
@@ -120,9 +127,9 @@ export class SwallowingProxy {
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as { port: number };
-    const proxy: SwallowingProxy = new SwallowingProxy(port, () => {
+    const proxy: SwallowingProxy = new SwallowingProxy(port, cut, () => {
       server.close();
-      for (const socket of sockets) socket.destroy();
+      cut();
     });
     return proxy;
   }

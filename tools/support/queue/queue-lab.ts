@@ -89,9 +89,9 @@ export class QueueLab {
     return this.#gateway!;
   }
 
-  async #connect(): Promise<nats.NatsConnection> {
+  async #connect(port = this.nats.port): Promise<nats.NatsConnection> {
     const nc = await nats.connect({
-      servers: `127.0.0.1:${this.nats.port}`,
+      servers: `127.0.0.1:${port}`,
       maxReconnectAttempts: -1,
       reconnectTimeWait: 100,
       ignoreAuthErrorAbort: true,
@@ -126,8 +126,11 @@ export class QueueLab {
   }
 
   /** @param maxLocalPrefillLength default: the lab's */
-  async openGateway(maxLocalPrefillLength = this.#options.maxLocalPrefillLength): Promise<QueueGateway> {
-    const nc = await this.#connect();
+  async openGateway(
+    maxLocalPrefillLength = this.#options.maxLocalPrefillLength,
+    natsPort = this.nats.port,
+  ): Promise<QueueGateway> {
+    const nc = await this.#connect(natsPort);
     const options = { storage: 'file', replicas: 1, maxMessages: 10_000 } as const;
     const stream = new WorkStream(nc, { nats, jetstream }, this.names, options);
     await stream.ensure();
@@ -155,11 +158,18 @@ export class QueueLab {
     return gateway;
   }
 
-  /** Starts a worker, and waits until it takes requests. */
-  async startWorker(args: readonly string[], url = this.nats.url): Promise<LabWorker> {
+  /**
+   * Starts a worker, and waits until it takes requests.
+   * @param environment what this one has beside the environment of all
+   */
+  async startWorker(
+    args: readonly string[],
+    url = this.nats.url,
+    environment: NodeJS.ProcessEnv = {},
+  ): Promise<LabWorker> {
     const child = spawn(process.execPath, [cli, 'work', '--nats', url, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: this.#options.environment ?? process.env,
+      env: { ...(this.#options.environment ?? process.env), ...environment },
     });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) stream!.on('data', (bytes) => (output += bytes));
