@@ -82,11 +82,11 @@ export function formationSuite(browser: () => Browser): void {
     await expect.poll(() => watch.watchers).toBe(1);
     const blocks = { count: 9000, tokensPerBlock: 32, runs: [3, 0, 8997, -1] };
     watch.tell(now(5, { requests: [row(7, 2, 31, 3)] as never, blocks }));
-    await panel.getByText('8,997 free · shown are the first 64').waitFor();
+    await panel.getByText('8,997 free · the first 64 shown').waitFor();
     await whole.click();
-    await expect.poll(() => panel.locator('.blocks-text').textContent()).not.toContain('shown are');
+    await expect.poll(() => panel.locator('.blocks-text').textContent()).not.toContain('shown');
     await whole.click();
-    await panel.getByText('shown are the first 64').waitFor();
+    await panel.getByText('the first 64 shown').waitFor();
     expect(problems).toEqual([]);
     await close();
   });

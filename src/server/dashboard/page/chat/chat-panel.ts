@@ -202,6 +202,7 @@ export class ChatPanel {
   #showContext(tokens: number | null): void {
     this.#contextTokens = tokens;
     this.#meter.show(tokens, this.#page.choice.find(this.#page.feed.model)?.max_model_len ?? null);
+    this.#follow();
   }
 
   #follow(): void {

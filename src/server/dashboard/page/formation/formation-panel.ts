@@ -148,7 +148,7 @@ function blockWords(view: BlockView, formation: FormationEvent | TimelineModel['
     `${count(cached)} cached`,
     `${count(free)} free`,
   ];
-  if (isZoomed(view, formation)) parts.push(`shown are the first ${count(view.shown)}`);
+  if (isZoomed(view, formation)) parts.push(`the first ${count(view.shown)} shown`);
   if (layout.blocksPerCell > 1) parts.push(`a cell is ${count(layout.blocksPerCell)} blocks`);
   return parts.join(' · ');
 }
