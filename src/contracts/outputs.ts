@@ -8,8 +8,7 @@ import { count, floats, sameType, token, tokens, u64 } from './values.js';
 const ms = z.number();
 const since = ms.nullable();
 
-/** A TokenPiece as JSON. */
-export const TOKEN_PIECE = z.strictObject({
+const piece = z.strictObject({
   tokens,
   logProbs: floats.optional(),
   topTokens: tokens.optional(),
@@ -37,8 +36,7 @@ export const TOKEN_PIECE = z.strictObject({
   seed: u64.optional(),
 });
 
-/** IterationStats as JSON. */
-export const ITERATION_STATS = z.strictObject({
+const stats = z.strictObject({
   iteration: count,
   iterationMs: ms,
   executorMs: ms,
@@ -91,8 +89,7 @@ const storedBlock = z.strictObject({
   priority: count,
 });
 
-/** A KvCacheEvent as JSON. */
-export const KV_CACHE_EVENT = z.strictObject({
+const event = z.strictObject({
   eventId: count,
   data: z.union([
     z.strictObject({ type: z.literal('created'), numBlocksPerCacheLevel: z.array(count) }),
@@ -103,6 +100,15 @@ export const KV_CACHE_EVENT = z.strictObject({
   ]),
 });
 
-sameType<z.output<typeof TOKEN_PIECE>, JsonForm<TokenPiece>>(true);
-sameType<z.output<typeof ITERATION_STATS>, JsonForm<IterationStats>>(true);
-sameType<z.output<typeof KV_CACHE_EVENT>, JsonForm<KvCacheEvent>>(true);
+sameType<z.output<typeof piece>, JsonForm<TokenPiece>>(true);
+sameType<z.output<typeof stats>, JsonForm<IterationStats>>(true);
+sameType<z.output<typeof event>, JsonForm<KvCacheEvent>>(true);
+
+/** A TokenPiece as JSON. */
+export const TOKEN_PIECE: z.ZodType = piece;
+
+/** IterationStats as JSON. */
+export const ITERATION_STATS: z.ZodType = stats;
+
+/** A KvCacheEvent as JSON. */
+export const KV_CACHE_EVENT: z.ZodType = event;

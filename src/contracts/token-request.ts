@@ -22,8 +22,7 @@ const retained = {
 };
 const range = z.strictObject({ start: count, end: count.optional(), ...retained });
 
-/** A TokenRequest as JSON. */
-export const TOKEN_REQUEST = z.strictObject({
+const schema = z.strictObject({
   promptTokens: z.array(NO_LESS_THAN_ZERO),
   maxNewTokens: z.number().int().min(1),
   ...sampling,
@@ -78,7 +77,10 @@ export const TOKEN_REQUEST = z.strictObject({
   clientId: u64.optional(),
 });
 
-sameType<z.output<typeof TOKEN_REQUEST>, JsonForm<Carried>>(true);
+sameType<z.output<typeof schema>, JsonForm<Carried>>(true);
+
+/** A TokenRequest as JSON. */
+export const TOKEN_REQUEST: z.ZodType = schema;
 
 /**
  * A request from its JSON form, for InProcessHost.submit.
@@ -86,7 +88,7 @@ sameType<z.output<typeof TOKEN_REQUEST>, JsonForm<Carried>>(true);
  * @throws ParameterError naming the field that is wrong
  */
 export function tokenRequestOf(json: unknown): TokenRequest {
-  const read = TOKEN_REQUEST.safeParse(json);
+  const read = schema.safeParse(json);
   if (!read.success) throw faultOf(read.error.issues[0]!);
   const { seed, cacheSalt, loraTaskId, clientId, logitBias, embeddingBias, ...plain } = read.data;
   const { promptEmbeddings, draftLogits, ...rest } = plain;
