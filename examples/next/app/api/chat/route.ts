@@ -33,7 +33,7 @@ export async function POST(request: Request): Promise<Response> {
     const stream = new ReadableStream<Uint8Array>({
       async pull(controller) {
         const { done, value: piece } = await next;
-        if (done) return controller.close();
+        if (done || !piece) return controller.close();
         next = pieces.next();
         controller.enqueue(new TextEncoder().encode(piece.text));
       },
