@@ -3,6 +3,7 @@ import type { EngineFormation } from '../callbacks/formation.js';
 import type { FunctionCallbacks, GptManagerOptions, ManagerState } from '../callbacks/gpt-manager-options.js';
 import {
   DEFAULT_IDLE_POLL_INTERVAL_MS,
+  DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS,
   DEFAULT_TERMINATE_TIMEOUT_MS,
   DEFAULT_WATCHDOG_TIMEOUT_MS,
 } from '../callbacks/options/optional-params.js';
@@ -19,6 +20,7 @@ import type { WorkerLink } from './links/worker-link.js';
 import { LostRequests } from './lost-requests.js';
 import { ManagerLife } from './manager-life.js';
 import { PendingAsks } from './pending-asks.js';
+import { FunctionsOfHost } from './post-processor-functions.js';
 import type { OpenLeader } from './ranks/launched-ranks.js';
 import { ManagerRanks } from './ranks/open-group.js';
 import { WorkerSupervisor } from './worker-supervisor.js';
@@ -50,6 +52,8 @@ export class GptManager {
   readonly #blockReads = new PendingAsks<Uint8Array>(new Uint8Array(0), 'The blocks were not read');
   readonly #blockWrites = new PendingAsks(0, 'The blocks were not written');
   readonly #ranks: ManagerRanks;
+  /** null: there are none. */
+  readonly #functions: FunctionsOfHost | null;
   #watch: { listener: (formation: EngineFormation) => void; intervalMs: number } | null = null;
   #bridge: HostBridge | null = null;
   /** Of the latest worker that was loaded. */
@@ -65,6 +69,7 @@ export class GptManager {
     this.#options = options;
     this.#life = new ManagerLife(options);
     this.#inProcess = inProcess;
+    this.#functions = functionsOf(options);
     this.#ranks = new ManagerRanks(options, (error) => this.#life.report(error));
     const {
       isolate = false,
@@ -75,8 +80,12 @@ export class GptManager {
     this.#supervisor = new WorkerSupervisor<EngineInfo, RunMessage, HostMessage>({
       link: (events) => {
         const data = { ...workerDataOf(options), lost: this.#moduleRequests.take() };
-        const open: OpenLeader<WorkerMessage, HostMessage> = (seat, ofWorker) =>
-          openLink(generationWorkerScript(), { ...data, seat }, ofWorker, { isolate, watchdogTimeoutMs });
+        const open: OpenLeader<WorkerMessage, HostMessage> = (seat, ofWorker) => {
+          const hostPostProcessors = this.#functions?.open() ?? null;
+          const ports = hostPostProcessors === null ? [] : [hostPostProcessors.port];
+          const whole = { ...data, seat, hostPostProcessors };
+          return openLink(generationWorkerScript(), whole, ofWorker, { isolate, watchdogTimeoutMs, ports });
+        };
         return this.#ranks.open(events, open);
       },
       restart: workerRestart ?? {},
@@ -338,7 +347,17 @@ export class GptManager {
   }
 }
 
-function workerDataOf(options: GptManagerOptions): Omit<WorkerData, keyof WorkerWires | 'lost' | 'seat'> {
+function functionsOf(options: GptManagerOptions): FunctionsOfHost | null {
+  const { logitsPostProcessors = {}, logitsPostProcessorBatched: batched } = options;
+  if (Object.keys(logitsPostProcessors).length === 0 && batched === undefined) return null;
+  const { logitsPostProcessorTimeoutMs = DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS } =
+    options.optionalParams ?? {};
+  return new FunctionsOfHost(logitsPostProcessors, batched, logitsPostProcessorTimeoutMs);
+}
+
+function workerDataOf(
+  options: GptManagerOptions,
+): Omit<WorkerData, keyof WorkerWires | 'lost' | 'seat' | 'hostPostProcessors'> {
   const { executorModule, logitsPostProcessorModule, ...params } = options.optionalParams ?? {};
   return {
     enginePath: options.enginePath,

@@ -7,6 +7,7 @@ import { DEFAULT_IDLE_POLL_INTERVAL_MS } from '../../callbacks/options/optional-
 import type { WorkerData } from '../../callbacks/worker-data.js';
 import type { GuideThreadSetup } from '../../callbacks/worker-messages.js';
 import { Doorbell, type EngineInfo, type WorkerMessage } from '../../callbacks/worker-messages.js';
+import { HostCalls } from '../decoding/host-calls.js';
 import { PostProcessors, postProcessorsOf } from '../decoding/post-processors.js';
 import { chunkMsOn } from '../executors/chunk-times.js';
 import type { GenerationLoop } from '../generation-loop.js';
@@ -54,9 +55,7 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
     const limits = { ...loaded.limits, terminateReqId: setup.terminateReqId };
     moduleCallbacks = new ModuleLoopCallbacks(module, limits, portCallbacks);
   }
-  const postProcessors = setup.logitsPostProcessorModule
-    ? postProcessorsOf(await import(setup.logitsPostProcessorModule), setup.logitsPostProcessorModule)
-    : new PostProcessors(new Map());
+  const postProcessors = await loadPostProcessors(setup);
   const callbacks = moduleCallbacks ?? portCallbacks;
   const loop = createLoop(
     loaded,
@@ -76,6 +75,15 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
   loaded.executor.close();
   port.postMessage({ type: 'closed' } satisfies WorkerMessage);
   port.close();
+}
+
+/** The post-processors of the module and those of the host's thread. */
+async function loadPostProcessors({
+  logitsPostProcessorModule: module,
+  hostPostProcessors: host,
+}: Omit<WorkerData, 'port' | 'params'>): Promise<PostProcessors> {
+  const own = module ? postProcessorsOf(await import(module), module) : new PostProcessors(new Map());
+  return host === null ? own : own.with(new HostCalls(host));
 }
 
 /** Gives a buffer to users with a callback for events, who then need not ask for one. */
