@@ -13,7 +13,8 @@ it('skein simulate --workers compares ways of choosing a worker, twice the same'
   const found: Record<string, number> = {};
   for (const { routing, requests, generatedTokens, promptTokens, contextTokens, ...one } of results) {
     expect([requests, generatedTokens]).toEqual([60, 60 * 64]);
-    expect(contextTokens).toBeGreaterThan(promptTokens - one.cachedTokens - 1);
+    // A request whose worker died before it began may find its prompt with the next one.
+    expect(contextTokens).toBeGreaterThan(60 * 128);
     expect(one.moved).toBeGreaterThan(0);
     found[routing] = one.cachedTokens / promptTokens;
   }
