@@ -7,8 +7,8 @@ import { openCheckpoint } from '../../../../models/checkpoints/open-checkpoint.j
 import { Tokenizer } from '../../../../models/tokenizer/tokenizer.js';
 import type { ModelShape } from '../../../../tools/compare/shape/model-shapes.js';
 import { checkRoom, writeRandomGguf } from '../../../../tools/compare/shape/random-gguf.js';
+import { blockValues } from '../../../../tools/support/block-values.js';
 import { fromHalf } from '../../../../tools/support/quantized.js';
-import { superblockValues } from '../../../../tools/support/superblocks.js';
 import { freshFolders } from '../../../support/fresh-folders.js';
 
 const freshFolder = freshFolders('random-gguf');
@@ -56,7 +56,7 @@ describe('writeRandomGguf', () => {
       const data = stored(name);
       const values: number[] = [];
       for (let at = 0; at < 100 * blockBytes; at += blockBytes)
-        values.push(...superblockValues(type, data.subarray(at, at + blockBytes)));
+        values.push(...blockValues(type, data.subarray(at, at + blockBytes)));
       const mean = values.reduce((sum, x) => sum + x, 0) / values.length;
       const variance = values.reduce((sum, x) => sum + (x - mean) ** 2, 0) / values.length;
       return { mean: mean * 512 ** 0.5, spread: (variance * 512) ** 0.5 };
