@@ -296,6 +296,49 @@ describe('a request that is refused', () => {
   });
 });
 
+describe('bans that leave no token behind the first ones', () => {
+  const sentence = 'The biases and bans of this request leave no token for place 3 of the answer.';
+  const told = { message: sentence, code: 'no_token_left' };
+  const isInvalid = { type: 'invalid_request_error', ...told };
+  const routes = [
+    [chat, { messages }, { error: isInvalid }],
+    ['/v1/completions', { prompt: 'a' }, { error: isInvalid }],
+    ['/v1/responses', { input: 'a' }, { error: isInvalid }],
+    [
+      '/v1/messages',
+      { messages, max_tokens: 9 },
+      {
+        error: { type: 'invalid_request_error', message: sentence, details: { error_code: 'no_token_left' } },
+      },
+    ],
+    ['/api/chat', { model: 'toy', messages }, { error: sentence }],
+  ] as const;
+
+  it.each(routes.flatMap((route) => [[...route, true] as const, [...route, false] as const]))(
+    '%s %j: %j, streamed: %s',
+    async (path, fields, error, stream) => {
+      const errors: unknown[] = [];
+      const log = {
+        debug: () => {},
+        info: () => {},
+        warn: () => {},
+        error: (one: unknown) => errors.push(one),
+      };
+      const fails = { error: new RequestError(sentence, { kind: 'noToken' }) };
+      const toy = toyServer(() => [{ tokens: [104] }, { waitMs: 5 }, fails], { log });
+      const response = await toy.post(path, { ...fields, stream });
+      expect(response.status).toBe(stream ? 200 : 400);
+      if (stream) {
+        const lines = (await response.text()).split('\n').map((line) => line.replace(/^data: /, ''));
+        const events = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as object);
+        const found = events.find((event) => 'error' in event && event.error !== null);
+        expect(found).toMatchObject(error);
+      } else expect(await response.json()).toMatchObject(error);
+      expect(errors).toEqual([]);
+    },
+  );
+});
+
 describe('a full queue (trap 15)', () => {
   it('is 429 with Retry-After and no stream header, streamed or not', async () => {
     const toy = toyServer(() => [{ waitMs: 10_000 }, { finish: 'stop' }], { maxActive: 1 });
