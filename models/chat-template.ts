@@ -111,12 +111,9 @@ export class ChatTemplate {
     try {
       this.#template = source === null ? null : new Template(source);
     } catch (error) {
-      throw new ChatTemplateError(
-        `The model's chat template cannot be parsed: ${asSentence(reasonOf(error))}`,
-        {
-          cause: error,
-        },
-      );
+      throw new ChatTemplateError(`The chat template cannot be parsed: ${asSentence(reasonOf(error))}`, {
+        cause: error,
+      });
     }
   }
 
