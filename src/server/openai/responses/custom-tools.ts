@@ -36,7 +36,7 @@ function wholePattern(definition: string): string {
 }
 
 /**
- * The fault of a custom tool's regex in the words of the regex alone, where an error quotes it as the model's function has it.
+ * Tells the fault of a custom tool's regex in the words of the regex alone, where the error is of the parameters that hold it.
  * @throws InvalidRequestError
  */
 export async function rethrowPatternFault(
@@ -45,11 +45,11 @@ export async function rethrowPatternFault(
   codec: TextCodec,
 ): Promise<void> {
   if (!(error instanceof InvalidRequestError) || error.apiCode !== 'invalid_guide') return;
-  for (const [index, { name, parameters }] of tools.functions.entries()) {
-    const pattern = tools.find(name)?.kind === 'custom' ? patternOf(parameters) : null;
-    if (pattern === null || !error.message.includes(wholePattern(pattern))) continue;
-    await guideOf({ regex: pattern }, `tools[${index}].format.definition`, codec);
-  }
+  const index = Number(/^tools\[(\d+)\]/.exec(error.param ?? '')?.[1]);
+  const tool = tools.functions[index];
+  if (tool === undefined || tools.find(tool.name)?.kind !== 'custom') return;
+  const pattern = patternOf(tool.parameters);
+  if (pattern !== null) await guideOf({ regex: pattern }, `tools[${index}].format.definition`, codec);
 }
 
 /** The definition of a custom tool's regex in the parameters that `asFunction` made; null: they are others. */
