@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import type { WeightPrecision } from '../../../engine/executors/executor.js';
+import type { TensorPrecision } from '../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import type { GroupShape } from '../../../engine/ranks/rank-shape.js';
 import { ropeFrequencies } from '../../../network/rope.js';
@@ -79,11 +79,13 @@ describe('the logits of ranks are those of one process', () => {
   ];
   describe.each(shapes)('on %o', (shape) => {
     // Widths of which exchanges are streamed, too.
-    test.each(['f32', 'bf16', 'int8', 'int4'] satisfies WeightPrecision[])('%s', async (precision) => {
+    const types = ['f32', 'bf16', 'int8', 'int4', 'q5_0', 'q5_1', 'iq4_nl', 'mxfp4'] as const;
+    test.each(types satisfies readonly TensorPrecision[])('%s', async (precision) => {
       await expectSameBits({ precision, hiddenSize: 64, intermediateSize: 192 }, shape);
     });
+    const wide = { hiddenSize: 256, intermediateSize: 256, headDim: 64 };
+    test('iq4_xs', () => expectSameBits({ precision: 'iq4_xs', ...wide }, shape));
     test('stacks of superblocks as they are stored: q4_k, q5_k and q6_k', async () => {
-      const wide = { hiddenSize: 256, intermediateSize: 256, headDim: 64 };
       await expectSameBits({ precision: 'mixed', ...wide }, shape);
     });
   });
@@ -96,8 +98,14 @@ describe('the logits of ranks are those of one process', () => {
 });
 
 describe('LoRA adapters on ranks', () => {
-  test('a rank changes its own outputs', async () => {
-    const built = await engines.get(tinyModelPath('gqa'), 'bf16');
+  test.each<[string, Partial<GroupShape>]>([
+    ['gqa', { tensorParallelSize: 2, pipelineParallelSize: 2 }],
+    ['gqa', { tensorParallelSize: 3 }],
+    // 4 heads, 2 KV heads: two of three ranks, and each pair of four, hold the same KV head.
+    ['mistral', { tensorParallelSize: 3 }],
+    ['mistral', { tensorParallelSize: 4 }],
+  ])('each rank of %s on %o changes its own outputs', async (variant, shape) => {
+    const built = await engines.get(tinyModelPath(variant), 'bf16');
     const engine = nativeEngine(built);
     const { config } = built.manifest;
     const options = engineOptions(built, {
@@ -107,11 +115,7 @@ describe('LoRA adapters on ranks', () => {
       maxLoraRank: 4,
     });
     const alone = new NativeExecutor(engine, options);
-    const { executor } = await groups.open(
-      engine,
-      { tensorParallelSize: 2, pipelineParallelSize: 2 },
-      options,
-    );
+    const { executor } = await groups.open(engine, shape, options);
     const weights = randomAdapter(config, 7, { maxRank: 4, unchanged: 0 });
     const batch = makeStepBatch(
       [
