@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import type { TensorPrecision } from '../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
@@ -11,10 +12,17 @@ import {
   tinyModelPath,
 } from '../../../tools/support/test-engine.js';
 import { TinyNetworks, type TinyShape } from '../../../tools/support/tiny-network.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 import { executorOptions } from '../../support/native-options.js';
 import { randomAdapter } from '../../support/random-adapter.js';
 import { TestGroups } from '../../support/rank-groups.js';
+import { OF_GROUPS_AND_TABLES, writeSuperblockModel } from '../../support/superblock-model.js';
 
+const tables = writeSuperblockModel(
+  join(temporaryFolder('skein-same-bits'), 'tables.gguf'),
+  OF_GROUPS_AND_TABLES,
+  'Q5_0',
+);
 const networks = new TinyNetworks();
 const groups = new TestGroups();
 afterEach(() => groups.close());
@@ -28,9 +36,10 @@ const OPTIONS = executorOptions({ threads: 1, maxNumTokens: 64, maxLogitRows: 16
 function allLogits(
   executor: Pick<NativeExecutor, 'forward'>,
   inverseFrequencies: Float32Array,
+  vocabSize = 100,
 ): Float32Array[] {
-  const a = Array.from({ length: 23 }, (_, i) => (i * 7) % 100);
-  const b = Array.from({ length: 40 }, (_, i) => (i * 11 + 3) % 100);
+  const a = Array.from({ length: 23 }, (_, i) => (i * 7) % vocabSize);
+  const b = Array.from({ length: 40 }, (_, i) => (i * 11 + 3) % vocabSize);
   const step = (sequences: Parameters<typeof makeStepBatch>[0], newBlocks: number[]) =>
     executor.forward(makeStepBatch(sequences, { tokensPerBlock: 16, inverseFrequencies, newBlocks })).slice();
   return [
@@ -44,14 +53,14 @@ function allLogits(
     step(
       [
         { tokens: b, cached: 20, blocks: [5, 3, 4] },
-        { tokens: [...a, 9], cached: 23, blocks: [0, 1] },
+        { tokens: [...a, 5], cached: 23, blocks: [0, 1] },
       ],
       [4],
     ),
     step(
       [
         { tokens: [...b, 1], cached: 40, blocks: [5, 3, 4] },
-        { tokens: [...a, 9, 2], cached: 24, blocks: [0, 1], logits: 'all' },
+        { tokens: [...a, 5, 2], cached: 24, blocks: [0, 1], logits: 'all' },
       ],
       [],
     ),
@@ -89,6 +98,23 @@ describe('the logits of ranks are those of one process', () => {
       await expectSameBits({ precision: 'mixed', ...wide }, shape);
     });
   });
+  // The rows that a rank has of qkv are then of several types.
+  test.each([two, { pipelineParallelSize: 2 }, { ...two, pipelineParallelSize: 2 }])(
+    'a file of which q, k and v have types of their own, on %o',
+    async (shape) => {
+      const built = await engines.get(tables, 'stored');
+      const { config } = built.manifest;
+      const { inverseFrequencies } = ropeFrequencies(config.rope);
+      const alone = new NativeExecutor(nativeEngine(built), OPTIONS);
+      const { executor } = await groups.open(nativeEngine(built), shape, OPTIONS);
+      const [found, expected] = [executor, alone].map((one) =>
+        allLogits(one, inverseFrequencies, config.vocabSize),
+      );
+      expect(found).toEqual(expected);
+      expect(expected!.at(-1)!.every(Number.isFinite)).toBe(true);
+      alone.close();
+    },
+  );
   test.each([2, 3, 4])('9 heads, 3 KV heads among %i ranks', async (tensorParallelSize) => {
     await expectSameBits({ numHeads: 9, numKvHeads: 3, bias: true }, { tensorParallelSize });
   });
