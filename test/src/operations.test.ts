@@ -138,6 +138,7 @@ describe('a shutdown', () => {
       'remote',
       'method',
       'path',
+      'route',
       'status',
       'durationMs',
       'isWhole',
