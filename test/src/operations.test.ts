@@ -144,7 +144,7 @@ describe('a shutdown', () => {
       'isWhole',
       'msg',
     ]);
-    expect(stderr).not.toContain('prompt');
+    expect(stderr).not.toContain('"prompt"');
   });
 
   it('ends at once at a second signal', async () => {
