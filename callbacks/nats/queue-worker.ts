@@ -49,6 +49,9 @@ export function roomFor({ places, held, waiting }: Record<'places' | 'held' | 'w
   return Math.min(places - held, MOST_WAITING - waiting);
 }
 
+/** A gateway is forgotten after this many times the silence after which its requests are dropped. */
+const REMEMBERED = 20;
+
 /** A request that the worker has. */
 interface Held {
   item: WorkItem;
@@ -350,6 +353,8 @@ export class QueueWorker {
       this.#confirm(told, answer);
     } else if (nowMs - asker.heardMs > gatewayGraceMs) {
       for (const one of told) if (this.#isHeld(one)) this.#drop(one);
+      // It may come back, and learns at once then that its requests were given up.
+      if (nowMs - asker.heardMs <= REMEMBERED * gatewayGraceMs) return;
     } else return;
     // It is told until it has heard that there is nothing left: the last tokens may have been lost on the way.
     if (told.length === 0 && this.#heldFor(gateway).length === 0) this.#askers.delete(gateway);

@@ -6,6 +6,8 @@ export interface SilenceLimits {
   probeAfterMs: number;
   /** After this much it counts as lost: it is dead, stopped, or cut off. */
   lostAfterMs: number;
+  /** A worker tells every second which requests it has. After this long without, what it had is taken to be given up. */
+  untoldAfterMs: number;
 }
 
 /** A worker, as its last beat has it. */
@@ -24,6 +26,8 @@ export interface RosterWorker {
   layout: string | null;
   isLeaving: boolean;
   heardMs: number;
+  /** When it last told which requests it has, or, if it had none before, when it got its first one. */
+  toldMs: number;
   /** It was asked, and has not answered yet. */
   isProbed: boolean;
 }
@@ -66,7 +70,7 @@ export class WorkerRoster {
     const { isPrefill = false, layout = null } = beat;
     const before = this.#workers.get(id);
     if (isGone) return this.#workers.delete(id) ? 'gone' : 'unknown';
-    const heard = { heardMs: nowMs, isProbed: false };
+    const heard = { heardMs: nowMs, toldMs: before?.toldMs ?? nowMs, isProbed: false };
     const kind = { id, pool, model, isPrefill, layout };
     this.#workers.set(id, { ...kind, places, held, maxBlocks, usedBlocks, isLeaving, ...heard });
     if (before === undefined) return 'joined';
@@ -81,6 +85,13 @@ export class WorkerRoster {
     worker.isProbed = false;
   }
 
+  /** It told which requests it has. */
+  told(id: string, nowMs: number): void {
+    this.heard(id, nowMs);
+    const worker = this.#workers.get(id);
+    if (worker !== undefined) worker.toldMs = nowMs;
+  }
+
   /** A request went to a worker (1), or ended there (-1): its next beat knows better. */
   noteHeld(id: string, change: 1 | -1): void {
     const worker = this.#workers.get(id);
@@ -89,11 +100,14 @@ export class WorkerRoster {
 
   /** Nothing could be heard for a while, and that was no worker's fault. */
   beginAnew(nowMs: number): void {
-    for (const id of this.#workers.keys()) this.heard(id, nowMs);
+    for (const id of this.#workers.keys()) this.told(id, nowMs);
   }
 
   /** Workers that have been silent for too long: to be asked, or to be given up. Those to be asked are named once. */
-  silent(nowMs: number, { probeAfterMs, lostAfterMs }: SilenceLimits): { toProbe: string[]; lost: string[] } {
+  silent(
+    nowMs: number,
+    { probeAfterMs, lostAfterMs }: Omit<SilenceLimits, 'untoldAfterMs'>,
+  ): { toProbe: string[]; lost: string[] } {
     const toProbe: string[] = [];
     const lost: string[] = [];
     for (const worker of this.#workers.values()) {
@@ -105,6 +119,21 @@ export class WorkerRoster {
       }
     }
     return { toProbe, lost };
+  }
+
+  /**
+   * Workers among these that are heard, and have not told for too long which requests they have: a worker that was cut off, and has
+   * given up what it had, has nothing to tell.
+   */
+  reticent(
+    holders: Iterable<string>,
+    nowMs: number,
+    { untoldAfterMs }: Pick<SilenceLimits, 'untoldAfterMs'>,
+  ): string[] {
+    return [...holders].filter((id) => {
+      const worker = this.#workers.get(id);
+      return worker !== undefined && nowMs - worker.toldMs >= untoldAfterMs;
+    });
   }
 
   /** It was asked, and the question or its answer may be lost: it is asked again. */

@@ -153,8 +153,10 @@ export class Attempts {
   noteLeased(request: QueuedRequest, worker: string): boolean {
     if (request.stage === 'leased') return false;
     this.#setStage(request, 'leased');
-    request.noteTaken(performance.now());
+    const nowMs = performance.now();
+    request.noteTaken(nowMs);
     this.#roster.noteHeld(worker, 1);
+    if (this.book.heldBy(worker).size === 1) this.#roster.told(worker, nowMs);
     return true;
   }
 
@@ -197,7 +199,7 @@ export class Attempts {
   }
 
   /** All that a worker has goes on elsewhere. */
-  fallAllOf(worker: string, why: 'lost' | 'moved'): void {
+  fallAllOf(worker: string, why: 'lost' | 'moved' | 'gap'): void {
     for (const id of [...this.book.heldBy(worker)]) this.fall(this.requests.get(id)!, why);
   }
 

@@ -258,7 +258,7 @@ export class QueueGateway implements GatewayListener {
   }
 
   onHold({ worker, held }: HoldMessage): HoldAnswer {
-    this.roster.heard(worker, performance.now());
+    this.roster.told(worker, performance.now());
     const ids = new Set<string>();
     const stale: [string, number][] = [];
     const pumped = new Set<string>();

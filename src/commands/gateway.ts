@@ -18,6 +18,8 @@ import { allowedHosts, readSecurity } from './server-security.js';
 
 /** Milliseconds of a worker's silence after which it is asked whether it is there: workers tell of themselves every second. */
 const PROBE_AFTER_MS = 1_500;
+/** A worker tells every second what it has. */
+const UNTOLD_AFTER_MS = 5_000;
 
 /** Runs skein gateway until SIGTERM or SIGINT. @throws UsageError, ListenError; an Error where the queue cannot be used */
 export async function gateway(given: Config): Promise<void> {
@@ -91,7 +93,11 @@ function learnModels(
   const atGateway: QueueGateway = new QueueGateway({
     id,
     port,
-    silence: { probeAfterMs: PROBE_AFTER_MS, lostAfterMs: 1000 * config.workerSilenceSeconds },
+    silence: {
+      probeAfterMs: PROBE_AFTER_MS,
+      lostAfterMs: 1000 * config.workerSilenceSeconds,
+      untoldAfterMs: UNTOLD_AFTER_MS,
+    },
     workerWaitMs: 1000 * config.workerWaitSeconds,
     allowsDifferentBits: config.allowDifferentBits,
     maxLocalPrefillLength: config.maxLocalPrefillLength,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Beat } from '../../../callbacks/nats/messages.js';
 import { offersWanted, WorkerRoster } from '../../../callbacks/nats/worker-roster.js';
 
-const LIMITS = { probeAfterMs: 100, lostAfterMs: 500 };
+const LIMITS = { probeAfterMs: 100, lostAfterMs: 500, untoldAfterMs: 300 };
 const beat = (worker: string, more: Partial<Beat> = {}): Beat => ({
   ...{
     kind: 'beat',
@@ -45,6 +45,21 @@ describe('the workers that a gateway knows', () => {
     expect(roster.silent(500, LIMITS)).toEqual({ toProbe: [], lost: ['a'] });
     roster.beginAnew(500);
     expect(roster.silent(599, LIMITS)).toEqual({ toProbe: [], lost: [] });
+  });
+
+  it('are reticent if they are heard and do not tell what they have', () => {
+    const roster = new WorkerRoster();
+    roster.beat(beat('a'), 0);
+    roster.beat(beat('a'), 299);
+    roster.heard('a', 299);
+    expect(roster.reticent(['a', 'unknown'], 299, LIMITS)).toEqual([]);
+    expect(roster.reticent(['a'], 300, LIMITS)).toEqual(['a']);
+    expect(roster.reticent([], 300, LIMITS)).toEqual([]);
+    roster.told('a', 300);
+    expect(roster.reticent(['a'], 599, LIMITS)).toEqual([]);
+    roster.beginAnew(599);
+    expect(roster.reticent(['a'], 898, LIMITS)).toEqual([]);
+    expect(roster.reticent(['a'], 899, LIMITS)).toEqual(['a']);
   });
 
   it('want as many offers as they have free places, and one more each', () => {

@@ -62,7 +62,7 @@ function setUp(more: Partial<QueueGatewayOptions> = {}, limits = { maxQueueSize:
   const gateway = new QueueGateway({
     id: 'g',
     port,
-    silence: { probeAfterMs: 1e6, lostAfterMs: 1e7 },
+    silence: { probeAfterMs: 1e6, lostAfterMs: 1e7, untoldAfterMs: 1e7 },
     workerWaitMs: 1e6,
     allowsDifferentBits: false,
     maxLocalPrefillLength: 8,
@@ -356,6 +356,29 @@ describe('a request', () => {
     await settle();
     expect((await asked).finishReason).toBe('timeout');
     expect(last().isWithdrawn).toBe(true);
+  });
+
+  it('goes on elsewhere if its worker is there, and tells no more that it has it', async () => {
+    const silence = { probeAfterMs: 1e6, lostAfterMs: 1e7, untoldAfterMs: 30 };
+    const { gateway, beat, ask, offers, last, hold, send } = setUp({ silence });
+    beat('a');
+    const asked = ask(3);
+    await settle();
+    hold('a');
+    send('a', 0, [5]);
+    // Its connection was away, and it has given up what it had: it beats, and has nothing to tell.
+    gateway.onDisconnect();
+    gateway.onReconnect();
+    await expect
+      .poll(() => {
+        beat('a');
+        return offers.length;
+      })
+      .toBe(2);
+    expect(last().item).toMatchObject({ attempt: 2, known: [1] });
+    hold('a');
+    send('a', 1, [6], true);
+    expect((await asked).tokens).toEqual([5, 6]);
   });
 
   it('moves from a worker that is to end as soon as an equal one is there', async () => {

@@ -200,7 +200,7 @@ describeWithNats('requests over the work queue', () => {
 describeWithNats('a worker that is silent', () => {
   let lab: QueueLab;
   beforeAll(async () => {
-    const silence = { probeAfterMs: 300, lostAfterMs: 1_500 };
+    const silence = { probeAfterMs: 300, lostAfterMs: 1_500, untoldAfterMs: 10_000 };
     lab = await QueueLab.start({ nats: testNats!, silence, environment: cleanEnvironment({}) });
   }, 60_000);
   afterAll(() => lab?.close());

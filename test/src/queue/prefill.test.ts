@@ -108,7 +108,7 @@ describeWithNats('long prompts that prefill workers compute', () => {
     const config = join(folder, 'nats.conf');
     writeFileSync(config, 'max_payload: 9000\n');
     const natsArguments = ['-c', config];
-    const silence = { probeAfterMs: 400, lostAfterMs: 6_000 };
+    const silence = { probeAfterMs: 400, lostAfterMs: 6_000, untoldAfterMs: 10_000 };
     const options = { nats: testNats!, natsArguments, silence, environment: cleanEnvironment({}) };
     lab = await QueueLab.start({ ...options, maxLocalPrefillLength: 64 });
     wire = await TappedProxy.start(lab.nats.port);
