@@ -220,7 +220,10 @@ export class QueueGateway implements GatewayListener {
     else if (verdict.kind === 'take') {
       // Who answers has fetched what it could.
       this.#attempts.releaseBlocks(request);
-      if (!request.push(sequence, piece, verdict.skip, performance.now())) this.#attempts.diverge(request);
+      const isSame = request.push(sequence, piece, verdict.skip, performance.now());
+      // Whoever got the piece may want no more, and has then left the request.
+      if (!this.#attempts.requests.has(id)) pumped.add(request.model);
+      else if (!isSame) this.#attempts.diverge(request);
       else if (this.#attempts.book.isOver(id)) {
         pumped.add(request.model);
         this.#attempts.forget(request);

@@ -5,7 +5,8 @@ import type { QueueLimits } from '../../host/gateway/model-queue.js';
 import type { QueueGateway } from '../../host/gateway/queue-gateway.js';
 import type { RunningModel } from '../serving/running-model.js';
 import { learnedModel } from './learned-model.js';
-import { fetchFiles } from './model-files.js';
+import { cardText } from './model-card.js';
+import { fetchFiles, filesDigest } from './model-files.js';
 
 export interface LearnedModelsOptions {
   gateway: QueueGateway;
@@ -87,10 +88,12 @@ export class LearnedModels {
 
   async #learn({ worker, pool, model: card }: Beat, before: Served | undefined): Promise<void> {
     const { gateway, folder, limits, readFile, bring, takeAway, onWarning } = this.#options;
-    const { name, text, files } = card;
+    const { name, files } = card;
     const key = modelKey(card);
     try {
-      const own = join(folder, text);
+      if (card.text !== cardText(card)) throw new Error('what it tells of itself does not fit together');
+      // By the content, so that a worker brings no other files than those of its own model.
+      const own = join(folder, filesDigest(files));
       await fetchFiles(own, files, (file, offset) => readFile(worker, pool, file, offset));
       if (before !== undefined) {
         await takeAway(name);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { skeinVersion } from '../../base/package-info.js';
-import type { ModelCard } from '../../callbacks/nats/messages.js';
+import type { EngineCard, ModelCard } from '../../callbacks/nats/messages.js';
 import type { EngineInfo } from '../../callbacks/worker-messages.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import type { RunningModel } from '../serving/running-model.js';
@@ -27,11 +27,10 @@ export function modelCard(
     maxAttentionWindow: engine.maxAttentionWindow,
     tokensPerBlock: engine.tokensPerBlock,
   };
-  const identity = [textDigest(files), limits, entry.aliases];
   return {
     name: entry.name,
     aliases: [...entry.aliases],
-    text: digestOf(identity),
+    text: cardText({ files, engine: limits, aliases: [...entry.aliases] }),
     fileName: basename(entry.model),
     files,
     info: { ...told },
@@ -45,6 +44,26 @@ export function modelCard(
       digest,
     })),
   };
+}
+
+/** ModelCard.text, of what the card itself says. */
+export function cardText({
+  files,
+  engine,
+  aliases,
+}: Pick<ModelCard, 'files' | 'engine' | 'aliases'>): string {
+  const limits: EngineCard = {
+    vocabSize: engine.vocabSize,
+    endTokenIds: engine.endTokenIds,
+    maxInputLen: engine.maxInputLen,
+    maxSeqLen: engine.maxSeqLen,
+    maxSequences: engine.maxSequences,
+    maxNumTokens: engine.maxNumTokens,
+    maxBeamWidth: engine.maxBeamWidth,
+    maxAttentionWindow: engine.maxAttentionWindow,
+    tokensPerBlock: engine.tokensPerBlock,
+  };
+  return digestOf([textDigest(files), limits, aliases]);
 }
 
 /**

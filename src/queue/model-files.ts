@@ -63,6 +63,13 @@ export class ModelFiles {
   }
 }
 
+/** Digest of all files that a gateway takes of these: the name of their folder. */
+export function filesDigest(files: readonly FileFacts[]): string {
+  const hash = createHash('sha256');
+  for (const { name, digest } of files) if (NAMES.includes(name)) hash.update(`${name}\0${digest}\0`);
+  return hash.digest('hex').slice(0, 32);
+}
+
 /** Digest of the files by which texts become tokens: equal where a gateway's tokenizer fits. */
 export function textDigest(files: readonly FileFacts[]): string {
   const hash = createHash('sha256');
@@ -71,7 +78,8 @@ export function textDigest(files: readonly FileFacts[]): string {
 }
 
 /**
- * Brings a model's files into a folder, unless they are there.
+ * Brings a model's files into a folder, unless they are there. The folder's name is that of their content (filesDigest), and it
+ * appears only when all of it has come and was checked.
  * @param read reads a part of a file of some worker's @throws where a file does not come, or is not what it should be
  */
 export async function fetchFiles(

@@ -381,6 +381,35 @@ describe('a request', () => {
     expect((await asked).tokens).toEqual([5, 6]);
   });
 
+  it('may be left in the middle of a message, of which the rest counts', async () => {
+    const { gateway, beat, offers, stops } = setUp({}, { maxQueueSize: 5, fairQueueing: false });
+    beat('a', { places: 3 });
+    const streams = [0, 1, 2].map(
+      () => gateway.submit(KEY, { promptTokens: Int32Array.of(1), maxNewTokens: 4 })[0]!,
+    );
+    const got: number[][] = [[], [], []];
+    for (const [i, stream] of streams.entries()) {
+      stream.listen({
+        onPiece: ({ tokens }) => {
+          got[i]!.push(...tokens);
+          // As a text that is found to end the answer.
+          if (i === 0) stream.leave();
+        },
+        onError: (error) => expect.fail(String(error)),
+      });
+    }
+    await settle();
+    const frames = offers.map(({ item: { id, attempt } }) => ({
+      ...{ id, attempt, sequence: 0, index: 0 },
+      piece: { tokens: Int32Array.of(7), finishReason: null },
+    }));
+    gateway.onFrames({ kind: 'frames', worker: 'a', frames, failures: [] });
+    expect(got).toEqual([[7], [7], [7]]);
+    expect(gateway.size).toBe(2);
+    expect(stops.map(([, { id }]) => id)).toEqual([offers[0]!.item.id]);
+    expect(offers).toHaveLength(3);
+  });
+
   it('moves from a worker that is to end as soon as an equal one is there', async () => {
     const { beat, ask, last, hold, stops, send } = setUp();
     beat('d');
