@@ -180,21 +180,16 @@ describeWithNats('skein gateway and skein work', () => {
         .create({
           model: 'gosling',
           prompt: 'Once',
-          max_tokens: 60,
+          max_tokens: 100,
           temperature: 1,
           ignore_eos: true,
         } as never)
         .then(() => order.push(name));
-    const flood = Array.from({ length: 24 }, () => ask(a!, 'a'));
-    const waiting = async () => {
-      const headers = { authorization: 'Bearer secret-a-0123456789' };
-      const text = await (await fetch(`${own.url}/metrics`, { headers })).text();
-      return Number(/^vllm:num_requests_waiting\S* (\d+)/m.exec(text)![1]);
-    };
-    await until('the flood', async () => (await waiting()) > 12);
+    const flood = Array.from({ length: 60 }, () => ask(a!, 'a'));
+    await Promise.race(flood);
     const late = ask(b!, 'b');
     await Promise.all([...flood, late]);
-    expect(order.indexOf('b')).toBeLessThan(21);
+    expect(order.indexOf('b')).toBeLessThan(50);
     expect((await own.stop()).code).toBe(0);
     rmSync(folder, { recursive: true });
   }, 60_000);
