@@ -42,10 +42,7 @@ export const isKept = (type: TensorType): boolean => !isMade(AS_STORED[type]);
  *   q Q4_K | k Q4_K | v Q6_K   ->   q4_k: the rows of q and k | q6_k: those of v
  *   gate Q4_K | up Q6_K        ->   q4_k: the rows of gate | q6_k: those of up
  */
-export function storedParts(
-  checkpoint: Pick<Checkpoint, 'tensors'>,
-  weight: PlanWeight,
-): WeightPart[] {
+export function storedParts(checkpoint: Pick<Checkpoint, 'tensors'>, weight: PlanWeight): WeightPart[] {
   const parts: WeightPart[] = [];
   for (const { name, rows } of weight.sources) {
     const dtype = AS_STORED[checkpoint.tensors.get(name)!.type];

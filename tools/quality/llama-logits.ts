@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { closeSync, openSync, readSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +19,8 @@ export const LLAMA_FTYPES: Readonly<Record<string, number>> = {
   Q6_K: 18,
   IQ4_NL: 25,
   IQ4_XS: 30,
-  MXFP4: 38,
+  // Of models without experts all matrices are Q8_0.
+  MXFP4_MOE: 38,
 };
 
 /** llama.cpp's library in a folder: see llama_library.py. */
@@ -51,11 +52,16 @@ export class LlamaLibrary {
   }
 
   #run(args: readonly string[], input: string): void {
-    execFileSync(this.#python, [SCRIPT, this.#libraries, ...args], {
+    const { status, stderr, error } = spawnSync(this.#python, [SCRIPT, this.#libraries, ...args], {
       input,
-      stdio: ['pipe', 'ignore', 'pipe'],
+      encoding: 'utf8',
       maxBuffer: 1 << 28,
     });
+    // The library tells much on the way; the reason is at the end.
+    if (error || status !== 0)
+      throw new Error(
+        `${SCRIPT} ${args.join(' ')}: ${error?.message ?? stderr.trim().split('\n').slice(-3).join('\n')}`,
+      );
   }
 }
 

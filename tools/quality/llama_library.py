@@ -39,8 +39,6 @@ class ContextParams(Structure):
         ("batch", c_uint32),
         ("micro_batch", c_uint32),
         ("sequences", c_uint32),
-        ("threads", c_int32),
-        ("batch_threads", c_int32),
         ("rest", REST),
     ]
 
@@ -75,6 +73,7 @@ def load(folder):
         "llama_context_default_params": (ContextParams, []),
         "llama_model_load_from_file": (c_void_p, [c_char_p, ModelParams]),
         "llama_init_from_model": (c_void_p, [c_void_p, ContextParams]),
+        "llama_set_n_threads": (None, [c_void_p, c_int32, c_int32]),
         "llama_model_get_vocab": (c_void_p, [c_void_p]),
         "llama_vocab_n_tokens": (c_int32, [c_void_p]),
         "llama_get_memory": (c_void_p, [c_void_p]),
@@ -108,8 +107,8 @@ def logits(llama, model_file, target, threads):
         sys.exit(f"llama.cpp's context begins with {found}, expected (512, 2048, 512, 1): another version of the library.")
     longest = max(len(window) for window in windows)
     params.context = params.batch = params.micro_batch = max(256, longest)
-    params.threads = params.batch_threads = int(threads)
     context = llama.llama_init_from_model(model, params)
+    llama.llama_set_n_threads(context, int(threads), int(threads))
     width = llama.llama_vocab_n_tokens(llama.llama_model_get_vocab(model))
     batch = llama.llama_batch_init(longest, 0, 1)
     with open(target, "wb") as out:

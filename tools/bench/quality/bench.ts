@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { describeMachine, sectionOf } from '../../../base/machine.js';
 import { defaultThreads } from '../../../base/topology.js';
 import { listOf } from '../../compare/flags.js';
 import { perplexity, type Quality, qualityOf } from '../../quality/divergence.js';
@@ -9,15 +8,15 @@ import { LlamaLibrary } from '../../quality/llama-logits.js';
 import { skeinLogits } from '../../quality/skein-logits.js';
 import { textOf } from '../../quality/windows.js';
 import { type Cell, markdownTable } from '../../support/markdown-table.js';
-import { defineBench, forEachKind } from '../bench.js';
+import { defineBench } from '../bench.js';
 
 const FLAGS = {
   model: { argument: 'FILE', default: '', help: 'the GGUF that all files are made of' },
   llama: { argument: 'DIR', default: '', help: 'folder of libllama and libggml' },
   types: {
     argument: 'LIST',
-    default: 'BF16,Q5_0,Q4_K_M,IQ4_XS,MXFP4',
-    help: "types of the files, by llama.cpp's names (default BF16,Q5_0,Q4_K_M,IQ4_XS,MXFP4)",
+    default: 'BF16,Q5_0,Q4_K_M,IQ4_XS',
+    help: "types of the files, by llama.cpp's names (default BF16,Q5_0,Q4_K_M,IQ4_XS)",
   },
   text: { argument: 'FILE', default: '', help: 'the text (default: the LICENSE)' },
   python: { argument: 'PATH', default: 'python3', help: 'a Python 3 (default: python3)' },
@@ -41,7 +40,7 @@ const HEAD: readonly Cell[] = [
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/precision.md',
-  sections: forEachKind('quality'),
+  sections: ['quality'],
   async run({ model, llama, types, text, python }, { progress, report }) {
     if (model === '' || llama === '') throw new Error('quality: --model FILE and --llama DIR are needed.');
     const library = new LlamaLibrary(llama, python);
@@ -63,7 +62,7 @@ export const bench = defineBench({
       }
       const positions = reference.logits.flat().length;
       report({
-        section: sectionOf('quality', describeMachine()),
+        section: 'quality',
         conditions: `files made of ${basename(model)}; ${positions} positions; f32 has perplexity ${perplexity(windows, reference.logits).toFixed(3)}`,
         lines: [markdownTable(HEAD, rows, 2)],
       });

@@ -181,6 +181,7 @@ class Executor {
   float* threadScratch_ = nullptr;   // [thread][attention scratch | partial results of one unit]
   float* sharedPartials_ = nullptr;  // [area][partial results of one unit]
   float* rounded_ = nullptr;         // the input of the running op, for products with quantised weights
+  float* up_ = nullptr;              // the up half of a gated product in two formats
   uint8_t* freshBlocks_ = nullptr;   // of one layer, in the pool's layout
   size_t attentionScratchFloats_ = 0;
   size_t threadScratchFloats_ = 0;
