@@ -132,13 +132,11 @@ void eachPiece(const uint8_t* data, size_t bytes, ThreadPool& pool, const Fn& fn
 
 }  // namespace
 
-uint32_t crc32ByTables(const uint8_t* data, size_t bytes) { return ~throughTables(0xFFFFFFFFu, data, bytes); }
-
 uint32_t crc32Of(const uint8_t* data, size_t bytes) {
 #if defined(__x86_64__)
   if (bytes >= 64 && hasProducts()) return byProducts(data, bytes);
 #endif
-  return crc32ByTables(data, bytes);
+  return ~throughTables(0xFFFFFFFFu, data, bytes);
 }
 
 uint32_t crc32Joined(uint32_t first, uint32_t second, uint64_t secondBytes) {

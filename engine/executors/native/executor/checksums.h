@@ -9,8 +9,6 @@ namespace skein {
 
 // CRC-32 as zlib computes it: polynomial 0xEDB88320, bits reflected, begun and ended with all bits set.
 uint32_t crc32Of(const uint8_t* data, size_t bytes);
-// The same by tables alone, as on processors without a carry-less product.
-uint32_t crc32ByTables(const uint8_t* data, size_t bytes);
 // CRC-32 of two pieces that follow one another.
 uint32_t crc32Joined(uint32_t first, uint32_t second, uint64_t secondBytes);
 // CRC-32 of one range, which all threads compute piece by piece.
