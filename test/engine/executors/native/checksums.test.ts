@@ -27,10 +27,14 @@ describe('the checksums of ranges', () => {
 
   it('are refused where a range, the file or a number of threads is none', () => {
     const range = { offset: 10, byteLength: bytes.length };
-    expect(() => checksums(file, [range], 1)).toThrow(`${file}: summed bytes 10 to ${bytes.length + 10} lie beyond`);
+    expect(() => checksums(file, [range], 1)).toThrow(
+      `${file}: summed bytes 10 to ${bytes.length + 10} lie beyond`,
+    );
     expect(() => checksums(`${file}.none`, [], 1)).toThrow('cannot be opened');
     expect(() => checksums(file, [], 0)).toThrow('threads should be from 1 to 1024');
-    expect(() => checksums(file, [{ offset: -1, byteLength: 1 }], 1)).toThrow('should be a whole number >= 0');
+    expect(() => checksums(file, [{ offset: -1, byteLength: 1 }], 1)).toThrow(
+      'should be a whole number >= 0',
+    );
     expect(() => checksums(file, [1 as never], 1)).toThrow('a range should be an object');
   });
 });

@@ -165,7 +165,10 @@ describe('float32 weights', () => {
       for (let shift = -0.1; shift < 0.1; shift += 0.005) {
         const [scale, minimum] = [range / steps, least + shift * range];
         const quant = (x: number) => Math.min(15, Math.max(0, Math.round((x - minimum) / scale)));
-        best = Math.min(best, error((x) => minimum + scale * quant(x)));
+        best = Math.min(
+          best,
+          error((x) => minimum + scale * quant(x)),
+        );
       }
     expect(error((_, i) => found[i]!)).toBeLessThan(1.1 * best);
   });

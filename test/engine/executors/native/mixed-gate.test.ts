@@ -34,20 +34,23 @@ function logitsOf(network: TinyNetwork, changes: Parameters<typeof executorOptio
 }
 
 describe('gate and up as products of their own', () => {
-  it.each(['f32', 'bf16', 'int8', 'q4_k', 'q6_k'] as const)('have the bits of one gated product, %s', (precision) => {
-    const isSuperblocked = precision.endsWith('_k');
-    const network = networks.make({
-      precision,
-      numLayers: 1,
-      vocabSize: 101,
-      ...(isSuperblocked && { hiddenSize: 256, intermediateSize: 256, headDim: 64 }),
-      ...(precision !== 'f32' && { bias: true, activation: 'geluTanh' as const }),
-    });
-    for (const instructionSet of instructionSets) {
-      const expected = logitsOf(network, { instructionSet });
-      expect(logitsOf(withHalves(network), { instructionSet })).toEqual(expected);
-    }
-  });
+  it.each(['f32', 'bf16', 'int8', 'q4_k', 'q6_k'] as const)(
+    'have the bits of one gated product, %s',
+    (precision) => {
+      const isSuperblocked = precision.endsWith('_k');
+      const network = networks.make({
+        precision,
+        numLayers: 1,
+        vocabSize: 101,
+        ...(isSuperblocked && { hiddenSize: 256, intermediateSize: 256, headDim: 64 }),
+        ...(precision !== 'f32' && { bias: true, activation: 'geluTanh' as const }),
+      });
+      for (const instructionSet of instructionSets) {
+        const expected = logitsOf(network, { instructionSet });
+        expect(logitsOf(withHalves(network), { instructionSet })).toEqual(expected);
+      }
+    },
+  );
 
   it('are refused where the parts are no halves', () => {
     const network = networks.make();

@@ -158,7 +158,9 @@ describe('the packed file', () => {
     writeFileSync(large.weightsFile, bytes);
     utimesSync(large.weightsFile, new Date(), new Date(Date.now() + 5000));
     for (const packedFolder of [large.packedFolder, join(large.folder, 'missing')])
-      expect(() => logitsOf({ ...large, tensors, packedFolder })).toThrow(`the bytes of ${matrix.name} are not`);
+      expect(() => logitsOf({ ...large, tensors, packedFolder })).toThrow(
+        `the bytes of ${matrix.name} are not`,
+      );
     expect(readdirSync(large.folder).filter((name) => name.endsWith('.tmp'))).toEqual([]);
     large.remove();
   });
