@@ -143,7 +143,7 @@ async function writeEngine(
   options: BuildAsideOptions,
 ): Promise<void> {
   const { precision, outputPrecision } = precisions;
-  const partsOf = (weight: PlanWeight) => storedParts(checkpoint, plan, weight);
+  const partsOf = (weight: PlanWeight) => storedParts(checkpoint, weight);
   const { tensors, byteLength } = layOutWeights(plan, precision, outputPrecision, partsOf);
   checkSpace(directory, target, byteLength);
   const weightsFile = join(directory, 'weights.bin');
@@ -170,7 +170,7 @@ async function writeEngine(
     maxSeqLen: longestSequence(config),
     source: { path: resolve(checkpoint.path), format, hash: sourceHash },
     weightsByteLength: byteLength,
-    tensors: await withChecksums(weightsFile, tensors),
+    tensors: await withChecksums(weightsFile, tensors, options.threads ?? defaultThreads()),
   };
   writeFileSync(join(directory, 'engine.json'), `${JSON.stringify(manifest, null, 1)}\n`, { flush: true });
 }

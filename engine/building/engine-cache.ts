@@ -15,7 +15,7 @@ import { findModelFiles, type ModelFiles } from '../../models/checkpoints/model-
 import { sourceHash } from '../../models/checkpoints/source-hash.js';
 import type { BuildOptions } from './builder.js';
 import { type Engine, EngineError, openEngine } from './engine.js';
-import { ENGINE_FORMAT_VERSION } from './engine-directory.js';
+import { BUILD_RULES_VERSION, ENGINE_FORMAT_VERSION } from './engine-directory.js';
 import { checkOutputPrecision, checkWeightPrecision } from './weight-precision.js';
 import { weightsDamage } from './weights-checksum.js';
 
@@ -78,15 +78,16 @@ export async function cachedEngine(options: CachedEngineOptions): Promise<Engine
   return engine;
 }
 
-/** Name of a cache entry: readable, and different for each model, precision and format version. */
+/** Name of a cache entry: readable, and different for each model, precision and version. */
 function entryName(files: ModelFiles, precision: string, outputPrecision: string): string {
   const precisions = outputPrecision === 'auto' ? precision : `${precision}-${outputPrecision}`;
   const name = basename(resolve(files.path))
     .replace(/\.gguf$/i, '')
     .replace(/[^\w.-]+/g, '-')
     .slice(0, 60);
-  const key = createHash('sha256').update(`${sourceHash(files)}\0${precisions}\0${ENGINE_FORMAT_VERSION}`);
-  return `${name}-${precisions}-v${ENGINE_FORMAT_VERSION}-${key.digest('hex').slice(0, 20)}`;
+  const version = `${ENGINE_FORMAT_VERSION}.${BUILD_RULES_VERSION}`;
+  const key = createHash('sha256').update(`${sourceHash(files)}\0${precisions}\0${version}`);
+  return `${name}-${precisions}-v${version}-${key.digest('hex').slice(0, 20)}`;
 }
 
 /** Opens the entry; null if it is missing or unusable, and is then built anew. */

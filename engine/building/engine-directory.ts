@@ -54,5 +54,10 @@ export function tensorsByWeight(tensors: readonly EngineTensor[]): Map<string, E
 
 /** Version of engine.json and weights.bin; raised when older readers would misread them. */
 export const ENGINE_FORMAT_VERSION = 2;
+/**
+ * Version of the rules by which a checkpoint becomes an engine; raised when the same options give other weights. Engines of the cache
+ * are then built anew, by a name of their own; engines that a user has built stay what they are.
+ */
+export const BUILD_RULES_VERSION = 2;
 /** Names of files with matrices in the layout of an instruction set. */
 export const PACKED_FILE = /^packed-.*\.bin$/;

@@ -1,5 +1,5 @@
 import type { Checkpoint, TensorType } from '../../models/checkpoints/checkpoint.js';
-import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
+import type { PlanWeight } from '../../network/plan.js';
 import type { TensorPrecision } from '../executors/executor.js';
 import { isMade } from './weight-blocks.js';
 
@@ -36,17 +36,13 @@ const AS_STORED: Readonly<Record<TensorType, TensorPrecision>> = {
 export const isKept = (type: TensorType): boolean => !isMade(AS_STORED[type]);
 
 /**
- * Parts of a matrix, each in the precision that its sources are stored in. A plain product takes parts of several
- * precisions; any other op needs one for all of the matrix, which is then the least of int8, bf16 and f32 that none of them is
- * above.
+ * Parts of a matrix, each in the precision that its sources are stored in. Products take a stack in its parts, a gated one gate and
+ * up; other ops have matrices of one source.
  *
  *   q Q4_K | k Q4_K | v Q6_K   ->   q4_k: the rows of q and k | q6_k: those of v
+ *   gate Q4_K | up Q6_K        ->   q4_k: the rows of gate | q6_k: those of up
  */
-export function storedParts(
-  checkpoint: Pick<Checkpoint, 'tensors'>,
-  plan: NetworkPlan,
-  weight: PlanWeight,
-): WeightPart[] {
+export function storedParts(checkpoint: Pick<Checkpoint, 'tensors'>, weight: PlanWeight): WeightPart[] {
   const parts: WeightPart[] = [];
   for (const { name, rows } of weight.sources) {
     const dtype = AS_STORED[checkpoint.tensors.get(name)!.type];
@@ -54,13 +50,5 @@ export function storedParts(
     if (last?.dtype === dtype) last.rows += rows;
     else parts.push({ dtype, rows });
   }
-  const isSplit = parts.length > 1;
-  if (
-    !isSplit ||
-    plan.ops.every((op) => !('weight' in op) || op.weight !== weight.name || op.op === 'linear')
-  )
-    return parts;
-  const has = (dtype: TensorPrecision) => parts.some((part) => part.dtype === dtype);
-  const dtype = has('f32') ? 'f32' : has('bf16') ? 'bf16' : 'int8';
-  return [{ dtype, rows: weight.rows }];
+  return parts;
 }

@@ -1,20 +1,26 @@
 import { readdirSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import zlib from 'node:zlib';
+import { loadAddon, nativeAddonAvailable } from '../executors/native/load-addon.js';
 import { type Engine, EngineError } from './engine.js';
 import { type EngineTensor, PACKED_FILE } from './engine-directory.js';
 
 /** Number of bytes read at a time: they hold up this thread for a millisecond. */
 const READ_BYTES = 4 * 1024 * 1024;
 
-/** False in Node.js 22.0 and 22.1, which have no CRC-32. */
+/** False in Node.js 22.0 and 22.1, which have no CRC-32: then only the addon sums up. */
 export const CAN_SUM = typeof zlib.crc32 === 'function';
 
 /** Returns the tensors with the CRC-32 of their bytes in a weights.bin that has just been written. */
 export async function withChecksums(
   weightsFile: string,
   tensors: readonly EngineTensor[],
+  threads: number,
 ): Promise<EngineTensor[]> {
+  if (nativeAddonAvailable()) {
+    const sums = loadAddon().checksums(weightsFile, [...tensors], threads);
+    return tensors.map((tensor, i) => ({ ...tensor, checksum: sums[i]! }));
+  }
   if (!CAN_SUM) return [...tensors];
   return withTensors(weightsFile, async (checksum) => {
     const summed: EngineTensor[] = [];

@@ -136,7 +136,7 @@ function ofCheckpoint(path: string): Opened {
   const plan = planNetwork(config);
   const weights = automaticPrecision(checkpoint, plan);
   const outputWeights = automaticOutputPrecision(weights, checkpoint, plan);
-  const partsOf = (weight: PlanWeight) => storedParts(checkpoint, plan, weight);
+  const partsOf = (weight: PlanWeight) => storedParts(checkpoint, weight);
   const storedTypes: Record<string, number> = {};
   for (const { type } of tensors.values()) storedTypes[type] = (storedTypes[type] ?? 0) + 1;
   return {

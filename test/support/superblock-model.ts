@@ -34,10 +34,10 @@ export const LIKE_Q4_K_M: readonly LayerTypes[] = [
 ];
 export const OF_MANY_TYPES: readonly LayerTypes[] = [
   { q: 'Q4_K', k: 'Q5_K', v: 'Q6_K', o: 'Q8_0', gate: 'Q5_K', up: 'Q5_K', down: 'Q3_K' },
-  { q: 'Q8_0', k: 'Q4_K', v: 'Q4_1', o: 'Q5_K', gate: 'Q6_K', up: 'Q6_K', down: 'Q5_K' },
+  { q: 'Q8_0', k: 'Q4_K', v: 'Q4_1', o: 'Q5_K', gate: 'Q6_K', up: 'Q4_K', down: 'Q5_K' },
 ];
 export const OF_GROUPS_AND_TABLES: readonly LayerTypes[] = [
-  { q: 'Q5_0', k: 'Q5_1', v: 'Q8_0', o: 'Q5_0', gate: 'Q5_1', up: 'Q5_1', down: 'IQ4_NL' },
+  { q: 'Q5_0', k: 'Q5_1', v: 'Q8_0', o: 'Q5_0', gate: 'Q5_1', up: 'IQ4_NL', down: 'IQ4_NL' },
   { q: 'IQ4_XS', k: 'IQ4_NL', v: 'MXFP4', o: 'MXFP4', gate: 'IQ4_XS', up: 'IQ4_XS', down: 'Q5_0' },
 ];
 

@@ -85,6 +85,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
       'long prompts on a worker of their own: what the hand-over costs, and what streams beside them notice',
     load: () => import('./prefill/bench.js'),
   },
+  quality: {
+    summary: 'perplexity and KL divergence beside llama.cpp on the same files',
+    load: () => import('./quality/bench.js'),
+  },
   queue: {
     summary: 'what gateway, queue and worker cost beside one server, and how soon a lost worker is replaced',
     load: () => import('./queue/bench.js'),

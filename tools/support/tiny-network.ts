@@ -24,7 +24,7 @@ export interface TinyShape {
   ownHeads: readonly { numKvHeads?: number; headDim?: number }[];
   activation: Activation;
   bias: boolean;
-  /** mixed: stacks of q4_k and q6_k, all else in q5_k. Superblocks need widths that 256 divides. */
+  /** mixed: stacks of q4_k and q6_k, of gate and up too, all else in q5_k. Superblocks need widths that 256 divides. */
   precision: TensorPrecision | 'mixed';
   seed: number;
   /**
@@ -203,8 +203,8 @@ function makeWeights(plan: NetworkPlan, shape: TinyShape) {
 /** Rows of a matrix by their precision. */
 function partsOf(name: string, rows: number, { precision }: TinyShape) {
   if (precision !== 'mixed') return [{ dtype: precision, rows }];
-  if (!/(qkv|o|down)$/.test(name)) return [{ dtype: 'q5_k' as const, rows }];
-  const upper = Math.ceil(rows / 3);
+  if (!/(qkv|o|down|gateUp)$/.test(name)) return [{ dtype: 'q5_k' as const, rows }];
+  const upper = name.endsWith('gateUp') ? rows / 2 : Math.ceil(rows / 3);
   return [
     { dtype: 'q4_k' as const, rows: rows - upper },
     { dtype: 'q6_k' as const, rows: upper },

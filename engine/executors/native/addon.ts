@@ -138,6 +138,8 @@ export interface NativeAddon {
    * bounds.
    */
   convert(target: string, jobs: ConvertJob[], threads: number): void;
+  /** CRC-32 of each range of a file. Throws an error that names the file. */
+  checksums(file: string, ranges: { offset: number; byteLength: number }[], threads: number): Uint32Array;
   createExecutor(options: NativeExecutorOptions): NativeExecutorHandle;
   /** Makes the file of a group's memory, which must not exist. */
   createGroup(path: string, size: number): void;

@@ -84,6 +84,11 @@ describe('a GGUF of types that are kept', () => {
     expect((8 * bytes) / elements).toBeLessThan(5);
   });
 
+  it('has gate and up in types of their own', async () => {
+    expect(matricesOf(await built(many, 'auto'), 1)).toContain('gateUp q6_k 0+512');
+    expect(matricesOf(await built(many, 'auto'), 1)).toContain('gateUp q4_k 512+512');
+  });
+
   it.each([
     ['like Q4_K_M', file],
     ['of many types', many],

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "../coded_error.h"
+#include "executor/checksums.h"
 #include "quantize.h"
 
 namespace skein {
@@ -26,6 +27,8 @@ namespace {
 constexpr int64_t kPieceElements = 1 << 18;
 // Least number of rows in a piece of a transposed source, which is read piece by piece.
 constexpr int64_t kTransposedRows = 256;
+// Bytes that are read and summed up at once.
+constexpr int64_t kSummedBytes = 1 << 20;
 constexpr int64_t kMaxColumns = 1 << 24;
 constexpr int64_t kMaxRows = int64_t(1) << 32;
 
@@ -176,6 +179,9 @@ class Piece {
     const int64_t to = job.targetOffset + begin * int64_t(rowBytes(job.targetType, job.columns));
     const ExactConversion exact =
         job.transposed || job.addend != 0 ? nullptr : exactConversion(*job.type, job.targetType);
+    // Blocks of one size are the same blocks.
+    if (exact && size_t(job.type->blockBytes) == blockBytes(job.targetType))
+      return target.write(raw_.data(), int64_t(targetBytes), to);
     if (exact) {
       converted_.resize(targetBytes);
       exact(raw_.data(), rows * blocks, converted_.data());
@@ -218,6 +224,34 @@ class Piece {
   std::vector<uint8_t> converted_;
 };
 
+// Runs pieces 0 .. pieces - 1 on up to `threads` threads. worker() makes the function of one thread, which is called with numbers
+// that grow. Throws the first error.
+template <class Worker>
+void eachPiece(int64_t pieces, int32_t threads, const Worker& worker) {
+  std::atomic<int64_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto work = [&] {
+    try {
+      auto run = worker();
+      for (int64_t i; (i = next.fetch_add(1)) < pieces;) run(i);
+    } catch (...) {
+      next = pieces;
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+    }
+  };
+  std::vector<std::thread> helpers;
+  try {
+    for (int32_t i = 1; i < threads && i < pieces; i++) helpers.emplace_back(work);
+  } catch (const std::system_error&) {
+    // No more threads can be started: the existing ones do the work.
+  }
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  if (error) std::rethrow_exception(error);
+}
+
 }  // namespace
 
 void convert(const std::string& targetPath, const std::vector<ConvertJob>& jobs, int32_t threads) {
@@ -234,32 +268,41 @@ void convert(const std::string& targetPath, const std::vector<ConvertJob>& jobs,
     pieces += (job.rows + rowsPerPiece - 1) / rowsPerPiece;
   }
 
-  std::atomic<int64_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr error;
-  auto work = [&] {
-    try {
-      Piece piece;
-      size_t at = 0;
-      for (int64_t i; (i = next.fetch_add(1)) < pieces;) {
-        while (at + 1 < works.size() && works[at + 1].firstPiece <= i) at++;
-        piece.run(works[at], target, i - works[at].firstPiece);
-      }
-    } catch (...) {
-      next = pieces;
-      const std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-    }
+  eachPiece(pieces, threads, [&] {
+    return [&, piece = Piece(), at = size_t(0)](int64_t i) mutable {
+      while (at + 1 < works.size() && works[at + 1].firstPiece <= i) at++;
+      piece.run(works[at], target, i - works[at].firstPiece);
+    };
+  });
+}
+
+std::vector<uint32_t> checksums(const std::string& path, const std::vector<FileRange>& ranges, int32_t threads) {
+  const File file(path, Role::kSource);
+  struct Part {
+    int64_t offset, bytes;
+    uint32_t sum;
   };
-  std::vector<std::thread> helpers;
-  try {
-    for (int32_t i = 1; i < threads && i < pieces; i++) helpers.emplace_back(work);
-  } catch (const std::system_error&) {
-    // No more threads can be started: the existing ones do the work.
+  std::vector<Part> parts;
+  for (const FileRange& range : ranges) {
+    checkRange(path, "summed", range.offset, range.bytes, file.size(), Role::kSource);
+    for (int64_t at = 0; at < range.bytes; at += kSummedBytes)
+      parts.push_back({range.offset + at, std::min(kSummedBytes, range.bytes - at), 0});
   }
-  work();
-  for (std::thread& helper : helpers) helper.join();
-  if (error) std::rethrow_exception(error);
+  eachPiece(int64_t(parts.size()), threads, [&] {
+    return [&, buffer = std::vector<uint8_t>(size_t(kSummedBytes))](int64_t i) mutable {
+      Part& part = parts[size_t(i)];
+      file.read(buffer.data(), part.bytes, part.offset);
+      part.sum = crc32Of(buffer.data(), size_t(part.bytes));
+    };
+  });
+  std::vector<uint32_t> sums;
+  auto part = parts.begin();
+  for (const FileRange& range : ranges) {
+    uint32_t sum = 0;
+    for (int64_t left = range.bytes; left > 0; left -= (part++)->bytes) sum = crc32Joined(sum, part->sum, uint64_t(part->bytes));
+    sums.push_back(sum);
+  }
+  return sums;
 }
 
 }  // namespace skein

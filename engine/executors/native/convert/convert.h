@@ -29,4 +29,12 @@ struct ConvertJob {
 // signal.
 void convert(const std::string& target, const std::vector<ConvertJob>& jobs, int32_t threads);
 
+// Bytes of a file.
+struct FileRange {
+  int64_t offset, bytes;
+};
+
+// CRC-32 of each range of a file, as zlib computes it, on `threads` threads. Throws std::runtime_error as convert() does.
+std::vector<uint32_t> checksums(const std::string& file, const std::vector<FileRange>& ranges, int32_t threads);
+
 }  // namespace skein

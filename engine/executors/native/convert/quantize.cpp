@@ -37,52 +37,72 @@ void int8Block(const float* x, int count, uint8_t* block) {
     block[2 + i] = uint8_t(int8_t(std::clamp(std::nearbyintf(x[i] / scale), -127.0f, 127.0f)));
 }
 
-// The nibbles of one block for a scale and a minimum, and their squared error.
+// How much the error of each element of a block counts: its magnitude and the block's root mean square. Errors of great weights cost
+// an answer more than those of small ones.
+struct ErrorWeights {
+  double of[kGroup];
+
+  ErrorWeights(const float* x, int count) {
+    double squares = 0;
+    for (int i = 0; i < count; i++) squares += double(x[i]) * x[i];
+    const double usual = std::sqrt(squares / count);
+    for (int i = 0; i < count; i++) of[i] = usual + std::fabs(double(x[i]));
+  }
+};
+
+// The nibbles of one block for a scale and a minimum, and their weighted squared error.
 struct Int4Fit {
   uint16_t scale = 0, minimum = 0;
   uint8_t quants[kGroup] = {};
   double error = 0;
 
   Int4Fit() = default;
-  Int4Fit(const float* x, int count, float wantedScale, float wantedMinimum)
+  Int4Fit(const float* x, const ErrorWeights& weights, int count, float wantedScale, float wantedMinimum)
       : scale(toHalf(wantedScale)), minimum(toHalf(wantedMinimum)) {
     const float d = fromHalf(scale), m = fromHalf(minimum);
     for (int i = 0; i < count; i++) {
       if (d > 0) quants[i] = uint8_t(std::clamp(std::nearbyintf((x[i] - m) / d), 0.0f, 15.0f));
       const double difference = double(x[i]) - (double(d) * quants[i] + double(m));
-      error += difference * difference;
+      error += weights.of[i] * (difference * difference);
     }
   }
 };
 
-// Finds scale and minimum of the least squared error for given nibbles: a straight line through (quant, x).
-bool fitLine(const float* x, const uint8_t* quants, int count, float& scale, float& minimum) {
-  double q = 0, qq = 0, y = 0, qy = 0;
+// Finds scale and minimum of the least weighted error for given nibbles: a straight line through (quant, x).
+bool fitLine(const float* x, const ErrorWeights& weights, const uint8_t* quants, int count, float& scale,
+             float& minimum) {
+  double all = 0, q = 0, qq = 0, y = 0, qy = 0;
   for (int i = 0; i < count; i++) {
-    q += quants[i];
-    qq += double(quants[i]) * quants[i];
-    y += x[i];
-    qy += double(quants[i]) * x[i];
+    const double weight = weights.of[i], quant = quants[i], value = weight * x[i];
+    all += weight;
+    q += weight * quant;
+    qq += weight * (quant * quant);
+    y += value;
+    qy += value * quant;
   }
-  const double spread = count * qq - q * q;
+  const double spread = all * qq - q * q;
   if (spread <= 0) return false;
-  scale = float((count * qy - q * y) / spread);
-  minimum = float((y - double(scale) * q) / count);
+  scale = float((all * qy - q * y) / spread);
+  minimum = float((y - double(scale) * q) / all);
   return scale > 0;
 }
 
 Int4Fit bestInt4Fit(const float* x, int count) {
   const auto [least, greatest] = std::minmax_element(x, x + count);
   const float low = *least, range = *greatest - *least;
-  Int4Fit best(x, count, range / 15.0f, low);
+  const ErrorWeights weights(x, count);
+  Int4Fit best(x, weights, count, range / 15.0f, low);
   // Tries ranges somewhat narrower and wider than that of the values: the ends are clipped, the middle is finer.
-  for (float steps = 14.5f; range > 0 && best.error > 0 && steps < 18.0f; steps += 0.5f) {
+  for (float steps = 13.0f; range > 0 && best.error > 0 && steps < 18.0f; steps += 0.5f) {
     const float begin = low + range * 0.5f * (1.0f - 15.0f / steps);
-    const Int4Fit guess(x, count, range / steps, begin);
-    float scale, minimum;
-    if (!fitLine(x, guess.quants, count, scale, minimum)) continue;
-    const Int4Fit fit(x, count, scale, minimum);
-    if (fit.error < best.error) best = fit;
+    Int4Fit fit(x, weights, count, range / steps, begin);
+    // A line through the quants makes other quants the nearest, through which the line is nearer still.
+    for (int pass = 0; pass < 2; pass++) {
+      float scale, minimum;
+      if (!fitLine(x, weights, fit.quants, count, scale, minimum)) break;
+      fit = Int4Fit(x, weights, count, scale, minimum);
+      if (fit.error < best.error) best = fit;
+    }
   }
   return best;
 }

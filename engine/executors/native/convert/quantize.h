@@ -12,7 +12,8 @@ using ExactConversion = void (*)(const uint8_t* source, int64_t blocks, uint8_t*
 ExactConversion exactConversion(const TensorType& source, DType target);
 
 // Quantizes one row of `columns` values. int8: rounds to the nearest step, with 127 steps for the greatest magnitude of a
-// block. int4: of several scales and minima takes the pair with the least squared error. A block that holds NaN or
+// block. int4: of several scales and minima takes the pair with the least squared error, where great weights
+// count more. A block that holds NaN or
 // infinity becomes NaN.
 void quantizeWeights(DType target, const float* x, int64_t columns, uint8_t* blocks);
 

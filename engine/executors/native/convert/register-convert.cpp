@@ -1,5 +1,6 @@
 #include "register-convert.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -59,6 +60,14 @@ ConvertJob jobOf(const Napi::Value& value) {
   return job;
 }
 
+int32_t threadsOf(const Napi::CallbackInfo& info, size_t at, const char* function) {
+  const double threads = info[at].As<Napi::Number>().DoubleValue();
+  if (!(threads >= 1 && threads <= 1024)) {
+    throw Napi::RangeError::New(info.Env(), std::string(function) + ": threads should be from 1 to 1024.");
+  }
+  return int32_t(threads);
+}
+
 // convert(target: string, jobs: ConvertJob[], threads: number): void
 Napi::Value convertBinding(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -67,10 +76,7 @@ Napi::Value convertBinding(const Napi::CallbackInfo& info) {
   }
   const std::string target = info[0].As<Napi::String>().Utf8Value();
   const Napi::Array array = info[1].As<Napi::Array>();
-  const double threads = info[2].As<Napi::Number>().DoubleValue();
-  if (!(threads >= 1 && threads <= 1024)) {
-    throw Napi::RangeError::New(env, "convert: threads should be from 1 to 1024.");
-  }
+  const int32_t threads = threadsOf(info, 2, "convert");
   std::vector<ConvertJob> jobs;
   jobs.reserve(array.Length());
   for (uint32_t i = 0; i < array.Length(); i++) {
@@ -78,16 +84,43 @@ Napi::Value convertBinding(const Napi::CallbackInfo& info) {
     jobs.push_back(jobOf(array.Get(i)));
   }
   try {
-    convert(target, jobs, int32_t(threads));
+    convert(target, jobs, threads);
   } catch (const std::exception& error) {
     napi_throw_error(env, CodedError::of(error), error.what());
   }
   return env.Undefined();
 }
 
+// checksums(file: string, ranges: { offset: number; byteLength: number }[], threads: number): Uint32Array
+Napi::Value checksumsBinding(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (info.Length() != 3 || !info[0].IsString() || !info[1].IsArray() || !info[2].IsNumber()) {
+    throw Napi::TypeError::New(env, "checksums takes a path, an array of ranges and a number of threads.");
+  }
+  const Napi::Array array = info[1].As<Napi::Array>();
+  const int32_t threads = threadsOf(info, 2, "checksums");
+  std::vector<FileRange> ranges;
+  for (uint32_t i = 0; i < array.Length(); i++) {
+    const Napi::HandleScope scope(env);
+    const Napi::Value range = array.Get(i);
+    if (!range.IsObject()) throw Napi::TypeError::New(env, "checksums: a range should be an object.");
+    ranges.push_back({integerOf(range.As<Napi::Object>(), "offset"), integerOf(range.As<Napi::Object>(), "byteLength")});
+  }
+  try {
+    const std::vector<uint32_t> sums = checksums(info[0].As<Napi::String>().Utf8Value(), ranges, threads);
+    Napi::Uint32Array result = Napi::Uint32Array::New(env, sums.size());
+    std::copy(sums.begin(), sums.end(), result.Data());
+    return result;
+  } catch (const std::exception& error) {
+    napi_throw_error(env, CodedError::of(error), error.what());
+    return env.Undefined();
+  }
+}
+
 }  // namespace
 
 void registerConvert(Napi::Env env, Napi::Object exports) {
+  exports.Set("checksums", Napi::Function::New(env, checksumsBinding, "checksums"));
   exports.Set("convert", Napi::Function::New(env, convertBinding, "convert"));
 }
 

@@ -3,7 +3,7 @@
 
 namespace skein {
 
-// Adds `convert` of NativeAddon (engine/executors/native/addon.ts) to the addon's exports.
+// Adds `convert` and `checksums` of NativeAddon (engine/executors/native/addon.ts) to the addon's exports.
 void registerConvert(Napi::Env env, Napi::Object exports);
 
 }  // namespace skein

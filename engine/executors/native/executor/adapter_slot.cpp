@@ -15,15 +15,15 @@ constexpr size_t kAlignBytes = 64;
 constexpr int32_t kFirstPanels = 2;
 using Parts = std::vector<const AdapterPart*>;
 
-// Rows of a weight that one of its packed panels has. The panels of a gated weight take turns: gate, up, gate, .. No panel
-// has rows of two parts.
+// Rows of a weight that one of its packed panels has. The panels of a gated weight in one part take turns: gate, up, gate, .. No
+// panel has rows of two parts.
 struct PanelRows {
   int32_t begin, end;
 };
 
 std::vector<PanelRows> panelsOf(const PlanOp& op, const PlanWeight& weight, int32_t width) {
   std::vector<PanelRows> panels;
-  const bool gated = op.kind == OpKind::kGatedLinear;
+  const bool gated = op.kind == OpKind::kGatedLinear && weight.parts.size() == 1;
   int32_t first = 0;
   for (const WeightPart& part : weight.parts) {
     const int32_t n = gated ? part.rows / 2 : part.rows;

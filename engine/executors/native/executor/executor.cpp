@@ -35,6 +35,19 @@ size_t roundedFloats(const ExecutorConfig& config, const KernelTable& kernels, c
   return roundUp(bytes, sizeof(float)) / sizeof(float);
 }
 
+// Floats that the up half of a gated product takes at most where its halves are products of their own.
+size_t upFloats(const ExecutorConfig& config) {
+  size_t floats = 0;
+  for (const PlanOp& op : config.plan.ops) {
+    if (op.kind != OpKind::kGatedLinear) continue;
+    const std::vector<WeightPart>& parts = config.plan.weights[static_cast<size_t>(op.weight)].parts;
+    const PlanValue& output = config.plan.values[static_cast<size_t>(op.output)];
+    const int32_t rows = output.rows == RowKind::kTokens ? config.maxNumTokens : config.maxLogitRows;
+    if (parts.size() > 1) floats = std::max(floats, static_cast<size_t>(rows) * static_cast<size_t>(parts[1].rows));
+  }
+  return floats;
+}
+
 // True if queries are needed twice: towards the sinks a query counts from its position in the cache, so with RoPE it is
 // rotated a second time.
 bool needsSinkQueries(const ExecutorConfig& config) { return config.window().sinks > 0 && config.plan.rotaryDim > 0; }
@@ -64,6 +77,7 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
   layout.threadScratch = take(layout.threadScratchFloats * static_cast<size_t>(config.threads));
   layout.sharedPartials = take(partials * static_cast<size_t>(schedule.sharedAreas()));
   layout.rounded = take(roundedFloats(config, kernels, weights));
+  layout.up = take(upFloats(config));
   layout.freshBlocks =
       take(layerShape(config).bytesPerBlock() / sizeof(float) * static_cast<size_t>(fresh.maxBlocks()));
   if (needsSinkQueries(config)) {
@@ -114,8 +128,7 @@ Executor::Executor(ExecutorConfig config)
       fresh_(config_) {
   for (const PlanOp& op : config_.plan.ops) {
     const bool packs = op.kind == OpKind::kLinear || op.kind == OpKind::kGatedLinear;
-    packedOfOp_.push_back(packs ? weights_.packed(op.weight, op.kind == OpKind::kGatedLinear)
-                                : std::vector<PackedPart>());
+    packedOfOp_.push_back(packs ? weights_.packedFor(op) : std::vector<PackedPart>());
   }
   const std::vector<PlanOp>& ops = config_.plan.ops;
   // A rank of an early stage, which selects no rows, may get the rows of logits of another.
@@ -184,6 +197,7 @@ void Executor::takeWorkspace() {
   threadScratch_ = base + layout.threadScratch;
   sharedPartials_ = base + layout.sharedPartials;
   rounded_ = base + layout.rounded;
+  up_ = base + layout.up;
   if (needsSinkQueries(config_)) {
     sinkAngles_ = base + layout.sinkAngles;
     sinkQueries_ = base + layout.sinkQueries;

@@ -27,7 +27,7 @@ struct MemoryReport {
 // Offsets and total size of the workspace, in floats.
 struct WorkspaceLayout {
   std::vector<size_t> slots;
-  size_t ropeAngles, threadScratch, sharedPartials, rounded, freshBlocks, sinkAngles, sinkQueries;
+  size_t ropeAngles, threadScratch, sharedPartials, rounded, up, freshBlocks, sinkAngles, sinkQueries;
   size_t attentionScratchFloats;  // of one thread
   size_t threadScratchFloats;     // of one thread: the attention scratch and the partial results of one unit
   size_t floats;
@@ -134,6 +134,7 @@ class Executor {
   void runLayerNorm(const PlanOp& op, const BatchView& batch);
   void runLinear(const PlanOp& op, const BatchView& batch);
   void runGatedLinear(const PlanOp& op, const BatchView& batch);
+  void runMixedGatedLinear(const PlanOp& op, const BatchView& batch);
   // Runs norm(row) for each row of the op's output, and rounds each row at once if the product behind the op needs
   // that.
   template <typename Function>
@@ -180,6 +181,7 @@ class Executor {
   float* threadScratch_ = nullptr;   // [thread][attention scratch | partial results of one unit]
   float* sharedPartials_ = nullptr;  // [area][partial results of one unit]
   float* rounded_ = nullptr;         // the input of the running op, for products with quantised weights
+  float* up_ = nullptr;              // the up half of a gated product in two formats
   uint8_t* freshBlocks_ = nullptr;   // of one layer, in the pool's layout
   size_t attentionScratchFloats_ = 0;
   size_t threadScratchFloats_ = 0;

@@ -313,7 +313,45 @@ void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
   }
 }
 
+// A gate and an up matrix in formats of their own are two products, whose rows are multiplied at the end: the operations of a gated
+// product, in its order.
+void Executor::runMixedGatedLinear(const PlanOp& op, const BatchView& batch) {
+  const std::vector<PackedPart>& parts = packedOfOp_[currentOp_];
+  const int32_t k = static_cast<int32_t>(width(op.input)), n = parts[0].columns;
+  const int64_t rows = rowsOf(op.input, batch), ldy = width(op.output);
+  float* gate = value(op.output) + op.firstColumn;
+  const AdapterRow* adapters = adapterRows(op, batch);
+  for (size_t i = 0; i < 2; ++i) {
+    const GemmArgs args{.x = value(op.input),
+                        .ldx = k,
+                        .packed = parts[i].packed,
+                        .dtype = parts[i].dtype,
+                        .n = n,
+                        .k = k,
+                        .bias = op.bias < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.bias)) + i * n,
+                        .residual = nullptr,
+                        .ldr = 0,
+                        .y = i == 0 ? gate : up_,
+                        .ldy = i == 0 ? ldy : n,
+                        .activation = i == 0 ? op.activation : Activation::kNone,
+                        .rounded = roundedInput(op, i, batch),
+                        .roundedRows = static_cast<int32_t>(rows),
+                        .adapters = adapters,
+                        .firstPanel = parts[i].firstPanel};
+    eachTile(rows, parts[i].dtype, n, k,
+             [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
+               kernels_.gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
+             });
+  }
+  eachRow(rows, n, [&](int64_t row) {
+    float* y = gate + row * ldy;
+    const float* up = up_ + row * n;
+    for (int32_t column = 0; column < n; ++column) y[column] *= up[column];
+  });
+}
+
 void Executor::runGatedLinear(const PlanOp& op, const BatchView& batch) {
+  if (packedOfOp_[currentOp_].size() > 1) return runMixedGatedLinear(op, batch);
   const PackedPart& part = packedOfOp_[currentOp_][0];
   const int32_t k = static_cast<int32_t>(width(op.input));
   const GatedGemmArgs args{.x = value(op.input),

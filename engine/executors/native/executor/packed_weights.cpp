@@ -1,6 +1,7 @@
 #include "executor/packed_weights.h"
 
 #include "coded_error.h"
+#include "executor/checksums.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -43,86 +44,6 @@ Header headerOf(const KernelTable& kernels, uint64_t fileBytes, uint64_t fingerp
   return header;
 }
 
-// Hash FNV-1a, 64 bits.
-class Fingerprint {
- public:
-  void add(const void* data, size_t bytes) {
-    for (size_t i = 0; i < bytes; ++i) hash_ = (hash_ ^ static_cast<const uint8_t*>(data)[i]) * 0x100000001B3u;
-  }
-  void add(int64_t number) { add(&number, sizeof number); }
-  void add(const std::string& text) {
-    add(static_cast<int64_t>(text.size()));
-    add(text.data(), text.size());
-  }
-  uint64_t value() const { return hash_; }
-
- private:
-  uint64_t hash_ = 0xCBF29CE484222325u;
-};
-
-constexpr size_t kChecksumBlock = 1 << 20;
-
-// Checksum of one block: 64-bit words in eight lanes, which the processor multiplies side by side. Each step is a bijection of
-// the lane, so a word that differs always changes the sum. bytes is a multiple of a page.
-uint64_t blockChecksum(const uint8_t* data, size_t bytes) {
-  constexpr uint64_t kPrime = 0x9E3779B185EBCA87u;
-  uint64_t lanes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-  for (size_t at = 0; at < bytes; at += sizeof lanes) {
-    uint64_t words[8];
-    std::memcpy(words, data + at, sizeof words);
-    for (size_t lane = 0; lane < 8; ++lane) lanes[lane] = (lanes[lane] ^ words[lane]) * kPrime;
-  }
-  uint64_t sum = bytes;
-  for (const uint64_t lane : lanes) sum = (sum ^ lane ^ (lane >> 29)) * kPrime;
-  return sum;
-}
-
-// The CRC-32 of zlib, four bytes at a time.
-class Crc32 {
- public:
-  Crc32() {
-    for (uint32_t byte = 0; byte < 256; ++byte) {
-      uint32_t value = byte;
-      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) != 0 ? 0xEDB88320u : 0u);
-      tables_[0][byte] = value;
-    }
-    for (size_t table = 1; table < 4; ++table) {
-      for (size_t byte = 0; byte < 256; ++byte) {
-        const uint32_t before = tables_[table - 1][byte];
-        tables_[table][byte] = (before >> 8) ^ tables_[0][before & 0xFF];
-      }
-    }
-  }
-  uint32_t of(const uint8_t* data, size_t bytes) const {
-    uint32_t sum = 0xFFFFFFFFu;
-    size_t at = 0;
-    for (; at + 4 <= bytes; at += 4) {
-      sum ^= uint32_t(data[at]) | uint32_t(data[at + 1]) << 8 | uint32_t(data[at + 2]) << 16 |
-             uint32_t(data[at + 3]) << 24;
-      sum = tables_[3][sum & 0xFF] ^ tables_[2][(sum >> 8) & 0xFF] ^ tables_[1][(sum >> 16) & 0xFF] ^
-            tables_[0][sum >> 24];
-    }
-    for (; at < bytes; ++at) sum = (sum >> 8) ^ tables_[0][(sum ^ data[at]) & 0xFF];
-    return ~sum;
-  }
-
- private:
-  uint32_t tables_[4][256];
-};
-
-// Checksum of the data. All threads compute those of blocks, which are then combined in order: the same for any number
-// of threads.
-uint64_t checksum(const uint8_t* data, size_t bytes, ThreadPool& pool) {
-  std::vector<uint64_t> sums((bytes + kChecksumBlock - 1) / kChecksumBlock);
-  pool.run(static_cast<int32_t>(sums.size()), [&](int32_t block, int32_t) {
-    const size_t begin = static_cast<size_t>(block) * kChecksumBlock;
-    sums[static_cast<size_t>(block)] = blockChecksum(data + begin, std::min(kChecksumBlock, bytes - begin));
-  });
-  Fingerprint print;
-  for (const uint64_t sum : sums) print.add(static_cast<int64_t>(sum));
-  return print.value();
-}
-
 // Packs a known matrix both ways: kernels that pack differently, by panels or by blocks of k, give another fingerprint,
 // so that a file of an older build is never misread.
 void addPacking(Fingerprint& print, const KernelTable& kernels, DType dtype) {
@@ -136,6 +57,11 @@ void addPacking(Fingerprint& print, const KernelTable& kernels, DType dtype) {
   print.add(packed.data(), kernels.packedBytes(dtype, kRows, columns));
   kernels.packGatedWeights(dtype, matrix.data(), kRows, columns, packed.data());
   print.add(packed.data(), kernels.packedGatedBytes(dtype, kRows, columns));
+}
+
+void addText(Fingerprint& print, const std::string& text) {
+  print.add(static_cast<int64_t>(text.size()));
+  print.add(text.data(), text.size());
 }
 
 int64_t modificationTime(const struct stat& status) {
@@ -156,11 +82,33 @@ bool reserveFile(int descriptor, size_t bytes) {
   return ftruncate(descriptor, static_cast<off_t>(bytes)) == 0;
 }
 
-std::string temporaryName(const std::string& path) {
-  std::random_device random;
-  const uint64_t number = (uint64_t(random()) << 32) | random();
-  return path + "." + std::to_string(getpid()) + "-" + std::to_string(number) + ".tmp";
-}
+// A new file beside a path, which is removed at the end unless it was renamed. It is read-only from the start: truncating a file
+// that a process has mapped kills that process.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& beside)
+      : path_(nameBeside(beside)), file_(open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0444)) {}
+  ~TemporaryFile() {
+    if (file_.valid() && !renamed_) unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  int get() const { return file_.get(); }
+  const std::string& path() const { return path_; }
+  void rename(const std::string& to) { renamed_ = std::rename(path_.c_str(), to.c_str()) == 0; }
+
+ private:
+  static std::string nameBeside(const std::string& path) {
+    std::random_device random;
+    const uint64_t number = (uint64_t(random()) << 32) | random();
+    return path + "." + std::to_string(getpid()) + "-" + std::to_string(number) + ".tmp";
+  }
+
+  const std::string path_;
+  const FileDescriptor file_;
+  bool renamed_ = false;
+};
 
 void checkTensor(const WeightTensor& tensor, const PlanWeight& weight, const std::string& file, size_t fileBytes) {
   const std::string name = file + ": tensor " + weight.tensor;
@@ -198,8 +146,8 @@ PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& ke
     : PackedWeights(config, kernels) {
   const uint64_t print = fingerprint(config, kernels);
   if (!mapExisting(config.packedFile, print, kernels, pool)) {
-    checkMatrices(config.weightsFile, pool);
-    make(config.packedFile, print, kernels, pool);
+    checkSlicedMatrices(config.weightsFile, pool);
+    make(config, print, kernels, pool);
   }
   packed_.willNeed();
   if (config.hasFarMemory) moveNear(pool);
@@ -207,7 +155,9 @@ PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& ke
 
 void PackedWeights::provide() const { packed_.provide(0, packed_.size(), false); }
 
-std::vector<PackedPart> PackedWeights::packed(int32_t weight, bool gated) const {
+std::vector<PackedPart> PackedWeights::packedFor(const PlanOp& op) const {
+  const int32_t weight = op.weight;
+  const bool gated = op.kind == OpKind::kGatedLinear && parts_[static_cast<size_t>(weight)].size() == 1;
   std::vector<PackedPart> parts;
   for (const Entry& entry : entries_) {
     if (entry.weight != weight || entry.gated != gated) continue;
@@ -248,11 +198,11 @@ void PackedWeights::layOut(const ExecutorConfig& config, const KernelTable& kern
   packedBytes_ = kPage;
   for (const PlanOp& op : config.plan.ops) {
     if (op.kind != OpKind::kLinear && op.kind != OpKind::kGatedLinear) continue;
-    const bool gated = op.kind == OpKind::kGatedLinear;
+    const std::vector<WeightPart>& parts = parts_[static_cast<size_t>(op.weight)];
+    const bool gated = op.kind == OpKind::kGatedLinear && parts.size() == 1;
     bool known = false;
     for (const Entry& entry : entries_) known = known || (entry.weight == op.weight && entry.gated == gated);
     if (known) continue;
-    const std::vector<WeightPart>& parts = parts_[static_cast<size_t>(op.weight)];
     int32_t column = 0, panel = 0;
     for (size_t i = 0; i < parts.size(); ++i) {
       const int32_t n = gated ? parts[i].rows / 2 : parts[i].rows;
@@ -275,7 +225,7 @@ uint64_t PackedWeights::fingerprint(const ExecutorConfig& config, const KernelTa
     throw std::runtime_error(config.weightsFile + " cannot be read (" + std::strerror(errno) + ").");
   }
   Fingerprint print;
-  print.add(std::string(kernels.name));
+  addText(print, kernels.name);
   print.add(kernels.panelWidth);
   for (const WeightFormat& format : kWeightFormats) {
     const auto hasType = [&](const Entry& entry) { return tensor(entry.weight, entry.part).dtype == format.dtype; };
@@ -285,7 +235,7 @@ uint64_t PackedWeights::fingerprint(const ExecutorConfig& config, const KernelTa
   print.add(modificationTime(status));
   for (const Entry& entry : entries_) {
     const WeightTensor& stored = tensor(entry.weight, entry.part);
-    print.add(stored.name);
+    addText(print, stored.name);
     for (const int64_t number : {int64_t(stored.dtype), stored.rows, stored.columns, stored.offset,
                                  int64_t(entry.gated), int64_t(entry.offset), int64_t(entry.bytes)}) {
       print.add(number);
@@ -310,52 +260,44 @@ bool PackedWeights::mapExisting(const std::string& path, uint64_t fingerprint, c
   if (std::memcmp(&found, &expected, sizeof expected) != 0) return false;
   // Every page of the file is read before the first step anyway. A file with a flipped bit counts as missing.
   mapping.willNeed();
-  if (checksum(mapping.data() + kPage, packedBytes_ - kPage, pool) != found.checksum) return false;
+  if (pagesChecksum(mapping.data() + kPage, packedBytes_ - kPage, pool) != found.checksum) return false;
   packed_ = std::move(mapping);
   return true;
 }
 
-void PackedWeights::checkMatrices(const std::string& weightsFile, ThreadPool& pool) const {
-  const Crc32 crc;
-  std::vector<uint8_t> differs(entries_.size());
-  pool.run(static_cast<int32_t>(entries_.size()), [&](int32_t task, int32_t) {
-    const Entry& entry = entries_[static_cast<size_t>(task)];
+[[noreturn]] void PackedWeights::refuse(const std::string& weightsFile, const Entry& entry) const {
+  throw CodedError(kWeightsChanged,
+                   weightsFile + ": the bytes of " + tensor(entry.weight).name +
+                       " are not those that were built, the disk or a program has changed them; build the engine "
+                       "again, or start again where it is of the cache, which builds it anew.");
+}
+
+void PackedWeights::checkSlicedMatrices(const std::string& weightsFile, ThreadPool& pool) const {
+  for (const Entry& entry : entries_) {
     const WeightTensor& stored = tensor(entry.weight, entry.part);
-    if (stored.checksum < 0) return;
-    const uint8_t* data = tensorData(entry.weight, entry.part);
-    differs[static_cast<size_t>(task)] = crc.of(data, static_cast<size_t>(stored.byteLength)) != stored.checksum;
-  });
-  for (size_t task = 0; task < entries_.size(); ++task) {
-    if (differs[task] == 0) continue;
-    throw CodedError(kWeightsChanged,
-                     weightsFile + ": the bytes of " + tensor(entries_[task].weight).name +
-                         " are not those that were built, the disk or a program has changed them; build the engine "
-                         "again, or start again where it is of the cache, which builds it anew.");
+    if (stored.checksum < 0 || part(entry.weight, entry.part).slices.empty()) continue;
+    const size_t bytes = static_cast<size_t>(stored.byteLength);
+    if (crc32Of(tensorData(entry.weight, entry.part), bytes, pool) != stored.checksum) refuse(weightsFile, entry);
   }
 }
 
-void PackedWeights::make(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool) {
-  const std::string temporary = temporaryName(path);
-  bool written = false;
-  {
-    // The file is read-only from the start: truncating a file that a process has mapped kills that process.
-    const FileDescriptor file(open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0444));
-    if (file.valid() && reserveFile(file.get(), packedBytes_)) {
-      const Mapping target = Mapping::writableFile(file.get(), packedBytes_, temporary);
-      pack(target.data(), kernels, pool);
-      Header header = headerOf(kernels, packedBytes_, fingerprint);
-      header.checksum = checksum(target.data() + kPage, packedBytes_ - kPage, pool);
-      std::memcpy(target.data(), &header, sizeof header);
-      // Nobody waits until the bytes are on the disk: what a power cut has left out fails the checksum at the next start, which
-      // makes the file again.
-      written = rename(temporary.c_str(), path.c_str()) == 0;
-    }
-    if (file.valid() && !written) unlink(temporary.c_str());
+void PackedWeights::make(const ExecutorConfig& config, uint64_t fingerprint, const KernelTable& kernels,
+                         ThreadPool& pool) {
+  TemporaryFile file(config.packedFile);
+  if (file.get() >= 0 && reserveFile(file.get(), packedBytes_) &&
+      pack(config.weightsFile, {nullptr, file.get()}, kernels, pool)) {
+    Mapping mapping = Mapping::readOnlyFile(file.path());
+    Header header = headerOf(kernels, packedBytes_, fingerprint);
+    header.checksum = pagesChecksum(mapping.data() + kPage, packedBytes_ - kPage, pool);
+    // Nobody waits until the bytes are on the disk: what a power cut has left out fails the checksum at the next start, which
+    // makes the file again.
+    if (pwrite(file.get(), &header, sizeof header, 0) == sizeof header) file.rename(config.packedFile);
+    packed_ = std::move(mapping);
+    return;
   }
-  if (written && mapExisting(path, fingerprint, kernels, pool)) return;
   // A read-only or full folder must not stop a server: the server then starts more slowly each time.
-  packed_ = Mapping::anonymous(packedBytes_, "The packed weights (" + path + " could not be written)");
-  pack(packed_.data(), kernels, pool);
+  packed_ = Mapping::anonymous(packedBytes_, "The packed weights (" + config.packedFile + " could not be written)");
+  pack(config.weightsFile, {packed_.data()}, kernels, pool);
 }
 
 // Copies the weights into pages of this process. The system takes a page from the node of the thread that touches it first,
@@ -379,21 +321,19 @@ void PackedWeights::moveNear(ThreadPool& pool) {
   packed_ = std::move(near);
 }
 
-void PackedWeights::pack(uint8_t* target, const KernelTable& kernels, ThreadPool& pool) const {
-  pool.run(static_cast<int32_t>(entries_.size()), [&](int32_t task, int32_t) {
-    const Entry& entry = entries_[static_cast<size_t>(task)];
-    const auto packWeights = entry.gated ? kernels.packGatedWeights : kernels.packWeights;
-    const DType type = tensor(entry.weight, entry.part).dtype;
-    const uint8_t* rows = tensorData(entry.weight, entry.part);
-    std::vector<uint8_t> stacked;
-    // A rank's rows may lie apart, as those of its heads in a stack of queries, keys and values.
-    for (const WeightSlice& slice : part(entry.weight, entry.part).slices) {
-      const size_t rowSize = rowBytes(type, entry.k);
-      const uint8_t* from = rows + static_cast<size_t>(slice.first) * rowSize;
-      stacked.insert(stacked.end(), from, from + static_cast<size_t>(slice.count) * rowSize);
-    }
-    packWeights(type, stacked.empty() ? rows : stacked.data(), entry.n, entry.k, target + entry.offset);
-  });
+bool PackedWeights::pack(const std::string& weightsFile, const PackingTarget& target, const KernelTable& kernels,
+                         ThreadPool& pool) const {
+  std::vector<MatrixToPack> matrices;
+  for (const Entry& entry : entries_) {
+    matrices.push_back({tensor(entry.weight, entry.part).dtype, entry.gated, entry.n, entry.k,
+                        tensorData(entry.weight, entry.part), part(entry.weight, entry.part).slices, entry.offset});
+  }
+  const std::vector<uint32_t> sums = packMatrices(matrices, kernels, pool, target);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const int64_t expected = tensor(entries_[i].weight, entries_[i].part).checksum;
+    if (matrices[i].slices.empty() && expected >= 0 && sums[i] != expected) refuse(weightsFile, entries_[i]);
+  }
+  return !sums.empty() || matrices.empty();
 }
 
 }  // namespace skein

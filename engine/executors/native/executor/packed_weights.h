@@ -11,6 +11,7 @@
 #include "executor/memory.h"
 #include "executor/plan.h"
 #include "executor/thread_pool.h"
+#include "executor/weight_packing.h"
 
 namespace skein {
 
@@ -37,8 +38,9 @@ class PackedWeights {
     return own.empty() ? tensorData(weight) : own.data();
   }
   DType dtype(int32_t weight) const { return tensor(weight).dtype; }
-  // The weight packed for gemm, or for gatedGemm, in one part for each format; empty if no op of the plan needs it so.
-  std::vector<PackedPart> packed(int32_t weight, bool gated) const;
+  // The weight of a product of the plan, in one part for each format: packed for gatedGemm where a gated product has one part, else
+  // for gemm.
+  std::vector<PackedPart> packedFor(const PlanOp& op) const;
   // Formats in which a weight is stored.
   std::vector<DType> dtypes(int32_t weight) const;
   // Makes the system provide the pages of the packed weights.
@@ -65,11 +67,15 @@ class PackedWeights {
   void layOut(const ExecutorConfig& config, const KernelTable& kernels);
   uint64_t fingerprint(const ExecutorConfig& config, const KernelTable& kernels) const;
   bool mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
-  // Throws if the matrices of weights.bin, which are about to be packed, have changed since the build.
-  void checkMatrices(const std::string& weightsFile, ThreadPool& pool) const;
+  // Says that a matrix of weights.bin has changed since the build.
+  [[noreturn]] void refuse(const std::string& weightsFile, const Entry& entry) const;
+  // Throws if matrices of which only a part is about to be packed have changed since the build.
+  void checkSlicedMatrices(const std::string& weightsFile, ThreadPool& pool) const;
   void moveNear(ThreadPool& pool);
-  void make(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
-  void pack(uint8_t* target, const KernelTable& kernels, ThreadPool& pool) const;
+  void make(const ExecutorConfig& config, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
+  // Packs all matrices. Throws if one has changed since the build; false if the target cannot be written.
+  bool pack(const std::string& weightsFile, const PackingTarget& target, const KernelTable& kernels,
+            ThreadPool& pool) const;
 
   Mapping weights_;
   Mapping packed_;

@@ -31,10 +31,14 @@ WeightPart partOf(const PlanWeight& weight, size_t index, const WeightTensor& te
   return part;
 }
 
-// True if an op needs the weight in one piece: all but plain products.
-bool needsOnePiece(const NetworkPlan& plan, int32_t weight) {
+// True if an op cannot take the weight in its parts: a plain product takes any, a gated one takes gate and up.
+bool needsOnePiece(const NetworkPlan& plan, int32_t index) {
+  const std::vector<WeightPart>& parts = plan.weights[static_cast<size_t>(index)].parts;
+  const bool areHalves = parts.size() == 2 && parts[0].rows == parts[1].rows;
   return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const PlanOp& op) {
-    return (op.weight == weight && op.kind != OpKind::kLinear) || op.bias == weight;
+    if (op.bias == index) return true;
+    if (op.weight != index || op.kind == OpKind::kLinear) return false;
+    return op.kind != OpKind::kGatedLinear || !areHalves;
   });
 }
 

@@ -32,17 +32,21 @@ constexpr int paddedK(DType dtype, int k) {
   return V::kBf16Pairs && dtype == DType::kBf16 ? 2 * pairsOf(k) : k;
 }
 
+// Number of k that are packed at once for all outputs: what is written lies in the first-level cache.
+constexpr int kPackedAtOnce = 32;
+
 template <class V, class T>
 void packPanel(const T* w, int firstRow, int n, int k, T* panel) {
   constexpr int NR = kPanelWidth<V>;
   const int padded = paddedK<V>(sizeof(T) == 4 ? DType::kF32 : DType::kBf16, k);
-  for (int j = 0; j < NR; j++) {
-    T* to = panel + placeInStep<V, T>(j);
-    if (firstRow + j < n) {
+  for (int begin = 0; begin < padded; begin += kPackedAtOnce) {
+    const int end = begin + kPackedAtOnce < padded ? begin + kPackedAtOnce : padded;
+    for (int j = 0; j < NR; j++) {
+      T* to = panel + placeInStep<V, T>(j);
       const T* from = w + size_t(firstRow + j) * k;
-      for (int kk = 0; kk < padded; kk++) to[startOf<V, T>(kk)] = kk < k ? from[kk] : T(0);
-    } else {
-      for (int kk = 0; kk < padded; kk++) to[startOf<V, T>(kk)] = T(0);
+      const int known = firstRow + j < n ? (end < k ? end : k) : begin;
+      for (int kk = begin; kk < known; kk++) to[startOf<V, T>(kk)] = from[kk];
+      for (int kk = known; kk < end; kk++) to[startOf<V, T>(kk)] = T(0);
     }
   }
 }

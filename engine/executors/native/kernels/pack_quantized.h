@@ -11,20 +11,28 @@ size_t quantizedPackedBytes(int n, int k) {
   return size_t(panelsOf(n, kPanelWidth<V>)) * panelBytesOf<V, D>(k);
 }
 
-// Packs quants of 4 bits of one group and output: nibble(i) is that of element i. `steps` is output j's place in the first
-// double step.
-template <class V, class Nibble>
-void packNibbles(uint8_t* steps, Nibble nibble) {
-  for (int s = 0; s < kGroup / 8; s++)
-    for (int b = 0; b < 4; b++)
-      steps[s * 4 * kPanelWidth<V> + b] = uint8_t((nibble(8 * s + b) & 15) | (nibble(8 * s + 4 + b) & 15) << 4);
+// Packs quants of 4 bits of one group and output: eight(s) has those of the double step s, a byte each. The low nibbles of its
+// four bytes are the first four, the high ones the others. `steps` is output j's place in the first double step.
+template <class V, class Eight>
+void packNibbles(uint8_t* steps, Eight eight) {
+  SKEIN_UNROLL(4)
+  for (int s = 0; s < kGroup / 8; s++) {
+    const uint64_t quants = eight(s);
+    const uint32_t word = uint32_t(quants | quants >> 28);
+    __builtin_memcpy(steps + s * 4 * kPanelWidth<V>, &word, 4);
+  }
 }
 
-// Packs the fifth bits of quants of one group and output, the same way.
-template <class Quant>
-void packFifthBits(uint8_t* bits, Quant quant) {
-  __builtin_memset(bits, 0, 4);
-  for (int i = 0; i < kGroup; i++) bits[i % 4] |= uint8_t((quant(i) >> 4) << (i / 4));
+// Bit 4 s + b, of element 4 s + b, becomes bit s of byte b.
+inline uint32_t fifthBitsByByte(uint32_t bits) {
+  uint32_t result = 0;
+  for (int b = 0; b < 4; b++) {
+    uint32_t eight = bits >> b & 0x11111111;
+    eight = (eight | eight >> 3) & 0x03030303;
+    eight = (eight | eight >> 6) & 0x000F000F;
+    result |= ((eight | eight >> 12) & 0xFF) << (8 * b);
+  }
+  return result;
 }
 
 // Packs one block of output j of a panel; `block` is null beyond n.
@@ -46,14 +54,31 @@ void packBlockOf(const uint8_t* block, int j, uint8_t* group) {
     for (int s = 0; s < kGroup / 4; s++) __builtin_memcpy(steps + s * 4 * NR, block + 2 + 4 * s, 4);
   } else {
     const StoredGroup<D> stored{block};
-    const auto quant = [&](int i) { return stored.quant(i); };
     if constexpr (stored.kHasMinimum) __builtin_memcpy(group + 2 * NR + 2 * j, block + 2, 2);
-    packNibbles<V>(steps, quant);
-    if constexpr (stored.kHasFifthBits) packFifthBits(group + Layout::kFifthBits + 4 * j, quant);
+    packNibbles<V>(steps, [&](int s) { return stored.eightNibbles(s); });
+    if constexpr (stored.kHasFifthBits) {
+      const uint32_t bits = fifthBitsByByte(stored.fifthBits());
+      __builtin_memcpy(group + Layout::kFifthBits + 4 * j, &bits, 4);
+    }
   }
 }
 
-// The same for a superblock.
+// Packs the bits of group g above the nibbles: those of element 4 s + b lie in byte b, one bit of Q5_K at s, two bits of Q6_K at
+// 2 s % 8 of vector s / 4.
+template <class V, DType D>
+void packUpper(const StoredSuperblock<D>& stored, int g, uint8_t* to) {
+  constexpr int kBits = D == DType::kQ5K ? 1 : 2;
+  for (int vector = 0; vector < kBits; vector++) {
+    uint32_t word = 0;
+    for (int e = 0; e < 4 / kBits; e++) {
+      const uint64_t eight = stored.eightUpper(g, vector * 2 + e);
+      word |= uint32_t(eight | eight >> (32 - kBits)) << (2 * kBits * e);
+    }
+    __builtin_memcpy(to + vector * 4 * kPanelWidth<V>, &word, 4);
+  }
+}
+
+// Packs one superblock of output j of a panel; `block` is null beyond n.
 template <class V, DType D>
   requires(isSuperblocked(D))
 void packBlockOf(const uint8_t* block, int j, uint8_t* superblock) {
@@ -74,24 +99,20 @@ void packBlockOf(const uint8_t* block, int j, uint8_t* superblock) {
       group[j] = uint8_t(stored.scale(g));
       group[NR + j] = uint8_t(stored.minimum(g));
     }
-    const auto quant = [&](int i) { return stored.quant(g * kGroup + i); };
-    packNibbles<V>(group + Layout::kNibbles + 4 * j, quant);
-    if constexpr (D == DType::kQ5K) packFifthBits(group + Layout::kUpper + 4 * j, quant);
-    for (int i = 0; i < kGroup && D == DType::kQ6K; i++) {
-      uint8_t* to = group + Layout::kUpper + 4 * j + i % 4 + i / 16 * 4 * NR;
-      *to = uint8_t((i % 16 < 4 ? 0 : *to) | quant(i) >> 4 << (2 * (i / 4 % 4)));
-    }
+    packNibbles<V>(group + Layout::kNibbles + 4 * j, [&](int s) { return stored.eightNibbles(g, s); });
+    if constexpr (D == DType::kQ5K || D == DType::kQ6K) packUpper<V, D>(stored, g, group + Layout::kUpper + 4 * j);
   }
 }
 
+// Block by block, so that what is written lies in the first-level cache.
 template <class V, DType D>
 void packQuantizedPanel(const uint8_t* w, int firstRow, int n, int k, uint8_t* panel) {
   constexpr int kGroups = blockElements(D) / kGroup;
-  for (int j = 0; j < kPanelWidth<V>; j++) {
-    const uint8_t* row = firstRow + j < n ? w + int64_t(firstRow + j) * rowBytes(D, k) : nullptr;
-    for (int b = 0; b * blockElements(D) < k; b++)
-      packBlockOf<V, D>(row ? row + int64_t(b) * blockBytes(D) : nullptr, j,
-                        panel + PackedGroups<V, D>::offsetOf(b * kGroups));
+  for (int b = 0; b * blockElements(D) < k; b++) {
+    uint8_t* to = panel + PackedGroups<V, D>::offsetOf(b * kGroups);
+    const uint8_t* from = w + int64_t(firstRow) * int64_t(rowBytes(D, k)) + int64_t(b) * int64_t(blockBytes(D));
+    for (int j = 0; j < kPanelWidth<V>; j++, from += rowBytes(D, k))
+      packBlockOf<V, D>(firstRow + j < n ? from : nullptr, j, to);
   }
 }
 

@@ -12,6 +12,14 @@ inline float halfAt(const uint8_t* p) {
   return fromHalf(half);
 }
 
+// Eight bytes, the first one lowest.
+inline uint64_t eightAt(const uint8_t* p) {
+  uint64_t bytes;
+  __builtin_memcpy(&bytes, p, 8);
+  return bytes;
+}
+constexpr uint64_t kNibbleOfEach = 0x0F0F0F0F0F0F0F0F;
+
 // The bf16 of 2^(exponent - 128), which is subnormal for exponents 0 and 1.
 inline uint16_t mxfp4Scale(uint8_t exponent) {
   return exponent < 2 ? uint16_t(0x20 << exponent) : uint16_t((exponent - 1) << 7);
@@ -24,9 +32,17 @@ struct StoredGroup {
   static constexpr int kScaleBytes = D == DType::kMxfp4 ? 1 : kHasMinimum ? 4 : 2;
   const uint8_t* block;
 
+  const uint8_t* packed() const { return block + kScaleBytes + (kHasFifthBits ? 4 : 0); }
+  // The nibbles of elements 8 e .. 8 e + 7, a byte each.
+  uint64_t eightNibbles(int e) const { return eightAt(packed() + e % 2 * 8) >> (e / 2 * 4) & kNibbleOfEach; }
+  // Bit i: the fifth bit of element i.
+  uint32_t fifthBits() const {
+    uint32_t bits;
+    __builtin_memcpy(&bits, block + kScaleBytes, 4);
+    return bits;
+  }
   int quant(int i) const {
-    const uint8_t* nibbles = block + kScaleBytes + (kHasFifthBits ? 4 : 0);
-    const int low = i < 16 ? nibbles[i] & 15 : nibbles[i - 16] >> 4;
+    const int low = i < 16 ? packed()[i] & 15 : packed()[i - 16] >> 4;
     return kHasFifthBits ? low | (block[kScaleBytes + i / 8] >> (i % 8) & 1) << 4 : low;
   }
   float scale() const {

@@ -27,10 +27,14 @@ struct StoredSuperblock {
     const uint8_t* packed = block + 4;
     return g < 4 ? packed[g + 4] & 63 : packed[g + 4] >> 4 | packed[g] >> 6 << 4;
   }
+  const uint8_t* packed(int g) const { return block + (D == DType::kQ4K ? 16 : 48) + g / 2 * 32; }
+  // The nibbles of elements 8 e .. 8 e + 7 of group g, a byte each.
+  uint64_t eightNibbles(int g, int e) const { return eightAt(packed(g) + 8 * e) >> (4 * (g % 2)) & kNibbleOfEach; }
+  // The bits above them.
+  uint64_t eightUpper(int g, int e) const { return eightAt(block + 16 + 8 * e) >> g & 0x0101010101010101; }
   int quant(int i) const {
     const int g = i / 32;
-    const uint8_t* nibbles = block + (D == DType::kQ4K ? 16 : 48);
-    const int low = nibbles[g / 2 * 32 + i % 32] >> (4 * (g % 2)) & 15;
+    const int low = packed(g)[i % 32] >> (4 * (g % 2)) & 15;
     return D == DType::kQ4K ? low : low | (block[16 + i % 32] >> g & 1) << 4;
   }
   float value(int i) const {
@@ -48,6 +52,12 @@ struct StoredSuperblock<DType::kQ6K> {
 
   const uint8_t* d() const { return block + 208; }
   int scale(int sixteen) const { return int8_t(block[192 + sixteen]); }
+  uint64_t eightNibbles(int g, int e) const {
+    return eightAt(block + g / 4 * 64 + g % 2 * 32 + 8 * e) >> (g % 4 / 2 * 4) & kNibbleOfEach;
+  }
+  uint64_t eightUpper(int g, int e) const {
+    return eightAt(block + 128 + g / 4 * 32 + 8 * e) >> (g % 4 * 2) & 0x0303030303030303;
+  }
   int quant(int i) const {
     const int half = i / 128, quarter = i / 32 % 4;
     const int low = block[half * 64 + i % 64] >> (4 * (quarter / 2)) & 15;
@@ -67,6 +77,9 @@ struct StoredSuperblock<DType::kIq4Xs> {
   const uint8_t* d() const { return block; }
   int scale(int g) const {
     return ((block[4 + g / 2] >> (4 * (g % 2)) & 15) | (block[2 + g / 4] >> (2 * (g % 4)) & 3) << 4) - 32;
+  }
+  uint64_t eightNibbles(int g, int e) const {
+    return eightAt(block + 8 + 16 * g + e % 2 * 8) >> (e / 2 * 4) & kNibbleOfEach;
   }
   int quant(int i) const { return block[8 + i / 32 * 16 + i % 16] >> (i % 32 < 16 ? 0 : 4) & 15; }
   float value(int i) const { return halfAt(d()) * float(scale(i / 32)) * float(kIq4Values[quant(i)]); }

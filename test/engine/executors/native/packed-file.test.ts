@@ -16,6 +16,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
 import { makeTinyNetwork, type TinyNetwork } from '../../../../tools/support/tiny-network.js';
+import { greatestError, naiveLogits } from '../../../support/naive-network.js';
 import { executorOptions, instructionSets } from '../../../support/native-options.js';
 
 let tiny: TinyNetwork;
@@ -133,6 +134,35 @@ describe('the packed file', () => {
     );
     // A packed file left here would keep the next start from looking at the matrices.
     expect(packedFiles()).toEqual([]);
+  });
+
+  it('is made in pieces, which are summed up to the checksums of the matrices', () => {
+    // Gate and up are 3 MB, which are several pieces, and no piece ends with a matrix.
+    const large = makeTinyNetwork({ hiddenSize: 64, intermediateSize: 6001, numLayers: 1, headDim: 16 });
+    const bytes = readFileSync(large.weightsFile);
+    const tensors = large.tensors.map((tensor) => ({
+      ...tensor,
+      checksum: crc32(bytes.subarray(tensor.offset, tensor.offset + tensor.byteLength)),
+    }));
+    const [expected] = naiveLogits(large.plan, large.weights, [1, 2, 3], {
+      kvDtype: 'f32',
+      inverseFrequencies: large.inverseFrequencies,
+      ropeScale: 1,
+    }).slice(-1);
+    for (const instructionSet of instructionSets) {
+      const found = logitsOf({ ...large, tensors }, { instructionSet, threads: 3 });
+      expect(greatestError([found], [expected!])).toBeLessThan(2e-3);
+    }
+    const matrix = tensors.find(({ name }) => name.endsWith('gateUp'))!;
+    bytes[matrix.offset + matrix.byteLength / 2 + 1_200_000]! ^= 1;
+    writeFileSync(large.weightsFile, bytes);
+    utimesSync(large.weightsFile, new Date(), new Date(Date.now() + 5000));
+    for (const packedFolder of [large.packedFolder, join(large.folder, 'missing')])
+      expect(() => logitsOf({ ...large, tensors, packedFolder })).toThrow(
+        `the bytes of ${matrix.name} are not`,
+      );
+    expect(readdirSync(large.folder).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+    large.remove();
   });
 
   it('is not needed where its folder cannot be written', () => {
