@@ -74,6 +74,13 @@ export class PagedSequences {
     }
   }
 
+  /** Has a sequence begin with the first blocks of another one's cache, as a prefix cache does; their tokens are the same. */
+  share(sequence: number, of: number, blocks: number): void {
+    this.#blocks[sequence] = this.#blocks[of]!.slice(0, blocks);
+    this.#cached[sequence] = blocks * this.#executor.options.tokensPerBlock;
+    this.logits[sequence] = this.logits[of]!.slice(0, this.#cached[sequence]);
+  }
+
   /** Context phase in one piece, then one token at a time, all sequences side by side. */
   runAll(contextLengths: readonly number[]): void {
     this.step(contextLengths.map((upTo, sequence) => ({ sequence, upTo })));
@@ -87,14 +94,14 @@ export class PagedSequences {
   }
 
   /**
-   * Context chunks of random sizes beside generation rows, in random order, until all sequences are done.
+   * Context chunks of random sizes beside generation rows, in random order, from what is cached until all sequences are done.
    * @param budget tokens of a step, at most.
    * @param drawChunk the wish for a chunk's length; it is cut to what is left.
    */
   runMixed(seed: number, budget: number, drawChunk: (random: Random) => number): void {
     const random = new Random(seed);
     const lengths = this.#tokens.map((tokens) => tokens.length);
-    const done = lengths.map(() => 0);
+    const done = [...this.#cached];
     while (done.some((length, s) => length < lengths[s]!)) {
       let room = budget;
       const pieces: Piece[] = [];

@@ -4,6 +4,7 @@
 #include "convert/register-convert.h"
 #include "executor/executor_object.h"
 #include "executor/js_group.h"
+#include "executor/js_test_hooks.h"
 #include "kernels/test_hooks.h"
 
 // Number of the interface between the addon and JavaScript, which grows with every change of it: ADDON_ABI in
@@ -16,6 +17,7 @@ static Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("kernels", skein::kernelTestHooks(env));
   skein::registerConvert(env, exports);
   skein::registerExecutor(env, exports);
+  skein::registerExecutorTestHooks(env, exports);
   skein::registerGroup(env, exports);
   return exports;
 }

@@ -127,6 +127,22 @@ export interface SimulatedTurnsResult {
   partings: number;
 }
 
+/** Sequences of an iteration for SharedPrefixes: executor/shared_prefixes.h. */
+export interface PrefixTables {
+  tokensPerBlock: number;
+  /** Rows of a group, at most. */
+  rows: number;
+  /** Rows of a group times the splits of its longest sequence, at most. */
+  splitRows: number;
+  maxBlocks: number;
+  /** [sequences][maxBlocks] */
+  blockTables: Int32Array;
+  /** [sequences] tokens, those of the iteration included. */
+  contextLength: Int32Array;
+  /** [sequences + 1] */
+  queryStart: Int32Array;
+}
+
 /** Exports of the compiled addon. */
 export interface NativeAddon {
   /** Number of this interface: see ADDON_ABI. */
@@ -149,6 +165,8 @@ export interface NativeAddon {
   ) => GroupHandle;
   /** Result that memory() of an executor with these options would have, without taking any memory. */
   measureExecutor(options: NativeExecutorOptions): NativeMemory;
+  /** The sequences that attend to the same cached blocks, for the test of who they are. */
+  sharedPrefixes(tables: PrefixTables): { tokens: number; members: number[] }[];
   /** Simulates engines that take turns to compute, on a clock of its own, for the test of fairness. */
   simulateTurns(options: SimulatedTurns): SimulatedTurnsResult[];
   /** The sampler's random generator, for its known-answer test: counter [4], key [2] -> words [4]. */

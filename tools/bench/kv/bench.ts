@@ -24,11 +24,24 @@ const SHAPES = [
   { sequences: 1, context: 8128 },
   { sequences: 64, context: 128 },
 ];
+/** Shapes whose sequences share their first tokens, as those behind one system prompt do. */
+const SHARED_SHAPES = [
+  { sequences: 64, context: 2048, shared: 1920 },
+  { sequences: 16, context: 2048, shared: 1920 },
+  { sequences: 64, context: 512, shared: 384 },
+  { sequences: 64, context: 256, shared: 96 },
+  { sequences: 4, context: 2048, shared: 1024 },
+];
 const TOKENS_PER_BLOCK = 32;
 /** f32 of 64 sequences with 2048 tokens would take 6 GB. */
 const CACHE_BYTES_MAX = 4e9;
 
-type Shape = (typeof SHAPES)[number];
+interface Shape {
+  sequences: number;
+  context: number;
+  /** First tokens whose blocks all sequences share; default: none. */
+  shared?: number;
+}
 interface Measured {
   type: KvDtype;
   stepMs: number;
@@ -37,22 +50,61 @@ interface Measured {
 }
 
 /** The step behind `context` tokens. Every block is written once before: pages that were never touched would share one. */
-function generationStep(executor: NativeExecutor, engine: RandomEngine, { sequences, context }: Shape) {
+function generationStep(executor: NativeExecutor, engine: RandomEngine, shape: Shape) {
+  const { sequences, context, shared = 0 } = shape;
   const blocksEach = Math.ceil((context + 1) / TOKENS_PER_BLOCK);
+  const ofAll = shared / TOKENS_PER_BLOCK;
   const parts = Array.from({ length: sequences }, (_, s) => ({
     tokens: Array.from({ length: context + 1 }, (_, i) => (i * 7919) % 49152),
     cached: context,
-    blocks: Array.from({ length: blocksEach }, (_, i) => s * blocksEach + i),
+    blocks: Array.from({ length: blocksEach }, (_, i) => (i < ofAll ? 0 : s) * blocksEach + i),
   }));
   const { inverseFrequencies } = engine;
   const options = { tokensPerBlock: TOKENS_PER_BLOCK, inverseFrequencies };
   const rows = Array.from({ length: sequences }, () => ({}));
   const [sampling, output] = [makeSamplingBatch(rows), makeSamplingOutput(sequences)];
-  const newBlocks = parts.flatMap(({ blocks }) => blocks);
+  const newBlocks = [...new Set(parts.flatMap(({ blocks }) => blocks))];
   executor.step(makeStepBatch(parts, { ...options, newBlocks }), sampling, output);
   const batch = makeStepBatch(parts, options);
   return () => executor.step(batch, sampling, output);
 }
+
+interface Side {
+  executor: NativeExecutor;
+  step: () => void;
+}
+
+function makeSide(engine: RandomEngine, shape: Shape, threads: number, kvDtype: KvDtype): Side {
+  const numBlocks = shape.sequences * Math.ceil((shape.context + 1) / TOKENS_PER_BLOCK);
+  const executor = new NativeExecutor(engine, {
+    ...{ threads, kvDtype, tokensPerBlock: TOKENS_PER_BLOCK, numBlocks, maxSeqLen: 8192 },
+    ...{ maxNumTokens: 64, maxNumSequences: 64, maxLogitRows: 64 },
+  });
+  return { executor, step: generationStep(executor, engine, shape) };
+}
+
+/** Steps of all sides in turns; the fastest of each. */
+async function fastestOf(
+  sides: readonly Side[],
+  turns: number,
+): Promise<{ stepMs: number; attentionMs: number }[]> {
+  const times = sides.map((side) => ({ ...side, stepMs: [] as number[], attentionMs: [] as number[] }));
+  await takeRounds(times, turns, ({ executor, step, stepMs, attentionMs }) => {
+    executor.profile(true);
+    const begin = performance.now();
+    step();
+    stepMs.push(performance.now() - begin);
+    attentionMs.push(executor.profile(false).attention! * 1000);
+  });
+  for (const { executor } of sides) executor.close();
+  return times.map(({ stepMs, attentionMs }) => ({
+    stepMs: Math.min(...stepMs),
+    attentionMs: Math.min(...attentionMs),
+  }));
+}
+
+const turnsOf = ({ sequences, context }: Shape, steps: number) =>
+  sequences * context > 1e5 ? steps : 5 * steps;
 
 async function measure(
   engine: RandomEngine,
@@ -63,29 +115,36 @@ async function measure(
   const { sequences, context } = shape;
   const blocks = sequences * Math.ceil((context + 1) / TOKENS_PER_BLOCK);
   const bytesOf = (type: KvDtype, tokens: number) => kvBytesPerBlock(engine.plan.caches, tokens, type);
-  const sides = TYPES.filter((type) => bytesOf(type, blocks * TOKENS_PER_BLOCK) <= CACHE_BYTES_MAX).map(
-    (kvDtype) => {
-      const executor = new NativeExecutor(engine, {
-        ...{ threads, kvDtype, tokensPerBlock: TOKENS_PER_BLOCK, numBlocks: blocks, maxSeqLen: 8192 },
-        ...{ maxNumTokens: 64, maxNumSequences: 64, maxLogitRows: 64 },
-      });
-      const step = generationStep(executor, engine, shape);
-      return { kvDtype, executor, step, stepMs: [] as number[], attentionMs: [] as number[] };
-    },
-  );
-  const turns = sequences * context > 1e5 ? steps : 5 * steps;
-  await takeRounds(sides, turns, ({ executor, step, stepMs, attentionMs }) => {
-    executor.profile(true);
-    const begin = performance.now();
-    step();
-    stepMs.push(performance.now() - begin);
-    attentionMs.push(executor.profile(false).attention! * 1000);
-  });
-  for (const { executor } of sides) executor.close();
-  return sides.map(({ kvDtype: type, stepMs, attentionMs }) => {
-    const cacheBytes = bytesOf(type, 1) * sequences * context;
-    return { type, stepMs: Math.min(...stepMs), attentionMs: Math.min(...attentionMs), cacheBytes };
-  });
+  const types = TYPES.filter((type) => bytesOf(type, blocks * TOKENS_PER_BLOCK) <= CACHE_BYTES_MAX);
+  const sides = types.map((type) => makeSide(engine, shape, threads, type));
+  const fastest = await fastestOf(sides, turnsOf(shape, steps));
+  return types.map((type, i) => ({
+    ...{ type, ...fastest[i]! },
+    cacheBytes: bytesOf(type, 1) * sequences * context,
+  }));
+}
+
+/** A row of the table of shared prefixes for each type. */
+async function sharedRows(
+  engine: RandomEngine,
+  shape: Required<Shape>,
+  threads: number,
+  steps: number,
+): Promise<string[][]> {
+  const rows: string[][] = [];
+  for (const type of ['bf16', 'int8'] as const) {
+    const shapes = [{ ...shape, shared: 0 }, shape];
+    const sides = shapes.map((one) => makeSide(engine, one, threads, type));
+    const [apart, together] = await fastestOf(sides, turnsOf(shape, steps));
+    rows.push([
+      `${shape.sequences} x ${shape.context}, ${shape.shared} shared, ${type}`,
+      apart!.attentionMs.toFixed(2),
+      together!.attentionMs.toFixed(2),
+      (apart!.attentionMs / together!.attentionMs).toFixed(2),
+      (apart!.stepMs / together!.stepMs).toFixed(2),
+    ]);
+  }
+  return rows;
 }
 
 function rowsOf({ sequences, context }: Shape, measured: readonly Measured[]): string[][] {
@@ -111,14 +170,22 @@ const HEAD = [
   'beside bf16',
 ];
 
+const SHARED_HEAD = [
+  'sequences x tokens, cache',
+  'attention apart, ms of a step',
+  'together, ms',
+  'ratio',
+  'ratio of whole steps',
+];
+
 /**
- * Time that the types of the KV cache cost, side by side, in under a minute. Random weights of SmolLM2-135M's shape; one
+ * Time that the types of the KV cache cost, and what shared prefixes save, side by side, in two minutes. Random weights of SmolLM2-135M's shape; one
  * generation step of each executor in turns, the executor alone.
  */
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/kv-cache.md',
-  sections: forEachKind('kv-cache'),
+  sections: forEachKind('kv-cache', 'shared-prefixes'),
   async run(flags, { report }) {
     const [threads, steps] = [countOf('threads', flags.threads), countOf('steps', flags.steps)];
     const engine = makeRandomEngine('int4');
@@ -126,11 +193,12 @@ export const bench = defineBench({
       const isa = instructionSetOf(engine);
       const rows: string[][] = [];
       for (const shape of SHAPES) rows.push(...rowsOf(shape, await measure(engine, shape, threads, steps)));
-      report({
-        section: `kv-cache-${isa.startsWith('avx512') ? 'avx512' : 'avx2'}`,
-        conditions: `kernels of ${isa}, ${threads} threads, int4 weights; the fastest of ${steps} steps in turns, or of ${5 * steps} where contexts are short or single: other work only adds`,
-        lines: [markdownTable(HEAD, rows)],
-      });
+      const kind = isa.startsWith('avx512') ? 'avx512' : 'avx2';
+      const conditions = `kernels of ${isa}, ${threads} threads, int4 weights; the fastest of ${steps} steps in turns, or of ${5 * steps} where contexts are short or single: other work only adds`;
+      report({ section: `kv-cache-${kind}`, conditions, lines: [markdownTable(HEAD, rows)] });
+      const shared: string[][] = [];
+      for (const shape of SHARED_SHAPES) shared.push(...(await sharedRows(engine, shape, threads, steps)));
+      report({ section: `shared-prefixes-${kind}`, conditions, lines: [markdownTable(SHARED_HEAD, shared)] });
     } finally {
       engine.remove();
     }

@@ -10,6 +10,7 @@ namespace {
 // Data of one layer's attention that all of its tasks share.
 struct Layer {
   const KernelTable& kernels;
+  const AttentionSchedule& schedule;
   const NetworkPlan& plan;
   const BatchView& batch;
   KvLayer kv;
@@ -25,64 +26,113 @@ struct Layer {
   int32_t headsPerKvHead() const { return plan.numHeads / plan.numKvHeads; }
   // Number of floats in the partial results of one row, and of one unit, in one split.
   int64_t rowStride() const { return int64_t(headsPerKvHead()) * (plan.headDim + 2); }
-  int64_t splitStride(const AttentionUnit& unit) const { return rowStride() * (unit.rowEnd - unit.rowBegin); }
-  // Length of the sequence if all rows attend to all of it, else 0.
-  int32_t bothWays(const AttentionUnit& unit) const { return plan.bothWays ? batch.contextLength[unit.sequence] : 0; }
-  int32_t firstPosition(const AttentionUnit& unit) const {
-    const int32_t rows = batch.queryStart[unit.sequence + 1] - batch.queryStart[unit.sequence];
-    return batch.contextLength[unit.sequence] - rows;
+  int64_t splitStride(const AttentionUnit& unit) const { return rowStride() * unit.rows; }
+  // Number of floats in all heads of a query row.
+  int64_t queryFloats() const { return int64_t(plan.numHeads) * plan.headDim; }
+  int32_t firstPosition(int32_t sequence) const {
+    const int32_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
+    return batch.contextLength[sequence] - rows;
   }
+  const AttentionMember& member(int32_t index) const { return schedule.members()[static_cast<size_t>(index)]; }
+};
+
+// A thread's memory: what the kernels need, query rows of several sequences side by side, and one unit's partial results.
+struct Scratch {
+  float* kernel;
+  float* queries;  // [kRowBlock][numHeads * headDim]
+  float* partials;
 };
 
 // The keys that an item reads first.
 const void* firstKeys(const Layer& layer, const AttentionUnit& unit, int32_t index) {
   if (layer.window.on()) return nullptr;
   const int32_t position = unit.splitAt(index) * kSplitTokens, tokens = layer.kv.tokensPerBlock;
-  const int32_t block = layer.batch.blockTables[unit.sequence * layer.batch.maxBlocks + position / tokens];
+  const int32_t sequence = layer.member(unit.memberBegin).sequence;
+  const int32_t block = layer.batch.blockTables[sequence * layer.batch.maxBlocks + position / tokens];
   return layer.kv.keys(block, unit.kvHead, position % tokens);
 }
 
-// Computes one split of a unit into partials: [split of the unit][row][head][headDim + 2]. Rows that end before the
-// split are left out.
-void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, const void* next, float* scratch,
-              float* partials) {
-  const int32_t split = unit.splitAt(index);
-  const int32_t first = layer.firstPosition(unit);
-  const int32_t rowBegin = layer.plan.bothWays ? unit.rowBegin : std::max(unit.rowBegin, split * kSplitTokens - first);
+// Arguments for the rows of one sequence.
+AttentionArgs argsOf(const Layer& layer, int32_t sequence, const void* next) {
+  const int64_t row = layer.batch.queryStart[sequence];
   AttentionArgs args{.kv = &layer.kv,
-                     .blockTable = layer.batch.blockTables.data + unit.sequence * layer.batch.maxBlocks,
-                     .q = layer.qkv + int64_t(layer.batch.queryStart[unit.sequence]) * layer.plan.qkvWidth(),
+                     .blockTable = layer.batch.blockTables.data + sequence * layer.batch.maxBlocks,
+                     .q = layer.qkv + row * layer.plan.qkvWidth(),
                      .ldq = layer.plan.qkvWidth(),
                      .numHeads = layer.plan.numHeads,
-                     .firstPosition = first,
+                     .firstPosition = layer.firstPosition(sequence),
                      .scale = layer.scale,
                      .softCap = layer.softCap,
-                     .bothWays = layer.bothWays(unit),
+                     .bothWays = layer.plan.bothWays ? layer.batch.contextLength[sequence] : 0,
                      .window = layer.window,
                      .next = next};
-  if (layer.sinkQueries) {
-    const int64_t rowFloats = int64_t(layer.plan.numHeads) * layer.plan.headDim;
-    args.sinkQ = layer.sinkQueries + int64_t(layer.batch.queryStart[unit.sequence]) * rowFloats;
-  }
-  if (const FreshChunk* chunk = layer.fresh.of(unit.sequence)) {
+  if (layer.sinkQueries) args.sinkQ = layer.sinkQueries + row * layer.queryFloats();
+  if (const FreshChunk* chunk = layer.fresh.of(sequence)) {
     args.fresh =
         static_cast<const uint8_t*>(layer.freshBlocks) + layer.kv.bytesPerBlock() * static_cast<size_t>(chunk->place);
     args.freshBlock = chunk->firstBlock;
   }
-  float* partial = partials + index * layer.splitStride(unit) + (rowBegin - unit.rowBegin) * layer.rowStride();
-  layer.kernels.attentionSplit(args, unit.kvHead, rowBegin, unit.rowEnd, split, scratch, partial);
+  return args;
+}
+
+// Computes the positions of a split that all members share, for the rows of all of them: every row sees every one of these
+// positions, as if they attended both ways to a sequence that ends there.
+void runShared(const Layer& layer, const AttentionUnit& unit, int32_t split, int32_t end, const void* next,
+               const Scratch& scratch, float* partial) {
+  const int64_t headFloats = int64_t(layer.headsPerKvHead()) * layer.plan.headDim;
+  const int64_t column = unit.kvHead * headFloats;
+  float* row = scratch.queries;
+  for (int32_t i = unit.memberBegin; i < unit.memberEnd; ++i) {
+    const AttentionMember& member = layer.member(i);
+    const int64_t token = layer.batch.queryStart[member.sequence];
+    for (int32_t r = member.rowBegin; r < member.rowEnd; ++r, row += layer.queryFloats())
+      std::copy_n(layer.qkv + (token + r) * layer.plan.qkvWidth() + column, headFloats, row + column);
+  }
+  AttentionArgs args = argsOf(layer, layer.member(unit.memberBegin).sequence, next);
+  args.q = scratch.queries;
+  args.ldq = layer.queryFloats();
+  args.bothWays = end;
+  layer.kernels.attentionSplit(args, unit.kvHead, 0, unit.rows, split, scratch.kernel, partial);
+}
+
+// Computes one split of a unit into partials: [split of the unit][row][head][headDim + 2]. Rows that end before the
+// split are left out.
+void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, const void* next, const Scratch& scratch,
+              float* partials) {
+  const int32_t split = unit.splitAt(index), begin = split * kSplitTokens;
+  float* partial = partials + index * layer.splitStride(unit);
+  // A layer with a window of its own leaves out what each row does not see.
+  const int32_t shared = layer.window.on() ? 0 : std::min(unit.sharedTokens, begin + kSplitTokens);
+  if (shared > begin) runShared(layer, unit, split, shared, next, scratch, partial);
+  if (shared == begin + kSplitTokens) return;
+  for (int32_t i = unit.memberBegin; i < unit.memberEnd; ++i) {
+    const AttentionMember& member = layer.member(i);
+    AttentionArgs args = argsOf(layer, member.sequence, next);
+    args.from = shared;
+    const int32_t end = args.bothWays > 0 ? args.bothWays : args.firstPosition + member.rowEnd;
+    const int32_t rowBegin =
+        args.bothWays > 0 ? member.rowBegin : std::max(member.rowBegin, begin - args.firstPosition);
+    float* own = partial + (rowBegin - member.rowBegin) * layer.rowStride();
+    if (end > std::max(begin, shared))
+      layer.kernels.attentionSplit(args, unit.kvHead, rowBegin, member.rowEnd, split, scratch.kernel, own);
+    partial += (member.rowEnd - member.rowBegin) * layer.rowStride();
+  }
 }
 
 void merge(const Layer& layer, const AttentionUnit& unit, const float* partials) {
-  const int32_t first = layer.firstPosition(unit), heads = layer.headsPerKvHead(), headDim = layer.plan.headDim;
-  for (int32_t row = unit.rowBegin; row < unit.rowEnd; ++row) {
-    const int64_t token = layer.batch.queryStart[unit.sequence] + row;
-    const float* ofRow = partials + (row - unit.rowBegin) * layer.rowStride();
-    float* y = layer.output + token * layer.outputWidth + int64_t(unit.kvHead) * heads * headDim;
-    const int32_t splits = layer.plan.bothWays ? unit.splits : unit.splitsUpTo(first + row);
-    for (int32_t head = 0; head < heads; ++head) {
-      layer.kernels.attentionMerge(ofRow + head * (headDim + 2), layer.splitStride(unit), splits, headDim,
-                                   y + head * headDim);
+  const int32_t heads = layer.headsPerKvHead(), headDim = layer.plan.headDim;
+  const float* ofRow = partials;
+  for (int32_t i = unit.memberBegin; i < unit.memberEnd; ++i) {
+    const AttentionMember& member = layer.member(i);
+    const int32_t first = layer.firstPosition(member.sequence);
+    for (int32_t row = member.rowBegin; row < member.rowEnd; ++row, ofRow += layer.rowStride()) {
+      const int64_t token = layer.batch.queryStart[member.sequence] + row;
+      float* y = layer.output + token * layer.outputWidth + int64_t(unit.kvHead) * heads * headDim;
+      const int32_t splits = layer.plan.bothWays ? unit.splits : unit.splitsUpTo(first + row);
+      for (int32_t head = 0; head < heads; ++head) {
+        layer.kernels.attentionMerge(ofRow + head * (headDim + 2), layer.splitStride(unit), splits, headDim,
+                                     y + head * headDim);
+      }
     }
   }
 }
@@ -101,13 +151,25 @@ AttentionWindow windowOf(const PlanOp& op, AttentionWindow window) {
 }  // namespace
 
 void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
-  const Layer attended{kernels_,         config_.plan, batch,           layer(op.layer),
-                       fresh_,           freshBlocks_, value(op.input), value(op.output) + op.firstColumn,
-                       width(op.output), op.scale,     op.softCap,      windowOf(op, config_.window()),
-                       sinkQueries_};
+  const Layer attended{.kernels = kernels_,
+                       .schedule = schedule_,
+                       .plan = config_.plan,
+                       .batch = batch,
+                       .kv = layer(op.layer),
+                       .fresh = fresh_,
+                       .freshBlocks = freshBlocks_,
+                       .qkv = value(op.input),
+                       .output = value(op.output) + op.firstColumn,
+                       .outputWidth = width(op.output),
+                       .scale = op.scale,
+                       .softCap = op.softCap,
+                       .window = windowOf(op, config_.window()),
+                       .sinkQueries = sinkQueries_};
   const int64_t areaFloats = static_cast<int64_t>(roundUp(schedule_.partialFloats(), 16));
   pool_.run(schedule_.groups(), [&](int32_t group, int32_t thread) {
-    float* scratch = threadScratch_ + threadScratchFloats_ * static_cast<size_t>(thread);
+    float* base = threadScratch_ + threadScratchFloats_ * static_cast<size_t>(thread);
+    float* queries = base + attentionScratchFloats_;
+    const Scratch scratch{.kernel = base, .queries = queries, .partials = queries + queryScratchFloats_};
     for (int32_t i = schedule_.groupBegin(group); i < schedule_.groupBegin(group + 1); ++i) {
       const AttentionItem& item = schedule_.items()[static_cast<size_t>(i)];
       const AttentionUnit& unit = schedule_.units()[static_cast<size_t>(item.unit)];
@@ -115,15 +177,15 @@ void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
         runSplit(attended, unit, item.split, nullptr, scratch, sharedPartials_ + areaFloats * unit.sharedArea);
         continue;
       }
-      float* partials = scratch + attentionScratchFloats_;
       // The first step of the next unit has no earlier step of its own unit that could prefetch its keys, so this one
       // does.
       const AttentionItem* following = i + 1 < schedule_.groupBegin(group + 1) ? &item + 1 : nullptr;
       const void* next = following ? firstKeys(attended, schedule_.units()[static_cast<size_t>(following->unit)],
                                                std::max(following->split, 0))
                                    : nullptr;
-      for (int32_t split = 0; split < unit.splits; ++split) runSplit(attended, unit, split, next, scratch, partials);
-      merge(attended, unit, partials);
+      for (int32_t split = 0; split < unit.splits; ++split)
+        runSplit(attended, unit, split, next, scratch, scratch.partials);
+      merge(attended, unit, scratch.partials);
     }
   });
   const std::vector<int32_t>& shared = schedule_.sharedUnits();

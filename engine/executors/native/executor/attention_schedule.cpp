@@ -9,7 +9,7 @@ constexpr size_t kPartialBytesWanted = size_t(1) << 20;
 // Number of tasks per thread: enough for an even end, few enough that claiming them costs nothing.
 constexpr int32_t kGroupsPerThread = 6;
 
-int64_t costOf(const AttentionUnit& unit, int32_t tokens) { return int64_t(unit.rowEnd - unit.rowBegin) * tokens; }
+int64_t costOf(const AttentionUnit& unit, int32_t tokens) { return int64_t(unit.rows) * tokens; }
 
 int32_t splitsOf(int64_t tokens) { return static_cast<int32_t>((tokens + kSplitTokens - 1) / kSplitTokens); }
 
@@ -22,21 +22,38 @@ size_t mostSplits(const ExecutorConfig& config, const AttentionWindow& window) {
   return static_cast<size_t>(std::min<int64_t>(all, splitsOf(window.sinks) + int64_t(splitsOf(recent)) + 1));
 }
 
+// Floats of the partial results of one row in the most splits.
+size_t floatsOfRow(const ExecutorConfig& config) {
+  const NetworkPlan& plan = config.plan;
+  return mostSplits(config, config.window()) * static_cast<size_t>(plan.numHeads / plan.numKvHeads) *
+         static_cast<size_t>(plan.headDim + 2);
+}
+
+// Very long sequences take fewer rows at a time, so that a thread's partial results stay in its cache.
+int32_t rowBlockOf(const ExecutorConfig& config) {
+  return static_cast<int32_t>(
+      std::clamp<size_t>(kPartialBytesWanted / (floatsOfRow(config) * sizeof(float)), 1, AttentionSchedule::kRowBlock));
+}
+
 }  // namespace
 
-AttentionSchedule::AttentionSchedule(const ExecutorConfig& config) : config_(config), window_(config.window()) {
+AttentionSchedule::AttentionSchedule(const ExecutorConfig& config)
+    : config_(config),
+      window_(config.window()),
+      rowBlock_(rowBlockOf(config)),
+      partialFloats_(floatsOfRow(config) * static_cast<size_t>(rowBlock_)),
+      prefixes_({.tokensPerBlock = config.tokensPerBlock,
+                 .maxNumSequences = config.maxNumSequences,
+                 .rows = kRowBlock,
+                 .splitRows = int64_t(mostSplits(config, window_)) * rowBlock_}) {
   const NetworkPlan& plan = config.plan;
   const size_t maxSplits = mostSplits(config, window_);
-  const size_t perRow =
-      maxSplits * static_cast<size_t>(plan.numHeads / plan.numKvHeads) * static_cast<size_t>(plan.headDim + 2);
-  // Very long sequences take fewer rows at a time, so that a thread's partial results stay in its cache.
-  rowBlock_ = static_cast<int32_t>(std::clamp<size_t>(kPartialBytesWanted / (perRow * sizeof(float)), 1, kRowBlock));
-  partialFloats_ = perRow * static_cast<size_t>(rowBlock_);
   sharedAreas_ = config.threads == 1 || maxSplits == 1 ? 0 : 2 * config.threads;
 
   const size_t blocks =
       static_cast<size_t>(config.maxNumSequences) + static_cast<size_t>(config.maxNumTokens / rowBlock_);
   const size_t units = blocks * static_cast<size_t>(plan.numKvHeads);
+  members_.reserve(blocks);
   units_.reserve(units);
   items_.reserve(units + static_cast<size_t>(sharedAreas_) * maxSplits);
   groupStart_.reserve(items_.capacity() + 2);
@@ -44,39 +61,74 @@ AttentionSchedule::AttentionSchedule(const ExecutorConfig& config) : config_(con
 }
 
 void AttentionSchedule::prepare(const BatchView& batch) {
+  members_.clear();
   units_.clear();
   items_.clear();
   groupStart_.clear();
   sharedUnits_.clear();
+  addGroups(batch);
   addUnits(batch);
   addItems();
 }
 
-// The rows are the inner loop: neighbouring tasks read the same keys.
-void AttentionSchedule::addUnits(const BatchView& batch) {
-  for (int32_t sequence = 0; sequence < batch.numSequences; ++sequence) {
-    const int32_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
-    const int32_t first = batch.contextLength[sequence] - rows;
+// In a window, rows of different positions see different beginnings.
+void AttentionSchedule::addGroups(const BatchView& batch) {
+  if (window_.on() || config_.plan.bothWays) return;
+  prefixes_.find(batch);
+  for (const PrefixGroup& group : prefixes_.groups()) {
+    const int32_t begin = static_cast<int32_t>(members_.size());
+    int32_t rows = 0, tokens = 0;
+    for (int32_t i = group.begin; i < group.end; ++i) {
+      const int32_t sequence = prefixes_.order()[static_cast<size_t>(i)];
+      const int32_t own = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
+      members_.push_back({.sequence = sequence, .rowBegin = 0, .rowEnd = own});
+      rows += own;
+      tokens = std::max(tokens, batch.contextLength[sequence]);
+    }
     for (int32_t head = 0; head < config_.plan.numKvHeads; ++head) {
-      for (int32_t row = 0; row < rows; row += rowBlock_) {
-        addUnit(sequence, head, batch.contextLength[sequence], first, row, std::min(row + rowBlock_, rows));
-      }
+      units_.push_back({.kvHead = head,
+                        .memberBegin = begin,
+                        .memberEnd = static_cast<int32_t>(members_.size()),
+                        .rows = rows,
+                        .sharedTokens = group.tokens,
+                        .tokens = tokens,
+                        .splits = splitsOf(tokens),
+                        .sinkSplits = 0,
+                        .firstSplit = 0,
+                        .sharedArea = -1});
     }
   }
 }
 
-void AttentionSchedule::addUnit(int32_t sequence, int32_t kvHead, int32_t tokens, int32_t first, int32_t row,
-                                int32_t end) {
-  const int32_t length = config_.plan.bothWays ? tokens : first + end;
+// The rows are the inner loop: neighbouring tasks read the same keys.
+void AttentionSchedule::addUnits(const BatchView& batch) {
+  const bool grouped = !prefixes_.groups().empty();
+  for (int32_t sequence = 0; sequence < batch.numSequences; ++sequence) {
+    if (grouped && prefixes_.isGrouped(sequence)) continue;
+    const int32_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
+    const int32_t begin = static_cast<int32_t>(members_.size());
+    for (int32_t row = 0; row < rows; row += rowBlock_)
+      members_.push_back({.sequence = sequence, .rowBegin = row, .rowEnd = std::min(row + rowBlock_, rows)});
+    const int32_t end = static_cast<int32_t>(members_.size());
+    for (int32_t head = 0; head < config_.plan.numKvHeads; ++head)
+      for (int32_t member = begin; member < end; ++member)
+        addUnit(member, head, batch.contextLength[sequence], batch.contextLength[sequence] - rows);
+  }
+}
+
+void AttentionSchedule::addUnit(int32_t member, int32_t kvHead, int32_t tokens, int32_t first) {
+  const AttentionMember& of = members_[static_cast<size_t>(member)];
+  const int32_t length = config_.plan.bothWays ? tokens : first + of.rowEnd;
   const int32_t splits = splitsOf(length);
-  const int32_t begin = window_.on() ? std::max(0, first + row - window_.recent + 1) : 0;
+  const int32_t begin = window_.on() ? std::max(0, first + of.rowBegin - window_.recent + 1) : 0;
   const int32_t sinks = std::min(window_.sinks, begin);
   const int32_t firstSplit = begin / kSplitTokens;
   const int32_t sinkSplits = std::min(splitsOf(sinks), firstSplit);
-  units_.push_back({.sequence = sequence,
-                    .kvHead = kvHead,
-                    .rowBegin = row,
-                    .rowEnd = end,
+  units_.push_back({.kvHead = kvHead,
+                    .memberBegin = member,
+                    .memberEnd = member + 1,
+                    .rows = of.rowEnd - of.rowBegin,
+                    .sharedTokens = 0,
                     .tokens = length - begin + sinks,
                     .splits = sinkSplits + splits - firstSplit,
                     .sinkSplits = sinkSplits,

@@ -2,13 +2,20 @@
 //
 // If tokens attend both ways, every unit meets all splits of its sequence.
 //
-//   unit   = one sequence x one KV head x up to kRowBlock query rows
+//   unit   = one KV head x up to kRowBlock query rows of one sequence, or of several that share cached blocks
 //   split  = kSplitTokens of cache positions; a unit's rows meet the splits 0 .. last position / kSplitTokens
 //
 // With a window the rows meet the splits of the sinks, and then those from the first row's window on:
 //
 //   splits of the cache   0 | 1 | 2 | 3 | 4      sinks in split 0, the window of the first row begins in split 3
 //   splits of the unit    0           1   2      sinkSplits 1, firstSplit 3
+//
+// Rows of several sequences (shared_prefixes.h) meet the shared positions together, and then each sequence the rest of its own:
+//
+//   splits of the unit          0     |     1    |    2
+//   shared, sharedTokens 640    ======|==        |            all rows in one pass
+//   rows of the first sequence          ---------|--          each goes on from where the pass has ended
+//   rows of the second                  -----    |
 //
 // Most units are one task: all of their splits, then the merge, in the thread's own scratch. A unit that is a large
 // share of the whole work (one long sequence on many threads) is cut into one task per split, whose partial results
@@ -19,16 +26,23 @@
 #include <vector>
 
 #include "executor/batch.h"
+#include "executor/shared_prefixes.h"
 
 namespace skein {
 
-struct AttentionUnit {
+struct AttentionMember {
   int32_t sequence;
-  int32_t kvHead;
   int32_t rowBegin, rowEnd;  // of the sequence's query rows
-  int32_t tokens;            // cache positions that the unit's rows attend to
-  int32_t splits;            // splits of the cache that the rows touch
-  int32_t sinkSplits;        // the first of these splits, before firstSplit; 0 without a window
+};
+
+struct AttentionUnit {
+  int32_t kvHead;
+  int32_t memberBegin, memberEnd;  // of members()
+  int32_t rows;                    // of all members
+  int32_t sharedTokens;            // cache positions that all members share, from 0 on; 0 if there is one member
+  int32_t tokens;                  // cache positions that the longest member's rows attend to
+  int32_t splits;                  // splits of the cache that the rows touch
+  int32_t sinkSplits;              // the first of these splits, before firstSplit; 0 without a window
   int32_t firstSplit;
   int32_t sharedArea;  // index of the unit's area of shared partial results, -1: whole unit in one task
 
@@ -52,6 +66,7 @@ class AttentionSchedule {
   explicit AttentionSchedule(const ExecutorConfig& config);
   void prepare(const BatchView& batch);
 
+  const std::vector<AttentionMember>& members() const { return members_; }
   const std::vector<AttentionUnit>& units() const { return units_; }
   const std::vector<AttentionItem>& items() const { return items_; }
   // Number of groups. Group g holds the items groupBegin(g) .. groupBegin(g + 1).
@@ -65,9 +80,10 @@ class AttentionSchedule {
   int32_t sharedAreas() const { return sharedAreas_; }
 
  private:
+  void addGroups(const BatchView& batch);
   void addUnits(const BatchView& batch);
   // tokens: length of the sequence, the tokens of this step included; first: cache position of its first row.
-  void addUnit(int32_t sequence, int32_t kvHead, int32_t tokens, int32_t first, int32_t row, int32_t end);
+  void addUnit(int32_t member, int32_t kvHead, int32_t tokens, int32_t first);
   void addItems();
 
   const ExecutorConfig& config_;
@@ -75,6 +91,8 @@ class AttentionSchedule {
   int32_t rowBlock_;
   int32_t sharedAreas_;
   size_t partialFloats_;
+  SharedPrefixes prefixes_;
+  std::vector<AttentionMember> members_;
   std::vector<AttentionUnit> units_;
   std::vector<AttentionItem> items_;
   std::vector<int32_t> groupStart_;

@@ -73,7 +73,10 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
   const size_t partials = roundUp(schedule.partialFloats(), kAlignFloats);
   layout.attentionScratchFloats = roundUp(
       kernels.attentionScratchFloats(config.plan.headDim, AttentionSchedule::kRowBlock * headsPerKvHead), kAlignFloats);
-  layout.threadScratchFloats = layout.attentionScratchFloats + partials;
+  layout.queryScratchFloats = roundUp(static_cast<size_t>(AttentionSchedule::kRowBlock) *
+                                          static_cast<size_t>(config.plan.numHeads * config.plan.headDim),
+                                      kAlignFloats);
+  layout.threadScratchFloats = layout.attentionScratchFloats + layout.queryScratchFloats + partials;
   layout.threadScratch = take(layout.threadScratchFloats * static_cast<size_t>(config.threads));
   layout.sharedPartials = take(partials * static_cast<size_t>(schedule.sharedAreas()));
   layout.rounded = take(roundedFloats(config, kernels, weights));
@@ -138,7 +141,8 @@ Executor::Executor(ExecutorConfig config)
             config_.plan.values[static_cast<size_t>(op.input)].rows == RowKind::kLogits);
   });
   firstLogitOp_ = static_cast<size_t>(select - ops.begin());
-  isStaged_ = config_.plan.ranks > 1 && config_.plan.rank == 0 && select != ops.end() && select->kind == OpKind::kExchange;
+  isStaged_ =
+      config_.plan.ranks > 1 && config_.plan.rank == 0 && select != ops.end() && select->kind == OpKind::kExchange;
   passRows_.resize(static_cast<size_t>(config_.maxLogitRows));
   passTargets_.resize(static_cast<size_t>(config_.maxLogitRows));
   if (config_.plan.ranks > 1 && config_.group == nullptr)
@@ -204,6 +208,7 @@ void Executor::takeWorkspace() {
   }
   freshBlocks_ = reinterpret_cast<uint8_t*>(base + layout.freshBlocks);
   attentionScratchFloats_ = layout.attentionScratchFloats;
+  queryScratchFloats_ = layout.queryScratchFloats;
   threadScratchFloats_ = layout.threadScratchFloats;
 }
 

@@ -29,7 +29,8 @@ struct WorkspaceLayout {
   std::vector<size_t> slots;
   size_t ropeAngles, threadScratch, sharedPartials, rounded, up, freshBlocks, sinkAngles, sinkQueries;
   size_t attentionScratchFloats;  // of one thread
-  size_t threadScratchFloats;     // of one thread: the attention scratch and the partial results of one unit
+  size_t queryScratchFloats;      // of one thread: query rows of sequences that share cached blocks
+  size_t threadScratchFloats;     // of one thread: both, and the partial results of one unit
   size_t floats;
 };
 
@@ -178,12 +179,13 @@ class Executor {
   float* ropeAngles_ = nullptr;   // [the batch's, then each table's][token][cosine rotaryDim / 2 | sine rotaryDim / 2]
   float* sinkAngles_ = nullptr;   // the same for the tokens' cache positions, if sinkQueries_ is used
   float* sinkQueries_ = nullptr;  // of one layer [token][numHeads * headDim]; null without sinks or without RoPE
-  float* threadScratch_ = nullptr;   // [thread][attention scratch | partial results of one unit]
+  float* threadScratch_ = nullptr;   // [thread][attention scratch | query rows | partial results of one unit]
   float* sharedPartials_ = nullptr;  // [area][partial results of one unit]
   float* rounded_ = nullptr;         // the input of the running op, for products with quantised weights
   float* up_ = nullptr;              // the up half of a gated product in two formats
   uint8_t* freshBlocks_ = nullptr;   // of one layer, in the pool's layout
   size_t attentionScratchFloats_ = 0;
+  size_t queryScratchFloats_ = 0;
   size_t threadScratchFloats_ = 0;
   Adapters adapters_;
   AttentionSchedule schedule_;

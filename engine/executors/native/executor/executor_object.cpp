@@ -15,9 +15,7 @@
 #include "executor/js_batch.h"
 #include "executor/js_config.h"
 #include "executor/js_values.h"
-#include "executor/philox.h"
 #include "executor/step_thread.h"
-#include "executor/turn_simulation.h"
 
 namespace skein {
 namespace {
@@ -44,22 +42,27 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   }
 
   static Napi::Function define(Napi::Env env) {
-    return DefineClass(
-        env, "NativeExecutor",
-        {InstanceMethod<&ExecutorObject::step>("step"), InstanceMethod<&ExecutorObject::forward>("forward"),
-         InstanceMethod<&ExecutorObject::sample>("sample"), InstanceMethod<&ExecutorObject::begin>("begin"),
-         InstanceMethod<&ExecutorObject::finish>("finish"), InstanceMethod<&ExecutorObject::copyBlocks>("copyBlocks"),
-         InstanceMethod<&ExecutorObject::putAdapter>("putAdapter"),
-         InstanceMethod<&ExecutorObject::clearAdapter>("clearAdapter"),
-         InstanceMethod<&ExecutorObject::areFinite>("areFinite"), InstanceMethod<&ExecutorObject::memory>("memory"),
-         InstanceMethod<&ExecutorObject::profile>("profile"), InstanceMethod<&ExecutorObject::turns>("turns"),
-         InstanceMethod<&ExecutorObject::follow>("follow"), InstanceMethod<&ExecutorObject::close>("close"),
-         InstanceMethod<&ExecutorObject::beginForward>("beginForward"),
-         InstanceMethod<&ExecutorObject::finishForward>("finishForward"),
-         InstanceMethod<&ExecutorObject::complete>("complete"),
-         InstanceMethod<&ExecutorObject::bytesPerBlock>("bytesPerBlock"),
-         InstanceMethod<&ExecutorObject::readBlocks>("readBlocks"),
-         InstanceMethod<&ExecutorObject::writeBlocks>("writeBlocks")});
+    return DefineClass(env, "NativeExecutor",
+                       {InstanceMethod<&ExecutorObject::step>("step"),
+                        InstanceMethod<&ExecutorObject::forward>("forward"),
+                        InstanceMethod<&ExecutorObject::sample>("sample"),
+                        InstanceMethod<&ExecutorObject::begin>("begin"),
+                        InstanceMethod<&ExecutorObject::finish>("finish"),
+                        InstanceMethod<&ExecutorObject::copyBlocks>("copyBlocks"),
+                        InstanceMethod<&ExecutorObject::putAdapter>("putAdapter"),
+                        InstanceMethod<&ExecutorObject::clearAdapter>("clearAdapter"),
+                        InstanceMethod<&ExecutorObject::areFinite>("areFinite"),
+                        InstanceMethod<&ExecutorObject::memory>("memory"),
+                        InstanceMethod<&ExecutorObject::profile>("profile"),
+                        InstanceMethod<&ExecutorObject::turns>("turns"),
+                        InstanceMethod<&ExecutorObject::follow>("follow"),
+                        InstanceMethod<&ExecutorObject::close>("close"),
+                        InstanceMethod<&ExecutorObject::beginForward>("beginForward"),
+                        InstanceMethod<&ExecutorObject::finishForward>("finishForward"),
+                        InstanceMethod<&ExecutorObject::complete>("complete"),
+                        InstanceMethod<&ExecutorObject::bytesPerBlock>("bytesPerBlock"),
+                        InstanceMethod<&ExecutorObject::readBlocks>("readBlocks"),
+                        InstanceMethod<&ExecutorObject::writeBlocks>("writeBlocks")});
   }
 
   explicit ExecutorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<ExecutorObject>(info) {
@@ -228,10 +231,8 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     begun_.push_back(std::move(begun));
     Begun& own = begun_.back();
     try {
-      if (executor_->isStaged())
-        stepThread_.begin([this, &own] { executor_->runStage(own.batch()); });
-      else
-        stepThread_.begin([this, &own] { own.step->run(*executor_); });
+      if (executor_->isStaged()) stepThread_.begin([this, &own] { executor_->runStage(own.batch()); });
+      else stepThread_.begin([this, &own] { own.step->run(*executor_); });
     } catch (const std::exception& error) {
       begun_.pop_back();
       // The others have been told of a step that does not come.
@@ -526,40 +527,6 @@ Napi::Value supportedInstructionSets(const Napi::CallbackInfo& info) {
   return names;
 }
 
-// Philox4x32-10 for its known-answer test: counter [4], key [2] -> words [4].
-Napi::Value philox(const Napi::CallbackInfo& info) {
-  const auto counter = info[0].As<Napi::Uint32Array>(), key = info[1].As<Napi::Uint32Array>();
-  const auto words = philox4x32({counter[0], counter[1], counter[2], counter[3]}, {key[0], key[1]});
-  Napi::Uint32Array result = Napi::Uint32Array::New(info.Env(), words.size());
-  for (size_t i = 0; i < words.size(); ++i) result[i] = words[i];
-  return result;
-}
-
-// Runs TurnQueue on a clock of its own, for its tests: see turn_simulation.h.
-Napi::Value simulatedTurns(const Napi::CallbackInfo& info) {
-  const Napi::Object options = info[0].As<Napi::Object>();
-  std::vector<SimulatedEngine> engines;
-  const Napi::Array given = js::array(options, "engines");
-  for (uint32_t i = 0; i < given.Length(); ++i) {
-    const Napi::Object engine = given.Get(i).As<Napi::Object>();
-    engines.push_back({js::integer(engine, "threads"), js::number(engine, "weight"), js::number(engine, "opSeconds"),
-                       js::integer(engine, "opsPerStep"), js::number(engine, "gapSeconds"),
-                       js::number(engine, "startSeconds")});
-  }
-  Napi::Array results = Napi::Array::New(info.Env());
-  for (const SimulatedTurns& turns :
-       simulateTurns(js::integer(options, "processors"), js::number(options, "seconds"), engines)) {
-    Napi::Object result = Napi::Object::New(info.Env());
-    result.Set("heldSeconds", turns.heldSeconds);
-    result.Set("waitedSeconds", turns.waitedSeconds);
-    result.Set("longestWaitSeconds", turns.longestWaitSeconds);
-    result.Set("steps", turns.steps);
-    result.Set("partings", turns.partings);
-    results.Set(results.Length(), result);
-  }
-  return results;
-}
-
 }  // namespace
 
 void registerExecutor(Napi::Env env, Napi::Object exports) {
@@ -573,8 +540,6 @@ void registerExecutor(Napi::Env env, Napi::Object exports) {
   exports.Set("measureExecutor", Napi::Function::New(env, ExecutorObject::measure, "measureExecutor"));
   exports.Set("supportedInstructionSets",
               Napi::Function::New(env, supportedInstructionSets, "supportedInstructionSets"));
-  exports.Set("simulateTurns", Napi::Function::New(env, simulatedTurns, "simulateTurns"));
-  exports.Set("philox4x32", Napi::Function::New(env, philox, "philox4x32"));
 }
 
 }  // namespace skein

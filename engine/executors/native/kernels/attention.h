@@ -150,8 +150,8 @@ void splitOf(const Rows& rows, int split, float* scratch, float* partial) {
   const AttentionArgs& args = rows.args;
   const int heads = rows.heads();
   const int end = rows.seen();
-  const int splitEnd = (split + 1) * kSplitTokens;
-  for (int step = split * kSplitTokens; step < splitEnd && step < end; step += kStepTokens) {
+  const int splitBegin = split * kSplitTokens, splitEnd = splitBegin + kSplitTokens;
+  for (int step = args.from > splitBegin ? args.from : splitBegin; step < splitEnd && step < end; step += kStepTokens) {
     int pairs = (rows.end - rows.begin) * heads;
     if constexpr (kWindowed) {
       step = skipUnseen(args, rows.begin, step);
@@ -175,7 +175,8 @@ void attentionSplitOf(const AttentionArgs& args, int32_t kvHead, int32_t rowBegi
                       float* scratch, float* partial) {
   const int headDim = args.kv->headDim;
   const int pairs = (rowEnd - rowBegin) * (args.numHeads / args.kv->kvHeads);
-  for (int p = 0; p < pairs; p++) {
+  const bool goesOn = args.from > split * kSplitTokens;
+  for (int p = 0; p < pairs && !goesOn; p++) {
     float* acc = partial + size_t(p) * (headDim + 2);
     for (int d = 0; d < headDim; d++) acc[d] = 0.0f;
     acc[headDim] = kMinusInfinity;

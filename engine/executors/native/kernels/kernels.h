@@ -247,6 +247,9 @@ struct AttentionArgs {
   // the distances to the other keys are the same either way. [rows][numHeads * headDim]. Null: q is used for the sinks
   // too.
   const float* sinkQ = nullptr;
+  // Positions of the split before this one, a multiple of kStepTokens, are in the partial results already: they are gone on
+  // with. 0: none. Not with a window.
+  int32_t from = 0;
   // The keys of the KV head that is attended to after this split, only to be prefetched; null: none.
   const void* next = nullptr;
 };
