@@ -1,7 +1,7 @@
 import type { ChunkingPolicy } from '../../scheduler/types.js';
 
 /** Instruction sets of the native executor, from the slowest to the fastest. */
-export const INSTRUCTION_SETS = ['scalar', 'avx2', 'avx512', 'avx512bf16'] as const;
+export const INSTRUCTION_SETS = ['scalar', 'avx2', 'avx512', 'avx512bf16', 'neon'] as const;
 
 export type InstructionSet = (typeof INSTRUCTION_SETS)[number];
 

@@ -1,13 +1,17 @@
 // Finds the instruction sets that this processor runs, and the table of kernels for each.
 #include "kernels/kernels.h"
 
-#ifdef SKEIN_X64
+#if defined(SKEIN_X64)
 #include <cpuid.h>
+#elif defined(SKEIN_ARM64) && defined(__APPLE__)
+#include <sys/sysctl.h>
+#elif defined(SKEIN_ARM64)
+#include <sys/auxv.h>
 #endif
 
 namespace skein {
 
-#ifdef SKEIN_X64
+#if defined(SKEIN_X64)
 namespace {
 
 struct CpuFeatures {
@@ -61,8 +65,8 @@ bool isaSupported(Isa isa) {
     case Isa::kAvx2: return features.avx2;
     case Isa::kAvx512: return features.avx512;
     case Isa::kAvx512Bf16: return features.bf16;
+    default: return false;
   }
-  return false;
 }
 
 const KernelTable& kernelsOf(Isa isa) {
@@ -70,11 +74,44 @@ const KernelTable& kernelsOf(Isa isa) {
     case Isa::kAvx512Bf16: return avx512Bf16Kernels();
     case Isa::kAvx512: return vnniSupported() ? avx512VnniKernels() : avx512Kernels();
     case Isa::kAvx2: return avx2Kernels();
-    case Isa::kScalar: break;
+    default: return scalarKernels();
   }
-  return scalarKernels();
+}
+
+bool dotProductsSupported() { return false; }
+#elif defined(SKEIN_ARM64)
+namespace {
+
+// What the system says that the processor and itself run; every processor of 64 bits has NEON.
+bool detectDotProducts() {
+#ifdef __APPLE__
+  int value = 0;
+  size_t size = sizeof value;
+  return sysctlbyname("hw.optional.arm.FEAT_DotProd", &value, &size, nullptr, 0) == 0 && value != 0;
+#else
+  constexpr unsigned long kDotProducts = 1ul << 20;  // HWCAP_ASIMDDP
+  return (getauxval(AT_HWCAP) & kDotProducts) != 0;
+#endif
+}
+
+}  // namespace
+
+bool dotProductsSupported() {
+  static const bool supported = detectDotProducts();
+  return supported;
+}
+
+bool vnniSupported() { return false; }
+
+bool isaSupported(Isa isa) { return isa == Isa::kScalar || isa == Isa::kNeon; }
+
+const KernelTable& kernelsOf(Isa isa) {
+  if (isa != Isa::kNeon) return scalarKernels();
+  return dotProductsSupported() ? neonDotKernels() : neonKernels();
 }
 #else
+bool dotProductsSupported() { return false; }
+
 bool isaSupported(Isa isa) { return isa == Isa::kScalar; }
 
 bool vnniSupported() { return false; }

@@ -21,7 +21,11 @@ const KernelTable& tableOf(const Napi::CallbackInfo& info) {
   if (name == "avx512" && isaSupported(Isa::kAvx512)) return avx512Kernels();
   if (name == "avx512vnni" && vnniSupported()) return avx512VnniKernels();
 #endif
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16})
+#ifdef SKEIN_ARM64
+  if (name == "neon") return neonKernels();
+  if (name == "neondot" && dotProductsSupported()) return neonDotKernels();
+#endif
+  for (const Isa isa : kInstructionSets)
     if (isaSupported(isa) && name == kernelsOf(isa).name) return kernelsOf(isa);
   throw Napi::Error::New(info.Env(), std::string("this processor has no kernels named ").append(name));
 }
@@ -329,9 +333,10 @@ Napi::Value wideRow(const Napi::CallbackInfo& info) {
 Napi::Value names(const Napi::CallbackInfo& info) {
   auto result = Napi::Array::New(info.Env());
   uint32_t count = 0;
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16}) {
+  for (const Isa isa : kInstructionSets) {
     if (isaSupported(isa)) result.Set(count++, kernelsOf(isa).name);
     if (isa == Isa::kAvx512 && vnniSupported()) result.Set(count++, "avx512vnni");
+    if (isa == Isa::kNeon && dotProductsSupported()) result.Set(count++, "neondot");
   }
   result.Set(count++, "emulated16");
   result.Set(count, "emulated16pairs");
@@ -346,11 +351,15 @@ Napi::Value peak(const Napi::CallbackInfo& info) {
   const DType dtype = f.dtype();
   const int64_t iterations = f.integer("iterations");
   [[maybe_unused]] volatile float sink = 0;
-#ifdef SKEIN_X64
+#if defined(SKEIN_X64)
   if (&table == &avx2Kernels()) sink = avx2Peak(dtype, iterations);
   else if (&table == &avx512Kernels()) sink = avx512Peak(dtype, iterations);
   else if (&table == &avx512VnniKernels()) sink = avx512VnniPeak(dtype, iterations);
   else if (&table == &avx512Bf16Kernels()) sink = avx512Bf16Peak(dtype, iterations);
+  else
+#elif defined(SKEIN_ARM64)
+  if (&table == &neonKernels()) sink = neonPeak(dtype, iterations);
+  else if (dotProductsSupported() && &table == &neonDotKernels()) sink = neonDotPeak(dtype, iterations);
   else
 #endif
     return Napi::Number::New(info.Env(), 0);

@@ -71,6 +71,8 @@ export const twins = [
   ['avx512', 'emulated16'],
   ['avx512vnni', 'emulated16'],
   ['avx512bf16', 'emulated16pairs'],
+  ['neon', 'scalar'],
+  ['neondot', 'scalar'],
 ].filter((pair): pair is [string, string] => tables.includes(pair[0]!));
 
 /** Emulated vectors are far slower: tests give them less. */
