@@ -8,10 +8,11 @@ export interface LogitsStream {
 }
 
 /**
- * Changes the logits of a request before its next token is chosen. Called in the engine's worker, between the forward
- * and the sampling of an iteration, each time that the request draws; synchronous.
+ * Changes the logits of a request before its next token is chosen. Called between the forward and the sampling of an
+ * iteration, each time that the request draws, in the engine's worker or, as a function given to the manager, in the
+ * host's thread; synchronous.
  *
- *   logits           a view of the executor's own memory, no copy: [beams x vocabSize], row b belongs to
+ *   logits           in the worker a view of the executor's own memory, in the host's thread shared memory: [beams x vocabSize], row b belongs to
  *                    tokensPerBeam[b]. Valid until the call returns. Write to it, or return another Float32Array of the
  *                    same length, which takes its place.
  *   tokensPerBeam    all tokens of each beam so far, the prompt first; copies
@@ -47,12 +48,15 @@ export type LogitsPostProcessorBatched = (
 /** The name by which requests ask for the batched post-processor. */
 export const BATCHED_POST_PROCESSOR = 'batched';
 
+/** Post-processors by the names under which requests ask for them. */
+export type LogitsPostProcessors = Readonly<Record<string, LogitsPostProcessor>>;
+
 /**
  * Exports of the module given as optionalParams.logitsPostProcessorModule, which the worker imports. Requests name a
  * post-processor of the map, or any other function that the module exports.
  */
 export interface LogitsPostProcessorModule {
-  logitsPostProcessors?: Readonly<Record<string, LogitsPostProcessor>>;
+  logitsPostProcessors?: LogitsPostProcessors;
   logitsPostProcessorBatched?: LogitsPostProcessorBatched;
   readonly [name: string]: unknown;
 }

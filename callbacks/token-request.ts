@@ -10,10 +10,10 @@ import type { SamplingParams } from './sampling-params.js';
 import type { SharedTensors } from './shared-tensors.js';
 
 /** A request to the in-process host. Sampling fields not given take DEFAULT_SAMPLING_PARAMS. */
-/** Token ids of the prompt. */
 export interface TokenRequest extends Partial<SamplingParams> {
-  /** Most tokens to generate, of each sequence. */
+  /** Token ids of the prompt. */
   promptTokens: Int32Array | readonly number[];
+  /** Most tokens to generate, of each sequence. */
   maxNewTokens: number;
   /** Embeddings for this prompt: the token vocabSize + i in it stands for row i, of hiddenSize values (prompt tuning). */
   promptEmbeddings?: readonly Float32Array[];

@@ -1,6 +1,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { SchedulerPolicy } from '../scheduler/types.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
+import type { HostPostProcessors } from './host-post-processors.js';
 import type { SeatData } from './ranks-options.js';
 
 /** Start data that the GptManager gives its worker. */
@@ -12,6 +13,8 @@ export interface WorkerData {
   params: Omit<OptionalParams, 'executorModule' | 'logitsPostProcessorModule'>;
   executorModule: string | null;
   logitsPostProcessorModule: string | null;
+  /** Post-processors that are functions of the host's thread; null: there are none. */
+  hostPostProcessors: HostPostProcessors | null;
   callbackModule: string | null;
   terminateReqId: bigint | null;
   /** Requests left without a final response by a worker that died; only with callbacks in a module. */

@@ -3,6 +3,7 @@ import type { ErrorRecord } from '../base/error-record.js';
 import type { CallbackName } from '../base/guarded-calls.js';
 
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
+import type { PromptBlocks } from '../kvcache/prompt-blocks.js';
 import type { EngineFormation } from './formation.js';
 import type { IterationStats } from './gpt-manager-options.js';
 
@@ -47,6 +48,10 @@ export type HostMessage =
   | { type: 'stopSequence'; stop: SequenceStop }
   /** Asks the worker to forget the blocks that the KV cache keeps for later requests; answered with `cacheReset`. */
   | { type: 'resetCache'; askId: number }
+  /** Asks for the content of a prompt's cached blocks, at most so many bytes; answered with `blocksRead`. */
+  | { type: 'readBlocks'; askId: number; prompt: PromptBlocks; maxBytes: number }
+  /** Brings content for blocks of a prompt, from number `first` on; answered with `blocksWritten`. */
+  | { type: 'writeBlocks'; askId: number; prompt: PromptBlocks; first: number; bytes: Uint8Array }
   /** The host will not name this task again: its adapter goes once no request uses it. */
   | { type: 'forgetAdapter'; taskId: bigint }
   /** Asks for formations, at most one in so many milliseconds; 0: no more. */
@@ -91,6 +96,8 @@ export interface EngineInfo {
   maxTopLogProbs: number;
   numBlocks: number;
   tokensPerBlock: number;
+  /** Bytes of a block, as readBlocks gives it; null: blocks can neither be read nor written. */
+  bytesPerBlock: number | null;
   /** Most tokens that a token attends to; null: all before it. */
   maxAttentionWindow: number | null;
   /** null: requests can have no adapters. */
@@ -142,6 +149,10 @@ export type WorkerMessage =
   | { type: 'guide-thread'; setup: GuideThreadSetup | null }
   /** Answer to `resetCache`: the number of cached blocks that were forgotten. */
   | { type: 'cacheReset'; askId: number; droppedBlocks: number }
+  /** Answer to `readBlocks`: whole blocks, from the start of the prompt on. */
+  | { type: 'blocksRead'; askId: number; bytes: Uint8Array }
+  /** Answer to `writeBlocks`: number of these blocks that the cache has now. */
+  | { type: 'blocksWritten'; askId: number; numBlocks: number }
   /** The requests in flight, sent while somebody watches. */
   | { type: 'formation'; formation: EngineFormation }
   /** A failure that belongs to no request's answer; `callback`: the callback of the module that failed, or null. */

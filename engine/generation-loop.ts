@@ -1,8 +1,10 @@
 import type { EngineFormation } from '../callbacks/formation.js';
 import { failure } from '../callbacks/request-failure.js';
 import type { KvCacheManager, KvCacheStats } from '../kvcache/kv-cache-manager.js';
+import type { PromptBlocks } from '../kvcache/prompt-blocks.js';
 import type { ContextPace } from '../scheduler/context-pace.js';
 import type { IterationPlanner } from './iteration-planner.js';
+import type { BlockTransfer } from './loop/block-transfer.js';
 import type { CallRunner } from './loop/call-runner.js';
 import type { DraftStage } from './loop/draft-stage.js';
 import type { FlightRecorder } from './loop/flight-recorder.js';
@@ -42,6 +44,7 @@ export interface LoopParts {
   adapters: PeftCacheManager | null;
   /** Checks the caches after every iteration. */
   checksIntegrity: boolean;
+  transfer: BlockTransfer;
   recorder: FlightRecorder;
   reporter: IterationReporter;
   /** null: contexts are as long as the room allows. */
@@ -92,6 +95,20 @@ export class GenerationLoop {
     if (checksIntegrity) kvCache.checkIntegrity();
     reporter.reportEvents(this.freePlaces);
     return dropped;
+  }
+
+  /** Content of cached blocks of the prompt; called between two iterations; see BlockTransfer. */
+  readBlocks(prompt: PromptBlocks, maxBytes: number): Uint8Array<ArrayBuffer> {
+    return this.#parts.transfer.read(prompt, maxBytes);
+  }
+
+  /** Makes blocks that another engine has computed cached ones; called between two iterations; see BlockTransfer. */
+  writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array): number {
+    const { transfer, reporter } = this.#parts;
+    const has = transfer.write(prompt, first, bytes);
+    this.#checkIntegrity();
+    reporter.reportEvents(this.freePlaces);
+    return has;
   }
 
   /** Forgets a task's adapter once no request uses it; called between two iterations. */

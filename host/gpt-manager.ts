@@ -3,6 +3,7 @@ import type { EngineFormation } from '../callbacks/formation.js';
 import type { FunctionCallbacks, GptManagerOptions, ManagerState } from '../callbacks/gpt-manager-options.js';
 import {
   DEFAULT_IDLE_POLL_INTERVAL_MS,
+  DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS,
   DEFAULT_TERMINATE_TIMEOUT_MS,
   DEFAULT_WATCHDOG_TIMEOUT_MS,
 } from '../callbacks/options/optional-params.js';
@@ -12,12 +13,14 @@ import type { EngineInfo, HostMessage, WorkerMessage } from '../callbacks/worker
 import type { WorkerWires } from '../callbacks/worker-wires.js';
 import { checkManagerOptions } from '../engine/options/check-manager-options.js';
 import { generationWorkerScript } from '../engine/worker/worker-script.js';
-import { CacheResets } from './cache-resets.js';
+import type { PromptBlocks } from '../kvcache/prompt-blocks.js';
 import { HostBridge, type InProcessCalls } from './host-bridge.js';
 import { openLink } from './links/open-link.js';
 import type { WorkerLink } from './links/worker-link.js';
 import { LostRequests } from './lost-requests.js';
 import { ManagerLife } from './manager-life.js';
+import { PendingAsks } from './pending-asks.js';
+import { FunctionsOfHost } from './post-processor-functions.js';
 import type { OpenLeader } from './ranks/launched-ranks.js';
 import { ManagerRanks } from './ranks/open-group.js';
 import { WorkerSupervisor } from './worker-supervisor.js';
@@ -45,8 +48,12 @@ export class GptManager {
   readonly #supervisor: WorkerSupervisor<EngineInfo, RunMessage, HostMessage>;
   /** Requests of a callback module that the worker has. */
   readonly #moduleRequests = new LostRequests();
-  readonly #cacheResets = new CacheResets();
+  readonly #cacheResets = new PendingAsks(0, 'The cache was not reset');
+  readonly #blockReads = new PendingAsks<Uint8Array>(new Uint8Array(0), 'The blocks were not read');
+  readonly #blockWrites = new PendingAsks(0, 'The blocks were not written');
   readonly #ranks: ManagerRanks;
+  /** null: there are none. */
+  readonly #functions: FunctionsOfHost | null;
   #watch: { listener: (formation: EngineFormation) => void; intervalMs: number } | null = null;
   #bridge: HostBridge | null = null;
   /** Of the latest worker that was loaded. */
@@ -62,6 +69,7 @@ export class GptManager {
     this.#options = options;
     this.#life = new ManagerLife(options);
     this.#inProcess = inProcess;
+    this.#functions = functionsOf(options);
     this.#ranks = new ManagerRanks(options, (error) => this.#life.report(error));
     const {
       isolate = false,
@@ -72,8 +80,12 @@ export class GptManager {
     this.#supervisor = new WorkerSupervisor<EngineInfo, RunMessage, HostMessage>({
       link: (events) => {
         const data = { ...workerDataOf(options), lost: this.#moduleRequests.take() };
-        const open: OpenLeader<WorkerMessage, HostMessage> = (seat, ofWorker) =>
-          openLink(generationWorkerScript(), { ...data, seat }, ofWorker, { isolate, watchdogTimeoutMs });
+        const open: OpenLeader<WorkerMessage, HostMessage> = (seat, ofWorker) => {
+          const hostPostProcessors = this.#functions?.open() ?? null;
+          const ports = hostPostProcessors === null ? [] : [hostPostProcessors.port];
+          const whole = { ...data, seat, hostPostProcessors };
+          return openLink(generationWorkerScript(), whole, ofWorker, { isolate, watchdogTimeoutMs, ports });
+        };
         return this.#ranks.open(events, open);
       },
       restart: workerRestart ?? {},
@@ -164,6 +176,28 @@ export class GptManager {
   }
 
   /**
+   * Reads, between two iterations, the content of the cached full blocks that another engine could use of a prompt: of as
+   * many, from the start on, as fit into `maxBytes`. Empty where there are none, without block reuse, with enableTrtOverlap
+   * while a step runs, and with an executor that gives none. Rejects if the worker dies before it answers.
+   */
+  readBlocks(prompt: PromptBlocks, maxBytes: number): Promise<Uint8Array> {
+    return this.#blockReads.ask((askId) =>
+      this.#supervisor.post({ type: 'readBlocks', askId, prompt, maxBytes }),
+    );
+  }
+
+  /**
+   * Makes, between two iterations, what readBlocks of an equal engine gave cached blocks of this one: full blocks of the
+   * prompt from number `first` on. The engines must have the same model, precision, KV type, tokens per block, executor
+   * and instruction set. Resolves with the number of these blocks that the cache has now.
+   */
+  writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array): Promise<number> {
+    return this.#blockWrites.ask((askId) =>
+      this.#supervisor.post({ type: 'writeBlocks', askId, prompt, first, bytes }),
+    );
+  }
+
+  /**
    * Says that no request will name this task's LoRA adapter again: it leaves the caches once none uses it. A later request of the task
    * brings its weights anew.
    */
@@ -229,6 +263,12 @@ export class GptManager {
       case 'cacheReset':
         this.#cacheResets.settle(message.askId, message.droppedBlocks);
         break;
+      case 'blocksRead':
+        this.#blockReads.settle(message.askId, message.bytes);
+        break;
+      case 'blocksWritten':
+        this.#blockWrites.settle(message.askId, message.numBlocks);
+        break;
       case 'formation':
         this.#life.tell('watchFormation', () => this.#watch?.listener(message.formation));
         break;
@@ -284,7 +324,7 @@ export class GptManager {
   #lose(error: Error): void {
     const reason = this.#terminateReason ?? `The engine failed: ${error.message}`;
     this.#moduleRequests.fail(reason);
-    this.#cacheResets.failAll(reason);
+    this.#failAsks(reason);
     if (this.state === 'running' || this.state === 'restarting') this.#life.setState('restarting', error);
     this.#bridge?.disconnect(failure(this.#terminateReason === null ? 'internal' : 'ended', reason));
     if (this.#info !== null && this.#terminateReason === null) this.#life.report(error);
@@ -299,11 +339,25 @@ export class GptManager {
         ? failure('ended', 'The manager was shut down.')
         : failure('internal', `The engine failed: ${error.message}`),
     );
-    this.#cacheResets.failAll('The manager was shut down.');
+    this.#failAsks('The manager was shut down.');
+  }
+
+  #failAsks(reason: string): void {
+    for (const asks of [this.#cacheResets, this.#blockReads, this.#blockWrites]) asks.failAll(reason);
   }
 }
 
-function workerDataOf(options: GptManagerOptions): Omit<WorkerData, keyof WorkerWires | 'lost' | 'seat'> {
+function functionsOf(options: GptManagerOptions): FunctionsOfHost | null {
+  const { logitsPostProcessors = {}, logitsPostProcessorBatched: batched } = options;
+  if (Object.keys(logitsPostProcessors).length === 0 && batched === undefined) return null;
+  const { logitsPostProcessorTimeoutMs = DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS } =
+    options.optionalParams ?? {};
+  return new FunctionsOfHost(logitsPostProcessors, batched, logitsPostProcessorTimeoutMs);
+}
+
+function workerDataOf(
+  options: GptManagerOptions,
+): Omit<WorkerData, keyof WorkerWires | 'lost' | 'seat' | 'hostPostProcessors'> {
   const { executorModule, logitsPostProcessorModule, ...params } = options.optionalParams ?? {};
   return {
     enginePath: options.enginePath,

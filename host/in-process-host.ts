@@ -20,6 +20,7 @@ import {
 } from '../callbacks/token-request.js';
 import type { InferenceRequest, NamedTensor, Tensor } from '../callbacks/types.js';
 import type { EngineInfo, TurnChanges } from '../callbacks/worker-messages.js';
+import type { PromptBlocks } from '../kvcache/prompt-blocks.js';
 import { FormationWriter } from './formation-writer.js';
 import { GptManager } from './gpt-manager.js';
 import type { InProcessCalls } from './host-bridge.js';
@@ -353,6 +354,16 @@ export class InProcessHost {
   /** Forgets every block of the KV cache that later requests could reuse; see GptManager.resetCache. */
   resetCache(): Promise<number> {
     return this.#manager.resetCache();
+  }
+
+  /** Content of cached blocks of a prompt; see GptManager.readBlocks. */
+  readBlocks(prompt: PromptBlocks, maxBytes: number): Promise<Uint8Array> {
+    return this.#manager.readBlocks(prompt, maxBytes);
+  }
+
+  /** Makes blocks that an equal engine has computed cached ones; see GptManager.writeBlocks. */
+  writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array): Promise<number> {
+    return this.#manager.writeBlocks(prompt, first, bytes);
   }
 
   /** Says that no more requests with this task's adapter will come: the engine need not hold it; see GptManager.forgetAdapter. */

@@ -1,4 +1,5 @@
 import type { KvCapacity } from '../scheduler/types.js';
+import { type AdoptedBlocks, adoptBlocks } from './adopted-blocks.js';
 import type { AttentionWindow } from './attention-window.js';
 import { BeamTables } from './beam-tables.js';
 import { BlockCache } from './block-cache.js';
@@ -180,6 +181,26 @@ export class KvCacheManager implements KvCacheSizes {
     }
     const kept = tables.width > 1 ? Math.min(numWritten, promptLength) : numWritten;
     this.#sharing.store({ tables, shared, promptLength }, tokens, kept);
+  }
+
+  /**
+   * The cached full blocks of the first `limit` tokens, from the start on as far as there are any. Those from numBlocks
+   * on are in the secondary pool. Their content is what it should be once the copies have been drained and made.
+   */
+  cachedBlocks(prefix: SharedPrefix, limit: number): Int32Array {
+    const { nodes } = this.#cache.tree.match(prefix, prefix.tokens, limit);
+    return Int32Array.from(nodes, ({ block }) => block);
+  }
+
+  /**
+   * Makes room among the cached blocks for full blocks of the prompt that were computed elsewhere, `count` of them from
+   * number `first` on; see adoptBlocks. The caller drains and makes the copies, and then writes the content, before the
+   * next call.
+   */
+  adoptBlocks(prefix: SharedPrefix, first: number, count: number): AdoptedBlocks {
+    const { tokensPerBlock } = this;
+    if (!this.enableBlockReuse) return { first, blocks: new Int32Array(0) };
+    return adoptBlocks(this.#cache, prefix, prefix.tokens, { first, count, tokensPerBlock });
   }
 
   /** Number of blocks in a table that covers `length` tokens, or the part of them that a window keeps. */

@@ -3,6 +3,7 @@ import { messageOf } from '../base/error-text.js';
 import { field, says } from '../base/named-text.js';
 import { asSentence } from '../base/sentences.js';
 import { SkeinError } from '../base/skein-error.js';
+import { KnownToolLists, type KnownTools } from './known-tools.js';
 import {
   type Allowance,
   countingInterpreter,
@@ -34,7 +35,8 @@ export interface RenderOptions {
   addGenerationPrompt?: boolean;
   /** Ends the prompt within the last message, so that the model continues it. Not together with addGenerationPrompt. */
   continueFinalMessage?: boolean;
-  tools?: readonly unknown[] | null;
+  /** Functions: a list, or one as JSON, which is remembered. */
+  tools?: readonly unknown[] | string | null;
   /** Further variables of the template. They are treated as the user's text. */
   templateKwargs?: Record<string, unknown>;
   /** Replacements for the model's own tokens; trusted text. */
@@ -89,6 +91,7 @@ export class ChatTemplate {
   readonly #inspected: ReadonlySet<string>;
   readonly #tokenizer: Pick<Tokenizer, 'bosToken' | 'eosToken' | 'controlTokenTexts'>;
   readonly #now: () => Date;
+  readonly #toolLists: KnownToolLists;
 
   /**
    * @param source Jinja source; null for a model without a template, whose chats are refused.
@@ -104,6 +107,7 @@ export class ChatTemplate {
     this.#guard = new SpecialTextGuard(tokenizer.controlTokenTexts);
     this.#inspected = inspectedTexts(source ?? '', tokenizer.controlTokenTexts);
     this.#now = options.now ?? (() => new Date());
+    this.#toolLists = new KnownToolLists((tools) => this.#guard.see(tools, { unmarkedKeys: ROLE_ONLY }));
     try {
       this.#template = source === null ? null : new Template(source);
     } catch (error) {
@@ -161,15 +165,16 @@ export class ChatTemplate {
       if (RESERVED.has(name)) throw new ChatTemplateError(`chat_template_kwargs cannot set ${name}.`);
     }
     const rendering = this.#guard.open(this.#source);
-    const given = this.#protect(rendering, {
-      messages: messages.map(normalizeMessage),
-      tools: options.tools ?? null,
-      kwargs: options.templateKwargs ?? {},
-    });
-    const units = MAX_TEXT_UNITS + UNITS_PER_UNIT * textUnits(given);
-    let text = this.#run(new RenderingCount(allowance, units), given.kwargs, {
+    const { known, tools } = this.#readTools(options.tools ?? null);
+    const given = this.#protect(
+      rendering,
+      { messages: messages.map(normalizeMessage), tools, kwargs: options.templateKwargs ?? {} },
+      known,
+    );
+    const units = MAX_TEXT_UNITS + UNITS_PER_UNIT * (textUnits(given) + (known?.textUnits ?? 0));
+    let text = this.#run(new RenderingCount(allowance, units), known, given.kwargs, {
       messages: given.messages,
-      tools: given.tools,
+      ...(known === null ? { tools: given.tools } : {}),
       add_generation_prompt: addGenerationPrompt,
       bos_token: options.bosToken ?? this.#tokenizer.bosToken ?? '',
       eos_token: options.eosToken ?? this.#tokenizer.eosToken ?? '',
@@ -179,17 +184,38 @@ export class ChatTemplate {
     return { text: segments.map((segment) => segment.text).join(''), segments };
   }
 
-  #protect<T extends { messages: ChatMessage[] }>(rendering: GuardedRendering, value: T): T {
+  /** Functions as they are known, or as a list where their strings have to be protected each time. */
+  #readTools(tools: readonly unknown[] | string | null): { known: KnownTools | null; tools: unknown } {
+    if (typeof tools !== 'string') return { known: null, tools };
+    try {
+      const known = this.#toolLists.of(tools);
+      return known.seen.isAtRisk ? { known: null, tools: JSON.parse(tools) } : { known, tools: null };
+    } catch (error) {
+      throw refusal(error);
+    }
+  }
+
+  #protect<T extends { messages: ChatMessage[] }>(
+    rendering: GuardedRendering,
+    value: T,
+    known: KnownTools | null,
+  ): T {
     // An assistant's message is the model's own text, and the template takes its reasoning marks apart.
     const within = new Set(value.messages.filter((message) => message.role === 'assistant'));
     try {
-      return rendering.protect(value, { unmarkedKeys: ROLE_ONLY, kept: { texts: this.#inspected, within } });
+      const options = { unmarkedKeys: ROLE_ONLY, kept: { texts: this.#inspected, within } };
+      return rendering.protect(value, options, known?.seen);
     } catch (error) {
       throw new ChatTemplateError(reasonOf(error), { cause: error });
     }
   }
 
-  #run(count: RenderingCount, kwargs: Record<string, unknown>, variables: Record<string, unknown>): string {
+  #run(
+    count: RenderingCount,
+    known: KnownTools | null,
+    kwargs: Record<string, unknown>,
+    variables: Record<string, unknown>,
+  ): string {
     const environment = new Environment();
     const globals: Record<string, unknown> = {
       ...{ true: true, false: false, none: null, True: true, False: false, None: null },
@@ -206,17 +232,20 @@ export class ChatTemplate {
     try {
       const all = { documents: null, ...kwargs, ...globals, ...variables };
       for (const [name, value] of Object.entries(all)) environment.set(name, value);
-      const result = countingInterpreter(environment, count).run(this.#template!.parsed);
+      if (known !== null) environment.setVariable('tools', known.value);
+      const result = countingInterpreter(environment, count, known?.written).run(this.#template!.parsed);
       return String(result.value);
     } catch (error) {
-      throw new ChatTemplateError(
-        says`The chat template refused the ${field('messages')}: ${asSentence(reasonOf(error))}`,
-        {
-          cause: error,
-        },
-      );
+      throw refusal(error);
     }
   }
+}
+
+function refusal(error: unknown): ChatTemplateError {
+  return new ChatTemplateError(
+    says`The chat template refused the ${field('messages')}: ${asSentence(reasonOf(error))}`,
+    { cause: error },
+  );
 }
 
 /**

@@ -1,5 +1,6 @@
 import { type Environment, Interpreter } from '@huggingface/jinja';
 import { SkeinError } from '../base/skein-error.js';
+import type { TemplateValue, WrittenValues } from './known-tools.js';
 
 /**
  * Most steps of a rendering: fifty for each of the ten thousand messages of a very long conversation. A template that
@@ -71,7 +72,11 @@ export class RenderingCount {
   }
 }
 
-interface JinjaValue {
+type JinjaValue = TemplateValue;
+
+interface ArgumentNode {
+  type?: string;
+  key?: { value?: string };
   value?: unknown;
 }
 
@@ -79,7 +84,7 @@ interface FilterNode {
   type: string;
   value?: string;
   callee?: { value?: string };
-  args?: { type?: string; value?: object }[];
+  args?: ArgumentNode[];
 }
 
 interface CallNode {
@@ -96,9 +101,13 @@ interface Watched {
 
 /**
  * Makes an interpreter that counts evaluations, rounds of loops, which may evaluate nothing, and the lengths of
- * results.
+ * results. @param written texts of values as JSON, which are not made again
  */
-export function countingInterpreter(environment: Environment, count: RenderingCount): Interpreter {
+export function countingInterpreter(
+  environment: Environment,
+  count: RenderingCount,
+  written?: WrittenValues,
+): Interpreter {
   const interpreter = new Interpreter(environment);
   const watched = interpreter as unknown as Watched;
   // Nodes are judged when they are evaluated anyway: evaluating one twice could take two values from a list.
@@ -127,10 +136,20 @@ export function countingInterpreter(environment: Environment, count: RenderingCo
     if (name === 'indent' || name === 'tojson') {
       // Every number among the arguments counts: only the library knows which one is the width.
       for (const arg of filter.args ?? []) {
-        widths.add(arg.type === 'KeywordArgumentExpression' ? arg.value! : arg);
+        widths.add(arg.type === 'KeywordArgumentExpression' ? (arg.value as object) : arg);
       }
     }
-    return applyFilter(operand, filter, scope);
+    const args = name === 'tojson' && written?.has(operand) ? plainArguments(filter, scope) : null;
+    if (args === null) return applyFilter(operand, filter, scope);
+    const known = written!.get(operand, args.key);
+    if (known === undefined) {
+      const made = applyFilter(operand, filter, scope);
+      written!.set(operand, args.key, made);
+      return made;
+    }
+    // They count as where the text is made.
+    for (const node of args.nodes) watched.evaluate(node, scope);
+    return known;
   };
   const evaluateCall = watched.evaluateCallExpression.bind(interpreter);
   watched.evaluateCallExpression = (node, scope) => {
@@ -140,6 +159,32 @@ export function countingInterpreter(environment: Environment, count: RenderingCo
   };
   return interpreter;
 }
+
+/**
+ * Arguments of a filter that are literals or variables, whose evaluation changes nothing, and one text for all; null: others, or
+ * values with values in them.
+ */
+function plainArguments(
+  { args = [] }: FilterNode,
+  environment: Environment,
+): { key: string; nodes: object[] } | null {
+  const nodes: object[] = [];
+  const parts: unknown[] = [];
+  for (const { type, key, value } of args) {
+    if (type !== 'KeywordArgumentExpression') return null;
+    const node = value as ArgumentNode;
+    if (node.type === 'Identifier') {
+      const found = environment.lookupVariable(String(node.value));
+      if (typeof found.value === 'object' && found.value !== null) return null;
+      parts.push(key?.value, found.type, found.value);
+    } else if (LITERALS.has(node.type ?? '')) parts.push(key?.value, node.type, node.value);
+    else return null;
+    nodes.push(node);
+  }
+  return { key: JSON.stringify(parts), nodes };
+}
+
+const LITERALS: ReadonlySet<string> = new Set(['IntegerLiteral', 'StringLiteral']);
 
 function checkWidth({ value }: JinjaValue): void {
   if (typeof value === 'number' && value > MAX_INDENT) {

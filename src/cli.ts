@@ -278,11 +278,14 @@ function setupCommand(): Command {
 
 function simulateCommand(): Command {
   const command = new Command('simulate')
-    .description('run the schedulers and the KV block manager, or a dynamic batcher, without a model')
+    .description(
+      'run the schedulers and the KV block manager, a dynamic batcher, or many workers, without a model',
+    )
     .argument('[FILE.json]', 'policy, pool and requests')
     .option('--json', 'print every iteration, or what the batcher did, as JSON instead of a chart')
     .option('--batcher <CONFIG>', "in place of FILE.json: a model's folder, its config file, or JSON")
-    .option('--rate <N>', 'requests a second; default 1000')
+    .option('--workers <N>', 'in place of FILE.json: so many workers behind a router, or a work queue')
+    .option('--rate <N>', 'requests a second; default 1000, with --workers 1 for each of them')
     .addOption(new Option('--arrivals <KIND>', 'default: poisson').choices(['poisson', 'constant']))
     .option('--requests <N>', 'default 10000')
     .option('--rows <LIST>', 'rows of a request, drawn from a list such as 1,1,4; default 1')
@@ -290,6 +293,21 @@ function simulateCommand(): Command {
     .option('--batch-us <N>', 'microseconds that a batch takes; default 1000')
     .option('--row-us <N>', 'microseconds more for each of its rows; default 100')
     .option('--instances <N>', 'default: as the configuration has them')
+    .option('--routing <LIST>', 'random, fewest-requests, queue, cache with commas between them; default all')
+    .option('--prefixes <N>', 'beginnings that conversations share; default 5 for each worker')
+    .option('--prefix-tokens <N>', 'tokens of each; default 1024')
+    .option('--turns <N>', 'turns of a conversation; default 3')
+    .option('--own-tokens <N>', 'tokens of a turn; default 128')
+    .option('--new-tokens <N>', 'tokens of an answer; default 64')
+    .option('--blocks <N>', "blocks of a worker's cache; default 600")
+    .option('--tokens-per-block <N>', 'default 32')
+    .option('--max-active-requests <N>', 'requests that a worker has at once; default 64')
+    .option('--iteration-us <N>', 'microseconds of an iteration; default 1000')
+    .option('--context-token-us <N>', 'microseconds more for each prompt token in it; default 800')
+    .option('--generation-us <N>', 'microseconds more for each sequence in it that generates; default 3000')
+    .option('--deaths <N>', 'workers that die at random times; default 0')
+    .option('--rolling-update <N>', 'replace all workers, so many at once; default: none')
+    .option('--restart-seconds <N>', 'time until a worker is there again; default 30')
     .option('--seed <N>', 'default 1');
   return helpBehind(command, SIMULATE_HELP).action(async (path: string | undefined, flags: SimulateFlags) => {
     const { simulateCommandLine } = await import('./commands/simulate.js');

@@ -90,11 +90,7 @@ export function loadConfig(sources: ConfigSources): Config {
     throw new UsageError('--model-memory-bytes needs --models-dir: it is of the models in this folder.');
   }
   const bringsModels = options.modelRepository !== undefined || options.modelsDir !== undefined;
-  if (options.ranksAddress !== undefined && options.modelsDir !== undefined) {
-    throw new UsageError(
-      '--ranks-address is of one model, but each of --models-dir would take it; give it to a model in an entry of models in a --config file.',
-    );
-  }
+  checkSharedAddress(options);
   if (bringsModels && model === undefined && models === undefined) {
     if (servedModelName !== undefined) {
       throw new UsageError(`${where.servedModelName} names a model of --model, and there is none.`);
@@ -112,6 +108,20 @@ export function loadConfig(sources: ConfigSources): Config {
   checkKvEvents(options, adapted);
   checkRanksAddresses(options, adapted);
   return { ...options, models: adapted };
+}
+
+/** @throws UsageError where each model of a folder would listen for its ranks at one address */
+function checkSharedAddress({ ranksAddress, modelsDir, modelRepository }: OptionsOfAll): void {
+  if (ranksAddress === undefined) return;
+  const isOfOne = (folder: string, owns: string) =>
+    new UsageError(
+      `--ranks-address is of one model, but each of ${folder} would take it; give it to a model in ${owns}.`,
+    );
+  const inFile = 'an entry of models in a --config file';
+  if (modelsDir !== undefined) throw isOfOne('--models-dir', inFile);
+  if (modelRepository !== undefined) {
+    throw isOfOne('--model-repository', `${inFile}, or in the parameters of its config.pbtxt`);
+  }
 }
 
 /** @throws UsageError where two models would listen for their ranks at one address */

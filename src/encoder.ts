@@ -5,6 +5,7 @@ import { warnOfFallback } from './executor-warning.js';
 import { InvalidRequestError } from './generation/errors.js';
 import { checkEncoderOptions } from './options/encoder-options.js';
 import { inPlainNames } from './options/flag-names.js';
+import { checkRanksOptions } from './ranks-check.js';
 import { type EncoderOptions, loadEncoderModel } from './serving/load-encoder-model.js';
 import type { EncoderInfoOfModel, RunningModel } from './serving/running-model.js';
 
@@ -35,6 +36,7 @@ export class Encoder {
    */
   static async load(options: EncoderOptions): Promise<Encoder> {
     checkEncoderOptions(options);
+    checkRanksOptions(options);
     const loaded = await loadEncoderModel(options).catch((error: unknown) => {
       throw inPlainNames(error);
     });

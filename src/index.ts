@@ -23,6 +23,7 @@ export type {
   LogitsPostProcessor,
   LogitsPostProcessorBatched,
   LogitsPostProcessorModule,
+  LogitsPostProcessors,
   LogitsStream,
 } from '../callbacks/logits-post-processor.js';
 export type { PieceListener, PieceSource } from '../callbacks/piece-source.js';
@@ -100,6 +101,8 @@ export type { ModelConfig } from '../models/repository/model-config.js';
 export { BatcherLimitError } from '../scheduler/batcher-presets.js';
 export type { SchedulerPolicy } from '../scheduler/types.js';
 export { BatchedService, type BatchedServiceOptions } from './batched-service.js';
+export { type JsonForm, type JsonNumber, jsonFormOf } from './contracts/json-form.js';
+export { tokenRequestOf } from './contracts/token-request.js';
 export { Encoder, type RankedDocument } from './encoder.js';
 export type { EmbedOptions } from './encoding/embed.js';
 export type { EncoderInput } from './encoding/encoder-codec.js';

@@ -28,6 +28,7 @@ import { withEmbeddedCache } from './options/embedded-cache.js';
 import { inPlainNames } from './options/flag-names.js';
 import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './options/generate-options.js';
 import { checkModelOptions } from './options/model-options.js';
+import { checkRanksOptions } from './ranks-check.js';
 import type { FetchOptions, ProgramApi } from './server/program-api.js';
 import { AdapterError } from './serving/adapters/adapter-error.js';
 import { type AdapterInfo, infoOf } from './serving/adapters/adapter-info.js';
@@ -184,6 +185,7 @@ export class Skein {
    */
   static async load(options: ModelOptions): Promise<Skein> {
     checkModelOptions(options);
+    checkRanksOptions(options);
     const loaded = await loadModel(withEmbeddedCache(options)).catch((error: unknown) => {
       throw inPlainNames(error);
     });

@@ -6,6 +6,7 @@ import { dirname, join, posix } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { QueueNames } from '../callbacks/nats/names.js';
 import { defaultText, flagName, OPTION_NAMES, optionOf, variableName } from '../src/options/table.js';
 import { ROUTES } from '../src/server/routes/index.js';
 import { start, startServer } from './src/support/skein-process.js';
@@ -30,8 +31,16 @@ const [container] = pod.containers;
 
 const VARIABLES = new Set(OPTION_NAMES.map(variableName));
 const FLAGS = new Set(OPTION_NAMES.map((name) => `--${flagName(name)}`));
-/** Variables that the compose file itself reads (a folder of the host), and the worker of Dynamo (the command of Skein). */
-const NOT_THE_SERVERS = new Set(['SKEIN_MODELS_DIR', 'SKEIN_COMMAND']);
+/**
+ * Variables that the compose file itself reads (a folder of the host), the worker of Dynamo (the command of Skein) and the addon; and what
+ * looks like one: the stream of the work queue.
+ */
+const NOT_THE_SERVERS = new Set([
+  'SKEIN_MODELS_DIR',
+  'SKEIN_COMMAND',
+  'SKEIN_ISA',
+  new QueueNames('skein').stream,
+]);
 /** Variables that src/hub reads. */
 const HUB_VARIABLES = new Set(['HF_TOKEN', 'HF_HOME']);
 
@@ -53,7 +62,7 @@ describe('the files of deploy/', () => {
     expect(files.length).toBeGreaterThan(10);
     expect(AFTER_DRAINING).toHaveLength(2);
     const named = new Set<string>();
-    for (const path of [...files, 'docs/deploy.md']) {
+    for (const path of [...files, 'docs/deploy.md', 'docs/kubernetes.md']) {
       const text = readDocument(path);
       for (const [name] of text.matchAll(/\bSKEIN_[A-Z_]*[A-Z]\b/g)) {
         named.add(name);

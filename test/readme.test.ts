@@ -131,7 +131,7 @@ describe('the README, and docs/', () => {
       cwd: folder,
     });
     expect(await compiled.catch((error: unknown) => error)).toMatchObject({ stdout: '', stderr: '' });
-    expect(files).toHaveLength(12);
+    expect(files).toHaveLength(13);
   });
 
   it.each([

@@ -1,11 +1,12 @@
 import { messageOf } from '../../base/error-text.js';
 import { failure, type RequestFailure } from '../request-failure.js';
-import type { FailureFrame, PieceFrame } from './messages.js';
+import type { FailureFrame, PieceFrame, PrefilledFrame } from './messages.js';
 import type { WorkerPort } from './worker-port.js';
 
 interface Frames {
   frames: PieceFrame[];
   failures: FailureFrame[];
+  prefilled: PrefilledFrame[];
   /** Estimated bytes. */
   bytes: number;
 }
@@ -55,10 +56,16 @@ export class FrameSender {
     frames.bytes += FRAME_BYTES;
   }
 
+  prefilled(gateway: string, frame: PrefilledFrame): void {
+    const frames = this.#framesFor(gateway);
+    frames.prefilled.push(frame);
+    frames.bytes += FRAME_BYTES;
+  }
+
   #framesFor(gateway: string): Frames {
     let frames = this.#gathered.get(gateway);
     if (frames === undefined) {
-      frames = { frames: [], failures: [], bytes: 0 };
+      frames = { frames: [], failures: [], prefilled: [], bytes: 0 };
       this.#gathered.set(gateway, frames);
     }
     if (!this.#isScheduled) {
@@ -72,9 +79,10 @@ export class FrameSender {
     this.#isScheduled = false;
     const gathered = [...this.#gathered];
     this.#gathered.clear();
-    for (const [gateway, { frames, failures }] of gathered) {
+    for (const [gateway, { frames, failures, prefilled }] of gathered) {
+      const more = prefilled.length === 0 ? {} : { prefilled };
       try {
-        this.#port.send(gateway, { kind: 'frames', worker: this.#worker, frames, failures });
+        this.#port.send(gateway, { kind: 'frames', worker: this.#worker, frames, failures, ...more });
       } catch (error) {
         const why = failure('internal', `The answer could not be sent: ${messageOf(error)}`);
         for (const { id, attempt } of frames) this.#onUnsent(id, attempt, why);

@@ -15,6 +15,22 @@ export interface WorkItem {
   known: number[];
   /** Sequences that nobody wants more of. */
   ended: number[];
+  /** Only the blocks of its prompt are wanted, for another worker. Absent: an answer is. */
+  isPrefill?: boolean;
+  /** Where blocks of its prompt can be fetched. */
+  handOver?: HandOver;
+}
+
+/** Blocks of a prompt that a worker has computed and keeps for another one, for a while. */
+export interface HandOver {
+  /** Who has them. */
+  worker: string;
+  /** Attempt of the request in which they were computed. */
+  attempt: number;
+  /** See Beat.layout: only a worker of the same one can use them. */
+  layout: string;
+  bytes: number;
+  numBlocks: number;
 }
 
 /** One piece of one sequence. `index`: see Frame. */
@@ -33,12 +49,24 @@ export interface FailureFrame {
   failure: RequestFailure;
 }
 
+/** The end of an attempt of which only blocks were wanted. No bytes: there is nothing to fetch. */
+export interface PrefilledFrame {
+  id: string;
+  attempt: number;
+  /** Tokens of the prompt that were in the worker's cache before. */
+  cachedTokens: number;
+  bytes: number;
+  numBlocks: number;
+}
+
 /** Pieces of one iteration or so. */
 export interface FramesMessage {
   kind: 'frames';
   worker: string;
   frames: PieceFrame[];
   failures: FailureFrame[];
+  /** Absent: none. */
+  prefilled?: PrefilledFrame[];
 }
 
 /** What a worker has of a gateway: asked again and again, it is answered with what the gateway does not wait for. */
@@ -78,7 +106,24 @@ export interface FileMessage {
   offset: number;
 }
 
-export type ToWorker = StopMessage | ProbeMessage | FileMessage;
+/** A part of the blocks that a worker keeps for another one; answered with a BlocksAnswer. */
+export interface BlocksMessage {
+  kind: 'blocks';
+  id: string;
+  attempt: number;
+  offset: number;
+  length: number;
+}
+
+/** The bytes that were asked for; none where the worker does not have them (any more). */
+export interface BlocksAnswer {
+  kind: 'blocksPart';
+  bytes: Uint8Array;
+  /** CRC-32 of the bytes. */
+  sum: number;
+}
+
+export type ToWorker = StopMessage | ProbeMessage | FileMessage | BlocksMessage;
 
 /** One file that a gateway needs to serve the model. */
 export interface FileFacts {
@@ -101,6 +146,10 @@ export interface Beat {
   /** Blocks of its KV cache, and those in use. */
   maxBlocks: number;
   usedBlocks: number;
+  /** It computes blocks of prompts for others, and answers no requests. Absent: it answers them. */
+  isPrefill?: boolean;
+  /** Digest of all that decides the content of its blocks; absent: it neither gives nor takes any. */
+  layout?: string;
   /** It takes no more requests, and ends when it has none. */
   isLeaving: boolean;
   /** It has ended. */
@@ -154,7 +203,7 @@ export interface AdapterCard {
   digest: string;
 }
 
-export type QueueMessage = WorkItem | ToGateway | HoldAnswer | ToWorker | Beat;
+export type QueueMessage = WorkItem | ToGateway | HoldAnswer | ToWorker | BlocksAnswer | Beat;
 
 export function packMessage(message: QueueMessage): Uint8Array {
   return pack(message as unknown as Packable);
@@ -200,6 +249,21 @@ function isFailureFrame(frame: unknown): boolean {
   return isText(kind) && (isText(text) || Array.isArray(text));
 }
 
+const isSwitch = (value: unknown) => value === undefined || typeof value === 'boolean';
+
+function isHandOver(value: unknown): boolean {
+  if (value === undefined) return true;
+  if (!isObject(value)) return false;
+  const { worker, attempt, layout, bytes, numBlocks } = value;
+  return isText(worker) && isText(layout) && [attempt, bytes, numBlocks].every(isCount);
+}
+
+function isPrefilledFrame(frame: unknown): boolean {
+  if (!isObject(frame)) return false;
+  const { id, attempt, cachedTokens, bytes, numBlocks } = frame;
+  return isText(id) && [attempt, cachedTokens, bytes, numBlocks].every(isCount);
+}
+
 function isModelCard(model: unknown): boolean {
   if (!isObject(model) || !isObject(model.info) || !isObject(model.engine)) return false;
   const { name, aliases, text, fileName, files, engine, adapterRoom: room, adapters } = model;
@@ -220,22 +284,31 @@ function isModelCard(model: unknown): boolean {
 }
 
 const CHECKS: { [Kind in QueueMessage['kind']]: (message: Record<string, unknown>) => boolean } = {
-  work: ({ gateway, id, attempt, known, ended, request }) =>
+  work: ({ gateway, id, attempt, known, ended, request, isPrefill, handOver }) =>
+    isSwitch(isPrefill) &&
+    isHandOver(handOver) &&
     isText(gateway) &&
     isText(id) &&
     isCount(attempt) &&
     isList(known, isCount) &&
     isList(ended, isCount) &&
     isObject(request),
-  frames: ({ worker, frames, failures }) =>
-    isText(worker) && isList(frames, isPieceFrame) && isList(failures, isFailureFrame),
+  frames: ({ worker, frames, failures, prefilled = [] }) =>
+    isText(worker) &&
+    isList(frames, isPieceFrame) &&
+    isList(failures, isFailureFrame) &&
+    isList(prefilled, isPrefilledFrame),
   hold: ({ worker, held }) => isText(worker) && isList(held, isLease),
   held: ({ stale }) => isList(stale, isLease),
   stop: ({ id, attempt, sequence }) =>
     isText(id) && isCount(attempt) && (sequence === null || isCount(sequence)),
   probe: () => true,
   file: ({ pool, name, offset }) => isText(pool) && isText(name) && isCount(offset),
-  beat: ({ worker, pool, model, places, held, maxBlocks, usedBlocks }) =>
+  blocks: ({ id, attempt, offset, length }) => isText(id) && [attempt, offset, length].every(isCount),
+  blocksPart: ({ bytes, sum }) => bytes instanceof Uint8Array && isCount(sum),
+  beat: ({ worker, pool, model, places, held, maxBlocks, usedBlocks, isPrefill, layout }) =>
+    isSwitch(isPrefill) &&
+    (layout === undefined || isText(layout)) &&
     isText(worker) &&
     isText(pool) &&
     isModelCard(model) &&

@@ -3,6 +3,8 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/error-text.js';
 import {
   type Beat,
+  type BlocksAnswer,
+  type BlocksMessage,
   type FileMessage,
   type FramesMessage,
   type HoldAnswer,
@@ -23,6 +25,8 @@ const PULL_LIMIT_MS = 2 * PULL_EXPIRES_MS;
 const RETRY_MS = 250;
 /** Milliseconds after which others get what a worker does not take after all. */
 const GIVE_BACK_MS = 100;
+/** Milliseconds that another worker has to send a part of its blocks. */
+const BLOCKS_MS = 3_000;
 /** Bytes of a message that its frames do not count. */
 const OVERHEAD_BYTES = 4096;
 
@@ -78,11 +82,12 @@ export class NatsWorkerPort implements WorkerPort {
 
   async #answer(bytes: Uint8Array, respond: (bytes: Uint8Array) => void): Promise<void> {
     try {
-      const message: ToWorker = unpackMessage(bytes, 'stop', 'probe', 'file');
+      const message: ToWorker = unpackMessage(bytes, 'stop', 'probe', 'file', 'blocks');
       if (message.kind === 'probe') respond(packMessage(this.#options.beat()));
       else if (message.kind === 'file') {
         respond((await this.#options.readFile(message, this.maxBytes)) ?? new Uint8Array(0));
-      } else this.#listener?.onStop(message);
+      } else if (message.kind === 'stop') this.#listener?.onStop(message);
+      else if (this.#listener !== null) respond(packMessage(this.#listener.onBlocks(message)));
     } catch (error) {
       this.#options.onWarning(`A message to this worker is dropped: ${messageOf(error)}`);
     }
@@ -159,6 +164,17 @@ export class NatsWorkerPort implements WorkerPort {
       return unpackMessage(answer.data, 'held');
     } catch {
       // Nobody is there, or the connection is away: how long for, its caller sees.
+      return null;
+    }
+  }
+
+  async fetchBlocks(worker: string, message: BlocksMessage): Promise<BlocksAnswer | null> {
+    const { nc, names } = this.#options;
+    try {
+      const answer = await nc.request(names.worker(worker), packMessage(message), { timeout: BLOCKS_MS });
+      return unpackMessage(answer.data, 'blocksPart');
+    } catch {
+      // It is gone, or silent, or what it said cannot be read: the blocks are computed here.
       return null;
     }
   }

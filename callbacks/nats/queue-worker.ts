@@ -10,7 +10,9 @@ import {
   type TokenRequest,
 } from '../token-request.js';
 import { FrameSender } from './frame-sender.js';
+import type { HandOvers } from './hand-overs.js';
 import type { HoldAnswer, StopMessage, WorkItem } from './messages.js';
+import { prefillRequest } from './prefill-request.js';
 import { unpackedRequest } from './request-wire.js';
 import type { Delivery, WorkerPort } from './worker-port.js';
 
@@ -34,11 +36,18 @@ export interface QueueWorkerOptions {
   adapterOf: (name: string) => OwnAdapter | null;
   /** Milliseconds without an answer of a gateway after which nobody is believed to wait for its requests. */
   gatewayGraceMs: number;
+  /** null: the engine's blocks cannot be had. */
+  handOvers: HandOvers | null;
   onWarning: (message: string) => void;
 }
 
 /** Requests that may wait in the engine for their first step: with more, others have room sooner. */
 const MOST_WAITING = 8;
+
+/** Number of requests that a worker has room for, of which it may have asked for some already. @param waiting see WorkEngine */
+export function roomFor({ places, held, waiting }: Record<'places' | 'held' | 'waiting', number>): number {
+  return Math.min(places - held, MOST_WAITING - waiting);
+}
 
 /** A request that the worker has. */
 interface Held {
@@ -46,6 +55,7 @@ interface Held {
   delivery: Delivery;
   /** The gateway has said that it waits for it from here, and the stream has been told. */
   isConfirmed: boolean;
+  /** None while blocks of its prompt are on their way here. */
   sources: readonly PieceSource<TokenPiece>[];
   /** Number of tokens that each sequence has, those among them that the gateway knew. */
   next: number[];
@@ -65,6 +75,7 @@ interface Asker {
  *
  *   pull -> request -> engine -> pieces -> frames, one message for each gateway and iteration
  *              |
+ *              |          of a prefill: its blocks, kept until they are fetched
  *              '- hold: "I have these" --> gateway: fine --> ack: the stream forgets it
  *                                                   stale -> dropped, and ack
  *                                          nobody answers --> dropped, after a while
@@ -111,7 +122,7 @@ export class QueueWorker {
   #pull(): void {
     if (this.#isLeaving) return;
     const { places, engine, port } = this.#options;
-    const room = Math.min(places - this.#held.size, MOST_WAITING - engine.waiting) - this.#asked;
+    const room = roomFor({ places, held: this.#held.size, waiting: engine.waiting }) - this.#asked;
     if (room <= 0) return;
     this.#asked += room;
     void port.pull(room).then((numMissing) => {
@@ -142,9 +153,9 @@ export class QueueWorker {
 
   #begin(delivery: Delivery): void {
     const { item } = delivery;
-    let sources: PieceSource<TokenPiece>[];
+    let request: TokenRequest;
     try {
-      sources = this.#options.engine.submitSeveral(this.#requestOf(item));
+      request = this.#requestOf(item);
     } catch (error) {
       this.#refuse(delivery, error);
       return;
@@ -153,30 +164,51 @@ export class QueueWorker {
       item,
       delivery,
       isConfirmed: false,
-      sources,
-      next: sources.map((_, i) => item.known[i] ?? 0),
-      isEnded: sources.map(() => false),
+      sources: [],
+      next: [...item.known],
+      isEnded: item.known.map((_, sequence) => item.ended.includes(sequence)),
       hasPiece: false,
     };
     this.#held.set(item.id, held);
     const asker = this.#askers.get(item.gateway);
     if (asker === undefined) this.#askers.set(item.gateway, { heardMs: performance.now(), isAsking: false });
-    for (const [sequence, source] of sources.entries()) {
-      if (item.ended.includes(sequence)) {
-        held.isEnded[sequence] = true;
-        source.leave(true);
-        continue;
-      }
-      source.listen({
-        onPiece: (piece) => this.#onPiece(held, sequence, piece),
-        onError: (error) => this.#onError(held, error),
+    const { handOvers } = this.#options;
+    if (item.handOver === undefined || handOvers === null) this.#start(held, request);
+    else {
+      const isWanted = () => this.#isHeld(held);
+      void handOvers.bring(item, request, isWanted).then(() => {
+        if (isWanted()) this.#start(held, request);
       });
     }
     if (this.#isHeld(held)) void this.#hold(item.gateway);
   }
 
-  #requestOf({ request }: WorkItem): TokenRequest {
-    const read = unpackedRequest(request);
+  #start(held: Held, request: TokenRequest): void {
+    const { item, isEnded } = held;
+    try {
+      held.sources = this.#options.engine.submitSeveral(request);
+    } catch (error) {
+      this.#refuseHeld(held, error);
+      return;
+    }
+    for (const [sequence, source] of held.sources.entries()) {
+      held.next[sequence] ??= 0;
+      isEnded[sequence] ??= false;
+      if (isEnded[sequence]) {
+        source.leave(true);
+        continue;
+      }
+      source.listen({
+        onPiece: (piece) =>
+          item.isPrefill ? this.#onPrefill(held, request, piece) : this.#onPiece(held, sequence, piece),
+        onError: (error) => this.#onError(held, error),
+      });
+    }
+  }
+
+  #requestOf({ request, isPrefill = false }: WorkItem): TokenRequest {
+    const whole = unpackedRequest(request);
+    const read = isPrefill ? prefillRequest(whole) : whole;
     const { adapterName } = read;
     if (adapterName === undefined) return read;
     const own = this.#options.adapterOf(adapterName);
@@ -195,6 +227,18 @@ export class QueueWorker {
     const { gateway, id, attempt } = delivery.item;
     this.#sender.fail(gateway, { id, attempt, failure: failureFor(error) });
     delivery.ack();
+  }
+
+  #refuseHeld(held: Held, error: unknown): void {
+    const { item, delivery, isConfirmed } = held;
+    if (!isConfirmed) {
+      this.#held.delete(item.id);
+      this.#refuse(delivery, error);
+      return;
+    }
+    // The stream has forgotten it: its gateway offers it again.
+    const isFull = error instanceof QueueFullError || error instanceof HostClosedError;
+    this.#fail(item.id, item.attempt, isFull ? failure('ended', textOf(error)) : failureFor(error));
   }
 
   #isHeld(held: Held): boolean {
@@ -220,6 +264,26 @@ export class QueueWorker {
     if (piece.finishReason === null) return;
     held.isEnded[sequence] = true;
     if (held.isEnded.every((isEnded) => isEnded)) this.#forget(held);
+  }
+
+  /** The token behind the prompt is drawn by the worker that answers. */
+  #onPrefill(held: Held, request: TokenRequest, { finishReason, cachedTokens = 0 }: TokenPiece): void {
+    if (!this.#isHeld(held) || finishReason === null) return;
+    const { id, attempt, gateway } = held.item;
+    if (finishReason === 'cancelled') {
+      this.#fail(id, attempt, failure('ended', 'The worker was closed.'));
+      return;
+    }
+    const nothing = Promise.resolve({ bytes: 0, numBlocks: 0 });
+    const kept = this.#options.handOvers?.keep(held.item, request) ?? nothing;
+    void kept.then((has) => {
+      if (!this.#isHeld(held)) {
+        this.#options.handOvers?.release(id);
+        return;
+      }
+      this.#sender.prefilled(gateway, { id, attempt, cachedTokens, ...has });
+      this.#forget(held);
+    });
   }
 
   #onError(held: Held, error: unknown): void {
@@ -252,6 +316,7 @@ export class QueueWorker {
   /** A gateway wants no more of a request, or of one of its sequences. */
   stop({ id, attempt, sequence }: StopMessage): void {
     const held = this.#held.get(id);
+    if (held === undefined) this.#options.handOvers?.release(id);
     if (held === undefined || held.item.attempt > attempt) return;
     if (sequence === null) {
       this.#drop(held);
@@ -264,6 +329,7 @@ export class QueueWorker {
 
   /** Tells every gateway what the worker has of it. To be called again and again. */
   holdAll(): void {
+    this.#options.handOvers?.expire();
     for (const gateway of this.#askers.keys()) void this.#hold(gateway);
   }
 

@@ -1,4 +1,13 @@
-import type { Beat, FramesMessage, HoldAnswer, HoldMessage, StopMessage, WorkItem } from './messages.js';
+import type {
+  Beat,
+  BlocksAnswer,
+  BlocksMessage,
+  FramesMessage,
+  HoldAnswer,
+  HoldMessage,
+  StopMessage,
+  WorkItem,
+} from './messages.js';
 
 /** A request that was taken out of the stream, for the time being. */
 export interface Delivery {
@@ -25,9 +34,13 @@ export interface WorkerPort {
   /** null: nobody answered. */
   hold(gateway: string, message: HoldMessage): Promise<HoldAnswer | null>;
   beat(beat: Beat): void;
+  /** Asks another worker for a part of the blocks that it keeps; null: nobody answered. */
+  fetchBlocks(worker: string, message: BlocksMessage): Promise<BlocksAnswer | null>;
 }
 
 export interface WorkerListener {
   onWork(delivery: Delivery): void;
   onStop(message: StopMessage): void;
+  /** Another worker asks for a part of the blocks that this one keeps. */
+  onBlocks(message: BlocksMessage): BlocksAnswer;
 }

@@ -18,6 +18,10 @@ export interface RosterWorker {
   held: number;
   maxBlocks: number;
   usedBlocks: number;
+  /** It only computes blocks of prompts: see Beat. */
+  isPrefill: boolean;
+  /** See Beat; null: it neither gives nor takes blocks. */
+  layout: string | null;
   isLeaving: boolean;
   heardMs: number;
   /** It was asked, and has not answered yet. */
@@ -42,9 +46,14 @@ export class WorkerRoster {
     return this.#workers.get(id);
   }
 
-  /** Workers of a model, in all its pools. @param key see modelKey */
+  /** Workers of a model that answer requests, in all its pools. @param key see modelKey */
   ofModel(key: string): RosterWorker[] {
-    return this.list().filter(({ model }) => modelKey(model) === key);
+    return this.list().filter(({ model, isPrefill }) => !isPrefill && modelKey(model) === key);
+  }
+
+  /** Workers that compute prompts of a model for others. */
+  prefillersOf(key: string): RosterWorker[] {
+    return this.list().filter(({ model, isPrefill }) => isPrefill && modelKey(model) === key);
   }
 
   /** Workers of a pool that take requests. */
@@ -54,10 +63,12 @@ export class WorkerRoster {
 
   beat(beat: Beat, nowMs: number): RosterChange {
     const { worker: id, pool, model, places, held, maxBlocks, usedBlocks, isLeaving, isGone } = beat;
+    const { isPrefill = false, layout = null } = beat;
     const before = this.#workers.get(id);
     if (isGone) return this.#workers.delete(id) ? 'gone' : 'unknown';
     const heard = { heardMs: nowMs, isProbed: false };
-    this.#workers.set(id, { id, pool, model, places, held, maxBlocks, usedBlocks, isLeaving, ...heard });
+    const kind = { id, pool, model, isPrefill, layout };
+    this.#workers.set(id, { ...kind, places, held, maxBlocks, usedBlocks, isLeaving, ...heard });
     if (before === undefined) return 'joined';
     return isLeaving && !before.isLeaving ? 'leaving' : 'beat';
   }
@@ -116,5 +127,10 @@ export const AHEAD_PER_WORKER = 1;
  * as little as keeps the workers busy.
  */
 export function offersWanted(takers: readonly RosterWorker[]): number {
-  return takers.reduce((sum, { places, held }) => sum + Math.max(0, places - held) + AHEAD_PER_WORKER, 0);
+  return takers.reduce((sum, taker) => sum + offersFor(taker), 0);
+}
+
+/** The share of one worker in them. */
+export function offersFor({ places, held }: Pick<RosterWorker, 'places' | 'held'>): number {
+  return Math.max(0, places - held) + AHEAD_PER_WORKER;
 }

@@ -1,10 +1,20 @@
 import { callback, isObject, NAME, oneOf, rule, type Values, wholeNumber } from '../../base/option-values.js';
 import type { SchedulerPolicy } from '../../scheduler/types.js';
 import type { IterationStats } from '../iteration-stats.js';
+import {
+  BATCHED_POST_PROCESSOR,
+  type LogitsPostProcessorBatched,
+  type LogitsPostProcessors,
+} from '../logits-post-processor.js';
 import type { RanksOptions } from '../ranks-options.js';
 import type { OnKvCacheEventsCallback } from '../types.js';
-import { ofGptManager, ofServe } from './option.js';
+import { ofGptManager, ofPrograms, ofServe } from './option.js';
 import type { ManagerState, ModelType } from './words.js';
+
+const isObjectOfFunctions = (value: unknown) =>
+  isObject(value) &&
+  !Object.hasOwn(value, BATCHED_POST_PROCESSOR) &&
+  Object.values(value).every((entry) => typeof entry === 'function');
 
 /** Options that a GptManager requires. */
 export const MANAGER_OPTIONS = {
@@ -72,6 +82,27 @@ export const MANAGER_EVENTS = {
   ranks: ofGptManager(rule<RanksOptions>('an object of rank, size and address', isObject), {
     default: 'none',
     help: "The manager's place in a group of processes that run one model together.",
+  }),
+  /**
+   * Logits post-processors as functions of this thread, which requests name (logits_post_processor_name). The loop waits for
+   * them, once in an iteration that has such requests: logitsPostProcessorModule costs less. Not with isolate or V1.
+   */
+  logitsPostProcessors: ofPrograms(
+    rule<LogitsPostProcessors>(
+      `an object of functions by name, none of them ${BATCHED_POST_PROCESSOR}`,
+      isObjectOfFunctions,
+    ),
+    {
+      name: 'logitsPostProcessors',
+      default: 'none',
+      help: 'Logits post-processors as functions of your own thread, by the names that requests give.',
+    },
+  ),
+  /** The same, in one call for all requests of an iteration that name `batched`. */
+  logitsPostProcessorBatched: ofPrograms(callback<LogitsPostProcessorBatched>(), {
+    name: 'logitsPostProcessorBatched',
+    default: 'none',
+    help: 'The same for the name batched: one call for all requests of an iteration.',
   }),
   /** Called with each change of the manager's state; `failure` is the reason for 'restarting' and 'failed', else null. */
   onStateChange: ofGptManager(callback<(state: ManagerState, failure: Error | null) => void>(), {

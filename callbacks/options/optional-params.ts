@@ -122,12 +122,12 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * Fewest requests of a micro-batch that runs beside another one; default 16, and 1 with pipelineParallelSize, whose stages have
-   * nothing to do otherwise.
+   * Fewest requests of a micro-batch that runs beside another one; default 16, and with pipelineParallelSize, whose stages have
+   * nothing to do otherwise, as few as are faster than all together: 1 where the stages are even.
    */
   minMicroBatchSize: ofGptManager(COUNT, {
     default: DEFAULT_MIN_MICRO_BATCH_SIZE,
-    help: 'Minimum number of requests in each micro-batch where some take turns: with enableTrtOverlap, and with pipelineParallelSize, where the default is 1.',
+    help: 'Minimum number of requests in each micro-batch where some take turns: with enableTrtOverlap, and with pipelineParallelSize, where the default is 1 if the stages are even.',
   }),
   /** Most requests active at once; default 64. */
   maxNumSequences: ofServe(REQUESTS, {

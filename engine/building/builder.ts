@@ -39,15 +39,15 @@ import {
   tensorsByWeight,
 } from './engine-directory.js';
 import { storedParts } from './stored-precision.js';
+import { storedBytes } from './weight-blocks.js';
 import { type ConvertWeights, weightConverter } from './weight-converter.js';
 import {
   automaticOutputPrecision,
   automaticPrecision,
   checkOutputPrecision,
   checkWeightPrecision,
-  storedBytes,
 } from './weight-precision.js';
-import { withChecksums } from './weights-checksum.js';
+import { CAN_SUM, withChecksums } from './weights-checksum.js';
 
 /**
  * Progress of a build; `waiting`: another process builds the same engine. done and total are bytes of weights (0 if
@@ -90,7 +90,7 @@ export async function buildEngine(options: BuildOptions): Promise<Engine> {
   if (existsSync(target) && !isReplaceable(target)) {
     throw new EngineError(`${target}: exists and is not an engine directory; it is left as it is.`);
   }
-  const directory = await buildAside(target, options);
+  const directory = await buildAside(target, { ...options, isDurable: true });
   try {
     replace(directory, target);
   } catch (error) {
@@ -102,11 +102,17 @@ export async function buildEngine(options: BuildOptions): Promise<Engine> {
   return openEngine(target);
 }
 
+/** The options of a build beside its target. */
+export interface BuildAsideOptions extends Omit<BuildOptions, 'outputDirectory'> {
+  /**
+   * True: waits until the weights are on the disk. Where nobody keeps the engine for good, their checksums do: what a power cut has
+   * left out is found by the next start, which builds the engine anew.
+   */
+  isDurable: boolean;
+}
+
 /** Builds into a directory beside `target` and returns its path; the caller publishes or discards it. */
-export async function buildAside(
-  target: string,
-  given: Omit<BuildOptions, 'outputDirectory'>,
-): Promise<string> {
+export async function buildAside(target: string, given: BuildAsideOptions): Promise<string> {
   const onProgress = given.onProgress && onlyTold('onProgress', given.onProgress);
   const options = { ...given, ...(onProgress && { onProgress }) };
   const { model, signal } = options;
@@ -134,7 +140,7 @@ async function writeEngine(
   checkpoint: Checkpoint,
   plan: NetworkPlan,
   precisions: { precision: EnginePrecision; outputPrecision: OutputPrecision },
-  options: Omit<BuildOptions, 'outputDirectory'>,
+  options: BuildAsideOptions,
 ): Promise<void> {
   const { precision, outputPrecision } = precisions;
   const partsOf = (weight: PlanWeight) => storedParts(checkpoint, plan, weight);
@@ -146,7 +152,7 @@ async function writeEngine(
     ftruncateSync(fd, byteLength);
     await convertAll(weightsFile, convertJobs(checkpoint, plan, tensors), byteLength, options);
     options.onProgress?.({ phase: 'finishing', done: byteLength, total: byteLength });
-    fdatasyncSync(fd);
+    if (options.isDurable || !CAN_SUM) fdatasyncSync(fd);
     // Servers map the file, and truncating a mapped file kills the processes that have it mapped (SIGBUS), so it
     // becomes read-only.
     fchmodSync(fd, 0o444);
@@ -226,7 +232,7 @@ async function convertAll(
   weightsFile: string,
   jobs: readonly ConvertJob[],
   total: number,
-  options: Omit<BuildOptions, 'outputDirectory'>,
+  options: BuildAsideOptions,
 ): Promise<void> {
   const convert = weightConverter();
   const threads = options.threads ?? defaultThreads();

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import {
@@ -9,6 +8,7 @@ import {
   publishBuildDirectory,
 } from '../../base/build-directory.js';
 import { onlyTold } from '../../base/error-reporter.js';
+import { homeFolder } from '../../base/home-folder.js';
 import { ProcessLock } from '../../base/process-lock.js';
 import { writeProblem, writeReason } from '../../base/system-problem.js';
 import { findModelFiles, type ModelFiles } from '../../models/checkpoints/model-files.js';
@@ -42,7 +42,7 @@ export function defaultCacheDirectory(
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): string {
   if (env.SKEIN_CACHE_DIR) return resolve(env.SKEIN_CACHE_DIR);
-  return join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'skein');
+  return join(env.XDG_CACHE_HOME || join(homeFolder(), '.cache'), 'skein');
 }
 
 /**
@@ -128,7 +128,7 @@ function touched(engine: Engine): Engine {
 async function buildInto(entry: string, options: Omit<BuildOptions, 'outputDirectory'>): Promise<void> {
   // Imported here because most starts find an engine and need nothing that builds one.
   const { buildAside } = await import('./builder.js');
-  const directory = await buildAside(entry, options);
+  const directory = await buildAside(entry, { ...options, isDurable: false });
   try {
     for (let attempt = 0; !publishBuildDirectory(directory, entry); attempt++) {
       if (tryOpen(entry) || attempt === 3) {

@@ -6,7 +6,7 @@ import type { EnginePrecision, OutputPrecision, TensorPrecision } from '../execu
  *
  *   engine.json            EngineManifest
  *   weights.bin            portable weights in the chosen precision, row-major, each tensor at a multiple of 64 bytes;
- *                          rows of int8 and int4 are blocks of 32, of q4_k, q5_k and q6_k superblocks of 256
+ *                          rows of quantised tensors are whole blocks of 32 or 256 (weight-blocks.ts)
  *                          (engine/executors/native/kernels/kernels.h)
  *   tokenizer.json  tokenizer_config.json  chat_template.jinja (where the model has one)
  *   tokenizer-tables.json  vocabulary and merges of tokenizer.json in a form that is read faster (where it is a BPE)

@@ -9,14 +9,8 @@ import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
 import type { EnginePrecision, OutputPrecision } from '../executors/executor.js';
 import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
 import type { WeightPart } from './stored-precision.js';
-import {
-  isSuperblocked,
-  outputWeights,
-  PRECISIONS,
-  SUPERBLOCK,
-  storedBytes,
-  TENSOR_PRECISIONS,
-} from './weight-precision.js';
+import { holdsRows, storedBytes, TENSOR_PRECISIONS } from './weight-blocks.js';
+import { outputWeights, PRECISIONS } from './weight-precision.js';
 
 /** An engine directory is invalid. The message names file, expected and found. */
 export class EngineError extends SkeinError {
@@ -173,10 +167,7 @@ function checkTensors(file: string, manifest: EngineManifest, plan: NetworkPlan)
 function toldParts({ tensors }: EngineManifest, { name, rows, columns }: PlanWeight): WeightPart[] {
   const parts = tensors.filter((tensor) => tensor?.name === name);
   const isRight = ({ dtype, rows: own }: WeightPart) =>
-    TENSOR_PRECISIONS.includes(dtype) &&
-    Number.isSafeInteger(own) &&
-    own > 0 &&
-    !(isSuperblocked(dtype) && columns % SUPERBLOCK !== 0);
+    TENSOR_PRECISIONS.includes(dtype) && Number.isSafeInteger(own) && own > 0 && holdsRows(dtype, columns);
   const sum = parts.reduce((total, part) => total + part.rows, 0);
   return sum === rows && parts.every(isRight)
     ? parts.map((part) => ({ dtype: part.dtype, rows: part.rows }))

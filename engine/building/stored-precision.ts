@@ -1,6 +1,7 @@
 import type { Checkpoint, TensorType } from '../../models/checkpoints/checkpoint.js';
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
 import type { TensorPrecision } from '../executors/executor.js';
+import { isMade } from './weight-blocks.js';
 
 /** Consecutive rows of a weight that have one precision. */
 export interface WeightPart {
@@ -10,7 +11,7 @@ export interface WeightPart {
 
 /**
  * Precisions that keep the numbers of storage types. Q3_K has groups and scales of q6_k's kind. Those without one are
- * rounded a second time: Q5_1 and Q2_K to int8, F16 to bf16.
+ * rounded a second time: Q2_K to int8, F16 to bf16.
  */
 const AS_STORED: Readonly<Record<TensorType, TensorPrecision>> = {
   F32: 'f32',
@@ -19,14 +20,20 @@ const AS_STORED: Readonly<Record<TensorType, TensorPrecision>> = {
   Q8_0: 'int8',
   Q4_0: 'int4',
   Q4_1: 'int4',
-  Q5_0: 'int8',
-  Q5_1: 'int8',
+  Q5_0: 'q5_0',
+  Q5_1: 'q5_1',
   Q2_K: 'int8',
   Q3_K: 'q6_k',
   Q4_K: 'q4_k',
   Q5_K: 'q5_k',
   Q6_K: 'q6_k',
+  IQ4_NL: 'iq4_nl',
+  IQ4_XS: 'iq4_xs',
+  MXFP4: 'mxfp4',
 };
+
+/** True for storage types whose numbers only a kernel of their own keeps. */
+export const isKept = (type: TensorType): boolean => !isMade(AS_STORED[type]);
 
 /**
  * Parts of a matrix, each in the precision that its sources are stored in. A plain product takes parts of several

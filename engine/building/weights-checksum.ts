@@ -8,7 +8,7 @@ import { type EngineTensor, PACKED_FILE } from './engine-directory.js';
 const READ_BYTES = 4 * 1024 * 1024;
 
 /** False in Node.js 22.0 and 22.1, which have no CRC-32. */
-const CAN_SUM = typeof zlib.crc32 === 'function';
+export const CAN_SUM = typeof zlib.crc32 === 'function';
 
 /** Returns the tensors with the CRC-32 of their bytes in a weights.bin that has just been written. */
 export async function withChecksums(

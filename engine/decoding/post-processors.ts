@@ -3,25 +3,43 @@ import {
   type LogitsPostProcessor,
   type LogitsPostProcessorBatched,
 } from '../../callbacks/logits-post-processor.js';
+import type { PostProcessorFunctions } from '../../callbacks/post-processor-call.js';
+import type { HostCalls } from './host-calls.js';
 
 const MAP = 'logitsPostProcessors';
 const BATCHED = 'logitsPostProcessorBatched';
 
 /** The logits post-processors that requests of a manager can name. */
-export class PostProcessors {
+export class PostProcessors implements PostProcessorFunctions {
   readonly batched: LogitsPostProcessorBatched | null;
+  /** Those that run in the host's thread; null: none do. */
+  readonly host: HostCalls | null;
   readonly #named: ReadonlyMap<string, LogitsPostProcessor>;
 
   constructor(
     named: ReadonlyMap<string, LogitsPostProcessor>,
     batched: LogitsPostProcessorBatched | null = null,
+    host: HostCalls | null = null,
   ) {
     this.#named = named;
     this.batched = batched;
+    this.host = host;
+  }
+
+  /** These, and those of the host. @throws an error naming a post-processor that both have */
+  with(host: HostCalls): PostProcessors {
+    const twice = this.names.find((name) => host.names.includes(name));
+    if (twice !== undefined) {
+      throw new Error(
+        `The logits post-processor ${twice} is both a function given to the manager and one of logitsPostProcessorModule; give one of them another name.`,
+      );
+    }
+    return new PostProcessors(this.#named, this.batched, host);
   }
 
   get names(): string[] {
-    return [...this.#named.keys(), ...(this.batched === null ? [] : [BATCHED_POST_PROCESSOR])];
+    const own = [...this.#named.keys(), ...(this.batched === null ? [] : [BATCHED_POST_PROCESSOR])];
+    return [...own, ...(this.host?.names ?? [])];
   }
 
   get(name: string): LogitsPostProcessor | undefined {

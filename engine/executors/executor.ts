@@ -9,8 +9,10 @@ import type { RankSeat } from '../ranks/group.js';
 
 /** Numeric type of weights that an engine is built in: int8 and int4 in groups of 32 with their own scales. */
 export type WeightPrecision = 'f32' | 'bf16' | 'int8' | 'int4';
-/** Numeric type of one tensor of weights.bin. Superblocks of 256 are never built, only taken as a checkpoint has them. */
-export type TensorPrecision = WeightPrecision | 'q4_k' | 'q5_k' | 'q6_k';
+/** GGML's types that are never built, only taken as a checkpoint has them. */
+export type KeptPrecision = 'q4_k' | 'q5_k' | 'q6_k' | 'q5_0' | 'q5_1' | 'iq4_nl' | 'iq4_xs' | 'mxfp4';
+/** Numeric type of one tensor of weights.bin. */
+export type TensorPrecision = WeightPrecision | KeptPrecision;
 /** Precision of an engine's weights; stored: each matrix has the numbers that the checkpoint stores. */
 export type EnginePrecision = WeightPrecision | 'stored';
 /** Numeric type of the embedding and of the output layer, which four bits would harm most. */
@@ -66,6 +68,21 @@ export interface AdapterSlots {
 }
 
 /**
+ * The content of KV blocks, for other executors of the same network, KV type and tokens per block, on the same
+ * instruction set: what is in a block after `write` is, to the bit, what was in the block that was read. Refused while
+ * a begun step runs.
+ *
+ *   bytes   | block 0: layer 0 | layer 1 | ... | block 1: layer 0 | ...
+ */
+export interface BlockAccess {
+  /** Bytes of a block in all layers. */
+  readonly bytesPerBlock: number;
+  /** Copies blocks, secondary ones included, into `target`, which has bytesPerBlock for each of them. */
+  readBlocks(blocks: Int32Array, target: Uint8Array): void;
+  writeBlocks(blocks: Int32Array, source: Uint8Array): void;
+}
+
+/**
  * Runs a network over a packed batch. The loop knows no more of the machine than this. All memory is taken when the
  * executor is made; nothing allocates in `step`.
  */
@@ -78,6 +95,8 @@ export interface Executor {
   readonly hiddenSize: number;
   /** Absent: this executor takes no LoRA adapters. */
   readonly adapters?: AdapterSlots;
+  /** Absent: the content of its blocks cannot be had. */
+  readonly blockAccess?: BlockAccess;
   /** Forward and sampling fused: one call an iteration. Fills `output` for the batch's sampled rows. */
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
   /**
@@ -100,6 +119,8 @@ export interface Executor {
    * effect between these steps. Everything else is refused until all are finished, except for what follows finishForward.
    */
   readonly mostBegun?: number;
+  /** Fewest sequences of a step that are worth beginning it beside others, where mostBegun is more than 1; absent: 1. */
+  readonly leastBegun?: number;
   /** Begins a step like `begin`, of which only the forward runs; absent: only whole steps can be begun. */
   beginForward?(batch: PackedBatch): void;
   /**

@@ -11,8 +11,17 @@ import type {
   WorkerMessage,
 } from '../../callbacks/worker-messages.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
+import type { PromptBlocks } from '../../kvcache/prompt-blocks.js';
 import { numTaken } from './intake-budget.js';
 import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
+
+type BlockAsk = Extract<HostMessage, { type: 'readBlocks' | 'writeBlocks' }>;
+
+/** The loop, as far as blocks are asked of it. */
+export interface BlockSource {
+  readBlocks(prompt: PromptBlocks, maxBytes: number): Uint8Array<ArrayBuffer>;
+  writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array): number;
+}
 
 const NONE: readonly bigint[] = [];
 
@@ -28,6 +37,7 @@ export class PortCallbacks implements LoopCallbacks {
   /** Tasks whose adapters are to be forgotten once the requests that came before are taken. */
   #forgotten: bigint[] = [];
   #cacheResets: number[] = [];
+  #blockAsks: BlockAsk[] = [];
   /** Milliseconds between two formations; 0: nobody watches. */
   #watchIntervalMs = 0;
   #watchedMs = Number.NEGATIVE_INFINITY;
@@ -102,6 +112,20 @@ export class PortCallbacks implements LoopCallbacks {
       this.#port.postMessage({ type: 'cacheReset', askId, droppedBlocks: reset() } satisfies WorkerMessage);
     }
     this.#cacheResets = [];
+  }
+
+  /** Called between two iterations: answers the host's questions for blocks, and those that bring some. */
+  answerBlockAsks(loop: BlockSource): void {
+    for (const ask of this.#blockAsks.splice(0)) {
+      const { askId, prompt } = ask;
+      if (ask.type === 'writeBlocks') {
+        const numBlocks = loop.writeBlocks(prompt, ask.first, ask.bytes);
+        this.#port.postMessage({ type: 'blocksWritten', askId, numBlocks } satisfies WorkerMessage);
+      } else {
+        const bytes = loop.readBlocks(prompt, ask.maxBytes);
+        this.#port.postMessage({ type: 'blocksRead', askId, bytes } satisfies WorkerMessage, [bytes.buffer]);
+      }
+    }
   }
 
   /** Called between two iterations: tasks of adapters that the host will not name again, once each. */
@@ -191,6 +215,7 @@ export class PortCallbacks implements LoopCallbacks {
       else if (message.type === 'stopSequence') this.#sequenceStops.push(message.stop);
       else if (message.type === 'stop') this.#stops.push(...message.requestIds);
       else if (message.type === 'resetCache') this.#cacheResets.push(message.askId);
+      else if (message.type === 'readBlocks' || message.type === 'writeBlocks') this.#blockAsks.push(message);
       else if (message.type === 'forgetAdapter') this.#forgotten.push(message.taskId);
       else if (message.type === 'watch') {
         this.#watchIntervalMs = message.intervalMs;

@@ -179,7 +179,7 @@ function readPostProcessor(
   if (names.includes(name)) return name;
   const there =
     names.length === 0
-      ? says`none are registered; give the manager ${option('optionalParams.logitsPostProcessorModule')}`
+      ? says`none are registered; give the manager ${option('logitsPostProcessors')} or ${option('optionalParams.logitsPostProcessorModule')}`
       : `there are ${names.join(', ')}`;
   throw new ParameterError(
     POST_PROCESSOR,

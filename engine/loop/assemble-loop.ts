@@ -14,6 +14,7 @@ import { ReturnedLogitsBudget } from '../request/returned-logits.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
 import { createScheme } from '../schemes/index.js';
 import { paddingRoom } from '../schemes/padding-room.js';
+import { BlockTransfer } from './block-transfer.js';
 import { type CallRunner, OverlappedCalls, SerialCalls } from './call-runner.js';
 import { DraftStage } from './draft-stage.js';
 import { FlightRecorder } from './flight-recorder.js';
@@ -86,6 +87,7 @@ export function assembleLoop(options: LoopOptions, world: LoopEnvironment): Gene
       adapters,
       responses,
     }),
+    transfer: new BlockTransfer(executor, kvCache, runningSteps),
     recorder,
     reporter: new IterationReporter(world, responses, format, maxNumSequences, recorder),
     pace,
@@ -161,16 +163,16 @@ function paceOf(options: LoopOptions, unit: number): ContextPace | null {
 }
 
 /**
- * null: each iteration waits for its step. Stages stand still where nothing else runs, so they get any number of requests; overlap
- * hides the loop's own work only, for which forwards of few requests are no good price.
+ * null: each iteration waits for its step. Stages stand still where nothing else runs, so they get few requests too, as few as the
+ * executor says; overlap hides the loop's own work only, for which forwards of few requests are no good price.
  */
 function newSplit(
   { modelType, enableTrtOverlap = false, minMicroBatchSize }: LoopOptions,
-  { mostBegun = 1 }: Executor,
+  { mostBegun = 1, leastBegun = 1 }: Executor,
   runningSteps: RunningSteps,
 ): MicroBatchSplit | null {
   if (modelType === 'V1') return null;
-  if (mostBegun > 1) return new MicroBatchSplit(minMicroBatchSize ?? 1, mostBegun, runningSteps);
+  if (mostBegun > 1) return new MicroBatchSplit(minMicroBatchSize ?? leastBegun, mostBegun, runningSteps);
   return enableTrtOverlap ? new MicroBatchSplit(minMicroBatchSize, 2, runningSteps) : null;
 }
 

@@ -19,6 +19,26 @@ export function checkManagerOptions(options: GptManagerOptions): void {
   checkCallbacks(options);
   checkOptionalParams(options.optionalParams ?? {}, options.modelType);
   checkRanks(options);
+  checkPostProcessors(options);
+}
+
+/** Refuses post-processors that are functions where the loop cannot call them. */
+function checkPostProcessors({ modelType, optionalParams, ...options }: GptManagerOptions): void {
+  for (const field of ['logitsPostProcessors', 'logitsPostProcessorBatched'] as const) {
+    if (options[field] === undefined) continue;
+    if (modelType === 'V1') {
+      throw new ParameterError(
+        field,
+        says`${option(field)} is refused: V1 has no logits post-processors; use an in-flight ${option('modelType')} or leave it out.`,
+      );
+    }
+    if (optionalParams?.isolate) {
+      throw new ParameterError(
+        field,
+        says`${option(field)} is refused: an engine in a process of its own cannot call functions of this one; give ${option('logitsPostProcessorModule')}, or leave isolate out.`,
+      );
+    }
+  }
 }
 
 function checkCallbacks(options: GptManagerOptions): void {

@@ -17,6 +17,7 @@ import { adapterArrays, batchArrays, openArrays } from './call-codec.js';
 import { type GroupHandle, RANKS_LOST, type RankSeat } from './group.js';
 import { modelName } from './model-name.js';
 import { sizeOf } from './rank-shape.js';
+import { leastMicroBatch } from './stages.js';
 
 /** Milliseconds that the ranks may take to open the model: they may have to pack its weights first. */
 const OPEN_LIMIT_MS = 900_000;
@@ -46,6 +47,7 @@ export class RankedExecutor implements Executor {
   readonly hiddenSize: number;
   readonly adapters?: AdapterSlots;
   readonly mostBegun: number;
+  readonly leastBegun: number;
   readonly beginForward?: (batch: PackedBatch) => void;
   readonly finishForward?: () => Float32Array;
   readonly #own: NativeExecutor;
@@ -92,6 +94,7 @@ export class RankedExecutor implements Executor {
     this.vocabSize = engine.plan.vocabSize;
     this.hiddenSize = this.#own.hiddenSize;
     this.mostBegun = seat.shape.pipelineParallelSize;
+    this.leastBegun = leastMicroBatch(engine, seat.shape);
     if (this.mostBegun > 1) {
       this.beginForward = (batch) =>
         this.#begin('forward', batch, () => this.#own.beginForwardOfStage(batch));

@@ -1,10 +1,10 @@
 import type { SeatData } from '../../callbacks/ranks-options.js';
 import type { CacheShape } from '../../kvcache/cache-shape.js';
-import type { NetworkPlan } from '../../network/plan.js';
 import type { ExecutorKind } from '../executors/executor-kind.js';
 import { loadAddon } from '../executors/native/load-addon.js';
 import type { GroupHandle, RankSeat } from './group.js';
 import { splitPlan } from './split-plan.js';
+import type { StoredPlan } from './stages.js';
 
 /** Opens the group's memory as the rank of this seat. */
 export function openSeat(data: SeatData): RankSeat & { group: GroupHandle } {
@@ -31,8 +31,8 @@ export function ranksHere(seat: SeatData | undefined): { seat?: RankSeat }[] {
 }
 
 /** Shapes of the caches that a rank keeps. */
-export function cachesOf(plan: NetworkPlan, seat: RankSeat | undefined): CacheShape[] {
-  return seat === undefined ? plan.caches : splitPlan(plan, seat.shape, seat.rank).caches;
+export function cachesOf(engine: StoredPlan, seat: RankSeat | undefined): CacheShape[] {
+  return seat === undefined ? engine.plan.caches : splitPlan(engine, seat.shape, seat.rank).caches;
 }
 
 /** Threads of each rank: as many as are asked for, or its share of the machine's. */

@@ -11,16 +11,16 @@ import {
   type Share,
   sizeOf,
 } from './rank-shape.js';
-import { cutIntoStages, type Stage } from './stages.js';
+import { cutIntoStages, type Stages, type StoredPlan } from './stages.js';
 
 /**
  * Returns the part of a plan that one rank of a group runs.
  * @throws RankPlanError if the model cannot be parted so
  */
-export function splitPlan(plan: NetworkPlan, shape: GroupShape, rank: number): RankPlan {
-  const stages = cutIntoStages(plan, shape.pipelineParallelSize);
+export function splitPlan(stored: StoredPlan, shape: GroupShape, rank: number): RankPlan {
+  const stages = cutIntoStages(stored, shape);
   const stage = Math.floor(rank / shape.tensorParallelSize);
-  return new StageWriter(plan, shape, rank).write(stages, stage);
+  return new StageWriter(stored.plan, shape, rank).write(stages, stage);
 }
 
 type LinearOp = Extract<PlanOp, { op: 'linear' | 'gatedLinear' }>;
@@ -55,9 +55,9 @@ class StageWriter {
     this.#qkvs = new Set(plan.ops.flatMap((op) => (op.op === 'ropeAndCache' ? [op.qkv] : [])));
   }
 
-  write(stages: readonly Stage[], index: number): RankPlan {
+  write({ stages, head }: Stages, index: number): RankPlan {
     const { begin, end, receives, sends } = stages[index]!;
-    const { logits } = this.#plan;
+    const { logits, ops } = this.#plan;
     const isLast = index === stages.length - 1;
     if (receives !== null) {
       const before = ranksOfStage(this.#shape, index - 1);
@@ -68,7 +68,12 @@ class StageWriter {
       const readers = ranksOfStage(this.#shape, index + 1);
       this.#exchange(sends, CHANNELS.nextStage, this.#partsAtCut(sends, this.#ranks), readers);
     }
-    if (isLast) this.#sendOutput(this.#ranks);
+    if (head !== null) {
+      const { width } = this.#plan.values[head.value]!;
+      const parts = [{ rank: sizeOf(this.#shape) - 1, first: 0, count: width }];
+      this.#exchange(head.value, CHANNELS.output, parts, [0]);
+      if (this.#rank === 0) for (let at = head.begin; at < ops.length; at++) this.#add(ops[at]!, at);
+    } else if (isLast) this.#sendOutput(this.#ranks);
     else if (this.#rank === 0) this.#sendOutput(ranksOfStage(this.#shape, stages.length - 1));
     return this.#finish(this.#rank === 0 ? logits : -1);
   }

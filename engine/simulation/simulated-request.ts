@@ -72,6 +72,17 @@ export class SimulatedRequest extends RequestProgress {
     return this.generatedLength >= this.maxNewTokens || this.generated >= this.#endsAfter;
   }
 
+  /** Number of steps that it can run while generating before its last one; 0: the next one may be its last. */
+  get stepsBeforeLast(): number {
+    return Math.min(this.maxNewTokens - this.generatedLength, this.#endsAfter - this.generated) - 1;
+  }
+
+  /** Notes that so many steps have run while generating, none of which was its last one. */
+  finishSteps(count: number): void {
+    this.numVerified = this.numTokens + count - 1;
+    this.generatedLength += count;
+  }
+
   /** Notes that one step has run: a chunk of context, whose last one brings a token, or one more token. */
   finishStep(): void {
     const { drawsToken } = this;

@@ -76,6 +76,8 @@ export class Simulation {
   readonly #active: ActiveRequests<SimulatedRequest>;
   readonly #drained: Int32Array;
   readonly #tokens: SimulatedTokens | null;
+  /** Most requests whose every step fits into an iteration while all of them generate. */
+  readonly #mostSteady: number;
 
   constructor(options: SimulationOptions) {
     const { enableBlockReuse = false, startHorizon, adapters } = options;
@@ -97,6 +99,10 @@ export class Simulation {
     );
     this.#active = new ActiveRequests(options.maxWaitIterations);
     this.#drained = new Int32Array(numBlocks);
+    const { maxBatchSize, maxNumTokens, maxSequences = maxBatchSize } = microBatch;
+    // In a window a step may write over a block: then the planner decides.
+    const isUnbroken = options.maxAttentionWindow === undefined && adapters === undefined;
+    this.#mostSteady = isUnbroken ? Math.min(maxNumSequences, maxBatchSize, maxNumTokens, maxSequences) : 0;
   }
 
   /** The list, in the order in which the schedulers walk it. */
@@ -143,6 +149,42 @@ export class Simulation {
     const pausedIds = paused.map((request) => request.requestId);
     const blocks = { free, used, reused };
     return { active, steps, paused: pausedIds, finished, blocks, newBlocks };
+  }
+
+  /**
+   * Number of iterations ahead in which each request becomes a token longer and nothing else happens: none of them waits, ends, or
+   * opens a block. 0: the next iteration has to be planned.
+   *
+   *   tokensPerBlock 4      | a b c d | e f . .      2 steps have room in the block: e f g h
+   *   maxNewTokens 3 ahead  | a b c d | e . . .      2 steps before its last one
+   */
+  steadyIterations(): number {
+    const { ordered } = this.#active;
+    if (ordered.length === 0 || ordered.length > this.#mostSteady) return 0;
+    let most = Number.POSITIVE_INFINITY;
+    for (const request of ordered) {
+      const { phase, beamWidth, longestDraft, blocksHeld, numTokens } = request;
+      if (phase !== 'generation' || beamWidth > 1 || longestDraft > 0 || request.adapter !== null) return 0;
+      const roomInBlock = blocksHeld * this.kvCache.tokensPerBlock - numTokens + 1;
+      most = Math.min(most, request.stepsBeforeLast, roomInBlock);
+      if (most <= 0) return 0;
+    }
+    return most;
+  }
+
+  /** Runs the iterations of steadyIterations at once, at most so many, as iterate would one by one. Returns how many. */
+  skipWhileSteady(most: number): number {
+    const count = Math.min(most, this.steadyIterations());
+    if (count <= 0) return 0;
+    this.#active.promoteAged();
+    for (const request of this.#active.ordered) {
+      if (!this.kvCache.growSequence(request.requestId, request.numTokens + count - 1)) {
+        throw new Error(`Request ${request.requestId} has room in its block, but its table does not grow.`);
+      }
+      request.passedOver = 0;
+      request.finishSteps(count);
+    }
+    return count;
   }
 
   #step(request: SimulatedRequest): SimulatedStep {

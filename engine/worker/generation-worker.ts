@@ -7,6 +7,7 @@ import { DEFAULT_IDLE_POLL_INTERVAL_MS } from '../../callbacks/options/optional-
 import type { WorkerData } from '../../callbacks/worker-data.js';
 import type { GuideThreadSetup } from '../../callbacks/worker-messages.js';
 import { Doorbell, type EngineInfo, type WorkerMessage } from '../../callbacks/worker-messages.js';
+import { HostCalls } from '../decoding/host-calls.js';
 import { PostProcessors, postProcessorsOf } from '../decoding/post-processors.js';
 import { chunkMsOn } from '../executors/chunk-times.js';
 import type { GenerationLoop } from '../generation-loop.js';
@@ -54,9 +55,7 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
     const limits = { ...loaded.limits, terminateReqId: setup.terminateReqId };
     moduleCallbacks = new ModuleLoopCallbacks(module, limits, portCallbacks);
   }
-  const postProcessors = setup.logitsPostProcessorModule
-    ? postProcessorsOf(await import(setup.logitsPostProcessorModule), setup.logitsPostProcessorModule)
-    : new PostProcessors(new Map());
+  const postProcessors = await loadPostProcessors(setup);
   const callbacks = moduleCallbacks ?? portCallbacks;
   const loop = createLoop(
     loaded,
@@ -76,6 +75,15 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
   loaded.executor.close();
   port.postMessage({ type: 'closed' } satisfies WorkerMessage);
   port.close();
+}
+
+/** The post-processors of the module and those of the host's thread. */
+async function loadPostProcessors({
+  logitsPostProcessorModule: module,
+  hostPostProcessors: host,
+}: Omit<WorkerData, 'port' | 'params'>): Promise<PostProcessors> {
+  const own = module ? postProcessorsOf(await import(module), module) : new PostProcessors(new Map());
+  return host === null ? own : own.with(new HostCalls(host));
 }
 
 /** Gives a buffer to users with a callback for events, who then need not ask for one. */
@@ -98,6 +106,7 @@ async function run(
     const wasBusy = loop.iterate();
     if (module !== null) port.pollStopSignals(); // with callbacks in a module the port brings only the shutdown
     port.answerCacheResets(() => loop.resetCache());
+    port.answerBlockAsks(loop);
     for (const taskId of port.takeForgottenAdapters()) loop.forgetAdapter(taskId);
     port.reportFormation(wasBusy, performance.now(), () => loop.formation());
     if (port.shutdownAsked) loop.drain();
@@ -146,9 +155,14 @@ function guidesOf(
   return { guideThread: new GuideThreadPort(starter, { enginePath, vocabSize: executor.vocabSize }) };
 }
 
+/** Where steps overlap, a busy engine hardly ever has a moment in which none runs. */
+function canMoveBlocks({ kvCacheConfig, enableTrtOverlap = false }: WorkerData['params']): boolean {
+  return kvCacheConfig?.enableBlockReuse === true && !enableTrtOverlap;
+}
+
 function describe(
   { executor, draft, limits, adapters, endTokenIds, padTokenId, executorFallback = null }: LoadedExecutor,
-  { maxChunkMs }: WorkerData['params'],
+  params: WorkerData['params'],
   loadMs: number,
 ): EngineInfo {
   const { options } = executor;
@@ -167,7 +181,8 @@ function describe(
     maxTopLogProbs: limits.maxTopLogProbs ?? executor.vocabSize,
     numBlocks: poolBlocks(executor, limits),
     tokensPerBlock: options.tokensPerBlock,
-    maxChunkMs: chunkMsOn(executor.name, maxChunkMs) ?? null,
+    bytesPerBlock: canMoveBlocks(params) ? (executor.blockAccess?.bytesPerBlock ?? null) : null,
+    maxChunkMs: chunkMsOn(executor.name, params.maxChunkMs) ?? null,
     maxAttentionWindow: limits.window?.maxAttentionWindow ?? null,
     adapters: adapters === undefined || executor.adapters === undefined ? null : roomOf(adapters),
     kvDtype: options.kvDtype,

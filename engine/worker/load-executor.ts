@@ -98,7 +98,7 @@ async function prepare(
   const fixed = measured.map((one) => one.fixed).reduce(addMemory);
   const [{ mostKvCache }] = measured as [MeasuredMemory];
   const bytesPerBlock = ranks.reduce(
-    (sum, { seat }) => sum + kvBytesPerBlock(cachesOf(plan, seat), limits.tokensPerBlock, kvDtype),
+    (sum, { seat }) => sum + kvBytesPerBlock(cachesOf(loadable, seat), limits.tokensPerBlock, kvDtype),
     0,
   );
   const { draftEnginePath } = params;

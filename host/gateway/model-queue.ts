@@ -17,6 +17,8 @@ export interface QueueLimits {
 export interface Next {
   request: QueuedRequest;
   pool: PoolName;
+  /** These workers only compute its prompt. */
+  isPrefill: boolean;
 }
 
 /**
@@ -77,24 +79,35 @@ export class ModelQueue {
   ): Next[] {
     if (this.size === 0) return [];
     const pools = new Pools(roster.ofModel(this.#key), offers);
+    const prefillers = new Pools(roster.prefillersOf(this.#key), offers);
     const next: Next[] = [];
     for (const request of [...this.#again]) {
-      const pool = pools.forAgain(request, allowsDifferentBits);
+      const prefiller = prefillerOf(request, prefillers, pools);
+      const pool = prefiller ?? pools.forAgain(request, allowsDifferentBits);
       if (pool === null) continue;
       this.#again.delete(request);
-      next.push({ request, pool });
+      next.push({ request, pool, isPrefill: prefiller !== null });
     }
     const before = next.length;
     // The longest request decides where the next one can go: which one it is shows when it is taken.
     while (this.#waiting.size > 0 && pools.hasRoom) {
       const [request] = this.#waiting.take(1);
-      const pool = pools.forNew(request!);
+      const prefiller = prefillerOf(request!, prefillers, pools);
+      const pool = prefiller ?? pools.forNew(request!);
       if (pool === null) this.#again.add(request!);
-      else next.push({ request: request!, pool });
+      else next.push({ request: request!, pool, isPrefill: prefiller !== null });
     }
     this.#pace.note(next.length - before, nowMs);
     return next;
   }
+}
+
+/**
+ * Workers that can compute the prompt for those that answer; null: whoever answers it does so at once, since it is
+ * short, was computed already, or they have no room.
+ */
+function prefillerOf(request: QueuedRequest, prefillers: Pools, pools: Pools): PoolName | null {
+  return request.wantsPrefill ? prefillers.forPrompt(request, pools.layouts) : null;
 }
 
 interface Pool {
@@ -125,6 +138,15 @@ class Pools {
     }
   }
 
+  /** Layouts of the blocks that its workers take. */
+  get layouts(): Set<string> {
+    const layouts = new Set<string>();
+    for (const { takers } of this.#pools.values()) {
+      for (const { layout } of takers) if (layout !== null) layouts.add(layout);
+    }
+    return layouts;
+  }
+
   get hasRoom(): boolean {
     return [...this.#pools.values()].some(({ room }) => room > 0);
   }
@@ -142,6 +164,11 @@ class Pools {
     return this.#best(request, ({ room }) => room > 0);
   }
 
+  /** Pool with room for a prompt, whose blocks have one of these layouts. */
+  forPrompt(request: QueuedRequest, layouts: ReadonlySet<string>): PoolName | null {
+    return this.#best(request, ({ room, takers }) => room > 0 && layouts.has(takers[0]!.layout ?? ''));
+  }
+
   #best(request: QueuedRequest, isRight: (pool: Pool) => boolean): PoolName | null {
     const { promptTokens, maxNewTokens, adapterName } = request.request;
     const hasAdapter = ({ takers }: Pool) =>
@@ -151,7 +178,11 @@ class Pools {
     const pools = [...this.#pools.values()].filter((pool) => isRight(pool) && hasAdapter(pool));
     const fitting = pools.filter(fits);
     // A request that fits nowhere is refused by a worker, with the numbers.
-    const [best] = (fitting.length > 0 ? fitting : pools).sort((a, b) => b.room - a.room);
+    const layout = request.handOver?.layout;
+    const takesBlocks = ({ takers }: Pool) => Number(layout !== undefined && takers[0]!.layout === layout);
+    const [best] = (fitting.length > 0 ? fitting : pools).sort(
+      (a, b) => takesBlocks(b) - takesBlocks(a) || b.room - a.room,
+    );
     return best === undefined ? null : this.#take(best);
   }
 

@@ -1,5 +1,6 @@
 import type { Offer } from '../../callbacks/nats/gateway-port.js';
-import type { WorkItem } from '../../callbacks/nats/messages.js';
+import type { Fall } from '../../callbacks/nats/lease-book.js';
+import type { HandOver, WorkItem } from '../../callbacks/nats/messages.js';
 import type { PoolName } from '../../callbacks/nats/names.js';
 import type { Packable } from '../../callbacks/nats/packet.js';
 import { type PackedRequest, packedRequest } from '../../callbacks/nats/request-wire.js';
@@ -18,6 +19,11 @@ import type { PieceQueue } from '../token-stream.js';
  *   ended
  */
 export type Stage = 'waiting' | 'sending' | 'offered' | 'leased' | 'ended';
+
+/** It lies in the stream, or is on its way there. */
+export function isOffer(stage: Stage): boolean {
+  return stage === 'sending' || stage === 'offered';
+}
 
 /** Milliseconds that a request lies in the stream, while workers have room, before it is offered anew. */
 const FIRST_PATIENCE_MS = 1_000;
@@ -52,6 +58,12 @@ export class QueuedRequest implements Waiting {
   waitingSinceMs: number;
   deadlineMs: number;
   offer: Offer | null = null;
+  /** Its prompt may be computed by a prefill worker first. */
+  wantsPrefill = false;
+  /** The present attempt is that. */
+  isPrefill = false;
+  /** Blocks of its prompt that a worker keeps for whoever answers it. */
+  handOver: HandOver | null = null;
   /** When its offer will have lain there for so long that it may have gone to a worker that says nothing any more. */
   patientUntilMs = Number.POSITIVE_INFINITY;
   /** Milliseconds of that patience, more with each time. */
@@ -64,6 +76,8 @@ export class QueuedRequest implements Waiting {
   readonly #soFar: readonly SequenceSoFar[];
   readonly #times: RequestTimes;
   #cachedTokens = 0;
+  /** Most tokens of the prompt that count as cached: all others were computed for this request, by a prefill worker. */
+  #mostCachedTokens = Number.POSITIVE_INFINITY;
 
   constructor(
     id: string,
@@ -99,6 +113,19 @@ export class QueuedRequest implements Waiting {
     return generated + this.request.promptTokens.length - this.#cachedTokens;
   }
 
+  /** The attempt that only computed its prompt is over: others follow, which answer it. */
+  endPrefill(why: Fall): void {
+    // A prompt that was lost once is computed by whoever answers it.
+    if (why !== 'moved') this.wantsPrefill = false;
+    this.isPrefill = false;
+    this.pool = null;
+  }
+
+  /** A prefill worker has computed the prompt, except for tokens that were in its cache. */
+  notePrefilled(cachedTokens: number): void {
+    this.#mostCachedTokens = cachedTokens;
+  }
+
   noteTaken(nowMs: number): void {
     this.#times.takenMs ??= nowMs;
   }
@@ -114,7 +141,8 @@ export class QueuedRequest implements Waiting {
     const fresh = skip === 0 ? piece : { ...piece, ...slicePart(piece, skip, piece.tokens.length) };
     for (const token of fresh.tokens) soFar.tokens.push(token);
     soFar.finishReason = piece.finishReason;
-    if (piece.cachedTokens !== undefined) this.#cachedTokens = piece.cachedTokens;
+    if (piece.cachedTokens !== undefined)
+      this.#cachedTokens = Math.min(piece.cachedTokens, this.#mostCachedTokens);
     if (fresh.tokens.length > 0) {
       this.#times.firstTokenMs ??= nowMs;
       this.#times.lastTokenMs = nowMs;
@@ -133,7 +161,7 @@ export class QueuedRequest implements Waiting {
       delete seen.contextTopLogProbs;
       delete seen.contextProgress;
       delete seen.cachedTokens;
-    }
+    } else if (seen.cachedTokens !== undefined) seen.cachedTokens = this.#cachedTokens;
     if (piece.timing !== undefined) seen.timing = this.#timing(piece.timing);
     return seen;
   }
@@ -170,7 +198,11 @@ export class QueuedRequest implements Waiting {
     };
     const left = this.deadlineMs - nowMs;
     if (Number.isFinite(left)) request.timeLimitMs = Math.max(1, Math.ceil(left));
-    const item = { kind: 'work' as const, gateway, id: this.id, attempt, ended: [...ended] };
+    const item = {
+      ...{ kind: 'work' as const, gateway, id: this.id, attempt, ended: [...ended] },
+      ...(this.isPrefill ? { isPrefill: true } : {}),
+      ...(this.handOver === null ? {} : { handOver: this.handOver }),
+    };
     if (!this.hasBegun || this.#beginsAnew(ended)) {
       return { ...item, request, known: this.#soFar.map(() => 0) };
     }

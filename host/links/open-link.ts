@@ -1,3 +1,4 @@
+import type { MessagePort } from 'node:worker_threads';
 import type { WorkerLife } from '../../callbacks/worker-messages.js';
 import { ProcessLink } from './process-link.js';
 import { ThreadLink } from './thread-link.js';
@@ -16,6 +17,8 @@ export interface LinkOptions {
   watchdogTimeoutMs: number;
   /** Whose worker it is, as a sentence says it; default 'The engine'. */
   owner?: string;
+  /** Ports in the data that become the worker's; only for a thread. */
+  ports?: readonly MessagePort[];
 }
 
 /** Starts a worker that runs `script` with `data`. @throws the system's error where there is no room for a worker. */
@@ -23,10 +26,10 @@ export function openLink<Info, Message extends { type: string }, Command>(
   script: URL,
   data: object,
   events: LinkEvents<Message | WorkerLife<Info>>,
-  { isolate, watchdogTimeoutMs, owner = 'The engine' }: LinkOptions,
+  { isolate, watchdogTimeoutMs, owner = 'The engine', ports = [] }: LinkOptions,
 ): WorkerLink<Command> {
   if (!isolate)
-    return new ThreadLink<Info, Message, Command>(script, data, events, `${owner}'s worker thread`);
+    return new ThreadLink<Info, Message, Command>(script, data, events, `${owner}'s worker thread`, ports);
   const beatMs = Math.ceil(Math.min(watchdogTimeoutMs / LOOKS_PER_TIMEOUT, MAX_BEAT_MS));
   return new ProcessLink<Info, Message, Command>(script, data, events, { owner, beatMs });
 }

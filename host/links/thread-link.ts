@@ -39,9 +39,16 @@ export class ThreadLink<Info, Message extends { type: string }, Command> impleme
 
   /**
    * @param subject what a sentence calls it, at its beginning
+   * @param ports ports in the data, which become the thread's
    * @throws MemoryError, or what Node.js says, where no thread can be had.
    */
-  constructor(script: URL, data: object, events: LinkEvents<Message | WorkerLife<Info>>, subject: string) {
+  constructor(
+    script: URL,
+    data: object,
+    events: LinkEvents<Message | WorkerLife<Info>>,
+    subject: string,
+    ports: readonly MessagePort[] = [],
+  ) {
     requireThreadRoom();
     this.subject = subject;
     const { port1, port2 } = new MessageChannel();
@@ -54,7 +61,7 @@ export class ThreadLink<Info, Message extends { type: string }, Command> impleme
     const wires: WorkerWires = { port: port2, doorbell, heartbeat };
     this.#worker = new Worker(script, {
       workerData: { ...data, ...wires },
-      transferList: [port2],
+      transferList: [port2, ...ports],
       name: 'skein-engine',
       // TensorFlow's C++ part must read the process's own environment.
       env: SHARE_ENV,

@@ -4,7 +4,7 @@ import type { Random } from '../random.js';
  * Common words that are, with the space before them, one token in the usual vocabularies (GPT-2's, GPT-4's, Llama's,
  * Qwen's, SmolLM's). In other vocabularies calibration finds their mean number of tokens.
  */
-const WORDS = (
+export const WORDS = (
   'about after again against air all also always and animal another answer any area around ask away back bad bank base be ' +
   'became because before began behind being best better between big bird black blue board boat body book both box boy bring ' +
   'brother brought build building business but buy by call came can car care carry case cause center certain change check ' +

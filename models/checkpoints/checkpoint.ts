@@ -16,7 +16,10 @@ export type TensorType =
   | 'Q3_K'
   | 'Q4_K'
   | 'Q5_K'
-  | 'Q6_K';
+  | 'Q6_K'
+  | 'IQ4_NL'
+  | 'IQ4_XS'
+  | 'MXFP4';
 
 /** Location of a tensor's bytes, which only native code reads. */
 export interface TensorLocation {

@@ -32,6 +32,9 @@ const TYPES: Readonly<Record<TensorType, { elements: number; bytes: number }>> =
   Q4_K: { elements: 256, bytes: 144 },
   Q5_K: { elements: 256, bytes: 176 },
   Q6_K: { elements: 256, bytes: 210 },
+  IQ4_NL: { elements: 32, bytes: 18 },
+  IQ4_XS: { elements: 256, bytes: 136 },
+  MXFP4: { elements: 32, bytes: 17 },
 };
 
 export const supportedTensorTypes = Object.keys(TYPES) as TensorType[];

@@ -1,4 +1,5 @@
 import { type Merges, symbolsOf } from './long-words.js';
+import { PatternBorders } from './pattern-borders.js';
 import { type WordIds, WordMemory } from './word-memory.js';
 import { type LibraryPreTokenizer, type PreTokenizeOptions, WordCutter } from './word-stream.js';
 
@@ -34,6 +35,15 @@ export class BpeEncoding {
   constructor(model: LibraryBpe, preTokenizer: LibraryPreTokenizer | null) {
     this.#model = model;
     this.#words = new WordCutter(preTokenizer);
+  }
+
+  /** Places at which a text may be cut before it is encoded; null: there are none. */
+  get borders(): PatternBorders | null {
+    const { patterns } = this.#words;
+    // Where unknown entries are fused, one may be joined with the last of the word before.
+    if (patterns === null || this.#model.fuse_unk) return null;
+    const borders = new PatternBorders(patterns);
+    return borders.exist ? borders : null;
   }
 
   /** Calls `push` with each id of a text; undefined for an entry that the vocabulary lacks. */

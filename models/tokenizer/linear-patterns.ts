@@ -13,10 +13,30 @@
 export function isLinearPattern(pattern: string): boolean {
   if (pattern.length > MAX_LENGTH) return false;
   if (KNOWN.has(pattern)) return true;
-  const branches = new PatternReader(pattern).read();
+  const branches = readPattern(pattern);
   if (branches === null) return false;
   const ways = branches.reduce((sum, branch) => sum + waysOf(branch), 0);
   return ways <= MAX_WAYS && branches.every((branch, i) => isLinear(branch, branches[i + 1]));
+}
+
+/** Reads a pattern; null where it has not the form of branches and pieces that is told above. */
+export function readPattern(pattern: string): Branch[] | null {
+  return pattern.length > MAX_LENGTH ? null : new PatternReader(pattern).read();
+}
+
+/** The patterns of single characters in a piece: itself, or those of all branches of a group. */
+export function atomsOf(piece: string): string[] {
+  const found: string[] = [];
+  for (let at = 0; at < piece.length; ) {
+    const expression = [ATOM, GROUP, QUANTIFIER].find((one) => {
+      one.lastIndex = at;
+      return one.test(piece);
+    });
+    if (expression === ATOM) found.push(piece.slice(at, ATOM.lastIndex));
+    // What else there is ends a branch, or the group.
+    at = expression === undefined ? at + 1 : expression.lastIndex;
+  }
+  return found;
 }
 
 const MAX_LENGTH = 4096;
@@ -27,7 +47,8 @@ const MAX_COUNT = 64;
 /** BLOOM's pattern: the library reads its bracket as one class. */
 const KNOWN: ReadonlySet<string> = new Set([' ?[^(\\s|[.,!?…。，、।۔،])]+']);
 
-interface Piece {
+/** A part of a branch: one character, or a group, with how often it is there. */
+export interface Piece {
   text: string;
   least: number;
   /** Most repetitions; Infinity: unbounded, of one character each. */
@@ -36,7 +57,8 @@ interface Piece {
   ways: number;
 }
 
-interface Branch {
+/** One of the ways that a pattern tries in turn. */
+export interface Branch {
   pieces: Piece[];
   /** True where the branch ends with (?!\S). */
   beforeSpace: boolean;
@@ -107,7 +129,6 @@ class PatternReader {
     this.#pattern = pattern;
   }
 
-  /** Parses a pattern; null where it does not have the form above. */
   read(): Branch[] | null {
     const branches: Branch[] = [];
     do {
@@ -121,7 +142,8 @@ class PatternReader {
   #branch(isOuter: boolean): Branch | null {
     const pieces: Piece[] = [];
     while (this.#at < this.#pattern.length && !/[|)]/.test(this.#pattern[this.#at]!)) {
-      if (this.#take('(?!\\S)')) {
+      // The library writes the second for the first.
+      if (this.#take('(?!\\S)') || this.#take('(?!\\P{White_Space})')) {
         const isEnd = this.#at === this.#pattern.length || this.#pattern[this.#at] === '|';
         return isOuter && isEnd ? { pieces, beforeSpace: true } : null;
       }

@@ -1,4 +1,4 @@
-import { type AddedToken, AddedTokenFinder } from './added-token-finder.js';
+import { type AddedToken, AddedTokenFinder, unitPattern } from './added-token-finder.js';
 import type { TextSegment } from './tokenizer.js';
 
 /** First character of Unicode's private use area: of no script, not white space, one UTF-16 unit each. */
@@ -27,6 +27,8 @@ export class SpecialTextGuard {
   readonly #longest: number;
   readonly #beginnings = new Set<string>();
   readonly #endings = new Set<string>();
+  /** Pattern of the units with which special texts end. */
+  readonly #lastUnit: RegExp | null;
 
   constructor(specialTexts: readonly string[]) {
     this.#specialTexts = specialTexts.filter((text) => text.length > 0);
@@ -43,6 +45,7 @@ export class SpecialTextGuard {
       }
     }
     this.#longest = this.#specialTexts.reduce((longest, text) => Math.max(longest, text.length), 0);
+    this.#lastUnit = unitPattern(new Set(this.#specialTexts.map((text) => text.charCodeAt(text.length - 1))));
   }
 
   /**
@@ -51,6 +54,11 @@ export class SpecialTextGuard {
    */
   open(taken: string): GuardedRendering {
     return new GuardedRendering(this, taken);
+  }
+
+  /** True where a string holds a special text that is not among `kept`. */
+  holdsSpecial(text: string, kept: ReadonlySet<string>): boolean {
+    return this.#finder.mayFind(text) && this.split(text, kept).some((piece) => typeof piece === 'number');
   }
 
   /** Parts of a string: plain text, or the index of a special text that is not among `kept`. */
@@ -62,21 +70,38 @@ export class SpecialTextGuard {
     });
   }
 
+  /** Looks at all strings of a JSON value, keys included. */
+  see(value: unknown, options: ProtectOptions = {}): StringsSeen {
+    const seen: StringsSeen = { isAtRisk: false, privateTexts: '' };
+    eachString(value, ROOT, options, (text, { marks, kept }) => {
+      if (/[\uE000-\uF8FF]/.test(text)) seen.privateTexts += text;
+      seen.isAtRisk ||=
+        this.holdsSpecial(text, kept) ||
+        (marks && (this.endsLikeBeginning(text) || this.startsLikeEnding(text)));
+    });
+    return seen;
+  }
+
   specialText(index: number): string {
     return this.#specialTexts[index]!;
   }
 
   endsLikeBeginning(text: string): boolean {
-    const end = text.trimEnd();
-    for (let length = Math.min(this.#longest - 1, end.length); length > 0; length--) {
+    const trimmed = text.trimEnd();
+    const end = trimmed.slice(Math.max(0, trimmed.length - this.#longest + 1));
+    if (!this.#finder.mayFind(end)) return false;
+    for (let length = end.length; length > 0; length--) {
       if (this.#beginnings.has(end.slice(-length))) return true;
     }
     return false;
   }
 
   startsLikeEnding(text: string): boolean {
-    const start = text.trimStart();
-    for (let length = Math.min(this.#longest - 1, start.length); length > 0; length--) {
+    const start = text.trimStart().slice(0, Math.max(0, this.#longest - 1));
+    if (this.#lastUnit === null) return false;
+    this.#lastUnit.lastIndex = 0;
+    if (!this.#lastUnit.test(start)) return false;
+    for (let length = start.length; length > 0; length--) {
       if (this.#endings.has(start.slice(0, length))) return true;
     }
     return false;
@@ -97,14 +122,22 @@ interface Place {
 }
 
 const NONE: ReadonlySet<string> = new Set();
+const ROOT: Place = { marks: true, kept: NONE };
+
+/** What is found in the strings of a value. */
+export interface StringsSeen {
+  /** True where one of them may smuggle in a special text, or complete one. */
+  isAtRisk: boolean;
+  /** The strings that contain private characters themselves. */
+  privateTexts: string;
+}
 
 /** Private characters of one rendering. */
 export class GuardedRendering {
   readonly #guard: SpecialTextGuard;
   readonly #taken: string;
-  /** Strings seen so far that contain private characters themselves. */
+  /** Strings that contain private characters themselves. */
   #privateTexts = '';
-  readonly #strings: (Place & { text: string })[] = [];
   #characters: Map<number, string> | null = null;
   #separator = '';
 
@@ -113,18 +146,17 @@ export class GuardedRendering {
     this.#taken = taken;
   }
 
-  /** Copies a JSON value with every string, keys included, protected. Called once for each rendering. */
-  protect<T>(value: T, options: ProtectOptions = {}): T {
+  /**
+   * Copies a JSON value with every string, keys included, protected. Called once for each rendering. @param besides seen in
+   * further strings of the rendering, which are not at risk
+   */
+  protect<T>(value: T, options: ProtectOptions = {}, besides?: StringsSeen): T {
     // All strings are seen before the first is changed: a private character must be unused in all of them.
-    const root = { marks: true, kept: NONE };
-    mapStrings(value, root, options, (text, place) => {
-      this.#strings.push({ ...place, text });
-      if (/[\uE000-\uF8FF]/.test(text)) this.#privateTexts += text;
-      return text;
-    });
-    if (!this.#needsProtection()) return value;
-    this.#characters = this.#choose();
-    return mapStrings(value, root, options, (text, place) => this.#rewriteText(text, place)) as T;
+    const { isAtRisk, privateTexts } = this.#guard.see(value, options);
+    if (!isAtRisk) return value;
+    this.#privateTexts = privateTexts + (besides?.privateTexts ?? '');
+    this.#characters = this.#choose(value, options);
+    return mapStrings(value, ROOT, options, (text, place) => this.#rewriteText(text, place)) as T;
   }
 
   /** Splits rendered text into segments for Tokenizer.encodeSegments. */
@@ -144,20 +176,13 @@ export class GuardedRendering {
     return segments;
   }
 
-  #needsProtection(): boolean {
-    return this.#strings.some(
-      ({ text, marks, kept }) =>
-        this.#guard.split(text, kept).some((piece) => typeof piece === 'number') ||
-        (marks && (this.#guard.endsLikeBeginning(text) || this.#guard.startsLikeEnding(text))),
-    );
-  }
-
   /** Chooses an unused character for each special text that occurs, and one that separates. */
-  #choose(): Map<number, string> {
+  #choose(value: unknown, options: ProtectOptions): Map<number, string> {
     const wanted = new Set<number>();
-    for (const { text, kept } of this.#strings) {
+    eachString(value, ROOT, options, (text, { kept }) => {
+      if (!this.#guard.holdsSpecial(text, kept)) return;
       for (const piece of this.#guard.split(text, kept)) if (typeof piece === 'number') wanted.add(piece);
-    }
+    });
     const used = new Set(this.#taken + this.#privateTexts);
     const free: string[] = [];
     for (let code = PRIVATE_USE_FIRST; code <= PRIVATE_USE_LAST && free.length <= wanted.size; code++) {
@@ -184,6 +209,26 @@ export class GuardedRendering {
     const after = this.#guard.endsLikeBeginning(text) ? this.#separator : '';
     const end = Math.max(lead, body.trimEnd().length);
     return body.slice(0, lead) + before + body.slice(lead, end) + after + body.slice(end);
+  }
+}
+
+/** Calls `see` with every string of a JSON value, keys included, in the order of mapStrings. */
+function eachString(
+  value: unknown,
+  place: Place,
+  options: ProtectOptions,
+  see: (text: string, place: Place) => void,
+): void {
+  if (typeof value === 'string') see(value, place);
+  else if (Array.isArray(value)) for (const item of value) eachString(item, place, options, see);
+  else if (typeof value === 'object' && value !== null) {
+    const kept = options.kept?.within.has(value) ? options.kept.texts : place.kept;
+    const unmarked = { marks: false, kept };
+    const marked = { marks: true, kept };
+    for (const [name, item] of Object.entries(value)) {
+      see(name, unmarked);
+      eachString(item, options.unmarkedKeys?.has(name) ? unmarked : marked, options, see);
+    }
   }
 }
 

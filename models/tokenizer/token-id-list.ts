@@ -6,12 +6,30 @@ export class TokenIdList {
   #length = 0;
 
   push(id: number): void {
-    if (this.#length === this.#ids.length) {
-      const longer = new Int32Array(2 * this.#length);
-      longer.set(this.#ids);
-      this.#ids = longer;
-    }
+    if (this.#length === this.#ids.length) this.#lengthen(this.#length + 1);
     this.#ids[this.#length++] = id;
+  }
+
+  /** Adds ids, which may be some of this list's own. */
+  append(ids: Int32Array): void {
+    if (this.#length + ids.length > this.#ids.length) this.#lengthen(this.#length + ids.length);
+    this.#ids.set(ids, this.#length);
+    this.#length += ids.length;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Ids from one place to another, for reading until the list grows. */
+  view(start: number, end: number): Int32Array {
+    return this.#ids.subarray(start, Math.min(end, this.#length));
+  }
+
+  #lengthen(least: number): void {
+    const longer = new Int32Array(Math.max(least, 2 * this.#ids.length));
+    longer.set(this.#ids);
+    this.#ids = longer;
   }
 
   /** The first id; undefined where the list is empty. */

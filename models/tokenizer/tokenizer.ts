@@ -7,6 +7,7 @@ import { BpeEncoding, type LibraryBpe } from './bpe-encoding.js';
 import type { BpeTables } from './bpe-tables.js';
 import { isControlToken } from './control-tokens.js';
 import { unprovenComponents, whyUnproven } from './encoding-cost.js';
+import { KnownTexts } from './known-texts.js';
 import { adjustForLibrary } from './library-adjustments.js';
 import { runWithin } from './run-within.js';
 import { type SpecialAffixes, specialAffixes } from './special-affixes.js';
@@ -92,6 +93,7 @@ export class Tokenizer {
   readonly #parts: LibraryParts;
   /** What encodes the text in the library's place; null where its model is no BPE. */
   readonly #bpe: BpeEncoding | null;
+  readonly #known: KnownTexts;
   readonly #rawTokens: AddedTokenFinder;
   readonly #normalizedTokens: AddedTokenFinder | null;
   readonly #affixes: SpecialAffixes;
@@ -142,6 +144,9 @@ export class Tokenizer {
               .map((token) => [normalized(token.content), token]),
           );
 
+    // NFC changes nothing across the borders; tokens of normalized text could lie across them.
+    const isCut = this.#normalizedTokens === null && (normalizer === null || json.normalizer?.type === 'NFC');
+    this.#known = new KnownTexts(() => (isCut ? (this.#bpe?.borders ?? null) : null));
     this.vocabSize = added.reduce((most, { id }) => Math.max(most, id + 1), model.vocab.length);
     this.unproven = whyUnproven(json, model.vocab);
     this.bosTokenId = this.#configuredId(config, 'bos_token');
@@ -268,6 +273,10 @@ export class Tokenizer {
   }
 
   #encodePlain(text: string, sectionIndex: number, ids: TokenIdList): void {
+    this.#known.encode(text, sectionIndex === 0, ids, (piece) => this.#encodeNew(piece, sectionIndex, ids));
+  }
+
+  #encodeNew(text: string, sectionIndex: number, ids: TokenIdList): void {
     const { normalizer } = this.#parts;
     const normalized = normalizer === null ? text : normalizer.normalize(text);
     if (this.#normalizedTokens === null) {

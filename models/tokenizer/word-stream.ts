@@ -39,6 +39,11 @@ export class WordCutter {
     this.#parts = isApart ? parts.slice(0, -1) : parts;
   }
 
+  /** The patterns that cut words, in their order; null where something else does, or changes the text. */
+  get patterns(): readonly RegExp[] | null {
+    return this.#parts.every(isPlainSplit) ? this.#parts.map(({ pattern }) => pattern!) : null;
+  }
+
   /** Calls `take` with each word, before it is spelled. */
   each(text: string, options: PreTokenizeOptions, take: (word: string) => void): void {
     this.#cut(0, text, options, take);

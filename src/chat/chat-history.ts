@@ -7,8 +7,8 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { homeFolder } from '../../base/home-folder.js';
 import { readProblem, writeProblem } from '../../base/system-problem.js';
 
 /** Most entries kept. */
@@ -21,7 +21,7 @@ const MAX_LINES = 2 * MAX_ENTRIES;
 /** Folder for state: SKEIN_STATE_DIR, else skein in XDG_STATE_HOME, else ~/.local/state/skein. */
 export function stateDirectory(env: Readonly<Record<string, string | undefined>> = process.env): string {
   if (env.SKEIN_STATE_DIR) return env.SKEIN_STATE_DIR;
-  return join(env.XDG_STATE_HOME || join(homedir(), '.local/state'), 'skein');
+  return join(env.XDG_STATE_HOME || join(homeFolder(), '.local/state'), 'skein');
 }
 
 /**

@@ -33,7 +33,14 @@ export async function gateway(given: Config): Promise<void> {
   try {
     const queue = await openQueue(config, 'skein gateway');
     try {
-      await serveQueue(config, queue, await openServer([], config, security));
+      let learned: LearnedModels | null = null;
+      const opened = await openServer([], config, security, null, {
+        starting: () => (learned === null ? [] : learned.starting),
+        isLooking: 'the gateway is looking for workers',
+      });
+      const begun = learnModels(config, queue, opened);
+      learned = begun.learned;
+      await serveQueue(config, queue, opened, begun.atGateway);
     } finally {
       await queue.nc.close();
     }
@@ -42,11 +49,15 @@ export async function gateway(given: Config): Promise<void> {
   }
 }
 
-async function serveQueue(config: Config, queue: OpenQueue, opened: OpenServer): Promise<void> {
+async function serveQueue(
+  config: Config,
+  queue: OpenQueue,
+  opened: OpenServer,
+  atGateway: QueueGateway,
+): Promise<void> {
   const { server, grpc, repository, batches, reopenLog, flushTraces } = opened;
   const servers = [server, batches, ...(grpc === null ? [] : [grpc])];
   if (config.logFile !== undefined) process.on('SIGHUP', reopenLog);
-  const atGateway = learnModels(config, queue, opened);
   batches.start();
   const signalled = untilSignal();
   process.stdout.write(
@@ -67,7 +78,11 @@ async function serveQueue(config: Config, queue: OpenQueue, opened: OpenServer):
 }
 
 /** Begins to listen to workers, and to serve their models. */
-function learnModels(config: Config, { nc, names, stream }: OpenQueue, opened: OpenServer): QueueGateway {
+function learnModels(
+  config: Config,
+  { nc, names, stream }: OpenQueue,
+  opened: OpenServer,
+): { atGateway: QueueGateway; learned: LearnedModels } {
   const { repository, around } = opened;
   const id = `g${randomBytes(6).toString('hex')}`;
   const onWarning = (message: string) => around.log.warn({ gateway: id }, message);
@@ -79,6 +94,7 @@ function learnModels(config: Config, { nc, names, stream }: OpenQueue, opened: O
     silence: { probeAfterMs: PROBE_AFTER_MS, lostAfterMs: 1000 * config.workerSilenceSeconds },
     workerWaitMs: 1000 * config.workerWaitSeconds,
     allowsDifferentBits: config.allowDifferentBits,
+    maxLocalPrefillLength: config.maxLocalPrefillLength,
     onBeat: (beat) => learned.onBeat(beat),
     onLost: (worker) => {
       around.log.info({ worker }, 'worker gone');
@@ -100,7 +116,7 @@ function learnModels(config: Config, { nc, names, stream }: OpenQueue, opened: O
     onWarning,
   });
   port.listen(atGateway);
-  return atGateway;
+  return { atGateway, learned };
 }
 
 function sourceOf(

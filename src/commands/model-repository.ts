@@ -13,7 +13,7 @@ import type { ObserveRequest } from '../serving/request-observer.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { ServedModel } from '../serving/served-model.js';
 import { loadingOptions } from './loading-options.js';
-import type { LoadedEntry } from './open-server.js';
+import type { LoadedEntry } from './served-model-of.js';
 
 /** What the routes of texts are told of a model of the command line. */
 export type Describe = (entry: ConfiguredModel, loaded: RunningModel) => ServedModel;

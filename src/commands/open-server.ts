@@ -1,4 +1,3 @@
-import { basename } from 'node:path';
 import { skeinVersion } from '../../base/package-info.js';
 import { DEFAULT_MAX_NUM_SEQUENCES } from '../../callbacks/options/optional-params.js';
 import { EngineFailure } from '../../host/engine-failure.js';
@@ -30,12 +29,12 @@ import { followModels, LiveModels, type ModelDirectory } from '../serving/model-
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { ObserveRequest } from '../serving/request-observer.js';
 import type { RunningModel } from '../serving/running-model.js';
-import { servedModel } from '../serving/serve-model.js';
 import type { ServedModel } from '../serving/served-model.js';
 import { SharedRegions } from '../serving/shared-memory/shared-regions.js';
 import { type Around, modelRepository } from './model-repository.js';
 import { onDemand } from './on-demand.js';
 import { openTracing } from './open-tracing.js';
+import { type LoadedEntry, servedModelOf } from './served-model-of.js';
 import type { ServerSecurity } from './server-security.js';
 
 /** The API of running models. */
@@ -81,26 +80,21 @@ export interface OpenServer {
   failed: Promise<Error>;
 }
 
-/** A running model and its configuration. */
-export interface LoadedEntry {
-  entry: ConfiguredModel;
-  loaded: RunningModel;
-}
-
 /**
  * Listens for clients of running models; closes the models if that fails.
- * @param early socket that has said that they are being loaded; null: none has. @throws ListenError
+ * @param early socket that has said that they are being loaded; null: none has @param brought models that come later @throws ListenError
  */
 export async function openServer(
   running: readonly LoadedEntry[],
   config: Config,
   security: ServerSecurity & { allowedHosts: AllowedHosts },
   early: HttpSocket | null = null,
+  brought: BroughtModels = NOT_BROUGHT,
 ): Promise<OpenServer> {
   const output = new LogOutput(config.logFile, config.logFormat);
   const log = new Log(config.logLevel, output);
   const tracing = openTracing(config, log, skeinVersion());
-  const served = serveModels(running, config, security, { log, output, tracing });
+  const served = serveModels(running, config, security, { log, output, tracing, brought });
   const { repository, around, life, batches, app, lane, state, metrics, failed, shared } = served;
   const { host, maxConnections, streamStallTimeoutSeconds } = config;
   const { tls } = security;
@@ -135,11 +129,22 @@ export async function openServer(
   }
 }
 
+/** Models that others bring while the server listens already. */
+export interface BroughtModels {
+  /** Names of those that belong to its start, and have not come yet; null: the start is over. */
+  starting: () => readonly string[] | null;
+  /** What it does where it knows no names yet, as a clause. */
+  isLooking?: string;
+}
+
+const NOT_BROUGHT: BroughtModels = { starting: () => null };
+
 /** Who hears of what the server does. */
 export interface Observers {
   output?: LogOutput;
   log?: Log;
   tracing?: Tracing | null;
+  brought?: BroughtModels;
 }
 
 /** Makes the API of running models, without a socket. */
@@ -147,7 +152,12 @@ export function serveModels(
   running: readonly LoadedEntry[],
   config: Config,
   security: Pick<ServerSecurity, 'apiKeys' | 'corsOrigins'> & { allowedHosts?: AllowedHosts },
-  { output = new LogOutput(), log = new Log(config.logLevel, output), tracing = null }: Observers = {},
+  {
+    output = new LogOutput(),
+    log = new Log(config.logLevel, output),
+    tracing = null,
+    brought = NOT_BROUGHT,
+  }: Observers = {},
 ): ServedApp {
   const models = new LiveModels();
   for (const { entry, loaded } of running) {
@@ -163,7 +173,7 @@ export function serveModels(
   const life = onDemand(config, { models, repository, running: loaded, describe, log, observe });
   logEngines(models, log);
   logActivity(models, log);
-  const state = new ServerState(models, () => repository.starting);
+  const state = new ServerState(models, () => brought.starting() ?? repository.starting, brought.isLooking);
   const ledger = memoryLedger(running, config, security.apiKeys);
   const metrics = config.metrics ? metricsOf(models, ledger, repository, cache) : NO_METRICS;
   const stallLimitMs = 1000 * config.streamStallTimeoutSeconds;
@@ -275,24 +285,4 @@ function firstFailure(models: ModelDirectory, mayFail: (model: ServedModel) => b
       );
     });
   });
-}
-
-function servedModelOf({ entry, loaded }: LoadedEntry, config: Config): ServedModel {
-  const { name: id, aliases, model, options } = entry;
-  const {
-    maxActiveRequests,
-    maxQueuedRequests: maxQueueSize,
-    maxLogprobs: maxLogProbs,
-    ...rest
-  } = { ...config, ...options };
-  const { defaultMaxTokens, toolCallParser, reasoningParser } = rest;
-  const of = {
-    maxActiveRequests,
-    maxQueueSize,
-    maxLogProbs,
-    defaultMaxTokens,
-    toolCallParser,
-    reasoningParser,
-  };
-  return servedModel(loaded, { id, aliases, fileName: basename(model), ...of });
 }

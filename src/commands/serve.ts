@@ -16,7 +16,8 @@ import type { EncoderInfoOfModel } from '../serving/running-model.js';
 import { threadCount } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
 import { loadConfigured } from './load-configured.js';
-import type { LoadedEntry, OpenServer, openServer } from './open-server.js';
+import type { OpenServer, openServer } from './open-server.js';
+import type { LoadedEntry } from './served-model-of.js';
 import { checkLogFile, drained, end, filesFolder, type Listening, untilSignal } from './server-life.js';
 import { allowedHosts, readSecurity, type ServerSecurity } from './server-security.js';
 

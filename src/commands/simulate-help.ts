@@ -22,5 +22,12 @@ A dynamic batcher, with --batcher:
 
   skein simulate --batcher models/resnet --rate 500 --batch-us 4000 --row-us 250
 
+Many workers, with --workers: --routing says who decides where a request goes.
+  random, fewest-requests   a router sends it there at once
+  queue                     it waits until a worker asks for it: skein gateway and skein work
+  cache                     a router that hears what the workers' caches hold sends it where it costs least
+
+  skein simulate --workers 8 --rate 8 --requests 3000 --prefixes 40 --deaths 3
+
 Exit codes: 2 for a file that cannot be read or a field that is wrong, 1 for a request that can never run.
 `;

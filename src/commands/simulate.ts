@@ -6,30 +6,52 @@ import { SimulationInputError } from '../../engine/simulation/simulation-input.j
 import { UsageError } from '../config.js';
 import { fileProblem } from '../file-problem.js';
 import type { BatcherFlags } from './batcher-flags.js';
+import { type ClusterFlags, kebab } from './cluster-flags.js';
 import { simulationChart } from './simulation-chart.js';
 
 const MAX_FILE_BYTES = 64 * 2 ** 20;
 
 /** Flags of `skein simulate` as commander gives them. */
-export type SimulateFlags = Omit<BatcherFlags, 'batcher'> & { batcher?: string };
+export type SimulateFlags = Partial<BatcherFlags & ClusterFlags>;
 
-/** Runs skein simulate: a file of requests for a text model, or a dynamic batcher. @throws UsageError, SimulationError */
+/** Flags that --batcher and --workers share. */
+const OF_BOTH = new Set(['rate', 'requests', 'seed', 'json']);
+const OF_BATCHER = new Set(['batcher', 'arrivals', 'rows', 'batchUs', 'rowUs', 'instances', 'trace']);
+
+/**
+ * Runs skein simulate: a file of requests for a text model, a dynamic batcher, or many workers.
+ * @throws UsageError, SimulationError
+ */
 export async function simulateCommandLine(path: string | undefined, flags: SimulateFlags): Promise<void> {
-  const { json, batcher, ...load } = flags;
-  if (batcher === undefined) {
-    const [flag] = Object.keys(load);
-    if (flag !== undefined)
-      throw new UsageError(`--${kebab(flag)} is for --batcher; a file says it for each request.`);
-    if (path === undefined) throw new UsageError("missing required argument 'FILE.json', or --batcher.");
+  const { batcher, workers } = flags;
+  const names = Object.keys(flags).filter((name) => name !== 'json');
+  if (batcher !== undefined && workers !== undefined)
+    throw new UsageError('--batcher and --workers exclude each other.');
+  if (batcher === undefined && workers === undefined) {
+    const [name] = names;
+    if (name !== undefined) throw new UsageError(`--${kebab(name)} is for ${ownersOf(name)}.`);
+    if (path === undefined)
+      throw new UsageError("missing required argument 'FILE.json', or --batcher, or --workers.");
     simulateFile(path, flags);
     return;
   }
-  if (path !== undefined) throw new UsageError(`--batcher and ${path} exclude each other.`);
+  const mode = batcher === undefined ? '--workers' : '--batcher';
+  if (path !== undefined) throw new UsageError(`${mode} and ${path} exclude each other.`);
+  const foreign = names.find((name) => !OF_BOTH.has(name) && OF_BATCHER.has(name) !== (mode === '--batcher'));
+  if (foreign !== undefined) throw new UsageError(`--${kebab(foreign)} is for ${ownersOf(foreign)}.`);
+  if (batcher === undefined) {
+    const { simulateWorkers } = await import('./simulate-cluster.js');
+    simulateWorkers({ ...flags, workers: workers! });
+    return;
+  }
   const { simulateModelBatcher } = await import('./simulate-batcher.js');
   simulateModelBatcher({ ...flags, batcher });
 }
 
-const kebab = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+function ownersOf(name: string): string {
+  if (OF_BOTH.has(name)) return '--batcher and --workers; a file says it for each request';
+  return OF_BATCHER.has(name) ? '--batcher' : '--workers';
+}
 
 /**
  * Runs skein simulate FILE.json [--json]. @throws UsageError for a bad file, SimulationError for a load that cannot

@@ -1,27 +1,41 @@
 import { randomBytes } from 'node:crypto';
 import { skeinVersion } from '../../base/package-info.js';
-import type { Beat, FileMessage } from '../../callbacks/nats/messages.js';
+import { type HandOverOptions, HandOvers } from '../../callbacks/nats/hand-overs.js';
+import { NO_BLOCKS } from '../../callbacks/nats/kept-blocks.js';
+import type { Beat, FileMessage, ModelCard } from '../../callbacks/nats/messages.js';
+import type { PoolName } from '../../callbacks/nats/names.js';
 import { NatsWorkerPort } from '../../callbacks/nats/nats-worker-port.js';
-import { QueueWorker } from '../../callbacks/nats/queue-worker.js';
+import { type OwnAdapter, QueueWorker, type WorkEngine } from '../../callbacks/nats/queue-worker.js';
 import type { InProcessHost } from '../../host/in-process-host.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import { listenForInterruption } from '../interruption.js';
-import { modelCard, poolFingerprint } from '../queue/model-card.js';
+import type { HealthPort } from '../queue/health-port.js';
+import { blockLayout, modelCard, poolFingerprint } from '../queue/model-card.js';
 import { ModelFiles } from '../queue/model-files.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
+import { WorkerLife } from '../queue/worker-life.js';
+import { ApiKeys } from '../server/api-keys.js';
+import { checkAddress } from '../server/listen-address.js';
 import { Log } from '../server/log.js';
 import { LogOutput } from '../server/log-output.js';
+import { LiveModels } from '../serving/model-directory.js';
 import type { ModelState } from '../serving/model-state.js';
 import type { RunningModel } from '../serving/running-model.js';
 import { threadCount } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
 import { loadConfigured } from './load-configured.js';
+import { servedModelOf } from './served-model-of.js';
 import { checkLogFile, untilSignal } from './server-life.js';
+import { allowedHosts } from './server-security.js';
 
 /** Milliseconds between two words of a worker about itself, and about what it has. */
 const BEAT_MS = 1_000;
 /** Milliseconds without a word of a gateway after which nobody is believed to wait for its requests. */
 const GATEWAY_GRACE_MS = 5_000;
+const NO_PREFILL =
+  'A prefill worker (--disaggregation-mode prefill) hands over blocks of its KV cache; these can be had from the native executor, with --prefix-caching, without ranks and without --micro-batch-overlap.';
+/** Prompts that a prefill worker has at once: one is computed, and the next one is there when it is done. */
+const PREFILL_PLACES = 2;
 /** Milliseconds that the last words may take to leave. */
 const FLUSH_MS = 2_000;
 
@@ -36,36 +50,80 @@ export async function work(config: Config): Promise<void> {
   const output = new LogOutput(config.logFile);
   if (config.logFile !== undefined) process.on('SIGHUP', () => output.reopen());
   const log = new Log(config.logLevel, output);
-  const queue = await openQueue(config, 'skein work');
+  const probes = await openProbes(config, entry.name);
   try {
-    const interruption = listenForInterruption('interrupted while loading');
-    const [loaded] = await loadConfigured(config, interruption.signal);
-    interruption.release();
-    if (loaded!.kind !== 'generator') {
-      await loaded!.close({ abort: true });
-      throw new UsageError(`${entry.model} is an encoder; the work queue is for models that generate text.`);
+    const queue = await openQueue(config, 'skein work');
+    try {
+      probes.life.follow(queue.nc);
+      const interruption = listenForInterruption('interrupted while loading');
+      const [loaded] = await loadConfigured(config, interruption.signal);
+      interruption.release();
+      if (loaded!.kind !== 'generator') {
+        await loaded!.close({ abort: true });
+        throw new UsageError(
+          `${entry.model} is an encoder; the work queue is for models that generate text.`,
+        );
+      }
+      loaded!.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
+      probes.models.add(servedModelOf({ entry, loaded: loaded! }, config));
+      await workUntilSignal(config, entry, loaded as RunningModel<'generator'>, { queue, probes, log });
+    } finally {
+      await queue.nc.close();
     }
-    loaded!.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
-    await workUntilSignal(config, entry, loaded as RunningModel<'generator'>, queue, log);
   } finally {
-    await queue.nc.close();
+    await probes.port?.close();
   }
+}
+
+/** What a worker tells those who ask how it is. */
+interface Probes {
+  life: WorkerLife;
+  /** The model, once it is loaded. */
+  models: LiveModels;
+  /** null: nobody can ask (no --health-port). */
+  port: HealthPort | null;
+}
+
+/** @throws ListenError where --health-port cannot be listened on */
+async function openProbes(config: Config, name: string): Promise<Probes> {
+  const { host, healthPort } = config;
+  const life = new WorkerLife(name);
+  const models = new LiveModels();
+  if (healthPort === undefined) return { life, models, port: null };
+  const address = await checkAddress(host, healthPort, '--health-port');
+  const { HealthPort } = await import('../queue/health-port.js');
+  const { ServerMetrics } = await import('../server/metrics/server-metrics.js');
+  const port = await HealthPort.listen({
+    host,
+    port: healthPort,
+    allowedHosts: allowedHosts(config, new ApiKeys([]), address),
+    report: () => life.report(),
+    metrics: config.metrics ? new ServerMetrics(models, { process: true }) : null,
+  });
+  return { life, models, port };
+}
+
+/** What a worker works with beside its model. */
+interface Surroundings {
+  queue: OpenQueue;
+  probes: Probes;
+  log: Log;
 }
 
 async function workUntilSignal(
   config: Config,
   entry: ConfiguredModel,
   loaded: RunningModel<'generator'>,
-  { nc, names, stream }: OpenQueue,
-  log: Log,
+  { queue: { nc, names, stream }, probes, log }: Surroundings,
 ): Promise<void> {
   const engine = loaded.model.engine as InProcessHost;
   const files = await ModelFiles.open(loaded.info.enginePath);
-  const { maxBeamWidth } = { ...config, ...entry.options };
-  const model = modelCard(entry, loaded, engine.info!, files, maxBeamWidth);
-  const pool = { model: entry.name, fingerprint: poolFingerprint(model, entry, config) };
+  const { model, pool, layout, isPrefill, places } = identityOf(config, entry, loaded, files);
+  if (isPrefill && layout === null) {
+    await loaded.close({ abort: true });
+    throw new UsageError(NO_PREFILL);
+  }
   const id = `w${randomBytes(6).toString('hex')}`;
-  const places = engine.info!.maxNumSequences;
   const onWarning = (message: string) => log.warn({ worker: id }, message);
   let isGone = false;
   const beat = (): Beat => {
@@ -77,6 +135,8 @@ async function workUntilSignal(
       pool: pool.fingerprint,
       model,
       ...has,
+      ...(isPrefill ? { isPrefill } : {}),
+      ...(layout === null ? {} : { layout }),
       isLeaving: worker.isLeaving,
       isGone,
     };
@@ -84,29 +144,21 @@ async function workUntilSignal(
   const readFile = async ({ pool: of, name, offset }: FileMessage, most: number) =>
     of === pool.fingerprint ? files.read(name, offset, most) : null;
   const port = new NatsWorkerPort({ nc, stream, names, pool, id, beat, readFile, onWarning });
+  const handOvers = handOversOf(engine, { port, layout, maxBytes: config.maxHandOverBytes, onWarning });
   const worker: QueueWorker = new QueueWorker({
     id,
     port,
-    engine: {
-      submitSeveral: (request) => engine.submitSeveral(request),
-      // While the engine starts again, others are faster.
-      get waiting() {
-        return loaded.state.status === 'ready' ? engine.waiting : Number.POSITIVE_INFINITY;
-      },
-    },
+    engine: workEngineOf(engine, loaded.state),
     places,
-    adapterOf: (name) => {
-      const adapter = loaded.adapters?.find(name);
-      return adapter == null || adapter.weights === null
-        ? null
-        : { loraTaskId: adapter.taskId, adapter: adapter.weights };
-    },
+    adapterOf: (name) => adapterOf(loaded, name),
     gatewayGraceMs: GATEWAY_GRACE_MS,
+    handOvers,
     onWarning,
   });
   port.listen({
     onWork: (delivery) => worker.onWork(delivery),
     onStop: (message) => worker.stop(message),
+    onBlocks: (message) => handOvers?.answer(message) ?? NO_BLOCKS,
   });
   const timer = setInterval(() => {
     port.beat(beat());
@@ -115,13 +167,24 @@ async function workUntilSignal(
   }, BEAT_MS);
   worker.wake();
   const signalled = untilSignal();
-  process.stdout.write(greeting(entry, loaded, { id, pool: pool.fingerprint, stream: names.stream }));
+  probes.life.begin(worker, { id, pool: pool.fingerprint, state: loaded.state });
+  const { port: health } = probes;
+  process.stdout.write(
+    greeting(entry, loaded, {
+      id,
+      pool: pool.fingerprint,
+      stream: names.stream,
+      isPrefill,
+      health: health?.url ?? null,
+    }),
+  );
   const failure = await Promise.race([signalled, failed(loaded.state)]);
   if (failure === null) {
     process.stderr.write('skein: handing over the requests under way; a second signal ends at once\n');
     worker.leave();
     port.beat(beat());
-    await Promise.race([worker.whenEmpty(), after(1000 * config.drainTimeoutSeconds)]);
+    const whenEmpty = worker.whenEmpty().then(() => handOvers?.whenEmpty());
+    await Promise.race([whenEmpty, after(1000 * config.drainTimeoutSeconds)]);
   }
   clearInterval(timer);
   worker.close();
@@ -130,6 +193,55 @@ async function workUntilSignal(
   await Promise.race([nc.drain().catch(() => {}), after(FLUSH_MS)]);
   await loaded.close({ abort: true, terminateAfterMs: FLUSH_MS });
   if (failure !== null) throw failure;
+}
+
+/** What the worker is, for gateways and other workers. */
+function identityOf(
+  config: Config,
+  entry: ConfiguredModel,
+  loaded: RunningModel<'generator'>,
+  files: ModelFiles,
+): { model: ModelCard; pool: PoolName; layout: string | null; isPrefill: boolean; places: number } {
+  const info = (loaded.model.engine as InProcessHost).info!;
+  const own = { ...config, ...entry.options };
+  const model = modelCard(entry, loaded, info, files, own.maxBeamWidth);
+  const isPrefill = config.disaggregationMode === 'prefill';
+  return {
+    model,
+    pool: { model: entry.name, fingerprint: poolFingerprint(model, entry, config, isPrefill) },
+    layout: blockLayout(model, info, entry, config),
+    isPrefill,
+    places: isPrefill ? PREFILL_PLACES : info.maxNumSequences,
+  };
+}
+
+/** null: the engine's blocks cannot be had. */
+function handOversOf(
+  engine: InProcessHost,
+  {
+    layout,
+    ...options
+  }: Pick<HandOverOptions, 'port' | 'maxBytes' | 'onWarning'> & { layout: string | null },
+): HandOvers | null {
+  const { tokensPerBlock, bytesPerBlock } = engine.info!;
+  if (layout === null || bytesPerBlock === null) return null;
+  return new HandOvers({ ...options, engine, layout, tokensPerBlock, bytesPerBlock });
+}
+
+function workEngineOf(engine: InProcessHost, state: ModelState): WorkEngine {
+  return {
+    submitSeveral: (request) => engine.submitSeveral(request),
+    // While the engine starts again, others are faster.
+    get waiting() {
+      return state.status === 'ready' ? engine.waiting : Number.POSITIVE_INFINITY;
+    },
+  };
+}
+
+function adapterOf({ adapters }: RunningModel<'generator'>, name: string): OwnAdapter | null {
+  const adapter = adapters?.find(name);
+  if (adapter == null || adapter.weights === null) return null;
+  return { loraTaskId: adapter.taskId, adapter: adapter.weights };
 }
 
 function after(ms: number): Promise<void> {
@@ -148,13 +260,21 @@ function failed(state: ModelState): Promise<Error> {
 function greeting(
   { name }: ConfiguredModel,
   { info }: RunningModel<'generator'>,
-  { id, pool, stream }: { id: string; pool: string; stream: string },
+  {
+    id,
+    pool,
+    stream,
+    isPrefill,
+    health,
+  }: { id: string; pool: string; stream: string; isPrefill: boolean; health: string | null },
 ): string {
   const lines = [
     `skein ${skeinVersion()} works on ${name} for the gateways of ${stream}`,
     `  ${info.executor} executor on ${info.instructionSet}, ${threadCount(info.threads)}`,
     `  weights ${info.weights}, KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context of ${info.maxSeqLen} tokens`,
+    ...(isPrefill ? ['  computes long prompts for the workers that answer them (prefill)'] : []),
     `  worker ${id}, equal to all others of the pool ${pool}`,
+    ...(health === null ? [] : [`  how it is: ${health}/health, and its metrics: ${health}/metrics`]),
   ];
   return `${lines.join('\n')}\n`;
 }

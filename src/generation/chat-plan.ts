@@ -1,8 +1,8 @@
 import { field, says } from '../../base/named-text.js';
 import type { Guide } from '../../callbacks/guide.js';
 import type { ChatMessage } from '../../models/chat-template.js';
+import { guideOfChat } from './chat-guide.js';
 import { InvalidRequestError } from './errors.js';
-import { checkGuideEnds, guideOf } from './guided.js';
 import {
   PlainParser,
   ReasoningParser,
@@ -12,7 +12,7 @@ import {
 } from './reasoning/reasoning-parser.js';
 import { reasoningStart, reasoningStyle, templateVariables } from './reasoning/reasoning-style.js';
 import { MAX_UNITS_PER_TOKEN } from './text-length.js';
-import type { PromptTokens, TextCodec, TextModel } from './text-model.js';
+import type { PromptTokens, TextModel } from './text-model.js';
 import {
   CALL_BEGIN,
   CALL_END,
@@ -22,20 +22,11 @@ import {
   DeepSeekParser,
 } from './tools/deepseek-parser.js';
 import { type ToolStyle, toolStyle } from './tools/detect-format.js';
-import { guideAsFormat } from './tools/guide-format.js';
 import { HERMES_BEGIN, HERMES_END, HermesParser } from './tools/hermes-parser.js';
 import { Llama3Parser, PYTHON_TAG } from './tools/llama3-parser.js';
 import { ARGS, CALL_ID, MistralParser, TOOL_CALLS } from './tools/mistral-parser.js';
 import { PythonicParser } from './tools/pythonic-parser.js';
 import { Qwen3CoderParser } from './tools/qwen3-coder-parser.js';
-import { either, sequence, type TagFormat } from './tools/tag-format.js';
-import {
-  type CallGuideOptions,
-  callsFormat,
-  followedParameters,
-  freeFormat,
-  marker,
-} from './tools/tool-guide.js';
 import { plainMessages, templateTool, withResultNames } from './tools/tool-messages.js';
 import type { AnswerParser, FunctionTool, ToolChoice, ToolFormatName } from './tools/types.js';
 
@@ -92,8 +83,6 @@ const MARKERS: Readonly<Record<ToolFormatName, readonly string[]>> = {
   deepseek_v3: [CALLS_BEGIN, CALLS_END, CALL_BEGIN, CALL_END, CALL_SEPARATOR],
 };
 
-const NAMES_ARGUMENTS: ReadonlySet<ToolFormatName> = new Set(['pythonic', 'qwen3_coder']);
-
 /** Plans a chat. @throws InvalidRequestError, ChatTemplateError. */
 export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan> {
   const source = sourceOf(model, ask) ?? null;
@@ -107,12 +96,11 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
     promptTokens,
   );
   const specialTexts = new Set(model.codec.specialTexts ?? []);
-  const known = { style, source, specialTexts, codec: model.codec };
-  const calls = tools.length === 0 ? null : await callGuide(ask, choice, tools, known);
+  const known = { style, source, specialTexts, codec: model.codec, reasoning };
   const hasParts = tools.length > 0 || reasoning !== null;
   return {
     promptTokens,
-    guide: await wholeGuide(ask, choice, calls, { reasoning, specialTexts, codec: model.codec }),
+    guide: await guideOfChat(ask, choice, tools, known),
     shownTokens: [
       ...(tools.length > 0 ? MARKERS[style.format] : []),
       ...(reasoning === null ? [] : [THINK_BEGIN, THINK_END]),
@@ -202,82 +190,4 @@ function callParser(format: ToolFormatName, tools: readonly FunctionTool[]): Ans
     case 'deepseek_v3':
       return new DeepSeekParser();
   }
-}
-
-/** Form that calls must have; null: any. @throws InvalidRequestError naming the schema at fault. */
-async function callGuide(
-  ask: ChatAsk,
-  choice: ToolChoice,
-  tools: readonly FunctionTool[],
-  known: { style: ToolStyle; source: string | null; specialTexts: ReadonlySet<string>; codec: TextCodec },
-): Promise<TagFormat | null> {
-  const isForced = choice.mode === 'required' || choice.mode === 'named';
-  const isSingle = choice.mode === 'named' || ask.parallelToolCalls === false;
-  const isStrict = tools.some(({ strict }) => strict);
-  if (!isForced && !isSingle && !isStrict && !ask.onlyKnownTools && ask.guide === undefined) return null;
-  const followsSchema = (tool: FunctionTool) => isForced || (tool.strict ?? false);
-  for (const tool of tools)
-    if (followsSchema(tool)) await checkParameters(tool, ask.tools ?? [], known.codec);
-  checkGuideEnds(ask.ignoreEos ?? false, isForced || isSingle ? 'tool_choice' : 'tools');
-  const { format } = known.style;
-  const options: CallGuideOptions = {
-    format,
-    tools,
-    isSingle,
-    specialTexts: known.specialTexts,
-    templateSource: known.source,
-    // In formats that do not write arguments as one JSON object, their names still come from the schema.
-    schemaOf: (tool) =>
-      followsSchema(tool) || NAMES_ARGUMENTS.has(format) ? followedParameters(tool) : { type: 'object' },
-  };
-  return isForced || ask.guide !== undefined ? callsFormat(options) : freeFormat(options);
-}
-
-async function checkParameters(
-  tool: FunctionTool,
-  tools: readonly FunctionTool[],
-  codec: TextCodec,
-): Promise<void> {
-  const param = `tools[${tools.indexOf(tool)}].function.parameters`;
-  try {
-    await guideOf({ json: followedParameters(tool) }, param, codec);
-  } catch (error) {
-    if (!(error instanceof InvalidRequestError)) throw error;
-    throw new InvalidRequestError(says`${field(param)}: ${error.text}`, param, error.apiCode);
-  }
-}
-
-/** Joins calls, the form that the client asked for, and the reasoning before both into one guide. */
-async function wholeGuide(
-  ask: ChatAsk,
-  choice: ToolChoice,
-  calls: TagFormat | null,
-  known: { reasoning: ReasoningStart | null; specialTexts: ReadonlySet<string>; codec: TextCodec },
-): Promise<Guide | undefined> {
-  const { reasoning, specialTexts, codec } = known;
-  if (calls === null && (ask.guide === undefined || reasoning === null)) return ask.guide;
-  const isForced = choice.mode === 'required' || choice.mode === 'named';
-  const asked = ask.guide === undefined || (calls !== null && isForced) ? null : guideAsFormat(ask.guide);
-  const formats = [calls, asked].filter((format) => format !== null);
-  const answer = formats.length === 1 ? formats[0]! : either(...formats);
-  const format = reasoning === null ? answer : behindReasoning(answer, reasoning, specialTexts);
-  return guideOf(
-    { structuralTag: { type: 'structural_tag', format } },
-    calls === null ? 'response_format' : 'tools',
-    codec,
-  );
-}
-
-function behindReasoning(
-  answer: TagFormat,
-  start: ReasoningStart,
-  specialTexts: ReadonlySet<string>,
-): TagFormat {
-  const isSpecial = specialTexts.has(THINK_END);
-  const thoughts: TagFormat = isSpecial
-    ? sequence({ type: 'any_text' }, marker(THINK_END, { specialTexts }))
-    : { type: 'tag', begin: '', content: { type: 'any_text' }, end: THINK_END };
-  const space: TagFormat = { type: 'regex', pattern: '\\n{0,2}' };
-  const begun = sequence(marker(THINK_BEGIN, { specialTexts }), thoughts, space, answer);
-  return start === 'open' ? sequence(thoughts, space, answer) : either(begun, answer);
 }

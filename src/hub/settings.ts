@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { homeFolder } from '../../base/home-folder.js';
 import { HubError } from './hub-error.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -21,7 +21,7 @@ const DEFAULT_ENDPOINT = 'https://huggingface.co';
 
 /** Reads the settings. @throws HubError where HF_ENDPOINT is no address. */
 export function hubSettings(env: Environment = process.env): HubSettings {
-  const home = env.HF_HOME || join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'huggingface');
+  const home = env.HF_HOME || join(env.XDG_CACHE_HOME || join(homeFolder(), '.cache'), 'huggingface');
   return {
     endpoint: endpointOf(env.HF_ENDPOINT || DEFAULT_ENDPOINT),
     token: tokenOf(env, home),

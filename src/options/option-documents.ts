@@ -40,16 +40,36 @@ function flagsTable(options: readonly Option[]): string {
   return markdownTable(['flag', 'environment', 'unit', 'default', 'meaning'], rows);
 }
 
-/** A Markdown table of all names of each option, for readers of the code. */
+/** A Markdown table of all names of each option, with both defaults, for readers of the code. */
 export function namesTable(): string {
   const served = OPTIONS.map((option) => [
     code(`--${flagName(option.name)}`),
     code(option.name),
     code(option.engine?.path ?? null),
+    defaultText(option),
+    option.engine?.option.defaultText ?? '',
     code(option.engine?.option.seedName ?? null),
     code(option.flag.formerly ?? null),
   ]);
-  return markdownTable(['flag', 'option', 'GptManager field', "seed's name", 'was'], served);
+  const ofPrograms = ENGINE_TABLE.filter(({ option }) => option.flag === null).map(({ path, option }) => [
+    '',
+    code(option.name),
+    code(path),
+    '',
+    option.defaultText,
+    code(option.seedName),
+    '',
+  ]);
+  const head = [
+    'flag',
+    'option',
+    'GptManager field',
+    'default',
+    "GptManager's default",
+    "seed's name",
+    'was',
+  ];
+  return markdownTable(head, [...served, ...ofPrograms]);
 }
 
 /** A Markdown table of every option of GptManager, with its default. */

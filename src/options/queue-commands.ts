@@ -25,6 +25,7 @@ const OF_BOTH: readonly OptionName[] = [
 const OF_GATEWAY: readonly OptionName[] = [
   ...OF_BOTH,
   'allowDifferentBits',
+  'maxLocalPrefillLength',
   'workerWaitSeconds',
   'workerSilenceSeconds',
   'host',
@@ -66,6 +67,9 @@ const OF_GATEWAY: readonly OptionName[] = [
 /** Options of a worker beside those of the engine. */
 const OF_WORKER: readonly OptionName[] = [
   ...OF_BOTH,
+  'host',
+  'healthPort',
+  'metrics',
   'model',
   'servedModelName',
   'lora',
@@ -73,6 +77,8 @@ const OF_WORKER: readonly OptionName[] = [
   'revision',
   'weights',
   'outputWeights',
+  'disaggregationMode',
+  'maxHandOverBytes',
 ];
 
 /** Options of `skein gateway`. */

@@ -118,12 +118,12 @@ export const LOADING_OPTIONS = {
     isForAsking: true,
     help: 'Precision of the weights. stored: the numbers of the checkpoint; auto: stored, int4 or int8 for checkpoints of up to 8 bits, else bf16.',
   }),
-  /** Precision of the embedding and the output layer; auto, the default: that of the weights, int8 with int4, stored for K-quants. */
+  /** Precision of the embedding and the output layer; auto, the default: that of the weights, int8 with int4, stored where a type has kernels of its own. */
   outputWeights: ofModel(oneOf('auto', 'f32', 'bf16', 'int8', 'stored'), {
     group: 'Models',
     default: 'auto',
     isForAsking: true,
-    help: 'Precision of the embedding and the output layer. auto: as the weights; int8 with int4, stored for K-quants.',
+    help: 'Precision of the embedding and the output layer. auto: as the weights; int8 with int4, stored where a type has kernels of its own.',
   }),
   /** Folder for engines built from models; default: the user's cache directory. */
   cacheDir: ofServer(NAME, {
@@ -855,6 +855,45 @@ const SERVING_OPTIONS = {
       unit: 'seconds',
       default: 6,
       help: 'Silence after which a worker counts as lost, and others go on with its requests; one whose process has ended is found out sooner.',
+    },
+    OF_QUEUE,
+  ),
+  maxLocalPrefillLength: ofServer(
+    wholeNumber(0, MAX_COUNT),
+    {
+      group: QUEUE,
+      unit: 'tokens',
+      default: 512,
+      help: 'Longest prompt that goes at once to a worker that answers it. Longer ones are computed by a prefill worker first, if one has room.',
+    },
+    OF_QUEUE,
+  ),
+  disaggregationMode: ofServer(
+    oneOf('agg', 'prefill'),
+    {
+      group: QUEUE,
+      default: 'agg',
+      help: 'What the worker does: agg answers requests; prefill computes long prompts for workers that answer them.',
+    },
+    OF_QUEUE,
+  ),
+  maxHandOverBytes: ofServer(
+    wholeNumber(0, Number.MAX_SAFE_INTEGER),
+    {
+      group: QUEUE,
+      unit: 'bytes',
+      default: 2 ** 30,
+      help: 'Memory of a prefill worker for prompts that are computed and not fetched yet. What does not fit is computed by the worker that answers.',
+    },
+    OF_QUEUE,
+  ),
+  healthPort: ofServer(
+    wholeNumber(0, 65535),
+    {
+      group: QUEUE,
+      metavar: 'N',
+      help: 'Port where a worker tells how it is: /health, /live and /metrics. 0 picks a free one.',
+      defaultText: 'none',
     },
     OF_QUEUE,
   ),

@@ -1,6 +1,6 @@
 import type { Values } from '../../base/option-values.js';
 import type { KV_CACHE_OPTIONS } from '../../callbacks/options/kv-cache-options.js';
-import type { MANAGER_OPTIONS } from '../../callbacks/options/manager-options.js';
+import type { MANAGER_EVENTS, MANAGER_OPTIONS } from '../../callbacks/options/manager-options.js';
 import type { EngineOption, FlagSpec, PlainFields } from '../../callbacks/options/option.js';
 import type { OPTIONAL_PARAMS } from '../../callbacks/options/optional-params.js';
 import type { PEFT_CACHE_OPTIONS } from '../../callbacks/options/peft-cache-options.js';
@@ -16,6 +16,7 @@ export type LoadingValues = ServerValues<typeof LOADING_OPTIONS>;
 
 /** Options of the engine by their plain names: those of the command line or, with null, those of programs alone. */
 export type EngineValues<Flag extends FlagSpec | null> = PlainFields<typeof MANAGER_OPTIONS, Flag> &
+  PlainFields<typeof MANAGER_EVENTS, Flag> &
   PlainFields<typeof OPTIONAL_PARAMS, Flag> &
   PlainFields<typeof KV_CACHE_OPTIONS, Flag> &
   PlainFields<typeof PEFT_CACHE_OPTIONS, Flag>;

@@ -27,6 +27,8 @@ interface Served {
   model: RunningModel<'generator'>;
 }
 
+/** Milliseconds in which a gateway that starts hears of the workers that are there: each answers it at once. */
+const FIRST_LOOK_MS = 1_000;
 /** Milliseconds until a model that could not be learned is tried again. */
 const RETRY_MS = 5_000;
 
@@ -39,14 +41,26 @@ export class LearnedModels {
   readonly #served = new Map<string, Served>();
   /** Names that are being learned, or were not so long ago, without success. */
   readonly #busy = new Set<string>();
+  /** Those among them that the gateway has heard of at its start, and has not tried yet. */
+  readonly #first = new Set<string>();
+  #isLooking = true;
 
   constructor(options: LearnedModelsOptions) {
     this.#options = options;
+    setTimeout(() => {
+      this.#isLooking = false;
+    }, FIRST_LOOK_MS).unref();
+  }
+
+  /** Names of models that the start of the gateway has not learned yet; null: the start is over. */
+  get starting(): readonly string[] | null {
+    return this.#isLooking || this.#first.size > 0 ? [...this.#first] : null;
   }
 
   /** A worker has told of itself. */
   onBeat(beat: Beat): void {
-    if (beat.isLeaving || beat.isGone) return;
+    // A worker that computes prompts for others answers nobody.
+    if (beat.isLeaving || beat.isGone || beat.isPrefill) return;
     const { name } = beat.model;
     const served = this.#served.get(name);
     if (served?.key === modelKey(beat.model)) {
@@ -56,6 +70,7 @@ export class LearnedModels {
     if (this.#busy.has(name)) return;
     if (served !== undefined && this.#options.gateway.workersOf(served.key).length > 0) return;
     this.#busy.add(name);
+    if (this.#isLooking) this.#first.add(name);
     void this.#learn(beat, served).finally(() => this.#busy.delete(name));
   }
 
@@ -87,8 +102,10 @@ export class LearnedModels {
         this.#served.set(name, { key, model });
         return model;
       });
+      this.#first.delete(name);
     } catch (error) {
       onWarning(`The model ${name} of the worker ${worker} cannot be served: ${messageOf(error)}.`);
+      this.#first.delete(name);
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
     }
   }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
+import { skeinVersion } from '../../base/package-info.js';
 import type { ModelCard } from '../../callbacks/nats/messages.js';
 import type { EngineInfo } from '../../callbacks/worker-messages.js';
 import type { Config, ConfiguredModel } from '../config.js';
@@ -30,7 +31,7 @@ export function modelCard(
   return {
     name: entry.name,
     aliases: [...entry.aliases],
-    text: createHash('sha256').update(JSON.stringify(identity)).digest('hex').slice(0, 16),
+    text: digestOf(identity),
     fileName: basename(entry.model),
     files,
     info: { ...told },
@@ -50,7 +51,12 @@ export function modelCard(
  * Fingerprint of the workers that give equal bits, and take equal requests: another one's answer may be another.
  * How much memory a worker has is not in it, since that changes no answer.
  */
-export function poolFingerprint(card: ModelCard, { options }: ConfiguredModel, config: Config): string {
+export function poolFingerprint(
+  card: ModelCard,
+  { options }: ConfiguredModel,
+  config: Config,
+  isPrefill: boolean,
+): string {
   const { name, text, info, adapters } = card;
   const { attentionSinkTokens, draftModel, speculate, logitsPostProcessorModule } = {
     ...config,
@@ -67,6 +73,29 @@ export function poolFingerprint(card: ModelCard, { options }: ConfiguredModel, c
     attentionSinkTokens ?? null,
     // A draft changes no answer, but its engine refuses what others take.
     [draftModel, speculate, logitsPostProcessorModule].map((value) => String(value ?? '')),
+    ...(isPrefill ? ['prefill'] : []),
   ];
+  return digestOf(identity);
+}
+
+/**
+ * Digest of all that decides the content of a block of the KV cache: two engines with the same one have, of the same
+ * tokens, the same bits in it. null: the engine's blocks cannot be had.
+ */
+export function blockLayout(
+  { info }: ModelCard,
+  engine: EngineInfo,
+  { options }: ConfiguredModel,
+  config: Config,
+): string | null {
+  const { tokensPerBlock, bytesPerBlock, maxAttentionWindow } = engine;
+  if (bytesPerBlock === null) return null;
+  const computed = [info.fingerprint, info.executor, info.instructionSet, info.kvDtype];
+  const { attentionSinkTokens } = { ...config, ...options } as Readonly<Record<string, unknown>>;
+  const window = [maxAttentionWindow, attentionSinkTokens ?? null];
+  return digestOf([skeinVersion(), computed, tokensPerBlock, bytesPerBlock, window]);
+}
+
+function digestOf(identity: readonly unknown[]): string {
   return createHash('sha256').update(JSON.stringify(identity)).digest('hex').slice(0, 16);
 }

@@ -4,6 +4,7 @@ import type { createApp } from './app.js';
 import { type AnswerHttp, HttpSocket, type HttpSocketOptions } from './http-socket.js';
 import type { InferLane } from './kserve/infer-lane.js';
 import { answerAfterBody } from './late-body.js';
+import { PacedBegins } from './paced-begins.js';
 import { noteAnswer, notHttp, refuse } from './raw-refusals.js';
 import { RequestTurns } from './request-turns.js';
 import type { ServerState } from './server-state.js';
@@ -58,9 +59,7 @@ export class HttpServer {
       // A request that the library rejects, such as one with a malformed address, never reaches the app.
       errorHandler: () => notHttp('the address or a header is malformed').response(),
     });
-    const turns = new RequestTurns((incoming, outgoing) => {
-      running.#follow(outgoing);
-      noteAnswer(outgoing);
+    const begins = new PacedBegins((incoming, outgoing) => {
       const refusal = running.#socket!.refusalOf(incoming);
       if (refusal !== null) {
         refuse(outgoing, refusal);
@@ -68,6 +67,12 @@ export class HttpServer {
       }
       answerAfterBody(incoming, outgoing);
       if (!lane?.take(incoming, outgoing)) void listener(incoming, outgoing);
+    });
+    const turns = new RequestTurns((incoming, outgoing) => {
+      // One that waits for its turn is under way too.
+      running.#follow(outgoing);
+      noteAnswer(outgoing);
+      begins.take(incoming, outgoing);
     });
     const answer: AnswerHttp = (incoming, outgoing) => turns.take(incoming, outgoing);
     running.#socket = early ?? (await HttpSocket.listen(options, answer));

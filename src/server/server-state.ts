@@ -7,6 +7,7 @@ import type { EngineStatus, ModelState } from '../serving/model-state.js';
  */
 export type ServerStatus = EngineStatus | 'degraded' | 'draining' | 'loading';
 
+const READING_REPOSITORY = 'the model repository is being read';
 /** Names that a reason lists. */
 const MOST_NAMES = 10;
 
@@ -14,14 +15,23 @@ const MOST_NAMES = 10;
 export class ServerState {
   readonly #models: ModelDirectory;
   readonly #starting: () => readonly string[] | null;
+  readonly #isLooking: string;
   readonly #drainListeners = new Set<() => void>();
   #isDraining = false;
   #drainEndsMs: number | null = null;
 
-  /** @param starting names of models that the start of the server has not loaded yet; null: the start is over */
-  constructor(models: ModelDirectory, starting: () => readonly string[] | null = () => null) {
+  /**
+   * @param starting names of models that the start of the server has not loaded yet; null: the start is over
+   * @param isLooking what it does where it has no names yet, as a clause
+   */
+  constructor(
+    models: ModelDirectory,
+    starting: () => readonly string[] | null = () => null,
+    isLooking = READING_REPOSITORY,
+  ) {
     this.#models = models;
     this.#starting = starting;
+    this.#isLooking = isLooking;
   }
 
   /** States of the served models, by name, in their order. */
@@ -62,7 +72,7 @@ export class ServerState {
   /** What the start still waits for, else the reason of the first model that is not ready; null where all are. */
   get reason(): string | null {
     const starting = this.#starting();
-    if (starting !== null) return loadingReason(starting);
+    if (starting !== null) return loadingReason(starting, this.#isLooking);
     return this.#models.list().find(({ state }) => state.reason !== null)?.state.reason ?? null;
   }
 
@@ -92,8 +102,8 @@ export class ServerState {
 }
 
 /** Why a server is not ready that still loads these models. */
-export function loadingReason(starting: readonly string[]): string {
-  if (starting.length === 0) return 'the model repository is being read';
+export function loadingReason(starting: readonly string[], isLooking = READING_REPOSITORY): string {
+  if (starting.length === 0) return isLooking;
   const more = starting.length - MOST_NAMES;
   const names = starting.slice(0, MOST_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
   return `${starting.length === 1 ? 'the model' : 'the models'} ${names} ${starting.length === 1 ? 'is' : 'are'} being loaded`;

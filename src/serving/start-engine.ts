@@ -105,7 +105,8 @@ export async function startEngine<
   // A group of ranks may wait for long before there is anything to end.
   const starting = untilAborted(Promise.all([opening, host.ready]), signal);
   const [codec, loaded] = await starting.catch(async (error: unknown) => {
-    await close({ abort: true });
+    // A load takes minutes where weights are packed, and nobody waits for its end any more.
+    await close({ abort: true, ...(signal?.aborted ? { terminateAfterMs: LAST_MOMENT_MS } : {}) });
     throw error;
   });
   const isStuck = () => host.failure instanceof WorkerStuckError;
@@ -117,6 +118,9 @@ export async function startEngine<
     running: { state, onError: (listener) => events.onError(listener), isStuck, close },
   };
 }
+
+/** Milliseconds in which a load that is given up may come to its end. */
+const LAST_MOMENT_MS = 1000;
 
 /** The result of work, unless the signal is aborted before: then its reason is thrown. */
 async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {

@@ -103,14 +103,17 @@ it.each(RUNS)(
   },
 );
 
-it.each([TWO, STAGES])('beams on %o are those of Hugging Face transformers', async (shape) => {
-  const goldens = readGolden<BeamGolden>('beams').filter(({ model }) => model === 'tiny-gqa');
-  const { executor, alone, config } = await open('f32', shape, {
-    maxLogitRows: 4 * MAX_BEAM_WIDTH,
-    maxNumSequences: 4 * MAX_BEAM_WIDTH,
-    maxSeqLen: 80,
-    numBlocks: 120,
-  });
-  compareBeams(executor, config, goldens.slice(0, 8));
-  alone.close();
-});
+it.each([TWO, { tensorParallelSize: 3 }, STAGES, { ...TWO, ...STAGES }])(
+  'beams on %o are those of Hugging Face transformers',
+  async (shape) => {
+    const goldens = readGolden<BeamGolden>('beams').filter(({ model }) => model === 'tiny-gqa');
+    const { executor, alone, config } = await open('f32', shape, {
+      maxLogitRows: 4 * MAX_BEAM_WIDTH,
+      maxNumSequences: 4 * MAX_BEAM_WIDTH,
+      maxSeqLen: 80,
+      numBlocks: 120,
+    });
+    compareBeams(executor, config, goldens.slice(0, 8));
+    alone.close();
+  },
+);

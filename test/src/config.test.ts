@@ -326,6 +326,11 @@ describe('models', () => {
       '--ranks-address is of one model, but each of --models-dir would take it',
     ],
     [
+      'one place for the ranks of a repository',
+      () => loadConfig({ flags: { model: ['a'], modelRepository: ['/models'], ranksAddress: '/run/r' } }),
+      '--ranks-address is of one model, but each of --model-repository would take it; give it to a model in an entry of models in a --config file, or in the parameters of its config.pbtxt.',
+    ],
+    [
       'a place for ranks that is none',
       () => loadConfig({ flags: { model: ['a'], ranksAddress: 'here:99999' } }),
       '--ranks-address is "here:99999"; it must be a path with a /',

@@ -11,6 +11,11 @@ const BLOCKS: Readonly<Record<string, QuantizedType>> = {
   Q4_K: 'q4_k',
   Q5_K: 'q5_k',
   Q6_K: 'q6_k',
+  Q5_0: 'q5_0',
+  Q5_1: 'q5_1',
+  IQ4_NL: 'iq4_nl',
+  IQ4_XS: 'iq4_xs',
+  MXFP4: 'mxfp4',
 };
 
 /** Types of a layer's matrices: a file of Q4_K_M has two kinds of layers, and in some files there are others. */
@@ -30,6 +35,10 @@ export const LIKE_Q4_K_M: readonly LayerTypes[] = [
 export const OF_MANY_TYPES: readonly LayerTypes[] = [
   { q: 'Q4_K', k: 'Q5_K', v: 'Q6_K', o: 'Q8_0', gate: 'Q5_K', up: 'Q5_K', down: 'Q3_K' },
   { q: 'Q8_0', k: 'Q4_K', v: 'Q4_1', o: 'Q5_K', gate: 'Q6_K', up: 'Q6_K', down: 'Q5_K' },
+];
+export const OF_GROUPS_AND_TABLES: readonly LayerTypes[] = [
+  { q: 'Q5_0', k: 'Q5_1', v: 'Q8_0', o: 'Q5_0', gate: 'Q5_1', up: 'Q5_1', down: 'IQ4_NL' },
+  { q: 'IQ4_XS', k: 'IQ4_NL', v: 'MXFP4', o: 'MXFP4', gate: 'IQ4_XS', up: 'IQ4_XS', down: 'Q5_0' },
 ];
 
 /** Writes a GGUF of two layers and widths that superblocks need, with random weights in the types of the layers. */

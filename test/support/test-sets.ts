@@ -42,7 +42,7 @@ export const OUTSIDE = [
  * crash and start again. They run with `npm run test:all`.
  */
 export const LONG = [
-  'test/bitwise/{adapters,all-at-once,attention-windows,drafts,everything,known-outputs,manager,not-finite-weights,post-processors,ranks,tiny,worker-death}.test.ts',
+  'test/bitwise/{adapters,all-at-once,attention-windows,drafts,everything,known-outputs,manager,not-finite-weights,post-processors,ranks,steered-ranks,tiny,worker-death}.test.ts',
   'test/callbacks/fair-queueing.test.ts',
   'test/conformance/{goldens,loop,rows}.test.ts',
   'test/engine/{builder-cache,combinations,generation-loop-crowd,hostile-builds,misbehaving-callbacks,watchdog-turns,worker-death}.test.ts',
@@ -51,6 +51,7 @@ export const LONG = [
   'test/engine/simulation/**/*.test.ts',
   'test/engine/speculation/drafts-in-a-crowd.test.ts',
   'test/host/links/*.test.ts',
+  'test/host/simulation/*.test.ts',
   'test/host/ranks/{broken-connections,encoder-ranks,joined-ranks,launched-ranks}.test.ts',
   'test/kvcache/block-reuse-histories.test.ts',
   'test/loadgen/benchmark.test.ts',
@@ -58,7 +59,7 @@ export const LONG = [
   'test/models/checkpoints/fuzz.test.ts',
   'test/models/tokenizer/hostile-tokenizer.test.ts',
   'test/scheduler/{dynamic-batcher-histories,random-histories,sequence-batcher-histories}.test.ts',
-  'test/src/{address-space,bench,bench-terminal,damaged-engine,hostile-guides,isolation,load,operations,several-models,simulate-batcher,top-command}.test.ts',
+  'test/src/{address-space,bench,bench-terminal,damaged-engine,hostile-guides,isolation,load,operations,several-models,simulate-batcher,simulate-workers,top-command}.test.ts',
   'test/src/batch/batch.test.ts',
   'test/src/clients/openai-types.test.ts',
   'test/src/clients/tool-formats/*.test.ts',

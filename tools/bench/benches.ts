@@ -7,6 +7,10 @@ export interface BenchEntry {
 }
 
 export const BENCHES: Readonly<Record<string, BenchEntry>> = {
+  crowd: {
+    summary: 'what hundreds of requests in one moment cost everybody else',
+    load: () => import('./crowd/bench.js'),
+  },
   dashboard: {
     summary: 'what the page at / costs: processor time of the server, frames of the browser',
     // It is compiled with the types of a browser's page, which the other benches are not: hence the hidden name.
@@ -75,6 +79,11 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
   overlap: {
     summary: 'generation with two micro-batches in turns (enableTrtOverlap) and without',
     load: () => import('./overlap/bench.js'),
+  },
+  prefill: {
+    summary:
+      'long prompts on a worker of their own: what the hand-over costs, and what streams beside them notice',
+    load: () => import('./prefill/bench.js'),
   },
   queue: {
     summary: 'what gateway, queue and worker cost beside one server, and how soon a lost worker is replaced',

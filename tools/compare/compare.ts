@@ -1,7 +1,8 @@
 /**
- * Skein beside llama.cpp and OpenVINO GenAI: the same model, shapes, threads and run, taking turns. See --help.
+ * Skein beside llama.cpp, ik_llama.cpp and OpenVINO GenAI: the same model, shapes, threads and run, taking turns. See --help.
  *
  *     npm run bench:compare -- --model DIR_OR_GGUF
+ *     npm run bench:compare -- --shape llama-8b             larger models with random weights (shape/compare-shape.ts)
  *     npm run bench:compare -- http --model DIR_OR_GGUF     the servers under load (http.ts)
  */
 import { rmSync } from 'node:fs';
@@ -19,7 +20,9 @@ import {
   SIDES_FLAGS,
   TURNS_FLAGS,
 } from './flags.js';
+import { IK_TYPES, IkLlamaCpp } from './ik-llama-cpp.js';
 import { ggufOf, LLAMA_TYPES, LlamaCpp } from './llama-cpp.js';
+import { IK_LLAMA, LLAMA, OPENVINO } from './names.js';
 import { OPENVINO_FORMATS, OpenVino } from './openvino.js';
 import { peerSides } from './peer.js';
 import { type ComparisonPlan, runComparison } from './run-comparison.js';
@@ -40,6 +43,11 @@ const FLAGS = {
     argument: 'LIST',
     default: LLAMA_TYPES.join(','),
     help: `llama.cpp's weight types (default ${LLAMA_TYPES.join(',')}; none: leave it out)`,
+  },
+  'ik-types': {
+    argument: 'LIST',
+    default: IK_TYPES.join(','),
+    help: `ik_llama.cpp's weight types (default ${IK_TYPES.join(',')}; none: leave it out)`,
   },
   openvino: {
     argument: 'LIST',
@@ -74,7 +82,7 @@ const ENGINES = join(tmpdir(), `skein-compare-${process.pid}`);
 async function main(): Promise<void> {
   const flags = flagsOrHelp(
     FLAGS,
-    'Measures Skein beside llama.cpp and OpenVINO GenAI: tables of medians and ratios.',
+    'Measures Skein beside llama.cpp, ik_llama.cpp and OpenVINO GenAI: tables of medians and ratios. --shape NAME --help: larger models.',
   );
   if (flags === null) return;
   const reports = [{ of: comparisonReport, document: 'BENCHMARKS.md', section: flags.section }];
@@ -96,8 +104,9 @@ function candidates(flags: FlagValues<typeof FLAGS>, model: string, threads: num
   const options = { model, threads, measures: () => true };
   const flashOffMax = countOf('flash-off-max', flags['flash-off-max'], 0);
   const openLlama = () => new LlamaCpp(flags.peers, flashOffMax);
-  const llama = peerSides('llama.cpp', listOf(flags.types), openLlama, options);
-  const openvino = peerSides('openvino', listOf(flags.openvino), () => new OpenVino(flags.peers), {
+  const llama = peerSides(LLAMA, listOf(flags.types), openLlama, options);
+  const ik = peerSides(IK_LLAMA, listOf(flags['ik-types']), () => new IkLlamaCpp(flags.peers), options);
+  const openvino = peerSides(OPENVINO, listOf(flags.openvino), () => new OpenVino(flags.peers), {
     ...options,
     measures: withLong,
   });
@@ -106,13 +115,15 @@ function candidates(flags: FlagValues<typeof FLAGS>, model: string, threads: num
     format,
     open: () => skeinSide(ENGINES, model, format as WeightPrecision, threads),
   }));
-  return [...llama, ...openvino, ...ours];
+  return [...llama, ...ik, ...openvino, ...ours];
 }
 
 try {
   if (process.argv[2] === 'http') {
     process.argv.splice(2, 1);
     await import('./http.js');
+  } else if (process.argv.some((argument) => /^--shape(=|$)/.test(argument))) {
+    await import('./shape/compare-shape.js');
   } else await main();
 } finally {
   rmSync(ENGINES, { recursive: true, force: true });

@@ -2,18 +2,15 @@ import { machineLine } from '../../base/machine.js';
 import { markdownTable } from '../support/markdown-table.js';
 import { median } from '../support/statistics.js';
 import type { ComparisonRecord } from './record.js';
-import { parseShapes } from './shapes.js';
+import { isShapeName, parseShapes } from './shapes.js';
 import { mediansTable, ratiosTable, spreadLine, type TableColumn } from './tables.js';
 
 /** Tokens per second in a line of generation for every shape, then of prefill for those of one sequence. */
 export function comparisonReport(record: ComparisonRecord): string {
-  const { machine, settings, sides, measurements } = record.recorded;
-  const columns = rateColumns([...new Set(measurements.map(({ column }) => column))]);
-  const versions = new Set(
-    sides.filter(({ engine }) => engine !== 'skein').map(({ engine, version }) => `${engine} ${version}`),
-  );
+  const { measurements } = record.recorded;
+  const columns = rateColumns([...new Set(measurements.map(({ column }) => column))].filter(isShapeName));
   return [
-    `${machineLine(machine)}; ${settings.model}; ${settings.threads} threads each; ${[...versions].join('; ')}. Medians; tokens per second.`,
+    `${conditionsLine(record)} Medians; tokens per second.`,
     'Columns: sequences x tokens of their prompts. MB: the file with the weights.',
     spreadLine(record, columns),
     '',
@@ -25,6 +22,15 @@ export function comparisonReport(record: ComparisonRecord): string {
   ]
     .join('\n')
     .trim();
+}
+
+/** Machine, model, threads, and the versions of the other engines. */
+export function conditionsLine({ recorded: { machine, settings, sides } }: ComparisonRecord): string {
+  const versions = new Set(
+    sides.filter(({ engine }) => engine !== 'skein').map(({ engine, version }) => `${engine} ${version}`),
+  );
+  const parts = [machineLine(machine), settings.model, `${settings.threads} threads each`, ...versions];
+  return `${parts.join('; ')}.`;
 }
 
 /** Sorted as the table shows them: generation by prompt and sequences, then prefill by prompt. */

@@ -1,5 +1,5 @@
-import { machineLine } from '../../base/machine.js';
 import { markdownTable } from '../support/markdown-table.js';
+import { conditionsLine } from './comparison-report.js';
 import type { ComparisonRecord } from './record.js';
 import { mediansTable, ratiosTable, spreadLine, type TableColumn } from './tables.js';
 
@@ -28,14 +28,6 @@ function columnsOf(record: ComparisonRecord, key: string): TableColumn[] {
   }));
 }
 
-/** Machine, model, threads, and the versions of the other engines. */
-function conditions({ recorded: { machine, settings, sides } }: ComparisonRecord): string {
-  const versions = new Set(
-    sides.filter(({ engine }) => engine !== 'skein').map(({ engine, version }) => `${engine} ${version}`),
-  );
-  return `${machineLine(machine)}; ${settings.model}; ${settings.threads} threads each; ${[...versions].join('; ')}.`;
-}
-
 /** Table of tokens a second of every side, with the ratios of tokens a second and of median latencies. */
 export function httpSummary(record: ComparisonRecord): string {
   const columns = columnsOf(record, 'tokensPerSecond');
@@ -52,7 +44,7 @@ export function httpSummary(record: ComparisonRecord): string {
   );
   const rateRows = medians.map(([side, ...cells]) => [`${side}, tokens/s`, ...cells]);
   return [
-    `${conditions(record)} Medians of ${rounds} ${rounds === 1 ? 'round' : 'rounds'}.`,
+    `${conditionsLine(record)} Medians of ${rounds} ${rounds === 1 ? 'round' : 'rounds'}.`,
     '',
     markdownTable(['', ...head.slice(1)], [...rateRows, ...ratioRows]),
   ].join('\n');
@@ -74,7 +66,7 @@ export function httpReport(record: ComparisonRecord): string {
     ...(hasRatios ? ['', ratiosTable(record, columnsOf(record, key))] : []),
   ]);
   return [
-    `${conditions(record)} Medians of the rounds;`,
+    `${conditionsLine(record)} Medians of the rounds;`,
     `prompts of ${settings.words} words, ${settings.generate} tokens an answer, at least ${settings.requests} answers for each client, one after the other;`,
     `connections: ${settings.connections}. Failed requests are in no other table.`,
     'Ratios say how many times better Skein is: rates divided by theirs, latencies the other way round.',

@@ -1,7 +1,8 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { Peer, Rates } from './peer.js';
+import { builtVersion } from './built-version.js';
+import type { Rates, ServingPeer } from './peer.js';
 import { medianRates, runsOf } from './runs.js';
 import type { Shape } from './shapes.js';
 
@@ -20,7 +21,7 @@ const BUNDLE = 'package/llama/gitRelease.bundle';
  *   DIR/llama.cpp/build/bin     llama-quantize, llama-batched-bench
  *   DIR/gguf                    the model in the measured weight types
  */
-export class LlamaCpp implements Peer {
+export class LlamaCpp implements ServingPeer {
   readonly #directory: string;
 
   readonly #flashOffMax: number;
@@ -37,10 +38,8 @@ export class LlamaCpp implements Peer {
     if (!existsSync(this.#program('llama-batched-bench'))) build(directory);
   }
 
-  /** Commit and build type, for the report. */
   version(): string {
-    const source = join(this.#directory, 'llama.cpp');
-    return execFileSync('git', ['-C', source, 'log', '-1', '--format=%h %cs'], { encoding: 'utf8' }).trim();
+    return builtVersion(join(this.#directory, 'llama.cpp'));
   }
 
   weightsFile(model: string, type: string): string {

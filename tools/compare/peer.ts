@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process';
 import { statSync } from 'node:fs';
 import type { Shape } from './shapes.js';
 import type { Candidate } from './side.js';
@@ -15,6 +16,19 @@ export interface Peer {
   /** Path of the file with the weights of `model` (a GGUF) in one of the formats that the peer's file lists; made once. */
   weightsFile(model: string, format: string): string;
   measure(model: string, format: string, shape: Shape, threads: number): Rates;
+}
+
+/** A peer with a server that has an OpenAI-compatible API and GET /health. */
+export interface ServingPeer extends Peer {
+  /** Starts the server with a slot of `slotTokens` tokens for each of `slots` clients. */
+  serve(
+    model: string,
+    format: string,
+    port: number,
+    threads: number,
+    slots: number,
+    slotTokens: number,
+  ): ChildProcess;
 }
 
 /** The formats of a peer as sides of a comparison. The peer itself is found or built when the first one is opened. */

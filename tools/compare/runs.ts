@@ -10,7 +10,8 @@ const SHORT_PROMPT_MAX = 2048;
  * Number of runs of a shape in one measurement, the same for every side. A single short prompt is over in some 30 ms: where its
  * memory is touched, or code is run, for the first time, that is what would be timed.
  */
-export function runsOf({ sequences, promptTokens }: Shape): number {
+export function runsOf({ sequences, promptTokens, runs }: Shape): number {
+  if (runs !== undefined) return runs;
   return sequences === 1 && promptTokens <= SHORT_PROMPT_MAX ? RUNS : 1;
 }
 

@@ -3,6 +3,8 @@ export interface Shape {
   sequences: number;
   promptTokens: number;
   generate: number;
+  /** Times that it is run in one measurement; default: see runsOf. */
+  runs?: number;
 }
 
 /** Prompt tokens of all sequences together beyond which nobody computes them all: see hasCopiedContexts. */
@@ -21,10 +23,17 @@ export function shapeName({ sequences, promptTokens, generate }: Shape): string 
   return `${sequences}x${promptTokens}+${generate}`;
 }
 
+const SHAPE_NAME = /^([1-9]\d*)x([1-9]\d*)\+([1-9]\d*)$/;
+
+/** True for the names of shapeName; other columns have no rates. */
+export function isShapeName(name: string): boolean {
+  return SHAPE_NAME.test(name);
+}
+
 /** @throws naming a part that is none, or that generates too little to be timed. */
 export function parseShapes(list: readonly string[]): Shape[] {
   return list.map((text) => {
-    const match = /^([1-9]\d*)x([1-9]\d*)\+([1-9]\d*)$/.exec(text);
+    const match = SHAPE_NAME.exec(text);
     if (!match || Number(match[3]) < 2)
       throw new Error(
         `--shapes: expected SEQUENCESxPROMPT+GENERATED with at least 2 generated, found '${text}'.`,

@@ -8,7 +8,7 @@ import { measureCopiedContexts } from './copied-contexts.js';
 import { EngineBench, type EngineRates, type ManagerClass } from './engine-bench.js';
 import { medianRates, runsOf } from './runs.js';
 import { hasCopiedContexts, type Shape } from './shapes.js';
-import type { Side } from './side.js';
+import type { Side, Values } from './side.js';
 
 /** Skein's formats of weights, from the largest. */
 export const PRECISIONS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
@@ -28,34 +28,11 @@ export async function skeinSide(
   precision: WeightPrecision,
   threads: number,
 ): Promise<Side<Shape>> {
-  const { GptManager } = (await dist('src/index.js')) as { GptManager: ManagerClass };
   const { buildEngine } = (await dist(
     'engine/building/builder.js',
   )) as typeof import('../../engine/building/builder.js');
   const engine = join(folder, precision);
   await buildEngine({ model, outputDirectory: engine, precision });
-  const measure = async (shape: Shape) => {
-    if (hasCopiedContexts(shape)) return measureCopiedContexts(engine, shape, threads);
-    const { sequences, promptTokens, generate } = shape;
-    const length = promptTokens + generate;
-    const bench = new EngineBench(GptManager, engine, {
-      threads,
-      maxNumSequences: sequences,
-      maxSeqLen: length,
-      kvCacheConfig: { maxTokens: sequences * (Math.ceil(length / TOKENS_PER_BLOCK) + 1) * TOKENS_PER_BLOCK },
-    });
-    try {
-      await bench.ready;
-      // The engine still has its pages provided behind its start, as others have in front of theirs.
-      await setTimeout(SETTLING_MS);
-      await bench.measure({ sequences: 1, promptTokens: 16, generate: 4 });
-      const runs: EngineRates[] = [];
-      while (runs.length < runsOf(shape)) runs.push(await bench.measure(shape));
-      return medianRates(runs);
-    } finally {
-      await bench.shutdown();
-    }
-  };
   const bytes = statSync(join(engine, 'weights.bin')).size;
   return {
     name: `skein ${precision}`,
@@ -63,12 +40,37 @@ export async function skeinSide(
     format: precision,
     bytes,
     version: skeinDigest(),
-    measure,
+    measure: (shape) => measureEngine(engine, shape, threads),
   };
 }
 
+/** The rates of an engine that is built. */
+export async function measureEngine(engine: string, shape: Shape, threads: number): Promise<Values> {
+  if (hasCopiedContexts(shape)) return measureCopiedContexts(engine, shape, threads);
+  const { GptManager } = (await dist('src/index.js')) as { GptManager: ManagerClass };
+  const { sequences, promptTokens, generate } = shape;
+  const length = promptTokens + generate;
+  const bench = new EngineBench(GptManager, engine, {
+    threads,
+    maxNumSequences: sequences,
+    maxSeqLen: length,
+    kvCacheConfig: { maxTokens: sequences * (Math.ceil(length / TOKENS_PER_BLOCK) + 1) * TOKENS_PER_BLOCK },
+  });
+  try {
+    await bench.ready;
+    // The engine still has its pages provided behind its start, as others have in front of theirs.
+    await setTimeout(SETTLING_MS);
+    await bench.measure({ sequences: 1, promptTokens: 16, generate: 4 });
+    const runs: EngineRates[] = [];
+    while (runs.length < runsOf(shape)) runs.push(await bench.measure(shape));
+    return medianRates(runs);
+  } finally {
+    await bench.shutdown();
+  }
+}
+
 /** The compiled package: its worker threads need JavaScript files. */
-function dist(path: string): Promise<unknown> {
+export function dist(path: string): Promise<unknown> {
   return import(new URL(`../../dist/${path}`, import.meta.url).href);
 }
 

@@ -1,5 +1,6 @@
 import { tableRow } from '../support/markdown-table.js';
 import { median, spread } from '../support/statistics.js';
+import { IK_LLAMA, IK_SERVER, LLAMA, LLAMA_SERVER } from './names.js';
 import type { ComparisonRecord } from './record.js';
 import type { SideInfo } from './side.js';
 
@@ -24,7 +25,7 @@ export interface Opponents {
 }
 
 /** Engines whose formats are GGUF's, so that each of Skein's has one of the same weights. */
-const GGUF_ENGINES: ReadonlySet<string> = new Set(['llama.cpp', 'llama-server']);
+const GGUF_ENGINES: ReadonlySet<string> = new Set([LLAMA, LLAMA_SERVER, IK_LLAMA, IK_SERVER]);
 
 /**
  * Whom a format of Skein's is held against, engine by engine: the same weights and its best of no smaller ones where its

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defaultThreads } from '../../base/topology.js';
 import { buildEngine } from '../../engine/building/builder.js';
-import type { OutputPrecision, WeightPrecision } from '../../engine/executors/executor.js';
+import type { EnginePrecision, OutputPrecision } from '../../engine/executors/executor.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { readTokenizerFiles, Tokenizer } from '../../models/tokenizer/index.js';
 import { klDivergence, logSumExp } from '../support/goldens.js';
@@ -32,7 +32,7 @@ const folder = mkdtempSync(join(tmpdir(), 'skein-quality-'));
 /** The logits of every position but the last, window by window: [window][position][vocabulary]. */
 async function logitsOf(format: string, windows: number[][] | null) {
   const [weights, kvDtype = weights === 'f32' ? 'f32' : 'bf16'] = format.split('/') as [string, KvDtype?];
-  const [precision, outputPrecision = 'auto'] = weights!.split('+') as [WeightPrecision, OutputPrecision?];
+  const [precision, outputPrecision = 'auto'] = weights!.split('+') as [EnginePrecision, OutputPrecision?];
   const outputDirectory = join(folder, format.replace('/', '-'));
   const engine = await buildEngine({ model: model!, outputDirectory, precision, outputPrecision });
   const tokens = windows ?? windowsOf(new Tokenizer(await readTokenizerFiles(outputDirectory)));

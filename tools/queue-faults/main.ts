@@ -13,6 +13,7 @@ const HELP = `Kills workers of the work queue at random, and compares the answer
 
   --requests N   default 1000
   --workers N    default 4
+  --prefill N    workers beside these that only compute prompts; default 0
   --kills N      default 30
   --seed N       of the requests and the kills (default: the time of day, which is printed)`;
 
@@ -21,6 +22,7 @@ const { values: flags } = parseArgs({
     help: { type: 'boolean' },
     requests: { type: 'string', default: '1000' },
     workers: { type: 'string', default: '4' },
+    prefill: { type: 'string', default: '0' },
     kills: { type: 'string', default: '30' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
   },
@@ -35,6 +37,7 @@ async function main(): Promise<number> {
     workerArguments: ['--model', `tiny=${tinyModelPath('gqa')}`, '--weights', 'f32', '--threads', '1'],
     environment: process.env,
     workers: Number(flags.workers),
+    prefillWorkers: Number(flags.prefill),
     requests: Number(flags.requests),
     kills: Number(flags.kills),
     seed: Number(flags.seed),

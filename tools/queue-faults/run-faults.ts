@@ -10,6 +10,8 @@ export interface FaultOptions {
   workerArguments: readonly string[];
   environment: NodeJS.ProcessEnv;
   workers: number;
+  /** Workers beside these that only compute prompts, and are killed too; prompts of more than 32 tokens go there. */
+  prefillWorkers: number;
   requests: number;
   /** Workers that are killed on the way. */
   kills: number;
@@ -34,11 +36,15 @@ export interface FaultReport {
  * and nothing may be left behind. @throws where something is left, or waits for ever
  */
 export async function runFaults(options: FaultOptions): Promise<FaultReport> {
-  const { nats, environment, workers, onProgress = () => {} } = options;
-  const lab = await QueueLab.start({ nats, environment });
+  const { nats, environment, workers, prefillWorkers, onProgress = () => {} } = options;
+  const lab = await QueueLab.start({ nats, environment, maxLocalPrefillLength: 32 });
   try {
-    const start = () => lab.startWorker(options.workerArguments);
-    for (let i = 0; i < workers; i++) await start();
+    const start = (isPrefill: boolean) =>
+      lab.startWorker([
+        ...options.workerArguments,
+        ...(isPrefill ? ['--disaggregation-mode', 'prefill'] : []),
+      ]);
+    for (let i = 0; i < workers + prefillWorkers; i++) await start(i >= workers);
     const requests = drawRequests(options);
     onProgress('the undisturbed run');
     const undisturbed = await askAll(lab, requests, options.concurrency);
@@ -73,7 +79,7 @@ class Killer {
   readonly #every: number;
   readonly #most: number;
   readonly #random: Random;
-  readonly #start: () => Promise<LabWorker>;
+  readonly #start: (isPrefill: boolean) => Promise<LabWorker>;
   readonly #starting: Promise<unknown>[] = [];
   #ended = 0;
   count = 0;
@@ -82,7 +88,7 @@ class Killer {
     lab: QueueLab,
     { kills, seed }: FaultOptions,
     requests: number,
-    start: () => Promise<LabWorker>,
+    start: (isPrefill: boolean) => Promise<LabWorker>,
   ) {
     this.#lab = lab;
     this.#every = Math.max(1, Math.floor(requests / (kills + 1)));
@@ -97,7 +103,7 @@ class Killer {
     const victim = workers[this.#random.below(workers.length)];
     if (victim === undefined) return;
     this.count++;
-    this.#starting.push(this.#lab.kill(victim).then(() => this.#start()));
+    this.#starting.push(this.#lab.kill(victim).then(() => this.#start(victim.isPrefill)));
   }
 
   async settled(): Promise<void> {
@@ -105,11 +111,12 @@ class Killer {
   }
 }
 
-function drawRequests({ requests, seed, vocabSize }: FaultOptions): TokenRequest[] {
+function drawRequests({ requests, seed, vocabSize, prefillWorkers }: FaultOptions): TokenRequest[] {
+  const longest = prefillWorkers > 0 ? 150 : 40;
   const random = new Random(seed);
   const number = (min: number, max: number) => min + random.below(max - min + 1);
   return Array.from({ length: requests }, (_, i): TokenRequest => {
-    const promptTokens = Array.from({ length: number(1, 40) }, () => number(5, vocabSize - 1));
+    const promptTokens = Array.from({ length: number(1, longest) }, () => number(5, vocabSize - 1));
     const base = { promptTokens, maxNewTokens: number(1, 60), temperature: 1, seed: BigInt(i) };
     const kinds: Partial<TokenRequest>[] = [
       {},

@@ -15,11 +15,14 @@ from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 from gguf.quants import dequantize
 
 ROWS = 2
-TYPES = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"]
+TYPES = [
+    "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K",
+    "IQ4_NL", "IQ4_XS", "MXFP4",
+]  # fmt: skip
 # Byte offsets of the half-precision scales in a block.
 SCALES = {
     "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0],
-    "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208],
+    "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0],
 }  # fmt: skip
 
 
@@ -31,6 +34,10 @@ def random_rows(name: str, random: np.random.Generator) -> tuple[np.ndarray, int
             scale = random.normal(0, 0.01, (ROWS * 2, 1)).astype(np.float16)
             scale[0] = np.float16(3e-7)  # a subnormal half
             blocks[:, offset : offset + 2] = scale.view(np.uint8)
+        return blocks.reshape(ROWS, -1), block * 2
+    if name == "MXFP4":
+        blocks = random.integers(0, 256, (ROWS * 2, size), dtype=np.uint8)
+        blocks[:, 0] = [0, 1, 122, 250]  # exponents: two subnormal scales, a common one, a great one
         return blocks.reshape(ROWS, -1), block * 2
     columns = 40
     values = random.normal(0, 1, (ROWS, columns)).astype(np.float32)

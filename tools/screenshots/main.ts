@@ -1,10 +1,10 @@
-// The pictures of the dashboard in the documents, taken of a real server with the model in the box:
+// The pictures of the dashboard in the documents and a short recording, taken of a real server with the model in the box:
 //
 //   npx tsx tools/screenshots/main.ts [--model MODEL] [--out docs/images]
 //
 // `npm run build` comes first. What stands in the chat is the same each time; the rest is what the machine does.
 import { spawn } from 'node:child_process';
-import { mkdirSync, statSync } from 'node:fs';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -12,6 +12,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { Crowd } from '../bench/dashboard/crowd.js';
 import { launchChromium } from '../chromium.js';
 import { addressOf } from '../listening-server.js';
+import { Recording } from './recording.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const { values } = parseArgs({
@@ -23,6 +24,7 @@ const { values } = parseArgs({
 
 /** Above it a picture is a burden for who clones. */
 const MAX_BYTES = 200_000;
+const MAX_FILM_BYTES = 2_000_000;
 
 interface Shot {
   name: string;
@@ -45,6 +47,17 @@ const SHOTS: readonly Shot[] = [
     },
   },
   {
+    name: 'dashboard-chat',
+    options: { ...WIDE, colorScheme: 'light' },
+    act: async (page, _, take) => {
+      await page.getByRole('button', { name: 'Chat only' }).click();
+      await ask(page, 'Tell me a story about a goose', '2');
+      await page.getByText('About the model').click();
+      await page.locator('.facts-list').getByText('Parameters').waitFor();
+      await take();
+    },
+  },
+  {
     name: 'dashboard-narrow',
     options: { viewport: { width: 390, height: 844 }, colorScheme: 'light' },
     act: async (page, _, take) => {
@@ -64,6 +77,7 @@ try {
   const url = await addressOf(child);
   mkdirSync(values.out, { recursive: true });
   for (const shot of SHOTS) await take(browser, url, shot);
+  await record(browser, url);
 } finally {
   await browser.close();
   child.kill('SIGTERM');
@@ -79,10 +93,35 @@ async function take(browser: Browser, url: string, { name, options, act }: Shot)
     const options = { path, animations: 'disabled' } as const;
     await (selector === undefined ? page.screenshot(options) : page.locator(selector).screenshot(options));
   });
+  checkSize(path, MAX_BYTES);
+  await context.close();
+}
+
+/** A question, its answer, and many more at once. */
+async function record(browser: Browser, url: string): Promise<void> {
+  const size = { width: 1280, height: 720 };
+  const context = await browser.newContext({ viewport: size, colorScheme: 'dark' });
+  const page = await context.newPage();
+  await page.goto(url);
+  await page.getByText('Live').waitFor();
+  const recording = await Recording.start(page);
+  await ask(page, 'Tell me a story about a goose', '2');
+  await page
+    .getByRole('button', { name: /^Send \d+ prompts$/ })
+    .first()
+    .click();
+  await page.waitForTimeout(6000);
+  const path = join(values.out, 'dashboard.webm');
+  writeFileSync(path, await recording.film(browser, size));
+  checkSize(path, MAX_FILM_BYTES);
+  await context.close();
+}
+
+function checkSize(path: string, most: number): void {
   const { size } = statSync(path);
   console.log(`${path}: ${size} bytes`);
-  if (size > MAX_BYTES) throw new Error(`${path} has ${size} bytes, which is more than ${MAX_BYTES}.`);
-  await context.close();
+  if (size === 0 || size > most)
+    throw new Error(`${path} has ${size} bytes; from 1 to ${most} are expected.`);
 }
 
 /** Chats of others come and go. */

@@ -15,6 +15,7 @@ import { pageSizes } from '../../engine/peft/page-sizes.js';
 import { PeftCacheManager } from '../../engine/peft/peft-cache-manager.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import type { DraftPolicy } from '../../engine/speculation/draft-policy.js';
+import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { ChunkingPolicy, SchedulerPolicy } from '../../scheduler/types.js';
 import { StagedExecutor } from './staged-executor.js';
@@ -39,6 +40,8 @@ export interface HarnessOptions {
   terminateReqId?: bigint;
   enableBlockReuse?: boolean;
   numSecondaryBlocks?: number;
+  /** Most events of cached blocks in an iteration; default 0. */
+  maxEvents?: number;
   maxReturnedLogitsBytes?: number;
   enableTrtOverlap?: boolean;
   minMicroBatchSize?: number;
@@ -92,6 +95,7 @@ export class LoopHarness implements LoopCallbacks {
   readonly stats: IterationStats[] = [];
   readonly statsJson: string[] = [];
   readonly errors: Error[] = [];
+  readonly kvEvents: KvCacheEvent[] = [];
   /** Requests that took turns between waiting and running, report by report. */
   readonly turns: TurnChanges[] = [];
   readonly executor: FakeExecutor;
@@ -145,7 +149,7 @@ export class LoopHarness implements LoopCallbacks {
       tokensPerBlock,
       maxSeqLen,
       enableBlockReuse: options.enableBlockReuse ?? false,
-      numSecondaryBlocks: options.numSecondaryBlocks ?? 0,
+      ...{ numSecondaryBlocks: options.numSecondaryBlocks ?? 0, maxEvents: options.maxEvents ?? 0 },
       ...window,
     });
     this.adapters = adapterCache(adapters);
@@ -206,6 +210,7 @@ export class LoopHarness implements LoopCallbacks {
     }
     if (report.stats) this.stats.push(report.stats);
     if (report.json !== null) this.statsJson.push(report.json);
+    this.kvEvents.push(...(report.kvEvents ?? []));
   }
 
   noteTurns(turns: TurnChanges): void {

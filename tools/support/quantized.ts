@@ -1,17 +1,43 @@
+import { blockValues } from './block-values.js';
 import type { Random } from './random.js';
-import { superblockValues } from './superblocks.js';
 
-export type QuantizedType = 'int8' | 'int4' | 'q4_k' | 'q5_k' | 'q6_k';
 export const GROUP = 32;
-const BLOCK_BYTES = { int8: 34, int4: 20, q4_k: 144, q5_k: 176, q6_k: 210 };
 const SUPERBLOCK = 256;
+const BLOCKS = {
+  int8: { elements: GROUP, bytes: 34 },
+  int4: { elements: GROUP, bytes: 20 },
+  q4_k: { elements: SUPERBLOCK, bytes: 144 },
+  q5_k: { elements: SUPERBLOCK, bytes: 176 },
+  q6_k: { elements: SUPERBLOCK, bytes: 210 },
+  q5_0: { elements: GROUP, bytes: 22 },
+  q5_1: { elements: GROUP, bytes: 24 },
+  iq4_nl: { elements: GROUP, bytes: 18 },
+  iq4_xs: { elements: SUPERBLOCK, bytes: 136 },
+  mxfp4: { elements: GROUP, bytes: 17 },
+};
+export type QuantizedType = keyof typeof BLOCKS;
+export const QUANTIZED_TYPES = Object.keys(BLOCKS) as readonly QuantizedType[];
+
+/** Places of the half-precision scales and minima in a block, and the greatest magnitude of a weight in scales of 1. */
+const SCALES: Readonly<Record<QuantizedType, { scale?: number; minimum?: number; greatest: number }>> = {
+  int8: { scale: 0, greatest: 128 },
+  int4: { scale: 0, minimum: 2, greatest: 8 },
+  q4_k: { scale: 0, minimum: 2, greatest: 256 },
+  q5_k: { scale: 0, minimum: 2, greatest: 512 },
+  q6_k: { scale: 208, greatest: 2048 },
+  q5_0: { scale: 0, greatest: 16 },
+  q5_1: { scale: 0, minimum: 2, greatest: 16 },
+  iq4_nl: { scale: 0, greatest: 127 },
+  iq4_xs: { scale: 0, greatest: 4064 },
+  mxfp4: { greatest: 12 },
+};
 
 export function blockElements(type: QuantizedType): number {
-  return type === 'int8' || type === 'int4' ? GROUP : SUPERBLOCK;
+  return BLOCKS[type].elements;
 }
 
 export function blockBytes(type: QuantizedType): number {
-  return BLOCK_BYTES[type];
+  return BLOCKS[type].bytes;
 }
 
 /** The value of a half-precision number. */
@@ -48,21 +74,21 @@ export function randomBlocks(
   random: () => number,
   spread = 1,
 ): { stored: Uint8Array; exact: Float64Array } {
+  const { scale, minimum, greatest } = SCALES[type];
   const blocks = rows * Math.ceil(columns / blockElements(type));
-  const stored = new Uint8Array(blocks * BLOCK_BYTES[type]);
+  const stored = new Uint8Array(blocks * blockBytes(type));
   for (let block = 0; block < blocks; block++) {
-    const bytes = stored.subarray(block * BLOCK_BYTES[type], (block + 1) * BLOCK_BYTES[type]);
+    const bytes = stored.subarray(block * blockBytes(type), (block + 1) * blockBytes(type));
     for (let i = 0; i < bytes.length; i++) bytes[i] = Math.floor(random() * 256);
     const view = new DataView(bytes.buffer, bytes.byteOffset);
     const sign = random() < 0.2 ? -1 : 1;
-    if (blockElements(type) === SUPERBLOCK) {
-      const scale = (sign * spread * (0.3 + random())) / { q4_k: 256, q5_k: 512, q6_k: 2048 }[type as 'q4_k'];
-      view.setUint16(type === 'q6_k' ? 208 : 0, toHalf(scale), true);
-      if (type !== 'q6_k') view.setUint16(2, toHalf((sign * spread * (0.3 + random())) / 32), true);
-      continue;
-    }
-    view.setUint16(0, toHalf((sign * spread * (0.3 + random())) / (type === 'int8' ? 128 : 8)), true);
-    if (type === 'int4') view.setUint16(2, toHalf(-sign * spread * (0.3 + random())), true);
+    const size = () => spread * (0.3 + random());
+    if (scale === undefined) bytes[0] = 128 + Math.floor(Math.log2(size() / greatest));
+    else view.setUint16(scale, toHalf((sign * size()) / greatest), true);
+    if (minimum === undefined) continue;
+    // Those of superblocks are multiplied by scales of up to 63, and subtracted.
+    const low = blockElements(type) === GROUP ? -sign * size() : (sign * size()) / 32;
+    view.setUint16(minimum, toHalf(low), true);
   }
   return { stored, exact: valuesOf(type, stored, rows, columns) };
 }
@@ -75,33 +101,19 @@ export function valuesOf(
   columns: number,
 ): Float64Array {
   const values = new Float64Array(rows * columns);
-  if (type !== 'int8' && type !== 'int4') {
-    for (let block = 0; block * SUPERBLOCK < values.length; block++) {
-      const bytes = stored.subarray(block * BLOCK_BYTES[type], (block + 1) * BLOCK_BYTES[type]);
-      values.set(superblockValues(type, bytes), block * SUPERBLOCK);
-    }
-    return values;
-  }
-  const groups = Math.ceil(columns / GROUP);
-  const view = new DataView(stored.buffer, stored.byteOffset, stored.byteLength);
+  const elements = blockElements(type);
+  const blocks = Math.ceil(columns / elements);
   for (let row = 0; row < rows; row++)
-    for (let column = 0; column < columns; column++) {
-      const at = (row * groups + Math.floor(column / GROUP)) * BLOCK_BYTES[type];
-      const i = column % GROUP;
-      const scale = fromHalf(view.getUint16(at, true));
-      if (type === 'int8') {
-        values[row * columns + column] = scale * view.getInt8(at + 2 + i);
-      } else {
-        const nibbles = view.getUint8(at + 4 + (i % 16));
-        const quant = i < 16 ? nibbles & 15 : nibbles >> 4;
-        values[row * columns + column] = scale * quant + fromHalf(view.getUint16(at + 2, true));
-      }
+    for (let b = 0; b < blocks; b++) {
+      const at = (row * blocks + b) * blockBytes(type);
+      const ofBlock = blockValues(type, stored.subarray(at, at + blockBytes(type)));
+      values.set(ofBlock.subarray(0, columns - b * elements), row * columns + b * elements);
     }
   return values;
 }
 
 /**
- * A row of activations after rounding to 8 bits in groups of 32. Unless the weights are int8, the scale of each
+ * A row of activations after rounding to 8 bits in groups of 32. Unless the weights multiply as 8 bits, the scale of each
  * group is a whole multiple, at most 32767, of the row's unit.
  */
 export function roundedActivations(row: ArrayLike<number>, weights: QuantizedType): Float64Array {
@@ -116,7 +128,7 @@ export function roundedActivations(row: ArrayLike<number>, weights: QuantizedTyp
     if (greatest[g] === 0) continue;
     let scale = Math.fround(greatest[g]! / 127);
     let inverse = Math.fround(127 / greatest[g]!);
-    if (weights !== 'int8') {
+    if (weights !== 'int8' && weights !== 'iq4_nl' && weights !== 'iq4_xs') {
       const wanted = Math.fround(Math.fround(greatest[g]! * perValue) * Math.fround(1 / 127));
       const multiple = Math.min(32767, Math.max(1, Math.ceil(wanted)));
       scale = multiple * Math.fround(ofRow / Math.fround(127 * 32767));

@@ -5,7 +5,7 @@ import type { PackedBatch, ReturnedRows, RowLogProbs } from '../../batch/packed-
 import { CHAIN } from '../../decoding/sampler-chain.js';
 import type { DraftRow, SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
 import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../../decoding/sampling-batch.js';
-import type { Executor, ExecutorOptions } from '../executor.js';
+import type { BlockAccess, Executor, ExecutorOptions } from '../executor.js';
 import { BegunStep } from './begun-step.js';
 import { FakeAdapters } from './fake-adapters.js';
 import { allowedBy, contentOf, hashChanges, logitsOf, mix, POISONED, placeOf } from './fake-rows.js';
@@ -60,6 +60,7 @@ export class FakeExecutor implements Executor {
   readonly vocabSize: number;
   readonly hiddenSize: number;
   readonly adapters?: FakeAdapters;
+  readonly blockAccess: BlockAccess;
   /** Number of calls of `step` and `forward` so far. */
   numSteps = 0;
   readonly #firstPaddingSlot: number;
@@ -94,6 +95,11 @@ export class FakeExecutor implements Executor {
     this.#positions = new Int32Array(this.#pool.length);
     this.#isDraft = new Uint8Array(this.#pool.length);
     this.#window = resolveWindow(options);
+    this.blockAccess = {
+      bytesPerBlock: 8 * options.tokensPerBlock,
+      readBlocks: (blocks, target) => this.#moveBlocks(blocks, target, false),
+      writeBlocks: (blocks, source) => this.#moveBlocks(blocks, source, true),
+    };
     this.#hashes = new Float64Array(options.maxLogitRows);
     this.#logits = new Float32Array(options.maxLogitRows * options.vocabSize);
   }
@@ -185,6 +191,21 @@ export class FakeExecutor implements Executor {
     for (const [i, block] of source.entries()) {
       this.#pool.copyWithin(target[i]! * size, block * size, (block + 1) * size);
       this.#positions.copyWithin(target[i]! * size, block * size, (block + 1) * size);
+    }
+  }
+
+  /** Contents and positions of each block, in turn. */
+  #moveBlocks(blocks: Int32Array, bytes: Uint8Array, isWriting: boolean): void {
+    this.#refuseWhileBegun();
+    const size = this.options.tokensPerBlock;
+    const outside = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+    for (const [i, block] of blocks.entries()) {
+      for (const [part, inside] of [this.#pool, this.#positions].entries()) {
+        const here = inside.subarray(block * size, (block + 1) * size);
+        const there = outside.subarray((2 * i + part) * size, (2 * i + part + 1) * size);
+        if (isWriting) here.set(there);
+        else there.set(here);
+      }
     }
   }
 

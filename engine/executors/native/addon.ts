@@ -91,6 +91,9 @@ export interface NativeExecutorHandle {
   sample(sampling: SamplingBatch, output: SamplingOutput): void;
   copyBlocks(source: Int32Array, target: Int32Array): void;
   areFinite(blocks: Int32Array): boolean;
+  bytesPerBlock(): number;
+  readBlocks(blocks: Int32Array, target: Uint8Array): void;
+  writeBlocks(blocks: Int32Array, source: Uint8Array): void;
   putAdapter(slot: number, parts: readonly AdapterPart[]): void;
   clearAdapter(slot: number): void;
   memory(): NativeMemory;

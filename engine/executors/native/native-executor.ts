@@ -13,7 +13,7 @@ import { ownAdapterParts } from '../../ranks/own-adapter-parts.js';
 import type { RankPlan } from '../../ranks/rank-plan.js';
 import { splitPlan } from '../../ranks/split-plan.js';
 import { uniformPlan } from '../cache-layers.js';
-import type { AdapterSlots, Executor, ExecutorOptions } from '../executor.js';
+import type { AdapterSlots, BlockAccess, Executor, ExecutorOptions } from '../executor.js';
 import type { LoadableEngine } from '../executor-kind.js';
 import { choosePlaces } from '../thread-places.js';
 import { type AdapterPart, AdapterProducts } from './adapter-parts.js';
@@ -40,6 +40,8 @@ export class NativeExecutor implements Executor {
   readonly vocabSize: number;
   readonly hiddenSize: number;
   readonly adapters?: AdapterSlots;
+  /** Absent for a rank, which has a part of each block. */
+  readonly blockAccess?: BlockAccess;
   readonly #handle: NativeExecutorHandle;
   readonly #secondaryKvCacheBytes: number;
   readonly #partsHere: (parts: readonly AdapterPart[]) => readonly AdapterPart[];
@@ -58,6 +60,7 @@ export class NativeExecutor implements Executor {
     this.#handle = createExecutor(native, engine.packedFolder);
     const { plan } = native;
     this.#partsHere = 'origins' in plan ? (parts) => ownAdapterParts(plan, parts) : (parts) => parts;
+    if (options.seat === undefined) this.blockAccess = accessTo(this.#handle);
     if (native.maxAdapters > 0) this.adapters = slotsOf(this, engine.plan, native);
   }
 
@@ -171,6 +174,14 @@ function slotsOf(
   };
 }
 
+function accessTo(handle: NativeExecutorHandle): BlockAccess {
+  return {
+    bytesPerBlock: handle.bytesPerBlock(),
+    readBlocks: (blocks, target) => handle.readBlocks(blocks, target),
+    writeBlocks: (blocks, source) => handle.writeBlocks(blocks, source),
+  };
+}
+
 function embeddingWidth({ ops, values }: NetworkPlan): number {
   const embedding = ops.find((op) => op.op === 'embedding');
   return embedding === undefined ? 0 : values[embedding.output]!.width;
@@ -204,14 +215,14 @@ function withSecondary(memory: NativeMemory, secondaryKvCacheBytes: number): Exe
   return { ...memory, kvCacheBytes, secondaryKvCacheBytes };
 }
 
-function secondaryBytes({ plan }: NativeEngine, options: ExecutorOptions): number {
+function secondaryBytes(engine: NativeEngine, options: ExecutorOptions): number {
   const { numSecondaryBlocks = 0, tokensPerBlock, kvDtype } = options;
-  return numSecondaryBlocks * kvBytesPerBlock(planOf(plan, options).caches, tokensPerBlock, kvDtype);
+  return numSecondaryBlocks * kvBytesPerBlock(planOf(engine, options).caches, tokensPerBlock, kvDtype);
 }
 
 /** The network, or this rank's part of it. */
-function planOf(plan: NetworkPlan, { seat }: ExecutorOptions): NetworkPlan | RankPlan {
-  return seat === undefined ? plan : splitPlan(plan, seat.shape, seat.rank);
+function planOf(engine: NativeEngine, { seat }: ExecutorOptions): NetworkPlan | RankPlan {
+  return seat === undefined ? engine.plan : splitPlan(engine, seat.shape, seat.rank);
 }
 
 /** Weights packed for a rank have a file of their own. */
@@ -237,7 +248,7 @@ function nativeOptions(
     ...options,
     numBlocks: options.numBlocks + (options.numSecondaryBlocks ?? 0),
     // The addon reads one shape of cache, the same for all layers.
-    plan: uniformPlan(planOf(engine.plan, options), 'native'),
+    plan: uniformPlan(planOf(engine, options), 'native'),
     ...(places === null ? {} : { places }),
     ...(options.seat?.group === undefined ? {} : { group: options.seat.group }),
     weightsFile: engine.weightsFile,

@@ -117,6 +117,8 @@ export type ModelFamilies = Of<typeof SECONDS, ModelHistogram> &
     sleepState: Gauge<keyof ModelLabels | 'sleep_state'>;
     /** Prompt tokens of requests that have a first token, by where their keys and values came from. */
     promptSources: Counter<keyof ModelLabels | 'source'>;
+    /** Of these the ones found in the cache, by the memory that held them when their request began. */
+    cachedSources: Counter<keyof ModelLabels | 'source'>;
     /** KV cache blocks by state: used, free, secondary_used, secondary_free. */
     blocks: Gauge<keyof ModelLabels | 'state'>;
     /** Only for engines in processes of their own. */
@@ -163,6 +165,12 @@ export function modelFamilies(registry: Registry, maxSeqLen: number): ModelFamil
     promptSources: new Counter({
       name: 'vllm:prompt_tokens_by_source_total',
       help: 'Prompt tokens of requests that have a first token: computed, or found in the cache',
+      labelNames: [...MODEL_LABELS, 'source'],
+      registers: [registry],
+    }),
+    cachedSources: new Counter({
+      name: 'vllm:prompt_tokens_cached_by_source_total',
+      help: 'Prompt tokens found in the cache, by the memory that they are read from',
       labelNames: [...MODEL_LABELS, 'source'],
       registers: [registry],
     }),

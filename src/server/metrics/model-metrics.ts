@@ -65,6 +65,8 @@ const BLOCK_STATES = ['used', 'free', 'secondary_used', 'secondary_free'] as con
 /** vLLM's reasons, states and sources: all of its series exist, also where this engine has no such thing. */
 const WAIT_REASONS = ['capacity', 'deferred'] as const;
 const SLEEP_STATES = ['awake', 'weights_offloaded', 'discard_all'] as const;
+/** Blocks that were swapped out are brought back before they are read: all of them are read from one memory. */
+const CACHED_SOURCE = 'device';
 const PROMPT_SOURCES = ['local_compute', 'local_cache_hit', 'external_kv_transfer'] as const;
 
 /** Follows a request of a model that is no longer served: its series have ended. */
@@ -97,12 +99,13 @@ export class ModelMetrics {
 
   /** Creates every series at zero: a rate needs a sample from before the first event. */
   #begin(): void {
-    const { success: _, promptSources, ...plain } = this.#families;
+    const { success: _, promptSources, cachedSources, ...plain } = this.#families;
     for (const family of Object.values(plain)) {
       if ('zero' in family) family.zero(this.#labels);
       else if (!('set' in family)) family.inc(this.#labels, 0);
     }
     for (const source of PROMPT_SOURCES) promptSources.inc({ ...this.#labels, source }, 0);
+    cachedSources.inc({ ...this.#labels, source: CACHED_SOURCE }, 0);
     for (const finished_reason of REASONS) {
       this.#families.success.inc({ ...this.#labels, finished_reason }, 0);
     }
@@ -123,14 +126,15 @@ export class ModelMetrics {
     if (this.#isForgotten) return;
     this.#isForgotten = true;
     const labels = this.#labels;
-    const { success, blocks, cacheConfig, waitingByReason, sleepState, promptSources, ...families } =
-      this.#families;
+    const { success, blocks, cacheConfig, waitingByReason, sleepState, ...others } = this.#families;
+    const { promptSources, cachedSources, ...families } = others;
     for (const family of Object.values(families)) family.remove(labels);
     for (const finished_reason of this.#reasons) success.remove({ ...labels, finished_reason });
     for (const state of BLOCK_STATES) blocks.remove({ ...labels, state });
     for (const reason of WAIT_REASONS) waitingByReason.remove({ ...labels, reason });
     for (const sleep_state of SLEEP_STATES) sleepState.remove({ ...labels, sleep_state });
     for (const source of PROMPT_SOURCES) promptSources.remove({ ...labels, source });
+    cachedSources.remove({ ...labels, source: CACHED_SOURCE });
     if (this.#cacheLabels !== null) cacheConfig.remove(this.#cacheLabels);
   }
 
@@ -304,11 +308,12 @@ export class ModelMetrics {
 
   /** Counts where the keys and values of a prompt came from. */
   #countSources(promptTokens: number, cached: number): void {
-    const { computedLength, promptSources } = this.#families;
+    const { computedLength, promptSources, cachedSources } = this.#families;
     const computed = Math.max(0, promptTokens - cached);
     computedLength.observe(this.#labels, computed);
     promptSources.inc({ ...this.#labels, source: 'local_compute' }, computed);
     promptSources.inc({ ...this.#labels, source: 'local_cache_hit' }, cached);
+    cachedSources.inc({ ...this.#labels, source: CACHED_SOURCE }, cached);
   }
 
   /** Counts the engine's own times, which leave out the way to the client. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { HandOvers } from '../../../callbacks/nats/hand-overs.js';
 import type { FramesMessage, HoldAnswer, HoldMessage, WorkItem } from '../../../callbacks/nats/messages.js';
 import { QueueWorker } from '../../../callbacks/nats/queue-worker.js';
 import type { PieceListener, PieceSource } from '../../../callbacks/piece-source.js';
@@ -23,7 +24,7 @@ class Source implements PieceSource<TokenPiece> {
   async *[Symbol.asyncIterator](): AsyncIterator<TokenPiece> {}
 }
 
-function setUp(answers: (HoldAnswer | null)[] = []) {
+function setUp(answers: (HoldAnswer | null)[] = [], handOvers: HandOvers | null = null) {
   const sources: Source[] = [];
   const sent: FramesMessage[] = [];
   const holds: HoldMessage[] = [];
@@ -40,6 +41,7 @@ function setUp(answers: (HoldAnswer | null)[] = []) {
         return answers.shift() ?? null;
       },
       beat: () => {},
+      fetchBlocks: async () => null,
     },
     engine: {
       waiting: 0,
@@ -52,6 +54,7 @@ function setUp(answers: (HoldAnswer | null)[] = []) {
     places: 4,
     adapterOf: () => null,
     gatewayGraceMs: 1e9,
+    handOvers,
     onWarning: () => {},
   });
   const deliver = (id: string, attempt: number, more: Partial<WorkItem> = {}) =>
@@ -171,5 +174,65 @@ describe('a worker of the queue', () => {
     worker.leave();
     deliver('a', 1);
     expect(acks).toEqual(['back a/1']);
+  });
+});
+
+/** Hand-overs that the test plays. */
+function played() {
+  const released: string[] = [];
+  let finish = () => {};
+  const handOvers = {
+    keep: async () => ({ bytes: 20, numBlocks: 2 }),
+    bring: () =>
+      new Promise<void>((resolve) => {
+        finish = resolve;
+      }),
+    release: (id: string) => released.push(id),
+    expire: () => {},
+  };
+  return { handOvers: handOvers as unknown as HandOvers, released, finish: () => finish() };
+}
+
+describe('a worker that hands prompts over', () => {
+  it('computes the prompt alone, and says what it keeps of it', async () => {
+    const { handOvers, released } = played();
+    const { worker, deliver, sources, sent } = setUp([], handOvers);
+    deliver('a', 1, { isPrefill: true, known: [0, 0, 0] });
+    expect(sources).toHaveLength(1);
+    sources[0]!.push([7], 'length');
+    await settle();
+    expect(frames(sent)).toEqual([]);
+    expect(sent[0]!.prefilled).toEqual([{ id: 'a', attempt: 1, cachedTokens: 0, bytes: 20, numBlocks: 2 }]);
+    expect(worker.size).toBe(0);
+    worker.stop({ kind: 'stop', id: 'a', attempt: 1, sequence: null });
+    expect(released).toEqual(['a']);
+  });
+
+  it('says that it has a request, and begins it when its blocks are there', async () => {
+    const { handOvers, finish } = played();
+    const { worker, deliver, sources, holds, sent } = setUp([], handOvers);
+    const handOver = { worker: 'p', attempt: 1, layout: 'l', bytes: 20, numBlocks: 2 };
+    deliver('a', 2, { handOver, known: [0, 0], ended: [1] });
+    await settle();
+    expect([worker.size, sources.length]).toEqual([1, 0]);
+    expect(holds[0]!.held).toEqual([['a', 2]]);
+    finish();
+    await settle();
+    expect(sources.map(({ hasLeft }) => hasLeft)).toEqual([false, true]);
+    sources[0]!.push([7], 'length');
+    await settle();
+    expect(frames(sent)).toEqual([['a', 2, 0, 0, [7]]]);
+    expect(worker.size).toBe(0);
+  });
+
+  it('does not begin what nobody waits for any more when the blocks are there', async () => {
+    const { handOvers, finish } = played();
+    const { worker, deliver, sources } = setUp([], handOvers);
+    const handOver = { worker: 'p', attempt: 1, layout: 'l', bytes: 20, numBlocks: 2 };
+    deliver('a', 2, { handOver, known: [0] });
+    worker.stop({ kind: 'stop', id: 'a', attempt: 2, sequence: null });
+    finish();
+    await settle();
+    expect([worker.size, sources.length]).toEqual([0, 0]);
   });
 });

@@ -31,13 +31,16 @@ describe('parts of a matrix that is stored', () => {
     ['Q8_0', 'int8'],
     ['Q4_0', 'int4'],
     ['Q4_1', 'int4'],
-    ['Q5_0', 'int8'],
-    ['Q5_1', 'int8'],
+    ['Q5_0', 'q5_0'],
+    ['Q5_1', 'q5_1'],
     ['Q2_K', 'int8'],
     ['Q3_K', 'q6_k'],
     ['Q4_K', 'q4_k'],
     ['Q5_K', 'q5_k'],
     ['Q6_K', 'q6_k'],
+    ['IQ4_NL', 'iq4_nl'],
+    ['IQ4_XS', 'iq4_xs'],
+    ['MXFP4', 'mxfp4'],
   ])('as %s are %s', (type, dtype) => {
     const { rows } = weightOf('layers.1.down');
     expect(partsOf('layers.1.down', [/./, type])).toEqual([{ dtype, rows }]);

@@ -8,7 +8,12 @@ import { WeightReader } from '../../../engine/executors/portable/weights/weight-
 import { makeStepBatch } from '../../../tools/support/step-batch.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
-import { LIKE_Q4_K_M, OF_MANY_TYPES, writeSuperblockModel } from '../../support/superblock-model.js';
+import {
+  LIKE_Q4_K_M,
+  OF_GROUPS_AND_TABLES,
+  OF_MANY_TYPES,
+  writeSuperblockModel,
+} from '../../support/superblock-model.js';
 
 const root = temporaryFolder('skein-stored');
 let count = 0;
@@ -50,9 +55,10 @@ function logitsOf(engine: Engine, instructionSet: (typeof instructionSets)[numbe
   return copy;
 }
 
-describe('a GGUF in superblocks', () => {
+describe('a GGUF of types that are kept', () => {
   const file = writeSuperblockModel(join(root, 'q4-k-m.gguf'), LIKE_Q4_K_M);
   const many = writeSuperblockModel(join(root, 'many.gguf'), OF_MANY_TYPES);
+  const tables = writeSuperblockModel(join(root, 'tables.gguf'), OF_GROUPS_AND_TABLES, 'Q5_0');
 
   it('is taken as it is, each part of a stack in its own type, and found again', async () => {
     const engine = await built(file, 'auto');
@@ -81,6 +87,7 @@ describe('a GGUF in superblocks', () => {
   it.each([
     ['like Q4_K_M', file],
     ['of many types', many],
+    ['of groups and tables', tables],
   ])('has the numbers of the file, %s', async (_, model) => {
     const [stored, exact] = [readWeights(await built(model, 'auto')), readWeights(await built(model, 'f32'))];
     for (const [name, values] of stored)
@@ -93,6 +100,7 @@ describe('a GGUF in superblocks', () => {
         [
           [set, 'like Q4_K_M', file],
           [set, 'of many types', many],
+          [set, 'of groups and tables', tables],
         ] as const,
     ),
   )(

@@ -70,18 +70,28 @@ async function expectSameBits(changes: Partial<TinyShape>, shape: Partial<GroupS
 
 describe('the logits of ranks are those of one process', () => {
   const two = { tensorParallelSize: 2 };
-  test.each(['f32', 'bf16', 'int8', 'int4'] satisfies WeightPrecision[])('%s', async (precision) => {
-    await expectSameBits({ precision, hiddenSize: 64, intermediateSize: 96 }, two);
-  });
-  test.each([2, 3])('stacks of several types of superblocks among %i ranks', async (tensorParallelSize) => {
-    const wide = { hiddenSize: 256, intermediateSize: 256, headDim: 64, numLayers: 1 };
-    await expectSameBits({ precision: 'mixed', ...wide }, { tensorParallelSize });
+  const shapes: Partial<GroupShape>[] = [
+    two,
+    { tensorParallelSize: 3 },
+    { tensorParallelSize: 4 },
+    { pipelineParallelSize: 2 },
+    { ...two, pipelineParallelSize: 2 },
+  ];
+  describe.each(shapes)('on %o', (shape) => {
+    // Widths of which exchanges are streamed, too.
+    test.each(['f32', 'bf16', 'int8', 'int4'] satisfies WeightPrecision[])('%s', async (precision) => {
+      await expectSameBits({ precision, hiddenSize: 64, intermediateSize: 192 }, shape);
+    });
+    test('stacks of superblocks as they are stored: q4_k, q5_k and q6_k', async () => {
+      const wide = { hiddenSize: 256, intermediateSize: 256, headDim: 64 };
+      await expectSameBits({ precision: 'mixed', ...wide }, shape);
+    });
   });
   test.each([2, 3, 4])('9 heads, 3 KV heads among %i ranks', async (tensorParallelSize) => {
     await expectSameBits({ numHeads: 9, numKvHeads: 3, bias: true }, { tensorParallelSize });
   });
   test('features of other architectures', () => expectSameBits({ varied: true }, two));
-  test('2 stages', () => expectSameBits({ numLayers: 3 }, { pipelineParallelSize: 2 }));
+  test('3 stages', () => expectSameBits({ numLayers: 5 }, { pipelineParallelSize: 3 }));
   test('2 x 2', () => expectSameBits({ varied: true, numLayers: 4 }, { ...two, pipelineParallelSize: 2 }));
 });
 

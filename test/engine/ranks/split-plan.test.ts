@@ -1,15 +1,16 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import type { RankPlan } from '../../../engine/ranks/rank-plan.js';
+import type { ExchangeOp, RankPlan } from '../../../engine/ranks/rank-plan.js';
 import { type GroupShape, sizeOf } from '../../../engine/ranks/rank-shape.js';
 import { splitPlan } from '../../../engine/ranks/split-plan.js';
 import { TinyNetworks } from '../../../tools/support/tiny-network.js';
 
 const networks = new TinyNetworks();
 afterAll(() => networks.remove());
-const { plan } = networks.make({ numLayers: 3, numHeads: 9, numKvHeads: 3, bias: true });
+const network = networks.make({ numLayers: 3, numHeads: 9, numKvHeads: 3, bias: true });
+const { plan } = network;
 
 const plansOf = (shape: GroupShape): RankPlan[] =>
-  Array.from({ length: sizeOf(shape) }, (_, rank) => splitPlan(plan, shape, rank));
+  Array.from({ length: sizeOf(shape) }, (_, rank) => splitPlan(network, shape, rank));
 const kinds = ({ ops }: RankPlan) => ops.map(({ op }) => op);
 
 describe('the plans of ranks', () => {
@@ -41,26 +42,40 @@ describe('the plans of ranks', () => {
     expect(second.caches.map(({ kvHeads }) => kvHeads)).toEqual([1, 1, 1]);
   });
 
-  test('stages have the layers one after the other, and hand one value over', () => {
+  test('stages have the layers one after the other, hand one value over, and rank 0 makes the output', () => {
     const [first, second] = plansOf({ tensorParallelSize: 1, pipelineParallelSize: 2 }) as [
       RankPlan,
       RankPlan,
     ];
-    expect(first.caches).toHaveLength(2);
-    expect(second.caches).toHaveLength(1);
+    // The output layer counts as much as a layer.
+    expect(first.caches).toHaveLength(1);
+    expect(second.caches).toHaveLength(2);
     expect(kinds(first)[0]).toBe('embedding');
-    expect(kinds(first).slice(-2)).toEqual(['exchange', 'exchange']);
-    expect(kinds(second)[0]).toBe('exchange');
+    expect(kinds(first).slice(-4)).toEqual(['exchange', 'exchange', 'rmsNorm', 'linear']);
+    expect([kinds(second)[0], ...kinds(second).slice(-2)]).toEqual(['exchange', 'selectRows', 'exchange']);
     expect(kinds(second)).not.toContain('embedding');
     const origins = [...first.origins, ...second.origins].filter((origin) => origin >= 0);
-    expect(origins).toEqual(plan.ops.map((_, index) => index));
+    expect(origins.sort((a, b) => a - b)).toEqual(plan.ops.map((_, index) => index));
+    // What goes back is a hidden row.
+    const back = second.ops.at(-1) as ExchangeOp;
+    expect(second.values[back.value]).toMatchObject({ rows: 'logits', width: 48 });
+    expect([first.logits, second.logits]).toEqual([first.values.length - 1, -1]);
+  });
+
+  test('stages of several ranks leave the output to the last one', () => {
+    const plans = plansOf({ tensorParallelSize: 2, pipelineParallelSize: 2 });
+    const products = plans.map(({ weights }) => weights.some(({ part }) => part?.tensor === 'output'));
+    expect(plans[0]!.weights.length).toBeGreaterThan(0);
+    expect(products.slice(0, 2)).toEqual([false, false]);
+    for (const { ops } of plans.slice(2)) expect(ops.at(-1)).toMatchObject({ op: 'exchange', readers: [0] });
+    expect(plans[0]!.ops.at(-1)).toMatchObject({ op: 'exchange', readers: [0] });
   });
 
   test('what cannot be parted is refused', () => {
-    expect(() => splitPlan(plan, { tensorParallelSize: 10, pipelineParallelSize: 1 }, 0)).toThrow(
+    expect(() => splitPlan(network, { tensorParallelSize: 10, pipelineParallelSize: 1 }, 0)).toThrow(
       'This model has 9 heads of attention, which 10 ranks cannot share; at most 9 are possible.',
     );
-    expect(() => splitPlan(plan, { tensorParallelSize: 1, pipelineParallelSize: 4 }, 0)).toThrow(
+    expect(() => splitPlan(network, { tensorParallelSize: 1, pipelineParallelSize: 4 }, 0)).toThrow(
       'This model has 3 layers, which 4 stages cannot share; at most 3 are possible.',
     );
   });

@@ -36,7 +36,9 @@ async function connectTo(path: string): Promise<net.Socket> {
   await once(socket, 'connect');
   return socket;
 }
-const closed = (socket: net.Socket) => (socket.closed ? Promise.resolve() : once(socket, 'close'));
+/** A connection that is closed before its bytes are read is reset, and closed all the same. */
+const closed = (socket: net.Socket) =>
+  socket.closed ? Promise.resolve() : new Promise((resolve) => socket.once('close', resolve));
 
 /** The first bytes of TLS: a record of 256 bytes, of which these are a few. */
 const HALF_A_HELLO = Buffer.from([0x16, 0x03, 0x01, 0x01, 0x00, 0x01, 0x00, 0x00, 0xfc, 0x03]);

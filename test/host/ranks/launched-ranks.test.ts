@@ -112,6 +112,31 @@ it('they fail what is active once when one is killed, and come back together', a
   expect(client.states.map(([state]) => state)).toEqual(['running', 'restarting', 'running']);
 });
 
+/** A group whose rank 1 stands still before it has the model, so that it cannot be ready. */
+async function groupThatLoads() {
+  const client = await managers.start({ tensorParallelSize: 2 });
+  client.manager.ready.catch(() => {});
+  await poll(() => rankProcesses().length === 1);
+  const [rank] = rankProcesses();
+  process.kill(rank!, 'SIGSTOP');
+  return { client, rank: rank! };
+}
+
+it('a rank that is killed before the group is ready ends the start with one reason', async () => {
+  const { client, rank } = await groupThatLoads();
+  process.kill(rank, 'SIGKILL');
+  await expect(client.manager.ready).rejects.toThrow(/^Rank 1's process was ended by SIGKILL/);
+  await poll(() => rankProcesses().length === 0);
+  expect(client.states.map(([state]) => state)).toEqual(['failed']);
+});
+
+it('a group that loads is ended as a whole, though a rank stands still', async () => {
+  const { client } = await groupThatLoads();
+  await client.manager.terminate();
+  await poll(() => rankProcesses().length === 0);
+  await expect(client.manager.ready).rejects.toThrow();
+});
+
 it('they wait for one that is stopped, up to the limit', async () => {
   const limit = 2000;
   const client = await managers.start({ tensorParallelSize: 2, rankTimeoutMs: limit });

@@ -41,7 +41,8 @@ function start(optionalParams: OptionalParams, more: Partial<GptManagerOptions> 
   return client;
 }
 
-const STAGES = { pipelineParallelSize: 2 };
+// The layers of a tiny model cannot be dealt evenly, and by itself it would run few requests together.
+const STAGES = { pipelineParallelSize: 2, minMicroBatchSize: 1 };
 
 async function answers(client: ManagerClient, requests: readonly InferenceRequest[]) {
   await Promise.all(requests.map((request) => client.submit(request)));

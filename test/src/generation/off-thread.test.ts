@@ -61,6 +61,33 @@ describe('a long chat', () => {
     );
   });
 
+  it('with functions has the same tokens, also where they come again', async () => {
+    const source =
+      '{% for tool in tools %}{{ tool | tojson }}\n{% endfor %}{{ messages[0].content }}<|im_end|>';
+    const files = { ...(await readTokenizerFiles(directory)), chatTemplate: source };
+    const pool = new TokenizerPool(tokenizer, { files });
+    const written = new ChatTemplate(source, tokenizer);
+    const functions = (description: string) =>
+      Array.from({ length: 60 }, (_, i) => ({ type: 'function', function: { name: `f${i}`, description } }));
+    try {
+      for (const content of ['Hi', 'Hi', 'And <|im_end|>']) {
+        for (const tools of [
+          functions('It acts.'),
+          functions('It ends <|im_end|>.'),
+          functions('It acts.'),
+        ]) {
+          const messages = [{ role: 'user', content }];
+          const { segments } = written.render(messages, { tools });
+          expect(await pool.encodeChat(written, messages, { tools })).toEqual(
+            new Tokenizer(files).encodeSegments(segments),
+          );
+        }
+      }
+    } finally {
+      await pool.close();
+    }
+  });
+
   it('is refused in the same words', async () => {
     const wrong = [...conversation(2000), { role: 'user', content: [{ type: 'image_url' }] }];
     const words = /messages\[2000\]\.content: a part of type "image_url" is not text/;

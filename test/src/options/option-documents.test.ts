@@ -29,7 +29,7 @@ describe('the tables of options', () => {
       expect(rowsOf(namesTable()).filter((row) => row.includes(`| \`${name}\` |`))).toHaveLength(1);
     }
     expect(widthsOf(flagsTables())).toEqual(new Set([7]));
-    expect(widthsOf(namesTable())).toEqual(new Set([7]));
+    expect(widthsOf(namesTable())).toEqual(new Set([9]));
   });
 
   it('show what GptManager takes, with the defaults that it has', () => {

@@ -239,19 +239,143 @@ describeWithNats('a worker that is silent', () => {
 });
 
 describeWithNats('many requests on workers that are killed at random', () => {
-  it('get the answers of an undisturbed run, and leave nothing behind', async () => {
-    const report = await runFaults({
-      nats: testNats!,
-      workerArguments: WORKER,
-      environment: cleanEnvironment({}),
-      workers: 2,
-      requests: 60,
-      kills: 3,
-      seed: 7,
-      concurrency: 12,
-      vocabSize: 90,
-    });
-    expect(report).toMatchObject({ requests: 60, kills: 3, wrong: [] });
-    expect(report.tokens).toBeGreaterThan(500);
+  it.each([0, 1])(
+    'get the answers of an undisturbed run, with %i prefill workers',
+    async (prefillWorkers) => {
+      const report = await runFaults({
+        nats: testNats!,
+        workerArguments: WORKER,
+        environment: cleanEnvironment({}),
+        workers: 2,
+        prefillWorkers,
+        requests: 60,
+        kills: 3,
+        seed: 7,
+        concurrency: 12,
+        vocabSize: 90,
+      });
+      expect(report).toMatchObject({ requests: 60, kills: 3, wrong: [] });
+      expect(report.tokens).toBeGreaterThan(500);
+    },
+    120_000,
+  );
+});
+
+/** Kills its process, soon, when a prompt of 77 tokens goes to the engine, which never gets it. */
+const POISONED = `
+  import { MessagePort } from 'node:worker_threads';
+  const post = MessagePort.prototype.postMessage;
+  const isPoison = (value) =>
+    ArrayBuffer.isView(value) ? value.length === 77
+    : typeof value === 'object' && value !== null && Object.values(value).some(isPoison);
+  MessagePort.prototype.postMessage = function (message, ...more) {
+    if (message?.type !== 'requests' || !isPoison(message)) return post.call(this, message, ...more);
+    setTimeout(() => process.kill(process.pid, 'SIGKILL'), 300);
+  };`;
+
+describeWithNats('a request that kills each worker', () => {
+  it('ends with an error after three attempts, and the others end with their answers', async () => {
+    const lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}) });
+    const mortal = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(POISONED)}` };
+    const start = () => lab.startWorker(WORKER, lab.nats.url, mortal);
+    await start();
+    const alone = await ask(lab.gateway, lab.model, REQUESTS.first!);
+    let deaths = 0;
+    const replacing = (async () => {
+      while (deaths < 3) {
+        const [worker] = lab.workers;
+        await until('a death', () => worker!.child.signalCode !== null);
+        deaths++;
+        lab.workers.delete(worker!);
+        await start();
+      }
+    })();
+    const poison = ask(lab.gateway, lab.model, { ...BASE, promptTokens: Array(77).fill(9) });
+    const other = ask(lab.gateway, lab.model, REQUESTS.first!);
+    await expect(poison).rejects.toThrow(
+      'The request was begun 3 times, and each time its worker was lost; it is not tried again.',
+    );
+    await replacing;
+    expect(await other).toEqual(alone);
+    expect(deaths).toBe(3);
+    expect([...lab.workers].map(({ child }) => child.signalCode)).toEqual([null]);
+    await lab.close();
   }, 120_000);
+});
+
+describeWithNats('workers that are not equal', () => {
+  it.each([false, true])(
+    'go on with an answer only if bits may differ: %s',
+    async (allowsDifferentBits) => {
+      const environment = cleanEnvironment({});
+      const lab = await QueueLab.start({
+        nats: testNats!,
+        allowsDifferentBits,
+        workerWaitMs: 1_500,
+        environment,
+      });
+      await lab.startWorker(WORKER);
+      await lab.startWorker([...WORKER, '--kv-cache-dtype', 'int8']);
+      const [request] = [{ ...REQUESTS.first!, maxNewTokens: 200 }];
+      const tokens: number[] = [];
+      const stop = lab.onFrame(({ worker, index }) => {
+        if (index < 5) return;
+        stop();
+        void lab.kill(lab.find(worker)!);
+      });
+      const read = (async () => {
+        for await (const piece of lab.gateway.submit(lab.model, request!)[0]!) tokens.push(...piece.tokens);
+      })();
+      if (allowsDifferentBits) {
+        await read;
+        expect(tokens).toHaveLength(200);
+      } else await expect(read).rejects.toThrow(/no equal worker is left .*--allow-different-bits/);
+      await lab.close();
+    },
+    60_000,
+  );
+});
+
+describeWithNats('clocks and wires of the queue', () => {
+  it('may differ by a day, whatever a request has of time limits', async () => {
+    const lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}) });
+    for (const hours of [-24, 24]) {
+      const shift = `const now = Date.now; Date.now = () => now() + ${hours * 3_600_000};`;
+      const options = `--import data:text/javascript,${encodeURIComponent(shift)}`;
+      await lab.startWorker(WORKER, lab.nats.url, { NODE_OPTIONS: options });
+    }
+    const request = { ...REQUESTS.first!, timeLimitMs: 40_000 };
+    const undisturbed = await ask(lab.gateway, lab.model, REQUESTS.first!);
+    const stop = lab.onFrame(({ worker, index }) => {
+      if (index < 5) return;
+      stop();
+      void lab.kill(lab.find(worker)!);
+    });
+    expect(await ask(lab.gateway, lab.model, request)).toEqual(undisturbed);
+    await lab.close();
+  }, 60_000);
+
+  it('may swallow what a gateway hears and says', async () => {
+    const lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}) });
+    await lab.startWorker(WORKER);
+    const undisturbed = await ask(lab.gateway, lab.model, REQUESTS.several!);
+    const proxy = await SwallowingProxy.start(lab.nats.port);
+    const cutOff = await lab.openGateway(undefined, proxy.port);
+    await until('the worker', () => cutOff.workersOf(lab.model).length === 1);
+    const stop = lab.onFrame(({ index }) => {
+      if (index < 4) return;
+      stop();
+      proxy.isSwallowing = true;
+    });
+    const asked = ask(cutOff, lab.model, REQUESTS.several!);
+    await until('the wire to be cut', () => proxy.isSwallowing);
+    // Its worker gives it up after a while.
+    await lab.untilIdle();
+    proxy.isSwallowing = false;
+    proxy.cut();
+    expect(await asked).toEqual(undisturbed);
+    cutOff.close();
+    proxy.close();
+    await lab.close();
+  }, 60_000);
 });

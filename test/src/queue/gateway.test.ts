@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { nkeys } from '@nats-io/transport-node';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { NatsProcess } from '../../../tools/support/queue/nats-process.js';
@@ -92,6 +93,29 @@ describeWithNats('skein gateway and skein work', () => {
     await direct.stop();
   }, 60_000);
 
+  it('call tools as a server that has the model itself', async () => {
+    const direct = await startServer(['--threads', '1', '--kv-cache-tokens', '4096']);
+    const parameters = {
+      type: 'object',
+      properties: { city: { enum: ['Rome', 'Oslo'] } },
+      required: ['city'],
+    };
+    const asked = {
+      ...{ model: 'gosling', seed: 6, temperature: 1, max_tokens: 200 },
+      messages: [{ role: 'user' as const, content: 'What is the weather?' }],
+      tools: [{ type: 'function' as const, function: { name: 'weather', parameters } }],
+      tool_choice: 'required' as const,
+    };
+    const [over, at] = await Promise.all(
+      [client, clientOf(direct)].map((one) => one.chat.completions.create(asked)),
+    );
+    const calls = (answer: typeof over) =>
+      answer!.choices[0]!.message.tool_calls?.map((call) => call.type === 'function' && call.function);
+    expect(calls(over)).toEqual(calls(at));
+    expect(calls(over)).toEqual([{ name: 'weather', arguments: expect.stringMatching(/Rome|Oslo/) }]);
+    await direct.stop();
+  }, 60_000);
+
   it('refuse a bad request in the words of a server', async () => {
     const bad = client.chat.completions.create({
       model: 'gosling',
@@ -124,6 +148,55 @@ describeWithNats('skein gateway and skein work', () => {
       expect(Number(error.headers.get('retry-after'))).toBeGreaterThan(0);
     }
     await lab.untilIdle();
+  }, 60_000);
+
+  it('keep tenants apart: no cached blocks in common, and fair shares of the workers', async () => {
+    const keys = ['a', 'b'].map((name) => `- name: ${name}\n  key: secret-${name}-0123456789\n`);
+    const folder = mkdtempSync(join(tmpdir(), 'skein-keys-'));
+    writeFileSync(join(folder, 'keys.yaml'), keys.join(''));
+    const more = [
+      '--api-key-file',
+      join(folder, 'keys.yaml'),
+      '--fair-queueing',
+      '--max-queued-requests',
+      '100',
+    ];
+    const own = await start([cliPath, ...GATEWAY, ...more, '--nats', lab.nats.url], {});
+    const [a, b] = ['a', 'b'].map(
+      (name) => new OpenAI({ baseURL: `${own.url}/v1`, apiKey: `secret-${name}-0123456789`, maxRetries: 0 }),
+    );
+    await until('the model', async () => (await a!.models.list()).data.length > 0);
+    const prompt = 'A goose and a gosling went out into the wide, wide world. '.repeat(6);
+    const cachedOf = async (one: OpenAI) =>
+      (await one.completions.create({ model: 'gosling', prompt, max_tokens: 2 })).usage!
+        .prompt_tokens_details!.cached_tokens!;
+    expect(await cachedOf(a!)).toBe(0);
+    expect(await cachedOf(a!)).toBeGreaterThan(30);
+    expect(await cachedOf(b!)).toBe(0);
+    // A flood of one key, and then one request of the other: it does not wait for all of the flood.
+    const order: string[] = [];
+    const ask = (one: OpenAI, name: string) =>
+      one.completions
+        .create({
+          model: 'gosling',
+          prompt: 'Once',
+          max_tokens: 60,
+          temperature: 1,
+          ignore_eos: true,
+        } as never)
+        .then(() => order.push(name));
+    const flood = Array.from({ length: 24 }, () => ask(a!, 'a'));
+    const waiting = async () => {
+      const headers = { authorization: 'Bearer secret-a-0123456789' };
+      const text = await (await fetch(`${own.url}/metrics`, { headers })).text();
+      return Number(/^vllm:num_requests_waiting\S* (\d+)/m.exec(text)![1]);
+    };
+    await until('the flood', async () => (await waiting()) > 12);
+    const late = ask(b!, 'b');
+    await Promise.all([...flood, late]);
+    expect(order.indexOf('b')).toBeLessThan(21);
+    expect((await own.stop()).code).toBe(0);
+    rmSync(folder, { recursive: true });
   }, 60_000);
 
   it('stop the work for a client that leaves', async () => {
@@ -162,6 +235,51 @@ describeWithNats('skein gateway and skein work', () => {
   }, 60_000);
 });
 
+/** A token of NATS, signed by `by`. */
+function natsToken(by: ReturnType<typeof nkeys.createUser>, sub: string, name: string, nats: object): string {
+  const base64 = (bytes: Uint8Array | string) => Buffer.from(bytes).toString('base64url');
+  const claims = { jti: name, iat: Math.floor(Date.now() / 1000), iss: by.getPublicKey(), name, sub, nats };
+  const text = `${base64(JSON.stringify({ typ: 'JWT', alg: 'ed25519-nkey' }))}.${base64(JSON.stringify(claims))}`;
+  return `${text}.${base64(by.sign(Buffer.from(text)))}`;
+}
+
+/** Configuration of a server with an operator and an account, and the credentials of a user of it. */
+function credentials(): { config: string; creds: string } {
+  const [operator, account, system, user] = [
+    nkeys.createOperator(),
+    nkeys.createAccount(),
+    nkeys.createAccount(),
+    nkeys.createUser(),
+  ];
+  const limits = {
+    subs: -1,
+    data: -1,
+    payload: -1,
+    imports: -1,
+    exports: -1,
+    conn: -1,
+    leaf: -1,
+    wildcards: true,
+  };
+  const storage = { mem_storage: -1, disk_storage: -1, streams: -1, consumer: -1 };
+  const ofOperator = natsToken(operator, operator.getPublicKey(), 'O', { type: 'operator', version: 2 });
+  const ofSystem = natsToken(operator, system.getPublicKey(), 'S', { type: 'account', version: 2, limits });
+  const ofAccount = natsToken(operator, account.getPublicKey(), 'A', {
+    ...{ type: 'account', version: 2, limits: { ...limits, ...storage } },
+  });
+  const ofUser = natsToken(account, user.getPublicKey(), 'U', {
+    ...{ type: 'user', version: 2, pub: {}, sub: {}, subs: -1, data: -1, payload: -1 },
+  });
+  const accounts = [`${account.getPublicKey()}: ${ofAccount}`, `${system.getPublicKey()}: ${ofSystem}`];
+  const config = [
+    ...[`operator: ${ofOperator}`, 'resolver: MEMORY', `system_account: ${system.getPublicKey()}`],
+    ...['resolver_preload: {', ...accounts, '}'],
+  ].join('\n');
+  const seed = Buffer.from(user.getSeed()).toString();
+  const creds = `-----BEGIN NATS USER JWT-----\n${ofUser}\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n${seed}\n------END USER NKEY SEED------\n`;
+  return { config, creds };
+}
+
 describeWithNats('the connection to NATS', () => {
   const folder = mkdtempSync(join(tmpdir(), 'skein-nats-secrets-'));
   const file = (name: string, text: string | Buffer) => {
@@ -197,6 +315,25 @@ describeWithNats('the connection to NATS', () => {
     for (const { stdout, stderr } of [wrong, stranger, gateway.output()])
       expect(stdout + stderr).not.toContain('sesame');
     await nats.close();
+  }, 60_000);
+
+  it('has an nkey, or a file of credentials', async () => {
+    const user = nkeys.createUser();
+    const nkeyConfig = file('nkey.conf', `authorization { users: [{ nkey: ${user.getPublicKey()} }] }\n`);
+    const seed = file('user.nk', user.getSeed() as Buffer);
+    const { config, creds } = credentials();
+    const cases = [
+      [nkeyConfig, ['--nats-nkey-file', seed]],
+      [file('jwt.conf', config), ['--nats-creds-file', file('user.creds', creds)]],
+    ] as const;
+    for (const [conf, secrets] of cases) {
+      const nats = await NatsProcess.start(testNats!, ['-c', conf]);
+      const gateway = await start([cliPath, ...GATEWAY, '--nats', nats.url, ...secrets], {});
+      expect((await gateway.stop()).code).toBe(0);
+      const stranger = await runCli([...GATEWAY, '--nats', nats.url], {});
+      expect(stranger).toMatchObject({ code: 1, stderr: expect.stringMatching(/cannot be used: .*uthoriz/) });
+      await nats.close();
+    }
   }, 60_000);
 
   it.each([

@@ -99,17 +99,27 @@ export async function memoryOf({
   return memory;
 }
 
-export async function start(
+/** Starts Node.js with these arguments, and waits for nothing. */
+export function spawnCli(
   args: readonly string[],
   environment: Record<string, string>,
   channel: readonly 'ipc'[] = [],
-): Promise<SkeinProcess> {
+): Pick<SkeinProcess, 'child' | 'output' | 'ended'> {
   const child = spawn(process.execPath, args, {
     env: cleanEnvironment(environment),
     stdio: ['ignore', 'pipe', 'pipe', ...channel],
   });
   const output = gather(child);
   const ended = once(child, 'close').then(([code, signal]): Ended => ({ code, signal, ...output() }));
+  return { child, output, ended };
+}
+
+export async function start(
+  args: readonly string[],
+  environment: Record<string, string>,
+  channel: readonly 'ipc'[] = [],
+): Promise<SkeinProcess> {
+  const { child, output, ended } = spawnCli(args, environment, channel);
   const url = await new Promise<string>((resolve, reject) => {
     child.stdout!.on('data', () => {
       const found = /at (https?:\S+)\/v1/.exec(output().stdout)?.[1];

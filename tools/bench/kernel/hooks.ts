@@ -1,10 +1,10 @@
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-import { blockBytes, blockElements, type QuantizedType } from '../../support/quantized.js';
+import { blockBytes, blockElements, QUANTIZED_TYPES, type QuantizedType } from '../../support/quantized.js';
 
 export type Dtype = 'f32' | 'bf16' | QuantizedType;
-export const DTYPES: readonly Dtype[] = ['f32', 'bf16', 'int8', 'int4', 'q4_k', 'q5_k', 'q6_k'];
+export const DTYPES: readonly Dtype[] = ['f32', 'bf16', ...QUANTIZED_TYPES];
 type Fields = Record<string, unknown>;
 
 /** The addon's kernels as functions over typed arrays, each with the name of its instruction set in front. */

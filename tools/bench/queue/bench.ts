@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { describeMachine, sectionOf } from '../../../base/machine.js';
 import { countOf, type FlagValues } from '../../compare/flags.js';
+import { cpuMs } from '../../support/cpu-ms.js';
 import { markdownTable } from '../../support/markdown-table.js';
 import { findNatsServer } from '../../support/queue/nats-process.js';
 import { QueueLab, until } from '../../support/queue/queue-lab.js';
@@ -26,14 +26,6 @@ interface Side {
   pids: () => number[];
   cpuMsPerToken: number[];
   firstMs: number[];
-}
-
-/** Milliseconds of processor time that processes have taken. */
-function cpuMs(pids: readonly number[]): number {
-  return pids.reduce((sum, pid) => {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
-    return sum + 10 * (Number(fields[11]) + Number(fields[12]));
-  }, 0);
 }
 
 /** Streams one completion. @returns milliseconds to each of its chunks */

@@ -1,14 +1,11 @@
-import {
-  type ClusterResult,
-  ClusterSimulation,
-  type RoutingPolicy,
-} from '../../../engine/simulation/cluster-simulation.js';
+import { ClusterSimulation } from '../../../host/simulation/cluster-simulation.js';
+import type { ClusterResult, RoutingPolicy } from '../../../host/simulation/cluster-types.js';
+import { sharedPrefixTrace } from '../../../host/simulation/shared-prefixes.js';
 import { countOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';
 import { Random } from '../../support/random.js';
 import { defineBench } from '../bench.js';
 import { positiveOf } from '../flags.js';
-import { sharedPrefixTrace } from './shared-prefixes.js';
 
 const FLAGS = {
   workers: { argument: 'N', default: '8', help: 'workers (default 8)' },
@@ -18,11 +15,12 @@ const FLAGS = {
   blocks: { argument: 'N', default: '600', help: 'blocks of 32 tokens in each cache (default 600)' },
 } as const;
 
-const POLICIES: Readonly<Record<RoutingPolicy, string>> = {
+/** The work queue is no router: docs/simulate.md shows it beside them. */
+const POLICIES = {
   random: 'at random',
   'fewest-requests': 'where the fewest requests are',
   cache: 'by caches',
-};
+} satisfies Partial<Record<RoutingPolicy, string>>;
 const PREFIX_TOKENS = 1024;
 const OWN_TOKENS = 128;
 const NEW_TOKENS = 64;
@@ -63,13 +61,15 @@ export const bench = defineBench({
     const rate = positiveOf('rate', flags.rate);
     const prefixes = countOf('prefixes', flags.prefixes);
     const numBlocks = countOf('blocks', flags.blocks);
-    const arrivals = sharedPrefixTrace({
-      ...{ requests: countOf('requests', flags.requests), rate, prefixes },
-      ...{ prefixTokens: PREFIX_TOKENS, ownTokens: OWN_TOKENS, maxNewTokens: NEW_TOKENS, turns: TURNS },
-      random: seededRandom(SEED),
-    });
+    const arrivals = [
+      ...sharedPrefixTrace({
+        ...{ requests: countOf('requests', flags.requests), rate, prefixes },
+        ...{ prefixTokens: PREFIX_TOKENS, ownTokens: OWN_TOKENS, maxNewTokens: NEW_TOKENS, turns: TURNS },
+        random: seededRandom(SEED),
+      }),
+    ];
     const promptTokens = arrivals.reduce((sum, { tokens }) => sum + tokens.length, 0);
-    const rows = (Object.keys(POLICIES) as RoutingPolicy[]).map((routing) => {
+    const rows = (Object.keys(POLICIES) as (keyof typeof POLICIES)[]).map((routing) => {
       const beginMs = performance.now();
       const worker = {
         ...{ policy: 'GUARANTEED_NO_EVICT' as const, numBlocks, tokensPerBlock: 32, maxNumRequests: 64 },
@@ -78,10 +78,14 @@ export const bench = defineBench({
           chunking: { unit: 32, policy: 'EQUAL_PROGRESS' as const },
         },
       };
-      const result = new ClusterSimulation(
-        { workers, worker, pace: PACE, routing, eventDelayMs: 5, random: seededRandom(SEED + 1) },
-        arrivals,
-      ).run();
+      const result = new ClusterSimulation({
+        workers,
+        worker,
+        pace: PACE,
+        routing,
+        eventDelayMs: 5,
+        random: seededRandom(SEED + 1),
+      }).run(arrivals);
       const tookMs = performance.now() - beginMs;
       progress(`${routing}: ${result.iterations} iterations simulated in ${(tookMs / 1000).toFixed(1)} s`);
       return row(POLICIES[routing], result, promptTokens);

@@ -53,20 +53,22 @@ export class NatsProcess {
 
   async startAgain(): Promise<void> {
     const args = ['-js', '-sd', this.#folder, '-a', '127.0.0.1', '-p', String(this.port), ...this.#arguments];
-    this.#child = spawn(this.#program, args, { stdio: 'ignore' });
+    const child = spawn(this.#program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    this.#child = child;
+    let said = '';
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      if (said.length < 4000) said += text;
+    });
     for (;;) {
+      if (this.#child.exitCode !== null) throw new Error('nats-server ended at its start.');
       const socket = connect(this.port, '127.0.0.1');
-      const isThere = await Promise.race([
-        once(socket, 'connect').then(
-          () => true,
-          () => false,
-        ),
-        once(this.#child, 'exit').then(() => {
-          throw new Error('nats-server ended at its start.');
-        }),
-      ]);
+      const isThere = await once(socket, 'connect').then(
+        () => true,
+        () => false,
+      );
       socket.destroy();
       if (isThere) return;
+      if (child.exitCode !== null) throw new Error(`nats-server ended at its start: ${said}`);
       await sleep(20);
     }
   }
@@ -91,15 +93,21 @@ export class NatsProcess {
 export class SwallowingProxy {
   readonly port: number;
   isSwallowing = false;
+  /** Ends all connections: a new one is as if nothing had been. */
+  readonly cut: () => void;
   readonly #close: () => void;
 
-  private constructor(port: number, close: () => void) {
+  private constructor(port: number, cut: () => void, close: () => void) {
     this.port = port;
+    this.cut = cut;
     this.#close = close;
   }
 
   static async start(targetPort: number): Promise<SwallowingProxy> {
     const sockets = new Set<{ destroy(): void }>();
+    const cut = () => {
+      for (const socket of sockets) socket.destroy();
+    };
     const server = createServer((near) => {
       const far = connect(targetPort, '127.0.0.1');
       for (const [from, to] of [
@@ -119,7 +127,48 @@ export class SwallowingProxy {
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as { port: number };
-    const proxy: SwallowingProxy = new SwallowingProxy(port, () => {
+    const proxy: SwallowingProxy = new SwallowingProxy(port, cut, () => {
+      server.close();
+      cut();
+    });
+    return proxy;
+  }
+
+  close(): void {
+    this.#close();
+  }
+}
+
+/** A wire on which everything that its near end sends is seen, and may be changed. */
+export class TappedProxy {
+  readonly port: number;
+  /** What goes on in place of what has come; by default the same. */
+  tap: (bytes: Buffer) => Buffer = (bytes) => bytes;
+  readonly #close: () => void;
+
+  private constructor(port: number, close: () => void) {
+    this.port = port;
+    this.#close = close;
+  }
+
+  static async start(targetPort: number): Promise<TappedProxy> {
+    const sockets = new Set<{ destroy(): void }>();
+    const server = createServer((near) => {
+      const far = connect(targetPort, '127.0.0.1');
+      near.on('data', (bytes: Buffer) => far.write(proxy.tap(bytes)));
+      far.on('data', (bytes) => near.write(bytes));
+      for (const [socket, other] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        sockets.add(socket);
+        socket.on('error', () => {});
+        socket.on('close', () => other.destroy());
+      }
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as { port: number };
+    const proxy: TappedProxy = new TappedProxy(port, () => {
       server.close();
       for (const socket of sockets) socket.destroy();
     });

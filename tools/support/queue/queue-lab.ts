@@ -24,6 +24,8 @@ const cli = fileURLToPath(new URL('../../../dist/bin/skein.js', import.meta.url)
 export interface LabWorker {
   id: string;
   child: ChildProcess;
+  /** It only computes prompts. */
+  isPrefill: boolean;
   /** All that it has written. */
   output: () => string;
 }
@@ -35,6 +37,8 @@ export interface LabOptions {
   silence?: SilenceLimits;
   workerWaitMs?: number;
   allowsDifferentBits?: boolean;
+  /** See QueueGatewayOptions; default: no prompt is long. */
+  maxLocalPrefillLength?: number;
   /** Environment of the workers. */
   environment?: NodeJS.ProcessEnv;
 }
@@ -60,6 +64,10 @@ export class QueueLab {
   readonly #beats = new Map<string, Beat>();
   readonly #onFrame = new Set<(frame: SeenFrame) => void>();
   readonly #onHold = new Set<(message: HoldMessage) => void>();
+  /** Requests whose prompts were computed by a prefill worker. */
+  readonly prefilled: string[] = [];
+  /** Worker that has said last that it has the request. */
+  readonly #holders = new Map<string, string>();
   readonly #connections: nats.NatsConnection[] = [];
   #gateway: QueueGateway | null = null;
   #numGateways = 0;
@@ -81,9 +89,9 @@ export class QueueLab {
     return this.#gateway!;
   }
 
-  async #connect(): Promise<nats.NatsConnection> {
+  async #connect(port = this.nats.port): Promise<nats.NatsConnection> {
     const nc = await nats.connect({
-      servers: `127.0.0.1:${this.nats.port}`,
+      servers: `127.0.0.1:${port}`,
       maxReconnectAttempts: -1,
       reconnectTimeWait: 100,
       ignoreAuthErrorAbort: true,
@@ -97,8 +105,11 @@ export class QueueLab {
     nc.subscribe(this.names.gateway('*'), {
       callback: (_, message) => {
         const told = unpackMessage(message.data, 'frames', 'hold');
-        if (told.kind === 'hold') for (const listener of [...this.#onHold]) listener(told);
-        else {
+        if (told.kind === 'hold') {
+          for (const [id] of told.held) this.#holders.set(id, told.worker);
+          for (const listener of [...this.#onHold]) listener(told);
+        } else {
+          this.prefilled.push(...(told.prefilled ?? []).map(({ id }) => id));
           for (const frame of told.frames) {
             for (const listener of [...this.#onFrame]) listener({ ...frame, worker: told.worker });
           }
@@ -114,8 +125,12 @@ export class QueueLab {
     await nc.flush();
   }
 
-  async openGateway(): Promise<QueueGateway> {
-    const nc = await this.#connect();
+  /** @param maxLocalPrefillLength default: the lab's */
+  async openGateway(
+    maxLocalPrefillLength = this.#options.maxLocalPrefillLength,
+    natsPort = this.nats.port,
+  ): Promise<QueueGateway> {
+    const nc = await this.#connect(natsPort);
     const options = { storage: 'file', replicas: 1, maxMessages: 10_000 } as const;
     const stream = new WorkStream(nc, { nats, jetstream }, this.names, options);
     await stream.ensure();
@@ -130,6 +145,7 @@ export class QueueLab {
       silence,
       workerWaitMs,
       allowsDifferentBits,
+      maxLocalPrefillLength: maxLocalPrefillLength ?? Number.POSITIVE_INFINITY,
       onBeat: ({ model }) => {
         const key = modelKey(model);
         if (!known.has(key)) gateway.open(key, { maxQueueSize: 10_000, fairQueueing: false });
@@ -142,11 +158,18 @@ export class QueueLab {
     return gateway;
   }
 
-  /** Starts a worker, and waits until it takes requests. */
-  async startWorker(args: readonly string[], url = this.nats.url): Promise<LabWorker> {
+  /**
+   * Starts a worker, and waits until it takes requests.
+   * @param environment what this one has beside the environment of all
+   */
+  async startWorker(
+    args: readonly string[],
+    url = this.nats.url,
+    environment: NodeJS.ProcessEnv = {},
+  ): Promise<LabWorker> {
     const child = spawn(process.execPath, [cli, 'work', '--nats', url, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: this.#options.environment ?? process.env,
+      env: { ...(this.#options.environment ?? process.env), ...environment },
     });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) stream!.on('data', (bytes) => (output += bytes));
@@ -155,7 +178,8 @@ export class QueueLab {
       if (child.exitCode !== null) throw new Error(`The worker has ended: ${output}`);
       return this.#beats.has(idIn() ?? '');
     });
-    const worker: LabWorker = { id: idIn()!, child, output: () => output };
+    const isPrefill = this.#beats.get(idIn()!)?.isPrefill ?? false;
+    const worker: LabWorker = { id: idIn()!, child, isPrefill, output: () => output };
     this.workers.add(worker);
     return worker;
   }
@@ -196,6 +220,11 @@ export class QueueLab {
   onHold(listener: (message: HoldMessage) => void): () => void {
     this.#onHold.add(listener);
     return () => this.#onHold.delete(listener);
+  }
+
+  /** The worker that has said last that it has the request. */
+  holderOf(id: string): LabWorker | undefined {
+    return this.find(this.#holders.get(id) ?? '');
   }
 
   async kill(worker: LabWorker, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {

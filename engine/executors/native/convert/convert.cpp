@@ -130,9 +130,10 @@ void checkJob(const ConvertJob& job, const File& source, const std::string& targ
          " cannot be turned; its elements must "
          "be single numbers, in the order of rows.");
   }
-  if (isSuperblocked(job.targetType) && !exactConversion(*job.type, job.targetType)) {
-    fail(job.source + ": a tensor of type " + std::string(job.type->name) +
-         " cannot be stored in superblocks of another type; they are only taken as they are.");
+  const WeightFormat& format = formatOf(job.targetType);
+  if (!format.made && !exactConversion(*job.type, job.targetType)) {
+    fail(job.source + ": a tensor of type " + std::string(job.type->name) + " cannot be stored as " + format.name +
+         ", a format that only keeps numbers which a file has in it.");
   }
   checkRange(job.source, "tensor", job.sourceOffset, job.sourceByteLength, source.size(), Role::kSource);
   checkRange(targetPath, "converted tensor", job.targetOffset,

@@ -97,10 +97,10 @@ void int4Block(const float* x, int count, uint8_t* block) {
   for (int i = 0; fits && i < 16; i++) block[4 + i] = uint8_t(fit.quants[i] | (fit.quants[i + 16] << 4));
 }
 
-// Copies blocks unchanged: Q8_0 is int8, Q4_1 is int4, and superblocks are stored as they are.
-template <int kBytes>
+// Copies blocks unchanged: Q8_0 is int8, Q4_1 is int4, and formats that are only kept are stored as they are.
+template <DType D>
 void copyBlocks(const uint8_t* source, int64_t blocks, uint8_t* target) {
-  std::memcpy(target, source, size_t(blocks) * kBytes);
+  std::memcpy(target, source, size_t(blocks) * blockBytes(D));
 }
 
 // Converts d * (q - 8) to int4 as d * q + (-8 d); eight times a half is a half, unless it is beyond all weights.
@@ -150,19 +150,22 @@ void q3kToQ6k(const uint8_t* source, int64_t blocks, uint8_t* target) {
 }  // namespace
 
 ExactConversion exactConversion(const TensorType& source, DType target) {
-  if (target == DType::kInt8) {
-    if (source.name == "Q8_0") return copyBlocks<34>;
-    if (source.name == "Q4_0") return q4_0ToInt8;
-    if (source.name == "Q5_0") return q5_0ToInt8;
-  }
-  if (target == DType::kInt4) {
-    if (source.name == "Q4_1") return copyBlocks<20>;
-    if (source.name == "Q4_0") return q4_0ToInt4;
-  }
-  if (target == DType::kQ4K && source.name == "Q4_K") return copyBlocks<144>;
-  if (target == DType::kQ5K && source.name == "Q5_K") return copyBlocks<176>;
-  if (target == DType::kQ6K && source.name == "Q6_K") return copyBlocks<210>;
-  if (target == DType::kQ6K && source.name == "Q3_K") return q3kToQ6k;
+  struct Conversion {
+    std::string_view source;
+    DType target;
+    ExactConversion run;
+  };
+  static constexpr Conversion kConversions[] = {
+      {"Q8_0", DType::kInt8, copyBlocks<DType::kInt8>},     {"Q4_0", DType::kInt8, q4_0ToInt8},
+      {"Q5_0", DType::kInt8, q5_0ToInt8},                   {"Q4_1", DType::kInt4, copyBlocks<DType::kInt4>},
+      {"Q4_0", DType::kInt4, q4_0ToInt4},                   {"Q4_K", DType::kQ4K, copyBlocks<DType::kQ4K>},
+      {"Q5_K", DType::kQ5K, copyBlocks<DType::kQ5K>},       {"Q6_K", DType::kQ6K, copyBlocks<DType::kQ6K>},
+      {"Q3_K", DType::kQ6K, q3kToQ6k},                      {"Q5_0", DType::kQ5_0, copyBlocks<DType::kQ5_0>},
+      {"Q5_1", DType::kQ5_1, copyBlocks<DType::kQ5_1>},     {"IQ4_NL", DType::kIq4Nl, copyBlocks<DType::kIq4Nl>},
+      {"IQ4_XS", DType::kIq4Xs, copyBlocks<DType::kIq4Xs>}, {"MXFP4", DType::kMxfp4, copyBlocks<DType::kMxfp4>},
+  };
+  for (const Conversion& conversion : kConversions)
+    if (conversion.target == target && conversion.source == source.name) return conversion.run;
   return nullptr;
 }
 

@@ -1,6 +1,7 @@
 #include "register-convert.h"
 
 #include <cmath>
+#include <iterator>
 
 #include "../coded_error.h"
 #include "convert.h"
@@ -28,15 +29,13 @@ std::string stringOf(const Napi::Object& object, const char* key) {
 }
 
 DType targetTypeOf(Napi::Env env, const std::string& name) {
-  if (name == "f32") return DType::kF32;
-  if (name == "bf16") return DType::kBf16;
-  if (name == "int8") return DType::kInt8;
-  if (name == "int4") return DType::kInt4;
-  if (name == "q4_k") return DType::kQ4K;
-  if (name == "q5_k") return DType::kQ5K;
-  if (name == "q6_k") return DType::kQ6K;
-  throw Napi::TypeError::New(
-      env, "convert: targetType should be f32, bf16, int8, int4, q4_k, q5_k or q6_k, found " + name + ".");
+  std::string names;
+  for (const WeightFormat& format : kWeightFormats) {
+    if (name == format.name) return format.dtype;
+    const bool isLast = &format == std::end(kWeightFormats) - 1;
+    names.append(names.empty() ? "" : isLast ? " or " : ", ").append(format.name);
+  }
+  throw Napi::TypeError::New(env, "convert: targetType should be " + names + ", found " + name + ".");
 }
 
 ConvertJob jobOf(const Napi::Value& value) {

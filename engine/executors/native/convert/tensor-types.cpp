@@ -3,8 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "kernels/half.h"
-#include "kernels/stored_superblock.h"
+#include "kernels/dequantize_row.h"
 
 namespace skein {
 
@@ -31,7 +30,6 @@ int q3kQuant(const uint8_t* block, int i) {
 namespace {
 
 uint16_t load16(const uint8_t* p) { return uint16_t(p[0] | (p[1] << 8)); }
-uint32_t load32(const uint8_t* p) { return p[0] | (p[1] << 8) | (p[2] << 16) | (uint32_t(p[3]) << 24); }
 float loadHalf(const uint8_t* p) { return halfToFloat(load16(p)); }
 
 void f32Row(const uint8_t* s, int64_t n, float* t) { std::memcpy(t, s, size_t(n) * sizeof(float)); }
@@ -50,45 +48,6 @@ void q4_0Row(const uint8_t* s, int64_t blocks, float* t) {  // f16 scale | 16 by
       t[i] = d * float((s[2 + i] & 15) - 8);
       t[i + 16] = d * float((s[2 + i] >> 4) - 8);
     }
-  }
-}
-
-void q4_1Row(const uint8_t* s, int64_t blocks, float* t) {  // f16 scale | f16 minimum | 16 bytes
-  for (; blocks > 0; blocks--, s += 20, t += 32) {
-    const float d = loadHalf(s), m = loadHalf(s + 2);
-    for (int i = 0; i < 16; i++) {
-      t[i] = d * float(s[4 + i] & 15) + m;
-      t[i + 16] = d * float(s[4 + i] >> 4) + m;
-    }
-  }
-}
-
-void q5_0Row(const uint8_t* s, int64_t blocks, float* t) {  // f16 scale | 32 fifth bits | 16 bytes
-  for (; blocks > 0; blocks--, s += 22, t += 32) {
-    const float d = loadHalf(s);
-    const uint32_t high = load32(s + 2);
-    for (int i = 0; i < 16; i++) {
-      t[i] = d * float(int((s[6 + i] & 15) | (((high >> i) & 1) << 4)) - 16);
-      t[i + 16] = d * float(int((s[6 + i] >> 4) | (((high >> (i + 16)) & 1) << 4)) - 16);
-    }
-  }
-}
-
-void q5_1Row(const uint8_t* s, int64_t blocks, float* t) {  // f16 scale | f16 minimum | 32 fifth bits | 16 bytes
-  for (; blocks > 0; blocks--, s += 24, t += 32) {
-    const float d = loadHalf(s), m = loadHalf(s + 2);
-    const uint32_t high = load32(s + 4);
-    for (int i = 0; i < 16; i++) {
-      t[i] = d * float((s[8 + i] & 15) | (((high >> i) & 1) << 4)) + m;
-      t[i + 16] = d * float((s[8 + i] >> 4) | (((high >> (i + 16)) & 1) << 4)) + m;
-    }
-  }
-}
-
-void q8_0Row(const uint8_t* s, int64_t blocks, float* t) {  // f16 scale | 32 signed bytes
-  for (; blocks > 0; blocks--, s += 34, t += 32) {
-    const float d = loadHalf(s);
-    for (int i = 0; i < 32; i++) t[i] = float(int8_t(s[2 + i])) * d;
   }
 }
 
@@ -117,19 +76,29 @@ void q3kRow(const uint8_t* s, int64_t blocks, float* t) {  // 32 bytes of third 
   }
 }
 
+// Formats that engines keep.
 template <DType D>
-void superblockRow(const uint8_t* s, int64_t blocks, float* t) {
-  for (; blocks > 0; blocks--, s += blockBytes(D), t += kSuperblock) {
-    const StoredSuperblock<D> stored{s};
-    for (int i = 0; i < kSuperblock; i++) t[i] = stored.value(i);
-  }
+void keptRow(const uint8_t* s, int64_t blocks, float* t) {
+  dequantizeRow<D>(s, int(blocks) * blockElements(D), t);
 }
 
 constexpr TensorType kTypes[] = {
-    {"F32", 1, 4, f32Row},      {"F16", 1, 2, f16Row},      {"BF16", 1, 2, bf16Row},    {"Q4_0", 32, 18, q4_0Row},
-    {"Q4_1", 32, 20, q4_1Row},  {"Q5_0", 32, 22, q5_0Row},  {"Q5_1", 32, 24, q5_1Row},  {"Q8_0", 32, 34, q8_0Row},
-    {"Q2_K", 256, 84, q2kRow},  {"Q3_K", 256, 110, q3kRow}, {"Q4_K", 256, 144, superblockRow<DType::kQ4K>}, {"Q5_K", 256, 176, superblockRow<DType::kQ5K>},
-    {"Q6_K", 256, 210, superblockRow<DType::kQ6K>},
+    {"F32", 1, 4, f32Row},
+    {"F16", 1, 2, f16Row},
+    {"BF16", 1, 2, bf16Row},
+    {"Q4_0", 32, 18, q4_0Row},
+    {"Q4_1", 32, 20, keptRow<DType::kInt4>},
+    {"Q5_0", 32, 22, keptRow<DType::kQ5_0>},
+    {"Q5_1", 32, 24, keptRow<DType::kQ5_1>},
+    {"Q8_0", 32, 34, keptRow<DType::kInt8>},
+    {"IQ4_NL", 32, 18, keptRow<DType::kIq4Nl>},
+    {"MXFP4", 32, 17, keptRow<DType::kMxfp4>},
+    {"Q2_K", 256, 84, q2kRow},
+    {"Q3_K", 256, 110, q3kRow},
+    {"Q4_K", 256, 144, keptRow<DType::kQ4K>},
+    {"Q5_K", 256, 176, keptRow<DType::kQ5K>},
+    {"Q6_K", 256, 210, keptRow<DType::kQ6K>},
+    {"IQ4_XS", 256, 136, keptRow<DType::kIq4Xs>},
 };
 
 }  // namespace

@@ -334,6 +334,13 @@ void checkBlocks(const ArrayView<const int32_t>& blocks, int32_t numBlocks) {
   checkEntries(blocks, blocks.length, 0, numBlocks, "blocks");
 }
 
+void checkBlockBytes(const ArrayView<const int32_t>& blocks, int64_t length, size_t bytesPerBlock, const char* field) {
+  const int64_t expected = blocks.length * static_cast<int64_t>(bytesPerBlock);
+  if (length == expected) return;
+  fail(std::string(field) + " has " + std::to_string(length) + " bytes; " + std::to_string(blocks.length) +
+       " blocks of " + std::to_string(bytesPerBlock) + " bytes are expected");
+}
+
 void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t numBlocks) {
   if (source.length != target.length) {
     fail("copyBlocks: source has " + std::to_string(source.length) + " blocks and target " +

@@ -373,4 +373,36 @@ bool Executor::areFinite(const ArrayView<const int32_t>& blocks) {
   return finite.load();
 }
 
+size_t Executor::bytesPerBlock() const {
+  return layerShape(config_).bytesPerBlock() * static_cast<size_t>(config_.plan.numLayers);
+}
+
+void Executor::readBlocks(const ArrayView<const int32_t>& blocks, uint8_t* target) {
+  const ComputeTurns::Hold turn(turns_);
+  const size_t stride = bytesPerBlock();
+  pool_.run(config_.plan.numLayers, [&](int32_t index, int32_t) {
+    const KvLayer kv = layer(index);
+    const size_t bytes = kv.bytesPerBlock();
+    uint8_t* out = target + bytes * static_cast<size_t>(index);
+    const uint8_t* base = static_cast<const uint8_t*>(kv.base);
+    for (int64_t i = 0; i < blocks.length; ++i, out += stride) {
+      std::memcpy(out, base + bytes * static_cast<size_t>(blocks[i]), bytes);
+    }
+  });
+}
+
+void Executor::writeBlocks(const ArrayView<const int32_t>& blocks, const uint8_t* source) {
+  const ComputeTurns::Hold turn(turns_);
+  const size_t stride = bytesPerBlock();
+  pool_.run(config_.plan.numLayers, [&](int32_t index, int32_t) {
+    const KvLayer kv = layer(index);
+    const size_t bytes = kv.bytesPerBlock();
+    const uint8_t* in = source + bytes * static_cast<size_t>(index);
+    uint8_t* base = static_cast<uint8_t*>(kv.base);
+    for (int64_t i = 0; i < blocks.length; ++i, in += stride) {
+      std::memcpy(base + bytes * static_cast<size_t>(blocks[i]), in, bytes);
+    }
+  });
+}
+
 }  // namespace skein

@@ -38,6 +38,7 @@ struct Profile {
   std::array<double, kOpKinds> ops{};
   double logits = 0;  // linear ops over rows of logits
   double sampling = 0;
+  double waiting = 0;  // for other ranks; a part of the time of the exchanges
   double prepare = 0;  // zeroed blocks, angles, the attention schedule
 };
 
@@ -76,6 +77,12 @@ class Executor {
   void copyBlocks(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target);
   // True if all keys and values of these blocks are finite, in every layer. The array must have passed checkBlocks().
   bool areFinite(const ArrayView<const int32_t>& blocks);
+  // Bytes of a block in all layers.
+  size_t bytesPerBlock() const;
+  // Whole blocks to memory outside and back, bytesPerBlock() for each: all layers of the first block, then those of the
+  // second. The arrays must have passed checkBlocks(), and the memory must be as long.
+  void readBlocks(const ArrayView<const int32_t>& blocks, uint8_t* target);
+  void writeBlocks(const ArrayView<const int32_t>& blocks, const uint8_t* source);
   // LoRA adapters. Only between steps.
   Adapters& adapters() { return adapters_; }
   MemoryReport memory() const;
@@ -145,10 +152,14 @@ class Executor {
   void runMeanPool(const PlanOp& op, const BatchView& batch);
   void runNormalize(const PlanOp& op, const BatchView& batch);
   void runExchange(const PlanOp& op, const BatchView& batch);
+  void giveColumns(float* slot, const float* columns, int64_t rows, int64_t count, int64_t n);
   // Runs fn(row) for each row, on one thread if the rows are too few to be worth a barrier. Tasks begin at multiples of
   // `together` rows.
   template <typename Function>
   void eachRow(int64_t rows, int64_t rowElements, const Function& fn, int64_t together = 1);
+  // The same with fn(rowBegin, rowEnd) for the rows of each task.
+  template <typename Function>
+  void eachRowRange(int64_t rows, int64_t rowElements, const Function& fn, int64_t together = 1);
   // Runs fn(rowBegin, rowEnd, panelBegin, panelEnd) over a matrix product of rows x panels with inner dimension k.
   template <typename Function>
   void eachTile(int64_t rows, DType weights, int32_t n, int32_t k, const Function& fn);

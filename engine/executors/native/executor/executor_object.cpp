@@ -56,7 +56,10 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
          InstanceMethod<&ExecutorObject::follow>("follow"), InstanceMethod<&ExecutorObject::close>("close"),
          InstanceMethod<&ExecutorObject::beginForward>("beginForward"),
          InstanceMethod<&ExecutorObject::finishForward>("finishForward"),
-         InstanceMethod<&ExecutorObject::complete>("complete")});
+         InstanceMethod<&ExecutorObject::complete>("complete"),
+         InstanceMethod<&ExecutorObject::bytesPerBlock>("bytesPerBlock"),
+         InstanceMethod<&ExecutorObject::readBlocks>("readBlocks"),
+         InstanceMethod<&ExecutorObject::writeBlocks>("writeBlocks")});
   }
 
   explicit ExecutorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<ExecutorObject>(info) {
@@ -403,6 +406,38 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     });
   }
 
+  Napi::Value bytesPerBlock(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      return Napi::Number::New(info.Env(), static_cast<double>(open().bytesPerBlock()));
+    });
+  }
+
+  // readBlocks(blocks, target): whole blocks into memory outside.
+  Napi::Value readBlocks(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = idle();
+      const auto blocks = js::typedArray<const int32_t>(info[0], "blocks");
+      const auto target = js::typedArray<uint8_t>(info[1], "target");
+      checkBlocks(blocks, executor.config().numBlocks);
+      checkBlockBytes(blocks, target.length, executor.bytesPerBlock(), "target");
+      executor.readBlocks(blocks, target.data);
+      return info.Env().Undefined();
+    });
+  }
+
+  // writeBlocks(blocks, source): what readBlocks of an executor of the same network, options and instruction set gave.
+  Napi::Value writeBlocks(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = idle();
+      const auto blocks = js::typedArray<const int32_t>(info[0], "blocks");
+      const auto source = js::typedArray<const uint8_t>(info[1], "source");
+      checkBlocks(blocks, executor.config().numBlocks);
+      checkBlockBytes(blocks, source.length, executor.bytesPerBlock(), "source");
+      executor.writeBlocks(blocks, source.data);
+      return info.Env().Undefined();
+    });
+  }
+
   Napi::Value memory(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value { return asObject(info.Env(), open().memory()); });
   }
@@ -419,6 +454,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       object.Set("logits", profile.logits);
       object.Set("sampling", profile.sampling);
       object.Set("prepare", profile.prepare);
+      object.Set("waiting", profile.waiting);
       executor.setProfiling(info[0].ToBoolean().Value());
       return object;
     });

@@ -1,6 +1,8 @@
 #include "executor/js_config.h"
 
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -32,8 +34,8 @@ void eachObject(const Napi::Object& parent, const char* field, const Read& read)
 }
 
 // Returns the value of one of the names; throws an error that lists them for any other.
-template <typename T, size_t N>
-T oneOf(const Napi::Object& parent, const char* field, const std::pair<const char*, T> (&choices)[N]) {
+template <typename Choices>
+auto oneOf(const Napi::Object& parent, const char* field, const Choices& choices) {
   const std::string given = text(parent, field);
   std::string names;
   for (const auto& [name, value] : choices) {
@@ -44,9 +46,11 @@ T oneOf(const Napi::Object& parent, const char* field, const std::pair<const cha
   throw std::runtime_error(std::string(field) + " is \"" + given + "\", but it must be one of " + names + ".");
 }
 
-constexpr std::pair<const char*, DType> kWeightTypes[] = {
-    {"f32", DType::kF32},  {"bf16", DType::kBf16}, {"int8", DType::kInt8}, {"int4", DType::kInt4},
-    {"q4_k", DType::kQ4K}, {"q5_k", DType::kQ5K},  {"q6_k", DType::kQ6K}};
+constexpr auto kWeightTypes = [] {
+  std::array<std::pair<const char*, DType>, std::size(kWeightFormats)> types;
+  for (size_t i = 0; i < types.size(); i++) types[i] = {kWeightFormats[i].name, kWeightFormats[i].dtype};
+  return types;
+}();
 constexpr std::pair<const char*, DType> kKvTypes[] = {
     {"f32", DType::kF32}, {"bf16", DType::kBf16}, {"int8", DType::kInt8}};
 constexpr std::pair<const char*, RowKind> kRows[] = {{"tokens", RowKind::kTokens}, {"logits", RowKind::kLogits}};

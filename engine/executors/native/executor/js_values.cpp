@@ -15,6 +15,7 @@ constexpr napi_typedarray_type typeOf() {
   if constexpr (std::is_same_v<T, float>) return napi_float32_array;
   if constexpr (std::is_same_v<T, double>) return napi_float64_array;
   if constexpr (std::is_same_v<T, uint64_t>) return napi_biguint64_array;
+  if constexpr (std::is_same_v<T, uint8_t>) return napi_uint8_array;
   return napi_int32_array;
 }
 
@@ -22,6 +23,7 @@ const char* nameOf(napi_typedarray_type type) {
   return type == napi_float32_array     ? "a Float32Array"
          : type == napi_float64_array   ? "a Float64Array"
          : type == napi_biguint64_array ? "a BigUint64Array"
+         : type == napi_uint8_array     ? "a Uint8Array"
                                         : "an Int32Array";
 }
 
@@ -98,5 +100,7 @@ template ArrayView<float> typedArray(const Napi::Value&, const char*);
 template ArrayView<const float> typedArray(const Napi::Value&, const char*);
 template ArrayView<double> typedArray(const Napi::Value&, const char*);
 template ArrayView<const uint64_t> typedArray(const Napi::Value&, const char*);
+template ArrayView<uint8_t> typedArray(const Napi::Value&, const char*);
+template ArrayView<const uint8_t> typedArray(const Napi::Value&, const char*);
 
 }  // namespace skein::js

@@ -14,6 +14,8 @@
 #include <cstring>
 
 #include "executor/executor.h"
+#include "executor/stopwatch.h"
+#include "executor/streamed_copy.h"
 
 namespace skein {
 namespace {
@@ -30,18 +32,28 @@ constexpr int64_t kRowsOfPart = 48;
 constexpr int64_t kFewRows = 8, kTasksPerThreadOfFewRows = 4;
 // Elements of per-row work below which waking the helpers costs more than it saves.
 constexpr int64_t kSerialElements = 16 << 10;
+// Least floats of an exchange that are streamed: fewer are fetched as fast.
+constexpr int64_t kStreamedFloats = 2 << 10;
 
 }  // namespace
 
 template <typename Function>
 void Executor::eachRow(int64_t rows, int64_t rowElements, const Function& fn, int64_t together) {
+  eachRowRange(
+      rows, rowElements,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) fn(row);
+      },
+      together);
+}
+
+template <typename Function>
+void Executor::eachRowRange(int64_t rows, int64_t rowElements, const Function& fn, int64_t together) {
   const int64_t tasks =
       rows * rowElements <= kSerialElements ? 1 : std::min<int64_t>(rows, config_.threads * kTasksPerThread);
   const int64_t perTask = ceilDivide(ceilDivide(std::max<int64_t>(rows, 1), tasks), together) * together;
-  pool_.run(static_cast<int32_t>(ceilDivide(rows, perTask)), [&](int32_t task, int32_t) {
-    const int64_t end = std::min(rows, (task + 1) * perTask);
-    for (int64_t row = task * perTask; row < end; ++row) fn(row);
-  });
+  pool_.run(static_cast<int32_t>(ceilDivide(rows, perTask)),
+            [&](int32_t task, int32_t) { fn(task * perTask, std::min(rows, (task + 1) * perTask)); });
 }
 
 template <typename Function>
@@ -403,28 +415,50 @@ void Executor::runExchange(const PlanOp& op, const BatchView& batch) {
   const bool takes = std::any_of(op.readers.begin(), op.readers.end(), isMine);
   const bool mayReceive = !begun_.empty() && !hasReceived_;
   const GroupMemory::Beside beside = mayReceive ? [this] { return receiveEarly(); } : GroupMemory::Beside();
+  const auto waited = [&](const auto& wait) {
+    const Stopwatch watch(profiling_ ? &profile_.waiting : nullptr);
+    return wait();
+  };
   const int64_t rowsOfSlot = static_cast<int64_t>(kSlotBytes / sizeof(float)) / widest;
   for (int64_t begin = 0; begin < rows; begin += rowsOfSlot) {
     const int64_t count = std::min(rowsOfSlot, rows - begin);
     float* first = value(op.input) + begin * n;
-    const auto copyRows = [&](const ExchangePart& part, const auto& copyRow) {
-      eachRow(count, part.count, [&](int64_t row) { copyRow(row * part.count, first + row * n + part.first); });
-    };
     if (sends) {
       const size_t bytes = static_cast<size_t>(own->count) * sizeof(float);
-      float* slot = group.beginPublication(op.channel, op.readers, beside);
-      copyRows(*own, [&](int64_t at, float* place) { std::memcpy(slot + at, place, bytes); });
+      float* slot = waited([&] { return group.beginPublication(op.channel, op.readers, beside); });
+      giveColumns(slot, first + own->first, count, own->count, n);
       group.publish(op.channel, bytes * static_cast<size_t>(count));
     }
     if (!takes) continue;
-    for (const ExchangePart& part : op.parts) {
-      if (isMine(part.rank)) continue;
+    std::vector<const ExchangePart*> left;
+    for (const ExchangePart& part : op.parts)
+      if (!isMine(part.rank)) left.push_back(&part);
+    while (!left.empty()) {
+      // Those that have come are copied while the others are waited for.
+      const auto hasCome = [&](const ExchangePart* part) { return group.hasPublication(part->rank, op.channel); };
+      const auto found = std::find_if(left.begin(), left.end(), hasCome);
+      const auto next = found == left.end() ? left.begin() : found;
+      const ExchangePart& part = **next;
+      left.erase(next);
       const size_t bytes = static_cast<size_t>(part.count) * sizeof(float);
-      const float* slot = group.awaitPublication(part.rank, op.channel, beside);
-      copyRows(part, [&](int64_t at, float* place) { std::memcpy(place, slot + at, bytes); });
+      const float* slot = waited([&] { return group.awaitPublication(part.rank, op.channel, beside); });
+      eachRow(count, part.count,
+              [&](int64_t row) { std::memcpy(first + row * n + part.first, slot + row * part.count, bytes); });
       group.take(part.rank, op.channel);
     }
   }
+}
+
+// Copies some columns of rows of width n into a slot, which others have read last.
+void Executor::giveColumns(float* slot, const float* columns, int64_t rows, int64_t count, int64_t n) {
+  if (count % kLineFloats == 0 && rows * count >= kStreamedFloats) {
+    return eachRowRange(rows, count, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) streamFloats(slot + row * count, columns + row * n, count);
+      endStreaming();
+    });
+  }
+  const size_t bytes = static_cast<size_t>(count) * sizeof(float);
+  eachRow(rows, count, [&](int64_t row) { std::memcpy(slot + row * count, columns + row * n, bytes); });
 }
 
 void Executor::runSelectRows(const PlanOp& op, const BatchView& batch) {

@@ -165,9 +165,10 @@ std::string temporaryName(const std::string& path) {
 void checkTensor(const WeightTensor& tensor, const PlanWeight& weight, const std::string& file, size_t fileBytes) {
   const std::string name = file + ": tensor " + weight.tensor;
   if (!weight.matrix && tensor.dtype != DType::kF32) throw std::runtime_error(name + " is a vector and must be f32.");
-  if (isSuperblocked(tensor.dtype) && tensor.columns % kSuperblock != 0) {
+  const WeightFormat& format = formatOf(tensor.dtype);
+  if (!format.made && tensor.columns % format.blockElements != 0) {
     throw std::runtime_error(name + " has rows of " + std::to_string(tensor.columns) +
-                             " elements, which are no whole superblocks of 256.");
+                             " elements, which are no whole blocks of " + std::to_string(format.blockElements) + ".");
   }
   const size_t bytes =
       checkedProduct(static_cast<size_t>(tensor.rows), rowBytes(tensor.dtype, tensor.columns), "a tensor");
@@ -276,9 +277,9 @@ uint64_t PackedWeights::fingerprint(const ExecutorConfig& config, const KernelTa
   Fingerprint print;
   print.add(std::string(kernels.name));
   print.add(kernels.panelWidth);
-  for (const DType type : {DType::kF32, DType::kBf16, DType::kInt8, DType::kInt4, DType::kQ4K, DType::kQ5K, DType::kQ6K}) {
-    const auto hasType = [&](const Entry& entry) { return tensor(entry.weight, entry.part).dtype == type; };
-    if (std::any_of(entries_.begin(), entries_.end(), hasType)) addPacking(print, kernels, type);
+  for (const WeightFormat& format : kWeightFormats) {
+    const auto hasType = [&](const Entry& entry) { return tensor(entry.weight, entry.part).dtype == format.dtype; };
+    if (std::any_of(entries_.begin(), entries_.end(), hasType)) addPacking(print, kernels, format.dtype);
   }
   print.add(static_cast<int64_t>(status.st_size));
   print.add(modificationTime(status));
@@ -345,8 +346,9 @@ void PackedWeights::make(const std::string& path, uint64_t fingerprint, const Ke
       Header header = headerOf(kernels, packedBytes_, fingerprint);
       header.checksum = checksum(target.data() + kPage, packedBytes_ - kPage, pool);
       std::memcpy(target.data(), &header, sizeof header);
-      // The file is renamed only when its bytes are on the disk: after a power cut there is a whole file or none.
-      written = fsync(file.get()) == 0 && rename(temporary.c_str(), path.c_str()) == 0;
+      // Nobody waits until the bytes are on the disk: what a power cut has left out fails the checksum at the next start, which
+      // makes the file again.
+      written = rename(temporary.c_str(), path.c_str()) == 0;
     }
     if (file.valid() && !written) unlink(temporary.c_str());
   }

@@ -11,45 +11,79 @@
 
 namespace skein {
 
-enum class DType : int32_t { kF32 = 0, kBf16 = 1, kInt8 = 2, kInt4 = 3, kQ4K = 4, kQ5K = 5, kQ6K = 6 };
+enum class DType : int32_t {
+  kF32 = 0,
+  kBf16 = 1,
+  kInt8 = 2,
+  kInt4 = 3,
+  kQ4K = 4,
+  kQ5K = 5,
+  kQ6K = 6,
+  kQ5_0 = 7,
+  kQ5_1 = 8,
+  kIq4Nl = 9,
+  kIq4Xs = 10,
+  kMxfp4 = 11
+};
 
-// Weights of kInt8 and kInt4 come in groups of 32 along a row. A row-major matrix holds each row as blocks, one after another:
+// Weights of fewer than 16 bits come in groups of 32 along a row. A row-major matrix holds each row as blocks, one after
+// another:
 //
-//   int8   f16 scale               | 32 signed bytes                           w = scale * q
-//   int4   f16 scale | f16 minimum | 16 bytes: element i low, i + 16 high      w = scale * q + minimum, q in 0 .. 15
+//   int8    f16 scale               | 32 signed bytes                                 w = scale * q
+//   int4    f16 scale | f16 minimum | 16 bytes: element i low, i + 16 high            w = scale * q + minimum, q in 0 .. 15
+//   q5_0    f16 scale               | 32 fifth bits | 16 bytes as int4's              w = scale * (q - 16)
+//   q5_1    f16 scale | f16 minimum | 32 fifth bits | 16 bytes as int4's              w = scale * q + minimum, q in 0 .. 31
+//   iq4_nl  f16 scale               | 16 bytes as int4's                              w = scale * kIq4Values[q]
+//   mxfp4   exponent (one byte)     | 16 bytes as int4's                              w = 2^(exponent - 128) * kMxfp4Values[q]
 //
-// The last block of a row is filled up; the filling is never used. The layouts are those of GGML's Q8_0 and Q4_1.
+// The last block of a row is filled up; the filling is never used. The layouts are GGML's; int8's is that of Q8_0, int4's of
+// Q4_1.
 //
-// kQ4K, kQ5K and kQ6K come in superblocks of 256, as GGML stores them. Their groups have whole numbers as scales, which the
+// The others come in superblocks of 256, as GGML stores them. Their groups have whole numbers as scales, which the
 // superblock's own scale multiplies, and a row holds whole superblocks:
 //
-//   q4_k   f16 d | f16 dmin | 8 scales and 8 minima of 6 bits | 128 bytes of nibbles        w = d * scale * q - dmin * minimum
-//   q5_k   the same, with 32 bytes of fifth bits before the nibbles
-//   q6_k   128 bytes of nibbles | 64 bytes of upper bits | 16 signed scales | f16 d         w = d * scale * (q - 32)
+//   q4_k    f16 d | f16 dmin | 8 scales and 8 minima of 6 bits | 128 bytes of nibbles        w = d * scale * q - dmin * minimum
+//   q5_k    the same, with 32 bytes of fifth bits before the nibbles
+//   q6_k    128 bytes of nibbles | 64 bytes of upper bits | 16 signed scales | f16 d         w = d * scale * (q - 32)
+//   iq4_xs  f16 d | 8 scales of 6 bits, 32 too large | 128 bytes of nibbles                  w = d * (scale - 32) * kIq4Values[q]
 //
-// The groups of q4_k and q5_k are 32 elements long, those of q6_k 16.
+// The groups are 32 elements long, those of q6_k 16.
 constexpr int32_t kGroup = 32, kSuperblock = 256;
-static constexpr bool isSuperblocked(DType dtype) {
-  return dtype == DType::kQ4K || dtype == DType::kQ5K || dtype == DType::kQ6K;
-}
-static constexpr bool isQuantized(DType dtype) {
-  return dtype == DType::kInt8 || dtype == DType::kInt4 || isSuperblocked(dtype);
-}
-// Elements of a block of a quantised row, and its bytes.
-static constexpr int32_t blockElements(DType dtype) { return isSuperblocked(dtype) ? kSuperblock : kGroup; }
-static constexpr size_t blockBytes(DType dtype) {
-  switch (dtype) {
-    case DType::kInt8: return 34;
-    case DType::kQ4K: return 144;
-    case DType::kQ5K: return 176;
-    case DType::kQ6K: return 210;
-    default: return 20;
-  }
-}
+
+// Values of the quants of iq4_nl and iq4_xs, and twice those of mxfp4 (E2M1), which are then whole numbers.
+constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+constexpr int8_t kMxfp4Values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+// Formats of weights, in the order of DType: elements of a block (1: no blocks), its bytes, and whether the format is made of
+// other numbers or only kept where a checkpoint has it.
+struct WeightFormat {
+  DType dtype;
+  const char* name;
+  int32_t blockElements, blockBytes;
+  bool made;
+};
+constexpr WeightFormat kWeightFormats[] = {
+    {DType::kF32, "f32", 1, 4, true},
+    {DType::kBf16, "bf16", 1, 2, true},
+    {DType::kInt8, "int8", kGroup, 34, true},
+    {DType::kInt4, "int4", kGroup, 20, true},
+    {DType::kQ4K, "q4_k", kSuperblock, 144, false},
+    {DType::kQ5K, "q5_k", kSuperblock, 176, false},
+    {DType::kQ6K, "q6_k", kSuperblock, 210, false},
+    {DType::kQ5_0, "q5_0", kGroup, 22, false},
+    {DType::kQ5_1, "q5_1", kGroup, 24, false},
+    {DType::kIq4Nl, "iq4_nl", kGroup, 18, false},
+    {DType::kIq4Xs, "iq4_xs", kSuperblock, 136, false},
+    {DType::kMxfp4, "mxfp4", kGroup, 17, false},
+};
+static constexpr const WeightFormat& formatOf(DType dtype) { return kWeightFormats[int32_t(dtype)]; }
+static constexpr int32_t blockElements(DType dtype) { return formatOf(dtype).blockElements; }
+static constexpr size_t blockBytes(DType dtype) { return size_t(formatOf(dtype).blockBytes); }
+static constexpr bool isQuantized(DType dtype) { return blockElements(dtype) > 1; }
+static constexpr bool isSuperblocked(DType dtype) { return blockElements(dtype) == kSuperblock; }
 // Bytes of one row-major row.
 static constexpr size_t rowBytes(DType dtype, int64_t columns) {
-  if (isQuantized(dtype)) return size_t((columns + blockElements(dtype) - 1) / blockElements(dtype)) * blockBytes(dtype);
-  return size_t(columns) * (dtype == DType::kF32 ? 4 : 2);
+  return size_t((columns + blockElements(dtype) - 1) / blockElements(dtype)) * blockBytes(dtype);
 }
 
 enum class Activation : int32_t { kNone = 0, kSilu = 1, kGelu = 2, kGeluTanh = 3, kTanh = 4, kRelu = 5 };
@@ -261,8 +295,8 @@ struct KernelTable {
   // Rounds activations for products with these weights: row `row` of `rows`, k values, into the memory of all rows. The
   // result for a row depends on nothing but the row. 0 bytes if products take x itself.
   //
-  //   int8 ... q6_k   8 bits in groups of 32. Values that are not finite make all outputs of their row NaN.
-  //   bf16            bf16, to nearest even, where an instruction multiplies pairs of them
+  //   in blocks   8 bits in groups of 32. Values that are not finite make all outputs of their row NaN.
+  //   bf16        bf16, to nearest even, where an instruction multiplies pairs of them
   size_t (*roundedBytes)(DType weights, int32_t rows, int32_t k);
   void (*roundRow)(DType weights, const float* x, int32_t k, int32_t row, int32_t rows, void* rounded);
 

@@ -54,14 +54,8 @@ size_t panelElements(int k) {
 
 template <class V>
 size_t packedBytes(DType dtype, int32_t n, int32_t k) {
-  switch (dtype) {
-    case DType::kInt8: return quantizedPackedBytes<V, DType::kInt8>(n, k);
-    case DType::kInt4: return quantizedPackedBytes<V, DType::kInt4>(n, k);
-    case DType::kQ4K: return quantizedPackedBytes<V, DType::kQ4K>(n, k);
-    case DType::kQ5K: return quantizedPackedBytes<V, DType::kQ5K>(n, k);
-    case DType::kQ6K: return quantizedPackedBytes<V, DType::kQ6K>(n, k);
-    default: break;
-  }
+  if (isQuantized(dtype))
+    return forFormat(dtype, [&]<DType D>(Format<D>) { return quantizedPackedBytes<V, D>(n, k); });
   return size_t(panelsOf(n, kPanelWidth<V>)) * kPanelWidth<V> * paddedK<V>(dtype, k) * bytesOf(dtype);
 }
 
@@ -90,32 +84,26 @@ void packGatedOf(const T* w, int n, int k, T* packed) {
 
 template <class V>
 void packWeights(DType dtype, const void* w, int32_t n, int32_t k, void* packed) {
-  uint8_t* to = static_cast<uint8_t*>(packed);
-  const uint8_t* blocks = static_cast<const uint8_t*>(w);
   switch (dtype) {
     case DType::kF32: return packOf<V>(static_cast<const float*>(w), n, k, static_cast<float*>(packed));
     case DType::kBf16: return packOf<V>(static_cast<const uint16_t*>(w), n, k, static_cast<uint16_t*>(packed));
-    case DType::kInt8: return packQuantizedOf<V, DType::kInt8>(blocks, n, k, to);
-    case DType::kInt4: return packQuantizedOf<V, DType::kInt4>(blocks, n, k, to);
-    case DType::kQ4K: return packQuantizedOf<V, DType::kQ4K>(blocks, n, k, to);
-    case DType::kQ5K: return packQuantizedOf<V, DType::kQ5K>(blocks, n, k, to);
-    case DType::kQ6K: return packQuantizedOf<V, DType::kQ6K>(blocks, n, k, to);
+    default: break;
   }
+  forFormat(dtype, [&]<DType D>(Format<D>) {
+    packQuantizedOf<V, D>(static_cast<const uint8_t*>(w), n, k, static_cast<uint8_t*>(packed));
+  });
 }
 
 template <class V>
 void packGatedWeights(DType dtype, const void* w, int32_t n, int32_t k, void* packed) {
-  uint8_t* to = static_cast<uint8_t*>(packed);
-  const uint8_t* blocks = static_cast<const uint8_t*>(w);
   switch (dtype) {
     case DType::kF32: return packGatedOf<V>(static_cast<const float*>(w), n, k, static_cast<float*>(packed));
     case DType::kBf16: return packGatedOf<V>(static_cast<const uint16_t*>(w), n, k, static_cast<uint16_t*>(packed));
-    case DType::kInt8: return packQuantizedGatedOf<V, DType::kInt8>(blocks, n, k, to);
-    case DType::kInt4: return packQuantizedGatedOf<V, DType::kInt4>(blocks, n, k, to);
-    case DType::kQ4K: return packQuantizedGatedOf<V, DType::kQ4K>(blocks, n, k, to);
-    case DType::kQ5K: return packQuantizedGatedOf<V, DType::kQ5K>(blocks, n, k, to);
-    case DType::kQ6K: return packQuantizedGatedOf<V, DType::kQ6K>(blocks, n, k, to);
+    default: break;
   }
+  forFormat(dtype, [&]<DType D>(Format<D>) {
+    packQuantizedGatedOf<V, D>(static_cast<const uint8_t*>(w), n, k, static_cast<uint8_t*>(packed));
+  });
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/kernels.h"
+#include "kernels/quantized_panels.h"
 
 namespace skein {
 namespace {
@@ -95,9 +95,13 @@ __attribute__((noinline)) float pairsPeakLoop(int64_t iterations) {
 
 template <class V>
 float peakLoop(DType dtype, int64_t iterations) {
-  if (dtype == DType::kInt8) return integerPeakLoop<V, DType::kInt8>(iterations);
-  if (dtype == DType::kInt4 || dtype == DType::kQ4K) return integerPeakLoop<V, DType::kInt4>(iterations);
-  if (dtype == DType::kQ5K || dtype == DType::kQ6K) return integerPeakLoop<V, DType::kQ6K>(iterations);
+  switch (formOf(dtype)) {
+    case DType::kInt8: return integerPeakLoop<V, DType::kInt8>(iterations);
+    case DType::kQ6K: return integerPeakLoop<V, DType::kQ6K>(iterations);
+    case DType::kInt4:
+    case DType::kQ5_0: return integerPeakLoop<V, DType::kInt4>(iterations);
+    default: break;
+  }
   if constexpr (V::kBf16Pairs) {
     if (dtype == DType::kBf16) return pairsPeakLoop<V>(iterations);
   }

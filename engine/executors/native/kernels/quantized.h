@@ -1,19 +1,28 @@
 // GEMM over quantised weights (quantized_panels.h, superblock_panels.h) times activations of 8 bits (quantized_rows.h).
 //
 // The sum over a group of 32 is an integer and exact, in any order and with any instructions. The groups are then added in
-// ascending order, in f32:
+// ascending order, in f32, by the form of the weights (formOf):
 //
 //   int8         y = fma(float(sum), weightScale * activationScale, y)
-//   int4, q4_k   y = fma(weightMinimum, multiple * sumOfQuants, y), y = fma(float(sum * multiple), weightScale, y); at last y * unit
-//   q5_k, q6_k   the same with the sums of both 16, each times its whole-numbered scale (below 2^24 together, so exact in f32):
+//   int4, q5_0   y = fma(weightMinimum, multiple * sumOfQuants, y), y = fma(float(sum * multiple), weightScale, y); at last y * unit
+//   q6_k         the same with the sums of both 16, each times its whole-numbered scale (below 2^24 together, so exact in f32):
 //                y = fma(float(sum0 * scale0 + sum1 * scale1) * multiple, d, y)
 #pragma once
-#include "kernels/quantized_panels.h"
+#include "kernels/five_bit_panels.h"
+#include "kernels/formats.h"
 #include "kernels/quantized_rows.h"
-#include "kernels/superblock_panels.h"
+#include "kernels/table_panels.h"
 
 namespace skein {
 namespace {
+
+// What the sums over a group begin with.
+template <class V, DType Form>
+inline typename V::I startOfSum(const uint8_t* block) {
+  if constexpr (Form == DType::kInt8) return V::start8(loadWord(block + 4));
+  else if constexpr (Form == DType::kQ5_0) return V::startOf(loadWord(block + 8));
+  else return V::set1I(0);
+}
 
 // Computes the integer sums of M rows and one panel over one group.
 template <class V, DType Form, int M, class Groups>
@@ -22,7 +31,7 @@ template <class V, DType Form, int M, class Groups>
   using I = typename V::I;
   SKEIN_UNROLL(16)
   for (int m = 0; m < M; m++)
-    sum[m][0] = sum[m][1] = Form == DType::kInt8 ? V::start8(loadWord(x + m * rowStride + 4)) : V::set1I(0);
+    sum[m][0] = sum[m][1] = startOfSum<V, Form>(x + m * rowStride);
   SKEIN_UNROLL(8)
   for (int step = 0; step < kSteps<V, Form>; step++) {
     groups.prefetch(step);
@@ -31,7 +40,7 @@ template <class V, DType Form, int M, class Groups>
       const I low = groups.weights(step, part, 0), high = groups.weights(step, part, 1);
       SKEIN_UNROLL(16)
       for (int m = 0; m < M; m++) {
-        const I a = V::set1I(loadWord(x + m * rowStride + 8 + (step * kParts<V, Form> + part) * 4));
+        const I a = V::set1I(loadWord(x + m * rowStride + kBlockHead<Form> + (step * kParts<V, Form> + part) * 4));
         sum[m][0] = Form == DType::kInt8 ? V::dot8(sum[m][0], low, a) : V::dot4(sum[m][0], low, a);
         sum[m][1] = Form == DType::kInt8 ? V::dot8(sum[m][1], high, a) : V::dot4(sum[m][1], high, a);
       }
@@ -55,7 +64,7 @@ void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* panel, in
     F scales[2], minima[2];
     for (int half = 0; half < 2; half++) {
       scales[half] = groups.scales(half);
-      if constexpr (Form == DType::kInt4) minima[half] = groups.scales(2 + half);
+      if constexpr (Form != DType::kInt8) minima[half] = groups.scales(2 + half);
     }
     SKEIN_UNROLL(16)
     for (int m = 0; m < M; m++) {
@@ -63,7 +72,7 @@ void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* panel, in
       float* to = tile + m * NR;
       // Loads both halves before either is stored; otherwise the compiler loads and converts the row's scales twice.
       F low = V::load(to), high = V::load(to + V::W);
-      if constexpr (Form == DType::kInt4) {
+      if constexpr (Form != DType::kInt8) {
         const F total = V::set1(loadFloat(block + 4));
         const auto multiples = V::multiplesOf(loadWord(block));
         low = V::fma(V::scaled4(sum[m][0], multiples), scales[0], V::fma(minima[0], total, low));
@@ -174,10 +183,11 @@ QuantizedSumsFn quantizedSumsFor(int rows) {
 constexpr int kQuantizedRowBlock = 96;
 // Bytes of the first-level cache that the expanded part of a panel may take.
 constexpr int kExpandedBytes = 12 << 10;
-// Most rows for which the tiles are too few to make up for expanding. For dot products of bytes, whose weights hardly need
-// it, expanding never pays, unless quants lie in two places.
+// Most rows for which the tiles are too few to make up for expanding. For dot products of bytes expanding never pays where an
+// instruction or two unpack the weights: not where quants lie in two places or in a table.
 template <class V, DType D>
-constexpr int kPackedRows = V::kInt8Parts == 1 && formOf(D) != DType::kQ6K ? kQuantizedRowBlock : 3 * V::kTileRows;
+constexpr int kPackedRows = V::kInt8Parts == 1 && (D == DType::kInt8 || formOf(D) == DType::kInt4) ? kQuantizedRowBlock
+                                                                                               : 3 * V::kTileRows;
 
 // Prefetches a share of `bytes` of weights that are needed next; the share is that of these rows among all. So data
 // streams from memory while all tiles compute, and no tile waits for it.
@@ -247,7 +257,7 @@ void forEachPanel(int rowBegin, int rowEnd, int panelBegin, int panelEnd, Run ru
 // Multiplies sums by the unit of their row, where there are units.
 template <class V, DType D>
 inline void applyUnits(const QuantizedRows<V, D>& x, int row, int rows, float* sums) {
-  if constexpr (D != DType::kInt8) {
+  if constexpr (formOf(D) != DType::kInt8) {
     for (int m = 0; m < rows; m++, sums += kPanelWidth<V>) {
       const auto unit = V::set1(x.unit(row + m));
       V::store(sums, V::mul(V::load(sums), unit));
@@ -304,24 +314,16 @@ void quantizedGatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, i
 
 template <class V>
 void quantizedGemm(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
-  switch (args.dtype) {
-    case DType::kInt8: return quantizedGemmOf<V, DType::kInt8>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-    case DType::kQ4K: return quantizedGemmOf<V, DType::kQ4K>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-    case DType::kQ5K: return quantizedGemmOf<V, DType::kQ5K>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-    case DType::kQ6K: return quantizedGemmOf<V, DType::kQ6K>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-    default: return quantizedGemmOf<V, DType::kInt4>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-  }
+  forFormat(args.dtype, [&]<DType D>(Format<D>) {
+    quantizedGemmOf<V, D>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+  });
 }
 
 template <class V>
 void quantizedGatedGemm(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
-  switch (args.dtype) {
-    case DType::kInt8: return quantizedGatedGemmOf<V, DType::kInt8>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-    case DType::kQ4K: return quantizedGatedGemmOf<V, DType::kQ4K>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-    case DType::kQ5K: return quantizedGatedGemmOf<V, DType::kQ5K>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-    case DType::kQ6K: return quantizedGatedGemmOf<V, DType::kQ6K>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-    default: return quantizedGatedGemmOf<V, DType::kInt4>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-  }
+  forFormat(args.dtype, [&]<DType D>(Format<D>) {
+    quantizedGatedGemmOf<V, D>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+  });
 }
 
 }  // namespace

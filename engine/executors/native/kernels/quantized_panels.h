@@ -1,12 +1,17 @@
-// Panels of 8- and 4-bit weights in groups of 32 along k. A panel holds NR = 2 W outputs, group after group:
+// Panels of weights in groups of 32 along k. A panel holds NR = 2 W outputs, group after group:
 //
-//   int8  NR scales (f16)                     | 8 steps of 4 k x NR outputs      | next group
-//   int4  NR scales (f16) | NR minima (f16)   | 4 double steps of 8 k x NR       | next group
+//   int8     NR scales (f16)                     | 8 steps of 4 k x NR outputs      | next group
+//   int4     NR scales (f16) | NR minima (f16)   | 4 double steps of 8 k x NR       | next group
+//   q5_0     NR scales (f16)                     | 4 double steps | fifth bits      | next group
+//   q5_1     NR scales (f16) | NR minima (f16)   | 4 double steps | fifth bits      | next group
+//   iq4_nl   NR scales (f16)                     | 4 double steps                   | next group
+//   mxfp4    NR scales (bf16: powers of two)     | 4 double steps                   | next group
 //
-//   a step    lane 0: w[0][k .. k+3]   lane 1: w[1][k .. k+3]   ..   4 bytes a lane, W lanes a vector, 2 vectors
-//   (int4: the low nibbles are the step 2 s, the high ones the step 2 s + 1)
+//   a step         lane 0: w[0][k .. k+3]   lane 1: w[1][k .. k+3]   ..   4 bytes a lane, W lanes a vector, 2 vectors
+//   a double step  the low nibbles are the step 2 s, the high ones the step 2 s + 1
+//   fifth bits     bit s of byte b of a lane: the fifth bit of byte b of step s
 //
-// superblock_panels.h has those of superblocks.
+// five_bit_panels.h and table_panels.h unpack what is not int8 or int4; superblock_panels.h has the panels of superblocks.
 #pragma once
 #include "kernels/gemm.h"
 #include "kernels/half.h"
@@ -16,18 +21,29 @@ namespace {
 
 // The form in which a product computes: weights of one form differ in how they are unpacked.
 //
-//   int8    scales in f32
-//   int4    scales and minima in f32, quants of 4 bits           int4, q4_k
-//   q6_k    scales in whole numbers, quants of up to 6 bits      q5_k, q6_k
+//   int8    scales in f32, quants of 8 bits                           int8, iq4_nl, iq4_xs
+//   int4    scales and minima in f32, quants of 4 bits                int4, q4_k
+//   q5_0    scales and minima in f32, quants of 5 bits, 16 too large  q5_0, q5_1, mxfp4
+//   q6_k    scales in whole numbers, quants of up to 6 bits           q5_k, q6_k
 constexpr DType formOf(DType weights) {
-  if (weights == DType::kQ4K) return DType::kInt4;
-  return weights == DType::kQ5K ? DType::kQ6K : weights;
+  switch (weights) {
+    case DType::kQ4K: return DType::kInt4;
+    case DType::kQ5K: return DType::kQ6K;
+    case DType::kQ5_1:
+    case DType::kMxfp4: return DType::kQ5_0;
+    case DType::kIq4Nl:
+    case DType::kIq4Xs: return DType::kInt8;
+    default: return weights;
+  }
 }
 
 template <class V, DType D>
-constexpr int kScaleBytes = kPanelWidth<V> * (D == DType::kInt4 ? 4 : 2);
-template <class V, DType D>
-constexpr int kPanelGroupBytes = kScaleBytes<V, D> + kPanelWidth<V> * (D == DType::kInt4 ? kGroup / 2 : kGroup);
+struct GroupLayout {
+  static constexpr int NR = kPanelWidth<V>;
+  static constexpr int kQuants = NR * (D == DType::kInt4 || D == DType::kQ5_1 ? 4 : 2);  // behind the scales
+  static constexpr int kFifthBits = kQuants + NR * (D == DType::kInt8 ? kGroup : kGroup / 2);
+  static constexpr int kBytes = kFifthBits + (D == DType::kQ5_0 || D == DType::kQ5_1 ? 4 * NR : 0);
+};
 
 // Weights of one panel and group in the form that products take: vectors of both halves of the panel by turns, and scales
 // in f32. `PackedGroups` unpacks them on the way, which is cheap for one tile. For many tiles in a row they are unpacked
@@ -52,29 +68,42 @@ inline void prefetchStep(const uint8_t* vectors) {
   if constexpr (8 * V::W > 64) __builtin_prefetch(vectors + kPanelAhead<V> + 64);
 }
 
-// int8 and int4.
+// Walks from group to group.
 template <class V, DType D>
-class PackedGroups {
+class GroupWalk {
  public:
-  using F = typename V::F;
-  using I = typename V::I;
-  static constexpr int64_t offsetOf(int group) { return int64_t(group) * kPanelGroupBytes<V, D>; }
+  using Layout = GroupLayout<V, D>;
+  static constexpr int64_t offsetOf(int group) { return int64_t(group) * Layout::kBytes; }
 
-  PackedGroups(const uint8_t* panel, int group) : group_(panel + offsetOf(group)) {}
-  F scales(int i) const { return V::loadHalf(group_ + i * 2 * V::W); }
-  I weights(int step, int part, int half) const {
-    const uint8_t* p = group_ + kScaleBytes<V, D> + (2 * step + half) * 4 * V::W;
-    if constexpr (D == DType::kInt4) return V::weights4(p, part);
-    else return V::weights8(p, part);
-  }
-  void prefetch(int step) const { prefetchStep<V>(group_ + kScaleBytes<V, D> + step * 8 * V::W); }
-  void next() { group_ += kPanelGroupBytes<V, D>; }
+  GroupWalk(const uint8_t* panel, int group) : group_(panel + offsetOf(group)) {}
+  // Prefetches what lies so many packed vectors ahead.
+  void prefetch(int step) const { prefetchStep<V>(quants(step, 0)); }
+  void next() { group_ += Layout::kBytes; }
+
+ protected:
+  // Vector i of the scales and minima.
+  const uint8_t* halves(int i) const { return group_ + i * 2 * V::W; }
+  const uint8_t* quants(int step, int half) const { return group_ + Layout::kQuants + (2 * step + half) * 4 * V::W; }
+  const uint8_t* fifthBits(int half) const { return group_ + Layout::kFifthBits + half * 4 * V::W; }
 
  private:
   const uint8_t* group_;
 };
 
-// Form is int8 or int4.
+// int8 and int4.
+template <class V, DType D>
+class PackedGroups : public GroupWalk<V, D> {
+ public:
+  using GroupWalk<V, D>::GroupWalk;
+  typename V::F scales(int i) const { return V::loadHalf(this->halves(i)); }
+  typename V::I weights(int step, int part, int half) const {
+    const uint8_t* p = this->quants(step, half);
+    if constexpr (D == DType::kInt4) return V::weights4(p, part);
+    else return V::part8(V::loadI(p), part);
+  }
+};
+
+// Form is int8, int4 or q5_0.
 template <class V, DType Form>
 class ExpandedGroups {
  public:

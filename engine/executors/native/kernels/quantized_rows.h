@@ -1,10 +1,12 @@
 // Activations quantised to 8 bits in groups of 32, for products with quantised weights. They lie row by row, each row as
 // its groups one after another:
 //
-//   int8 weights  row 0: [ scale | start of sums | 32 quants ] [ .. ] ..                 row 1: ..
-//   int4, q4_k    a unit for each row, then  row 0: [ multiple | multiple x sum of quants | 32 quants ] [ .. ] ..
-//   q5_k, q6_k    the same, and before the quants the starts of the sums of both 16
+//   int8    row 0: [ scale | start of sums | 32 quants ] [ .. ] ..                 row 1: ..
+//   int4    a unit for each row, then  row 0: [ multiple | multiple x sum of quants | 32 quants ] [ .. ] ..
+//   q5_0    the same, and before the quants the start of the sums
+//   q6_k    the same, and before the quants the starts of the sums of both 16
 //
+// by the form of the weights (quantized_panels.h).
 // With units the scales of a row's groups are whole multiples of one, so that the instruction that adds the two
 // halves of a sum can also multiply it by the scale.
 #pragma once
@@ -15,12 +17,12 @@ namespace {
 
 inline int groupsOf(int k) { return (k + kGroup - 1) / kGroup; }
 
-// Bytes of a quant of activations: 2 for int8 weights if the processor multiplies pairs of 16-bit words, else 1.
+// Bytes of a quant of activations: 2 for int8's form if the processor multiplies pairs of 16-bit words, else 1.
 template <class V, DType D>
-constexpr int kQuantBytes = D == DType::kInt8 ? V::kInt8Parts : 1;
+constexpr int kQuantBytes = formOf(D) == DType::kInt8 ? V::kInt8Parts : 1;
 // Bytes of a block before its quants.
 template <DType D>
-constexpr int kBlockHead = formOf(D) == DType::kQ6K ? 16 : 8;
+constexpr int kBlockHead = formOf(D) == DType::kQ6K ? 16 : formOf(D) == DType::kQ5_0 ? 12 : 8;
 template <class V, DType D>
 constexpr int kActivationBytes = kBlockHead<D> + kGroup * kQuantBytes<V, D>;  // bytes of one block
 
@@ -44,7 +46,7 @@ constexpr float kRound = 12582912.0f;
 // Quantised activations of `rows` rows: the units where there are any, then the blocks.
 template <class V, DType D>
 struct QuantizedRows {
-  static constexpr int64_t unitBytes(int64_t rows) { return D == DType::kInt8 ? 0 : (rows * 4 + 63) / 64 * 64; }
+  static constexpr int64_t unitBytes(int64_t rows) { return formOf(D) == DType::kInt8 ? 0 : (rows * 4 + 63) / 64 * 64; }
   const uint8_t* base;
   int64_t blocks, rowStride;  // bytes
 
@@ -90,7 +92,7 @@ inline void emptyGroup(uint8_t* block, float scale) {
   __builtin_memcpy(block, &scale, 4);
 }
 
-// Quantises a group for int8 weights, with its own scale. A group that holds NaN or infinity gets the scale NaN, and so
+// Quantises a group for int8's form, with its own scale. A group that holds NaN or infinity gets the scale NaN, and so
 // makes the outputs of its own row NaN, and of no other.
 template <class V>
 inline void quantizeGroup8(const float* x, uint8_t* block) {
@@ -104,22 +106,23 @@ inline void quantizeGroup8(const float* x, uint8_t* block) {
 }
 
 // Number of units in a group's greatest scale. For weights with units a group's scale is a whole multiple of its row's unit,
-// so that the integer sum can be multiplied by it: 127 * kUnits units are the row's greatest magnitude. 2 x 30480 x
+// so that the integer sum can be multiplied by it: 127 * kUnits units are the row's greatest magnitude. 2 x 32512 x
 // kUnits stays below 2^31.
 constexpr float kUnits = 32767.0f;
 
-// Writes where the sums of both 16 begin: at -32 times the sum of the quants, because q6_k's weights are 32 too large.
-template <class V>
+// Writes where the sums over each part of a group begin, if the weights are `excess` too large: at -excess times the sum of
+// the quants.
+template <class V, DType D, int kPart, int kExcess>
 inline void startSums(uint8_t* block) {
-  const int8_t* quants = reinterpret_cast<const int8_t*>(block + kBlockHead<DType::kQ6K>);
-  for (int sixteen = 0; sixteen < 2; sixteen++, quants += 16) {
+  const int8_t* quants = reinterpret_cast<const int8_t*>(block + kBlockHead<D>);
+  for (int part = 0; part < kGroup / kPart; part++, quants += kPart) {
     int32_t low = 0, high = 0;
-    for (int i = 0; i < 16; i += 4) {
+    for (int i = 0; i < kPart; i += 4) {
       low += quants[i] + quants[i + 1];
       high += quants[i + 2] + quants[i + 3];
     }
-    const int32_t word = V::startWords(-32 * low, -32 * high);
-    __builtin_memcpy(block + 8 + 4 * sixteen, &word, 4);
+    const int32_t word = V::startWords(-kExcess * low, -kExcess * high);
+    __builtin_memcpy(block + 8 + 4 * part, &word, 4);
   }
 }
 
@@ -130,11 +133,12 @@ inline void quantizeGroupInUnits(const float* x, float maximum, float unitsPerVa
   const float multiple = wanted < 1.0f ? 1.0f : wanted > kUnits ? kUnits : wanted;
   const float total = multiple * roundGroup<V, D>(x, unitsPerValue / multiple, block);
   const int32_t word = V::multipleWord(int32_t(multiple));
-  if constexpr (formOf(D) == DType::kInt4) __builtin_memcpy(block, &word, 4);
-  else __builtin_memcpy(block, &multiple, 4);
+  if constexpr (formOf(D) == DType::kQ6K) __builtin_memcpy(block, &multiple, 4);
+  else __builtin_memcpy(block, &word, 4);
   __builtin_memcpy(block + 4, &total, 4);
-  if constexpr (formOf(D) == DType::kQ6K) __builtin_memset(block + 8, 0, 8);
-  if constexpr (D == DType::kQ6K) startSums<V>(block);
+  if constexpr (D == DType::kQ5K) __builtin_memset(block + 8, 0, 8);
+  if constexpr (D == DType::kQ6K) startSums<V, D, 16, 32>(block);
+  if constexpr (formOf(D) == DType::kQ5_0) startSums<V, D, kGroup, 16>(block);
 }
 
 // Calls fn(values of group g, g); the last group is filled up with zeros.
@@ -183,9 +187,10 @@ void quantizeRowInUnits(const float* x, int32_t k, int32_t row, int32_t rows, ui
 template <class V>
 void quantizeRow(DType weights, const float* x, int32_t k, int32_t row, int32_t rows, void* blocks) {
   uint8_t* to = static_cast<uint8_t*>(blocks);
-  switch (weights) {
+  if (weights == DType::kQ5K) return quantizeRowInUnits<V, DType::kQ5K>(x, k, row, rows, to);
+  switch (formOf(weights)) {
     case DType::kInt8: return quantizeRow8<V>(x, k, row, rows, to);
-    case DType::kQ5K: return quantizeRowInUnits<V, DType::kQ5K>(x, k, row, rows, to);
+    case DType::kQ5_0: return quantizeRowInUnits<V, DType::kQ5_0>(x, k, row, rows, to);
     case DType::kQ6K: return quantizeRowInUnits<V, DType::kQ6K>(x, k, row, rows, to);
     default: return quantizeRowInUnits<V, DType::kInt4>(x, k, row, rows, to);
   }
@@ -200,6 +205,7 @@ template <class V>
 size_t quantizedBytes(DType weights, int32_t rows, int32_t k) {
   switch (formOf(weights)) {
     case DType::kInt8: return quantizedBytesOf<V, DType::kInt8>(rows, k);
+    case DType::kQ5_0: return quantizedBytesOf<V, DType::kQ5_0>(rows, k);
     case DType::kQ6K: return quantizedBytesOf<V, DType::kQ6K>(rows, k);
     default: return quantizedBytesOf<V, DType::kInt4>(rows, k);
   }

@@ -1,7 +1,8 @@
 // Work on one row at a time: norm, embedding, RoPE, the write into the cache.
 #pragma once
+#include "kernels/dequantize_row.h"
+#include "kernels/formats.h"
 #include "kernels/kv_quants.h"
-#include "kernels/pack_quantized.h"
 
 namespace skein {
 namespace {
@@ -89,16 +90,9 @@ void unitRow(const float* x, int32_t n, float* y) {
 
 template <class V>
 void embeddingRow(DType dtype, const void* row, int32_t n, float* y) {
-  const uint8_t* blocks = static_cast<const uint8_t*>(row);
-  switch (dtype) {
-    case DType::kF32: __builtin_memcpy(y, row, size_t(n) * 4); return;
-    case DType::kInt8: return dequantizeRow<DType::kInt8>(blocks, n, y);
-    case DType::kInt4: return dequantizeRow<DType::kInt4>(blocks, n, y);
-    case DType::kQ4K: return dequantizeRow<DType::kQ4K>(blocks, n, y);
-    case DType::kQ5K: return dequantizeRow<DType::kQ5K>(blocks, n, y);
-    case DType::kQ6K: return dequantizeRow<DType::kQ6K>(blocks, n, y);
-    case DType::kBf16: break;
-  }
+  if (dtype == DType::kF32) return void(__builtin_memcpy(y, row, size_t(n) * 4));
+  if (isQuantized(dtype))
+    return forFormat(dtype, [&]<DType D>(Format<D>) { dequantizeRow<D>(static_cast<const uint8_t*>(row), n, y); });
   const uint16_t* from = static_cast<const uint16_t*>(row);
   for (int i = 0; i < n; i++) y[i] = fromBf16(from[i]);
 }

@@ -77,17 +77,22 @@ struct Avx2Simd {
   // expands it.
   static int32_t startWord(int32_t) { return 0; }
   static I start8(int32_t) { return _mm256_setzero_si256(); }
-  static I weights8(const uint8_t* p, int part) {
-    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-    return _mm256_srai_epi16(part == 0 ? _mm256_slli_epi16(bytes, 8) : bytes, 8);
-  }
+  // A part of a step of signed bytes, in the form that dot8 takes.
+  static I part8(I bytes, int part) { return _mm256_srai_epi16(part == 0 ? _mm256_slli_epi16(bytes, 8) : bytes, 8); }
   static I dot8(I sum, I w, I a) { return dotWords(sum, w, a); }
   // Nibbles as unsigned bytes: the low ones in part 0, the high ones in part 1.
   static I weights4(const uint8_t* p, int part) {
     const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     return _mm256_and_si256(part == 0 ? bytes : _mm256_srli_epi16(bytes, 4), _mm256_set1_epi8(15));
   }
-  // 16-bit sums over a whole group: at most 8 x 2 x 15 x 127 = 30480.
+  // The values of a table at bytes of 0 .. 15.
+  static I valuesAt(const int8_t (&table)[16], I places) {
+    const __m128i values = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), places);
+  }
+  // 16-bit sums over a whole group: at most 8 x 2 x 15 x 127 = 30480. With 5 bits they
+  // begin at -16 times the sum of the activations and end at most 8 x 2 x 16 x 127 = 32512 from 0; on the way they may pass
+  // 2^15 and come back.
   static I dot4(I sum, I w, I a) { return kept(_mm256_add_epi16(sum, _mm256_maddubs_epi16(w, a))); }
   // Computes float(sum * multiple) over the two parts of each sum; the multiple appears twice, as words of 16 bits.
   static F scaled4(I sum, I multiples) { return toFloat(_mm256_madd_epi16(sum, multiples)); }
@@ -113,7 +118,7 @@ struct Avx2Simd {
   // Scales of whole numbers, W signed bytes, in the form that weigh() takes; both halves of a sum are multiplied and added.
   using Scale = I;
   static Scale byteScales(const uint8_t* p) {
-    const __m256i words = _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+    const __m256i words = signedBytes(p);
     return _mm256_or_si256(_mm256_and_si256(words, _mm256_set1_epi32(0xffff)), _mm256_slli_epi32(words, 16));
   }
   static Scale loadScale(const uint8_t* p) { return loadI(p); }
@@ -121,8 +126,9 @@ struct Avx2Simd {
   static Scale weigh(I sum, Scale scale) { return _mm256_madd_epi16(sum, scale); }
   static Scale addWeighed(Scale total, I sum, Scale scale) { return _mm256_add_epi32(total, weigh(sum, scale)); }
   static F floatOf(Scale total) { return toFloat(total); }
-  static F floatBytes(const uint8_t* p) {
-    return toFloat(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+  static F floatBytes(const uint8_t* p) { return toFloat(signedBytes(p)); }
+  static I signedBytes(const uint8_t* p) {
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
   // Adds the products of two 16-bit words to each sum.
   static I dotWords(I sum, I w, I a) { return kept(_mm256_add_epi32(sum, _mm256_madd_epi16(w, a))); }

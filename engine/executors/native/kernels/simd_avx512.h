@@ -86,14 +86,15 @@ struct Avx512Simd {
   }
   static int32_t startWord(int32_t) { return 0; }
   static I start8(int32_t) { return _mm512_setzero_si512(); }
-  static I weights8(const uint8_t* p, int part) {
-    const __m512i bytes = _mm512_loadu_si512(p);
-    return _mm512_srai_epi16(part == 0 ? _mm512_slli_epi16(bytes, 8) : bytes, 8);
-  }
+  static I part8(I bytes, int part) { return _mm512_srai_epi16(part == 0 ? _mm512_slli_epi16(bytes, 8) : bytes, 8); }
   static I dot8(I sum, I w, I a) { return dotWords(sum, w, a); }
   static I weights4(const uint8_t* p, int part) {
     const __m512i bytes = _mm512_loadu_si512(p);
     return _mm512_and_si512(part == 0 ? bytes : _mm512_srli_epi16(bytes, 4), _mm512_set1_epi8(15));
+  }
+  static I valuesAt(const int8_t (&table)[16], I places) {
+    const __m128i values = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(values), places);
   }
   static I dot4(I sum, I w, I a) { return kept(_mm512_add_epi16(sum, _mm512_maddubs_epi16(w, a))); }
   static F scaled4(I sum, I multiples) { return toFloat(_mm512_madd_epi16(sum, multiples)); }
@@ -114,7 +115,7 @@ struct Avx512Simd {
   static I startOf(int32_t word) { return set1I(word); }
   using Scale = I;
   static Scale byteScales(const uint8_t* p) {
-    const __m512i words = _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    const __m512i words = signedBytes(p);
     return _mm512_or_si512(_mm512_and_si512(words, _mm512_set1_epi32(0xffff)), _mm512_slli_epi32(words, 16));
   }
   static Scale loadScale(const uint8_t* p) { return loadI(p); }
@@ -122,8 +123,9 @@ struct Avx512Simd {
   static Scale weigh(I sum, Scale scale) { return _mm512_madd_epi16(sum, scale); }
   static Scale addWeighed(Scale total, I sum, Scale scale) { return _mm512_add_epi32(total, weigh(sum, scale)); }
   static F floatOf(Scale total) { return toFloat(total); }
-  static F floatBytes(const uint8_t* p) {
-    return toFloat(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  static F floatBytes(const uint8_t* p) { return toFloat(signedBytes(p)); }
+  static I signedBytes(const uint8_t* p) {
+    return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
   static I dotWords(I sum, I w, I a) { return kept(_mm512_add_epi32(sum, _mm512_madd_epi16(w, a))); }
   static I widenPairs(const int8_t* p) {

@@ -12,7 +12,7 @@ struct Avx512VnniSimd : Avx512Simd {
   static constexpr int kInt8Parts = 1;
   static int32_t startWord(int32_t sumOfQuants) { return -128 * sumOfQuants; }
   static I start8(int32_t word) { return set1I(word); }
-  static I weights8(const uint8_t* p, int) { return _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_set1_epi8(-128)); }
+  static I part8(I bytes, int) { return _mm512_xor_si512(bytes, _mm512_set1_epi8(-128)); }
   static I dot8(I sum, I w, I a) { return kept(_mm512_dpbusd_epi32(sum, w, a)); }
   static I dotWords(I sum, I w, I a) { return kept(_mm512_dpwssd_epi32(sum, w, a)); }
   static I dot4(I sum, I w, I a) { return kept(_mm512_dpbusd_epi32(sum, w, a)); }

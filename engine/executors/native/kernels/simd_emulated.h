@@ -141,8 +141,8 @@ struct EmulatedSimd {
   }
   static int32_t startWord(int32_t) { return 0; }
   static I start8(int32_t) { return set1I(0); }
-  [[gnu::noinline]] static I weights8(const uint8_t* p, int part) {
-    return eachI([&](int i) { return pair(int8_t(p[4 * i + part]), int8_t(p[4 * i + part + 2])); });
+  [[gnu::noinline]] static I part8(I bytes, int part) {
+    return eachI([&](int i) { return pair(int8_t(bytes.v[i] >> (8 * part)), int8_t(bytes.v[i] >> (8 * part + 16))); });
   }
   static I dot8(I sum, I w, I a) { return dotWords(sum, w, a); }
   [[gnu::noinline]] static I dotWords(I sum, I w, I a) {
@@ -162,10 +162,17 @@ struct EmulatedSimd {
       return int32_t((word >> (4 * part)) & 0x0f0f0f0fu);
     });
   }
+  [[gnu::noinline]] static I valuesAt(const int8_t (&table)[16], I places) {
+    return eachI([&](int i) {
+      uint32_t word = 0;
+      for (int b = 0; b < 32; b += 8) word |= uint32_t(uint8_t(table[places.v[i] >> b & 15])) << b;
+      return int32_t(word);
+    });
+  }
   [[gnu::noinline]] static I dot4(I sum, I w, I a) {
     return eachI([&](int i) {
       int32_t total = sum.v[i];
-      for (int b = 0; b < 32; b += 8) total += (w.v[i] >> b & 15) * int8_t(a.v[i] >> b);
+      for (int b = 0; b < 32; b += 8) total += (w.v[i] >> b & 63) * int8_t(a.v[i] >> b);
       return total;
     });
   }
@@ -177,13 +184,7 @@ struct EmulatedSimd {
     const I low = weights4(nibbles, part), high = loadI(upper);
     return eachI([&](int i) { return low.v[i] | int32_t((uint32_t(high.v[i]) >> (2 * step) & 0x03030303u) << 4); });
   }
-  [[gnu::noinline]] static I dot6(I sum, I w, I a) {
-    return eachI([&](int i) {
-      int32_t total = sum.v[i];
-      for (int b = 0; b < 32; b += 8) total += (w.v[i] >> b & 63) * int8_t(a.v[i] >> b);
-      return total;
-    });
-  }
+  static I dot6(I sum, I w, I a) { return dot4(sum, w, a); }
   static int32_t startWords(int32_t low, int32_t high) { return low + high; }
   static I startOf(int32_t word) { return set1I(word); }
   using Scale = I;

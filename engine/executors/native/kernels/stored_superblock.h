@@ -1,16 +1,9 @@
-// Superblocks of 256 weights as they are stored (kernels.h): GGML's Q4_K, Q5_K and Q6_K.
+// Superblocks of 256 weights as they are stored (kernels.h): GGML's Q4_K, Q5_K, Q6_K and IQ4_XS.
 #pragma once
-#include "kernels/half.h"
-#include "kernels/kernels.h"
+#include "kernels/stored_group.h"
 
 namespace skein {
 namespace {
-
-inline float halfAt(const uint8_t* p) {
-  uint16_t half;
-  __builtin_memcpy(&half, p, 2);
-  return fromHalf(half);
-}
 
 //   q4_k   d | dmin | 12 bytes of scales | 128 bytes          q5_k   d | dmin | 12 bytes of scales | 32 of fifth bits | 128
 //
@@ -61,6 +54,22 @@ struct StoredSuperblock<DType::kQ6K> {
     return low | (block[128 + half * 32 + i % 32] >> (2 * quarter) & 3) << 4;
   }
   float value(int i) const { return halfAt(d()) * float(scale(i / 16)) * float(quant(i) - 32); }
+};
+
+//   iq4_xs   d | 2 bytes of upper bits of scales | 4 bytes of lower ones | 128 bytes
+//
+// Of the scale of group g: bits 2 g and 2 g + 1 of the 16 upper ones, above nibble g of the lower ones. The nibbles of a group are
+// 16 bytes: element i low, i + 16 high.
+template <>
+struct StoredSuperblock<DType::kIq4Xs> {
+  const uint8_t* block;
+
+  const uint8_t* d() const { return block; }
+  int scale(int g) const {
+    return ((block[4 + g / 2] >> (4 * (g % 2)) & 15) | (block[2 + g / 4] >> (2 * (g % 4)) & 3) << 4) - 32;
+  }
+  int quant(int i) const { return block[8 + i / 32 * 16 + i % 16] >> (i % 32 < 16 ? 0 : 4) & 15; }
+  float value(int i) const { return halfAt(d()) * float(scale(i / 32)) * float(kIq4Values[quant(i)]); }
 };
 
 }  // namespace

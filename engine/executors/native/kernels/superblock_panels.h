@@ -3,12 +3,12 @@
 //   q4_k   NR d | NR dmin (f16)   8 groups: NR scales | NR minima (bytes)        | 4 double steps
 //   q5_k   NR d | NR dmin (f16)   8 groups: NR scales | NR minima (bytes)        | 4 double steps | fifth bits of 8 steps
 //   q6_k   NR d (f16)             8 groups: NR scales | NR scales of the 2nd 16  | 4 double steps | upper bits of 2 x 4 steps
+//   iq4_xs NR d (f16) | 8 x NR scales (bytes)                   8 groups:        | 4 double steps
 //
-//   a double step    nibbles as in int4's panels: the low ones are the step 2 s, the high ones the step 2 s + 1
-//   fifth bits       bit s of byte b of a lane: the fifth bit of byte b of step s
-//   upper bits       two bits at 2 (s % 4) of byte b of a lane, one vector for steps 0 .. 3, one for steps 4 .. 7
+//   double steps and fifth bits    as in quantized_panels.h
+//   upper bits                     two bits at 2 (s % 4) of byte b of a lane, one vector for steps 0 .. 3, one for steps 4 .. 7
 //
-// So q4_k takes 4.625 bits a weight, q5_k 5.625, q6_k 6.5625.
+// So q4_k takes 4.625 bits a weight, q5_k 5.625, q6_k 6.5625, iq4_xs 4.3125.
 #pragma once
 #include "kernels/quantized_panels.h"
 
@@ -20,10 +20,12 @@ constexpr int kGroupsOfSuperblock = kSuperblock / kGroup;
 template <class V, DType D>
 struct SuperblockLayout {
   static constexpr int NR = kPanelWidth<V>;
-  static constexpr int kHeader = D == DType::kQ6K ? 2 * NR : 4 * NR;
-  static constexpr int kNibbles = 2 * NR;                 // of a group: behind its scales
-  static constexpr int kUpper = kNibbles + 16 * NR;       // of a group: fifth or upper bits
-  static constexpr int kGroupBytes = kUpper + (D == DType::kQ4K ? 0 : D == DType::kQ5K ? 4 * NR : 8 * NR);
+  // The scales of iq4_xs, NR bytes a group, lie in the header, so that vectors of nibbles lie in one cache line each.
+  static constexpr bool kScalesInHeader = D == DType::kIq4Xs;
+  static constexpr int kHeader = kScalesInHeader ? 10 * NR : D == DType::kQ6K ? 2 * NR : 4 * NR;
+  static constexpr int kNibbles = kScalesInHeader ? 0 : 2 * NR;  // of a group: behind its scales
+  static constexpr int kUpper = kNibbles + 16 * NR;              // of a group: fifth or upper bits
+  static constexpr int kGroupBytes = kUpper + (D == DType::kQ5K ? 4 * NR : D == DType::kQ6K ? 8 * NR : 0);
   static constexpr int kBytes = kHeader + kGroupsOfSuperblock * kGroupBytes;
 };
 
@@ -56,6 +58,8 @@ class SuperblockGroups {
  protected:
   // Number i of the header: d of both halves, then dmin of both.
   F ofSuperblock(int i) const { return V::loadHalf(header_ + i * 2 * V::W); }
+  // Bytes of this group in the header, of one half.
+  const uint8_t* ofHeader(int half) const { return header_ + 2 * Layout::NR + (2 * inside_ + half) * V::W; }
   const uint8_t* bytes(int i) const { return group_ + i * V::W; }
   const uint8_t* nibbles(int step, int half) const { return group_ + Layout::kNibbles + (2 * step + half) * 4 * V::W; }
   const uint8_t* upper(int i) const { return group_ + Layout::kUpper + i * 4 * V::W; }

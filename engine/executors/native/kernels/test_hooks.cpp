@@ -31,12 +31,9 @@ const KernelTable& tableOf(const Napi::CallbackInfo& info) {
 }
 
 DType dtypeOf(const std::string& name) {
-  if (name == "bf16") return DType::kBf16;
-  if (name == "int8") return DType::kInt8;
-  if (name == "q4_k") return DType::kQ4K;
-  if (name == "q5_k") return DType::kQ5K;
-  if (name == "q6_k") return DType::kQ6K;
-  return name == "int4" ? DType::kInt4 : DType::kF32;
+  for (const WeightFormat& format : kWeightFormats)
+    if (name == format.name) return format.dtype;
+  return DType::kF32;
 }
 
 // Fields of the one argument object that each hook takes after the table's name.

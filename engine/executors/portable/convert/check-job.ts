@@ -1,4 +1,4 @@
-import { isSuperblocked, storedBytes, TENSOR_PRECISIONS } from '../../../building/weight-precision.js';
+import { isMade, storedBytes, TENSOR_PRECISIONS } from '../../../building/weight-blocks.js';
 import type { ConvertJob } from '../../native/addon.js';
 import { exactConversion } from './exact-conversion.js';
 import type { PositionedFile } from './positioned-file.js';
@@ -28,7 +28,7 @@ export function checkFields(job: ConvertJob): StorageType {
   if (type === undefined) throw new TypeError(`${job.source}: tensor type ${job.type} is not known.`);
   if (!TENSOR_PRECISIONS.includes(job.targetType)) {
     throw new TypeError(
-      `convert: targetType should be f32, bf16, int8, int4, q4_k, q5_k or q6_k, found ${String(job.targetType)}.`,
+      `convert: targetType should be ${TENSOR_PRECISIONS.slice(0, -1).join(', ')} or ${TENSOR_PRECISIONS.at(-1)}, found ${String(job.targetType)}.`,
     );
   }
   return type;
@@ -63,9 +63,9 @@ export function checkBounds(
       `${job.source}: a transposed tensor of type ${type.name} cannot be turned; its elements must be single numbers, in the order of rows.`,
     );
   }
-  if (isSuperblocked(job.targetType) && exactConversion(type.name, job.targetType) === undefined) {
+  if (!isMade(job.targetType) && exactConversion(type.name, job.targetType) === undefined) {
     throw new Error(
-      `${job.source}: a tensor of type ${type.name} cannot be stored in superblocks of another type; they are only taken as they are.`,
+      `${job.source}: a tensor of type ${type.name} cannot be stored as ${job.targetType}, a format that only keeps numbers which a file has in it.`,
     );
   }
   checkRange(source, 'tensor', job.sourceOffset, sourceByteLength);

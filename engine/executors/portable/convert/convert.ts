@@ -1,4 +1,4 @@
-import { storedBytes } from '../../../building/weight-precision.js';
+import { storedBytes } from '../../../building/weight-blocks.js';
 import type { ConvertJob } from '../../native/addon.js';
 import { checkBounds, checkFields } from './check-job.js';
 import { ConvertedRows } from './converted-rows.js';

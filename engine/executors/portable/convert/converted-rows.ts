@@ -1,5 +1,5 @@
 import { bitsToBf16 } from '../../../../base/half.js';
-import { isSuperblocked, storedBytes, WEIGHT_GROUP } from '../../../building/weight-precision.js';
+import { isMade, storedBytes, WEIGHT_GROUP } from '../../../building/weight-blocks.js';
 import type { ConvertJob } from '../../native/addon.js';
 import { exactConversion } from './exact-conversion.js';
 import type { PositionedFile } from './positioned-file.js';
@@ -39,7 +39,7 @@ export class ConvertedRows {
     this.#converted = grown(this.#converted, targetBytes);
     const target = new Uint8Array(this.#converted, 0, targetBytes);
     if (targetType === 'bf16') toBf16(floats, target);
-    else if (!isSuperblocked(targetType)) quantize(targetType, floats, columns, target);
+    else if (isMade(targetType)) quantize(targetType, floats, columns, target);
     return target;
   }
 

@@ -58,7 +58,7 @@ const q3kToQ6k: ExactConversion = (source, blocks, target) => {
   }
 };
 
-/** The layouts of int8 and int4 are those of Q8_0 and Q4_1; superblocks are stored as they are. */
+/** The layouts of int8 and int4 are those of Q8_0 and Q4_1; formats that are only kept are stored as they are. */
 const CONVERSIONS: Readonly<Record<string, ExactConversion>> = {
   'Q8_0 int8': copyBlocks(34),
   'Q4_0 int8': q4_0ToInt8,
@@ -69,6 +69,11 @@ const CONVERSIONS: Readonly<Record<string, ExactConversion>> = {
   'Q5_K q5_k': copyBlocks(176),
   'Q6_K q6_k': copyBlocks(210),
   'Q3_K q6_k': q3kToQ6k,
+  'Q5_0 q5_0': copyBlocks(22),
+  'Q5_1 q5_1': copyBlocks(24),
+  'IQ4_NL iq4_nl': copyBlocks(18),
+  'IQ4_XS iq4_xs': copyBlocks(136),
+  'MXFP4 mxfp4': copyBlocks(17),
 };
 
 /** Conversion from a storage type to the target's without loss; undefined if there is none. */

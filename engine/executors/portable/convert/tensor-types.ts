@@ -1,6 +1,8 @@
+import type { KeptPrecision } from '../../executor.js';
 import type { BlockReader } from './block-reader.js';
 import { q2kRow, q3kRow, q4kRow, q5kRow, q6kRow } from './k-quants.js';
 import { bf16Row, f16Row, f32Row, q4_0Row, q4_1Row, q5_0Row, q5_1Row, q8_0Row } from './plain-types.js';
+import { iq4nlRow, iq4xsRow, mxfp4Row } from './value-tables.js';
 
 /** A storage type of checkpoints. Layouts are GGML's, little endian. */
 export interface StorageType {
@@ -25,6 +27,9 @@ const TYPES: readonly [name: string, blockElements: number, blockBytes: number, 
   ['Q4_K', 256, 144, q4kRow],
   ['Q5_K', 256, 176, q5kRow],
   ['Q6_K', 256, 210, q6kRow],
+  ['IQ4_NL', 32, 18, iq4nlRow],
+  ['IQ4_XS', 256, 136, iq4xsRow],
+  ['MXFP4', 32, 17, mxfp4Row],
 ];
 
 const BY_NAME = new Map<string, StorageType>(
@@ -33,5 +38,8 @@ const BY_NAME = new Map<string, StorageType>(
 
 /** The type of this name; undefined if there is none. */
 export const storageTypeOf = (name: string): StorageType | undefined => BY_NAME.get(name);
+
+/** The storage type whose blocks a precision keeps, under the same name. */
+export const keptType = (dtype: KeptPrecision): StorageType => BY_NAME.get(dtype.toUpperCase())!;
 
 export const STORAGE_TYPES: readonly StorageType[] = [...BY_NAME.values()];

@@ -1,6 +1,6 @@
-import { SUPERBLOCK, WEIGHT_GROUP } from '../../../building/weight-precision.js';
+import { WEIGHT_GROUP } from '../../../building/weight-blocks.js';
 import type { TensorPrecision } from '../../executor.js';
-import { q4kRow, q5kRow, q6kRow } from '../convert/k-quants.js';
+import { keptType } from '../convert/tensor-types.js';
 
 /**
  * Turns rows of weights.bin into the float32 values that they stand for, the same values that native kernels use.
@@ -9,7 +9,8 @@ import { q4kRow, q5kRow, q6kRow } from '../convert/k-quants.js';
  *   bf16   the upper half of a float32
  *   int8   f16 scale | 32 signed bytes                        w = scale * q
  *   int4   f16 scale | f16 minimum | 16 bytes of two quants   w = scale * q + minimum   (quant i low, i + 16 high)
- *   q4_k, q5_k, q6_k   superblocks of 256 as GGML has them (k-quants.ts)
+ *   q4_k, q5_k, q6_k, iq4_xs     superblocks of 256 as GGML has them
+ *   q5_0, q5_1, iq4_nl, mxfp4    blocks of 32 as GGML has them; rows are whole blocks too
  *
  * @param stored whole rows, one after the other, at a multiple of 4 bytes of its buffer
  * @param target [rows x columns]
@@ -37,15 +38,10 @@ export function dequantizeRows(
       for (let row = 0, at = 0; row < rows; row++)
         at = expandInt4(stored, at, target, row * columns, columns);
       break;
-    case 'q4_k':
-      q4kRow(stored, target.length / SUPERBLOCK, target);
-      break;
-    case 'q5_k':
-      q5kRow(stored, target.length / SUPERBLOCK, target);
-      break;
-    case 'q6_k':
-      q6kRow(stored, target.length / SUPERBLOCK, target);
-      break;
+    default: {
+      const { blockElements, toF32 } = keptType(dtype);
+      toF32(stored, target.length / blockElements, target);
+    }
   }
 }
 

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { readProblem } from '../../../../base/system-problem.js';
 import type { PlanWeight } from '../../../../network/plan.js';
 import { type EngineTensor, tensorsByWeight } from '../../../building/engine-directory.js';
-import { storedBytes } from '../../../building/weight-precision.js';
+import { storedBytes } from '../../../building/weight-blocks.js';
 import type { RunnableEngine } from '../network-runner.js';
 import { dequantizeRows } from './dequantize.js';
 

@@ -1,6 +1,8 @@
+import { chatOnlySwitch } from './chat-only.js';
 import { el, icon } from './dom.js';
 import type { Feed } from './feed.js';
 import type { NextModel } from './model-choice.js';
+import { ModelFacts } from './model-facts.js';
 import { ModelList } from './model-list.js';
 import type { ChatModel } from './models.js';
 import type { Page } from './panels.js';
@@ -12,7 +14,7 @@ const SUN_RAYS = 'M3.2 3.2l1 1M11.8 11.8l1 1M12.8 3.2l-1 1M4.2 11.8l-1 1';
 const MOON = 'M13.2 9.6A5.6 5.6 0 0 1 6.4 2.8a5.6 5.6 0 1 0 6.8 6.8z';
 const KEY = ['M10.3 2.2a3.5 3.5 0 1 0 0 7a3.5 3.5 0 0 0 0-7z', 'M7.8 8.2L2.4 13.6M4 12l1.8 1.8'];
 
-type Feeds = Pick<Page, 'feed' | 'repository'>;
+type Sources = Pick<Page, 'feed' | 'repository' | 'session'>;
 
 export interface HeaderActions {
   askKey(): void;
@@ -26,18 +28,27 @@ export class Header {
   readonly #models: ModelList;
   readonly #connection = el('span', { class: 'connection', role: 'status' });
   readonly #facts = el('span');
+  readonly #about: ModelFacts;
+  readonly #chatOnly = chatOnlySwitch();
+  #model: ChatModel | null = null;
   /** When the engine was loaded, in milliseconds since 1970 on the server's clock; null: not known. */
   #sinceMs: number | null = null;
 
-  constructor(root: HTMLElement, { feed, repository }: Feeds, actions: HeaderActions) {
+  constructor(root: HTMLElement, { feed, repository, session }: Sources, actions: HeaderActions) {
     this.#feed = feed;
     this.#repository = repository;
     this.#models = new ModelList((model) => actions.choose(model));
+    this.#about = new ModelFacts(session, () => {
+      if (this.#model === null) return null;
+      return { model: this.#model, blocks: feed.formation?.blocks ?? null };
+    });
     root.append(
       el('h1', { class: 'brand' }, [el('img', { src: 'dashboard/icon.svg', alt: '' }), 'Skein']),
       this.#models.element,
+      this.#about.element,
       el('div', { class: 'header-facts' }, [this.#connection, this.#facts]),
       el('nav', { class: 'header-tools', 'aria-label': 'Page' }, [
+        this.#chatOnly,
         el('a', { class: 'button quiet', href: 'docs' }, ['API']),
         el(
           'button',
@@ -65,6 +76,10 @@ export class Header {
     const { model } = next;
     const base = models.find(({ id }) => id === (model?.parent ?? model?.id));
     this.#sinceMs = base === undefined ? null : 1000 * base.created;
+    this.#model = model;
+    this.#about.element.hidden = model === null;
+    // Without a model that chats there is no chat to be alone with.
+    this.#chatOnly.hidden = models.length === 0;
     this.#models.show(models, next);
     this.#showFacts();
   }

@@ -16,7 +16,7 @@ const choice = new ModelChoice();
 const keyDialog = new KeyDialog(session);
 const header = new Header(
   byId('header'),
-  { feed, repository },
+  { feed, repository, session },
   {
     askKey: () => keyDialog.open(),
     choose: (model) => {

@@ -14,15 +14,22 @@ export interface NextModel {
  */
 export class ModelChoice {
   #wanted: string | null = null;
+  #models: readonly ChatModel[] = [];
 
   /** Notes that the reader has chosen the model, or has asked it. */
   want(model: string): void {
     this.#wanted = model;
   }
 
+  /** What is known of a model that is served; null: nothing. */
+  find(model: string | null): ChatModel | null {
+    return this.#models.find(({ id }) => id === model) ?? null;
+  }
+
   /** @param watched the model that the page is of now; null: none */
   among(models: readonly ChatModel[], watched: string | null): NextModel {
     const wanted = this.#wanted;
+    this.#models = models;
     const found = models.find(({ id }) => id === (wanted ?? watched));
     if (found !== undefined) return { model: found, gone: null };
     return wanted === null ? { model: models[0] ?? null, gone: null } : { model: null, gone: wanted };

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { storedBytes } from '../../../../engine/building/weight-precision.js';
+import { storedBytes } from '../../../../engine/building/weight-blocks.js';
 import type { ConvertJob } from '../../../../engine/executors/native/addon.js';
 import { loadAddon } from '../../../../engine/executors/native/load-addon.js';
 import type { TensorType } from '../../../../models/checkpoints/checkpoint.js';
@@ -63,6 +63,11 @@ describe('a checkpoint that is quantised already', () => {
     ['Q5_K', 'q5_k'],
     ['Q6_K', 'q6_k'],
     ['Q3_K', 'q6_k'],
+    ['Q5_0', 'q5_0'],
+    ['Q5_1', 'q5_1'],
+    ['IQ4_NL', 'iq4_nl'],
+    ['IQ4_XS', 'iq4_xs'],
+    ['MXFP4', 'mxfp4'],
   ])('%s becomes %s without loss', (type, target) => {
     const { rows, columns, raw, f32 } = fixtures.find((fixture) => fixture.type === type)!;
     const stored = converted({ type, rows, columns, bytes: Buffer.from(raw, 'base64') }, target);
@@ -72,11 +77,15 @@ describe('a checkpoint that is quantised already', () => {
     expect(found.every((value, i) => value === expected[i])).toBe(true);
   });
 
-  it('is never stored in superblocks of another type', () => {
-    const { rows, columns, raw } = fixtures.find(({ type }) => type === 'Q4_K')!;
+  it.each<[TensorType, QuantizedType]>([
+    ['Q4_K', 'q6_k'],
+    ['Q5_0', 'q5_1'],
+    ['Q4_0', 'iq4_nl'],
+  ])('%s is never stored as %s', (type, target) => {
+    const { rows, columns, raw } = fixtures.find((fixture) => fixture.type === type)!;
     const bytes = Buffer.from(raw, 'base64');
-    expect(() => converted({ type: 'Q4_K', rows, columns, bytes }, 'q6_k')).toThrow(
-      'a tensor of type Q4_K cannot be stored in superblocks of another type; they are only taken as they are.',
+    expect(() => converted({ type, rows, columns, bytes }, target)).toThrow(
+      `a tensor of type ${type} cannot be stored as ${target}, a format that only keeps numbers which a file has in it.`,
     );
   });
 

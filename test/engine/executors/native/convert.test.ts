@@ -183,7 +183,11 @@ describe('convert', () => {
       ['a broken number', { rows: 1.5 }, /rows should be a whole number/],
       ['NaN', { targetOffset: Number.NaN }, /targetOffset should be/],
       ['an unknown type', { type: 'Q9_X' as TensorType }, /tensor type Q9_X is not known/],
-      ['an unknown target type', { targetType: 'f64' as 'f32' }, /f32, bf16, int8, int4, q4_k, q5_k or q6_k/],
+      [
+        'an unknown target type',
+        { targetType: 'f64' as 'f32' },
+        /f32, bf16, int8, int4, q4_k, q5_k, q6_k, q5_0, q5_1, iq4_nl, iq4_xs or mxfp4/,
+      ],
       ['a missing file', { source: join(directory, 'nowhere.bin') }, /nowhere\.bin: cannot be opened/],
       ['a directory', { source: directory }, /not a regular file/],
     ];

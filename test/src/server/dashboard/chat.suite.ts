@@ -198,11 +198,14 @@ export function chatSuite(browser: () => Browser): void {
     await page.getByLabel('Max tokens').fill('40');
     await page.getByLabel('Seed').fill('11');
     await page.getByLabel('System prompt').fill('Be a goose.');
+    await page.getByLabel('Stop at').fill('zzz');
+    await page.getByText('More samplers').click();
+    await page.getByLabel('XTC probability').fill('0.25');
     await page.getByRole('button', { name: 'Regenerate' }).click();
     await said.getByText('answer 1').waitFor();
     await expect.poll(() => said.getByText('answer 0').count()).toBe(0);
     const again = toy.engine.requests[1]!;
-    expect(again).toMatchObject({ temperature: 0.3, topP: 0.8, maxNewTokens: 40 });
+    expect(again).toMatchObject({ temperature: 0.3, topP: 0.8, maxNewTokens: 40, xtcProbability: 0.25 });
     expect(Number(again.seed)).toBe(11);
     expect(asked(toy)[1]).toMatch(/Be a goose\.[\s\S]*first/);
     await page.locator('.question').hover();
@@ -217,6 +220,51 @@ export function chatSuite(browser: () => Browser): void {
     await ask(page, 'third');
     await expect.poll(() => page.locator('.turn').count()).toBe(1);
     expect(toy.engine.requests).toHaveLength(3);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('tells how much of the context a conversation takes, also after a reload', async () => {
+    const toy = toyServer(() => say('honk'), { model: { ...MODEL, maxSeqLen: 400 } });
+    const { page, problems, close } = await open(toy);
+    const meter = page.locator('.context-meter');
+    expect(await meter.isVisible()).toBe(false);
+    await ask(page, 'Hello');
+    await meter.getByText(/^Context: \d+ of 400 tokens \(\d+ %\)$/).waitFor();
+    const words = await meter.textContent();
+    await page.reload();
+    await expect.poll(() => meter.textContent()).toBe(words);
+    await page.getByRole('button', { name: 'New chat' }).click();
+    await expect.poll(() => meter.isVisible()).toBe(false);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('can be alone on the page, by its address', async () => {
+    const toy = toyServer(() => say('x'), { model: MODEL });
+    const { page, problems, close } = await open(toy);
+    const live = page.getByRole('region', { name: 'Formation' });
+    await live.waitFor();
+    await page.getByRole('button', { name: 'Chat only' }).click();
+    await expect.poll(() => live.isVisible()).toBe(false);
+    expect(new URL(page.url()).search).toBe('?view=chat');
+    await page.reload();
+    await page.getByText('Live').waitFor();
+    expect(await live.isVisible()).toBe(false);
+    await page.getByRole('button', { name: 'Chat only', pressed: true }).click();
+    await live.waitFor();
+    expect(new URL(page.url()).search).toBe('');
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('tells about the model', async () => {
+    const toy = toyServer(() => say('x'), { model: MODEL });
+    const { page, problems, close } = await open(toy);
+    await page.getByText('About the model').click();
+    await page.locator('.facts-list').getByText('65,536 tokens').waitFor();
+    await page.keyboard.press('Escape');
+    await expect.poll(() => page.locator('.facts-list').isVisible()).toBe(false);
     expect(problems).toEqual([]);
     await close();
   });

@@ -73,6 +73,24 @@ export function formationSuite(browser: () => Browser): void {
     await close();
   });
 
+  it('shows the part of a large pool that is used, or all of it', async () => {
+    const { page, problems, close } = await visit(browser(), server.url);
+    await page.getByText('Live').waitFor();
+    page.setDefaultTimeout(15_000);
+    const panel = page.getByRole('region', { name: 'Formation' });
+    const whole = panel.getByRole('button', { name: 'Whole pool' });
+    await expect.poll(() => watch.watchers).toBe(1);
+    const blocks = { count: 9000, tokensPerBlock: 32, runs: [3, 0, 8997, -1] };
+    watch.tell(now(5, { requests: [row(7, 2, 31, 3)] as never, blocks }));
+    await panel.getByText('8,997 free · the first 64 shown').waitFor();
+    await whole.click();
+    await expect.poll(() => panel.locator('.blocks-text').textContent()).not.toContain('shown');
+    await whole.click();
+    await panel.getByText('the first 64 shown').waitFor();
+    expect(problems).toEqual([]);
+    await close();
+  });
+
   it('sends many prompts at once, and stops them', async () => {
     const { page, problems, close } = await visit(browser(), server.url);
     page.setDefaultTimeout(15_000);

@@ -139,6 +139,7 @@ describe('the metrics of several models', () => {
     expect(chat('skein:queue_limit')).toBe(256);
     expect(chat('vllm:prompt_tokens_by_source_total', { source: 'local_compute' })).toBe(2);
     expect(chat('vllm:prompt_tokens_by_source_total', { source: 'local_cache_hit' })).toBe(5);
+    expect(chat('vllm:prompt_tokens_cached_by_source_total', { source: 'device' })).toBe(5);
     expect(chat('vllm:request_prefill_kv_computed_tokens_sum')).toBe(2);
     expect(chat('vllm:num_requests_waiting_by_reason', { reason: 'capacity' })).toBe(2);
     expect(chat('vllm:num_requests_waiting_by_reason', { reason: 'deferred' })).toBe(0);

@@ -11,6 +11,9 @@ const lengths = (name: string) => `sum by(le) (increase(${name}_bucket{${M}}[$__
 const ID = 'model_name=~"$id"';
 const SERVICE = 'namespace="$NS",service="$SVC"';
 const ofTarget = 'job=~"$job", model_name=~"$model_name", instance=~"$instance"';
+const ofEngine = `${ofTarget}, engine=~"$engine"`;
+const ofProcess = 'job=~"$job", instance=~"$instance"';
+const DRAFTS = 'vllm:spec_decode_num_';
 
 /**
  * Queries of the dashboards that vLLM publishes (its repository, examples/observability, and before that
@@ -113,5 +116,38 @@ export const STOCK_QUERIES: Readonly<Record<string, readonly string[]>> = {
   'vllm_kv_cache.json': [
     `sum(rate(vllm:prefix_cache_hits_total{${ofTarget}}[$__rate_interval])) / (sum(rate(vllm:prefix_cache_queries_total{${ofTarget}}[$__rate_interval])) > 0)`,
     `histogram_quantile(0.95, sum by (le) (rate(vllm:request_prefill_kv_computed_tokens_bucket{${ofTarget}}[$__rate_interval])))`,
+    `sum(rate(vllm:prompt_tokens_cached_total{${ofEngine}}[$__rate_interval])) / (sum(rate(vllm:prompt_tokens_total{${ofEngine}}[$__rate_interval])) > 0)`,
+    ...['capacity', 'deferred'].map(
+      (reason) => `sum(vllm:num_requests_waiting_by_reason{${ofEngine}, reason="${reason}"})`,
+    ),
+    ...['local_compute', 'local_cache_hit', 'external_kv_transfer'].map(
+      (source) =>
+        `sum(rate(vllm:prompt_tokens_by_source_total{${ofEngine}, source="${source}"}[$__rate_interval]))`,
+    ),
+    `sum by (source) (rate(vllm:prompt_tokens_cached_by_source_total{${ofEngine}}[$__rate_interval]))`,
+    `sum(rate(vllm:request_prompt_tokens_sum{${ofEngine}}[$__rate_interval])) / (sum(rate(vllm:request_prompt_tokens_count{${ofEngine}}[$__rate_interval])) > 0)`,
+    `sum(rate(vllm:request_prefill_kv_computed_tokens_sum{${ofEngine}}[$__rate_interval]))`,
+  ],
+  'vllm_instances.json': [
+    `count by (model_name, instance) (vllm:num_requests_running{${ofEngine}})`,
+    `sum by (instance, engine) (vllm:num_requests_waiting{${ofEngine}})`,
+    `max by (instance, engine) (vllm:kv_cache_usage_perc{${ofEngine}})`,
+    `sum by (instance) (rate(vllm:request_success_total{${ofEngine}}[$__rate_interval]))`,
+    `sum by (instance) (rate(vllm:request_queue_time_seconds_sum{${ofEngine}}[$__rate_interval])) / (sum by (instance) (rate(vllm:request_queue_time_seconds_count{${ofEngine}}[$__rate_interval])) > 0)`,
+    `sum by (instance, engine) (rate(vllm:iteration_tokens_total_sum{${ofEngine}}[$__rate_interval])) / (sum by (instance, engine) (rate(vllm:iteration_tokens_total_count{${ofEngine}}[$__rate_interval])) > 0)`,
+    `sum by (instance, engine, reason) (vllm:num_requests_waiting_by_reason{${ofEngine}})`,
+    `(1 - max by (instance, engine) (vllm:engine_sleep_state{${ofEngine}, sleep_state="awake"})) * (1 + max by (instance, engine) (vllm:engine_sleep_state{${ofEngine}, sleep_state="discard_all"}))`,
+    // The whole query joins the model's name to it.
+    `max by (instance) (time() - process_start_time_seconds{${ofProcess}})`,
+    `sum by (instance) (rate(process_cpu_seconds_total{${ofProcess}}[$__rate_interval]))`,
+    `sum by (instance) (process_resident_memory_bytes{${ofProcess}})`,
+    `sum by (instance) (process_open_fds{${ofProcess}}) / sum by (instance) (process_max_fds{${ofProcess}})`,
+    `vllm:cache_config_info{${ofProcess}, engine=~"$engine"}`,
+  ],
+  // All but the acceptance by position in the draft (accepted_tokens_per_pos_total), which is not measured here.
+  'vllm_speculative_decoding.json': [
+    `sum(rate(${DRAFTS}accepted_tokens_total{${ofEngine}}[$__rate_interval])) / (sum(rate(${DRAFTS}draft_tokens_total{${ofEngine}}[$__rate_interval])) > 0)`,
+    `1 + sum by (model_name) (rate(${DRAFTS}accepted_tokens_total{${ofEngine}}[$__rate_interval])) / (sum by (model_name) (rate(${DRAFTS}drafts_total{${ofEngine}}[$__rate_interval])) > 0)`,
+    `sum(rate(${DRAFTS}accepted_tokens_total{${ofEngine}}[$__rate_interval])) / (sum(rate(vllm:generation_tokens_total{${ofEngine}}[$__rate_interval])) > 0)`,
   ],
 };

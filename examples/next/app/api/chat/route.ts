@@ -1,5 +1,7 @@
 // A route handler of Next.js (App Router).      npm install skein next react react-dom
 //
+// `npx create-next-app` makes the project; one of `npm init -y` needs `npm pkg delete type`, since Next.js refuses routes there.
+//
 //     curl -N http://127.0.0.1:3000/api/chat -H 'content-type: application/json' \
 //       -d '{"messages": [{"role": "user", "content": "Tell me a story about a cat"}]}'
 import { type ChatMessage, InvalidRequestError, QueueFullError, Skein } from 'skein';
@@ -31,7 +33,7 @@ export async function POST(request: Request): Promise<Response> {
     const stream = new ReadableStream<Uint8Array>({
       async pull(controller) {
         const { done, value: piece } = await next;
-        if (done) return controller.close();
+        if (done || !piece) return controller.close();
         next = pieces.next();
         controller.enqueue(new TextEncoder().encode(piece.text));
       },

@@ -1,5 +1,7 @@
 // The whole API of `skein serve` as a route of Next.js (App Router).      npm install skein next react react-dom
 //
+// `npx create-next-app` makes the project; one of `npm init -y` needs `npm pkg delete type`, since Next.js refuses routes there.
+//
 //     curl http://127.0.0.1:3000/llm/v1/chat/completions -H 'content-type: application/json' \
 //       -d '{"model": "gosling", "messages": [{"role": "user", "content": "Tell me a story about a cat"}]}'
 import { Skein } from 'skein';

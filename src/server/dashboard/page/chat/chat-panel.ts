@@ -4,6 +4,7 @@ import { Announcer } from './announcer.js';
 import { AnswerTiming } from './answer-timing.js';
 import { AnswerView } from './answer-view.js';
 import { Composer } from './composer.js';
+import { ContextMeter } from './context-meter.js';
 import { chatRequest, type Turn } from './conversation.js';
 import { ConversationList } from './conversation-list.js';
 import { ConversationStore, type StoredConversation, titleOf } from './conversation-store.js';
@@ -31,6 +32,9 @@ export class ChatPanel {
   readonly #store = new ConversationStore(globalThis.indexedDB ?? null);
   /** Id under which the conversation on the page is kept. */
   #id = newId();
+  readonly #meter = new ContextMeter();
+  /** Tokens that the conversation takes; null: not known. */
+  #contextTokens: number | null = null;
   readonly #gone = el('p', { class: 'chat-gone', role: 'status', hidden: true });
   #turns: Turn[] = [];
   #running: AbortController | null = null;
@@ -59,6 +63,7 @@ export class ChatPanel {
       this.#log,
       this.#announcer.element,
       this.#gone,
+      this.#meter.element,
       this.#composer.element,
     );
     this.#log.addEventListener('scroll', () => {
@@ -70,6 +75,7 @@ export class ChatPanel {
       if (document.querySelector('dialog[open]') === null) this.stop();
     });
     page.feed.on('reset', () => {
+      this.#showContext(this.#contextTokens);
       if (this.#turns.length === 0) this.#showEmpty();
     });
     page.feed.on('state', (state) => {
@@ -129,12 +135,14 @@ export class ChatPanel {
     if (turns.length === 0) return;
     const title = titleOf(turns[0]!.question);
     const { model } = this.#page.feed;
-    await this.#store.put({ id: this.#id, title, model, changedMs: Date.now(), turns });
+    const known = this.#contextTokens === null ? {} : { contextTokens: this.#contextTokens };
+    await this.#store.put({ id: this.#id, title, model, changedMs: Date.now(), turns, ...known });
   }
 
   /** Shows a conversation that was kept, to go on with it. */
-  #restore({ id, turns }: StoredConversation): void {
+  #restore({ id, turns, contextTokens }: StoredConversation): void {
     this.stop();
+    this.#showContext(contextTokens ?? null);
     this.#id = id;
     this.#turns = [];
     this.#log.replaceChildren();
@@ -175,7 +183,9 @@ export class ChatPanel {
     this.#announcer.say('Answering');
     try {
       const request = chatRequest(model, this.#turns, parameters);
-      view.end(await streamChat(this.#page.session, request, view, timing, running.signal));
+      const end = await streamChat(this.#page.session, request, view, timing, running.signal);
+      view.end(end);
+      if (this.#running === running && end.contextTokens !== null) this.#showContext(end.contextTokens);
     } catch (error) {
       if (!(error instanceof ChatProblem)) throw error;
       view.fail(error.message);
@@ -189,6 +199,12 @@ export class ChatPanel {
     }
   }
 
+  #showContext(tokens: number | null): void {
+    this.#contextTokens = tokens;
+    this.#meter.show(tokens, this.#page.choice.find(this.#page.feed.model)?.max_model_len ?? null);
+    this.#follow();
+  }
+
   #follow(): void {
     if (this.#readsAlong) this.#log.scrollTop = this.#log.scrollHeight;
   }
@@ -198,6 +214,7 @@ export class ChatPanel {
     this.#turns = [];
     this.#id = newId();
     sessionStore()?.removeItem(OPENED);
+    this.#showContext(null);
     this.#showEmpty();
     this.#composer.focus();
   }

@@ -31,7 +31,7 @@ export class ConversationList {
       { class: 'chats' },
       [
         el('summary', { class: 'button quiet' }, ['Conversations']),
-        el('div', { class: 'chats-menu' }, [
+        el('div', { class: 'menu chats-menu' }, [
           this.#items,
           this.#problem,
           el('div', { class: 'row' }, [

@@ -13,6 +13,8 @@ export interface StoredConversation {
   /** When it last changed, in milliseconds since 1970. */
   changedMs: number;
   turns: readonly StoredTurn[];
+  /** Tokens that it takes in the model's context; absent: not known. */
+  contextTokens?: number;
 }
 
 const NAME = 'skein-chat';

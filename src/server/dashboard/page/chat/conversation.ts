@@ -14,12 +14,12 @@ export interface Turn {
  * question and answer in turns.
  */
 export function chatRequest(model: string, turns: readonly Turn[], parameters: Parameters): ChatRequest {
-  const { system, ...sampling } = parameters;
+  const { system, stop, numbers } = parameters;
   const messages: ChatMessage[] = system === '' ? [] : [{ role: 'system', content: system }];
   for (const [index, { question, answer }] of turns.entries()) {
     const isLast = index === turns.length - 1;
     if (isLast || answer.text !== '') messages.push({ role: 'user', content: question });
     if (!isLast && answer.text !== '') messages.push({ role: 'assistant', content: answer.text });
   }
-  return { model, messages, ...sampling };
+  return { model, messages, ...numbers, ...(stop.length === 0 ? {} : { stop }) };
 }

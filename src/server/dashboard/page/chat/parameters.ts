@@ -1,103 +1,69 @@
 import { el } from '../dom.js';
+import { type NumberField, RARE_FIELDS, USUAL_FIELDS } from './parameter-fields.js';
 
 /** Parameters of an answer; the server's own defaults hold for those not given. */
 export interface Parameters {
   system: string;
-  temperature?: number;
-  top_p?: number;
-  top_k?: number;
-  min_p?: number;
-  max_tokens?: number;
-  repetition_penalty?: number;
-  presence_penalty?: number;
-  frequency_penalty?: number;
-  seed?: number;
+  /** Texts at which the answer ends. */
+  stop: string[];
+  /** By their names in the API. */
+  numbers: Readonly<Record<string, number>>;
 }
-
-interface NumberField {
-  name: Exclude<keyof Parameters, 'system'>;
-  label: string;
-  placeholder: string;
-  attributes: Readonly<Record<string, string>>;
-}
-
-const FIELDS: readonly NumberField[] = [
-  {
-    name: 'temperature',
-    label: 'Temperature',
-    placeholder: '1',
-    // The default is below the API's 1, since small models then keep to their subject.
-    attributes: { value: '0.7', min: '0', max: '2', step: '0.1' },
-  },
-  { name: 'top_p', label: 'Top p', placeholder: '1', attributes: { min: '0.01', max: '1', step: '0.01' } },
-  {
-    name: 'max_tokens',
-    label: 'Max tokens',
-    placeholder: 'server\u2019s',
-    attributes: { min: '1', step: '1' },
-  },
-  { name: 'top_k', label: 'Top k', placeholder: 'off', attributes: { min: '0', step: '1' } },
-  { name: 'min_p', label: 'Min p', placeholder: 'off', attributes: { min: '0', max: '1', step: '0.01' } },
-  {
-    name: 'repetition_penalty',
-    label: 'Repetition penalty',
-    placeholder: '1',
-    attributes: { min: '0.01', max: '2', step: '0.01' },
-  },
-  {
-    name: 'presence_penalty',
-    label: 'Presence penalty',
-    placeholder: '0',
-    attributes: { min: '-2', max: '2', step: '0.1' },
-  },
-  {
-    name: 'frequency_penalty',
-    label: 'Frequency penalty',
-    placeholder: '0',
-    attributes: { min: '-2', max: '2', step: '0.1' },
-  },
-  { name: 'seed', label: 'Seed', placeholder: 'random', attributes: { min: '0', step: '1' } },
-];
 
 /** Form for an answer's parameters. */
 export class ParameterForm {
   readonly element: HTMLFormElement;
   readonly #system: HTMLTextAreaElement;
-  readonly #inputs = new Map<NumberField['name'], HTMLInputElement>();
+  readonly #stop: HTMLTextAreaElement;
+  readonly #rare: HTMLDetailsElement;
+  readonly #inputs = new Map<string, HTMLInputElement>();
 
   constructor() {
-    const numbers = FIELDS.map(({ name, label, placeholder, attributes }) => {
-      const input = el('input', { class: 'field', type: 'number', placeholder, ...attributes });
-      this.#inputs.set(name, input);
-      return el('label', {}, [el('span', {}, [label]), input]);
-    });
     this.#system = el('textarea', {
       class: 'field',
       rows: '2',
       placeholder: 'What the model is to keep to in all its answers',
     });
+    this.#stop = el('textarea', { class: 'field', rows: '1', placeholder: 'A text on each line' });
+    this.#rare = el('details', { class: 'parameters-rare' }, [
+      el('summary', {}, ['More samplers']),
+      this.#numbers(RARE_FIELDS),
+    ]);
     this.element = el(
       'form',
       { class: 'parameters', id: 'parameters', 'aria-label': 'Parameters' },
       [
-        el('div', { class: 'parameters-numbers' }, numbers),
+        this.#numbers(USUAL_FIELDS),
         el('label', {}, [el('span', {}, ['System prompt']), this.#system]),
+        el('label', {}, [el('span', {}, ['Stop at']), this.#stop]),
+        this.#rare,
       ],
       { submit: (event) => event.preventDefault() },
     );
   }
 
+  #numbers(fields: readonly NumberField[]): HTMLElement {
+    const labels = fields.map(({ name, label, placeholder, attributes }) => {
+      const input = el('input', { class: 'field', type: 'number', placeholder, ...attributes });
+      this.#inputs.set(name, input);
+      return el('label', {}, [el('span', {}, [label]), input]);
+    });
+    return el('div', { class: 'parameters-numbers' }, labels);
+  }
+
   /** Reads the form; null where a field is wrong: the browser then points at it and says why. */
   read(): Parameters | null {
-    const parameters: Parameters = { system: this.#system.value.trim() };
+    const numbers: Record<string, number> = {};
     for (const [name, input] of this.#inputs) {
       if (!input.checkValidity()) {
         this.element.hidden = false;
+        if (this.#rare.contains(input)) this.#rare.open = true;
         input.reportValidity();
         return null;
       }
-      if (input.value !== '') parameters[name] = input.valueAsNumber;
+      if (input.value !== '') numbers[name] = input.valueAsNumber;
     }
-    return parameters;
+    const stop = this.#stop.value.split('\n').filter((line) => line !== '');
+    return { system: this.#system.value.trim(), stop, numbers };
   }
 }

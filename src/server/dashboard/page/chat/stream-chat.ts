@@ -13,10 +13,7 @@ export interface ChatMessage {
 export interface ChatRequest {
   model: string;
   messages: ChatMessage[];
-  temperature?: number;
-  top_p?: number;
-  max_tokens?: number;
-  seed?: number;
+  [parameter: string]: unknown;
 }
 
 interface Chunk {
@@ -26,7 +23,7 @@ interface Chunk {
     stop_reason?: string | number | null;
     seed?: number;
   }[];
-  usage?: { completion_tokens: number } | null;
+  usage?: { prompt_tokens: number; completion_tokens: number } | null;
   error?: { message?: string };
 }
 
@@ -42,6 +39,8 @@ export interface ChatEnd {
   stopReason: string | number | null;
   /** Seed of the answer, given or drawn by the server. */
   seed: number | null;
+  /** Tokens of the conversation with this answer, as the server counted them; null: it did not say. */
+  contextTokens: number | null;
 }
 
 /** An error for an answer that did not come, or not to its end: one sentence. */
@@ -62,7 +61,7 @@ export async function streamChat(
   timing: AnswerTiming,
   signal: AbortSignal,
 ): Promise<ChatEnd> {
-  const end: ChatEnd = { finishReason: '', stopReason: null, seed: null };
+  const end: ChatEnd = { finishReason: '', stopReason: null, seed: null, contextTokens: null };
   try {
     const body = { ...request, stream: true, stream_options: { include_usage: true } };
     const response = await session.post('v1/chat/completions', body, { signal });
@@ -86,7 +85,11 @@ function takeChunk(chunk: Chunk, end: ChatEnd, listener: ChatListener, timing: A
   if (chunk.error !== undefined) {
     throw new ChatProblem(chunk.error.message ?? 'The server failed while it answered.');
   }
-  if (chunk.usage) timing.noteTokens(chunk.usage.completion_tokens);
+  if (chunk.usage) {
+    const { prompt_tokens: prompt, completion_tokens: answer } = chunk.usage;
+    timing.noteTokens(answer);
+    end.contextTokens = prompt + answer;
+  }
   const choice = chunk.choices?.[0];
   if (choice === undefined) return;
   const { content, reasoning_content: reasoning } = choice.delta;

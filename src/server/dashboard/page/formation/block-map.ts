@@ -46,13 +46,34 @@ export function layoutBlocks(count: number, width: number, height: number): Bloc
   };
 }
 
+/** Fewest blocks that a map shows, where there are so many. */
+const FEWEST_SHOWN = 64;
+
+/**
+ * Number of blocks that a map shows, from the first on: the pool up to its last block that is not free, and room to grow.
+ * Grows and shrinks by powers of two, and shrinks late, so that the picture does not jump.
+ * @param before the number shown until now
+ */
+export function blocksShown(runs: readonly number[], count: number, before: number): number {
+  let end = 0;
+  for (let i = 0, at = 0; i + 1 < runs.length; i += 2) {
+    at += runs[i]!;
+    if (kindOf(runs[i + 1]!) !== FREE) end = at;
+  }
+  const needed = Math.max(FEWEST_SHOWN, Math.ceil(1.25 * end));
+  const fitting = 2 ** Math.ceil(Math.log2(needed));
+  if (before >= needed && before <= 4 * fitting) return Math.min(before, count);
+  // A map of more than half of the pool can as well have all of it.
+  return 2 * fitting > count ? count : fitting;
+}
+
 /** Content of all cells. */
 export interface BlockCells {
   /** Number of blocks of each kind in each cell: FREE, USED, CACHED, SHARED. */
   counts: Uint32Array;
   /** Owner of most used blocks of each cell, the first of equals: a row of the formation; -1: none. */
   owners: Int32Array;
-  /** Number of blocks of each kind in all cells. */
+  /** Number of blocks of each kind in the pool. */
   totals: [free: number, used: number, cached: number, shared: number];
 }
 
@@ -62,23 +83,35 @@ export function kindOf(owner: number): number {
   return owner === -2 ? CACHED : owner === -3 ? SHARED : FREE;
 }
 
-/** Fills cells. @param runs [length, owner, length, owner, ...], in the order of the pool. */
-export function fillCells(runs: readonly number[], { cells, blocksPerCell }: BlockLayout): BlockCells {
+/**
+ * Fills cells.
+ * @param runs [length, owner, length, owner, ...], in the order of the pool; blocks that the layout has no cells for count
+ * in the totals alone
+ * @param count number of blocks of the pool; what runs have beyond it is left out
+ */
+export function fillCells(
+  runs: readonly number[],
+  { cells, blocksPerCell }: BlockLayout,
+  count = cells * blocksPerCell,
+): BlockCells {
   const counts = new Uint32Array(cells * NUM_KINDS);
   const owners = new Int32Array(cells).fill(-1);
   const most = new Uint32Array(cells);
   const totals: BlockCells['totals'] = [0, 0, 0, 0];
   let cell = 0;
   let room = blocksPerCell;
+  let rest = count;
   /** Number of blocks of the present cell, by owner. */
   const held = new Map<number, number>();
   for (let i = 0; i + 1 < runs.length; i += 2) {
     const owner = runs[i + 1]!;
     const kind = kindOf(owner);
-    for (let left = runs[i]!; left > 0 && cell < cells; ) {
+    const length = Math.min(runs[i]!, rest);
+    totals[kind]! += length;
+    rest -= length;
+    for (let left = length; left > 0 && cell < cells; ) {
       const taken = Math.min(left, room);
       counts[cell * NUM_KINDS + kind]! += taken;
-      totals[kind]! += taken;
       if (kind === USED) {
         const sum = (held.get(owner) ?? 0) + taken;
         held.set(owner, sum);

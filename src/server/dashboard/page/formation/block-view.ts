@@ -3,6 +3,7 @@ import {
   type BlockCells,
   type BlockLayout,
   blocksOf,
+  blocksShown,
   CACHED,
   FREE,
   fillCells,
@@ -35,6 +36,9 @@ export class BlockView {
   #layout: BlockLayout = layoutBlocks(0, 1, 1);
   #cells: BlockCells | null = null;
   #formation: Formation | null = null;
+  /** Number of blocks on the map, from the first of the pool on. */
+  #shown = 0;
+  #isWhole = false;
 
   constructor(canvas: HTMLCanvasElement, model: TimelineModel, selection: Selection) {
     this.#model = model;
@@ -54,6 +58,16 @@ export class BlockView {
     return this.#layout;
   }
 
+  get shown(): number {
+    return this.#shown;
+  }
+
+  /** True: the whole pool is shown, however little of it is used. */
+  set isWhole(isWhole: boolean) {
+    this.#isWhole = isWhole;
+    this.#prepare();
+  }
+
   show(formation: Formation | null): void {
     this.#formation = formation;
     this.#prepare();
@@ -64,8 +78,10 @@ export class BlockView {
     const formation = this.#formation;
     if (formation === null || width === 0) this.#cells = null;
     else {
-      this.#layout = layoutBlocks(formation.blocks.count, width, height);
-      this.#cells = fillCells(formation.blocks.runs, this.#layout);
+      const { count, runs } = formation.blocks;
+      this.#shown = this.#isWhole ? count : blocksShown(runs, count, this.#shown);
+      this.#layout = layoutBlocks(this.#shown, width, height);
+      this.#cells = fillCells(runs, this.#layout, count);
     }
     this.#redraw.ask();
   }

@@ -30,6 +30,10 @@ export const mountFormation: MountPanel = (root, { feed, session }) => {
   const table = new RequestTable(model);
   const burst = new BurstControls(session, feed);
   const blockText = el('p', { class: 'blocks-text' });
+  const whole = wholeSwitch((isWhole) => {
+    blockView.isWhole = isWhole;
+    say();
+  });
   const empty = el('div', { class: 'timeline-empty' }, [
     el('p', {}, ['Nothing in flight.']),
     burst.sendButton('button'),
@@ -50,7 +54,7 @@ export const mountFormation: MountPanel = (root, { feed, session }) => {
     el('div', { class: 'timeline' }, [list.element, empty]),
     legend(),
     el('div', { class: 'timeline-foot' }, [details.element, windows]),
-    el('div', { class: 'blocks-head' }, [el('h3', { class: 'panel-title' }, ['KV cache']), blockText]),
+    el('div', { class: 'blocks-head' }, [el('h3', { class: 'panel-title' }, ['KV cache']), blockText, whole]),
     el('div', { class: 'blocks' }, [blocks]),
     table.element,
   );
@@ -68,6 +72,7 @@ export const mountFormation: MountPanel = (root, { feed, session }) => {
     details.update();
     table.update();
     blockText.textContent = blockWords(blockView, model.latest);
+    whole.hidden = !isZoomed(blockView, model.latest) && whole.getAttribute('aria-pressed') === 'false';
     empty.hidden = timeline.isBusy;
   };
   const sayInTime = () => {
@@ -110,6 +115,26 @@ function windowSwitch(choose: (seconds: number) => void): HTMLElement {
   return el('div', { class: 'chips', role: 'group', 'aria-label': 'Seconds shown' }, buttons);
 }
 
+function wholeSwitch(choose: (isWhole: boolean) => void): HTMLButtonElement {
+  const button = el(
+    'button',
+    { class: 'chip', type: 'button', 'aria-pressed': 'false', hidden: true },
+    ['Whole pool'],
+    {
+      click: () => {
+        const isWhole = button.getAttribute('aria-pressed') === 'false';
+        button.setAttribute('aria-pressed', String(isWhole));
+        choose(isWhole);
+      },
+    },
+  );
+  return button;
+}
+
+function isZoomed({ shown, cells }: BlockView, formation: FormationEvent | TimelineModel['latest']): boolean {
+  return cells !== null && formation !== null && shown < formation.blocks.count;
+}
+
 function blockWords(view: BlockView, formation: FormationEvent | TimelineModel['latest']): string {
   const { cells, layout } = view;
   if (cells === null || formation === null) return '';
@@ -123,6 +148,7 @@ function blockWords(view: BlockView, formation: FormationEvent | TimelineModel['
     `${count(cached)} cached`,
     `${count(free)} free`,
   ];
+  if (isZoomed(view, formation)) parts.push(`the first ${count(view.shown)} shown`);
   if (layout.blocksPerCell > 1) parts.push(`a cell is ${count(layout.blocksPerCell)} blocks`);
   return parts.join(' · ');
 }

@@ -3,12 +3,13 @@ import { fileURLToPath } from 'node:url';
 import {
   blockElements,
   GROUP,
+  QUANTIZED_TYPES,
   type QuantizedType,
   randomBlocks,
 } from '../../../../../tools/support/quantized.js';
 
 export type Dtype = 'f32' | 'bf16' | QuantizedType;
-export const DTYPES: readonly Dtype[] = ['f32', 'bf16', 'int8', 'int4', 'q4_k', 'q5_k', 'q6_k'];
+export const DTYPES: readonly Dtype[] = ['f32', 'bf16', ...QUANTIZED_TYPES];
 export const isQuantized = (dtype: Dtype): dtype is QuantizedType => dtype !== 'f32' && dtype !== 'bf16';
 /** The least length of rows from `columns` on that the type can store: superblocks are not filled up. */
 export const storable = (dtype: Dtype, columns: number): number =>

@@ -2,7 +2,7 @@ import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { storedBytes } from '../../../../../engine/building/weight-precision.js';
+import { storedBytes } from '../../../../../engine/building/weight-blocks.js';
 import type { TensorPrecision, WeightPrecision } from '../../../../../engine/executors/executor.js';
 import type { ConvertJob } from '../../../../../engine/executors/native/addon.js';
 import { loadAddon } from '../../../../../engine/executors/native/load-addon.js';
@@ -92,11 +92,16 @@ describe('convert in TypeScript makes the bytes that the addon makes', () => {
     ['Q5_K', 'q5_k'],
     ['Q6_K', 'q6_k'],
     ['Q3_K', 'q6_k'],
+    ['Q5_0', 'q5_0'],
+    ['Q5_1', 'q5_1'],
+    ['IQ4_NL', 'iq4_nl'],
+    ['IQ4_XS', 'iq4_xs'],
+    ['MXFP4', 'mxfp4'],
   ])('of %s for %s, whatever bits there are', (type, targetType) => {
-    const { blockBytes } = STORAGE_TYPES.find(({ name }) => name === type)!;
+    const { blockBytes, blockElements } = STORAGE_TYPES.find(({ name }) => name === type)!;
     const bytes = bytesOf(new Random(blockBytes), blockBytes, 24 * 3);
     for (const interleavedHeads of [0, 3])
-      expectSame(bytes, { type, rows: 24, columns: 3 * 256, interleavedHeads, targetType });
+      expectSame(bytes, { type, rows: 24, columns: 3 * blockElements, interleavedHeads, targetType });
   });
 
   it.each(TARGETS)('of numbers such as weights are, for %s, in rows of any length', (targetType) => {

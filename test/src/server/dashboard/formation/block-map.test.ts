@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   blocksOf,
+  blocksShown,
   CACHED,
   FREE,
   fillCells,
@@ -46,6 +47,33 @@ describe('the layout of blocks', () => {
   });
 });
 
+describe('the blocks that the map shows', () => {
+  it('are those in use with room to grow, and the whole pool where much of it is', () => {
+    const used = (end: number) => [end, -2, 100_000 - end, -1];
+    expect(blocksShown(used(0), 100_000, 0)).toBe(64);
+    expect(blocksShown(used(100), 100_000, 0)).toBe(128);
+    expect(blocksShown(used(60_000), 100_000, 0)).toBe(100_000);
+    expect(blocksShown([10, 1], 10, 0)).toBe(10);
+  });
+
+  it('never hide one in use, and stay as they are while little changes', () => {
+    fc.assert(
+      fc.property(runs, fc.integer({ min: 0, max: 4000 }), (pairs, before) => {
+        const free = 3000;
+        const flat = [...pairs.flat(), free, -1];
+        const owners = pairs.flatMap(([length, owner]) => Array<number>(length).fill(owner));
+        const count = owners.length + free;
+        const shown = blocksShown(flat, count, before);
+        expect(shown).toBeLessThanOrEqual(count);
+        expect(shown).toBeGreaterThanOrEqual(owners.findLastIndex((owner) => owner !== -1) + 1);
+        expect(blocksShown(flat, count, shown)).toBe(shown);
+        const layout = layoutBlocks(shown, 400, 40);
+        expect(fillCells(flat, layout, count).totals.reduce((sum, kind) => sum + kind)).toBe(count);
+      }),
+    );
+  });
+});
+
 describe('the cells of the map', () => {
   it('hold every block once, as what it is and whose', () => {
     fc.assert(
@@ -79,6 +107,7 @@ describe('the cells of the map', () => {
   it('a feed that tells of more blocks than the pool has is cut, not followed', () => {
     const layout = layoutBlocks(4, 100, 40);
     expect(fillCells([3, -1, 9, 2], layout).totals).toEqual([3, 1, 0, 0]);
+    expect(fillCells([3, -1, 9, 2], layout, 5).totals).toEqual([3, 2, 0, 0]);
     expect(fillCells([2, -2], layout).totals).toEqual([0, 0, 2, 0]);
   });
 });

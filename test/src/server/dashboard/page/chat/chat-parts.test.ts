@@ -3,9 +3,11 @@ import {
   AnswerTiming,
   milliseconds,
 } from '../../../../../../src/server/dashboard/page/chat/answer-timing.js';
+import { contextWords } from '../../../../../../src/server/dashboard/page/chat/context-meter.js';
 import { chatRequest, type Turn } from '../../../../../../src/server/dashboard/page/chat/conversation.js';
 import { decodeEntities } from '../../../../../../src/server/dashboard/page/chat/entities.js';
 import { safeLink } from '../../../../../../src/server/dashboard/page/chat/safe-link.js';
+import { factsOf } from '../../../../../../src/server/dashboard/page/model-facts.js';
 
 describe('links of an answer', () => {
   it('lead to other places by schemes that run nothing', () => {
@@ -81,7 +83,9 @@ describe('the request of a conversation', () => {
 
   it('has what was said before, without questions that got no answer', () => {
     const turns = [turn('a', 'b'), turn('lost', ''), turn('c', '')];
-    expect(chatRequest('m', turns, { system: 's', temperature: 0, seed: 4 })).toEqual({
+    expect(
+      chatRequest('m', turns, { system: 's', stop: ['x'], numbers: { temperature: 0, seed: 4 } }),
+    ).toEqual({
       model: 'm',
       messages: [
         { role: 'system', content: 's' },
@@ -91,9 +95,58 @@ describe('the request of a conversation', () => {
       ],
       temperature: 0,
       seed: 4,
+      stop: ['x'],
     });
-    expect(chatRequest('m', [turn('a', '')], { system: '' }).messages).toEqual([
-      { role: 'user', content: 'a' },
+    expect(chatRequest('m', [turn('a', '')], { system: '', stop: [], numbers: {} })).toEqual({
+      model: 'm',
+      messages: [{ role: 'user', content: 'a' }],
+    });
+  });
+});
+
+describe('the context', () => {
+  it('is told in tokens and as a share, and when it is nearly full', () => {
+    expect(contextWords(1234, 8192)).toBe('Context: 1,234 of 8,192 tokens (15 %)');
+    expect(contextWords(89, 100)).not.toContain('full');
+    expect(contextWords(90, 100)).toMatch(/\(90 %\)\. Nearly full: begin a new chat$/);
+    expect(contextWords(120, 100)).toContain('(100 %)');
+  });
+});
+
+describe('the facts of a model', () => {
+  const model = { id: 'goose', created: 0, max_model_len: 2048, parent: null };
+
+  it('are what is known, in words', () => {
+    expect(factsOf({ model, blocks: null }, {})).toEqual([
+      ['Name', 'goose'],
+      ['Context', '2,048 tokens'],
     ]);
+    const shown = {
+      details: {
+        family: 'llama',
+        parameter_size: '134.5M',
+        quantization_level: 'BF16',
+        format: 'safetensors',
+      },
+      model_info: {
+        'llama.block_count': 30,
+        'llama.attention.head_count_kv': 3,
+        'general.architecture': 'x',
+      },
+      capabilities: ['completion', 'tools'],
+    };
+    const blocks = { count: 10, tokensPerBlock: 32, runs: [] };
+    expect(Object.fromEntries(factsOf({ model: { ...model, parent: 'egg' }, blocks }, shown))).toEqual({
+      Name: 'goose',
+      'Adapter of': 'egg',
+      Architecture: 'llama',
+      Parameters: '134.5M',
+      Weights: 'BF16, safetensors',
+      Layers: '30',
+      'KV heads': '3',
+      Context: '2,048 tokens',
+      'KV cache': '320 tokens',
+      'Can use': 'tools',
+    });
   });
 });

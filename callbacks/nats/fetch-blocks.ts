@@ -1,0 +1,86 @@
+import { crc32 } from 'node:zlib';
+import type { BlocksAnswer, BlocksMessage, HandOver } from './messages.js';
+
+/** Bytes of the blocks that are written to the cache at once, between two iterations of the engine. */
+const PART_BYTES = 8 * 1024 * 1024;
+/** Questions that are under way at once. */
+const MOST_ASKED = 4;
+
+export interface BlockFetch {
+  id: string;
+  /** Its bytes are those of as many blocks. */
+  handOver: HandOver;
+  /** Most bytes of one answer. */
+  mostBytes: number;
+  ask: (worker: string, message: BlocksMessage) => Promise<BlocksAnswer | null>;
+  /** Writes whole blocks, from number `first` on; resolves with the number of these that the cache has then. */
+  write: (first: number, bytes: Uint8Array) => Promise<number>;
+  /** Nobody waits for them any more. */
+  isWanted: () => boolean;
+}
+
+/**
+ * Brings blocks from the worker that has computed them into the cache of this one, in parts of whole blocks; while one
+ * part is written, the next one comes:
+ *
+ *   ask    |0 1 2 3|4 5 6 7| ...        slices of a message each, checked one by one
+ *   write          |   0   |   1   | ...
+ *
+ * It ends where a slice does not come, or is not what was sent; the blocks in front of it are of use all the same.
+ * Never rejects, except where `write` does.
+ * @returns number of the blocks that the cache has of it
+ */
+export async function fetchBlocks(fetch: BlockFetch): Promise<number> {
+  const { bytes, numBlocks } = fetch.handOver;
+  if (numBlocks === 0) return 0;
+  const blockBytes = bytes / numBlocks;
+  const step = Math.max(1, Math.floor(PART_BYTES / blockBytes));
+  const partAt = (first: number) => {
+    const count = Math.min(step, numBlocks - first);
+    return count <= 0 ? null : fetchPart(fetch, first * blockBytes, count * blockBytes);
+  };
+  let next = partAt(0);
+  for (let first = 0; next !== null; first += step) {
+    const part = await next;
+    if (part === null || !fetch.isWanted()) return first;
+    next = partAt(first + step);
+    const count = part.length / blockBytes;
+    const has = await fetch.write(first, part);
+    if (has < count) {
+      // What comes behind would not be found.
+      await next;
+      return first + has;
+    }
+  }
+  return numBlocks;
+}
+
+/** Bytes [offset, offset + length), slice by slice; null: one of them does not come. */
+async function fetchPart(fetch: BlockFetch, offset: number, length: number): Promise<Uint8Array | null> {
+  const part = new Uint8Array(length);
+  let isWhole = true;
+  let at = 0;
+  const fetchNext = async (): Promise<void> => {
+    while (isWhole && at < length) {
+      const start = at;
+      const size = Math.min(fetch.mostBytes, length - start);
+      at += size;
+      const slice = await fetchSlice(fetch, offset + start, size);
+      if (slice === null) isWhole = false;
+      else part.set(slice, start);
+    }
+  };
+  await Promise.all(Array.from({ length: MOST_ASKED }, fetchNext));
+  return isWhole ? part : null;
+}
+
+async function fetchSlice(
+  { id, handOver: { worker, attempt }, ask, isWanted }: BlockFetch,
+  offset: number,
+  length: number,
+): Promise<Uint8Array | null> {
+  if (!isWanted()) return null;
+  const answer = await ask(worker, { kind: 'blocks', id, attempt, offset, length });
+  if (answer === null || answer.bytes.length !== length || crc32(answer.bytes) !== answer.sum) return null;
+  return answer.bytes;
+}

@@ -1,0 +1,58 @@
+import { fromHalf, load16 } from '../../../../base/half.js';
+import type { BlockReader } from './block-reader.js';
+
+// Formats whose quants of 4 bits are places in a table. A group of 32 has 16 bytes: the low nibbles are elements 0..15, the high
+// ones 16..31.
+
+const IQ4_VALUES = Int8Array.of(
+  ...[-127, -104, -83, -65, -49, -35, -22, -10],
+  ...[1, 13, 25, 38, 53, 69, 89, 113],
+);
+/** Twice the values of E2M1. */
+const MXFP4_VALUES = Int8Array.of(...[0, 1, 2, 3, 4, 6, 8, 12], ...[0, -1, -2, -3, -4, -6, -8, -12]);
+
+/** Writes the values of the group whose 16 bytes begin at `at`. */
+function readGroup(
+  table: Int8Array,
+  scale: number,
+  source: Uint8Array,
+  at: number,
+  target: Float32Array,
+  to: number,
+): void {
+  for (let i = 0; i < 16; i++) {
+    const byte = source[at + i]!;
+    target[to + i] = scale * table[byte & 15]!;
+    target[to + i + 16] = scale * table[byte >> 4]!;
+  }
+}
+
+/** f16 scale | 16 bytes */
+export const iq4nlRow: BlockReader = (source, blocks, target) => {
+  for (let block = 0; block < blocks; block++) {
+    const s = 18 * block;
+    readGroup(IQ4_VALUES, fromHalf(load16(source, s)), source, s + 2, target, 32 * block);
+  }
+};
+
+/** d | 2 bytes of upper bits of scales | 4 bytes of lower ones | 8 groups of 16 bytes */
+export const iq4xsRow: BlockReader = (source, blocks, target) => {
+  for (let block = 0; block < blocks; block++) {
+    const s = 136 * block;
+    const d = fromHalf(load16(source, s));
+    for (let g = 0; g < 8; g++) {
+      const low = (source[s + 4 + (g >> 1)]! >> (4 * (g & 1))) & 15;
+      const high = (source[s + 2 + (g >> 2)]! >> (2 * (g & 3))) & 3;
+      const scale = Math.fround(d * ((low | (high << 4)) - 32));
+      readGroup(IQ4_VALUES, scale, source, s + 8 + 16 * g, target, 256 * block + 32 * g);
+    }
+  }
+};
+
+/** exponent | 16 bytes. The values are twice E2M1's, so the scale is half of 2 ** (exponent - 127). */
+export const mxfp4Row: BlockReader = (source, blocks, target) => {
+  for (let block = 0; block < blocks; block++) {
+    const s = 17 * block;
+    readGroup(MXFP4_VALUES, 2 ** (source[s]! - 128), source, s + 1, target, 32 * block);
+  }
+};

@@ -1,0 +1,256 @@
+import { type GatewayPort, OfferError } from '../../callbacks/nats/gateway-port.js';
+import { type Fall, LEASE_RULES, LeaseBook, type LeaseRules } from '../../callbacks/nats/lease-book.js';
+import type { WorkerRoster } from '../../callbacks/nats/worker-roster.js';
+import { failure, failureOf } from '../../callbacks/request-failure.js';
+import { RequestError } from '../../callbacks/token-request.js';
+import type { ModelQueue } from './model-queue.js';
+import { isOffer, type QueuedRequest, type Stage } from './queued-request.js';
+
+export interface AttemptsOptions {
+  /** Id of the gateway among all. */
+  id: string;
+  port: GatewayPort;
+  rules?: LeaseRules;
+  /** A request may go on with a worker that gives other bits than the one that began it. */
+  allowsDifferentBits: boolean;
+  /** Called with what is nobody's answer. */
+  onWarning: (message: string) => void;
+}
+
+/** Milliseconds after which a request that could not be offered is offered again. */
+const RETRY_MS = 200;
+const NOTHING_KNOWN = 'its worker was lost';
+
+/**
+ * The requests of a gateway and their attempts, from one to the next:
+ *
+ *   ModelQueue -> offer -> stream -> lease of a worker -> end
+ *        ^                                  |
+ *        '------- attempt + 1 <---- fall ---'
+ *
+ * What the book, a request's stage and the numbers of offers say always changes together, here.
+ */
+export class Attempts {
+  readonly book: LeaseBook;
+  readonly requests = new Map<string, QueuedRequest>();
+  readonly models = new Map<string, ModelQueue>();
+  readonly #options: AttemptsOptions;
+  readonly #roster: WorkerRoster;
+  /** Number of requests of each pool that are in the stream, or on their way there. */
+  readonly #offers = new Map<string, number>();
+  #onEnd: (() => void) | null = null;
+
+  constructor(options: AttemptsOptions, roster: WorkerRoster) {
+    this.#options = options;
+    this.#roster = roster;
+    this.book = new LeaseBook(options.rules ?? LEASE_RULES);
+  }
+
+  /** Takes a request, which waits for its turn from now on. */
+  add(request: QueuedRequest, queue: ModelQueue): void {
+    this.requests.set(request.id, request);
+    this.book.add(request.id, request.pieces.length);
+    queue.push(request);
+    this.pump(queue);
+  }
+
+  /** Resolves when the next request has ended. */
+  whenOneEnds(): Promise<void> {
+    return new Promise((resolve) => {
+      const before = this.#onEnd;
+      this.#onEnd = () => {
+        before?.();
+        resolve();
+      };
+    });
+  }
+
+  // Offers.
+
+  #setStage(request: QueuedRequest, stage: Stage): void {
+    const { pool } = request;
+    if (pool !== null && isOffer(request.stage)) this.#countOffer(pool.fingerprint, -1);
+    request.stage = stage;
+    if (pool !== null && isOffer(stage)) this.#countOffer(pool.fingerprint, 1);
+  }
+
+  #countOffer(pool: string, change: 1 | -1): void {
+    const count = (this.#offers.get(pool) ?? 0) + change;
+    if (count === 0) this.#offers.delete(pool);
+    else this.#offers.set(pool, count);
+  }
+
+  pumpModel(model: string): void {
+    const queue = this.models.get(model);
+    if (queue !== undefined) this.pump(queue);
+  }
+
+  /** Offers what there is room for. */
+  pump(queue: ModelQueue): void {
+    const { allowsDifferentBits } = this.#options;
+    const next = queue.next(this.#roster, this.#offers, allowsDifferentBits, performance.now());
+    for (const { request, pool, isPrefill } of next) {
+      request.pool = pool;
+      request.isPrefill = isPrefill;
+      // Whoever answers it computes its prompt: what follows goes on behind that.
+      request.wantsPrefill &&= isPrefill;
+      this.#setStage(request, 'sending');
+      void this.#offer(request);
+    }
+  }
+
+  /** Offers again what was offered: the stream may have been lost, and knows an attempt that it has still. */
+  offerAll(): void {
+    for (const request of this.requests.values()) if (request.stage === 'offered') void this.#offer(request);
+    for (const queue of this.models.values()) this.pump(queue);
+  }
+
+  async #offer(request: QueuedRequest): Promise<void> {
+    const { id, pool } = request;
+    const attempt = this.book.attemptOf(id);
+    const ended = request.pieces.flatMap((_, i) => (this.book.isEnded(id, i) ? [i] : []));
+    const item = request.workItem(this.#options.id, attempt, ended, performance.now());
+    const isCurrent = () => this.requests.get(id) === request && this.book.attemptOf(id) === attempt;
+    try {
+      const offer = await this.#options.port.offer(pool!, item);
+      // Cancelled meanwhile, or taken and lost.
+      if (!isCurrent()) offer.withdraw();
+      else {
+        request.offer = offer;
+        if (request.stage !== 'sending') return;
+        this.#setStage(request, 'offered');
+        request.patientUntilMs = performance.now() + request.patienceMs;
+      }
+    } catch (error) {
+      if (isCurrent()) this.#noteNotOffered(request, error);
+    }
+  }
+
+  #noteNotOffered(request: QueuedRequest, error: unknown): void {
+    if (!(error instanceof OfferError) || error.reason === 'large') {
+      this.fail(request, RequestError.of(failureOf(error), error));
+      return;
+    }
+    // The connection comes again by itself, and what is in a full stream is taken.
+    const attempt = this.book.attemptOf(request.id);
+    setTimeout(() => {
+      if (this.requests.get(request.id) !== request || request.stage === 'leased') return;
+      if (this.book.attemptOf(request.id) !== attempt) return;
+      this.#setStage(request, 'waiting');
+      this.#queueAgain(request);
+    }, RETRY_MS);
+  }
+
+  #queueAgain(request: QueuedRequest): void {
+    const queue = this.models.get(request.model);
+    queue?.pushAgain(request);
+    if (queue !== undefined) this.pump(queue);
+  }
+
+  // Leases.
+
+  /** A worker has the request. True where it has just got it. */
+  noteLeased(request: QueuedRequest, worker: string): boolean {
+    if (request.stage === 'leased') return false;
+    this.#setStage(request, 'leased');
+    request.noteTaken(performance.now());
+    this.#roster.noteHeld(worker, 1);
+    return true;
+  }
+
+  /** Gives the present attempt up, and begins the next. */
+  fall(request: QueuedRequest, why: Fall): void {
+    const { id } = request;
+    const worker = this.book.workerOf(id);
+    const attempt = this.book.attemptOf(id);
+    const result = this.book.fall(id, why);
+    if (worker !== null) {
+      this.#roster.noteHeld(worker, -1);
+      // The blocks that it keeps are still wanted.
+      const isKept = request.handOver?.worker === worker && request.handOver.attempt === attempt;
+      if (why !== 'failed' && !isKept) this.stop(worker, id, attempt, null);
+    }
+    request.offer?.withdraw();
+    request.offer = null;
+    if (result === 'poisoned') {
+      this.fail(request, this.#poisoned(request));
+      return;
+    }
+    request.waitingSinceMs = performance.now();
+    this.#setStage(request, 'waiting');
+    if (request.isPrefill) request.endPrefill(why);
+    this.#queueAgain(request);
+  }
+
+  #poisoned({ lastFailure }: QueuedRequest): RequestError {
+    const { maxFruitlessAttempts } = this.#options.rules ?? LEASE_RULES;
+    const why = `The request was begun ${maxFruitlessAttempts} times, and each time ${lastFailure ?? NOTHING_KNOWN}; it is not tried again.`;
+    return RequestError.of(failure('internal', why));
+  }
+
+  /** Two workers gave other tokens: the answer cannot go on. */
+  diverge(request: QueuedRequest): void {
+    const why =
+      'Two workers gave other tokens for the request, though they should be equal: its answer cannot go on.';
+    this.#options.onWarning(`${why} Request ${request.id}, pool ${request.pool?.fingerprint}.`);
+    this.fail(request, RequestError.of(failure('internal', why)));
+  }
+
+  /** All that a worker has goes on elsewhere. */
+  fallAllOf(worker: string, why: 'lost' | 'moved'): void {
+    for (const id of [...this.book.heldBy(worker)]) this.fall(this.requests.get(id)!, why);
+  }
+
+  // Ends.
+
+  /** Ends a request without a word of its worker. */
+  end(request: QueuedRequest, reason: 'cancelled' | 'timeout'): void {
+    if (!this.requests.has(request.id)) return;
+    this.#dismiss(request);
+    request.finish(reason);
+  }
+
+  fail(request: QueuedRequest, error: Error): void {
+    this.#dismiss(request);
+    request.fail(error);
+  }
+
+  /** Forgets a request that somebody may still be working for. */
+  #dismiss(request: QueuedRequest): void {
+    const { id } = request;
+    const worker = this.book.workerOf(id);
+    if (worker !== null) this.stop(worker, id, this.book.attemptOf(id), null);
+    this.forget(request);
+    this.pumpModel(request.model);
+  }
+
+  /** Forgets a request whose answer is complete. */
+  forget(request: QueuedRequest): void {
+    const { id } = request;
+    const worker = this.book.workerOf(id);
+    if (worker !== null) this.#roster.noteHeld(worker, -1);
+    else request.offer?.withdraw();
+    this.#setStage(request, 'ended');
+    this.releaseBlocks(request);
+    this.book.remove(id);
+    this.requests.delete(id);
+    this.models.get(request.model)?.settle(request);
+    request.release();
+    const onEnd = this.#onEnd;
+    this.#onEnd = null;
+    onEnd?.();
+  }
+
+  /** Nobody fetches blocks of its prompt any more. */
+  releaseBlocks(request: QueuedRequest): void {
+    const { id, handOver } = request;
+    if (handOver === null) return;
+    request.handOver = null;
+    this.stop(handOver.worker, id, handOver.attempt, null);
+  }
+
+  /** Tells a worker what nobody waits for from it. */
+  stop(worker: string, id: string, attempt: number, sequence: number | null): void {
+    this.#options.port.stop(worker, { kind: 'stop', id, attempt, sequence });
+  }
+}

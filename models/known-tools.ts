@@ -1,0 +1,101 @@
+import { Environment } from '@huggingface/jinja';
+import { RecentValues } from '../base/recent-values.js';
+import { UNITS_PER_VALUE } from './json-units.js';
+import { textUnits } from './rendering-limits.js';
+import type { StringsSeen } from './tokenizer/special-text-guard.js';
+
+/** A value as the template's interpreter has it; templates cannot change it. */
+export type TemplateValue = ReturnType<Environment['set']>;
+
+/** Functions that were rendered before, with all that the next rendering needs of them. */
+export interface KnownTools {
+  /** The functions as values of a template. */
+  value: TemplateValue;
+  /** What the guard of special texts found in their strings. */
+  seen: StringsSeen;
+  /** UTF-16 units of all texts, and 1 for each value. */
+  textUnits: number;
+  /** Texts of these values as JSON, as filters made them. */
+  written: WrittenValues;
+}
+
+/** Most lists of functions that are remembered, and the most units of all together: some 30 MB. */
+const MAX_LISTS = 64;
+const MAX_UNITS = 2 ** 21;
+/** Depth down to which templates write values as JSON: the list, a tool, its function, the schema of its arguments. */
+const DEPTH_WRITTEN = 4;
+/** Most units of the texts of one list, for each unit of its own JSON. */
+const MOST_WRITTEN = 4;
+
+/** Lists of functions, by their JSON: clients send the same ones with each request. */
+export class KnownToolLists {
+  readonly #see: (tools: unknown) => StringsSeen;
+  readonly #lists = new RecentValues<KnownTools>({ maxCount: MAX_LISTS, maxUnits: MAX_UNITS });
+
+  /** @param see the guard's look at all strings */
+  constructor(see: (tools: unknown) => StringsSeen) {
+    this.#see = see;
+  }
+
+  /** @param json a list of functions */
+  of(json: string): KnownTools {
+    const known = this.#lists.get(json);
+    if (known !== undefined) return known;
+    const tools: unknown = JSON.parse(json);
+    const value = new Environment().set('tools', tools);
+    const written = new WrittenValues(value, MOST_WRITTEN * json.length);
+    const read = { value, seen: this.#see(tools), textUnits: textUnits(tools), written };
+    this.#lists.set(json, read, json.length + UNITS_PER_VALUE * countOf(tools));
+    return read;
+  }
+
+  /** Number of lists, and units of all together. */
+  get size(): { lists: number; units: number } {
+    return { lists: this.#lists.count, units: this.#lists.units };
+  }
+}
+
+/** Number of values in a JSON value, itself included. */
+function countOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  return Object.values(value).reduce<number>((sum, one) => sum + countOf(one), 1);
+}
+
+/** What a filter made of values that never change. */
+export class WrittenValues {
+  readonly #maxUnits: number;
+  readonly #texts = new Map<object, Map<string, TemplateValue>>();
+  #units = 0;
+
+  /** @param value its own texts and those of values within it are kept. @param maxUnits most UTF-16 units of all texts */
+  constructor(value: TemplateValue, maxUnits: number) {
+    this.#maxUnits = maxUnits;
+    this.#take(value, DEPTH_WRITTEN);
+  }
+
+  /** True for values whose texts are kept. */
+  has(value: object): boolean {
+    return this.#texts.has(value);
+  }
+
+  /** The text of a value by a filter with these arguments; undefined where it is not known. */
+  get(value: object, args: string): TemplateValue | undefined {
+    return this.#texts.get(value)?.get(args);
+  }
+
+  /** Keeps a text, where there is room. */
+  set(value: object, args: string, text: TemplateValue): void {
+    const texts = this.#texts.get(value);
+    const units = String(text.value).length;
+    if (texts === undefined || this.#units + units > this.#maxUnits) return;
+    this.#units += units;
+    texts.set(args, text);
+  }
+
+  #take(value: TemplateValue, depth: number): void {
+    const inner: unknown = value.value;
+    if (depth === 0 || !(Array.isArray(inner) || inner instanceof Map)) return;
+    this.#texts.set(value, new Map());
+    for (const one of inner.values()) this.#take(one as TemplateValue, depth - 1);
+  }
+}

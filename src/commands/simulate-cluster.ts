@@ -1,0 +1,131 @@
+import { ClusterSimulation } from '../../host/simulation/cluster-simulation.js';
+import type { ClusterResult, Outage, RoutingPolicy } from '../../host/simulation/cluster-types.js';
+import { drawnDeaths, rollingUpdate } from '../../host/simulation/outages.js';
+import { sharedPrefixTrace } from '../../host/simulation/shared-prefixes.js';
+import { Random } from '../../loadgen/random.js';
+import { clusterChart } from './cluster-chart.js';
+import { type ClusterFlags, type ClusterLoad, clusterLoad } from './cluster-flags.js';
+
+/** What came of one way of choosing workers. Times are in milliseconds. */
+export interface PolicyResult {
+  routing: RoutingPolicy;
+  requests: number;
+  promptTokens: number;
+  /** Prompt tokens that the first worker of each request found in its cache. */
+  cachedTokens: number;
+  contextTokens: number;
+  generatedTokens: number;
+  firstTokenMs: Spread;
+  lastTokenMs: Spread;
+  /** Requests that went to more than one worker. */
+  moved: number;
+  mostWaiting: number;
+  iterations: number;
+  endMs: number;
+}
+
+export interface Spread {
+  mean: number;
+  p50: number;
+  p90: number;
+  p99: number;
+  max: number;
+}
+
+const EVENT_DELAY_MS = 5;
+/** About what the gateways of the work queue take to notice that a process has ended. */
+const NOTICE_MS = 2_000;
+/** Independent random numbers of a seed. */
+const STREAMS = { trace: 0, routing: 1, deaths: 2 } as const;
+
+/** Runs skein simulate --workers N. @throws UsageError for a flag that is wrong */
+export function simulateWorkers(flags: ClusterFlags): void {
+  const load = clusterLoad(flags);
+  const results = load.routing.map((routing) => {
+    const beginMs = performance.now();
+    const result = simulatePolicy(load, routing);
+    const seconds = ((performance.now() - beginMs) / 1000).toFixed(1);
+    const megabytes = Math.round(process.resourceUsage().maxRSS / 1024);
+    process.stderr.write(
+      `skein: ${routing}: ${result.iterations} iterations in ${seconds} s, ${megabytes} MB so far\n`,
+    );
+    return result;
+  });
+  process.stdout.write(flags.json ? `${JSON.stringify({ load, results })}\n` : clusterChart(load, results));
+}
+
+/** Simulates a load with one way of choosing workers. */
+export function simulatePolicy(load: ClusterLoad, routing: RoutingPolicy): PolicyResult {
+  const { workers, requests, rate, prefixes, prefixTokens, ownTokens, turns, pace } = load;
+  const random = (stream: number) => {
+    const source = new Random(load.seed, stream);
+    return () => source.uniform();
+  };
+  const trace = sharedPrefixTrace({
+    ...{ requests, rate, prefixes, prefixTokens, ownTokens, maxNewTokens: load.newTokens, turns },
+    random: random(STREAMS.trace),
+  });
+  const cluster = new ClusterSimulation({
+    ...{ workers, routing, pace, eventDelayMs: EVENT_DELAY_MS, noticeMs: NOTICE_MS },
+    random: random(STREAMS.routing),
+    outages: outagesOf(load, random(STREAMS.deaths)),
+    worker: {
+      policy: 'GUARANTEED_NO_EVICT',
+      numBlocks: load.blocks,
+      tokensPerBlock: load.tokensPerBlock,
+      maxNumRequests: load.maxActiveRequests,
+      microBatch: {
+        maxBatchSize: load.maxActiveRequests,
+        maxNumTokens: Math.max(2048, load.maxActiveRequests),
+        chunking: { unit: load.tokensPerBlock, policy: 'EQUAL_PROGRESS' },
+      },
+    },
+  });
+  return summary(routing, cluster.run(take(trace, requests)));
+}
+
+function outagesOf(load: ClusterLoad, random: () => number): Outage[] {
+  const { workers, deaths, rollingUpdate: atOnce, requests, rate } = load;
+  const restartMs = 1000 * load.restartSeconds;
+  return [
+    ...drawnDeaths({ deaths, workers, untilMs: (1000 * requests) / rate, restartMs, random }),
+    ...(atOnce === 0 ? [] : rollingUpdate({ atOnce, workers, restartMs })),
+  ];
+}
+
+/** The last conversation may have more turns than requests are wanted. */
+function* take<T>(items: Iterable<T>, count: number): Generator<T> {
+  let taken = 0;
+  for (const item of items) {
+    if (taken === count) return;
+    taken += 1;
+    yield item;
+  }
+}
+
+function summary(routing: RoutingPolicy, result: ClusterResult): PolicyResult {
+  const { requests, contextTokens, generatedTokens, mostWaiting, iterations, endMs } = result;
+  const sum = (of: (one: ClusterResult['requests'][number]) => number) =>
+    requests.reduce((total, one) => total + of(one), 0);
+  return {
+    routing,
+    requests: requests.length,
+    promptTokens: sum(({ promptTokens }) => promptTokens),
+    cachedTokens: sum(({ cachedTokens }) => cachedTokens),
+    contextTokens,
+    generatedTokens,
+    firstTokenMs: spreadOf(requests.map(({ firstTokenMs }) => firstTokenMs)),
+    lastTokenMs: spreadOf(requests.map(({ lastTokenMs }) => lastTokenMs)),
+    moved: requests.filter(({ attempts }) => attempts > 1).length,
+    mostWaiting,
+    iterations,
+    endMs,
+  };
+}
+
+function spreadOf(values: readonly number[]): Spread {
+  const sorted = Float64Array.from(values).sort();
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
+  const mean = sorted.reduce((sum, value) => sum + value, 0) / sorted.length;
+  return { mean, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: sorted.at(-1)! };
+}

@@ -1,0 +1,96 @@
+import { InProcessHost } from 'skein';
+import { afterEach, describe, expect, it } from 'vitest';
+import { fakeEngine } from '../support/fake-engine.js';
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+async function open(options: Parameters<typeof fakeEngine>[1] = {}): Promise<InProcessHost> {
+  const kvCacheConfig = { enableBlockReuse: true, ...options?.kvCacheConfig };
+  const host = new InProcessHost(fakeEngine('', { ...options, kvCacheConfig, checkIntegrity: true }));
+  closing.push(() => host.close());
+  await host.ready;
+  return host;
+}
+
+const PROMPT = Int32Array.from({ length: 30 }, (_, index) => (index * 7) % 50);
+/** The fake executor's blocks have 8 tokens, each with 8 bytes. */
+const BLOCK = 64;
+
+async function answer(host: InProcessHost, tokens = PROMPT, cacheSalt?: bigint) {
+  const found: number[] = [];
+  let cached = -1;
+  const salt = cacheSalt === undefined ? {} : { cacheSalt };
+  for await (const piece of host.submit({ promptTokens: tokens, maxNewTokens: 9, temperature: 0, ...salt })) {
+    found.push(...piece.tokens);
+    cached = piece.cachedTokens ?? cached;
+  }
+  return { tokens: found, cached };
+}
+
+const prompt = (tokens = PROMPT, salt = 0n) => ({ salt, loraId: null, tokens });
+
+describe('blocks that one engine has computed', () => {
+  it('serve another one, whose answer is the same', async () => {
+    const [from, to] = await Promise.all([open(), open()]);
+    const alone = await answer(from);
+    expect(alone.cached).toBe(0);
+    const bytes = await from.readBlocks(prompt(), 1e6);
+    expect(bytes).toHaveLength(3 * BLOCK);
+    expect(await to.writeBlocks(prompt(), 0, bytes)).toBe(3);
+    expect(await answer(to)).toEqual({ tokens: alone.tokens, cached: 24 });
+  });
+
+  it('come in parts, each behind those that are there', async () => {
+    const [from, to] = await Promise.all([open(), open()]);
+    const alone = await answer(from);
+    const bytes = await from.readBlocks(prompt(), 2 * BLOCK + 7);
+    expect(bytes).toHaveLength(2 * BLOCK);
+    expect(await to.writeBlocks(prompt(), 1, bytes.slice(BLOCK))).toBe(0);
+    expect(await to.writeBlocks(prompt(), 0, bytes.slice(0, BLOCK))).toBe(1);
+    expect(await to.writeBlocks(prompt(), 1, bytes.slice(BLOCK))).toBe(1);
+    expect(await to.writeBlocks(prompt(), 0, bytes)).toBe(2);
+    expect(await answer(to)).toEqual({ tokens: alone.tokens, cached: 16 });
+  });
+
+  it('are of one salt', async () => {
+    const [from, to] = await Promise.all([open(), open()]);
+    await answer(from, PROMPT, 5n);
+    expect(await from.readBlocks(prompt(), 1e6)).toHaveLength(0);
+    const bytes = await from.readBlocks(prompt(PROMPT, 5n), 1e6);
+    expect(await to.writeBlocks(prompt(PROMPT, 5n), 0, bytes)).toBe(3);
+    expect((await answer(to)).cached).toBe(0);
+    expect((await answer(to, PROMPT, 5n)).cached).toBe(24);
+  });
+
+  it('are refused if they are not whole, and where nothing is reused', async () => {
+    const [from, to] = await Promise.all([open(), open({ kvCacheConfig: { enableBlockReuse: false } })]);
+    await answer(from);
+    const bytes = await from.readBlocks(prompt(), 1e6);
+    expect(await from.writeBlocks(prompt(), 0, bytes.slice(1))).toBe(0);
+    expect(await to.writeBlocks(prompt(), 0, bytes)).toBe(0);
+    expect(await to.readBlocks(prompt(), 1e6)).toHaveLength(0);
+    expect((await answer(to)).cached).toBe(0);
+  });
+
+  it('can be more than the cache has room for, and come while requests run', async () => {
+    const [from, to] = await Promise.all([open(), open()]);
+    const alone = await answer(from);
+    const bytes = await from.readBlocks(prompt(), 1e6);
+    const others = Array.from({ length: 6 }, (_, i) =>
+      Int32Array.from(PROMPT, (token) => (token + i + 1) % 50),
+    );
+    const running = others.map((tokens) => answer(to, tokens));
+    for (let i = 0; i < 20; i++) {
+      const has = await to.writeBlocks(prompt(), 0, bytes);
+      expect(has).toBeGreaterThanOrEqual(0);
+      expect((await answer(to)).tokens).toEqual(alone.tokens);
+    }
+    const answers = await Promise.all(running);
+    expect(answers.map(({ tokens }) => tokens)).toEqual(
+      (await Promise.all(others.map((tokens) => answer(from, tokens)))).map(({ tokens }) => tokens),
+    );
+  });
+});

@@ -1,0 +1,377 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { GatewayPort } from '../../../callbacks/nats/gateway-port.js';
+import {
+  type Beat,
+  type ModelCard,
+  modelKey,
+  type StopMessage,
+  type WorkItem,
+} from '../../../callbacks/nats/messages.js';
+import type { PoolName } from '../../../callbacks/nats/names.js';
+import { failure } from '../../../callbacks/request-failure.js';
+import { HostClosedError, QueueFullError, type TokenRequest } from '../../../callbacks/token-request.js';
+import { QueueGateway, type QueueGatewayOptions } from '../../../host/gateway/queue-gateway.js';
+import { type Answer, answerOf } from '../../../tools/support/queue/answers.js';
+
+const MODEL: ModelCard = {
+  ...{
+    name: 'm',
+    aliases: [],
+    text: 't',
+    fileName: 'm',
+    files: [],
+    info: {},
+    adapterRoom: null,
+    adapters: [],
+  },
+  engine: {
+    ...{ vocabSize: 100, endTokenIds: [99], maxInputLen: 64, maxSeqLen: 64, maxSequences: 8 },
+    ...{ maxNumTokens: 64, maxBeamWidth: 1, maxAttentionWindow: null, tokensPerBlock: 4 },
+  },
+};
+const KEY = modelKey(MODEL);
+
+const closing: QueueGateway[] = [];
+afterEach(() => {
+  for (const gateway of closing.splice(0)) gateway.close();
+});
+
+interface Offered {
+  pool: PoolName;
+  item: WorkItem;
+  isWithdrawn: boolean;
+}
+
+/** A gateway whose stream and workers the test plays. */
+function setUp(more: Partial<QueueGatewayOptions> = {}, limits = { maxQueueSize: 3, fairQueueing: false }) {
+  const offers: Offered[] = [];
+  const stops: [string, StopMessage][] = [];
+  const port: GatewayPort = {
+    offer: async (pool, item) => {
+      const offered: Offered = { pool, item, isWithdrawn: false };
+      offers.push(offered);
+      return {
+        withdraw: () => {
+          offered.isWithdrawn = true;
+        },
+      };
+    },
+    stop: (worker, message) => stops.push([worker, message]),
+    probe: async () => null,
+  };
+  const gateway = new QueueGateway({
+    id: 'g',
+    port,
+    silence: { probeAfterMs: 1e6, lostAfterMs: 1e7 },
+    workerWaitMs: 1e6,
+    allowsDifferentBits: false,
+    maxLocalPrefillLength: 8,
+    onBeat: () => {},
+    onLost: () => {},
+    onWarning: () => {},
+    ...more,
+  });
+  closing.push(gateway);
+  gateway.open(KEY, limits);
+  const beat = (worker: string, changes: Partial<Beat> = {}) =>
+    gateway.onBeat({
+      ...{ kind: 'beat', worker, pool: 'p', model: MODEL, places: 1, held: 0, maxBlocks: 9, usedBlocks: 0 },
+      ...{ isLeaving: false, isGone: false, layout: 'same' },
+      ...changes,
+    });
+  const prefiller = (worker: string, changes: Partial<Beat> = {}) =>
+    beat(worker, { pool: 'prefill', isPrefill: true, ...changes });
+  const ask = (length: number, changes: Partial<TokenRequest> = {}): Promise<Answer> => {
+    const promptTokens = Int32Array.from({ length }, (_, i) => i);
+    return answerOf(gateway.submit(KEY, { promptTokens, maxNewTokens: 4, ...changes })[0]!);
+  };
+  const last = () => offers.at(-1)!;
+  const hold = (worker: string, { id, attempt } = last().item) =>
+    gateway.onHold({ kind: 'hold', worker, held: [[id, attempt]] });
+  const prefilled = (worker: string, bytes = 20, numBlocks = 2, { id, attempt } = last().item) =>
+    gateway.onFrames({
+      ...{ kind: 'frames', worker, frames: [], failures: [] },
+      prefilled: [{ id, attempt, cachedTokens: 3, bytes, numBlocks }],
+    });
+  const send = (
+    worker: string,
+    index: number,
+    tokens: number[],
+    isEnd = false,
+    { id, attempt } = last().item,
+  ) => {
+    const piece = { tokens: Int32Array.from(tokens), finishReason: isEnd ? ('length' as const) : null };
+    const frame = { id, attempt, sequence: 0, index, piece };
+    gateway.onFrames({ kind: 'frames', worker, frames: [frame], failures: [] });
+  };
+  return { gateway, offers, stops, beat, prefiller, ask, last, hold, prefilled, send };
+}
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+describe('a long prompt', () => {
+  it('goes to a prefill worker, and with its blocks to one that answers', async () => {
+    const { beat, prefiller, ask, offers, last, hold, prefilled, send, stops } = setUp();
+    beat('d');
+    prefiller('p');
+    const asked = ask(9);
+    await settle();
+    expect(last()).toMatchObject({ pool: { fingerprint: 'prefill' }, item: { attempt: 1, isPrefill: true } });
+    hold('p');
+    prefilled('p');
+    await settle();
+    const handOver = { worker: 'p', attempt: 1, layout: 'same', bytes: 20, numBlocks: 2 };
+    expect(last()).toMatchObject({ pool: { fingerprint: 'p' }, item: { attempt: 2, handOver } });
+    expect(last().item.isPrefill).toBeUndefined();
+    hold('d');
+    expect(stops).toEqual([]);
+    send('d', 0, [1, 2]);
+    // What was not fetched by now will not be.
+    expect(stops).toEqual([['p', { kind: 'stop', id: last().item.id, attempt: 1, sequence: null }]]);
+    send('d', 2, [3, 4], true);
+    expect((await asked).tokens).toEqual([1, 2, 3, 4]);
+    expect(offers).toHaveLength(2);
+  });
+
+  it.each<[string, Partial<TokenRequest>, number]>([
+    ['that is not long', {}, 8],
+    ['whose values are wanted', { returnContextLogProbs: true }, 9],
+    ['with an adapter', { adapterName: 'a' }, 9],
+  ])('%s is answered at once', async (_, request, length) => {
+    const { beat, prefiller, ask, last } = setUp();
+    beat('d', {
+      model: { ...MODEL, adapters: [{ name: 'a', rank: 1, modules: [], bytes: 1, digest: 'd' }] },
+    });
+    prefiller('p');
+    void ask(length, request);
+    await settle();
+    expect(last().pool.fingerprint).toBe('p');
+    expect(last().item.isPrefill).toBeUndefined();
+  });
+
+  it('is answered at once where no prefill worker has room, has blocks that are of use, or is to stay', async () => {
+    const full = setUp();
+    full.beat('d', { places: 8 });
+    full.prefiller('p', { places: 1, held: 1 });
+    void full.ask(9);
+    void full.ask(9);
+    await settle();
+    expect(full.offers.map(({ pool }) => pool.fingerprint)).toEqual(['prefill', 'p']);
+    for (const change of [{ layout: 'other' }, { isLeaving: true }]) {
+      const { beat, prefiller, ask, last } = setUp();
+      beat('d');
+      prefiller('p', change);
+      void ask(9);
+      await settle();
+      expect(last().pool.fingerprint).toBe('p');
+    }
+  });
+
+  it('is computed by the worker that answers once a prefill worker is lost with it', async () => {
+    for (const end of ['lost', 'failed', 'forgotten', 'nothing'] as const) {
+      const { gateway, beat, prefiller, ask, last, hold, prefilled } = setUp();
+      beat('d');
+      prefiller('p');
+      void ask(9);
+      await settle();
+      hold('p');
+      const { id, attempt } = last().item;
+      if (end === 'lost') prefiller('p', { isGone: true });
+      else if (end === 'failed') {
+        const failures = [{ id, attempt, failure: failure('internal', 'broken') }];
+        gateway.onFrames({ kind: 'frames', worker: 'p', frames: [], failures });
+      } else if (end === 'forgotten') gateway.onHold({ kind: 'hold', worker: 'p', held: [] });
+      else prefilled('p', 0, 0);
+      await settle();
+      expect(last()).toMatchObject({ pool: { fingerprint: 'p' }, item: { attempt: 2 } });
+      expect(last().item.handOver).toBeUndefined();
+    }
+  });
+
+  it('that kills its prefill worker has so many attempts less', async () => {
+    const { beat, prefiller, ask, last, hold } = setUp();
+    prefiller('p');
+    beat('d0');
+    const asked = ask(9);
+    await settle();
+    hold('p');
+    const rules = expect(asked).rejects.toThrow('The request was begun 3 times');
+    for (const [i, worker] of ['p', 'd0', 'd1'].entries()) {
+      if (i > 0) {
+        beat(worker);
+        await settle();
+        hold(worker);
+      }
+      const { id, attempt } = last().item;
+      const failures = [{ id, attempt, failure: failure('internal', 'broken') }];
+      closing.at(-1)!.onFrames({ kind: 'frames', worker, frames: [], failures });
+      await settle();
+    }
+    await rules;
+  });
+
+  it('goes to no prefill worker once somebody answers it', async () => {
+    const { beat, prefiller, ask, last, hold, send } = setUp();
+    beat('d');
+    prefiller('p', { held: 9 });
+    // The first one lies in the stream for the prefill worker, which has no room for a second one.
+    void ask(9);
+    const asked = ask(9);
+    await settle();
+    expect(last().item.isPrefill).toBeUndefined();
+    const { item } = last();
+    send('d', 0, [1, 2], false, item);
+    prefiller('p', { places: 9 });
+    beat('d', { isGone: true });
+    beat('e');
+    await settle();
+    expect(last()).toMatchObject({
+      pool: { fingerprint: 'p' },
+      item: { id: item.id, attempt: 2, known: [2] },
+    });
+    expect(last().item.isPrefill).toBeUndefined();
+    hold('e');
+    send('e', 2, [3], true);
+    expect((await asked).tokens).toEqual([1, 2, 3]);
+  });
+
+  it('is handed over again to the next worker where the first one dies before a token', async () => {
+    const { beat, prefiller, ask, last, hold, prefilled, send } = setUp();
+    beat('d');
+    prefiller('p');
+    const asked = ask(9);
+    await settle();
+    prefilled('p');
+    await settle();
+    hold('d');
+    beat('e');
+    beat('d', { isGone: true });
+    await settle();
+    expect(last().item).toMatchObject({ attempt: 3, handOver: { worker: 'p', attempt: 1 } });
+    send('e', 0, [1, 2, 3, 4], true);
+    expect((await asked).tokens).toEqual([1, 2, 3, 4]);
+  });
+
+  it('counts as computed, though its worker found it in its cache', async () => {
+    const { gateway, beat, prefiller, last, prefilled } = setUp();
+    beat('d');
+    prefiller('p');
+    const promptTokens = Int32Array.from({ length: 9 });
+    const [stream] = gateway.submit(KEY, { promptTokens, maxNewTokens: 1 });
+    await settle();
+    prefilled('p');
+    await settle();
+    const { id, attempt } = last().item;
+    const piece = { tokens: Int32Array.of(1), finishReason: 'length' as const, cachedTokens: 8 };
+    const frame = { id, attempt, sequence: 0, index: 0, piece };
+    gateway.onFrames({ kind: 'frames', worker: 'd', frames: [frame], failures: [] });
+    const cached: unknown[] = [];
+    for await (const { cachedTokens } of stream!) cached.push(cachedTokens);
+    expect(cached).toEqual([3]);
+  });
+
+  it('leaves no blocks behind where its client leaves', async () => {
+    const { gateway, beat, prefiller, ask, last, prefilled, stops } = setUp();
+    beat('d');
+    prefiller('p');
+    const leave = new AbortController();
+    const asked = ask(9, { signal: leave.signal });
+    await settle();
+    prefilled('p');
+    await settle();
+    const { id } = last().item;
+    leave.abort();
+    expect((await asked).finishReason).toBe('cancelled');
+    expect(stops).toContainEqual(['p', { kind: 'stop', id, attempt: 1, sequence: null }]);
+    expect(gateway.size).toBe(0);
+  });
+
+  it('is told as stale where nobody waits for it any more', async () => {
+    const { beat, prefiller, ask, last, prefilled, stops, offers } = setUp();
+    beat('d');
+    prefiller('p');
+    void ask(9);
+    await settle();
+    prefilled('q', 20, 2, { ...last().item, attempt: 7 });
+    expect(stops).toEqual([['q', { kind: 'stop', id: last().item.id, attempt: 7, sequence: null }]]);
+    await settle();
+    expect(offers).toHaveLength(1);
+  });
+
+  it('makes no model of a prefill worker alone', async () => {
+    const { gateway, prefiller, ask, offers } = setUp();
+    prefiller('p');
+    void ask(9).catch(() => {});
+    await settle();
+    expect(offers).toHaveLength(0);
+    expect(gateway.workersOf(KEY)).toHaveLength(0);
+  });
+});
+
+describe('a request', () => {
+  it('waits in the gateway, of which only so many do', async () => {
+    const { gateway, beat, ask, offers } = setUp();
+    const waiting = [ask(1), ask(1), ask(1)];
+    expect(() => ask(1)).toThrow(QueueFullError);
+    await settle();
+    expect(offers).toHaveLength(0);
+    beat('d');
+    await settle();
+    // One that it has room for, and one ahead.
+    expect(offers).toHaveLength(2);
+    gateway.close();
+    expect((await Promise.all(waiting)).map(({ finishReason }) => finishReason)).toEqual(
+      Array(3).fill('cancelled'),
+    );
+    expect(() => ask(1)).toThrow(HostClosedError);
+  });
+
+  it('goes on behind its tokens with an equal worker only, or with any if bits may differ', async () => {
+    for (const allowsDifferentBits of [false, true]) {
+      const { beat, ask, last, send, offers } = setUp({ allowsDifferentBits });
+      beat('d');
+      const asked = ask(3);
+      await settle();
+      send('d', 0, [5, 6]);
+      beat('other', { pool: 'q' });
+      beat('d', { isGone: true });
+      await settle();
+      if (!allowsDifferentBits) {
+        expect(offers).toHaveLength(1);
+        beat('equal');
+        await settle();
+      }
+      const pool = allowsDifferentBits ? 'q' : 'p';
+      expect(last()).toMatchObject({ pool: { fingerprint: pool }, item: { attempt: 2, known: [2] } });
+      expect(last().item.request.knownOutputIds).toEqual([Int32Array.of(5, 6)]);
+      send(allowsDifferentBits ? 'other' : 'equal', 2, [7], true);
+      expect((await asked).tokens).toEqual([5, 6, 7]);
+    }
+  });
+
+  it('ends in time, and takes its offer back', async () => {
+    const { beat, ask, last } = setUp();
+    beat('d');
+    const asked = ask(3, { timeLimitMs: 5 });
+    await settle();
+    expect((await asked).finishReason).toBe('timeout');
+    expect(last().isWithdrawn).toBe(true);
+  });
+
+  it('moves from a worker that is to end as soon as an equal one is there', async () => {
+    const { beat, ask, last, hold, stops, send } = setUp();
+    beat('d');
+    const asked = ask(3);
+    await settle();
+    hold('d');
+    beat('d', { isLeaving: true });
+    await settle();
+    expect(last().item.attempt).toBe(1);
+    beat('e');
+    await settle();
+    expect(last().item.attempt).toBe(2);
+    expect(stops).toMatchObject([['d', { attempt: 1, sequence: null }]]);
+    send('e', 0, [1], true);
+    expect((await asked).tokens).toEqual([1]);
+  });
+});

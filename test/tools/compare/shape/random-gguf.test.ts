@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { drawWords } from '../../../../loadgen/data/words.js';
+import { Random as LoadRandom } from '../../../../loadgen/random.js';
+import { openCheckpoint } from '../../../../models/checkpoints/open-checkpoint.js';
+import { Tokenizer } from '../../../../models/tokenizer/tokenizer.js';
+import type { ModelShape } from '../../../../tools/compare/shape/model-shapes.js';
+import { checkRoom, writeRandomGguf } from '../../../../tools/compare/shape/random-gguf.js';
+import { blockValues } from '../../../../tools/support/block-values.js';
+import { fromHalf } from '../../../../tools/support/quantized.js';
+import { freshFolders } from '../../../support/fresh-folders.js';
+
+const freshFolder = freshFolders('random-gguf');
+const SMALL: ModelShape = {
+  name: 'small',
+  architecture: 'qwen3',
+  vocabSize: 4000,
+  hiddenSize: 512,
+  intermediateSize: 768,
+  numLayers: 2,
+  numHeads: 4,
+  numKvHeads: 2,
+  headDim: 64,
+  ropeTheta: 10_000,
+  isTied: true,
+};
+
+describe('writeRandomGguf', () => {
+  const file = join(freshFolder(), 'small.Q4_K_M.gguf');
+  const bytes = writeRandomGguf(file, SMALL, 'Q4_K_M');
+  const checkpoint = openCheckpoint(file);
+
+  it('writes a checkpoint of that shape', () => {
+    expect(checkpoint.config).toMatchObject({
+      architecture: 'qwen3',
+      vocabSize: 4000,
+      hiddenSize: 512,
+      intermediateSize: 768,
+      numLayers: 2,
+      numHeads: 4,
+      numKvHeads: 2,
+      headDim: 64,
+      tieWordEmbeddings: true,
+    });
+    expect(bytes).toBe(readFileSync(file).length);
+    expect(checkpoint.tensors.get('model.layers.1.mlp.up_proj.weight')?.type).toBe('Q4_K');
+  });
+
+  it('gives matrices a spread of one over the root of their columns, and norms ones', () => {
+    const stored = (name: string) => {
+      const { offset, byteLength } = checkpoint.tensors.get(name)!;
+      return readFileSync(file).subarray(offset, offset + byteLength);
+    };
+    const spreadOf = (name: string, type: 'q4_k' | 'q6_k', blockBytes: number) => {
+      const data = stored(name);
+      const values: number[] = [];
+      for (let at = 0; at < 100 * blockBytes; at += blockBytes)
+        values.push(...blockValues(type, data.subarray(at, at + blockBytes)));
+      const mean = values.reduce((sum, x) => sum + x, 0) / values.length;
+      const variance = values.reduce((sum, x) => sum + (x - mean) ** 2, 0) / values.length;
+      return { mean: mean * 512 ** 0.5, spread: (variance * 512) ** 0.5 };
+    };
+    for (const { mean, spread } of [
+      spreadOf('model.layers.0.self_attn.q_proj.weight', 'q4_k', 144),
+      spreadOf('model.embed_tokens.weight', 'q6_k', 210),
+    ]) {
+      expect(Math.abs(mean)).toBeLessThan(0.15);
+      expect(spread).toBeGreaterThan(0.7);
+      expect(spread).toBeLessThan(1.4);
+    }
+    const norm = stored('model.norm.weight');
+    expect(new Float32Array(norm.buffer.slice(norm.byteOffset, norm.byteOffset + 8))).toEqual(
+      Float32Array.of(1, 1),
+    );
+    expect(fromHalf(0x3c00)).toBe(1);
+  });
+
+  it('writes the same bytes each time', () => {
+    const again = join(freshFolder(), 'again.gguf');
+    writeRandomGguf(again, SMALL, 'Q4_K_M');
+    expect(readFileSync(again).equals(readFileSync(file))).toBe(true);
+  });
+
+  it('has a vocabulary in which a word of the load generator is one token', () => {
+    const tokenizer = new Tokenizer(checkpoint.tokenizer);
+    const text = ` ${drawWords(50, new LoadRandom(3))}`;
+    const tokens = tokenizer.encode(text);
+    expect(tokens).toHaveLength(50);
+    expect(tokenizer.decode(tokens)).toBe(text);
+    expect(tokenizer.decode(tokenizer.encode('Zoë, 12!'))).toBe('Zoë, 12!');
+  });
+});
+
+describe('checkRoom', () => {
+  it('says what a file takes and what the disk has', () => {
+    const folder = freshFolder();
+    expect(() => checkRoom(folder, 'a model', 1)).not.toThrow();
+    expect(() => checkRoom(folder, 'a model', 1e18)).toThrow(
+      /a model takes 1000000000\.0 GB, and the disk has \d/,
+    );
+  });
+});

@@ -1,0 +1,166 @@
+import { bytesOf } from '../../../models/checkpoints/raw-tensor.js';
+
+/** Sizes of a model whose weights are random. */
+export interface ModelShape {
+  name: string;
+  architecture: 'llama' | 'qwen3' | 'qwen3moe';
+  vocabSize: number;
+  hiddenSize: number;
+  /** Width of the MLP; of each expert's where there are experts. */
+  intermediateSize: number;
+  numLayers: number;
+  numHeads: number;
+  numKvHeads: number;
+  headDim: number;
+  ropeTheta: number;
+  /** True where the embedding makes the logits too. */
+  isTied: boolean;
+  experts?: { count: number; used: number };
+}
+
+const LLAMA = { architecture: 'llama', vocabSize: 128_256, numKvHeads: 8, ropeTheta: 500_000 } as const;
+const QWEN = { vocabSize: 151_936, numHeads: 32, headDim: 128, ropeTheta: 1_000_000 } as const;
+
+/** Sizes of Llama 3.2 1B and 3B, Llama 3.1 8B, Qwen3 4B and 30B-A3B. */
+export const MODEL_SHAPES: readonly ModelShape[] = [
+  {
+    ...LLAMA,
+    name: 'llama-1b',
+    hiddenSize: 2048,
+    intermediateSize: 8192,
+    numLayers: 16,
+    numHeads: 32,
+    headDim: 64,
+    isTied: true,
+  },
+  {
+    ...LLAMA,
+    name: 'llama-3b',
+    hiddenSize: 3072,
+    intermediateSize: 8192,
+    numLayers: 28,
+    numHeads: 24,
+    headDim: 128,
+    isTied: true,
+  },
+  {
+    ...LLAMA,
+    name: 'llama-8b',
+    hiddenSize: 4096,
+    intermediateSize: 14_336,
+    numLayers: 32,
+    numHeads: 32,
+    headDim: 128,
+    isTied: false,
+  },
+  {
+    ...QWEN,
+    name: 'qwen3-4b',
+    architecture: 'qwen3',
+    hiddenSize: 2560,
+    intermediateSize: 9728,
+    numLayers: 36,
+    numKvHeads: 8,
+    isTied: true,
+  },
+  {
+    ...QWEN,
+    name: 'qwen3-30b-a3b',
+    architecture: 'qwen3moe',
+    hiddenSize: 2048,
+    intermediateSize: 768,
+    numLayers: 48,
+    numKvHeads: 4,
+    isTied: false,
+    experts: { count: 128, used: 8 },
+  },
+];
+
+/** @throws naming the shapes that there are. */
+export function modelShapeOf(name: string): ModelShape {
+  const found = MODEL_SHAPES.find((shape) => shape.name === name);
+  if (found !== undefined) return found;
+  const names = MODEL_SHAPES.map((shape) => shape.name).join(', ');
+  throw new Error(`--shape: there is no '${name}'; there are ${names}.`);
+}
+
+/** Types of a whole file, as llama-quantize names them; Q4_K_M mixes Q4_K and Q6_K. */
+export const FILE_TYPES = ['Q4_0', 'Q4_K_M', 'Q8_0'] as const;
+export type FileType = (typeof FILE_TYPES)[number];
+export type StoredType = 'F32' | 'Q4_0' | 'Q8_0' | 'Q4_K' | 'Q6_K';
+
+/** @throws naming the types that there are. */
+export function fileTypeOf(name: string): FileType {
+  const found = FILE_TYPES.find((type) => type === name);
+  if (found !== undefined) return found;
+  throw new Error(`--type: there is no '${name}'; there are ${FILE_TYPES.join(', ')}.`);
+}
+
+export interface PlannedTensor {
+  /** GGUF's name. */
+  name: string;
+  /** Outermost first. */
+  shape: number[];
+  type: StoredType;
+  byteLength: number;
+}
+
+/** Tensors of a file, in its order, in the types that llama-quantize gives them. */
+export function plannedTensors(shape: ModelShape, fileType: FileType): PlannedTensor[] {
+  const { hiddenSize, vocabSize, numLayers, isTied } = shape;
+  const plain = { Q4_0: 'Q4_0', Q4_K_M: 'Q4_K', Q8_0: 'Q8_0' } as const;
+  const logits = fileType === 'Q8_0' ? 'Q8_0' : 'Q6_K';
+  const tensors: PlannedTensor[] = [];
+  const add = (name: string, type: StoredType, ...sizes: number[]) =>
+    tensors.push({ name, shape: sizes, type, byteLength: bytesOf('', name, type, sizes) });
+  add('token_embd.weight', isTied ? logits : plain[fileType], vocabSize, hiddenSize);
+  for (let layer = 0; layer < numLayers; layer++) {
+    const better = fileType === 'Q4_K_M' && hasMoreBits(layer, numLayers) ? 'Q6_K' : plain[fileType];
+    addLayer((name, type, ...sizes) => add(`blk.${layer}.${name}.weight`, type, ...sizes), shape, {
+      plain: plain[fileType],
+      better,
+    });
+  }
+  add('output_norm.weight', 'F32', hiddenSize);
+  if (!isTied) add('output.weight', logits, vocabSize, hiddenSize);
+  return tensors;
+}
+
+/** Layers whose values and down projections get 6 bits in a Q4_K_M: the first and last eighth, and every third between. */
+function hasMoreBits(layer: number, numLayers: number): boolean {
+  const eighth = Math.floor(numLayers / 8);
+  return layer < eighth || layer >= Math.floor((7 * numLayers) / 8) || (layer - eighth) % 3 === 2;
+}
+
+function addLayer(
+  add: (name: string, type: StoredType, ...sizes: number[]) => void,
+  { architecture, hiddenSize, intermediateSize, numHeads, numKvHeads, headDim, experts }: ModelShape,
+  { plain, better }: { plain: StoredType; better: StoredType },
+): void {
+  const [queries, keys] = [numHeads * headDim, numKvHeads * headDim];
+  add('attn_norm', 'F32', hiddenSize);
+  add('attn_q', plain, queries, hiddenSize);
+  add('attn_k', plain, keys, hiddenSize);
+  add('attn_v', better, keys, hiddenSize);
+  add('attn_output', plain, hiddenSize, queries);
+  if (architecture !== 'llama') {
+    add('attn_q_norm', 'F32', headDim);
+    add('attn_k_norm', 'F32', headDim);
+  }
+  add('ffn_norm', 'F32', hiddenSize);
+  if (experts === undefined) {
+    add('ffn_gate', plain, intermediateSize, hiddenSize);
+    add('ffn_up', plain, intermediateSize, hiddenSize);
+    add('ffn_down', better, hiddenSize, intermediateSize);
+    return;
+  }
+  add('ffn_gate_inp', 'F32', experts.count, hiddenSize);
+  add('ffn_gate_exps', plain, experts.count, intermediateSize, hiddenSize);
+  add('ffn_up_exps', plain, experts.count, intermediateSize, hiddenSize);
+  add('ffn_down_exps', better, experts.count, hiddenSize, intermediateSize);
+}
+
+/** Bytes of the tensors, without the header. */
+export function weightBytes(tensors: readonly PlannedTensor[]): number {
+  return tensors.reduce((sum, { byteLength }) => sum + byteLength, 0);
+}

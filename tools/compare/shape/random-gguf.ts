@@ -1,0 +1,162 @@
+import { closeSync, fsyncSync, mkdirSync, openSync, statfsSync, statSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { GgufWriter, TENSOR_TYPE_IDS, type TypedValue } from '../../support/gguf-writer.js';
+import { toHalf } from '../../support/quantized.js';
+import { Random } from '../../support/random.js';
+import { madeUpVocabulary } from './made-up-vocabulary.js';
+import {
+  type FileType,
+  type ModelShape,
+  type PlannedTensor,
+  plannedTensors,
+  type StoredType,
+  weightBytes,
+} from './model-shapes.js';
+
+/** Bytes of random blocks that all matrices of a type are cut from, about. */
+const POOL_BYTES = 4 << 20;
+const ALIGNMENT = 32;
+/** llama.cpp's number of the mixture, for its log. */
+const FILE_TYPE_IDS: Readonly<Record<FileType, number>> = { Q4_0: 2, Q8_0: 7, Q4_K_M: 15 };
+
+/**
+ * Blocks of the types: bytes, where their scales lie in half precision, and the scale at which random quants have the spread 1.
+ * The second scale of Q4_K is that of the minima, which put the middle at 0.
+ */
+const BLOCKS: Readonly<Record<StoredType, { bytes: number; scales: readonly [at: number, unit: number][] }>> =
+  {
+    F32: { bytes: 4, scales: [] },
+    Q8_0: { bytes: 34, scales: [[0, 1 / 74]] },
+    Q4_0: { bytes: 18, scales: [[0, 1 / 4.6]] },
+    Q4_K: {
+      bytes: 144,
+      scales: [
+        [0, 1 / 300],
+        [2, 7.5 / 300],
+      ],
+    },
+    Q6_K: { bytes: 210, scales: [[208, 1 / 1370]] },
+  };
+
+/**
+ * Writes a GGUF of a shape whose matrices are random, of a spread at which activations neither grow nor vanish; norms are 1. What it
+ * says is nothing, what it costs is real. The same file each time. Its bytes are on the disk when this returns.
+ *
+ * @returns its bytes. @throws where the disk has no room for it.
+ */
+export function writeRandomGguf(file: string, shape: ModelShape, fileType: FileType): number {
+  const tensors = plannedTensors(shape, fileType);
+  mkdirSync(dirname(file), { recursive: true });
+  checkRoom(dirname(file), shape.name, weightBytes(tensors));
+  const pools = new Map<StoredType, RandomPool>();
+  const descriptor = openSync(file, 'w');
+  try {
+    let position = writeAll(descriptor, headerOf(shape, fileType, tensors));
+    for (const tensor of tensors) {
+      const pool = pools.get(tensor.type) ?? new RandomPool(tensor.type);
+      pools.set(tensor.type, pool);
+      for (const piece of pool.pieces(tensor)) position += writeAll(descriptor, piece);
+      position += writeAll(descriptor, Buffer.alloc(-position & (ALIGNMENT - 1)));
+    }
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+  return statSync(file).size;
+}
+
+/** @throws where the disk has less room, and says how much. */
+export function checkRoom(folder: string, what: string, bytes: number): void {
+  const { bavail, bsize } = statfsSync(folder);
+  if (bavail * bsize >= bytes) return;
+  const size = (count: number) => `${(count / 1e9).toFixed(1)} GB`;
+  throw new Error(`${folder}: ${what} takes ${size(bytes)}, and the disk has ${size(bavail * bsize)} left.`);
+}
+
+function writeAll(descriptor: number, bytes: Uint8Array): number {
+  for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done);
+  return bytes.length;
+}
+
+function headerOf(shape: ModelShape, fileType: FileType, tensors: readonly PlannedTensor[]): Buffer {
+  const metadata = metadataOf(shape, fileType);
+  const writer = new GgufWriter().header(tensors.length, Object.keys(metadata).length);
+  for (const [key, value] of Object.entries(metadata)) writer.pair(key, value);
+  let offset = 0;
+  for (const { name, shape: sizes, type, byteLength } of tensors) {
+    writer.tensorInfo(name, sizes, TENSOR_TYPE_IDS[type]!, offset);
+    offset = Math.ceil((offset + byteLength) / ALIGNMENT) * ALIGNMENT;
+  }
+  return writer.align(ALIGNMENT).bytes();
+}
+
+function metadataOf(shape: ModelShape, fileType: FileType): Record<string, TypedValue> {
+  const { architecture, experts } = shape;
+  const number = (value: number): TypedValue => ({ type: 'u32', value });
+  const keys: Record<string, TypedValue> = {
+    vocab_size: number(shape.vocabSize),
+    context_length: number(32_768),
+    embedding_length: number(shape.hiddenSize),
+    block_count: number(shape.numLayers),
+    feed_forward_length: number(shape.intermediateSize),
+    'attention.head_count': number(shape.numHeads),
+    'attention.head_count_kv': number(shape.numKvHeads),
+    'attention.key_length': number(shape.headDim),
+    'attention.value_length': number(shape.headDim),
+    'rope.dimension_count': number(shape.headDim),
+    'attention.layer_norm_rms_epsilon': { type: 'f32', value: 1e-5 },
+    'rope.freq_base': { type: 'f32', value: shape.ropeTheta },
+  };
+  if (experts !== undefined) {
+    keys.expert_count = number(experts.count);
+    keys.expert_used_count = number(experts.used);
+    keys.expert_feed_forward_length = number(shape.intermediateSize);
+  }
+  return {
+    'general.architecture': { type: 'string', value: architecture },
+    'general.name': { type: 'string', value: shape.name },
+    'general.file_type': number(FILE_TYPE_IDS[fileType]),
+    ...Object.fromEntries(Object.entries(keys).map(([key, value]) => [`${architecture}.${key}`, value])),
+    ...madeUpVocabulary(shape.vocabSize),
+  };
+}
+
+/** Random blocks of a type. A matrix is pieces of them, each from another place on. */
+class RandomPool {
+  readonly #type: StoredType;
+  readonly #bytes: Buffer;
+  readonly #blocks: number;
+  readonly #random = new Random(1);
+
+  constructor(type: StoredType) {
+    this.#type = type;
+    this.#blocks = Math.ceil(POOL_BYTES / BLOCKS[type].bytes);
+    this.#bytes = Buffer.alloc(this.#blocks * BLOCKS[type].bytes);
+    if (type === 'F32') return;
+    for (let at = 0; at < this.#bytes.length; at++) this.#bytes[at] = this.#random.below(256);
+  }
+
+  /** The bytes of a tensor; a piece is good until the next one is asked for. */
+  *pieces({ shape, byteLength }: PlannedTensor): Generator<Uint8Array> {
+    this.#scale(shape.length === 1 ? null : shape.at(-1)! ** -0.5);
+    const { bytes } = BLOCKS[this.#type];
+    for (let left = byteLength; left > 0; ) {
+      const from = left < this.#bytes.length ? 0 : this.#random.below(this.#blocks >> 1) * bytes;
+      const piece = this.#bytes.subarray(from, from + Math.min(left, this.#bytes.length - from));
+      left -= piece.length;
+      yield piece;
+    }
+  }
+
+  /** Gives the blocks a spread; null: all values are 1, of a vector. */
+  #scale(spread: number | null): void {
+    const { bytes, scales } = BLOCKS[this.#type];
+    for (let at = 0; at < this.#bytes.length; at += bytes) {
+      for (const [place, unit] of scales) this.#bytes.writeUInt16LE(toHalf((spread ?? 1) * unit), at + place);
+    }
+    if (this.#type !== 'F32') return;
+    const random = new Random(2);
+    for (let at = 0; at < this.#bytes.length; at += bytes)
+      this.#bytes.writeFloatLE(spread === null ? 1 : spread * random.normal(), at);
+  }
+}

@@ -1,0 +1,81 @@
+// Makes a release:
+//
+//     npm run release -- --dry-run     tries everything, and changes and publishes nothing
+//     npm run release                  in CI, of a commit whose version is that of the package (npm run release -- version)
+//     npm run release -- version       takes the changes in .changeset into package.json and CHANGELOG.md, to be committed
+//
+// Publishing is npm's own `npm publish --provenance`: npm signs a statement that this tarball was built from this commit by
+// this run of CI, which needs CI's identity (an id-token) and a repository in package.json.
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { changelogOfRelease, problemsOfRelease } from './plan.mjs';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const { values, positionals } = parseArgs({
+  options: { 'dry-run': { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
+const isDry = values['dry-run'];
+
+const read = (path) => readFileSync(join(root, path), 'utf8');
+const output = (command, args) =>
+  execFileSync(command, args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+const run = (command, args) => {
+  console.log(`\n> ${command} ${args.join(' ')}`);
+  execFileSync(command, args, { cwd: root, stdio: 'inherit' });
+};
+
+if (positionals[0] === 'version') version();
+else if (positionals.length === 0) release();
+else {
+  console.error(`release: ${positionals[0]} is no step of a release; there is version, or none.`);
+  process.exitCode = 2;
+}
+
+function version() {
+  run('npx', ['changeset', 'version']);
+  const { version } = JSON.parse(read('package.json'));
+  const today = new Date().toISOString().slice(0, 10);
+  writeFileSync(join(root, 'CHANGELOG.md'), changelogOfRelease(read('CHANGELOG.md'), version, today));
+  run('npm', ['install', '--package-lock-only', '--ignore-scripts', '--omit-lockfile-registry-resolved']);
+}
+
+function release() {
+  const manifest = JSON.parse(read('package.json'));
+  const problems = problemsOfRelease({
+    manifest,
+    changelog: read('CHANGELOG.md'),
+    isClean: output('git', ['status', '--porcelain']).trim() === '',
+    hasBuilt: existsSync(join(root, 'dist/bin/skein.js')),
+    hasPrebuilds: existsSync(join(root, 'prebuilds')),
+    hasIdentity:
+      process.env.ACTIONS_ID_TOKEN_REQUEST_URL !== undefined || process.env.SIGSTORE_ID_TOKEN !== undefined,
+    pending: pendingChanges(),
+  });
+  for (const problem of problems) console.error(`release: ${problem}`);
+  if (problems.length > 0 && !isDry) {
+    process.exitCode = 1;
+    return;
+  }
+  run('npx', ['publint', '--strict']);
+  // A dry run packs and checks what would be sent, and signs nothing.
+  run('npm', [
+    'publish',
+    '--ignore-scripts',
+    ...(isDry ? ['--dry-run', '--provenance=false'] : ['--provenance']),
+  ]);
+  console.log(
+    isDry
+      ? `\nskein ${manifest.version} was tried, not published: ${problems.length} things stand in the way.`
+      : `\nskein ${manifest.version} is published.`,
+  );
+}
+
+/** Changes that no version has yet. */
+function pendingChanges() {
+  const names = output('git', ['ls-files', '.changeset']).split('\n');
+  return names.filter((name) => name.endsWith('.md') && !name.endsWith('README.md'));
+}
