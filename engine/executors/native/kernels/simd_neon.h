@@ -85,12 +85,17 @@ struct NeonSimd {
   static F loadHalf(const uint8_t* p) { return {halves(p), halves(p + 8)}; }
   static int32_t startWord(int32_t) { return 0; }
   static I start8(int32_t) { return set1I(0); }
-  static I weights8(const uint8_t* p, int part) { return {widened(vld1q_u8(p), part), widened(vld1q_u8(p + 16), part)}; }
+  static I part8(I all, int part) { return {widened(bytes(all.low), part), widened(bytes(all.high), part)}; }
   static I dot8(I sum, I w, I a) { return dotWords(sum, w, a); }
   static I weights4(const uint8_t* p, int part) {
     return {words(nibbles(vld1q_u8(p), part)), words(nibbles(vld1q_u8(p + 16), part))};
   }
-  // 16-bit sums over a whole group: at most 8 x 2 x 15 x 127 = 30480.
+  // The values of a table at bytes of 0 .. 15.
+  static I valuesAt(const int8_t (&table)[16], I places) {
+    const uint8x16_t values = vreinterpretq_u8_s8(vld1q_s8(table));
+    return {words(vqtbl1q_u8(values, bytes(places.low))), words(vqtbl1q_u8(values, bytes(places.high)))};
+  }
+  // 16-bit sums over a whole group, with the bounds of simd_avx2.h: they may pass 2^15 on the way and come back.
   static I dot4(I sum, I w, I a) {
     return kept({bytePairs(sum.low, w.low, a.low), bytePairs(sum.high, w.high, a.high)});
   }
@@ -103,7 +108,6 @@ struct NeonSimd {
   static I weights6(const uint8_t* p, int part, const uint8_t* upper, int step) {
     return withUpper(weights4(p, part), upper, 4 - 2 * step, 0x30);
   }
-  // The bounds of simd_avx2.h: sums of 6-bit quants may pass 2^15 on the way and come back.
   static I dot6(I sum, I w, I a) { return dot4(sum, w, a); }
   static int32_t startWords(int32_t low, int32_t high) {
     return int32_t(uint32_t(uint16_t(low)) | uint32_t(uint16_t(high)) << 16);

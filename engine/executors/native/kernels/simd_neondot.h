@@ -8,7 +8,7 @@ namespace {
 // Sums of 32 bits and scales in f32: all products and sums are whole numbers below 2^24, and so exact, as with VNNI.
 struct NeonDotSimd : NeonSimd {
   static constexpr int kInt8Parts = 1;
-  static I weights8(const uint8_t* p, int) { return loadI(p); }
+  static I part8(I bytes, int) { return bytes; }
   static I dot8(I sum, I w, I a) { return dotBytes(sum, w, a); }
   static I dot4(I sum, I w, I a) { return dotBytes(sum, w, a); }
   static I dot6(I sum, I w, I a) { return dotBytes(sum, w, a); }
