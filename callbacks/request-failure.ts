@@ -11,6 +11,7 @@ import { ParameterError } from './sampling-params.js';
  *   tooLong      the request needs more than the engine has, even with all of it to itself
  *   adapter      the adapter that it names is not held: its weights have to be sent with it
  *   guide        the form asked for the answer cannot be followed
+ *   noToken      a guide, biases and bans of it, each of which would do alone, leave no token to draw
  *   duplicate    another request of the same id is being processed
  *   overloaded   there is no room for it now
  *   ended        the engine ends, and takes or keeps no more
@@ -22,6 +23,7 @@ export type FailureKind =
   | 'tooLong'
   | 'adapter'
   | 'guide'
+  | 'noToken'
   | 'duplicate'
   | 'overloaded'
   | 'ended'
@@ -35,9 +37,16 @@ export interface RequestFailure {
   text: NamedText;
 }
 
-const FAULTS: ReadonlySet<FailureKind> = new Set(['invalid', 'unsupported', 'tooLong', 'adapter', 'guide']);
+const FAULTS: ReadonlySet<FailureKind> = new Set([
+  'invalid',
+  'unsupported',
+  'tooLong',
+  'adapter',
+  'guide',
+  'noToken',
+]);
 
-/** True where the request itself is at fault: it would be refused again, and nothing of it ran. */
+/** True where the request itself is at fault: it would end so again. Only a `noToken` has run until then. */
 export function isRequestsFault(kind: FailureKind): boolean {
   return FAULTS.has(kind);
 }

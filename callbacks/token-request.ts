@@ -231,7 +231,7 @@ export class RequestError extends SkeinError {
     return new RequestError(text, { kind, field, cause });
   }
 
-  /** True where the request itself is at fault: it would be refused again, and nothing of it ran. */
+  /** True where the request itself is at fault: it would end so again. Only one of kind `noToken` has run until then. */
   readonly isInvalid: boolean;
 }
 

@@ -111,12 +111,9 @@ export class ChatTemplate {
     try {
       this.#template = source === null ? null : new Template(source);
     } catch (error) {
-      throw new ChatTemplateError(
-        `The model's chat template cannot be parsed: ${asSentence(reasonOf(error))}`,
-        {
-          cause: error,
-        },
-      );
+      throw new ChatTemplateError(`The chat template cannot be parsed: ${asSentence(reasonOf(error))}`, {
+        cause: error,
+      });
     }
   }
 
@@ -254,7 +251,8 @@ function refusal(error: unknown): ChatTemplateError {
  *   content.split('</think>')   '<think>' in content   content.startswith('<think>')
  */
 function inspectedTexts(source: string, specialTexts: readonly string[]): Set<string> {
-  const literal = `'(?:[^'\\\\]|\\\\.)*'|"(?:[^"\\\\]|\\\\.)*"`;
+  // Special tokens are short; without the bound, each of many quotes that nothing closes would be read to the end.
+  const literal = `'(?:[^'\\\\]|\\\\.){0,256}'|"(?:[^"\\\\]|\\\\.){0,256}"`;
   const calls = 'split|rsplit|partition|startswith|endswith|replace|find|strip|lstrip|rstrip';
   const pattern = new RegExp(`\\.(?:${calls})\\(\\s*(${literal})|(${literal})\\s+(?:not\\s+)?in\\s`, 'g');
   const texts = Array.from(source.matchAll(pattern), (match) => (match[1] ?? match[2]!).slice(1, -1));

@@ -1,4 +1,4 @@
-import { failure } from '../../callbacks/request-failure.js';
+import { failure, type RequestFailure } from '../../callbacks/request-failure.js';
 import { ROW_NO_TOKEN_LEFT, ROW_OK, type SamplingOutput } from '../decoding/sampling-batch.js';
 import type { IterationPlanner } from '../iteration-planner.js';
 import type { LlmRequest } from '../request/llm-request.js';
@@ -76,7 +76,7 @@ export class TokenUpdate {
         ? failureOfBeams(output, first, numRows)
         : firstFailure(output, first, numRows);
       if (status === ROW_OK) this.#append(request, { ...drawn, firstRow: first }, nowMs);
-      else request.failure = failure('internal', whyNoToken(status, request));
+      else request.failure = noToken(status, request);
       if (status === ROW_OK) counts.generatedTokens += numRows;
     }
     this.#noteTimes(request, taken, lastTokenMs, nowMs);
@@ -122,11 +122,17 @@ function failureOfBeams(output: SamplingOutput, first: number, count: number): n
   return broken ?? (statuses.includes(ROW_OK) ? ROW_OK : ROW_NO_TOKEN_LEFT);
 }
 
-function whyNoToken(status: number, { numTokens, spec: { postProcessor, guide } }: LlmRequest): string {
+/** Why a row has no token: the request is at fault where its bans leave none, the model or a post-processor elsewhere. */
+function noToken(status: number, request: LlmRequest): RequestFailure {
+  const { numTokens, originalPromptLength, spec } = request;
   if (status === ROW_NO_TOKEN_LEFT) {
-    const what = guide === null ? 'The biases and bans' : 'The guide and what else bans tokens';
-    return `${what} of this request leave no token that could be drawn as token ${numTokens}.`;
+    const what = spec.guide === null ? 'The biases and bans' : 'The guide and what else bans tokens';
+    const place = numTokens - originalPromptLength + 1;
+    return failure('noToken', `${what} of this request leave no token for place ${place} of the answer.`);
   }
-  const after = postProcessor === null ? '' : ` after the logits post-processor ${postProcessor}`;
-  return `The logits for token ${numTokens} of this request are not finite${after} (NaN or all -infinity).`;
+  const after = spec.postProcessor === null ? '' : ` after the logits post-processor ${spec.postProcessor}`;
+  return failure(
+    'internal',
+    `The logits for token ${numTokens} of this request are not finite${after} (NaN or all -infinity).`,
+  );
 }

@@ -47,6 +47,13 @@ export async function guideOf(
     );
   }
   const given = Object.entries(guided).filter(([, value]) => value !== undefined && value !== false);
+  if (given.length === 0 && guided.json === false) {
+    throw new InvalidRequestError(
+      says`${field(param)} is the schema false, which no answer fits.`,
+      param,
+      'invalid_guide',
+    );
+  }
   if (given.length !== 1) {
     const found =
       given.length === 0 ? 'none of them is given' : `${given.map(([name]) => name).join(', ')} are given`;
@@ -86,8 +93,21 @@ function checkLength(value: unknown, param: string): void {
   throw new InvalidRequestError(message, param, 'invalid_guide');
 }
 
+/** A guide's value as text. A number beyond those of a double stays one, which JSON would write as null: it is refused by its place. */
+function asText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  const text = JSON.stringify(value);
+  if (!text.includes('null')) return text;
+  const marked = JSON.stringify(value, (_, one) =>
+    typeof one === 'number' && !Number.isFinite(one) ? TOO_LARGE : one,
+  );
+  return marked.replaceAll(`"${TOO_LARGE}"`, '1e999');
+}
+
+/** Stands for such a number. */
+const TOO_LARGE = '\ue000too-large\ue000';
+
 function inEnginesForm({ json, regex, choice, grammar, structuralTag }: GuidedOptions): Guide {
-  const asText = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
   if (regex !== undefined) return { type: 'regex', guide: regex };
   if (choice !== undefined) return { type: 'choice', guide: JSON.stringify(choice) };
   if (grammar !== undefined) return { type: 'ebnf_grammar', guide: grammar };

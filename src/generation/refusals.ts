@@ -21,6 +21,7 @@ export function inCallersWords(
   if (!(error instanceof RequestError) || !error.isInvalid) return error;
   const text = inOptions(error.text, guideParam);
   if (error.kind === 'guide') return new InvalidRequestError(text, guideParam, 'invalid_guide');
+  if (error.kind === 'noToken') return new InvalidRequestError(text, null, 'no_token_left');
   return new InvalidRequestError(text, paramOf(error.field, promptParam, guideParam));
 }
 

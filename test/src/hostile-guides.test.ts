@@ -57,3 +57,35 @@ it('hostile guides fail as the fault of who sent them, and a stream beside them 
   expect(words.some((text) => text.startsWith('data: ') && text.includes('"error"'))).toBe(true);
   expect([await innocent(), await guided()]).toEqual(alone);
 });
+
+it('a guide and bans that leave no token are the fault of who sent them, by every route', async () => {
+  const server = await started(startServer(['--model', model]));
+  const messages = [{ role: 'user', content: 'Hi' }];
+  const parameters = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] };
+  const tools = [{ type: 'function', function: { name: 'honk', parameters } }];
+  const asked: [string, object][] = [
+    ['chat/completions', { messages, guided_choice: ['yes'], min_tokens: 20 }],
+    ['chat/completions', { messages, allowed_token_ids: [5], guided_regex: 'abc' }],
+    ['chat/completions', { messages, tools, tool_choice: 'required', no_repeat_ngram_size: 2 }],
+    ['completions', { prompt: 'a', allowed_token_ids: [5, 6], no_repeat_ngram_size: 1 }],
+    ['responses', { input: 'a', allowed_token_ids: [5], no_repeat_ngram_size: 1 }],
+    [
+      'messages',
+      {
+        messages,
+        max_tokens: 50,
+        no_repeat_ngram_size: 1,
+        output_config: { format: { type: 'json_schema', schema: parameters } },
+      },
+    ],
+  ];
+  for (const [path, fields] of asked)
+    for (const stream of [false, true]) {
+      const response = await postJson(`${server.url}/v1/${path}`, { ...fields, stream });
+      const text = await response.text();
+      expect([path, response.status, text]).toEqual([path, stream ? expect.any(Number) : 400, text]);
+      expect(text).toContain('invalid_request_error');
+      expect(text).toMatch(/leave no token for place \d+ of the answer/);
+    }
+  expect(server.output().stderr).not.toContain('request failed');
+});

@@ -225,6 +225,6 @@ class EbnfReader {
 
 const NAME = /[A-Za-z_][\w-]*/y;
 const DEFINES = /::=/y;
-const COUNT = /\{\s*\d{1,9}\s*(?:,\s*(?:\d{1,9})?\s*)?\}/y;
+const COUNT = /\{\s*\d{1,9}\s*(?:,\s*(?:\d{1,9}\s*)?)?\}/y;
 const BLANKS = /(?:[ \t\r\n]|#[^\n]*)*/y;
 const HEX_ESCAPE = /x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}/y;

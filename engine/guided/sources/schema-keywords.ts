@@ -77,18 +77,33 @@ function whyUnknown(keyword: string): string {
 }
 
 const isCount = (value: JsonValue) => Number.isSafeInteger(value) && (value as number) >= 0;
-const isNumber = (value: JsonValue) => typeof value === 'number';
+const isNumber = (value: JsonValue) => Number.isFinite(value);
 const isSchema = (value: JsonValue) => typeof value === 'boolean' || isObject(value);
 const isText = (value: JsonValue) => typeof value === 'string';
 const isFilled = (value: JsonValue) => Array.isArray(value) && value.length > 0;
 const isType = (value: JsonValue) => TYPES.includes(value as TypeName);
+
+/** False for a value with a number beyond those of a double, such as 1e400: no answer could have it. */
+function holdsFinite(value: JsonValue): boolean {
+  const open = [value];
+  while (open.length > 0) {
+    const one = open.pop()!;
+    if (typeof one === 'number' && !Number.isFinite(one)) return false;
+    if (typeof one === 'object' && one !== null) for (const inner of Object.values(one)) open.push(inner);
+  }
+  return true;
+}
 
 const FORMS: Readonly<Record<string, [string, (value: JsonValue) => boolean]>> = {
   type: [
     `one of ${TYPES.join(', ')} or a list of these`,
     (value) => isType(value) || (isFilled(value) && (value as JsonValue[]).every(isType)),
   ],
-  enum: ['a list with at least one value', isFilled],
+  enum: [
+    'a list with at least one value, whose numbers are finite',
+    (value) => isFilled(value) && holdsFinite(value),
+  ],
+  const: ['a value whose numbers are finite', holdsFinite],
   anyOf: ['a list with at least one schema', isFilled],
   oneOf: ['a list with at least one schema', isFilled],
   allOf: ['a list with at least one schema', isFilled],
@@ -120,8 +135,12 @@ function checkForm(keyword: string, value: JsonValue, path: string): void {
   throw fault(path, `${keyword} is ${shown(value)}; ${form[0]} is expected`);
 }
 
+/** Numbers that JSON cannot write are told by their names. */
+const writtenNumber = (_: string, value: unknown) =>
+  typeof value === 'number' && !Number.isFinite(value) ? String(value) : value;
+
 export function shown(value: JsonValue): string {
-  const text = JSON.stringify(value) ?? String(value);
+  const text = JSON.stringify(value, writtenNumber) ?? String(value);
   return text.length > 60 ? `${text.slice(0, 57)}...` : text;
 }
 

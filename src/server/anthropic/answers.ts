@@ -165,9 +165,15 @@ export const modelInfoSchema = component(
     type: z.literal('model'),
     id: about(z.string(), "The name to give as 'model'."),
     display_name: z.string(),
-    created_at: about(z.string(), 'When the server began to serve it, in RFC 3339.'),
-    max_input_tokens: about(z.int(), 'Tokens of the context, prompt and answer together.'),
-    max_tokens: about(z.int(), 'The same.'),
+    created_at: about(
+      z.string(),
+      'When the server began to serve it, or its files were stored, in RFC 3339.',
+    ),
+    max_input_tokens: about(
+      z.int().nullable(),
+      'Tokens of the context, prompt and answer together; null where the model is not loaded.',
+    ),
+    max_tokens: about(z.int().nullable(), 'The same.'),
     capabilities: about(z.null(), 'Always null.'),
     line: about(z.null(), 'Always null.'),
     lifecycle: z.literal('active'),

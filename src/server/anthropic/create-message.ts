@@ -60,7 +60,11 @@ async function answerMessage(
   const model = findGenerator(context, request.model);
   const common = commonOf(request);
   const guide = await guideOfRequest(common, model.codec);
-  const plan = await planChat(model, { ...askedChat(request, exchange.warn), guide });
+  const plan = await planChat(model, {
+    ...askedChat(request, exchange.warn),
+    guide,
+    ignoreEos: request.ignore_eos,
+  });
   const room = Math.max(1, model.maxSeqLen - plan.promptTokens.length);
   const isCutByContext = request.max_tokens > room;
   const maxTokens = chatMaxTokens(model, Math.min(request.max_tokens, room), plan.promptTokens.length);

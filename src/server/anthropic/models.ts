@@ -1,14 +1,24 @@
+import type { StoredModel } from '../../serving/on-demand/model-store.js';
 import type { ServedModel } from '../../serving/served-model.js';
 
 /** An entry of GET /v1/models in the form of Anthropic's API. */
-export function modelInfo(model: ServedModel) {
+export function modelInfo({ id, created, maxSeqLen }: ServedModel) {
+  return infoOf(id, created * 1000, maxSeqLen);
+}
+
+/** The same of a model that lies in the folder and is not loaded: how long its context is, its load will tell. */
+export function storedModelInfo({ name, modifiedMs }: StoredModel) {
+  return infoOf(name, modifiedMs, null);
+}
+
+function infoOf(id: string, createdMs: number, contextTokens: number | null) {
   return {
     type: 'model',
-    id: model.id,
-    display_name: model.id,
-    created_at: new Date(model.created * 1000).toISOString(),
-    max_input_tokens: model.maxSeqLen,
-    max_tokens: model.maxSeqLen,
+    id,
+    display_name: id,
+    created_at: new Date(createdMs).toISOString(),
+    max_input_tokens: contextTokens,
+    max_tokens: contextTokens,
     capabilities: null,
     line: null,
     lifecycle: 'active',
@@ -18,9 +28,9 @@ export function modelInfo(model: ServedModel) {
 }
 
 /** All models on one page. */
-export function modelPage(models: readonly ServedModel[]) {
+export function modelPage(models: readonly { id: string }[]) {
   return {
-    data: models.map(modelInfo),
+    data: models,
     first_id: models[0]?.id ?? null,
     last_id: models.at(-1)?.id ?? null,
     has_more: false,

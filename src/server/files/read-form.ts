@@ -100,7 +100,9 @@ function begun<T>(begin: () => T): T {
   try {
     return begin();
   } catch (error) {
-    throw /boundary/i.test(messageOf(error)) ? noForm('it names no boundary') : error;
+    if (/boundary/i.test(messageOf(error))) throw noForm('it names no boundary');
+    // The parser refuses what it cannot search for.
+    throw badForm('its Content-Type has a boundary that cannot be used; 70 characters are the most');
   }
 }
 

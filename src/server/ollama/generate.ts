@@ -57,9 +57,8 @@ async function planOf(request: GenerateBody, model: ServedGenerator): Promise<Ch
   checkTokens(context, model);
   const hasTemplate = template !== undefined && template !== '';
   if (raw || suffix !== '' || hasTemplate || model.codec.templateSource === null) {
-    const text = hasTemplate
-      ? renderTemplate(template, { System: system, Prompt: prompt, Suffix: suffix })
-      : prompt;
+    const values = { System: system, Prompt: prompt, Suffix: suffix };
+    const text = hasTemplate ? renderTemplate(template, values, (units) => checkUnits(units, model)) : prompt;
     const tokens =
       suffix !== '' && !hasTemplate
         ? await infilled(model, asked, prompt, suffix)
@@ -80,13 +79,14 @@ async function planOf(request: GenerateBody, model: ServedGenerator): Promise<Ch
 
 /** A text that is the caller's own: special tokens in it are tokens. @throws ContextLengthError for one that is too long */
 async function encoded(model: ServedGenerator, text: string): Promise<PromptTokens> {
-  const { codec, maxInputLen: maxTokens } = model;
-  checkTextLength(
-    text.length,
-    { maxTokens, unitsPerToken: codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN },
-    'prompt',
-  );
-  return codec.encodeText(text);
+  checkUnits(text.length, model);
+  return model.codec.encodeText(text);
+}
+
+/** @throws ContextLengthError for a prompt that is too long whatever its tokens are */
+function checkUnits(units: number, { codec, maxInputLen: maxTokens }: ServedGenerator): void {
+  const unitsPerToken = codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN;
+  checkTextLength(units, { maxTokens, unitsPerToken }, 'prompt');
 }
 
 async function infilled(
@@ -95,10 +95,8 @@ async function infilled(
   prompt: string,
   suffix: string,
 ): Promise<PromptTokens> {
-  const { codec, maxInputLen: maxTokens } = model;
-  const length = prompt.length + suffix.length;
-  checkTextLength(length, { maxTokens, unitsPerToken: codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN }, 'prompt');
-  const [tokens] = (await infillPrompts(codec, [prompt], suffix)) ?? [];
+  checkUnits(prompt.length + suffix.length, model);
+  const [tokens] = (await infillPrompts(model.codec, [prompt], suffix)) ?? [];
   if (tokens === undefined) throw notCapable(asked, 'insert');
   return tokens;
 }

@@ -51,5 +51,8 @@ export async function show({ models, life }: OllamaContext, request: ShowBody): 
   if (served !== undefined) return Response.json(showAnswer(shownOfServed(served)));
   const stored = await storedUnder(life, asked);
   if (stored === null) throw modelNotFound(asked);
+  // In another case, the name may be that of a model which is served in place of the folder's.
+  const meant = models.find(stored.name);
+  if (meant !== undefined) return Response.json(showAnswer(shownOfServed(meant)));
   return Response.json(showAnswer(await shownOfStored(stored)));
 }

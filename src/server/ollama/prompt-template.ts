@@ -12,8 +12,11 @@ type Node =
   | { kind: 'value'; name: keyof TemplateValues | 'Response' }
   | { kind: 'if'; name: keyof TemplateValues | 'Response'; body: Node[]; otherwise: Node[] };
 
-const MARK = /\{\{(-?)\s*(.*?)\s*(-?)\}\}/gs;
 const MOST_DEPTH = 16;
+/** Most UTF-16 units of a template. */
+const MOST_UNITS = 65_536;
+/** Most UTF-16 units between the braces of an action that is no comment: what is known is far shorter. */
+const MOST_ACTION_UNITS = 256;
 
 /**
  * The prompt of a template in the form that Modelfiles have, as far as a prompt of /api/generate needs it: values, and `if`
@@ -21,18 +24,23 @@ const MOST_DEPTH = 16;
  *
  *   {{ if .System }}<|system|>{{ .System }}{{ end }}<|user|>{{ .Prompt }}<|assistant|>{{ .Response }}
  *
+ * @param checkUnits told the prompt's UTF-16 units before it is made: a value may stand in a template thousands of times
  * @throws ApiError for a template with anything else
  */
-export function renderTemplate(source: string, values: TemplateValues): string {
+export function renderTemplate(
+  source: string,
+  values: TemplateValues,
+  checkUnits: (units: number) => void,
+): string {
   const nodes = parse(source);
-  let text = '';
+  const parts: string[] = [];
   /** @returns false where the answer begins */
   const write = (list: readonly Node[]): boolean => {
     for (const node of list) {
-      if (node.kind === 'text') text += node.text;
+      if (node.kind === 'text') parts.push(node.text);
       else if (node.kind === 'value') {
         if (node.name === 'Response') return false;
-        text += values[node.name];
+        parts.push(values[node.name]);
       } else {
         const isThere = node.name !== 'Response' && values[node.name] !== '';
         if (!write(isThere ? node.body : node.otherwise)) return false;
@@ -41,10 +49,44 @@ export function renderTemplate(source: string, values: TemplateValues): string {
     return true;
   };
   write(nodes);
-  return text;
+  checkUnits(parts.reduce((units, { length }) => units + length, 0));
+  return parts.join('');
+}
+
+/** `{{ action }}`, with what of the white space around it goes. */
+interface Mark {
+  action: string;
+  /** First unit of it, and the one behind its end. */
+  begin: number;
+  end: number;
+  trimsBefore: boolean;
+  trimsBehind: boolean;
+}
+
+/** Actions of a template in one pass: where one is never closed, nothing behind it is read. @throws ApiError */
+function* marksOf(source: string): Generator<Mark> {
+  for (let begin = source.indexOf('{{'); begin >= 0; ) {
+    const close = source.indexOf('}}', begin + 2);
+    if (close < 0) throw refused(`has {{ at character ${begin + 1} without }} behind it`);
+    const trimsBefore = source[begin + 2] === '-' && close > begin + 2;
+    const first = begin + (trimsBefore ? 3 : 2);
+    const trimsBehind = close > first && source[close - 1] === '-';
+    const action = source.slice(first, trimsBehind ? close - 1 : close).trim();
+    if (action.length > MOST_ACTION_UNITS && !action.startsWith('/*')) {
+      throw refused(
+        `has {{ at character ${begin + 1} with ${action.length} characters up to its }}; ${MOST_ACTION_UNITS} is the limit`,
+      );
+    }
+    const end = close + 2;
+    yield { action, begin, end, trimsBefore, trimsBehind };
+    begin = source.indexOf('{{', end);
+  }
 }
 
 function parse(source: string): Node[] {
+  if (source.length > MOST_UNITS) {
+    throw refused(`has ${source.length} characters; ${MOST_UNITS} is the limit`);
+  }
   const root: Node[] = [];
   const open: { node: Node & { kind: 'if' }; into: Node[] }[] = [];
   let into = root;
@@ -54,14 +96,13 @@ function parse(source: string): Node[] {
     const rest = trims ? text.trimStart() : text;
     if (rest !== '') into.push({ kind: 'text', text: rest });
   };
-  for (const mark of source.matchAll(MARK)) {
-    const [whole, before, action, behind] = mark;
-    const text = source.slice(at, mark.index);
-    addText(before === '-' ? text.trimEnd() : text);
-    at = mark.index + whole.length;
-    trims = behind === '-';
-    if (/^if\s/.test(action!)) {
-      const name = nameOf(action!.slice('if'.length).trim(), action!);
+  for (const { action, begin, end, trimsBefore, trimsBehind } of marksOf(source)) {
+    const text = source.slice(at, begin);
+    addText(trimsBefore ? text.trimEnd() : text);
+    at = end;
+    trims = trimsBehind;
+    if (/^if\s/.test(action)) {
+      const name = nameOf(action.slice('if'.length).trim(), action);
       const node: Node = { kind: 'if', name, body: [], otherwise: [] };
       if (open.length === MOST_DEPTH) throw refused(`has more than ${MOST_DEPTH} ifs within each other`);
       into.push(node);
@@ -69,7 +110,7 @@ function parse(source: string): Node[] {
       into = node.body;
     } else if (action === 'else' && open.length > 0) into = open.at(-1)!.node.otherwise;
     else if (action === 'end' && open.length > 0) into = open.pop()!.into;
-    else if (!action!.startsWith('/*')) into.push({ kind: 'value', name: nameOf(action!, action!) });
+    else if (!action.startsWith('/*')) into.push({ kind: 'value', name: nameOf(action, action) });
   }
   addText(source.slice(at));
   if (open.length > 0) throw refused('has an if without an end');

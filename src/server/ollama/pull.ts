@@ -52,6 +52,17 @@ export async function deleteModel(
   if (stored.repository !== null && life.pulls.isPulling(stored.repository)) {
     throw refused(`The model '${asked}' is being downloaded; it cannot be deleted meanwhile.`);
   }
+  const served = context.models.find(stored.name);
+  if (served !== undefined && !life.models.owns(served)) {
+    throw refused(
+      `The name '${stored.name}' is that of a model from elsewhere, which is served in place of the one of the folder; neither is deleted here.`,
+    );
+  }
+  if (!(await life.store.holds(stored))) {
+    throw refused(
+      `The files of the model '${asked}' lie outside of the folder of models, behind a link; they are not deleted here.`,
+    );
+  }
   await life.models.unload(stored.name);
   await life.store.remove(stored);
   return new Response(null, { status: 200 });

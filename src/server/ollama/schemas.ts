@@ -11,7 +11,11 @@ import {
   tokenList,
 } from '../openai/schemas/fields.js';
 import { withOtherFields } from '../openai/schemas/fields-node.js';
-import { OTHER_OLLAMA_CHAT_FIELDS, OTHER_OLLAMA_GENERATE_FIELDS } from '../openai/schemas/other-fields.js';
+import {
+  OTHER_OLLAMA_CHAT_FIELDS,
+  OTHER_OLLAMA_GENERATE_FIELDS,
+  OTHER_OLLAMA_OPTIONS,
+} from '../openai/schemas/other-fields.js';
 import { functionName, limitTools } from '../openai/schemas/tools.js';
 
 const MAX_MESSAGES = 10_000;
@@ -48,48 +52,51 @@ const ofLoading = () => z.unknown().optional();
 
 const options = about(
   optional(
-    z.object({
-      temperature: number(SAMPLING_RANGES.temperature, 'Default 0.8.'),
-      top_k: number({ ...SAMPLING_RANGES.topK, min: -1 }, 'Default 40; 0 or less: all.'),
-      top_p: number(SAMPLING_RANGES.topP, 'Default 0.9.'),
-      min_p: number(SAMPLING_RANGES.minP, 'Default 0.'),
-      repeat_penalty: number(
-        SAMPLING_RANGES.repetitionPenalty,
-        'Over the last `repeat_last_n` tokens of prompt and answer. Default 1.1; 1 is off.',
-      ),
-      presence_penalty: number(SAMPLING_RANGES.presencePenalty, 'Default 0.'),
-      frequency_penalty: number(SAMPLING_RANGES.frequencyPenalty, 'Default 0.'),
-      repeat_last_n: number(
-        SAMPLING_RANGES.penaltyLastN,
-        'Number of last tokens that the penalties see. Default 64; 0: none, -1: all.',
-      ),
-      seed: seed('A negative one is no seed.'),
-      num_predict: optional(
-        z.int().min(-2).max(MAX_INT),
-        'Most tokens of the answer; 0 or less: as it comes.',
-      ),
-      stop: stopFields.stop,
-      typical_p: number(SAMPLING_RANGES.typicalP, 'Default 1, which is off.'),
-      tfs_z: notSupported('tail-free sampling', 1),
-      mirostat: number(SAMPLING_RANGES.mirostat, 'Version of mirostat, 1 or 2. Default 0, which is off.'),
-      mirostat_tau: number(SAMPLING_RANGES.mirostatTau, 'Default 5.'),
-      mirostat_eta: number(SAMPLING_RANGES.mirostatEta, 'Default 0.1.'),
-      penalize_newline: notSupported('penalties that leave out the line break', true),
-      num_ctx: ofLoading(),
-      num_keep: ofLoading(),
-      num_batch: ofLoading(),
-      num_gpu: ofLoading(),
-      main_gpu: ofLoading(),
-      num_thread: ofLoading(),
-      numa: ofLoading(),
-      low_vram: ofLoading(),
-      f16_kv: ofLoading(),
-      use_mmap: ofLoading(),
-      use_mlock: ofLoading(),
-      vocab_only: ofLoading(),
-      logits_all: ofLoading(),
-      embedding_only: ofLoading(),
-    }),
+    withOtherFields(
+      z.object({
+        temperature: number(SAMPLING_RANGES.temperature, 'Default 0.8.'),
+        top_k: number({ ...SAMPLING_RANGES.topK, min: -1 }, 'Default 40; 0 or less: all.'),
+        top_p: number(SAMPLING_RANGES.topP, 'Default 0.9.'),
+        min_p: number(SAMPLING_RANGES.minP, 'Default 0.'),
+        repeat_penalty: number(
+          SAMPLING_RANGES.repetitionPenalty,
+          'Over the last `repeat_last_n` tokens of prompt and answer. Default 1.1; 1 is off.',
+        ),
+        presence_penalty: number(SAMPLING_RANGES.presencePenalty, 'Default 0.'),
+        frequency_penalty: number(SAMPLING_RANGES.frequencyPenalty, 'Default 0.'),
+        repeat_last_n: number(
+          SAMPLING_RANGES.penaltyLastN,
+          'Number of last tokens that the penalties see. Default 64; 0: none, -1: all.',
+        ),
+        seed: seed('A negative one is no seed.'),
+        num_predict: optional(
+          z.int().min(-2).max(MAX_INT),
+          'Most tokens of the answer; 0 or less: as it comes.',
+        ),
+        stop: stopFields.stop,
+        typical_p: number(SAMPLING_RANGES.typicalP, 'Default 1, which is off.'),
+        tfs_z: notSupported('tail-free sampling', 1),
+        mirostat: number(SAMPLING_RANGES.mirostat, 'Version of mirostat, 1 or 2. Default 0, which is off.'),
+        mirostat_tau: number(SAMPLING_RANGES.mirostatTau, 'Default 5.'),
+        mirostat_eta: number(SAMPLING_RANGES.mirostatEta, 'Default 0.1.'),
+        penalize_newline: notSupported('penalties that leave out the line break', true),
+        num_ctx: ofLoading(),
+        num_keep: ofLoading(),
+        num_batch: ofLoading(),
+        num_gpu: ofLoading(),
+        main_gpu: ofLoading(),
+        num_thread: ofLoading(),
+        numa: ofLoading(),
+        low_vram: ofLoading(),
+        f16_kv: ofLoading(),
+        use_mmap: ofLoading(),
+        use_mlock: ofLoading(),
+        vocab_only: ofLoading(),
+        logits_all: ofLoading(),
+        embedding_only: ofLoading(),
+      }),
+      OTHER_OLLAMA_OPTIONS,
+    ),
   ),
   'How tokens are chosen. Options of how a model is loaded (num_ctx, num_gpu, num_thread and the like) are accepted without effect: the server has options for these.',
 );

@@ -97,7 +97,7 @@ function askedForms(request: Request): [string, GuidedOptions][] {
     asked.push([
       'structured_outputs',
       {
-        json: outputs.json ?? outputs.json_object ?? undefined,
+        json: outputs.json ?? (outputs.json_object || undefined),
         regex: outputs.regex ?? undefined,
         choice: outputs.choice ?? undefined,
         grammar: outputs.grammar ?? undefined,
@@ -146,9 +146,18 @@ export async function guideOfRequest(request: Request, codec: TextCodec): Promis
   return guideOf({ ...guided, whitespacePattern: spaceOf(request) }, param, codec);
 }
 
-/** Pattern of the white space in JSON; undefined: none is given. */
+/** Pattern of the white space in JSON; undefined: none is given. @throws ApiError for one together with its opposite. */
 function spaceOf({ structured_outputs: outputs, guided_whitespace_pattern: older }: Request) {
-  return outputs?.whitespace_pattern ?? older ?? (outputs?.disable_any_whitespace ? '' : undefined);
+  const pattern = outputs?.whitespace_pattern ?? older ?? undefined;
+  if (!outputs?.disable_any_whitespace) return pattern;
+  if (pattern === undefined || pattern === '') return '';
+  const param =
+    outputs.whitespace_pattern == null
+      ? 'guided_whitespace_pattern'
+      : 'structured_outputs.whitespace_pattern';
+  throw new ApiError(400, `'${param}' and 'structured_outputs.disable_any_whitespace' exclude each other.`, {
+    param,
+  });
 }
 
 function formatGuide(format: ChatRequest['response_format']): GuidedOptions | null {

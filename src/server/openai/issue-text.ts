@@ -41,7 +41,7 @@ export function issueText(issue: z.core.$ZodIssue): string {
 function typesText(issues: readonly z.core.$ZodIssue[]): string {
   const types = issues.map((issue) => (issue.code === 'invalid_type' ? TYPES[issue.expected] : undefined));
   if (types.length === 0 || types.includes(undefined)) return 'expected something else';
-  return `expected ${types.join(' or ')}`;
+  return `expected ${[...new Set(types)].join(' or ')}`;
 }
 
 function choiceText(choices: readonly unknown[]): string {

@@ -16,8 +16,10 @@ export function canonicalPaths(routes: readonly Route[]): (path: string) => stri
   const handlerOf = handlerNames(routes);
   const isKnown = (path: string) => handlerOf(path) !== 'unmatched';
   return (path) => {
-    if (isKnown(path)) return path;
     const short = path.endsWith('/') ? path.slice(0, -1) : path;
+    const handler = handlerOf(path);
+    // A parameter that takes slashes takes the one at the end too, where it is not meant.
+    if (handler !== 'unmatched' && (handler === path || !isKnown(short))) return path;
     const other = Object.hasOwn(OTHER_PATHS, short) ? OTHER_PATHS[short]! : short;
     if (isKnown(other)) return other;
     return isKnown(`/v1${other}`) ? `/v1${other}` : path;

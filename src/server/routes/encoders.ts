@@ -76,6 +76,7 @@ export const poolingRoute = defineRoute({
   body: embeddingRequestSchema,
   examples: { 'A text': { input: 'The cat sits outside.' } },
   responses: async () => (await import('../openai/answers/encoders.js')).poolingResponses(),
+  loadsModel: true,
   handle: ({ body, exchange }, context) => pooling(context, body, exchange),
 });
 

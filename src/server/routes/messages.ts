@@ -32,6 +32,7 @@ export const createMessageRoute = defineRoute({
     },
   },
   responses: async () => (await answers()).messageResponses(),
+  loadsModel: true,
   handle: ({ body, exchange }, context) => createMessage(context, body, exchange),
 });
 
@@ -44,5 +45,6 @@ export const countTokensRoute = defineRoute({
   body: countTokensSchema,
   examples: { 'A question': { messages: question } },
   responses: async () => (await answers()).countResponses(),
+  loadsModel: true,
   handle: ({ body, exchange }, context) => countTokens(context, body, exchange),
 });

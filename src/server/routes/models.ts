@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { withAdapters } from '../../serving/adapters/served-adapters.js';
-import { modelInfo, modelPage } from '../anthropic/models.js';
+import { modelInfo, modelPage, storedModelInfo } from '../anthropic/models.js';
 import { modelObject, storedModelObject } from '../openai/models.js';
 import { findModel } from '../openai/route-context.js';
 import { about } from '../openai/schemas/fields.js';
@@ -16,7 +16,8 @@ export const modelsRoute = defineRoute({
     const served = withAdapters(models.list());
     const stored = (await life?.store.list()) ?? [];
     const others = stored.filter(({ name }) => models.find(name) === undefined);
-    if (speaksAnthropic) return Response.json(modelPage(served));
+    if (speaksAnthropic)
+      return Response.json(modelPage([...served.map(modelInfo), ...others.map(storedModelInfo)]));
     const data = [...served.map(modelObject), ...others.map(storedModelObject)];
     return Response.json({ object: 'list', data });
   },
@@ -34,7 +35,7 @@ export const modelRoute = defineRoute({
   handle: async ({ params: { id }, speaksAnthropic }, context) => {
     const isServed = context.models.find(id) !== undefined;
     const stored = isServed ? null : await context.life?.store.find(id);
-    if (stored && !speaksAnthropic) return Response.json(storedModelObject(stored));
+    if (stored) return Response.json(speaksAnthropic ? storedModelInfo(stored) : storedModelObject(stored));
     const model = findModel(context, id);
     return Response.json(speaksAnthropic ? modelInfo(model) : modelObject(model));
   },

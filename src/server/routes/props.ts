@@ -16,6 +16,7 @@ export const propsRoute = defineRoute({
   summary: "Tells a model's context and chat template, in the fields of llama.cpp's server",
   query,
   responses: async () => (await import('../openai/answers/models.js')).propsResponses(),
+  loadsModel: true,
   handle: async ({ query: { model: id } }, context) => {
     const model = findGenerator(context, id);
     const { id: name, maxSeqLen, codec, fileName, maxActiveRequests = 1, endTokens } = model;
@@ -64,6 +65,7 @@ export const tokenizerInfoRoute = defineRoute({
   summary: "Tells about a model's tokenizer",
   query,
   responses: async () => (await import('../openai/answers/models.js')).tokenizerInfoResponses(),
+  loadsModel: true,
   handle: ({ query: { model: id } }, context) => {
     const { id: model, vocabSize, maxSeqLen, codec } = findGenerator(context, id);
     return Response.json({

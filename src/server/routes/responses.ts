@@ -67,6 +67,7 @@ export const inputTokensRoute = defineRoute({
   body: inputTokensSchema,
   examples: { 'A question': { input: 'What is the capital of France?' } },
   responses: async () => (await answers()).inputTokensResponses(),
+  loadsModel: true,
   handle: ({ body, exchange }, context) => countInputTokens(context, body, exchange),
 });
 

@@ -155,7 +155,7 @@ interface RouteDefinition<Body, Params, Query, Form> {
   responses: () => Responses | Promise<Responses>;
   /** True where no API key is needed: the route tells nothing of the models and changes nothing. */
   open?: boolean;
-  /** True where the body's `model` is loaded for the request if it lies in the folder of models. */
+  /** True where the `model` of the body, or of the query, is loaded for the request if it lies in the folder of models. */
   loadsModel?: boolean;
   handle(request: Request<Body, Params, Query, Form>, context: ServerContext): Response | Promise<Response>;
 }
@@ -201,7 +201,7 @@ export function defineRoute<
     };
     const handle = () => definition.handle(request as Request<Body, Params, Query, Form>, context);
     if (!definition.loadsModel || context.life === null) return handle();
-    const naming = request.body as { model?: unknown };
+    const naming = (request.body ?? request.query) as { model?: unknown };
     const lease = await borrowNamed(context.life, context.models, naming.model, request.exchange.signal);
     try {
       if (lease !== null) naming.model = lease.model.id;

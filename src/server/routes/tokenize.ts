@@ -29,6 +29,7 @@ export const applyTemplateRoute = defineRoute({
   body: applyTemplateSchema,
   examples: { 'A conversation': { messages: [{ role: 'user', content: 'Hello' }] } },
   responses: async () => (await import('../openai/answers/operations.js')).applyTemplateResponses(),
+  loadsModel: true,
   handle: ({ body, exchange }, context) => applyTemplate(context, body, exchange),
 });
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join, sep } from 'node:path';
 import { RepositoryCache } from '../../hub/cache.js';
 import { A_MODEL, quantOf } from '../../hub/chosen-files.js';
 import { HubError } from '../../hub/hub-error.js';
@@ -68,27 +68,41 @@ export class ModelStore {
     );
   }
 
-  /** Deletes a model's files. */
+  /**
+   * True where what `remove` would delete lies in the folder. A folder in it may be a link to one elsewhere, whose files are not
+   * this folder's to delete; where the model itself is a link, the link is.
+   *
+   *   DIR/linked -> /elsewhere/model          the link goes
+   *   DIR/org -> /elsewhere, org/model        stays
+   */
+  async holds(model: StoredModel): Promise<boolean> {
+    const root = await realpath(this.folder);
+    const { paths } = await this.#partsOf(model);
+    const places = await Promise.all(paths.map((path) => realpath(dirname(path)).catch(() => root)));
+    return places.every((place) => place === root || place.startsWith(join(root, sep)));
+  }
+
+  /** Deletes a model's files. @throws Error where they lie elsewhere */
   async remove(model: StoredModel): Promise<void> {
-    const { repository, path } = model;
-    if (repository === null) {
+    if (!(await this.holds(model))) throw new Error(`The files of '${model.name}' lie in another folder.`);
+    const { paths, blobs } = await this.#partsOf(model);
+    for (const path of paths) {
+      const blob = blobs && (await realpath(path));
       await rm(path, { recursive: true, force: true });
-      return;
-    }
-    const { folder } = cacheOf(this.folder, repository);
-    const others = (await this.list()).filter(
-      (one) => one.repository === repository && one.name !== model.name,
-    );
-    if (others.length === 0) {
-      await rm(folder, { recursive: true, force: true });
-      return;
-    }
-    for (const file of await filesOf(model)) {
-      const blob = await realpath(file);
-      await rm(file, { force: true });
       // A blob of other names stays: of the files beside the weights there is one for all.
-      if (blob.startsWith(join(await realpath(folder), 'blobs'))) await rm(blob, { force: true });
+      if (blob?.startsWith(join(await realpath(blobs!), sep))) await rm(blob, { force: true });
     }
+  }
+
+  /** What a model's end deletes: all that there is of it, or its weights where others of its repository stay, with their blobs. */
+  async #partsOf(model: StoredModel): Promise<{ paths: string[]; blobs: string | null }> {
+    const { repository, path, name } = model;
+    if (repository === null) return { paths: [path], blobs: null };
+    const { folder } = cacheOf(this.folder, repository);
+    const others = (await this.list()).some((one) => one.repository === repository && one.name !== name);
+    return others
+      ? { paths: await filesOf(model), blobs: join(folder, 'blobs') }
+      : { paths: [folder], blobs: null };
   }
 
   async #look(): Promise<StoredModel[]> {

@@ -165,13 +165,16 @@ describe('a guided request that cannot go on fails alone', () => {
   });
 
   it('where no token of the vocabulary goes on', () => {
-    expect(runBeside(guided('regex', '[0-9]é')).error).toContain(
-      'The guide and what else bans tokens of this request leave no token',
+    expect(runBeside(guided('regex', '[0-9]é')).error).toBe(
+      'The guide and what else bans tokens of this request leave no token for place 2 of the answer.',
     );
   });
 
   it('where a minimal length bans the end that is all that is left', () => {
-    expect(runBeside(guided('regex', '12', { min_length: i32(5) })).error).toContain('leave no token');
+    const { error, harness } = runBeside(guided('regex', '12', { min_length: i32(5) }));
+    expect(error).toContain('leave no token for place 3 of the answer.');
+    const response = harness.responses.findLast(({ requestId }) => requestId === 1n)!;
+    expect(response.outputs[0]!.name).toBe('invalid_request');
   });
 
   it('where the thread dies twice while it is busy with it; the next one finds another thread', () => {

@@ -154,6 +154,17 @@ describe('a template that works long on a short chat', () => {
   });
 });
 
+describe("a template of a request's own", () => {
+  it.each([
+    ["{{ raise_exception('no') }}", /^The chat template refused the messages: no/],
+    ['{{ ', /^The chat template cannot be parsed: /],
+  ])('that fails is named as the field at fault: %s', async (template, message) => {
+    const asked = codec.encodeChat(conversation(1), { template });
+    await expect(asked).rejects.toMatchObject({ name: 'InvalidRequestError', param: 'chat_template' });
+    await expect(asked).rejects.toThrow(message);
+  });
+});
+
 describe('a long guide', () => {
   const schema = (count: number) => ({
     allOf: Array.from({ length: count }, (_, i) => ({

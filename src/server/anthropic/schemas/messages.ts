@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { guideFields } from '../../openai/guides.js';
-import { engineFields, samplingFields, stopFields } from '../../openai/schemas/common.js';
+import { cachePrompt, engineFields, samplingFields, stopFields } from '../../openai/schemas/common.js';
 import {
   about,
   component,
@@ -145,7 +145,11 @@ export const messageRequestSchema = component(
       }),
       ...samplingFields,
       ...engineFields,
-      structured_outputs: guideFields.structured_outputs,
+      ...guideFields,
+      min_tokens: stopFields.min_tokens,
+      stop_token_ids: stopFields.stop_token_ids,
+      ignore_eos: stopFields.ignore_eos,
+      cache_prompt: cachePrompt,
       metadata: ignored(),
       service_tier: ignored(),
       inference_geo: ignored(),

@@ -12,6 +12,7 @@ import { chatMaxTokens } from '../text-request.js';
 import { type Compaction, compactionThreshold, summaryOnly, wholeCompaction } from './compaction.js';
 import { type Conversation, chatOf } from './conversation.js';
 import type { ConversationTurn } from './conversation-store.js';
+import { rethrowPatternFault } from './custom-tools.js';
 import { planWithin } from './plan-within.js';
 import { askOf, commonOf } from './response-ask.js';
 import { ResponseMaking } from './response-making.js';
@@ -123,8 +124,14 @@ async function planOf(
   const ask = askOf(request, conversation.tools);
   const guide = await guideOfRequest(commonOf(request), model.codec);
   const messages = chatOf(conversation, items);
-  const plan = (kept: readonly ChatMessage[]) =>
-    planChat(model, { ...ask, messages: kept, guide, ignoreEos: request.ignore_eos });
+  const plan = async (kept: readonly ChatMessage[]) => {
+    try {
+      return await planChat(model, { ...ask, messages: kept, guide, ignoreEos: request.ignore_eos });
+    } catch (error) {
+      await rethrowPatternFault(error, conversation.tools, model.codec);
+      throw error;
+    }
+  };
   if (request.truncation !== 'auto') return plan(messages);
   return planWithin(model, messages, plan, request.max_output_tokens ?? 1);
 }

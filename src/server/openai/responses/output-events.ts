@@ -213,7 +213,7 @@ export class OutputEvents {
         break;
       }
       case 'custom_tool_call': {
-        this.#addInput(item, this.#input.end());
+        this.#addInput(item, this.#input.end(status === 'incomplete'));
         this.#tell('response.custom_tool_call_input.done', { ...this.#place(), input: item.input });
         break;
       }

@@ -17,6 +17,12 @@ export function storedInput(input: ResponseRequest['input'] | undefined, store: 
 
 /** Items that are added to a conversation, each with an id. @throws ApiError. */
 export function storedItems(items: readonly InputItem[], store: OwnResponses): StoredItem[] {
+  const trigger = items.findIndex(({ type }) => type === 'compaction_trigger');
+  if (trigger >= 0) {
+    const param = `items[${trigger}]`;
+    const message = `'${param}' is a compaction_trigger, which is the end of a request's input and no item to keep.`;
+    throw new ApiError(400, message, { param, code: 'invalid_value' });
+  }
   return storedList(items, 'items', store);
 }
 

@@ -1,5 +1,7 @@
 /** The beginning of arguments {"input": "..."}, up to the text itself. */
 const BEGIN = /^\s*\{\s*"input"\s*:\s*"/;
+/** The same without white space. */
+const WRITTEN = '{"input":"';
 /** Characters within which the text begins; arguments whose text does not are of another form. */
 const MAX_BEGIN = 256;
 
@@ -30,8 +32,9 @@ export class StreamedInput {
     return this.#state === 'inside' ? this.#add(this.#read()) : '';
   }
 
-  /** Ends the arguments. @returns the rest of the input. */
-  end(): string {
+  /** Ends the arguments. @param isCut true where more of them would have come. @returns the rest of the input. */
+  end(isCut = false): string {
+    if (isCut && this.#state === 'before' && this.#mayBegin()) return '';
     const isOther = this.#state === 'before' || this.#state === 'otherwise';
     return isOther ? this.#add(inputOf(this.#unread)) : '';
   }
@@ -42,6 +45,11 @@ export class StreamedInput {
       this.#unread = this.#unread.slice(found[0].length);
       this.#state = 'inside';
     } else if (this.#unread.length > MAX_BEGIN) this.#state = 'otherwise';
+  }
+
+  /** True where what has come may be the beginning in front of the text, which is none of the input. */
+  #mayBegin(): boolean {
+    return WRITTEN.startsWith(this.#unread.replaceAll(/\s/g, ''));
   }
 
   #add(more: string): string {

@@ -59,7 +59,7 @@ function readNode(schema: z.core.$ZodType): FieldsNode | null {
 }
 
 /** The schema of the values as they are sent, without what is around it: optional, null, a conversion behind it. */
-function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
+export function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
   if (schema instanceof z.ZodPipe) return unwrapped(schema.in);
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault)
     return unwrapped(schema.unwrap());

@@ -12,6 +12,8 @@ const MAX_TEXT_LENGTH = 256;
 
 /** Pattern of a token id, which is a key of an object and so a text. */
 const TOKEN = /^\d{1,10}$/;
+/** A number that is no id: it is not meant as a text either. */
+const OTHER_NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)$/;
 
 type Refuse = (message: string, path?: (string | number)[]) => never;
 
@@ -35,6 +37,8 @@ class Biases implements GivenBias {
     else if (typeof key !== 'string' || key === '')
       this.#refuse('expected the id of a token, such as 42, or a text', [path]);
     else if (TOKEN.test(key)) this.byToken.set(Number(key), bias);
+    else if (OTHER_NUMBER.test(key))
+      this.#refuse(`expected the id of a token, such as 42, or a text; ${key.slice(0, 20)} is no id`, [path]);
     else if (key.length > MAX_TEXT_LENGTH)
       this.#refuse(`a text has at most ${MAX_TEXT_LENGTH} characters`, [path]);
     else if (this.byText.length === MAX_TEXTS) this.#refuse(`at most ${MAX_TEXTS} texts are taken`);

@@ -191,8 +191,43 @@ export const OTHER_ENCODER_FIELDS: OtherFields = {
   truncate: named('truncate_prompt_tokens', 'NONE'),
 };
 
+/** The same without those that a route has. */
+function without(fields: OtherFields, names: string): OtherFields {
+  const left = new Set(names.split(/\s+/));
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !left.has(name)));
+}
+
+/** Fields of other routes that turn something on, or give it. */
+function notHere(names: string): OtherFields {
+  const field = lacking('it on this route', false, 0, '', []);
+  return Object.fromEntries(names.split(/\s+/).map((name) => [name, field]));
+}
+
+/** Fields of OpenAI's routes for text that the routes of neither Anthropic's nor Ollama's API have. */
+const OPENAI_TEXT_FIELDS: OtherFields = {
+  ...without(OTHER_GENERATION_FIELDS, 'thinking format stop_sequences'),
+  ...withoutBearing(
+    'stream_options user safety_identifier prompt_cache_key prompt_cache_retention store prediction verbosity',
+  ),
+  ...withoutBearing('timings_per_token return_progress reasoning'),
+  ...ofOtherRoutes({ n: null, best_of: null, length_penalty: null }),
+  ...notHere('use_beam_search early_stopping echo suffix input_suffix previous_response_id conversation'),
+  ...notHere('return_token_ids return_tokens_as_token_ids include_stop_str_in_output add_special_tokens'),
+  ...notHere('continue_final_message documents chat_template'),
+  truncate_prompt_tokens: lacking('prompts that are cut on this route'),
+  prompt_logprobs: lacking('log-probs of the prompt on this route'),
+  skip_special_tokens: lacking('special tokens in the text on this route', true),
+  add_generation_prompt: lacking('a choice of it on this route', true),
+  include_reasoning: lacking('answers without their reasoning on this route', true),
+  max_draft_len: lacking('it on this route'),
+  modalities: lacking('any modality but text', ['text']),
+  audio: lacking('audio'),
+  web_search_options: lacking('web search'),
+};
+
 /** Fields of OpenAI's chats in a request of Anthropic's API. */
 export const OTHER_ANTHROPIC_FIELDS: OtherFields = {
+  ...without(OPENAI_TEXT_FIELDS, 'max_draft_len'),
   ...ofOtherRoutes({
     prompt: 'messages',
     input: 'messages',
@@ -205,42 +240,99 @@ export const OTHER_ANTHROPIC_FIELDS: OtherFields = {
     functions: 'tools',
     function_call: 'tool_choice',
     parallel_tool_calls: 'tool_choice.disable_parallel_tool_use',
-    n: null,
-    best_of: null,
-    logprobs: null,
-    top_logprobs: null,
-    echo: null,
   }),
+  ...notHere('logprobs top_logprobs'),
+  n_predict: named('max_tokens', -1),
+  num_predict: named('max_tokens', -1),
+  format: named('output_config.format', ''),
+  thinking_token_budget: named('thinking.budget_tokens', -1),
+  thinking_budget: named('thinking.budget_tokens', -1),
+  thinking_budget_tokens: named('thinking.budget_tokens', -1),
+};
+
+/** Samplers by their names on OpenAI's routes, which are options of Ollama's. */
+const OLLAMA_OPTIONS = {
+  temperature: 'options.temperature',
+  top_p: 'options.top_p',
+  top_k: 'options.top_k',
+  min_p: 'options.min_p',
+  typical_p: 'options.typical_p',
+  seed: 'options.seed',
+  stop: 'options.stop',
+  stop_sequences: 'options.stop',
+  num_predict: 'options.num_predict',
+  n_predict: 'options.num_predict',
+  max_tokens: 'options.num_predict',
+  max_completion_tokens: 'options.num_predict',
+  max_output_tokens: 'options.num_predict',
+  repeat_penalty: 'options.repeat_penalty',
+  repetition_penalty: 'options.repeat_penalty',
+  repeat_last_n: 'options.repeat_last_n',
+  frequency_penalty: 'options.frequency_penalty',
+  presence_penalty: 'options.presence_penalty',
+  mirostat: 'options.mirostat',
+  mirostat_tau: 'options.mirostat_tau',
+  mirostat_eta: 'options.mirostat_eta',
+};
+
+/** What the engine can do besides, as OpenAI's routes ask for it. */
+const NOT_OF_OLLAMA: OtherFields = {
+  ...notHere('no_repeat_ngram_size min_tokens stop_token_ids ignore_eos allowed_token_ids bad_words'),
+  ...notHere('xtc_probability dynatemp_range temperature_last dry_multiplier'),
+  logit_bias: lacking('it on this route', {}),
+  top_n_sigma: lacking('it on this route', 0, -1),
+  cache_prompt: lacking('prompts outside of the cache on this route', true),
+  cache_salt: lacking('it on this route'),
+  time_limit_ms: lacking('it on this route'),
+  // They set something for a field that is refused where it is on.
+  ...withoutBearing('xtc_threshold dynatemp_exponent dry_base dry_allowed_length dry_penalty_last_n'),
+  ...withoutBearing('dry_sequence_breakers priority metadata service_tier guided_decoding_backend'),
 };
 
 /** Fields of OpenAI's chats, and options of Ollama's own, at the top of a request of Ollama's API. */
 const OTHER_OLLAMA_FIELDS: OtherFields = {
+  ...without(OPENAI_TEXT_FIELDS, 'options keep_alive'),
+  ...NOT_OF_OLLAMA,
   ...ofOtherRoutes({
-    temperature: 'options.temperature',
-    top_p: 'options.top_p',
-    top_k: 'options.top_k',
-    min_p: 'options.min_p',
-    seed: 'options.seed',
-    stop: 'options.stop',
-    num_predict: 'options.num_predict',
-    max_tokens: 'options.num_predict',
-    max_completion_tokens: 'options.num_predict',
-    repeat_penalty: 'options.repeat_penalty',
-    frequency_penalty: 'options.frequency_penalty',
-    presence_penalty: 'options.presence_penalty',
+    ...OLLAMA_OPTIONS,
     response_format: 'format',
-    reasoning_effort: 'think',
-    n: null,
+    guided_json: 'format',
+    guided_json_object: 'format',
+    json_schema: 'format',
     tool_choice: null,
+    parallel_tool_calls: null,
+    functions: null,
+    function_call: null,
   }),
+  ...notHere(
+    'structured_outputs guided_regex guided_choice guided_grammar guided_whitespace_pattern grammar',
+  ),
+  reasoning_effort: named('think'),
+  thinking: named('think', false),
+  enable_thinking: named('think'),
+  chat_template_kwargs: lacking('variables of the chat template on this route', {}),
+  thinking_token_budget: lacking('a limit of thinking on this route', -1),
+  thinking_budget: lacking('a limit of thinking on this route', -1),
+  thinking_budget_tokens: lacking('a limit of thinking on this route', -1),
 };
 
 export const OTHER_OLLAMA_CHAT_FIELDS: OtherFields = {
   ...OTHER_OLLAMA_FIELDS,
-  ...ofOtherRoutes({ prompt: 'messages', system: 'messages' }),
+  ...ofOtherRoutes({ prompt: 'messages', system: 'messages', input: 'messages', instructions: 'messages' }),
 };
 
 export const OTHER_OLLAMA_GENERATE_FIELDS: OtherFields = {
-  ...OTHER_OLLAMA_FIELDS,
-  ...ofOtherRoutes({ messages: 'prompt', tools: null }),
+  ...without(OTHER_OLLAMA_FIELDS, 'suffix images'),
+  ...ofOtherRoutes({ messages: 'prompt', input: 'prompt', instructions: 'system', tools: null }),
+};
+
+/** The same among Ollama's options, where clients write every sampler. */
+export const OTHER_OLLAMA_OPTIONS: OtherFields = {
+  ...NOT_OF_OLLAMA,
+  max_tokens: named('num_predict', -1),
+  n_predict: named('num_predict', -1),
+  repetition_penalty: named('repeat_penalty', 1),
+  format: lacking('it among the options', ''),
+  grammar: lacking('it among the options', ''),
+  json_schema: lacking('it among the options', ''),
 };

@@ -1,8 +1,10 @@
-import type * as z from 'zod';
+import * as z from 'zod';
 import { ApiError } from '../errors.js';
 import { issueText } from '../issue-text.js';
 import { type UnknownFieldRule, unknownField, unknownFieldsOf } from './field-rules.js';
+import { unwrapped } from './fields-node.js';
 import { checkLists } from './long-lists.js';
+import { checkMetadata, metadata } from './metadata.js';
 import type { UnknownFields } from './unknown-fields.js';
 
 /** Text of a path: `messages[0].content` of ['messages', 0, 'content']. */
@@ -27,6 +29,8 @@ export function parseBody<T extends z.ZodObject>(
 ): z.output<T> {
   checkObject(body);
   checkLists(body);
+  const { metadata: kept } = schema.shape as Readonly<Record<string, z.core.$ZodType | undefined>>;
+  if (kept !== undefined && unwrapped(kept) === metadata) checkMetadata(body);
   const unknown = unknownFieldsIn(schema, body, rule);
   if (unknown.count > 0 && rule === 'warn') onUnknown(unknown);
   return validated(schema, body);
@@ -57,7 +61,21 @@ function checkTypeAround(schema: z.ZodObject, body: object, { param }: ApiError)
 }
 
 /** Validates parameters, of which none may be unknown. @throws ApiError 400 as parseBody. */
-export function parseParameters<T extends z.ZodObject>(schema: T, parameters: object): z.output<T> {
+export function parseParameters<T extends z.ZodObject>(
+  schema: T,
+  parameters: Readonly<Record<string, string>>,
+): z.output<T> {
+  for (const [name, value] of Object.entries(parameters)) {
+    // It would be read as 0.
+    if (
+      value.trim() !== '' ||
+      !Object.hasOwn(schema.shape, name) ||
+      !(unwrapped(schema.shape[name]) instanceof z.ZodNumber)
+    )
+      continue;
+    const message = `Invalid value for '${name}': expected a number, found nothing.`;
+    throw new ApiError(400, message, { param: name, code: 'invalid_type' });
+  }
   return validated(schema, parameters);
 }
 

@@ -96,6 +96,39 @@ describe('a message', () => {
     expect(toy.engine.requests[0]!).toMatchObject({ temperature: 0.5, topP: 0.9, topK: 7, seed: 3n });
   });
 
+  it.each([
+    [{ min_tokens: 3, stop_token_ids: [9] }, { minLength: 3 }],
+    [{ guided_regex: 'ab' }, { guide: { type: 'regex', guide: 'ab' } }],
+    [{ grammar: 'root ::= "a"' }, { guide: { type: 'ebnf_grammar', guide: 'root ::= "a"' } }],
+    [{ json_schema: { type: 'object' } }, { guide: { type: 'json_schema', guide: '{"type":"object"}' } }],
+    [{ allowed_token_ids: [65] }, { allowedTokens: [65] }],
+    [{ ignore_eos: true }, { endTokenIds: [] }],
+    [{ cache_prompt: false }, { cacheSalt: expect.any(BigInt) }],
+  ])('takes %j as the other routes do', async (fields, asked) => {
+    const toy = server('a');
+    await create(toy, fields);
+    expect(toy.engine.requests[0]!).toMatchObject(asked);
+  });
+
+  it.each([
+    [{ chat_template: 'x' }],
+    [{ documents: [{ text: 'x' }] }],
+    [{ truncate_prompt_tokens: 5 }],
+    [{ prompt_logprobs: 1 }],
+    [{ use_beam_search: true }],
+    [{ thinking_token_budget: 5 }],
+  ])('refuses %j, which it would have to leave out', async (fields) => {
+    const response = await server('a').post(PATH, { ...question, ...fields });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({
+      error: {
+        type: 'invalid_request_error',
+        message: expect.stringMatching(/ is not supported: /),
+        details: { param: Object.keys(fields)[0] },
+      },
+    });
+  });
+
   it('takes what has no bearing on it', async () => {
     const toy = server('x');
     const headers = { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a,b' };

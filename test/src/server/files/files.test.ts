@@ -165,6 +165,13 @@ describe('a form that is none', () => {
   it.each<[string, string, string, number, string]>([
     ['JSON', 'application/json', '{}', 415, "'application/json'"],
     ['without a boundary', 'multipart/form-data; charset=x', 'x', 415, 'no boundary'],
+    [
+      'with a boundary of 300 characters',
+      `multipart/form-data; boundary=${'b'.repeat(300)}`,
+      'x',
+      400,
+      '70 characters are the most',
+    ],
     ['empty', boundary, '', 400, 'in the middle'],
     ['without its end', boundary, part('purpose', 'batch'), 400, 'in the middle'],
     [

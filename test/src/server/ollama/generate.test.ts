@@ -80,6 +80,16 @@ describe('POST /api/generate', () => {
       { prompt: 'a', template: '{{ range .Messages }}' },
       /'template' has \{\{ range/,
     ],
+    [
+      'a template that repeats a long prompt',
+      { prompt: 'a'.repeat(120_000), template: '{{ .Prompt }}'.repeat(5000) },
+      /600000000 characters/,
+    ],
+    [
+      'an action that is never closed',
+      { prompt: 'a', template: `{{${' '.repeat(4000)}` },
+      /character 1 without/,
+    ],
   ])('refuses %s', async (_, fields, error) => {
     const response = await server('x').post(fields);
     expect(response.status).toBe(400);
@@ -100,8 +110,10 @@ describe('a template in the form of a Modelfile', () => {
     ['{{ if .Prompt }}{{ if .System }}s{{ else }}n{{ end }}y{{ end }}z', 'nyz'],
     ['{{/* a note */}}x{{ .Response }}y', 'x'],
     ['{{ if .Prompt }}a{{ .Response }}b{{ end }}c', 'a'],
+    ['a\n\n{{-\n .Prompt\n -}}\n b', 'apb'],
+    [`{{/* ${'a note '.repeat(100)}*/}}x`, 'x'],
   ])('%s is %s', (source, text) => {
-    expect(renderTemplate(source, values)).toBe(text);
+    expect(renderTemplate(source, values, () => {})).toBe(text);
   });
 
   it.each([
@@ -112,10 +124,57 @@ describe('a template in the form of a Modelfile', () => {
     ['{{ .Tools }}'],
     ['{{}}'],
   ])('%s is refused', (source) => {
-    expect(() => renderTemplate(source, values)).toThrow(/'template' has/);
+    expect(() => renderTemplate(source, values, () => {})).toThrow(/'template' has/);
+  });
+
+  it.each([
+    ['white space', `{{${' '.repeat(60_000)}`, 1],
+    ['a dash and lines', `a {{-${'\n'.repeat(60_000)}`, 3],
+    ['more braces', '{{'.repeat(32_000), 1],
+    ['dashes', `{{ .Prompt }}{{${' -'.repeat(30_000)}`, 14],
+  ])('an action that is never closed is refused where it begins: %s', (_, source, place) => {
+    expect(() => renderTemplate(source, values, () => {})).toThrow(
+      `'template' has {{ at character ${place} without }} behind it.`,
+    );
+  });
+
+  it('reads each part of a template once', () => {
+    let searches = 0;
+    const source = Object.assign(new String('{{ .Prompt }}'.repeat(1000) + '{{ '.repeat(1000)), {
+      indexOf: (text: string, from?: number) => {
+        searches++;
+        return String.prototype.indexOf.call(source, text, from);
+      },
+    });
+    expect(() => renderTemplate(source as unknown as string, values, () => {})).toThrow(/without }}/);
+    expect(searches).toBe(2002);
+  });
+
+  it.each([
+    ['a template', 'x'.repeat(65_537), "'template' has 65537 characters; 65536 is the limit."],
+    [
+      'an action',
+      `{{ ${'x'.repeat(257)} }}`,
+      /at character 1 with 257 characters up to its }}; 256 is the limit/,
+    ],
+  ])('has a bound on the length of %s', (_, source, message) => {
+    expect(() => renderTemplate(source, values, () => {})).toThrow(message);
+  });
+
+  it('tells the length of a prompt before it is made', () => {
+    const long = { ...values, Prompt: 'p'.repeat(120_000) };
+    let told = 0;
+    const refuse = (units: number) => {
+      told = units;
+      throw new Error('too long');
+    };
+    expect(() => renderTemplate('{{.Prompt}}'.repeat(5000), long, refuse)).toThrow('too long');
+    expect(told).toBe(600_000_000);
   });
 
   it('has a bound on ifs within each other', () => {
-    expect(() => renderTemplate('{{ if .Prompt }}'.repeat(1000), values)).toThrow(/more than 16 ifs/);
+    expect(() => renderTemplate('{{ if .Prompt }}'.repeat(1000), values, () => {})).toThrow(
+      /more than 16 ifs/,
+    );
   });
 });

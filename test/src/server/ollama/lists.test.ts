@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { ModelLife } from '../../../../src/server/model-life.js';
 import { readModelFacts } from '../../../../src/serving/model-facts.js';
 import { ModelState } from '../../../../src/serving/model-state.js';
+import type { StoredModel } from '../../../../src/serving/on-demand/model-store.js';
 import type { ServedEncoder } from '../../../../src/serving/served-model.js';
 import { tinyModelPath } from '../../../../tools/support/test-engine.js';
 import { ToldStatistics } from '../../support/served-models.js';
@@ -42,6 +44,19 @@ const server = () => {
   const post = (path: string, body: object) => toy.post(path, body);
   return { get, post };
 };
+
+it('/api/show shows the model that /api/chat would ask, whatever the case of its name', async () => {
+  const stored = { name: 'toy', modifiedMs: 0, path: '/no/such/folder' } as StoredModel;
+  const store = { find: async (name: string) => (name.toLowerCase() === 'toy' ? stored : null) };
+  const toy = toyServer(() => say('x'), {
+    model: { facts, codec: templatedCodec('served from elsewhere') },
+    life: { store } as unknown as ModelLife,
+  });
+  for (const model of ['toy', 'TOY', 'Toy:latest']) {
+    const shown = (await (await toy.post('/api/show', { model })).json()) as { template: string };
+    expect(shown.template).toBe('served from elsewhere');
+  }
+});
 
 describe("Ollama's lists of models", () => {
   it('have names with tags, sizes, digests and details', async () => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -49,6 +49,7 @@ function server({ keys = new ApiKeys([]), from = '127.0.0.1', folder = makeFolde
     unload: async (name: string) => {
       unloaded.push(name);
     },
+    owns: () => false,
   } as unknown as OnDemandModels;
   const pulls = new ModelPulls((repository, on) =>
     pull(repository, { settings, revision: 'main', retryDelayMs: 1, ...on }),
@@ -161,6 +162,31 @@ describe('DELETE /api/delete', () => {
     await (await own.ask('POST', '/api/pull', { model: 'org/name' })).text();
     expect((await own.ask('DELETE', '/api/delete', { model: 'toy' })).status).toBe(400);
     expect(await own.store.find('org/name')).not.toBe(null);
+  });
+});
+
+describe('DELETE /api/delete of files that are not its own', () => {
+  const config = (folder: string) => {
+    mkdirSync(folder, { recursive: true });
+    for (const name of ['config.json', 'model.safetensors']) writeFileSync(join(folder, name), '{}');
+  };
+
+  it.each([
+    ['a model behind a linked folder', 'linkdir/outside', /outside of the folder of models/],
+    ['a model whose name is served from elsewhere', 'toy', /'toy' is that of a model from elsewhere/],
+    ['the same by its tag', 'toy:latest', /'toy' is that of a model from elsewhere/],
+  ])('refuses %s, and deletes and unloads nothing', async (_, model, error) => {
+    const own = server();
+    const elsewhere = makeFolder();
+    config(join(elsewhere, 'outside'));
+    config(join(own.folder, 'toy'));
+    symlinkSync(elsewhere, join(own.folder, 'linkdir'));
+    const response = await own.ask('DELETE', '/api/delete', { model });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toEqual({ error: expect.stringMatching(error) });
+    expect(own.unloaded).toEqual([]);
+    for (const folder of [join(elsewhere, 'outside'), join(own.folder, 'toy')])
+      expect(readdirSync(folder)).toHaveLength(2);
   });
 });
 

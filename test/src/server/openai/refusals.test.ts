@@ -296,6 +296,131 @@ describe('a request that is refused', () => {
   });
 });
 
+describe('a value that would be read as another', () => {
+  const space = { whitespace_pattern: ' ?', disable_any_whitespace: true };
+  const custom = (definition: string) => [
+    { type: 'custom', name: 'x', format: { type: 'grammar', syntax: 'regex', definition } },
+  ];
+
+  it.each<[string, string, string, string, RegExp]>([
+    [
+      'a number beyond a double',
+      chat,
+      '"guided_json": {"const": 1e400}',
+      'guided_json',
+      /const is "Infinity"/,
+    ],
+    ['the same in a text', chat, '"guided_json": "{\\"enum\\": [[1e400]]}"', 'guided_json', /"Infinity"/],
+    ['the schema false', chat, '"guided_json": false', 'guided_json', /is the schema false, which no answer/],
+    [
+      'white space and none',
+      chat,
+      `"structured_outputs": ${JSON.stringify({ json: {}, ...space })}`,
+      'structured_outputs.whitespace_pattern',
+      /exclude each other/,
+    ],
+    ['a negative id', chat, '"logit_bias": {"-1": 3}', 'logit_bias.-1', /-1 is no id/],
+    ['half an id', chat, '"logit_bias": {"1.5": 3}', 'logit_bias.1.5', /1\.5 is no id/],
+    [
+      'null for a tool',
+      '/v1/responses',
+      '"input": "a", "tools": [null]',
+      'tools[0]',
+      /: expected an object\.$/,
+    ],
+    [
+      "a custom tool's regex",
+      '/v1/responses',
+      `"input": "a", "tools": ${JSON.stringify(custom('a('))}, "tool_choice": "required"`,
+      'tools[0].format.definition',
+      /^The regular expression a\( is refused at place 2/,
+    ],
+    [
+      'a name that objects do not keep',
+      '/v1/conversations',
+      '"metadata": {"__proto__": "x"}',
+      'metadata.__proto__',
+      /cannot be kept/,
+    ],
+    [
+      'the same of a response',
+      '/v1/responses',
+      '"input": "a", "metadata": {"__proto__": "x"}',
+      'metadata.__proto__',
+      /cannot be kept/,
+    ],
+    [
+      'a trigger as an item to keep',
+      '/v1/conversations',
+      '"items": [{"type": "compaction_trigger"}]',
+      'items[0]',
+      /compaction_trigger/,
+    ],
+  ])('is a 400: %s', async (_, path, fields, param, message) => {
+    const asked = path === chat ? `"messages": ${JSON.stringify(messages)}, ` : '';
+    const error = await refusal(path, `{${asked}${fields}}`);
+    expect([error.status, error.param]).toEqual([400, param]);
+    expect(error.message).toMatch(message);
+  });
+
+  it('is a 400: an empty number of a query', async () => {
+    const toy = toyServer(() => say('x'));
+    const { id } = (await (await toy.post('/v1/conversations', {})).json()) as { id: string };
+    const asked = [
+      `/v1/conversations/${id}/items?limit=`,
+      '/v1/responses/resp_1?stream=true&starting_after=',
+    ];
+    for (const path of asked) {
+      const response = await toy.get(path);
+      expect(response.status).toBe(400);
+      expect(await response.text()).toContain('expected a number, found nothing');
+    }
+  });
+});
+
+describe('bans that leave no token behind the first ones', () => {
+  const sentence = 'The biases and bans of this request leave no token for place 3 of the answer.';
+  const told = { message: sentence, code: 'no_token_left' };
+  const isInvalid = { type: 'invalid_request_error', ...told };
+  const routes = [
+    [chat, { messages }, { error: isInvalid }],
+    ['/v1/completions', { prompt: 'a' }, { error: isInvalid }],
+    ['/v1/responses', { input: 'a' }, { error: isInvalid }],
+    [
+      '/v1/messages',
+      { messages, max_tokens: 9 },
+      {
+        error: { type: 'invalid_request_error', message: sentence, details: { error_code: 'no_token_left' } },
+      },
+    ],
+    ['/api/chat', { model: 'toy', messages }, { error: sentence }],
+  ] as const;
+
+  it.each(routes.flatMap((route) => [[...route, true] as const, [...route, false] as const]))(
+    '%s %j: %j, streamed: %s',
+    async (path, fields, error, stream) => {
+      const errors: unknown[] = [];
+      const log = {
+        debug: () => {},
+        info: () => {},
+        warn: () => {},
+        error: (one: unknown) => errors.push(one),
+      };
+      const fails = { error: new RequestError(sentence, { kind: 'noToken' }) };
+      const toy = toyServer(() => [{ tokens: [104] }, { waitMs: 5 }, fails], { log });
+      const response = await toy.post(path, { ...fields, stream });
+      expect(response.status).toBe(stream ? 200 : 400);
+      if (stream) {
+        const lines = (await response.text()).split('\n').map((line) => line.replace(/^data: /, ''));
+        const events = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as object);
+        const found = events.find((event) => 'error' in event && event.error !== null);
+        expect(found).toMatchObject(error);
+      } else expect(await response.json()).toMatchObject(error);
+      expect(errors).toEqual([]);
+    },
+  );
+});
+
 describe('a full queue (trap 15)', () => {
   it('is 429 with Retry-After and no stream header, streamed or not', async () => {
     const toy = toyServer(() => [{ waitMs: 10_000 }, { finish: 'stop' }], { maxActive: 1 });

@@ -18,6 +18,8 @@ describe('a path', () => {
     ['/ping', '/health'],
     ['/health/', '/health'],
     ['/tokenize/', '/tokenize'],
+    ['/v1/models/a/', '/v1/models/a'],
+    ['/models/org/a/', '/v1/models/org/a'],
     ['/v2/models/m/infer/', '/v2/models/m/infer'],
   ])('%s is that of the route %s', (path, of) => {
     expect(canonical(path)).toBe(of);

@@ -79,6 +79,27 @@ describe('a folder of models', () => {
     expect(await namesIn(store)).toEqual([]);
     expect(existsSync(join(elsewhere, 'tiny/config.json'))).toBe(true);
   });
+
+  it('loses nothing behind a folder that is a link to one elsewhere', async () => {
+    const folder = makeFolder();
+    const elsewhere = filled();
+    symlinkSync(join(elsewhere, 'org'), join(folder, 'linkdir'));
+    const store = new ModelStore(folder);
+    const model = (await store.find('linkdir/nested'))!;
+    expect(await store.holds(model)).toBe(false);
+    await expect(store.remove(model)).rejects.toThrow(/lie in another folder/);
+    expect(existsSync(join(elsewhere, 'org/nested'))).toBe(true);
+  });
+
+  it("is the folder's where that is reached by a link itself", async () => {
+    const link = join(makeFolder(), 'models');
+    symlinkSync(filled(), link);
+    const store = new ModelStore(link);
+    const model = (await store.find('org/nested'))!;
+    expect(await store.holds(model)).toBe(true);
+    await store.remove(model);
+    expect(await store.find('org/nested')).toBe(null);
+  });
 });
 
 describe('models that were pulled', () => {
@@ -99,6 +120,22 @@ describe('models that were pulled', () => {
     expect(readdirSync(blobs)).toHaveLength(1);
     await store.remove((await store.find('org/name'))!);
     expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('of a repository that is a link to one elsewhere lose the link alone, and no precision of several', async () => {
+    const folder = makeFolder();
+    const elsewhere = makeFolder();
+    await pulled(elsewhere, GGUFS, ['org/name:Q4_0', 'org/name:Q8_0']);
+    symlinkSync(join(elsewhere, 'models--org--name'), join(folder, 'models--org--name'));
+    const store = new ModelStore(folder);
+    const model = (await store.find('org/name:Q4_0'))!;
+    expect(await store.holds(model)).toBe(false);
+    await expect(store.remove(model)).rejects.toThrow(/lie in another folder/);
+    expect(await namesIn(new ModelStore(elsewhere))).toEqual(['org/name:Q4_0', 'org/name:Q8_0']);
+    await new ModelStore(elsewhere).remove(model);
+    await store.remove((await store.find('org/name:Q8_0'))!);
+    expect(readdirSync(folder)).toEqual([]);
+    expect(await namesIn(new ModelStore(elsewhere))).toEqual(['org/name:Q8_0']);
   });
 
   it('are there once all their files are', async () => {

@@ -58,6 +58,15 @@ describe('input of a custom tool as it comes', () => {
   });
 
   it.each([
+    ['{ "inp', ''],
+    ['{"text', '{"text'],
+    ['plain', 'plain'],
+  ])('that is cut, %j, has %j', (args, text) => {
+    const input = new StreamedInput();
+    expect([input.push(args), input.end(true)]).toEqual(['', text]);
+  });
+
+  it.each([
     ['{"text": 1}', '{"text": 1}'],
     ['{"other": 1, "input": "a"}', 'a'],
     ['plain', 'plain'],

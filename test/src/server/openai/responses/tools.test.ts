@@ -232,6 +232,26 @@ describe('custom tools of a response', () => {
     }
   });
 
+  it.each(['{"input":"', '{ "input": "', '{\n  "input" : "'])(
+    'that are cut in front of their text have none: %j',
+    async (begin) => {
+      const head = called.slice(0, called.indexOf('{"input"'));
+      const codec = templatedCodec(HERMES);
+      // In front of the first quote it is not certain yet that this is a call.
+      for (let length = begin.indexOf('"') + 1; length <= begin.length; length++) {
+        const steps = say(head + begin.slice(0, length)).slice(0, -1);
+        const toy = toyServer(() => [...steps, { finish: 'length' }], {
+          model: { codec, maxInputLen: 4000, maxSeqLen: 5000 },
+        });
+        const body = { input, tools: [patch], stream: true };
+        const events = await readEvents(await toy.post(PATH, body));
+        expect(events.filter(({ type }) => type.endsWith('input.delta'))).toEqual([]);
+        const { status, output } = events.at(-1).response;
+        expect([status, output[0].type, output[0].input]).toEqual(['incomplete', 'custom_tool_call', '']);
+      }
+    },
+  );
+
   it('get what they gave in the next turn', async () => {
     const toy = server(called);
     const first = await create(toy, { input, tools: [patch] });

@@ -45,6 +45,20 @@ it.each(Object.entries(SCHEMAS))(
   },
 );
 
+/** Names that the objects of a schema have, and that they know of other servers. */
+const namesOf = (schema: z.ZodType) =>
+  fieldsNode(schema)!.objects.flatMap(({ fields, others }) => [...fields.keys(), ...Object.keys(others)]);
+
+it.each([
+  ['messages', messageRequestSchema],
+  ['ollamaChat', chatSchema],
+  ['ollamaGenerate', generateSchema],
+])('%s knows every field of chats and completions, which works or is refused', (_, schema) => {
+  const known = new Set(namesOf(schema));
+  const asked = [chatRequestSchema, completionRequestSchema].flatMap((one) => namesOf(one));
+  expect([...new Set(asked)].filter((name) => !known.has(name))).toEqual([]);
+});
+
 it('finds a field that is listed twice', () => {
   const others = { a: { why: '', harmless: [] } };
   const node = {
