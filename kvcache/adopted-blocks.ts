@@ -26,36 +26,32 @@ export function adoptBlocks(
   tokens: Int32Array,
   { first, count, tokensPerBlock: size }: { first: number; count: number; tokensPerBlock: number },
 ): AdoptedBlocks {
+  const full = Math.min(first + count, Math.floor(tokens.length / size));
+  const { nodes: known } = cache.tree.match(key, tokens, full * size);
   const held: PrefixNode[] = [];
   const blocks: number[] = [];
   const stored: StoredBlock[] = [];
-  let node = cache.tree.root(key);
-  let parentHash: number | null = null;
-  let from = first + count;
-  for (let index = 0; index < first + count && (index + 1) * size <= tokens.length; index++) {
-    const start = index * size;
-    const known = cache.tree.child(node, tokens, start);
-    const hasRoom = cache.availableBlocks > 0;
-    if (known === null ? index < first || !hasRoom : !cache.isPrimary(known) && !hasRoom) break;
-    if (known !== null) {
-      cache.acquire(known);
-      node = known;
-    } else {
+  // Bringing a swapped-out block back may push others out of the secondary pool: not those behind it.
+  cache.whilePinned(known.at(-1) ?? null, () => {
+    for (const node of known) {
+      if (!cache.isPrimary(node) && cache.availableBlocks === 0) return;
+      cache.acquire(node);
+      held.push(node);
+    }
+    let node = known.at(-1) ?? cache.tree.root(key);
+    for (let index = known.length; index >= first && index < full && cache.availableBlocks > 0; index++) {
       const block = cache.take();
-      if (blocks.length === 0) {
-        from = index;
-        parentHash = node.parent === null ? null : node.hash;
-      }
-      node = cache.insert(node, tokens, start, block, null);
+      node = cache.insert(node, tokens, index * size, block, null);
       blocks.push(block);
+      held.push(node);
       const { hash: blockHash, priority } = node;
       const { loraId = null, salt: cacheSalt } = key;
       stored.push({ blockHash, tokens: Array.from(node.tokens), loraId, cacheSalt, cacheLevel: 0, priority });
     }
-    held.push(node);
-  }
+  });
   // The last ones first, so that tails are evicted before heads.
   for (const one of held.reverse()) cache.release(one.block);
+  const parentHash = known.at(-1)?.hash ?? null;
   if (stored.length > 0) cache.events.add({ type: 'stored', parentHash, blocks: stored });
-  return { first: from, blocks: Int32Array.from(blocks) };
+  return { first: known.length, blocks: Int32Array.from(blocks) };
 }

@@ -14,7 +14,7 @@ const OTHER_VARIABLES = [
   'SKEIN_MODELS_DIR',
 ] as const;
 /** Pattern of variables of tests and measuring tools; the last two are set by Kubernetes for a service called skein. */
-const OTHERS = /^SKEIN_(TEST_|COSTS_|FUZZ_|HELD_|TENSORFLOW_|SERVICE_|PORT_\d)/;
+const OTHERS = /^SKEIN_(TEST_|COSTS_|FUZZ_|DOCS_|HELD_|TENSORFLOW_|SERVICE_|PORT_\d)/;
 
 /**
  * One line for each variable that begins with SKEIN_ and that nothing reads. An environment is shared with other

@@ -126,7 +126,7 @@ describe('the package that npm pack makes', () => {
     }
   });
 
-  it('has the demo model with its card, and stays under 20 MB', () => {
+  it('has the demo model with its card, and stays under 21 MB', () => {
     for (const name of [
       'model.safetensors',
       'config.json',
@@ -139,7 +139,7 @@ describe('the package that npm pack makes', () => {
     }
     const demo = files.filter(({ path }) => path.startsWith('models/demo/'));
     expect(demo.reduce((sum, { size }) => sum + size, 0)).toBeLessThan(10e6);
-    expect(unpackedSize).toBeLessThan(20e6);
+    expect(unpackedSize).toBeLessThan(21e6);
   });
 
   it('has the page of its API, compressed, with the licence', () => {
@@ -175,6 +175,6 @@ describe('the package that npm pack makes', () => {
     };
     expect(files.filter(({ path, size }) => size > most(path))).toEqual([]);
     // Half of it is the model.
-    expect(unpackedSize).toBeLessThan(20e6);
+    expect(unpackedSize).toBeLessThan(21e6);
   });
 });

@@ -109,13 +109,14 @@ export class HandOvers {
     if (bytes !== numBlocks * bytesPerBlock || numBlocks * tokensPerBlock > request.promptTokens.length)
       return;
     await this.#turn();
+    const prompt = promptOf(request);
     try {
       await fetchBlocks({
         id,
         handOver,
         mostBytes: this.#sliceBytes,
         ask: (worker, message) => port.fetchBlocks(worker, message),
-        write: (first, bytes) => engine.writeBlocks(promptOf(request), first, bytes),
+        write: (first, bytes) => engine.writeBlocks(prompt, first, bytes),
         isWanted,
       });
     } catch (error) {

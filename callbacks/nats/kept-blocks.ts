@@ -16,8 +16,8 @@ export const NO_BLOCKS: BlocksAnswer = { kind: 'blocksPart', bytes: new Uint8Arr
  * Blocks that a prefill worker has computed and copied out of its cache, until another worker has fetched them all, or
  * has not in time. A state machine without clock or I/O.
  *
- *   reserve -> keep -> answer, answer ... -> gone with the last byte
- *                 '-> expire, release ----> gone
+ *   keep -> answer, answer ... -> gone with the last byte
+ *      '-> expire, release ----> gone
  */
 export class KeptBlocks {
   readonly #maxBytes: number;

@@ -19,11 +19,11 @@ export class BlockTransfer {
    * The content of the cached full blocks that another engine may find of the prompt, of as many as fit into `maxBytes`.
    * Empty where there are none, where the executor gives none, and while a step runs beside the loop.
    */
-  read({ tokens, ...key }: PromptBlocks, maxBytes: number): Uint8Array<ArrayBuffer> {
+  read(prompt: PromptBlocks, maxBytes: number): Uint8Array<ArrayBuffer> {
     const access = this.#access();
     if (access === null) return new Uint8Array(0);
     // The last token is always computed, for its logits.
-    const cached = this.#kvCache.cachedBlocks({ tokens, ...key }, tokens.length - 1);
+    const cached = this.#kvCache.cachedBlocks(prompt, prompt.tokens.length - 1);
     const blocks = cached.subarray(0, Math.floor(maxBytes / access.bytesPerBlock));
     const bytes = new Uint8Array(blocks.length * access.bytesPerBlock);
     if (blocks.length === 0) return bytes;
@@ -36,12 +36,11 @@ export class BlockTransfer {
    * Makes full blocks of the prompt, from number `first` on, cached ones, with content that `read` of an equal engine gave.
    * Returns how many of these blocks the cache has now; 0 where the bytes are no whole blocks.
    */
-  write({ tokens, ...key }: PromptBlocks, first: number, bytes: Uint8Array): number {
+  write(prompt: PromptBlocks, first: number, bytes: Uint8Array): number {
     const access = this.#access();
     if (access === null || bytes.length % access.bytesPerBlock !== 0) return 0;
     const count = bytes.length / access.bytesPerBlock;
-    const prefix = { tokens, ...key };
-    const adopted = this.#kvCache.adoptBlocks(prefix, first, count);
+    const adopted = this.#kvCache.adoptBlocks(prompt, first, count);
     // Blocks that were evicted for it may have to be swapped out before they are written over.
     this.#makeCopies();
     if (adopted.blocks.length > 0) {
@@ -50,7 +49,7 @@ export class BlockTransfer {
       access.writeBlocks(adopted.blocks, bytes.subarray(start, end));
     }
     const { tokensPerBlock } = this.#kvCache;
-    const has = this.#kvCache.cachedBlocks(prefix, (first + count) * tokensPerBlock).length;
+    const has = this.#kvCache.cachedBlocks(prompt, (first + count) * tokensPerBlock).length;
     return Math.max(0, has - first);
   }
 

@@ -47,10 +47,10 @@ export class LogitsStage {
       for (const request of requests) failures.set(request, failure('internal', why));
     };
     const { host } = this.#processors;
-    const ofHost = host === null ? [] : calls.filter(({ name }) => host.names.includes(name));
+    const ofHost: StageCall[] = [];
     for (const call of calls) {
-      if (ofHost.includes(call)) continue;
-      fail(call, runPostProcessor(this.#processors, call, this.#timeLimitMs, this.#clock));
+      if (host?.names.includes(call.name)) ofHost.push(call);
+      else fail(call, runPostProcessor(this.#processors, call, this.#timeLimitMs, this.#clock));
     }
     if (host === null || ofHost.length === 0) return;
     const whys = host.run(ofHost, this.#timeLimitMs);

@@ -17,7 +17,7 @@ export interface BatcherSimulationInput {
   readonly arrivals: readonly BatcherArrival[];
 }
 
-/** Points of a distribution, microseconds. */
+/** Points of a distribution, in the unit of what is told. */
 export interface Spread {
   mean: number;
   p50: number;

@@ -3,6 +3,7 @@ import type { BackendName } from '../../loadgen/backends/backend.js';
 import { parseLength } from '../../loadgen/data/lengths.js';
 import { SLO_PRESETS, type Slo, type SloPreset } from '../../loadgen/metrics/slo.js';
 import type { BenchOptions } from '../../loadgen/options.js';
+import { flagName } from '../options/table.js';
 import { UsageError } from '../usage-error.js';
 
 /** Flags as commander gives them: texts, and booleans for switches. */
@@ -292,5 +293,5 @@ function needs(flags: BenchFlags, name: Name, isThere: boolean, what: string): v
 }
 
 function flagOf(name: string): string {
-  return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  return `--${flagName(name)}`;
 }

@@ -1,6 +1,7 @@
 import { COUNT, numberIn, type Values, wholeNumber } from '../../base/option-values.js';
 import type { Pace, RoutingPolicy } from '../../host/simulation/cluster-types.js';
 import { ROUTING_POLICIES } from '../../host/simulation/cluster-types.js';
+import { flagName } from '../options/table.js';
 import { UsageError } from '../usage-error.js';
 
 /** Flags of `skein simulate --workers` as commander gives them, without those that other simulations have too. */
@@ -63,7 +64,7 @@ const PREFIXES_PER_WORKER = 5;
 /** @throws UsageError for a flag that is wrong, or for several that are too much together */
 export function clusterLoad(flags: ClusterFlags): ClusterLoad {
   const read = (name: keyof ClusterFlags, preset: number, values: Values<number>) =>
-    numberOf(`--${kebab(name)}`, flags[name] as string | undefined, preset, values);
+    numberOf(`--${flagName(name)}`, flags[name] as string | undefined, preset, values);
   const workers = read('workers', Number.NaN, wholeNumber(1, MOST_WORKERS));
   const us = (name: keyof ClusterFlags, preset: number) => read(name, preset, MICROSECONDS) / 1000;
   const load: ClusterLoad = {
@@ -147,9 +148,4 @@ function numberOf(
   const value = text.trim() === '' ? Number.NaN : Number(text);
   if (accepts(value)) return value;
   throw new UsageError(`${flag} is "${text}"; it must be ${expected}.`);
-}
-
-/** Name of a flag: prefix-tokens of prefixTokens. */
-export function kebab(name: string): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }

@@ -1,3 +1,4 @@
+import type { Spread } from '../../engine/simulation/batcher-simulation.js';
 import { ClusterSimulation } from '../../host/simulation/cluster-simulation.js';
 import type { ClusterResult, Outage, RoutingPolicy } from '../../host/simulation/cluster-types.js';
 import { drawnDeaths, rollingUpdate } from '../../host/simulation/outages.js';
@@ -22,14 +23,6 @@ export interface PolicyResult {
   mostWaiting: number;
   iterations: number;
   endMs: number;
-}
-
-export interface Spread {
-  mean: number;
-  p50: number;
-  p90: number;
-  p99: number;
-  max: number;
 }
 
 const EVENT_DELAY_MS = 5;

@@ -5,8 +5,9 @@ import { simulate } from '../../engine/simulation/simulate.js';
 import { SimulationInputError } from '../../engine/simulation/simulation-input.js';
 import { UsageError } from '../config.js';
 import { fileProblem } from '../file-problem.js';
+import { flagName } from '../options/table.js';
 import type { BatcherFlags } from './batcher-flags.js';
-import { type ClusterFlags, kebab } from './cluster-flags.js';
+import type { ClusterFlags } from './cluster-flags.js';
 import { simulationChart } from './simulation-chart.js';
 
 const MAX_FILE_BYTES = 64 * 2 ** 20;
@@ -29,7 +30,7 @@ export async function simulateCommandLine(path: string | undefined, flags: Simul
     throw new UsageError('--batcher and --workers exclude each other.');
   if (batcher === undefined && workers === undefined) {
     const [name] = names;
-    if (name !== undefined) throw new UsageError(`--${kebab(name)} is for ${ownersOf(name)}.`);
+    if (name !== undefined) throw new UsageError(`--${flagName(name)} is for ${ownersOf(name)}.`);
     if (path === undefined)
       throw new UsageError("missing required argument 'FILE.json', or --batcher, or --workers.");
     simulateFile(path, flags);
@@ -38,7 +39,7 @@ export async function simulateCommandLine(path: string | undefined, flags: Simul
   const mode = batcher === undefined ? '--workers' : '--batcher';
   if (path !== undefined) throw new UsageError(`${mode} and ${path} exclude each other.`);
   const foreign = names.find((name) => !OF_BOTH.has(name) && OF_BATCHER.has(name) !== (mode === '--batcher'));
-  if (foreign !== undefined) throw new UsageError(`--${kebab(foreign)} is for ${ownersOf(foreign)}.`);
+  if (foreign !== undefined) throw new UsageError(`--${flagName(foreign)} is for ${ownersOf(foreign)}.`);
   if (batcher === undefined) {
     const { simulateWorkers } = await import('./simulate-cluster.js');
     simulateWorkers({ ...flags, workers: workers! });

@@ -144,9 +144,9 @@ describe('serve --help', () => {
       'GUARANTEED_NO_EVICT, MAX_UTILIZATION',
       'trace, debug, info, warn, error, silent',
     ]) {
-      expect(text).toContain(`one of ${values}`);
+      expect(text).toContain(`One of ${values}`);
     }
-    expect(text).toContain('one of InflightFusedBatching, InflightBatching, V1');
+    expect(text).toContain('One of InflightFusedBatching, InflightBatching, V1');
     expect(text).toMatch(/--weights <auto\|f32\|bf16\|int8\|int4\|stored>/);
     expect(text).toMatch(/SKEIN_CONFIG .*SKEIN_ISA .*SKEIN_DEBUG .*Exit codes: 0 .*1 .*2 /);
   });

@@ -138,12 +138,13 @@ describe('a shutdown', () => {
       'remote',
       'method',
       'path',
+      'route',
       'status',
       'durationMs',
       'isWhole',
       'msg',
     ]);
-    expect(stderr).not.toContain('prompt');
+    expect(stderr).not.toContain('"prompt"');
   });
 
   it('ends at once at a second signal', async () => {

@@ -238,6 +238,23 @@ const reasoning: Readonly<Record<string, DearField>> = {
   thinking_budget_tokens: harmless('1'),
 };
 
+/** The form of an answer, by names of its own. */
+const forms: Readonly<Record<string, DearField>> = {
+  guided_json: () => schemas,
+  guided_regex: () => regexes,
+  guided_choice: () => choices,
+  guided_grammar: () => grammars,
+  guided_json_object: harmless('true'),
+  guided_decoding_backend: jsonField,
+  guided_whitespace_pattern: () =>
+    spacePatterns.map((guided_whitespace_pattern) => ({
+      guided_json: bigSchema,
+      guided_whitespace_pattern,
+    })),
+  grammar: () => grammars,
+  json_schema: () => schemas,
+};
+
 const common: Readonly<Record<string, DearField>> = {
   ...sampling,
   model: harmless('null'),
@@ -255,19 +272,7 @@ const common: Readonly<Record<string, DearField>> = {
   early_stopping: one({ use_beam_search: 'true', n: '4', early_stopping: '"never"' }),
   prompt_logprobs: harmless('20'),
   return_token_ids: harmless('true'),
-  guided_json: () => schemas,
-  guided_regex: () => regexes,
-  guided_choice: () => choices,
-  guided_grammar: () => grammars,
-  guided_json_object: harmless('true'),
-  guided_decoding_backend: jsonField,
-  guided_whitespace_pattern: () =>
-    spacePatterns.map((guided_whitespace_pattern) => ({
-      guided_json: bigSchema,
-      guided_whitespace_pattern,
-    })),
-  grammar: () => grammars,
-  json_schema: () => schemas,
+  ...forms,
   return_tokens_as_token_ids: harmless('true'),
   truncate_prompt_tokens: harmless('-1'),
   cache_prompt: harmless('false'),
@@ -479,6 +484,8 @@ const anthropicPrompt: Readonly<Record<string, DearField>> = {
   workspace_id: jsonField,
 };
 const anthropic: Readonly<Record<string, DearField>> = {
+  ...forms,
+  cache_prompt: harmless('false'),
   ...sampling,
   ...anthropicPrompt,
   max_tokens: harmless('2147483647'),

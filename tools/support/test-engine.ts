@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import { buildEngine } from '../../engine/building/builder.js';
 import type { Engine } from '../../engine/building/engine.js';
-import type { ExecutorOptions, WeightPrecision } from '../../engine/executors/executor.js';
+import type { EnginePrecision, ExecutorOptions, WeightPrecision } from '../../engine/executors/executor.js';
 import { loadAddon } from '../../engine/executors/native/load-addon.js';
 import { type NativeEngine, NativeExecutor } from '../../engine/executors/native/native-executor.js';
 
@@ -30,7 +30,7 @@ export class TestEngines {
   readonly #engines = new Map<string, Promise<Engine>>();
 
   /** The engine of a model in a precision, built once. */
-  get(model: string, precision: WeightPrecision): Promise<Engine> {
+  get(model: string, precision: EnginePrecision): Promise<Engine> {
     const key = `${precision} ${model}`;
     const known = this.#engines.get(key);
     if (known) return known;

@@ -1,5 +1,6 @@
+import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import type { WeightPrecision } from '../../../engine/executors/executor.js';
+import type { TensorPrecision } from '../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import type { GroupShape } from '../../../engine/ranks/rank-shape.js';
 import { ropeFrequencies } from '../../../network/rope.js';
@@ -11,10 +12,17 @@ import {
   tinyModelPath,
 } from '../../../tools/support/test-engine.js';
 import { TinyNetworks, type TinyShape } from '../../../tools/support/tiny-network.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
 import { executorOptions } from '../../support/native-options.js';
 import { randomAdapter } from '../../support/random-adapter.js';
 import { TestGroups } from '../../support/rank-groups.js';
+import { OF_GROUPS_AND_TABLES, writeSuperblockModel } from '../../support/superblock-model.js';
 
+const tables = writeSuperblockModel(
+  join(temporaryFolder('skein-same-bits'), 'tables.gguf'),
+  OF_GROUPS_AND_TABLES,
+  'Q5_0',
+);
 const networks = new TinyNetworks();
 const groups = new TestGroups();
 afterEach(() => groups.close());
@@ -28,9 +36,10 @@ const OPTIONS = executorOptions({ threads: 1, maxNumTokens: 64, maxLogitRows: 16
 function allLogits(
   executor: Pick<NativeExecutor, 'forward'>,
   inverseFrequencies: Float32Array,
+  vocabSize = 100,
 ): Float32Array[] {
-  const a = Array.from({ length: 23 }, (_, i) => (i * 7) % 100);
-  const b = Array.from({ length: 40 }, (_, i) => (i * 11 + 3) % 100);
+  const a = Array.from({ length: 23 }, (_, i) => (i * 7) % vocabSize);
+  const b = Array.from({ length: 40 }, (_, i) => (i * 11 + 3) % vocabSize);
   const step = (sequences: Parameters<typeof makeStepBatch>[0], newBlocks: number[]) =>
     executor.forward(makeStepBatch(sequences, { tokensPerBlock: 16, inverseFrequencies, newBlocks })).slice();
   return [
@@ -44,14 +53,14 @@ function allLogits(
     step(
       [
         { tokens: b, cached: 20, blocks: [5, 3, 4] },
-        { tokens: [...a, 9], cached: 23, blocks: [0, 1] },
+        { tokens: [...a, 5], cached: 23, blocks: [0, 1] },
       ],
       [4],
     ),
     step(
       [
         { tokens: [...b, 1], cached: 40, blocks: [5, 3, 4] },
-        { tokens: [...a, 9, 2], cached: 24, blocks: [0, 1], logits: 'all' },
+        { tokens: [...a, 5, 2], cached: 24, blocks: [0, 1], logits: 'all' },
       ],
       [],
     ),
@@ -79,14 +88,33 @@ describe('the logits of ranks are those of one process', () => {
   ];
   describe.each(shapes)('on %o', (shape) => {
     // Widths of which exchanges are streamed, too.
-    test.each(['f32', 'bf16', 'int8', 'int4'] satisfies WeightPrecision[])('%s', async (precision) => {
+    const types = ['f32', 'bf16', 'int8', 'int4', 'q5_0', 'q5_1', 'iq4_nl', 'mxfp4'] as const;
+    test.each(types satisfies readonly TensorPrecision[])('%s', async (precision) => {
       await expectSameBits({ precision, hiddenSize: 64, intermediateSize: 192 }, shape);
     });
+    const wide = { hiddenSize: 256, intermediateSize: 256, headDim: 64 };
+    test('iq4_xs', () => expectSameBits({ precision: 'iq4_xs', ...wide }, shape));
     test('stacks of superblocks as they are stored: q4_k, q5_k and q6_k', async () => {
-      const wide = { hiddenSize: 256, intermediateSize: 256, headDim: 64 };
       await expectSameBits({ precision: 'mixed', ...wide }, shape);
     });
   });
+  // The rows that a rank has of qkv are then of several types.
+  test.each([two, { pipelineParallelSize: 2 }, { ...two, pipelineParallelSize: 2 }])(
+    'a file of which q, k and v have types of their own, on %o',
+    async (shape) => {
+      const built = await engines.get(tables, 'stored');
+      const { config } = built.manifest;
+      const { inverseFrequencies } = ropeFrequencies(config.rope);
+      const alone = new NativeExecutor(nativeEngine(built), OPTIONS);
+      const { executor } = await groups.open(nativeEngine(built), shape, OPTIONS);
+      const [found, expected] = [executor, alone].map((one) =>
+        allLogits(one, inverseFrequencies, config.vocabSize),
+      );
+      expect(found).toEqual(expected);
+      expect(expected!.at(-1)!.every(Number.isFinite)).toBe(true);
+      alone.close();
+    },
+  );
   test.each([2, 3, 4])('9 heads, 3 KV heads among %i ranks', async (tensorParallelSize) => {
     await expectSameBits({ numHeads: 9, numKvHeads: 3, bias: true }, { tensorParallelSize });
   });
@@ -96,8 +124,14 @@ describe('the logits of ranks are those of one process', () => {
 });
 
 describe('LoRA adapters on ranks', () => {
-  test('a rank changes its own outputs', async () => {
-    const built = await engines.get(tinyModelPath('gqa'), 'bf16');
+  test.each<[string, Partial<GroupShape>]>([
+    ['gqa', { tensorParallelSize: 2, pipelineParallelSize: 2 }],
+    ['gqa', { tensorParallelSize: 3 }],
+    // 4 heads, 2 KV heads: two of three ranks, and each pair of four, hold the same KV head.
+    ['mistral', { tensorParallelSize: 3 }],
+    ['mistral', { tensorParallelSize: 4 }],
+  ])('each rank of %s on %o changes its own outputs', async (variant, shape) => {
+    const built = await engines.get(tinyModelPath(variant), 'bf16');
     const engine = nativeEngine(built);
     const { config } = built.manifest;
     const options = engineOptions(built, {
@@ -107,11 +141,7 @@ describe('LoRA adapters on ranks', () => {
       maxLoraRank: 4,
     });
     const alone = new NativeExecutor(engine, options);
-    const { executor } = await groups.open(
-      engine,
-      { tensorParallelSize: 2, pipelineParallelSize: 2 },
-      options,
-    );
+    const { executor } = await groups.open(engine, shape, options);
     const weights = randomAdapter(config, 7, { maxRank: 4, unchanged: 0 });
     const batch = makeStepBatch(
       [

@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import { HostClosedError, RequestError } from 'skein';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import type { WeightPrecision } from '../../../engine/executors/executor.js';
+import { type GroupShape, sizeOf } from '../../../engine/ranks/rank-shape.js';
 import type { EncoderHost, EncoderHostOptions } from '../../../host/encoder-host.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import { poll, RankManagers, rankProcesses } from '../../support/rank-managers.js';
@@ -25,10 +27,10 @@ afterAll(() => managers.remove());
 async function open(
   model: string,
   params: EncoderHostOptions['params'],
-  more: Partial<EncoderHostOptions> = {},
+  { precision = 'bf16', ...more }: Partial<EncoderHostOptions> & { precision?: WeightPrecision } = {},
 ): Promise<EncoderHost> {
   const host = new Compiled({
-    enginePath: await managers.engine('bf16', model),
+    enginePath: await managers.engine(precision, model),
     params: { threads: 1, ...params },
     workerRestart: { delayMs: 1 },
     onError: () => {},
@@ -43,16 +45,29 @@ const TEXTS = [3, 11, 30, 1].map((length, row) => ({
   tokenTypes: null,
 }));
 
-it.each([
-  ['bert-mean', { tensorParallelSize: 2 }],
-  ['bert-cls', { pipelineParallelSize: 2 }],
-  ['roberta-score', { tensorParallelSize: 2, pipelineParallelSize: 2 }],
-])('rows of %s on ranks of %o are those of one process', async (model, sizes) => {
-  const alone = await open(model, {});
+const TWO = { tensorParallelSize: 2, pipelineParallelSize: 1 };
+const FOUR = { tensorParallelSize: 4, pipelineParallelSize: 1 };
+const STAGES = { tensorParallelSize: 1, pipelineParallelSize: 2 };
+const TWO_BY_TWO = { tensorParallelSize: 2, pipelineParallelSize: 2 };
+
+it.each<[string, WeightPrecision, GroupShape]>([
+  ['bert-mean', 'bf16', TWO],
+  // It has one head, so that it can be cut into stages alone.
+  ['bert-last', 'bf16', STAGES],
+  ['roberta-score', 'bf16', TWO_BY_TWO],
+  ...(['f32', 'bf16', 'int8'] as const).flatMap((precision) =>
+    [FOUR, STAGES, TWO_BY_TWO].map((sizes): [string, WeightPrecision, GroupShape] => [
+      'bert-cls',
+      precision,
+      sizes,
+    ]),
+  ),
+])('rows of %s in %s on ranks of %o are those of one process', async (model, precision, sizes) => {
+  const alone = await open(model, {}, { precision });
   const expected = await alone.encode(TEXTS);
-  const host = await open(model, sizes);
+  const host = await open(model, sizes, { precision });
   expect(await host.encode(TEXTS)).toEqual(expected);
-  expect(rankProcesses()).toHaveLength(2 ** Object.keys(sizes).length - 1);
+  expect(rankProcesses()).toHaveLength(sizeOf(sizes) - 1);
   expect(host.info).toMatchObject({ executor: 'native', outputWidth: alone.info!.outputWidth });
 });
 
