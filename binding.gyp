@@ -60,6 +60,20 @@
           "sources": ["engine/executors/native/kernels/neondot.cpp"],
           "cflags_cc": ["-march=armv8.2-a+dotprod"],
           "xcode_settings": { "OTHER_CPLUSPLUSFLAGS": ["-ffp-contract=off", "-march=armv8.2-a+dotprod"] }
+        },
+        {
+          "target_name": "skein_neoni8mm",
+          "type": "static_library",
+          "sources": ["engine/executors/native/kernels/neoni8mm.cpp"],
+          "cflags_cc": ["-march=armv8.2-a+dotprod+i8mm"],
+          "xcode_settings": { "OTHER_CPLUSPLUSFLAGS": ["-ffp-contract=off", "-march=armv8.2-a+dotprod+i8mm"] }
+        },
+        {
+          "target_name": "skein_neonbf16",
+          "type": "static_library",
+          "sources": ["engine/executors/native/kernels/neonbf16.cpp"],
+          "cflags_cc": ["-march=armv8.2-a+dotprod+bf16"],
+          "xcode_settings": { "OTHER_CPLUSPLUSFLAGS": ["-ffp-contract=off", "-march=armv8.2-a+dotprod+bf16"] }
         }
       ]
     }]
@@ -78,7 +92,7 @@
           "defines": ["SKEIN_X64"]
         }],
         ["target_arch=='arm64'", {
-          "dependencies": ["skein_neon", "skein_neondot"],
+          "dependencies": ["skein_neon", "skein_neondot", "skein_neoni8mm", "skein_neonbf16"],
           "defines": ["SKEIN_ARM64"]
         }],
         ["OS=='linux'", { "libraries": ["-pthread"] }]

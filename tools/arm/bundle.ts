@@ -40,6 +40,7 @@ export async function bundleTests(files: readonly string[]): Promise<{ script: s
     plugins: [OWN_ADDRESS],
     logLevel: 'warning',
   });
-  const bundled = (file: string) => join(outdir, `${relative(root, join(root, file)).replace(/\.ts$/, '')}.mjs`);
+  const bundled = (file: string) =>
+    join(outdir, `${relative(root, join(root, file)).replace(/\.ts$/, '')}.mjs`);
   return { script: bundled('tools/arm/run-tests.ts'), tests: files.map(bundled) };
 }

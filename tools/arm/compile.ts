@@ -18,7 +18,8 @@ export async function compileAddon(flags = FLAGS): Promise<string> {
   const aside = join(folder, 'addon');
   mkdirSync(aside, { recursive: true });
   for (const name of ['binding.gyp', 'package.json']) cpSync(join(root, name), join(aside, name));
-  if (!existsSync(join(aside, 'engine'))) symlinkSync(join(root, 'engine'), join(aside, 'engine'), 'junction');
+  if (!existsSync(join(aside, 'engine')))
+    symlinkSync(join(root, 'engine'), join(aside, 'engine'), 'junction');
   const gyp = createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
   const headers = headersFolder();
   const nodedir = headers === null ? [] : [`--nodedir=${headers}`];

@@ -24,5 +24,9 @@ export const expect = Object.assign(plain, chai.expect, {
   ...expects.customMatchers,
   ...Reflect.get(globalThis, expects.ASYMMETRIC_MATCHERS_OBJECT),
 });
-Object.defineProperty(globalThis, expects.GLOBAL_EXPECT, { value: expect, writable: true, configurable: true });
+Object.defineProperty(globalThis, expects.GLOBAL_EXPECT, {
+  value: expect,
+  writable: true,
+  configurable: true,
+});
 expects.setState({ assertionCalls: 0, isExpectingAssertions: false, environment: 'node' }, expect as never);

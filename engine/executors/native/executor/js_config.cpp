@@ -60,7 +60,8 @@ constexpr std::pair<const char*, Isa> kIsas[] = {
     {"avx2", Isa::kAvx2},
     {"avx512", Isa::kAvx512},
     {"avx512bf16", Isa::kAvx512Bf16},
-    {"neon", Isa::kNeon}};
+    {"neon", Isa::kNeon},
+    {"neonbf16", Isa::kNeonBf16}};
 constexpr std::pair<const char*, Activation> kActivations[] = {
     {"none", Activation::kNone},         {"silu", Activation::kSilu}, {"gelu", Activation::kGelu},
     {"geluTanh", Activation::kGeluTanh}, {"tanh", Activation::kTanh}, {"relu", Activation::kRelu}};

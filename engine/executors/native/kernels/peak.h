@@ -116,4 +116,5 @@ float avx512VnniPeak(DType dtype, int64_t iterations);
 float avx512Bf16Peak(DType dtype, int64_t iterations);
 float neonPeak(DType dtype, int64_t iterations);
 float neonDotPeak(DType dtype, int64_t iterations);
+float neonBf16Peak(int64_t iterations);  // of pairs of bf16
 }  // namespace skein

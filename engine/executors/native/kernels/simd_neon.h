@@ -70,11 +70,12 @@ struct NeonSimd {
     high = {vreinterpretq_f32_u32(vandq_u32(first, upper)), vreinterpretq_f32_u32(vandq_u32(second, upper))};
   }
 
-  // Integers for quantised weights, as in simd_avx2.h: W sums of 32 bits, or twice as many of 16.
+  // Integers for quantised weights: W sums of 32 bits, and scales in f32. All products and sums are whole numbers below 2^24, and so
+  // exact, as with VNNI.
   struct I {
     int32x4_t low, high;
   };
-  static constexpr int kInt8Parts = 2;
+  static constexpr int kInt8Parts = 1;
   static I loadI(const uint8_t* p) { return {words(vld1q_u8(p)), words(vld1q_u8(p + 16))}; }
   static void storeI(uint8_t* p, I a) {
     vst1q_u8(p, bytes(a.low));
@@ -85,8 +86,7 @@ struct NeonSimd {
   static F loadHalf(const uint8_t* p) { return {halves(p), halves(p + 8)}; }
   static int32_t startWord(int32_t) { return 0; }
   static I start8(int32_t) { return set1I(0); }
-  static I part8(I all, int part) { return {widened(bytes(all.low), part), widened(bytes(all.high), part)}; }
-  static I dot8(I sum, I w, I a) { return dotWords(sum, w, a); }
+  static I part8(I all, int) { return all; }
   static I weights4(const uint8_t* p, int part) {
     return {words(nibbles(vld1q_u8(p), part)), words(nibbles(vld1q_u8(p + 16), part))};
   }
@@ -95,46 +95,53 @@ struct NeonSimd {
     const uint8x16_t values = vreinterpretq_u8_s8(vld1q_s8(table));
     return {words(vqtbl1q_u8(values, bytes(places.low))), words(vqtbl1q_u8(values, bytes(places.high)))};
   }
-  // 16-bit sums over a whole group, with the bounds of simd_avx2.h: they may pass 2^15 on the way and come back.
-  static I dot4(I sum, I w, I a) {
-    return kept({bytePairs(sum.low, w.low, a.low), bytePairs(sum.high, w.high, a.high)});
-  }
-  static F scaled4(I sum, I multiples) { return toFloat(weigh(sum, multiples)); }
-  static int32_t multipleWord(int32_t multiple) { return multiple * 0x10001; }
-  static I multiplesOf(int32_t word) { return set1I(word); }
+  // Adds the products of four signed bytes to each sum. Two products fit into 16 bits, since activations are never -128.
+  static I dot8(I sum, I w, I a) { return kept({byteFours(sum.low, w.low, a.low), byteFours(sum.high, w.high, a.high)}); }
+  static I dot4(I sum, I w, I a) { return dot8(sum, w, a); }
+  static I dot6(I sum, I w, I a) { return dot8(sum, w, a); }
   static I weights5(const uint8_t* p, int part, const uint8_t* upper, int step) {
     return withUpper(weights4(p, part), upper, 4 - step, 0x10);
   }
   static I weights6(const uint8_t* p, int part, const uint8_t* upper, int step) {
     return withUpper(weights4(p, part), upper, 4 - 2 * step, 0x30);
   }
-  static I dot6(I sum, I w, I a) { return dot4(sum, w, a); }
-  static int32_t startWords(int32_t low, int32_t high) {
-    return int32_t(uint32_t(uint16_t(low)) | uint32_t(uint16_t(high)) << 16);
-  }
+  static int32_t startWords(int32_t low, int32_t high) { return low + high; }
   static I startOf(int32_t word) { return set1I(word); }
-  using Scale = I;
-  static Scale byteScales(const uint8_t* p) {
-    const int16x8_t scales = vmovl_s8(vreinterpret_s8_u8(vld1_u8(p)));
-    return {vreinterpretq_s32_s16(vzip1q_s16(scales, scales)), vreinterpretq_s32_s16(vzip2q_s16(scales, scales))};
+  using Scale = F;
+  static Scale byteScales(const uint8_t* p) { return floatBytes(p); }
+  static Scale loadScale(const uint8_t* p) { return load(reinterpret_cast<const float*>(p)); }
+  static void storeScale(uint8_t* p, Scale a) { store(reinterpret_cast<float*>(p), a); }
+  static Scale weigh(I sum, Scale scale) { return mul(toFloat(sum), scale); }
+  static Scale addWeighed(Scale total, I sum, Scale scale) { return fma(toFloat(sum), scale, total); }
+  static F floatOf(Scale total) { return total; }
+  // Both factors are exact in f32, so one multiplication rounds like a conversion of their whole product.
+  static F scaled4(I sum, F multiples) { return mul(toFloat(sum), multiples); }
+  static int32_t multipleWord(int32_t multiple) {
+    const float value = float(multiple);
+    int32_t word;
+    __builtin_memcpy(&word, &value, 4);
+    return word;
   }
-  static Scale loadScale(const uint8_t* p) { return loadI(p); }
-  static void storeScale(uint8_t* p, Scale a) { storeI(p, a); }
-  static Scale weigh(I sum, Scale scale) { return {wordPairs(sum.low, scale.low), wordPairs(sum.high, scale.high)}; }
-  static Scale addWeighed(Scale total, I sum, Scale scale) { return dotWords(total, sum, scale); }
-  static F floatOf(Scale total) { return toFloat(total); }
+  static F multiplesOf(int32_t word) {
+    const float32x4_t four = vreinterpretq_f32_s32(vdupq_n_s32(word));
+    return {four, four};
+  }
   static F floatBytes(const uint8_t* p) {
     const int16x8_t numbers = vmovl_s8(vreinterpret_s8_u8(vld1_u8(p)));
     return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(numbers))), vcvtq_f32_s32(vmovl_high_s16(numbers))};
   }
-  // Adds the products of two 16-bit words to each sum.
-  static I dotWords(I sum, I w, I a) {
-    return kept({vaddq_s32(sum.low, wordPairs(w.low, a.low)), vaddq_s32(sum.high, wordPairs(w.high, a.high))});
-  }
-  // Widens 2 W signed bytes to such words.
+  // Widens W pairs of signed bytes to 16 bits: the first of each pair in `low`, the second in `high`.
   static I widenPairs(const int8_t* p) {
-    const int8x16_t all = vld1q_s8(p);
-    return {vreinterpretq_s32_s16(vmovl_s8(vget_low_s8(all))), vreinterpretq_s32_s16(vmovl_high_s8(all))};
+    const int16x8_t pairs = vreinterpretq_s16_s8(vld1q_s8(p));
+    return {vreinterpretq_s32_s16(vshrq_n_s16(vshlq_n_s16(pairs, 8), 8)), vreinterpretq_s32_s16(vshrq_n_s16(pairs, 8))};
+  }
+  // Adds the products of such pairs and of a pair of 16-bit words that all lanes of `a` hold.
+  static I dotWords(I sum, I w, I a) {
+    const int16x8_t first = vreinterpretq_s16_s32(w.low), second = vreinterpretq_s16_s32(w.high);
+    const int16x4_t pair = vget_low_s16(vreinterpretq_s16_s32(a.low));
+    const int32x4_t low = vmlal_lane_s16(sum.low, vget_low_s16(first), pair, 0);
+    const int32x4_t high = vmlal_high_lane_s16(sum.high, first, pair, 0);
+    return kept({vmlal_lane_s16(low, vget_low_s16(second), pair, 1), vmlal_high_lane_s16(high, second, pair, 1)});
   }
   // Stores W values rounded to whole numbers of 16 bits, ties to even. NaN and values out of range become any number.
   static void storeWords(int16_t* p, F a) {
@@ -143,12 +150,6 @@ struct NeonSimd {
   // Stores the low bytes of 32 whole numbers that were rounded by an addition, which left them in the lowest bits.
   static void storeBytes(const F (&rounded)[4], uint8_t* to) {
     for (int i = 0; i < 4; i++) vst1_s8(reinterpret_cast<int8_t*>(to) + 8 * i, vmovn_s16(lowWords(rounded[i])));
-  }
-  // Stores the same as words of 16 bits, the even ones of each four first, in the order that dot8 multiplies.
-  static void storeWide(const F (&rounded)[4], uint8_t* to) {
-    const uint8x16_t evenFirst = {0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15};
-    for (int i = 0; i < 4; i++)
-      vst1q_u8(to + 16 * i, vqtbl1q_u8(vreinterpretq_u8_s16(lowWords(rounded[i])), evenFirst));
   }
   // Stops the compiler from turning a chain of integer sums into a tree, for which it would run out of registers.
   static I kept(I a) {
@@ -173,10 +174,6 @@ struct NeonSimd {
   }
   static uint32_t bitsOf(uint32x4_t lanes) { return vaddvq_u32(vandq_u32(lanes, uint32x4_t{1, 2, 4, 8})); }
   static float32x4_t halves(const uint8_t* p) { return vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p))); }
-  static int32x4_t widened(uint8x16_t a, int part) {
-    const int16x8_t pairs = vreinterpretq_s16_u8(a);
-    return vreinterpretq_s32_s16(vshrq_n_s16(part == 0 ? vshlq_n_s16(pairs, 8) : pairs, 8));
-  }
   static uint8x16_t nibbles(uint8x16_t a, int part) {
     return part == 0 ? vandq_u8(a, vdupq_n_u8(15)) : vshrq_n_u8(a, 4);
   }
@@ -187,16 +184,10 @@ struct NeonSimd {
     return {words(vorrq_u8(bytes(low.low), vandq_u8(vshlq_u8(vld1q_u8(upper), left), kept))),
             words(vorrq_u8(bytes(low.high), vandq_u8(vshlq_u8(vld1q_u8(upper + 16), left), kept)))};
   }
-  // sum + the products of two bytes each, in words of 16 bits.
-  static int32x4_t bytePairs(int32x4_t sum, int32x4_t w, int32x4_t a) {
+  static int32x4_t byteFours(int32x4_t sum, int32x4_t w, int32x4_t a) {
     const int8x16_t left = vreinterpretq_s8_s32(w), right = vreinterpretq_s8_s32(a);
     const int16x8_t first = vmull_s8(vget_low_s8(left), vget_low_s8(right)), second = vmull_high_s8(left, right);
-    return vreinterpretq_s32_s16(vaddq_s16(vreinterpretq_s16_s32(sum), vpaddq_s16(first, second)));
-  }
-  // The products of two words of 16 bits each.
-  static int32x4_t wordPairs(int32x4_t w, int32x4_t a) {
-    const int16x8_t left = vreinterpretq_s16_s32(w), right = vreinterpretq_s16_s32(a);
-    return vpaddq_s32(vmull_s16(vget_low_s16(left), vget_low_s16(right)), vmull_high_s16(left, right));
+    return vpadalq_s16(sum, vpaddq_s16(first, second));
   }
   // The low 16 bits of numbers that were rounded by an addition.
   static int16x8_t lowWords(F rounded) {

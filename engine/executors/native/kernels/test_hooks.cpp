@@ -15,8 +15,6 @@ namespace {
 
 const KernelTable& tableOf(const Napi::CallbackInfo& info) {
   const std::string name = info[0].As<Napi::String>();
-  if (name == "emulated16") return emulated16Kernels();
-  if (name == "emulated16pairs") return emulated16PairsKernels();
 #ifdef SKEIN_X64
   if (name == "avx512" && isaSupported(Isa::kAvx512)) return avx512Kernels();
   if (name == "avx512vnni" && vnniSupported()) return avx512VnniKernels();
@@ -24,6 +22,11 @@ const KernelTable& tableOf(const Napi::CallbackInfo& info) {
 #ifdef SKEIN_ARM64
   if (name == "neon") return neonKernels();
   if (name == "neondot" && dotProductsSupported()) return neonDotKernels();
+  if (name == "neoni8mm" && i8mmSupported()) return neonI8mmKernels();
+  if (name == "emulated8pairs") return emulated8PairsKernels();
+#else
+  if (name == "emulated16") return emulated16Kernels();
+  if (name == "emulated16pairs") return emulated16PairsKernels();
 #endif
   for (const Isa isa : kInstructionSets)
     if (isaSupported(isa) && name == kernelsOf(isa).name) return kernelsOf(isa);
@@ -334,9 +337,14 @@ Napi::Value names(const Napi::CallbackInfo& info) {
     if (isaSupported(isa)) result.Set(count++, kernelsOf(isa).name);
     if (isa == Isa::kAvx512 && vnniSupported()) result.Set(count++, "avx512vnni");
     if (isa == Isa::kNeon && dotProductsSupported()) result.Set(count++, "neondot");
+    if (isa == Isa::kNeon && i8mmSupported()) result.Set(count++, "neoni8mm");
   }
+#ifdef SKEIN_ARM64
+  result.Set(count, "emulated8pairs");
+#else
   result.Set(count++, "emulated16");
   result.Set(count, "emulated16pairs");
+#endif
   return result;
 }
 
@@ -357,6 +365,7 @@ Napi::Value peak(const Napi::CallbackInfo& info) {
 #elif defined(SKEIN_ARM64)
   if (&table == &neonKernels()) sink = neonPeak(dtype, iterations);
   else if (dotProductsSupported() && &table == &neonDotKernels()) sink = neonDotPeak(dtype, iterations);
+  else if (isaSupported(Isa::kNeonBf16) && &table == &neonBf16Kernels() && dtype == DType::kBf16) sink = neonBf16Peak(iterations);
   else
 #endif
     return Napi::Number::New(info.Env(), 0);

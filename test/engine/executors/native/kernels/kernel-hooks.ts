@@ -74,10 +74,12 @@ export const twins = [
   ['avx512bf16', 'emulated16pairs'],
   ['neon', 'scalar'],
   ['neondot', 'scalar'],
+  ['neoni8mm', 'scalar'],
+  ['neonbf16', 'emulated8pairs'],
 ].filter((pair): pair is [string, string] => tables.includes(pair[0]!));
 
 /** Emulated vectors are far slower: tests give them less. */
-export const isEmulated = (table: string) => table === 'scalar' || table.startsWith('emulated16');
+export const isEmulated = (table: string) => table === 'scalar' || table.startsWith('emulated');
 
 /** A small generator with a fixed seed: values in -1 .. 1. */
 export function randomOf(seed: number): () => number {
