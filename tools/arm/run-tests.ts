@@ -1,6 +1,8 @@
 // Runs bundled test files in this process and prints one line for each test that fails, then one with the counts. Exit code 1 where a
-// test failed or a file could not be run.
+// test failed or a file could not be run, or no test's name fits the pattern in SKEIN_TEST_NAMES.
 import { type File, startTests, type Task, type VitestRunner } from '@vitest/runner';
+
+const { SKEIN_TEST_NAMES: names } = process.env;
 
 const runner: VitestRunner = {
   config: {
@@ -9,7 +11,7 @@ const runner: VitestRunner = {
     setupFiles: [],
     passWithNoTests: false,
     allowOnly: false,
-    testNamePattern: undefined,
+    testNamePattern: names === undefined ? undefined : new RegExp(names),
     sequence: { hooks: 'stack', setupFiles: 'list', seed: 0, shuffle: false, concurrent: false } as never,
     chaiConfig: undefined,
     maxConcurrency: 1,
@@ -29,7 +31,7 @@ const files = await startTests(process.argv.slice(2), runner);
 const counts = { pass: 0, fail: 0, skip: 0 };
 for (const file of files) count(file, '');
 console.log(JSON.stringify(counts));
-process.exit(counts.fail === 0 ? 0 : 1);
+process.exit(counts.fail === 0 && counts.pass > 0 ? 0 : 1);
 
 function count(task: Task | File, above: string): void {
   const name = above === '' ? task.name : `${above} > ${task.name}`;
