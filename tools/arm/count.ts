@@ -105,7 +105,10 @@ function main(): void {
       peer: { type: 'string' },
     },
   });
-  if (flags.help) return console.log(HELP);
+  if (flags.help) {
+    console.log(HELP);
+    return;
+  }
   checkPrograms();
   const objects = new Map<string, ReturnType<typeof functionsOf>>();
   console.log(`| kernel | instructions | products | products an instruction | ${CORES.join(' | ')} |`);
