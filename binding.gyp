@@ -46,13 +46,43 @@
           "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mavx512bf16", "-mprefer-vector-width=512"]
         }
       ]
+    }],
+    ["target_arch=='arm64'", {
+      "targets": [
+        {
+          "target_name": "skein_neon",
+          "type": "static_library",
+          "sources": ["engine/executors/native/kernels/neon.cpp"]
+        },
+        {
+          "target_name": "skein_neondot",
+          "type": "static_library",
+          "sources": ["engine/executors/native/kernels/neondot.cpp"],
+          "cflags_cc": ["-march=armv8.2-a+dotprod"],
+          "xcode_settings": { "OTHER_CPLUSPLUSFLAGS": ["-ffp-contract=off", "-march=armv8.2-a+dotprod"] }
+        },
+        {
+          "target_name": "skein_neoni8mm",
+          "type": "static_library",
+          "sources": ["engine/executors/native/kernels/neoni8mm.cpp"],
+          "cflags_cc": ["-march=armv8.2-a+dotprod+i8mm"],
+          "xcode_settings": { "OTHER_CPLUSPLUSFLAGS": ["-ffp-contract=off", "-march=armv8.2-a+dotprod+i8mm"] }
+        },
+        {
+          "target_name": "skein_neonbf16",
+          "type": "static_library",
+          "sources": ["engine/executors/native/kernels/neonbf16.cpp"],
+          "cflags_cc": ["-march=armv8.2-a+dotprod+bf16"],
+          "xcode_settings": { "OTHER_CPLUSPLUSFLAGS": ["-ffp-contract=off", "-march=armv8.2-a+dotprod+bf16"] }
+        }
+      ]
     }]
   ],
   "targets": [
     {
       "target_name": "skein",
       "sources": [
-        "<!@(node -e \"const fs=require('fs');for(const d of ['','/executor','/convert','/kernels'])if(fs.existsSync('engine/executors/native'+d))for(const f of fs.readdirSync('engine/executors/native'+d).sort())if(f.endsWith('.cpp')&&!/^avx/.test(f))console.log('engine/executors/native'+d+'/'+f)\")"
+        "<!@(node -e \"const fs=require('fs');for(const d of ['','/executor','/convert','/kernels'])if(fs.existsSync('engine/executors/native'+d))for(const f of fs.readdirSync('engine/executors/native'+d).sort())if(f.endsWith('.cpp')&&!/^(avx|neon)/.test(f))console.log('engine/executors/native'+d+'/'+f)\")"
       ],
       "include_dirs": ["<!@(node -p \"require('node-addon-api').include\")"],
       "defines": ["NAPI_VERSION=9", "NODE_ADDON_API_CPP_EXCEPTIONS", "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"],
@@ -60,6 +90,10 @@
         ["target_arch=='x64'", {
           "dependencies": ["skein_avx2", "skein_avx512", "skein_avx512vnni", "skein_avx512bf16"],
           "defines": ["SKEIN_X64"]
+        }],
+        ["target_arch=='arm64'", {
+          "dependencies": ["skein_neon", "skein_neondot", "skein_neoni8mm", "skein_neonbf16"],
+          "defines": ["SKEIN_ARM64"]
         }],
         ["OS=='linux'", { "libraries": ["-pthread"] }]
       ]

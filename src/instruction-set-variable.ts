@@ -8,6 +8,8 @@ export const INSTRUCTION_SETS = Object.keys({
   avx2: true,
   avx512: true,
   avx512bf16: true,
+  neon: true,
+  neonbf16: true,
 } satisfies Record<InstructionSet, true>);
 
 /** @throws UsageError for a value of SKEIN_ISA that no machine has. */

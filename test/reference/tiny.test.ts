@@ -14,6 +14,7 @@ import {
   TestEngines,
   tinyModelPath,
 } from '../../tools/support/test-engine.js';
+import { multipliesPairs } from '../support/native-options.js';
 import { compareLogits } from './compare-logits.js';
 
 /** Greatest difference of a logit in f32; the logits' standard deviation is about 3. */
@@ -91,7 +92,7 @@ describe.each(TINY_VARIANTS)('tiny %s against Hugging Face transformers', (varia
       );
       const most = DIVERGENCE_MAX[variant];
       // Pairs of bf16 round the activations as well, to a sixteenth of int8's steps.
-      if (precision === 'bf16' && instructionSet === 'avx512bf16')
+      if (precision === 'bf16' && multipliesPairs(instructionSet))
         expect(mean).toBeLessThan(most.int8Mean / 5);
       else if (precision === 'bf16') expect(greatest).toBeLessThan(most.bf16);
       else expect(mean).toBeLessThan(precision === 'int8' ? most.int8Mean : most.int4Mean);

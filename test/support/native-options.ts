@@ -5,6 +5,9 @@ import { loadAddon } from '../../engine/executors/native/load-addon.js';
 /** Every instruction set that this machine runs, slowest first. */
 export const instructionSets: readonly InstructionSet[] = loadAddon().supportedInstructionSets();
 
+/** True if products with bf16 weights, and attention over a bf16 cache, round their rows to bf16. */
+export const multipliesPairs = (set: InstructionSet): boolean => set === 'avx512bf16' || set === 'neonbf16';
+
 export function executorOptions(changes: Partial<ExecutorOptions> = {}): ExecutorOptions {
   return {
     threads: 2,

@@ -521,7 +521,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
 
 Napi::Value supportedInstructionSets(const Napi::CallbackInfo& info) {
   Napi::Array names = Napi::Array::New(info.Env());
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16}) {
+  for (const Isa isa : kInstructionSets) {
     if (isaSupported(isa)) names.Set(names.Length(), js::instructionSetName(isa));
   }
   return names;

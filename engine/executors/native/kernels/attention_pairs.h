@@ -13,9 +13,10 @@
 namespace skein {
 namespace {
 
-// Number of (row, head) pairs at once: 8 x 2 vectors of scores, and of values in turn; up to six pairs take 4 vectors
-// of values.
-constexpr int kPairedTile = 8;
+// Number of (row, head) pairs at once: with 2 vectors of scores, and of values in turn, they fill the registers. Where vectors have
+// 16 lanes, up to six pairs take 4 vectors of values.
+template <class V>
+constexpr int kPairedTile = V::W == 16 ? 8 : 6;
 
 // A word of two bf16, from two rows that are paired up in scratch.
 using Paired = int32_t;
@@ -57,24 +58,28 @@ void pairUp(const uint16_t* even, const uint16_t* odd, int count, Paired* to) {
 // Computes scores[p * 32 ..] = q[p] . K for N (row, head) pairs.
 template <class V, int N, bool kPrefetch, class T>
 void pairedScoreTile(const uint16_t* const* q, const T* kStep, const T* next, int headDim, float* scores) {
-  static_assert(kStepTokens == 2 * V::W);
-  typename V::F acc[N][2];
-  SKEIN_UNROLL(8)
-  for (int p = 0; p < N; p++) acc[p][0] = acc[p][1] = V::set1(0.0f);
-  for (int s = 0; s < pairsOf(headDim); s++) {
-    if constexpr (kPrefetch) prefetch<T, 2 * kStepTokens>(next + size_t(2 * s) * kStepTokens);
-    typename V::I low, high;
-    loadPairs<V>(kStep, s, kStepTokens, 0, low, high);
+  constexpr int kTokens = 2 * V::W;  // at once
+  SKEIN_UNROLL(1)
+  for (int t = 0; t < kStepTokens; t += kTokens) {
+    typename V::F acc[N][2];
     SKEIN_UNROLL(8)
-    for (int p = 0; p < N; p++) {
-      const auto a = V::set1I(pairAt(q[p], s));
-      acc[p][0] = V::dotPairs(acc[p][0], a, low);
-      acc[p][1] = V::dotPairs(acc[p][1], a, high);
+    for (int p = 0; p < N; p++) acc[p][0] = acc[p][1] = V::set1(0.0f);
+    for (int s = 0; s < pairsOf(headDim); s++) {
+      if constexpr (kPrefetch)
+        if (t == 0) prefetch<T, 2 * kStepTokens>(next + size_t(2 * s) * kStepTokens);
+      typename V::I low, high;
+      loadPairs<V>(kStep, s, kStepTokens, t, low, high);
+      SKEIN_UNROLL(8)
+      for (int p = 0; p < N; p++) {
+        const auto a = V::set1I(pairAt(q[p], s));
+        acc[p][0] = V::dotPairs(acc[p][0], a, low);
+        acc[p][1] = V::dotPairs(acc[p][1], a, high);
+      }
     }
+    SKEIN_UNROLL(8)
+    for (int p = 0; p < N; p++)
+      for (int i = 0; i < 2; i++) V::store(scores + p * kStepTokens + t + i * V::W, acc[p][i]);
   }
-  SKEIN_UNROLL(8)
-  for (int p = 0; p < N; p++)
-    for (int i = 0; i < 2; i++) V::store(scores + p * kStepTokens + i * V::W, acc[p][i]);
 }
 
 // Computes acc[p] = acc[p] * correction[p] + sum over t of probabilities[p][t] * V[t], for N pairs and 2 kDoubles
@@ -118,7 +123,7 @@ void pairedValueTiles(const float* scores, const float* corrections, const T* vS
                       int headDim, float* const* acc) {
   uint16_t probabilities[N * kStepTokens];
   for (int i = 0; i < N * kStepTokens; i += V::W) V::storeBf16(probabilities + i, V::load(scores + i));
-  constexpr int kDoubles = N > 6 ? 1 : 2;
+  constexpr int kDoubles = V::W == 16 && N <= 6 ? 2 : 1;
   int d = 0;
   for (; d + 2 * kDoubles * V::W <= headDim; d += 2 * kDoubles * V::W)
     pairedValueTile<V, N, kDoubles, kPrefetch>(probabilities, corrections, vStep, next, stride, d, acc,

@@ -55,7 +55,7 @@ struct FloatProducts {
 
 template <class V>
 struct PairedProducts {
-  static constexpr int kPairs = kPairedTile;
+  static constexpr int kPairs = kPairedTile<V>;
   static constexpr bool kCoarse = true;
 
   template <int N, bool kPrefetch, class T>

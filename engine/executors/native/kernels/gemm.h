@@ -63,6 +63,8 @@ constexpr int kStepsOfCall = 32;
 // activation.
 template <class V, class S, int M, int P>
 void sums(const typename S::Input* x, int64_t ldx, const char* panels, int steps, float* tile, Ahead* ahead) {
+  if constexpr (M > 1 && requires { S::template sumsOfRows<M, P>(x, ldx, panels, steps, tile, ahead); })
+    return S::template sumsOfRows<M, P>(x, ldx, panels, steps, tile, ahead);
   using F = typename V::F;
   constexpr int NR = kPanelWidth<V>;
   F acc[M][P][2];
@@ -101,13 +103,28 @@ void sums(const typename S::Input* x, int64_t ldx, const char* panels, int steps
 template <class S>
 using SumsFn = void (*)(const typename S::Input*, int64_t, const char*, int, float*, Ahead*);
 
+template <class V, class S, int M, int P>
+constexpr SumsFn<S> tileOf() {
+  if constexpr (M > V::kTileRows) return nullptr;
+  else return sums<V, S, M, P>;
+}
+
 // Returns the tile function for `rows` rows and P panels; a table, so that the instantiations are listed once.
 template <class V, class S, int P>
 SumsFn<S> sumsFor(int rows) {
-  static constexpr SumsFn<S> table[] = {nullptr,          sums<V, S, 1, P>, sums<V, S, 2, P>,  sums<V, S, 3, P>,
-                                        sums<V, S, 4, P>, sums<V, S, 5, P>, sums<V, S, 6, P>,  sums<V, S, 7, P>,
-                                        sums<V, S, 8, P>, sums<V, S, 9, P>, sums<V, S, 10, P>, sums<V, S, 11, P>,
-                                        sums<V, S, 12, P>};
+  static constexpr SumsFn<S> table[] = {nullptr,
+                                        tileOf<V, S, 1, P>(),
+                                        tileOf<V, S, 2, P>(),
+                                        tileOf<V, S, 3, P>(),
+                                        tileOf<V, S, 4, P>(),
+                                        tileOf<V, S, 5, P>(),
+                                        tileOf<V, S, 6, P>(),
+                                        tileOf<V, S, 7, P>(),
+                                        tileOf<V, S, 8, P>(),
+                                        tileOf<V, S, 9, P>(),
+                                        tileOf<V, S, 10, P>(),
+                                        tileOf<V, S, 11, P>(),
+                                        tileOf<V, S, 12, P>()};
   static_assert(V::kTileRows <= 12);
   return table[rows];
 }

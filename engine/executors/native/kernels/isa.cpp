@@ -1,13 +1,17 @@
 // Finds the instruction sets that this processor runs, and the table of kernels for each.
 #include "kernels/kernels.h"
 
-#ifdef SKEIN_X64
+#if defined(SKEIN_X64)
 #include <cpuid.h>
+#elif defined(SKEIN_ARM64) && defined(__APPLE__)
+#include <sys/sysctl.h>
+#elif defined(SKEIN_ARM64)
+#include <sys/auxv.h>
 #endif
 
 namespace skein {
 
-#ifdef SKEIN_X64
+#if defined(SKEIN_X64)
 namespace {
 
 struct CpuFeatures {
@@ -61,8 +65,8 @@ bool isaSupported(Isa isa) {
     case Isa::kAvx2: return features.avx2;
     case Isa::kAvx512: return features.avx512;
     case Isa::kAvx512Bf16: return features.bf16;
+    default: return false;
   }
-  return false;
 }
 
 const KernelTable& kernelsOf(Isa isa) {
@@ -70,11 +74,72 @@ const KernelTable& kernelsOf(Isa isa) {
     case Isa::kAvx512Bf16: return avx512Bf16Kernels();
     case Isa::kAvx512: return vnniSupported() ? avx512VnniKernels() : avx512Kernels();
     case Isa::kAvx2: return avx2Kernels();
-    case Isa::kScalar: break;
+    default: return scalarKernels();
   }
-  return scalarKernels();
+}
+
+bool dotProductsSupported() { return false; }
+
+bool i8mmSupported() { return false; }
+#elif defined(SKEIN_ARM64)
+namespace {
+
+struct CpuFeatures {
+  bool dotProducts, i8mm, bf16;
+};
+
+// What the system says that the processor and itself run; every processor of 64 bits has NEON.
+CpuFeatures detect() {
+#ifdef __APPLE__
+  const auto has = [](const char* name) {
+    int value = 0;
+    size_t size = sizeof value;
+    return sysctlbyname(name, &value, &size, nullptr, 0) == 0 && value != 0;
+  };
+  return {has("hw.optional.arm.FEAT_DotProd"), has("hw.optional.arm.FEAT_I8MM"), has("hw.optional.arm.FEAT_BF16")};
+#else
+  // HWCAP_ASIMDDP, HWCAP2_I8MM and HWCAP2_BF16, which older headers do not name.
+  constexpr unsigned long kDotProducts = 1ul << 20, kI8mm = 1ul << 13, kBf16 = 1ul << 14;
+  const unsigned long first = getauxval(AT_HWCAP), second = getauxval(AT_HWCAP2);
+  return {(first & kDotProducts) != 0, (second & kI8mm) != 0, (second & kBf16) != 0};
+#endif
+}
+
+const CpuFeatures& cpuFeatures() {
+  static const CpuFeatures features = detect();
+  return features;
+}
+
+}  // namespace
+
+bool vnniSupported() { return false; }
+
+bool dotProductsSupported() { return cpuFeatures().dotProducts; }
+
+// Its file is compiled with dot products of bytes too.
+bool i8mmSupported() { return cpuFeatures().i8mm && cpuFeatures().dotProducts; }
+
+bool isaSupported(Isa isa) {
+  switch (isa) {
+    case Isa::kScalar:
+    case Isa::kNeon: return true;
+    case Isa::kNeonBf16: return i8mmSupported() && cpuFeatures().bf16;
+    default: return false;
+  }
+}
+
+const KernelTable& kernelsOf(Isa isa) {
+  switch (isa) {
+    case Isa::kNeonBf16: return neonBf16Kernels();
+    case Isa::kNeon: return i8mmSupported() ? neonI8mmKernels() : dotProductsSupported() ? neonDotKernels() : neonKernels();
+    default: return scalarKernels();
+  }
 }
 #else
+bool dotProductsSupported() { return false; }
+
+bool i8mmSupported() { return false; }
+
 bool isaSupported(Isa isa) { return isa == Isa::kScalar; }
 
 bool vnniSupported() { return false; }

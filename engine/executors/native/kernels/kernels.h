@@ -284,7 +284,7 @@ struct WideRowKernels {
 };
 
 struct KernelTable {
-  const char* name;    // "scalar", "avx2", "avx512"
+  const char* name;    // that of its instruction set
   int32_t panelWidth;  // outputs per packed panel; n is padded to a multiple with zeros
   int32_t tileRows;    // rows of the tallest tile
 
@@ -383,11 +383,22 @@ const KernelTable& avx512VnniKernels();  // the same bits from the same packed w
 // Kernels with dot products of pairs of bf16 too: other bits and other packed weights if these are bf16.
 const KernelTable& avx512Bf16Kernels();
 
-enum class Isa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Bf16 = 3 };
+const KernelTable& neonKernels();  // the same bits as scalar and avx2
+const KernelTable& neonDotKernels();  // the same bits from the same packed weights, with byte dot products
+const KernelTable& neonI8mmKernels();  // the same, with products of two rows
+// Kernels with dot products of pairs of bf16 too: other bits and other packed weights if these are bf16.
+const KernelTable& neonBf16Kernels();
+
+enum class Isa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Bf16 = 3, kNeon = 4, kNeonBf16 = 5 };
+// From the slowest to the fastest of a processor.
+constexpr Isa kInstructionSets[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kNeon, Isa::kNeonBf16};
 // True if this processor, with the state that its operating system saves, can run the instruction set.
 bool isaSupported(Isa isa);
 // True if kernelsOf(kAvx512) uses the byte dot products of VNNI.
 bool vnniSupported();
+// True if kernelsOf(kNeon) uses byte dot products, and if it uses products of two rows.
+bool dotProductsSupported();
+bool i8mmSupported();
 const KernelTable& kernelsOf(Isa isa);
 
 }  // namespace skein

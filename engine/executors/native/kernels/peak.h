@@ -44,7 +44,7 @@ __attribute__((noinline)) float integerPeakLoop(int64_t iterations) {
   [[maybe_unused]] const auto multiples = V::multiplesOf(V::multipleWord(3));
   const uint8_t ones[V::W] = {1};
   [[maybe_unused]] const auto wholeScale = V::byteScales(ones);
-  [[maybe_unused]] typename V::Scale weighed[kChains];
+  [[maybe_unused]] typename V::Scale weighed[kChains] = {};
   for (int64_t n = 0; n < iterations * 3 / 2; n += kGroup / 4) {
     typename V::I sum[kChains];
     for (int part = 0; part < kSums; ++part) {
@@ -114,4 +114,7 @@ float avx2Peak(DType dtype, int64_t iterations);
 float avx512Peak(DType dtype, int64_t iterations);
 float avx512VnniPeak(DType dtype, int64_t iterations);
 float avx512Bf16Peak(DType dtype, int64_t iterations);
+float neonPeak(DType dtype, int64_t iterations);
+float neonDotPeak(DType dtype, int64_t iterations);
+float neonBf16Peak(int64_t iterations);  // of pairs of bf16
 }  // namespace skein

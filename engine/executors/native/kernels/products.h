@@ -1,7 +1,7 @@
 // Products for all weight formats, and the kernel that serves each.
 #pragma once
 #include "kernels/gemm.h"
-#include "kernels/pairs.h"
+#include "kernels/pairs_of_rows.h"
 #include "kernels/quantized.h"
 
 namespace skein {
@@ -11,8 +11,12 @@ namespace {
 template <class V>
 struct Bf16Steps : Singles<V, DType::kBf16> {};
 template <class V>
-  requires V::kBf16Pairs
+concept MultipliesRowPairs = V::kBf16Pairs && requires { typename V::FloatSquares; };
+template <class V>
+  requires V::kBf16Pairs && (!MultipliesRowPairs<V>)
 struct Bf16Steps<V> : Pairs<V> {};
+template <MultipliesRowPairs V>
+struct Bf16Steps<V> : PairsOfRows<V> {};
 
 // Bytes of x rounded for products with weights of `dtype`; 0 if they take x itself.
 template <class V>

@@ -11,6 +11,7 @@
 #include "kernels/five_bit_panels.h"
 #include "kernels/formats.h"
 #include "kernels/quantized_rows.h"
+#include "kernels/row_pairs.h"
 #include "kernels/table_panels.h"
 
 namespace skein {
@@ -32,6 +33,8 @@ template <class V, DType Form, int M, class Groups>
   SKEIN_UNROLL(16)
   for (int m = 0; m < M; m++)
     sum[m][0] = sum[m][1] = startOfSum<V, Form>(x + m * rowStride);
+  if constexpr (HasSquares<V> && M > 1)
+    return addSquares<V, kParts<V, Form>, kGroup / 8, M>(x + kBlockHead<Form>, rowStride, groups, 0, sum);
   SKEIN_UNROLL(8)
   for (int step = 0; step < kSteps<V, Form>; step++) {
     groups.prefetch(step);
@@ -97,6 +100,8 @@ template <class V, int M, class Groups>
   using I = typename V::I;
   SKEIN_UNROLL(16)
   for (int m = 0; m < M; m++) sum[m][0] = sum[m][1] = V::startOf(loadWord(x + m * rowStride + 8 + 4 * sixteen));
+  if constexpr (HasSquares<V> && M > 1)
+    return addSquares<V, 2, 2, M>(x + kBlockHead<DType::kQ6K> + 16 * sixteen, rowStride, groups, 4 * sixteen, sum);
   SKEIN_UNROLL(2)
   for (int step = 2 * sixteen; step < 2 * sixteen + 2; step++) {
     groups.prefetch(step);

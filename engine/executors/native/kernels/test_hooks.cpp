@@ -15,13 +15,20 @@ namespace {
 
 const KernelTable& tableOf(const Napi::CallbackInfo& info) {
   const std::string name = info[0].As<Napi::String>();
-  if (name == "emulated16") return emulated16Kernels();
-  if (name == "emulated16pairs") return emulated16PairsKernels();
 #ifdef SKEIN_X64
   if (name == "avx512" && isaSupported(Isa::kAvx512)) return avx512Kernels();
   if (name == "avx512vnni" && vnniSupported()) return avx512VnniKernels();
 #endif
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16})
+#ifdef SKEIN_ARM64
+  if (name == "neon") return neonKernels();
+  if (name == "neondot" && dotProductsSupported()) return neonDotKernels();
+  if (name == "neoni8mm" && i8mmSupported()) return neonI8mmKernels();
+  if (name == "emulated8pairs") return emulated8PairsKernels();
+#else
+  if (name == "emulated16") return emulated16Kernels();
+  if (name == "emulated16pairs") return emulated16PairsKernels();
+#endif
+  for (const Isa isa : kInstructionSets)
     if (isaSupported(isa) && name == kernelsOf(isa).name) return kernelsOf(isa);
   throw Napi::Error::New(info.Env(), std::string("this processor has no kernels named ").append(name));
 }
@@ -326,12 +333,18 @@ Napi::Value wideRow(const Napi::CallbackInfo& info) {
 Napi::Value names(const Napi::CallbackInfo& info) {
   auto result = Napi::Array::New(info.Env());
   uint32_t count = 0;
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16}) {
+  for (const Isa isa : kInstructionSets) {
     if (isaSupported(isa)) result.Set(count++, kernelsOf(isa).name);
     if (isa == Isa::kAvx512 && vnniSupported()) result.Set(count++, "avx512vnni");
+    if (isa == Isa::kNeon && dotProductsSupported()) result.Set(count++, "neondot");
+    if (isa == Isa::kNeon && i8mmSupported()) result.Set(count++, "neoni8mm");
   }
+#ifdef SKEIN_ARM64
+  result.Set(count, "emulated8pairs");
+#else
   result.Set(count++, "emulated16");
   result.Set(count, "emulated16pairs");
+#endif
   return result;
 }
 
@@ -343,11 +356,16 @@ Napi::Value peak(const Napi::CallbackInfo& info) {
   const DType dtype = f.dtype();
   const int64_t iterations = f.integer("iterations");
   [[maybe_unused]] volatile float sink = 0;
-#ifdef SKEIN_X64
+#if defined(SKEIN_X64)
   if (&table == &avx2Kernels()) sink = avx2Peak(dtype, iterations);
   else if (&table == &avx512Kernels()) sink = avx512Peak(dtype, iterations);
   else if (&table == &avx512VnniKernels()) sink = avx512VnniPeak(dtype, iterations);
   else if (&table == &avx512Bf16Kernels()) sink = avx512Bf16Peak(dtype, iterations);
+  else
+#elif defined(SKEIN_ARM64)
+  if (&table == &neonKernels()) sink = neonPeak(dtype, iterations);
+  else if (dotProductsSupported() && &table == &neonDotKernels()) sink = neonDotPeak(dtype, iterations);
+  else if (isaSupported(Isa::kNeonBf16) && &table == &neonBf16Kernels() && dtype == DType::kBf16) sink = neonBf16Peak(iterations);
   else
 #endif
     return Napi::Number::New(info.Env(), 0);

@@ -8,8 +8,12 @@ namespace skein {
 
 Napi::Object kernelTestHooks(Napi::Env env);
 
-// Emulated twins of avx512Kernels() and avx512Bf16Kernels(), available only through the hooks.
+// Emulated twins, available only through the hooks: of neonBf16Kernels(), or of avx512Kernels() and avx512Bf16Kernels().
+#ifdef SKEIN_ARM64
+const KernelTable& emulated8PairsKernels();
+#else
 const KernelTable& emulated16Kernels();
 const KernelTable& emulated16PairsKernels();
+#endif
 
 }  // namespace skein

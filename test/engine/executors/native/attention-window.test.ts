@@ -9,7 +9,7 @@ import { Random } from '../../../../tools/support/random.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
 import { makeTinyNetwork, type TinyNetwork } from '../../../../tools/support/tiny-network.js';
 import { greatestError, naiveLogits } from '../../../support/naive-network.js';
-import { executorOptions, instructionSets } from '../../../support/native-options.js';
+import { executorOptions, instructionSets, multipliesPairs } from '../../../support/native-options.js';
 import { expectSameLogits, PagedSequences } from '../../../support/paged-sequences.js';
 
 // The longest goes around its blocks many times, and its window crosses the borders of splits of the cache.
@@ -87,8 +87,8 @@ describe.each(instructionSets)('a sequence in a window, on %s', (instructionSet)
           kvDtype,
           inverseFrequencies: networks[kvDtype].inverseFrequencies,
           ropeScale: 1,
-          roundsInputs: instructionSet === 'avx512bf16' && kvDtype === 'bf16',
-          roundsAttention: instructionSet === 'avx512bf16' && kvDtype === 'bf16',
+          roundsInputs: multipliesPairs(instructionSet) && kvDtype === 'bf16',
+          roundsAttention: multipliesPairs(instructionSet) && kvDtype === 'bf16',
           window: {
             tokens: window.maxAttentionWindow,
             sinks: 'sinkTokenLength' in window ? window.sinkTokenLength : 0,

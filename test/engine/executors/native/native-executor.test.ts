@@ -6,7 +6,7 @@ import { makeSamplingBatch, makeSamplingOutput } from '../../../../tools/support
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
 import { type TinyNetwork, TinyNetworks } from '../../../../tools/support/tiny-network.js';
 import { greatestError, naiveLogits } from '../../../support/naive-network.js';
-import { executorOptions, instructionSets } from '../../../support/native-options.js';
+import { executorOptions, instructionSets, multipliesPairs } from '../../../support/native-options.js';
 import { PagedSequences } from '../../../support/paged-sequences.js';
 
 const networks = new TinyNetworks();
@@ -31,8 +31,8 @@ function errorOf(tiny: TinyNetwork, options: Parameters<typeof executorOptions>[
       kvDtype: executor.options.kvDtype,
       inverseFrequencies: tiny.inverseFrequencies,
       ropeScale: 1,
-      roundsInputs: executor.instructionSet === 'avx512bf16' && tiny.shape.precision === 'bf16',
-      roundsAttention: executor.instructionSet === 'avx512bf16' && executor.options.kvDtype === 'bf16',
+      roundsInputs: multipliesPairs(executor.instructionSet) && tiny.shape.precision === 'bf16',
+      roundsAttention: multipliesPairs(executor.instructionSet) && executor.options.kvDtype === 'bf16',
     });
     greatest = Math.max(greatest, greatestError(sequences.logits[s]!, expected));
   }
@@ -47,10 +47,10 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
   it('is the naive network with bf16 weights and cache', () => {
     const tiny = networks.make({ precision: 'bf16' });
     // f32 and f64 may round a value that lies between two of bf16 to different ones.
-    const ofRounding = instructionSet === 'avx512bf16' ? 4e-2 : 2e-2;
+    const ofRounding = multipliesPairs(instructionSet) ? 4e-2 : 2e-2;
     expect(errorOf(tiny, { instructionSet, kvDtype: 'bf16' })).toBeLessThan(ofRounding);
     const exact = errorOf(tiny, { instructionSet, kvDtype: 'f32' });
-    expect(exact).toBeLessThan(instructionSet === 'avx512bf16' ? ofRounding : 2e-5);
+    expect(exact).toBeLessThan(multipliesPairs(instructionSet) ? ofRounding : 2e-5);
   });
 
   it('is the naive network with a cache in int8', () => {

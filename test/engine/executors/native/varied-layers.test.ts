@@ -5,7 +5,7 @@ import type { KvDtype } from '../../../../kvcache/kv-dtype.js';
 import { Random } from '../../../../tools/support/random.js';
 import { makeTinyNetwork, OWN_WINDOW, type TinyNetwork } from '../../../../tools/support/tiny-network.js';
 import { greatestError, naiveLogits } from '../../../support/naive-network.js';
-import { executorOptions, instructionSets } from '../../../support/native-options.js';
+import { executorOptions, instructionSets, multipliesPairs } from '../../../support/native-options.js';
 import { expectSameLogits, PagedSequences } from '../../../support/paged-sequences.js';
 
 // One sequence goes beyond a split of the cache (512 tokens), so that its first layer sees nothing of whole splits.
@@ -64,7 +64,7 @@ describe.each(instructionSets)('layers that differ, on %s', (instructionSet) => 
       const window = maxAttentionWindow === null ? {} : { maxAttentionWindow };
       const options = { ...window, instructionSet, kvDtype };
       const logits = mixed(options, 3, SHORT);
-      const rounds = instructionSet === 'avx512bf16' && kvDtype === 'bf16';
+      const rounds = multipliesPairs(instructionSet) && kvDtype === 'bf16';
       for (const [s, tokens] of makeTokens(SHORT).entries()) {
         const expected = naiveLogits(networks[kvDtype].plan, networks[kvDtype].weights, tokens, {
           kvDtype,

@@ -1,14 +1,13 @@
 import { expect } from 'vitest';
 import type { KvDtype } from '../../../../../kvcache/kv-dtype.js';
-import { fromBf16, toBf16 } from './kernel-hooks.js';
+import { fromBf16, multipliesPairs, toBf16 } from './kernel-hooks.js';
 import { asQuants } from './kv-pool.js';
 
 /** Greatest whole number of a query or of a step's probabilities that meets a cache in int8. */
 const WORDS = 32767;
 
 /** True for kernels that multiply a bf16 cache as pairs of bf16, and so round queries and probabilities. */
-const inPairs = (table: string, dtype: KvDtype) =>
-  dtype === 'bf16' && (table === 'avx512bf16' || table === 'emulated16pairs');
+const inPairs = (table: string, dtype: KvDtype) => dtype === 'bf16' && multipliesPairs(table);
 
 /** The queries that the scores are products of. */
 export function queriesOf(table: string, dtype: KvDtype, q: Float32Array, headDim: number): Float32Array {

@@ -8,6 +8,7 @@ import {
   fromBf16,
   guarded,
   isEmulated,
+  isShort,
   kernels,
   randomFloats,
   randomOf,
@@ -398,12 +399,13 @@ describe.each(tables)('attention, %s', (table) => {
 });
 
 it.each(twins)('attention, %s gives the bits of %s', (vector, scalar) => {
-  for (const headDim of [5, 8, 24, 40, 64, 80, 128])
+  const tokens = isShort ? 40 : 90;
+  for (const headDim of isShort ? [40] : [5, 8, 24, 40, 64, 80, 128])
     for (const [dtype, group, tokensPerBlock] of LAYOUTS) {
-      const plain: Shape = { dtype, tokens: 90, tokensPerBlock, kvHeads: 2, group, headDim };
+      const plain: Shape = { dtype, tokens, tokensPerBlock, kvHeads: 2, group, headDim };
       for (const shape of headDim === 40 ? [plain, { ...plain, softCap: 2 }] : [plain]) {
-        const wanted = sequenceOf(scalar, shape).run(0, 90);
-        const rows = sequenceOf(vector, shape).run(0, 90);
+        const wanted = sequenceOf(scalar, shape).run(0, tokens);
+        const rows = sequenceOf(vector, shape).run(0, tokens);
         for (const [i, row] of rows.entries())
           expectSameBits(row, wanted[i]!, () => `position ${i} of ${JSON.stringify(shape)}`);
       }

@@ -72,10 +72,20 @@ export const twins = [
   ['avx512', 'emulated16'],
   ['avx512vnni', 'emulated16'],
   ['avx512bf16', 'emulated16pairs'],
+  ['neon', 'scalar'],
+  ['neondot', 'scalar'],
+  ['neoni8mm', 'scalar'],
+  ['neonbf16', 'emulated8pairs'],
 ].filter((pair): pair is [string, string] => tables.includes(pair[0]!));
 
+/** True where a processor is emulated, which takes a hundred times as long: fewer shapes then. */
+export const isShort = process.env.SKEIN_TEST_SCALE === 'short';
+
+/** True for tables that multiply bf16 as pairs, and so round rows, queries and probabilities. */
+export const multipliesPairs = (table: string) => table.endsWith('bf16') || table.endsWith('pairs');
+
 /** Emulated vectors are far slower: tests give them less. */
-export const isEmulated = (table: string) => table === 'scalar' || table.startsWith('emulated16');
+export const isEmulated = (table: string) => table === 'scalar' || table.startsWith('emulated');
 
 /** A small generator with a fixed seed: values in -1 .. 1. */
 export function randomOf(seed: number): () => number {

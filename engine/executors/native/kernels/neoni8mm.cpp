@@ -1,0 +1,11 @@
+#include "kernels/neon_products.h"
+#include "kernels/simd_neoni8mm.h"
+
+namespace skein {
+
+const KernelTable& neonI8mmKernels() {
+  static const KernelTable table = withQuantizedProducts<NeonI8mmSimd>();
+  return table;
+}
+
+}  // namespace skein

@@ -1,0 +1,32 @@
+// Stands for 'vitest' in tests that run without Vite: Vitest's runner and its expect, without what needs a server beside it.
+import * as expects from '@vitest/expect';
+import * as chai from 'chai';
+
+export {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  it,
+  onTestFinished,
+  suite,
+  test,
+} from '@vitest/runner';
+
+chai.use(expects.JestExtend);
+chai.use(expects.JestChaiExpect);
+chai.use(expects.JestAsymmetricMatchers);
+
+type Expect = (value: unknown, message?: string) => Chai.Assertion;
+const plain: Expect = (value, message) => chai.expect(value, message);
+export const expect = Object.assign(plain, chai.expect, {
+  ...expects.customMatchers,
+  ...Reflect.get(globalThis, expects.ASYMMETRIC_MATCHERS_OBJECT),
+});
+Object.defineProperty(globalThis, expects.GLOBAL_EXPECT, {
+  value: expect,
+  writable: true,
+  configurable: true,
+});
+expects.setState({ assertionCalls: 0, isExpectingAssertions: false, environment: 'node' }, expect as never);
