@@ -46,7 +46,14 @@ export function adoptBlocks(
       held.push(node);
       const { hash: blockHash, priority } = node;
       const { loraId = null, salt: cacheSalt } = key;
-      stored.push({ blockHash, tokens: Array.from(node.tokens), loraId, cacheSalt, cacheLevel: 0, priority });
+      stored.push({
+        blockHash,
+        tokens: Array.from(cache.tree.tokensOf(node)),
+        loraId,
+        cacheSalt,
+        cacheLevel: 0,
+        priority,
+      });
     }
   });
   // The last ones first, so that tails are evicted before heads.

@@ -18,8 +18,9 @@ export function findInconsistency(cache: KvCacheSnapshot): string | null {
     markFree(cache.secondaryFree, isFree, { name: 'secondary free list', first: numPrimary, end: numBlocks });
   if (wrongList !== null) return wrongList;
   const inTree = new Uint8Array(numBlocks);
+  const seen = { blocks: inTree, places: new Set<number>() };
   for (const root of cache.roots) {
-    const wrong = findWrongNode(cache, root, inTree);
+    const wrong = findWrongNode(cache, root, seen);
     if (wrong !== null) return wrong;
   }
   return findWrongCount(cache, holders, isFree, inTree) ?? findWrongSecondary(cache, isFree, inTree);

@@ -132,7 +132,14 @@ export class PrefixSharing {
       node = this.#cache.insert(node, tokens, start, block, retention);
       if (!events.isOn) continue;
       const { hash: blockHash, priority } = node;
-      stored.push({ blockHash, tokens: Array.from(node.tokens), loraId, cacheSalt, cacheLevel: 0, priority });
+      stored.push({
+        blockHash,
+        tokens: Array.from(tree.tokensOf(node)),
+        loraId,
+        cacheSalt,
+        cacheLevel: 0,
+        priority,
+      });
     }
     if (stored.length > 0) events.add({ type: 'stored', parentHash, blocks: stored });
   }

@@ -1,4 +1,5 @@
 import { chainHash, type ReuseKey, rootHash } from './block-hashes.js';
+import { BlockTokens } from './block-tokens.js';
 
 export type { ReuseKey } from './block-hashes.js';
 
@@ -6,8 +7,8 @@ export type { ReuseKey } from './block-hashes.js';
 export interface PrefixNode {
   /** Node of the block before this one; null for a root. */
   readonly parent: PrefixNode | null;
-  /** The block's tokens [tokensPerBlock]; none for a root. */
-  readonly tokens: Int32Array;
+  /** Place of the block's tokens among those of the tree; -1 for a root. */
+  readonly place: number;
   /**
    * Number of the block, in the primary pool or behind it in the secondary one; changes when it moves. -1 for a root.
    */
@@ -17,7 +18,7 @@ export interface PrefixNode {
   /** Name of the root among the roots. */
   readonly key: string;
   /** Children in the order of their tokens. */
-  readonly children: PrefixNode[];
+  children: PrefixNode[];
   /** Number of children that lie in the primary pool: kept up to date by BlockCache. */
   primaryChildren: number;
   /** Time of the last use, as a count of releases. Kept up to date by BlockCache. */
@@ -49,18 +50,26 @@ export interface PrefixMatch {
  *
  * Children are kept in the order of their tokens, so one binary search finds the equal block, and where there is
  * none, its two neighbours are those with the longest common beginning. Tokens are compared, not hashes: two prompts
- * never share a block by accident. A search costs O(blocks x tokensPerBlock x log children).
+ * never share a block by accident. A search costs O(blocks x tokensPerBlock x log children). The tokens of all blocks
+ * lie in one array, since an array for each would take three times the memory of its tokens.
  */
 export class PrefixTree {
   readonly #tokensPerBlock: number;
   readonly #roots = new Map<string, PrefixNode>();
+  readonly #tokens: BlockTokens;
 
   constructor(tokensPerBlock: number) {
     this.#tokensPerBlock = tokensPerBlock;
+    this.#tokens = new BlockTokens(tokensPerBlock);
   }
 
   get roots(): Iterable<PrefixNode> {
     return this.#roots.values();
+  }
+
+  /** The tokens of a block [tokensPerBlock]. */
+  tokensOf(node: PrefixNode): Int32Array {
+    return this.#tokens.at(node.place);
   }
 
   /** The root of a salt and an adapter: other sequences share nothing with these. It is kept once it has a child. */
@@ -81,16 +90,15 @@ export class PrefixTree {
       nodes.push(child);
       node = child;
     }
-    return { nodes, ...longestBeginning(node, tokens, start, Math.min(size, limit - start)) };
+    return { nodes, ...this.#longestBeginning(node, tokens, start, Math.min(size, limit - start)) };
   }
 
   /** The child that holds tokens[start, start + tokensPerBlock), or null. */
   child(node: PrefixNode, tokens: Int32Array, start: number): PrefixNode | null {
-    const found = node.children[lowerBound(node.children, tokens, start, this.#tokensPerBlock)];
+    const size = this.#tokensPerBlock;
+    const found = node.children[this.#lowerBound(node.children, tokens, start, size)];
     if (!found) return null;
-    return commonLength(found.tokens, tokens, start, this.#tokensPerBlock) === this.#tokensPerBlock
-      ? found
-      : null;
+    return this.#tokens.commonLength(found.place, tokens, start, size) === size ? found : null;
   }
 
   /** The hash of the first full block of tokens[0, length) that is not in the tree, or null if all are. */
@@ -117,7 +125,7 @@ export class PrefixTree {
     const size = this.#tokensPerBlock;
     const node: PrefixNode = {
       parent,
-      tokens: tokens.slice(start, start + size),
+      place: this.#tokens.add(tokens, start),
       block,
       hash: chainHash(parent.hash, tokens, start, size),
       key: parent.key,
@@ -127,7 +135,9 @@ export class PrefixTree {
       priority,
       expiresAtMs,
     };
-    parent.children.splice(lowerBound(parent.children, tokens, start, size), 0, node);
+    // Most have one child: a list of its own length is a tenth of what splice makes room for.
+    if (parent.children.length === 0) parent.children = [node];
+    else parent.children.splice(this.#lowerBound(parent.children, tokens, start, size), 0, node);
     if (parent.parent === null) this.#roots.set(parent.key, parent);
     return node;
   }
@@ -138,8 +148,9 @@ export class PrefixTree {
     if (parent === null || leaf.children.length > 0) {
       throw new Error(`Block ${leaf.block} is no leaf of the prefix tree; only leaves are taken out.`);
     }
-    const place = lowerBound(parent.children, leaf.tokens, 0, this.#tokensPerBlock);
-    parent.children.splice(place, 1);
+    const index = this.#lowerBound(parent.children, this.tokensOf(leaf), 0, this.#tokensPerBlock);
+    parent.children.splice(index, 1);
+    this.#tokens.remove(leaf.place);
     if (parent.parent === null && parent.children.length === 0) this.#roots.delete(parent.key);
   }
 
@@ -147,10 +158,48 @@ export class PrefixTree {
   removeAll(): PrefixNode[] {
     const nodes = [...this.#roots.values()].flatMap(({ children }) => children);
     this.#roots.clear();
+    this.#tokens.clear();
     for (let index = 0; index < nodes.length; index += 1) {
       for (const child of nodes[index]!.children) nodes.push(child);
     }
     return nodes;
+  }
+
+  /** Index of the first child whose first tokens are not less than tokens[start, start + length). */
+  #lowerBound(children: readonly PrefixNode[], tokens: Int32Array, start: number, length: number): number {
+    let low = 0;
+    let high = children.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#tokens.isLess(children[middle]!.place, tokens, start, length)) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /**
+   * The child with the longest common beginning: one of the two neighbours of the place in the order, the right one if
+   * both are equal.
+   */
+  #longestBeginning(
+    node: PrefixNode,
+    tokens: Int32Array,
+    start: number,
+    length: number,
+  ): { partial: PrefixNode | null; partialLength: number } {
+    let partial: PrefixNode | null = null;
+    let partialLength = 0;
+    if (length <= 0) return { partial, partialLength };
+    const right = this.#lowerBound(node.children, tokens, start, length);
+    for (const index of [right, right - 1]) {
+      const neighbour = node.children[index];
+      if (!neighbour) continue;
+      const common = this.#tokens.commonLength(neighbour.place, tokens, start, length);
+      if (common <= partialLength) continue;
+      partial = neighbour;
+      partialLength = common;
+    }
+    return { partial, partialLength };
   }
 }
 
@@ -161,7 +210,7 @@ function rootKey({ salt, loraId = null }: ReuseKey): string {
 function createRoot({ salt, loraId = null }: ReuseKey, key: string): PrefixNode {
   return {
     parent: null,
-    tokens: new Int32Array(0),
+    place: -1,
     block: -1,
     hash: rootHash({ salt, loraId }),
     key,
@@ -171,54 +220,4 @@ function createRoot({ salt, loraId = null }: ReuseKey, key: string): PrefixNode 
     priority: 0,
     expiresAtMs: Number.POSITIVE_INFINITY,
   };
-}
-
-/** Index of the first child whose first tokens are not less than tokens[start, start + length). */
-function lowerBound(
-  children: readonly PrefixNode[],
-  tokens: Int32Array,
-  start: number,
-  length: number,
-): number {
-  let low = 0;
-  let high = children.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    const candidate = children[middle]!.tokens;
-    const common = commonLength(candidate, tokens, start, length);
-    if (common < length && candidate[common]! < tokens[start + common]!) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-/**
- * The child with the longest common beginning: one of the two neighbours of the place in the order, the right one if
- * both are equal.
- */
-function longestBeginning(
-  node: PrefixNode,
-  tokens: Int32Array,
-  start: number,
-  length: number,
-): { partial: PrefixNode | null; partialLength: number } {
-  let partial: PrefixNode | null = null;
-  let partialLength = 0;
-  if (length <= 0) return { partial, partialLength };
-  const place = lowerBound(node.children, tokens, start, length);
-  for (const index of [place, place - 1]) {
-    const neighbour = node.children[index];
-    if (!neighbour) continue;
-    const common = commonLength(neighbour.tokens, tokens, start, length);
-    if (common <= partialLength) continue;
-    partial = neighbour;
-    partialLength = common;
-  }
-  return { partial, partialLength };
-}
-
-function commonLength(block: Int32Array, tokens: Int32Array, start: number, length: number): number {
-  let common = 0;
-  while (common < length && block[common] === tokens[start + common]) common += 1;
-  return common;
 }

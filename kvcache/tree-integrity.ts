@@ -1,24 +1,33 @@
 import type { KvCacheSnapshot } from './cache-snapshot.js';
 import type { PrefixNode } from './prefix-tree.js';
 
+/** What a walk through the tree has seen. */
+export interface SeenInTree {
+  /** 1: the block is in the tree [numBlocks]. */
+  blocks: Uint8Array;
+  /** Places of tokens. */
+  places: Set<number>;
+}
+
 /**
- * Walks the tree below `node`, marks its blocks in `inTree`, and returns the first inconsistency as a sentence, or null.
+ * Walks the tree below `node`, marks its blocks in `seen`, and returns the first inconsistency as a sentence, or null.
  * All ancestors of a held block must be held; below a swapped-out block there must be only swapped-out ones.
  */
-export function findWrongNode(cache: KvCacheSnapshot, node: PrefixNode, inTree: Uint8Array): string | null {
-  const { tokensPerBlock, nodes } = cache;
+export function findWrongNode(cache: KvCacheSnapshot, node: PrefixNode, seen: SeenInTree): string | null {
+  const { nodes } = cache;
   let primaryChildren = 0;
   for (const child of node.children) {
-    const { block, tokens } = child;
-    if (tokens.length !== tokensPerBlock)
-      return `Block ${block} of the tree has ${tokens.length} tokens, not ${tokensPerBlock}.`;
+    const { block, place } = child;
+    if (seen.places.has(place))
+      return `Block ${block} of the tree has its tokens where another one has them.`;
     if (nodes[block] !== child)
       return `Block ${block} is in the tree, but the tree's node is not the one on record.`;
-    if (inTree[block] === 1) return `Block ${block} is in the tree twice.`;
+    if (seen.blocks[block] === 1) return `Block ${block} is in the tree twice.`;
     if (child.parent !== node) return `Block ${block} of the tree does not know its parent.`;
-    inTree[block] = 1;
+    seen.blocks[block] = 1;
+    seen.places.add(place);
     if (isPrimary(cache, child)) primaryChildren += 1;
-    const wrong = findWrongPlace(cache, node, child) ?? findWrongNode(cache, child, inTree);
+    const wrong = findWrongPlace(cache, node, child) ?? findWrongNode(cache, child, seen);
     if (wrong !== null) return wrong;
   }
   if (primaryChildren === node.primaryChildren) return null;

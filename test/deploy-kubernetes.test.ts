@@ -79,39 +79,38 @@ describe('the manifests of gateways and workers', () => {
     expect(schemaProblems(spoilt)[0]).toContain('spec/replicas must be integer');
   });
 
-  it('are built by kustomize, each overlay as it says', () => {
-    if (kubectl === null) {
-      console.warn('No kubectl: the overlays of deploy/kubernetes/queue are not built.');
-      return;
-    }
-    for (const folder of ['deploy/kubernetes', `${ROOT}/base`, ...OVERLAYS]) {
-      const documents = built(folder);
-      for (const one of documents) expect(schemaProblems(one), `${folder}: ${one.kind}`).toEqual([]);
-      const images = documents
-        .flatMap(({ spec }) => spec?.template?.spec.containers ?? [])
-        .map(({ image }: Manifest) => image);
-      expect(images).toContain('registry.example.com/skein:0.1.0');
-      // All that is mounted is there, under the name that kustomize gave it.
-      const configs = documents.filter(({ kind }) => kind === 'ConfigMap').map((one) => one.metadata.name);
-      const mounted = JSON.stringify(documents).matchAll(/"configMap":\{"name":"([^"]+)"/g);
-      for (const [, name] of mounted) expect(configs).toContain(name);
-    }
-    const of = (overlay: string, kind: string, name: string) =>
-      built(`${ROOT}/overlays/${overlay}`).find((one) => one.kind === kind && one.metadata.name === name);
-    const servers = of('replicated-nats', 'StatefulSet', 'skein-nats');
-    expect(servers.spec.replicas).toBe(3);
-    expect(containerOf(servers).args).toContain('/etc/nats/cluster.conf');
-    for (const [kind, name] of [
-      ['Deployment', 'skein-gateway'],
-      ['StatefulSet', 'skein-worker'],
-    ] as const) {
-      const variables = variablesOf(containerOf(of('replicated-nats', kind, name)));
-      expect(variables.SKEIN_NATS_REPLICAS).toBe(String(servers.spec.replicas));
-      expect(refusals(name === 'skein-worker' ? 'work' : 'gateway', variables)).toEqual([]);
-    }
-    expect(of('autoscaling', 'StatefulSet', 'skein-worker').spec.replicas).toBeUndefined();
-    expect(of('autoscaling', 'Deployment', 'skein-gateway').spec.replicas).toBeUndefined();
-  });
+  it.skipIf(kubectl === null)(
+    'are built by the kustomize of kubectl 1.21 or newer, each overlay as it says',
+    () => {
+      for (const folder of ['deploy/kubernetes', `${ROOT}/base`, ...OVERLAYS]) {
+        const documents = built(folder);
+        for (const one of documents) expect(schemaProblems(one), `${folder}: ${one.kind}`).toEqual([]);
+        const images = documents
+          .flatMap(({ spec }) => spec?.template?.spec.containers ?? [])
+          .map(({ image }: Manifest) => image);
+        expect(images).toContain('registry.example.com/skein:0.1.0');
+        // All that is mounted is there, under the name that kustomize gave it.
+        const configs = documents.filter(({ kind }) => kind === 'ConfigMap').map((one) => one.metadata.name);
+        const mounted = JSON.stringify(documents).matchAll(/"configMap":\{"name":"([^"]+)"/g);
+        for (const [, name] of mounted) expect(configs).toContain(name);
+      }
+      const of = (overlay: string, kind: string, name: string) =>
+        built(`${ROOT}/overlays/${overlay}`).find((one) => one.kind === kind && one.metadata.name === name);
+      const servers = of('replicated-nats', 'StatefulSet', 'skein-nats');
+      expect(servers.spec.replicas).toBe(3);
+      expect(containerOf(servers).args).toContain('/etc/nats/cluster.conf');
+      for (const [kind, name] of [
+        ['Deployment', 'skein-gateway'],
+        ['StatefulSet', 'skein-worker'],
+      ] as const) {
+        const variables = variablesOf(containerOf(of('replicated-nats', kind, name)));
+        expect(variables.SKEIN_NATS_REPLICAS).toBe(String(servers.spec.replicas));
+        expect(refusals(name === 'skein-worker' ? 'work' : 'gateway', variables)).toEqual([]);
+      }
+      expect(of('autoscaling', 'StatefulSet', 'skein-worker').spec.replicas).toBeUndefined();
+      expect(of('autoscaling', 'Deployment', 'skein-gateway').spec.replicas).toBeUndefined();
+    },
+  );
 
   it('name files that there are', () => {
     for (const folder of [`${ROOT}/base`, ...OVERLAYS]) {

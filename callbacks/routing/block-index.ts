@@ -1,7 +1,10 @@
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
+import { CodeTable } from './code-table.js';
 
 /** Number of a worker, small, and its own as long as it is there. */
 export type WorkerIndex = number;
+
+const NONE = -1;
 
 /**
  * Which workers hold which blocks, by the blocks' hashes: the union of what their events have told. A hash stands for all tokens up to
@@ -11,12 +14,33 @@ export type WorkerIndex = number;
  *   A         x   x   x          3 blocks
  *   B         x       x   x      1 block: without h2 it has to begin there
  *   C                            0
+ *
+ * Each x is a pair of a block and a worker, a row of columns, some 50 bytes with its places in two tables. A pair is in the list of its
+ * block and in that of its worker:
+ *
+ *   pair       0    1    2    3    4    5
+ *   block      h1   h2   h3   h1   h3   h4
+ *   worker     A    A    A    B    B    B
+ *   of h1      0 <-> 3                         of A   0 <-> 1 <-> 2
  */
 export class BlockIndex {
   readonly #maxBlocks: number;
-  /** Workers of each block. Most blocks have one. */
-  readonly #holders = new Map<number, WorkerIndex | Set<WorkerIndex>>();
-  readonly #blocksOf = new Map<WorkerIndex, Set<number>>();
+  readonly #byPair = new CodeTable();
+  /** First pair of each block. */
+  readonly #byBlock = new CodeTable();
+  #hashes = new Float64Array(16);
+  #workers = new Int32Array(16);
+  /** How often a pair was noted by addAgain; 1 for one that was noted by add. */
+  #counts = new Int32Array(16);
+  #nextOfBlock = new Int32Array(16);
+  #previousOfBlock = new Int32Array(16);
+  #nextOfWorker = new Int32Array(16);
+  #previousOfWorker = new Int32Array(16);
+  /** Pairs that were used once; those that are free now are a list by #nextOfBlock. */
+  #numPairs = 0;
+  #firstFree = NONE;
+  readonly #firstOfWorker: number[] = [];
+  readonly #sizes: number[] = [];
   #size = 0;
 
   /** @param maxBlocks most blocks that are noted, over all workers: what comes when it is full is not noted */
@@ -31,11 +55,26 @@ export class BlockIndex {
 
   /** Number of blocks of one worker. */
   sizeOf(worker: WorkerIndex): number {
-    return this.#blocksOf.get(worker)?.size ?? 0;
+    return this.#sizes[worker] ?? 0;
   }
 
   holds(worker: WorkerIndex, hash: number): boolean {
-    return this.#blocksOf.get(worker)?.has(hash) ?? false;
+    return this.#slotOf(worker, hash) >= 0;
+  }
+
+  /** A pair of the block, for `next` and `workerOf`; -1: nobody holds it. */
+  first(hash: number): number {
+    const slot = this.#slotOfBlock(hash);
+    return slot < 0 ? NONE : this.#byBlock.valueAt(slot);
+  }
+
+  /** The next pair of the same block; -1: there is none. */
+  next(pair: number): number {
+    return this.#nextOfBlock[pair]!;
+  }
+
+  workerOf(pair: number): WorkerIndex {
+    return this.#workers[pair]!;
   }
 
   /** Notes what a worker's cache has told, in its order. */
@@ -48,48 +87,138 @@ export class BlockIndex {
   }
 
   add(worker: WorkerIndex, hash: number): void {
-    const blocks = this.#blocksOf.get(worker) ?? new Set();
-    if (blocks.has(hash) || this.#size >= this.#maxBlocks) return;
-    this.#blocksOf.set(worker, blocks.add(hash));
-    this.#size += 1;
-    const held = this.#holders.get(hash);
-    if (held === undefined) this.#holders.set(hash, worker);
-    else if (typeof held === 'number') this.#holders.set(hash, new Set([held, worker]));
-    else held.add(worker);
+    if (this.#size >= this.#maxBlocks || this.holds(worker, hash)) return;
+    this.#insert(worker, hash);
+  }
+
+  /** Notes a block once more: it is forgotten after as many calls of removeOnce. */
+  addAgain(worker: WorkerIndex, hash: number): void {
+    const slot = this.#slotOf(worker, hash);
+    if (slot >= 0) this.#counts[this.#byPair.valueAt(slot)]! += 1;
+    else this.#insert(worker, hash);
+  }
+
+  removeOnce(worker: WorkerIndex, hash: number): void {
+    const slot = this.#slotOf(worker, hash);
+    if (slot < 0) return;
+    const pair = this.#byPair.valueAt(slot);
+    if (this.#counts[pair]! > 1) this.#counts[pair]! -= 1;
+    else this.#delete(pair, slot);
   }
 
   remove(worker: WorkerIndex, hash: number): void {
-    if (!this.#blocksOf.get(worker)?.delete(hash)) return;
-    this.#size -= 1;
-    const held = this.#holders.get(hash);
-    if (typeof held !== 'object') {
-      this.#holders.delete(hash);
-      return;
-    }
-    held.delete(worker);
-    if (held.size === 1) for (const last of held) this.#holders.set(hash, last);
+    const slot = this.#slotOf(worker, hash);
+    if (slot >= 0) this.#delete(this.#byPair.valueAt(slot), slot);
   }
 
   /** Forgets all blocks of a worker: it has died, or events of it were lost. */
   clear(worker: WorkerIndex): void {
-    for (const hash of this.#blocksOf.get(worker) ?? []) this.remove(worker, hash);
-    this.#blocksOf.delete(worker);
+    for (let pair = this.#firstOfWorker[worker] ?? NONE; pair !== NONE; ) {
+      const next = this.#nextOfWorker[pair]!;
+      this.#delete(pair, this.#slotOf(worker, this.#hashes[pair]!));
+      pair = next;
+    }
   }
 
-  /** Number of leading blocks that each worker holds, of those that hold any. @param hashes of the prompt's blocks, in order */
-  matches(hashes: readonly number[]): Map<WorkerIndex, number> {
-    const found = new Map<WorkerIndex, number>();
-    for (const [length, hash] of hashes.entries()) {
-      const held = this.#holders.get(hash);
-      if (held === undefined) break;
-      let isAny = false;
-      for (const worker of typeof held === 'number' ? [held] : held) {
-        if ((found.get(worker) ?? 0) !== length) continue;
-        found.set(worker, length + 1);
-        isAny = true;
-      }
-      if (!isAny) break;
+  #slotOf(worker: WorkerIndex, hash: number): number {
+    const table = this.#byPair;
+    for (let slot = table.find(codeOf(hash, worker)); slot >= 0; slot = table.findNext(slot)) {
+      const pair = table.valueAt(slot);
+      if (this.#hashes[pair] === hash && this.#workers[pair] === worker) return slot;
     }
-    return found;
+    return NONE;
   }
+
+  #slotOfBlock(hash: number): number {
+    const table = this.#byBlock;
+    for (let slot = table.find(codeOf(hash, NONE)); slot >= 0; slot = table.findNext(slot)) {
+      if (this.#hashes[table.valueAt(slot)] === hash) return slot;
+    }
+    return NONE;
+  }
+
+  #insert(worker: WorkerIndex, hash: number): void {
+    const pair = this.#takePair();
+    this.#hashes[pair] = hash;
+    this.#workers[pair] = worker;
+    this.#counts[pair] = 1;
+    this.#byPair.add(codeOf(hash, worker), pair);
+    const slot = this.#slotOfBlock(hash);
+    const nextOfBlock = slot < 0 ? NONE : this.#byBlock.valueAt(slot);
+    if (slot < 0) this.#byBlock.add(codeOf(hash, NONE), pair);
+    else this.#byBlock.setValue(slot, pair);
+    link(this.#nextOfBlock, this.#previousOfBlock, pair, nextOfBlock);
+    link(this.#nextOfWorker, this.#previousOfWorker, pair, this.#firstOfWorker[worker] ?? NONE);
+    this.#firstOfWorker[worker] = pair;
+    this.#sizes[worker] = this.sizeOf(worker) + 1;
+    this.#size += 1;
+  }
+
+  /** @param slot of the pair in its table */
+  #delete(pair: number, slot: number): void {
+    const worker = this.#workers[pair]!;
+    this.#byPair.remove(slot);
+    if (this.#previousOfBlock[pair] === NONE) {
+      const first = this.#slotOfBlock(this.#hashes[pair]!);
+      const next = this.#nextOfBlock[pair]!;
+      if (next === NONE) this.#byBlock.remove(first);
+      else this.#byBlock.setValue(first, next);
+    }
+    if (this.#previousOfWorker[pair] === NONE) this.#firstOfWorker[worker] = this.#nextOfWorker[pair]!;
+    unlink(this.#nextOfBlock, this.#previousOfBlock, pair);
+    unlink(this.#nextOfWorker, this.#previousOfWorker, pair);
+    this.#nextOfBlock[pair] = this.#firstFree;
+    this.#firstFree = pair;
+    this.#sizes[worker]! -= 1;
+    this.#size -= 1;
+  }
+
+  #takePair(): number {
+    const free = this.#firstFree;
+    if (free !== NONE) {
+      this.#firstFree = this.#nextOfBlock[free]!;
+      return free;
+    }
+    if (this.#numPairs === this.#workers.length) this.#grow();
+    this.#numPairs += 1;
+    return this.#numPairs - 1;
+  }
+
+  #grow(): void {
+    const hashes = new Float64Array(2 * this.#hashes.length);
+    hashes.set(this.#hashes);
+    this.#hashes = hashes;
+    this.#workers = doubled(this.#workers);
+    this.#counts = doubled(this.#counts);
+    this.#nextOfBlock = doubled(this.#nextOfBlock);
+    this.#previousOfBlock = doubled(this.#previousOfBlock);
+    this.#nextOfWorker = doubled(this.#nextOfWorker);
+    this.#previousOfWorker = doubled(this.#previousOfWorker);
+  }
+}
+
+/** Puts a pair before the first one of a list. */
+function link(next: Int32Array, previous: Int32Array, pair: number, first: number): void {
+  next[pair] = first;
+  previous[pair] = NONE;
+  if (first !== NONE) previous[first] = pair;
+}
+
+function unlink(next: Int32Array, previous: Int32Array, pair: number): void {
+  const [before, behind] = [previous[pair]!, next[pair]!];
+  if (before !== NONE) next[before] = behind;
+  if (behind !== NONE) previous[behind] = before;
+}
+
+function doubled(column: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
+  const longer = new Int32Array(2 * column.length);
+  longer.set(column);
+  return longer;
+}
+
+/** Code of a block, or of a block at a worker. */
+function codeOf(hash: number, worker: WorkerIndex): number {
+  let code = Math.imul((hash | 0) ^ Math.imul(worker + 1, 0x9e3779b1), 0x85ebca6b);
+  code = Math.imul(code ^ (code >>> 15), 0xc2b2ae35);
+  return code ^ (code >>> 16);
 }

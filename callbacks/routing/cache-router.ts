@@ -1,5 +1,6 @@
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import { BlockIndex, type WorkerIndex } from './block-index.js';
+import { CachedBeginnings } from './cached-beginnings.js';
 
 export interface CacheRouterOptions {
   /** Time that a worker takes to compute the keys and values of one block of a prompt, in any unit. */
@@ -8,7 +9,7 @@ export interface CacheRouterOptions {
   requestTime: number;
   /** Weight of a worker's time beside that of the request, which may wait; default 1. 0: only the request's own first token counts. */
   workWeight?: number;
-  /** Most blocks that are noted over all workers; default 10 million, some 1 GB. */
+  /** Most blocks that are noted over all workers; default 10 million, some 0.6 GB. */
   maxBlocks?: number;
 }
 
@@ -29,10 +30,6 @@ export interface Routing {
 interface Worker {
   name: string;
   index: WorkerIndex;
-  /** Requests that were sent there and have not ended. */
-  requests: number;
-  /** Blocks of prompts that it has yet to compute for them. */
-  pendingBlocks: number;
 }
 
 interface Underway {
@@ -57,21 +54,23 @@ const DEFAULT_MAX_BLOCKS = 10_000_000;
 export class CacheRouter {
   readonly #options: CacheRouterOptions;
   readonly #index: BlockIndex;
-  /** Blocks that requests under way will leave, with the number of those requests, for each worker. */
-  readonly #expected: BlockIndex;
-  readonly #expectedCounts = new Map<WorkerIndex, Map<number, number>>();
+  /** Blocks that requests under way will leave, for each worker. */
+  readonly #expected = new BlockIndex(Number.POSITIVE_INFINITY);
+  readonly #beginnings: CachedBeginnings;
   readonly #workers = new Map<string, Worker>();
   readonly #byIndex: (Worker | undefined)[] = [];
   readonly #freeIndices: WorkerIndex[] = [];
+  /** By worker: requests that were sent there and have not ended, and blocks of prompts that it has yet to compute for them. */
+  readonly #requests: number[] = [];
+  readonly #pendingBlocks: number[] = [];
   readonly #underway = new Map<string, Underway>();
   /** Where the search among equals begins, so that they take turns. */
   #turn = 0;
 
   constructor(options: CacheRouterOptions) {
-    const { maxBlocks = DEFAULT_MAX_BLOCKS } = options;
     this.#options = options;
-    this.#index = new BlockIndex(maxBlocks);
-    this.#expected = new BlockIndex(maxBlocks);
+    this.#index = new BlockIndex(options.maxBlocks ?? DEFAULT_MAX_BLOCKS);
+    this.#beginnings = new CachedBeginnings(this.#index, this.#expected);
   }
 
   /** Names of the workers. */
@@ -93,9 +92,11 @@ export class CacheRouter {
   add(name: string): void {
     if (this.#workers.has(name)) return;
     const index = this.#freeIndices.pop() ?? this.#byIndex.length;
-    const worker = { name, index, requests: 0, pendingBlocks: 0 };
+    const worker = { name, index };
     this.#workers.set(name, worker);
     this.#byIndex[index] = worker;
+    this.#requests[index] = 0;
+    this.#pendingBlocks[index] = 0;
   }
 
   /** Removes a worker, and returns the ids of requests that were there: they have ended, and may be sent elsewhere. */
@@ -129,15 +130,14 @@ export class CacheRouter {
    */
   route({ id, hashes }: RoutedRequest, mayHave?: (worker: string) => boolean): Routing | null {
     if (this.#underway.has(id)) throw new Error(`The request ${id} is under way already.`);
-    const cached = this.#cachedBlocks(hashes);
-    const worker = this.#cheapest(hashes.length, cached, mayHave);
-    if (worker === null) return null;
-    const cachedBlocks = cached.get(worker.index) ?? 0;
+    const found = this.#cheapest(hashes, mayHave);
+    if (found === null) return null;
+    const { worker, cachedBlocks } = found;
     const pendingBlocks = hashes.length - cachedBlocks;
-    worker.requests += 1;
-    worker.pendingBlocks += pendingBlocks;
+    this.#requests[worker.index]! += 1;
+    this.#pendingBlocks[worker.index]! += pendingBlocks;
     this.#underway.set(id, { worker, hashes, pendingBlocks });
-    this.#expect(worker.index, hashes);
+    for (const hash of hashes) this.#expected.addAgain(worker.index, hash);
     return { worker: worker.name, cachedBlocks };
   }
 
@@ -145,9 +145,10 @@ export class CacheRouter {
   firstToken(id: string): void {
     const one = this.#underway.get(id);
     if (one === undefined) return;
-    one.worker.pendingBlocks -= one.pendingBlocks;
+    const { index } = one.worker;
+    this.#pendingBlocks[index]! -= one.pendingBlocks;
     one.pendingBlocks = 0;
-    this.#unexpect(one.worker.index, one.hashes);
+    for (const hash of one.hashes) this.#expected.removeOnce(index, hash);
     one.hashes = [];
   }
 
@@ -156,72 +157,38 @@ export class CacheRouter {
     const one = this.#underway.get(id);
     if (one === undefined) return;
     this.firstToken(id);
-    one.worker.requests -= 1;
+    this.#requests[one.worker.index]! -= 1;
     this.#underway.delete(id);
   }
 
-  /** Leading blocks by worker, of those that are there or will be. */
-  #cachedBlocks(hashes: readonly number[]): Map<WorkerIndex, number> {
-    const cached = this.#index.matches(hashes);
-    for (const [worker, length] of this.#expected.matches(hashes)) {
-      if (length > (cached.get(worker) ?? 0)) cached.set(worker, length);
-    }
-    // What is there may go on with what will be, and the other way round.
-    for (const [worker, length] of cached) {
-      let longer = length;
-      while (longer < hashes.length && this.#has(worker, hashes[longer]!)) longer += 1;
-      cached.set(worker, longer);
-    }
-    return cached;
-  }
-
-  #has(worker: WorkerIndex, hash: number): boolean {
-    return this.#index.holds(worker, hash) || this.#expected.holds(worker, hash);
-  }
-
   #cheapest(
-    blocks: number,
-    cached: ReadonlyMap<WorkerIndex, number>,
+    hashes: readonly number[],
     mayHave: ((worker: string) => boolean) | undefined,
-  ): Worker | null {
+  ): { worker: Worker; cachedBlocks: number } | null {
     const { blockTime, requestTime, workWeight = 1 } = this.#options;
-    let best: Worker | null = null;
+    const costAt = (index: WorkerIndex, cachedBlocks: number) => {
+      const missing = hashes.length - cachedBlocks;
+      const blocks = missing * (1 + workWeight) + this.#pendingBlocks[index]!;
+      return blocks * blockTime + this.#requests[index]! * requestTime;
+    };
+    const beginnings = this.#beginnings;
+    beginnings.look(hashes);
+    let best: { worker: Worker; cachedBlocks: number } | null = null;
     let least = Number.POSITIVE_INFINITY;
     const count = this.#byIndex.length;
     this.#turn = count === 0 ? 0 : (this.#turn + 1) % count;
     for (let place = 0; place < count; place += 1) {
-      const worker = this.#byIndex[(this.#turn + place) % count];
+      const index = this.#turn + place < count ? this.#turn + place : this.#turn + place - count;
+      // Most are too dear whatever they have, so that nobody needs to know it.
+      if (costAt(index, beginnings.mostAt(index)) >= least) continue;
+      const worker = this.#byIndex[index];
       if (worker === undefined || mayHave?.(worker.name) === false) continue;
-      const missing = blocks - (cached.get(worker.index) ?? 0);
-      const cost =
-        (missing * (1 + workWeight) + worker.pendingBlocks) * blockTime + worker.requests * requestTime;
+      const cachedBlocks = beginnings.lengthAt(index);
+      const cost = costAt(index, cachedBlocks);
       if (cost >= least) continue;
       least = cost;
-      best = worker;
+      best = { worker, cachedBlocks };
     }
     return best;
-  }
-
-  #expect(worker: WorkerIndex, hashes: readonly number[]): void {
-    const counts = this.#expectedCounts.get(worker) ?? new Map<number, number>();
-    this.#expectedCounts.set(worker, counts);
-    for (const hash of hashes) {
-      counts.set(hash, (counts.get(hash) ?? 0) + 1);
-      this.#expected.add(worker, hash);
-    }
-  }
-
-  #unexpect(worker: WorkerIndex, hashes: readonly number[]): void {
-    const counts = this.#expectedCounts.get(worker);
-    for (const hash of hashes) {
-      const left = (counts?.get(hash) ?? 1) - 1;
-      if (left > 0) {
-        counts?.set(hash, left);
-        continue;
-      }
-      counts?.delete(hash);
-      this.#expected.remove(worker, hash);
-    }
-    if (counts?.size === 0) this.#expectedCounts.delete(worker);
   }
 }

@@ -1,4 +1,5 @@
 import type { ClusterArrival, ClusterRequestResult } from './cluster-types.js';
+import { RequestResults } from './request-results.js';
 
 const NS_PER_MS = 1e6;
 
@@ -18,12 +19,14 @@ interface Underway extends ClusterRequestResult {
   generated: number;
   known: number;
   hasBegun: boolean;
+  /** Its present worker has brought a token. */
+  hasToken: boolean;
 }
 
 /** The requests of a simulated cluster, by their numbers in the order of their coming, and what becomes of them. */
 export class ClusterRequests {
-  readonly results: ClusterRequestResult[] = [];
-  readonly #underway: (Underway | undefined)[] = [];
+  readonly results = new RequestResults();
+  readonly #underway = new Map<number, Underway>();
   #generatedTokens = 0;
   #numEnded = 0;
   #endNs = 0;
@@ -44,16 +47,16 @@ export class ClusterRequests {
 
   /** Returns its number. */
   add(atNs: number, arrival: ClusterArrival): number {
-    const result: ClusterRequestResult = {
-      ...{ worker: -1, firstTokenMs: Number.NaN, lastTokenMs: Number.NaN },
-      ...{ promptTokens: arrival.tokens.length, cachedTokens: 0, attempts: 0 },
-    };
-    this.#underway.push({ ...result, arrival, atNs, generated: 0, known: 0, hasBegun: false });
-    return this.results.push(result) - 1;
+    const request = this.results.add(arrival.tokens.length);
+    this.#underway.set(request, {
+      ...this.results.at(request),
+      ...{ arrival, atNs, generated: 0, known: 0, hasBegun: false, hasToken: false },
+    });
+    return request;
   }
 
   #find(request: number): Underway {
-    return this.#underway[request]!;
+    return this.#underway.get(request)!;
   }
 
   /** Most tokens that it takes. */
@@ -90,6 +93,7 @@ export class ClusterRequests {
     const one = this.#find(request);
     one.attempts += 1;
     one.hasBegun = false;
+    one.hasToken = false;
     one.known = one.generated;
   }
 
@@ -101,12 +105,14 @@ export class ClusterRequests {
     if (one.attempts === 1) one.cachedTokens = cachedTokens;
   }
 
-  /** @param generated number of tokens that it has got of its present worker @returns true where these are more than before */
+  /** @param generated number of tokens that it has got of its present worker @returns true where it is the first one of that worker */
   noteTokens(nowNs: number, request: number, worker: number, generated: number): boolean {
     const one = this.#find(request);
     // A request that was paused computes its context once more, which brings no token.
     if (one.known + generated <= one.generated) return false;
     one.generated = one.known + generated;
+    if (one.hasToken) return false;
+    one.hasToken = true;
     if (!Number.isNaN(one.firstTokenMs)) return true;
     one.firstTokenMs = msOf(nowNs - one.atNs);
     one.worker = worker;
@@ -114,12 +120,10 @@ export class ClusterRequests {
   }
 
   noteEnd(nowNs: number, request: number): void {
-    const { worker, firstTokenMs, cachedTokens, attempts, atNs, generated } = this.#find(request);
-    const lastTokenMs = msOf(nowNs - atNs);
-    Object.assign(this.results[request]!, { worker, firstTokenMs, lastTokenMs, cachedTokens, attempts });
-    // Its tokens are the most of what is held.
-    this.#underway[request] = undefined;
-    this.#generatedTokens += generated;
+    const one = this.#find(request);
+    this.results.set(request, { ...one, lastTokenMs: msOf(nowNs - one.atNs) });
+    this.#underway.delete(request);
+    this.#generatedTokens += one.generated;
     this.#numEnded += 1;
     this.#endNs = nowNs;
   }

@@ -66,7 +66,11 @@ export class ClusterSimulation {
     this.#router = new CacheRouter({ blockTime, requestTime: 100 * generationMs });
     const onAsk = (ask: Ask) => this.#push(this.#nowNs + nsOf(PULL_EXPIRES_MS), { type: 'expired', ask });
     this.#pull = routing === 'queue' ? new SimulatedQueue(worker.maxNumRequests, onAsk) : null;
-    this.#workers = Array.from({ length: workers }, (_, index) => new SimulatedWorker(index, worker));
+    const tellsCache = routing === 'cache';
+    this.#workers = Array.from(
+      { length: workers },
+      (_, index) => new SimulatedWorker(index, worker, tellsCache),
+    );
     this.#up = [...this.#workers];
     for (const one of this.#workers) {
       if (routing === 'cache') this.#router.add(one.name);
@@ -254,7 +258,7 @@ export class ClusterSimulation {
         this.#noteTokens(nowNs, worker, Number(requestId), generated);
     } else {
       this.#finishIteration(nowNs, worker, begun.iteration);
-      if (begun.events.length > 0 && this.#options.routing === 'cache') {
+      if (begun.events.length > 0) {
         const { eventDelayMs } = this.#options;
         const heard = { type: 'heard', worker, life: worker.life, events: begun.events } as const;
         this.#push(nowNs + nsOf(eventDelayMs), heard);

@@ -1,4 +1,5 @@
 import type { SimulationOptions } from '../../engine/simulation/simulation.js';
+import type { RequestResults } from './request-results.js';
 
 /** How long an iteration takes, in milliseconds. Each is rounded to nanoseconds. */
 export interface Pace {
@@ -66,7 +67,7 @@ export interface ClusterRequestResult {
 }
 
 export interface ClusterResult {
-  requests: ClusterRequestResult[];
+  requests: RequestResults;
   /** Iterations of all workers that have ended. */
   iterations: number;
   /** Prompt tokens that were computed, those computed once more after an outage included. */

@@ -1,6 +1,12 @@
+interface Order {
+  at: number;
+  rank: number;
+  order: number;
+}
+
 /** Events by their time; those of one time by their rank, and then in the order in which they came. */
 export class EventQueue<Event> {
-  readonly #heap: { at: number; rank: number; order: number; event: Event }[] = [];
+  readonly #heap: (Order & { event: Event })[] = [];
   #order = 0;
 
   get size(): number {
@@ -14,14 +20,16 @@ export class EventQueue<Event> {
 
   push(at: number, event: Event, rank = 0): void {
     const heap = this.#heap;
-    heap.push({ at, rank, order: this.#order++, event });
-    let place = heap.length - 1;
+    const entry = { at, rank, order: this.#order++, event };
+    let place = heap.length;
+    heap.push(entry);
     while (place > 0) {
       const parent = (place - 1) >> 1;
-      if (!this.#isBefore(place, parent)) break;
-      this.#swap(place, parent);
+      if (!isBefore(entry, heap[parent]!)) break;
+      heap[place] = heap[parent]!;
       place = parent;
     }
+    heap[place] = entry;
   }
 
   pop(): { at: number; event: Event } | undefined {
@@ -29,27 +37,19 @@ export class EventQueue<Event> {
     const first = heap[0];
     const last = heap.pop();
     if (first === undefined || last === undefined || heap.length === 0) return first;
-    heap[0] = last;
-    for (let place = 0; ; ) {
-      const [left, right] = [2 * place + 1, 2 * place + 2];
-      let least = place;
-      if (left < heap.length && this.#isBefore(left, least)) least = left;
-      if (right < heap.length && this.#isBefore(right, least)) least = right;
-      if (least === place) return first;
-      this.#swap(place, least);
+    let place = 0;
+    for (let least = 1; least < heap.length; least = 2 * place + 1) {
+      if (least + 1 < heap.length && isBefore(heap[least + 1]!, heap[least]!)) least += 1;
+      if (!isBefore(heap[least]!, last)) break;
+      heap[place] = heap[least]!;
       place = least;
     }
+    heap[place] = last;
+    return first;
   }
+}
 
-  #isBefore(one: number, other: number): boolean {
-    const [a, b] = [this.#heap[one]!, this.#heap[other]!];
-    if (a.at !== b.at) return a.at < b.at;
-    return a.rank === b.rank ? a.order < b.order : a.rank < b.rank;
-  }
-
-  #swap(one: number, other: number): void {
-    const held = this.#heap[one]!;
-    this.#heap[one] = this.#heap[other]!;
-    this.#heap[other] = held;
-  }
+function isBefore(a: Order, b: Order): boolean {
+  if (a.at !== b.at) return a.at < b.at;
+  return a.rank === b.rank ? a.order < b.order : a.rank < b.rank;
 }

@@ -33,17 +33,22 @@ export class SimulatedWorker {
   /** Counts its lives: what an earlier one has begun does not end. */
   life = 0;
   begun: Begun | null = null;
-  readonly #options: Omit<SimulationOptions, 'enableBlockReuse' | 'maxEvents'>;
+  readonly #options: SimulationOptions;
   #simulation: Simulation | null = null;
 
-  constructor(index: number, options: Omit<SimulationOptions, 'enableBlockReuse' | 'maxEvents'>) {
+  /** @param tellsCache whether its simulation has the events of its cache */
+  constructor(
+    index: number,
+    options: Omit<SimulationOptions, 'enableBlockReuse' | 'maxEvents'>,
+    tellsCache: boolean,
+  ) {
     this.index = index;
     this.name = `${index}`;
-    this.#options = options;
+    this.#options = { ...options, enableBlockReuse: true, maxEvents: tellsCache ? MOST_EVENTS : 0 };
   }
 
   get simulation(): Simulation {
-    this.#simulation ??= new Simulation({ ...this.#options, enableBlockReuse: true, maxEvents: MOST_EVENTS });
+    this.#simulation ??= new Simulation(this.#options);
     return this.#simulation;
   }
 

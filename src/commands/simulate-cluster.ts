@@ -98,26 +98,30 @@ function* take<T>(items: Iterable<T>, count: number): Generator<T> {
 
 function summary(routing: RoutingPolicy, result: ClusterResult): PolicyResult {
   const { requests, contextTokens, generatedTokens, mostWaiting, iterations, endMs } = result;
-  const sum = (of: (one: ClusterResult['requests'][number]) => number) =>
-    requests.reduce((total, one) => total + of(one), 0);
+  let [promptTokens, cachedTokens, moved] = [0, 0, 0];
+  for (const one of requests) {
+    promptTokens += one.promptTokens;
+    cachedTokens += one.cachedTokens;
+    if (one.attempts > 1) moved += 1;
+  }
   return {
     routing,
     requests: requests.length,
-    promptTokens: sum(({ promptTokens }) => promptTokens),
-    cachedTokens: sum(({ cachedTokens }) => cachedTokens),
+    promptTokens,
+    cachedTokens,
     contextTokens,
     generatedTokens,
-    firstTokenMs: spreadOf(requests.map(({ firstTokenMs }) => firstTokenMs)),
-    lastTokenMs: spreadOf(requests.map(({ lastTokenMs }) => lastTokenMs)),
-    moved: requests.filter(({ attempts }) => attempts > 1).length,
+    firstTokenMs: spreadOf(requests.firstTokenMs),
+    lastTokenMs: spreadOf(requests.lastTokenMs),
+    moved,
     mostWaiting,
     iterations,
     endMs,
   };
 }
 
-function spreadOf(values: readonly number[]): Spread {
-  const sorted = Float64Array.from(values).sort();
+function spreadOf(values: Float64Array): Spread {
+  const sorted = values.slice().sort();
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
   const mean = sorted.reduce((sum, value) => sum + value, 0) / sorted.length;
   return { mean, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: sorted.at(-1)! };

@@ -122,6 +122,14 @@ describe('findInconsistency in the tree', () => {
     expect(findInconsistency(cached(first, second).snapshot)).toBeNull();
   });
 
+  it('finds two blocks whose tokens lie in one place', () => {
+    const { parent, snapshot } = cached(0, 1);
+    Object.assign(parent.children[0]!, { place: parent.place });
+    expect(findInconsistency(snapshot)).toBe(
+      'Block 1 of the tree has its tokens where another one has them.',
+    );
+  });
+
   it('finds a primary block behind one that is swapped out', () => {
     expect(findInconsistency(cached(2, 0).snapshot)).toBe(
       'Block 0 is in the primary pool, but block 2 before it is swapped out.',

@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { readDocument, repository } from './documents.js';
 
@@ -21,8 +21,23 @@ const SCHEMAS: Readonly<Record<string, string>> = {
 /** Fields of any kind, which its schema does not look at one by one. */
 const TOP_FIELDS = new Set(['apiVersion', 'kind', 'metadata', 'spec', 'data', 'stringData', 'type']);
 
-/** kubectl, which brings kustomize; null: it is not here. */
-export const kubectl = spawnSync('kubectl', ['version', '--client']).status === 0 ? 'kubectl' : null;
+/** Older ones have a kustomize that knows no `patches` with a target. */
+const OLDEST_KUBECTL = 21;
+
+/** kubectl, which brings kustomize: pip's, of test/requirements.txt, or else the machine's own. null: there is none that is new enough. */
+export const kubectl = findKubectl();
+
+function findKubectl(): string | null {
+  const folder = dirname(process.env.SKEIN_TEST_PYTHON || join(repository, '.venv/bin/python'));
+  const candidates = [join(folder, 'kubectl'), 'kubectl'];
+  return candidates.find((command) => minorVersionOf(command) >= OLDEST_KUBECTL) ?? null;
+}
+
+/** Of version 1.x, x; -1: there is no such program. */
+function minorVersionOf(command: string): number {
+  const { stdout } = spawnSync(command, ['version', '--client', '--output=json'], { encoding: 'utf8' });
+  return Number(/"gitVersion": *"v1\.(\d+)/.exec(stdout ?? '')?.[1] ?? -1);
+}
 
 /** All documents of a YAML file of this repository. */
 export function manifestsOf(path: string): Manifest[] {

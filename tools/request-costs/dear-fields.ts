@@ -699,6 +699,11 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
     plain: { messages: '[{"role":"user","content":"Once"}]' },
     fields: { ...tokenizing, messages: () => chatMessages },
   },
+  '/v1/completions/render': { plain: { prompt: '"Once"' }, fields: tokenizing },
+  '/v1/chat/completions/render': {
+    plain: { messages: '[{"role":"user","content":"Once"}]' },
+    fields: { ...tokenizing, messages: () => chatMessages },
+  },
   '/detokenize': { plain: { tokens: '[7]' }, fields: tokenizing },
   '/api/chat': {
     plain: { messages: '[{"role":"user","content":"Once"}]', options: '{"num_predict":2}', stream: 'false' },

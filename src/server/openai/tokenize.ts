@@ -8,7 +8,12 @@ import { checkFinalMessage, templateMessage } from './chat-messages.js';
 import { ApiError } from './errors.js';
 import type { Exchange } from './respond.js';
 import { findGenerator, type RouteContext, templateOf } from './route-context.js';
-import type { ApplyTemplateRequest, DetokenizeRequest, TokenizeRequest } from './schemas/tokenize.js';
+import type {
+  ApplyTemplateRequest,
+  DetokenizeRequest,
+  RenderPromptRequest,
+  TokenizeRequest,
+} from './schemas/tokenize.js';
 
 /** Answers POST /tokenize: the tokens of a text, or of the prompt made of a conversation. */
 export async function tokenize(
@@ -57,16 +62,48 @@ export async function applyTemplate(
   request: ApplyTemplateRequest,
   { terms }: Exchange,
 ): Promise<Response> {
-  const model = findGenerator(context, request.model);
-  const found = await tokensOf(
-    model,
-    { ...request, prompt: undefined } as TokenizeRequest,
-    templateOf(context, request),
-  );
+  const { model, found } = await conversationTokens(context, request);
   terms.memory.addAnswer(toldTokensMemory(found.length));
   const detokenizer = model.codec.createDetokenizer({ skipSpecialTokens: false });
   const text = detokenizer.push(found);
   return jsonAnswer(new JsonObject({ prompt: text + detokenizer.flush() }));
+}
+
+/** Answers POST /v1/completions/render: what the model would get of a prompt, in vLLM's list with an entry for each prompt. */
+export async function renderPrompt(
+  context: RouteContext,
+  request: RenderPromptRequest,
+  { terms }: Exchange,
+): Promise<Response> {
+  const model = findGenerator(context, request.model);
+  const found = await tokensOf(model, request as TokenizeRequest, undefined);
+  terms.memory.addAnswer(toldTokensMemory(found.length));
+  return jsonAnswer(new JsonList(1, () => rendered(model, found)));
+}
+
+/** Answers POST /v1/chat/completions/render: what the model would get of a conversation. */
+export async function renderConversation(
+  context: RouteContext,
+  request: ApplyTemplateRequest,
+  { terms }: Exchange,
+): Promise<Response> {
+  const { model, found } = await conversationTokens(context, request);
+  terms.memory.addAnswer(toldTokensMemory(found.length));
+  return jsonAnswer(rendered(model, found));
+}
+
+function rendered({ id }: ServedGenerator, found: PromptTokens): JsonObject {
+  return new JsonObject({ model: id, token_ids: new JsonNumbers(found) });
+}
+
+async function conversationTokens(
+  context: RouteContext,
+  request: ApplyTemplateRequest,
+): Promise<{ model: ServedGenerator; found: PromptTokens }> {
+  const model = findGenerator(context, request.model);
+  const template = templateOf(context, request);
+  const found = await tokensOf(model, { ...request, prompt: undefined } as TokenizeRequest, template);
+  return { model, found };
 }
 
 /** Fields with a meaning only for conversations. */

@@ -45,7 +45,13 @@ import {
 import type { Route } from './route.js';
 import { getLoadRoute, healthGenerateRoute, modelInfoRoute, serverInfoRoute } from './sglang.js';
 import { modelsStreamRoute, statsRoute, statsStreamRoute } from './stats.js';
-import { applyTemplateRoute, detokenizeRoute, tokenizeRoute } from './tokenize.js';
+import {
+  applyTemplateRoute,
+  detokenizeRoute,
+  renderConversationRoute,
+  renderPromptRoute,
+  tokenizeRoute,
+} from './tokenize.js';
 import { versionRoute } from './version.js';
 
 /** Every route of the server. Other methods of its paths are answered with 405. */
@@ -89,6 +95,8 @@ export const ROUTES: readonly Route[] = [
   tokenizeRoute,
   detokenizeRoute,
   applyTemplateRoute,
+  renderPromptRoute,
+  renderConversationRoute,
   tokenizerInfoRoute,
   propsRoute,
   changePropsRoute,

@@ -1,9 +1,10 @@
 import {
   applyTemplateSchema,
   detokenizeRequestSchema,
+  renderPromptSchema,
   tokenizeRequestSchema,
 } from '../openai/schemas/tokenize.js';
-import { applyTemplate, detokenize, tokenize } from '../openai/tokenize.js';
+import { applyTemplate, detokenize, renderConversation, renderPrompt, tokenize } from '../openai/tokenize.js';
 import { defineRoute } from './route.js';
 
 export const tokenizeRoute = defineRoute({
@@ -43,4 +44,28 @@ export const detokenizeRoute = defineRoute({
   responses: async () => (await import('../openai/answers/operations.js')).detokenizeResponses(),
   loadsModel: true,
   handle: ({ body }, context) => detokenize(context, body),
+});
+
+export const renderPromptRoute = defineRoute({
+  method: 'post',
+  path: '/v1/completions/render',
+  tags: ['Models'],
+  summary: 'Tells the tokens that a completion would begin with',
+  body: renderPromptSchema,
+  examples: { 'A text': { prompt: 'Once upon a time' } },
+  responses: async () => (await import('../openai/answers/operations.js')).renderPromptResponses(),
+  loadsModel: true,
+  handle: ({ body, exchange }, context) => renderPrompt(context, body, exchange),
+});
+
+export const renderConversationRoute = defineRoute({
+  method: 'post',
+  path: '/v1/chat/completions/render',
+  tags: ['Models'],
+  summary: 'Tells the tokens that a chat completion would begin with',
+  body: applyTemplateSchema,
+  examples: { 'A conversation': { messages: [{ role: 'user', content: 'Hello' }] } },
+  responses: async () => (await import('../openai/answers/operations.js')).renderConversationResponses(),
+  loadsModel: true,
+  handle: ({ body, exchange }, context) => renderConversation(context, body, exchange),
 });

@@ -135,7 +135,8 @@ it.each([
         },
       },
     }).run(arrivals);
-    const { requests, iterations, contextTokens } = simulated;
+    const { iterations, contextTokens } = simulated;
+    const requests = [...simulated.requests];
     expect([iterations, contextTokens]).toEqual([real.iterations, real.contextTokens]);
     expect(requests.reduce((sum, { cachedTokens }) => sum + cachedTokens, 0)).toBe(real.reusedTokens);
     for (const [index, { worker, firstTokenMs, lastTokenMs }] of requests.entries()) {

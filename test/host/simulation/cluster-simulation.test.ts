@@ -4,7 +4,6 @@ import { ClusterSimulation } from '../../../host/simulation/cluster-simulation.j
 import {
   type ClusterArrival,
   type ClusterOptions,
-  type ClusterResult,
   type Outage,
   ROUTING_POLICIES,
   type RoutingPolicy,
@@ -35,15 +34,17 @@ const options = (more: Partial<ClusterOptions> = {}): ClusterOptions => ({
   random: random(2),
   ...more,
 });
-const run = (arrivals: ClusterArrival[], more: Partial<ClusterOptions> = {}) =>
-  new ClusterSimulation(options(more)).run(arrivals);
+const run = (arrivals: ClusterArrival[], more: Partial<ClusterOptions> = {}) => {
+  const result = new ClusterSimulation(options(more)).run(arrivals);
+  return { ...result, requests: [...result.requests] };
+};
 const outagesOf = (draw: () => number, endMs: number): Outage[] =>
   Array.from({ length: 6 }, () => {
     const atMs = draw() * endMs;
     const worker = Math.floor(draw() * 4);
     return { worker, atMs, backAtMs: atMs + 200 + draw() * 2000, kind: draw() < 0.5 ? 'death' : 'update' };
   });
-const hits = (result: ClusterResult) =>
+const hits = (result: ReturnType<typeof run>) =>
   result.requests.reduce((sum, { cachedTokens }) => sum + cachedTokens, 0);
 
 describe('several simulated workers behind a router', () => {

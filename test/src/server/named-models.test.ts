@@ -38,6 +38,8 @@ describe('a model of the folder that a request names', () => {
     ['/v1/responses/input_tokens', { input: 'a' }],
     ['/tokenize', { prompt: 'a' }],
     ['/apply-template', { messages }],
+    ['/v1/completions/render', { prompt: 'a' }],
+    ['/v1/chat/completions/render', { messages }],
     ['/v1/embeddings', { input: 'a' }, 400],
     ['/pooling', { input: 'a' }, 400],
     ['/props', null],

@@ -34,14 +34,14 @@ function seededRandom(seed: number): () => number {
   return () => random.uniform();
 }
 
-function percentile(sorted: readonly number[], share: number): number {
+function percentile(sorted: Float64Array, share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
 }
 
 function row(name: string, { requests, contextTokens }: ClusterResult, promptTokens: number): string[] {
-  const hits = requests.reduce((sum, { cachedTokens }) => sum + cachedTokens, 0) / promptTokens;
-  const first = requests.map(({ firstTokenMs }) => firstTokenMs).sort((a, b) => a - b);
-  const last = requests.map(({ lastTokenMs }) => lastTokenMs).sort((a, b) => a - b);
+  const hits = [...requests].reduce((sum, { cachedTokens }) => sum + cachedTokens, 0) / promptTokens;
+  const first = requests.firstTokenMs.sort();
+  const last = requests.lastTokenMs.sort();
   const seconds = (ms: number) => (ms / 1000).toFixed(2);
   return [
     name,

@@ -23,6 +23,22 @@ export function applyTemplateResponses(): Responses {
   return { 200: jsonAnswer('The prompt.', answer), ...errors(400, 401, 404, 413, 429, 503) };
 }
 
+const renderedSchema = z.object({
+  model: z.string(),
+  token_ids: about(z.array(z.int()), 'What the model would get.'),
+});
+
+export function renderPromptResponses(): Responses {
+  return {
+    200: jsonAnswer('An entry for the prompt.', z.array(renderedSchema)),
+    ...errors(400, 401, 404, 413, 429, 503),
+  };
+}
+
+export function renderConversationResponses(): Responses {
+  return { 200: jsonAnswer('The tokens.', renderedSchema), ...errors(400, 401, 404, 413, 429, 503) };
+}
+
 export function cancelResponses(): Responses {
   const answer = z.object({
     id: z.string(),

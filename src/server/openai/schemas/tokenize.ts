@@ -54,6 +54,21 @@ export const tokenizeRequestSchema = component(
   "A text or a conversation, in vLLM's fields.",
 );
 
+export const renderPromptSchema = component(
+  'RenderPromptRequest',
+  z.object({
+    model,
+    prompt: about(z.string(), 'A text, taken as it is: special tokens in it are tokens.'),
+    add_special_tokens: optional(z.boolean(), {
+      description: 'Adds the tokens that the model wants around a text.',
+      default: true,
+    }),
+  }),
+  "A prompt, in vLLM's fields.",
+);
+
+export type RenderPromptRequest = z.output<typeof renderPromptSchema>;
+
 export const applyTemplateSchema = component(
   'ApplyTemplateRequest',
   z.object({
@@ -64,7 +79,7 @@ export const applyTemplateSchema = component(
       'A conversation, which the chat template of the model makes a prompt of.',
     ),
   }),
-  "A conversation, in the fields of llama.cpp's server.",
+  "A conversation, in the fields of vLLM and llama.cpp's server.",
 );
 
 export type ApplyTemplateRequest = z.output<typeof applyTemplateSchema>;

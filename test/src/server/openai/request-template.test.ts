@@ -17,7 +17,7 @@ function server(trustsTemplates: boolean) {
   return { seen, post: (path: string, fields: object) => toy.post(path, { messages, ...fields }) };
 }
 
-it.each(['/v1/chat/completions', '/tokenize', '/apply-template'])(
+it.each(['/v1/chat/completions', '/v1/chat/completions/render', '/tokenize', '/apply-template'])(
   '%s takes a template where the server lets it',
   async (path) => {
     const trusting = server(true);

@@ -76,6 +76,38 @@ describe('/tokenize', () => {
   });
 });
 
+describe('what a request would begin with', () => {
+  const render = async (path: string, body: object) => {
+    const response = await toy.post(`${path}/render`, body);
+    return [response.status, await response.json()] as const;
+  };
+
+  it('is told as vLLM does, and is what /tokenize tells', async () => {
+    expect(await render('/v1/completions', { model: 'toy', prompt: 'hé' })).toEqual([
+      200,
+      [{ model: 'toy', token_ids: [BOS_TOKEN, ...bytesOf('hé')] }],
+    ]);
+    const messages = [{ role: 'user', content: 'Hi' }];
+    for (const fields of [{}, { add_generation_prompt: false }]) {
+      const [, { tokens }] = (await tokenize({ messages, ...fields })) as unknown as [
+        number,
+        { tokens: number[] },
+      ];
+      // Routers send fields that no template here reads.
+      const sent = { messages, documents: [], ...fields };
+      expect(await render('/v1/chat/completions', sent)).toEqual([200, { model: 'toy', token_ids: tokens }]);
+    }
+  });
+
+  it.each([
+    ['/v1/completions', {}, 'prompt'],
+    ['/v1/completions', { prompt: 'a'.repeat(2 ** 18 + 1) }, 'prompt'],
+    ['/v1/chat/completions', { prompt: 'a' }, 'messages'],
+  ])('%s/render refuses by name what it cannot read', async (path, body, param) => {
+    expect(await render(path, body)).toMatchObject([400, { error: { param } }]);
+  });
+});
+
 describe('/detokenize', () => {
   it('gives the text of tokens, special ones included', async () => {
     const response = await toy.post('/detokenize', { tokens: [BOS_TOKEN, ...bytesOf('hé')] });

@@ -1,0 +1,89 @@
+import type { BlockIndex, WorkerIndex } from './block-index.js';
+
+/** A block that more workers hold tells too little about each of them. */
+const FEW = 16;
+
+/**
+ * How much of a prompt's beginning each worker has, in either of two indices: what is there may go on with what will be, and the other
+ * way round. Thousands may have a popular beginning, so `look` finds only how much each has at most, from the prompt's end backwards,
+ * and `lengthAt` the truth about one of them.
+ *
+ *   prompt      h1  h2  h3  h4  h5
+ *   A to Z       x   x   x                 3 at most: many have h3
+ *   A                        x   x         5 at most: it is one of few with h5
+ *   B                        x             4 at most
+ *   others                                 0
+ */
+export class CachedBeginnings {
+  readonly #there: BlockIndex;
+  readonly #coming: BlockIndex;
+  readonly #few: number;
+  #hashes: readonly number[] = [];
+  /** What each worker has at most, if its search is the present one. */
+  readonly #most: number[] = [];
+  readonly #searches: number[] = [];
+  #search = 0;
+
+  /** @param few most holders of a block each of which is looked at */
+  constructor(there: BlockIndex, coming: BlockIndex, few = FEW) {
+    this.#there = there;
+    this.#coming = coming;
+    this.#few = few;
+  }
+
+  /** @param hashes of a prompt's blocks, in order; the other methods are about them until the next call */
+  look(hashes: readonly number[]): void {
+    this.#hashes = hashes;
+    this.#search += 1;
+    let depth = 0;
+    while (depth < hashes.length && this.#isHeld(hashes[depth]!)) depth += 1;
+    for (; depth > 0 && this.#hasFewHolders(hashes[depth - 1]!); depth -= 1) {
+      this.#noteHolders(hashes[depth - 1]!, depth);
+    }
+    if (depth > 0) this.#noteHolders(hashes[0]!, depth);
+  }
+
+  /** Most leading blocks that the worker can have. */
+  mostAt(worker: WorkerIndex): number {
+    return this.#searches[worker] === this.#search ? this.#most[worker]! : 0;
+  }
+
+  /** Number of leading blocks that the worker has. */
+  lengthAt(worker: WorkerIndex): number {
+    const most = this.mostAt(worker);
+    let length = 0;
+    while (length < most && this.#has(worker, this.#hashes[length]!)) length += 1;
+    return length;
+  }
+
+  #isHeld(hash: number): boolean {
+    return this.#there.first(hash) >= 0 || this.#coming.first(hash) >= 0;
+  }
+
+  #has(worker: WorkerIndex, hash: number): boolean {
+    return this.#there.holds(worker, hash) || this.#coming.holds(worker, hash);
+  }
+
+  #hasFewHolders(hash: number): boolean {
+    let left = this.#few;
+    for (const index of [this.#there, this.#coming]) {
+      for (let pair = index.first(hash); pair >= 0; pair = index.next(pair)) {
+        left -= 1;
+        if (left < 0) return false;
+      }
+    }
+    return true;
+  }
+
+  /** Those of the block's holders that were not noted behind it have no more than so many leading blocks. */
+  #noteHolders(hash: number, most: number): void {
+    for (const index of [this.#there, this.#coming]) {
+      for (let pair = index.first(hash); pair >= 0; pair = index.next(pair)) {
+        const worker = index.workerOf(pair);
+        if (this.#searches[worker] === this.#search) continue;
+        this.#searches[worker] = this.#search;
+        this.#most[worker] = most;
+      }
+    }
+  }
+}
