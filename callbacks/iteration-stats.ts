@@ -38,6 +38,11 @@ export interface IterationStats {
   drafts: number;
   draftedTokens: number;
   acceptedDraftTokens: number;
+  /**
+   * How many of these drafts had their token at this position accepted, from the first token of a draft on:
+   * [longest draft of the iteration]. The sum is acceptedDraftTokens.
+   */
+  acceptedByPosition: readonly number[];
   /** V1 only: slots of requests that have ended but still run along with their batch. */
   emptyGenerationSlots: number;
   maxBlocks: number;

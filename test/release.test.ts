@@ -2,7 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { changelogOfRelease, problemsOfRelease } from '../tools/release/plan.mjs';
 
 const READY = {
-  manifest: { name: 'skein', version: '0.2.0', repository: 'somewhere', publishConfig: { provenance: true } },
+  manifest: {
+    name: 'skein',
+    version: '0.2.0',
+    repository: { type: 'git', url: 'git+https://git.example/skein/skein.git' },
+    publishConfig: { provenance: true },
+  },
   changelog: '# Changelog\n\n## Unreleased\n\n## 0.2.0 (2026-01-31)\n\n- new\n',
   isClean: true,
   hasBuilt: true,
@@ -16,22 +21,28 @@ describe('a release', () => {
     expect(problemsOfRelease(READY)).toEqual([]);
   });
 
-  it.each<[Partial<typeof READY> | { pending: string[] }, RegExp]>([
-    [{ isClean: false }, /not committed/],
-    [{ pending: ['.changeset/a.md'] }, /^1 changes have no version yet \(\.changeset\/a\.md\)/],
-    [{ changelog: '## 0.20.0\n' }, /no section "## 0\.2\.0"/],
-    [{ hasBuilt: false }, /npm run build/],
-    [{ hasPrebuilds: false }, /prebuildify/],
-    [{ hasIdentity: false }, /may sign/],
-    [
-      { manifest: { ...READY.manifest, publishConfig: { provenance: false } } },
-      /provenance of package\.json/,
-    ],
-    [{ manifest: { ...READY.manifest, repository: undefined as never } }, /no repository/],
-  ])('%o is told as what it is', (wrong, words) => {
+  const { manifest } = READY;
+  const withRepository = (repository: unknown) => {
+    return { manifest: { ...manifest, repository: repository as typeof manifest.repository } };
+  };
+
+  it.each<[Partial<typeof READY> | { pending: string[] }, string, RegExp]>([
+    [{ isClean: false }, 'run', /not committed/],
+    [{ pending: ['.changeset/a.md'] }, 'run', /release -- version.*: \.changeset\/a\.md\.$/],
+    // The section comes with the version, by the same command.
+    [{ pending: ['.changeset/a.md'], changelog: '' }, 'run', /release -- version/],
+    [{ changelog: '## 0.20.0\n' }, 'run', /no section "## 0\.2\.0"/],
+    [{ changelog: '## 0.2.0.1\n' }, 'run', /no section "## 0\.2\.0"/],
+    [{ hasBuilt: false }, 'run', /^npm run build:/],
+    [{ hasPrebuilds: false }, 'run', /prebuildify/],
+    [{ hasIdentity: false }, 'in CI', /id-token/],
+    [{ manifest: { ...manifest, publishConfig: { provenance: false } } }, 'fill in', /"provenance": true/],
+    [withRepository(undefined), 'fill in', /"repository": \{ .*there is none/],
+    [withRepository('skein/skein'), 'fill in', /it is "skein\/skein"/],
+    [withRepository({ type: 'git', url: 'git@git.example:skein.git' }), 'fill in', /it is \{"type"/],
+  ])('%o is told as what it is', (wrong, kind, words) => {
     const problems = problemsOfRelease({ ...READY, ...wrong });
-    expect(problems).toHaveLength(1);
-    expect(problems[0]).toMatch(words);
+    expect(problems).toEqual([{ kind, words: expect.stringMatching(words) }]);
   });
 
   it('gives what was unreleased its version, and begins anew', () => {

@@ -23,6 +23,7 @@ export interface IterationCounts {
   drafts: number;
   draftedTokens: number;
   acceptedDraftTokens: number;
+  acceptedByPosition: number[];
   emptyGenerationSlots: number;
   replayMismatches: number;
   executorMs: number;
@@ -49,6 +50,7 @@ export function noCounts(): IterationCounts {
     drafts: 0,
     draftedTokens: 0,
     acceptedDraftTokens: 0,
+    acceptedByPosition: [],
     emptyGenerationSlots: 0,
     replayMismatches: 0,
     executorMs: 0,
@@ -115,6 +117,7 @@ export class LoopStatistics {
       drafts: counts.drafts,
       draftedTokens: counts.draftedTokens,
       acceptedDraftTokens: counts.acceptedDraftTokens,
+      acceptedByPosition: counts.acceptedByPosition,
       emptyGenerationSlots: counts.emptyGenerationSlots,
       maxBlocks: blocks.maxBlocks,
       freeBlocks: blocks.freeBlocks,

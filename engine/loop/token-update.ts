@@ -81,7 +81,7 @@ export class TokenUpdate {
     }
     this.#noteTimes(request, taken, lastTokenMs, nowMs);
     if (request.draftLength === 0) return;
-    counts.acceptedDraftTokens += Math.min(taken, accepted);
+    noteAcceptance(counts, request.draftLength, Math.min(taken, accepted));
     this.#drafts?.noteVerified(request, request.draftLength, accepted);
     this.#dropDraft(request, request.numVerified);
   }
@@ -106,6 +106,14 @@ export class TokenUpdate {
     if (newTokens > 0) request.timing.noteToken(nowMs);
     if (parents !== null) this.#planner.fork(request, parents);
   }
+}
+
+/** Counts a verified draft of this length, of which the first tokens were accepted. */
+function noteAcceptance(counts: IterationCounts, draftLength: number, accepted: number): void {
+  counts.acceptedDraftTokens += accepted;
+  const { acceptedByPosition } = counts;
+  while (acceptedByPosition.length < draftLength) acceptedByPosition.push(0);
+  for (let position = 0; position < accepted; position++) acceptedByPosition[position]!++;
 }
 
 function firstFailure({ status }: SamplingOutput, first: number, count: number): number {

@@ -58,6 +58,7 @@ const stats = z.strictObject({
   drafts: count,
   draftedTokens: count,
   acceptedDraftTokens: count,
+  acceptedByPosition: z.array(count),
   emptyGenerationSlots: count,
   maxBlocks: count,
   freeBlocks: count,

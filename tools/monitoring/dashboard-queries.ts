@@ -4,8 +4,10 @@ import type { Family } from './exposition.js';
 export interface QueriedSeries {
   /** The metric's name, with _bucket, _sum or _count where it has one of them. */
   name: string;
-  /** Labels that the query selects or groups by. */
+  /** Labels that it is selected by. */
   labels: string[];
+  /** Labels that the query groups or joins by, of this series or of another of it. */
+  groups: string[];
   /** True: a rate(), increase() or the like, which only a counter has. */
   isRate: boolean;
 }
@@ -26,8 +28,8 @@ const WORDS = new Set([
   ],
   ...['inf', 'Inf', 'nan', 'NaN'],
 ]);
-/** Given to every series by Prometheus, which knows where it scraped it; the last three in Kubernetes. */
-const TARGET_LABELS = new Set(['job', 'instance', 'namespace', 'service', 'pod']);
+/** Given to every series by Prometheus, which knows where it scraped it; all but the first two in Kubernetes. */
+const TARGET_LABELS = new Set(['job', 'instance', 'namespace', 'service', 'pod', 'endpoint']);
 
 /** Every query of a Grafana dashboard: those of its panels, of panels in rows too, and of its variables. */
 export function dashboardQueries(dashboard: unknown): string[] {
@@ -49,15 +51,26 @@ function isQuery(key: string, text: string): boolean {
   return key === 'expr' || (key === 'query' && text.startsWith('label_values('));
 }
 
+/** The series and the label whose values a chooser of a dashboard offers; null: the query is no chooser's. */
+export function variableOf(query: string): { series: string | null; label: string } | null {
+  const [, series, label] = /^label_values\((?:(.+),\s*)?(\w+)\)$/s.exec(query) ?? [];
+  return label === undefined ? null : { series: series ?? null, label };
+}
+
 /** The series that a query in PromQL reads, as far as names tell. */
 export function queriedSeries(query: string): QueriedSeries[] {
-  const variable = /^label_values\(([^,()]+),\s*(\w+)\)$/.exec(query);
-  if (variable !== null) return [{ name: variable[1]!.trim(), labels: [variable[2]!], isRate: false }];
-  if (query.startsWith('label_values(')) return [];
+  const variable = variableOf(query);
+  if (variable !== null) {
+    const { series, label } = variable;
+    return (series === null ? [] : queriedSeries(series)).map((one) => {
+      return { ...one, labels: [...new Set([...one.labels, label])] };
+    });
+  }
   const series: QueriedSeries[] = [];
   const grouped: string[] = [];
-  const withoutGroups = query.replace(/\b(?:by|without|on|ignoring)\s*\(([^)]*)\)/g, (_, list: string) => {
-    grouped.push(...list.split(',').map((name) => name.trim()));
+  const groups = /\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)/g;
+  const withoutGroups = query.replace(groups, (_, list: string) => {
+    for (const name of list.split(',')) if (name.trim() !== '') grouped.push(name.trim());
     return ' ';
   });
   const reference = /([a-zA-Z_:][a-zA-Z0-9_:]*)(\s*\()?(?:\{([^}]*)\})?|"[^"]*"|\[[^\]]*\]|\$\w+/g;
@@ -69,18 +82,32 @@ export function queriedSeries(query: string): QueriedSeries[] {
       continue;
     }
     const selected = [...matchers.matchAll(/([a-zA-Z_]\w*)\s*[=!]/g)].map(([, label]) => label!);
-    series.push({ name, labels: [...selected], isRate: /^(rate|irate|increase)$/.test(caller) });
+    series.push({
+      name,
+      labels: [...new Set(selected)],
+      groups: [...new Set(grouped)],
+      isRate: /^(rate|irate|increase)$/.test(caller),
+    });
     caller = '';
   }
-  for (const one of series) one.labels = [...new Set([...one.labels, ...grouped])];
   return series;
 }
 
-/** Faults that keep a scrape from answering a query; none if it is answered. Groups count for any of its series. */
-export function queryFaults(query: string, families: ReadonlyMap<string, Family>): string[] {
+/**
+ * Faults that keep a scrape from answering a query; none if it is answered. A label that it groups by is there if any of
+ * its series has it.
+ * @param mayLack says of a series that it is no fault where it is absent
+ */
+export function queryFaults(
+  query: string,
+  families: ReadonlyMap<string, Family>,
+  mayLack: (name: string) => boolean = () => false,
+): string[] {
   const faults: string[] = [];
-  for (const { name, labels, isRate } of queriedSeries(query)) {
-    if (name === 'up') continue;
+  const asked = queriedSeries(query).filter(({ name }) => name !== 'up' && !mayLack(name));
+  const missing = new Set(asked.flatMap(({ groups }) => groups));
+  for (const label of TARGET_LABELS) missing.delete(label);
+  for (const { name, labels, isRate } of asked) {
     const family = familyOf(name, families);
     const samples = family?.samples.filter((sample) => sample.name === name) ?? [];
     if (family === undefined || samples.length === 0) {
@@ -91,12 +118,17 @@ export function queryFaults(query: string, families: ReadonlyMap<string, Family>
       if (TARGET_LABELS.has(label) || samples.some((sample) => label in sample.labels)) continue;
       faults.push(`${name} has no label ${label}.`);
     }
+    for (const label of missing) if (samples.some((sample) => label in sample.labels)) missing.delete(label);
     if (isRate && family.type === 'gauge') faults.push(`${name} is a gauge, which has no rate.`);
     if (!isRate && family.type === 'histogram' && !/_(count|sum|bucket)$/.test(name)) {
       faults.push(`${name} is a histogram and no series.`);
     }
   }
-  return faults;
+  const present = faults.length === 0 && asked.length > 0;
+  return [
+    ...faults,
+    ...(present ? [...missing].map((label) => `No series of it has the label ${label}.`) : []),
+  ];
 }
 
 function familyOf(name: string, families: ReadonlyMap<string, Family>): Family | undefined {

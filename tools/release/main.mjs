@@ -55,7 +55,7 @@ function release() {
       process.env.ACTIONS_ID_TOKEN_REQUEST_URL !== undefined || process.env.SIGSTORE_ID_TOKEN !== undefined,
     pending: pendingChanges(),
   });
-  for (const problem of problems) console.error(`release: ${problem}`);
+  tell(problems);
   if (problems.length > 0 && !isDry) {
     process.exitCode = 1;
     return;
@@ -69,9 +69,18 @@ function release() {
   ]);
   console.log(
     isDry
-      ? `\nskein ${manifest.version} was tried, not published: ${problems.length} things stand in the way.`
+      ? `\nskein ${manifest.version} was tried, not published. ${problems.length === 0 ? 'Nothing stands in the way.' : `Still to be done: ${problems.length}, listed at the top.`}`
       : `\nskein ${manifest.version} is published.`,
   );
+}
+
+/** Says what has still to be done, by who or what can do it. */
+function tell(problems) {
+  const titles = { 'fill in': 'To be filled in', run: 'To be run before', 'in CI': 'Only in CI' };
+  for (const [kind, title] of Object.entries(titles)) {
+    const words = problems.filter((problem) => problem.kind === kind).map((problem) => `  ${problem.words}`);
+    if (words.length > 0) console.error(`release: ${title}:\n${words.join('\n')}`);
+  }
 }
 
 /** Changes that no version has yet. */

@@ -1,8 +1,14 @@
 /**
+ * What has to happen before a release: `fill in`, text that only its owner knows; `run`, a command of this repository;
+ * `in CI`, what a run of CI has and a machine at home does not.
+ * @typedef {{ kind: 'fill in' | 'run' | 'in CI', words: string }} Problem
+ */
+
+/**
  * What stands in the way of publishing, in sentences.
  * @param {{ manifest: { name: string, version: string, private?: boolean, repository?: unknown, publishConfig?: { provenance?: boolean } },
  *   changelog: string, isClean: boolean, hasBuilt: boolean, hasPrebuilds: boolean, hasIdentity: boolean, pending: readonly string[] }} found
- * @returns {string[]}
+ * @returns {Problem[]}
  */
 export function problemsOfRelease({
   manifest,
@@ -14,33 +20,56 @@ export function problemsOfRelease({
   pending,
 }) {
   const { version, repository, publishConfig } = manifest;
-  /** @type {[boolean, string][]} */
+  /** @type {[isWell: boolean, kind: Problem['kind'], words: string][]} */
   const checks = [
-    [isClean, 'There are changes that are not committed: a release is a commit.'],
+    [isRepository(repository), 'fill in', wordsOfRepository(repository)],
+    [
+      publishConfig?.provenance === true,
+      'fill in',
+      'package.json: "publishConfig": { "access": "public", "provenance": true }, so that the package is signed.',
+    ],
+    [isClean, 'run', 'git commit: there are changes that are not committed, and a release is a commit.'],
     [
       pending.length === 0,
-      `${pending.length} changes have no version yet (${pending.join(', ')}): npm run release -- version.`,
+      'run',
+      `npm run release -- version: changes that have no version yet: ${pending.join(', ')}.`,
     ],
     [
-      new RegExp(`^## ${version.replaceAll('.', '\\.')}\\b`, 'm').test(changelog),
-      `CHANGELOG.md has no section "## ${version}": npm run release -- version.`,
+      pending.length > 0 ||
+        new RegExp(`^## ${version.replaceAll('.', '\\.')}(?![\\w.])`, 'm').test(changelog),
+      'run',
+      `npm run release -- version: CHANGELOG.md has no section "## ${version}".`,
     ],
-    [hasBuilt, 'dist/ was not built: npm run build.'],
+    [hasBuilt, 'run', 'npm run build: dist/ was not built.'],
     [
       hasPrebuilds,
-      'prebuilds/ is missing, so that whoever installs the package has to compile: npm run prebuildify.',
-    ],
-    [publishConfig?.provenance === true, 'publishConfig.provenance of package.json is not true.'],
-    [
-      repository !== undefined,
-      'package.json has no repository: the statement of provenance says which repository the package is from.',
+      'run',
+      'npm run prebuildify: without prebuilds/ whoever installs the package has to compile.',
     ],
     [
       hasIdentity,
-      'This is no run of CI that may sign (an id-token: permissions id-token: write on GitHub, SIGSTORE_ID_TOKEN on GitLab).',
+      'in CI',
+      'An id-token, with which npm signs: permissions id-token: write on GitHub, SIGSTORE_ID_TOKEN on GitLab.',
     ],
   ];
-  return checks.filter(([isWell]) => !isWell).map(([, problem]) => problem);
+  return checks.filter(([isWell]) => !isWell).map(([, kind, words]) => ({ kind, words }));
+}
+
+/** The repository as npm compares it with the run of CI that signs: an address of git over https. */
+const ADDRESS = /^git\+https:\/\/[\w.-]+\/\S+\.git$/;
+
+/** @param {unknown} repository */
+function isRepository(repository) {
+  if (typeof repository !== 'object' || repository === null) return false;
+  const { type, url } = /** @type {{ type?: unknown, url?: unknown }} */ (repository);
+  return type === 'git' && typeof url === 'string' && ADDRESS.test(url);
+}
+
+/** @param {unknown} repository */
+function wordsOfRepository(repository) {
+  const wanted = '"repository": { "type": "git", "url": "git+https://HOST/OWNER/NAME.git" }';
+  const found = repository === undefined ? 'there is none' : `it is ${JSON.stringify(repository)}`;
+  return `package.json: ${wanted}, the public address that CI builds from; ${found}. The signature names it.`;
 }
 
 const UNRELEASED = /^## Unreleased$/m;

@@ -115,6 +115,8 @@ export type ModelFamilies = Of<typeof SECONDS, ModelHistogram> &
     waitingByReason: Gauge<keyof ModelLabels | 'reason'>;
     /** 1 for the state of the engine: it is awake, or has no series. */
     sleepState: Gauge<keyof ModelLabels | 'sleep_state'>;
+    /** Accepted tokens of drafts by their place in the draft, from 0 on. */
+    acceptedByPosition: Counter<keyof ModelLabels | 'position'>;
     /** Prompt tokens of requests that have a first token, by where their keys and values came from. */
     promptSources: Counter<keyof ModelLabels | 'source'>;
     /** Of these the ones found in the cache, by the memory that held them when their request began. */
@@ -160,6 +162,12 @@ export function modelFamilies(registry: Registry, maxSeqLen: number): ModelFamil
       name: 'vllm:engine_sleep_state',
       help: 'An engine that runs is awake; one that is being restarted or has failed has no state',
       labelNames: [...MODEL_LABELS, 'sleep_state'],
+      registers: [registry],
+    }),
+    acceptedByPosition: new Counter({
+      name: 'vllm:spec_decode_num_accepted_tokens_per_pos_total',
+      help: 'Tokens of drafts accepted, by their place in the draft',
+      labelNames: [...MODEL_LABELS, 'position'],
       registers: [registry],
     }),
     promptSources: new Counter({

@@ -30,6 +30,7 @@ export type IterationCounts = Pick<
   | 'drafts'
   | 'draftedTokens'
   | 'acceptedDraftTokens'
+  | 'acceptedByPosition'
   | 'reusedBlocks'
   | 'missedBlocks'
   | 'swappedOutBlocks'
@@ -48,6 +49,8 @@ const TOTALS = {
   swappedOut: 'swappedOutBlocks',
   swappedIn: 'swappedInBlocks',
 } as const;
+
+type Total = (typeof TOTALS)[keyof typeof TOTALS];
 
 /** Counts of one step of an engine: an iteration, or an encoder's batch. */
 interface StepCounts {
@@ -84,6 +87,8 @@ export class ModelMetrics {
   readonly #model: ObservedModel;
   #totals = noTotals();
   #secondaryUsed = 0;
+  /** Places in a draft that have a series. */
+  #draftPositions = 0;
   #isReady = true;
   #isForgotten = false;
   readonly #reasons = new Set(REASONS);
@@ -99,7 +104,7 @@ export class ModelMetrics {
 
   /** Creates every series at zero: a rate needs a sample from before the first event. */
   #begin(): void {
-    const { success: _, promptSources, cachedSources, ...plain } = this.#families;
+    const { success: _, acceptedByPosition: __, promptSources, cachedSources, ...plain } = this.#families;
     for (const family of Object.values(plain)) {
       if ('zero' in family) family.zero(this.#labels);
       else if (!('set' in family)) family.inc(this.#labels, 0);
@@ -127,12 +132,14 @@ export class ModelMetrics {
     this.#isForgotten = true;
     const labels = this.#labels;
     const { success, blocks, cacheConfig, waitingByReason, sleepState, ...others } = this.#families;
-    const { promptSources, cachedSources, ...families } = others;
+    const { promptSources, cachedSources, acceptedByPosition, ...families } = others;
     for (const family of Object.values(families)) family.remove(labels);
     for (const finished_reason of this.#reasons) success.remove({ ...labels, finished_reason });
     for (const state of BLOCK_STATES) blocks.remove({ ...labels, state });
     for (const reason of WAIT_REASONS) waitingByReason.remove({ ...labels, reason });
     for (const sleep_state of SLEEP_STATES) sleepState.remove({ ...labels, sleep_state });
+    for (let position = 0; position < this.#draftPositions; position++)
+      acceptedByPosition.remove({ ...labels, position: String(position) });
     for (const source of PROMPT_SOURCES) promptSources.remove({ ...labels, source });
     cachedSources.remove({ ...labels, source: CACHED_SOURCE });
     if (this.#cacheLabels !== null) cacheConfig.remove(this.#cacheLabels);
@@ -199,17 +206,26 @@ export class ModelMetrics {
     families.drafts.inc(labels, stats.drafts);
     families.draftedTokens.inc(labels, stats.draftedTokens);
     families.acceptedTokens.inc(labels, stats.acceptedDraftTokens);
+    this.#countPositions(stats.acceptedByPosition);
     families.prefixQueries.inc(labels, stats.queriedTokens);
     families.gpuPrefixQueries.inc(labels, stats.queriedTokens);
     families.prefixHits.inc(labels, stats.reusedTokens);
     families.gpuPrefixHits.inc(labels, stats.reusedTokens);
     families.waitedTime.inc(labels, stats.waitedMs / 1000);
-    for (const [family, total] of Object.entries(TOTALS) as [keyof typeof TOTALS, keyof IterationCounts][]) {
+    for (const [family, total] of Object.entries(TOTALS) as [keyof typeof TOTALS, Total][]) {
       const grown = stats[total] - this.#totals[family];
       if (grown > 0) families[family].inc(labels, grown);
       this.#totals[family] = stats[total];
     }
     this.#secondaryUsed = stats.secondaryUsedBlocks;
+  }
+
+  /** Counts accepted tokens by their place in the draft. A model has the places that its longest draft so far reached. */
+  #countPositions(accepted: readonly number[]): void {
+    for (const [position, count] of accepted.entries()) {
+      this.#families.acceptedByPosition.inc({ ...this.#labels, position: String(position) }, count);
+    }
+    this.#draftPositions = Math.max(this.#draftPositions, accepted.length);
   }
 
   /** Counts a batch of an encoder: each text as a model that generates counts a prompt. */

@@ -98,10 +98,10 @@ export class ServerMetrics implements Metrics {
     return this.#registry.contentType;
   }
 
-  text(): Promise<string> {
+  async text(): Promise<string> {
     for (const model of this.#models.values()) model.collect();
     for (const holding of HOLDINGS) this.#heldMemory.set({ holding }, this.#ledger?.heldFor(holding) ?? 0);
-    return this.#registry.metrics();
+    return withFractions(await this.#registry.metrics());
   }
 
   /** Metrics of a model. @throws Error where no model of this name is served. */
@@ -179,4 +179,12 @@ export class ServerMetrics implements Metrics {
   refused(code: string | null): void {
     this.#refusals.inc({ code: code ?? 'invalid_request' });
   }
+}
+
+/**
+ * Bounds of buckets that are whole numbers, written as Prometheus' other clients and its release 3 write them
+ * (`le="1.0"`): dashboards choose a bucket by its text, and Prometheus 2 keeps the text that it gets.
+ */
+function withFractions(text: string): string {
+  return text.replace(/([{,]le="\d+)"/g, '$1.0"');
 }

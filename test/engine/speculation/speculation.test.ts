@@ -49,6 +49,13 @@ describe('draft_input_ids', () => {
     const harness = run(speculating(false), makeRequest(1n, PROMPT, 20, { draft_input_ids: tensor(draft) }));
     expect(harness.resultOf(1n)).toMatchObject(alone);
     expect(sum(harness, 'acceptedDraftTokens')).toBe(5);
+    // A draft counts at each of its tokens: 1 up to the wrong one, then 0.
+    for (const { draftedTokens, acceptedDraftTokens, acceptedByPosition } of harness.stats) {
+      const places = Array.from({ length: draftedTokens }, (_, place) =>
+        place < acceptedDraftTokens ? 1 : 0,
+      );
+      expect(acceptedByPosition).toEqual(places);
+    }
     expect(harness.stats.length).toBe(15);
   });
 
@@ -115,6 +122,19 @@ describe('prompt lookup', () => {
     expect(harness.resultOf(1n)).toMatchObject(alone);
     expect(sum(harness, 'acceptedDraftTokens')).toBeGreaterThan(5);
     expect(harness.stats.length).toBe(50 - sum(harness, 'acceptedDraftTokens'));
+  });
+
+  it('counts accepted tokens by their place in the drafts of all requests', () => {
+    const harness = run(speculating(true), repeating(1n), repeating(2n, { max_draft_len: i32(2) }));
+    const together = harness.stats.filter(({ drafts }) => drafts === 2);
+    expect(together.length).toBeGreaterThan(0);
+    for (const { acceptedByPosition, acceptedDraftTokens, drafts } of harness.stats) {
+      expect(acceptedByPosition.reduce((total, count) => total + count, 0)).toBe(acceptedDraftTokens);
+      // A token is accepted only where all before it were.
+      expect(acceptedByPosition).toEqual([...acceptedByPosition].sort((a, b) => b - a));
+      expect(acceptedByPosition[0] ?? 0).toBeLessThanOrEqual(drafts);
+    }
+    expect(together.some(({ acceptedByPosition }) => acceptedByPosition[0] === 2)).toBe(true);
   });
 
   it('is left out where a request asks for no draft, or for short ones', () => {

@@ -113,6 +113,11 @@ export function accessSuite(browser: () => Browser): void {
         document.querySelector('.chat-log')!.scrollWidth - document.querySelector('.chat-log')!.clientWidth,
     }));
     expect(widths).toEqual({ page: 360, chat: 0 });
+    await page.getByText('About the model').click();
+    await page.locator('.facts-list').getByText('Parameters').waitFor();
+    const facts = await page.locator('.facts-menu').boundingBox();
+    expect(facts!.x).toBeGreaterThanOrEqual(0);
+    expect(facts!.x + facts!.width).toBeLessThanOrEqual(360);
     expect(problems).toEqual([]);
     await close();
   });

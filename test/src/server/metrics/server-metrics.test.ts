@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import type { IterationStats } from '../../../../callbacks/gpt-manager-options.js';
+import { MemoryLedger } from '../../../../src/server/held-memory.js';
 import type { IterationCounts } from '../../../../src/server/metrics/model-metrics.js';
 import { ServerMetrics } from '../../../../src/server/metrics/server-metrics.js';
+import type { AdapterSet } from '../../../../src/serving/adapters/model-adapters.js';
 import type { EngineCounts } from '../../../../src/serving/running-model.js';
 import type { ServedGenerator } from '../../../../src/serving/served-model.js';
 import { grafanaDashboard } from '../../../../tools/monitoring/dashboard.js';
@@ -12,10 +15,10 @@ import {
   queryFaults,
 } from '../../../../tools/monitoring/dashboard-queries.js';
 import { type Family, parseExposition } from '../../../../tools/monitoring/exposition.js';
+import { STOCK_BOARDS, whyAbsent } from '../../../../tools/monitoring/stock/stock-boards.js';
 import { FakeEngine } from '../../support/fake-engine.js';
 import { directoryOf, ToldStatistics } from '../../support/served-models.js';
 import { toyModel } from '../../support/toy-server.js';
-import { STOCK_QUERIES } from './stock-queries.js';
 
 const gauges = (running: number) =>
   new ToldStatistics<EngineCounts, IterationStats>(() => {
@@ -53,6 +56,7 @@ const STATS: IterationCounts = {
   drafts: 1,
   draftedTokens: 4,
   acceptedDraftTokens: 3,
+  acceptedByPosition: [1, 1, 1, 0],
   reusedBlocks: 2,
   missedBlocks: 1,
   swappedOutBlocks: 5,
@@ -123,6 +127,9 @@ describe('the metrics of several models', () => {
     expect(chat('vllm:num_preemptions_total')).toBe(4);
     expect(chat('vllm:prefix_cache_hits_total')).toBe(128);
     expect(chat('vllm:spec_decode_num_accepted_tokens_total')).toBe(6);
+    const acceptedAt = (position: string) =>
+      chat('vllm:spec_decode_num_accepted_tokens_per_pos_total', { position });
+    expect(['0', '2', '3', '4'].map(acceptedAt)).toEqual([2, 2, 0, undefined]);
     expect(chat('vllm:inter_token_latency_seconds_count')).toBe(3);
     expect(chat('vllm:request_success_total', { finished_reason: 'length' })).toBe(1);
     expect(chat('vllm:request_success_total', { finished_reason: 'stop' })).toBe(0);
@@ -191,14 +198,28 @@ describe('the metrics of several models', () => {
 
   it('have buckets of tokens up to the longest sequence of any model', async () => {
     const families = await scrape(new ServerMetrics(MODELS));
-    expect(value(families, 'vllm:request_prompt_tokens_bucket', { model_name: 'chat', le: '5000' })).toBe(0);
-    expect(value(families, 'vllm:request_prompt_tokens_bucket', { le: '10000' })).toBeUndefined();
+    expect(value(families, 'vllm:request_prompt_tokens_bucket', { model_name: 'chat', le: '5000.0' })).toBe(
+      0,
+    );
+    expect(value(families, 'vllm:request_prompt_tokens_bucket', { le: '10000.0' })).toBeUndefined();
   });
 });
 
 describe('dashboards', () => {
+  /** A scrape of a server that has what metrics are kept of: ranks, adapters, drafts, requests over HTTP. */
   async function served(): Promise<Map<string, Family>> {
-    const metrics = new ServerMetrics(MODELS, { process: true });
+    const adapters = {
+      room: { maxAdapters: 2 },
+      list: () => [],
+      has: () => false,
+      inFlight: () => ({ running: [], waiting: [] }),
+    } as unknown as AdapterSet;
+    const [chat, code] = SERVED as [ServedGenerator, ServedGenerator];
+    const models = directoryOf({ ...chat, adapters }, code);
+    const metrics = new ServerMetrics(models, { process: true });
+    chat.state.ranks = { size: 2, address: '/run/ranks' };
+    metrics.watchMemory(new MemoryLedger({ limit: 1000 }));
+    metrics.model('chat').iteration(STATS);
     metrics.httpRequest({ handler: '/v1/completions', method: 'POST', status: 500, durationMs: 3 });
     metrics.refused('queue_full');
     return scrape(metrics);
@@ -206,20 +227,51 @@ describe('dashboards', () => {
 
   it('are read query by query: names, the labels chosen and grouped by, and what has no rate', async () => {
     expect(queriedSeries('sum by(le) (rate(a_bucket{m="$m",x!~"y"}[5m])) / on (m) b > 0.5')).toEqual([
-      { name: 'a_bucket', labels: ['m', 'x', 'le'], isRate: true },
-      { name: 'b', labels: ['le', 'm'], isRate: false },
+      { name: 'a_bucket', labels: ['m', 'x'], groups: ['le', 'm'], isRate: true },
+      { name: 'b', labels: [], groups: ['le', 'm'], isRate: false },
     ]);
+    expect(queriedSeries('label_values(b{m="$m", x=~"y"}, z)')).toEqual([
+      { name: 'b', labels: ['m', 'x', 'z'], groups: [], isRate: false },
+    ]);
+    expect(queriedSeries('label_values(z)')).toEqual([]);
     const families = await served();
     expect(queryFaults('rate(vllm:num_requests_running[5m])', families)).toHaveLength(1);
     expect(queryFaults('vllm:num_requests_running{gpu="0"}', families)).toHaveLength(1);
     expect(queryFaults('vllm:num_requests_swapped', families)).toHaveLength(1);
     expect(queryFaults('vllm:time_to_first_token_seconds', families)).toHaveLength(1);
     expect(queryFaults('vllm:num_requests_running{job="x"}', families)).toEqual([]);
+    expect(queryFaults('sum by (gpu) (vllm:num_requests_running)', families)).toHaveLength(1);
+    expect(queryFaults('label_values(vllm:num_requests_running, gpu)', families)).toHaveLength(1);
+    expect(queryFaults('vllm:num_requests_running / on () group_left () (up > 0)', families)).toEqual([]);
   });
 
-  it.each(Object.entries(STOCK_QUERIES))('of vLLM find what they read: %s', async (_, queries) => {
+  it.each(Object.entries(STOCK_BOARDS))('of vLLM find what they read: %s', async (_, queries) => {
     const families = await served();
-    for (const query of queries) expect(queryFaults(query, families), query).toEqual([]);
+    const mayLack = (name: string) => whyAbsent(name) !== null;
+    expect(queries.length).toBeGreaterThan(5);
+    for (const query of queries) expect(queryFaults(query, families, mayLack), query).toEqual([]);
+  });
+
+  it('of vLLM lack only what no server has', async () => {
+    for (const name of (await served()).keys()) expect(whyAbsent(name), name).toBeNull();
+  });
+
+  it('choose buckets by the text of their bounds, which is that of a number with a fraction', async () => {
+    const families = await served();
+    const bounds = families.get('vllm:time_to_first_token_seconds')!.samples.map(({ labels }) => labels.le);
+    // Those that the board Overview offers for the time to the first token.
+    for (const bound of ['0.1', '0.25', '0.5', '0.75', '1.0', '2.5', '5.0', '10.0', '+Inf']) {
+      expect(bounds).toContain(bound);
+    }
+  });
+
+  it('and alerts read what is there', async () => {
+    const path = new URL('../../../../tools/monitoring/alerts.yml', import.meta.url);
+    const { groups } = parse(readFileSync(path, 'utf8')) as { groups: { rules: { expr: string }[] }[] };
+    const families = await served();
+    const rules = groups.flatMap((group) => group.rules);
+    expect(rules.length).toBeGreaterThan(5);
+    for (const { expr } of rules) expect(queryFaults(expr, families), expr).toEqual([]);
   });
 
   it('of this repository find what they read, and the file is what its source says', async () => {
