@@ -2,6 +2,7 @@ import type { RequestFailure } from '../request-failure.js';
 import type { TokenPiece } from '../token-request.js';
 import { type Packable, PacketError, pack, unpack } from './packet.js';
 import type { PackedRequest } from './request-wire.js';
+import { areRuns } from './token-runs.js';
 
 /** A request as it lies in the stream. */
 export interface WorkItem {
@@ -9,6 +10,8 @@ export interface WorkItem {
   gateway: string;
   /** Of the request, among all of all gateways. */
   id: string;
+  /** Of the request, among those of its gateway. Absent: the gateway reads no runs; see FramesMessage. */
+  number?: number;
   attempt: number;
   request: PackedRequest;
   /** Number of tokens of each sequence that the gateway has; the worker's tokens count on from there. */
@@ -19,6 +22,11 @@ export interface WorkItem {
   isPrefill?: boolean;
   /** Where blocks of its prompt can be fetched. */
   handOver?: HandOver;
+}
+
+/** Id of a request. @param number see WorkItem */
+export function requestId(gateway: string, number: number): string {
+  return `${gateway}-${number}`;
 }
 
 /** Blocks of a prompt that a worker has computed and keeps for another one, for a while. */
@@ -63,6 +71,8 @@ export interface PrefilledFrame {
 export interface FramesMessage {
   kind: 'frames';
   worker: string;
+  /** Those that are nothing but tokens; see readRuns. They come before the `frames`. Absent: none. */
+  runs?: Int32Array;
   frames: PieceFrame[];
   failures: FailureFrame[];
   /** Absent: none. */
@@ -228,8 +238,12 @@ export function unpackMessage<Kind extends QueueMessage['kind']>(
   return message as Extract<QueueMessage, { kind: Kind }>;
 }
 
+/** Most tokens of a sequence: whatever an engine has is far below. */
+const MOST_TOKENS = 2 ** 30;
+
 const isText = (value: unknown) => typeof value === 'string';
 const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
+const isLength = (value: unknown) => isCount(value) && (value as number) <= MOST_TOKENS;
 const isList = (value: unknown, is: (one: unknown) => boolean) => Array.isArray(value) && value.every(is);
 const isLease = (value: unknown) => Array.isArray(value) && isText(value[0]) && isCount(value[1]);
 const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -284,17 +298,19 @@ function isModelCard(model: unknown): boolean {
 }
 
 const CHECKS: { [Kind in QueueMessage['kind']]: (message: Record<string, unknown>) => boolean } = {
-  work: ({ gateway, id, attempt, known, ended, request, isPrefill, handOver }) =>
+  work: ({ gateway, id, number = 0, attempt, known, ended, request, isPrefill, handOver }) =>
     isSwitch(isPrefill) &&
     isHandOver(handOver) &&
     isText(gateway) &&
     isText(id) &&
-    isCount(attempt) &&
-    isList(known, isCount) &&
+    isCount(number) &&
+    isLength(attempt) &&
+    isList(known, isLength) &&
     isList(ended, isCount) &&
     isObject(request),
-  frames: ({ worker, frames, failures, prefilled = [] }) =>
+  frames: ({ worker, runs, frames, failures, prefilled = [] }) =>
     isText(worker) &&
+    (runs === undefined || (runs instanceof Int32Array && areRuns(runs))) &&
     isList(frames, isPieceFrame) &&
     isList(failures, isFailureFrame) &&
     isList(prefilled, isPrefilledFrame),

@@ -5,14 +5,17 @@ import * as jetstream from '@nats-io/jetstream';
 import * as nats from '@nats-io/transport-node';
 import {
   type Beat,
+  type FramesMessage,
   type HoldMessage,
   modelKey,
   type PieceFrame,
   packMessage,
+  requestId,
   unpackMessage,
 } from '../../../callbacks/nats/messages.js';
 import { QueueNames } from '../../../callbacks/nats/names.js';
 import { NatsGatewayPort } from '../../../callbacks/nats/nats-gateway-port.js';
+import { readRuns } from '../../../callbacks/nats/token-runs.js';
 import { WorkStream } from '../../../callbacks/nats/work-stream.js';
 import type { SilenceLimits } from '../../../callbacks/nats/worker-roster.js';
 import { QueueGateway } from '../../../host/gateway/queue-gateway.js';
@@ -110,7 +113,8 @@ export class QueueLab {
           for (const listener of [...this.#onHold]) listener(told);
         } else {
           this.prefilled.push(...(told.prefilled ?? []).map(({ id }) => id));
-          for (const frame of told.frames) {
+          const gateway = message.subject.slice(this.names.gateway('').length);
+          for (const frame of [...pieceFrames(gateway, told), ...told.frames]) {
             for (const listener of [...this.#onFrame]) listener({ ...frame, worker: told.worker });
           }
         }
@@ -246,6 +250,15 @@ export class QueueLab {
     await Promise.all(this.#connections.map((nc) => nc.close()));
     await this.nats.close();
   }
+}
+
+/** The runs of a message as the frames that they are short for. */
+function pieceFrames(gateway: string, { runs }: FramesMessage): PieceFrame[] {
+  return Array.from(readRuns(runs ?? new Int32Array(0)), ({ number, tokens, ...place }) => ({
+    id: requestId(gateway, number),
+    ...place,
+    piece: { tokens, finishReason: null },
+  }));
 }
 
 /** Waits until a condition holds, for a minute at most. */
