@@ -5,6 +5,7 @@ import * as jetstream from '@nats-io/jetstream';
 import * as nats from '@nats-io/transport-node';
 import {
   type Beat,
+  type BlocksMessage,
   type FramesMessage,
   type HoldMessage,
   modelKey,
@@ -69,6 +70,8 @@ export class QueueLab {
   readonly #onHold = new Set<(message: HoldMessage) => void>();
   /** Requests whose prompts were computed by a prefill worker. */
   readonly prefilled: string[] = [];
+  /** Parts of blocks that workers have asked each other for. */
+  readonly fetched: BlocksMessage[] = [];
   /** Worker that has said last that it has the request. */
   readonly #holders = new Map<string, string>();
   readonly #connections: nats.NatsConnection[] = [];
@@ -118,6 +121,12 @@ export class QueueLab {
             for (const listener of [...this.#onFrame]) listener({ ...frame, worker: told.worker });
           }
         }
+      },
+    });
+    nc.subscribe(this.names.worker('*'), {
+      callback: (_, message) => {
+        const told = unpackMessage(message.data, 'stop', 'probe', 'file', 'blocks');
+        if (told.kind === 'blocks') this.fetched.push(told);
       },
     });
     nc.subscribe(this.names.beat, {
