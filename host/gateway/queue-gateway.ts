@@ -14,12 +14,13 @@ import {
 } from '../../callbacks/nats/messages.js';
 import { canBePrefilled } from '../../callbacks/nats/prefill-request.js';
 import { readRuns, type TokenRun } from '../../callbacks/nats/token-runs.js';
-import { type RosterWorker, WorkerRoster } from '../../callbacks/nats/worker-roster.js';
+import { ROSTER_IS_FULL, type RosterWorker, WorkerRoster } from '../../callbacks/nats/worker-roster.js';
 import { failureOf, isRequestsFault, messageOfFailure } from '../../callbacks/request-failure.js';
 import { checkRange } from '../../callbacks/sampling-params.js';
 import {
   HostClosedError,
   RequestError,
+  type TokenPiece,
   type TokenRequest,
   type TokenStream,
 } from '../../callbacks/token-request.js';
@@ -59,6 +60,8 @@ export class QueueGateway implements GatewayListener {
   readonly #attempts: Attempts;
   readonly #silence: SilenceWatch;
   #nextId = 1;
+  /** Workers were left out, and the log says so. */
+  #hasRefused = false;
   #isClosed = false;
 
   constructor(options: QueueGatewayOptions) {
@@ -181,6 +184,14 @@ export class QueueGateway implements GatewayListener {
 
   onBeat(beat: Beat): void {
     const change = this.roster.beat(beat, performance.now());
+    if (change === 'refused') {
+      if (!this.#hasRefused)
+        this.#options.onWarning(
+          `The worker ${beat.worker} is left out, and so are others: ${ROSTER_IS_FULL}`,
+        );
+      this.#hasRefused = true;
+      return;
+    }
     this.#options.onBeat(beat);
     const queue = this.#attempts.models.get(modelKey(beat.model));
     if (change === 'gone') this.#lose(beat.worker, 'moved');
@@ -221,8 +232,9 @@ export class QueueGateway implements GatewayListener {
     const request = this.#attempts.numbered.get(number);
     if (request === undefined) return false;
     const frame = { id: request.id, attempt, sequence, index, count: tokens.length, isEnd: false };
-    return this.#accept(worker, request, frame, pumped, (skip) =>
-      request.pushTokens(sequence, tokens, skip, performance.now()),
+    const piece = { tokens, finishReason: null };
+    return this.#accept(worker, request, frame, piece, pumped, (skip) =>
+      request.pushTokens(sequence, piece, skip, performance.now()),
     );
   }
 
@@ -230,7 +242,7 @@ export class QueueGateway implements GatewayListener {
     const request = this.#attempts.requests.get(place.id);
     if (request === undefined) return false;
     const frame = { ...place, count: piece.tokens.length, isEnd: piece.finishReason !== null };
-    return this.#accept(worker, request, frame, pumped, (skip) =>
+    return this.#accept(worker, request, frame, piece, pumped, (skip) =>
       request.push(frame.sequence, piece, skip, performance.now()),
     );
   }
@@ -240,9 +252,11 @@ export class QueueGateway implements GatewayListener {
     worker: string,
     request: QueuedRequest,
     frame: Frame,
+    piece: TokenPiece,
     pumped: Set<string>,
     push: (skip: number) => boolean,
   ): boolean {
+    if (!request.hasAsked(piece)) return this.#onStrange(worker, request, frame.attempt);
     const verdict = this.#attempts.book.accept(worker, frame);
     if (verdict.kind === 'stale') return false;
     if (this.#attempts.noteLeased(request, worker)) pumped.add(request.model);
@@ -257,6 +271,15 @@ export class QueueGateway implements GatewayListener {
         this.#attempts.forget(request);
       }
     }
+    return true;
+  }
+
+  /** A worker sends tokens without the values that were asked for: it is of another kind, or ill. */
+  #onStrange(worker: string, request: QueuedRequest, attempt: number): boolean {
+    if (!this.#attempts.book.take(request.id, attempt, worker)) return false;
+    request.lastFailure = 'its worker sent tokens without the values that were asked for beside them';
+    this.#attempts.fall(request, 'failed');
+    this.#attempts.stop(worker, request.id, attempt, null);
     return true;
   }
 

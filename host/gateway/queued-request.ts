@@ -133,6 +133,15 @@ export class QueuedRequest implements Waiting {
     this.#times.takenMs ??= nowMs;
   }
 
+  /** The piece has what was asked for beside its tokens. */
+  hasAsked(piece: TokenPiece): boolean {
+    const { returnLogProbs, topLogProbs = 0, returnGenerationLogits } = this.request;
+    if (piece.tokens.length === 0) return true;
+    if (returnLogProbs === true && piece.logProbs === undefined) return false;
+    if (topLogProbs > 0 && (piece.topTokens === undefined || piece.topLogProbs === undefined)) return false;
+    return returnGenerationLogits !== true || piece.generationLogits !== undefined;
+  }
+
   /**
    * Takes the accepted part of a piece. False: the tokens in front of it, which were sent before, are others.
    * @param skip number of its tokens that were sent before
@@ -155,14 +164,15 @@ export class QueuedRequest implements Waiting {
   }
 
   /** The same for a piece of nothing but tokens, as nearly all are. */
-  pushTokens(sequence: number, tokens: Int32Array, skip: number, nowMs: number): boolean {
+  pushTokens(sequence: number, piece: TokenPiece, skip: number, nowMs: number): boolean {
+    const { tokens } = piece;
     const soFar = this.#soFar[sequence]!;
     if (skip > 0 && !isRepeated(soFar.tokens, tokens.subarray(0, skip))) return false;
     for (let i = skip; i < tokens.length; i++) soFar.tokens.push(tokens[i]!);
     this.#times.firstTokenMs ??= nowMs;
     this.#times.lastTokenMs = nowMs;
-    const fresh = skip === 0 ? tokens : tokens.subarray(skip);
-    this.pieces[sequence]!.pushTokens({ tokens: fresh, finishReason: null });
+    const fresh = skip === 0 ? piece : { tokens: tokens.subarray(skip), finishReason: null };
+    this.pieces[sequence]!.pushTokens(fresh);
     return true;
   }
 

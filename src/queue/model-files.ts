@@ -22,7 +22,7 @@ const NAMES = [
 ];
 /** Of these, what decides how texts become tokens. */
 const OF_TEXTS: ReadonlySet<string> = new Set(NAMES.slice(1, 4));
-/** Longest file that a gateway takes. */
+/** Most bytes of a model's files that a gateway takes. */
 const MOST_BYTES = 256 * 1024 * 1024;
 /** Bytes of a part of a file. */
 const PART_BYTES = 512 * 1024;
@@ -70,6 +70,14 @@ export function textDigest(files: readonly FileFacts[]): string {
   return hash.digest('hex');
 }
 
+/** Digest of all that is fetched of a model's files. */
+export function filesDigest(files: readonly FileFacts[]): string {
+  const wanted = files.filter(({ name }) => NAMES.includes(name));
+  return digestOf(
+    Buffer.from(JSON.stringify(wanted.map(({ name, bytes, digest }) => [name, bytes, digest]))),
+  );
+}
+
 /**
  * Brings a model's files into a folder, unless they are there.
  * @param read reads a part of a file of some worker's @throws where a file does not come, or is not what it should be
@@ -80,12 +88,12 @@ export async function fetchFiles(
   read: (name: string, offset: number) => Promise<Uint8Array>,
 ): Promise<void> {
   if (existsSync(folder)) return;
+  const wanted = files.filter(({ name }) => NAMES.includes(name));
+  const size = wanted.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (size > MOST_BYTES) throw new Error(`its files have ${size} bytes; a gateway takes ${MOST_BYTES}`);
   const aside = makeBuildDirectory(folder);
   try {
-    for (const file of files) {
-      if (!NAMES.includes(file.name)) continue;
-      writeFileSync(join(aside, file.name), await fetchFile(file, read));
-    }
+    for (const file of wanted) writeFileSync(join(aside, file.name), await fetchFile(file, read));
     publishBuildDirectory(aside, folder);
   } finally {
     discardBuildDirectory(aside);
@@ -96,7 +104,6 @@ async function fetchFile(
   { name, bytes, digest }: FileFacts,
   read: (name: string, offset: number) => Promise<Uint8Array>,
 ): Promise<Uint8Array> {
-  if (bytes > MOST_BYTES) throw new Error(`its ${name} has ${bytes} bytes; a gateway takes ${MOST_BYTES}`);
   const whole = new Uint8Array(bytes);
   for (let offset = 0; offset < bytes; ) {
     const part = await read(name, offset);

@@ -431,3 +431,31 @@ describe('tokens that come as numbers', () => {
     ]);
   });
 });
+
+describe('a worker that is ill', () => {
+  it('costs the request an attempt where its tokens lack the values that were asked for, and others nothing', async () => {
+    const { gateway, beat, ask, offers, stops } = setUp();
+    beat('d', { places: 4 });
+    const failed = expect(ask(3, { returnLogProbs: true })).rejects.toThrow(
+      'The request was begun 3 times, and each time its worker sent tokens without the values',
+    );
+    const asked = ask(3);
+    await settle();
+    const [strange, other] = offers.map(({ item }) => item);
+    const writer = new RunWriter();
+    writer.add(strange!.number!, 1, 0, 0, Int32Array.of(1));
+    writer.add(other!.number!, 1, 0, 0, Int32Array.of(5));
+    const message = { kind: 'frames' as const, worker: 'd', frames: [], failures: [] };
+    gateway.onFrames({ ...message, runs: writer.words });
+    expect(stops).toEqual([['d', { kind: 'stop', id: strange!.id, attempt: 1, sequence: null }]]);
+    for (const attempt of [2, 3]) {
+      await settle();
+      const piece = { tokens: Int32Array.of(1), finishReason: null };
+      gateway.onFrames({ ...message, frames: [{ id: strange!.id, attempt, sequence: 0, index: 0, piece }] });
+    }
+    await failed;
+    const piece = { tokens: Int32Array.of(6), finishReason: 'stop' as const };
+    gateway.onFrames({ ...message, frames: [{ id: other!.id, attempt: 1, sequence: 0, index: 1, piece }] });
+    expect((await asked).tokens).toEqual([5, 6]);
+  });
+});
