@@ -173,14 +173,15 @@ describeWithNats('skein gateway and skein work', () => {
     expect(await cachedOf(a!)).toBe(0);
     expect(await cachedOf(a!)).toBeGreaterThan(30);
     expect(await cachedOf(b!)).toBe(0);
-    // A flood of one key, and then one request of the other: it does not wait for all of the flood.
+    // A flood of one key, and then one request of the other: it does not wait for all of the flood. They are long, so that the first
+    // ones have not ended before the last ones are there.
     const order: string[] = [];
     const ask = (one: OpenAI, name: string) =>
       one.completions
         .create({
           model: 'gosling',
           prompt: 'Once',
-          max_tokens: 60,
+          max_tokens: 240,
           temperature: 1,
           ignore_eos: true,
         } as never)
