@@ -51,6 +51,19 @@ export function isRequestsFault(kind: FailureKind): boolean {
   return FAULTS.has(kind);
 }
 
+const KINDS: ReadonlySet<unknown> = new Set<FailureKind>([
+  ...FAULTS,
+  'duplicate',
+  'overloaded',
+  'ended',
+  'internal',
+]);
+
+/** True for the name of a kind, as it comes from elsewhere. */
+export function isFailureKind(value: unknown): value is FailureKind {
+  return KINDS.has(value);
+}
+
 export function failure(kind: FailureKind, text: NamedText, field: string | null = null): RequestFailure {
   return { kind, field, text };
 }

@@ -50,6 +50,8 @@ export type HostMessage =
   | { type: 'resetCache'; askId: number }
   /** Asks for the content of a prompt's cached blocks, at most so many bytes; answered with `blocksRead`. */
   | { type: 'readBlocks'; askId: number; prompt: PromptBlocks; maxBytes: number }
+  /** Asks how many blocks of a prompt the cache has; answered with `blocksCounted`. */
+  | { type: 'countBlocks'; askId: number; prompt: PromptBlocks }
   /** Brings content for blocks of a prompt, from number `first` on; answered with `blocksWritten`. */
   | { type: 'writeBlocks'; askId: number; prompt: PromptBlocks; first: number; bytes: Uint8Array }
   /** The host will not name this task again: its adapter goes once no request uses it. */
@@ -151,6 +153,8 @@ export type WorkerMessage =
   | { type: 'cacheReset'; askId: number; droppedBlocks: number }
   /** Answer to `readBlocks`: whole blocks, from the start of the prompt on. */
   | { type: 'blocksRead'; askId: number; bytes: Uint8Array }
+  /** Answer to `countBlocks`. */
+  | { type: 'blocksCounted'; askId: number; numBlocks: number }
   /** Answer to `writeBlocks`: number of these blocks that the cache has now. */
   | { type: 'blocksWritten'; askId: number; numBlocks: number }
   /** The requests in flight, sent while somebody watches. */

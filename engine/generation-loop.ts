@@ -102,6 +102,11 @@ export class GenerationLoop {
     return this.#parts.transfer.read(prompt, maxBytes);
   }
 
+  /** Number of cached blocks of the prompt; called between two iterations; see BlockTransfer. */
+  countBlocks(prompt: PromptBlocks): number {
+    return this.#parts.transfer.count(prompt);
+  }
+
   /** Makes blocks that another engine has computed cached ones; called between two iterations; see BlockTransfer. */
   writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array): number {
     const { transfer, reporter } = this.#parts;

@@ -50,6 +50,7 @@ export class GptManager {
   readonly #moduleRequests = new LostRequests();
   readonly #cacheResets = new PendingAsks(0, 'The cache was not reset');
   readonly #blockReads = new PendingAsks<Uint8Array>(new Uint8Array(0), 'The blocks were not read');
+  readonly #blockCounts = new PendingAsks(0, 'The blocks were not counted');
   readonly #blockWrites = new PendingAsks(0, 'The blocks were not written');
   readonly #ranks: ManagerRanks;
   /** null: there are none. */
@@ -187,6 +188,15 @@ export class GptManager {
   }
 
   /**
+   * Resolves with the number of full blocks, from the start of the prompt on, that writeBlocks need not bring: the cache has
+   * them. Some may be evicted before they are used. 0 where readBlocks gives none. Rejects if the worker dies before it
+   * answers.
+   */
+  countBlocks(prompt: PromptBlocks): Promise<number> {
+    return this.#blockCounts.ask((askId) => this.#supervisor.post({ type: 'countBlocks', askId, prompt }));
+  }
+
+  /**
    * Makes, between two iterations, what readBlocks of an equal engine gave cached blocks of this one: full blocks of the
    * prompt from number `first` on. The engines must have the same model, precision, KV type, tokens per block, executor
    * and instruction set. Resolves with the number of these blocks that the cache has now.
@@ -266,6 +276,9 @@ export class GptManager {
       case 'blocksRead':
         this.#blockReads.settle(message.askId, message.bytes);
         break;
+      case 'blocksCounted':
+        this.#blockCounts.settle(message.askId, message.numBlocks);
+        break;
       case 'blocksWritten':
         this.#blockWrites.settle(message.askId, message.numBlocks);
         break;
@@ -343,7 +356,8 @@ export class GptManager {
   }
 
   #failAsks(reason: string): void {
-    for (const asks of [this.#cacheResets, this.#blockReads, this.#blockWrites]) asks.failAll(reason);
+    const all = [this.#cacheResets, this.#blockReads, this.#blockCounts, this.#blockWrites];
+    for (const asks of all) asks.failAll(reason);
   }
 }
 

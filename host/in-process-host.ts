@@ -361,6 +361,11 @@ export class InProcessHost {
     return this.#manager.readBlocks(prompt, maxBytes);
   }
 
+  /** Number of cached blocks of a prompt; see GptManager.countBlocks. */
+  countBlocks(prompt: PromptBlocks): Promise<number> {
+    return this.#manager.countBlocks(prompt);
+  }
+
   /** Makes blocks that an equal engine has computed cached ones; see GptManager.writeBlocks. */
   writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array): Promise<number> {
     return this.#manager.writeBlocks(prompt, first, bytes);

@@ -10,6 +10,8 @@ export interface BlockFetch {
   id: string;
   /** Its bytes are those of as many blocks. */
   handOver: HandOver;
+  /** Number of its blocks, from the start of the prompt on, that need not be fetched. */
+  first: number;
   /** Most bytes of one answer. */
   mostBytes: number;
   ask: (worker: string, message: BlocksMessage) => Promise<BlocksAnswer | null>;
@@ -26,8 +28,8 @@ export interface BlockFetch {
  *   ask    |0 1 2 3|4 5 6 7| ...        slices of a message each, checked one by one
  *   write          |   0   |   1   | ...
  *
- * It ends where a slice does not come, or is not what was sent; the blocks in front of it are of use all the same.
- * Never rejects, except where `write` does.
+ * It ends where a slice does not come, or is not what was sent; the blocks in front of it are of use all the same. So it does
+ * where the cache has lost the first ones meanwhile. Never rejects, except where `write` does.
  * @returns number of the blocks that the cache has of it
  */
 export async function fetchBlocks(fetch: BlockFetch): Promise<number> {
@@ -39,8 +41,8 @@ export async function fetchBlocks(fetch: BlockFetch): Promise<number> {
     const count = Math.min(step, numBlocks - first);
     return count <= 0 ? null : fetchPart(fetch, first * blockBytes, count * blockBytes);
   };
-  let next = partAt(0);
-  for (let first = 0; next !== null; first += step) {
+  let next = partAt(fetch.first);
+  for (let { first } = fetch; next !== null; first += step) {
     const part = await next;
     if (part === null || !fetch.isWanted()) return first;
     next = partAt(first + step);
@@ -52,7 +54,7 @@ export async function fetchBlocks(fetch: BlockFetch): Promise<number> {
       return first + has;
     }
   }
-  return numBlocks;
+  return Math.max(numBlocks, fetch.first);
 }
 
 /** Bytes [offset, offset + length), slice by slice; null: one of them does not come. */

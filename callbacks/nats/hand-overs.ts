@@ -9,6 +9,7 @@ import type { WorkerPort } from './worker-port.js';
 /** An engine whose cached blocks can be had: an InProcessHost. */
 export interface BlockEngine {
   readBlocks(prompt: PromptBlocks, maxBytes: number): Promise<Uint8Array>;
+  countBlocks(prompt: PromptBlocks): Promise<number>;
   writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array): Promise<number>;
 }
 
@@ -36,6 +37,7 @@ const SLICE_BYTES = 1024 * 1024;
  *
  *   prefill worker   engine -> keep -> | slices, as they are asked for | -> bring -> engine   worker that answers
  *
+ * The one that answers asks for the blocks alone that its own cache does not have: those behind a system prompt, mostly.
  * Whatever goes wrong, the worker that answers computes what it does not have.
  */
 export class HandOvers {
@@ -114,6 +116,7 @@ export class HandOvers {
       await fetchBlocks({
         id,
         handOver,
+        first: await engine.countBlocks(prompt),
         mostBytes: this.#sliceBytes,
         ask: (worker, message) => port.fetchBlocks(worker, message),
         write: (first, bytes) => engine.writeBlocks(prompt, first, bytes),

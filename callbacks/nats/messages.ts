@@ -1,7 +1,9 @@
-import type { RequestFailure } from '../request-failure.js';
+import { isFailureKind, type RequestFailure } from '../request-failure.js';
 import type { TokenPiece } from '../token-request.js';
 import { type Packable, PacketError, pack, unpack } from './packet.js';
+import { isPiece } from './piece-form.js';
 import type { PackedRequest } from './request-wire.js';
+import { areRuns } from './token-runs.js';
 
 /** A request as it lies in the stream. */
 export interface WorkItem {
@@ -9,6 +11,8 @@ export interface WorkItem {
   gateway: string;
   /** Of the request, among all of all gateways. */
   id: string;
+  /** Of the request, among those of its gateway. Absent: the gateway reads no runs; see FramesMessage. */
+  number?: number;
   attempt: number;
   request: PackedRequest;
   /** Number of tokens of each sequence that the gateway has; the worker's tokens count on from there. */
@@ -19,6 +23,11 @@ export interface WorkItem {
   isPrefill?: boolean;
   /** Where blocks of its prompt can be fetched. */
   handOver?: HandOver;
+}
+
+/** Id of a request. @param number see WorkItem */
+export function requestId(gateway: string, number: number): string {
+  return `${gateway}-${number}`;
 }
 
 /** Blocks of a prompt that a worker has computed and keeps for another one, for a while. */
@@ -63,6 +72,8 @@ export interface PrefilledFrame {
 export interface FramesMessage {
   kind: 'frames';
   worker: string;
+  /** Those that are nothing but tokens; see readRuns. They come before the `frames`. Absent: none. */
+  runs?: Int32Array;
   frames: PieceFrame[];
   failures: FailureFrame[];
   /** Absent: none. */
@@ -220,17 +231,29 @@ export function unpackMessage<Kind extends QueueMessage['kind']>(
   const message = unpack(bytes) as { kind?: unknown } | null;
   const { kind } = message ?? {};
   if (!kinds.some((one) => one === kind)) {
-    throw new PacketError(
-      `A message is of the kind ${JSON.stringify(kind)}; ${kinds.join(' or ')} is expected.`,
-    );
+    const found = typeof kind === 'string' ? JSON.stringify(kind.slice(0, 40)) : 'no text';
+    throw new PacketError(`The kind of a message is ${found}; ${kinds.join(' or ')} is expected.`);
   }
   checkFields(message as unknown as QueueMessage);
   return message as Extract<QueueMessage, { kind: Kind }>;
 }
 
+/** Most tokens of a sequence: whatever an engine has is far below. */
+const MOST_TOKENS = 2 ** 30;
+/** Most sequences of a request, as hosts take them. */
+const MOST_SEQUENCES = 4096;
+/** Longest name of a model, and most adapters and files of one. */
+const MOST_NAME = 1024;
+const MOST_ADAPTERS = 4096;
+const MOST_FILES = 64;
+
 const isText = (value: unknown) => typeof value === 'string';
 const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
-const isList = (value: unknown, is: (one: unknown) => boolean) => Array.isArray(value) && value.every(is);
+const isLength = (value: unknown) => isCount(value) && (value as number) <= MOST_TOKENS;
+/** An id or a fingerprint, which is a word of a subject: with others it would be another subject. */
+const isWord = (value: unknown) => typeof value === 'string' && /^[\w-]{1,64}$/.test(value);
+const isList = (value: unknown, is: (one: unknown) => boolean, most = Number.POSITIVE_INFINITY) =>
+  Array.isArray(value) && value.length <= most && value.every(is);
 const isLease = (value: unknown) => Array.isArray(value) && isText(value[0]) && isCount(value[1]);
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -238,15 +261,19 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 function isPieceFrame(frame: unknown): boolean {
   if (!isObject(frame)) return false;
   const { id, attempt, sequence, index, piece } = frame;
-  if (!isText(id) || ![attempt, sequence, index].every(isCount) || !isObject(piece)) return false;
-  return piece.tokens instanceof Int32Array && 'finishReason' in piece;
+  return isText(id) && [attempt, sequence, index].every(isCount) && isPiece(piece);
 }
 
 function isFailureFrame(frame: unknown): boolean {
   if (!isObject(frame) || !isText(frame.id) || !isCount(frame.attempt) || !isObject(frame.failure))
     return false;
-  const { kind, text } = frame.failure;
-  return isText(kind) && (isText(text) || Array.isArray(text));
+  const { kind, text, field } = frame.failure;
+  return isFailureKind(kind) && isNamedText(text) && (field === null || isText(field));
+}
+
+function isNamedText(text: unknown): boolean {
+  const isPart = (part: unknown) => isText(part) || (isObject(part) && isText(part.of) && isText(part.name));
+  return isText(text) || isList(text, isPart);
 }
 
 const isSwitch = (value: unknown) => value === undefined || typeof value === 'boolean';
@@ -255,7 +282,7 @@ function isHandOver(value: unknown): boolean {
   if (value === undefined) return true;
   if (!isObject(value)) return false;
   const { worker, attempt, layout, bytes, numBlocks } = value;
-  return isText(worker) && isText(layout) && [attempt, bytes, numBlocks].every(isCount);
+  return isWord(worker) && isText(layout) && [attempt, bytes, numBlocks].every(isCount);
 }
 
 function isPrefilledFrame(frame: unknown): boolean {
@@ -272,10 +299,10 @@ function isModelCard(model: unknown): boolean {
   const isAdapter = (one: unknown) => isObject(one) && isText(one.name) && isText(one.digest);
   const { endTokenIds, maxAttentionWindow: window, ...numbers } = engine as Record<string, unknown>;
   return (
-    [name, text, fileName].every(isText) &&
+    [name, text, fileName].every((one) => isText(one) && (one as string).length <= MOST_NAME) &&
     isList(aliases, isText) &&
-    isList(files, isFile) &&
-    isList(adapters, isAdapter) &&
+    isList(files, isFile, MOST_FILES) &&
+    isList(adapters, isAdapter, MOST_ADAPTERS) &&
     isList(endTokenIds, isCount) &&
     (window === null || isCount(window)) &&
     (room === null || (isObject(room) && Object.values(room).every(isCount))) &&
@@ -284,21 +311,23 @@ function isModelCard(model: unknown): boolean {
 }
 
 const CHECKS: { [Kind in QueueMessage['kind']]: (message: Record<string, unknown>) => boolean } = {
-  work: ({ gateway, id, attempt, known, ended, request, isPrefill, handOver }) =>
+  work: ({ gateway, id, number = 0, attempt, known, ended, request, isPrefill, handOver }) =>
     isSwitch(isPrefill) &&
     isHandOver(handOver) &&
-    isText(gateway) &&
+    isWord(gateway) &&
     isText(id) &&
-    isCount(attempt) &&
-    isList(known, isCount) &&
-    isList(ended, isCount) &&
+    isCount(number) &&
+    isLength(attempt) &&
+    isList(known, isLength, MOST_SEQUENCES) &&
+    isList(ended, isCount, MOST_SEQUENCES) &&
     isObject(request),
-  frames: ({ worker, frames, failures, prefilled = [] }) =>
-    isText(worker) &&
+  frames: ({ worker, runs, frames, failures, prefilled = [] }) =>
+    isWord(worker) &&
+    (runs === undefined || (runs instanceof Int32Array && areRuns(runs))) &&
     isList(frames, isPieceFrame) &&
     isList(failures, isFailureFrame) &&
     isList(prefilled, isPrefilledFrame),
-  hold: ({ worker, held }) => isText(worker) && isList(held, isLease),
+  hold: ({ worker, held }) => isWord(worker) && isList(held, isLease),
   held: ({ stale }) => isList(stale, isLease),
   stop: ({ id, attempt, sequence }) =>
     isText(id) && isCount(attempt) && (sequence === null || isCount(sequence)),
@@ -309,8 +338,8 @@ const CHECKS: { [Kind in QueueMessage['kind']]: (message: Record<string, unknown
   beat: ({ worker, pool, model, places, held, maxBlocks, usedBlocks, isPrefill, layout }) =>
     isSwitch(isPrefill) &&
     (layout === undefined || isText(layout)) &&
-    isText(worker) &&
-    isText(pool) &&
+    isWord(worker) &&
+    isWord(pool) &&
     isModelCard(model) &&
     [places, held, maxBlocks, usedBlocks].every(isCount),
 };

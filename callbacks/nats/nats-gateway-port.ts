@@ -4,6 +4,7 @@ import type { GatewayListener, GatewayPort, Offer } from './gateway-port.js';
 import { type Beat, packMessage, type StopMessage, unpackMessage, type WorkItem } from './messages.js';
 import type { PoolName, QueueNames } from './names.js';
 import { isNobody } from './no-responders.js';
+import { PacedWarnings } from './paced-warnings.js';
 import type { WorkStream } from './work-stream.js';
 
 /** Milliseconds that a worker has to say that it is there. */
@@ -23,9 +24,11 @@ export interface NatsGatewayOptions {
 /** A gateway's end of the queue, over NATS. */
 export class NatsGatewayPort implements GatewayPort {
   readonly #options: NatsGatewayOptions;
+  readonly #warnings: PacedWarnings;
 
   constructor(options: NatsGatewayOptions) {
     this.#options = options;
+    this.#warnings = new PacedWarnings(options.onWarning);
   }
 
   /** Begins to tell the listener what comes. */
@@ -47,7 +50,7 @@ export class NatsGatewayPort implements GatewayPort {
       if (error !== null) throw error;
       read();
     } catch (thrown) {
-      this.#options.onWarning(`A message to ${subject} is dropped: ${messageOf(thrown)}`);
+      this.#warnings.tell(`A message to ${subject} is dropped: ${messageOf(thrown)}`);
     }
   }
 

@@ -14,6 +14,7 @@ import {
   unpackMessage,
 } from './messages.js';
 import type { PoolName, QueueNames } from './names.js';
+import { PacedWarnings } from './paced-warnings.js';
 import { PULL_EXPIRES_MS, type WorkStream } from './work-stream.js';
 import type { WorkerListener, WorkerPort } from './worker-port.js';
 
@@ -47,6 +48,7 @@ export interface NatsWorkerOptions {
 /** A worker's end of the queue, over NATS. */
 export class NatsWorkerPort implements WorkerPort {
   readonly #options: NatsWorkerOptions;
+  readonly #warnings: PacedWarnings;
   readonly #pulls = new Set<ConsumerMessages>();
   #listener: WorkerListener | null = null;
   #isStopped = false;
@@ -54,6 +56,7 @@ export class NatsWorkerPort implements WorkerPort {
 
   constructor(options: NatsWorkerOptions) {
     this.#options = options;
+    this.#warnings = new PacedWarnings(options.onWarning);
   }
 
   /** Begins to tell the listener what comes, and gateways of the worker. */
@@ -89,7 +92,7 @@ export class NatsWorkerPort implements WorkerPort {
       } else if (message.kind === 'stop') this.#listener?.onStop(message);
       else if (this.#listener !== null) respond(packMessage(this.#listener.onBlocks(message)));
     } catch (error) {
-      this.#options.onWarning(`A message to this worker is dropped: ${messageOf(error)}`);
+      this.#warnings.tell(`A message to this worker is dropped: ${messageOf(error)}`);
     }
   }
 
@@ -133,14 +136,20 @@ export class NatsWorkerPort implements WorkerPort {
   #deliver(message: JsMsg): void {
     try {
       const item = unpackMessage(message.data, 'work');
-      const giveBack = () => message.nak(GIVE_BACK_MS);
+      const giveBack = () => this.#tellStream(() => message.nak(GIVE_BACK_MS));
+      const ack = () => this.#tellStream(() => message.ack());
       if (this.#isStopped) giveBack();
-      else this.#listener!.onWork({ item, ack: () => message.ack(), giveBack });
+      else this.#listener!.onWork({ item, ack, giveBack });
     } catch (error) {
       // Nobody else could read it either.
-      message.term();
-      this.#options.onWarning(`A request of the work queue is dropped: ${messageOf(error)}`);
+      this.#tellStream(() => message.term());
+      this.#warnings.tell(`A request of the work queue is dropped: ${messageOf(error)}`);
     }
+  }
+
+  /** What the stream is not told, since the connection is closed for good, it finds out after a while. */
+  #tellStream(tell: () => void): void {
+    if (!this.#options.nc.isClosed()) tell();
   }
 
   stopPulling(): void {

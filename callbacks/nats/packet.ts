@@ -123,7 +123,7 @@ class ArrayReader {
       throw new PacketError(`A packet tells of an array of ${length} numbers that it does not have.`);
     }
     // A copy: what lies in a message lies at any address, and among others.
-    const own = Uint8Array.from(this.#bytes.subarray(this.#offset, end));
+    const own = new Uint8Array(this.#bytes.subarray(this.#offset, end));
     this.#offset = end;
     return new Kind(own.buffer, 0, length);
   }

@@ -9,7 +9,7 @@ import {
   type TokenPiece,
   type TokenRequest,
 } from '../token-request.js';
-import { FrameSender } from './frame-sender.js';
+import { FrameSender, type Lane } from './frame-sender.js';
 import type { HandOvers } from './hand-overs.js';
 import type { HoldAnswer, StopMessage, WorkItem } from './messages.js';
 import { prefillRequest } from './prefill-request.js';
@@ -60,9 +60,7 @@ interface Held {
   isConfirmed: boolean;
   /** None while blocks of its prompt are on their way here. */
   sources: readonly PieceSource<TokenPiece>[];
-  /** Number of tokens that each sequence has, those among them that the gateway knew. */
-  next: number[];
-  isEnded: boolean[];
+  lanes: Lane[];
   hasPiece: boolean;
 }
 
@@ -168,8 +166,7 @@ export class QueueWorker {
       delivery,
       isConfirmed: false,
       sources: [],
-      next: [...item.known],
-      isEnded: item.known.map((_, sequence) => item.ended.includes(sequence)),
+      lanes: item.known.map((_, sequence) => laneOf(item, sequence)),
       hasPiece: false,
     };
     this.#held.set(item.id, held);
@@ -187,7 +184,7 @@ export class QueueWorker {
   }
 
   #start(held: Held, request: TokenRequest): void {
-    const { item, isEnded } = held;
+    const { item, lanes } = held;
     try {
       held.sources = this.#options.engine.submitSeveral(request);
     } catch (error) {
@@ -195,15 +192,15 @@ export class QueueWorker {
       return;
     }
     for (const [sequence, source] of held.sources.entries()) {
-      held.next[sequence] ??= 0;
-      isEnded[sequence] ??= false;
-      if (isEnded[sequence]) {
+      lanes[sequence] ??= laneOf(item, sequence);
+      const lane = lanes[sequence];
+      if (lane.isEnded) {
         source.leave(true);
         continue;
       }
       source.listen({
         onPiece: (piece) =>
-          item.isPrefill ? this.#onPrefill(held, request, piece) : this.#onPiece(held, sequence, piece),
+          item.isPrefill ? this.#onPrefill(held, request, piece) : this.#onPiece(held, lane, piece),
         onError: (error) => this.#onError(held, error),
       });
     }
@@ -248,25 +245,27 @@ export class QueueWorker {
     return this.#held.get(held.item.id) === held;
   }
 
-  #onPiece(held: Held, sequence: number, piece: TokenPiece): void {
-    if (!this.#isHeld(held) || held.isEnded[sequence]) return;
-    const { id, attempt, gateway } = held.item;
+  #onPiece(held: Held, lane: Lane, piece: TokenPiece): void {
+    if (lane.isEnded || !this.#isHeld(held)) return;
+    const { id, attempt } = held.item;
     if (piece.finishReason === 'cancelled') {
       // Nobody has asked for that: the engine is being closed.
       this.#fail(id, attempt, failure('ended', 'The worker was closed.'));
       return;
     }
-    const index = held.next[sequence]!;
-    held.next[sequence] = index + piece.tokens.length;
-    this.#sender.send(gateway, { id, attempt, sequence, index, piece });
+    this.#sender.send(lane, piece);
     if (!held.hasPiece) {
       held.hasPiece = true;
       // The engine may have room for the next.
       this.wake();
     }
     if (piece.finishReason === null) return;
-    held.isEnded[sequence] = true;
-    if (held.isEnded.every((isEnded) => isEnded)) this.#forget(held);
+    this.#endLane(held, lane);
+  }
+
+  #endLane(held: Held, lane: Lane): void {
+    lane.isEnded = true;
+    if (held.lanes.every(({ isEnded }) => isEnded)) this.#forget(held);
   }
 
   /** The token behind the prompt is drawn by the worker that answers. */
@@ -325,9 +324,10 @@ export class QueueWorker {
       this.#drop(held);
       return;
     }
-    held.isEnded[sequence] = true;
+    const lane = held.lanes[sequence];
+    if (lane === undefined) return;
     held.sources[sequence]?.leave(true);
-    if (held.isEnded.every((isEnded) => isEnded)) this.#forget(held);
+    this.#endLane(held, lane);
   }
 
   /** Tells every gateway what the worker has of it. To be called again and again. */
@@ -403,6 +403,11 @@ export class QueueWorker {
     }
     this.#sender.flush();
   }
+}
+
+function laneOf(item: WorkItem, sequence: number): Lane {
+  const next = item.known[sequence] ?? 0;
+  return { item, sequence, next, isEnded: item.ended.includes(sequence), framedIn: 0 };
 }
 
 function failureFor(error: unknown): RequestFailure {

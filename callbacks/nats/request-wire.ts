@@ -4,7 +4,10 @@ import { type Packable, PacketError } from './packet.js';
 /**
  * How each field of a request crosses:
  *
- *   plain    a number, a text, a switch, or lists and objects of these
+ *   number, switch, text
+ *   numbers  a list of numbers
+ *   words    a list of such lists
+ *   object   with fields of these kinds, which the engine checks
  *   tokens   numbers as an Int32Array
  *   lists    lists of numbers, an Int32Array for each
  *   floats   a Float32Array
@@ -13,78 +16,91 @@ import { type Packable, PacketError } from './packet.js';
  *   key      a bigint from 0 to 2^64 - 1
  *   here     it stays: it means something only in this process, or the queue has its own way with it
  */
-type Form = 'plain' | 'tokens' | 'lists' | 'floats' | 'rows' | 'bias' | 'key' | 'here';
+type Form =
+  | 'number'
+  | 'switch'
+  | 'text'
+  | 'numbers'
+  | 'words'
+  | 'object'
+  | 'tokens'
+  | 'lists'
+  | 'floats'
+  | 'rows'
+  | 'bias'
+  | 'key'
+  | 'here';
 
 const FORMS = {
   promptTokens: 'tokens',
-  maxNewTokens: 'plain',
+  maxNewTokens: 'number',
   promptEmbeddings: 'rows',
   positionIds: 'tokens',
-  endTokenIds: 'plain',
-  stopWords: 'plain',
-  badWords: 'plain',
+  endTokenIds: 'numbers',
+  stopWords: 'words',
+  badWords: 'words',
   allowedTokens: 'tokens',
-  dryBreakers: 'plain',
-  reasoningBudget: 'plain',
+  dryBreakers: 'words',
+  reasoningBudget: 'object',
   logitBias: 'bias',
   embeddingBias: 'floats',
-  returnLogProbs: 'plain',
-  topLogProbs: 'plain',
-  returnGenerationLogits: 'plain',
-  returnContextLogits: 'plain',
-  returnContextLogProbs: 'plain',
-  topContextLogProbs: 'plain',
-  returnContextProgress: 'plain',
-  numSequences: 'plain',
-  firstSequenceIndex: 'plain',
+  returnLogProbs: 'switch',
+  topLogProbs: 'number',
+  returnGenerationLogits: 'switch',
+  returnContextLogits: 'switch',
+  returnContextLogProbs: 'switch',
+  topContextLogProbs: 'number',
+  returnContextProgress: 'switch',
+  numSequences: 'number',
+  firstSequenceIndex: 'number',
   knownOutputIds: 'lists',
-  beams: 'plain',
-  streaming: 'plain',
-  priority: 'plain',
+  beams: 'object',
+  streaming: 'switch',
+  priority: 'number',
   // The gateway ends the request in time; a worker gets the time that is left, which needs no common clock.
-  timeLimitMs: 'plain',
+  timeLimitMs: 'number',
   signal: 'here',
   cacheSalt: 'key',
   // Workers number adapters each for itself: they go by name.
   loraTaskId: 'here',
   adapter: 'here',
-  adapterName: 'plain',
-  retention: 'plain',
-  logitsPostProcessor: 'plain',
+  adapterName: 'text',
+  retention: 'object',
+  logitsPostProcessor: 'text',
   draftTokens: 'tokens',
   draftLogits: 'rows',
-  maxDraftLen: 'plain',
-  guide: 'plain',
-  label: 'plain',
+  maxDraftLen: 'number',
+  guide: 'object',
+  label: 'text',
   // Whose turn it is was decided before a request is offered.
   queueKey: 'here',
   queueWeight: 'here',
   clientId: 'key',
   shared: 'here',
-  temperature: 'plain',
-  topK: 'plain',
-  topP: 'plain',
-  minP: 'plain',
-  repetitionPenalty: 'plain',
-  presencePenalty: 'plain',
-  frequencyPenalty: 'plain',
-  penaltyLastN: 'plain',
-  noRepeatNgramSize: 'plain',
-  minLength: 'plain',
-  typicalP: 'plain',
-  topNSigma: 'plain',
-  xtcProbability: 'plain',
-  xtcThreshold: 'plain',
-  dynatempRange: 'plain',
-  dynatempExponent: 'plain',
-  temperatureLast: 'plain',
-  mirostat: 'plain',
-  mirostatTau: 'plain',
-  mirostatEta: 'plain',
-  dryMultiplier: 'plain',
-  dryBase: 'plain',
-  dryAllowedLength: 'plain',
-  dryPenaltyLastN: 'plain',
+  temperature: 'number',
+  topK: 'number',
+  topP: 'number',
+  minP: 'number',
+  repetitionPenalty: 'number',
+  presencePenalty: 'number',
+  frequencyPenalty: 'number',
+  penaltyLastN: 'number',
+  noRepeatNgramSize: 'number',
+  minLength: 'number',
+  typicalP: 'number',
+  topNSigma: 'number',
+  xtcProbability: 'number',
+  xtcThreshold: 'number',
+  dynatempRange: 'number',
+  dynatempExponent: 'number',
+  temperatureLast: 'switch',
+  mirostat: 'number',
+  mirostatTau: 'number',
+  mirostatEta: 'number',
+  dryMultiplier: 'number',
+  dryBase: 'number',
+  dryAllowedLength: 'number',
+  dryPenaltyLastN: 'number',
   seed: 'key',
 } as const satisfies Record<keyof TokenRequest, Form>;
 
@@ -113,12 +129,18 @@ function packedValue(form: Form, value: unknown): Packable {
   return { tokens: Int32Array.from(bias.keys()), values: Float64Array.from(bias.values()) };
 }
 
+const isNumber = (value: unknown) => typeof value === 'number';
 const isI32 = (value: unknown): value is Int32Array => value instanceof Int32Array;
 const isF32 = (value: unknown): value is Float32Array => value instanceof Float32Array;
 const all = (is: (one: unknown) => boolean) => (value: unknown) => Array.isArray(value) && value.every(is);
 
 const CHECKS: Readonly<Record<Exclude<Form, 'here' | 'bias'>, (value: unknown) => boolean>> = {
-  plain: () => true,
+  number: isNumber,
+  switch: (value) => typeof value === 'boolean',
+  text: (value) => typeof value === 'string',
+  numbers: all(isNumber),
+  words: all(all(isNumber)),
+  object: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   tokens: isI32,
   lists: all(isI32),
   floats: isF32,

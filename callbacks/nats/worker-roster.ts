@@ -32,8 +32,20 @@ export interface RosterWorker {
   isProbed: boolean;
 }
 
-/** Change that a beat makes. */
-export type RosterChange = 'joined' | 'beat' | 'leaving' | 'gone' | 'unknown';
+/** Change that a beat makes; `refused`: there are too many. */
+export type RosterChange = 'joined' | 'beat' | 'leaving' | 'gone' | 'unknown' | 'refused';
+
+/** Most workers of a roster, and most pools of these. */
+const MOST_WORKERS = 20_000;
+const MOST_POOLS = 512;
+
+export const ROSTER_IS_FULL = `a gateway knows ${MOST_WORKERS} workers of ${MOST_POOLS} pools at most.`;
+
+/** Workers of one pool have one card. */
+interface RosterPool {
+  model: ModelCard;
+  size: number;
+}
 
 /**
  * The workers that a gateway has heard of. A state machine without clock or I/O: times are the caller's, on one clock
@@ -41,6 +53,7 @@ export type RosterChange = 'joined' | 'beat' | 'leaving' | 'gone' | 'unknown';
  */
 export class WorkerRoster {
   readonly #workers = new Map<string, RosterWorker>();
+  readonly #pools = new Map<string, RosterPool>();
 
   list(): RosterWorker[] {
     return [...this.#workers.values()];
@@ -66,10 +79,15 @@ export class WorkerRoster {
   }
 
   beat(beat: Beat, nowMs: number): RosterChange {
-    const { worker: id, pool, model, places, held, maxBlocks, usedBlocks, isLeaving, isGone } = beat;
+    const { worker: id, pool, places, held, maxBlocks, usedBlocks, isLeaving, isGone } = beat;
     const { isPrefill = false, layout = null } = beat;
     const before = this.#workers.get(id);
-    if (isGone) return this.#workers.delete(id) ? 'gone' : 'unknown';
+    if (isGone) {
+      this.remove(id);
+      return before === undefined ? 'unknown' : 'gone';
+    }
+    const model = this.#cardOf(beat, before);
+    if (model === null) return 'refused';
     const heard = { heardMs: nowMs, toldMs: before?.toldMs ?? nowMs, isProbed: false };
     const kind = { id, pool, model, isPrefill, layout };
     this.#workers.set(id, { ...kind, places, held, maxBlocks, usedBlocks, isLeaving, ...heard });
@@ -143,7 +161,28 @@ export class WorkerRoster {
   }
 
   remove(id: string): void {
+    const worker = this.#workers.get(id);
+    if (worker === undefined) return;
     this.#workers.delete(id);
+    this.#leavePool(worker.pool);
+  }
+
+  /** The card of its pool, which the worker is in from now on; null: there is no room for it. */
+  #cardOf({ pool: name, model }: Beat, before: RosterWorker | undefined): ModelCard | null {
+    const pool = this.#pools.get(name);
+    if (before?.pool === name) return pool!.model;
+    if (before === undefined && this.#workers.size >= MOST_WORKERS) return null;
+    if (pool === undefined && this.#pools.size >= MOST_POOLS) return null;
+    if (before !== undefined) this.#leavePool(before.pool);
+    if (pool === undefined) this.#pools.set(name, { model, size: 1 });
+    else pool.size++;
+    return pool?.model ?? model;
+  }
+
+  #leavePool(name: string): void {
+    const pool = this.#pools.get(name)!;
+    pool.size--;
+    if (pool.size === 0) this.#pools.delete(name);
   }
 }
 

@@ -15,12 +15,18 @@ import type { PromptBlocks } from '../../kvcache/prompt-blocks.js';
 import { numTaken } from './intake-budget.js';
 import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
 
-type BlockAsk = Extract<HostMessage, { type: 'readBlocks' | 'writeBlocks' }>;
+type BlockAsk = Extract<HostMessage, { type: 'readBlocks' | 'countBlocks' | 'writeBlocks' }>;
 
 /** The loop, as far as blocks are asked of it. */
 export interface BlockSource {
   readBlocks(prompt: PromptBlocks, maxBytes: number): Uint8Array<ArrayBuffer>;
+  countBlocks(prompt: PromptBlocks): number;
   writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array): number;
+}
+
+function isBlockAsk(message: HostMessage): message is BlockAsk {
+  const { type } = message;
+  return type === 'readBlocks' || type === 'countBlocks' || type === 'writeBlocks';
 }
 
 const NONE: readonly bigint[] = [];
@@ -121,6 +127,9 @@ export class PortCallbacks implements LoopCallbacks {
       if (ask.type === 'writeBlocks') {
         const numBlocks = loop.writeBlocks(prompt, ask.first, ask.bytes);
         this.#port.postMessage({ type: 'blocksWritten', askId, numBlocks } satisfies WorkerMessage);
+      } else if (ask.type === 'countBlocks') {
+        const numBlocks = loop.countBlocks(prompt);
+        this.#port.postMessage({ type: 'blocksCounted', askId, numBlocks } satisfies WorkerMessage);
       } else {
         const bytes = loop.readBlocks(prompt, ask.maxBytes);
         this.#port.postMessage({ type: 'blocksRead', askId, bytes } satisfies WorkerMessage, [bytes.buffer]);
@@ -215,7 +224,7 @@ export class PortCallbacks implements LoopCallbacks {
       else if (message.type === 'stopSequence') this.#sequenceStops.push(message.stop);
       else if (message.type === 'stop') this.#stops.push(...message.requestIds);
       else if (message.type === 'resetCache') this.#cacheResets.push(message.askId);
-      else if (message.type === 'readBlocks' || message.type === 'writeBlocks') this.#blockAsks.push(message);
+      else if (isBlockAsk(message)) this.#blockAsks.push(message);
       else if (message.type === 'forgetAdapter') this.#forgotten.push(message.taskId);
       else if (message.type === 'watch') {
         this.#watchIntervalMs = message.intervalMs;

@@ -22,14 +22,18 @@ export class BlockTransfer {
   read(prompt: PromptBlocks, maxBytes: number): Uint8Array<ArrayBuffer> {
     const access = this.#access();
     if (access === null) return new Uint8Array(0);
-    // The last token is always computed, for its logits.
-    const cached = this.#kvCache.cachedBlocks(prompt, prompt.tokens.length - 1);
-    const blocks = cached.subarray(0, Math.floor(maxBytes / access.bytesPerBlock));
+    const most = Math.floor(maxBytes / access.bytesPerBlock);
+    const blocks = this.#cached(prompt).subarray(0, most);
     const bytes = new Uint8Array(blocks.length * access.bytesPerBlock);
     if (blocks.length === 0) return bytes;
     this.#makeCopies();
     access.readBlocks(blocks, bytes);
     return bytes;
+  }
+
+  /** Number of full blocks, from the start of the prompt on, that need not be brought: they are cached. */
+  count(prompt: PromptBlocks): number {
+    return this.#access() === null ? 0 : this.#cached(prompt).length;
   }
 
   /**
@@ -51,6 +55,11 @@ export class BlockTransfer {
     const { tokensPerBlock } = this.#kvCache;
     const has = this.#kvCache.cachedBlocks(prompt, (first + count) * tokensPerBlock).length;
     return Math.max(0, has - first);
+  }
+
+  /** The last token is always computed, for its logits. */
+  #cached(prompt: PromptBlocks): Int32Array {
+    return this.#kvCache.cachedBlocks(prompt, prompt.tokens.length - 1);
   }
 
   #access() {

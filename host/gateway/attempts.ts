@@ -33,6 +33,8 @@ const NOTHING_KNOWN = 'its worker was lost';
 export class Attempts {
   readonly book: LeaseBook;
   readonly requests = new Map<string, QueuedRequest>();
+  /** The same requests by their numbers. */
+  readonly numbered = new Map<number, QueuedRequest>();
   readonly models = new Map<string, ModelQueue>();
   readonly #options: AttemptsOptions;
   readonly #roster: WorkerRoster;
@@ -49,6 +51,7 @@ export class Attempts {
   /** Takes a request, which waits for its turn from now on. */
   add(request: QueuedRequest, queue: ModelQueue): void {
     this.requests.set(request.id, request);
+    this.numbered.set(request.number, request);
     this.book.add(request.id, request.pieces.length);
     queue.push(request);
     this.pump(queue);
@@ -236,6 +239,7 @@ export class Attempts {
     this.releaseBlocks(request);
     this.book.remove(id);
     this.requests.delete(id);
+    this.numbered.delete(request.number);
     this.models.get(request.model)?.settle(request);
     request.release();
     const onEnd = this.#onEnd;

@@ -1,5 +1,6 @@
 import { onAbort } from '../../base/on-abort.js';
 import type { GatewayListener, GatewayPort } from '../../callbacks/nats/gateway-port.js';
+import type { Frame } from '../../callbacks/nats/lease-book.js';
 import {
   type Beat,
   type FailureFrame,
@@ -9,14 +10,17 @@ import {
   modelKey,
   type PieceFrame,
   type PrefilledFrame,
+  requestId,
 } from '../../callbacks/nats/messages.js';
 import { canBePrefilled } from '../../callbacks/nats/prefill-request.js';
-import { type RosterWorker, WorkerRoster } from '../../callbacks/nats/worker-roster.js';
+import { readRuns, type TokenRun } from '../../callbacks/nats/token-runs.js';
+import { ROSTER_IS_FULL, type RosterWorker, WorkerRoster } from '../../callbacks/nats/worker-roster.js';
 import { failureOf, isRequestsFault, messageOfFailure } from '../../callbacks/request-failure.js';
 import { checkRange } from '../../callbacks/sampling-params.js';
 import {
   HostClosedError,
   RequestError,
+  type TokenPiece,
   type TokenRequest,
   type TokenStream,
 } from '../../callbacks/token-request.js';
@@ -56,6 +60,8 @@ export class QueueGateway implements GatewayListener {
   readonly #attempts: Attempts;
   readonly #silence: SilenceWatch;
   #nextId = 1;
+  /** Workers were left out, and the log says so. */
+  #hasRefused = false;
   #isClosed = false;
 
   constructor(options: QueueGatewayOptions) {
@@ -107,7 +113,7 @@ export class QueueGateway implements GatewayListener {
     const nowMs = performance.now();
     queue.checkRoom(asked.queueKey ?? '', nowMs);
     const number = this.#nextId++;
-    const id = `${this.#options.id}-${number}`;
+    const id = requestId(this.#options.id, number);
     const width = asked.beams?.width ?? 1;
     const numStreams = width > 1 ? width : (asked.numSequences ?? 1);
     // An invalid number is refused below, which needs one stream to say so.
@@ -125,7 +131,7 @@ export class QueueGateway implements GatewayListener {
       });
       // What it makes is not needed: it refuses what a worker's host would refuse, in the same words.
       inferenceRequestOf(0n, asked);
-      const request = new QueuedRequest(id, model, asked, streams, nowMs);
+      const request = new QueuedRequest({ id, number }, model, asked, streams, nowMs);
       const isLong = asked.promptTokens.length > this.#options.maxLocalPrefillLength;
       request.wantsPrefill = isLong && canBePrefilled(asked);
       this.#begin(request, queue);
@@ -178,6 +184,14 @@ export class QueueGateway implements GatewayListener {
 
   onBeat(beat: Beat): void {
     const change = this.roster.beat(beat, performance.now());
+    if (change === 'refused') {
+      if (!this.#hasRefused)
+        this.#options.onWarning(
+          `The worker ${beat.worker} is left out, and so are others: ${ROSTER_IS_FULL}`,
+        );
+      this.#hasRefused = true;
+      return;
+    }
     this.#options.onBeat(beat);
     const queue = this.#attempts.models.get(modelKey(beat.model));
     if (change === 'gone') this.#lose(beat.worker, 'moved');
@@ -186,10 +200,16 @@ export class QueueGateway implements GatewayListener {
     if (queue !== undefined) this.#attempts.pump(queue);
   }
 
-  onFrames({ worker, frames, failures, prefilled = [] }: FramesMessage): void {
+  onFrames({ worker, runs, frames, failures, prefilled = [] }: FramesMessage): void {
     this.roster.heard(worker, performance.now());
     const stale = new Map<string, number>();
     const pumped = new Set<string>();
+    if (runs !== undefined) {
+      for (const run of readRuns(runs)) {
+        if (!this.#onRun(worker, run, pumped))
+          stale.set(requestId(this.#options.id, run.number), run.attempt);
+      }
+    }
     for (const frame of frames) {
       if (!this.#onFrame(worker, frame, pumped)) stale.set(frame.id, frame.attempt);
     }
@@ -204,15 +224,40 @@ export class QueueGateway implements GatewayListener {
   }
 
   /** False: nobody waits for it. */
-  #onFrame(worker: string, frame: PieceFrame, pumped: Set<string>): boolean {
-    const { id, sequence, piece } = frame;
-    const request = this.#attempts.requests.get(id);
+  #onRun(
+    worker: string,
+    { number, attempt, sequence, index, tokens }: TokenRun,
+    pumped: Set<string>,
+  ): boolean {
+    const request = this.#attempts.numbered.get(number);
     if (request === undefined) return false;
-    const verdict = this.#attempts.book.accept(worker, {
-      ...frame,
-      count: piece.tokens.length,
-      isEnd: piece.finishReason !== null,
-    });
+    const frame = { id: request.id, attempt, sequence, index, count: tokens.length, isEnd: false };
+    const piece = { tokens, finishReason: null };
+    return this.#accept(worker, request, frame, piece, pumped, (skip) =>
+      request.pushTokens(sequence, piece, skip, performance.now()),
+    );
+  }
+
+  #onFrame(worker: string, { piece, ...place }: PieceFrame, pumped: Set<string>): boolean {
+    const request = this.#attempts.requests.get(place.id);
+    if (request === undefined) return false;
+    const frame = { ...place, count: piece.tokens.length, isEnd: piece.finishReason !== null };
+    return this.#accept(worker, request, frame, piece, pumped, (skip) =>
+      request.push(frame.sequence, piece, skip, performance.now()),
+    );
+  }
+
+  /** @param push takes the tokens behind the first `skip`; false: those were others before */
+  #accept(
+    worker: string,
+    request: QueuedRequest,
+    frame: Frame,
+    piece: TokenPiece,
+    pumped: Set<string>,
+    push: (skip: number) => boolean,
+  ): boolean {
+    if (!request.hasAsked(piece)) return this.#onStrange(worker, request, frame.attempt);
+    const verdict = this.#attempts.book.accept(worker, frame);
     if (verdict.kind === 'stale') return false;
     if (this.#attempts.noteLeased(request, worker)) pumped.add(request.model);
     if (verdict.kind === 'gap') this.#attempts.fall(request, 'gap');
@@ -220,15 +265,24 @@ export class QueueGateway implements GatewayListener {
     else if (verdict.kind === 'take') {
       // Who answers has fetched what it could.
       this.#attempts.releaseBlocks(request);
-      const isSame = request.push(sequence, piece, verdict.skip, performance.now());
+      const isSame = push(verdict.skip);
       // Whoever got the piece may want no more, and has then left the request.
-      if (!this.#attempts.requests.has(id)) pumped.add(request.model);
+      if (!this.#attempts.requests.has(request.id)) pumped.add(request.model);
       else if (!isSame) this.#attempts.diverge(request);
-      else if (this.#attempts.book.isOver(id)) {
+      else if (this.#attempts.book.isOver(request.id)) {
         pumped.add(request.model);
         this.#attempts.forget(request);
       }
     }
+    return true;
+  }
+
+  /** A worker sends tokens without the values that were asked for: it is of another kind, or ill. */
+  #onStrange(worker: string, request: QueuedRequest, attempt: number): boolean {
+    if (!this.#attempts.book.take(request.id, attempt, worker)) return false;
+    request.lastFailure = 'its worker sent tokens without the values that were asked for beside them';
+    this.#attempts.fall(request, 'failed');
+    this.#attempts.stop(worker, request.id, attempt, null);
     return true;
   }
 

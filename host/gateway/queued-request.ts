@@ -44,6 +44,8 @@ interface RequestTimes {
 /** A request of a gateway, from submission to its last piece, with all that another worker needs to go on with it. */
 export class QueuedRequest implements Waiting {
   readonly id: string;
+  /** Of the request among those of its gateway. */
+  readonly number: number;
   readonly model: string;
   readonly request: TokenRequest;
   readonly pieces: readonly PieceQueue[];
@@ -80,13 +82,14 @@ export class QueuedRequest implements Waiting {
   #mostCachedTokens = Number.POSITIVE_INFINITY;
 
   constructor(
-    id: string,
+    { id, number }: Pick<QueuedRequest, 'id' | 'number'>,
     model: string,
     request: TokenRequest,
     pieces: readonly PieceQueue[],
     nowMs: number,
   ) {
     this.id = id;
+    this.number = number;
     this.model = model;
     this.request = request;
     this.pieces = pieces;
@@ -130,6 +133,15 @@ export class QueuedRequest implements Waiting {
     this.#times.takenMs ??= nowMs;
   }
 
+  /** The piece has what was asked for beside its tokens. */
+  hasAsked(piece: TokenPiece): boolean {
+    const { returnLogProbs, topLogProbs = 0, returnGenerationLogits } = this.request;
+    if (piece.tokens.length === 0) return true;
+    if (returnLogProbs === true && piece.logProbs === undefined) return false;
+    if (topLogProbs > 0 && (piece.topTokens === undefined || piece.topLogProbs === undefined)) return false;
+    return returnGenerationLogits !== true || piece.generationLogits !== undefined;
+  }
+
   /**
    * Takes the accepted part of a piece. False: the tokens in front of it, which were sent before, are others.
    * @param skip number of its tokens that were sent before
@@ -137,7 +149,7 @@ export class QueuedRequest implements Waiting {
   push(sequence: number, piece: TokenPiece, skip: number, nowMs: number): boolean {
     const soFar = this.#soFar[sequence]!;
     const before = soFar.tokens.length;
-    if (!isRepeated(soFar.tokens, piece.tokens.subarray(0, skip))) return false;
+    if (skip > 0 && !isRepeated(soFar.tokens, piece.tokens.subarray(0, skip))) return false;
     const fresh = skip === 0 ? piece : { ...piece, ...slicePart(piece, skip, piece.tokens.length) };
     for (const token of fresh.tokens) soFar.tokens.push(token);
     soFar.finishReason = piece.finishReason;
@@ -148,6 +160,19 @@ export class QueuedRequest implements Waiting {
       this.#times.lastTokenMs = nowMs;
     }
     this.pieces[sequence]!.pushPiece(this.#asSeenHere(fresh, before > 0));
+    return true;
+  }
+
+  /** The same for a piece of nothing but tokens, as nearly all are. */
+  pushTokens(sequence: number, piece: TokenPiece, skip: number, nowMs: number): boolean {
+    const { tokens } = piece;
+    const soFar = this.#soFar[sequence]!;
+    if (skip > 0 && !isRepeated(soFar.tokens, tokens.subarray(0, skip))) return false;
+    for (let i = skip; i < tokens.length; i++) soFar.tokens.push(tokens[i]!);
+    this.#times.firstTokenMs ??= nowMs;
+    this.#times.lastTokenMs = nowMs;
+    const fresh = skip === 0 ? piece : { tokens: tokens.subarray(skip), finishReason: null };
+    this.pieces[sequence]!.pushTokens(fresh);
     return true;
   }
 
@@ -199,7 +224,7 @@ export class QueuedRequest implements Waiting {
     const left = this.deadlineMs - nowMs;
     if (Number.isFinite(left)) request.timeLimitMs = Math.max(1, Math.ceil(left));
     const item = {
-      ...{ kind: 'work' as const, gateway, id: this.id, attempt, ended: [...ended] },
+      ...{ kind: 'work' as const, gateway, id: this.id, number: this.number, attempt, ended: [...ended] },
       ...(this.isPrefill ? { isPrefill: true } : {}),
       ...(this.handOver === null ? {} : { handOver: this.handOver }),
     };

@@ -33,7 +33,7 @@ const BEAT_MS = 1_000;
 /** Milliseconds without a word of a gateway after which nobody is believed to wait for its requests. */
 const GATEWAY_GRACE_MS = 5_000;
 const NO_PREFILL =
-  'A prefill worker (--disaggregation-mode prefill) hands over blocks of its KV cache; these can be had from the native executor, with --prefix-caching, without ranks and without --micro-batch-overlap.';
+  'A prefill worker (--disaggregation-mode prefill) hands over blocks of its KV cache; these can be had from the native executor and from wasm, with --prefix-caching, without ranks and without --micro-batch-overlap.';
 /** Prompts that a prefill worker has at once: one is computed, and the next one is there when it is done. */
 const PREFILL_PLACES = 2;
 /** Milliseconds that the last words may take to leave. */

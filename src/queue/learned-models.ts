@@ -30,6 +30,9 @@ interface Served {
 
 /** Milliseconds in which a gateway that starts hears of the workers that are there: each answers it at once. */
 const FIRST_LOOK_MS = 1_000;
+/** Most models that a gateway serves, or tries to, and most that it fetches files of at once. */
+const MOST_MODELS = 256;
+const MOST_FETCHED = 4;
 /** Milliseconds until a model that could not be learned is tried again. */
 const RETRY_MS = 5_000;
 
@@ -44,6 +47,9 @@ export class LearnedModels {
   readonly #busy = new Set<string>();
   /** Those among them that the gateway has heard of at its start, and has not tried yet. */
   readonly #first = new Set<string>();
+  /** Those whose turn to fetch files has not come. */
+  readonly #waiting: (() => void)[] = [];
+  #numFetching = 0;
   #isLooking = true;
 
   constructor(options: LearnedModelsOptions) {
@@ -68,7 +74,7 @@ export class LearnedModels {
       this.#noteWorkers(served);
       return;
     }
-    if (this.#busy.has(name)) return;
+    if (this.#busy.has(name) || this.#busy.size + this.#served.size >= MOST_MODELS) return;
     if (served !== undefined && this.#options.gateway.workersOf(served.key).length > 0) return;
     this.#busy.add(name);
     if (this.#isLooking) this.#first.add(name);
@@ -86,15 +92,30 @@ export class LearnedModels {
     if (!isThere && state.status === 'ready') state.restart(new Error('No worker has the model at present.'));
   }
 
+  async #inTurn(fetch: () => Promise<void>): Promise<void> {
+    if (this.#numFetching >= MOST_FETCHED) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#numFetching++;
+    try {
+      await fetch();
+    } finally {
+      // Whoever comes next has its place.
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#numFetching--;
+      else next();
+    }
+  }
+
   async #learn({ worker, pool, model: card }: Beat, before: Served | undefined): Promise<void> {
     const { gateway, folder, limits, readFile, bring, takeAway, onWarning } = this.#options;
     const { name, files } = card;
     const key = modelKey(card);
     try {
       if (card.text !== cardText(card)) throw new Error('what it tells of itself does not fit together');
-      // By the content, so that a worker brings no other files than those of its own model.
+      // What is in it decides the folder's name: no worker can name another one, or the files of another model.
       const own = join(folder, filesDigest(files));
-      await fetchFiles(own, files, (file, offset) => readFile(worker, pool, file, offset));
+      await this.#inTurn(() =>
+        fetchFiles(own, files, (file, offset) => readFile(worker, pool, file, offset)),
+      );
       if (before !== undefined) {
         await takeAway(name);
         this.#served.delete(name);

@@ -22,7 +22,7 @@ const NAMES = [
 ];
 /** Of these, what decides how texts become tokens. */
 const OF_TEXTS: ReadonlySet<string> = new Set(NAMES.slice(1, 4));
-/** Longest file that a gateway takes. */
+/** Most bytes of a model's files that a gateway takes. */
 const MOST_BYTES = 256 * 1024 * 1024;
 /** Bytes of a part of a file. */
 const PART_BYTES = 512 * 1024;
@@ -63,18 +63,19 @@ export class ModelFiles {
   }
 }
 
-/** Digest of all files that a gateway takes of these: the name of their folder. */
-export function filesDigest(files: readonly FileFacts[]): string {
-  const hash = createHash('sha256');
-  for (const { name, digest } of files) if (NAMES.includes(name)) hash.update(`${name}\0${digest}\0`);
-  return hash.digest('hex').slice(0, 32);
-}
-
 /** Digest of the files by which texts become tokens: equal where a gateway's tokenizer fits. */
 export function textDigest(files: readonly FileFacts[]): string {
   const hash = createHash('sha256');
   for (const { name, digest } of files) if (OF_TEXTS.has(name)) hash.update(`${name}\0${digest}\0`);
   return hash.digest('hex');
+}
+
+/** Digest of all that is fetched of a model's files. */
+export function filesDigest(files: readonly FileFacts[]): string {
+  const wanted = files.filter(({ name }) => NAMES.includes(name));
+  return digestOf(
+    Buffer.from(JSON.stringify(wanted.map(({ name, bytes, digest }) => [name, bytes, digest]))),
+  );
 }
 
 /**
@@ -88,12 +89,12 @@ export async function fetchFiles(
   read: (name: string, offset: number) => Promise<Uint8Array>,
 ): Promise<void> {
   if (existsSync(folder)) return;
+  const wanted = files.filter(({ name }) => NAMES.includes(name));
+  const size = wanted.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (size > MOST_BYTES) throw new Error(`its files have ${size} bytes; a gateway takes ${MOST_BYTES}`);
   const aside = makeBuildDirectory(folder);
   try {
-    for (const file of files) {
-      if (!NAMES.includes(file.name)) continue;
-      writeFileSync(join(aside, file.name), await fetchFile(file, read));
-    }
+    for (const file of wanted) writeFileSync(join(aside, file.name), await fetchFile(file, read));
     publishBuildDirectory(aside, folder);
   } finally {
     discardBuildDirectory(aside);
@@ -104,7 +105,6 @@ async function fetchFile(
   { name, bytes, digest }: FileFacts,
   read: (name: string, offset: number) => Promise<Uint8Array>,
 ): Promise<Uint8Array> {
-  if (bytes > MOST_BYTES) throw new Error(`its ${name} has ${bytes} bytes; a gateway takes ${MOST_BYTES}`);
   const whole = new Uint8Array(bytes);
   for (let offset = 0; offset < bytes; ) {
     const part = await read(name, offset);

@@ -55,6 +55,22 @@ describe('blocks that one engine has computed', () => {
     expect(await answer(to)).toEqual({ tokens: alone.tokens, cached: 16 });
   });
 
+  it('are counted, so that those which are there need not be brought', async () => {
+    const [from, to] = await Promise.all([open(), open()]);
+    const alone = await answer(from);
+    expect([await from.countBlocks(prompt()), await to.countBlocks(prompt())]).toEqual([3, 0]);
+    const bytes = await from.readBlocks(prompt(), 1e6);
+    await to.writeBlocks(prompt(), 0, bytes.slice(0, BLOCK));
+    expect(await to.countBlocks(prompt())).toBe(1);
+    expect(await to.countBlocks(prompt(PROMPT, 5n))).toBe(0);
+    // Another end behind the same beginning; and the last token is computed, so that the block with it is of no use.
+    const other = PROMPT.map((token, i) => (i < 20 ? token : 49 - token));
+    expect(await from.countBlocks(prompt(other))).toBe(2);
+    expect(await from.countBlocks(prompt(PROMPT.slice(0, 24)))).toBe(2);
+    expect(await to.writeBlocks(prompt(), 1, bytes.slice(BLOCK))).toBe(2);
+    expect(await answer(to)).toEqual({ tokens: alone.tokens, cached: 24 });
+  });
+
   it('are of one salt', async () => {
     const [from, to] = await Promise.all([open(), open()]);
     await answer(from, PROMPT, 5n);

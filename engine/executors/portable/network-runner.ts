@@ -3,7 +3,7 @@ import type { NetworkPlan } from '../../../network/plan.js';
 import type { PackedBatch } from '../../batch/packed-batch.js';
 import type { EngineTensor } from '../../building/engine-directory.js';
 import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
-import type { ExecutorOptions } from '../executor.js';
+import type { BlockAccess, ExecutorOptions } from '../executor.js';
 
 /** Parts of an engine that such an executor needs. Unlike the native one it copies the weights, once. */
 export interface RunnableEngine {
@@ -46,6 +46,8 @@ export interface NetworkRunner {
   /** Operations on blocks: see Executor. */
   copyBlocks(source: Int32Array, target: Int32Array): void;
   areFinite(blocks: Int32Array): boolean;
+  /** The content of blocks: see Executor. Its arguments have been checked. Absent: it cannot be had. */
+  readonly blockAccess?: BlockAccess;
   /** Memory that the runner takes; kvCacheBytes counts all blocks, secondary ones too. */
   memory(): Omit<ExecutorMemory, 'secondaryKvCacheBytes'>;
   close(): void;

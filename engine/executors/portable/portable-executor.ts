@@ -3,7 +3,7 @@ import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
 import type { NetworkPlan } from '../../../network/plan.js';
 import type { PackedBatch } from '../../batch/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
-import type { Executor, ExecutorOptions } from '../executor.js';
+import type { BlockAccess, Executor, ExecutorOptions } from '../executor.js';
 import { type BatchLimits, checkBatch } from './checks/check-batch.js';
 import { checkOptions } from './checks/check-options.js';
 import { checkSampling, checkSamplingTypes } from './checks/check-sampling.js';
@@ -32,6 +32,7 @@ export class PortableExecutor implements Executor {
   readonly options: Readonly<ExecutorOptions>;
   readonly vocabSize: number;
   readonly hiddenSize: number;
+  readonly blockAccess?: BlockAccess;
   readonly #plan: NetworkPlan;
   readonly #limits: BatchLimits;
   readonly #sampler: HostSampler;
@@ -65,6 +66,7 @@ export class PortableExecutor implements Executor {
     this.#limits = { plan, options, window: resolveWindow(options), hiddenSize: this.hiddenSize };
     this.#sampler = new HostSampler(plan.vocabSize);
     this.#runner = runner;
+    if (runner.blockAccess !== undefined) this.blockAccess = this.#accessTo(runner.blockAccess);
   }
 
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
@@ -114,6 +116,27 @@ export class PortableExecutor implements Executor {
     checkEntries(target, target.length, 0, this.#numBlocks, 'target');
     this.#view = null;
     if (source.length > 0) runner.copyBlocks(source, target);
+  }
+
+  #accessTo({ bytesPerBlock, readBlocks, writeBlocks }: BlockAccess): BlockAccess {
+    const check = (blocks: Int32Array, bytes: Uint8Array) => {
+      this.#idle();
+      checkArrays({ blocks }, 'integers', ['blocks']);
+      checkEntries(blocks, blocks.length, 0, this.#numBlocks, 'blocks');
+      checkBytes(bytes, blocks.length, bytesPerBlock);
+      this.#view = null;
+    };
+    return {
+      bytesPerBlock,
+      readBlocks: (blocks, target) => {
+        check(blocks, target);
+        readBlocks(blocks, target);
+      },
+      writeBlocks: (blocks, source) => {
+        check(blocks, source);
+        writeBlocks(blocks, source);
+      },
+    };
   }
 
   areFinite(blocks: Int32Array): boolean {
@@ -201,4 +224,12 @@ export class PortableExecutor implements Executor {
 function embeddingWidth({ ops, values }: NetworkPlan): number {
   const embedding = ops.find((op) => op.op === 'embedding');
   return embedding === undefined ? 0 : values[embedding.output]!.width;
+}
+
+function checkBytes(bytes: Uint8Array, count: number, bytesPerBlock: number): void {
+  if (!(bytes instanceof Uint8Array)) throw new Error('The bytes of blocks must be a Uint8Array.');
+  if (bytes.length === count * bytesPerBlock) return;
+  throw new Error(
+    `The array has ${bytes.length} bytes; ${count} blocks of ${bytesPerBlock} bytes are expected.`,
+  );
 }

@@ -122,6 +122,34 @@ export class AttendedRows {
     }
   }
 
+  /** Bytes of a block in all layers. */
+  get bytesPerBlock(): number {
+    return this.#heads.reduce((sum, _, layer) => sum + 4 * this.#floatsPerBlock(layer), 0);
+  }
+
+  /** Copies the content of blocks out of the pools: see BlockAccess. */
+  readBlocks(blocks: Int32Array, target: Uint8Array): void {
+    for (const { inPool, offset } of this.#placesOf(blocks)) target.set(inPool, offset);
+  }
+
+  writeBlocks(blocks: Int32Array, source: Uint8Array): void {
+    for (const { inPool, offset } of this.#placesOf(blocks))
+      inPool.set(source.subarray(offset, offset + inPool.length));
+  }
+
+  /** Where blocks lie, layer by layer, and where their bytes do in front of one another. */
+  *#placesOf(blocks: Int32Array): Generator<{ inPool: Uint8Array; offset: number }> {
+    const { buffer } = this.#heap.floats;
+    let offset = 0;
+    for (const block of blocks) {
+      for (const [layer, base] of this.#workspace.pools.entries()) {
+        const bytes = 4 * this.#floatsPerBlock(layer);
+        yield { inPool: new Uint8Array(buffer, base + block * bytes, bytes), offset };
+        offset += bytes;
+      }
+    }
+  }
+
   areFinite(blocks: Int32Array): boolean {
     for (const [layer, base] of this.#workspace.pools.entries()) {
       const floats = this.#floatsPerBlock(layer);

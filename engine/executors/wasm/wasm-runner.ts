@@ -1,5 +1,6 @@
 import type { NetworkPlan } from '../../../network/plan.js';
 import type { PackedBatch } from '../../batch/packed-batch.js';
+import type { BlockAccess } from '../executor.js';
 import type { NetworkRunner } from '../portable/network-runner.js';
 import { AttendedRows } from './attended-rows.js';
 import { executorMemory } from './memory-layout.js';
@@ -12,6 +13,7 @@ import type { RunnerParts } from './runner-parts.js';
 export class WasmRunner implements NetworkRunner {
   readonly name = 'wasm';
   readonly device = 'SIMD';
+  readonly blockAccess: BlockAccess;
   readonly #plan: NetworkPlan;
   /** Index of the first op over rows of logits. */
   readonly #headBegin: number;
@@ -26,6 +28,11 @@ export class WasmRunner implements NetworkRunner {
     this.#headBegin = plan.ops.findIndex(({ op }) => op === 'selectRows' || op === 'meanPool');
     this.#memory = executorMemory(layout);
     this.#open = { parts, attended, ops: new OpRunner(parts, attended) };
+    this.blockAccess = {
+      bytesPerBlock: attended.bytesPerBlock,
+      readBlocks: (blocks, target) => this.#opened().attended.readBlocks(blocks, target),
+      writeBlocks: (blocks, source) => this.#opened().attended.writeBlocks(blocks, source),
+    };
   }
 
   forward(batch: PackedBatch): void {

@@ -9,8 +9,11 @@ const BLOCK = 5;
 const SUMS = (length: number) => crc32(new Uint8Array(length));
 const REQUEST: TokenRequest = { promptTokens: Int32Array.from({ length: 41 }), maxNewTokens: 4 };
 
-/** A worker whose engine has the blocks 0, 1, 2 ... of every prompt, each with bytes of its number. */
-function worker(more: Partial<HandOverOptions> = {}) {
+/**
+ * A worker whose engine has the blocks 0, 1, 2 ... of every prompt, each with bytes of its number.
+ * @param cached number of blocks that it counts
+ */
+function worker(more: Partial<HandOverOptions> = {}, cached = 0) {
   const written: [number, number[]][] = [];
   const warnings: string[] = [];
   const handOvers = new HandOvers({
@@ -20,6 +23,7 @@ function worker(more: Partial<HandOverOptions> = {}) {
         Uint8Array.from({ length: Math.min(10, Math.floor(maxBytes / BLOCK)) * BLOCK }, (_, i) =>
           Math.floor(i / BLOCK),
         ),
+      countBlocks: async () => cached,
       writeBlocks: async (_, first, bytes) => {
         written.push([first, [...bytes]]);
         return bytes.length / BLOCK;
@@ -45,6 +49,7 @@ async function handOver(
   change: (answer: BlocksAnswer, count: number) => BlocksAnswer | null = (answer) => answer,
   wanted = () => true,
   offered: Partial<WorkItem['handOver']> = {},
+  cached = 0,
 ) {
   const from = worker();
   const has = await from.handOvers.keep(item(), REQUEST);
@@ -54,7 +59,7 @@ async function handOver(
     asked.push(message);
     return change(from.handOvers.answer(message), count++);
   };
-  const to = worker({ port: { maxBytes: 7, fetchBlocks } });
+  const to = worker({ port: { maxBytes: 7, fetchBlocks } }, cached);
   const offer = { worker: 'w', attempt: 1, layout: 'same', ...has, ...offered };
   await to.handOvers.bring(item({ attempt: 2, handOver: offer }), REQUEST, wanted);
   return { from, to, has, asked, bytes: to.written.flatMap(([, bytes]) => bytes) };
@@ -67,6 +72,21 @@ describe('blocks that are handed over', () => {
     expect(bytes).toEqual(Array.from({ length: 50 }, (_, i) => Math.floor(i / BLOCK)));
     expect(Math.max(...asked.map(({ length }) => length))).toBe(7);
     await from.handOvers.whenEmpty();
+  });
+
+  it('are only those that the cache does not have, byte for byte', async () => {
+    for (let cached = 0; cached <= 12; cached++) {
+      const { asked, to, bytes, from } = await handOver(undefined, undefined, {}, cached);
+      const missing = Math.max(0, 10 - cached);
+      expect(asked.reduce((sum, { length }) => sum + length, 0)).toBe(missing * BLOCK);
+      expect(bytes).toEqual(
+        Array.from({ length: missing * BLOCK }, (_, i) => cached + Math.floor(i / BLOCK)),
+      );
+      expect(to.written[0]?.[0]).toBe(missing === 0 ? undefined : cached);
+      // What is not fetched is kept until the gateway says that nobody wants it.
+      from.handOvers.release('a');
+      await from.handOvers.whenEmpty();
+    }
   });
 
   it.each<[string, (answer: BlocksAnswer, count: number) => BlocksAnswer | null]>([
@@ -112,6 +132,7 @@ describe('blocks that are handed over', () => {
       },
       engine: {
         readBlocks: async () => new Uint8Array(0),
+        countBlocks: async () => 0,
         writeBlocks: async (_, first) => {
           offers.push(first);
           return first === 0 ? 2 : 1;
@@ -126,6 +147,7 @@ describe('blocks that are handed over', () => {
   it('are given up with an engine that fails', async () => {
     const failing = {
       readBlocks: () => Promise.reject(new Error('gone')),
+      countBlocks: () => Promise.reject(new Error('gone')),
       writeBlocks: () => Promise.reject(new Error('gone')),
     };
     expect(await worker({ engine: failing }).handOvers.keep(item(), REQUEST)).toEqual({

@@ -73,3 +73,30 @@ describe('the workers that a gateway knows', () => {
     expect(offersWanted([])).toBe(0);
   });
 });
+
+describe('a roster that strangers fill', () => {
+  const stranger = (worker: string, pool: string): Beat =>
+    ({
+      ...{ kind: 'beat', worker, pool, model: { name: 'm', text: pool }, places: 1, held: 0 },
+      ...{ maxBlocks: 1, usedBlocks: 0, isLeaving: false, isGone: false },
+    }) as unknown as Beat;
+
+  it('knows so many pools and workers, one card for each pool, and forgets them with their workers', () => {
+    const roster = new WorkerRoster();
+    for (let i = 0; i < 512; i++) expect(roster.beat(stranger(`a${i}`, `p${i}`), 0)).toBe('joined');
+    expect(roster.beat(stranger('b', 'other'), 0)).toBe('refused');
+    expect(roster.beat(stranger('b', 'p3'), 0)).toBe('joined');
+    expect(roster.find('b')!.model).toBe(roster.find('a3')!.model);
+    roster.remove('a7');
+    expect(roster.beat(stranger('c', 'other'), 0)).toBe('joined');
+    // One that changes its pool leaves the other.
+    expect(roster.beat(stranger('c', 'p7'), 0)).toBe('refused');
+    expect(roster.beat(stranger('c', 'p8'), 0)).toBe('beat');
+    expect(roster.beat(stranger('d', 'p7'), 0)).toBe('joined');
+    for (let i = roster.list().length; i < 20_000; i++) roster.beat(stranger(`e${i}`, 'p1'), 0);
+    expect(roster.beat(stranger('f', 'p1'), 0)).toBe('refused');
+    expect(roster.beat(stranger('d', 'p7'), 0)).toBe('beat');
+    expect(roster.beat({ ...stranger('d', 'p7'), isGone: true }, 0)).toBe('gone');
+    expect(roster.beat(stranger('f', 'p1'), 0)).toBe('joined');
+  });
+});

@@ -8,6 +8,7 @@ import {
   type WorkItem,
 } from '../../../callbacks/nats/messages.js';
 import type { PoolName } from '../../../callbacks/nats/names.js';
+import { RunWriter } from '../../../callbacks/nats/token-runs.js';
 import { failure } from '../../../callbacks/request-failure.js';
 import { HostClosedError, QueueFullError, type TokenRequest } from '../../../callbacks/token-request.js';
 import { QueueGateway, type QueueGatewayOptions } from '../../../host/gateway/queue-gateway.js';
@@ -425,5 +426,88 @@ describe('a request', () => {
     expect(stops).toMatchObject([['d', { attempt: 1, sequence: null }]]);
     send('e', 0, [1], true);
     expect((await asked).tokens).toEqual([1]);
+  });
+});
+
+describe('tokens that come as numbers', () => {
+  const runsOf = (
+    ...runs: [number: number, attempt: number, sequence: number, index: number, tokens: number[]][]
+  ) => {
+    const writer = new RunWriter();
+    for (const [number, attempt, sequence, index, tokens] of runs)
+      writer.add(number, attempt, sequence, index, Int32Array.from(tokens));
+    return { kind: 'frames' as const, worker: 'd', runs: writer.words, frames: [], failures: [] };
+  };
+
+  it('are taken once, in order, before the frames of their message', async () => {
+    const { gateway, beat, ask, last, stops } = setUp();
+    beat('d');
+    const asked = ask(3);
+    await settle();
+    const { id, number, attempt } = last().item;
+    gateway.onFrames(runsOf([number!, attempt, 0, 0, [1]]));
+    gateway.onFrames(runsOf([number!, attempt, 0, 0, [1, 2]], [number!, attempt, 0, 1, [2]]));
+    const piece = { tokens: Int32Array.of(4), finishReason: 'length' as const };
+    const frames = [{ id, attempt, sequence: 0, index: 3, piece }];
+    gateway.onFrames({ ...runsOf([number!, attempt, 0, 2, [3]]), frames });
+    expect((await asked).tokens).toEqual([1, 2, 3, 4]);
+    expect(stops).toEqual([]);
+    expect(gateway.size).toBe(0);
+  });
+
+  it('begin a new attempt where some are missing, and end a request whose tokens were others', async () => {
+    const { gateway, beat, ask, last, offers } = setUp();
+    beat('d');
+    const asked = ask(3);
+    await settle();
+    const { number } = last().item;
+    gateway.onFrames(runsOf([number!, 1, 0, 0, [1]], [number!, 1, 0, 2, [3]]));
+    await settle();
+    expect(offers).toHaveLength(2);
+    expect(last().item).toMatchObject({ attempt: 2, known: [1] });
+    const failed = expect(asked).rejects.toThrow('Two workers gave other tokens');
+    gateway.onFrames(runsOf([number!, 2, 0, 0, [8, 9]]));
+    await failed;
+  });
+
+  it('are of no use for a request that has ended, or another attempt: their worker may stop', async () => {
+    const { gateway, beat, ask, last, stops } = setUp();
+    beat('d');
+    void ask(3);
+    await settle();
+    const { id, number } = last().item;
+    gateway.onFrames(runsOf([number! + 5, 1, 0, 0, [1]], [number!, 7, 0, 0, [1]], [number!, 1, 3, 0, [1]]));
+    expect(stops.map(([, { id: of, attempt }]) => [of, attempt])).toEqual([
+      [`g-${number! + 5}`, 1],
+      [id, 1],
+    ]);
+  });
+});
+
+describe('a worker that is ill', () => {
+  it('costs the request an attempt where its tokens lack the values that were asked for, and others nothing', async () => {
+    const { gateway, beat, ask, offers, stops } = setUp();
+    beat('d', { places: 4 });
+    const failed = expect(ask(3, { returnLogProbs: true })).rejects.toThrow(
+      'The request was begun 3 times, and each time its worker sent tokens without the values',
+    );
+    const asked = ask(3);
+    await settle();
+    const [strange, other] = offers.map(({ item }) => item);
+    const writer = new RunWriter();
+    writer.add(strange!.number!, 1, 0, 0, Int32Array.of(1));
+    writer.add(other!.number!, 1, 0, 0, Int32Array.of(5));
+    const message = { kind: 'frames' as const, worker: 'd', frames: [], failures: [] };
+    gateway.onFrames({ ...message, runs: writer.words });
+    expect(stops).toEqual([['d', { kind: 'stop', id: strange!.id, attempt: 1, sequence: null }]]);
+    for (const attempt of [2, 3]) {
+      await settle();
+      const piece = { tokens: Int32Array.of(1), finishReason: null };
+      gateway.onFrames({ ...message, frames: [{ id: strange!.id, attempt, sequence: 0, index: 0, piece }] });
+    }
+    await failed;
+    const piece = { tokens: Int32Array.of(6), finishReason: 'stop' as const };
+    gateway.onFrames({ ...message, frames: [{ id: other!.id, attempt: 1, sequence: 0, index: 1, piece }] });
+    expect((await asked).tokens).toEqual([5, 6]);
   });
 });

@@ -25,23 +25,18 @@ const WORKER = [
   ...['--max-active-requests', '32', '--kv-cache-tokens', '8192'],
 ];
 const PROMPT = [5, 9, 12, 30, 7, 7, 40, 3];
-const BASE: TokenRequest = {
-  promptTokens: PROMPT,
-  maxNewTokens: 40,
-  temperature: 1,
-  seed: 11n,
-  returnLogProbs: true,
-  topLogProbs: 2,
-};
+/** Their tokens cross as numbers alone, those of BASE with values beside them. */
+const TOKENS: TokenRequest = { promptTokens: PROMPT, maxNewTokens: 40, temperature: 1, seed: 11n };
+const BASE: TokenRequest = { ...TOKENS, returnLogProbs: true, topLogProbs: 2 };
 
 /** Requests whose rest depends on what was before it, each in its own way. */
 const REQUESTS: Readonly<Record<string, TokenRequest>> = {
   first: { ...BASE, maxNewTokens: 60 },
-  greedy: { ...BASE, temperature: 0 },
+  greedy: { ...TOKENS, temperature: 0 },
   unseeded: { promptTokens: PROMPT, maxNewTokens: 30, temperature: 1, seed: 2n ** 64n - 1n },
-  several: { ...BASE, numSequences: 3, seed: 12n },
+  several: { ...TOKENS, numSequences: 3, seed: 12n },
   penalties: {
-    ...BASE,
+    ...TOKENS,
     repetitionPenalty: 1.2,
     presencePenalty: 0.4,
     frequencyPenalty: 0.3,
@@ -49,14 +44,14 @@ const REQUESTS: Readonly<Record<string, TokenRequest>> = {
   },
   mirostat: { ...BASE, mirostat: 2, mirostatTau: 3 },
   mirostats: { ...BASE, mirostat: 1, numSequences: 2, seed: 13n },
-  dry: { ...BASE, dryMultiplier: 0.8, dryAllowedLength: 2 },
+  dry: { ...TOKENS, dryMultiplier: 0.8, dryAllowedLength: 2 },
   xtc: { ...BASE, xtcProbability: 0.5, minP: 0.02 },
   long: { ...BASE, minLength: 35, endTokenIds: [2, 3, 4] },
-  guided: { ...BASE, guide: { type: 'regex', guide: '[ab]{24,40}' }, endTokenIds: [2] },
+  guided: { ...TOKENS, guide: { type: 'regex', guide: '[ab]{24,40}' }, endTokenIds: [2] },
   guideds: { ...BASE, numSequences: 2, guide: { type: 'regex', guide: '([ab]{3}c){6,9}' }, endTokenIds: [2] },
   prompt: { ...BASE, returnContextLogProbs: true, numSequences: 2 },
-  adapter: { ...BASE, adapterName: 'plain' },
-  drafted: { ...BASE, temperature: 0, promptTokens: [...PROMPT, ...PROMPT, ...PROMPT], maxNewTokens: 50 },
+  adapter: { ...TOKENS, adapterName: 'plain' },
+  drafted: { ...TOKENS, temperature: 0, promptTokens: [...PROMPT, ...PROMPT, ...PROMPT], maxNewTokens: 50 },
   beams: { ...BASE, temperature: 0, beams: { width: 2 } },
   whole: { ...BASE, streaming: false },
 };

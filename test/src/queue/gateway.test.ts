@@ -180,16 +180,16 @@ describeWithNats('skein gateway and skein work', () => {
         .create({
           model: 'gosling',
           prompt: 'Once',
-          max_tokens: 100,
+          max_tokens: 120,
           temperature: 1,
           ignore_eos: true,
         } as never)
         .then(() => order.push(name));
-    const flood = Array.from({ length: 60 }, () => ask(a!, 'a'));
+    const flood = Array.from({ length: 40 }, () => ask(a!, 'a'));
     await Promise.race(flood);
     const late = ask(b!, 'b');
     await Promise.all([...flood, late]);
-    expect(order.indexOf('b')).toBeLessThan(50);
+    expect(order.indexOf('b')).toBeLessThan(33);
     expect((await own.stop()).code).toBe(0);
     rmSync(folder, { recursive: true });
   }, 60_000);

@@ -21,13 +21,14 @@ const PREFILL = [...WORKER, '--disaggregation-mode', 'prefill'];
 /** Full blocks of 32 tokens in front of the last token of a prompt. */
 const HANDED_OVER = 192;
 
-const BASE = { maxNewTokens: 24, temperature: 1, seed: 11n, returnLogProbs: true, topLogProbs: 2 };
+const TOKENS = { maxNewTokens: 24, temperature: 1, seed: 11n };
+const BASE = { ...TOKENS, returnLogProbs: true, topLogProbs: 2 };
 const KINDS: Readonly<Record<string, Omit<TokenRequest, 'promptTokens'>>> = {
   sampled: BASE,
-  greedy: { ...BASE, temperature: 0 },
-  several: { ...BASE, numSequences: 3 },
+  greedy: { ...TOKENS, temperature: 0 },
+  several: { ...TOKENS, numSequences: 3 },
   penalties: { ...BASE, repetitionPenalty: 1.2, frequencyPenalty: 0.3, noRepeatNgramSize: 3 },
-  guided: { ...BASE, guide: { type: 'regex', guide: '[ab]{20,24}' }, endTokenIds: [2] },
+  guided: { ...TOKENS, guide: { type: 'regex', guide: '[ab]{20,24}' }, endTokenIds: [2] },
   beams: { ...BASE, temperature: 0, beams: { width: 2 } },
   values: { ...BASE, returnContextLogProbs: true },
   whole: { ...BASE, streaming: false },
@@ -139,6 +140,40 @@ describeWithNats('long prompts that prefill workers compute', () => {
     // Values of the prompt need all of it, and a prompt that is not taken within a second is not waited for.
     expect(cached.filter((count) => count === HANDED_OVER).length).toBeGreaterThan(2);
     expect(seen.slices).toBeGreaterThan(2 * 5);
+    await isClean();
+  }, 60_000);
+
+  it('are sent only those of their blocks that the worker which answers does not have', async () => {
+    await complete();
+    const [, other] = [...lab.workers].filter(({ isPrefill }) => !isPrefill);
+    await lab.kill(other!);
+    await until('the gateways to notice', () =>
+      [lab.gateway, local].every((gateway) => gateway.workersOf(lab.model).length === 1),
+    );
+    const [request] = requests();
+    /** Asks until a prefill worker was fast enough to be waited for. @returns bytes that were asked for */
+    const fetched = async (next: () => TokenRequest): Promise<number> => {
+      for (;;) {
+        lab.prefilled.length = 0;
+        lab.fetched.length = 0;
+        const asked = next();
+        const answer = await ask(lab.gateway, lab.model, asked);
+        expect(await ask(local, lab.model, asked)).toEqual(answer);
+        if (lab.prefilled.length > 0) return lab.fetched.reduce((sum, { length }) => sum + length, 0);
+      }
+    };
+    const all = await fetched(() => ({ ...request!, cacheSalt: BigInt(++salt) << 20n }));
+    expect(all % (HANDED_OVER / 32)).toBe(0);
+    // Four blocks of the prompt are the one's before, two are new.
+    let turn = 0;
+    const some = await fetched(() => {
+      turn++;
+      const promptTokens = Array.from(request!.promptTokens, (token, i) =>
+        i < 128 ? token : 5 + ((i * turn) % 80),
+      );
+      return { ...request!, cacheSalt: BigInt(salt) << 20n, promptTokens };
+    });
+    expect(some).toBe(all / 3);
     await isClean();
   }, 60_000);
 

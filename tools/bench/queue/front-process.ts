@@ -12,15 +12,24 @@ export interface FrontProcess {
 }
 
 /** Starts a command on a free port, and waits until it says where it listens. */
-export async function startFront(args: readonly string[]): Promise<FrontProcess> {
-  const child = spawn(process.execPath, [cli, ...args, '--port', '0'], { stdio: ['ignore', 'pipe', 'pipe'] });
+export function startFront(args: readonly string[]): Promise<FrontProcess> {
+  return start([...args, '--port', '0'], /at (https?:\S+)\/v1/);
+}
+
+/** Starts a worker, and waits until it takes requests. Its url is its name. */
+export function startWorker(args: readonly string[]): Promise<FrontProcess> {
+  return start(args, /worker (w\w+), equal/);
+}
+
+async function start(args: readonly string[], told: RegExp): Promise<FrontProcess> {
+  const child = spawn(process.execPath, [cli, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = once(child, 'exit');
   let output = '';
   const url = await new Promise<string>((resolve, reject) => {
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', (bytes: Buffer) => {
         output += String(bytes);
-        const found = /at (https?:\S+)\/v1/.exec(output)?.[1];
+        const found = told.exec(output)?.[1];
         if (found !== undefined) resolve(found);
       });
     }

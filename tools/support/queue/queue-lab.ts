@@ -5,14 +5,18 @@ import * as jetstream from '@nats-io/jetstream';
 import * as nats from '@nats-io/transport-node';
 import {
   type Beat,
+  type BlocksMessage,
+  type FramesMessage,
   type HoldMessage,
   modelKey,
   type PieceFrame,
   packMessage,
+  requestId,
   unpackMessage,
 } from '../../../callbacks/nats/messages.js';
 import { QueueNames } from '../../../callbacks/nats/names.js';
 import { NatsGatewayPort } from '../../../callbacks/nats/nats-gateway-port.js';
+import { readRuns } from '../../../callbacks/nats/token-runs.js';
 import { WorkStream } from '../../../callbacks/nats/work-stream.js';
 import type { SilenceLimits } from '../../../callbacks/nats/worker-roster.js';
 import { QueueGateway } from '../../../host/gateway/queue-gateway.js';
@@ -66,6 +70,8 @@ export class QueueLab {
   readonly #onHold = new Set<(message: HoldMessage) => void>();
   /** Requests whose prompts were computed by a prefill worker. */
   readonly prefilled: string[] = [];
+  /** Parts of blocks that workers have asked each other for. */
+  readonly fetched: BlocksMessage[] = [];
   /** Worker that has said last that it has the request. */
   readonly #holders = new Map<string, string>();
   readonly #connections: nats.NatsConnection[] = [];
@@ -110,10 +116,17 @@ export class QueueLab {
           for (const listener of [...this.#onHold]) listener(told);
         } else {
           this.prefilled.push(...(told.prefilled ?? []).map(({ id }) => id));
-          for (const frame of told.frames) {
+          const gateway = message.subject.slice(this.names.gateway('').length);
+          for (const frame of [...pieceFrames(gateway, told), ...told.frames]) {
             for (const listener of [...this.#onFrame]) listener({ ...frame, worker: told.worker });
           }
         }
+      },
+    });
+    nc.subscribe(this.names.worker('*'), {
+      callback: (_, message) => {
+        const told = unpackMessage(message.data, 'stop', 'probe', 'file', 'blocks');
+        if (told.kind === 'blocks') this.fetched.push(told);
       },
     });
     nc.subscribe(this.names.beat, {
@@ -246,6 +259,15 @@ export class QueueLab {
     await Promise.all(this.#connections.map((nc) => nc.close()));
     await this.nats.close();
   }
+}
+
+/** The runs of a message as the frames that they are short for. */
+function pieceFrames(gateway: string, { runs }: FramesMessage): PieceFrame[] {
+  return Array.from(readRuns(runs ?? new Int32Array(0)), ({ number, tokens, ...place }) => ({
+    id: requestId(gateway, number),
+    ...place,
+    piece: { tokens, finishReason: null },
+  }));
 }
 
 /** Waits until a condition holds, for a minute at most. */

@@ -1,0 +1,33 @@
+/** Warnings that are told in each window, and its length in milliseconds. */
+const MOST_TOLD = 10;
+const WINDOW_MS = 10_000;
+
+/** Tells the first warnings of each while, and counts the rest: whoever causes them may do so a thousand times a second. */
+export class PacedWarnings {
+  readonly #onWarning: (message: string) => void;
+  readonly #now: () => number;
+  #windowEndMs = Number.NEGATIVE_INFINITY;
+  #numTold = 0;
+  #numUntold = 0;
+
+  constructor(onWarning: (message: string) => void, now = () => performance.now()) {
+    this.#onWarning = onWarning;
+    this.#now = now;
+  }
+
+  tell(message: string): void {
+    const nowMs = this.#now();
+    if (nowMs >= this.#windowEndMs) {
+      this.#windowEndMs = nowMs + WINDOW_MS;
+      this.#numTold = 0;
+    }
+    if (this.#numTold >= MOST_TOLD) {
+      this.#numUntold++;
+      return;
+    }
+    this.#numTold++;
+    const more = this.#numUntold === 0 ? '' : ` (${this.#numUntold} more before it were not told.)`;
+    this.#numUntold = 0;
+    this.#onWarning(`${message}${more}`);
+  }
+}
