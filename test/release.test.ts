@@ -6,9 +6,9 @@ const READY = {
   changelog: '# Changelog\n\n## Unreleased\n\n## 0.2.0 (2026-01-31)\n\n- new\n',
   isClean: true,
   hasBuilt: true,
-  hasPrebuilds: true,
+  missingAddons: [] as string[],
   hasIdentity: true,
-  pending: [],
+  pending: [] as string[],
 };
 
 describe('a release', () => {
@@ -16,12 +16,12 @@ describe('a release', () => {
     expect(problemsOfRelease(READY)).toEqual([]);
   });
 
-  it.each<[Partial<typeof READY> | { pending: string[] }, RegExp]>([
+  it.each<[Partial<typeof READY>, RegExp]>([
     [{ isClean: false }, /not committed/],
     [{ pending: ['.changeset/a.md'] }, /^1 changes have no version yet \(\.changeset\/a\.md\)/],
     [{ changelog: '## 0.20.0\n' }, /no section "## 0\.2\.0"/],
     [{ hasBuilt: false }, /npm run build/],
-    [{ hasPrebuilds: false }, /prebuildify/],
+    [{ missingAddons: ['linux-x64-musl', 'darwin-arm64'] }, /prebuildify/],
     [{ hasIdentity: false }, /may sign/],
     [
       { manifest: { ...READY.manifest, publishConfig: { provenance: false } } },

@@ -1,7 +1,7 @@
 /**
  * What stands in the way of publishing, in sentences.
  * @param {{ manifest: { name: string, version: string, private?: boolean, repository?: unknown, publishConfig?: { provenance?: boolean } },
- *   changelog: string, isClean: boolean, hasBuilt: boolean, hasPrebuilds: boolean, hasIdentity: boolean, pending: readonly string[] }} found
+ *   changelog: string, isClean: boolean, hasBuilt: boolean, missingAddons: readonly string[], hasIdentity: boolean, pending: readonly string[] }} found
  * @returns {string[]}
  */
 export function problemsOfRelease({
@@ -9,7 +9,7 @@ export function problemsOfRelease({
   changelog,
   isClean,
   hasBuilt,
-  hasPrebuilds,
+  missingAddons,
   hasIdentity,
   pending,
 }) {
@@ -27,8 +27,8 @@ export function problemsOfRelease({
     ],
     [hasBuilt, 'dist/ was not built: npm run build.'],
     [
-      hasPrebuilds,
-      'prebuilds/ is missing, so that whoever installs the package has to compile: npm run prebuildify.',
+      missingAddons.length === 0,
+      `prebuilds/ has no addon for ${missingAddons.join(', ')}, so that whoever installs Skein there has to compile: npm run prebuildify on each.`,
     ],
     [publishConfig?.provenance === true, 'publishConfig.provenance of package.json is not true.'],
     [
