@@ -1,4 +1,7 @@
+import { appleCores } from './apple-cores.js';
+import { parseCpuList } from './cpu-list.js';
 import { cpuQuota } from './cpu-quota.js';
+import { fastCores } from './fast-cores.js';
 import { type ReadText, readText } from './read-text.js';
 
 /** A physical core, as far as this process may use it. */
@@ -9,6 +12,8 @@ export interface Core {
   node: number;
   /** Relative speed, greater is faster; comparable only within a machine. */
   performance: number;
+  /** False: an efficiency core, which a model's threads leave alone while there are others. */
+  isFast: boolean;
 }
 
 export interface Topology {
@@ -51,21 +56,26 @@ export function readTopology(read: ReadText = readText): Topology | null {
     else {
       const found = PERFORMANCE.map((file) => Number(read(`${folder}/${file}`) ?? Number.NaN));
       const performance = found.find((value) => value > 0) ?? 0;
-      cores.set(siblings, { cpus: [cpu], node: nodes.get(cpu) ?? packageOf(read, cpu), performance });
+      const node = nodes.get(cpu) ?? packageOf(read, cpu);
+      cores.set(siblings, { cpus: [cpu], node, performance, isFast: true });
     }
   }
   const own = [...cores.values()];
+  const fast = fastCores(own, read);
+  for (const core of own) core.isFast = fast.has(core);
   const count = new Set([...nodes.values(), ...own.map(({ node }) => node)]).size;
   return { cores: own, quota: cpuQuota(read, allowed.length), nodes: count };
 }
 
 /**
- * Number of threads that compute by default: one a physical core, since the second thread of a core shares its arithmetic units, and no
- * more than the container's quota.
+ * Number of threads that compute by default: one a physical core, since the second thread of a core shares its arithmetic units; without
+ * efficiency cores, since all threads wait for the slowest one; and no more than the container's quota.
+ * @param apple performance cores of Apple silicon; null: this is none
  */
-export function defaultThreads(read: ReadText = readText): number {
+export function defaultThreads(read: ReadText = readText, apple: () => number | null = appleCores): number {
   const topology = readTopology(read);
-  return topology === null ? cpuQuota(read) : Math.min(topology.cores.length, topology.quota);
+  if (topology === null) return Math.min(apple() ?? Number.POSITIVE_INFINITY, cpuQuota(read));
+  return Math.min(topology.cores.filter(({ isFast }) => isFast).length, topology.quota);
 }
 
 /** Processors in the scheduler's mask, or in the cgroup's set where that is narrower, that are online; ascending. */
@@ -102,18 +112,4 @@ function firstOf(read: ReadText, folder: string, files: readonly string[]): stri
     if (text !== null) return text;
   }
   return null;
-}
-
-/** Parses a list as the kernel writes it, such as `0-3,8`. */
-export function parseCpuList(text: string): number[] {
-  return text.split(',').flatMap((part) => {
-    const [, first, last] = /^(\d+)(?:-(\d+))?$/.exec(part.trim()) ?? [];
-    if (first === undefined) return [];
-    const end = Number(last ?? first);
-    return Array.from({ length: end - Number(first) + 1 }, (_, i) => Number(first) + i);
-  });
-}
-
-export function formatCpuList(cpus: readonly number[]): string {
-  return cpus.toSorted((a, b) => a - b).join(',');
 }

@@ -11,9 +11,9 @@ const READY = {
   changelog: '# Changelog\n\n## Unreleased\n\n## 0.2.0 (2026-01-31)\n\n- new\n',
   isClean: true,
   hasBuilt: true,
-  hasPrebuilds: true,
+  missingAddons: [] as string[],
   hasIdentity: true,
-  pending: [],
+  pending: [] as string[],
 };
 
 describe('a release', () => {
@@ -34,7 +34,11 @@ describe('a release', () => {
     [{ changelog: '## 0.20.0\n' }, 'run', /no section "## 0\.2\.0"/],
     [{ changelog: '## 0.2.0.1\n' }, 'run', /no section "## 0\.2\.0"/],
     [{ hasBuilt: false }, 'run', /^npm run build:/],
-    [{ hasPrebuilds: false }, 'run', /prebuildify/],
+    [
+      { missingAddons: ['linux-x64-musl', 'darwin-arm64'] },
+      'run',
+      /prebuildify.*linux-x64-musl, darwin-arm64/,
+    ],
     [{ hasIdentity: false }, 'in CI', /id-token/],
     [{ manifest: { ...manifest, publishConfig: { provenance: false } } }, 'fill in', /"provenance": true/],
     [withRepository(undefined), 'fill in', /"repository": \{ .*there is none/],

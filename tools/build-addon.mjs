@@ -1,6 +1,6 @@
 // Builds the native addon with node-gyp, unless the one that is there is made of the same sources, or one that was
-// compiled ahead fits (build-addon/prebuilt.mjs). As npm's install script it must not fail the installation: without a compiler the package still installs, and `skein serve` says
-// what is missing. With --required (npm run build:native) a failed build is an error; --force compiles in any case.
+// compiled ahead fits (build-addon/prebuilt.mjs). As npm's install script it must not fail the installation: without a compiler
+// the package still installs, and `skein serve` says what is missing. With --required (npm run build:native) a failed build is an error; --force compiles in any case.
 //
 // It is compiled in a folder aside and renamed into its place, so that an interrupted build leaves the addon that was
 // there before:
@@ -115,7 +115,7 @@ async function main() {
       say(`the prebuilt addon fits (${relative(root, path)}); nothing is compiled`);
       return 0;
     }
-    if (reason) say(`the prebuilt addon is not used: ${reason}`);
+    if (reason) say(`no prebuilt addon is used: ${reason}`);
   }
   const gyp = nodeGyp();
   if (!gyp) return giveUp('node-gyp was not found');

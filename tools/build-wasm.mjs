@@ -2,14 +2,26 @@
 // in .dist-next, which becomes dist when all is built.
 //
 // They compute in the heap of tfjs-backend-wasm, so that they have a memory of their own nowhere: it is imported, and
-// nothing of theirs may lie in it (no constants in memory, no allocator).
-import { mkdirSync } from 'node:fs';
+// nothing of theirs may lie in it (no constants in memory, no allocator). Of that package two files are copied beside them, since
+// the others are a hundred times as much and of no use here; NOTICES.txt has the licences of what is in these files.
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
+import { backendNotices } from './wasm-notices.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-mkdirSync(join(root, '.dist-next/engine/executors/wasm'), { recursive: true });
+const target = join(root, '.dist-next/engine/executors/wasm');
+mkdirSync(target, { recursive: true });
+
+const backend = join(root, 'node_modules/@tensorflow/tfjs-backend-wasm');
+// The loader is CommonJS, for the code without and with SIMD alike.
+copyFileSync(join(backend, 'wasm-out/tfjs-backend-wasm.js'), join(target, 'tfjs-backend-wasm.cjs'));
+copyFileSync(
+  join(backend, 'wasm-out/tfjs-backend-wasm-simd.wasm'),
+  join(target, 'tfjs-backend-wasm-simd.wasm'),
+);
+writeFileSync(join(target, 'NOTICES.txt'), backendNotices(backend));
 
 const { error, stderr } = await asc.main([
   'engine/executors/wasm/kernels/index.ts',

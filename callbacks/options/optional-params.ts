@@ -208,18 +208,18 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /**
-   * Threads that compute, the worker included; default: the physical cores that this process may use, and no more than the container's
-   * CPU quota.
+   * Threads that compute, the worker included; default: the physical cores that this process may use, without efficiency cores, and no
+   * more than the container's CPU quota.
    */
   threads: ofServe(wholeNumber(1, 1024), {
     name: 'threads',
-    default: "physical cores, within the container's CPU quota",
+    default: "physical cores, without efficiency cores, within the container's CPU quota",
     flag: {
       group: 'Models',
       isCommon: true,
       unit: 'threads',
       metavar: 'N',
-      defaultText: "physical cores, within the container's CPU quota",
+      defaultText: "physical cores, without efficiency cores, within the container's CPU quota",
       isForAsking: true,
       help: 'Number of compute threads.',
     },

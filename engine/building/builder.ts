@@ -70,7 +70,7 @@ export interface BuildOptions {
    * automaticOutputPrecision).
    */
   outputPrecision?: string;
-  /** Threads that convert; default: physical cores, within the container's CPU quota. */
+  /** Threads that convert; default: physical cores, without efficiency cores, within the container's CPU quota. */
   threads?: number;
   onProgress?: (progress: BuildProgress) => void;
   /** Aborts the build, which then leaves nothing behind. */

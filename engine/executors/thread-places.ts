@@ -51,7 +51,7 @@ export function choosePlaces(
  *   2 executors x 3 threads    0 1 2 | 4 5 6     each on the node with the most free cores
  *   1 executor x 6 threads     0 1 2 3 4 5       no node suffices: node after node, so that neighbouring shares lie together
  *
- * A thread gets all processors of a core. An executor that is alone may have as many threads as there are processors; then each gets one.
+ * A thread gets all processors of a core, of an efficiency core only where the others do not suffice. An executor that is alone may have as many threads as there are processors; then each gets one.
  * The calling thread gets all that its executor has on its node: it runs JavaScript too, and what it starts gets the same.
  */
 export function placeThreads(
@@ -61,7 +61,8 @@ export function placeThreads(
 ): ThreadPlaces | null {
   const fits = count * threads <= cores.length;
   if (!fits && count > 1) return null;
-  const free = byNode(fits ? cores : oneByOne(cores));
+  const fastFirst = cores.toSorted((a, b) => Number(b.isFast) - Number(a.isFast));
+  const free = byNode(fits ? fastFirst : oneByOne(fastFirst));
   let own: Core[] | null = null;
   for (let other = 0; other <= index; other++) own = take(free, threads);
   if (own === null) return null;

@@ -1,4 +1,5 @@
-import { type Core, formatCpuList, type Topology } from '../../base/topology.js';
+import { formatCpuList } from '../../base/cpu-list.js';
+import type { Core, Topology } from '../../base/topology.js';
 
 /** Processors for the load generator's processes. */
 export interface PlacementPlan {

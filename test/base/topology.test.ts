@@ -1,6 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { defaultThreads, formatCpuList, parseCpuList, readTopology } from '../../base/topology.js';
+import { performanceCores } from '../../base/apple-cores.js';
+import { formatCpuList, parseCpuList } from '../../base/cpu-list.js';
+import { cpuQuota } from '../../base/cpu-quota.js';
+import { defaultThreads, readTopology } from '../../base/topology.js';
 import { sockets, syntheticMachine } from '../support/synthetic-machine.js';
 
 const allowed = (list: string) => ({ '/proc/self/status': `Name:\tnode\nCpus_allowed_list:\t${list}\n` });
@@ -11,7 +14,7 @@ describe('readTopology', () => {
   it('counts cores, not hyper-threads', () => {
     const read = syntheticMachine(sockets(1, 4, 2));
     expect(readTopology(read)).toEqual({
-      cores: [0, 1, 2, 3].map((core) => ({ cpus: [core, core + 4], node: 0, performance: 0 })),
+      cores: [0, 1, 2, 3].map((core) => ({ cpus: [core, core + 4], node: 0, performance: 0, isFast: true })),
       quota: 8,
       nodes: 1,
     });
@@ -95,6 +98,124 @@ describe('defaultThreads', () => {
     expect(defaultThreads(syntheticMachine(sockets(1, 4, 2), { '/sys/fs/cgroup/cpu.max': quota }))).toBe(
       expected,
     );
+  });
+});
+
+/** The capacities of cores, as a kernel for ARM tells them. */
+const capacities = (...values: number[]) =>
+  Object.fromEntries(
+    values.map((value, cpu) => [`/sys/devices/system/cpu/cpu${cpu}/cpu_capacity`, `${value}\n`]),
+  );
+
+describe('efficiency cores', () => {
+  it.each([
+    ['four little and four big', [430, 430, 430, 430, 1024, 1024, 1024, 1024], [4, 5, 6, 7]],
+    ['a prime one, three big and four little', [250, 250, 250, 250, 871, 871, 871, 1024], [4, 5, 6, 7]],
+    [
+      'big ones of two kinds, which are more together',
+      [750, 750, 750, 750, 900, 900, 900, 1024],
+      [0, 1, 2, 3, 4, 5, 6, 7],
+    ],
+    ['cores of one kind', [1024, 1024, 1024, 1024], [0, 1, 2, 3]],
+    ['one core', [1024], [0]],
+  ])('of ARM are left out where the others do more without them: %s', (_, values, fast) => {
+    const read = syntheticMachine(sockets(1, values.length, 1), capacities(...values));
+    const found = readTopology(read)!.cores.flatMap(({ cpus, isFast }) => (isFast ? cpus : []));
+    expect(found).toEqual(fast);
+    expect(defaultThreads(read)).toBe(fast.length);
+  });
+
+  it('never make the number of threads by which most is done smaller than any other, whatever the capacities are', () => {
+    const machine = fc.array(fc.integer({ min: 1, max: 1024 }), { minLength: 1, maxLength: 12 });
+    fc.assert(
+      fc.property(machine, (values) => {
+        const fast = readTopology(
+          syntheticMachine(sockets(1, values.length, 1), capacities(...values)),
+        )!.cores.flatMap(({ cpus, isFast }) => (isFast ? cpus : []));
+        const done = (count: number) => count * values.toSorted((a, b) => b - a)[count - 1]!;
+        const most = Math.max(...values.map((_, i) => done(i + 1)));
+        expect(fast.length * Math.min(...fast.map((cpu) => values[cpu]!))).toBe(most);
+      }),
+    );
+  });
+
+  it('of ARM count where this process may use no others, or one capacity is not told', () => {
+    const machine = sockets(1, 8, 1);
+    const little = capacities(430, 430, 430, 430, 1024, 1024, 1024, 1024);
+    expect(defaultThreads(syntheticMachine(machine, { ...little, ...allowed('0-3') }))).toBe(4);
+    expect(defaultThreads(syntheticMachine(machine, { ...little, ...allowed('3-4') }))).toBe(1);
+    const untold = { ...little, '/sys/devices/system/cpu/cpu0/cpu_capacity': null };
+    expect(defaultThreads(syntheticMachine(machine, untold))).toBe(8);
+  });
+
+  it('of hybrid x86 are left out, and count where this process may use no others', () => {
+    // Two performance cores with two threads each, and four efficiency cores.
+    const cores = [[0, 1], [2, 3], [4], [5], [6], [7]].map((cpus) => ({ cpus, node: 0 }));
+    const kinds = { '/sys/devices/cpu_core/cpus': '0-3\n', '/sys/devices/cpu_atom/cpus': '4-7\n' };
+    const read = syntheticMachine(cores, kinds);
+    expect(readTopology(read)!.cores.map(({ isFast }) => isFast)).toEqual([
+      ...[true, true],
+      ...[false, false, false, false],
+    ]);
+    expect(defaultThreads(read)).toBe(2);
+    expect(defaultThreads(syntheticMachine(cores, { ...kinds, ...allowed('4-6') }))).toBe(3);
+    expect(defaultThreads(syntheticMachine(cores, { ...kinds, ...allowed('3-6') }))).toBe(1);
+    // A kernel tells cpu_core alone where all cores are of one kind.
+    expect(defaultThreads(syntheticMachine(cores, { '/sys/devices/cpu_core/cpus': '0-7\n' }))).toBe(6);
+  });
+
+  it('of Apple silicon are left out; an Intel Mac has cores of one kind', () => {
+    const sysctl = (values: Record<string, string>) => (name: string) => {
+      const value = values[name];
+      if (value === undefined) throw new Error(`sysctl: unknown oid '${name}'`);
+      return value;
+    };
+    const m3 = { 'hw.perflevel0.physicalcpu': '6\n', 'hw.physicalcpu': '12\n' };
+    expect(performanceCores(sysctl(m3))).toBe(6);
+    expect(performanceCores(sysctl({ 'hw.physicalcpu': '4\n' }))).toBe(4);
+    expect(performanceCores(sysctl({}))).toBeNull();
+    expect(
+      defaultThreads(
+        () => null,
+        () => 1,
+      ),
+    ).toBe(1);
+  });
+});
+
+describe('cpuQuota', () => {
+  it.each([
+    ['the root of a container', { '/sys/fs/cgroup/cpu.max': '300000 100000' }, 3],
+    [
+      'a unit of systemd',
+      {
+        '/proc/self/cgroup': '0::/system.slice/skein.service\n',
+        '/sys/fs/cgroup/system.slice/cpu.max': 'max 100000\n',
+        '/sys/fs/cgroup/system.slice/skein.service/cpu.max': '250000 100000\n',
+      },
+      2,
+    ],
+    [
+      'a group around it that has less',
+      {
+        '/proc/self/cgroup': '0::/small/large\n',
+        '/sys/fs/cgroup/small/cpu.max': '100000 100000\n',
+        '/sys/fs/cgroup/small/large/cpu.max': '800000 100000\n',
+      },
+      1,
+    ],
+    ['a path of the host that leads nowhere here', { '/proc/self/cgroup': '0::/../../pod/x\n' }, 16],
+    [
+      'the first version of cgroups',
+      {
+        '/proc/self/cgroup': '4:cpu,cpuacct:/\n',
+        '/sys/fs/cgroup/cpu/cpu.cfs_quota_us': '500000\n',
+        '/sys/fs/cgroup/cpu/cpu.cfs_period_us': '100000\n',
+      },
+      5,
+    ],
+  ])('reads that of %s', (_, files: Record<string, string>, expected) => {
+    expect(cpuQuota((path) => files[path] ?? null, 16)).toBe(expected);
   });
 });
 

@@ -30,7 +30,7 @@ describe('the topology', () => {
   it('16: is what affinity, cpuset and quota of the cgroup leave', () => {
     const whole = topologyOf(BIG);
     expect(whole.cores).toHaveLength(8);
-    expect(whole.cores[0]).toEqual({ cpus: [0, 8], node: 0, performance: 4000 });
+    expect(whole.cores[0]).toEqual({ cpus: [0, 8], node: 0, performance: 4000, isFast: true });
     const narrow = topologyOf(BIG, {
       '/sys/fs/cgroup/cpuset.cpus.effective': '0-2,8-10\n',
       '/sys/fs/cgroup/cpu.max': '250000 100000\n',

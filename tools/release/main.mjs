@@ -4,13 +4,16 @@
 //     npm run release                  in CI, of a commit whose version is that of the package (npm run release -- version)
 //     npm run release -- version       takes the changes in .changeset into package.json and CHANGELOG.md, to be committed
 //
-// Publishing is npm's own `npm publish --provenance`: npm signs a statement that this tarball was built from this commit by
+// A release is several packages: the addons of the platforms that prebuilds/ has, and then the main one, which names them
+// (tools/native-packages). Publishing is npm's own `npm publish --provenance`: npm signs a statement that this tarball was built from this commit by
 // this run of CI, which needs CI's identity (an id-token) and a repository in package.json.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { PLATFORMS, platformName, prebuiltPath } from '../build-addon/platforms.mjs';
+import { makePackages } from '../native-packages/make-packages.mjs';
 import { changelogOfRelease, problemsOfRelease } from './plan.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -23,9 +26,9 @@ const isDry = values['dry-run'];
 const read = (path) => readFileSync(join(root, path), 'utf8');
 const output = (command, args) =>
   execFileSync(command, args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
-const run = (command, args) => {
+const run = (command, args, cwd = root) => {
   console.log(`\n> ${command} ${args.join(' ')}`);
-  execFileSync(command, args, { cwd: root, stdio: 'inherit' });
+  execFileSync(command, args, { cwd, stdio: 'inherit' });
 };
 
 if (positionals[0] === 'version') version();
@@ -45,12 +48,15 @@ function version() {
 
 function release() {
   const manifest = JSON.parse(read('package.json'));
+  const missingAddons = PLATFORMS.filter(
+    (platform) => !existsSync(join(root, 'prebuilds', prebuiltPath(platform))),
+  ).map(platformName);
   const problems = problemsOfRelease({
     manifest,
     changelog: read('CHANGELOG.md'),
     isClean: output('git', ['status', '--porcelain']).trim() === '',
     hasBuilt: existsSync(join(root, 'dist/bin/skein.js')),
-    hasPrebuilds: existsSync(join(root, 'prebuilds')),
+    missingAddons,
     hasIdentity:
       process.env.ACTIONS_ID_TOKEN_REQUEST_URL !== undefined || process.env.SIGSTORE_ID_TOKEN !== undefined,
     pending: pendingChanges(),
@@ -61,12 +67,13 @@ function release() {
     return;
   }
   run('npx', ['publint', '--strict']);
-  // A dry run packs and checks what would be sent, and signs nothing.
-  run('npm', [
-    'publish',
-    '--ignore-scripts',
-    ...(isDry ? ['--dry-run', '--provenance=false'] : ['--provenance']),
-  ]);
+  // A dry run packs and checks what would be sent, and signs nothing; without addons it tries the main package alone.
+  const flags = ['--ignore-scripts', ...(isDry ? ['--dry-run', '--provenance=false'] : ['--provenance'])];
+  const packages =
+    missingAddons.length === PLATFORMS.length
+      ? [{ folder: root }]
+      : makePackages(root, join(root, '.native-packages'));
+  for (const { folder } of packages) run('npm', ['publish', ...flags], folder);
   console.log(
     isDry
       ? `\nskein ${manifest.version} was tried, not published. ${problems.length === 0 ? 'Nothing stands in the way.' : `Still to be done: ${problems.length}, listed at the top.`}`

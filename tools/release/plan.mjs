@@ -7,7 +7,7 @@
 /**
  * What stands in the way of publishing, in sentences.
  * @param {{ manifest: { name: string, version: string, private?: boolean, repository?: unknown, publishConfig?: { provenance?: boolean } },
- *   changelog: string, isClean: boolean, hasBuilt: boolean, hasPrebuilds: boolean, hasIdentity: boolean, pending: readonly string[] }} found
+ *   changelog: string, isClean: boolean, hasBuilt: boolean, missingAddons: readonly string[], hasIdentity: boolean, pending: readonly string[] }} found
  * @returns {Problem[]}
  */
 export function problemsOfRelease({
@@ -15,7 +15,7 @@ export function problemsOfRelease({
   changelog,
   isClean,
   hasBuilt,
-  hasPrebuilds,
+  missingAddons,
   hasIdentity,
   pending,
 }) {
@@ -42,9 +42,9 @@ export function problemsOfRelease({
     ],
     [hasBuilt, 'run', 'npm run build: dist/ was not built.'],
     [
-      hasPrebuilds,
+      missingAddons.length === 0,
       'run',
-      'npm run prebuildify: without prebuilds/ whoever installs the package has to compile.',
+      `npm run prebuildify on each platform: prebuilds/ has no addon for ${missingAddons.join(', ')}, so that whoever installs Skein there has to compile.`,
     ],
     [
       hasIdentity,

@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module';
 import { messageOf } from '../../../base/error-text.js';
-import { packageRoot } from '../../../base/package-info.js';
 import { SkeinError } from '../../../base/skein-error.js';
 import type { NativeAddon } from './addon.js';
+import { findAddon } from './find-addon.js';
 
 /**
  * Number of the interface to the addon, kAddonAbi in addon.cpp. It grows with every change of NativeAddon or of its
@@ -35,11 +35,7 @@ export function nativeAddonAvailable(): boolean {
 }
 
 function load(): NativeAddon {
-  const root = packageRoot();
-  return checkedAddon(() => {
-    const loadFrom = createRequire(import.meta.url)('node-gyp-build') as (root: string) => NativeAddon;
-    return loadFrom(root);
-  });
+  return checkedAddon(() => createRequire(import.meta.url)(findAddon()) as NativeAddon);
 }
 
 /** Returns the addon that `open` loads. Throws an AddonError if it fails or the addon has another ABI. */

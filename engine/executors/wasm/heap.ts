@@ -1,23 +1,9 @@
-import { createRequire } from 'node:module';
-import type { BackendWasm } from '@tensorflow/tfjs-backend-wasm';
+import { type BackendModule, openBackendModule } from './backend-module.js';
 import { type Kernels, loadKernels } from './kernels.js';
 import { requireMemory } from './web-assembly.js';
 
 /** Bytes that a heap can grow to: the reach of 32-bit pointers, less the page that emscripten keeps. */
 export const MOST_HEAP_BYTES = 2 ** 32 - 2 ** 16;
-
-/** Members of an emscripten module that tfjs does not declare. */
-interface WasmModule {
-  readonly asm: { readonly memory?: object };
-  readonly HEAPU8: Uint8Array<ArrayBuffer>;
-  _malloc(bytes: number): number;
-  _free(pointer: number): void;
-  cwrap(name: string, result: null, parameters: string[]): (...values: unknown[]) => void;
-  readonly tfjs: {
-    registerTensor(id: number, size: number, memoryOffset: number): void;
-    disposeData(id: number): void;
-  };
-}
 
 /** A product's matrix, packed. */
 export interface PackedMatrix {
@@ -30,9 +16,8 @@ export interface PackedMatrix {
 }
 
 /**
- * A heap of tfjs-backend-wasm, with its products (XNNPACK) and the kernels of this package. It is a backend that tfjs-core
- * does not know as its current one: no tensor of tfjs-core is made, memory is taken once, and closing the executor gives
- * all of it back.
+ * A heap of tfjs-backend-wasm, with its products (XNNPACK) and the kernels of this package. Memory is taken once, and closing
+ * the executor gives all of it back.
  *
  * The backend packs the matrix of a product when it first multiplies by it, and from then on finds it by its tensor's
  * number, so that the memory of the unpacked matrix is free for another.
@@ -42,8 +27,10 @@ export class WasmHeap {
   /** Views of the whole heap, made once all memory has been taken: growing gives the heap another buffer. */
   floats = new Float32Array(0);
   ints = new Int32Array(0);
-  readonly #module: WasmModule;
+  readonly #module: BackendModule;
   readonly #multiply: (...values: unknown[]) => void;
+  readonly #registerTensor: (...values: unknown[]) => void;
+  readonly #disposeTensor: (...values: unknown[]) => void;
   readonly #tensorAt = new Map<number, number>();
   readonly #ofInput = new Int32Array(3);
   readonly #ofMatrix = new Int32Array(3);
@@ -51,31 +38,24 @@ export class WasmHeap {
   readonly #matrixShape = new Uint8Array(this.#ofMatrix.buffer);
   #tensors = 0;
 
-  private constructor(module: WasmModule, memory: object) {
+  private constructor(module: BackendModule, memory: object) {
     this.#module = module;
     this.kernels = loadKernels(memory);
     const number = 'number';
     const matrix = [number, 'array', number];
     this.#multiply = module.cwrap('_FusedMatMul', null, [...matrix, ...matrix, ...Array(7).fill(number)]);
+    this.#registerTensor = module.cwrap('register_tensor', null, [number, number, number]);
+    this.#disposeTensor = module.cwrap('dispose_data', null, [number]);
     this.#view();
   }
 
   /** @throws MemoryError if the process may not have enough address space */
   static async open(): Promise<WasmHeap> {
     requireMemory();
-    // Large packages that are in no bundle: loaded here and nowhere else.
-    const require = createRequire(import.meta.url);
-    const { findBackendFactory } = require('@tensorflow/tfjs-core') as typeof import('@tensorflow/tfjs-core');
-    // Registers the factory that the next line asks for.
-    require('@tensorflow/tfjs-backend-wasm');
-    const backend = (await withoutListeners(() => findBackendFactory('wasm')()).catch((reason: unknown) => {
-      // The library throws an object that is no Error.
-      throw new Error(`The wasm executor's library cannot be used: ${messageOf(reason)}`);
-    })) as BackendWasm;
-    const module = backend.wasm as unknown as WasmModule;
+    const module = await openBackendModule();
     const { memory } = module.asm;
     if (memory === undefined) {
-      throw new Error('This version of @tensorflow/tfjs-backend-wasm does not show its memory; 4.22 does.');
+      throw new Error('The tfjs-backend-wasm of this build does not show its memory; that of 4.22 does.');
     }
     return new WasmHeap(module, memory);
   }
@@ -127,8 +107,8 @@ export class WasmHeap {
     const input = this.#register(behind + 4 * outputs, inputs);
     const output = this.#register(behind + 4 * (outputs + inputs), outputs);
     this.#product(input, matrix, 1, output);
-    this.#module.tfjs.disposeData(input);
-    this.#module.tfjs.disposeData(output);
+    this.#disposeTensor(input);
+    this.#disposeTensor(output);
     this.#view();
     return matrix;
   }
@@ -162,7 +142,7 @@ export class WasmHeap {
 
   #register(pointer: number, size: number): number {
     this.#tensors++;
-    this.#module.tfjs.registerTensor(this.#tensors, size, pointer);
+    this.#registerTensor(this.#tensors, size, pointer);
     return this.#tensors;
   }
 
@@ -171,28 +151,4 @@ export class WasmHeap {
     this.floats = new Float32Array(buffer);
     this.ints = new Int32Array(buffer);
   }
-}
-
-const EVENTS = ['uncaughtException', 'unhandledRejection'] as const;
-
-/**
- * Removes the listeners that emscripten's modules add: they rethrow uncaught errors, which would end the process. That is the
- * host's to decide.
- */
-async function withoutListeners<T>(open: () => Promise<T> | T): Promise<T> {
-  const before = EVENTS.map((event) => process.listeners(event as 'uncaughtException'));
-  try {
-    return await open();
-  } finally {
-    for (const [i, event] of EVENTS.entries()) {
-      for (const listener of process.listeners(event as 'uncaughtException')) {
-        if (!before[i]!.includes(listener)) process.removeListener(event, listener);
-      }
-    }
-  }
-}
-
-function messageOf(reason: unknown): string {
-  const { message } = (reason ?? {}) as { message?: unknown };
-  return typeof message === 'string' ? message : String(reason);
 }

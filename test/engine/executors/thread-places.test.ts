@@ -51,6 +51,17 @@ describe('placeThreads', () => {
     ]);
   });
 
+  it('takes efficiency cores last, whatever their numbers are', () => {
+    const capacities = [430, 430, 1024, 1024].map((value, cpu) => [
+      `/sys/devices/system/cpu/cpu${cpu}/cpu_capacity`,
+      `${value}\n`,
+    ]);
+    const topology = readTopology(syntheticMachine(sockets(1, 4, 1), Object.fromEntries(capacities)))!;
+    expect(placeThreads(topology, 2, ALONE)!.cpus).toEqual([[2, 3], [3]]);
+    expect(placeThreads(topology, 3, ALONE)!.cpus).toEqual([[2, 3, 0], [3], [0]]);
+    expect(allOf(topology, 1, 4)).toEqual([[[2]], [[3]], [[0]], [[1]]]);
+  });
+
   it('gives one executor hyper-threads where it has more threads than there are cores', () => {
     expect(placeThreads(topologyOf(1, 2, 2), 3, ALONE)!.cpus).toEqual([[0, 1, 2], [1], [2]]);
     expect(placeThreads(topologyOf(1, 2, 2), 5, ALONE)).toBeNull();
