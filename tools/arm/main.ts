@@ -55,10 +55,6 @@ const SHORT: readonly TestFile[] = [
     path: `${NATIVE}/native-executor.test.ts`,
     names: 'on neon.*(f32, 16 tokens|bf16 weights and cache|a cache in int8)',
   },
-  {
-    path: `${NATIVE}/batch-invariance.test.ts`,
-    names: 'on neonbf16 with weights in .?int4.*same bits alone',
-  },
   { path: 'test/reference/tiny.test.ts', names: 'tiny gqa .* on neon' },
 ];
 const LONG: readonly TestFile[] = [{ path: 'test/reference/tiny.test.ts' }];
