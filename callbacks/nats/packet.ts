@@ -147,7 +147,7 @@ function lowered(value: unknown, reader: ArrayReader, depth: number): unknown {
 }
 
 function unmarked(mark: unknown, reader: ArrayReader): unknown {
-  const text = String(mark);
+  const text = typeof mark === 'string' ? mark : typeof mark;
   const array = ARRAY.exec(text);
   if (array !== null) return reader.take(array[1] as keyof typeof KINDS, Number(array[2]));
   if (INTEGER.test(text)) return BigInt(text.slice(0, -1));

@@ -1,4 +1,5 @@
 import { messageOf } from '../../base/error-text.js';
+import { counted } from '../../base/sentences.js';
 import { textOf } from '../../base/skein-error.js';
 import type { PieceSource } from '../piece-source.js';
 import { failure, type RequestFailure } from '../request-failure.js';
@@ -12,8 +13,9 @@ import {
 import { FrameSender } from './frame-sender.js';
 import type { HandOvers } from './hand-overs.js';
 import type { HoldAnswer, StopMessage, WorkItem } from './messages.js';
+import { PacketError } from './packet.js';
 import { prefillRequest } from './prefill-request.js';
-import { unpackedRequest } from './request-wire.js';
+import { numSequencesOf, unpackedRequest } from './request-wire.js';
 import type { Delivery, WorkerPort } from './worker-port.js';
 
 /** The engine of a worker: an InProcessHost. */
@@ -163,13 +165,15 @@ export class QueueWorker {
       this.#refuse(delivery, error);
       return;
     }
+    const numSequences = numSequencesOf(request);
+    const ended = new Set(item.isPrefill ? [] : item.ended);
     const held: Held = {
       item,
       delivery,
       isConfirmed: false,
       sources: [],
-      next: [...item.known],
-      isEnded: item.known.map((_, sequence) => item.ended.includes(sequence)),
+      next: Array.from({ length: numSequences }, (_, sequence) => item.known[sequence] ?? 0),
+      isEnded: Array.from({ length: numSequences }, (_, sequence) => ended.has(sequence)),
       hasPiece: false,
     };
     this.#held.set(item.id, held);
@@ -195,8 +199,6 @@ export class QueueWorker {
       return;
     }
     for (const [sequence, source] of held.sources.entries()) {
-      held.next[sequence] ??= 0;
-      isEnded[sequence] ??= false;
       if (isEnded[sequence]) {
         source.leave(true);
         continue;
@@ -207,10 +209,18 @@ export class QueueWorker {
         onError: (error) => this.#onError(held, error),
       });
     }
+    // Nobody wants anything of it: no piece comes that would end it.
+    if (this.#isHeld(held) && isEnded.every((one) => one)) this.#forget(held);
   }
 
-  #requestOf({ request, isPrefill = false }: WorkItem): TokenRequest {
+  #requestOf({ request, known, ended, isPrefill = false }: WorkItem): TokenRequest {
     const whole = unpackedRequest(request);
+    const count = numSequencesOf(whole);
+    if (known.length > count || ended.some((sequence) => sequence >= count)) {
+      throw new PacketError(
+        `A request of ${counted(count, 'sequence')} tells of more that were begun or ended.`,
+      );
+    }
     const read = isPrefill ? prefillRequest(whole) : whole;
     const { adapterName } = read;
     if (adapterName === undefined) return read;
@@ -259,6 +269,8 @@ export class QueueWorker {
     const index = held.next[sequence]!;
     held.next[sequence] = index + piece.tokens.length;
     this.#sender.send(gateway, { id, attempt, sequence, index, piece });
+    // A piece that is too long for a message has failed the request.
+    if (!this.#isHeld(held)) return;
     if (!held.hasPiece) {
       held.hasPiece = true;
       // The engine may have room for the next.
@@ -325,6 +337,7 @@ export class QueueWorker {
       this.#drop(held);
       return;
     }
+    if (sequence >= held.isEnded.length) return;
     held.isEnded[sequence] = true;
     held.sources[sequence]?.leave(true);
     if (held.isEnded.every((isEnded) => isEnded)) this.#forget(held);
@@ -408,5 +421,7 @@ export class QueueWorker {
 function failureFor(error: unknown): RequestFailure {
   if (error instanceof RequestError) return failure(error.kind, error.text, error.field);
   if (error instanceof HostClosedError) return failure('ended', textOf(error));
+  // What cannot be read here, no equal worker reads.
+  if (error instanceof PacketError) return failure('invalid', textOf(error));
   return failure('internal', messageOf(error));
 }

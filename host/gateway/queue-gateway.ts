@@ -16,6 +16,7 @@ import { failureOf, isRequestsFault, messageOfFailure } from '../../callbacks/re
 import { checkRange } from '../../callbacks/sampling-params.js';
 import {
   HostClosedError,
+  MAX_SEQUENCES,
   RequestError,
   type TokenRequest,
   type TokenStream,
@@ -35,9 +36,6 @@ export interface QueueGatewayOptions extends AttemptsOptions, Omit<SilenceWatchO
   onBeat: (beat: Beat) => void;
   onLost: (worker: string) => void;
 }
-
-/** Most sequences of one request. */
-const MAX_STREAMS = 4096;
 
 /**
  * The gateway's end of the work queue: requests of all models go to workers, and what workers send becomes the pieces
@@ -111,7 +109,7 @@ export class QueueGateway implements GatewayListener {
     const width = asked.beams?.width ?? 1;
     const numStreams = width > 1 ? width : (asked.numSequences ?? 1);
     // An invalid number is refused below, which needs one stream to say so.
-    const count = Number.isInteger(numStreams) ? Math.min(Math.max(1, numStreams), MAX_STREAMS) : 1;
+    const count = Number.isInteger(numStreams) ? Math.min(Math.max(1, numStreams), MAX_SEQUENCES) : 1;
     const tell = (_: string, call: () => unknown) => this.#tell(call);
     const streams = Array.from(
       { length: count },
@@ -120,7 +118,7 @@ export class QueueGateway implements GatewayListener {
     try {
       checkRange(width > 1 ? 'beams.width' : 'numSequences', numStreams, {
         min: 1,
-        max: MAX_STREAMS,
+        max: MAX_SEQUENCES,
         integer: true,
       });
       // What it makes is not needed: it refuses what a worker's host would refuse, in the same words.
