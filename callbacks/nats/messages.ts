@@ -1,6 +1,6 @@
 import type { RequestFailure } from '../request-failure.js';
 import type { TokenPiece } from '../token-request.js';
-import { type Packable, PacketError, pack, unpack } from './packet.js';
+import { jsonOf, type Packable, PacketError, pack, unpack } from './packet.js';
 import type { PackedRequest } from './request-wire.js';
 
 /** A request as it lies in the stream. */
@@ -228,7 +228,22 @@ export function unpackMessage<Kind extends QueueMessage['kind']>(
   return message as Extract<QueueMessage, { kind: Kind }>;
 }
 
+/**
+ * Whose request a work item is that unpackMessage does not read, as far as that can be told; null: it cannot. Its gateway
+ * learns by it that the request is of no use.
+ */
+export function senderOf(bytes: Uint8Array): Pick<WorkItem, 'gateway' | 'id' | 'attempt'> | null {
+  try {
+    const { gateway, id, attempt } = jsonOf(bytes) as WorkItem;
+    return isWord(gateway) && isText(id) && isCount(attempt) ? { gateway, id, attempt } : null;
+  } catch {
+    return null;
+  }
+}
+
 const isText = (value: unknown) => typeof value === 'string';
+/** One word of a subject, which is published to. */
+const isWord = (value: unknown) => typeof value === 'string' && /^[^\s.*>]{1,256}$/.test(value);
 const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
 const isList = (value: unknown, is: (one: unknown) => boolean) => Array.isArray(value) && value.every(is);
 const isLease = (value: unknown) => Array.isArray(value) && isText(value[0]) && isCount(value[1]);
@@ -255,7 +270,7 @@ function isHandOver(value: unknown): boolean {
   if (value === undefined) return true;
   if (!isObject(value)) return false;
   const { worker, attempt, layout, bytes, numBlocks } = value;
-  return isText(worker) && isText(layout) && [attempt, bytes, numBlocks].every(isCount);
+  return isWord(worker) && isText(layout) && [attempt, bytes, numBlocks].every(isCount);
 }
 
 function isPrefilledFrame(frame: unknown): boolean {
@@ -287,7 +302,7 @@ const CHECKS: { [Kind in QueueMessage['kind']]: (message: Record<string, unknown
   work: ({ gateway, id, attempt, known, ended, request, isPrefill, handOver }) =>
     isSwitch(isPrefill) &&
     isHandOver(handOver) &&
-    isText(gateway) &&
+    isWord(gateway) &&
     isText(id) &&
     isCount(attempt) &&
     isList(known, isCount) &&

@@ -1,6 +1,7 @@
 import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/error-text.js';
+import { failure } from '../request-failure.js';
 import {
   type Beat,
   type BlocksAnswer,
@@ -10,8 +11,10 @@ import {
   type HoldAnswer,
   type HoldMessage,
   packMessage,
+  senderOf,
   type ToWorker,
   unpackMessage,
+  type WorkItem,
 } from './messages.js';
 import type { PoolName, QueueNames } from './names.js';
 import { PULL_EXPIRES_MS, type WorkStream } from './work-stream.js';
@@ -107,8 +110,7 @@ export class NatsWorkerPort implements WorkerPort {
       const timer = setTimeout(() => void messages.close(), PULL_LIMIT_MS);
       try {
         for await (const message of messages) {
-          numMissing--;
-          this.#deliver(message);
+          if (this.#deliver(message)) numMissing--;
         }
       } finally {
         clearTimeout(timer);
@@ -130,16 +132,35 @@ export class NatsWorkerPort implements WorkerPort {
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
 
-  #deliver(message: JsMsg): void {
+  /** False: the message is no request. */
+  #deliver(message: JsMsg): boolean {
+    let item: WorkItem;
     try {
-      const item = unpackMessage(message.data, 'work');
-      const giveBack = () => message.nak(GIVE_BACK_MS);
-      if (this.#isStopped) giveBack();
-      else this.#listener!.onWork({ item, ack: () => message.ack(), giveBack });
+      item = unpackMessage(message.data, 'work');
     } catch (error) {
       // Nobody else could read it either.
       message.term();
-      this.#options.onWarning(`A request of the work queue is dropped: ${messageOf(error)}`);
+      this.#refuse(message.data, messageOf(error));
+      return false;
+    }
+    const giveBack = () => message.nak(GIVE_BACK_MS);
+    if (this.#isStopped) giveBack();
+    else this.#listener!.onWork({ item, ack: () => message.ack(), giveBack });
+    return true;
+  }
+
+  /** Tells the gateway of a request that cannot be read, which would wait for it otherwise. */
+  #refuse(bytes: Uint8Array, why: string): void {
+    const { id: worker, onWarning } = this.#options;
+    onWarning(`A request of the work queue is dropped: ${why}`);
+    const sender = senderOf(bytes);
+    if (sender === null) return;
+    const { gateway, ...lease } = sender;
+    const refused = { ...lease, failure: failure('invalid', why) };
+    try {
+      this.send(gateway, { kind: 'frames', worker, frames: [], failures: [refused] });
+    } catch {
+      // Its gateway has a name that no gateway has.
     }
   }
 

@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-text.js';
 import { onAbort } from '../../base/on-abort.js';
 import type { GatewayListener, GatewayPort } from '../../callbacks/nats/gateway-port.js';
 import {
@@ -12,7 +13,7 @@ import {
 } from '../../callbacks/nats/messages.js';
 import { canBePrefilled } from '../../callbacks/nats/prefill-request.js';
 import { type RosterWorker, WorkerRoster } from '../../callbacks/nats/worker-roster.js';
-import { failureOf, isRequestsFault, messageOfFailure } from '../../callbacks/request-failure.js';
+import { failure, failureOf, isRequestsFault, messageOfFailure } from '../../callbacks/request-failure.js';
 import { checkRange } from '../../callbacks/sampling-params.js';
 import {
   HostClosedError,
@@ -188,17 +189,35 @@ export class QueueGateway implements GatewayListener {
     this.roster.heard(worker, performance.now());
     const stale = new Map<string, number>();
     const pumped = new Set<string>();
-    for (const frame of frames) {
-      if (!this.#onFrame(worker, frame, pumped)) stale.set(frame.id, frame.attempt);
-    }
-    for (const frame of failures) {
-      if (!this.#onFailure(worker, frame, pumped)) stale.set(frame.id, frame.attempt);
-    }
-    for (const frame of prefilled) {
-      if (!this.#onPrefilled(worker, frame)) stale.set(frame.id, frame.attempt);
-    }
+    const each = <Frame extends { id: string; attempt: number }>(
+      all: readonly Frame[],
+      take: (frame: Frame) => boolean,
+    ) => {
+      for (const frame of all) {
+        const isWanted = this.#takeAlone(worker, frame.id, () => take(frame));
+        if (!isWanted) stale.set(frame.id, frame.attempt);
+      }
+    };
+    each(frames, (frame) => this.#onFrame(worker, frame, pumped));
+    each(failures, (frame) => this.#onFailure(worker, frame, pumped));
+    each(prefilled, (frame) => this.#onPrefilled(worker, frame));
     for (const [id, attempt] of stale) this.#attempts.stop(worker, id, attempt, null);
     for (const model of pumped) this.#attempts.pumpModel(model);
+  }
+
+  /** Takes one of the frames of a message, which are of many requests: one that cannot be taken ends its own alone. */
+  #takeAlone(worker: string, id: string, take: () => boolean): boolean {
+    try {
+      return take();
+    } catch (error) {
+      const why = `What worker ${worker} sent for the request cannot be taken: ${messageOf(error)}.`;
+      this.#options.onWarning(`${why} Request ${id}.`);
+      const request = this.#attempts.requests.get(id);
+      // What it has of the answer and what was noted of it may differ.
+      const end = (of: QueuedRequest) => this.#attempts.fail(of, RequestError.of(failure('internal', why)));
+      if (request !== undefined) this.#tell(() => end(request));
+      return true;
+    }
   }
 
   /** False: nobody waits for it. */
@@ -321,9 +340,7 @@ export class QueueGateway implements GatewayListener {
     try {
       call();
     } catch (error) {
-      this.#options.onWarning(
-        `A listener of pieces failed: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      this.#options.onWarning(`A listener of pieces failed: ${messageOf(error)}`);
     }
   }
 }
