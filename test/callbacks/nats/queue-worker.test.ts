@@ -183,7 +183,9 @@ describe('a worker of the queue', () => {
     );
     await settle();
     expect(frames(sent)).toEqual([]);
-    const [{ failure }] = sent.flatMap(({ failures }) => failures) as [{ failure: RequestFailure }];
+    const failures = sent.flatMap((message) => message.failures);
+    expect(failures).toHaveLength(1);
+    const { failure } = failures[0]!;
     expect(isRequestsFault(failure.kind)).toBe(true);
     expect(messageOfFailure(failure)).toMatch(/takes 20\d+ bytes.*4096 \(max_payload\)/);
     expect(worker.size).toBe(0);
