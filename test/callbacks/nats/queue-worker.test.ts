@@ -3,11 +3,7 @@ import type { HandOvers } from '../../../callbacks/nats/hand-overs.js';
 import type { FramesMessage, HoldAnswer, HoldMessage, WorkItem } from '../../../callbacks/nats/messages.js';
 import { QueueWorker } from '../../../callbacks/nats/queue-worker.js';
 import type { PieceListener, PieceSource } from '../../../callbacks/piece-source.js';
-import {
-  isRequestsFault,
-  messageOfFailure,
-  type RequestFailure,
-} from '../../../callbacks/request-failure.js';
+import { isRequestsFault, messageOfFailure } from '../../../callbacks/request-failure.js';
 import type { TokenPiece, TokenRequest } from '../../../callbacks/token-request.js';
 
 /** A sequence whose pieces the test sends. */
