@@ -9,6 +9,9 @@ import { type FailureKind, isRequestsFault, type RequestFailure } from './reques
 import type { SamplingParams } from './sampling-params.js';
 import type { SharedTensors } from './shared-tensors.js';
 
+/** Most sequences, or beams, of one request. */
+export const MAX_SEQUENCES = 4096;
+
 /** A request to the in-process host. Sampling fields not given take DEFAULT_SAMPLING_PARAMS. */
 export interface TokenRequest extends Partial<SamplingParams> {
   /** Token ids of the prompt. */

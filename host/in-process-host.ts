@@ -13,6 +13,7 @@ import { failureOf, type RequestFailure } from '../callbacks/request-failure.js'
 import { checkRange } from '../callbacks/sampling-params.js';
 import {
   HostClosedError,
+  MAX_SEQUENCES,
   QueueFullError,
   RequestError,
   type TokenRequest,
@@ -66,8 +67,6 @@ export interface CloseOptions {
 export const DEFAULT_MAX_QUEUE_SIZE = 256;
 /** With fair queueing: number of requests that wait inside the engine for their first step. */
 const MAX_WAITING = 8;
-/** Most sequences of one request. */
-const MAX_STREAMS = 4096;
 
 /** Bytes of adapters' weights that requests take to the engine at once; one request may have more. */
 const MOST_ADAPTER_BYTES = 64 * 2 ** 20;
@@ -267,7 +266,7 @@ export class InProcessHost {
     const width = request.beams?.width ?? 1;
     // An invalid number is refused below, which needs one stream to say so.
     const asked = width > 1 ? width : (request.numSequences ?? 1);
-    const count = Number.isInteger(asked) ? Math.min(Math.max(1, asked), MAX_STREAMS) : 1;
+    const count = Number.isInteger(asked) ? Math.min(Math.max(1, asked), MAX_SEQUENCES) : 1;
     const left = new Set<number>();
     const whole = new Set<number>();
     const leave = (index: number, isWhole: boolean) => {
@@ -289,7 +288,7 @@ export class InProcessHost {
     try {
       checkRange(width > 1 ? 'beams.width' : 'numSequences', asked, {
         min: 1,
-        max: MAX_STREAMS,
+        max: MAX_SEQUENCES,
         integer: true,
       });
       const arrivalTimeMs = performance.timeOrigin + performance.now();

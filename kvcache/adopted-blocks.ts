@@ -62,3 +62,15 @@ export function adoptBlocks(
   if (stored.length > 0) cache.events.add({ type: 'stored', parentHash, blocks: stored });
   return { first: known.length, blocks: Int32Array.from(blocks) };
 }
+
+/** Takes blocks out of the tree that were adopted last, before anybody else could find them: their content is of no use. */
+export function dropAdopted(
+  cache: BlockCache,
+  key: ReuseKey,
+  tokens: Int32Array,
+  { first, blocks }: AdoptedBlocks,
+  tokensPerBlock: number,
+): void {
+  const { nodes } = cache.tree.match(key, tokens, (first + blocks.length) * tokensPerBlock);
+  for (const node of nodes.slice(first).reverse()) cache.release(cache.claim(node));
+}

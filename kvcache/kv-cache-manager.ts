@@ -1,5 +1,5 @@
 import type { KvCapacity } from '../scheduler/types.js';
-import { type AdoptedBlocks, adoptBlocks } from './adopted-blocks.js';
+import { type AdoptedBlocks, adoptBlocks, dropAdopted } from './adopted-blocks.js';
 import type { AttentionWindow } from './attention-window.js';
 import { BeamTables } from './beam-tables.js';
 import { BlockCache } from './block-cache.js';
@@ -201,6 +201,11 @@ export class KvCacheManager implements KvCacheSizes {
     const { tokensPerBlock } = this;
     if (!this.enableBlockReuse) return { first, blocks: new Int32Array(0) };
     return adoptBlocks(this.#cache, prefix, prefix.tokens, { first, count, tokensPerBlock });
+  }
+
+  /** Takes back what adoptBlocks has made room for, as the next call after it. */
+  dropAdopted(prefix: SharedPrefix, adopted: AdoptedBlocks): void {
+    dropAdopted(this.#cache, prefix, prefix.tokens, adopted, this.tokensPerBlock);
   }
 
   /** Number of blocks in a table that covers `length` tokens, or the part of them that a window keeps. */

@@ -48,7 +48,7 @@ export class FrameSender {
   #message = 1;
   #isScheduled = false;
 
-  /** @param onUnsent called with the request of a frame that could not be sent */
+  /** @param onUnsent called with the request of a frame that could not be sent, within `send` where it is too long */
   constructor(
     worker: string,
     port: Pick<WorkerPort, 'send' | 'maxBytes'>,
@@ -84,7 +84,7 @@ export class FrameSender {
     const limit = this.#port.maxBytes;
     if (bytes > limit) {
       const why = `A piece of the answer takes ${bytes} bytes, and the NATS server lets a message have ${limit} (max_payload); ask for fewer values beside the tokens, or raise its limit.`;
-      queueMicrotask(() => this.#onUnsent(frame.id, frame.attempt, failure('unsupported', why)));
+      this.#onUnsent(frame.id, frame.attempt, failure('unsupported', why));
       return;
     }
     this.#roomFor(gateway, bytes).frames.push(frame);

@@ -1,6 +1,6 @@
 import { isFailureKind, type RequestFailure } from '../request-failure.js';
 import type { TokenPiece } from '../token-request.js';
-import { type Packable, PacketError, pack, unpack } from './packet.js';
+import { jsonOf, type Packable, PacketError, pack, unpack } from './packet.js';
 import { isPiece } from './piece-form.js';
 import type { PackedRequest } from './request-wire.js';
 import { areRuns } from './token-runs.js';
@@ -246,6 +246,18 @@ const MOST_SEQUENCES = 4096;
 const MOST_NAME = 1024;
 const MOST_ADAPTERS = 4096;
 const MOST_FILES = 64;
+/**
+ * Whose request a work item is that unpackMessage does not read, as far as that can be told; null: it cannot. Its gateway
+ * learns by it that the request is of no use.
+ */
+export function senderOf(bytes: Uint8Array): Pick<WorkItem, 'gateway' | 'id' | 'attempt'> | null {
+  try {
+    const { gateway, id, attempt } = jsonOf(bytes) as WorkItem;
+    return isWord(gateway) && isText(id) && isCount(attempt) ? { gateway, id, attempt } : null;
+  } catch {
+    return null;
+  }
+}
 
 const isText = (value: unknown) => typeof value === 'string';
 const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;

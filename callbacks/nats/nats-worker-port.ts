@@ -1,6 +1,7 @@
 import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/error-text.js';
+import { failure } from '../request-failure.js';
 import {
   type Beat,
   type BlocksAnswer,
@@ -10,8 +11,10 @@ import {
   type HoldAnswer,
   type HoldMessage,
   packMessage,
+  senderOf,
   type ToWorker,
   unpackMessage,
+  type WorkItem,
 } from './messages.js';
 import type { PoolName, QueueNames } from './names.js';
 import { PacedWarnings } from './paced-warnings.js';
@@ -110,8 +113,7 @@ export class NatsWorkerPort implements WorkerPort {
       const timer = setTimeout(() => void messages.close(), PULL_LIMIT_MS);
       try {
         for await (const message of messages) {
-          numMissing--;
-          this.#deliver(message);
+          if (this.#deliver(message)) numMissing--;
         }
       } finally {
         clearTimeout(timer);
@@ -133,17 +135,36 @@ export class NatsWorkerPort implements WorkerPort {
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
 
-  #deliver(message: JsMsg): void {
+  /** False: the message is no request. */
+  #deliver(message: JsMsg): boolean {
+    let item: WorkItem;
     try {
-      const item = unpackMessage(message.data, 'work');
-      const giveBack = () => this.#tellStream(() => message.nak(GIVE_BACK_MS));
-      const ack = () => this.#tellStream(() => message.ack());
-      if (this.#isStopped) giveBack();
-      else this.#listener!.onWork({ item, ack, giveBack });
+      item = unpackMessage(message.data, 'work');
     } catch (error) {
       // Nobody else could read it either.
       this.#tellStream(() => message.term());
-      this.#warnings.tell(`A request of the work queue is dropped: ${messageOf(error)}`);
+      this.#refuse(message.data, messageOf(error));
+      return false;
+    }
+    const giveBack = () => this.#tellStream(() => message.nak(GIVE_BACK_MS));
+    const ack = () => this.#tellStream(() => message.ack());
+    if (this.#isStopped) giveBack();
+    else this.#listener!.onWork({ item, ack, giveBack });
+    return true;
+  }
+
+  /** Tells the gateway of a request that cannot be read, which would wait for it otherwise. */
+  #refuse(bytes: Uint8Array, why: string): void {
+    this.#warnings.tell(`A request of the work queue is dropped: ${why}`);
+    const sender = senderOf(bytes);
+    if (sender === null) return;
+    const { gateway, ...lease } = sender;
+    const worker = this.#options.id;
+    const refused = { ...lease, failure: failure('invalid', why) };
+    try {
+      this.send(gateway, { kind: 'frames', worker, frames: [], failures: [refused] });
+    } catch {
+      // Its gateway has a name that no gateway has.
     }
   }
 

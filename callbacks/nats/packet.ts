@@ -84,6 +84,19 @@ function kindOf(array: Numbers): keyof typeof KINDS {
 
 /** @throws PacketError */
 export function unpack(bytes: Uint8Array): unknown {
+  const { json, rest } = split(bytes);
+  const reader = new ArrayReader(rest);
+  const whole = lowered(json, reader, 0);
+  if (!reader.isAtEnd) throw new PacketError('A packet has bytes behind its last array.');
+  return whole;
+}
+
+/** The JSON of a packet, with marks in place of what it has no words for. @throws PacketError */
+export function jsonOf(bytes: Uint8Array): unknown {
+  return split(bytes).json;
+}
+
+function split(bytes: Uint8Array): { json: unknown; rest: Uint8Array } {
   if (bytes.byteLength < 4)
     throw new PacketError(`A packet has ${bytes.byteLength} bytes; at least 4 are expected.`);
   const length = new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0, true);
@@ -91,16 +104,11 @@ export function unpack(bytes: Uint8Array): unknown {
   if (end > bytes.byteLength) {
     throw new PacketError(`A packet of ${bytes.byteLength} bytes tells of ${length} bytes of JSON.`);
   }
-  let value: unknown;
   try {
-    value = JSON.parse(decoder.decode(bytes.subarray(4, end)));
+    return { json: JSON.parse(decoder.decode(bytes.subarray(4, end))), rest: bytes.subarray(end) };
   } catch {
     throw new PacketError('The beginning of a packet is no JSON.');
   }
-  const reader = new ArrayReader(bytes.subarray(end));
-  const whole = lowered(value, reader, 0);
-  if (!reader.isAtEnd) throw new PacketError('A packet has bytes behind its last array.');
-  return whole;
 }
 
 /** Takes arrays out of the rest of a packet, one after the other. */
@@ -147,7 +155,7 @@ function lowered(value: unknown, reader: ArrayReader, depth: number): unknown {
 }
 
 function unmarked(mark: unknown, reader: ArrayReader): unknown {
-  const text = String(mark);
+  const text = typeof mark === 'string' ? mark : typeof mark;
   const array = ARRAY.exec(text);
   if (array !== null) return reader.take(array[1] as keyof typeof KINDS, Number(array[2]));
   if (INTEGER.test(text)) return BigInt(text.slice(0, -1));

@@ -1,4 +1,5 @@
 import { messageOf } from '../../base/error-text.js';
+import { counted } from '../../base/sentences.js';
 import { textOf } from '../../base/skein-error.js';
 import type { PieceSource } from '../piece-source.js';
 import { failure, type RequestFailure } from '../request-failure.js';
@@ -12,8 +13,9 @@ import {
 import { FrameSender, type Lane } from './frame-sender.js';
 import type { HandOvers } from './hand-overs.js';
 import type { HoldAnswer, StopMessage, WorkItem } from './messages.js';
+import { PacketError } from './packet.js';
 import { prefillRequest } from './prefill-request.js';
-import { unpackedRequest } from './request-wire.js';
+import { numSequencesOf, unpackedRequest } from './request-wire.js';
 import type { Delivery, WorkerPort } from './worker-port.js';
 
 /** The engine of a worker: an InProcessHost. */
@@ -166,7 +168,7 @@ export class QueueWorker {
       delivery,
       isConfirmed: false,
       sources: [],
-      lanes: item.known.map((_, sequence) => laneOf(item, sequence)),
+      lanes: lanesOf(item, numSequencesOf(request)),
       hasPiece: false,
     };
     this.#held.set(item.id, held);
@@ -192,8 +194,7 @@ export class QueueWorker {
       return;
     }
     for (const [sequence, source] of held.sources.entries()) {
-      lanes[sequence] ??= laneOf(item, sequence);
-      const lane = lanes[sequence];
+      const lane = lanes[sequence]!;
       if (lane.isEnded) {
         source.leave(true);
         continue;
@@ -204,10 +205,18 @@ export class QueueWorker {
         onError: (error) => this.#onError(held, error),
       });
     }
+    // Nobody wants anything of it: no piece comes that would end it.
+    if (this.#isHeld(held) && lanes.every(({ isEnded }) => isEnded)) this.#forget(held);
   }
 
-  #requestOf({ request, isPrefill = false }: WorkItem): TokenRequest {
+  #requestOf({ request, known, ended, isPrefill = false }: WorkItem): TokenRequest {
     const whole = unpackedRequest(request);
+    const count = numSequencesOf(whole);
+    if (known.length > count || ended.some((sequence) => sequence >= count)) {
+      throw new PacketError(
+        `A request of ${counted(count, 'sequence')} tells of more that were begun or ended.`,
+      );
+    }
     const read = isPrefill ? prefillRequest(whole) : whole;
     const { adapterName } = read;
     if (adapterName === undefined) return read;
@@ -254,6 +263,8 @@ export class QueueWorker {
       return;
     }
     this.#sender.send(lane, piece);
+    // A piece that is too long for a message has failed the request.
+    if (!this.#isHeld(held)) return;
     if (!held.hasPiece) {
       held.hasPiece = true;
       // The engine may have room for the next.
@@ -405,13 +416,18 @@ export class QueueWorker {
   }
 }
 
-function laneOf(item: WorkItem, sequence: number): Lane {
-  const next = item.known[sequence] ?? 0;
-  return { item, sequence, next, isEnded: item.ended.includes(sequence), framedIn: 0 };
+function lanesOf(item: WorkItem, numSequences: number): Lane[] {
+  const ended = new Set(item.isPrefill ? [] : item.ended);
+  return Array.from({ length: numSequences }, (_, sequence) => {
+    const next = item.known[sequence] ?? 0;
+    return { item, sequence, next, isEnded: ended.has(sequence), framedIn: 0 };
+  });
 }
 
 function failureFor(error: unknown): RequestFailure {
   if (error instanceof RequestError) return failure(error.kind, error.text, error.field);
   if (error instanceof HostClosedError) return failure('ended', textOf(error));
+  // What cannot be read here, no equal worker reads.
+  if (error instanceof PacketError) return failure('invalid', textOf(error));
   return failure('internal', messageOf(error));
 }

@@ -1,47 +1,36 @@
-import type { TokenRequest } from '../token-request.js';
+import { MAX_SEQUENCES, type TokenRequest } from '../token-request.js';
 import { type Packable, PacketError } from './packet.js';
 
 /**
  * How each field of a request crosses:
  *
- *   number, switch, text
- *   numbers  a list of numbers
- *   words    a list of such lists
- *   object   with fields of these kinds, which the engine checks
+ *   number, text, switch
+ *   ids, words   a list of numbers; a list of such lists
+ *   guide, beams, budget, retention   the object of that field
  *   tokens   numbers as an Int32Array
  *   lists    lists of numbers, an Int32Array for each
  *   floats   a Float32Array
- *   rows     Float32Arrays
+ *   rows     Float32Arrays of one length
  *   bias     a Map of tokens and numbers
  *   key      a bigint from 0 to 2^64 - 1
  *   here     it stays: it means something only in this process, or the queue has its own way with it
  */
 type Form =
-  | 'number'
-  | 'switch'
-  | 'text'
-  | 'numbers'
-  | 'words'
-  | 'object'
-  | 'tokens'
-  | 'lists'
-  | 'floats'
-  | 'rows'
-  | 'bias'
-  | 'key'
-  | 'here';
+  | ('number' | 'text' | 'switch' | 'ids' | 'words')
+  | ('guide' | 'beams' | 'budget' | 'retention')
+  | ('tokens' | 'lists' | 'floats' | 'rows' | 'bias' | 'key' | 'here');
 
 const FORMS = {
   promptTokens: 'tokens',
   maxNewTokens: 'number',
   promptEmbeddings: 'rows',
   positionIds: 'tokens',
-  endTokenIds: 'numbers',
+  endTokenIds: 'ids',
   stopWords: 'words',
   badWords: 'words',
   allowedTokens: 'tokens',
   dryBreakers: 'words',
-  reasoningBudget: 'object',
+  reasoningBudget: 'budget',
   logitBias: 'bias',
   embeddingBias: 'floats',
   returnLogProbs: 'switch',
@@ -54,7 +43,7 @@ const FORMS = {
   numSequences: 'number',
   firstSequenceIndex: 'number',
   knownOutputIds: 'lists',
-  beams: 'object',
+  beams: 'beams',
   streaming: 'switch',
   priority: 'number',
   // The gateway ends the request in time; a worker gets the time that is left, which needs no common clock.
@@ -65,12 +54,12 @@ const FORMS = {
   loraTaskId: 'here',
   adapter: 'here',
   adapterName: 'text',
-  retention: 'object',
+  retention: 'retention',
   logitsPostProcessor: 'text',
   draftTokens: 'tokens',
   draftLogits: 'rows',
   maxDraftLen: 'number',
-  guide: 'object',
+  guide: 'guide',
   label: 'text',
   // Whose turn it is was decided before a request is offered.
   queueKey: 'here',
@@ -129,28 +118,55 @@ function packedValue(form: Form, value: unknown): Packable {
   return { tokens: Int32Array.from(bias.keys()), values: Float64Array.from(bias.values()) };
 }
 
-const isNumber = (value: unknown) => typeof value === 'number';
 const isI32 = (value: unknown): value is Int32Array => value instanceof Int32Array;
 const isF32 = (value: unknown): value is Float32Array => value instanceof Float32Array;
+const isNumber = (value: unknown): value is number => typeof value === 'number';
+const isText = (value: unknown) => typeof value === 'string';
+const isSwitch = (value: unknown) => typeof value === 'boolean';
 const all = (is: (one: unknown) => boolean) => (value: unknown) => Array.isArray(value) && value.every(is);
+const or = (is: (one: unknown) => boolean) => (value: unknown) => value === undefined || is(value);
+
+/** An object whose fields are of these types, and whatever else another version may have in it. */
+const fields = (types: Readonly<Record<string, (one: unknown) => boolean>>) => (value: unknown) =>
+  typeof value === 'object' &&
+  value !== null &&
+  Object.entries(types).every(([name, is]) => is((value as Record<string, unknown>)[name]));
+
+const PRIORITY = { priority: isNumber, durationMs: or(isNumber) };
 
 const CHECKS: Readonly<Record<Exclude<Form, 'here' | 'bias'>, (value: unknown) => boolean>> = {
   number: isNumber,
-  switch: (value) => typeof value === 'boolean',
-  text: (value) => typeof value === 'string',
-  numbers: all(isNumber),
+  text: isText,
+  switch: isSwitch,
+  ids: all(isNumber),
   words: all(all(isNumber)),
-  object: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  guide: fields({ type: isText, guide: isText }),
+  beams: fields({
+    width: isNumber,
+    lengthPenalty: or(isNumber),
+    earlyStopping: or((value) => isSwitch(value) || value === 'never'),
+  }),
+  budget: fields({ tokens: isNumber, endToken: isNumber, beginToken: or(isNumber) }),
+  retention: fields({
+    ranges: or(all(fields({ ...PRIORITY, start: isNumber, end: or(isNumber) }))),
+    generated: or(fields(PRIORITY)),
+  }),
   tokens: isI32,
   lists: all(isI32),
   floats: isF32,
-  rows: all(isF32),
+  // Rows become one table of as many values as the first has in each.
+  rows: (value) =>
+    all(isF32)(value) && (value as Float32Array[]).every((row, _, [first]) => row.length === first!.length),
   key: (value) => typeof value === 'bigint' && BigInt.asUintN(64, value) === value,
 };
 
+/** Most tokens of the table that the known tokens of all sequences make, which is as wide as the longest list. */
+const MAX_KNOWN_TABLE = 2 ** 24;
+
 /**
- * Reads a request that has crossed. Its arrays have the right types; values are the engine's to check. Fields that
- * nothing knows are left out: another version may have more. @throws PacketError
+ * Reads a request that has crossed. Its fields have the right types, and no more comes of them than a bounded multiple of
+ * their bytes; values are the engine's to check. Fields that nothing knows are left out: another version may have more.
+ * @throws PacketError
  */
 export function unpackedRequest(packed: unknown): TokenRequest {
   if (typeof packed !== 'object' || packed === null) throw new PacketError('A request is no object.');
@@ -167,7 +183,29 @@ export function unpackedRequest(packed: unknown): TokenRequest {
     request[name] = value;
   }
   if (!isI32(request.promptTokens)) throw new PacketError('A request has no promptTokens.');
-  return request as unknown as TokenRequest;
+  const read = request as unknown as TokenRequest;
+  checkSequences(read);
+  return read;
+}
+
+/** Number of sequences, or beams, that a request asks for. */
+export function numSequencesOf({ beams, numSequences = 1 }: TokenRequest): number {
+  const { width = 1 } = beams ?? {};
+  return width > 1 ? width : numSequences;
+}
+
+function checkSequences(request: TokenRequest): void {
+  const asked = numSequencesOf(request);
+  if (!(Number.isInteger(asked) && asked >= 1 && asked <= MAX_SEQUENCES)) {
+    throw new PacketError(`A request asks for ${asked} sequences; 1 to ${MAX_SEQUENCES} are expected.`);
+  }
+  const { knownOutputIds: lists = [] } = request;
+  const longest = lists.reduce((most, { length }) => Math.max(most, length), 0);
+  if (longest * lists.length > MAX_KNOWN_TABLE) {
+    throw new PacketError(
+      `The known tokens of a request make a table of ${lists.length} x ${longest}; at most ${MAX_KNOWN_TABLE} are taken.`,
+    );
+  }
 }
 
 function unpackedBias(name: string, value: unknown): Map<number, number> {

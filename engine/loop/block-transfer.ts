@@ -38,7 +38,8 @@ export class BlockTransfer {
 
   /**
    * Makes full blocks of the prompt, from number `first` on, cached ones, with content that `read` of an equal engine gave.
-   * Returns how many of these blocks the cache has now; 0 where the bytes are no whole blocks.
+   * Returns how many of these blocks the cache has now; 0 where the bytes are no whole blocks. Content that is not finite
+   * is not kept: it would fail every later request of the prompt.
    */
   write(prompt: PromptBlocks, first: number, bytes: Uint8Array): number {
     const access = this.#access();
@@ -51,6 +52,7 @@ export class BlockTransfer {
       const start = (adopted.first - first) * access.bytesPerBlock;
       const end = start + adopted.blocks.length * access.bytesPerBlock;
       access.writeBlocks(adopted.blocks, bytes.subarray(start, end));
+      if (!this.#executor.areFinite(adopted.blocks)) this.#kvCache.dropAdopted(prompt, adopted);
     }
     const { tokensPerBlock } = this.#kvCache;
     const has = this.#kvCache.cachedBlocks(prompt, (first + count) * tokensPerBlock).length;

@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-text.js';
 import { onAbort } from '../../base/on-abort.js';
 import type { GatewayListener, GatewayPort } from '../../callbacks/nats/gateway-port.js';
 import type { Frame } from '../../callbacks/nats/lease-book.js';
@@ -15,10 +16,11 @@ import {
 import { canBePrefilled } from '../../callbacks/nats/prefill-request.js';
 import { readRuns, type TokenRun } from '../../callbacks/nats/token-runs.js';
 import { ROSTER_IS_FULL, type RosterWorker, WorkerRoster } from '../../callbacks/nats/worker-roster.js';
-import { failureOf, isRequestsFault, messageOfFailure } from '../../callbacks/request-failure.js';
+import { failure, failureOf, isRequestsFault, messageOfFailure } from '../../callbacks/request-failure.js';
 import { checkRange } from '../../callbacks/sampling-params.js';
 import {
   HostClosedError,
+  MAX_SEQUENCES,
   RequestError,
   type TokenPiece,
   type TokenRequest,
@@ -39,9 +41,6 @@ export interface QueueGatewayOptions extends AttemptsOptions, Omit<SilenceWatchO
   onBeat: (beat: Beat) => void;
   onLost: (worker: string) => void;
 }
-
-/** Most sequences of one request. */
-const MAX_STREAMS = 4096;
 
 /**
  * The gateway's end of the work queue: requests of all models go to workers, and what workers send becomes the pieces
@@ -117,7 +116,7 @@ export class QueueGateway implements GatewayListener {
     const width = asked.beams?.width ?? 1;
     const numStreams = width > 1 ? width : (asked.numSequences ?? 1);
     // An invalid number is refused below, which needs one stream to say so.
-    const count = Number.isInteger(numStreams) ? Math.min(Math.max(1, numStreams), MAX_STREAMS) : 1;
+    const count = Number.isInteger(numStreams) ? Math.min(Math.max(1, numStreams), MAX_SEQUENCES) : 1;
     const tell = (_: string, call: () => unknown) => this.#tell(call);
     const streams = Array.from(
       { length: count },
@@ -126,7 +125,7 @@ export class QueueGateway implements GatewayListener {
     try {
       checkRange(width > 1 ? 'beams.width' : 'numSequences', numStreams, {
         min: 1,
-        max: MAX_STREAMS,
+        max: MAX_SEQUENCES,
         integer: true,
       });
       // What it makes is not needed: it refuses what a worker's host would refuse, in the same words.
@@ -204,23 +203,49 @@ export class QueueGateway implements GatewayListener {
     this.roster.heard(worker, performance.now());
     const stale = new Map<string, number>();
     const pumped = new Set<string>();
-    if (runs !== undefined) {
-      for (const run of readRuns(runs)) {
-        if (!this.#onRun(worker, run, pumped))
-          stale.set(requestId(this.#options.id, run.number), run.attempt);
+    const each = <Frame extends { attempt: number }>(
+      all: Iterable<Frame>,
+      idOf: (frame: Frame) => string,
+      take: (frame: Frame) => boolean,
+    ) => {
+      for (const frame of all) {
+        const isWanted = this.#takeAlone(
+          worker,
+          () => idOf(frame),
+          () => take(frame),
+        );
+        if (!isWanted) stale.set(idOf(frame), frame.attempt);
       }
+    };
+    const byId = ({ id }: { id: string }) => id;
+    if (runs !== undefined) {
+      each(
+        readRuns(runs),
+        ({ number }) => requestId(this.#options.id, number),
+        (run) => this.#onRun(worker, run, pumped),
+      );
     }
-    for (const frame of frames) {
-      if (!this.#onFrame(worker, frame, pumped)) stale.set(frame.id, frame.attempt);
-    }
-    for (const frame of failures) {
-      if (!this.#onFailure(worker, frame, pumped)) stale.set(frame.id, frame.attempt);
-    }
-    for (const frame of prefilled) {
-      if (!this.#onPrefilled(worker, frame)) stale.set(frame.id, frame.attempt);
-    }
+    each(frames, byId, (frame) => this.#onFrame(worker, frame, pumped));
+    each(failures, byId, (frame) => this.#onFailure(worker, frame, pumped));
+    each(prefilled, byId, (frame) => this.#onPrefilled(worker, frame));
     for (const [id, attempt] of stale) this.#attempts.stop(worker, id, attempt, null);
     for (const model of pumped) this.#attempts.pumpModel(model);
+  }
+
+  /** Takes one of the frames of a message, which are of many requests: one that cannot be taken ends its own alone. */
+  #takeAlone(worker: string, idOf: () => string, take: () => boolean): boolean {
+    try {
+      return take();
+    } catch (error) {
+      const id = idOf();
+      const why = `What worker ${worker} sent for the request cannot be taken: ${messageOf(error)}.`;
+      this.#options.onWarning(`${why} Request ${id}.`);
+      const request = this.#attempts.requests.get(id);
+      // What it has of the answer and what was noted of it may differ.
+      const end = (of: QueuedRequest) => this.#attempts.fail(of, RequestError.of(failure('internal', why)));
+      if (request !== undefined) this.#tell(() => end(request));
+      return true;
+    }
   }
 
   /** False: nobody waits for it. */
@@ -377,9 +402,7 @@ export class QueueGateway implements GatewayListener {
     try {
       call();
     } catch (error) {
-      this.#options.onWarning(
-        `A listener of pieces failed: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      this.#options.onWarning(`A listener of pieces failed: ${messageOf(error)}`);
     }
   }
 }

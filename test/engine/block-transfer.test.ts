@@ -7,9 +7,14 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-async function open(options: Parameters<typeof fakeEngine>[1] = {}): Promise<InProcessHost> {
+async function open(
+  options: Parameters<typeof fakeEngine>[1] = {},
+  engineOptions = '',
+): Promise<InProcessHost> {
   const kvCacheConfig = { enableBlockReuse: true, ...options?.kvCacheConfig };
-  const host = new InProcessHost(fakeEngine('', { ...options, kvCacheConfig, checkIntegrity: true }));
+  const host = new InProcessHost(
+    fakeEngine(engineOptions, { ...options, kvCacheConfig, checkIntegrity: true }),
+  );
   closing.push(() => host.close());
   await host.ready;
   return host;
@@ -89,6 +94,20 @@ describe('blocks that one engine has computed', () => {
     expect(await to.writeBlocks(prompt(), 0, bytes)).toBe(0);
     expect(await to.readBlocks(prompt(), 1e6)).toHaveLength(0);
     expect((await answer(to)).cached).toBe(0);
+  });
+
+  it('are not kept where they are not finite: the prompt is computed', async () => {
+    const poisonToken = 1000;
+    const [from, to] = await Promise.all([open(), open({}, `poisonToken=${poisonToken}`)]);
+    const alone = await answer(from);
+    const bytes = await from.readBlocks(prompt(), 1e6);
+    const bad = bytes.slice();
+    // The pool keeps a token plus 1: see FakeExecutor.areFinite.
+    new Int32Array(bad.buffer)[(2 * BLOCK) / 4] = poisonToken + 1;
+    expect(await to.writeBlocks(prompt(), 0, bad.slice(0, 2 * BLOCK))).toBe(2);
+    expect(await to.writeBlocks(prompt(), 2, bad.slice(2 * BLOCK))).toBe(0);
+    expect(await answer(to)).toEqual({ tokens: alone.tokens, cached: 16 });
+    expect(await to.writeBlocks(prompt(), 2, bytes.slice(2 * BLOCK))).toBe(1);
   });
 
   it('can be more than the cache has room for, and come while requests run', async () => {

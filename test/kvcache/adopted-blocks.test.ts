@@ -53,6 +53,22 @@ it('are a tail of what is offered where the beginning is known, and nothing wher
   kv.checkIntegrity();
 });
 
+it('are free again where they are taken back, and leave those in front of them', () => {
+  const kv = cache();
+  run(kv, 1n, count(8));
+  const free = kv.freeBlocks;
+  const adopted = kv.adoptBlocks(of(count(20)), 0, 5);
+  expect(adopted).toMatchObject({ first: 2, blocks: { length: 3 } });
+  kv.dropAdopted(of(count(20)), adopted);
+  kv.checkIntegrity();
+  expect(kv.freeBlocks).toBe(free);
+  expect(kv.cachedBlocks(of(count(20)), 20)).toHaveLength(2);
+  expect(run(kv, 2n, count(20))).toBe(8);
+  const none = kv.adoptBlocks(of(count(20)), 0, 5);
+  kv.dropAdopted(of(count(20)), none);
+  expect(kv.cachedBlocks(of(count(20)), 20)).toHaveLength(5);
+});
+
 it('evict what nobody holds, swap it out first, and never take what is held', () => {
   const kv = cache();
   run(kv, 1n, count(8, 100));

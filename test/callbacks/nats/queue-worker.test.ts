@@ -3,6 +3,7 @@ import type { HandOvers } from '../../../callbacks/nats/hand-overs.js';
 import type { FramesMessage, HoldAnswer, HoldMessage, WorkItem } from '../../../callbacks/nats/messages.js';
 import { QueueWorker } from '../../../callbacks/nats/queue-worker.js';
 import type { PieceListener, PieceSource } from '../../../callbacks/piece-source.js';
+import { isRequestsFault, messageOfFailure } from '../../../callbacks/request-failure.js';
 import type { TokenPiece, TokenRequest } from '../../../callbacks/token-request.js';
 
 /** A sequence whose pieces the test sends. */
@@ -167,6 +168,60 @@ describe('a worker of the queue', () => {
     sources[0]!.push(Array.from({ length: 5000 }, () => 1));
     await settle();
     expect(sent.flatMap(({ failures }) => failures)[0]!.failure).toMatchObject({ kind: 'unsupported' });
+  });
+
+  it('refuses a last piece that is too long for a message, once and with the numbers', async () => {
+    const { worker, deliver, sources, sent } = setUp();
+    deliver('a', 1);
+    sources[0]!.push(
+      Array.from({ length: 5000 }, () => 1),
+      'length',
+    );
+    await settle();
+    expect(frames(sent)).toEqual([]);
+    const failures = sent.flatMap((message) => message.failures);
+    expect(failures).toHaveLength(1);
+    const { failure } = failures[0]!;
+    expect(isRequestsFault(failure.kind)).toBe(true);
+    expect(messageOfFailure(failure)).toMatch(/takes 20\d+ bytes.*4096 \(max_payload\)/);
+    expect(worker.size).toBe(0);
+    expect(sources[0]!.hasLeft).toBe(true);
+  });
+
+  it.each<[string, Partial<WorkItem>]>([
+    [
+      'with a field that is no list',
+      { request: { promptTokens: Int32Array.of(1), badWords: [{ length: 1e9 }] } },
+    ],
+    ['of fewer sequences than it tells of', { known: [0, 0], request: { promptTokens: Int32Array.of(1) } }],
+    ['with an end of a sequence that it does not have', { ended: [1] }],
+  ])('refuses a request %s as the fault of whoever sent it, and goes on', async (_, more) => {
+    const { worker, deliver, acks, sources, sent } = setUp();
+    deliver('a', 1, more);
+    deliver('b', 1);
+    await settle();
+    expect(sent.flatMap(({ failures }) => failures)).toMatchObject([
+      { id: 'a', attempt: 1, failure: { kind: 'invalid' } },
+    ]);
+    expect(acks).toEqual(['ack a/1']);
+    expect([worker.size, sources.length]).toEqual([1, 1]);
+  });
+
+  it('keeps nothing of which no sequence is wanted', () => {
+    const { worker, deliver, acks, sources } = setUp();
+    deliver('a', 1, { known: [0, 0], ended: [0, 1] });
+    expect([worker.size, acks]).toEqual([0, ['ack a/1']]);
+    expect(sources.map(({ hasLeft }) => hasLeft)).toEqual([true, true]);
+  });
+
+  it('is not kept busy by the end of a sequence that a request does not have', () => {
+    const { worker, deliver } = setUp();
+    deliver('a', 1, { known: [0, 0] });
+    worker.stop({ kind: 'stop', id: 'a', attempt: 1, sequence: 1e9 });
+    worker.stop({ kind: 'stop', id: 'a', attempt: 1, sequence: 0 });
+    expect(worker.size).toBe(1);
+    worker.stop({ kind: 'stop', id: 'a', attempt: 1, sequence: 1 });
+    expect(worker.size).toBe(0);
   });
 
   it('gives back what comes when it is to end', () => {

@@ -77,6 +77,27 @@ const FULL: Required<
   seed: 2n ** 63n + 1n,
 };
 
+/** Values that would cost more than their bytes, or that no code expects. */
+const ODD: [name: string, value: unknown, form: string][] = [
+  ['badWords', [{ length: 1e9 }], 'words'],
+  ['stopWords', { length: 3 }, 'words'],
+  ['dryBreakers', ['abc'], 'words'],
+  ['stopWords', [[1, null]], 'words'],
+  ['endTokenIds', { length: 1e9 }, 'ids'],
+  ['maxNewTokens', '9', 'number'],
+  ['topK', null, 'number'],
+  ['streaming', 'x', 'switch'],
+  ['label', { toString: 1 }, 'text'],
+  ['guide', { type: 'regex', guide: { length: 1e9 } }, 'guide'],
+  ['beams', { width: '5' }, 'beams'],
+  ['beams', { width: 2, earlyStopping: 'x' }, 'beams'],
+  ['reasoningBudget', {}, 'budget'],
+  ['retention', { ranges: { length: 1e9 } }, 'retention'],
+  ['retention', { generated: 5 }, 'retention'],
+  ['promptEmbeddings', [new Float32Array(1000), new Float32Array(0)], 'rows'],
+  ['draftLogits', { length: 1e9 }, 'rows'],
+];
+
 describe('a request that crosses', () => {
   it('makes the tensors that it would have made where it came from, with every field', () => {
     expect(inferenceRequestOf(3n, across(FULL))).toEqual(inferenceRequestOf(3n, FULL));
@@ -118,6 +139,21 @@ describe('a request that crosses', () => {
     [
       { promptTokens: Int32Array.of(1), knownOutputIds: [[1]] },
       "The field knownOutputIds of a request is not of the form 'lists'.",
+    ],
+    ...ODD.map(([name, value, form]): [unknown, string] => [
+      { promptTokens: Int32Array.of(1), [name]: value },
+      `The field ${name} of a request is not of the form '${form}'.`,
+    ]),
+    [{ promptTokens: Int32Array.of(1), numSequences: 1e9 }, 'asks for 1000000000 sequences; 1 to 4096'],
+    [{ promptTokens: Int32Array.of(1), beams: { width: 4097 } }, 'asks for 4097 sequences'],
+    [{ promptTokens: Int32Array.of(1), numSequences: 1.5 }, 'asks for 1.5 sequences'],
+    [
+      {
+        promptTokens: Int32Array.of(1),
+        numSequences: 4096,
+        knownOutputIds: [new Int32Array(4097), ...Array.from({ length: 4095 }, () => new Int32Array(0))],
+      },
+      'make a table of 4096 x 4097; at most 16777216 are taken.',
     ],
   ])('and is not one, %o, is refused', (packed, message) => {
     expect(() => unpackedRequest(packed)).toThrow(message);

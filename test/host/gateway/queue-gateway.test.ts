@@ -411,6 +411,37 @@ describe('a request', () => {
     expect(offers).toHaveLength(3);
   });
 
+  it('ends alone if what its worker sent cannot be taken: the rest of the message counts', async () => {
+    const warnings: string[] = [];
+    const limits = { maxQueueSize: 5, fairQueueing: false };
+    const { gateway, beat, ask, offers } = setUp({ onWarning: (message) => warnings.push(message) }, limits);
+    beat('a', { places: 3 });
+    const [odd, other, failed] = [ask(3), ask(3), ask(3)];
+    await settle();
+    const [first, second, third] = offers.map(({ item: { id, attempt } }) => ({ id, attempt }));
+    const piece = { tokens: Int32Array.of(7), finishReason: null };
+    gateway.onFrames({
+      ...{ kind: 'frames', worker: 'a' },
+      frames: [{ ...first!, sequence: 0, index: 0, piece }],
+      failures: [],
+    });
+    const both = { tokens: Int32Array.of(7, 8), finishReason: 'length' as const };
+    const frame = { sequence: 0, index: 0, piece: both };
+    gateway.onFrames({
+      ...{ kind: 'frames', worker: 'a' },
+      frames: [
+        { ...first!, ...frame, piece: { ...both, logProbs: 'x' as never } },
+        { ...second!, ...frame },
+      ],
+      failures: [{ ...third!, failure: failure('invalid', 'It is wrong.') }],
+    });
+    await expect(odd).rejects.toThrow('What worker a sent for the request cannot be taken');
+    expect((await other).tokens).toEqual([7, 8]);
+    await expect(failed).rejects.toThrow('It is wrong.');
+    expect(warnings).toEqual([expect.stringContaining(`Request ${first!.id}.`)]);
+    expect(gateway.size).toBe(0);
+  });
+
   it('moves from a worker that is to end as soon as an equal one is there', async () => {
     const { beat, ask, last, hold, stops, send } = setUp();
     beat('d');
