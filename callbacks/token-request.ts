@@ -262,3 +262,8 @@ export class HostClosedError extends SkeinError {
   override name = 'HostClosedError';
   override readonly code = 'SKEIN_HOST_CLOSED';
 }
+
+/** Thrown for a request that no worker could take for too long; its message may be shown to clients. */
+export class NoWorkerError extends HostClosedError {
+  override name = 'NoWorkerError';
+}

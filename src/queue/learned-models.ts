@@ -45,6 +45,7 @@ export class LearnedModels {
   /** Those among them that the gateway has heard of at its start, and has not tried yet. */
   readonly #first = new Set<string>();
   #isLooking = true;
+  #hasServed = false;
 
   constructor(options: LearnedModelsOptions) {
     this.#options = options;
@@ -53,9 +54,13 @@ export class LearnedModels {
     }, FIRST_LOOK_MS).unref();
   }
 
-  /** Names of models that the start of the gateway has not learned yet; null: the start is over. */
+  /**
+   * Names of models that the start of the gateway has not learned yet; null: the start is over. It is not before there is a model: the
+   * gateway would tell clients that what they ask for does not exist.
+   */
   get starting(): readonly string[] | null {
-    return this.#isLooking || this.#first.size > 0 ? [...this.#first] : null;
+    const isStarting = this.#isLooking || this.#first.size > 0 || !this.#hasServed;
+    return isStarting ? [...this.#first] : null;
   }
 
   /** A worker has told of itself. */
@@ -103,6 +108,7 @@ export class LearnedModels {
         gateway.open(key, limits);
         const model = await learnedModel({ gateway, key, card, folder: own });
         this.#served.set(name, { key, model });
+        this.#hasServed = true;
         return model;
       });
       this.#first.delete(name);

@@ -9,7 +9,12 @@ import {
 } from '../../../callbacks/nats/messages.js';
 import type { PoolName } from '../../../callbacks/nats/names.js';
 import { failure } from '../../../callbacks/request-failure.js';
-import { HostClosedError, QueueFullError, type TokenRequest } from '../../../callbacks/token-request.js';
+import {
+  HostClosedError,
+  NoWorkerError,
+  QueueFullError,
+  type TokenRequest,
+} from '../../../callbacks/token-request.js';
 import { QueueGateway, type QueueGatewayOptions } from '../../../host/gateway/queue-gateway.js';
 import { type Answer, answerOf } from '../../../tools/support/queue/answers.js';
 
@@ -425,5 +430,43 @@ describe('a request', () => {
     expect(stops).toMatchObject([['d', { attempt: 1, sequence: null }]]);
     send('e', 0, [1], true);
     expect((await asked).tokens).toEqual([1]);
+  });
+});
+
+describe('a lost connection to the NATS server', () => {
+  const silence = { probeAfterMs: 40, lostAfterMs: 1e7, untoldAfterMs: 1e7 };
+
+  it('is told once, and so is its return', () => {
+    const warnings: string[] = [];
+    const { gateway } = setUp({ onWarning: (message) => warnings.push(message) });
+    expect(gateway.isConnected).toBe(true);
+    gateway.onDisconnect();
+    gateway.onDisconnect();
+    expect(gateway.isConnected).toBe(false);
+    expect(warnings).toEqual([expect.stringContaining('cannot be reached')]);
+    gateway.onReconnect();
+    expect(gateway.isConnected).toBe(true);
+    expect(warnings).toEqual([expect.anything(), 'The NATS server is there again.']);
+    gateway.close();
+    gateway.onDisconnect();
+    expect(warnings).toHaveLength(2);
+  });
+
+  it('ends requests after the wait for a worker, those that wait and those that a worker has', async () => {
+    const { gateway, beat, ask, hold, last, send } = setUp({ silence, workerWaitMs: 60 });
+    beat('a', { places: 2 });
+    const leased = ask(3);
+    await settle();
+    hold('a');
+    send('a', 0, [1]);
+    const { item } = last();
+    gateway.onDisconnect();
+    const waiting = ask(3);
+    for (const asked of [leased, waiting]) await expect(asked).rejects.toThrow(NoWorkerError);
+    await expect(waiting).rejects.toThrow(/^The NATS server, .* cannot be reached at present/);
+    expect(gateway.size).toBe(0);
+    gateway.onReconnect();
+    // Nobody waits for it any more.
+    expect(hold('a', item).stale).toEqual([[item.id, item.attempt]]);
   });
 });
