@@ -264,6 +264,7 @@ export class HostClosedError extends SkeinError {
 }
 
 /** Thrown for a request that no worker could take for too long; its message may be shown to clients. */
-export class NoWorkerError extends HostClosedError {
+export class NoWorkerError extends SkeinError {
   override name = 'NoWorkerError';
+  override readonly code = 'SKEIN_NO_WORKER';
 }

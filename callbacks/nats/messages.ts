@@ -160,7 +160,7 @@ export interface Beat {
 export interface ModelCard {
   name: string;
   aliases: string[];
-  /** Digest of how texts become tokens, and of the limits: with another one a gateway makes other requests. */
+  /** Digest of how texts become tokens: with another one a gateway makes other requests. */
   text: string;
   /** Name of the file or folder that it was loaded from. */
   fileName: string;
@@ -231,6 +231,10 @@ export function unpackMessage<Kind extends QueueMessage['kind']>(
 const isText = (value: unknown) => typeof value === 'string';
 const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
 const isList = (value: unknown, is: (one: unknown) => boolean) => Array.isArray(value) && value.every(is);
+/** A list of which a gateway keeps one for each worker. */
+const isShort = (value: unknown, most: number, is: (one: unknown) => boolean) =>
+  Array.isArray(value) && value.length <= most && value.every(is);
+const isName = (value: unknown) => isText(value) && (value as string).length <= MOST_NAME_LENGTH;
 const isLease = (value: unknown) => Array.isArray(value) && isText(value[0]) && isCount(value[1]);
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -264,19 +268,28 @@ function isPrefilledFrame(frame: unknown): boolean {
   return isText(id) && [attempt, cachedTokens, bytes, numBlocks].every(isCount);
 }
 
+/** Bounds of what a worker tells of its model. */
+const MOST_NAME_LENGTH = 1_000;
+const MOST_ALIASES = 100;
+const MOST_FILES = 16;
+const MOST_ADAPTERS = 1_000;
+const MOST_END_TOKENS = 1_000;
+const MOST_FACTS = 100;
+
 function isModelCard(model: unknown): boolean {
   if (!isObject(model) || !isObject(model.info) || !isObject(model.engine)) return false;
   const { name, aliases, text, fileName, files, engine, adapterRoom: room, adapters } = model;
   const isFile = (file: unknown) =>
-    isObject(file) && isText(file.name) && isCount(file.bytes) && isText(file.digest);
-  const isAdapter = (one: unknown) => isObject(one) && isText(one.name) && isText(one.digest);
+    isObject(file) && isName(file.name) && isCount(file.bytes) && isName(file.digest);
+  const isAdapter = (one: unknown) => isObject(one) && isName(one.name) && isName(one.digest);
   const { endTokenIds, maxAttentionWindow: window, ...numbers } = engine as Record<string, unknown>;
   return (
-    [name, text, fileName].every(isText) &&
-    isList(aliases, isText) &&
-    isList(files, isFile) &&
-    isList(adapters, isAdapter) &&
-    isList(endTokenIds, isCount) &&
+    [name, text, fileName].every(isName) &&
+    isShort(aliases, MOST_ALIASES, isName) &&
+    isShort(files, MOST_FILES, isFile) &&
+    isShort(adapters, MOST_ADAPTERS, isAdapter) &&
+    isShort(endTokenIds, MOST_END_TOKENS, isCount) &&
+    Object.keys(model.info).length <= MOST_FACTS &&
     (window === null || isCount(window)) &&
     (room === null || (isObject(room) && Object.values(room).every(isCount))) &&
     Object.values(numbers).every(isCount)

@@ -32,8 +32,11 @@ export interface RosterWorker {
   isProbed: boolean;
 }
 
-/** Change that a beat makes. */
-export type RosterChange = 'joined' | 'beat' | 'leaving' | 'gone' | 'unknown';
+/** Change that a beat makes; full: there are too many workers already, and this one is not among them. */
+export type RosterChange = 'joined' | 'beat' | 'leaving' | 'gone' | 'unknown' | 'full';
+
+/** Most workers that a gateway knows. */
+export const MOST_WORKERS = 10_000;
 
 /**
  * The workers that a gateway has heard of. A state machine without clock or I/O: times are the caller's, on one clock
@@ -41,6 +44,11 @@ export type RosterChange = 'joined' | 'beat' | 'leaving' | 'gone' | 'unknown';
  */
 export class WorkerRoster {
   readonly #workers = new Map<string, RosterWorker>();
+  readonly #mostWorkers: number;
+
+  constructor(mostWorkers = MOST_WORKERS) {
+    this.#mostWorkers = mostWorkers;
+  }
 
   list(): RosterWorker[] {
     return [...this.#workers.values()];
@@ -70,6 +78,7 @@ export class WorkerRoster {
     const { isPrefill = false, layout = null } = beat;
     const before = this.#workers.get(id);
     if (isGone) return this.#workers.delete(id) ? 'gone' : 'unknown';
+    if (before === undefined && this.#workers.size >= this.#mostWorkers) return 'full';
     const heard = { heardMs: nowMs, toldMs: before?.toldMs ?? nowMs, isProbed: false };
     const kind = { id, pool, model, isPrefill, layout };
     this.#workers.set(id, { ...kind, places, held, maxBlocks, usedBlocks, isLeaving, ...heard });

@@ -11,7 +11,7 @@ import {
   type PrefilledFrame,
 } from '../../callbacks/nats/messages.js';
 import { canBePrefilled } from '../../callbacks/nats/prefill-request.js';
-import { type RosterWorker, WorkerRoster } from '../../callbacks/nats/worker-roster.js';
+import { MOST_WORKERS, type RosterWorker, WorkerRoster } from '../../callbacks/nats/worker-roster.js';
 import { failureOf, isRequestsFault, messageOfFailure } from '../../callbacks/request-failure.js';
 import { checkRange } from '../../callbacks/sampling-params.js';
 import {
@@ -57,6 +57,7 @@ export class QueueGateway implements GatewayListener {
   readonly #silence: SilenceWatch;
   #nextId = 1;
   #isClosed = false;
+  #hasWarnedFull = false;
 
   constructor(options: QueueGatewayOptions) {
     this.#options = options;
@@ -178,12 +179,22 @@ export class QueueGateway implements GatewayListener {
 
   onBeat(beat: Beat): void {
     const change = this.roster.beat(beat, performance.now());
+    if (change === 'full') {
+      this.#warnFull();
+      return;
+    }
     this.#options.onBeat(beat);
     const queue = this.#attempts.models.get(modelKey(beat.model));
     if (change === 'gone') this.#lose(beat.worker, 'moved');
     else if (beat.isLeaving) this.#moveFrom(beat.worker, beat.pool);
     else if (change === 'joined') this.#moveToNew(beat.pool);
     if (queue !== undefined) this.#attempts.pump(queue);
+  }
+
+  #warnFull(): void {
+    if (this.#hasWarnedFull) return;
+    this.#hasWarnedFull = true;
+    this.#options.onWarning(`A gateway knows ${MOST_WORKERS} workers at most: those beyond get no requests.`);
   }
 
   onFrames({ worker, frames, failures, prefilled = [] }: FramesMessage): void {
@@ -220,7 +231,10 @@ export class QueueGateway implements GatewayListener {
     else if (verdict.kind === 'take') {
       // Who answers has fetched what it could.
       this.#attempts.releaseBlocks(request);
+      const wasSuspect = request.isSuspect;
       const isSame = request.push(sequence, piece, verdict.skip, performance.now());
+      // The next suspect may be tried.
+      if (wasSuspect && !request.isSuspect) pumped.add(request.model);
       // Whoever got the piece may want no more, and has then left the request.
       if (!this.#attempts.requests.has(id)) pumped.add(request.model);
       else if (!isSame) this.#attempts.diverge(request);

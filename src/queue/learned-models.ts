@@ -20,6 +20,8 @@ export interface LearnedModelsOptions {
   /** Serves the model of this name no more, once its requests have ended. */
   takeAway: (name: string) => Promise<void>;
   onWarning: (message: string) => void;
+  /** Most models that it serves. */
+  mostModels?: number;
 }
 
 /** A model that the gateway serves. */
@@ -30,6 +32,8 @@ interface Served {
 
 /** Milliseconds in which a gateway that starts hears of the workers that are there: each answers it at once. */
 const FIRST_LOOK_MS = 1_000;
+/** Most models that a gateway serves: each has a tokenizer of its own. */
+const MOST_MODELS = 64;
 /** Milliseconds until a model that could not be learned is tried again. */
 const RETRY_MS = 5_000;
 
@@ -39,16 +43,21 @@ const RETRY_MS = 5_000;
  */
 export class LearnedModels {
   readonly #options: LearnedModelsOptions;
+  readonly #most: number;
   readonly #served = new Map<string, Served>();
   /** Names that are being learned, or were not so long ago, without success. */
   readonly #busy = new Set<string>();
   /** Those among them that the gateway has heard of at its start, and has not tried yet. */
   readonly #first = new Set<string>();
+  /** Models are learned one after another: files and tokenizers of many at once would hold up everybody. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #hasWarnedFull = false;
   #isLooking = true;
   #hasServed = false;
 
   constructor(options: LearnedModelsOptions) {
     this.#options = options;
+    this.#most = options.mostModels ?? MOST_MODELS;
     setTimeout(() => {
       this.#isLooking = false;
     }, FIRST_LOOK_MS).unref();
@@ -75,9 +84,36 @@ export class LearnedModels {
     }
     if (this.#busy.has(name)) return;
     if (served !== undefined && this.#options.gateway.workersOf(served.key).length > 0) return;
+    // Its worker tells of it again.
+    if (this.#busy.size >= this.#most || (served === undefined && !this.#hasRoom())) return;
     this.#busy.add(name);
     if (this.#isLooking) this.#first.add(name);
-    void this.#learn(beat, served).finally(() => this.#busy.delete(name));
+    const learned = this.#turn.then(() => this.#learn(beat));
+    this.#turn = learned;
+    void this.#waitAfter(learned).finally(() => this.#busy.delete(name));
+  }
+
+  async #waitAfter(learned: Promise<boolean>): Promise<void> {
+    if (!(await learned)) await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
+  }
+
+  #hasRoom(): boolean {
+    if (this.#served.size < this.#most || this.#idle() !== undefined) return true;
+    if (!this.#hasWarnedFull) {
+      this.#hasWarnedFull = true;
+      this.#options.onWarning(`A gateway serves ${this.#most} models at most: those beyond are not served.`);
+    }
+    return false;
+  }
+
+  /** Name of a model that nobody has, and nobody waits for. */
+  #idle(): string | undefined {
+    const { gateway } = this.#options;
+    const isIdle = ({ key }: Served) => {
+      const { running, waiting } = gateway.countsOf(key);
+      return gateway.workersOf(key).length === 0 && running + waiting === 0;
+    };
+    return [...this.#served].find(([, served]) => isIdle(served))?.[0];
   }
 
   /** A worker is gone. */
@@ -88,11 +124,12 @@ export class LearnedModels {
   #noteWorkers({ key, model: { state } }: Served): void {
     const isThere = this.#options.gateway.workersOf(key).length > 0;
     if (isThere && state.status !== 'ready') state.recover();
-    if (!isThere && state.status === 'ready') state.restart(new Error('No worker has the model at present.'));
+    if (!isThere && state.status === 'ready') state.leave(new Error('No worker has the model at present.'));
   }
 
-  async #learn({ worker, pool, model: card }: Beat, before: Served | undefined): Promise<void> {
-    const { gateway, folder, limits, readFile, bring, takeAway, onWarning } = this.#options;
+  /** True: it is served now. Never rejects. */
+  async #learn({ worker, pool, model: card }: Beat): Promise<boolean> {
+    const { gateway, folder, limits, readFile, bring, onWarning } = this.#options;
     const { name, files } = card;
     const key = modelKey(card);
     try {
@@ -100,10 +137,7 @@ export class LearnedModels {
       // By the content, so that a worker brings no other files than those of its own model.
       const own = join(folder, filesDigest(files));
       await fetchFiles(own, files, (file, offset) => readFile(worker, pool, file, offset));
-      if (before !== undefined) {
-        await takeAway(name);
-        this.#served.delete(name);
-      }
+      await this.#makeRoom(name);
       await bring(card, async () => {
         gateway.open(key, limits);
         const model = await learnedModel({ gateway, key, card, folder: own });
@@ -111,11 +145,22 @@ export class LearnedModels {
         this.#hasServed = true;
         return model;
       });
-      this.#first.delete(name);
+      return true;
     } catch (error) {
       onWarning(`The model ${name} of the worker ${worker} cannot be served: ${messageOf(error)}.`);
+      return false;
+    } finally {
       this.#first.delete(name);
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
     }
+  }
+
+  /** Takes away the model that another one of its name replaces; else, where there are too many, one that nobody has. */
+  async #makeRoom(name: string): Promise<void> {
+    const old = this.#served.has(name) ? name : this.#served.size < this.#most ? undefined : this.#idle();
+    if (old !== undefined) {
+      await this.#options.takeAway(old);
+      this.#served.delete(old);
+    } else if (this.#served.size >= this.#most)
+      throw new Error(`the gateway has ${this.#most} models already`);
   }
 }

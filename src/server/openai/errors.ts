@@ -185,8 +185,9 @@ export function toApiError(error: unknown, callField: CallField = CHAT_FIELDS): 
   const isClosed = [HostClosedError, HelperClosedError, TokenizerClosedError].some(
     (kind) => error instanceof kind,
   );
-  if (isClosed) {
-    return new ApiError(503, error instanceof NoWorkerError ? error.message : 'The engine is not running.', {
+  if (isClosed || error instanceof NoWorkerError) {
+    const message = error instanceof NoWorkerError ? error.message : 'The engine is not running.';
+    return new ApiError(503, message, {
       code: 'engine_unavailable',
       headers: { 'retry-after': String(RETRY_AFTER_S) },
     });

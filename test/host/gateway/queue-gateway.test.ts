@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { GatewayPort } from '../../../callbacks/nats/gateway-port.js';
 import {
   type Beat,
@@ -51,6 +51,7 @@ interface Offered {
 function setUp(more: Partial<QueueGatewayOptions> = {}, limits = { maxQueueSize: 3, fairQueueing: false }) {
   const offers: Offered[] = [];
   const stops: [string, StopMessage][] = [];
+  const dead = new Set<string>();
   const port: GatewayPort = {
     offer: async (pool, item) => {
       const offered: Offered = { pool, item, isWithdrawn: false };
@@ -62,7 +63,7 @@ function setUp(more: Partial<QueueGatewayOptions> = {}, limits = { maxQueueSize:
       };
     },
     stop: (worker, message) => stops.push([worker, message]),
-    probe: async () => null,
+    probe: async (worker) => (dead.has(worker) ? 'nobody' : null),
   };
   const gateway = new QueueGateway({
     id: 'g',
@@ -91,6 +92,11 @@ function setUp(more: Partial<QueueGatewayOptions> = {}, limits = { maxQueueSize:
     return answerOf(gateway.submit(KEY, { promptTokens, maxNewTokens: 4, ...changes })[0]!);
   };
   const last = () => offers.at(-1)!;
+  /** Ends a worker's process; silence has to be short. */
+  const kill = (worker: string) => {
+    dead.add(worker);
+    return vi.waitFor(() => expect(gateway.roster.find(worker)).toBeUndefined());
+  };
   const hold = (worker: string, { id, attempt } = last().item) =>
     gateway.onHold({ kind: 'hold', worker, held: [[id, attempt]] });
   const prefilled = (worker: string, bytes = 20, numBlocks = 2, { id, attempt } = last().item) =>
@@ -109,8 +115,11 @@ function setUp(more: Partial<QueueGatewayOptions> = {}, limits = { maxQueueSize:
     const frame = { id, attempt, sequence: 0, index, piece };
     gateway.onFrames({ kind: 'frames', worker, frames: [frame], failures: [] });
   };
-  return { gateway, offers, stops, beat, prefiller, ask, last, hold, prefilled, send };
+  return { gateway, offers, stops, beat, prefiller, ask, last, hold, prefilled, send, kill };
 }
+
+/** Workers are asked soon. */
+const SHORT = { probeAfterMs: 40, lostAfterMs: 1e7, untoldAfterMs: 1e7 };
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -434,8 +443,6 @@ describe('a request', () => {
 });
 
 describe('a lost connection to the NATS server', () => {
-  const silence = { probeAfterMs: 40, lostAfterMs: 1e7, untoldAfterMs: 1e7 };
-
   it('is told once, and so is its return', () => {
     const warnings: string[] = [];
     const { gateway } = setUp({ onWarning: (message) => warnings.push(message) });
@@ -453,7 +460,7 @@ describe('a lost connection to the NATS server', () => {
   });
 
   it('ends requests after the wait for a worker, those that wait and those that a worker has', async () => {
-    const { gateway, beat, ask, hold, last, send } = setUp({ silence, workerWaitMs: 60 });
+    const { gateway, beat, ask, hold, last, send } = setUp({ silence: SHORT, workerWaitMs: 60 });
     beat('a', { places: 2 });
     const leased = ask(3);
     await settle();
@@ -468,5 +475,86 @@ describe('a lost connection to the NATS server', () => {
     gateway.onReconnect();
     // Nobody waits for it any more.
     expect(hold('a', item).stale).toEqual([[item.id, item.attempt]]);
+  });
+});
+
+describe('a request that may have killed its workers', () => {
+  /** All requests that lie in the stream, or are with a worker, in their present attempts. */
+  const idsOf = (offers: Offered[]) => offers.map(({ item: { id, attempt } }) => `${id}/${attempt}`);
+
+  it('is tried when no other suspect is, until its first token', async () => {
+    const limits = { maxQueueSize: 9, fairQueueing: false };
+    const { beat, ask, offers, gateway, send, kill } = setUp({ silence: SHORT }, limits);
+    beat('w0', { places: 8 });
+    const asked = [ask(3), ask(4), ask(5)];
+    const ended = Promise.allSettled(asked);
+    await settle();
+    for (const worker of ['w0', 'w1']) {
+      beat(worker, { places: 8 });
+      await settle();
+      const now = offers.slice(-3).map(({ item }) => item);
+      gateway.onHold({ kind: 'hold', worker, held: now.map(({ id, attempt }) => [id, attempt]) });
+      beat('w2', { places: 8 });
+      await kill(worker);
+      await settle();
+    }
+    // Two losses, all together: from now on one at a time.
+    expect(idsOf(offers.slice(6))).toEqual(['g-1/3']);
+    // New ones are not held up.
+    const fresh = ask(6);
+    await settle();
+    expect(idsOf(offers.slice(6))).toEqual(['g-1/3', 'g-4/1']);
+    // The first one is what kills.
+    gateway.onHold({ kind: 'hold', worker: 'w2', held: [['g-1', 3]] });
+    beat('w3', { places: 8 });
+    await kill('w2');
+    await expect(asked[0]).rejects.toThrow(
+      'The request was begun 3 times, and each time its worker was lost',
+    );
+    await settle();
+    const tried = offers.findLast(({ item }) => item.id === 'g-2')!.item;
+    expect(tried.attempt).toBe(3);
+    expect(offers.findLast(({ item }) => item.id === 'g-3')!.item.attempt).toBe(2);
+    send('w3', 0, [1], false, tried);
+    await settle();
+    const next = offers.findLast(({ item }) => item.id === 'g-3')!.item;
+    expect(next.attempt).toBe(3);
+    send('w3', 0, [2], true, next);
+    send('w3', 1, [3], true, tried);
+    send('w3', 0, [4], true, offers.findLast(({ item }) => item.id === 'g-4')!.item);
+    expect((await ended).map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+    expect((await fresh).tokens).toEqual([4]);
+  });
+
+  it('is told from one that never got on', async () => {
+    const rules = { maxFruitlessAttempts: 9, maxLostAttempts: 9, maxAttempts: 3 };
+    const { beat, ask, hold, gateway } = setUp({ rules });
+    beat('a');
+    const asked = ask(3);
+    const rejected = expect(asked).rejects.toThrow(
+      /^The request was begun 3 times and did not end: none of its workers was lost, /,
+    );
+    for (let i = 0; i < 3; i++) {
+      await settle();
+      hold('a');
+      gateway.onHold({ kind: 'hold', worker: 'a', held: [] });
+    }
+    await rejected;
+  });
+
+  it('is told how many workers it lost', async () => {
+    const rules = { maxFruitlessAttempts: 9, maxLostAttempts: 2, maxAttempts: 9 };
+    const { beat, ask, hold, kill } = setUp({ rules, silence: SHORT });
+    const asked = ask(3);
+    const rejected = expect(asked).rejects.toThrow(
+      'The request was begun 2 times, and its worker was lost, or failed, in 2 of them, the last time: its worker was lost;',
+    );
+    for (const worker of ['a', 'b']) {
+      beat(worker);
+      await settle();
+      hold(worker);
+      await kill(worker);
+    }
+    await rejected;
   });
 });

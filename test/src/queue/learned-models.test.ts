@@ -1,0 +1,90 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { type Beat, type ModelCard, modelKey } from '../../../callbacks/nats/messages.js';
+import type { QueueGateway } from '../../../host/gateway/queue-gateway.js';
+import { LearnedModels } from '../../../src/queue/learned-models.js';
+import { cardText } from '../../../src/queue/model-card.js';
+
+const ENGINE: ModelCard['engine'] = {
+  ...{ vocabSize: 100, endTokenIds: [99], maxInputLen: 64, maxSeqLen: 64, maxSequences: 8 },
+  ...{ maxNumTokens: 64, maxBeamWidth: 1, maxAttentionWindow: null, tokensPerBlock: 4 },
+};
+const FILE = { name: 'tokenizer.json', bytes: 5, digest: 'of no bytes that come' };
+
+const beatOf = (name: string): Beat => {
+  const model: ModelCard = {
+    ...{ name, aliases: [], fileName: name, files: [FILE], info: {}, engine: ENGINE },
+    ...{ adapterRoom: null, adapters: [], text: cardText({ files: [FILE], engine: ENGINE, aliases: [] }) },
+  };
+  return {
+    ...{ kind: 'beat', worker: `w-${name}`, pool: 'p', model, places: 1, held: 0, maxBlocks: 9 },
+    ...{ usedBlocks: 0, isLeaving: false, isGone: false },
+  };
+};
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'skein-learned-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+/** Models of a gateway with these workers, whose files come when the test lets them. */
+function setUp(mostModels?: number) {
+  const asked: string[] = [];
+  const warnings: string[] = [];
+  const answers: ((bytes: Uint8Array) => void)[] = [];
+  const gateway = { workersOf: () => [], countsOf: () => ({ running: 0, waiting: 0 }) };
+  const models = new LearnedModels({
+    gateway: gateway as unknown as QueueGateway,
+    folder,
+    limits: { maxQueueSize: 1, fairQueueing: false },
+    readFile: (worker) => {
+      asked.push(worker);
+      return new Promise((resolve) => answers.push(resolve));
+    },
+    bring: () => expect.fail('no files have come'),
+    takeAway: async () => {},
+    onWarning: (message) => warnings.push(message),
+    ...(mostModels === undefined ? {} : { mostModels }),
+  });
+  return { models, asked, warnings, answers };
+}
+
+it('models are learned one after another, and a bad one holds up no other', async () => {
+  const { models, asked, warnings, answers } = setUp();
+  for (const name of ['a', 'b', 'a', 'c']) models.onBeat(beatOf(name));
+  for (const [i, name] of ['a', 'b', 'c'].entries()) {
+    await vi.waitFor(() => expect(asked).toHaveLength(i + 1));
+    expect(asked.at(-1)).toBe(`w-${name}`);
+    expect(warnings).toHaveLength(i);
+    answers[i]!(new Uint8Array(5));
+  }
+  await vi.waitFor(() => expect(warnings).toHaveLength(3));
+  expect(warnings[0]).toMatch(/^The model a of the worker w-a cannot be served: its tokenizer.json is not/);
+  expect(models.starting).toEqual([]);
+  // They are tried again later, and not at each beat.
+  models.onBeat(beatOf('a'));
+  expect(asked).toHaveLength(3);
+});
+
+it('no more models are waited for than may be served', async () => {
+  const { models, asked, answers } = setUp(2);
+  for (let i = 0; i < 150; i++) models.onBeat(beatOf(`flood${i}`));
+  expect(models.starting).toEqual(['flood0', 'flood1']);
+  for (const i of [0, 1]) {
+    await vi.waitFor(() => expect(asked).toHaveLength(i + 1));
+    answers[i]!(new Uint8Array(5));
+  }
+  await vi.waitFor(() => expect(models.starting).toEqual([]));
+  expect(asked).toEqual(['w-flood0', 'w-flood1']);
+});
+
+it('models of one text have one key, whatever their limits', () => {
+  const long = { ...ENGINE, maxSeqLen: 9999, maxSequences: 1 };
+  const text = (engine: ModelCard['engine']) => cardText({ files: [FILE], engine, aliases: [] });
+  expect(text(long)).toBe(text(ENGINE));
+  expect(text({ ...long, endTokenIds: [1] })).not.toBe(text(ENGINE));
+  expect(modelKey(beatOf('a').model)).toBe(`${text(ENGINE)}:a`);
+});
