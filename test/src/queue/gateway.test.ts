@@ -355,6 +355,19 @@ describeWithNats('the connection to NATS', () => {
       [nkeyConfig, ['--nats-nkey-file', seed]],
       [file('jwt.conf', config), ['--nats-creds-file', file('user.creds', creds)]],
     ] as const;
+    for (const [flag, name] of [
+      ['--nats-nkey-file', 'bad.nk'],
+      ['--nats-creds-file', 'bad.creds'],
+    ] as const) {
+      const path = file(name, 'nonsense\n');
+      const bad = await runCli([...GATEWAY, '--nats', '127.0.0.1:1', flag, path], {});
+      expect(bad).toMatchObject({
+        ...{
+          code: 2,
+          stderr: expect.stringContaining(`The file of ${flag}, ${path}, holds no key: it must`),
+        },
+      });
+    }
     for (const [conf, secrets] of cases) {
       const nats = await NatsProcess.start(testNats!, ['-c', conf]);
       const gateway = await start([cliPath, ...GATEWAY, '--nats', nats.url, ...secrets], {});
