@@ -558,3 +558,39 @@ describe('a request that may have killed its workers', () => {
     await rejected;
   });
 });
+
+describe('workers of one model that differ in their limits', () => {
+  const small: ModelCard = { ...MODEL, engine: { ...MODEL.engine, maxSequences: 1, maxSeqLen: 16 } };
+
+  it.each([
+    [false, false, 'q'],
+    [true, true, 'q'],
+    [true, false, null],
+  ])(
+    'take over a request (begun: %s) where bits may differ (%s): %s',
+    async (isBegun, allowsDifferentBits, pool) => {
+      const { beat, ask, hold, send, last, kill, offers } = setUp({ silence: SHORT, allowsDifferentBits });
+      beat('a');
+      void ask(3).catch(() => {});
+      await settle();
+      hold('a');
+      if (isBegun) send('a', 0, [1]);
+      beat('b', { pool: 'q', model: small });
+      await kill('a');
+      await settle();
+      expect(offers).toHaveLength(pool === null ? 1 : 2);
+      expect(last().pool.fingerprint).toBe(pool ?? 'p');
+    },
+  );
+
+  it('get what fits them', async () => {
+    const { beat, ask, offers } = setUp();
+    beat('b', { pool: 'q', model: small, places: 9 });
+    beat('a');
+    void ask(3);
+    void ask(30);
+    void ask(3, { numSequences: 2 });
+    await settle();
+    expect(offers.map(({ pool }) => pool.fingerprint)).toEqual(['q', 'p', 'p']);
+  });
+});
