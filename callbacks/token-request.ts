@@ -265,3 +265,9 @@ export class HostClosedError extends SkeinError {
   override name = 'HostClosedError';
   override readonly code = 'SKEIN_HOST_CLOSED';
 }
+
+/** Thrown for a request that no worker could take for too long; its message may be shown to clients. */
+export class NoWorkerError extends SkeinError {
+  override name = 'NoWorkerError';
+  override readonly code = 'SKEIN_NO_WORKER';
+}

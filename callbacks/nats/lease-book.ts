@@ -117,6 +117,12 @@ export class LeaseBook {
     return this.#lease(id).ended[sequence]!;
   }
 
+  /** Attempts that count against the request; `fruitless`: those in a row that ended with their worker and brought no token. */
+  faultsOf(id: string): { fruitless: number; lost: number } {
+    const { fruitless, lost } = this.#lease(id);
+    return { fruitless, lost };
+  }
+
   /** Requests that a worker has. */
   heldBy(worker: string): ReadonlySet<string> {
     return this.#byWorker.get(worker) ?? new Set();

@@ -171,7 +171,7 @@ export interface Beat {
 export interface ModelCard {
   name: string;
   aliases: string[];
-  /** Digest of how texts become tokens, and of the limits: with another one a gateway makes other requests. */
+  /** Digest of how texts become tokens: with another one a gateway makes other requests. */
   text: string;
   /** Name of the file or folder that it was loaded from. */
   fileName: string;
@@ -242,10 +242,7 @@ export function unpackMessage<Kind extends QueueMessage['kind']>(
 const MOST_TOKENS = 2 ** 30;
 /** Most sequences of a request, as hosts take them. */
 const MOST_SEQUENCES = 4096;
-/** Longest name of a model, and most adapters and files of one. */
-const MOST_NAME = 1024;
-const MOST_ADAPTERS = 4096;
-const MOST_FILES = 64;
+
 /**
  * Whose request a work item is that unpackMessage does not read, as far as that can be told; null: it cannot. Its gateway
  * learns by it that the request is of no use.
@@ -264,6 +261,7 @@ const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as num
 const isLength = (value: unknown) => isCount(value) && (value as number) <= MOST_TOKENS;
 /** An id or a fingerprint, which is a word of a subject: with others it would be another subject. */
 const isWord = (value: unknown) => typeof value === 'string' && /^[\w-]{1,64}$/.test(value);
+const isName = (value: unknown) => isText(value) && (value as string).length <= MOST_NAME_LENGTH;
 const isList = (value: unknown, is: (one: unknown) => boolean, most = Number.POSITIVE_INFINITY) =>
   Array.isArray(value) && value.length <= most && value.every(is);
 const isLease = (value: unknown) => Array.isArray(value) && isText(value[0]) && isCount(value[1]);
@@ -303,19 +301,28 @@ function isPrefilledFrame(frame: unknown): boolean {
   return isText(id) && [attempt, cachedTokens, bytes, numBlocks].every(isCount);
 }
 
+/** Bounds of what a worker tells of its model. */
+const MOST_NAME_LENGTH = 1_000;
+const MOST_ALIASES = 100;
+const MOST_FILES = 16;
+const MOST_ADAPTERS = 1_000;
+const MOST_END_TOKENS = 1_000;
+const MOST_FACTS = 100;
+
 function isModelCard(model: unknown): boolean {
   if (!isObject(model) || !isObject(model.info) || !isObject(model.engine)) return false;
   const { name, aliases, text, fileName, files, engine, adapterRoom: room, adapters } = model;
   const isFile = (file: unknown) =>
-    isObject(file) && isText(file.name) && isCount(file.bytes) && isText(file.digest);
-  const isAdapter = (one: unknown) => isObject(one) && isText(one.name) && isText(one.digest);
+    isObject(file) && isName(file.name) && isCount(file.bytes) && isName(file.digest);
+  const isAdapter = (one: unknown) => isObject(one) && isName(one.name) && isName(one.digest);
   const { endTokenIds, maxAttentionWindow: window, ...numbers } = engine as Record<string, unknown>;
   return (
-    [name, text, fileName].every((one) => isText(one) && (one as string).length <= MOST_NAME) &&
-    isList(aliases, isText) &&
+    [name, text, fileName].every(isName) &&
+    isList(aliases, isName, MOST_ALIASES) &&
     isList(files, isFile, MOST_FILES) &&
     isList(adapters, isAdapter, MOST_ADAPTERS) &&
-    isList(endTokenIds, isCount) &&
+    isList(endTokenIds, isCount, MOST_END_TOKENS) &&
+    Object.keys(model.info).length <= MOST_FACTS &&
     (window === null || isCount(window)) &&
     (room === null || (isObject(room) && Object.values(room).every(isCount))) &&
     Object.values(numbers).every(isCount)

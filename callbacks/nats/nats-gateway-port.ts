@@ -34,24 +34,28 @@ export class NatsGatewayPort implements GatewayPort {
   /** Begins to tell the listener what comes. */
   listen(listener: GatewayListener): void {
     const { nc, names, id } = this.#options;
-    nc.subscribe(names.gateway(id), {
-      callback: (error, message) => this.#take(error, message, () => this.#onMessage(message, listener)),
-    });
-    nc.subscribe(names.beat, {
-      callback: (error, message) =>
-        this.#take(error, message, () => listener.onBeat(unpackMessage(message.data, 'beat'))),
-    });
+    this.#hear(names.gateway(id), (message) => this.#onMessage(message, listener));
+    this.#hear(names.beat, ({ data }) => listener.onBeat(unpackMessage(data, 'beat')));
     void this.#follow(listener);
     nc.publish(names.hello);
   }
 
-  #take(error: Error | null, { subject }: Msg, read: () => void): void {
-    try {
-      if (error !== null) throw error;
-      read();
-    } catch (thrown) {
-      this.#warnings.tell(`A message to ${subject} is dropped: ${messageOf(thrown)}`);
-    }
+  #hear(subject: string, read: (message: Msg) => void): void {
+    const { nc, onWarning } = this.#options;
+    nc.subscribe(subject, {
+      callback: (error, message) => {
+        // The server refuses the subscription.
+        if (error !== null) {
+          onWarning(`The gateway hears nothing of ${subject}: ${messageOf(error)}`);
+          return;
+        }
+        try {
+          read(message);
+        } catch (thrown) {
+          this.#warnings.tell(`A message to ${message.subject} is dropped: ${messageOf(thrown)}`);
+        }
+      },
+    });
   }
 
   #onMessage(message: Msg, listener: GatewayListener): void {

@@ -54,6 +54,11 @@ interface RosterPool {
 export class WorkerRoster {
   readonly #workers = new Map<string, RosterWorker>();
   readonly #pools = new Map<string, RosterPool>();
+  readonly #mostWorkers: number;
+
+  constructor(mostWorkers = MOST_WORKERS) {
+    this.#mostWorkers = mostWorkers;
+  }
 
   list(): RosterWorker[] {
     return [...this.#workers.values()];
@@ -171,7 +176,7 @@ export class WorkerRoster {
   #cardOf({ pool: name, model }: Beat, before: RosterWorker | undefined): ModelCard | null {
     const pool = this.#pools.get(name);
     if (before?.pool === name) return pool!.model;
-    if (before === undefined && this.#workers.size >= MOST_WORKERS) return null;
+    if (before === undefined && this.#workers.size >= this.#mostWorkers) return null;
     if (pool === undefined && this.#pools.size >= MOST_POOLS) return null;
     if (before !== undefined) this.#leavePool(before.pool);
     if (pool === undefined) this.#pools.set(name, { model, size: 1 });

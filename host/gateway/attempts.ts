@@ -21,6 +21,9 @@ export interface AttemptsOptions {
 const RETRY_MS = 200;
 const NOTHING_KNOWN = 'its worker was lost';
 
+/** A number of times, as a sentence has it. */
+const times = (count: number) => (count === 1 ? 'once' : `${count} times`);
+
 /**
  * The requests of a gateway and their attempts, from one to the next:
  *
@@ -37,6 +40,7 @@ export class Attempts {
   readonly numbered = new Map<number, QueuedRequest>();
   readonly models = new Map<string, ModelQueue>();
   readonly #options: AttemptsOptions;
+  readonly #rules: LeaseRules;
   readonly #roster: WorkerRoster;
   /** Number of requests of each pool that are in the stream, or on their way there. */
   readonly #offers = new Map<string, number>();
@@ -45,7 +49,8 @@ export class Attempts {
   constructor(options: AttemptsOptions, roster: WorkerRoster) {
     this.#options = options;
     this.#roster = roster;
-    this.book = new LeaseBook(options.rules ?? LEASE_RULES);
+    this.#rules = options.rules ?? LEASE_RULES;
+    this.book = new LeaseBook(this.#rules);
   }
 
   /** Takes a request, which waits for its turn from now on. */
@@ -181,16 +186,30 @@ export class Attempts {
       this.fail(request, this.#poisoned(request));
       return;
     }
+    const mostFruitless = this.#rules.maxFruitlessAttempts;
+    request.isSuspect = this.book.faultsOf(id).fruitless >= Math.max(1, mostFruitless - 1);
     request.waitingSinceMs = performance.now();
     this.#setStage(request, 'waiting');
     if (request.isPrefill) request.endPrefill(why);
     this.#queueAgain(request);
   }
 
-  #poisoned({ lastFailure }: QueuedRequest): RequestError {
-    const { maxFruitlessAttempts } = this.#options.rules ?? LEASE_RULES;
-    const why = `The request was begun ${maxFruitlessAttempts} times, and each time ${lastFailure ?? NOTHING_KNOWN}; it is not tried again.`;
-    return RequestError.of(failure('internal', why));
+  #poisoned(request: QueuedRequest): RequestError {
+    return RequestError.of(failure('internal', `${this.#whyPoisoned(request)}; it is not tried again.`));
+  }
+
+  #whyPoisoned({ id, lastFailure }: QueuedRequest): string {
+    const { maxFruitlessAttempts, maxLostAttempts } = this.#rules;
+    const { fruitless, lost } = this.book.faultsOf(id);
+    const last = lastFailure ?? NOTHING_KNOWN;
+    if (fruitless >= maxFruitlessAttempts)
+      return `The request was begun ${maxFruitlessAttempts} times, and each time ${last}`;
+    const begun = `The request was begun ${times(this.book.attemptOf(id) - 1)}`;
+    if (lost >= maxLostAttempts)
+      return `${begun}, and its worker was lost, or failed, in ${lost} of them, the last time: ${last}`;
+    const how =
+      lost === 0 ? 'none of its workers was lost' : `its worker was lost, or failed, ${times(lost)}`;
+    return `${begun} and did not end: ${how}, and all other attempts ended since it moved, or since pieces of its answer did not arrive`;
   }
 
   /** Two workers gave other tokens: the answer cannot go on. */

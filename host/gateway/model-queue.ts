@@ -31,6 +31,8 @@ export class ModelQueue {
   readonly #waiting: WaitingQueue<QueuedRequest>;
   readonly #again = new Set<QueuedRequest>();
   readonly #pace = new QueuePace();
+  /** The suspect that was offered last; see QueuedRequest.isSuspect. */
+  #onTrial: QueuedRequest | null = null;
 
   constructor(key: string, limits: QueueLimits) {
     this.#key = key;
@@ -58,13 +60,19 @@ export class ModelQueue {
   }
 
   pushAgain(request: QueuedRequest): void {
+    this.#endTrial(request);
     this.#again.add(request);
   }
 
   /** The request has ended, wherever it was. */
   settle(request: QueuedRequest): void {
+    this.#endTrial(request);
     this.#again.delete(request);
     if (!this.#waiting.remove(request)) this.#waiting.settle(request, request.usedTokens);
+  }
+
+  #endTrial(request: QueuedRequest): void {
+    if (this.#onTrial === request) this.#onTrial = null;
   }
 
   /**
@@ -82,10 +90,12 @@ export class ModelQueue {
     const prefillers = new Pools(roster.prefillersOf(this.#key), offers);
     const next: Next[] = [];
     for (const request of [...this.#again]) {
+      if (request.isSuspect && this.#onTrial?.isSuspect) continue;
       const prefiller = prefillerOf(request, prefillers, pools);
       const pool = prefiller ?? pools.forAgain(request, allowsDifferentBits);
       if (pool === null) continue;
       this.#again.delete(request);
+      if (request.isSuspect) this.#onTrial = request;
       next.push({ request, pool, isPrefill: prefiller !== null });
     }
     const before = next.length;
@@ -170,11 +180,15 @@ class Pools {
   }
 
   #best(request: QueuedRequest, isRight: (pool: Pool) => boolean): PoolName | null {
-    const { promptTokens, maxNewTokens, adapterName } = request.request;
+    const { promptTokens, maxNewTokens, adapterName, beams } = request.request;
     const hasAdapter = ({ takers }: Pool) =>
       adapterName === undefined || takers[0]!.model.adapters.some(({ name }) => name === adapterName);
-    const fits = ({ takers }: Pool) =>
-      promptTokens.length + maxNewTokens <= takers[0]!.model.engine.maxSeqLen;
+    const fits = ({ takers }: Pool) => {
+      const { maxInputLen, maxSeqLen, maxBeamWidth, maxSequences } = takers[0]!.model.engine;
+      const { length } = promptTokens;
+      const isShort = length <= maxInputLen && length + maxNewTokens <= maxSeqLen;
+      return isShort && (beams?.width ?? 1) <= maxBeamWidth && request.pieces.length <= maxSequences;
+    };
     const pools = [...this.#pools.values()].filter((pool) => isRight(pool) && hasAdapter(pool));
     const fitting = pools.filter(fits);
     // A request that fits nowhere is refused by a worker, with the numbers.

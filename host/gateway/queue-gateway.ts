@@ -37,9 +37,9 @@ export interface QueueGatewayOptions extends AttemptsOptions, Omit<SilenceWatchO
   port: GatewayPort;
   /** Longest prompt, in tokens, that goes at once to a worker that answers it, though there are prefill workers. */
   maxLocalPrefillLength: number;
-  /** Called with each beat of a worker, and with its id when it is lost or has ended. */
+  /** Called with each beat of a worker, and with its id when it is lost, or has ended (moved). */
   onBeat: (beat: Beat) => void;
-  onLost: (worker: string) => void;
+  onLost: (worker: string, why: 'lost' | 'moved') => void;
 }
 
 /**
@@ -290,7 +290,10 @@ export class QueueGateway implements GatewayListener {
     else if (verdict.kind === 'take') {
       // Who answers has fetched what it could.
       this.#attempts.releaseBlocks(request);
+      const wasSuspect = request.isSuspect;
       const isSame = push(verdict.skip);
+      // The next suspect may be tried.
+      if (wasSuspect && !request.isSuspect) pumped.add(request.model);
       // Whoever got the piece may want no more, and has then left the request.
       if (!this.#attempts.requests.has(request.id)) pumped.add(request.model);
       else if (!isSame) this.#attempts.diverge(request);
@@ -359,11 +362,19 @@ export class QueueGateway implements GatewayListener {
     return { kind: 'held', stale };
   }
 
+  /** Workers can be heard, and offers be made. */
+  get isConnected(): boolean {
+    return this.#silence.isConnected;
+  }
+
   onDisconnect(): void {
+    if (this.#isClosed || !this.isConnected) return;
     this.#silence.noteConnected(false);
+    this.#options.onWarning('The NATS server cannot be reached: requests wait until it is there again.');
   }
 
   onReconnect(): void {
+    if (!this.isConnected) this.#options.onWarning('The NATS server is there again.');
     this.#silence.noteConnected(true);
     this.#attempts.offerAll();
   }
@@ -372,7 +383,7 @@ export class QueueGateway implements GatewayListener {
   #lose(worker: string, why: 'lost' | 'moved'): void {
     this.roster.remove(worker);
     this.#attempts.fallAllOf(worker, why);
-    this.#options.onLost(worker);
+    this.#options.onLost(worker, why);
   }
 
   /** A worker is to end: what it has moves, if an equal worker is there. Otherwise it may finish it. */

@@ -72,6 +72,11 @@ export class QueuedRequest implements Waiting {
   patienceMs = FIRST_PATIENCE_MS;
   /** Why its last attempt failed; null: its worker was lost. */
   lastFailure: string | null = null;
+  /**
+   * Workers were lost with it, so often that one more would be the last: it may be what kills them. Suspects of a model are tried one
+   * after another, so that nobody is blamed for what another one did. It is none once a worker has computed a token of it.
+   */
+  isSuspect = false;
   /** Stops following the client's signal and the time limit. */
   release: () => void = () => {};
   readonly #packed: PackedRequest;
@@ -156,6 +161,7 @@ export class QueuedRequest implements Waiting {
     if (piece.cachedTokens !== undefined)
       this.#cachedTokens = Math.min(piece.cachedTokens, this.#mostCachedTokens);
     if (fresh.tokens.length > 0) {
+      this.isSuspect = false;
       this.#times.firstTokenMs ??= nowMs;
       this.#times.lastTokenMs = nowMs;
     }

@@ -3,7 +3,7 @@ import type { GatewayPort } from '../../callbacks/nats/gateway-port.js';
 import { type Beat, nameOfKey } from '../../callbacks/nats/messages.js';
 import type { SilenceLimits, WorkerRoster } from '../../callbacks/nats/worker-roster.js';
 import { failure } from '../../callbacks/request-failure.js';
-import { HostClosedError, RequestError } from '../../callbacks/token-request.js';
+import { NoWorkerError, RequestError } from '../../callbacks/token-request.js';
 import type { Attempts } from './attempts.js';
 import { isOffer, type QueuedRequest } from './queued-request.js';
 
@@ -25,7 +25,8 @@ export class SilenceWatch {
   readonly #roster: WorkerRoster;
   readonly #attempts: Attempts;
   readonly #timer: NodeJS.Timeout;
-  #isConnected = true;
+  /** When the connection was lost, on the gateway's clock; null: it is there. */
+  #awaySinceMs: number | null = null;
   #isClosed = false;
 
   constructor(options: SilenceWatchOptions, roster: WorkerRoster, attempts: Attempts) {
@@ -36,10 +37,18 @@ export class SilenceWatch {
     this.#timer = setInterval(() => this.#look(performance.now()), everyMs);
   }
 
+  get isConnected(): boolean {
+    return this.#awaySinceMs === null;
+  }
+
   /** While nothing can be heard nobody is silent. */
   noteConnected(isConnected: boolean): void {
-    this.#isConnected = isConnected;
-    if (isConnected) this.#roster.beginAnew(performance.now());
+    const nowMs = performance.now();
+    if (!isConnected) this.#awaySinceMs ??= nowMs;
+    else {
+      this.#awaySinceMs = null;
+      this.#roster.beginAnew(nowMs);
+    }
   }
 
   close(): void {
@@ -48,7 +57,10 @@ export class SilenceWatch {
   }
 
   #look(nowMs: number): void {
-    if (!this.#isConnected) return;
+    if (this.#awaySinceMs !== null) {
+      this.#lookWhileAway(this.#awaySinceMs, nowMs);
+      return;
+    }
     const { toProbe, lost } = this.#roster.silent(nowMs, this.#options.silence);
     for (const worker of toProbe) void this.#probe(worker);
     for (const worker of lost) this.#options.onLost(worker);
@@ -58,12 +70,21 @@ export class SilenceWatch {
       if (request.stage !== 'leased') this.#lookAt(request, nowMs);
   }
 
+  /** Nobody can be reached: a request waits no longer for that than for a worker, also one that a worker has. */
+  #lookWhileAway(awaySinceMs: number, nowMs: number): void {
+    for (const request of [...this.#attempts.requests.values()]) {
+      const sinceMs = request.stage === 'leased' ? awaySinceMs : request.waitingSinceMs;
+      if (nowMs - sinceMs >= this.#options.workerWaitMs)
+        this.#attempts.fail(request, new NoWorkerError(AWAY));
+    }
+  }
+
   async #probe(worker: string): Promise<void> {
     const answer = await this.#options.port.probe(worker);
     if (this.#isClosed) return;
     if (answer === null) this.#roster.noteUnanswered(worker);
     else if (answer === 'nobody') {
-      if (this.#isConnected && this.#roster.find(worker)?.isProbed) this.#options.onLost(worker);
+      if (this.isConnected && this.#roster.find(worker)?.isProbed) this.#options.onLost(worker);
     } else this.#options.onBeat(answer);
   }
 
@@ -100,9 +121,12 @@ export class SilenceWatch {
   }
 }
 
+const AWAY =
+  'The NATS server, over which workers are reached, cannot be reached at present; try again later.';
+
 function noWorker({ model, pool }: QueuedRequest, isBound: boolean): Error {
   if (!isBound)
-    return new HostClosedError(`No worker has the model ${nameOfKey(model)} at present; try again later.`);
+    return new NoWorkerError(`No worker has the model ${nameOfKey(model)} at present; try again later.`);
   return RequestError.of(
     failure(
       'internal',

@@ -36,12 +36,14 @@ export async function gateway(given: Config): Promise<void> {
     const queue = await openQueue(config, 'skein gateway');
     try {
       let learned: LearnedModels | null = null;
+      let atGateway: QueueGateway | null = null;
       const opened = await openServer([], config, security, null, {
         starting: () => (learned === null ? [] : learned.starting),
-        isLooking: 'the gateway is looking for workers',
+        isLooking: 'no worker has been heard of yet',
+        whyCutOff: () => (atGateway?.isConnected === false ? 'the NATS server cannot be reached' : null),
       });
       const begun = learnModels(config, queue, opened);
-      learned = begun.learned;
+      ({ learned, atGateway } = begun);
       await serveQueue(config, queue, opened, begun.atGateway);
     } finally {
       await queue.nc.close();
@@ -102,8 +104,8 @@ function learnModels(
     allowsDifferentBits: config.allowDifferentBits,
     maxLocalPrefillLength: config.maxLocalPrefillLength,
     onBeat: (beat) => learned.onBeat(beat),
-    onLost: (worker) => {
-      around.log.info({ worker }, 'worker gone');
+    onLost: (worker, why) => {
+      around.log.info({ worker }, why === 'lost' ? 'worker lost' : 'worker gone');
       learned.onLost();
     },
     onWarning,

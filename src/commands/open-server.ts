@@ -135,6 +135,8 @@ export interface BroughtModels {
   starting: () => readonly string[] | null;
   /** What it does where it knows no names yet, as a clause. */
   isLooking?: string;
+  /** Why nobody who runs them can be reached, as a clause; null: somebody can. */
+  whyCutOff?: () => string | null;
 }
 
 const NOT_BROUGHT: BroughtModels = { starting: () => null };
@@ -173,7 +175,12 @@ export function serveModels(
   const life = onDemand(config, { models, repository, running: loaded, describe, log, observe });
   logEngines(models, log);
   logActivity(models, log);
-  const state = new ServerState(models, () => brought.starting() ?? repository.starting, brought.isLooking);
+  const state = new ServerState(
+    models,
+    () => brought.starting() ?? repository.starting,
+    brought.isLooking,
+    brought.whyCutOff,
+  );
   const ledger = memoryLedger(running, config, security.apiKeys);
   const metrics = config.metrics ? metricsOf(models, ledger, repository, cache) : NO_METRICS;
   const stallLimitMs = 1000 * config.streamStallTimeoutSeconds;

@@ -81,6 +81,9 @@ const OF_WORKER: readonly OptionName[] = [
   'maxHandOverBytes',
 ];
 
+const MODEL_HELP =
+  'The model to run: a Hugging Face folder, a GGUF file, an engine folder, or ORG/NAME[:QUANT] of the Hugging Face hub, which is downloaded once. One alone; NAME=PATH gives it another name.';
+
 /** Options of `skein gateway`. */
 export function gatewayOptions(): Option[] {
   return OPTIONS.filter(({ name }) => OF_GATEWAY.includes(name));
@@ -88,5 +91,6 @@ export function gatewayOptions(): Option[] {
 
 /** Options of `skein work`. */
 export function workOptions(): Option[] {
-  return OPTIONS.filter(({ name, engine }) => engine !== null || OF_WORKER.includes(name));
+  const own = OPTIONS.filter(({ name, engine }) => engine !== null || OF_WORKER.includes(name));
+  return own.map((option) => (option.name === 'model' ? { ...option, help: MODEL_HELP } : option));
 }

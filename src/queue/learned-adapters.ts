@@ -107,5 +107,14 @@ function withAdapterName(model: TextModel, adapterName: string): TextModel {
   const { submitSeveral } = engine;
   if (submitSeveral !== undefined)
     adapted.submitSeveral = (request) => submitSeveral.call(engine, { ...request, adapterName });
-  return { ...model, engine: adapted };
+  return {
+    ...model,
+    get maxInputLen() {
+      return model.maxInputLen;
+    },
+    get maxSeqLen() {
+      return model.maxSeqLen;
+    },
+    engine: adapted,
+  };
 }

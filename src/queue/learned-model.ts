@@ -39,7 +39,8 @@ export async function learnedModel({
   const state = new ModelState();
   const info = infoOf(card, folder);
   state.executor = { name: info.executor, fallback: null };
-  const { vocabSize, maxInputLen, maxSeqLen, endTokenIds: endTokens } = card.engine;
+  const { vocabSize, endTokenIds: endTokens } = card.engine;
+  const most = longest(card, workers);
   const model: TextModel = {
     codec,
     engine: {
@@ -47,8 +48,13 @@ export async function learnedModel({
       submitSeveral: (request) => gateway.submit(key, request),
     },
     vocabSize,
-    maxInputLen,
-    maxSeqLen,
+    // Workers with other limits come and go.
+    get maxInputLen() {
+      return most('maxInputLen');
+    },
+    get maxSeqLen() {
+      return most('maxSeqLen');
+    },
     endTokens,
     fitsTogether: (count, prompt, maxTokens) => fitTogether(card, workers(), count, prompt, maxTokens),
   };
@@ -114,6 +120,19 @@ function infoOf({ info, engine }: ModelCard, enginePath: string): ModelInfo {
   return { ...told, enginePath, executorFallback: null, maxInputLen, maxSeqLen, tokensPerBlock };
 }
 
+/** Reads the longest that any worker takes; while there is none, what the last ones took. */
+function longest(
+  { engine }: ModelCard,
+  workers: () => readonly RosterWorker[],
+): (limit: 'maxInputLen' | 'maxSeqLen') => number {
+  const last = { maxInputLen: engine.maxInputLen, maxSeqLen: engine.maxSeqLen };
+  return (limit) => {
+    const taken = workers().map(({ model }) => model.engine[limit]);
+    if (taken.length > 0) last[limit] = Math.max(...taken);
+    return last[limit];
+  };
+}
+
 /** True where so many sequences fit into one iteration, and into the pool, of every worker. */
 function fitTogether(
   { engine }: ModelCard,
@@ -122,13 +141,16 @@ function fitTogether(
   promptLength: number,
   maxNewTokens: number,
 ): boolean {
-  const { maxSequences, maxNumTokens, maxAttentionWindow, tokensPerBlock } = engine;
-  if (count > Math.min(maxSequences, maxNumTokens)) return false;
-  if (maxAttentionWindow !== null && promptLength + maxNewTokens > maxAttentionWindow) return false;
   const sequences = { promptLength, maxNewTokens, beamWidth: count, blocksHeld: 0 };
-  const pool = { tokensPerBlock, maxAttentionWindow: Number.POSITIVE_INFINITY };
-  const blocks = blocksToCompletion(sequences, pool);
-  return workers.every(({ maxBlocks }) => blocks <= maxBlocks);
+  const fits = (limits: ModelCard['engine'], maxBlocks: number) => {
+    const { maxSequences, maxNumTokens, maxAttentionWindow, tokensPerBlock } = limits;
+    if (count > Math.min(maxSequences, maxNumTokens)) return false;
+    if (maxAttentionWindow !== null && promptLength + maxNewTokens > maxAttentionWindow) return false;
+    const pool = { tokensPerBlock, maxAttentionWindow: Number.POSITIVE_INFINITY };
+    return blocksToCompletion(sequences, pool) <= maxBlocks;
+  };
+  if (workers.length === 0) return fits(engine, Number.POSITIVE_INFINITY);
+  return workers.every(({ model, maxBlocks }) => fits(model.engine, maxBlocks));
 }
 
 /** The batch manager's statistics, as far as a gateway knows them: sums over the workers. */

@@ -20,6 +20,8 @@ export interface LearnedModelsOptions {
   /** Serves the model of this name no more, once its requests have ended. */
   takeAway: (name: string) => Promise<void>;
   onWarning: (message: string) => void;
+  /** Most models that it serves. */
+  mostModels?: number;
 }
 
 /** A model that the gateway serves. */
@@ -30,9 +32,8 @@ interface Served {
 
 /** Milliseconds in which a gateway that starts hears of the workers that are there: each answers it at once. */
 const FIRST_LOOK_MS = 1_000;
-/** Most models that a gateway serves, or tries to, and most that it fetches files of at once. */
-const MOST_MODELS = 256;
-const MOST_FETCHED = 4;
+/** Most models that a gateway serves: each has a tokenizer of its own. */
+const MOST_MODELS = 64;
 /** Milliseconds until a model that could not be learned is tried again. */
 const RETRY_MS = 5_000;
 
@@ -42,26 +43,33 @@ const RETRY_MS = 5_000;
  */
 export class LearnedModels {
   readonly #options: LearnedModelsOptions;
+  readonly #most: number;
   readonly #served = new Map<string, Served>();
   /** Names that are being learned, or were not so long ago, without success. */
   readonly #busy = new Set<string>();
   /** Those among them that the gateway has heard of at its start, and has not tried yet. */
   readonly #first = new Set<string>();
-  /** Those whose turn to fetch files has not come. */
-  readonly #waiting: (() => void)[] = [];
-  #numFetching = 0;
+  /** Models are learned one after another: files and tokenizers of many at once would hold up everybody. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #hasWarnedFull = false;
   #isLooking = true;
+  #hasServed = false;
 
   constructor(options: LearnedModelsOptions) {
     this.#options = options;
+    this.#most = options.mostModels ?? MOST_MODELS;
     setTimeout(() => {
       this.#isLooking = false;
     }, FIRST_LOOK_MS).unref();
   }
 
-  /** Names of models that the start of the gateway has not learned yet; null: the start is over. */
+  /**
+   * Names of models that the start of the gateway has not learned yet; null: the start is over. It is not before there is a model: the
+   * gateway would tell clients that what they ask for does not exist.
+   */
   get starting(): readonly string[] | null {
-    return this.#isLooking || this.#first.size > 0 ? [...this.#first] : null;
+    const isStarting = this.#isLooking || this.#first.size > 0 || !this.#hasServed;
+    return isStarting ? [...this.#first] : null;
   }
 
   /** A worker has told of itself. */
@@ -74,11 +82,38 @@ export class LearnedModels {
       this.#noteWorkers(served);
       return;
     }
-    if (this.#busy.has(name) || this.#busy.size + this.#served.size >= MOST_MODELS) return;
+    if (this.#busy.has(name)) return;
     if (served !== undefined && this.#options.gateway.workersOf(served.key).length > 0) return;
+    // Its worker tells of it again.
+    if (this.#busy.size >= this.#most || (served === undefined && !this.#hasRoom())) return;
     this.#busy.add(name);
     if (this.#isLooking) this.#first.add(name);
-    void this.#learn(beat, served).finally(() => this.#busy.delete(name));
+    const learned = this.#turn.then(() => this.#learn(beat));
+    this.#turn = learned;
+    void this.#waitAfter(learned).finally(() => this.#busy.delete(name));
+  }
+
+  async #waitAfter(learned: Promise<boolean>): Promise<void> {
+    if (!(await learned)) await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
+  }
+
+  #hasRoom(): boolean {
+    if (this.#served.size < this.#most || this.#idle() !== undefined) return true;
+    if (!this.#hasWarnedFull) {
+      this.#hasWarnedFull = true;
+      this.#options.onWarning(`A gateway serves ${this.#most} models at most: those beyond are not served.`);
+    }
+    return false;
+  }
+
+  /** Name of a model that nobody has, and nobody waits for. */
+  #idle(): string | undefined {
+    const { gateway } = this.#options;
+    const isIdle = ({ key }: Served) => {
+      const { running, waiting } = gateway.countsOf(key);
+      return gateway.workersOf(key).length === 0 && running + waiting === 0;
+    };
+    return [...this.#served].find(([, served]) => isIdle(served))?.[0];
   }
 
   /** A worker is gone. */
@@ -89,48 +124,43 @@ export class LearnedModels {
   #noteWorkers({ key, model: { state } }: Served): void {
     const isThere = this.#options.gateway.workersOf(key).length > 0;
     if (isThere && state.status !== 'ready') state.recover();
-    if (!isThere && state.status === 'ready') state.restart(new Error('No worker has the model at present.'));
+    if (!isThere && state.status === 'ready') state.leave(new Error('No worker has the model at present.'));
   }
 
-  async #inTurn(fetch: () => Promise<void>): Promise<void> {
-    if (this.#numFetching >= MOST_FETCHED) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#numFetching++;
-    try {
-      await fetch();
-    } finally {
-      // Whoever comes next has its place.
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#numFetching--;
-      else next();
-    }
-  }
-
-  async #learn({ worker, pool, model: card }: Beat, before: Served | undefined): Promise<void> {
-    const { gateway, folder, limits, readFile, bring, takeAway, onWarning } = this.#options;
+  /** True: it is served now. Never rejects. */
+  async #learn({ worker, pool, model: card }: Beat): Promise<boolean> {
+    const { gateway, folder, limits, readFile, bring, onWarning } = this.#options;
     const { name, files } = card;
     const key = modelKey(card);
     try {
       if (card.text !== cardText(card)) throw new Error('what it tells of itself does not fit together');
       // What is in it decides the folder's name: no worker can name another one, or the files of another model.
       const own = join(folder, filesDigest(files));
-      await this.#inTurn(() =>
-        fetchFiles(own, files, (file, offset) => readFile(worker, pool, file, offset)),
-      );
-      if (before !== undefined) {
-        await takeAway(name);
-        this.#served.delete(name);
-      }
+      await fetchFiles(own, files, (file, offset) => readFile(worker, pool, file, offset));
+      await this.#makeRoom(name);
       await bring(card, async () => {
         gateway.open(key, limits);
         const model = await learnedModel({ gateway, key, card, folder: own });
         this.#served.set(name, { key, model });
+        this.#hasServed = true;
         return model;
       });
-      this.#first.delete(name);
+      return true;
     } catch (error) {
       onWarning(`The model ${name} of the worker ${worker} cannot be served: ${messageOf(error)}.`);
+      return false;
+    } finally {
       this.#first.delete(name);
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
     }
+  }
+
+  /** Takes away the model that another one of its name replaces; else, where there are too many, one that nobody has. */
+  async #makeRoom(name: string): Promise<void> {
+    const old = this.#served.has(name) ? name : this.#served.size < this.#most ? undefined : this.#idle();
+    if (old !== undefined) {
+      await this.#options.takeAway(old);
+      this.#served.delete(old);
+    } else if (this.#served.size >= this.#most)
+      throw new Error(`the gateway has ${this.#most} models already`);
   }
 }

@@ -49,21 +49,25 @@ export function modelCard(
 /** ModelCard.text, of what the card itself says. */
 export function cardText({
   files,
-  engine,
+  engine: { vocabSize, endTokenIds },
   aliases,
 }: Pick<ModelCard, 'files' | 'engine' | 'aliases'>): string {
-  const limits: EngineCard = {
-    vocabSize: engine.vocabSize,
-    endTokenIds: engine.endTokenIds,
-    maxInputLen: engine.maxInputLen,
-    maxSeqLen: engine.maxSeqLen,
-    maxSequences: engine.maxSequences,
-    maxNumTokens: engine.maxNumTokens,
-    maxBeamWidth: engine.maxBeamWidth,
-    maxAttentionWindow: engine.maxAttentionWindow,
-    tokensPerBlock: engine.tokensPerBlock,
-  };
-  return digestOf([textDigest(files), limits, aliases]);
+  return digestOf([textDigest(files), vocabSize, endTokenIds, aliases]);
+}
+
+/** What a request may ask for at most, in a fixed order. */
+function limitsOf(engine: EngineCard): (number | null)[] {
+  const { maxInputLen, maxSeqLen, maxSequences, maxNumTokens, maxBeamWidth } = engine;
+  const { maxAttentionWindow, tokensPerBlock } = engine;
+  return [
+    maxInputLen,
+    maxSeqLen,
+    maxSequences,
+    maxNumTokens,
+    maxBeamWidth,
+    maxAttentionWindow,
+    tokensPerBlock,
+  ];
 }
 
 /**
@@ -76,7 +80,7 @@ export function poolFingerprint(
   config: Config,
   isPrefill: boolean,
 ): string {
-  const { name, text, info, adapters } = card;
+  const { name, text, engine, info, adapters } = card;
   const { attentionSinkTokens, draftModel, speculate, logitsPostProcessorModule } = {
     ...config,
     ...options,
@@ -84,6 +88,7 @@ export function poolFingerprint(
   const identity = [
     name,
     text,
+    limitsOf(engine),
     info.fingerprint,
     info.executor,
     info.instructionSet,

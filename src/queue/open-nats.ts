@@ -49,6 +49,7 @@ export async function openQueue(
   };
   const secrets = readSecrets(config, environment);
   const modules = loadNats();
+  checkKeys(secrets, modules);
   let nc: NatsConnection;
   try {
     nc = await modules.nats.connect({ ...options, ...credentialsOf(secrets, modules) });
@@ -128,7 +129,9 @@ function tlsOf(
 /** Who connects, and how that is proven. */
 type Secrets =
   | { kind: 'none' }
-  | { kind: 'creds' | 'nkey' | 'token'; secret: string }
+  /** `file`: the option, and the path, as an error names them. */
+  | { kind: 'creds' | 'nkey'; secret: string; file: string }
+  | { kind: 'token'; secret: string }
   | { kind: 'user'; user: string; secret: string };
 
 /** @throws UsageError where more than one kind of credentials is given */
@@ -150,9 +153,17 @@ function readSecrets(config: Config, environment: Environment): Secrets {
     throw new UsageError('--nats-password-file needs --nats-user, whose password it is.');
   }
   if (natsCredsFile !== undefined)
-    return { kind: 'creds', secret: readText('--nats-creds-file', natsCredsFile) };
+    return {
+      kind: 'creds',
+      secret: readText('--nats-creds-file', natsCredsFile),
+      file: `--nats-creds-file, ${natsCredsFile},`,
+    };
   if (natsNkeyFile !== undefined)
-    return { kind: 'nkey', secret: readSecret('--nats-nkey-file', natsNkeyFile) };
+    return {
+      kind: 'nkey',
+      secret: readSecret('--nats-nkey-file', natsNkeyFile),
+      file: `--nats-nkey-file, ${natsNkeyFile},`,
+    };
   if (token !== undefined) return { kind: 'token', secret: token };
   if (natsUser === undefined) return { kind: 'none' };
   const password =
@@ -165,6 +176,25 @@ function readSecrets(config: Config, environment: Environment): Secrets {
     );
   }
   return { kind: 'user', user: natsUser, secret: password };
+}
+
+const SEED_OF_CREDS = /-BEGIN USER NKEY SEED-+\s+(\S+)\s+-+END USER NKEY SEED-/;
+
+/** @throws UsageError for a file that is no key: the NATS client would tell of it as the server's refusal */
+function checkKeys(secrets: Secrets, { nats }: NatsModules): void {
+  if (secrets.kind !== 'creds' && secrets.kind !== 'nkey') return;
+  const { kind, secret, file } = secrets;
+  const seed = kind === 'nkey' ? secret : (SEED_OF_CREDS.exec(secret)?.[1] ?? '');
+  try {
+    if (kind === 'creds' && !secret.includes('-BEGIN NATS USER JWT-')) throw new Error('there is no token');
+    nats.nkeys.fromSeed(new TextEncoder().encode(seed));
+  } catch {
+    const expected =
+      kind === 'nkey'
+        ? 'the seed of a user (SU...), alone'
+        : 'a token and a seed, as `nsc generate creds` writes them';
+    throw new UsageError(`The file of ${file} holds no key: it must have ${expected}.`);
+  }
 }
 
 function credentialsOf(secrets: Secrets, { nats }: NatsModules): ConnectionOptions {

@@ -3,9 +3,10 @@ import type { EngineStatus, ModelState } from '../serving/model-state.js';
 
 /**
  * Status in /health. A server that is ready or degraded should be given work: a degraded one has some models that do
- * not run. One that is loading has not loaded all models yet that it starts with.
+ * not run. One that is loading has not loaded all models yet that it starts with, and one that is disconnected reaches
+ * nobody who would do its work.
  */
-export type ServerStatus = EngineStatus | 'degraded' | 'draining' | 'loading';
+export type ServerStatus = EngineStatus | 'degraded' | 'draining' | 'loading' | 'disconnected';
 
 const READING_REPOSITORY = 'the model repository is being read';
 /** Names that a reason lists. */
@@ -16,6 +17,7 @@ export class ServerState {
   readonly #models: ModelDirectory;
   readonly #starting: () => readonly string[] | null;
   readonly #isLooking: string;
+  readonly #whyCutOff: () => string | null;
   readonly #drainListeners = new Set<() => void>();
   #isDraining = false;
   #drainEndsMs: number | null = null;
@@ -23,13 +25,16 @@ export class ServerState {
   /**
    * @param starting names of models that the start of the server has not loaded yet; null: the start is over
    * @param isLooking what it does where it has no names yet, as a clause
+   * @param whyCutOff why it reaches nobody who does its work, as a clause; null: it does
    */
   constructor(
     models: ModelDirectory,
     starting: () => readonly string[] | null = () => null,
     isLooking = READING_REPOSITORY,
+    whyCutOff: () => string | null = () => null,
   ) {
     this.#models = models;
+    this.#whyCutOff = whyCutOff;
     this.#starting = starting;
     this.#isLooking = isLooking;
   }
@@ -52,6 +57,7 @@ export class ServerState {
    */
   get status(): ServerStatus {
     if (this.#isDraining) return 'draining';
+    if (this.#whyCutOff() !== null) return 'disconnected';
     if (this.#starting() !== null) return 'loading';
     const all = this.#models.list().map(({ state }) => state.status);
     const some = (status: EngineStatus) => all.includes(status);
@@ -69,8 +75,10 @@ export class ServerState {
     return this.#starting() ?? [];
   }
 
-  /** What the start still waits for, else the reason of the first model that is not ready; null where all are. */
+  /** Why it is cut off, or what the start still waits for, else the reason of the first model that is not ready; null where all are. */
   get reason(): string | null {
+    const whyCutOff = this.#whyCutOff();
+    if (whyCutOff !== null) return whyCutOff;
     const starting = this.#starting();
     if (starting !== null) return loadingReason(starting, this.#isLooking);
     return this.#models.list().find(({ state }) => state.reason !== null)?.state.reason ?? null;

@@ -1,6 +1,11 @@
 import { messageOf } from '../../base/error-text.js';
 import { InferError, type InferErrorKind } from '../../callbacks/infer/infer-error.js';
-import { HostClosedError, QueueFullError, RequestError } from '../../callbacks/token-request.js';
+import {
+  HostClosedError,
+  NoWorkerError,
+  QueueFullError,
+  RequestError,
+} from '../../callbacks/token-request.js';
 import { InvalidRequestError } from '../generation/errors.js';
 import type { FailureReason } from './infer-model.js';
 
@@ -13,7 +18,7 @@ export function asInferError(error: unknown): InferError {
 function kindOf(error: unknown): InferErrorKind {
   if (error instanceof InvalidRequestError) return 'invalid';
   if (error instanceof RequestError) return error.isInvalid ? 'invalid' : 'internal';
-  const isRefused = error instanceof QueueFullError || error instanceof HostClosedError;
+  const isRefused = [QueueFullError, HostClosedError, NoWorkerError].some((kind) => error instanceof kind);
   return isRefused || isAbort(error) ? 'unavailable' : 'internal';
 }
 

@@ -35,6 +35,7 @@ export class ModelState {
   #status: EngineStatus = 'ready';
   #failure: Error | null = null;
   #restarts = 0;
+  #isAway = false;
   readonly #listeners = new Set<() => void>();
 
   get status(): EngineStatus {
@@ -62,6 +63,17 @@ export class ModelState {
     return this.#restarts;
   }
 
+  /** Nobody has the model who could answer: whoever names no model is better served by another one. */
+  get isAway(): boolean {
+    return this.#isAway;
+  }
+
+  /** Notes that nobody has the model any more: requests wait for somebody. */
+  leave(failure: Error): void {
+    this.#isAway = true;
+    this.#set('restarting', failure);
+  }
+
   /** Notes that the engine died and will be restarted: requests wait meanwhile. */
   restart(failure: Error): void {
     this.#set('restarting', failure);
@@ -75,6 +87,7 @@ export class ModelState {
 
   /** Notes that the engine runs again. */
   recover(): void {
+    this.#isAway = false;
     this.#restarts++;
     this.#set('ready', null);
   }

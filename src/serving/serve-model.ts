@@ -50,6 +50,13 @@ export function servedModel(loaded: RunningModel, settings: ServedSettings): Ser
   return {
     kind: 'generator',
     ...model,
+    // They change where workers elsewhere run the model.
+    get maxInputLen() {
+      return model.maxInputLen;
+    },
+    get maxSeqLen() {
+      return model.maxSeqLen;
+    },
     ...served,
     fingerprint: info.fingerprint,
     statistics,

@@ -1,7 +1,12 @@
 import type { NamedText } from '../../../base/named-text.js';
 import { SkeinError } from '../../../base/skein-error.js';
 import { ParameterError } from '../../../callbacks/sampling-params.js';
-import { HostClosedError, QueueFullError, RequestError } from '../../../callbacks/token-request.js';
+import {
+  HostClosedError,
+  NoWorkerError,
+  QueueFullError,
+  RequestError,
+} from '../../../callbacks/token-request.js';
 import { ChatTemplateError } from '../../../models/chat-template.js';
 import { HelperBusyError, HelperClosedError } from '../../../models/helper-pool.js';
 import {
@@ -180,8 +185,9 @@ export function toApiError(error: unknown, callField: CallField = CHAT_FIELDS): 
   const isClosed = [HostClosedError, HelperClosedError, TokenizerClosedError].some(
     (kind) => error instanceof kind,
   );
-  if (isClosed) {
-    return new ApiError(503, 'The engine is not running.', {
+  if (isClosed || error instanceof NoWorkerError) {
+    const message = error instanceof NoWorkerError ? error.message : 'The engine is not running.';
+    return new ApiError(503, message, {
       code: 'engine_unavailable',
       headers: { 'retry-after': String(RETRY_AFTER_S) },
     });

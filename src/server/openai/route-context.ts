@@ -15,13 +15,18 @@ export interface RouteContext {
 }
 
 /**
- * The model of a name; without a name, the first model.
+ * The model of a name; without a name, the first model that somebody has.
  * @throws ApiError 404 that lists the models.
  */
 export function findModel({ models }: Pick<RouteContext, 'models'>, id: string | undefined): ServedModel {
-  const model = id === undefined ? models.list()[0] : models.find(id);
+  const model = id === undefined ? firstOf(models.list()) : models.find(id);
   if (model !== undefined) return model;
   throw noSuchModel(id, idsOf(withAdapters(models.list())));
+}
+
+/** The model of a request that names none. */
+function firstOf<Model extends ServedModel>(models: readonly Model[]): Model | undefined {
+  return models.find(({ state }) => !state.isAway) ?? models[0];
 }
 
 /** Error for a model that is not there, which lists those that are. @param id undefined: none was named @param none where there are none */
@@ -46,7 +51,7 @@ export function findGenerator(
   id: string | undefined,
 ): ServedGenerator {
   const generators = models.list().filter((served) => served.kind === 'generator');
-  const model = id === undefined ? generators[0] : findModel({ models }, id);
+  const model = id === undefined ? firstOf(generators) : findModel({ models }, id);
   if (model?.kind === 'generator') return model;
   const asked =
     model === undefined

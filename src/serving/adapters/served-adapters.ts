@@ -30,6 +30,12 @@ function servedAs(base: ServedGenerator, adapter: LoadedAdapter): ServedGenerato
     model = {
       ...base,
       ...adapter.model,
+      get maxInputLen() {
+        return adapter.model.maxInputLen;
+      },
+      get maxSeqLen() {
+        return adapter.model.maxSeqLen;
+      },
       id,
       aliases: [],
       created,

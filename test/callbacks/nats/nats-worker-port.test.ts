@@ -16,6 +16,8 @@ async function pullOne(data: Uint8Array) {
   const told: string[] = [];
   const sent: [subject: string, FramesMessage][] = [];
   const work: WorkItem[] = [];
+  // Until it pulls, so that its first beat is not among what it sends.
+  let isClosed = true;
   const message = {
     data,
     ack: () => told.push('ack'),
@@ -32,7 +34,7 @@ async function pullOne(data: Uint8Array) {
     nc: {
       subscribe: () => {},
       async *status() {},
-      isClosed: () => true,
+      isClosed: () => isClosed,
       publish: (subject: string, bytes: Uint8Array) => sent.push([subject, unpackMessage(bytes, 'frames')]),
     },
     stream: { pull: async () => messages, forgetPool: () => {} },
@@ -48,6 +50,7 @@ async function pullOne(data: Uint8Array) {
     onStop: () => {},
     onBlocks: () => ({ kind: 'blocksPart', bytes: new Uint8Array(0), sum: 0 }),
   });
+  isClosed = false;
   return { numMissing: await port.pull(2), told, sent, work };
 }
 

@@ -33,6 +33,16 @@ describe('the workers that a gateway knows', () => {
     expect(roster.beat(beat('a', { isGone: true }), 4)).toBe('unknown');
   });
 
+  it('are so many at most, and those that are known go on', () => {
+    const roster = new WorkerRoster(2);
+    expect(['a', 'b', 'c', 'a'].map((id) => roster.beat(beat(id), 0))).toEqual([
+      ...['joined', 'joined', 'refused', 'beat'],
+    ]);
+    expect(roster.beat(beat('c', { isGone: true }), 1)).toBe('unknown');
+    expect(roster.beat(beat('a', { isGone: true }), 1)).toBe('gone');
+    expect(roster.beat(beat('c'), 2)).toBe('joined');
+  });
+
   it('are asked once after a short silence, and are lost after a long one', () => {
     const roster = new WorkerRoster();
     roster.beat(beat('a'), 0);

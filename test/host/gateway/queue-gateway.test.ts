@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { GatewayPort } from '../../../callbacks/nats/gateway-port.js';
 import {
   type Beat,
@@ -10,7 +10,12 @@ import {
 import type { PoolName } from '../../../callbacks/nats/names.js';
 import { RunWriter } from '../../../callbacks/nats/token-runs.js';
 import { failure } from '../../../callbacks/request-failure.js';
-import { HostClosedError, QueueFullError, type TokenRequest } from '../../../callbacks/token-request.js';
+import {
+  HostClosedError,
+  NoWorkerError,
+  QueueFullError,
+  type TokenRequest,
+} from '../../../callbacks/token-request.js';
 import { QueueGateway, type QueueGatewayOptions } from '../../../host/gateway/queue-gateway.js';
 import { type Answer, answerOf } from '../../../tools/support/queue/answers.js';
 
@@ -47,6 +52,7 @@ interface Offered {
 function setUp(more: Partial<QueueGatewayOptions> = {}, limits = { maxQueueSize: 3, fairQueueing: false }) {
   const offers: Offered[] = [];
   const stops: [string, StopMessage][] = [];
+  const dead = new Set<string>();
   const port: GatewayPort = {
     offer: async (pool, item) => {
       const offered: Offered = { pool, item, isWithdrawn: false };
@@ -58,7 +64,7 @@ function setUp(more: Partial<QueueGatewayOptions> = {}, limits = { maxQueueSize:
       };
     },
     stop: (worker, message) => stops.push([worker, message]),
-    probe: async () => null,
+    probe: async (worker) => (dead.has(worker) ? 'nobody' : null),
   };
   const gateway = new QueueGateway({
     id: 'g',
@@ -87,6 +93,11 @@ function setUp(more: Partial<QueueGatewayOptions> = {}, limits = { maxQueueSize:
     return answerOf(gateway.submit(KEY, { promptTokens, maxNewTokens: 4, ...changes })[0]!);
   };
   const last = () => offers.at(-1)!;
+  /** Ends a worker's process; silence has to be short. */
+  const kill = (worker: string) => {
+    dead.add(worker);
+    return vi.waitFor(() => expect(gateway.roster.find(worker)).toBeUndefined());
+  };
   const hold = (worker: string, { id, attempt } = last().item) =>
     gateway.onHold({ kind: 'hold', worker, held: [[id, attempt]] });
   const prefilled = (worker: string, bytes = 20, numBlocks = 2, { id, attempt } = last().item) =>
@@ -105,8 +116,11 @@ function setUp(more: Partial<QueueGatewayOptions> = {}, limits = { maxQueueSize:
     const frame = { id, attempt, sequence: 0, index, piece };
     gateway.onFrames({ kind: 'frames', worker, frames: [frame], failures: [] });
   };
-  return { gateway, offers, stops, beat, prefiller, ask, last, hold, prefilled, send };
+  return { gateway, offers, stops, beat, prefiller, ask, last, hold, prefilled, send, kill };
 }
+
+/** Workers are asked soon. */
+const SHORT = { probeAfterMs: 40, lostAfterMs: 1e7, untoldAfterMs: 1e7 };
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -540,5 +554,158 @@ describe('a worker that is ill', () => {
     const piece = { tokens: Int32Array.of(6), finishReason: 'stop' as const };
     gateway.onFrames({ ...message, frames: [{ id: other!.id, attempt: 1, sequence: 0, index: 1, piece }] });
     expect((await asked).tokens).toEqual([5, 6]);
+  });
+});
+
+describe('a lost connection to the NATS server', () => {
+  it('is told once, and so is its return', () => {
+    const warnings: string[] = [];
+    const { gateway } = setUp({ onWarning: (message) => warnings.push(message) });
+    expect(gateway.isConnected).toBe(true);
+    gateway.onDisconnect();
+    gateway.onDisconnect();
+    expect(gateway.isConnected).toBe(false);
+    expect(warnings).toEqual([expect.stringContaining('cannot be reached')]);
+    gateway.onReconnect();
+    expect(gateway.isConnected).toBe(true);
+    expect(warnings).toEqual([expect.anything(), 'The NATS server is there again.']);
+    gateway.close();
+    gateway.onDisconnect();
+    expect(warnings).toHaveLength(2);
+  });
+
+  it('ends requests after the wait for a worker, those that wait and those that a worker has', async () => {
+    const { gateway, beat, ask, hold, last, send } = setUp({ silence: SHORT, workerWaitMs: 60 });
+    beat('a', { places: 2 });
+    const leased = ask(3);
+    await settle();
+    hold('a');
+    send('a', 0, [1]);
+    const { item } = last();
+    gateway.onDisconnect();
+    const waiting = ask(3);
+    for (const asked of [leased, waiting]) await expect(asked).rejects.toThrow(NoWorkerError);
+    await expect(waiting).rejects.toThrow(/^The NATS server, .* cannot be reached at present/);
+    expect(gateway.size).toBe(0);
+    gateway.onReconnect();
+    // Nobody waits for it any more.
+    expect(hold('a', item).stale).toEqual([[item.id, item.attempt]]);
+  });
+});
+
+describe('a request that may have killed its workers', () => {
+  /** All requests that lie in the stream, or are with a worker, in their present attempts. */
+  const idsOf = (offers: Offered[]) => offers.map(({ item: { id, attempt } }) => `${id}/${attempt}`);
+
+  it('is tried when no other suspect is, until its first token', async () => {
+    const limits = { maxQueueSize: 9, fairQueueing: false };
+    const { beat, ask, offers, gateway, send, kill } = setUp({ silence: SHORT }, limits);
+    beat('w0', { places: 8 });
+    const asked = [ask(3), ask(4), ask(5)];
+    const ended = Promise.allSettled(asked);
+    await settle();
+    for (const worker of ['w0', 'w1']) {
+      beat(worker, { places: 8 });
+      await settle();
+      const now = offers.slice(-3).map(({ item }) => item);
+      gateway.onHold({ kind: 'hold', worker, held: now.map(({ id, attempt }) => [id, attempt]) });
+      beat('w2', { places: 8 });
+      await kill(worker);
+      await settle();
+    }
+    // Two losses, all together: from now on one at a time.
+    expect(idsOf(offers.slice(6))).toEqual(['g-1/3']);
+    // New ones are not held up.
+    const fresh = ask(6);
+    await settle();
+    expect(idsOf(offers.slice(6))).toEqual(['g-1/3', 'g-4/1']);
+    // The first one is what kills.
+    gateway.onHold({ kind: 'hold', worker: 'w2', held: [['g-1', 3]] });
+    beat('w3', { places: 8 });
+    await kill('w2');
+    await expect(asked[0]).rejects.toThrow(
+      'The request was begun 3 times, and each time its worker was lost',
+    );
+    await settle();
+    const tried = offers.findLast(({ item }) => item.id === 'g-2')!.item;
+    expect(tried.attempt).toBe(3);
+    expect(offers.findLast(({ item }) => item.id === 'g-3')!.item.attempt).toBe(2);
+    send('w3', 0, [1], false, tried);
+    await settle();
+    const next = offers.findLast(({ item }) => item.id === 'g-3')!.item;
+    expect(next.attempt).toBe(3);
+    send('w3', 0, [2], true, next);
+    send('w3', 1, [3], true, tried);
+    send('w3', 0, [4], true, offers.findLast(({ item }) => item.id === 'g-4')!.item);
+    expect((await ended).map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+    expect((await fresh).tokens).toEqual([4]);
+  });
+
+  it('is told from one that never got on', async () => {
+    const rules = { maxFruitlessAttempts: 9, maxLostAttempts: 9, maxAttempts: 3 };
+    const { beat, ask, hold, gateway } = setUp({ rules });
+    beat('a');
+    const asked = ask(3);
+    const rejected = expect(asked).rejects.toThrow(
+      /^The request was begun 3 times and did not end: none of its workers was lost, /,
+    );
+    for (let i = 0; i < 3; i++) {
+      await settle();
+      hold('a');
+      gateway.onHold({ kind: 'hold', worker: 'a', held: [] });
+    }
+    await rejected;
+  });
+
+  it('is told how many workers it lost', async () => {
+    const rules = { maxFruitlessAttempts: 9, maxLostAttempts: 2, maxAttempts: 9 };
+    const { beat, ask, hold, kill } = setUp({ rules, silence: SHORT });
+    const asked = ask(3);
+    const rejected = expect(asked).rejects.toThrow(
+      'The request was begun 2 times, and its worker was lost, or failed, in 2 of them, the last time: its worker was lost;',
+    );
+    for (const worker of ['a', 'b']) {
+      beat(worker);
+      await settle();
+      hold(worker);
+      await kill(worker);
+    }
+    await rejected;
+  });
+});
+
+describe('workers of one model that differ in their limits', () => {
+  const small: ModelCard = { ...MODEL, engine: { ...MODEL.engine, maxSequences: 1, maxSeqLen: 16 } };
+
+  it.each([
+    [false, false, 'q'],
+    [true, true, 'q'],
+    [true, false, null],
+  ])(
+    'take over a request (begun: %s) where bits may differ (%s): %s',
+    async (isBegun, allowsDifferentBits, pool) => {
+      const { beat, ask, hold, send, last, kill, offers } = setUp({ silence: SHORT, allowsDifferentBits });
+      beat('a');
+      void ask(3).catch(() => {});
+      await settle();
+      hold('a');
+      if (isBegun) send('a', 0, [1]);
+      beat('b', { pool: 'q', model: small });
+      await kill('a');
+      await settle();
+      expect(offers).toHaveLength(pool === null ? 1 : 2);
+      expect(last().pool.fingerprint).toBe(pool ?? 'p');
+    },
+  );
+
+  it('get what fits them', async () => {
+    const { beat, ask, offers } = setUp();
+    beat('b', { pool: 'q', model: small, places: 9 });
+    beat('a');
+    void ask(3);
+    void ask(30);
+    void ask(3, { numSequences: 2 });
+    await settle();
+    expect(offers.map(({ pool }) => pool.fingerprint)).toEqual(['q', 'p', 'p']);
   });
 });

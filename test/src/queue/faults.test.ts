@@ -299,9 +299,13 @@ describeWithNats('a request that kills each worker', () => {
 });
 
 describeWithNats('workers that are not equal', () => {
-  it.each([false, true])(
-    'go on with an answer only if bits may differ: %s',
-    async (allowsDifferentBits) => {
+  it.each([
+    [false, ['--kv-cache-dtype', 'int8']],
+    [true, ['--kv-cache-dtype', 'int8']],
+    [true, ['--max-active-requests', '3', '--max-context-tokens', '220']],
+  ])(
+    'go on with an answer only if bits may differ: %s, %j',
+    async (allowsDifferentBits, more) => {
       const environment = cleanEnvironment({});
       const lab = await QueueLab.start({
         nats: testNats!,
@@ -310,7 +314,7 @@ describeWithNats('workers that are not equal', () => {
         environment,
       });
       await lab.startWorker(WORKER);
-      await lab.startWorker([...WORKER, '--kv-cache-dtype', 'int8']);
+      await lab.startWorker([...WORKER, ...more]);
       const [request] = [{ ...REQUESTS.first!, maxNewTokens: 200 }];
       const tokens: number[] = [];
       const stop = lab.onFrame(({ worker, index }) => {

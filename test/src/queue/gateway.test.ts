@@ -34,6 +34,11 @@ const GATEWAY = [
 const clientOf = ({ url }: SkeinProcess) =>
   new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 });
 
+const healthOf = async ({ url }: SkeinProcess): Promise<[number, { status: string }]> => {
+  const answer = await fetch(`${url}/health`);
+  return [answer.status, (await answer.json()) as { status: string }];
+};
+
 describeWithNats('skein gateway and skein work', () => {
   let lab: QueueLab;
   let gateway: SkeinProcess;
@@ -54,11 +59,14 @@ describeWithNats('skein gateway and skein work', () => {
 
   it('know no model before there is a worker, and its name from then on', async () => {
     expect((await client.models.list()).data).toEqual([]);
+    const loading = { status: 'loading', reason: 'no worker has been heard of yet' };
+    expect(await healthOf(gateway)).toMatchObject([503, loading]);
     await lab.startWorker(WORKER);
     await until('the model', async () => (await client.models.list()).data.length > 0);
     expect((await client.models.list()).data[0]!.id).toBe('gosling');
     const ready = await fetch(`${gateway.url}/v2/models/gosling/ready`);
     expect(ready.status).toBe(200);
+    expect(await healthOf(gateway)).toMatchObject([200, { status: 'ready' }]);
   }, 60_000);
 
   it('answer as a server that has the model itself, to the bit, in every protocol', async () => {
@@ -222,11 +230,32 @@ describeWithNats('skein gateway and skein work', () => {
     await startGateway();
   }, 60_000);
 
+  it('say that the NATS server is away, answer 503 meanwhile, and go on when it is there again', async () => {
+    await until('the model', async () => (await client.models.list()).data.length > 0);
+    await lab.nats.kill();
+    await until('the loss to show', async () => (await healthOf(gateway))[1].status === 'disconnected');
+    expect(await healthOf(gateway)).toMatchObject([503, { reason: 'the NATS server cannot be reached' }]);
+    const ask = () => client.completions.create({ model: 'gosling', prompt: 'Once', max_tokens: 5 });
+    await expect(ask()).rejects.toMatchObject({
+      ...{ status: 503, code: 'engine_unavailable' },
+      message: expect.stringContaining('The NATS server'),
+    });
+    await lab.nats.startAgain();
+    await until('the return to show', async () => (await healthOf(gateway))[1].status === 'ready');
+    const answer = await ask().catch(ask);
+    expect(answer.choices[0]!.text).not.toBe('');
+    const told = gateway.output().stderr.match(/The NATS server (cannot|is there)/g);
+    expect(told).toEqual(['The NATS server cannot', 'The NATS server is there']);
+  }, 60_000);
+
   it('answer 503 where no worker is left', async () => {
     await until('the model', async () => (await client.models.list()).data.length > 0);
     for (const worker of lab.workers) await lab.kill(worker);
     const asked = client.completions.create({ model: 'gosling', prompt: 'Once', max_tokens: 5 });
-    await expect(asked).rejects.toMatchObject({ status: 503 });
+    await expect(asked).rejects.toMatchObject({
+      ...{ status: 503, code: 'engine_unavailable' },
+      message: expect.stringContaining('No worker has the model gosling at present'),
+    });
   }, 60_000);
 });
 
@@ -321,6 +350,19 @@ describeWithNats('the connection to NATS', () => {
       [nkeyConfig, ['--nats-nkey-file', seed]],
       [file('jwt.conf', config), ['--nats-creds-file', file('user.creds', creds)]],
     ] as const;
+    for (const [flag, name] of [
+      ['--nats-nkey-file', 'bad.nk'],
+      ['--nats-creds-file', 'bad.creds'],
+    ] as const) {
+      const path = file(name, 'nonsense\n');
+      const bad = await runCli([...GATEWAY, '--nats', '127.0.0.1:1', flag, path], {});
+      expect(bad).toMatchObject({
+        ...{
+          code: 2,
+          stderr: expect.stringContaining(`The file of ${flag}, ${path}, holds no key: it must`),
+        },
+      });
+    }
     for (const [conf, secrets] of cases) {
       const nats = await NatsProcess.start(testNats!, ['-c', conf]);
       const gateway = await start([cliPath, ...GATEWAY, '--nats', nats.url, ...secrets], {});

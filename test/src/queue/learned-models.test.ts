@@ -1,32 +1,107 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
-import type { Beat, FileFacts } from '../../../callbacks/nats/messages.js';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { type Beat, type ModelCard, modelKey } from '../../../callbacks/nats/messages.js';
 import type { QueueGateway } from '../../../host/gateway/queue-gateway.js';
-import { LearnedModels, type LearnedModelsOptions } from '../../../src/queue/learned-models.js';
+import { LearnedModels } from '../../../src/queue/learned-models.js';
+import { cardText } from '../../../src/queue/model-card.js';
 
-const root = mkdtempSync(join(tmpdir(), 'skein-learned-'));
-afterEach(() => rmSync(root, { recursive: true, force: true }));
+const ENGINE: ModelCard['engine'] = {
+  ...{ vocabSize: 100, endTokenIds: [99], maxInputLen: 64, maxSeqLen: 64, maxSequences: 8 },
+  ...{ maxNumTokens: 64, maxBeamWidth: 1, maxAttentionWindow: null, tokensPerBlock: 4 },
+};
+const FILE = { name: 'tokenizer.json', bytes: 5, digest: 'of no bytes that come' };
+
+const beatOf = (name: string): Beat => {
+  const model: ModelCard = {
+    ...{ name, aliases: [], fileName: name, files: [FILE], info: {}, engine: ENGINE },
+    ...{ adapterRoom: null, adapters: [], text: cardText({ files: [FILE], engine: ENGINE, aliases: [] }) },
+  };
+  return {
+    ...{ kind: 'beat', worker: `w-${name}`, pool: 'p', model, places: 1, held: 0, maxBlocks: 9 },
+    ...{ usedBlocks: 0, isLeaving: false, isGone: false },
+  };
+};
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'skein-learned-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+/** Models of a gateway with these workers, whose files come when the test lets them. */
+function setUp(mostModels?: number) {
+  const asked: string[] = [];
+  const warnings: string[] = [];
+  const answers: ((bytes: Uint8Array) => void)[] = [];
+  const gateway = { workersOf: () => [], countsOf: () => ({ running: 0, waiting: 0 }) };
+  const models = new LearnedModels({
+    gateway: gateway as unknown as QueueGateway,
+    folder,
+    limits: { maxQueueSize: 1, fairQueueing: false },
+    readFile: (worker) => {
+      asked.push(worker);
+      return new Promise((resolve) => answers.push(resolve));
+    },
+    bring: () => expect.fail('no files have come'),
+    takeAway: async () => {},
+    onWarning: (message) => warnings.push(message),
+    ...(mostModels === undefined ? {} : { mostModels }),
+  });
+  return { models, asked, warnings, answers };
+}
+
+it('models are learned one after another, and a bad one holds up no other', async () => {
+  const { models, asked, warnings, answers } = setUp();
+  for (const name of ['a', 'b', 'a', 'c']) models.onBeat(beatOf(name));
+  for (const [i, name] of ['a', 'b', 'c'].entries()) {
+    await vi.waitFor(() => expect(asked).toHaveLength(i + 1));
+    expect(asked.at(-1)).toBe(`w-${name}`);
+    expect(warnings).toHaveLength(i);
+    answers[i]!(new Uint8Array(5));
+  }
+  await vi.waitFor(() => expect(warnings).toHaveLength(3));
+  expect(warnings[0]).toMatch(/^The model a of the worker w-a cannot be served: its tokenizer.json is not/);
+  expect(models.starting).toEqual([]);
+  // They are tried again later, and not at each beat.
+  models.onBeat(beatOf('a'));
+  expect(asked).toHaveLength(3);
+});
+
+it('no more models are waited for than may be served', async () => {
+  const { models, asked, answers } = setUp(2);
+  for (let i = 0; i < 150; i++) models.onBeat(beatOf(`flood${i}`));
+  expect(models.starting).toEqual(['flood0', 'flood1']);
+  for (const i of [0, 1]) {
+    await vi.waitFor(() => expect(asked).toHaveLength(i + 1));
+    answers[i]!(new Uint8Array(5));
+  }
+  await vi.waitFor(() => expect(models.starting).toEqual([]));
+  expect(asked).toEqual(['w-flood0', 'w-flood1']);
+});
 
 const bytes = Buffer.from('{}');
-const file: FileFacts = {
+const GOOD = {
   name: 'engine.json',
   bytes: bytes.length,
   digest: createHash('sha256').update(bytes).digest('hex'),
 };
-const beat = (name: string, text: string, files: FileFacts[] = [file]): Beat =>
-  ({ kind: 'beat', worker: 'w', pool: 'p', model: { name, text, files } }) as unknown as Beat;
 
-/** Models that no gateway is asked for: what is told of them is as far as the files. */
-function setUp(more: Partial<LearnedModelsOptions> = {}) {
-  const folder = join(root, 'models');
-  mkdirSync(folder, { recursive: true });
+/** A beat whose card fits these files. */
+function beatWith(name: string, files: ModelCard['files']): Beat {
+  const beat = beatOf(name);
+  const text = cardText({ files, engine: ENGINE, aliases: [] });
+  return { ...beat, model: { ...beat.model, files, text } };
+}
+
+/** Models whose files all come, and are those of GOOD. */
+function setUpWithFiles() {
   const warnings: string[] = [];
   const brought: string[] = [];
   const models = new LearnedModels({
-    gateway: { workersOf: () => [], open: () => {} } as unknown as QueueGateway,
+    gateway: { workersOf: () => [] } as unknown as QueueGateway,
     folder,
     limits: { maxQueueSize: 1, fairQueueing: false },
     readFile: async () => bytes,
@@ -35,47 +110,37 @@ function setUp(more: Partial<LearnedModelsOptions> = {}) {
     },
     takeAway: async () => {},
     onWarning: (message) => warnings.push(message),
-    ...more,
   });
-  return { models, folder, warnings, brought };
+  return { models, warnings, brought };
 }
 
-const settle = () => new Promise((resolve) => setTimeout(resolve, 0));
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await settle();
-}
+it('files lie in a folder of the gateway, by their content, whatever a model calls itself', async () => {
+  const { models, warnings, brought } = setUpWithFiles();
+  models.onBeat(beatWith('../../outside', [GOOD]));
+  models.onBeat(beatWith('b', [GOOD, { ...GOOD, name: '../../outside' }]));
+  await vi.waitFor(() => expect(brought).toHaveLength(2));
+  // Equal files are there once.
+  expect(readdirSync(folder)).toEqual([expect.stringMatching(/^[0-9a-f]{16,64}$/)]);
+  expect(readdirSync(join(folder, readdirSync(folder)[0]!))).toEqual(['engine.json']);
+  // A card that does not fit its files.
+  const { model, ...beat } = beatWith('c', [GOOD]);
+  models.onBeat({ ...beat, model: { ...model, text: '../../outside' } });
+  await vi.waitFor(() => expect(warnings.join()).toMatch(/^The model c .* does not fit together/));
+});
 
-describe('models that workers tell of', () => {
-  it('have their files in a folder of the gateway, whatever they call themselves', async () => {
-    const { models, folder, brought } = setUp();
-    models.onBeat(beat('a', '../../outside'));
-    models.onBeat(beat('b', 'b', [file, { ...file, name: '../../outside' }]));
-    await until(() => brought.length === 2);
-    expect(existsSync(join(root, 'outside'))).toBe(false);
-    // Equal files are there once.
-    expect(readdirSync(folder)).toEqual([expect.stringMatching(/^[0-9a-f]{16,64}$/)]);
-    expect(readdirSync(join(folder, readdirSync(folder)[0]!))).toEqual(['engine.json']);
-  });
+it('files that are others, or too many bytes, are not taken', async () => {
+  const { models, warnings } = setUpWithFiles();
+  models.onBeat(beatWith('a', [{ ...GOOD, digest: 'd' }]));
+  models.onBeat(beatWith('b', [GOOD, { ...GOOD, name: 'tokenizer.json', bytes: 2 ** 28 }]));
+  await vi.waitFor(() => expect(warnings).toHaveLength(2));
+  expect(warnings.join()).toMatch(/engine\.json is not the one.*its files have 268435458 bytes/);
+  expect(readdirSync(folder)).toEqual([]);
+});
 
-  it('are not served with files that are others, or too many bytes', async () => {
-    const { models, warnings, folder } = setUp();
-    models.onBeat(beat('a', 'a', [{ ...file, digest: 'd' }]));
-    models.onBeat(beat('b', 'b', [file, { ...file, name: 'tokenizer.json', bytes: 2 ** 28 }]));
-    await until(() => warnings.length === 2);
-    expect(warnings.sort().join()).toMatch(/engine\.json is not the one.*its files have 268435458 bytes/);
-    expect(readdirSync(folder)).toEqual([]);
-  });
-
-  it('are so many, and a few at once', async () => {
-    const asked: (() => void)[] = [];
-    const readFile = () => new Promise<Uint8Array>((resolve) => asked.push(() => resolve(bytes)));
-    const { models, brought } = setUp({ readFile });
-    for (let i = 0; i < 1000; i++) models.onBeat(beat(`m${i}`, `t${i}`));
-    await settle();
-    expect(asked).toHaveLength(4);
-    for (const answer of asked) answer();
-    await until(() => brought.length >= 256);
-    await settle();
-    expect(brought).toHaveLength(256);
-  });
+it('models of one text have one key, whatever their limits', () => {
+  const long = { ...ENGINE, maxSeqLen: 9999, maxSequences: 1 };
+  const text = (engine: ModelCard['engine']) => cardText({ files: [FILE], engine, aliases: [] });
+  expect(text(long)).toBe(text(ENGINE));
+  expect(text({ ...long, endTokenIds: [1] })).not.toBe(text(ENGINE));
+  expect(modelKey(beatOf('a').model)).toBe(`${text(ENGINE)}:a`);
 });

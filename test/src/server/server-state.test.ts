@@ -61,6 +61,22 @@ describe('the state of a server with several models', () => {
     expect([state.status, state.models.size]).toEqual(['ready', 0]);
   });
 
+  it('is disconnected while it reaches nobody who does its work', () => {
+    let why: string | null = 'the NATS server cannot be reached';
+    const state = new ServerState(
+      served('chat'),
+      () => [],
+      undefined,
+      () => why,
+    );
+    expect([state.status, state.reason]).toEqual(['disconnected', why]);
+    why = null;
+    expect(state.status).toBe('loading');
+    why = 'gone';
+    state.drain();
+    expect(state.status).toBe('draining');
+  });
+
   it('is loading until the start is over, whatever runs already', () => {
     let starting: string[] | null = [];
     const state = new ServerState(served('chat'), () => starting);

@@ -24,7 +24,7 @@ const health = component(
   'Health',
   z.object({
     status: about(
-      z.enum(['ready', 'degraded', 'loading', 'restarting', 'draining', 'failed']),
+      z.enum(['ready', 'degraded', 'loading', 'restarting', 'draining', 'failed', 'disconnected']),
       'Only ready and degraded should be given work; degraded has models that do not run.',
     ),
     loading: about(

@@ -44,6 +44,21 @@ describe('the model of a request', () => {
     );
   });
 
+  it('is without a name one that somebody has, if there is one', () => {
+    const [lost, there] = ['lost', 'there'].map((id) => toyModel(new FakeEngine(() => []), { id }));
+    const context = { models: directoryOf(lost!, there!) };
+    lost!.state.restart(new Error('it died'));
+    expect(findGenerator(context, undefined)).toBe(lost);
+    lost!.state.leave(new Error('nobody has it'));
+    expect(findGenerator(context, undefined)).toBe(there);
+    expect(findModel(context, undefined)).toBe(there);
+    expect(findModel(context, 'lost')).toBe(lost);
+    there!.state.leave(new Error('nobody has it'));
+    expect(findGenerator(context, undefined)).toBe(lost);
+    lost!.state.recover();
+    expect(findGenerator(context, undefined)).toBe(lost);
+  });
+
   it('is the first that generates, where text is asked for; one of another kind is refused', () => {
     const context = { models: directoryOf(vectors, chat, code) };
     expect(findGenerator(context, undefined)).toBe(chat);
