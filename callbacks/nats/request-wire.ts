@@ -132,14 +132,15 @@ const fields = (types: Readonly<Record<string, (one: unknown) => boolean>>) => (
   value !== null &&
   Object.entries(types).every(([name, is]) => is((value as Record<string, unknown>)[name]));
 
+const isIds = (value: unknown) => isI32(value) || all(isNumber)(value);
 const PRIORITY = { priority: isNumber, durationMs: or(isNumber) };
 
 const CHECKS: Readonly<Record<Exclude<Form, 'here' | 'bias'>, (value: unknown) => boolean>> = {
   number: isNumber,
   text: isText,
   switch: isSwitch,
-  ids: all(isNumber),
-  words: all(all(isNumber)),
+  ids: isIds,
+  words: all(isIds),
   guide: fields({ type: isText, guide: isText }),
   beams: fields({
     width: isNumber,
@@ -164,9 +165,9 @@ const CHECKS: Readonly<Record<Exclude<Form, 'here' | 'bias'>, (value: unknown) =
 const MAX_KNOWN_TABLE = 2 ** 24;
 
 /**
- * Reads a request that has crossed. Its fields have the right types, and no more comes of them than a bounded multiple of
- * their bytes; values are the engine's to check. Fields that nothing knows are left out: another version may have more.
- * @throws PacketError
+ * Reads a request that has crossed. Its fields have the right types, and what an engine makes of them before it checks
+ * their values, which is its part, takes a bounded amount of memory. Fields that nothing knows are left out: another
+ * version may have more. @throws PacketError
  */
 export function unpackedRequest(packed: unknown): TokenRequest {
   if (typeof packed !== 'object' || packed === null) throw new PacketError('A request is no object.');

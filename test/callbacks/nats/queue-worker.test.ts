@@ -263,6 +263,17 @@ describe('a worker that hands prompts over', () => {
     expect(released).toEqual(['a']);
   });
 
+  it('computes a prompt of which one sequence is wanted no more', async () => {
+    const { handOvers } = played();
+    const { worker, deliver, sources, sent } = setUp([], handOvers);
+    const request = { promptTokens: Int32Array.of(1), maxNewTokens: 4, numSequences: 2 };
+    deliver('a', 1, { isPrefill: true, known: [0, 0], ended: [0], request });
+    sources[0]!.push([7], 'length');
+    await settle();
+    expect(sent[0]!.prefilled).toMatchObject([{ id: 'a', numBlocks: 2 }]);
+    expect(worker.size).toBe(0);
+  });
+
   it('says that it has a request, and begins it when its blocks are there', async () => {
     const { handOvers, finish } = played();
     const { worker, deliver, sources, holds, sent } = setUp([], handOvers);
