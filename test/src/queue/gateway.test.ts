@@ -188,7 +188,7 @@ describeWithNats('skein gateway and skein work', () => {
         .create({
           model: 'gosling',
           prompt: 'Once',
-          max_tokens: 60,
+          max_tokens: 200,
           temperature: 1,
           ignore_eos: true,
         } as never)
