@@ -88,7 +88,8 @@ const sharing = (network: TinyNetwork, changes: Partial<ExecutorOptions>, seed: 
           other.of?.sequence === sequence ? other.of.blocks * TOKENS_PER_BLOCK : 0,
         ),
       );
-      if (last > (of?.blocks ?? 0) * TOKENS_PER_BLOCK) sequences.step([{ sequence, upTo: Math.min(length, last) }]);
+      if (last > (of?.blocks ?? 0) * TOKENS_PER_BLOCK)
+        sequences.step([{ sequence, upTo: Math.min(length, last) }]);
     }
     sequences.runMixed(seed, 1200, (random) => (random.uniform() < 0.2 ? 40 : 1 + random.below(4)));
   });
