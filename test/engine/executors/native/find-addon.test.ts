@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { findAddon, type System } from '../../../../engine/executors/native/find-addon.js';
 import { temporaryFolder } from '../../../support/fresh-folders.js';
 
@@ -23,6 +23,10 @@ function packageWith(...files: string[]): string {
 }
 
 const linux = (libc: 'glibc' | 'musl'): System => ({ platform: 'linux', arch: 'x64', libc: () => libc });
+
+// node-gyp-build takes the addon that this variable names before all others.
+beforeEach(() => vi.stubEnv('SKEIN_PREBUILD', undefined));
+afterEach(() => vi.unstubAllEnvs());
 
 describe('the addon', () => {
   it.each([
