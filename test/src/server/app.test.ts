@@ -354,7 +354,7 @@ describe('/metrics', () => {
       name.startsWith('skein:requests_refused_total{code="invalid_'),
     );
     expect(refusals.map(([, count]) => count)).toEqual([1]);
-    expect(samples.has(`vllm:time_to_first_token_seconds_bucket{le="2560",${labels}}`)).toBe(true);
+    expect(samples.has(`vllm:time_to_first_token_seconds_bucket{le="2560.0",${labels}}`)).toBe(true);
   });
 
   it("has the engine's times of each request: in the queue, in its context, and from there to its end", async () => {
