@@ -148,14 +148,11 @@ export class WorkerRoster {
    * Workers among these that are heard, and have not told for too long which requests they have: a worker that was cut off, and has
    * given up what it had, has nothing to tell.
    */
-  reticent(
-    holders: Iterable<string>,
-    nowMs: number,
-    { untoldAfterMs }: Pick<SilenceLimits, 'untoldAfterMs'>,
-  ): string[] {
+  reticent(holders: Iterable<string>, { untoldAfterMs }: Pick<SilenceLimits, 'untoldAfterMs'>): string[] {
     return [...holders].filter((id) => {
       const worker = this.#workers.get(id);
-      return worker !== undefined && nowMs - worker.toldMs >= untoldAfterMs;
+      // Of one that is silent altogether nobody knows that it has given up anything: it may be lost.
+      return worker !== undefined && worker.heardMs - worker.toldMs >= untoldAfterMs;
     });
   }
 

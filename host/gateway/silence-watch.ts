@@ -64,7 +64,7 @@ export class SilenceWatch {
     const { toProbe, lost } = this.#roster.silent(nowMs, this.#options.silence);
     for (const worker of toProbe) void this.#probe(worker);
     for (const worker of lost) this.#options.onLost(worker);
-    const reticent = this.#roster.reticent(this.#attempts.book.holders(), nowMs, this.#options.silence);
+    const reticent = this.#roster.reticent(this.#attempts.book.holders(), this.#options.silence);
     for (const worker of reticent) this.#attempts.fallAllOf(worker, 'gap');
     for (const request of [...this.#attempts.requests.values()])
       if (request.stage !== 'leased') this.#lookAt(request, nowMs);

@@ -66,7 +66,8 @@ describeWithNats('skein gateway and skein work', () => {
     expect((await client.models.list()).data[0]!.id).toBe('gosling');
     const ready = await fetch(`${gateway.url}/v2/models/gosling/ready`);
     expect(ready.status).toBe(200);
-    expect(await healthOf(gateway)).toMatchObject([200, { status: 'ready' }]);
+    await until('the gateway to be ready', async () => (await healthOf(gateway))[0] === 200);
+    expect((await healthOf(gateway))[1].status).toBe('ready');
   }, 60_000);
 
   it('answer as a server that has the model itself, to the bit, in every protocol', async () => {

@@ -70,8 +70,6 @@ export class QueueLab {
   readonly #onHold = new Set<(message: HoldMessage) => void>();
   /** Requests whose prompts were computed by a prefill worker. */
   readonly prefilled: string[] = [];
-  /** Parts of blocks that workers have asked each other for. */
-  readonly fetched: BlocksMessage[] = [];
   /** Worker that has said last that it has the request. */
   readonly #holders = new Map<string, string>();
   readonly #connections: nats.NatsConnection[] = [];
@@ -121,12 +119,6 @@ export class QueueLab {
             for (const listener of [...this.#onFrame]) listener({ ...frame, worker: told.worker });
           }
         }
-      },
-    });
-    nc.subscribe(this.names.worker('*'), {
-      callback: (_, message) => {
-        const told = unpackMessage(message.data, 'stop', 'probe', 'file', 'blocks');
-        if (told.kind === 'blocks') this.fetched.push(told);
       },
     });
     nc.subscribe(this.names.beat, {
@@ -228,6 +220,22 @@ export class QueueLab {
   onFrame(listener: (frame: SeenFrame) => void): () => void {
     this.#onFrame.add(listener);
     return () => this.#onFrame.delete(listener);
+  }
+
+  /**
+   * Calls the listener with each part of blocks that workers ask each other for, until the returned function is called. Meanwhile
+   * somebody listens to each worker, so that NATS does not say of a dead one that nobody is there.
+   */
+  async onFetch(listener: (message: BlocksMessage) => void): Promise<() => void> {
+    const [nc] = this.#connections;
+    const heard = nc!.subscribe(this.names.worker('*'), {
+      callback: (_, message) => {
+        const told = unpackMessage(message.data, 'stop', 'probe', 'file', 'blocks');
+        if (told.kind === 'blocks') listener(told);
+      },
+    });
+    await nc!.flush();
+    return () => heard.unsubscribe();
   }
 
   onHold(listener: (message: HoldMessage) => void): () => void {
