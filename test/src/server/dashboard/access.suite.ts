@@ -114,7 +114,7 @@ export function accessSuite(browser: () => Browser): void {
     }));
     expect(widths).toEqual({ page: 360, chat: 0 });
     await page.getByText('About the model').click();
-    await page.locator('.facts-list').getByText('Parameters').waitFor();
+    await page.locator('.facts-list').getByText('Context', { exact: true }).waitFor();
     const facts = await page.locator('.facts-menu').boundingBox();
     expect(facts!.x).toBeGreaterThanOrEqual(0);
     expect(facts!.x + facts!.width).toBeLessThanOrEqual(360);
