@@ -117,7 +117,7 @@ describe('the borders of patterns at random', () => {
           for (const one of all) count += compareAtBorders(cutter, borders, one.join(''));
         },
       ),
-      { numRuns: 1500 },
+      { numRuns: 4000 },
     );
     expect(count).toBeGreaterThan(1000);
   });
