@@ -1,5 +1,5 @@
 import { isFailureKind, type RequestFailure } from '../request-failure.js';
-import type { TokenPiece } from '../token-request.js';
+import { MAX_SEQUENCES, type TokenPiece } from '../token-request.js';
 import { jsonOf, type Packable, PacketError, pack, unpack } from './packet.js';
 import { isPiece } from './piece-form.js';
 import type { PackedRequest } from './request-wire.js';
@@ -240,8 +240,6 @@ export function unpackMessage<Kind extends QueueMessage['kind']>(
 
 /** Most tokens of a sequence: whatever an engine has is far below. */
 const MOST_TOKENS = 2 ** 30;
-/** Most sequences of a request, as hosts take them. */
-const MOST_SEQUENCES = 4096;
 
 /**
  * Whose request a work item is that unpackMessage does not read, as far as that can be told; null: it cannot. Its gateway
@@ -337,8 +335,8 @@ const CHECKS: { [Kind in QueueMessage['kind']]: (message: Record<string, unknown
     isText(id) &&
     isCount(number) &&
     isLength(attempt) &&
-    isList(known, isLength, MOST_SEQUENCES) &&
-    isList(ended, isCount, MOST_SEQUENCES) &&
+    isList(known, isLength, MAX_SEQUENCES) &&
+    isList(ended, isCount, MAX_SEQUENCES) &&
     isObject(request),
   frames: ({ worker, runs, frames, failures, prefilled = [] }) =>
     isWord(worker) &&

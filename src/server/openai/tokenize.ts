@@ -22,8 +22,7 @@ export async function tokenize(
   { terms }: Exchange,
 ): Promise<Response> {
   const model = findGenerator(context, request.model);
-  const found = await tokensOf(model, request, templateOf(context, request));
-  terms.memory.addAnswer(toldTokensMemory(found.length));
+  const found = await toldTokens(model, request, templateOf(context, request), terms);
   const { codec, maxSeqLen } = model;
   const tokenAt = (index: number) => codec.tokenEntry(found[index]!) ?? '';
   return jsonAnswer(
@@ -51,9 +50,7 @@ export function detokenize(context: RouteContext, request: DetokenizeRequest): R
       { param: `tokens[${outside}]`, code: 'invalid_value' },
     );
   }
-  const detokenizer = codec.createDetokenizer({ skipSpecialTokens: false });
-  const text = detokenizer.push(request.tokens);
-  return jsonAnswer(new JsonObject({ prompt: text + detokenizer.flush() }));
+  return textAnswer(codec, request.tokens);
 }
 
 /** Answers POST /apply-template: the prompt of a conversation as text, special tokens included. */
@@ -62,10 +59,13 @@ export async function applyTemplate(
   request: ApplyTemplateRequest,
   { terms }: Exchange,
 ): Promise<Response> {
-  const { model, found } = await conversationTokens(context, request);
-  terms.memory.addAnswer(toldTokensMemory(found.length));
-  const detokenizer = model.codec.createDetokenizer({ skipSpecialTokens: false });
-  const text = detokenizer.push(found);
+  const { model, found } = await conversationTokens(context, request, terms);
+  return textAnswer(model.codec, found);
+}
+
+function textAnswer(codec: ServedGenerator['codec'], tokens: PromptTokens): Response {
+  const detokenizer = codec.createDetokenizer({ skipSpecialTokens: false });
+  const text = detokenizer.push(tokens);
   return jsonAnswer(new JsonObject({ prompt: text + detokenizer.flush() }));
 }
 
@@ -76,8 +76,7 @@ export async function renderPrompt(
   { terms }: Exchange,
 ): Promise<Response> {
   const model = findGenerator(context, request.model);
-  const found = await tokensOf(model, request as TokenizeRequest, undefined);
-  terms.memory.addAnswer(toldTokensMemory(found.length));
+  const found = await toldTokens(model, request as TokenizeRequest, undefined, terms);
   return jsonAnswer(new JsonList(1, () => rendered(model, found)));
 }
 
@@ -87,8 +86,7 @@ export async function renderConversation(
   request: ApplyTemplateRequest,
   { terms }: Exchange,
 ): Promise<Response> {
-  const { model, found } = await conversationTokens(context, request);
-  terms.memory.addAnswer(toldTokensMemory(found.length));
+  const { model, found } = await conversationTokens(context, request, terms);
   return jsonAnswer(rendered(model, found));
 }
 
@@ -99,11 +97,29 @@ function rendered({ id }: ServedGenerator, found: PromptTokens): JsonObject {
 async function conversationTokens(
   context: RouteContext,
   request: ApplyTemplateRequest,
+  terms: Exchange['terms'],
 ): Promise<{ model: ServedGenerator; found: PromptTokens }> {
   const model = findGenerator(context, request.model);
   const template = templateOf(context, request);
-  const found = await tokensOf(model, { ...request, prompt: undefined } as TokenizeRequest, template);
+  const found = await toldTokens(
+    model,
+    { ...request, prompt: undefined } as TokenizeRequest,
+    template,
+    terms,
+  );
   return { model, found };
+}
+
+/** Tokens of an answer that tells of them all, whose memory is counted. */
+async function toldTokens(
+  model: ServedGenerator,
+  request: TokenizeRequest,
+  template: string | undefined,
+  { memory }: Exchange['terms'],
+): Promise<PromptTokens> {
+  const found = await tokensOf(model, request, template);
+  memory.addAnswer(toldTokensMemory(found.length));
+  return found;
 }
 
 /** Fields with a meaning only for conversations. */

@@ -6,6 +6,7 @@ import { makeSamplingBatch, makeSamplingOutput } from '../../../../tools/support
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
 import { TinyNetworks } from '../../../../tools/support/tiny-network.js';
 import { executorOptions } from '../../../support/native-options.js';
+import { expectRefusedMoves } from '../../../support/refused-moves.js';
 
 const networks = new TinyNetworks();
 afterAll(() => networks.remove());
@@ -50,16 +51,7 @@ describe('the content of blocks of the wasm executor', () => {
     const executor = await open(tiny);
     const { bytesPerBlock, readBlocks, writeBlocks } = executor.blockAccess!;
     const block = new Uint8Array(bytesPerBlock);
-    for (const move of [readBlocks, writeBlocks]) {
-      expect(() => move(Int32Array.of(64), block)).toThrow('blocks[0] is 64');
-      expect(() => move(Int32Array.of(-1), block)).toThrow('blocks[0] is -1');
-      expect(() => move(Int32Array.of(1), block.subarray(1))).toThrow(
-        `has ${bytesPerBlock - 1} bytes; 1 blocks of ${bytesPerBlock} bytes are expected.`,
-      );
-      expect(() => move(Int32Array.of(1), new Float32Array(4) as never)).toThrow('must be a Uint8Array');
-      expect(() => move([1] as never, block)).toThrow('blocks must be an Int32Array');
-      move(new Int32Array(0), new Uint8Array(0));
-    }
+    expectRefusedMoves(executor.blockAccess!);
     executor.begin(batchOf(tiny, 0, [1, 2, 3], [1, 2, 3]), makeSamplingBatch([{}]), makeSamplingOutput(1));
     for (const move of [readBlocks, writeBlocks])
       expect(() => move(Int32Array.of(1), block)).toThrow('begun');
