@@ -5,11 +5,11 @@
  *     npm run test:arm
  *     npm run test:arm -- --whole
  */
-import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 import { bundleTests } from './bundle.js';
 import { compileAddon } from './compile.js';
-import { checkPrograms, emulatedCommand, root } from './emulated-machine.js';
+import { checkPrograms, emulatedCommand } from './emulated-machine.js';
+import { runFile } from './run-file.js';
 import { SHORT, type TestFile, wholeSuites } from './test-files.js';
 
 const HELP = `Tests the native code of ARM processors under QEMU.
@@ -35,31 +35,15 @@ function testsOf(): readonly TestFile[] {
   return flags.whole ? wholeSuites() : SHORT;
 }
 
-/** One process for each file: an end by a signal is that file's. Returns whether it passed. */
-function runFile(script: string, bundle: string, { path, names, isShort }: TestFile, addon: string): boolean {
-  const startMs = performance.now();
-  const [program, args] = emulatedCommand(script, [bundle], flags.cpu);
-  const chosen = names === undefined ? {} : { SKEIN_TEST_NAMES: names };
-  const scale = isShort ? { SKEIN_TEST_SCALE: 'short' } : {};
-  const { status, signal, stdout } = spawnSync(program, args, {
-    cwd: root,
-    env: { ...process.env, ...chosen, ...scale, SKEIN_PREBUILD: addon },
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'inherit'],
-    maxBuffer: 2 ** 28,
-  });
-  const end = signal === null ? '' : ` ended by ${signal}`;
-  console.log(`${path}: ${stdout.trim()}${end} (${Math.round((performance.now() - startMs) / 1000)} s)`);
-  return status === 0;
-}
-
 async function main(): Promise<void> {
   checkPrograms();
   const startMs = performance.now();
   const files = testsOf();
   const [addon, { script, tests }] = [await compileAddon(), await bundleTests(files.map(({ path }) => path))];
   console.log(`arm: compiled in ${Math.round((performance.now() - startMs) / 1000)} s`);
-  const failed = files.filter((file, i) => !runFile(script, tests[i]!, file, addon));
+  const failed = files.filter(
+    (file, i) => !runFile({ file, command: emulatedCommand(script, [tests[i]!], flags.cpu), addon }),
+  );
   if (failed.length > 0) throw new Error(`${failed.length} of ${files.length} files failed`);
   console.log(`arm: ${files.length} files passed on an emulated ${flags.cpu}`);
 }
