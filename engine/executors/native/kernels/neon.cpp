@@ -1,3 +1,5 @@
+#include "kernels/few_registers.h"
+
 #include "kernels/peak.h"
 #include "kernels/simd_neon.h"
 #include "kernels/table.h"
