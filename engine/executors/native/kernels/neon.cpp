@@ -1,5 +1,3 @@
-#include "kernels/few_registers.h"
-
 #include "kernels/peak.h"
 #include "kernels/simd_neon.h"
 #include "kernels/table.h"

@@ -1,5 +1,3 @@
-#include "kernels/few_registers.h"
-
 #include "kernels/bf16_products.h"
 #include "kernels/peak.h"
 #include "kernels/simd_neonbf16.h"
