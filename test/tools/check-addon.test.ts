@@ -103,7 +103,7 @@ function machO({ machine, libraries, wanted, defined = [ENTRY] }: Content, libra
       b.writeUInt16LE(library << 8, 6);
     });
   const symbols = [
-    ...wanted.map((name) => symbol(`_${name}`, 1, 0xfe)),
+    ...wanted.map((name, i) => symbol(`_${name}`, 1, i % 2 === 0 ? 0xfe : 0)),
     ...libraryFunctions.map((name) => symbol(name, 1, 1)),
     ...defined.map((name) => symbol(`_${name}`, 0x0f, 0)),
   ];
@@ -132,7 +132,11 @@ function machO({ machine, libraries, wanted, defined = [ENTRY] }: Content, libra
 
 const X64 = { machine: 62, libraries: ['libm.so.6', 'libc.so.6'], wanted: ['napi_throw', 'malloc'] };
 const ARM = { machine: 183, libraries: ['libc.so'], wanted: ['napi_throw', 'node_api_symbol_for', 'malloc'] };
-const APPLE = { machine: 0x0100000c, libraries: ['/usr/lib/libSystem.B.dylib'], wanted: ['napi_throw'] };
+const APPLE = {
+  machine: 0x0100000c,
+  libraries: ['/usr/lib/libSystem.B.dylib'],
+  wanted: ['napi_throw', 'napi_wrap'],
+};
 
 describe('an addon for another platform', () => {
   it('may ask for the C library and for Node.js', () => {
@@ -140,7 +144,7 @@ describe('an addon for another platform', () => {
     expect(checkAddon(elf(X64), GLIBC, '2.17')).toEqual(asked);
     expect(checkAddon(elf({ ...X64, weak: ['_ZNotThere'] }), GLIBC, '2.28')).toEqual(asked);
     expect(checkAddon(elf(ARM), MUSL)).toEqual({ libraries: ['libc.so'], functionsOfNode: 2 });
-    expect(checkAddon(machO(APPLE), MAC)).toEqual({ libraries: APPLE.libraries, functionsOfNode: 1 });
+    expect(checkAddon(machO(APPLE), MAC)).toEqual({ libraries: APPLE.libraries, functionsOfNode: 2 });
   });
 
   it.each([

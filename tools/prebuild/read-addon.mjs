@@ -109,8 +109,8 @@ const MAC_CPUS = new Map([
 ]);
 const MAC_LIBRARIES = [6, 8];
 const COMMAND = { symbols: 2, library: 12 };
-/** Number of a library that stands for whoever has the function. */
-const ANY_LIBRARY = 0xfe;
+/** Numbers of libraries that stand for whoever has the function: Apple's linker writes one, zig's the other. */
+const ANY_LIBRARY = [0xfe, 0];
 
 /** @param {Buffer} bytes @returns {Addon} */
 function readMachO(bytes) {
@@ -143,6 +143,6 @@ function addMacSymbols(bytes, command, addon) {
     if (!isExternal) continue;
     const name = text(bytes, names + bytes.readUInt32LE(at)).replace(/^_/, '');
     if ((type & 0x0e) !== 0) addon.defined.push(name);
-    else if (bytes.readUInt16LE(at + 6) >> 8 === ANY_LIBRARY) addon.wanted.push(name);
+    else if (ANY_LIBRARY.includes(bytes.readUInt16LE(at + 6) >> 8)) addon.wanted.push(name);
   }
 }
