@@ -111,6 +111,21 @@ export function chatSuite(browser: () => Browser): void {
     const file = await download.path();
     await menu.getByRole('button', { name: 'Delete First question' }).click();
     await expect.poll(() => menu.locator('.chats-open').count()).toBe(1);
+    await menu.getByRole('button', { name: 'Undo' }).click();
+    await expect.poll(() => menu.locator('.chats-open').count()).toBe(2);
+    await menu.getByRole('button', { name: 'Rename Second conversation' }).click();
+    await menu.getByLabel('Title').fill('Another name');
+    await menu.getByLabel('Title').press('Enter');
+    await menu.getByText('Another name').waitFor();
+    await menu.locator('summary').press('Escape');
+    await expect.poll(() => menu.getByText('Another name').isVisible()).toBe(false);
+    // What is asked next leaves the title as it is.
+    await ask(page, 'More of it');
+    await page.getByText('Regenerate').nth(1).waitFor();
+    await menu.locator('summary').click();
+    await menu.getByText('Another name').waitFor();
+    await menu.getByRole('button', { name: 'Delete First question' }).click();
+    await expect.poll(() => menu.locator('.chats-open').count()).toBe(1);
     await menu.locator('input[type=file]').setInputFiles({
       name: 'wrong.json',
       mimeType: 'application/json',
@@ -118,6 +133,7 @@ export function chatSuite(browser: () => Browser): void {
     });
     await menu.getByText('This file has no conversations that this page has exported.').waitFor();
     await menu.locator('input[type=file]').setInputFiles(file);
+    await menu.getByText('1 conversation imported. 1 was here already').waitFor();
     await menu.getByText('First question').click();
     await expect.poll(() => page.locator('.turn').count()).toBe(2);
     await page.locator('.turn').getByText('And then?').waitFor();

@@ -32,6 +32,8 @@ export class ChatPanel {
   readonly #store = new ConversationStore(globalThis.indexedDB ?? null);
   /** Id under which the conversation on the page is kept. */
   #id = newId();
+  /** Its title; null: the beginning of its first question. */
+  #title: string | null = null;
   readonly #meter = new ContextMeter();
   /** Tokens that the conversation takes; null: not known. */
   #contextTokens: number | null = null;
@@ -48,6 +50,9 @@ export class ChatPanel {
     });
     const list = new ConversationList(this.#store, {
       open: (conversation) => this.#restore(conversation),
+      renamed: ({ id, title }) => {
+        if (id === this.#id) this.#title = title;
+      },
       removed: (id) => {
         if (id === this.#id) this.#clearAll();
       },
@@ -133,17 +138,18 @@ export class ChatPanel {
       .filter(({ answer }) => answer.text !== '' || answer.reasoning !== '')
       .map(({ question, answer: { text, reasoning } }) => ({ question, answer: text, reasoning }));
     if (turns.length === 0) return;
-    const title = titleOf(turns[0]!.question);
+    const title = this.#title ?? titleOf(turns[0]!.question);
     const { model } = this.#page.feed;
     const known = this.#contextTokens === null ? {} : { contextTokens: this.#contextTokens };
     await this.#store.put({ id: this.#id, title, model, changedMs: Date.now(), turns, ...known });
   }
 
   /** Shows a conversation that was kept, to go on with it. */
-  #restore({ id, turns, contextTokens }: StoredConversation): void {
+  #restore({ id, title, turns, contextTokens }: StoredConversation): void {
     this.stop();
     this.#showContext(contextTokens ?? null);
     this.#id = id;
+    this.#title = title;
     this.#turns = [];
     this.#log.replaceChildren();
     for (const [at, { question, answer, reasoning }] of turns.entries()) {
@@ -213,6 +219,7 @@ export class ChatPanel {
     this.stop();
     this.#turns = [];
     this.#id = newId();
+    this.#title = null;
     sessionStore()?.removeItem(OPENED);
     this.#showContext(null);
     this.#showEmpty();
