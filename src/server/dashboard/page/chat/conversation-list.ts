@@ -14,7 +14,6 @@ const LONGEST_FILE = 50e6;
 
 export interface ListActions {
   open(conversation: StoredConversation): void;
-  renamed(conversation: StoredConversation): void;
   /** Called when a conversation was deleted, which may be the one on the page. */
   removed(id: string): void;
 }
@@ -88,9 +87,7 @@ export class ConversationList {
     const form = el('form', { class: 'chats-title' }, [input, el('button', { class: 'button' }, ['Save'])], {
       submit: async (event) => {
         event.preventDefault();
-        const renamed = { ...conversation, title: input.value.trim() || conversation.title };
-        await this.#store.put(renamed);
-        this.#actions.renamed(renamed);
+        await this.#store.put({ ...conversation, title: input.value.trim() || conversation.title });
         await this.#show();
       },
       keydown: (event) => {

@@ -48,6 +48,10 @@ export class ConversationStore {
     return all.sort(latestFirst);
   }
 
+  async find(id: string): Promise<StoredConversation | null> {
+    return (await this.list()).find((one) => one.id === id) ?? null;
+  }
+
   /** Keeps a conversation, in place of the oldest of the others where there are too many. */
   async put(conversation: StoredConversation): Promise<void> {
     await this.#write([conversation], []);
@@ -127,7 +131,13 @@ function opened(factory: IDBFactory): Promise<IDBDatabase | null> {
   });
 }
 
-/** Title of a conversation: the beginning of its first question. */
+/** Title of a conversation: the one that the reader gave to what is stored of it, else the beginning of its first question. */
+export function titleIn(turns: readonly StoredTurn[], stored: StoredConversation | null): string {
+  const isGiven = stored !== null && stored.title !== titleOf(stored.turns[0]!.question);
+  return isGiven ? stored.title : titleOf(turns[0]!.question);
+}
+
+/** The beginning of a question. */
 export function titleOf(question: string): string {
   const line = question.trim().replace(/\s+/g, ' ');
   return line.length <= LONGEST_TITLE ? line : `${line.slice(0, LONGEST_TITLE - 1)}…`;

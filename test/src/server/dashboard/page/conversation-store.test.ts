@@ -5,6 +5,7 @@ import {
   ConversationStore,
   MOST_CONVERSATIONS,
   type StoredConversation,
+  titleIn,
   titleOf,
 } from '../../../../../src/server/dashboard/page/chat/conversation-store.js';
 
@@ -80,7 +81,11 @@ describe('conversations of the page', () => {
     );
   });
 
-  it('have the beginning of their first question as their title', () => {
+  it('have the title that the reader gave them, else the beginning of their first question', () => {
+    const turns = [{ question: 'changed', answer: '', reasoning: '' }];
+    expect(titleIn(turns, null)).toBe('changed');
+    expect(titleIn(turns, { ...conversation('a'), title: 'q' })).toBe('changed');
+    expect(titleIn(turns, { ...conversation('a'), title: 'mine' })).toBe('mine');
     expect(titleOf('  Two\n words ')).toBe('Two words');
     expect(titleOf('x'.repeat(100))).toBe(`${'x'.repeat(59)}…`);
   });
