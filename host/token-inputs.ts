@@ -17,13 +17,11 @@ import type { InferenceRequest, Tensor } from '../callbacks/types.js';
 import type { AdapterWeights } from '../models/adapters/adapter-weights.js';
 import { type LoraTensors, writeLoraTensors } from '../models/adapters/lora-tensors.js';
 import { sharedTensorsOf } from '../models/adapters/shared-adapter.js';
-import { checkTokenFields } from './token-fields.js';
 
 const COUNT = { min: 1, max: 2 ** 31 - 1, integer: true };
 
 /** Makes the tensors of a token request. Throws ParameterError for values that a tensor could not carry unchanged. */
 export function inferenceRequestOf(requestId: bigint, request: TokenRequest): InferenceRequest {
-  checkTokenFields(request);
   const sampling = resolveSamplingParams(request);
   checkRange('maxNewTokens', request.maxNewTokens, COUNT);
   if (request.timeLimitMs !== undefined) {
