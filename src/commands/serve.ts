@@ -9,6 +9,7 @@ import { listenForInterruption } from '../interruption.js';
 import { checkAddress } from '../server/listen-address.js';
 import { listenWhileLoading } from '../server/loading-answers.js';
 import { isLoopbackName } from '../server/loopback.js';
+import { printable } from '../server/text-lines.js';
 import { demoModelPath } from '../serving/demo-model.js';
 import type { ModelState } from '../serving/model-state.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
@@ -191,7 +192,8 @@ function greeting(
   lines.push(
     `  ${hasChat ? 'to chat with it, and to see what is in flight' : 'to see what it does'}: ${url}`,
   );
-  return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
+  const all = [`skein ${skeinVersion()} serves ${names} at ${url}/v1`, ...lines];
+  return `${all.map(printable).join('\n')}\n`;
 }
 
 function ranksOf({ ranks }: ModelState): string[] {

@@ -156,7 +156,7 @@ export class ChatPanel {
     if (isShown) {
       this.#id = id;
       this.#keptMs = changedMs;
-      sessionStore()?.setItem(OPENED, id);
+      remember(id);
     }
     await this.#store.put({ ...conversation, id, title: titleIn(conversation.turns, stored), changedMs });
   }
@@ -179,7 +179,7 @@ export class ChatPanel {
 
   /** After a reload the conversation of this tab goes on. */
   async #restoreLatest(): Promise<void> {
-    const id = sessionStore()?.getItem(OPENED) ?? null;
+    const id = remembered();
     const found = id === null ? null : await this.#store.find(id);
     if (found !== null && this.#turns.length === 0) this.#restore(found);
   }
@@ -237,7 +237,7 @@ export class ChatPanel {
     this.#turns = [];
     this.#id = newId();
     this.#keptMs = null;
-    sessionStore()?.removeItem(OPENED);
+    remember(null);
     this.#showContext(null);
     this.#showEmpty();
     this.#composer.focus();
@@ -257,11 +257,19 @@ export class ChatPanel {
 /** Name under which a tab keeps the id of its conversation. */
 const OPENED = 'skein-conversation';
 
-function sessionStore(): Storage | null {
+/** Notes the conversation with which this tab goes on after a reload. Where the browser stores nothing, or is full, there is none. */
+function remember(id: string | null): void {
   try {
-    return sessionStorage;
+    if (id === null) sessionStorage.removeItem(OPENED);
+    else sessionStorage.setItem(OPENED, id);
+  } catch {}
+}
+
+function remembered(): string | null {
+  try {
+    return sessionStorage.getItem(OPENED);
   } catch {
-    return null; // a page that may store nothing
+    return null;
   }
 }
 
