@@ -274,8 +274,10 @@ export class ClusterSimulation {
     this.#iterations += 1;
     for (const { requestId, phase, contextBefore, contextAfter, generated } of steps) {
       const request = Number(requestId);
-      if (phase === 'context') this.#contextTokens += contextAfter - contextBefore;
-      this.#requests.noteContext(request, contextBefore);
+      if (phase === 'context') {
+        this.#contextTokens += contextAfter - contextBefore;
+        this.#requests.noteContext(request, contextBefore);
+      }
       this.#noteTokens(nowNs, worker, request, generated);
     }
     for (const { requestId } of finished) {
