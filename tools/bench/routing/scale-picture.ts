@@ -32,7 +32,7 @@ const found = ROUTING_POLICIES.map((routing) => ({
 const picture = policyChart(
   'What four ways of choosing a worker do with 10 to 10,000 workers',
   {
-    places: workers.map((count) => count.toLocaleString('en')),
+    places: workers.map((count) => (count < 1000 ? `${count}` : `${count / 1000}k`)),
     xTitle: 'workers, each with 10 requests in 10 seconds',
   },
   (routing) => found.find((one) => one.routing === routing)!.byWorkers,
