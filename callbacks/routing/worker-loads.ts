@@ -1,8 +1,8 @@
 import type { WorkerIndex } from './block-index.js';
 
-/** What a worker has to do: at least so much, where it stands for several. */
+/** What a worker has to do, or by how much that changes. */
 export interface Load {
-  /** Requests that are there; Infinity: nobody is. */
+  /** Requests that are there. */
   requests: number;
   /** Blocks of their prompts that are yet to be computed. */
   pendingBlocks: number;
@@ -12,9 +12,9 @@ export interface Load {
  * What workers have to do, by their numbers, in a tree whose nodes have the least of each of the two numbers below them: of ten thousand workers those with
  * much to do need not be looked at one by one.
  *
- *   requests 1           1                    node n has 2 n and 2 n + 1 below it
- *                2               1
- *   workers    2   3   4   1   2   9          the leaves, behind the nodes
+ *   requests           1              node n has 2 n and 2 n + 1 below it
+ *                  2       1
+ *   workers      2   3   4   1        the leaves, behind the nodes; where nobody is: Infinity
  */
 export class WorkerLoads {
   #numLeaves = 1;
