@@ -1,4 +1,5 @@
 #include "kernels/neon_products.h"
+#include "kernels/peak.h"
 #include "kernels/simd_neoni8mm.h"
 
 namespace skein {
@@ -7,5 +8,7 @@ const KernelTable& neonI8mmKernels() {
   static const KernelTable table = withQuantizedProducts<NeonI8mmSimd>();
   return table;
 }
+
+float neonI8mmPeak(DType dtype, int64_t iterations) { return peakLoop<NeonI8mmSimd>(dtype, iterations); }
 
 }  // namespace skein
