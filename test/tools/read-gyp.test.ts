@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { readGyp } from '../../tools/prebuild/read-gyp.mjs';
+import { zigFlag } from '../../tools/prebuild/zig-flag.mjs';
 import { temporaryFolder } from '../support/fresh-folders.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -50,6 +51,18 @@ describe('binding.gyp, read for another platform', () => {
     expect(() => readGyp(path, { os: 'linux', cpu: 'x64' })).toThrow(
       `binding.gyp: the condition "OS!='win'" is none of NAME=='value'.`,
     );
+  });
+
+  it('has versions of ARM as zig names them', () => {
+    expect(['-march=armv8.2-a+dotprod+i8mm', '-mavx2', '-O3'].map(zigFlag)).toEqual([
+      '-mcpu=generic+v8_2a+dotprod+i8mm',
+      '-mavx2',
+      '-O3',
+    ]);
+    const { flags } = readGyp(root, { os: 'darwin', cpu: 'arm64' }).find(
+      ({ name }) => name === 'skein_neondot',
+    )!;
+    expect(flags.map(zigFlag)).toContain('-mcpu=generic+v8_2a+dotprod');
   });
 
   it('names each source of the addon once, those of other instruction sets with flags of their own', () => {

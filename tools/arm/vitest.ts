@@ -1,5 +1,6 @@
 // Stands for 'vitest' in tests that run without Vite: Vitest's runner and its expect, without what needs a server beside it.
 import * as expects from '@vitest/expect';
+import * as spies from '@vitest/spy';
 import * as chai from 'chai';
 
 export {
@@ -30,3 +31,24 @@ Object.defineProperty(globalThis, expects.GLOBAL_EXPECT, {
   configurable: true,
 });
 expects.setState({ assertionCalls: 0, isExpectingAssertions: false, environment: 'node' }, expect as never);
+
+const surroundings = new Map<string, string | undefined>();
+
+/** Of Vitest's helpers those that tests of the native executor use. */
+export const vi = {
+  fn: spies.fn,
+  spyOn: spies.spyOn,
+  stubEnv(name: string, value: string | undefined): void {
+    if (!surroundings.has(name)) surroundings.set(name, process.env[name]);
+    setVariable(name, value);
+  },
+  unstubAllEnvs(): void {
+    for (const [name, value] of surroundings) setVariable(name, value);
+    surroundings.clear();
+  },
+};
+
+function setVariable(name: string, value: string | undefined): void {
+  if (value === undefined) delete process.env[name];
+  else process.env[name] = value;
+}

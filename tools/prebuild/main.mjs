@@ -3,11 +3,12 @@
 //     pip install ziglang                                      zig is in the folder ziglang of Python's packages
 //     npm run prebuild:zig -- linux-x64-musl --zig PATH        -> prebuilds/linux-x64/skein.musl.{node,json}
 //
-// The C++ library is in the file then, and on a Mac the functions of Node.js are found when the addon is loaded. Whoever publishes such
-// an addon has to run it on its platform before: here it is only compiled.
+// The C++ library is in the file then, and on a Mac the functions of Node.js are found when the addon is loaded. check-addon.mjs says
+// whether it can be loaded there at all. Whoever publishes such an addon has to run it on its platform before: tools/prebuild/run-musl.ts
+// does that for musl.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,15 +17,20 @@ import { headersFolder } from '../build-addon/aside.mjs';
 import { PLATFORMS, platformName, prebuiltPath } from '../build-addon/platforms.mjs';
 import { prebuiltStampFile } from '../build-addon/prebuilt.mjs';
 import { portableSourcesHash, stampOf } from '../build-addon/stamp.mjs';
+import { checkAddon } from './check-addon.mjs';
 import { readGyp } from './read-gyp.mjs';
+import { zigFlag } from './zig-flag.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Zig's names of the platforms, with the oldest system that the addon is to run on: RHEL 8's C library, macOS 12. */
+/** RHEL 8's C library. */
+const OLDEST_GLIBC = '2.28';
+
+/** Zig's names of the platforms, with the oldest system that the addon is to run on; macOS 12. */
 const TARGETS = {
-  'linux-x64-glibc': 'x86_64-linux-gnu.2.28',
+  'linux-x64-glibc': `x86_64-linux-gnu.${OLDEST_GLIBC}`,
   'linux-x64-musl': 'x86_64-linux-musl',
-  'linux-arm64-glibc': 'aarch64-linux-gnu.2.28',
+  'linux-arm64-glibc': `aarch64-linux-gnu.${OLDEST_GLIBC}`,
   'linux-arm64-musl': 'aarch64-linux-musl',
   'darwin-arm64': 'aarch64-macos.12.0',
 };
@@ -64,8 +70,23 @@ async function main() {
     ),
     name: basename(target),
   });
+  const asked = checked(target, platform);
   writeFileSync(prebuiltStampFile(target), stampOf(portableSourcesHash(root), target));
-  console.log(`${target} (${(statSync(target).size / 2 ** 20).toFixed(1)} MiB)`);
+  console.log(`${target}: ${asked}`);
+}
+
+/** What the addon asks for, in words. One that could not be loaded is deleted. */
+function checked(target, platform) {
+  const bytes = readFileSync(target);
+  try {
+    const oldest = platform.libc === 'glibc' ? OLDEST_GLIBC : undefined;
+    const { libraries, functionsOfNode } = checkAddon(bytes, platform, oldest);
+    const size = (bytes.length / 2 ** 20).toFixed(1);
+    return `${size} MiB, asks for ${libraries.join(', ')} and ${functionsOfNode} functions of Node.js`;
+  } catch (error) {
+    rmSync(target);
+    throw new Error(`${target} ${error.message}.`);
+  }
 }
 
 /** One for each source. */
@@ -73,7 +94,7 @@ function compileSteps(compiler, { name, sources, flags, defines, includes }, asi
   return sources.map((source, number) => {
     const object = join(aside, `${name}-${number}-${basename(source)}.o`);
     const command = [
-      ...[...compiler, ...ZIG_FLAGS, ...flags],
+      ...[...compiler, ...ZIG_FLAGS, ...flags.map(zigFlag)],
       ...defines.map((define) => `-D${define}`),
       ...[...includes, join(headers, 'include/node')].map((folder) => `-I${folder}`),
       ...['-c', source, '-o', object],

@@ -1,3 +1,5 @@
+#include "kernels/few_registers.h"
+
 #include "kernels/neon_products.h"
 #include "kernels/peak.h"
 #include "kernels/simd_neondot.h"

@@ -12,6 +12,7 @@
 #include "kernels/formats.h"
 #include "kernels/quantized_rows.h"
 #include "kernels/row_pairs.h"
+#include "kernels/row_words.h"
 #include "kernels/table_panels.h"
 
 namespace skein {
@@ -35,11 +36,14 @@ template <class V, DType Form, int M, class Groups>
 [[gnu::always_inline]] inline void groupSums(const uint8_t* x, int64_t rowStride, const Groups& groups,
                                              typename V::I (&sum)[M][2]) {
   using I = typename V::I;
+  constexpr bool kFromZero = Form == DType::kInt4 || (Form == DType::kInt8 && HasSquares<V>);
   SKEIN_UNROLL(16)
   for (int m = 0; m < M; m++)
     sum[m][0] = sum[m][1] = startOfSum<V, Form>(x + m * rowStride);
   if constexpr (HasSquares<V> && M > 1)
-    return addSquares<V, kParts<V, Form>, kGroup / 8, M>(x + kBlockHead<Form>, rowStride, groups, 0, sum);
+    return addSquares<V, kParts<V, Form>, kGroup / 8, M, kFromZero>(x + kBlockHead<Form>, rowStride, groups, 0, sum);
+  if constexpr (HasWords<V>)
+    return addWords<V, kParts<V, Form>, kGroup / 16, M>(x + kBlockHead<Form>, rowStride, groups, 0, sum);
   const auto add = [&](int step) __attribute__((always_inline)) {
     groups.prefetch(step);
     SKEIN_UNROLL(2)
@@ -116,7 +120,9 @@ template <class V, int M, class Groups>
   SKEIN_UNROLL(16)
   for (int m = 0; m < M; m++) sum[m][0] = sum[m][1] = V::startOf(loadWord(x + m * rowStride + 8 + 4 * sixteen));
   if constexpr (HasSquares<V> && M > 1)
-    return addSquares<V, 2, 2, M>(x + kBlockHead<DType::kQ6K> + 16 * sixteen, rowStride, groups, 4 * sixteen, sum);
+    return addSquares<V, 2, 2, M, false>(x + kBlockHead<DType::kQ6K> + 16 * sixteen, rowStride, groups, 4 * sixteen, sum);
+  if constexpr (HasWords<V>)
+    return addWords<V, 2, 1, M>(x + kBlockHead<DType::kQ6K> + 16 * sixteen, rowStride, groups, 4 * sixteen, sum);
   SKEIN_UNROLL(2)
   for (int step = 2 * sixteen; step < 2 * sixteen + 2; step++) {
     groups.prefetch(step);

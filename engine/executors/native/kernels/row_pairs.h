@@ -16,9 +16,16 @@ namespace {
 template <class V>
 concept HasSquares = requires { typename V::Squares; };
 
+// Where the sums of two rows begin: at zero, in registers of their own, or at what `sum` holds.
+template <class V, bool kFromZero>
+[[gnu::always_inline]] inline typename V::Squares startOfSquares(const typename V::I& even, const typename V::I& odd) {
+  if constexpr (kFromZero) return V::zeroSquares();
+  else return V::squaresOf(even, odd);
+}
+
 // Adds to sum[m][half] the products of M rows and 8 kEights k of one panel, from step `first` of 4 k on. x: the quants of row 0
-// at that step. kPerVector: steps in one packed vector.
-template <class V, int kPerVector, int kEights, int M, class Groups>
+// at that step. kPerVector: steps in one packed vector. kFromZero: what `sum` held does not matter.
+template <class V, int kPerVector, int kEights, int M, bool kFromZero, class Groups>
 [[gnu::always_inline]] inline void addSquares(const uint8_t* x, int64_t rowStride, const Groups& groups, int first,
                                               typename V::I (&sum)[M][2]) {
   constexpr int kPairs = (M + 1) / 2;
@@ -26,7 +33,7 @@ template <class V, int kPerVector, int kEights, int M, class Groups>
   typename V::Squares squares[kPairs][2];
   SKEIN_UNROLL(8)
   for (int p = 0; p < kPairs; p++)
-    for (int half = 0; half < 2; half++) squares[p][half] = V::squaresOf(sum[2 * p][half], sum[odd(p)][half]);
+    for (int half = 0; half < 2; half++) squares[p][half] = startOfSquares<V, kFromZero>(sum[2 * p][half], sum[odd(p)][half]);
   SKEIN_UNROLL(4)
   for (int e = 0; e < kEights; e++) {
     const int four = first + 2 * e;

@@ -26,6 +26,12 @@ struct NeonI8mmSimd : NeonDotSimd {
   static Squares squaresOf(I even, I odd) {
     return {{joined(even.low, odd.low), joinedHigh(even.low, odd.low), joined(even.high, odd.high), joinedHigh(even.high, odd.high)}};
   }
+  // Each is made by an instruction of its own: as copies of one zero the compiler moves them around between registers.
+  static Squares zeroSquares() {
+    Squares zero;
+    for (int32x4_t& of : zero.of) asm volatile("movi %0.4s, #0" : "=w"(of));
+    return zero;
+  }
   static I evenRow(const Squares& a) { return {joined(a.of[0], a.of[1]), joined(a.of[2], a.of[3])}; }
   static I oddRow(const Squares& a) { return {joinedHigh(a.of[0], a.of[1]), joinedHigh(a.of[2], a.of[3])}; }
 

@@ -1,0 +1,81 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from './emulated-machine.js';
+
+/** A test file that runs on the emulated machine. */
+export interface TestFile {
+  path: string;
+  /** Pattern of the names of its tests that run; absent: all. */
+  names?: string;
+  /** True: the kernels' tests take fewer shapes. */
+  isShort?: boolean;
+}
+
+const NATIVE = 'test/engine/executors/native';
+
+const kernelFile = (name: string, names: string): TestFile => ({
+  path: `${NATIVE}/kernels/${name}.test.ts`,
+  names,
+  isShort: true,
+});
+
+/**
+ * What an emulator does in minutes: products of each format with the bits that x86 has, every other kernel beside its twin in plain
+ * C++, and whole networks, in one precision after another, beside a naive one. Left out is what has no instruction of its own: the
+ * executor's checks, the twins' own tests, larger shapes.
+ */
+export const SHORT: readonly TestFile[] = [
+  kernelFile('stored-bits', 'neon'),
+  kernelFile('gemm', 'neonbf16 gives the bits'),
+  kernelFile('attention', '(neon|neonbf16) gives the bits'),
+  kernelFile('rows', 'neon gives the bits'),
+  kernelFile('vocab', 'neon gives the bits'),
+  kernelFile('wide-row', 'bits of every other table'),
+  {
+    path: `${NATIVE}/native-executor.test.ts`,
+    names: 'on neon.*(f32, 16 tokens|bf16 weights and cache|a cache in int8)',
+    isShort: true,
+  },
+  { path: 'test/reference/tiny.test.ts', names: 'tiny gqa .* on neon', isShort: true },
+];
+
+/** Files that start processes of Node.js: a program for ARM starts none where the system does not know the emulator (binfmt_misc). */
+const STARTS_PROCESSES = /^(manager|ranks|smollm2-ranks|steered-ranks|worker-death)$/;
+
+/** Hours of emulated arithmetic: a tenth of a second to seconds for each token of a model of 135 million weights. */
+const REAL_MODEL = /^smollm2/;
+
+/** The plain C++ of the scalar twins has no instruction of its own, other executors none of Skein's; the emulator is slowest there. */
+const OF_ARM = '^(?!.*\\b(scalar|wasm|tensorflow|portable)\\b)';
+
+const reference = (name: string, names?: string): TestFile => ({
+  path: `test/reference/${name}.test.ts`,
+  ...(names === undefined ? {} : { names }),
+});
+
+/**
+ * Whole suites: the real model beside Hugging Face transformers, adapters and encoders beside theirs, the bitwise suite, architectures,
+ * and everything of the executor's own. Of the real model the short prompts in f32, and all prompts where products are of whole numbers.
+ */
+export function wholeSuites(): TestFile[] {
+  return [
+    ...['lora', 'encoders', 'tiny', 'architectures', 'windows', 'returned-logits'].map((name) =>
+      reference(name, OF_ARM),
+    ),
+    ...filesOf('test/bitwise')
+      .filter(({ name }) => !STARTS_PROCESSES.test(name) && !REAL_MODEL.test(name))
+      .map(({ name, path }) => ({ path, names: name === 'known-outputs' ? '^native' : OF_ARM })),
+    ...filesOf(NATIVE).map(({ path }) => ({ path, names: OF_ARM, isShort: true })),
+    reference(
+      'smollm2',
+      "(one token|two tokens|plain fact|chat capital)'?: (logits|greedy)|diverges little in int[48]$",
+    ),
+    reference('lora-smollm2', 'diverges little in int4'),
+  ];
+}
+
+function filesOf(folder: string): { name: string; path: string }[] {
+  const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).sort();
+  const ofTests = names.filter((name) => name.endsWith('.test.ts'));
+  return ofTests.map((name) => ({ name: name.replace(/\.test\.ts$/, ''), path: `${folder}/${name}` }));
+}
