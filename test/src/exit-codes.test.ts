@@ -85,6 +85,22 @@ const USAGE: Case[] = [
     ['build', model, '-o', nowhere, '--threads', '0'],
     /--threads is "0"; .*from 1 to 1024/,
   ],
+  [
+    'an argument too many',
+    ['serve', 'extra'],
+    /^skein: Too many arguments for 'serve'\. Expected 0 arguments but got 1\. See skein serve --help\.$/,
+  ],
+  [
+    'a shell that there is not',
+    ['completion', 'foo'],
+    /^skein: .* Allowed choices are bash, zsh, fish\. See skein completion --help\.$/,
+  ],
+  [
+    'help for a command that there is not',
+    ['help', 'serv'],
+    /^skein: Unknown command 'serv'; did you mean serve\?$/,
+  ],
+  ['help for a part of bench that there is not', ['bench', 'sweep', '--help'], /"sweep" is no URL/],
   ['a simulation that is not JSON', ['simulate', file('plan.json', '{')], /plan\.json is not JSON/],
   ['a simulation that is not there', ['simulate', nowhere], /nowhere cannot be read: there is no such file/],
 ];
@@ -105,6 +121,7 @@ const FAILURE: Case[] = [
   ],
   ['an address of another machine', [...serve, '--host', '192.0.2.1'], /Cannot listen on 192\.0\.2\.1/],
   ['a cache that cannot be made', [...serve, '--cache-dir', file('file', '')], /cache cannot be written/],
+  ['a model to delete that is not there', ['rm', 'nope/nope'], /There is no model nope\/nope in /],
   ['build of a model that is not there', ['build', nowhere, '-o', join(folder, 'engine')], /nowhere/],
 ];
 

@@ -91,6 +91,15 @@ describe('a token request', () => {
   });
 });
 
+describe('the name of a logits post-processor', () => {
+  it('is refused where it is empty, as one that nobody registered', () => {
+    const request = { promptTokens: [1], maxNewTokens: 1, logitsPostProcessor: '' };
+    expect(() => inferenceRequestOf(1n, request)).toThrow(
+      'logitsPostProcessor is empty; it must be the name of a logits post-processor.',
+    );
+  });
+});
+
 describe('the salt of cached blocks', () => {
   const input_ids = i32(10, 2, 3);
   const salt = (inputs: Record<string, Tensor>, own = 0n) => cacheSaltOf(own, read({ input_ids, ...inputs }));
