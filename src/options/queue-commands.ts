@@ -85,6 +85,9 @@ const OF_WORKER: readonly OptionName[] = [
 const MODEL_HELP =
   'The model to run: a Hugging Face folder, a GGUF file, an engine folder, or ORG/NAME[:QUANT] of the Hugging Face hub, which is downloaded once. One alone; NAME=PATH gives it another name.';
 
+const WORKER_LOG_HELP =
+  "Log level. info: also a line every 10 seconds while the model works; the lines of requests are the gateways'.";
+
 const GATEWAY_CACHE_HELP =
   "Folder for what workers send of their models, such as tokenizers, which serves a gateway's next start.";
 
@@ -99,7 +102,7 @@ export function gatewayOptions(): Option[] {
 /** Options of `skein work`. */
 export function workOptions(): Option[] {
   const own = OPTIONS.filter(({ name, engine }) => engine !== null || OF_WORKER.includes(name));
-  return called(own, { model: MODEL_HELP });
+  return called(own, { model: MODEL_HELP, logLevel: WORKER_LOG_HELP });
 }
 
 /** Options of which some mean something of their own at this end. */

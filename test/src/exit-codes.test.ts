@@ -101,6 +101,11 @@ const USAGE: Case[] = [
     /^skein: Unknown command 'serv'; did you mean serve\?$/,
   ],
   ['help for a part of bench that there is not', ['bench', 'sweep', '--help'], /"sweep" is no URL/],
+  [
+    'an address of a server with a password',
+    ['top', 'http://u:pw@127.0.0.1:9'],
+    /^skein: The address holds a user or a password; give/,
+  ],
   ['a simulation that is not JSON', ['simulate', file('plan.json', '{')], /plan\.json is not JSON/],
   ['a simulation that is not there', ['simulate', nowhere], /nowhere cannot be read: there is no such file/],
 ];
@@ -122,6 +127,12 @@ const FAILURE: Case[] = [
   ['an address of another machine', [...serve, '--host', '192.0.2.1'], /Cannot listen on 192\.0\.2\.1/],
   ['a cache that cannot be made', [...serve, '--cache-dir', file('file', '')], /cache cannot be written/],
   ['a model to delete that is not there', ['rm', 'nope/nope'], /There is no model nope\/nope in /],
+  [
+    'an address of the hub with a password',
+    ['serve', '--port', '0', '--models-dir', join(folder, 'models')],
+    /^skein: HF_ENDPOINT holds a user or a password; give the address alone/,
+    { HF_ENDPOINT: 'http://u:pw@127.0.0.1:9' },
+  ],
   ['build of a model that is not there', ['build', nowhere, '-o', join(folder, 'engine')], /nowhere/],
 ];
 
