@@ -1,4 +1,5 @@
 import { closestName } from '../base/did-you-mean.js';
+import { isObject, shown as shownValue } from '../base/option-values.js';
 import {
   DEFAULT_SAMPLING_PARAMS,
   ParameterError,
@@ -58,7 +59,10 @@ const FIELDS: ReadonlySet<string> = new Set([
   ...Object.keys(DEFAULT_SAMPLING_PARAMS),
 ]);
 
-/** Refuses a field that a request does not have: it would be left out without a word. @throws ParameterError */
+/**
+ * Refuses a field that a request does not have, which would be left out without a word, and a signal that is none, which would fail at the
+ * request's end. @throws ParameterError
+ */
 export function checkTokenFields(request: TokenRequest): void {
   for (const name of Object.keys(request)) {
     if (FIELDS.has(name) || request[name as keyof TokenRequest] === undefined) continue;
@@ -68,4 +72,14 @@ export function checkTokenFields(request: TokenRequest): void {
     const shown = name.slice(0, 64);
     throw new ParameterError(shown, `${shown} is not a field of a request; ${hint}`);
   }
+  const { signal } = request as { signal?: unknown };
+  if (signal !== undefined && !isSignal(signal)) {
+    throw new ParameterError('signal', `signal is ${shownValue(signal)}; it must be an AbortSignal.`);
+  }
+}
+
+function isSignal(value: unknown): boolean {
+  return (
+    isObject(value) && typeof value.aborted === 'boolean' && typeof value.addEventListener === 'function'
+  );
 }

@@ -1,5 +1,7 @@
 import { basename } from 'node:path';
+import { isObject, shown } from '../../base/option-values.js';
 import { skeinVersion } from '../../base/package-info.js';
+import { InvalidRequestError } from '../generation/errors.js';
 import type { ModelOptions } from '../serving/load-model.js';
 import { LiveModels } from '../serving/model-directory.js';
 import type { RunningModel } from '../serving/running-model.js';
@@ -22,6 +24,11 @@ import { ServerState } from './server-state.js';
 export interface FetchOptions {
   /** Path in front of the routes, such as /llm: /llm/v1/models is then /v1/models. Default: none. */
   basePath?: string | undefined;
+}
+
+/** True for requests of this process and of other implementations. */
+function isRequest(value: unknown): boolean {
+  return isObject(value) && typeof value.url === 'string' && isObject(value.headers);
 }
 
 /** Tokens of a chat answer whose request names no limit, as the server has it. */
@@ -72,8 +79,20 @@ export class ProgramApi {
     this.#batches.start();
   }
 
-  /** Answers a request: a route of the API behind `basePath`. */
-  async fetch(request: Request, { basePath = '' }: FetchOptions): Promise<Response> {
+  /** Answers a request: a route of the API behind `basePath`. @throws InvalidRequestError where either is something else */
+  async fetch(request: Request, options: FetchOptions): Promise<Response> {
+    if (!isRequest(request)) {
+      const message = `skein.fetch was given ${shown(request)}; it needs a Request, such as new Request('http://skein/v1/models').`;
+      throw new InvalidRequestError(message, 'request');
+    }
+    // Whoever mounts it may hand on an environment of its own, of which the rest is not looked at.
+    const basePath: unknown = options?.basePath ?? '';
+    if (typeof basePath !== 'string') {
+      throw new InvalidRequestError(
+        `basePath is ${shown(basePath)}; it must be a path such as /llm.`,
+        'basePath',
+      );
+    }
     return this.#app.fetch(basePath === '' ? request : below(request, basePath));
   }
 

@@ -46,6 +46,26 @@ const sampled = (seed: number): GenerateOptions => ({
 });
 const endless: GenerateOptions = { prompt: 'Once', maxTokens: 230, ignoreEos: true };
 
+describe('skein.fetch', () => {
+  it('answers a Request below a path, whatever else the one who mounts it hands on', async () => {
+    const of = { basePath: '/llm', env: {} };
+    const answer = await skein.fetch(new Request('http://skein/llm/v1/models'), of);
+    expect(await answer.json()).toMatchObject({ data: [{ id: 'tiny-gqa' }] });
+  });
+
+  it('refuses what is no Request, and no path, by name', async () => {
+    for (const wrong of ['http://skein/v1/models', new URL('http://skein/v1/models'), undefined]) {
+      await expect(skein.fetch(wrong as never)).rejects.toThrow(
+        /^skein\.fetch was given .*; it needs a Request,/,
+      );
+    }
+    const request = new Request('http://skein/v1/models');
+    await expect(skein.fetch(request, { basePath: 5 as never })).rejects.toThrow(
+      'basePath is 5; it must be a path such as /llm.',
+    );
+  });
+});
+
 describe('Skein.load', () => {
   it('says what was loaded', () => {
     expect(skein.info).toMatchObject({ name: 'tiny-gqa', weights: 'f32', kvDtype: 'f32', maxSeqLen: 256 });

@@ -91,6 +91,13 @@ describe('a token request', () => {
   });
 });
 
+describe('a signal', () => {
+  it.each([Number.NaN, '', {}, null])('that is %o is refused', (signal) => {
+    const request = { promptTokens: [1], maxNewTokens: 1, signal } as never;
+    expect(() => inferenceRequestOf(1n, request)).toThrow(/^signal is .*; it must be an AbortSignal\.$/);
+  });
+});
+
 describe('the name of a logits post-processor', () => {
   it('is refused where it is empty, as one that nobody registered', () => {
     const request = { promptTokens: [1], maxNewTokens: 1, logitsPostProcessor: '' };
