@@ -88,6 +88,8 @@ interface Entry {
   isQueued: boolean;
   /** It has not run yet, or is paused; here or in the engine. */
   isWaiting: boolean;
+  /** It has run, and was paused since. */
+  isPaused: boolean;
   isCancelled: boolean;
   /** True where its consumers have all that they wanted: stopping the engine is then no cancellation. */
   isWhole: boolean;
@@ -228,6 +230,13 @@ export class InProcessHost {
   get waiting(): number {
     let count = 0;
     for (const { isWaiting } of this.#entries.values()) if (isWaiting) count++;
+    return count;
+  }
+
+  /** Of these the requests that had run, and are paused in the engine. */
+  get paused(): number {
+    let count = 0;
+    for (const { isPaused, isQueued } of this.#entries.values()) if (isPaused && !isQueued) count++;
     return count;
   }
 
@@ -452,6 +461,7 @@ export class InProcessHost {
       pieces,
       isQueued: true,
       isWaiting: true,
+      isPaused: false,
       isCancelled: false,
       isWhole: false,
       timer: null,
@@ -554,7 +564,7 @@ export class InProcessHost {
     ] as const) {
       for (const requestId of ids) {
         const entry = this.#entries.get(requestId);
-        if (entry !== undefined) entry.isWaiting = isWaiting;
+        if (entry !== undefined) entry.isWaiting = entry.isPaused = isWaiting;
       }
     }
   }

@@ -1,5 +1,6 @@
 import { closestName } from '../base/did-you-mean.js';
 import { input, says } from '../base/named-text.js';
+import { isObject } from '../base/option-values.js';
 import {
   DEFAULT_SAMPLING_PARAMS,
   ParameterError,
@@ -49,10 +50,6 @@ function isTokens(value: unknown): boolean {
 /** Of any realm, and of a polyfill too. */
 function isSignal(value: unknown): boolean {
   return isObject(value) && 'aborted' in value && typeof value.addEventListener === 'function';
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 type OwnFields = Record<Exclude<keyof TokenRequest, keyof SamplingParams>, keyof typeof KINDS | null>;

@@ -5,6 +5,7 @@ import { packageRoot, skeinVersion } from '../../base/package-info.js';
 import { writeProblem } from '../../base/system-problem.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
 import type { Config } from '../config.js';
+import { hubSettings } from '../hub/settings.js';
 import { listenForInterruption } from '../interruption.js';
 import { checkAddress } from '../server/listen-address.js';
 import { listenWhileLoading } from '../server/loading-answers.js';
@@ -38,7 +39,11 @@ export async function serve(config: Config): Promise<void> {
     if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
       throw new UsageError(`--model-repository is ${folder}, and there is no such folder.`);
   }
-  if (config.modelsDir !== undefined) makeModelsDir(config.modelsDir);
+  if (config.modelsDir !== undefined) {
+    // Read again at each request for a model: what is wrong with them is told here.
+    hubSettings();
+    makeModelsDir(config.modelsDir);
+  }
   const lock = config.filesDir === undefined ? null : await filesFolder(config.filesDir);
   try {
     await serveUntilSignal(config, keysAndOrigins);

@@ -353,7 +353,10 @@ describe('skein.fetch', () => {
     const answer = await skein.fetch(post({ body }));
     expect(answer.status).toBe(200);
     expect(await answer.json()).toMatchObject({ usage: { completion_tokens: 2 } });
-    const listed = await skein.fetch(new Request('http://program/llm/v1/models'), { basePath: '/llm/' });
+    const listed = await skein.fetch(new Request('http://program/llm/v1/models'), {
+      basePath: '/llm/',
+      env: {},
+    } as never);
     expect(await listed.json()).toMatchObject({ data: [{ id: skein.info.name }] });
     expect(
       (await skein.fetch(new Request('http://program/other/v1/models'), { basePath: '/llm' })).status,
