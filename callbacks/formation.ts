@@ -38,6 +38,9 @@ export interface FlightTotals {
   emptyGenerationSlots: number;
 }
 
+/** Milliseconds for which a duration counts at most in Quantiles; at least for half as long. */
+export const QUANTILES_MS = 20_000;
+
 /** Quantiles of the latest 10 to 20 seconds, in milliseconds, exact to 2 %. */
 export interface Quantiles {
   count: number;

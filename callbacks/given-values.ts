@@ -13,13 +13,32 @@ export function requestsIn(given: unknown): readonly unknown[] {
   throw new Error(`it gave ${kindOf(given)} where an array is expected`);
 }
 
-/** The ids that pollStopSignals returned; undefined counts as none. Throws, naming the value, where it is no set. */
+const MAX_U64 = 0xffff_ffff_ffff_ffffn;
+/** What an id of a request has to be. */
+export const REQUEST_ID = `a bigint from 0 to ${MAX_U64}`;
+
+export function isRequestId(value: unknown): value is bigint {
+  return typeof value === 'bigint' && value >= 0n && value <= MAX_U64;
+}
+
+/**
+ * The ids that pollStopSignals returned; undefined counts as none. Throws, naming the value, where it is no set or something in it is no
+ * id.
+ */
 export function idsIn(given: unknown): bigint[] {
   if (given === undefined) return [];
-  if (typeof given === 'object' && given !== null && Symbol.iterator in given) {
-    return [...(given as Iterable<bigint>)];
+  if (typeof given !== 'object' || given === null || !(Symbol.iterator in given)) {
+    throw new Error(`it gave ${kindOf(given)} where a set of ids is expected`);
   }
-  throw new Error(`it gave ${kindOf(given)} where a set of ids is expected`);
+  const ids: bigint[] = [];
+  for (const id of given as Iterable<unknown>) {
+    if (!isRequestId(id)) {
+      const found = typeof id === 'bigint' ? `the id ${id}` : kindOf(id);
+      throw new Error(`it gave ${found} in its set of ids; an id is ${REQUEST_ID}`);
+    }
+    ids.push(id);
+  }
+  return ids;
 }
 
 function kindOf(given: unknown): string {

@@ -185,7 +185,7 @@ export class ParameterError extends SkeinError {
 
 /** Throws ParameterError where `value` is outside `range`. @param field name of the parameter, a tensor or an option */
 export function checkRange(field: string | Name, value: number, range: Range): void {
-  const inside = value >= range.min && value <= range.max; // false for NaN
+  const inside = typeof value === 'number' && value >= range.min && value <= range.max; // false for NaN
   if (inside && (!range.integer || Number.isInteger(value))) return;
   const kind = range.integer ? 'an integer' : 'a number';
   const name = typeof field === 'string' ? input(field) : field;

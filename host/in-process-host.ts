@@ -31,6 +31,7 @@ import { ArrivalQueue, type WaitingQueue } from './queue/waiting-queue.js';
 import { RoomQueue } from './room-queue.js';
 import { type BroughtAdapter, checkAdapter, missingAdapter, SentAdapters } from './sent-adapters.js';
 import { SequenceQueues } from './sequence-queues.js';
+import { checkTokenFields } from './token-fields.js';
 import { inferenceRequestOf } from './token-inputs.js';
 import { finishReasonIn, PieceQueue } from './token-stream.js';
 
@@ -87,6 +88,8 @@ interface Entry {
   isQueued: boolean;
   /** It has not run yet, or is paused; here or in the engine. */
   isWaiting: boolean;
+  /** It has run, and was paused since. */
+  isPaused: boolean;
   isCancelled: boolean;
   /** True where its consumers have all that they wanted: stopping the engine is then no cancellation. */
   isWhole: boolean;
@@ -230,6 +233,13 @@ export class InProcessHost {
     return count;
   }
 
+  /** Of these the requests that had run, and are paused in the engine. */
+  get paused(): number {
+    let count = 0;
+    for (const { isPaused, isQueued } of this.#entries.values()) if (isPaused && !isQueued) count++;
+    return count;
+  }
+
   get maxQueueSize(): number {
     return this.#maxQueueSize;
   }
@@ -256,11 +266,13 @@ export class InProcessHost {
    * early ends its sequence, leaving all of them ends the request. Beams end together; each stream brings its beam
    * whole.
    */
-  submitSeveral(request: TokenRequest): TokenStream[] {
+  submitSeveral(given: TokenRequest): TokenStream[] {
     if (this.#isClosed || this.state === 'failed' || this.state === 'stopped') {
       throw new HostClosedError(this.failure?.message ?? 'The host is closed and takes no more requests.');
     }
     if (this.#whyHeld !== null) throw new HostClosedError(this.#whyHeld);
+    const fault = faultOf(given);
+    const request = fault === null ? given : UNREADABLE;
     this.#checkRoom(request.queueKey ?? '');
     const requestId = this.#nextId++;
     const width = request.beams?.width ?? 1;
@@ -286,6 +298,7 @@ export class InProcessHost {
     );
     const pieces = new SequenceQueues(queues, request.promptTokens.length);
     try {
+      if (fault !== null) throw fault;
       checkRange(width > 1 ? 'beams.width' : 'numSequences', asked, {
         min: 1,
         max: MAX_SEQUENCES,
@@ -448,6 +461,7 @@ export class InProcessHost {
       pieces,
       isQueued: true,
       isWaiting: true,
+      isPaused: false,
       isCancelled: false,
       isWhole: false,
       timer: null,
@@ -550,7 +564,7 @@ export class InProcessHost {
     ] as const) {
       for (const requestId of ids) {
         const entry = this.#entries.get(requestId);
-        if (entry !== undefined) entry.isWaiting = isWaiting;
+        if (entry !== undefined) entry.isWaiting = entry.isPaused = isWaiting;
       }
     }
   }
@@ -675,6 +689,19 @@ export class InProcessHost {
       this.#forget(entry);
       entry.pieces.fail(new HostClosedError(why));
     }
+  }
+}
+
+/** Stands for a request of which no field can be relied on, so that its stream can say so. */
+const UNREADABLE: TokenRequest = { promptTokens: [], maxNewTokens: 1 };
+
+/** What is wrong with the fields of a request, before anything is read from them; null: nothing. */
+function faultOf(request: TokenRequest): unknown {
+  try {
+    checkTokenFields(request);
+    return null;
+  } catch (error) {
+    return error;
   }
 }
 

@@ -1,4 +1,6 @@
 import { closestName } from '../base/did-you-mean.js';
+import { input, says } from '../base/named-text.js';
+import { isObject } from '../base/option-values.js';
 import {
   DEFAULT_SAMPLING_PARAMS,
   ParameterError,
@@ -6,66 +8,140 @@ import {
 } from '../callbacks/sampling-params.js';
 import type { TokenRequest } from '../callbacks/token-request.js';
 
-type OwnFields = Record<Exclude<keyof TokenRequest, keyof SamplingParams>, true>;
+/** What a field holds, and the words for it. */
+const KINDS = {
+  flag: { words: 'true or false is', holds: (value) => typeof value === 'boolean' },
+  number: { words: 'a number is', holds: (value) => typeof value === 'number' },
+  text: { words: 'a text is', holds: (value) => typeof value === 'string' },
+  tokens: { words: 'an array or Int32Array of token ids is', holds: isTokens },
+  lists: {
+    words: 'an array of arrays of token ids is',
+    holds: (value) => Array.isArray(value) && value.every(isTokens),
+  },
+  floats: { words: 'a Float32Array is', holds: (value) => value instanceof Float32Array },
+  rows: {
+    words: 'an array of Float32Arrays is',
+    holds: (value) => Array.isArray(value) && value.every((row) => row instanceof Float32Array),
+  },
+  map: { words: 'a Map of token ids and numbers is', holds: (value) => value instanceof Map },
+  signal: { words: 'an AbortSignal is', holds: isSignal },
+  seed: {
+    words: 'a bigint, such as 1n, or null is',
+    holds: (value) => typeof value === 'bigint' || value === null,
+  },
+  object: { words: 'an object is', holds: isObject },
+  beams: {
+    words: 'an object { width, lengthPenalty, earlyStopping } is',
+    holds: (value) =>
+      isObject(value) &&
+      ['number', 'undefined'].includes(typeof value.lengthPenalty) &&
+      [undefined, true, false, 'never'].includes(value.earlyStopping as boolean),
+  },
+  guide: {
+    words: 'an object of two texts, { type, guide }, is',
+    holds: (value) => isObject(value) && [value.type, value.guide].every((text) => typeof text === 'string'),
+  },
+} satisfies Record<string, { words: string; holds: (value: unknown) => boolean }>;
 
+function isTokens(value: unknown): boolean {
+  return Array.isArray(value) || value instanceof Int32Array;
+}
+
+/** Of any realm, and of a polyfill too. */
+function isSignal(value: unknown): boolean {
+  return isObject(value) && 'aborted' in value && typeof value.addEventListener === 'function';
+}
+
+type OwnFields = Record<Exclude<keyof TokenRequest, keyof SamplingParams>, keyof typeof KINDS | null>;
+
+/** The fields and their kinds; null: it is looked at where its tensor is made, with its range. */
 const OWN_FIELDS = {
-  promptTokens: true,
-  maxNewTokens: true,
-  promptEmbeddings: true,
-  positionIds: true,
-  endTokenIds: true,
-  stopWords: true,
-  badWords: true,
-  allowedTokens: true,
-  dryBreakers: true,
-  reasoningBudget: true,
-  logitBias: true,
-  embeddingBias: true,
-  returnLogProbs: true,
-  topLogProbs: true,
-  returnGenerationLogits: true,
-  returnContextLogits: true,
-  returnContextLogProbs: true,
-  topContextLogProbs: true,
-  returnContextProgress: true,
-  numSequences: true,
-  firstSequenceIndex: true,
-  knownOutputIds: true,
-  beams: true,
-  streaming: true,
-  priority: true,
-  signal: true,
-  timeLimitMs: true,
-  cacheSalt: true,
-  loraTaskId: true,
-  adapter: true,
-  adapterName: true,
-  retention: true,
-  logitsPostProcessor: true,
-  draftTokens: true,
-  draftLogits: true,
-  maxDraftLen: true,
-  guide: true,
-  label: true,
-  queueKey: true,
-  queueWeight: true,
-  clientId: true,
-  shared: true,
+  promptTokens: 'tokens',
+  maxNewTokens: null,
+  promptEmbeddings: 'rows',
+  positionIds: 'tokens',
+  endTokenIds: 'tokens',
+  stopWords: 'lists',
+  badWords: 'lists',
+  allowedTokens: 'tokens',
+  dryBreakers: 'lists',
+  reasoningBudget: 'object',
+  logitBias: 'map',
+  embeddingBias: 'floats',
+  returnLogProbs: 'flag',
+  topLogProbs: 'number',
+  returnGenerationLogits: 'flag',
+  returnContextLogits: 'flag',
+  returnContextLogProbs: 'flag',
+  topContextLogProbs: 'number',
+  returnContextProgress: 'flag',
+  numSequences: null,
+  firstSequenceIndex: null,
+  knownOutputIds: null,
+  beams: 'beams',
+  streaming: 'flag',
+  priority: 'number',
+  signal: 'signal',
+  timeLimitMs: null,
+  cacheSalt: null,
+  loraTaskId: null,
+  adapter: null,
+  adapterName: 'text',
+  retention: 'object',
+  logitsPostProcessor: 'text',
+  draftTokens: 'tokens',
+  draftLogits: 'rows',
+  maxDraftLen: null,
+  guide: 'guide',
+  label: 'text',
+  queueKey: 'text',
+  queueWeight: 'number',
+  clientId: null,
+  shared: 'object',
 } satisfies OwnFields;
 
-const FIELDS: ReadonlySet<string> = new Set([
-  ...Object.keys(OWN_FIELDS),
-  ...Object.keys(DEFAULT_SAMPLING_PARAMS),
+const FIELDS: ReadonlyMap<string, keyof typeof KINDS | null> = new Map<string, keyof typeof KINDS | null>([
+  ...Object.keys(DEFAULT_SAMPLING_PARAMS).map((name) => [name, null] as const),
+  ...Object.entries(OWN_FIELDS),
+  ['temperatureLast', 'flag'],
+  ['seed', 'seed'],
 ]);
 
-/** Refuses a field that a request does not have: it would be left out without a word. @throws ParameterError */
+/**
+ * Refuses a field that a request does not have, which would be left out without a word, and a value that is of another kind than the
+ * field's. @throws ParameterError
+ */
 export function checkTokenFields(request: TokenRequest): void {
-  for (const name of Object.keys(request)) {
-    if (FIELDS.has(name) || request[name as keyof TokenRequest] === undefined) continue;
-    const known = [...FIELDS];
-    const meant = closestName(name, known);
-    const hint = meant === null ? `known are ${known.join(', ')}.` : `did you mean ${meant}?`;
-    const shown = name.slice(0, 64);
-    throw new ParameterError(shown, `${shown} is not a field of a request; ${hint}`);
+  if (!isObject(request))
+    throw new ParameterError('request', `A request is an object, not ${kindOf(request)}.`);
+  for (const [name, value] of Object.entries(request)) {
+    if (value === undefined) continue;
+    const kind = FIELDS.get(name);
+    if (kind === undefined) throw unknownField(name);
+    if (kind === null || KINDS[kind].holds(value)) continue;
+    throw new ParameterError(name, says`${input(name)} is ${kindOf(value)}; ${KINDS[kind].words} expected.`);
   }
+  if (request.promptTokens === undefined) {
+    throw new ParameterError(
+      'promptTokens',
+      says`${input('promptTokens')} is missing; ${KINDS.tokens.words} expected.`,
+    );
+  }
+}
+
+function unknownField(name: string): ParameterError {
+  const known = [...FIELDS.keys()];
+  const meant = closestName(name, known);
+  const hint = meant === null ? `known are ${known.join(', ')}.` : `did you mean ${meant}?`;
+  const shown = name.slice(0, 64);
+  return new ParameterError(shown, `${shown} is not a field of a request; ${hint}`);
+}
+
+/** Words for a value of a wrong kind. */
+function kindOf(value: unknown): string {
+  if (value === null || typeof value === 'boolean') return String(value);
+  if (Array.isArray(value)) return 'an array';
+  if (ArrayBuffer.isView(value) || value instanceof Map) return `a ${value.constructor.name}`;
+  if (typeof value === 'object') return 'an object';
+  return typeof value === 'string' ? 'a text' : `a ${typeof value}`;
 }

@@ -17,13 +17,11 @@ import type { InferenceRequest, Tensor } from '../callbacks/types.js';
 import type { AdapterWeights } from '../models/adapters/adapter-weights.js';
 import { type LoraTensors, writeLoraTensors } from '../models/adapters/lora-tensors.js';
 import { sharedTensorsOf } from '../models/adapters/shared-adapter.js';
-import { checkTokenFields } from './token-fields.js';
 
 const COUNT = { min: 1, max: 2 ** 31 - 1, integer: true };
 
 /** Makes the tensors of a token request. Throws ParameterError for values that a tensor could not carry unchanged. */
 export function inferenceRequestOf(requestId: bigint, request: TokenRequest): InferenceRequest {
-  checkTokenFields(request);
   const sampling = resolveSamplingParams(request);
   checkRange('maxNewTokens', request.maxNewTokens, COUNT);
   if (request.timeLimitMs !== undefined) {
@@ -91,7 +89,7 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
     inputs.max_draft_len = i32(request.maxDraftLen);
   }
   if (request.logitsPostProcessor !== undefined) {
-    inputs.logits_post_processor_name = text(request.logitsPostProcessor);
+    inputs.logits_post_processor_name = processorName(request.logitsPostProcessor);
   }
   if (request.guide !== undefined) {
     inputs.guided_decoding_guide_type = text(request.guide.type);
@@ -99,6 +97,15 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
     inputs.guided_decoding_guide = shared.of(guide, () => text(guide.guide));
   }
   return { requestId, inputs, ...(request.priority === undefined ? {} : { priority: request.priority }) };
+}
+
+/** An empty tensor would be one that was not given. */
+function processorName(name: string): Tensor {
+  if (name !== '') return text(name);
+  throw new ParameterError(
+    'logitsPostProcessor',
+    says`${input('logitsPostProcessor')} is empty; it must be the name of a logits post-processor.`,
+  );
 }
 
 /** Tensors of the parameters that are not their defaults, and of the temperature: without one a request is greedy. */

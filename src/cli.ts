@@ -23,7 +23,7 @@ import { InterruptedError } from './interruption.js';
 import { flagsInGroups, flagsOf } from './options/flags.js';
 import { refusalOfFlag } from './options/old-names.js';
 import { gatewayOptions, workOptions } from './options/queue-commands.js';
-import { OPTIONS } from './options/table.js';
+import { OPTIONS, type OptionName, optionOf } from './options/table.js';
 import { watchMemory } from './refused-memory.js';
 import { helpBehind, wrapHelp } from './terminal/help.js';
 import { outputProblem, watchStandardOutput } from './terminal/standard-output.js';
@@ -79,10 +79,15 @@ Exit codes: 0 after the group's end, 1 for a failure, 2 for a value that is not 
 `;
 
 const SETUP_HELP = `
-tensorflow: without --from the TensorFlow of the active venv, or of the python in the PATH, is linked (pip install
-tensorflow-cpu, or tensorflow[and-cuda] for a GPU); the binding is compiled, for which g++, make and python3 are needed.
-onnx: the package onnxruntime-node, for the ONNX models of a --model-repository.
-nats: the packages @nats-io/transport-node and @nats-io/jetstream, for skein gateway and skein work.
+What there is:
+  tensorflow   TensorFlow, for --executor tensorflow: without --from that of the active venv, or of the python in the
+               PATH, is linked (pip install tensorflow-cpu, or tensorflow[and-cuda] for a GPU); the binding is compiled,
+               for which g++, make and python3 are needed
+  onnx         onnxruntime-node, for the ONNX models of a --model-repository
+  nats         @nats-io/transport-node and @nats-io/jetstream, for skein gateway and skein work
+  tracing      the packages of OpenTelemetry, for --trace-endpoint and --tracing
+  zeromq       zeromq, for --kv-events-endpoint
+
 All are put into the cache of skein (SKEIN_CACHE_DIR); a project's own package goes before it.
 `;
 
@@ -139,19 +144,18 @@ function buildCommand(): Command {
   return new Command('build')
     .description('turn a model into an engine directory')
     .argument('<MODEL>', 'a Hugging Face directory, a GGUF file, a folder with one, or ORG/NAME[:QUANT]')
-    .requiredOption('-o, --output <DIR>', 'the engine directory to write')
-    .addOption(
-      new Option('--weights <PRECISION>', 'precision of the weights: auto, f32, bf16, int8 or int4').default(
-        'auto',
-      ),
+    .requiredOption('-o, --output <DIR>', 'the engine directory to write; it has to be given')
+    .option(
+      '--weights <PRECISION>',
+      `precision of the weights: ${listed('weights')}; stored: the numbers of the checkpoint`,
+      'auto',
     )
-    .addOption(
-      new Option(
-        '--output-weights <PRECISION>',
-        'precision of the embedding and the output layer: auto, f32, bf16 or int8',
-      ).default('auto'),
+    .option(
+      '--output-weights <PRECISION>',
+      `precision of the embedding and the output layer: ${listed('outputWeights')}`,
+      'auto',
     )
-    .addOption(new Option('--threads <N>', 'threads that convert the weights').default(undefined, 'all'))
+    .option('--threads <N>', 'threads that convert the weights (default: one for each physical core)')
     .option('--revision <REVISION>', 'branch, tag or commit of a model from the hub')
     .option('--force', 'replace an existing engine')
     .option('--json', 'print path and precisions as JSON')
@@ -159,6 +163,12 @@ function buildCommand(): Command {
       const { build } = await import('./commands/build.js');
       await build(model, flags);
     });
+}
+
+/** The values of an option in a sentence: "auto, f32 or bf16". */
+function listed(name: OptionName): string {
+  const choices = optionOf(name).values.choices ?? [];
+  return `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`;
 }
 
 function batchCommand(): Command {
@@ -286,13 +296,18 @@ function simulateCommand(): Command {
     .option('--batcher <CONFIG>', "in place of FILE.json: a model's folder, its config file, or JSON")
     .option('--workers <N>', 'in place of FILE.json: so many workers behind a router, or a work queue')
     .option('--rate <N>', 'requests a second; default 1000, with --workers 1 for each of them')
-    .addOption(new Option('--arrivals <KIND>', 'default: poisson').choices(['poisson', 'constant']))
-    .option('--requests <N>', 'default 10000')
+    .addOption(
+      new Option(
+        '--arrivals <KIND>',
+        'when requests arrive: at random times, or evenly; default poisson',
+      ).choices(['poisson', 'constant']),
+    )
+    .option('--requests <N>', 'requests to draw; default 10000')
     .option('--rows <LIST>', 'rows of a request, drawn from a list such as 1,1,4; default 1')
     .option('--trace <FILE>', 'requests in place of drawn ones: a JSON object a line')
     .option('--batch-us <N>', 'microseconds that a batch takes; default 1000')
     .option('--row-us <N>', 'microseconds more for each of its rows; default 100')
-    .option('--instances <N>', 'default: as the configuration has them')
+    .option('--instances <N>', 'instances of the model of --batcher; default: as its configuration has them')
     .option('--routing <LIST>', 'random, fewest-requests, queue, cache with commas between them; default all')
     .option('--prefixes <N>', 'beginnings that conversations share; default 5 for each worker')
     .option('--prefix-tokens <N>', 'tokens of each; default 1024')
@@ -300,7 +315,7 @@ function simulateCommand(): Command {
     .option('--own-tokens <N>', 'tokens of a turn; default 128')
     .option('--new-tokens <N>', 'tokens of an answer; default 64')
     .option('--blocks <N>', "blocks of a worker's cache; default 600")
-    .option('--tokens-per-block <N>', 'default 32')
+    .option('--tokens-per-block <N>', 'tokens of a block of the cache; default 32')
     .option('--max-active-requests <N>', 'requests that a worker has at once; default 64')
     .option('--iteration-us <N>', 'microseconds of an iteration; default 1000')
     .option('--context-token-us <N>', 'microseconds more for each prompt token in it; default 800')
@@ -308,7 +323,7 @@ function simulateCommand(): Command {
     .option('--deaths <N>', 'workers that die at random times; default 0')
     .option('--rolling-update <N>', 'replace all workers, so many at once; default: none')
     .option('--restart-seconds <N>', 'time until a worker is there again; default 30')
-    .option('--seed <N>', 'default 1');
+    .option('--seed <N>', 'of what is drawn: one seed gives the same run again; default 1');
   return helpBehind(command, SIMULATE_HELP).action(async (path: string | undefined, flags: SimulateFlags) => {
     const { simulateCommandLine } = await import('./commands/simulate.js');
     await simulateCommandLine(path, flags);
@@ -320,7 +335,8 @@ async function benchCommand(): Promise<Command> {
     'load an OpenAI-compatible server and report latencies and throughput',
   );
   // Defining the many options of bench would slow the start of every other command.
-  if (['bench', 'completion'].includes(process.argv[2] ?? ''))
+  const [, , first, second] = process.argv;
+  if (first === 'bench' || first === 'completion' || (first === 'help' && second === 'bench'))
     (await import('./commands/bench-command.js')).defineBench(command);
   return command;
 }
@@ -375,11 +391,15 @@ function usageMessage(error: CommanderError, root: Command): string {
     return `Unknown option '${typed}'; did you mean ${synonym}?`;
   }
   const sentence = message.charAt(0).toUpperCase() + message.slice(1);
-  if (message.includes('Did you mean')) return sentence;
+  if (message.includes('Did you mean'))
+    return sentence.replace(/ \(Did you mean (.*)\?\)$/, '; did you mean $1?');
   if (error.code === 'commander.unknownCommand' || error.code === 'commander.help') {
     return `${sentence}; commands: ${root.commands.map((command) => command.name()).join(', ')}.`;
   }
-  if (error.code !== 'commander.unknownOption') return `${sentence}. See skein ${command.name()} --help.`;
+  // Some sentences of commander end with a full stop, others do not.
+  if (error.code !== 'commander.unknownOption') {
+    return `${sentence.replace(/\.$/, '')}. See skein ${command.name()} --help.`;
+  }
   return `${sentence}; ${hintOf(typed, visible, `skein ${command.name()} --help`)}`;
 }
 
@@ -390,10 +410,30 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   '--adapter': '--lora',
 };
 
+/**
+ * The arguments as they are parsed. Commander shows a whole help where the name in `skein help NAME` or
+ * `skein bench NAME --help` is none; without the help in it, either ends as it does without: with a sentence.
+ */
+function argumentsOf(root: Command): string[] {
+  const given = process.argv.slice(2);
+  const [first, second] = given;
+  if (second === undefined || second.startsWith('-')) return given;
+  if (first === 'help' && second !== 'help' && !isCommandOf(root, second)) return [second];
+  if (first === 'bench' && /^[a-z]+$/.test(second) && second !== 'help') {
+    const bench = root.commands.find((command) => command.name() === 'bench')!;
+    if (!isCommandOf(bench, second)) return given.filter((one) => one !== '--help' && one !== '-h');
+  }
+  return given;
+}
+
+function isCommandOf({ commands }: Command, name: string): boolean {
+  return commands.some((command) => command.name() === name);
+}
+
 async function main(): Promise<number> {
   const root = await program();
   try {
-    await root.parseAsync();
+    await root.parseAsync(argumentsOf(root), { from: 'user' });
     const problem = await outputProblem();
     if (problem !== null) throw new Error(problem);
     // A command that succeeded may have set its own exit code.

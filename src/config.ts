@@ -11,8 +11,10 @@ import {
 } from './options/lora-entries.js';
 import {
   checkNames,
+  entryName,
   type FileEntry,
   fileEntries,
+  fileEntry,
   type ModelEntry,
   modelEntry,
 } from './options/model-entries.js';
@@ -201,7 +203,7 @@ function modelsOf(
       ? [demoModel()]
       : texts === undefined
         ? fileEntries(list!.value, list!.where).map((entry, index) =>
-            configured(entry, `${list!.where}[${index}]`),
+            configured(entry, entryName(list!.where, index)),
           )
         : texts.map((text) => ({ ...modelEntry(text, where.model!), options: {}, adapters: {} }));
   if (names !== undefined) {
@@ -239,8 +241,7 @@ export function modelOfTexts(
     const option = optionOf(name);
     return [key, option.values.kind === 'list' ? listOfText(text) : fromText(option, text)];
   });
-  const [entry] = fileEntries([{ ...Object.fromEntries(typed), name, model }], where);
-  return configured(entry!, where);
+  return configured(fileEntry({ ...Object.fromEntries(typed), name, model }, where), where);
 }
 
 function configured({ options, ...entry }: FileEntry, where: string): ConfiguredModel {
@@ -249,18 +250,18 @@ function configured({ options, ...entry }: FileEntry, where: string): Configured
     if (value === null) continue;
     const option = optionOf(name as OptionName);
     const read = listOfFile(option, value);
-    given[name] = checkedValue(option, { value: read, where: `${where}.${name}` });
+    given[name] = checkedValue(option, { value: read, where: `${name} of ${where}` });
   }
   const { lora, ...rest } = given as Partial<OptionsOfAll>;
-  const adapters = (lora ?? []).map((text) => adapterEntry(text, `${where}.lora`));
+  const adapters = (lora ?? []).map((text) => adapterEntry(text, `lora of ${where}`));
   const own = [entry.name, ...entry.aliases];
   const other = adapters.find(({ base }) => base !== null && !own.includes(base));
   if (other !== undefined) {
     throw new UsageError(
-      `${where}.lora: the adapter '${other.name}' names '${other.base}' as its base; in the entry of '${entry.name}' it can be of that model alone.`,
+      `lora of ${where}: the adapter '${other.name}' names '${other.base}' as its base; in the entry of '${entry.name}' it can be of that model alone.`,
     );
   }
-  return { ...entry, options: rest, adapters: adapterPaths(adapters, `${where}.lora`) };
+  return { ...entry, options: rest, adapters: adapterPaths(adapters, `lora of ${where}`) };
 }
 
 /** Values of a list in one text, with commas between them; JSON is one value, or a list. */
@@ -357,11 +358,12 @@ function unknownKey(key: string, path: string): string {
   return `The configuration file ${path} has an unknown option ${key}; ${hintOf(key, OPTION_NAMES, 'skein serve --help')}`;
 }
 
-function valueError({ values }: Option, { value: given, where }: Given): string {
+function valueError({ values, flag }: Option, { value: given, where }: Given): string {
   const { choices = [], expected } = values;
   const [only] = Array.isArray(given) && given.length === 1 ? given : [given];
   const value = typeof only === 'string' ? only : given;
   const meant = typeof value === 'string' ? closestName(value, choices) : null;
   const hint = meant === null ? '' : ` Did you mean ${meant}?`;
-  return `${where} is ${JSON.stringify(value)}; it must be ${expected}.${hint}`;
+  const units = flag.unit === 'bytes' ? ', or a size with its unit such as 1.5GB or 512MiB' : '';
+  return `${where} is ${JSON.stringify(value)}; it must be ${expected}${units}.${hint}`;
 }

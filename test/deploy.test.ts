@@ -105,6 +105,8 @@ describe('the files of deploy/', () => {
     expect(seconds(compose.services.skein.stop_grace_period)).toBeGreaterThanOrEqual(NEEDED_TO_STOP);
     expect(compose.services.skein.environment.SKEIN_DRAIN_TIMEOUT_SECONDS).toBe(String(DRAIN_SECONDS));
     expect(seconds(/^TimeoutStopSec=(.+)$/m.exec(unit)![1]!)).toBeGreaterThanOrEqual(NEEDED_TO_STOP);
+    // Which it takes as no failure, while a model loads too.
+    expect(unit).toMatch(/^SuccessExitStatus=143$/m);
     const [command, wait] = container.lifecycle.preStop.exec.command;
     expect(command).toBe('sleep');
     expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(NEEDED_TO_STOP + Number(wait));

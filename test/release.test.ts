@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { changelogOfRelease, problemsOfRelease } from '../tools/release/plan.mjs';
 
+type Built = Parameters<typeof problemsOfRelease>[0]['built'];
+
 const READY = {
   manifest: {
     name: 'skein',
@@ -10,8 +12,10 @@ const READY = {
   },
   changelog: '# Changelog\n\n## Unreleased\n\n## 0.2.0 (2026-01-31)\n\n- new\n',
   isClean: true,
-  hasBuilt: true,
+  built: { commit: 'abc1234def5678', isClean: true } as Built,
+  commit: 'abc1234def5678',
   missingAddons: [] as string[],
+  staleAddons: [] as string[],
   hasIdentity: true,
   pending: [] as string[],
 };
@@ -33,7 +37,19 @@ describe('a release', () => {
     [{ pending: ['.changeset/a.md'], changelog: '' }, 'run', /release -- version/],
     [{ changelog: '## 0.20.0\n' }, 'run', /no section "## 0\.2\.0"/],
     [{ changelog: '## 0.2.0.1\n' }, 'run', /no section "## 0\.2\.0"/],
-    [{ hasBuilt: false }, 'run', /^npm run build:/],
+    [{ built: 'nothing' }, 'run', /^npm run build: dist\/ was not built\.$/],
+    [{ built: null }, 'run', /^npm run build: dist\/ does not say which commit/],
+    [
+      { built: { commit: '0'.repeat(40), isClean: true } },
+      'run',
+      /^npm run build: dist\/ was built from the commit 000000000000, and the release is of abc1234def56\.$/,
+    ],
+    [
+      { built: { commit: READY.commit, isClean: false } },
+      'run',
+      /^npm run build: .* abc1234def56 and from changes that were not committed\.$/,
+    ],
+    [{ staleAddons: ['linux-x64-glibc'] }, 'run', /prebuildify.* of other sources for linux-x64-glibc\.$/],
     [
       { missingAddons: ['linux-x64-musl', 'darwin-arm64'] },
       'run',

@@ -140,4 +140,11 @@ async function main() {
   return 0;
 }
 
-process.exitCode = await main().catch((error) => giveUp(error.message));
+/** A folder that cannot be written is no matter of the compiler. */
+function failedBy({ code, message }) {
+  if (!['EACCES', 'EPERM', 'EROFS', 'ENOSPC'].includes(code)) return giveUp(message);
+  say(`the native addon was not built, since its folder cannot be written (${message})`);
+  return required ? 1 : 0;
+}
+
+process.exitCode = await main().catch(failedBy);

@@ -3,6 +3,9 @@
 //
 // A server reads parts of its command line (dist/bin/<part>-<hash>.js) when they are first needed, by the names that it was
 // built with. Those that a new build has not are kept for a week, and are no part of the package: dist/bin/.npmignore.
+//
+// dist/built-from.json says which commit was built, so that a release can refuse another one.
+import { execFileSync } from 'node:child_process';
 import {
   mkdirSync,
   readdirSync,
@@ -41,6 +44,23 @@ export function publish(next, dist, now = Date.now()) {
   for (const file of filesOf(dist)) if (!wanted.has(file)) rmSync(join(dist, file), { force: true });
   removeEmptyFolders(dist);
   rmSync(next, { recursive: true, force: true });
+}
+
+/** The file in dist that says what it was built from: { commit, isClean }. */
+export const BUILT_FROM = 'built-from.json';
+
+/**
+ * The commit of a checkout, and whether nothing was changed since; null where git tells none.
+ * @param {string} root @returns {{ commit: string, isClean: boolean } | null}
+ */
+export function checkedOut(root) {
+  const git = (/** @type {string[]} */ ...args) =>
+    execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  try {
+    return { commit: git('rev-parse', 'HEAD'), isClean: git('status', '--porcelain') === '' };
+  } catch {
+    return null;
+  }
 }
 
 /** Parts of earlier builds that a server may still ask for; their times say since when no build has them. */
@@ -110,6 +130,10 @@ function removeEmptyFolders(folder) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const root = dirname(dirname(fileURLToPath(import.meta.url)));
   const next = join(root, '.dist-next');
-  if (process.argv[2] === 'begin') rmSync(next, { recursive: true, force: true });
-  else publish(next, join(root, 'dist'));
+  if (process.argv[2] === 'begin') {
+    rmSync(next, { recursive: true, force: true });
+    mkdirSync(next);
+    // At the beginning: what is changed while it is built may be in it or not.
+    writeFileSync(join(next, BUILT_FROM), `${JSON.stringify(checkedOut(root))}\n`);
+  } else publish(next, join(root, 'dist'));
 }

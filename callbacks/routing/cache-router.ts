@@ -1,6 +1,7 @@
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import { BlockIndex, type WorkerIndex } from './block-index.js';
 import { CachedBeginnings } from './cached-beginnings.js';
+import { WorkerLoads } from './worker-loads.js';
 
 export interface CacheRouterOptions {
   /** Time that a worker takes to compute the keys and values of one block of a prompt, in any unit. */
@@ -60,9 +61,8 @@ export class CacheRouter {
   readonly #workers = new Map<string, Worker>();
   readonly #byIndex: (Worker | undefined)[] = [];
   readonly #freeIndices: WorkerIndex[] = [];
-  /** By worker: requests that were sent there and have not ended, and blocks of prompts that it has yet to compute for them. */
-  readonly #requests: number[] = [];
-  readonly #pendingBlocks: number[] = [];
+  /** Requests that were sent somewhere and have not ended, and blocks of prompts that are yet to be computed for them. */
+  readonly #loads = new WorkerLoads();
   readonly #underway = new Map<string, Underway>();
   /** Where the search among equals begins, so that they take turns. */
   #turn = 0;
@@ -95,8 +95,7 @@ export class CacheRouter {
     const worker = { name, index };
     this.#workers.set(name, worker);
     this.#byIndex[index] = worker;
-    this.#requests[index] = 0;
-    this.#pendingBlocks[index] = 0;
+    this.#loads.add(index);
   }
 
   /** Removes a worker, and returns the ids of requests that were there: they have ended, and may be sent elsewhere. */
@@ -108,6 +107,7 @@ export class CacheRouter {
     this.#index.clear(worker.index);
     this.#workers.delete(name);
     this.#byIndex[worker.index] = undefined;
+    this.#loads.remove(worker.index);
     this.#freeIndices.push(worker.index);
     return lost;
   }
@@ -134,8 +134,7 @@ export class CacheRouter {
     if (found === null) return null;
     const { worker, cachedBlocks } = found;
     const pendingBlocks = hashes.length - cachedBlocks;
-    this.#requests[worker.index]! += 1;
-    this.#pendingBlocks[worker.index]! += pendingBlocks;
+    this.#loads.change(worker.index, { requests: 1, pendingBlocks });
     this.#underway.set(id, { worker, hashes, pendingBlocks });
     for (const hash of hashes) this.#expected.addAgain(worker.index, hash);
     return { worker: worker.name, cachedBlocks };
@@ -146,7 +145,7 @@ export class CacheRouter {
     const one = this.#underway.get(id);
     if (one === undefined) return;
     const { index } = one.worker;
-    this.#pendingBlocks[index]! -= one.pendingBlocks;
+    if (one.pendingBlocks > 0) this.#loads.change(index, { requests: 0, pendingBlocks: -one.pendingBlocks });
     one.pendingBlocks = 0;
     for (const hash of one.hashes) this.#expected.removeOnce(index, hash);
     one.hashes = [];
@@ -157,38 +156,52 @@ export class CacheRouter {
     const one = this.#underway.get(id);
     if (one === undefined) return;
     this.firstToken(id);
-    this.#requests[one.worker.index]! -= 1;
+    this.#loads.change(one.worker.index, { requests: -1, pendingBlocks: 0 });
     this.#underway.delete(id);
   }
 
+  /** Of workers that cost the same the one whose turn is first. */
   #cheapest(
     hashes: readonly number[],
     mayHave: ((worker: string) => boolean) | undefined,
   ): { worker: Worker; cachedBlocks: number } | null {
     const { blockTime, requestTime, workWeight = 1 } = this.#options;
-    const costAt = (index: WorkerIndex, cachedBlocks: number) => {
-      const missing = hashes.length - cachedBlocks;
-      const blocks = missing * (1 + workWeight) + this.#pendingBlocks[index]!;
-      return blocks * blockTime + this.#requests[index]! * requestTime;
-    };
+    const loads = this.#loads;
     const beginnings = this.#beginnings;
-    beginnings.look(hashes);
+    const count = this.#byIndex.length;
+    const turn = count === 0 ? 0 : (this.#turn + 1) % count;
+    this.#turn = turn;
     let best: { worker: Worker; cachedBlocks: number } | null = null;
     let least = Number.POSITIVE_INFINITY;
-    const count = this.#byIndex.length;
-    this.#turn = count === 0 ? 0 : (this.#turn + 1) % count;
-    for (let place = 0; place < count; place += 1) {
-      const index = this.#turn + place < count ? this.#turn + place : this.#turn + place - count;
+    let placeOfBest = count;
+    const costOf = (cachedBlocks: number, requests: number, pendingBlocks: number) => {
+      const blocks = (hashes.length - cachedBlocks) * (1 + workWeight) + pendingBlocks;
+      return blocks * blockTime + requests * requestTime;
+    };
+    const placeOf = (index: WorkerIndex) => (index < turn ? index - turn + count : index - turn);
+    const isNoBetter = (cost: number, index: WorkerIndex) =>
+      cost > least || (cost === least && placeOf(index) >= placeOfBest);
+    const costAt = (index: WorkerIndex, cachedBlocks: number) =>
+      costOf(cachedBlocks, loads.requestsAt(index), loads.pendingBlocksAt(index));
+    const tryWorker = (index: WorkerIndex) => {
       // Most are too dear whatever they have, so that nobody needs to know it.
-      if (costAt(index, beginnings.mostAt(index)) >= least) continue;
+      if (isNoBetter(costAt(index, beginnings.mostAt(index)), index)) return;
       const worker = this.#byIndex[index];
-      if (worker === undefined || mayHave?.(worker.name) === false) continue;
+      if (worker === undefined || mayHave?.(worker.name) === false) return;
       const cachedBlocks = beginnings.lengthAt(index);
       const cost = costAt(index, cachedBlocks);
-      if (cost >= least) continue;
+      if (isNoBetter(cost, index)) return;
       least = cost;
+      placeOfBest = placeOf(index);
       best = { worker, cachedBlocks };
-    }
+    };
+    beginnings.look(hashes);
+    for (const index of beginnings.holders) tryWorker(index);
+    // The others have none of it.
+    const mayPass = (first: WorkerIndex, requests: number, pendingBlocks: number) =>
+      isNoBetter(costOf(0, requests, pendingBlocks), first);
+    loads.walk(turn, count, mayPass, tryWorker);
+    loads.walk(0, turn, mayPass, tryWorker);
     return best;
   }
 }

@@ -23,6 +23,7 @@ export class CachedBeginnings {
   readonly #most: number[] = [];
   readonly #searches: number[] = [];
   #search = 0;
+  #holders: WorkerIndex[] = [];
 
   /** @param few most holders of a block each of which is looked at */
   constructor(there: BlockIndex, coming: BlockIndex, few = FEW) {
@@ -35,12 +36,18 @@ export class CachedBeginnings {
   look(hashes: readonly number[]): void {
     this.#hashes = hashes;
     this.#search += 1;
+    this.#holders = [];
     let depth = 0;
     while (depth < hashes.length && this.#isHeld(hashes[depth]!)) depth += 1;
     for (; depth > 0 && this.#hasFewHolders(hashes[depth - 1]!); depth -= 1) {
       this.#noteHolders(hashes[depth - 1]!, depth);
     }
     if (depth > 0) this.#noteHolders(hashes[0]!, depth);
+  }
+
+  /** All workers that can have a leading block, those that can have the most first. */
+  get holders(): readonly WorkerIndex[] {
+    return this.#holders;
   }
 
   /** Most leading blocks that the worker can have. */
@@ -83,6 +90,7 @@ export class CachedBeginnings {
         if (this.#searches[worker] === this.#search) continue;
         this.#searches[worker] = this.#search;
         this.#most[worker] = most;
+        this.#holders.push(worker);
       }
     }
   }

@@ -1,4 +1,5 @@
 import { input, type NamedText, option, says } from '../../base/named-text.js';
+import { isRequestId, REQUEST_ID } from '../../callbacks/given-values.js';
 import { readRetention } from '../../callbacks/retention-inputs.js';
 import {
   checkRange,
@@ -47,13 +48,11 @@ export interface RequestLimits extends PromptLimits {
   whyNoAdapters?: NamedText | null;
 }
 
-const MAX_U64 = 0xffff_ffff_ffff_ffffn;
-
 /** A sentence if `requestId` is not a 64-bit unsigned number, else null. */
 export function whyIdIsInvalid(requestId: unknown): string | null {
-  if (typeof requestId === 'bigint' && requestId >= 0n && requestId <= MAX_U64) return null;
+  if (isRequestId(requestId)) return null;
   const found = typeof requestId === 'object' ? 'an object' : String(requestId);
-  return `requestId is ${found}; it must be a bigint from 0 to ${MAX_U64}.`;
+  return `requestId is ${found}; it must be ${REQUEST_ID}.`;
 }
 
 /**

@@ -1,7 +1,7 @@
-import type { Quantiles } from '../../callbacks/formation.js';
+import { QUANTILES_MS, type Quantiles } from '../../callbacks/formation.js';
 
 /** Milliseconds of a generation of counts; quantiles are over the running generation and the one before. */
-export const GENERATION_MS = 10_000;
+export const GENERATION_MS = QUANTILES_MS / 2;
 /** Buckets per doubling: each is 4.4 % wider than the one before, so that its middle is at most 2.2 % off. */
 const BUCKETS_PER_OCTAVE = 16;
 const SHORTEST_MS = 0.05;

@@ -15,7 +15,10 @@ export interface SimulatedArrival {
   draftLength?: number;
   /** LoRA adapter of its steps; default: none. */
   adapter?: AdapterNeed;
-  /** The prompt, as long as promptLength; absent: a prompt that shares no token with any other. */
+  /**
+   * The prompt, and behind it room for what is generated, if there is any, which is written there; absent: a prompt that shares no token with any
+   * other.
+   */
   tokens?: Int32Array;
   /** Number of tokens after which it ends by itself, as with an end token; absent: it runs to maxNewTokens. */
   endsAfter?: number;
@@ -29,6 +32,8 @@ export class SimulatedRequest extends RequestProgress {
   readonly #endsAfter: number;
   readonly #tokens: SimulatedTokens | null;
   #sequence: Int32Array | null;
+  /** Tokens of the sequence that are made up already, or the prompt's. */
+  #numKnown: number;
 
   /** @param tokens null: the request shares nothing */
   constructor(arrival: SimulatedArrival, tokens: SimulatedTokens | null) {
@@ -41,6 +46,7 @@ export class SimulatedRequest extends RequestProgress {
     this.#endsAfter = arrival.endsAfter ?? Number.POSITIVE_INFINITY;
     this.#tokens = tokens;
     this.#sequence = arrival.tokens ?? null;
+    this.#numKnown = promptLength;
   }
 
   /** Length of the draft, which never reaches beyond the last token: there it could not be used. */
@@ -58,7 +64,10 @@ export class SimulatedRequest extends RequestProgress {
     if (this.#sequence === null) {
       return { tokens: this.#tokens.positions(this.numTokens), salt: this.requestId + 1n };
     }
-    this.#sequence = this.#tokens.continued(this.#sequence, this.numTokens);
+    if (this.numTokens > this.#numKnown) {
+      this.#sequence = this.#tokens.continued(this.#sequence, this.#numKnown, this.numTokens);
+      this.#numKnown = this.#sequence.length;
+    }
     return { tokens: this.#sequence, salt: 0n, loraId: this.adapter?.taskId ?? null };
   }
 

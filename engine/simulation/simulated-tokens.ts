@@ -15,12 +15,17 @@ export class SimulatedTokens {
     return this.#positions;
   }
 
-  /** The sequence with at least `length` tokens. Tokens beyond its end are new, and below 0, unlike any prompt's. */
-  continued(sequence: Int32Array, length: number): Int32Array {
-    if (length <= sequence.length) return sequence;
-    const longer = new Int32Array(Math.max(length, 2 * sequence.length));
-    longer.set(sequence);
-    for (let index = sequence.length; index < longer.length; index += 1) {
+  /**
+   * The sequence with at least `length` tokens, in its own array where that has room for them. Those behind the first `numKnown` are new, up to the
+   * array's end, and below 0, unlike any prompt's.
+   */
+  continued(sequence: Int32Array, numKnown: number, length: number): Int32Array {
+    let longer = sequence;
+    if (length > sequence.length) {
+      longer = new Int32Array(Math.max(length, 2 * numKnown));
+      longer.set(sequence.subarray(0, numKnown));
+    }
+    for (let index = numKnown; index < longer.length; index += 1) {
       this.#numDrawn += 1;
       longer[index] = -this.#numDrawn;
     }

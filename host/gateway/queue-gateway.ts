@@ -26,6 +26,7 @@ import {
   type TokenRequest,
   type TokenStream,
 } from '../../callbacks/token-request.js';
+import { checkTokenFields } from '../token-fields.js';
 import { inferenceRequestOf } from '../token-inputs.js';
 import { PieceQueue } from '../token-stream.js';
 import { Attempts, type AttemptsOptions } from './attempts.js';
@@ -129,6 +130,7 @@ export class QueueGateway implements GatewayListener {
         integer: true,
       });
       // What it makes is not needed: it refuses what a worker's host would refuse, in the same words.
+      checkTokenFields(asked);
       inferenceRequestOf(0n, asked);
       const request = new QueuedRequest({ id, number }, model, asked, streams, nowMs);
       const isLong = asked.promptTokens.length > this.#options.maxLocalPrefillLength;

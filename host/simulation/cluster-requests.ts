@@ -1,5 +1,6 @@
 import type { ClusterArrival, ClusterRequestResult } from './cluster-types.js';
 import { RequestResults } from './request-results.js';
+import { TokenBuffers } from './token-buffers.js';
 
 const NS_PER_MS = 1e6;
 
@@ -13,8 +14,10 @@ export function msOf(ns: number): number {
 
 /** A request that has not ended. */
 interface Underway extends ClusterRequestResult {
-  arrival: ClusterArrival;
   atNs: number;
+  maxNewTokens: number;
+  /** The prompt, and room for maxNewTokens behind it. */
+  sequence: Int32Array;
   /** Tokens that it has, and those of them that it had when it was sent to its present worker. */
   generated: number;
   known: number;
@@ -27,6 +30,7 @@ interface Underway extends ClusterRequestResult {
 export class ClusterRequests {
   readonly results = new RequestResults();
   readonly #underway = new Map<number, Underway>();
+  readonly #buffers = new TokenBuffers();
   #generatedTokens = 0;
   #numEnded = 0;
   #endNs = 0;
@@ -45,12 +49,14 @@ export class ClusterRequests {
     return this.#numEnded === this.results.length;
   }
 
-  /** Returns its number. */
-  add(atNs: number, arrival: ClusterArrival): number {
-    const request = this.results.add(arrival.tokens.length);
+  /** Returns its number. Its prompt is copied. */
+  add(atNs: number, { tokens, maxNewTokens }: ClusterArrival): number {
+    const request = this.results.add(tokens.length);
+    const sequence = this.#buffers.take(tokens.length + maxNewTokens);
+    sequence.set(tokens);
     this.#underway.set(request, {
       ...this.results.at(request),
-      ...{ arrival, atNs, generated: 0, known: 0, hasBegun: false, hasToken: false },
+      ...{ atNs, maxNewTokens, sequence, generated: 0, known: 0, hasBegun: false, hasToken: false },
     });
     return request;
   }
@@ -61,8 +67,7 @@ export class ClusterRequests {
 
   /** Most tokens that it takes. */
   costOf(request: number): number {
-    const { tokens, maxNewTokens } = this.#find(request).arrival;
-    return tokens.length + maxNewTokens;
+    return this.#find(request).sequence.length;
   }
 
   hasBeenSent(request: number): boolean {
@@ -71,21 +76,17 @@ export class ClusterRequests {
 
   /** Tokens that it still wants. */
   tokensLeft(request: number): number {
-    const { arrival, generated } = this.#find(request);
-    return arrival.maxNewTokens - generated;
+    const { maxNewTokens, generated } = this.#find(request);
+    return maxNewTokens - generated;
   }
 
-  /** The prompt and what was generated behind it, made up: unlike any other's. */
-  tokensSoFar(request: number): Int32Array {
-    const { arrival, atNs, generated } = this.#find(request);
-    const { tokens } = arrival;
-    if (generated === 0) return tokens;
-    const longer = new Int32Array(tokens.length + generated);
-    longer.set(tokens);
+  /** The prompt, what was generated behind it, made up and unlike any other's, and room for the rest; `length`: of what is there. */
+  tokensSoFar(request: number): { sequence: Int32Array; length: number } {
+    const { sequence, promptTokens, atNs, generated } = this.#find(request);
     for (let index = 0; index < generated; index += 1) {
-      longer[tokens.length + index] = -1 - ((Math.imul(Math.floor(atNs / 1000), 0x9e3779b1) ^ index) >>> 2);
+      sequence[promptTokens + index] = -1 - ((Math.imul(Math.floor(atNs / 1000), 0x9e3779b1) ^ index) >>> 2);
     }
-    return longer;
+    return { sequence, length: promptTokens + generated };
   }
 
   /** It goes to a worker, which knows the tokens so far. */
@@ -123,6 +124,7 @@ export class ClusterRequests {
     const one = this.#find(request);
     this.results.set(request, { ...one, lastTokenMs: msOf(nowNs - one.atNs) });
     this.#underway.delete(request);
+    this.#buffers.give(one.sequence);
     this.#generatedTokens += one.generated;
     this.#numEnded += 1;
     this.#endNs = nowNs;

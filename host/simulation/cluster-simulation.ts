@@ -85,7 +85,7 @@ export class ClusterSimulation {
 
   /**
    * Runs until all requests have ended.
-   * @param arrivals in the order of their times @throws Error where a request can never run, or has no worker left
+   * @param arrivals in the order of their times; their prompts are copied as they come @throws Error where a request can never run, or has no worker left
    */
   run(arrivals: Iterable<ClusterArrival>): ClusterResult {
     let latestNs = 0;
@@ -163,10 +163,9 @@ export class ClusterSimulation {
       this.#mostWaiting = Math.max(this.#mostWaiting, this.#pull.size);
       return;
     }
-    const tokens = this.#requests.tokensSoFar(request);
-    const worker = this.#choose(request, tokens);
+    const worker = this.#choose(request);
     if (worker !== null) {
-      this.#give(nowNs, request, worker, tokens);
+      this.#give(nowNs, request, worker);
       return;
     }
     this.#stranded.push(request);
@@ -176,12 +175,12 @@ export class ClusterSimulation {
   /** Brings what waits in the queue to workers that have asked. */
   #deliver(nowNs: number): void {
     this.#pull?.deliver((request, worker) => {
-      this.#give(nowNs, request, worker, this.#requests.tokensSoFar(request));
+      this.#give(nowNs, request, worker);
       this.#pull!.noteWorker(worker);
     });
   }
 
-  #choose(request: number, tokens: Int32Array): SimulatedWorker | null {
+  #choose(request: number): SimulatedWorker | null {
     const up = this.#up;
     const { routing, random, worker } = this.#options;
     if (up.length === 0) return null;
@@ -189,20 +188,22 @@ export class ClusterSimulation {
     if (routing === 'fewest-requests') {
       return up.reduce((best, one) => (one.requests.size < best.requests.size ? one : best));
     }
-    const hashes = promptHashes({ salt: 0n }, tokens, worker.tokensPerBlock);
+    const { sequence, length } = this.#requests.tokensSoFar(request);
+    const hashes = promptHashes({ salt: 0n }, sequence.subarray(0, length), worker.tokensPerBlock);
     const found = this.#router.route({ id: `${request}`, hashes });
     return found === null ? null : this.#workers[Number(found.worker)]!;
   }
 
-  #give(nowNs: number, request: number, worker: SimulatedWorker, tokens: Int32Array): void {
+  #give(nowNs: number, request: number, worker: SimulatedWorker): void {
     this.#cut(nowNs, worker);
+    const { sequence, length } = this.#requests.tokensSoFar(request);
     this.#requests.noteSent(request);
     worker.requests.add(request);
     const refusal = worker.simulation.arrive({
       requestId: BigInt(request),
-      promptLength: tokens.length,
+      promptLength: length,
       maxNewTokens: this.#requests.tokensLeft(request),
-      tokens,
+      tokens: sequence,
     });
     if (refusal !== null) throw new Error(`Request ${request} can never run: ${refusal}`);
     this.#begin(nowNs, worker);
@@ -273,8 +274,10 @@ export class ClusterSimulation {
     this.#iterations += 1;
     for (const { requestId, phase, contextBefore, contextAfter, generated } of steps) {
       const request = Number(requestId);
-      if (phase === 'context') this.#contextTokens += contextAfter - contextBefore;
-      this.#requests.noteContext(request, contextBefore);
+      if (phase === 'context') {
+        this.#contextTokens += contextAfter - contextBefore;
+        this.#requests.noteContext(request, contextBefore);
+      }
       this.#noteTokens(nowNs, worker, request, generated);
     }
     for (const { requestId } of finished) {

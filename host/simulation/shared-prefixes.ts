@@ -1,5 +1,6 @@
 import type { ClusterArrival } from './cluster-types.js';
 import { EventQueue } from './event-queue.js';
+import { TokenBuffers } from './token-buffers.js';
 
 export interface TraceOptions {
   requests: number;
@@ -15,6 +16,8 @@ export interface TraceOptions {
   turns: number;
   /** 0 (included) to 1 (excluded). */
   random: () => number;
+  /** Prompts of one length are in one array, each until the next one comes: for who copies them. Default: each has an array of its own. */
+  sharesArrays?: boolean;
 }
 
 /** Milliseconds between two turns of a conversation, about. */
@@ -37,6 +40,7 @@ interface Turn {
  */
 export function* sharedPrefixTrace(options: TraceOptions): Generator<ClusterArrival> {
   const { requests, rate, prefixes, prefixTokens, ownTokens, maxNewTokens, turns, random } = options;
+  const buffers = new TokenBuffers();
   let nextToken = 1 + prefixes * prefixTokens;
   const draw = byRank(prefixes, random);
   const between = () => -Math.log(1 - random());
@@ -44,7 +48,10 @@ export function* sharedPrefixTrace(options: TraceOptions): Generator<ClusterArri
   const until = function* (endMs: number): Generator<ClusterArrival> {
     while (toCome.size > 0 && toCome.nextAt <= endMs) {
       const { at, event } = toCome.pop()!;
-      yield { atMs: at, tokens: promptOf(event, prefixTokens), maxNewTokens };
+      const tokens = buffers.take(prefixTokens + event.numOwn);
+      writePrompt(event, prefixTokens, tokens);
+      yield { atMs: at, tokens, maxNewTokens };
+      if (options.sharesArrays) buffers.give(tokens);
     }
   };
   let nowMs = 0;
@@ -87,9 +94,11 @@ function byRank(count: number, random: () => number): () => number {
   };
 }
 
-function promptOf({ firstOfPrefix, firstOfOwn, numOwn }: Turn, prefixTokens: number): Int32Array {
-  const tokens = new Int32Array(prefixTokens + numOwn);
+function writePrompt(
+  { firstOfPrefix, firstOfOwn, numOwn }: Turn,
+  prefixTokens: number,
+  tokens: Int32Array,
+): void {
   for (let index = 0; index < prefixTokens; index += 1) tokens[index] = firstOfPrefix + index;
   for (let index = 0; index < numOwn; index += 1) tokens[prefixTokens + index] = firstOfOwn + index;
-  return tokens;
 }

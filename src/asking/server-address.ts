@@ -1,8 +1,14 @@
 import { asSentence } from '../../base/sentences.js';
+import { holdsSecret } from '../../base/url-secrets.js';
 import { UsageError } from '../usage-error.js';
 
 /** Base of a server's URLs, from an address with or without /v1; without a slash at its end. @throws UsageError. */
 export function serverAddress(text: string, where: string): string {
+  if (holdsSecret(text)) {
+    throw new UsageError(
+      `${where} holds a user or a password; give the address alone, and a key with --api-key.`,
+    );
+  }
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) {
     throw new UsageError(

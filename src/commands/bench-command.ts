@@ -16,10 +16,13 @@ Exit codes: 0 for a run that came to its end, whatever the server answered; 1 fo
 written, marked incomplete) and for a server that does not answer; 2 for what is not understood.
 
   skein bench http://127.0.0.1:8000 --concurrency 32 --requests 500
-  skein bench http://127.0.0.1:8000 --rate 20 --duration 60 --slo ttft=500,tpot=50 -o run.json
-  skein bench http://127.0.0.1:8000 --sweep concurrency --duration 20 --html sweep.html
+  skein bench http://127.0.0.1:8000 --rate 20 --duration 60 \\
+    --slo ttft=500,tpot=50 -o run.json
+  skein bench http://127.0.0.1:8000 --sweep concurrency \\
+    --duration 20 --html sweep.html
   skein bench compare before.json after.json
-  skein bench http://127.0.0.1:8000 --arrivals gamma --burstiness 0.5 --rate 10 --input-tokens lognormal:200:0.8
+  skein bench http://127.0.0.1:8000 --arrivals gamma --burstiness 0.5 \\
+    --rate 10 --input-tokens lognormal:200:0.8
 `;
 
 /** Adds the options of bench. Done only where bench is called, to keep other starts short. */

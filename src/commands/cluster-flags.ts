@@ -90,6 +90,11 @@ export function clusterLoad(flags: ClusterFlags): ClusterLoad {
     rollingUpdate: read('rollingUpdate', 0, wholeNumber(0, MOST_WORKERS)),
     restartSeconds: read('restartSeconds', 30, numberIn({ min: 1e-3, max: 1e6, integer: false })),
   };
+  if (flags.restartSeconds !== undefined && flags.deaths === undefined && flags.rollingUpdate === undefined) {
+    throw new UsageError(
+      '--restart-seconds is for --deaths and --rolling-update: without them no worker starts again.',
+    );
+  }
   checkTogether(load);
   return load;
 }

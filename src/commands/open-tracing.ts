@@ -1,3 +1,4 @@
+import { holdsSecret } from '../../base/url-secrets.js';
 import type { Config } from '../config.js';
 import type { ServerLog } from '../server/server-log.js';
 import { openTelemetry } from '../server/tracing/open-telemetry.js';
@@ -47,6 +48,11 @@ function isWanted({ tracing, traceEndpoint }: TraceConfig): boolean {
 /** The address of --trace-endpoint, with the usual path where it has none; null: variables of OpenTelemetry say it. */
 function traceUrl({ traceEndpoint: text }: TraceConfig): string | null {
   if (text === undefined) return null;
+  if (holdsSecret(text)) {
+    throw new UsageError(
+      '--trace-endpoint holds a user or a password; OTEL_EXPORTER_OTLP_HEADERS takes the header by which the receiver knows the server, which no log shows.',
+    );
+  }
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) {
     throw new UsageError(

@@ -5,10 +5,12 @@ import { packageRoot, skeinVersion } from '../../base/package-info.js';
 import { writeProblem } from '../../base/system-problem.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
 import type { Config } from '../config.js';
+import { hubSettings } from '../hub/settings.js';
 import { listenForInterruption } from '../interruption.js';
 import { checkAddress } from '../server/listen-address.js';
 import { listenWhileLoading } from '../server/loading-answers.js';
 import { isLoopbackName } from '../server/loopback.js';
+import { printable } from '../server/text-lines.js';
 import { demoModelPath } from '../serving/demo-model.js';
 import type { ModelState } from '../serving/model-state.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
@@ -37,7 +39,11 @@ export async function serve(config: Config): Promise<void> {
     if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
       throw new UsageError(`--model-repository is ${folder}, and there is no such folder.`);
   }
-  if (config.modelsDir !== undefined) makeModelsDir(config.modelsDir);
+  if (config.modelsDir !== undefined) {
+    // Read again at each request for a model: what is wrong with them is told here.
+    hubSettings();
+    makeModelsDir(config.modelsDir);
+  }
   const lock = config.filesDir === undefined ? null : await filesFolder(config.filesDir);
   try {
     await serveUntilSignal(config, keysAndOrigins);
@@ -191,7 +197,8 @@ function greeting(
   lines.push(
     `  ${hasChat ? 'to chat with it, and to see what is in flight' : 'to see what it does'}: ${url}`,
   );
-  return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
+  const all = [`skein ${skeinVersion()} serves ${names} at ${url}/v1`, ...lines];
+  return `${all.map(printable).join('\n')}\n`;
 }
 
 function ranksOf({ ranks }: ModelState): string[] {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { writeProblem } from '../../base/system-problem.js';
 import type { FolderLock } from '../server/files/folder-lock.js';
 import type { HttpServer } from '../server/http-server.js';
+import { abandonLogs } from '../server/log-output.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import { UsageError } from '../usage-error.js';
 
@@ -60,7 +61,21 @@ export async function end(
     process.stderr.write('skein: the engine is in a native call that does not return; killing the process\n');
     process.kill(process.pid, 'SIGKILL');
   }
+  endWithoutReader();
   if (failure !== null) throw failure;
+}
+
+/**
+ * Ends the process although its last words find no reader: a write to a pipe that is full would keep it alive for as long as whoever has
+ * the other end does. Called when all else has ended.
+ */
+export function endWithoutReader(): void {
+  const leave = () => {
+    abandonLogs();
+    process.exit();
+  };
+  // What nobody waits for: where everything is written the process has ended before.
+  setTimeout(leave, LAST_WORDS_MS).unref();
 }
 
 /** Resolves at the first signal; a second one ends the process at once, as without a handler. */

@@ -57,6 +57,7 @@ export function simulatePolicy(load: ClusterLoad, routing: RoutingPolicy): Polic
   const trace = sharedPrefixTrace({
     ...{ requests, rate, prefixes, prefixTokens, ownTokens, maxNewTokens: load.newTokens, turns },
     random: random(STREAMS.trace),
+    sharesArrays: true,
   });
   const cluster = new ClusterSimulation({
     ...{ workers, routing, pace, eventDelayMs: EVENT_DELAY_MS, noticeMs: NOTICE_MS },

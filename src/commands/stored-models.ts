@@ -1,7 +1,6 @@
 import { closestName } from '../../base/did-you-mean.js';
 import { hubSettings } from '../hub/settings.js';
 import { removeStored, storedModels } from '../hub/stored-models.js';
-import { UsageError } from '../usage-error.js';
 
 /** Runs skein list: the models that were pulled, with their sizes. */
 export function listModels({ json = false }: { json?: boolean }): void {
@@ -30,7 +29,7 @@ export function listModels({ json = false }: { json?: boolean }): void {
   process.stdout.write(`${sizeText(sum)} in ${cacheFolder}\n`);
 }
 
-/** Runs skein rm: deletes models that were pulled. All names are looked up before anything is deleted. @throws UsageError */
+/** Runs skein rm: deletes models that were pulled. All names are looked up before anything is deleted. @throws Error where one is not there */
 export function removeModels(names: readonly string[]): void {
   const { cacheFolder } = hubSettings();
   const models = storedModels(cacheFolder);
@@ -42,7 +41,7 @@ export function removeModels(names: readonly string[]): void {
       models.map(({ id }) => id),
     );
     const hint = meant === null ? 'skein list shows those that are there.' : `did you mean ${meant}?`;
-    throw new UsageError(`There is no model ${name} in ${cacheFolder}; ${hint}`);
+    throw new Error(`There is no model ${name} in ${cacheFolder}; ${hint}`);
   });
   for (const model of chosen) {
     removeStored(model);

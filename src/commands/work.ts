@@ -14,10 +14,12 @@ import { blockLayout, modelCard, poolFingerprint } from '../queue/model-card.js'
 import { ModelFiles } from '../queue/model-files.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { WorkerLife } from '../queue/worker-life.js';
+import { logActivity } from '../server/activity-log.js';
 import { ApiKeys } from '../server/api-keys.js';
 import { checkAddress } from '../server/listen-address.js';
 import { Log } from '../server/log.js';
 import { LogOutput } from '../server/log-output.js';
+import { logEngines } from '../server/model-log.js';
 import { LiveModels } from '../serving/model-directory.js';
 import type { ModelState } from '../serving/model-state.js';
 import type { RunningModel } from '../serving/running-model.js';
@@ -25,7 +27,7 @@ import { threadCount } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
 import { loadConfigured } from './load-configured.js';
 import { servedModelOf } from './served-model-of.js';
-import { checkLogFile, untilSignal } from './server-life.js';
+import { checkLogFile, endWithoutReader, untilSignal } from './server-life.js';
 import { allowedHosts } from './server-security.js';
 
 /** Milliseconds between two words of a worker about itself, and about what it has. */
@@ -47,7 +49,7 @@ export async function work(config: Config): Promise<void> {
     throw new UsageError('skein work runs one model; start another worker for each further one.');
   }
   if (config.logFile !== undefined) checkLogFile(config.logFile);
-  const output = new LogOutput(config.logFile);
+  const output = new LogOutput(config.logFile, config.logFormat);
   if (config.logFile !== undefined) process.on('SIGHUP', () => output.reopen());
   const log = new Log(config.logLevel, output);
   const probes = await openProbes(config, entry.name);
@@ -65,6 +67,8 @@ export async function work(config: Config): Promise<void> {
         );
       }
       loaded!.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
+      logEngines(probes.models, log);
+      logActivity(probes.models, log);
       probes.models.add(servedModelOf({ entry, loaded: loaded! }, config));
       await workUntilSignal(config, entry, loaded as RunningModel<'generator'>, { queue, probes, log });
     } finally {
@@ -192,6 +196,7 @@ async function workUntilSignal(
   port.beat(beat());
   await Promise.race([nc.drain().catch(() => {}), after(FLUSH_MS)]);
   await loaded.close({ abort: true, terminateAfterMs: FLUSH_MS });
+  endWithoutReader();
   if (failure !== null) throw failure;
 }
 

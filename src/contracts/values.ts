@@ -17,7 +17,7 @@ export const floats = z.array(float);
 /** A whole number from 0 to 2^64 - 1, in decimal digits. */
 export const u64 = z
   .string()
-  .regex(/^\d{1,20}$/)
+  .regex(/^\d{1,20}$/, { abort: true })
   .refine((text) => BigInt(text) < 1n << 64n, { message: 'must be below 2^64' });
 
 /** A type with no optional fields: which fields are optional is told apart by the fields' own types. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { homeFolder } from '../../base/home-folder.js';
+import { holdsSecret } from '../../base/url-secrets.js';
 import { HubError } from './hub-error.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -19,7 +20,7 @@ export interface HubSettings {
 
 const DEFAULT_ENDPOINT = 'https://huggingface.co';
 
-/** Reads the settings. @throws HubError where HF_ENDPOINT is no address. */
+/** Reads the settings. @throws HubError where HF_ENDPOINT is no address, or holds a secret. */
 export function hubSettings(env: Environment = process.env): HubSettings {
   const home = env.HF_HOME || join(env.XDG_CACHE_HOME || join(homeFolder(), '.cache'), 'huggingface');
   return {
@@ -31,6 +32,11 @@ export function hubSettings(env: Environment = process.env): HubSettings {
 }
 
 function endpointOf(text: string): string {
+  if (holdsSecret(text)) {
+    throw new HubError(
+      'HF_ENDPOINT holds a user or a password; give the address alone, and a token in HF_TOKEN, which no log shows.',
+    );
+  }
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text.replace(/\/+$/, '');
   throw new HubError(
     `HF_ENDPOINT is ${JSON.stringify(text)}; an address such as ${DEFAULT_ENDPOINT} is expected.`,

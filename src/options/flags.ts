@@ -24,20 +24,28 @@ export function flagsInGroups(options: readonly Option[]): Flag[] {
   const isCommon = ({ flag }: Option) => flag.isCommon ?? false;
   const inGroup = (group: Group) => options.filter((one) => one.flag.group === group && !isCommon(one));
   return [
-    ...options.filter(isCommon).flatMap(({ name }) => flagsOf(name, COMMON)),
-    ...GROUPS.flatMap((group) => inGroup(group).flatMap(({ name }) => flagsOf(name, `${group}:`))),
+    ...options.filter(isCommon).flatMap((option) => flagsUnder(COMMON, option)),
+    ...GROUPS.flatMap((group) => inGroup(group).flatMap((option) => flagsUnder(`${group}:`, option))),
   ];
 }
 
 /** Flags of one option: two for a switch, and hidden ones for its aliases. */
 export function flagsOf(name: OptionName, heading?: string): Flag[] {
   const option = optionOf(name);
-  const named = flagsNamed(name, option);
+  return heading === undefined ? allFlags(option) : flagsUnder(heading, option);
+}
+
+function flagsUnder(heading: string, option: Option): Flag[] {
+  const all = allFlags(option);
+  for (const flag of all) flag.helpGroup(heading);
+  return all;
+}
+
+function allFlags(option: Option): Flag[] {
+  const named = flagsNamed(option.name, option);
   // Lists of vLLM take several values behind one flag.
   const aliases = (option.flag.aliases ?? []).flatMap((alias) => flagsNamed(alias, option, '...'));
-  const all = [...named, ...aliases.map((flag) => flag.hideHelp())];
-  if (heading !== undefined) for (const flag of all) flag.helpGroup(heading);
-  return all;
+  return [...named, ...aliases.map((flag) => flag.hideHelp())];
 }
 
 function flagsNamed(name: string, option: Option, more = ''): Flag[] {
@@ -56,7 +64,8 @@ function helpOf(option: Option): string {
   const { values, flag, name } = option;
   // The values are listed unless the metavar does so already.
   const choices = flag.metavar === undefined ? '' : oneOfThese(values.choices);
-  return `${flag.help}${choices} (${variableName(name)}; default: ${defaultText(option)})`;
+  const units = flag.unit === 'bytes' ? ' A unit is understood: 1.5GB.' : '';
+  return `${flag.help}${choices}${units} (${variableName(name)}; default: ${defaultText(option)})`;
 }
 
 /** Collects the values of an option that may be given several times. */

@@ -138,9 +138,23 @@ const RULES = {
   seed: rule('a whole number', (value) => typeof value === 'bigint' || Number.isInteger(value)),
 } satisfies Rules<GenerateOptions>;
 
+/** What people look for in one call, and another one has. */
+const OF_OTHER_CALLS: ReadonlyMap<string, { call: string; does: string }> = new Map([
+  ...['n', 'bestOf', 'beams'].map((name): [string, { call: string; does: string }] => [
+    name,
+    { call: 'completeSeveral', does: 'has it, and gives several answers' },
+  ]),
+  ['stream', { call: 'generate', does: 'gives an answer piece by piece' }],
+]);
+
 /** @throws InvalidRequestError for an unknown option, or a value that an option does not take. */
 export function checkGenerateOptions(call: string, options: unknown): asserts options is GenerateOptions {
   const fault = optionFault<GenerateOptions>(call, "{ prompt: 'Once upon a time' }", options, RULES);
+  const other = fault?.option == null ? undefined : OF_OTHER_CALLS.get(fault.option);
+  if (other !== undefined && other.call !== call) {
+    const message = `${call} has no option ${JSON.stringify(fault!.option)}; ${other.call} ${other.does}.`;
+    throw new InvalidRequestError(message, fault!.option);
+  }
   if (fault !== null) throw new InvalidRequestError(fault.message, fault.option);
   const { messages } = options as GenerateOptions;
   const wrong = messages === undefined ? null : messagesFault(messages);

@@ -7,6 +7,9 @@ import { OPTIONS, type OptionName } from './table.js';
 /** Options that an entry of `models` in a --config file may have; all others are the server's. */
 const OPTIONS_OF_A_MODEL = OPTIONS.filter(({ isOfAModel }) => isOfAModel).map(({ name }) => name);
 
+/** All fields of an entry. */
+const FIELDS = ['name', 'model', 'aliases', ...OPTIONS_OF_A_MODEL];
+
 /** A model to serve, as the user gave it. */
 export interface ModelEntry {
   /** Name that clients ask for. */
@@ -48,27 +51,42 @@ export function fileEntries(list: unknown, where: string): FileEntry[] {
       `${where} must be a list of models, such as [{"name": "chat", "model": "./smollm2"}].`,
     );
   }
-  return list.map((entry: unknown, index) => fileEntry(entry, `${where}[${index}]`));
+  return list.map((entry: unknown, index) => fileEntry(entry, entryName(where, index)));
 }
 
-function fileEntry(entry: unknown, where: string): FileEntry {
+/** What errors call an entry of a list, which people count from 1. */
+export function entryName(list: string, index: number): string {
+  return `entry ${index + 1} of ${list}`;
+}
+
+/** Parses one of these entries. @throws UsageError */
+export function fileEntry(entry: unknown, where: string): FileEntry {
   if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) {
     throw new UsageError(`${where} must be an object such as {"name": "chat", "model": "./smollm2"}.`);
   }
   const { name, model, aliases = [], ...rest } = entry as Record<string, unknown>;
+  // A field that is unknown may be the one that is missing.
+  if (model === undefined) refuseUnknown(rest, where);
   if (typeof model !== 'string' || model === '')
-    throw new UsageError(`${where}.model must be the path of a model.`);
-  if (name !== undefined && !isName(name)) throw new UsageError(`${where}.name must be ${NAME}.`);
+    throw new UsageError(`model of ${where} must be the path of a model.`);
+  if (name !== undefined && !isName(name)) throw new UsageError(`name of ${where} must be ${NAME}.`);
   if (!Array.isArray(aliases) || !aliases.every(isName))
-    throw new UsageError(`${where}.aliases must be a list of names.`);
+    throw new UsageError(`aliases of ${where} must be a list of names.`);
+  refuseUnknown(rest, where);
   const options: FileEntry['options'] = {};
   for (const [key, value] of Object.entries(rest)) {
-    const option = optionCalled(key);
-    if (option === null || !OPTIONS_OF_A_MODEL.includes(option)) throw new UsageError(unknown(key, where));
+    const option = optionCalled(key)!;
     if (Object.hasOwn(options, option)) throw new UsageError(`${where} has ${option} twice, by two names.`);
     options[option] = value;
   }
   return { name: name === undefined ? nameOf(model) : (name as string), aliases, model, options };
+}
+
+function refuseUnknown(fields: Record<string, unknown>, where: string): void {
+  for (const key of Object.keys(fields)) {
+    const option = optionCalled(key);
+    if (option === null || !OPTIONS_OF_A_MODEL.includes(option)) throw new UsageError(unknown(key, where));
+  }
 }
 
 function unknown(key: string, where: string): string {
@@ -76,7 +94,7 @@ function unknown(key: string, where: string): string {
   if (now !== null) return `${where}: ${now}`;
   if (optionCalled(key) !== null)
     return `${where} has ${key}, which is an option of the server, and of no single model.`;
-  return `${where} has an unknown option ${key}; ${hintOf(key, OPTIONS_OF_A_MODEL, 'skein serve --help')}`;
+  return `${where} has an unknown field ${key}; ${hintOf(key, FIELDS, 'skein serve --help')}`;
 }
 
 const NAME = 'a text that is not empty';

@@ -19,6 +19,7 @@ const OF_BOTH: readonly OptionName[] = [
   'drainTimeoutSeconds',
   'logLevel',
   'logFile',
+  'logFormat',
 ];
 
 /** Options of a gateway: those of a server that has no engine. */
@@ -84,13 +85,30 @@ const OF_WORKER: readonly OptionName[] = [
 const MODEL_HELP =
   'The model to run: a Hugging Face folder, a GGUF file, an engine folder, or ORG/NAME[:QUANT] of the Hugging Face hub, which is downloaded once. One alone; NAME=PATH gives it another name.';
 
+const WORKER_LOG_HELP =
+  "Log level. info: also a line every 10 seconds while the model works; the lines of requests are the gateways'.";
+
+const GATEWAY_CACHE_HELP =
+  "Folder for what workers send of their models, such as tokenizers, which serves a gateway's next start.";
+
 /** Options of `skein gateway`. */
 export function gatewayOptions(): Option[] {
-  return OPTIONS.filter(({ name }) => OF_GATEWAY.includes(name));
+  return called(
+    OPTIONS.filter(({ name }) => OF_GATEWAY.includes(name)),
+    { cacheDir: GATEWAY_CACHE_HELP },
+  );
 }
 
 /** Options of `skein work`. */
 export function workOptions(): Option[] {
   const own = OPTIONS.filter(({ name, engine }) => engine !== null || OF_WORKER.includes(name));
-  return own.map((option) => (option.name === 'model' ? { ...option, help: MODEL_HELP } : option));
+  return called(own, { model: MODEL_HELP, logLevel: WORKER_LOG_HELP });
+}
+
+/** Options of which some mean something of their own at this end. */
+function called(options: readonly Option[], help: Partial<Record<OptionName, string>>): Option[] {
+  return options.map((option) => {
+    const own = help[option.name];
+    return own === undefined ? option : { ...option, flag: { ...option.flag, help: own } };
+  });
 }

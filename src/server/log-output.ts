@@ -1,6 +1,17 @@
-import { type DestinationStream, destination, multistream } from 'pino';
+import { type DestinationStream, destination, multistream, stdTimeFunctions } from 'pino';
 import { writeProblem } from '../../base/system-problem.js';
 import { type LogFormat, textLines } from './text-lines.js';
+
+/** Bytes of lines that wait for the reader of stderr; further ones are dropped, and counted. */
+const MAX_WAITING_BYTES = 4 * 2 ** 20;
+
+/** What writes to stderr in this process. */
+const ofTerminal = new Set<ReturnType<typeof destination>>();
+
+/** Drops what waits for the reader of stderr: the process ends, and whoever reads has stopped. Nothing may be logged after it. */
+export function abandonLogs(): void {
+  for (const stream of ofTerminal) stream.destroy();
+}
 
 /** Milliseconds between two complaints that the file cannot be written. */
 const COMPLAINT_MS = 60_000;
@@ -23,7 +34,7 @@ export class LogOutput {
     this.path = path ?? '';
     this.format = format;
     const formatted = (stream: DestinationStream) => (format === 'json' ? stream : textLines(stream));
-    const terminal = formatted(destination(2));
+    const terminal = toTerminal(formatted);
     if (path === undefined) {
       this.stream = terminal;
       return;
@@ -48,4 +59,25 @@ export class LogOutput {
   reopen(): void {
     this.#file?.reopen();
   }
+}
+
+/** A stream of lines to stderr, which tells of those that were dropped as soon as somebody reads again. */
+function toTerminal(formatted: (stream: DestinationStream) => DestinationStream): DestinationStream {
+  const raw = destination({ dest: 2, sync: false, maxLength: MAX_WAITING_BYTES });
+  ofTerminal.add(raw);
+  raw.on('close', () => ofTerminal.delete(raw));
+  const stream = formatted(raw);
+  let dropped = 0;
+  raw.on('drop', () => {
+    dropped++;
+  });
+  raw.on('drain', () => {
+    if (dropped === 0) return;
+    const lines = dropped;
+    dropped = 0;
+    stream.write(
+      `{"level":40${stdTimeFunctions.isoTime()},"lines":${lines},"msg":"lines of the log were dropped: nobody read them"}\n`,
+    );
+  });
+  return stream;
 }

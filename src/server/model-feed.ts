@@ -1,4 +1,9 @@
-import type { Formation, FormationEnd, FormationRow } from '../../callbacks/formation.js';
+import {
+  type Formation,
+  type FormationEnd,
+  type FormationRow,
+  QUANTILES_MS,
+} from '../../callbacks/formation.js';
 import type { ModelWatch } from '../serving/served-model.js';
 
 export interface FeedOptions {
@@ -40,6 +45,8 @@ export class ModelFeed {
   readonly #listeners = new Map<EventListener, Subscription>();
   #stop: (() => void) | null = null;
   #formation: Formation | null = null;
+  /** When the engine told it, in milliseconds since 1970: a repeated one has a later time. */
+  #toldMs = 0;
   #lastEventMs = 0;
   #statsTimer: NodeJS.Timeout | null = null;
   #lastStatsMs = Number.NEGATIVE_INFINITY;
@@ -84,6 +91,7 @@ export class ModelFeed {
     const heartbeat = setInterval(() => this.#beat(), this.#options.heartbeatMs).unref();
     const unwatch = this.#watch.watchFormation((formation) => {
       this.#formation = formation;
+      this.#toldMs = formation.timeMs;
       this.#emitFormation(formation);
     });
     const unstats = this.#watch.onStats(() => this.#noteStats());
@@ -116,7 +124,7 @@ export class ModelFeed {
   #beat(): void {
     const silentMs = performance.now() - this.#lastEventMs;
     if (this.#formation === null || silentMs < this.#options.heartbeatMs / 2) return;
-    this.#formation = repeated(this.#formation, Date.now());
+    this.#formation = repeated(this.#formation, Date.now(), this.#toldMs);
     this.#emitFormation(this.#formation);
   }
 
@@ -147,9 +155,11 @@ function withoutLabels(formation: Formation): Formation {
   return { ...formation, requests, ended };
 }
 
-/** The formation at a later time: states stay, events were already sent. */
-function repeated(formation: Formation, timeMs: number): Formation {
+/** The formation at a later time: states stay, events were already sent, and latencies are forgotten when they are old. */
+function repeated(formation: Formation, timeMs: number, toldMs: number): Formation {
   const sinceMs = timeMs - formation.timeMs;
   const requests = formation.requests.map((row) => row.with(3, row[3] + sinceMs) as FormationRow);
-  return { ...formation, timeMs, requests, ended: [], steps: [], longestIterationMs: 0 };
+  const isOld = timeMs - toldMs >= QUANTILES_MS;
+  const latency = isOld ? { firstToken: null, interToken: null } : formation.latency;
+  return { ...formation, timeMs, requests, ended: [], steps: [], longestIterationMs: 0, latency };
 }

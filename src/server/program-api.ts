@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { skeinVersion } from '../../base/package-info.js';
+import { InvalidRequestError } from '../generation/errors.js';
 import type { ModelOptions } from '../serving/load-model.js';
 import { LiveModels } from '../serving/model-directory.js';
 import type { RunningModel } from '../serving/running-model.js';
@@ -73,13 +74,29 @@ export class ProgramApi {
   }
 
   /** Answers a request: a route of the API behind `basePath`. */
-  async fetch(request: Request, { basePath = '' }: FetchOptions): Promise<Response> {
+  async fetch(request: Request, options: FetchOptions): Promise<Response> {
+    const { basePath = '' } = checkFetch(request, options);
     return this.#app.fetch(basePath === '' ? request : below(request, basePath));
   }
 
   close(): Promise<void> {
     return this.#batches.close();
   }
+}
+
+/** @returns the options @throws InvalidRequestError naming the argument that is wrong */
+function checkFetch(request: unknown, options: unknown): FetchOptions {
+  const { url, headers } = (request ?? {}) as Partial<Request>;
+  if (typeof url !== 'string' || headers === undefined) {
+    throw new InvalidRequestError('skein.fetch takes a Request, such as new Request(url, init).', 'request');
+  }
+  // Frameworks that mount it hand over values of their own as well.
+  const { basePath } = (options ?? {}) as FetchOptions;
+  if (basePath === undefined || typeof basePath === 'string') return { basePath };
+  throw new InvalidRequestError(
+    `basePath is a ${typeof basePath}; a path, such as /llm, is expected.`,
+    'basePath',
+  );
 }
 
 /** The request as if the path in front of the routes were not there; one with another path stays, and finds no route. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Context } from 'hono';
 import { REQUEST_BYTES, textMemory } from './memory-estimates.js';
+import { clientLeft } from './openai/errors.js';
 import type { RequestMemory } from './request-memory.js';
 import type { AppEnv } from './routes/route.js';
 
@@ -19,17 +20,43 @@ export async function readBody(
   maxSize: number,
 ): Promise<ArrayBuffer | null> {
   const memory = c.get('memory');
+  const incoming = c.env?.incoming;
   // The library's stream would copy each chunk.
-  const source = () => c.env?.incoming?.iterator({ destroyOnReturn: false }) ?? c.req.raw.body;
+  const source = () => incoming?.iterator({ destroyOnReturn: false }) ?? chunksOf(c.req.raw);
   if (declared === null) {
     memory.holdBody(REQUEST_BYTES + SMALL_BODY);
     return bufferOf(await readWithin(source(), { length: null, maxSize, memory }));
   }
   memory.expectBody(REQUEST_BYTES + textMemory(declared));
-  if (declared > SMALL_BODY)
+  if (declared > SMALL_BODY || incoming === undefined)
     return bufferOf(await readWithin(source(), { length: declared, maxSize, memory }));
   memory.holdBody(REQUEST_BYTES + declared);
   return c.req.arrayBuffer();
+}
+
+/**
+ * The body of a program's request, up to the abort of its signal. That of a client's request ends by itself when it leaves.
+ * @throws ApiError 499
+ */
+export async function* chunksOf({ body, signal }: Request): AsyncGenerator<Uint8Array> {
+  const reader = body?.getReader();
+  if (reader === undefined) return;
+  const leave = () => void reader.cancel(signal.reason).catch(() => {});
+  signal.addEventListener('abort', leave, { once: true });
+  if (signal.aborted) leave();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      // A cancelled stream ends as one does that is whole.
+      if (signal.aborted) throw clientLeft();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    signal.removeEventListener('abort', leave);
+    // A body that is too long is not read to its end.
+    leave();
+  }
 }
 
 function bufferOf(bytes: Uint8Array<ArrayBuffer> | null): ArrayBuffer | null {
@@ -65,10 +92,9 @@ interface Bounds {
 }
 
 async function readWithin(
-  body: AsyncIterable<Uint8Array> | null,
+  body: AsyncIterable<Uint8Array>,
   { length, maxSize, memory, room = NEW_MEMORY }: Bounds,
 ): Promise<Uint8Array<ArrayBuffer> | null> {
-  if (body === null) return new Uint8Array();
   let whole: Uint8Array<ArrayBuffer> | null = room.take(Math.min(length ?? SMALL_BODY, SMALL_BODY));
   let refusal: unknown;
   let size = 0;

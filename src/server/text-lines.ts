@@ -45,6 +45,7 @@ function valueText(value: unknown): string {
   return printable(JSON.stringify(value) ?? '""');
 }
 
-function printable(text: string): string {
+/** The text in one line, without what a terminal would obey. */
+export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

@@ -183,8 +183,7 @@ export async function startModel(
   };
   const isIdle = () => host.running === 0;
   const latest = new LatestStats(options.batchingScheme ?? 'InflightFusedBatching', loaded, isIdle);
-  /** KV cache blocks in use after the latest iteration. */
-  let usedBlocks = 0;
+  let usedBlocks = 0; // of the KV cache, after the latest iteration
   events.onStats((stats) => {
     usedBlocks = stats.heldBlocks;
     latest.note(stats);
@@ -208,6 +207,7 @@ export async function startModel(
         const { size, waiting } = host;
         return { running: size - waiting, waiting, maxBlocks, usedBlocks };
       },
+      paused: () => host.paused,
       onStats: (listener) => events.onStats(listener),
     },
     statsJson: () => latest.json(),

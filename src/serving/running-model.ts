@@ -67,6 +67,8 @@ export interface EngineCounts extends RequestCounts {
 export interface ModelStatistics<Counts extends RequestCounts, Step> {
   /** The present numbers. */
   counts(): Counts;
+  /** Requests that had run and are paused; absent where none can be. */
+  paused?(): number;
   /** Calls the listener after each step, until the function that it returns is called. */
   onStats(listener: (step: Step) => void): () => void;
 }

@@ -134,6 +134,7 @@ describe('a request that is cancelled', () => {
     if (state.submitted > 0) expect(host.queued).toBe(0);
     if (typeof state.cancelled === 'number') await stepped.reach(state.cancelled);
     else while (!state.cancelled(stepped)) await stepped.reach(stepped.stats.length + 2);
+    expect(host.paused).toBe(state.name === 'paused' ? 1 : 0);
     host.cancel(target.requestId);
     await stepped.reach(stepped.stats.length + 1 + state.endsAfter);
     const { heldBlocks, usedBlocks, completedRequests } = await stepped.finish(stepped.stats.length + 1);

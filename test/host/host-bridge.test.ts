@@ -71,6 +71,25 @@ describe('callbacks that give what they should not', () => {
     expect(arrived()).toMatchObject({ type: 'requests' });
   });
 
+  it.each([['x'], [5], [null], [{}], [-1n], [2n ** 64n]])(
+    'reports %o among stop signals, and stops nobody',
+    (id) => {
+      const waiting = [makeRequest(1n, [5], 3)];
+      const { bridge, errors, arrived } = makeBridge({
+        getInferenceRequests: (max) => waiting.splice(0, max),
+        pollStopSignals: () => new Set([1n, id]) as Set<bigint>,
+      });
+      bridge.wake();
+      expect(errors).toEqual([
+        expect.stringMatching(
+          /^The callback pollStopSignals failed: .* in its set of ids; an id is a bigint from 0 to 18446744073709551615/,
+        ),
+      ]);
+      expect(arrived()).toMatchObject({ type: 'requests' });
+      expect(arrived()).toBeNull();
+    },
+  );
+
   it('passes on a tensor whose data is a DataView: the engine refuses it by name', () => {
     const request = makeRequest(1n, [5], 3);
     const data = new DataView(new ArrayBuffer(16), 4, 4) as unknown as Int32Array;

@@ -199,6 +199,55 @@ describe('InProcessHost', () => {
     expect(error).toMatchObject({ isInvalid: true, message: expect.stringMatching(message) });
   });
 
+  it.each([
+    [{ promptTokens: null }, 'promptTokens is null; an array or Int32Array of token ids is expected.'],
+    [
+      { promptTokens: undefined },
+      'promptTokens is missing; an array or Int32Array of token ids is expected.',
+    ],
+    [{ promptTokens: 'abc' }, 'promptTokens is a text; an array or Int32Array of token ids is expected.'],
+    [{ signal: Number.NaN }, 'signal is a number; an AbortSignal is expected.'],
+    [{ signal: '' }, 'signal is a text; an AbortSignal is expected.'],
+    [{ signal: {} }, 'signal is an object; an AbortSignal is expected.'],
+    [{ logitBias: 5 }, 'logitBias is a number; a Map of token ids and numbers is expected.'],
+    [{ logitBias: { 5: 1 } }, 'logitBias is an object; a Map of token ids and numbers is expected.'],
+    [{ badWords: 5 }, 'badWords is a number; an array of arrays of token ids is expected.'],
+    [{ stopWords: [5] }, 'stopWords is an array; an array of arrays of token ids is expected.'],
+    [{ stopWords: { length: 1e9 } }, 'stopWords is an object; an array of arrays of token ids is expected.'],
+    [{ promptEmbeddings: -1 }, 'promptEmbeddings is a number; an array of Float32Arrays is expected.'],
+    [{ embeddingBias: [1] }, 'embeddingBias is an array; a Float32Array is expected.'],
+    [{ retention: 'x' }, 'retention is a text; an object is expected.'],
+    [{ beams: 2 }, 'beams is a number; an object { width, lengthPenalty, earlyStopping } is expected.'],
+    [
+      { guide: { type: 'regex' } },
+      'guide is an object; an object of two texts, { type, guide }, is expected.',
+    ],
+    [{ streaming: 1 }, 'streaming is a number; true or false is expected.'],
+    [{ seed: 5 }, 'seed is a number; a bigint, such as 1n, or null is expected.'],
+    [{ label: null }, 'label is null; a text is expected.'],
+    [{ temperature: [] }, /^temperature is /],
+    [{ topP: true }, /^topP is true/],
+    [{ cacheSalt: 1 }, /^cacheSalt is 1; it must be a bigint/],
+    [{ maxNewToken: 1 }, 'maxNewToken is not a field of a request; did you mean maxNewTokens?'],
+  ])('says which field of %o is of a wrong kind, and goes on', async (fields, message) => {
+    const host = start();
+    const ask = { promptTokens: [1], maxNewTokens: 2, ...greedy };
+    const refused = collect(host.submit({ ...ask, ...fields } as never)).catch((reason: unknown) => reason);
+    const right = collect(host.submit(ask));
+    expect(await refused).toMatchObject({
+      name: 'RequestError',
+      isInvalid: true,
+      message: typeof message === 'string' ? message : expect.stringMatching(message),
+    });
+    expect((await right).tokens).toEqual(alone([1], 2));
+    expect(host.running + host.queued).toBe(0);
+  });
+
+  it('refuses what is no request', async () => {
+    const error = await collect(start().submit(null as never)).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ isInvalid: true, message: 'A request is an object, not null.' });
+  });
+
   it('lets all that was taken end when it closes, and takes no more', async () => {
     const host = start();
     const results = Array.from({ length: 10 }, (_, index) =>

@@ -61,7 +61,9 @@ describe('loadConfig', () => {
       ...{ maxBodyBytes: 2 * 2 ** 20, maxFileBytes: 7, maxFilesBytes: 1.5e9, modelMemoryBytes: 1e9 },
     });
     for (const value of ['1G', '1 XB', 'GB', '-1GB', '1e3GB', '0.0000001KB'])
-      expect(() => loadConfig({ flags: { ...flags, modelMemoryBytes: value } })).toThrow(/whole number/);
+      expect(() => loadConfig({ flags: { ...flags, modelMemoryBytes: value } })).toThrow(
+        /whole number .*, or a size with its unit such as 1\.5GB or 512MiB\.$/,
+      );
     expect(() => loadConfig({ flags: { model: 'm', port: '1KB' } })).toThrow(/--port is "1KB"/);
   });
 
@@ -282,22 +284,27 @@ describe('models', () => {
       () => loadConfig({ file: file('wrong.yaml', 'models: []') }),
       /models in .* must be a list of models/,
     ],
-    ['an entry that is none', own('a'), /models in .*wrong\.yaml\[0\] must be an object/],
-    ['an entry without a path', own('{name: a}'), /\[0\]\.model must be the path/],
+    ['an entry that is none', own('a'), /entry 1 of models in .*wrong\.yaml must be an object/],
+    ['an entry without a path', own('{name: a}'), /model of entry 1 of models in .* must be the path/],
+    [
+      'a path by a wrong name',
+      own('{name: chat, modle: x}'),
+      /entry 1 of models in .*wrong\.yaml has an unknown field modle; did you mean model\?$/,
+    ],
     [
       'an option that none is near',
       own('{model: a, loraDtype: x, foobarbaz: 1}'),
-      /\[0\] has an unknown option loraDtype; (did you mean lora\w*\?|there are lora.*)$/,
+      /entry 1 of .* has an unknown field loraDtype; (did you mean lora\w*\?|there are lora.*)$/,
     ],
     [
       'an option of the server',
       own('{model: a, port: 3}'),
-      /\[0\] has port, which is an option of the server, and of no single model\.$/,
+      /entry 1 of .* has port, which is an option of the server, and of no single model\.$/,
     ],
     [
       'a value of the wrong type',
       own('{model: a, weights: int3}'),
-      /\[0\]\.weights is "int3"; it must be one of/,
+      /weights of entry 1 of models in .* is "int3"; it must be one of/,
     ],
     [
       'model beside models',

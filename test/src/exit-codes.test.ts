@@ -85,6 +85,27 @@ const USAGE: Case[] = [
     ['build', model, '-o', nowhere, '--threads', '0'],
     /--threads is "0"; .*from 1 to 1024/,
   ],
+  [
+    'an argument too many',
+    ['serve', 'extra'],
+    /^skein: Too many arguments for 'serve'\. Expected 0 arguments but got 1\. See skein serve --help\.$/,
+  ],
+  [
+    'a shell that there is not',
+    ['completion', 'foo'],
+    /^skein: .* Allowed choices are bash, zsh, fish\. See skein completion --help\.$/,
+  ],
+  [
+    'help for a command that there is not',
+    ['help', 'serv'],
+    /^skein: Unknown command 'serv'; did you mean serve\?$/,
+  ],
+  ['help for a part of bench that there is not', ['bench', 'sweep', '--help'], /"sweep" is no URL/],
+  [
+    'an address of a server with a password',
+    ['top', 'http://u:pw@127.0.0.1:9'],
+    /^skein: The address holds a user or a password; give/,
+  ],
   ['a simulation that is not JSON', ['simulate', file('plan.json', '{')], /plan\.json is not JSON/],
   ['a simulation that is not there', ['simulate', nowhere], /nowhere cannot be read: there is no such file/],
 ];
@@ -105,6 +126,13 @@ const FAILURE: Case[] = [
   ],
   ['an address of another machine', [...serve, '--host', '192.0.2.1'], /Cannot listen on 192\.0\.2\.1/],
   ['a cache that cannot be made', [...serve, '--cache-dir', file('file', '')], /cache cannot be written/],
+  ['a model to delete that is not there', ['rm', 'nope/nope'], /There is no model nope\/nope in /],
+  [
+    'an address of the hub with a password',
+    ['serve', '--port', '0', '--models-dir', join(folder, 'models')],
+    /^skein: HF_ENDPOINT holds a user or a password; give the address alone/,
+    { HF_ENDPOINT: 'http://u:pw@127.0.0.1:9' },
+  ],
   ['build of a model that is not there', ['build', nowhere, '-o', join(folder, 'engine')], /nowhere/],
 ];
 

@@ -11,7 +11,25 @@ async function helpOf(command: readonly string[], columns: number): Promise<stri
 }
 
 const COMMANDS = [
-  ...['run', 'chat', 'top', 'batch', 'build', 'pull', 'info', 'setup', 'simulate', 'bench', 'completion'],
+  ...[
+    'serve',
+    'gateway',
+    'work',
+    'rank',
+    'list',
+    'rm',
+    'run',
+    'chat',
+    'top',
+    'batch',
+    'build',
+    'pull',
+    'info',
+    'setup',
+    'simulate',
+    'bench',
+    'completion',
+  ],
   'bench compare',
 ];
 
@@ -47,9 +65,44 @@ describe('skein serve --help', () => {
   });
 });
 
-describe('--help of the other commands', () => {
+describe('--help of every command', () => {
   it.each(COMMANDS)('%s fits into 40 columns', async (command) => {
     const lines = await helpOf(command.split(' '), 40);
     for (const line of lines) expect(line.length, line).toBeLessThanOrEqual(40);
+  });
+
+  it.each(COMMANDS)('%s without a terminal shows examples that can be copied', async (command) => {
+    const { stdout } = await runCli([...command.split(' '), '--help']);
+    const lines = stdout.split('\n');
+    for (const line of lines) expect(line.length, line).toBeLessThanOrEqual(80);
+    for (const [at, line] of lines.entries()) {
+      if (!/^ +skein /.test(line) || line.endsWith('\\')) continue;
+      // Behind a whole command comes the next one, or a text of its own.
+      expect(lines[at + 1], line).toMatch(/^$| skein |^\S/);
+    }
+  });
+
+  it('gives each option its meaning', async () => {
+    for (const command of ['simulate', 'build', 'setup']) {
+      const { stdout } = await runCli([command, '--help']);
+      const options = stdout
+        .split('\n')
+        .join(' ')
+        .replaceAll(/\s+/g, ' ')
+        .split(/ (?=--[a-z])/);
+      for (const option of options) expect(option).not.toMatch(/> \(?default/);
+    }
+    const setup = (await runCli(['setup', '--help'])).stdout;
+    for (const what of ['tensorflow', 'onnx', 'nats', 'tracing', 'zeromq']) {
+      expect(setup).toMatch(new RegExp(`^  ${what} {2,}\\S`, 'm'));
+    }
+    expect((await runCli(['build', '--help'])).stdout.replaceAll(/\s+/g, ' ')).toMatch(
+      /--output <DIR> .*it has to be given .*auto, f32, bf16, int8, int4 or stored; .*default: one for each/,
+    );
+    const gateway = (await runCli(['gateway', '--help'])).stdout.replaceAll(/\s+/g, ' ');
+    expect(gateway).toMatch(/--cache-dir <DIR> Folder for what workers send/);
+    expect(gateway).toMatch(/--max-body-bytes <BYTES> [^()]* A unit is understood: 1\.5GB\./);
+    const work = (await runCli(['work', '--help'])).stdout.replaceAll(/\s+/g, ' ');
+    expect(work).toMatch(/--model <\[NAME=\]PATH> The model to run/);
   });
 });

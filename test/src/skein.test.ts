@@ -342,3 +342,68 @@ describe('a draft', () => {
     await drafting.close();
   });
 });
+
+describe('skein.fetch', () => {
+  const url = 'http://program/v1/completions';
+  const post = (init: RequestInit & { duplex?: 'half' }) =>
+    new Request(url, { method: 'POST', headers: { 'content-type': 'application/json' }, ...init });
+
+  it('answers a request, below a path of the program too', async () => {
+    const body = JSON.stringify({ model: skein.info.name, prompt: 'Once', max_tokens: 2 });
+    const answer = await skein.fetch(post({ body }));
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toMatchObject({ usage: { completion_tokens: 2 } });
+    const listed = await skein.fetch(new Request('http://program/llm/v1/models'), {
+      basePath: '/llm/',
+      env: {},
+    } as never);
+    expect(await listed.json()).toMatchObject({ data: [{ id: skein.info.name }] });
+    expect(
+      (await skein.fetch(new Request('http://program/other/v1/models'), { basePath: '/llm' })).status,
+    ).toBe(404);
+  });
+
+  it.each([
+    ['http://program/v1/models', {}, 'skein.fetch takes a Request, such as new Request(url, init).'],
+    [new URL(url), {}, 'skein.fetch takes a Request'],
+    [undefined, {}, 'skein.fetch takes a Request'],
+    [new Request(url), { basePath: 5 }, 'basePath is a number; a path, such as /llm, is expected.'],
+  ])('says which argument is wrong: %s, %o', async (request, given, words) => {
+    const error = await skein.fetch(request as never, given as never).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(InvalidRequestError);
+    expect((error as Error).message).toContain(words);
+  });
+
+  it.each([
+    ['of no declared length', {}],
+    ['of a declared length', { 'content-length': '5000' }],
+    ['that is a form', { 'content-type': 'multipart/form-data; boundary=x' }],
+  ])(
+    'leaves a body %s that stops in the middle when the signal is aborted, and cancels it',
+    async (_, headers) => {
+      const abort = new AbortController();
+      let cancelled = 0;
+      const body = new ReadableStream({
+        pull: (controller) => {
+          controller.enqueue(new TextEncoder().encode('{"model"'));
+          setTimeout(() => abort.abort());
+          return new Promise(() => {});
+        },
+        cancel: () => {
+          cancelled++;
+        },
+      });
+      const of = { 'content-type': 'application/json', ...headers };
+      const path = 'content-type' in headers ? 'http://program/v1/files' : url;
+      const request = new Request(path, {
+        method: 'POST',
+        headers: of,
+        body,
+        signal: abort.signal,
+        duplex: 'half',
+      } as RequestInit);
+      expect((await skein.fetch(request)).status).toBe(499);
+      expect(cancelled).toBe(1);
+    },
+  );
+});

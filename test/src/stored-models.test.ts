@@ -40,7 +40,7 @@ it('lists models that were pulled, and deletes those that are named', async () =
   expect(first).toMatchObject({ id: 'a/b', bytes: 1500, revisions: ['branch/of-mine'] });
   const wrong = await runCli(['rm', 'org/Some-Model', 'a/c'], { environment });
   expect([wrong.code, wrong.stderr]).toEqual([
-    2,
+    1,
     `skein: There is no model a/c in ${folder}; did you mean a/b?\n`,
   ]);
   expect(existsSync(join(folder, 'models--org--Some-Model'))).toBe(true);

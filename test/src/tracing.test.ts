@@ -319,4 +319,12 @@ it('an address that is none is refused before anything is loaded', async () => {
     2,
     'skein: --trace-endpoint is "grpc://localhost:4317"; the address of a receiver of OTLP over HTTP is expected, such as http://localhost:4318.\n',
   ]);
+  for (const address of ['http://u:hunter2@localhost:4318', 'u:hunter2@localhost']) {
+    const secret = await runCli(['serve', '--trace-endpoint', address]);
+    expect(secret.code).toBe(2);
+    expect(secret.stderr).toMatch(
+      /^skein: --trace-endpoint holds a user or a password; OTEL_EXPORTER_OTLP_HEADERS /,
+    );
+    expect(secret.stderr).not.toContain('hunter2');
+  }
 });

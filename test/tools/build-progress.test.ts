@@ -12,16 +12,24 @@ const { progressOf, tellProgress } = (await import(script)) as {
 
 it('counts the files that are compiled, and says so until it ends', () => {
   const folder = temporaryFolder('skein-progress');
-  const put = (path: string) => {
+  const put = (path: string, ...lines: string[]) => {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
-    writeFileSync(join(folder, path), '');
+    writeFileSync(join(folder, path), lines.join('\n'));
   };
+  const object = (path: string) => `\t$(obj).target/$(TARGET)/engine/${path}.o \\`;
   expect(progressOf(folder)).toEqual({ done: 0, total: 0 });
-  for (const name of ['addon.cpp', 'executor/ops.cpp', 'kernels/avx2.cpp', 'kernels/kernels.h']) {
-    put(`engine/executors/native/${name}`);
-  }
-  put('build/Release/obj.target/skein/engine/addon.o');
-  put('build/Release/.deps/addon.o.d');
+  put(
+    'build/skein.target.mk',
+    'OBJS := \\',
+    object('units/checks'),
+    object('units/forward'),
+    '',
+    'all_deps += $(OBJS)',
+  );
+  put('build/skein_avx2.target.mk', 'OBJS := \\', object('kernels/avx2'));
+  put('build/Makefile');
+  put('build/Release/obj.target/skein/engine/units/checks.o');
+  put('build/Release/.deps/checks.o.d');
   expect(progressOf(folder)).toEqual({ done: 1, total: 3 });
   vi.useFakeTimers();
   try {

@@ -98,7 +98,8 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     load: () => import('./ranks/bench.js'),
   },
   routing: {
-    summary: 'requests that share beginnings, sent to simulated workers at random, by queues and by caches',
+    summary:
+      'requests that share beginnings, sent at random and by caches, to simulated workers and real ones',
     load: () => import('./routing/bench.js'),
   },
   sampling: {

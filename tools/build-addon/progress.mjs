@@ -1,8 +1,6 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Folders of the addon's sources, as binding.gyp lists them. */
-const SOURCES = ['', 'executor', 'convert', 'kernels'];
 const EVERY_MS = 10_000;
 
 /**
@@ -20,15 +18,20 @@ export function tellProgress(folder, say, everyMs = EVERY_MS) {
   return () => clearInterval(timer);
 }
 
-/** Object files that are there, and sources. */
+/** Object files that are there, and those that the makefiles of node-gyp name: none before it has written them. */
 export function progressOf(folder) {
-  const native = join(folder, 'engine/executors/native');
-  const total = SOURCES.flatMap((name) => namesIn(join(native, name), '.cpp')).length;
-  const built = join(folder, 'build/Release');
-  const objects = existsSync(built) ? readdirSync(built, { recursive: true, encoding: 'utf8' }) : [];
-  const done = objects.filter((name) => name.endsWith('.o') || name.endsWith('.obj')).length;
+  const build = join(folder, 'build');
+  const total = namesIn(build)
+    .filter((name) => name.endsWith('.target.mk'))
+    .flatMap((name) => readFileSync(join(build, name), 'utf8').match(OBJECT) ?? []).length;
+  const done = namesIn(join(build, 'Release'), { recursive: true }).filter((name) =>
+    name.endsWith('.o'),
+  ).length;
   return { done: Math.min(done, total), total };
 }
 
-const namesIn = (folder, end) =>
-  existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith(end)) : [];
+/** An object file in the list of a makefile. */
+const OBJECT = /^\t\$\(obj\)\.target\/\S+\.o\b/gm;
+
+const namesIn = (folder, options) =>
+  existsSync(folder) ? readdirSync(folder, { ...options, encoding: 'utf8' }) : [];

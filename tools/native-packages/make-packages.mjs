@@ -45,11 +45,20 @@ export function makePackages(root, target) {
 /** @param {string} root @param {Platform} platform */
 const addonOf = (root, platform) => join(root, 'prebuilds', prebuiltPath(platform));
 
+/**
+ * What prebuilds/ has for a platform: an addon of the sources that are here, one of others, or none.
+ * @param {string} root @param {Platform} platform @returns {'current' | 'stale' | 'missing'}
+ */
+export function stateOfAddon(root, platform, sources = portableSourcesHash(root)) {
+  const addon = addonOf(root, platform);
+  if (!existsSync(addon)) return 'missing';
+  const stamp = prebuiltStampFile(addon);
+  return existsSync(stamp) && readFileSync(stamp, 'utf8') === stampOf(sources, addon) ? 'current' : 'stale';
+}
+
 /** @param {string} root @param {Platform} platform @param {string} sources */
 function checkStamp(root, platform, sources) {
-  const addon = addonOf(root, platform);
-  const stamp = prebuiltStampFile(addon);
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === stampOf(sources, addon)) return;
+  if (stateOfAddon(root, platform, sources) === 'current') return;
   throw new Error(
     `prebuilds/${prebuiltPath(platform)} was made from other sources than those that are here; make it again, or delete it.`,
   );

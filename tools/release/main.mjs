@@ -12,8 +12,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { PLATFORMS, platformName, prebuiltPath } from '../build-addon/platforms.mjs';
-import { makePackages } from '../native-packages/make-packages.mjs';
+import { PLATFORMS, platformName } from '../build-addon/platforms.mjs';
+import { BUILT_FROM, checkedOut } from '../dist-folder.mjs';
+import { makePackages, stateOfAddon } from '../native-packages/make-packages.mjs';
 import { changelogOfRelease, problemsOfRelease } from './plan.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -48,15 +49,18 @@ function version() {
 
 function release() {
   const manifest = JSON.parse(read('package.json'));
-  const missingAddons = PLATFORMS.filter(
-    (platform) => !existsSync(join(root, 'prebuilds', prebuiltPath(platform))),
-  ).map(platformName);
+  const addonsThatAre = (state) =>
+    PLATFORMS.filter((platform) => stateOfAddon(root, platform) === state).map(platformName);
+  const missingAddons = addonsThatAre('missing');
+  const staleAddons = addonsThatAre('stale');
   const problems = problemsOfRelease({
     manifest,
     changelog: read('CHANGELOG.md'),
     isClean: output('git', ['status', '--porcelain']).trim() === '',
-    hasBuilt: existsSync(join(root, 'dist/bin/skein.js')),
+    built: builtFrom(),
+    commit: checkedOut(root)?.commit ?? '',
     missingAddons,
+    staleAddons,
     hasIdentity:
       process.env.ACTIONS_ID_TOKEN_REQUEST_URL !== undefined || process.env.SIGSTORE_ID_TOKEN !== undefined,
     pending: pendingChanges(),
@@ -67,10 +71,10 @@ function release() {
     return;
   }
   run('npx', ['publint', '--strict']);
-  // A dry run packs and checks what would be sent, and signs nothing; without addons it tries the main package alone.
+  // A dry run packs and checks what would be sent, and signs nothing; without addons that fit it tries the main package alone.
   const flags = ['--ignore-scripts', ...(isDry ? ['--dry-run', '--provenance=false'] : ['--provenance'])];
   const packages =
-    missingAddons.length === PLATFORMS.length
+    missingAddons.length === PLATFORMS.length || staleAddons.length > 0
       ? [{ folder: root }]
       : makePackages(root, join(root, '.native-packages'));
   for (const { folder } of packages) run('npm', ['publish', ...flags], folder);
@@ -87,6 +91,15 @@ function tell(problems) {
   for (const [kind, title] of Object.entries(titles)) {
     const words = problems.filter((problem) => problem.kind === kind).map((problem) => `  ${problem.words}`);
     if (words.length > 0) console.error(`release: ${title}:\n${words.join('\n')}`);
+  }
+}
+
+/** What dist/ was built from; 'nothing': it was not built, null: it does not say. */
+function builtFrom() {
+  try {
+    return JSON.parse(read(`dist/${BUILT_FROM}`));
+  } catch {
+    return existsSync(join(root, 'dist/bin/skein.js')) ? null : 'nothing';
   }
 }
 

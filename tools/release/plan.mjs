@@ -7,15 +7,18 @@
 /**
  * What stands in the way of publishing, in sentences.
  * @param {{ manifest: { name: string, version: string, private?: boolean, repository?: unknown, publishConfig?: { provenance?: boolean } },
- *   changelog: string, isClean: boolean, hasBuilt: boolean, missingAddons: readonly string[], hasIdentity: boolean, pending: readonly string[] }} found
+ *   changelog: string, isClean: boolean, built: { commit: string, isClean: boolean } | 'nothing' | null,
+ *   commit: string, missingAddons: readonly string[], staleAddons: readonly string[], hasIdentity: boolean, pending: readonly string[] }} found
  * @returns {Problem[]}
  */
 export function problemsOfRelease({
   manifest,
   changelog,
   isClean,
-  hasBuilt,
+  built,
+  commit,
   missingAddons,
+  staleAddons,
   hasIdentity,
   pending,
 }) {
@@ -40,11 +43,20 @@ export function problemsOfRelease({
       'run',
       `npm run release -- version: CHANGELOG.md has no section "## ${version}".`,
     ],
-    [hasBuilt, 'run', 'npm run build: dist/ was not built.'],
+    [
+      typeof built === 'object' && built?.isClean === true && built.commit === commit,
+      'run',
+      `npm run build: dist/ ${wordsOfBuild(built, commit)}.`,
+    ],
     [
       missingAddons.length === 0,
       'run',
       `npm run prebuildify on each platform: prebuilds/ has no addon for ${missingAddons.join(', ')}, so that whoever installs Skein there has to compile.`,
+    ],
+    [
+      staleAddons.length === 0,
+      'run',
+      `npm run prebuildify on each platform: prebuilds/ has addons of other sources for ${staleAddons.join(', ')}.`,
     ],
     [
       hasIdentity,
@@ -53,6 +65,15 @@ export function problemsOfRelease({
     ],
   ];
   return checks.filter(([isWell]) => !isWell).map(([, kind, words]) => ({ kind, words }));
+}
+
+/** @param {{ commit: string, isClean: boolean } | 'nothing' | null} built @param {string} commit */
+function wordsOfBuild(built, commit) {
+  if (built === 'nothing') return 'was not built';
+  if (built === null) return 'does not say which commit it was built from';
+  const of = `was built from the commit ${built.commit.slice(0, 12)}`;
+  if (built.commit !== commit) return `${of}, and the release is of ${commit.slice(0, 12)}`;
+  return `${of} and from changes that were not committed`;
 }
 
 /** The repository as npm compares it with the run of CI that signs: an address of git over https. */

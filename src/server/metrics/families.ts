@@ -91,6 +91,9 @@ const GAUGES = {
   cacheUsage: ['vllm:kv_cache_usage_perc', 'Share of KV cache blocks in use, 0 to 1'],
   // Dashboards for vLLM before 0.10 read this for the same.
   gpuCacheUsage: ['vllm:gpu_cache_usage_perc', 'Share of KV cache blocks in use, 0 to 1'],
+  // Dashboards for vLLM before 0.9 read these two.
+  swapped: ['vllm:num_requests_swapped', 'Requests that are paused, and run again when there is room'],
+  cpuCacheUsage: ['vllm:cpu_cache_usage_perc', 'Share of secondary KV cache blocks in use, 0 to 1'],
   ready: ['skein:engine_ready', '1 where the engine runs, 0 where it is being restarted or has failed'],
   ranks: ['skein:ranks', 'Processes that run the model together, where there are several'],
   ranksMissing: ['skein:ranks_missing', 'Of them those that are waited for'],

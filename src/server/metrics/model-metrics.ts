@@ -9,7 +9,7 @@ import type { CacheLabels, ModelFamilies, ModelLabels } from './families.js';
 
 /** A model whose metrics are kept. */
 export type ObservedModel = Pick<ServedModel, 'id' | 'maxQueueSize' | 'processMemory'> & {
-  statistics: { counts(): RequestCounts | EngineCounts };
+  statistics: { counts(): RequestCounts | EngineCounts; paused?(): number };
   kvCache?: Partial<KvCacheFacts>;
   state?: Pick<ModelState, 'ranks' | 'missing'>;
 };
@@ -170,6 +170,8 @@ export class ModelMetrics {
     }
     families.cacheUsage.set(labels, usage);
     families.gpuCacheUsage.set(labels, usage);
+    families.swapped.set(labels, this.#model.statistics.paused?.() ?? 0);
+    families.cpuCacheUsage.set(labels, secondaryBlocks === 0 ? 0 : this.#secondaryUsed / secondaryBlocks);
     families.ready.set(labels, this.#isReady ? 1 : 0);
     families.queueLimit.set(labels, maxQueueSize);
     families.blockTokens.set(labels, tokensPerBlock);

@@ -21,6 +21,7 @@ import type { UnknownFieldRule } from '../openai/schemas/field-rules.js';
 import { parseBody, parseParameters } from '../openai/schemas/parse.js';
 import type { UnknownFields } from '../openai/schemas/unknown-fields.js';
 import type { Platform } from '../platform.js';
+import { chunksOf } from '../read-body.js';
 import { readJson } from '../read-json.js';
 import type { RepositoryFeed } from '../repository-feed.js';
 import type { RequestMemory } from '../request-memory.js';
@@ -267,7 +268,7 @@ async function formOf(
   const source = {
     contentType: c.req.header('content-type'),
     contentEncoding: c.req.header('content-encoding'),
-    chunks: incoming?.iterator({ destroyOnReturn: false }) ?? c.req.raw.body ?? [],
+    chunks: incoming?.iterator({ destroyOnReturn: false }) ?? chunksOf(c.req.raw),
   };
   const fields = await unlessStalled(readForm(source, onFile), incoming, context.eventStream.stallLimitMs);
   return bodyOf(schema, fields, c, context) as never;

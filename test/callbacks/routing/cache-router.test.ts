@@ -92,7 +92,7 @@ describe('a router that knows the caches', () => {
 
 describe('a router that knows the caches, in random histories', () => {
   const hash = fc.integer({ min: 1, max: 6 });
-  const name = fc.constantFrom('a', 'b', 'c', 'd');
+  const name = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g');
   const step = fc.oneof(
     fc.record({
       do: fc.constant('route' as const),
@@ -122,7 +122,7 @@ describe('a router that knows the caches, in random histories', () => {
         ({ block, request, work }, steps) => {
           const fast = new CacheRouter({ blockTime: block, requestTime: request, workWeight: work });
           const slow = new SlowRouter(block, request, work);
-          for (const worker of ['a', 'b']) {
+          for (const worker of ['a', 'b', 'c', 'd', 'e']) {
             fast.add(worker);
             slow.add(worker);
           }

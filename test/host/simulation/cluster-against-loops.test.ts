@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
+import type { IterationStats } from '../../../callbacks/gpt-manager-options.js';
 import { CacheRouter } from '../../../callbacks/routing/cache-router.js';
+import type { Response } from '../../../callbacks/unpack-responses.js';
 import { ClusterSimulation } from '../../../host/simulation/cluster-simulation.js';
 import type { ClusterArrival, Pace } from '../../../host/simulation/cluster-types.js';
 import { EventQueue } from '../../../host/simulation/event-queue.js';
@@ -7,6 +9,7 @@ import { sharedPrefixTrace } from '../../../host/simulation/shared-prefixes.js';
 import { promptHashes } from '../../../kvcache/block-hashes.js';
 import { LoopHarness, makeRequest, tensorOf } from '../../../tools/support/loop-harness.js';
 import { Random } from '../../../tools/support/random.js';
+import { PlainQueue, type WorkerState } from './plain-queue.js';
 
 const TOKENS_PER_BLOCK = 8;
 const EVENT_DELAY_MS = 3;
@@ -39,91 +42,148 @@ interface Totals {
   reusedTokens: number;
 }
 
+type Policy = 'random' | 'cache' | 'queue';
+
 /** Real generation loops over executors that compute, each iteration as long as the pace says, on a clock of the test. */
-function runLoops(workers: number, routing: 'random' | 'cache', arrivals: readonly ClusterArrival[]): Totals {
-  const random = uniform(9);
-  const router = new CacheRouter({
+class Loops {
+  readonly totals: Totals;
+  readonly #loops: LoopHarness[];
+  readonly #isBusy: boolean[];
+  /** Requests of each loop that have not begun, and all that it has. */
+  readonly #waiting: Set<bigint>[];
+  readonly #states: WorkerState[];
+  readonly #events = new EventQueue<() => void>();
+  readonly #router = new CacheRouter({
     blockTime: TOKENS_PER_BLOCK * PACE.contextTokenMs,
     requestTime: 100 * PACE.generationMs,
   });
-  const loops = Array.from({ length: workers }, () => {
-    const options = { ...POOL, maxNumSequences: NUM_PLACES, maxSeqLen: 320, fake: { vocabSize: 3000 } };
-    return new LoopHarness({
-      ...options,
-      ...{ enableBlockReuse: true, chunkingPolicy: 'EQUAL_PROGRESS' as const, maxEvents: 10_000 },
+  readonly queue: PlainQueue | null;
+
+  constructor(
+    readonly arrivals: readonly ClusterArrival[],
+    workers: number,
+    policy: Policy,
+  ) {
+    this.totals = {
+      seen: arrivals.map(() => ({ worker: -1, firstTokenMs: Number.NaN, lastTokenMs: Number.NaN })),
+      ...{ iterations: 0, contextTokens: 0, reusedTokens: 0 },
+    };
+    this.#loops = Array.from({ length: workers }, () => {
+      const options = { ...POOL, maxNumSequences: NUM_PLACES, maxSeqLen: 320, fake: { vocabSize: 3000 } };
+      return new LoopHarness({
+        ...options,
+        ...{ enableBlockReuse: true, chunkingPolicy: 'EQUAL_PROGRESS' as const, maxEvents: 10_000 },
+      });
     });
-  });
-  for (const index of loops.keys()) router.add(`${index}`);
-  const isBusy = loops.map(() => false);
-  const events = new EventQueue<() => void>();
-  const totals: Totals = {
-    seen: arrivals.map(() => ({ worker: -1, firstTokenMs: Number.NaN, lastTokenMs: Number.NaN })),
-    ...{ iterations: 0, contextTokens: 0, reusedTokens: 0 },
-  };
-  const begin = (index: number, nowMs: number): void => {
-    const harness = loops[index]!;
-    if (isBusy[index]) return;
-    harness.stats.length = 0;
-    harness.responses.length = 0;
-    harness.loop.iterate();
-    const [stats] = harness.stats;
-    if (stats === undefined) return;
-    isBusy[index] = true;
-    const cacheEvents = harness.kvEvents.splice(0);
-    const responses = [...harness.responses];
-    const endMs =
-      nowMs +
-      PACE.iterationMs +
-      stats.contextTokens * PACE.contextTokenMs +
-      stats.generationRequests * PACE.generationMs;
-    events.push(endMs, () => {
-      isBusy[index] = false;
-      totals.iterations += 1;
-      totals.contextTokens += stats.contextTokens;
-      totals.reusedTokens += stats.reusedTokens;
-      for (const { requestId, outputs, final, error } of responses) {
-        expect(error).toBe('');
-        const one = totals.seen[Number(requestId)]!;
-        const { atMs } = arrivals[Number(requestId)]!;
-        if (tensorOf(outputs, 'output_ids')!.data.length > 0 && Number.isNaN(one.firstTokenMs)) {
-          one.firstTokenMs = endMs - atMs;
-          one.worker = index;
-          router.firstToken(`${requestId}`);
+    this.#isBusy = this.#loops.map(() => false);
+    this.#waiting = this.#loops.map(() => new Set());
+    this.#states = this.#loops.map(() => ({ held: 0, waiting: 0 }));
+    for (const index of this.#loops.keys()) this.#router.add(`${index}`);
+    const give = (nowMs: number, request: number, index: number) => this.#give(nowMs, request, index);
+    this.queue = policy === 'queue' ? new PlainQueue(NUM_PLACES, this.#states, this.#events, give) : null;
+  }
+
+  /** @param random chooses where there is neither a queue nor a router */
+  run(policy: Policy, random: () => number): this {
+    let numLeft = this.arrivals.length;
+    for (const [request, { atMs, tokens }] of this.arrivals.entries()) {
+      this.#events.push(atMs, () => {
+        numLeft -= 1;
+        if (this.queue !== null) {
+          this.queue.add(atMs, request);
+          return;
         }
-        if (!final) continue;
-        one.lastTokenMs = endMs - atMs;
-        router.end(`${requestId}`);
+        const hashes = promptHashes({ salt: 0n }, tokens, TOKENS_PER_BLOCK);
+        const index =
+          policy === 'random'
+            ? Math.floor(random() * this.#loops.length)
+            : Number(this.#router.route({ id: `${request}`, hashes })!.worker);
+        this.#give(atMs, request, index);
+      });
+    }
+    // Workers never cease to ask.
+    while (numLeft > 0 || this.#states.some(({ held }) => held > 0)) this.#events.pop()!.event();
+    return this;
+  }
+
+  #give(nowMs: number, request: number, index: number): void {
+    const { tokens, maxNewTokens } = this.arrivals[request]!;
+    this.#loops[index]!.waiting.push(makeRequest(BigInt(request), [...tokens], maxNewTokens));
+    this.#waiting[index]!.add(BigInt(request));
+    this.#states[index]!.held += 1;
+    this.#begin(index, nowMs);
+  }
+
+  #begin(index: number, nowMs: number): void {
+    const harness = this.#loops[index]!;
+    const waiting = this.#waiting[index]!;
+    if (!this.#isBusy[index]) {
+      harness.stats.length = 0;
+      harness.responses.length = 0;
+      harness.loop.iterate();
+      for (const { began, paused } of harness.turns.splice(0)) {
+        for (const id of began) waiting.delete(id);
+        for (const id of paused) waiting.add(id);
       }
-      events.push(endMs + EVENT_DELAY_MS, () => router.note(`${index}`, cacheEvents));
-      begin(index, endMs);
-    });
-  };
-  for (const [request, { atMs, tokens, maxNewTokens }] of arrivals.entries()) {
-    events.push(atMs, () => {
-      const hashes = promptHashes({ salt: 0n }, tokens, TOKENS_PER_BLOCK);
-      const index =
-        routing === 'random'
-          ? Math.floor(random() * workers)
-          : Number(router.route({ id: `${request}`, hashes })!.worker);
-      loops[index]!.waiting.push(makeRequest(BigInt(request), [...tokens], maxNewTokens));
-      begin(index, atMs);
+      const [stats] = harness.stats;
+      if (stats !== undefined) this.#endLater(index, nowMs, stats, [...harness.responses]);
+    }
+    this.#states[index]!.waiting = waiting.size;
+  }
+
+  #endLater(index: number, nowMs: number, stats: IterationStats, responses: readonly Response[]): void {
+    this.#isBusy[index] = true;
+    const cacheEvents = this.#loops[index]!.kvEvents.splice(0);
+    const { contextTokens, generationRequests, reusedTokens } = stats;
+    const endMs =
+      nowMs + PACE.iterationMs + contextTokens * PACE.contextTokenMs + generationRequests * PACE.generationMs;
+    this.#events.push(endMs, () => {
+      this.#isBusy[index] = false;
+      this.totals.iterations += 1;
+      this.totals.contextTokens += contextTokens;
+      this.totals.reusedTokens += reusedTokens;
+      for (const response of responses) this.#note(index, endMs, response);
+      this.#events.push(endMs + EVENT_DELAY_MS, () => this.#router.note(`${index}`, cacheEvents));
+      this.#begin(index, endMs);
+      this.queue?.ask(endMs, index);
+      this.queue?.deliver(endMs);
     });
   }
-  for (let next = events.pop(); next !== undefined; next = events.pop()) next.event();
-  return totals;
+
+  #note(index: number, nowMs: number, { requestId, outputs, final, error }: Response): void {
+    expect(error).toBe('');
+    const one = this.totals.seen[Number(requestId)]!;
+    const { atMs } = this.arrivals[Number(requestId)]!;
+    if (tensorOf(outputs, 'output_ids')!.data.length > 0 && Number.isNaN(one.firstTokenMs)) {
+      one.firstTokenMs = nowMs - atMs;
+      one.worker = index;
+      this.#router.firstToken(`${requestId}`);
+    }
+    if (!final) return;
+    one.lastTokenMs = nowMs - atMs;
+    this.#states[index]!.held -= 1;
+    this.#router.end(`${requestId}`);
+  }
 }
 
 it.each([
   [2, 'random', 40],
   [2, 'cache', 40],
+  [2, 'queue', 40],
+  [2, 'queue', 400],
   [3, 'cache', 90],
+  [3, 'queue', 90],
   [4, 'random', 200],
   [4, 'cache', 200],
+  [4, 'queue', 200],
 ] as const)(
   '%i simulated workers do what as many real loops do, by %s at %i requests a second',
   (workers, routing, rate) => {
     const arrivals = arrivalsOf(rate);
-    const real = runLoops(workers, routing, arrivals);
+    const loops = new Loops(arrivals, workers, routing).run(routing, uniform(9));
+    const real = loops.totals;
+    // Questions expire while conversations are thought about, and are asked again.
+    if (loops.queue !== null) expect(loops.queue.numExpired).toBeGreaterThan(workers);
     const simulated = new ClusterSimulation({
       ...{ workers, routing, pace: PACE, eventDelayMs: EVENT_DELAY_MS, random: uniform(9) },
       worker: {
@@ -135,7 +195,8 @@ it.each([
         },
       },
     }).run(arrivals);
-    const { iterations, contextTokens } = simulated;
+    const { iterations, contextTokens, mostWaiting } = simulated;
+    if (rate === 400) expect(mostWaiting).toBeGreaterThan(2 * workers);
     const requests = [...simulated.requests];
     expect([iterations, contextTokens]).toEqual([real.iterations, real.contextTokens]);
     expect(requests.reduce((sum, { cachedTokens }) => sum + cachedTokens, 0)).toBe(real.reusedTokens);

@@ -25,6 +25,9 @@ describe('the flags of skein simulate --workers', () => {
       pace: { iterationMs: 1, contextTokenMs: 0.8, generationMs: 3 },
     });
     expect(clusterLoad({ workers: '10', routing: 'cache, random' }).routing).toEqual(['cache', 'random']);
+    for (const flag of ['deaths', 'rollingUpdate']) {
+      expect(clusterLoad({ workers: '10', [flag]: '0', restartSeconds: '5' }).restartSeconds).toBe(5);
+    }
   });
 
   it.each<[Partial<ClusterFlags>, string]>([
@@ -43,6 +46,10 @@ describe('the flags of skein simulate --workers', () => {
     [{ contextTokenUs: 'fast' }, '--context-token-us is "fast"'],
     [{ deaths: '1.5' }, '--deaths is "1.5"'],
     [{ restartSeconds: '0' }, '--restart-seconds is "0"'],
+    [
+      { restartSeconds: '5' },
+      '--restart-seconds is for --deaths and --rolling-update: without them no worker starts again.',
+    ],
     [
       { iterationUs: '0', generationUs: '0' },
       '--iteration-us and --generation-us are 0: an iteration has to take some time.',

@@ -144,6 +144,7 @@ describe('a request from JSON', () => {
     [{ promptTokens: [1] }, 'maxNewTokens: '],
     [{ promptTokens: [1.5], maxNewTokens: 1 }, 'promptTokens.0: '],
     [{ promptTokens: [1], maxNewTokens: 1, seed: '18446744073709551616' }, 'seed: must be below 2^64.'],
+    [{ promptTokens: [1], maxNewTokens: 1, seed: 'zz' }, 'seed: '],
     [{ promptTokens: [1], maxNewTokens: 1, signal: {} }, 'signal is not a field of a request.'],
     [{ promptTokens: [1], maxNewTokens: 1, temperature: -1 }, 'temperature: '],
   ])('%o is refused by its field', (json, words) => {

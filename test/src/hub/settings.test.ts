@@ -77,4 +77,22 @@ describe('the settings of the hub', () => {
     expect(() => hubSettings({ HF_ENDPOINT: 'mirror' })).toThrow(/^HF_ENDPOINT is "mirror"; an address/);
     expect(() => hubSettings({ HF_ENDPOINT: 'ftp://mirror' })).toThrow(/HF_ENDPOINT/);
   });
+
+  it.each(['http://u:hunter2@mirror', 'https://hunter2@mirror', 'u:hunter2@mirror', 'hunter2@[mirror'])(
+    'refuse %s without showing it',
+    (HF_ENDPOINT) => {
+      let message = '';
+      try {
+        hubSettings({ HF_ENDPOINT });
+      } catch (error) {
+        message = (error as Error).message;
+      }
+      expect(message).toMatch(/^HF_ENDPOINT holds a user or a password; .*HF_TOKEN/);
+      expect(message).not.toContain('hunter2');
+    },
+  );
+
+  it('take an address with a sign that is no secret', () => {
+    expect(hubSettings({ HF_ENDPOINT: 'http://mirror/@team' }).endpoint).toBe('http://mirror/@team');
+  });
 });

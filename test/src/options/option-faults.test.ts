@@ -210,6 +210,18 @@ describe.each(['generate', 'complete'])('the options of %s', (call) => {
     expect(refusal(() => check({ prompt: 'a', max_tokens: 5 }), InvalidRequestError)).toBe(
       `${call} has no option "max_tokens"; did you mean maxTokens?`,
     );
+    if (call !== 'completeSeveral') {
+      for (const several of [{ n: 3 }, { bestOf: 2 }, { beams: { width: 2 } }]) {
+        expect(refusal(() => check({ prompt: 'a', ...several }), InvalidRequestError)).toBe(
+          `${call} has no option "${Object.keys(several)[0]}"; completeSeveral has it, and gives several answers.`,
+        );
+      }
+    }
+    if (call !== 'generate') {
+      expect(refusal(() => check({ prompt: 'a', stream: true }), InvalidRequestError)).toBe(
+        `${call} has no option "stream"; generate gives an answer piece by piece.`,
+      );
+    }
     const far = refusal(() => check({ banana: 1 }), InvalidRequestError);
     for (const [option] of GENERATE) expect(far).toContain(option);
   });

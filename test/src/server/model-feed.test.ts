@@ -120,6 +120,23 @@ describe('the feed of a model', () => {
     leave();
   });
 
+  it('forgets latencies that are older than the time over which they count', async () => {
+    const engine = new Engine();
+    const events: string[] = [];
+    const leave = new ModelFeed('m', engine, { heartbeatMs: 10 }).subscribe((event) => events.push(event));
+    const one = { count: 1, p50: 2, p90: 2, p99: 2 };
+    const latency = { firstToken: one, interToken: one };
+    const repeated = async (timeMs: number) => {
+      events.length = 0;
+      engine.tell({ ...formation(3), timeMs, latency });
+      await expect.poll(() => events.length, { interval: 5 }).toBeGreaterThan(1);
+      return events.slice(0, 2).map((event) => parse(event)[1].latency);
+    };
+    expect(await repeated(Date.now())).toEqual([latency, latency]);
+    expect(await repeated(1)).toEqual([latency, { firstToken: null, interToken: null }]);
+    leave();
+  });
+
   it('repeats what is in flight as a heartbeat, and what ended only once; who comes later gets it at once', async () => {
     const engine = new Engine();
     const feed = new ModelFeed('m', engine, { heartbeatMs: 10 });

@@ -3,11 +3,17 @@ import type { ClusterResult, RoutingPolicy } from '../../../host/simulation/clus
 import { sharedPrefixTrace } from '../../../host/simulation/shared-prefixes.js';
 import { countOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';
-import { Random } from '../../support/random.js';
 import { defineBench } from '../bench.js';
-import { positiveOf } from '../flags.js';
+import { MODEL_FLAG, positiveOf, roundsFlag } from '../flags.js';
+import { measureRealWorkers, REAL_CONDITIONS, realSentence } from './real-workers.js';
+import { seededRandom } from './seeded-random.js';
 
 const FLAGS = {
+  model: {
+    ...MODEL_FLAG.model,
+    help: 'model of the real workers; none: nothing but simulated ones (default: SKEIN_TEST_MODEL)',
+  },
+  ...roundsFlag(5),
   workers: { argument: 'N', default: '8', help: 'workers (default 8)' },
   requests: { argument: 'N', default: '3000', help: 'requests (default 3000)' },
   rate: { argument: 'N', default: '8', help: 'requests a second over all workers (default 8)' },
@@ -28,11 +34,6 @@ const TURNS = 3;
 /** SmolLM2-135M on two cores with AVX2: 600 prompt tokens a second, and about 200 generated ones. */
 const PACE = { iterationMs: 1, contextTokenMs: 0.8, generationMs: 3 };
 const SEED = 26;
-
-function seededRandom(seed: number): () => number {
-  const random = new Random(seed);
-  return () => random.uniform();
-}
 
 function percentile(sorted: Float64Array, share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
@@ -56,7 +57,7 @@ export const bench = defineBench({
   flags: FLAGS,
   document: 'BENCHMARKS.md',
   sections: ['routing'],
-  run(flags, { progress, report }) {
+  async run(flags, { progress, report }) {
     const workers = countOf('workers', flags.workers);
     const rate = positiveOf('rate', flags.rate);
     const prefixes = countOf('prefixes', flags.prefixes);
@@ -90,9 +91,13 @@ export const bench = defineBench({
       progress(`${routing}: ${result.iterations} iterations simulated in ${(tookMs / 1000).toFixed(1)} s`);
       return row(POLICIES[routing], result, promptTokens);
     });
+    const isReal = flags.model !== '' && flags.model !== 'none';
+    const real = isReal
+      ? realSentence(await measureRealWorkers(flags.model, countOf('rounds', flags.rounds), progress))
+      : 'not measured';
     report({
       section: 'routing',
-      conditions: `simulated: ${workers} workers, ${arrivals.length} requests at ${rate} a second, ${prefixes} system prompts of ${PREFIX_TOKENS} tokens, ${TURNS} turns of ${OWN_TOKENS} tokens each, ${NEW_TOKENS} new tokens, caches of ${numBlocks} blocks of 32 tokens`,
+      conditions: `simulated: ${workers} workers, ${arrivals.length} requests at ${rate} a second, ${prefixes} system prompts of ${PREFIX_TOKENS} tokens, ${TURNS} turns of ${OWN_TOKENS} tokens each, ${NEW_TOKENS} new tokens, caches of ${numBlocks} blocks of 32 tokens; real (${REAL_CONDITIONS}): ${real}`,
       lines: markdownTable(
         [
           'requests are sent',

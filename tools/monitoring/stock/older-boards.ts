@@ -101,7 +101,9 @@ export const OLDER_BOARDS: Readonly<Record<string, readonly string[]>> = {
   'prometheus_grafana/grafana.json': GRAFANA,
   'the same before 0.11': [
     ...latency('vllm:time_per_output_token_seconds'),
-    ofModel.series('vllm:gpu_cache_usage_perc'),
+    ...['gpu_cache_usage_perc', 'cpu_cache_usage_perc', 'num_requests_swapped'].map((name) =>
+      ofModel.series(`vllm:${name}`),
+    ),
   ],
   'grafana/performance_statistics.json': PERFORMANCE,
   'grafana/query_statistics.json': QUERIES,

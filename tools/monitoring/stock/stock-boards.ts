@@ -34,6 +34,10 @@ const ABSENT: readonly (readonly [name: RegExp, why: string])[] = [
     /^(vllm:healthy_pods_total|vllm:current_qps|router_.*)$/,
     "series of the production stack's router, not of a server",
   ],
+  [
+    /^lmcache:/,
+    "LMCache's own series: blocks that are swapped out are in skein:kv_blocks and skein:kv_blocks_swapped_...",
+  ],
   [/^vllm:estimated_/, "vLLM's estimate with --enable-mfu-metrics: not measured"],
 ];
 

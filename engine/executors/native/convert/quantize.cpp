@@ -16,8 +16,6 @@ void store16(uint8_t* p, uint16_t value) {
   p[1] = uint8_t(value >> 8);
 }
 
-uint16_t load16(const uint8_t* p) { return uint16_t(p[0] | (p[1] << 8)); }
-
 bool allFinite(const float* x, int count) {
   return std::all_of(x, x + count, [](float value) { return std::isfinite(value); });
 }

@@ -29,7 +29,6 @@ int q3kQuant(const uint8_t* block, int i) {
 
 namespace {
 
-uint16_t load16(const uint8_t* p) { return uint16_t(p[0] | (p[1] << 8)); }
 float loadHalf(const uint8_t* p) { return halfToFloat(load16(p)); }
 
 void f32Row(const uint8_t* s, int64_t n, float* t) { std::memcpy(t, s, size_t(n) * sizeof(float)); }

@@ -21,6 +21,9 @@ const TensorType* tensorTypeOf(std::string_view name);
 int q3kScale(const uint8_t* block, int g);
 int q3kQuant(const uint8_t* block, int i);
 
+// Two bytes, the lower one first.
+inline uint16_t load16(const uint8_t* p) { return uint16_t(p[0] | (p[1] << 8)); }
+
 float halfToFloat(uint16_t half);
 // Rounds to nearest, ties to even; NaN stays a (quiet) NaN.
 uint16_t floatToBf16(float value);

@@ -10,7 +10,6 @@
 namespace skein {
 namespace {
 
-constexpr size_t kAlignBytes = 64;
 // Panels whose blocks are prefetched beside A of their product.
 constexpr int32_t kFirstPanels = 2;
 using Parts = std::vector<const AdapterPart*>;

@@ -14,6 +14,9 @@
 
 namespace skein {
 
+// Begins of what vectors read.
+constexpr size_t kAlignBytes = 64;
+
 // The change of some rows of one product's weight.
 struct AdapterPart {
   int32_t op;        // index into the plan's ops

@@ -7,7 +7,6 @@
 namespace skein {
 namespace {
 
-constexpr size_t kAlignBytes = 64;
 // Rows of a piece: enough for the kernels' tiles, few enough that their inputs stay in the second-level cache.
 constexpr int64_t kMostRowsOfPiece = 48;
 constexpr int64_t kRowsOfTile = 8;

@@ -26,8 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kPage = 4096;
-constexpr char kMagic[8] = {'S', 'K', 'E', 'I', 'N', 'R', 'K', '1'};
+constexpr char kGroupMagic[8] = {'S', 'K', 'E', 'I', 'N', 'R', 'K', '1'};
 constexpr size_t kTextBytes = 448;
 // A wait that has spun looks on for so long, and gives the processor to whoever wants it in between: ranks of one machine are
 // seldom further apart within a layer, and to be woken takes as long as some of its products.
@@ -154,7 +153,7 @@ void GroupMemory::create(const std::string& path, int32_t size) {
   const Mapping mapping = Mapping::writableFile(file.get(), bytes, path);
   auto* header = reinterpret_cast<Header*>(mapping.data());
   header->size = static_cast<uint32_t>(size);
-  std::memcpy(header->magic, kMagic, sizeof kMagic);
+  std::memcpy(header->magic, kGroupMagic, sizeof kGroupMagic);
 }
 
 GroupMemory::GroupMemory(const std::string& path, int32_t rank, int32_t size, int64_t limitMs)
@@ -170,7 +169,7 @@ GroupMemory::GroupMemory(const std::string& path, int32_t rank, int32_t size, in
   if (!S_ISREG(status.st_mode) || static_cast<size_t>(status.st_size) != layout.bytes)
     throw std::runtime_error(path + " is not the memory of a group of " + std::to_string(size) + " ranks.");
   mapping_ = Mapping::writableFile(file.get(), layout.bytes, path);
-  if (std::memcmp(header().magic, kMagic, sizeof kMagic) != 0 || header().size != static_cast<uint32_t>(size))
+  if (std::memcmp(header().magic, kGroupMagic, sizeof kGroupMagic) != 0 || header().size != static_cast<uint32_t>(size))
     throw std::runtime_error(path + " is not the memory of a group of " + std::to_string(size) + " ranks.");
   signalsOffset_ = layout.signals;
   callOffset_ = layout.call;

@@ -64,7 +64,6 @@ void Mapping::provide(size_t offset, size_t bytes, bool writable) const {
 #ifdef __linux__
   // Constants since Linux 5.14; the C library's headers may be older.
   constexpr int kPopulateRead = 22, kPopulateWrite = 23;
-  constexpr size_t kPage = 4096;
   const size_t first = offset / kPage * kPage;
   madvise(data() + first, std::min(bytes, size_ - offset) + (offset - first),
           writable ? kPopulateWrite : kPopulateRead);

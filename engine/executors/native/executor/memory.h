@@ -65,6 +65,7 @@ class FileDescriptor {
 size_t checkedProduct(size_t a, size_t b, const char* what);
 
 constexpr int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr size_t kPage = 4096;  // bytes
 constexpr size_t roundUp(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 }  // namespace skein

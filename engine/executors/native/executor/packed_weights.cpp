@@ -18,7 +18,6 @@
 namespace skein {
 namespace {
 
-constexpr size_t kPage = 4096;
 // Version of this header, raised when it changes. The kernels' way of packing is part of the fingerprint.
 constexpr uint32_t kPackedVersion = 3;
 constexpr char kMagic[8] = {'S', 'K', 'E', 'I', 'N', 'P', 'K', '1'};

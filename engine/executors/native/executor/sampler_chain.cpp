@@ -9,8 +9,6 @@
 namespace skein {
 namespace {
 
-// Temperatures below this take the most probable token, as in sampling.h.
-constexpr double kLeastTemperature = static_cast<double>(1e-5f);
 // Number of the draw that decides whether XTC applies: one that no row's own draws ever reach.
 constexpr uint32_t kXtcDraw = 0xffffffffu;
 // Number of most probable tokens from which mirostat estimates the exponent of Zipf's law.

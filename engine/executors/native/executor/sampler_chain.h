@@ -21,6 +21,9 @@
 
 namespace skein {
 
+// Temperatures below this are greedy: their distribution is a single token in f32.
+constexpr float kLeastTemperature = 1e-5f;
+
 // Places of the values of a chain.
 enum ChainValue : int32_t {
   kChainTypicalP,

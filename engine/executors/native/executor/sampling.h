@@ -43,9 +43,6 @@
 
 namespace skein {
 
-// Temperatures below this are greedy: their distribution is a single token in f32.
-constexpr float kLeastTemperature = 1e-5f;
-
 // One object per thread, with memory of its own. The row's logits are changed while it is sampled and put back
 // afterwards.
 class RowSampler {

@@ -11,7 +11,7 @@
 namespace skein {
 namespace {
 
-constexpr size_t kPieceBytes = 1 << 20;
+constexpr size_t kPanelPieceBytes = 1 << 20;
 
 // Some panels of a matrix.
 struct Piece {
@@ -32,7 +32,7 @@ class Packing {
     for (const MatrixToPack& matrix : matrices) {
       const int32_t panels = (matrix.n + kernels.panelWidth - 1) / kernels.panelWidth;
       const size_t together = panelBytes(matrix) * static_cast<size_t>(halves(matrix));
-      const int32_t most = static_cast<int32_t>(std::max<size_t>(1, kPieceBytes / together));
+      const int32_t most = static_cast<int32_t>(std::max<size_t>(1, kPanelPieceBytes / together));
       for (int32_t first = 0; first < panels; first += most)
         pieces_.push_back({&matrix, first, std::min(most, panels - first)});
     }

@@ -19,17 +19,24 @@
 // With a window a row takes part only in steps of which it sees a token; inside them the mask has a lower edge too. The steps do
 // not move, so a row that sees all positions before it gets the same bits as without a window. If rows attend both ways, all rows
 // see all positions of the sequence: only the last step has a mask.
-//
-// Functions come in two kinds, kWindowed or not, so that the usual one pays nothing for the other.
 #pragma once
 #include "kernels/attention_products.h"
+#include "kernels/tiles.h"
 
 namespace skein {
 namespace {
 
+// Most pairs for which widening bf16 in each tile is cheaper than widening the step first: generation rows.
+constexpr int kPairsInPlace = 6;
+
+// Most pairs at once over a step of T.
+template <class V, class T>
+constexpr int kPairsAtOnce =
+    sizeof(T) == 2 && Products<V, T>::kPairs > kPairsInPlace ? kPairsInPlace : Products<V, T>::kPairs;
+
 // Replaces the scores of the step's sinks, which q gave, by those of the queries for sinks.
 template <class V, int N, class T>
-void scoreSinks(const Rows& rows, int pair, int stepStart, const Step<T>& step, float* scores) {
+[[gnu::noinline]] void scoreSinks(const Rows& rows, int pair, int stepStart, const Step<T>& step, float* scores) {
   float ofSinks[N * kStepTokens];
   Products<V, T>::template scores<N, false>(rows, pair, true, step, ofSinks);
   const int left = rows.args.window.sinks - stepStart;
@@ -45,48 +52,75 @@ void capScores(float* scores, int count, float scale, float cap) {
     V::store(scores + i, softCapped<V>(V::mul(V::load(scores + i), V::set1(scale)), cap));
 }
 
+// Makes probabilities of the scores of N pairs that start at `pair`.
+template <class V, int N, bool kCoarse>
+void weighScores(const Rows& rows, int pair, int stepStart, float* scores, float* const* acc, float* corrections) {
+  const AttentionArgs& args = rows.args;
+  const AttentionWindow& window = args.window;
+  float scale = args.scale;
+  if (args.softCap > 0.0f) {
+    capScores<V>(scores, N * kStepTokens, scale, args.softCap);
+    scale = 1.0f;
+  }
+  Visible visible[N];
+  bool whole = true;
+  for (int p = 0; p < N; p++) {
+    visible[p].end = rows.seenBy(pair + p) - stepStart;
+    visible[p].begin = window.on() ? visible[p].end - window.recent : 0;
+    visible[p].sinks = window.sinks - stepStart;
+    whole = whole && visible[p].whole();
+  }
+  if (!whole) {
+    maskScores<V, N>(scores, scale, visible);
+    scale = 1.0f;
+  }
+  softmaxStep<V, N, kCoarse>(scores, scale, acc, args.kv->headDim, corrections);
+}
+
 // Runs one step for N pairs that start at `pair`.
-template <class V, int N, bool kWindowed, bool kPrefetch, class T>
+template <class V, int N, bool kPrefetch, class T>
 void attendPairs(const Rows& rows, int pair, int stepStart, const Step<T>& step, float* partial) {
+  using P = Products<V, T>;
   const AttentionArgs& args = rows.args;
   const int headDim = args.kv->headDim;
   float* acc[N];
-  Visible<kWindowed> visible[N];
   float corrections[N];
   float scores[N * kStepTokens];
-  for (int p = 0; p < N; p++) {
-    acc[p] = partial + size_t(pair + p) * (headDim + 2);
-    visible[p].end = rows.seenBy(pair + p) - stepStart;
-    if constexpr (kWindowed) {
-      visible[p].begin = visible[p].end - args.window.recent;
-      visible[p].sinks = args.window.sinks - stepStart;
+  for (int p = 0; p < N; p++) acc[p] = partial + size_t(pair + p) * (headDim + 2);
+  P::template scores<N, kPrefetch>(rows, pair, false, step, scores);
+  if (args.sinkQ && stepStart < args.window.sinks) scoreSinks<V, N>(rows, pair, stepStart, step, scores);
+  weighScores<V, N, P::kCoarse>(rows, pair, stepStart, scores, acc, corrections);
+  P::template values<N, kPrefetch>(scores, corrections, step, headDim, acc);
+}
+
+template <class T>
+using AttendFn = void (*)(const Rows&, int, int, const Step<T>&, float*);
+
+// The function for `count` pairs at once. kPrefetch: it prefetches the next step.
+template <class V, class T, bool kPrefetch>
+AttendFn<T> attendFor(int count) {
+  static constexpr auto kTiles = tilesOf<AttendFn<T>, 1, kPairsAtOnce<V, T>>(
+      []<int N>(TileRows<N>) -> AttendFn<T> { return attendPairs<V, N, kPrefetch, T>; });
+  return kTiles.of[count];
+}
+
+// Runs one step for the pairs from `pair` on, as many at once as fit, then the rest. The first of them prefetch the next step, which
+// no step in scratch has whose rows are paired up.
+template <class V, class T>
+void attendStep(const Rows& rows, int pair, int pairs, int stepStart, const Step<T>& step, float* partial) {
+  const auto atOnce = [&] { return pairs - pair < kPairsAtOnce<V, T> ? pairs - pair : kPairsAtOnce<V, T>; };
+  if constexpr (!std::is_same_v<T, Paired>) {
+    if (step.nextK && pair < pairs) {
+      const int count = atOnce();
+      attendFor<V, T, true>(count)(rows, pair, stepStart, step, partial);
+      pair += count;
     }
   }
-  Products<V, T>::template scores<N, kPrefetch>(rows, pair, false, step, scores);
-  if constexpr (kWindowed) {
-    if (args.sinkQ && stepStart < args.window.sinks) scoreSinks<V, N>(rows, pair, stepStart, step, scores);
+  for (int count; pair < pairs; pair += count) {
+    count = atOnce();
+    attendFor<V, T, false>(count)(rows, pair, stepStart, step, partial);
   }
-  const bool capped = args.softCap > 0.0f;
-  if (capped) capScores<V>(scores, N * kStepTokens, args.scale, args.softCap);
-  softmaxStep<V, N, kWindowed, Products<V, T>::kCoarse>(scores, capped ? 1.0f : args.scale, visible, acc, headDim,
-                                                        corrections);
-  Products<V, T>::template values<N, kPrefetch>(scores, corrections, step, headDim, acc);
 }
-
-// Runs one step for the pairs from `pair` on, N at once, then the rest. The first N prefetch the next step.
-template <class V, int N, bool kWindowed, class T>
-void attendStep(const Rows& rows, int pair, int pairs, int stepStart, const Step<T>& step, float* partial) {
-  if (pair + N <= pairs && step.nextK) {
-    attendPairs<V, N, kWindowed, true>(rows, pair, stepStart, step, partial);
-    pair += N;
-  }
-  for (; pair + N <= pairs; pair += N) attendPairs<V, N, kWindowed, false>(rows, pair, stepStart, step, partial);
-  if constexpr (N > 1)
-    if (pair < pairs) attendStep<V, N - 1, kWindowed>(rows, pair, pairs, stepStart, step, partial);
-}
-
-// Most pairs for which widening bf16 in each tile is cheaper than widening the step first: generation rows.
-constexpr int kPairsInPlace = 6;
 
 // True if a step can be read in place: it lies in one block, with rows of whole vectors.
 template <class V, class T>
@@ -104,32 +138,32 @@ inline int skipUnseen(const AttentionArgs& args, int rowBegin, int step) {
 }
 
 // Brings the step at `position` into scratch and runs it for the pairs [pair, pairs).
-template <class V, class T, bool kWindowed>
+template <class V, class T>
 void attendWide(const Rows& rows, int pair, int pairs, int position, float* scratch, float* partial) {
   const AttentionArgs& args = rows.args;
   const int left = rows.seen() - position;
   const int valid = left < kStepTokens ? left : kStepTokens;
   if constexpr (std::is_same_v<T, int8_t>) {
-    const Step<int8_t> step = quantStep<V, kWindowed>(args, rows.kvHead, position, valid, scratch);
-    return attendStep<V, Products<V, T>::kPairs, kWindowed, int8_t>(rows, pair, pairs, position, step, partial);
+    const Step<int8_t> step = quantStep<V>(args, rows.kvHead, position, valid, scratch);
+    return attendStep<V, int8_t>(rows, pair, pairs, position, step, partial);
   } else {
     using Wide = std::conditional_t<kStepInPairs<V, T>, Paired, float>;
     Wide* k = reinterpret_cast<Wide*>(scratch);
     Wide* v = k + size_t(args.kv->headDim) * kStepTokens;
-    if constexpr (kStepInPairs<V, T>) pairStep<V, kWindowed>(args, rows.kvHead, position, valid, k, v);
-    else loadStep<V, T, kWindowed>(args, rows.kvHead, position, valid, k, v);
-    attendStep<V, Products<V, Wide>::kPairs, kWindowed, Wide>(rows, pair, pairs, position, {.k = k, .v = v}, partial);
+    if constexpr (kStepInPairs<V, T>) pairStep<V>(args, rows.kvHead, position, valid, k, v);
+    else loadStep<V, T>(args, rows.kvHead, position, valid, k, v);
+    attendStep<V, Wide>(rows, pair, pairs, position, {.k = k, .v = v}, partial);
   }
 }
 
 // Like attendWide, but reads the step in place. The first pairs prefetch the step that follows, or what is attended to
 // after the split.
-template <class V, class T, bool kWindowed>
+template <class V, class T>
 void attendInPlace(const Rows& rows, int pair, int pairs, int position, float* partial) {
   const AttentionArgs& args = rows.args;
   const KvLayer& kv = *args.kv;
   const auto keysAt = [&](int at) {
-    return blockOf<T, kWindowed>(args, rows.kvHead, at) + size_t(at % kv.tokensPerBlock) * kv.headDim;
+    return blockOf<T>(args, rows.kvHead, at) + size_t(at % kv.tokensPerBlock) * kv.headDim;
   };
   const size_t toValues = size_t(kv.tokensPerBlock) * kv.headDim;
   Step<T> step{.k = keysAt(position), .v = nullptr, .stride = kv.headDim};
@@ -138,14 +172,14 @@ void attendInPlace(const Rows& rows, int pair, int pairs, int position, float* p
   step.nextK = next < rows.seen() ? keysAt(next) : static_cast<const T*>(args.next);
   step.nextV = step.nextK + (step.nextK ? toValues : 0);
   if constexpr (std::is_same_v<T, int8_t>) {
-    const int8_t* block = blockOf<T, kWindowed>(args, rows.kvHead, position);
+    const int8_t* block = blockOf<T>(args, rows.kvHead, position);
     step.kScales = reinterpret_cast<const float*>(block + kv.quantBytes()) + position % kv.tokensPerBlock;
     step.vScales = step.kScales + kv.tokensPerBlock;
   }
-  attendStep<V, Products<V, T>::kPairs, kWindowed, T>(rows, pair, pairs, position, step, partial);
+  attendStep<V, T>(rows, pair, pairs, position, step, partial);
 }
 
-template <class V, class T, bool kWindowed>
+template <class V, class T>
 void splitOf(const Rows& rows, int split, float* scratch, float* partial) {
   const AttentionArgs& args = rows.args;
   const int heads = rows.heads();
@@ -153,7 +187,7 @@ void splitOf(const Rows& rows, int split, float* scratch, float* partial) {
   const int splitBegin = split * kSplitTokens, splitEnd = splitBegin + kSplitTokens;
   for (int step = args.from > splitBegin ? args.from : splitBegin; step < splitEnd && step < end; step += kStepTokens) {
     int pairs = (rows.end - rows.begin) * heads;
-    if constexpr (kWindowed) {
+    if (args.window.on()) {
       step = skipUnseen(args, rows.begin, step);
       if (step >= splitEnd) return;
       // For rows from here on the window begins behind the step.
@@ -164,8 +198,8 @@ void splitOf(const Rows& rows, int split, float* scratch, float* partial) {
     const int firstSeeing = args.bothWays > 0 ? rows.begin : step - args.firstPosition;
     const int firstRow = firstSeeing > rows.begin ? firstSeeing : rows.begin;
     const int pair = (firstRow - rows.begin) * heads;
-    if (readsInPlace<V, T>(*args.kv, pairs - pair)) attendInPlace<V, T, kWindowed>(rows, pair, pairs, step, partial);
-    else attendWide<V, T, kWindowed>(rows, pair, pairs, step, scratch, partial);
+    if (readsInPlace<V, T>(*args.kv, pairs - pair)) attendInPlace<V, T>(rows, pair, pairs, step, partial);
+    else attendWide<V, T>(rows, pair, pairs, step, scratch, partial);
   }
 }
 
@@ -185,8 +219,7 @@ void attentionSplitOf(const AttentionArgs& args, int32_t kvHead, int32_t rowBegi
   Rows rows{args, kvHead, rowBegin, rowEnd, {}};
   if constexpr (std::is_same_v<T, int8_t> || kStepInPairs<V, T>)
     rows.rounded = roundQueries<V, T>(args, kvHead, rowBegin, rowEnd, scratch + stepScratchFloats<V>(headDim));
-  if (args.window.on()) splitOf<V, T, true>(rows, split, scratch, partial);
-  else splitOf<V, T, false>(rows, split, scratch, partial);
+  splitOf<V, T>(rows, split, scratch, partial);
 }
 
 template <class V>

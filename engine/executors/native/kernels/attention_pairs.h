@@ -57,7 +57,8 @@ void pairUp(const uint16_t* even, const uint16_t* odd, int count, Paired* to) {
 
 // Computes scores[p * 32 ..] = q[p] . K for N (row, head) pairs.
 template <class V, int N, bool kPrefetch, class T>
-void pairedScoreTile(const uint16_t* const* q, const T* kStep, const T* next, int headDim, float* scores) {
+[[gnu::noinline]] void pairedScoreTile(const uint16_t* const* q, const T* kStep, const T* next, int headDim,
+                                       float* scores) {
   constexpr int kTokens = 2 * V::W;  // at once
   SKEIN_UNROLL(1)
   for (int t = 0; t < kStepTokens; t += kTokens) {
@@ -83,13 +84,14 @@ void pairedScoreTile(const uint16_t* const* q, const T* kStep, const T* next, in
 }
 
 // Computes acc[p] = acc[p] * correction[p] + sum over t of probabilities[p][t] * V[t], for N pairs and 2 kDoubles
-// vectors of dimensions, of which `lanes` are valid.
+// vectors of dimensions; where these are two vectors, `lanes` of them are valid.
 template <class V, int N, int kDoubles, bool kPrefetch, class T>
 void pairedValueTile(const uint16_t* probabilities, const float* corrections, const T* vStep, const T* next, int stride,
                      int column, float* const* acc, int lanes) {
   constexpr int kVectors = 2 * kDoubles;
   typename V::F sum[N][kVectors];
   const auto lanesOf = [&](int i) {
+    if (kDoubles > 1) return V::W;
     return lanes - i * V::W < V::W ? (lanes > i * V::W ? lanes - i * V::W : 0) : V::W;
   };
   SKEIN_UNROLL(8)

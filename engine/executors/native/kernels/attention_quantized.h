@@ -32,8 +32,8 @@ constexpr float kProbabilityQuants = 32767.0f;
 
 // Computes scores[p * 32 ..] = q[p] . K for N (row, head) pairs. kScales: scales of the step's tokens.
 template <class V, int N, bool kPrefetch>
-void quantizedScoreTile(const uint16_t* const* q, const float* qScales, const int8_t* kStep, const float* kScales,
-                        const int8_t* next, int headDim, float* scores) {
+[[gnu::noinline]] void quantizedScoreTile(const uint16_t* const* q, const float* qScales, const int8_t* kStep,
+                                          const float* kScales, const int8_t* next, int headDim, float* scores) {
   constexpr int kHalf = 2 * V::W;  // tokens at once
   SKEIN_UNROLL(1)
   for (int t = 0; t < kStepTokens; t += kHalf) {
@@ -83,7 +83,7 @@ void roundProbabilities(const float* probabilities, const float* vScales, int16_
 }
 
 // Computes acc[p] = acc[p] * correction[p] + scales[p] * sum over t of probabilities[p][t] * V[t], for N pairs and
-// kVectors vectors of dimensions from `column` on, of which `lanes` are valid.
+// kVectors vectors of dimensions from `column` on; where it is one vector, `lanes` of it are valid.
 template <class V, int N, int kVectors, bool kPrefetch>
 void quantizedValueTile(const uint16_t* probabilities, const float* scales, const float* corrections,
                         const int8_t* vStep, const int8_t* next, int stride, int column, float* const* acc, int lanes) {
@@ -108,9 +108,9 @@ void quantizedValueTile(const uint16_t* probabilities, const float* scales, cons
   for (int p = 0; p < N; p++) SKEIN_UNROLL(8)
   for (int i = 0; i < kVectors; i++) {
     float* to = acc[p] + column + i * V::W;
-    const int left = lanes - i * V::W < V::W ? lanes - i * V::W : V::W;
-    const auto before = V::mul(loadHead<V>(to, left, 0.0f), V::set1(corrections[p]));
-    storeHead<V>(to, left, V::fma(V::toFloat(sum[p][i]), V::set1(scales[p]), before));
+    const int valid = kVectors == 1 ? lanes : V::W;
+    const auto before = V::mul(loadHead<V>(to, valid, 0.0f), V::set1(corrections[p]));
+    storeHead<V>(to, valid, V::fma(V::toFloat(sum[p][i]), V::set1(scales[p]), before));
   }
 }
 

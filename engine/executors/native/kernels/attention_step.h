@@ -38,19 +38,16 @@ inline void widen(const T* from, int count, float* to) {
 }
 
 // Begin of the block of a position, in the part of one KV head.
-template <class T, bool kWindowed>
+template <class T>
 inline const T* blockOf(const AttentionArgs& args, int kvHead, int position) {
   const KvLayer& kv = *args.kv;
   const int index = position / kv.tokensPerBlock;
-  if constexpr (kWindowed) {
-    if (args.fresh && index >= args.freshBlock) {
-      const size_t at = size_t(index - args.freshBlock) * kv.bytesPerBlock() + size_t(kvHead) * kv.headBytes();
-      return reinterpret_cast<const T*>(static_cast<const char*>(args.fresh) + at);
-    }
-    return reinterpret_cast<const T*>(kv.head(args.blockTable[args.window.entryOf(index)], kvHead));
-  } else {
-    return reinterpret_cast<const T*>(kv.head(args.blockTable[index], kvHead));
+  if (args.fresh && index >= args.freshBlock) {
+    const size_t at = size_t(index - args.freshBlock) * kv.bytesPerBlock() + size_t(kvHead) * kv.headBytes();
+    return reinterpret_cast<const T*>(static_cast<const char*>(args.fresh) + at);
   }
+  const int entry = args.window.on() ? args.window.entryOf(index) : index;
+  return reinterpret_cast<const T*>(kv.head(args.blockTable[entry], kvHead));
 }
 
 // Pointers to a step's K and V, and to those of the step that follows, which are prefetched.
@@ -68,7 +65,7 @@ struct Step {
 
 // Fills the scratch with the step's first `valid` tokens, rounded up to a group; the rest is zero. Blocks behind `valid`
 // are not read: the table may end there.
-template <class V, class T, bool kWindowed>
+template <class V, class T>
 void loadStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, float* kStep, float* vStep) {
   const KvLayer& kv = *args.kv;
   const int tokens = kv.tokensPerBlock;
@@ -84,7 +81,7 @@ void loadStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, f
     }
     const int position = stepStart + t;
     const int offset = position % tokens;
-    const T* block = blockOf<T, kWindowed>(args, kvHead, position);
+    const T* block = blockOf<T>(args, kvHead, position);
     const T* k = block + size_t(offset / group) * headDim * group;
     const T* v = block + size_t(tokens + offset) * headDim;
     for (int d = 0; d < headDim; d++) widen<V>(k + size_t(d) * group, group, kStep + d * kStepTokens + t);
@@ -97,7 +94,7 @@ void loadStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, f
 }
 
 // Like loadStep, in words of two rows each: K [pairsOf(headDim)][32], V [16][valueStride].
-template <class V, bool kWindowed>
+template <class V>
 void pairStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, Paired* kStep, Paired* vStep) {
   const KvLayer& kv = *args.kv;
   const int tokens = kv.tokensPerBlock;
@@ -114,7 +111,7 @@ void pairStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, P
     }
     const int position = stepStart + t;
     const int offset = position % tokens;
-    const uint16_t* block = blockOf<uint16_t, kWindowed>(args, kvHead, position);
+    const uint16_t* block = blockOf<uint16_t>(args, kvHead, position);
     const uint16_t* k = block + size_t(offset / group) * headDim * group;
     const uint16_t* v = block + size_t(tokens + offset) * headDim;
     for (int s = 0; s < pairsOf(headDim); s++) {
@@ -131,7 +128,7 @@ void pairStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, P
 
 // Like loadStep, with unchanged quants: K [ceil(headDim / 2)][32][2], V [16][padded headDim][2], then the scales of
 // both.
-template <class V, bool kWindowed>
+template <class V>
 Step<int8_t> quantStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, float* scratch) {
   const KvLayer& kv = *args.kv;
   const int tokens = kv.tokensPerBlock;
@@ -147,7 +144,7 @@ Step<int8_t> quantStep(const AttentionArgs& args, int kvHead, int stepStart, int
   for (int t = 0; t < valid; t += group) {
     const int position = stepStart + t;
     const int offset = position % tokens;
-    const int8_t* block = blockOf<int8_t, kWindowed>(args, kvHead, position);
+    const int8_t* block = blockOf<int8_t>(args, kvHead, position);
     const int8_t* k = block + offset * kv.keyBytes();
     const int8_t* v = block + tokens * kv.keyBytes() + size_t(offset) * headDim;
     const float* scales = reinterpret_cast<const float*>(block + kv.quantBytes());

@@ -35,7 +35,7 @@ inline void prefetch(const T* p) {
 
 // Computes scores[p * 32 ..] = q[p] . K for N (row, head) pairs.
 template <class V, int N, bool kPrefetch, class T>
-void scoreTile(const float* const* q, const T* kStep, const T* next, int headDim, float* scores) {
+[[gnu::noinline]] void scoreTile(const float* const* q, const T* kStep, const T* next, int headDim, float* scores) {
   constexpr int kVectors = kStepTokens / V::W;
   typename V::F acc[N][kVectors];
   SKEIN_UNROLL(8)
@@ -58,43 +58,45 @@ void scoreTile(const float* const* q, const T* kStep, const T* next, int headDim
   for (int i = 0; i < kVectors; i++) V::store(scores + p * kStepTokens + i * V::W, acc[p][i]);
 }
 
-// The tokens of a step that a pair attends to: those before `end`; with a window, only those of them that are before
-// `sinks` or from `begin` on.
-template <bool kWindowed>
+// The tokens of a step that a pair attends to: those before `end` that are from `begin` on or before `sinks`.
 struct Visible {
-  int end;
+  int begin, end, sinks;
+  bool whole() const { return begin <= 0 && end >= kStepTokens; }
 };
-template <>
-struct Visible<true> {
-  int end, begin, sinks;
-};
+
+// Scales the scores of N pairs, and makes -infinity of those that a pair does not attend to. A function of its own, because few steps
+// need it.
+template <class V, int N>
+[[gnu::noinline]] void maskScores(float* scores, float scale, const Visible* visible) {
+  const auto hidden = V::set1(kMinusInfinity);
+  for (int p = 0; p < N; p++) {
+    const auto begin = V::set1(float(visible[p].begin)), end = V::set1(float(visible[p].end));
+    const auto sinks = V::set1(float(visible[p].sinks));
+    for (int i = 0; i < kStepTokens; i += V::W) {
+      float* at = scores + p * kStepTokens + i;
+      const auto s = V::mul(V::load(at), V::set1(scale));
+      const auto lanes = V::add(V::iota(), V::set1(float(i)));
+      const auto ofWindow = V::selectLess(lanes, begin, V::selectLess(lanes, sinks, s, hidden), s);
+      V::store(at, V::selectLess(lanes, end, ofWindow, hidden));
+    }
+  }
+}
 
 // Turns the scores of N pairs into probabilities against each pair's new maximum, and computes the corrections of the
 // earlier sums, with one exponential for all of them. acc[p] is followed by the pair's maximum and sum. Each pair sees
 // a token of the step. kCoarse: the probabilities will be rounded to bf16.
-template <class V, int N, bool kWindowed, bool kCoarse>
-void softmaxStep(float* scores, float scale, const Visible<kWindowed>* visible, float* const* acc, int headDim,
-                 float* corrections) {
+template <class V, int N, bool kCoarse>
+void softmaxStep(float* scores, float scale, float* const* acc, int headDim, float* corrections) {
   constexpr int kVectors = kStepTokens / V::W;
   static_assert(N <= V::W);
   float gaps[V::W] = {};
-  // No mask is needed if every pair sees the whole step.
-  bool whole = !kWindowed;
-  for (int p = 0; p < N; p++) whole = whole && visible[p].end >= kStepTokens;
   SKEIN_UNROLL(8)
   for (int p = 0; p < N; p++) {
-    const auto bound = V::set1(float(visible[p].end));
     auto top = V::set1(kMinusInfinity);
     SKEIN_UNROLL(8)
     for (int i = 0; i < kVectors; i++) {
       float* at = scores + p * kStepTokens + i * V::W;
-      auto s = V::mul(V::load(at), V::set1(scale));
-      const auto lanes = V::add(V::iota(), V::set1(float(i * V::W)));
-      if (!whole) s = V::selectLess(lanes, bound, s, V::set1(kMinusInfinity));
-      if constexpr (kWindowed) {
-        const auto ofSinks = V::selectLess(lanes, V::set1(float(visible[p].sinks)), s, V::set1(kMinusInfinity));
-        s = V::selectLess(lanes, V::set1(float(visible[p].begin)), ofSinks, s);
-      }
+      const auto s = V::mul(V::load(at), V::set1(scale));
       top = V::max(top, s);
       V::store(at, s);
     }
@@ -127,17 +129,16 @@ void softmaxStep(float* scores, float scale, const Visible<kWindowed>* visible, 
 }
 
 // Computes acc[p] = acc[p] * correction[p] + sum over t of scores[p][t] * V[t], for N pairs and kVectors vectors of
-// dimensions.
+// dimensions; where it is one vector, `lanes` of it are valid.
 template <class V, int N, int kVectors, bool kPrefetch, class T>
 void valueTile(const float* scores, const float* corrections, const T* vStep, const T* next, int padded,
                float* const* acc, int lanes) {
   typename V::F sum[N][kVectors];
+  const int valid = kVectors == 1 ? lanes : V::W;
   SKEIN_UNROLL(8)
   for (int p = 0; p < N; p++) SKEIN_UNROLL(8)
-  for (int i = 0; i < kVectors; i++) {
-    const int left = lanes - i * V::W;
-    sum[p][i] = V::mul(loadHead<V>(acc[p] + i * V::W, left < V::W ? left : V::W, 0.0f), V::set1(corrections[p]));
-  }
+  for (int i = 0; i < kVectors; i++)
+    sum[p][i] = V::mul(loadHead<V>(acc[p] + i * V::W, valid, 0.0f), V::set1(corrections[p]));
   for (int t = 0; t < kStepTokens; t++) {
     if constexpr (kPrefetch) prefetch<T, kVectors * V::W>(next + size_t(t) * padded);
     typename V::F a[N];
@@ -152,10 +153,7 @@ void valueTile(const float* scores, const float* corrections, const T* vStep, co
   }
   SKEIN_UNROLL(8)
   for (int p = 0; p < N; p++) SKEIN_UNROLL(8)
-  for (int i = 0; i < kVectors; i++) {
-    const int left = lanes - i * V::W;
-    storeHead<V>(acc[p] + i * V::W, left < V::W ? left : V::W, sum[p][i]);
-  }
+  for (int i = 0; i < kVectors; i++) storeHead<V>(acc[p] + i * V::W, valid, sum[p][i]);
 }
 
 template <class V, int N, bool kPrefetch, class T>

@@ -10,13 +10,18 @@ namespace {
 // Base: a function that returns the table of the rest, which has vectors as wide as V's.
 template <class V, auto Base>
 struct Bf16Kernels {
+  static constexpr PanelPacking kPacking = panelPacking<V, DType::kBf16>();
+  static size_t packedBytes(DType dtype, int32_t n, int32_t k) {
+    return dtype == DType::kBf16 ? packedBytesOf<V>(kPacking, n, k) : Base().packedBytes(dtype, n, k);
+  }
+  static size_t packedGatedBytes(DType dtype, int32_t n, int32_t k) { return 2 * packedBytes(dtype, n, k); }
   static void packWeights(DType dtype, const void* w, int32_t n, int32_t k, void* packed) {
     if (dtype != DType::kBf16) return Base().packWeights(dtype, w, n, k, packed);
-    packOf<V>(static_cast<const uint16_t*>(w), n, k, static_cast<uint16_t*>(packed));
+    packPanels<V>(kPacking, w, n, k, 1, packed);
   }
   static void packGatedWeights(DType dtype, const void* w, int32_t n, int32_t k, void* packed) {
     if (dtype != DType::kBf16) return Base().packGatedWeights(dtype, w, n, k, packed);
-    packGatedOf<V>(static_cast<const uint16_t*>(w), n, k, static_cast<uint16_t*>(packed));
+    packGatedPanels<V>(kPacking, w, size_t(n) * rowBytes(dtype, k), n, k, packed);
   }
   static size_t roundedBytes(DType dtype, int32_t rows, int32_t k) {
     return dtype == DType::kBf16 ? skein::roundedBytes<V>(dtype, rows, k) : Base().roundedBytes(dtype, rows, k);
@@ -46,9 +51,9 @@ KernelTable withBf16Products(const char* name) {
   using Kernels = Bf16Kernels<V, Base>;
   KernelTable table = Base();
   table.name = name;
-  table.packedBytes = packedBytes<V>;
+  table.packedBytes = Kernels::packedBytes;
   table.packWeights = Kernels::packWeights;
-  table.packedGatedBytes = packedGatedBytes<V>;
+  table.packedGatedBytes = Kernels::packedGatedBytes;
   table.packGatedWeights = Kernels::packGatedWeights;
   table.roundedBytes = Kernels::roundedBytes;
   table.roundRow = Kernels::roundRow;

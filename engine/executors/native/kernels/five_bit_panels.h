@@ -11,6 +11,7 @@ namespace {
 template <class V, DType D>
 class FiveBitGroups : public GroupWalk<V, D> {
  public:
+  static constexpr int kAlikeAfter = 0;
   using GroupWalk<V, D>::GroupWalk;
   typename V::F scales(int i) const {
     if (i < 2) return V::loadHalf(this->halves(i));

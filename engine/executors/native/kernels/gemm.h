@@ -12,6 +12,7 @@
 #pragma once
 #include "kernels/low_rank.h"
 #include "kernels/math.h"
+#include "kernels/tiles.h"
 #include "kernels/unroll.h"
 
 namespace skein {
@@ -103,38 +104,28 @@ void sums(const typename S::Input* x, int64_t ldx, const char* panels, int steps
 template <class S>
 using SumsFn = void (*)(const typename S::Input*, int64_t, const char*, int, float*, Ahead*);
 
-template <class V, class S, int M, int P>
-constexpr SumsFn<S> tileOf() {
-  if constexpr (M > V::kTileRows) return nullptr;
-  else return sums<V, S, M, P>;
+// Returns the function of a tile of `rows` rows and one panel.
+template <class V, class S>
+SumsFn<S> sumsFor(int rows) {
+  static constexpr auto kTiles =
+      tilesOf<SumsFn<S>, 1, V::kTileRows>([]<int M>(TileRows<M>) -> SumsFn<S> { return sums<V, S, M, 1>; });
+  static_assert(V::kTileRows <= 12);
+  return kTiles.of[rows];
 }
 
-// Returns the tile function for `rows` rows and P panels; a table, so that the instantiations are listed once.
-template <class V, class S, int P>
-SumsFn<S> sumsFor(int rows) {
-  static constexpr SumsFn<S> table[] = {nullptr,
-                                        tileOf<V, S, 1, P>(),
-                                        tileOf<V, S, 2, P>(),
-                                        tileOf<V, S, 3, P>(),
-                                        tileOf<V, S, 4, P>(),
-                                        tileOf<V, S, 5, P>(),
-                                        tileOf<V, S, 6, P>(),
-                                        tileOf<V, S, 7, P>(),
-                                        tileOf<V, S, 8, P>(),
-                                        tileOf<V, S, 9, P>(),
-                                        tileOf<V, S, 10, P>(),
-                                        tileOf<V, S, 11, P>(),
-                                        tileOf<V, S, 12, P>()};
-  static_assert(V::kTileRows <= 12);
-  return table[rows];
+// The same for few rows, at most S::kWideRows, and two panels side by side.
+template <class V, class S>
+SumsFn<S> sumsOfTwo(int rows) {
+  static constexpr auto kTiles =
+      tilesOf<SumsFn<S>, 1, S::kWideRows>([]<int M>(TileRows<M>) -> SumsFn<S> { return sums<V, S, M, 2>; });
+  return kTiles.of[rows];
 }
 
 // Chooses the number of panels side by side for a tile of few rows: about as many accumulators as the tallest tile has.
 template <class V, class S>
 SumsFn<S> wideSumsFor(int rows, int& panels) {
   panels = rows == 1 ? 4 : 2;
-  if (rows == 1) return sums<V, S, 1, 4>;
-  return rows == 2 ? sums<V, S, 2, 2> : sums<V, S, 3, 2>;
+  return rows == 1 ? sums<V, S, 1, 4> : sumsOfTwo<V, S>(rows);
 }
 constexpr int kMaxTileFloats = 12 * 32;  // rows x panel width of the tallest tile; wide tiles are smaller
 
@@ -270,7 +261,7 @@ void gemmOf(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int 
     for (int p = panel; p < panelEnd; p++)
       forEachRowTile<V>(first, last, [&](int row, int rows) {
         Ahead ahead = aheadOf(args, row, rows, p, 1, 1, calls);
-        sumsFor<V, S, 1>(rows)(S::row(args, row), stride, packed + p * panelBytes, steps, tile, &ahead);
+        sumsFor<V, S>(rows)(S::row(args, row), stride, packed + p * panelBytes, steps, tile, &ahead);
         finish(row, rows, p, 1);
       });
   }
@@ -294,12 +285,12 @@ void gatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelB
         const auto* x = S::row(args, row);
         Ahead ahead = aheadOf(args, row, rows, 2 * panel, 2, 2, calls);
         if (rows <= S::kWideRows) {
-          sumsFor<V, S, 2>(rows)(x, stride, gatePanel, steps, tile, &ahead);
+          sumsOfTwo<V, S>(rows)(x, stride, gatePanel, steps, tile, &ahead);
           return finishGatedTile<V>(args, row, rows, panel, tile, tile + NR, 2 * NR);
         }
         float* up = tile + rows * NR;
-        sumsFor<V, S, 1>(rows)(x, stride, gatePanel, steps, tile, &ahead);
-        sumsFor<V, S, 1>(rows)(x, stride, gatePanel + panelBytes, steps, up, &ahead);
+        sumsFor<V, S>(rows)(x, stride, gatePanel, steps, tile, &ahead);
+        sumsFor<V, S>(rows)(x, stride, gatePanel + panelBytes, steps, up, &ahead);
         finishGatedTile<V>(args, row, rows, panel, tile, up, NR);
       });
     }

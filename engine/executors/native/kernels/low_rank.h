@@ -167,6 +167,11 @@ class Ahead {
   Piece pieces_[24];  // two for each row of a tile
 };
 
+// Adds lanes [begin, end) to those of a sum. The others belong to other parts: infinity times their zeros would be NaN.
+[[gnu::noinline]] inline void addPart(const float* lanes, int begin, int end, float* sum) {
+  for (int i = begin; i < end; i++) sum[i] += lanes[i];
+}
+
 // Adds to the sums of M rows, `stride` apart, what a block of B gives.
 template <class V, AdapterType T, int M>
 [[gnu::noinline]] void raiseTile(const AdapterRow* rows, const AdapterBlock& block, float* sums, int stride) {
@@ -197,11 +202,10 @@ template <class V, AdapterType T, int M>
       V::store(to + V::W, V::add(V::load(to + V::W), acc[m][1]));
       continue;
     }
-    // Infinity times the zeros of other parts would be NaN.
     float lanes[2 * V::W];
     V::store(lanes, acc[m][0]);
     V::store(lanes + V::W, acc[m][1]);
-    for (int i = block.begin; i < block.end; i++) to[i] += lanes[i];
+    addPart(lanes, block.begin, block.end, to);
   }
 }
 

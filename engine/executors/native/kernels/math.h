@@ -41,21 +41,30 @@ inline typename V::F vexp(typename V::F x) {
   return V::selectLess(V::set1(88.3f), x, V::set1(__builtin_inff()), vexpBelow<V>(x));
 }
 
-// Loads the first `count` lanes from p, with `fill` in the others; nothing beyond p[count - 1] is read.
+// The end of a row that fills no vector. Most rows have none, and the code of one would be longer than that of the loops before it.
 template <class V>
-inline typename V::F loadHead(const float* p, int count, float fill) {
-  if (count >= V::W) return V::load(p);
+[[gnu::noinline, gnu::cold]] typename V::F loadTail(const float* p, int count, float fill) {
   float lanes[V::W];
   for (int i = 0; i < V::W; i++) lanes[i] = i < count ? p[i] : fill;
   return V::load(lanes);
 }
-
 template <class V>
-inline void storeHead(float* p, int count, typename V::F a) {
-  if (count >= V::W) return V::store(p, a);
+[[gnu::noinline, gnu::cold]] void storeTail(float* p, int count, typename V::F a) {
   float lanes[V::W];
   V::store(lanes, a);
   for (int i = 0; i < count; i++) p[i] = lanes[i];
+}
+
+// Loads the first `count` lanes from p, with `fill` in the others; nothing beyond p[count - 1] is read.
+template <class V>
+inline typename V::F loadHead(const float* p, int count, float fill) {
+  return count >= V::W ? V::load(p) : loadTail<V>(p, count, fill);
+}
+
+template <class V>
+inline void storeHead(float* p, int count, typename V::F a) {
+  if (count >= V::W) V::store(p, a);
+  else storeTail<V>(p, count, a);
 }
 
 // Evaluates a polynomial by Horner's rule; coefficients with the highest power first.

@@ -1,6 +1,7 @@
 #include "kernels/few_registers.h"
 
 #include "kernels/neon_products.h"
+#include "kernels/peak.h"
 #include "kernels/simd_neoni8mm.h"
 
 namespace skein {
@@ -9,5 +10,7 @@ const KernelTable& neonI8mmKernels() {
   static const KernelTable table = withQuantizedProducts<NeonI8mmSimd>();
   return table;
 }
+
+float neonI8mmPeak(DType dtype, int64_t iterations) { return peakLoop<NeonI8mmSimd>(dtype, iterations); }
 
 }  // namespace skein

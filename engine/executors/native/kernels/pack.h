@@ -1,5 +1,7 @@
 // Packs row-major weights into the panels of gemm.h; outputs beyond n are zero.
 #pragma once
+#include <type_traits>
+
 #include "kernels/gemm.h"
 #include "kernels/pack_quantized.h"
 #include "kernels/pairs.h"
@@ -51,16 +53,57 @@ void packPanel(const T* w, int firstRow, int n, int k, T* panel) {
   }
 }
 
-template <class V, class T>
-size_t panelElements(int k) {
-  return size_t(kPanelWidth<V>) * paddedK<V>(sizeof(T) == 4 ? DType::kF32 : DType::kBf16, k);
+// How one format is packed: the bytes of a panel, and the panel of the outputs from `firstRow` on of w, row-major [n, k].
+struct PanelPacking {
+  int64_t (*panelBytes)(int k);
+  void (*pack)(const void* w, int firstRow, int n, int k, void* panel);
+};
+
+template <class V, DType D>
+constexpr PanelPacking panelPacking() {
+  if constexpr (isQuantized(D)) {
+    return {panelBytesOf<V, D>, [](const void* w, int firstRow, int n, int k, void* panel) {
+              packQuantizedPanel<V, D>(static_cast<const uint8_t*>(w), firstRow, n, k, static_cast<uint8_t*>(panel));
+            }};
+  } else {
+    using T = std::conditional_t<D == DType::kF32, float, uint16_t>;
+    return {[](int k) { return int64_t(kPanelWidth<V> * sizeof(T)) * paddedK<V>(D, k); },
+            [](const void* w, int firstRow, int n, int k, void* panel) {
+              packPanel<V>(static_cast<const T*>(w), firstRow, n, k, static_cast<T*>(panel));
+            }};
+  }
+}
+
+template <class V>
+PanelPacking panelPackingOf(DType dtype) {
+  if (dtype == DType::kF32) return panelPacking<V, DType::kF32>();
+  if (dtype == DType::kBf16) return panelPacking<V, DType::kBf16>();
+  return forFormat(dtype, []<DType D>(Format<D>) { return panelPacking<V, D>(); });
+}
+
+template <class V>
+size_t packedBytesOf(PanelPacking packing, int n, int k) {
+  return size_t(panelsOf(n, kPanelWidth<V>)) * size_t(packing.panelBytes(k));
+}
+
+// Packs the panels of w, each `stride` panels behind the one before.
+template <class V>
+void packPanels(PanelPacking packing, const void* w, int n, int k, int stride, void* packed) {
+  const int64_t bytes = packing.panelBytes(k);
+  for (int p = 0; p < panelsOf(n, kPanelWidth<V>); p++)
+    packing.pack(w, p * kPanelWidth<V>, n, k, static_cast<char*>(packed) + p * stride * bytes);
+}
+
+// Packs gate [n, k] over up [n, k], of `bytes` each, in this order: gate panel 0, up panel 0, gate panel 1, up panel 1, ...
+template <class V>
+void packGatedPanels(PanelPacking packing, const void* w, size_t bytes, int n, int k, void* packed) {
+  packPanels<V>(packing, w, n, k, 2, packed);
+  packPanels<V>(packing, static_cast<const char*>(w) + bytes, n, k, 2, static_cast<char*>(packed) + packing.panelBytes(k));
 }
 
 template <class V>
 size_t packedBytes(DType dtype, int32_t n, int32_t k) {
-  if (isQuantized(dtype))
-    return forFormat(dtype, [&]<DType D>(Format<D>) { return quantizedPackedBytes<V, D>(n, k); });
-  return size_t(panelsOf(n, kPanelWidth<V>)) * kPanelWidth<V> * paddedK<V>(dtype, k) * bytesOf(dtype);
+  return packedBytesOf<V>(panelPackingOf<V>(dtype), n, k);
 }
 
 template <class V>
@@ -68,46 +111,14 @@ size_t packedGatedBytes(DType dtype, int32_t n, int32_t k) {
   return 2 * packedBytes<V>(dtype, n, k);
 }
 
-template <class V, class T>
-void packOf(const T* w, int n, int k, T* packed) {
-  constexpr int NR = kPanelWidth<V>;
-  const size_t panel = panelElements<V, T>(k);
-  for (int p = 0; p < panelsOf(n, NR); p++) packPanel<V>(w, p * NR, n, k, packed + p * panel);
-}
-
-// Packs in this order: gate panel 0, up panel 0, gate panel 1, up panel 1, ...
-template <class V, class T>
-void packGatedOf(const T* w, int n, int k, T* packed) {
-  constexpr int NR = kPanelWidth<V>;
-  const size_t panel = panelElements<V, T>(k);
-  for (int p = 0; p < panelsOf(n, NR); p++) {
-    packPanel<V>(w, p * NR, n, k, packed + 2 * p * panel);
-    packPanel<V>(w + size_t(n) * k, p * NR, n, k, packed + (2 * p + 1) * panel);
-  }
-}
-
 template <class V>
 void packWeights(DType dtype, const void* w, int32_t n, int32_t k, void* packed) {
-  switch (dtype) {
-    case DType::kF32: return packOf<V>(static_cast<const float*>(w), n, k, static_cast<float*>(packed));
-    case DType::kBf16: return packOf<V>(static_cast<const uint16_t*>(w), n, k, static_cast<uint16_t*>(packed));
-    default: break;
-  }
-  forFormat(dtype, [&]<DType D>(Format<D>) {
-    packQuantizedOf<V, D>(static_cast<const uint8_t*>(w), n, k, static_cast<uint8_t*>(packed));
-  });
+  packPanels<V>(panelPackingOf<V>(dtype), w, n, k, 1, packed);
 }
 
 template <class V>
 void packGatedWeights(DType dtype, const void* w, int32_t n, int32_t k, void* packed) {
-  switch (dtype) {
-    case DType::kF32: return packGatedOf<V>(static_cast<const float*>(w), n, k, static_cast<float*>(packed));
-    case DType::kBf16: return packGatedOf<V>(static_cast<const uint16_t*>(w), n, k, static_cast<uint16_t*>(packed));
-    default: break;
-  }
-  forFormat(dtype, [&]<DType D>(Format<D>) {
-    packQuantizedGatedOf<V, D>(static_cast<const uint8_t*>(w), n, k, static_cast<uint8_t*>(packed));
-  });
+  packGatedPanels<V>(panelPackingOf<V>(dtype), w, size_t(n) * rowBytes(dtype, k), n, k, packed);
 }
 
 }  // namespace

@@ -6,11 +6,6 @@
 namespace skein {
 namespace {
 
-template <class V, DType D>
-size_t quantizedPackedBytes(int n, int k) {
-  return size_t(panelsOf(n, kPanelWidth<V>)) * panelBytesOf<V, D>(k);
-}
-
 // Packs quants of 4 bits of one group and output: eight(s) has those of the double step s, a byte each. The low nibbles of its
 // four bytes are the first four, the high ones the others. `steps` is output j's place in the first double step.
 template <class V, class Eight>
@@ -113,24 +108,6 @@ void packQuantizedPanel(const uint8_t* w, int firstRow, int n, int k, uint8_t* p
     const uint8_t* from = w + int64_t(firstRow) * int64_t(rowBytes(D, k)) + int64_t(b) * int64_t(blockBytes(D));
     for (int j = 0; j < kPanelWidth<V>; j++, from += rowBytes(D, k))
       packBlockOf<V, D>(firstRow + j < n ? from : nullptr, j, to);
-  }
-}
-
-template <class V, DType D>
-void packQuantizedOf(const uint8_t* w, int n, int k, uint8_t* packed) {
-  const int64_t panelBytes = panelBytesOf<V, D>(k);
-  for (int p = 0; p < panelsOf(n, kPanelWidth<V>); p++)
-    packQuantizedPanel<V, D>(w, p * kPanelWidth<V>, n, k, packed + p * panelBytes);
-}
-
-// Packs in this order: gate panel 0, up panel 0, gate panel 1, up panel 1, ...
-template <class V, DType D>
-void packQuantizedGatedOf(const uint8_t* w, int n, int k, uint8_t* packed) {
-  const int64_t panelBytes = panelBytesOf<V, D>(k);
-  const uint8_t* up = w + int64_t(n) * rowBytes(D, k);
-  for (int p = 0; p < panelsOf(n, kPanelWidth<V>); p++) {
-    packQuantizedPanel<V, D>(w, p * kPanelWidth<V>, n, k, packed + 2 * p * panelBytes);
-    packQuantizedPanel<V, D>(up, p * kPanelWidth<V>, n, k, packed + (2 * p + 1) * panelBytes);
   }
 }
 

@@ -12,6 +12,9 @@ namespace skein {
 namespace {
 
 template <class V>
+concept MultipliesRowPairs = V::kBf16Pairs && requires { typename V::FloatSquares; };
+
+template <class V>
 struct PairsOfRows : Pairs<V> {
   using Input = typename Pairs<V>::Input;
   using F = typename V::F;

@@ -11,8 +11,6 @@ namespace {
 template <class V>
 struct Bf16Steps : Singles<V, DType::kBf16> {};
 template <class V>
-concept MultipliesRowPairs = V::kBf16Pairs && requires { typename V::FloatSquares; };
-template <class V>
   requires V::kBf16Pairs && (!MultipliesRowPairs<V>)
 struct Bf16Steps<V> : Pairs<V> {};
 template <MultipliesRowPairs V>

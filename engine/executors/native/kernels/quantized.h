@@ -26,6 +26,11 @@ inline typename V::I startOfSum(const uint8_t* block) {
   else return V::set1I(0);
 }
 
+// Rows from which on a step of wide vectors is long enough to be a loop's: unrolled steps would be no faster, and take most of the time
+// to compile. Tiles of narrow vectors have half as many rows, and are faster unrolled.
+template <class V>
+constexpr int kRolledRows = V::W == 16 ? 4 : V::kTileRows + 1;
+
 // Computes the integer sums of M rows and one panel over one group.
 template <class V, DType Form, int M, class Groups>
 [[gnu::always_inline]] inline void groupSums(const uint8_t* x, int64_t rowStride, const Groups& groups,
@@ -39,8 +44,7 @@ template <class V, DType Form, int M, class Groups>
     return addSquares<V, kParts<V, Form>, kGroup / 8, M, kFromZero>(x + kBlockHead<Form>, rowStride, groups, 0, sum);
   if constexpr (HasWords<V>)
     return addWords<V, kParts<V, Form>, kGroup / 16, M>(x + kBlockHead<Form>, rowStride, groups, 0, sum);
-  SKEIN_UNROLL(8)
-  for (int step = 0; step < kSteps<V, Form>; step++) {
+  const auto add = [&](int step) __attribute__((always_inline)) {
     groups.prefetch(step);
     SKEIN_UNROLL(2)
     for (int part = 0; part < kParts<V, Form>; part++) {
@@ -52,6 +56,17 @@ template <class V, DType Form, int M, class Groups>
         sum[m][1] = Form == DType::kInt8 ? V::dot8(sum[m][1], high, a) : V::dot4(sum[m][1], high, a);
       }
     }
+  };
+  constexpr int kAlike = Groups::kAlikeAfter;
+  if constexpr (M >= kRolledRows<V> && kAlike > 0) {
+    SKEIN_UNROLL(1)
+    for (int step = 0; step < kSteps<V, Form>; step += kAlike) {
+      SKEIN_UNROLL(2)
+      for (int i = 0; i < kAlike; i++) add(step + i);
+    }
+  } else {
+    SKEIN_UNROLL(8)
+    for (int step = 0; step < kSteps<V, Form>; step++) add(step);
   }
 }
 
@@ -163,33 +178,6 @@ void superblockSums(const uint8_t* x, int64_t rowStride, const uint8_t* panel, i
   }
 }
 
-using QuantizedSumsFn = void (*)(const uint8_t*, int64_t, const uint8_t*, int, int, float*, Ahead*);
-
-template <class V, DType Form, int M, class Groups>
-constexpr QuantizedSumsFn quantizedTile() {
-  if constexpr (M > V::kTileRows) return nullptr;
-  else if constexpr (Form == DType::kQ6K) return superblockSums<V, M, Groups>;
-  else return quantizedSums<V, Form, M, Groups>;
-}
-
-template <class V, DType Form, class G>
-QuantizedSumsFn quantizedSumsFor(int rows) {
-  static constexpr QuantizedSumsFn table[] = {nullptr,
-                                              quantizedTile<V, Form, 1, G>(),
-                                              quantizedTile<V, Form, 2, G>(),
-                                              quantizedTile<V, Form, 3, G>(),
-                                              quantizedTile<V, Form, 4, G>(),
-                                              quantizedTile<V, Form, 5, G>(),
-                                              quantizedTile<V, Form, 6, G>(),
-                                              quantizedTile<V, Form, 7, G>(),
-                                              quantizedTile<V, Form, 8, G>(),
-                                              quantizedTile<V, Form, 9, G>(),
-                                              quantizedTile<V, Form, 10, G>(),
-                                              quantizedTile<V, Form, 11, G>(),
-                                              quantizedTile<V, Form, 12, G>()};
-  return table[rows];
-}
-
 // Number of rows whose sums and activations stay in the caches while the panels pass by.
 constexpr int kQuantizedRowBlock = 96;
 // Bytes of the first-level cache that the expanded part of a panel may take.
@@ -199,6 +187,76 @@ constexpr int kExpandedBytes = 12 << 10;
 template <class V, DType D>
 constexpr int kPackedRows = V::kInt8Parts == 1 && (D == DType::kInt8 || formOf(D) == DType::kInt4) ? kQuantizedRowBlock
                                                                                                : 3 * V::kTileRows;
+
+using QuantizedSumsFn = void (*)(const uint8_t*, int64_t, const uint8_t*, int, int, float*, Ahead*);
+
+template <class V, DType Form, class Groups, int kLeast>
+constexpr Tiles<QuantizedSumsFn, V::kTileRows> quantizedTiles() {
+  return tilesOf<QuantizedSumsFn, kLeast, V::kTileRows>([]<int M>(TileRows<M>) -> QuantizedSumsFn {
+    if constexpr (Form == DType::kQ6K) return superblockSums<V, M, Groups>;
+    else return quantizedSums<V, Form, M, Groups>;
+  });
+}
+
+// The lowest tile where more than `few` rows, and at most a block of rows, are cut into tiles.
+template <class V>
+constexpr int lowestTile(int few) {
+  int lowest = V::kTileRows;
+  for (int rows = few + 1; rows <= kQuantizedRowBlock; rows++) {
+    const int tiles = (rows + V::kTileRows - 1) / V::kTileRows;
+    lowest = rows / tiles < lowest ? rows / tiles : lowest;
+  }
+  return lowest;
+}
+
+// What products need to know of one format of weights: the loops around the tiles are those of all formats.
+template <class V>
+struct QuantizedFormat {
+  using SumsFns = Tiles<QuantizedSumsFn, V::kTileRows>;
+  RoundedLayout rows;
+  int64_t (*offsetOf)(int group);  // bytes of a panel before a group
+  SumsFns packed;
+  // Panels are expanded for more than `packedRows` rows: groups of so many bytes.
+  int packedRows, expandedBytes;
+  SumsFns expanded;
+  void (*expand)(const uint8_t* panel, int group, int count, uint8_t* to);
+  // Prefetches panels of which several tiles read the packed form. A panel of int8 is so large that prefetching costs more than it saves.
+  bool callsAhead;
+};
+
+template <class V, DType D>
+void expandGroups(const uint8_t* panel, int group, int count, uint8_t* to) {
+  using Expanded = ExpandedGroups<V, formOf(D)>;
+  PackedGroups<V, D> packed(panel, group);
+  for (int g = 0; g < count; g++, packed.next()) Expanded::expand(packed, to + g * Expanded::kBytes);
+}
+
+template <class V, DType D>
+constexpr QuantizedFormat<V> quantizedFormat() {
+  constexpr DType kForm = formOf(D);
+  using Packed = PackedGroups<V, D>;
+  using Expanded = ExpandedGroups<V, kForm>;
+  QuantizedFormat<V> format = {};
+  format.rows = roundedLayout<V, D>();
+  format.offsetOf = Packed::offsetOf;
+  format.packed = quantizedTiles<V, kForm, Packed, 1>();
+  format.packedRows = kPackedRows<V, D>;
+  if constexpr (kPackedRows<V, D> < kQuantizedRowBlock) {
+    format.expandedBytes = Expanded::kBytes;
+    format.expanded = quantizedTiles<V, kForm, Expanded, lowestTile<V>(kPackedRows<V, D>)>();
+    format.expand = expandGroups<V, D>;
+  }
+  format.callsAhead = D != DType::kInt8 && V::kInt8Parts == 1;
+  return format;
+}
+
+template <class V>
+const QuantizedFormat<V>& quantizedFormatOf(DType dtype) {
+  return *forFormat(dtype, []<DType D>(Format<D>) {
+    static constexpr QuantizedFormat<V> kFormat = quantizedFormat<V, D>();
+    return &kFormat;
+  });
+}
 
 // Prefetches a share of `bytes` of weights that are needed next; the share is that of these rows among all. So data
 // streams from memory while all tiles compute, and no tile waits for it.
@@ -210,46 +268,40 @@ inline void callFor(const void* weights, size_t bytes, int row, int rows, int al
 // Computes the products of rows [row, row + rows), at most kQuantizedRowBlock, and one panel into sums[(r - row) * NR
 // ..]. Calls done(first, count) for each completed tile of rows: its results are written to memory while the next tile
 // computes. aheadOf(first, count, calls) tells what the adapters of a tile's rows need next.
-template <class V, DType D, class AheadOf, class Done>
-void panelSums(const QuantizedRows<V, D>& x, int row, int rows, const uint8_t* panel, int groups, float* sums,
-               AheadOf aheadOf, Done done) {
+template <class V, class AheadOf, class Done>
+void panelSums(const QuantizedFormat<V>& format, const RoundedRows& x, int row, int rows, const uint8_t* panel,
+               int groups, float* sums, AheadOf aheadOf, Done done) {
   constexpr int NR = kPanelWidth<V>;
-  constexpr DType kForm = formOf(D);
-  using Packed = PackedGroups<V, D>;
   const auto clear = [&](int first, int count) {
     for (int i = (first - row) * NR; i < (first - row + count) * NR; i += V::W) V::store(sums + i, V::set1(0.0f));
   };
-  if (rows <= kPackedRows<V, D>) {
-    // With several tiles the first would wait for all of a panel that comes from memory, so it is prefetched. A panel of
-    // int8 is so large that prefetching costs more than it saves.
-    const bool callsAhead = D != DType::kInt8 && V::kInt8Parts == 1 && rows > 2 * V::kTileRows;
-    const int64_t panelBytes = Packed::offsetOf(groups);
+  if (rows <= format.packedRows) {
+    // With several tiles the first would wait for all of a panel that comes from memory, so it is prefetched.
+    const bool callsAhead = format.callsAhead && rows > 2 * V::kTileRows;
+    const int64_t panelBytes = format.offsetOf(groups);
     return forEachRowTile<V>(row, row + rows, [&](int first, int count) {
       if (callsAhead) callFor(panel + panelBytes, panelBytes, first - row, count, rows);
       clear(first, count);
       Ahead ahead = aheadOf(first, count, groups);
-      quantizedSumsFor<V, kForm, Packed>(count)(x.block(first, 0), x.rowStride, panel, 0, groups,
-                                                sums + (first - row) * NR, &ahead);
+      format.packed.of[count](x.block(first, 0), x.rowStride, panel, 0, groups, sums + (first - row) * NR, &ahead);
       done(first, count);
     });
   }
-  using Expanded = ExpandedGroups<V, kForm>;
   alignas(64) uint8_t expanded[kExpandedBytes];
-  constexpr int kMost = kExpandedBytes / Expanded::kBytes;
-  const int parts = (groups + kMost - 1) / kMost;
+  const int most = kExpandedBytes / format.expandedBytes;
+  const int parts = (groups + most - 1) / most;
   for (int part = 0, group = 0; part < parts; part++) {
     const int end = group + (groups - group + (parts - part) - 1) / (parts - part);
-    Packed packed(panel, group);
-    for (int g = group; g < end; g++, packed.next()) Expanded::expand(packed, expanded + (g - group) * Expanded::kBytes);
+    format.expand(panel, group, end - group, expanded);
     // Prefetches the data to be expanded next, of this panel or of the one behind it, while the tiles compute.
-    const uint8_t* next = panel + Packed::offsetOf(end);
-    const int64_t nextBytes = Packed::offsetOf(end) - Packed::offsetOf(group);
+    const uint8_t* next = panel + format.offsetOf(end);
+    const int64_t nextBytes = format.offsetOf(end) - format.offsetOf(group);
     forEachRowTile<V>(row, row + rows, [&](int first, int count) {
       callFor(next, nextBytes, first - row, count, rows);
       if (part == 0) clear(first, count);
       Ahead ahead = part == 0 ? aheadOf(first, count, end - group) : Ahead();
-      quantizedSumsFor<V, kForm, Expanded>(count)(x.block(first, group), x.rowStride, expanded, 0, end - group,
-                                                  sums + (first - row) * NR, &ahead);
+      format.expanded.of[count](x.block(first, group), x.rowStride, expanded, 0, end - group,
+                                sums + (first - row) * NR, &ahead);
       if (part == parts - 1) done(first, count);
     });
     group = end;
@@ -266,74 +318,62 @@ void forEachPanel(int rowBegin, int rowEnd, int panelBegin, int panelEnd, Run ru
 }
 
 // Multiplies sums by the unit of their row, where there are units.
-template <class V, DType D>
-inline void applyUnits(const QuantizedRows<V, D>& x, int row, int rows, float* sums) {
-  if constexpr (formOf(D) != DType::kInt8) {
-    for (int m = 0; m < rows; m++, sums += kPanelWidth<V>) {
-      const auto unit = V::set1(x.unit(row + m));
-      V::store(sums, V::mul(V::load(sums), unit));
-      V::store(sums + V::W, V::mul(V::load(sums + V::W), unit));
-    }
+template <class V>
+inline void applyUnits(const RoundedRows& x, int row, int rows, float* sums) {
+  if (!x.layout.hasUnits) return;
+  for (int m = 0; m < rows; m++, sums += kPanelWidth<V>) {
+    const auto unit = V::set1(x.unit(row + m));
+    V::store(sums, V::mul(V::load(sums), unit));
+    V::store(sums + V::W, V::mul(V::load(sums + V::W), unit));
   }
 }
 
-template <class V, DType D>
-void quantizedGemmOf(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
+template <class V>
+void quantizedGemm(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
   constexpr int NR = kPanelWidth<V>;
+  const QuantizedFormat<V>& format = quantizedFormatOf<V>(args.dtype);
   const int groups = groupsOf(args.k);
+  const int64_t panelBytes = format.offsetOf(groups);
   const uint8_t* packed = static_cast<const uint8_t*>(args.packed);
-  const QuantizedRows<V, D> x(args.rounded, args.roundedRows, args.k);
+  const RoundedRows x(format.rows, args.rounded, args.roundedRows, args.k);
   float sums[kQuantizedRowBlock * NR];
   forEachPanel(rowBegin, rowEnd, panelBegin, panelEnd, [&](int row, int rows, int panel) {
-    const uint8_t* weights = packed + panel * panelBytesOf<V, D>(args.k);
     const auto ahead = [&](int first, int count, int calls) { return aheadOf(args, first, count, panel, 1, 1, calls); };
-    panelSums<V, D>(x, row, rows, weights, groups, sums, ahead, [&](int first, int count) {
+    panelSums<V>(format, x, row, rows, packed + panel * panelBytes, groups, sums, ahead, [&](int first, int count) {
       float* tile = sums + (first - row) * NR;
-      applyUnits(x, first, count, tile);
+      applyUnits<V>(x, first, count, tile);
       finishTile<V>(args, first, count, panel, tile, NR);
     });
   });
 }
 
-template <class V, DType D>
-void quantizedGatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
+template <class V>
+void quantizedGatedGemm(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
   constexpr int NR = kPanelWidth<V>;
+  const QuantizedFormat<V>& format = quantizedFormatOf<V>(args.dtype);
   const int groups = groupsOf(args.k);
-  const int64_t panelBytes = panelBytesOf<V, D>(args.k);
+  const int64_t panelBytes = format.offsetOf(groups);
   const uint8_t* packed = static_cast<const uint8_t*>(args.packed);
-  const QuantizedRows<V, D> x(args.rounded, args.roundedRows, args.k);
+  const RoundedRows x(format.rows, args.rounded, args.roundedRows, args.k);
   float gate[kQuantizedRowBlock * NR], up[kQuantizedRowBlock * NR];
   forEachPanel(rowBegin, rowEnd, panelBegin, panelEnd, [&](int row, int rows, int panel) {
     const uint8_t* weights = packed + 2 * panel * panelBytes;
     const auto unitsOf = [&](float* sums) {
-      return
-          [&x, row, sums](int first, int count) { applyUnits(x, first, count, sums + (first - row) * kPanelWidth<V>); };
+      return [&x, row, sums](int first, int count) {
+        applyUnits<V>(x, first, count, sums + (first - row) * kPanelWidth<V>);
+      };
     };
     const auto aheadOfPanel = [&](int packedPanel) {
       return [&args, packedPanel](int first, int count, int calls) {
         return aheadOf(args, first, count, packedPanel, 1, 2, calls);
       };
     };
-    panelSums<V, D>(x, row, rows, weights, groups, gate, aheadOfPanel(2 * panel), unitsOf(gate));
-    panelSums<V, D>(
-        x, row, rows, weights + panelBytes, groups, up, aheadOfPanel(2 * panel + 1), [&](int first, int count) {
-          unitsOf(up)(first, count);
-          finishGatedTile<V>(args, first, count, panel, gate + (first - row) * NR, up + (first - row) * NR, NR);
-        });
-  });
-}
-
-template <class V>
-void quantizedGemm(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
-  forFormat(args.dtype, [&]<DType D>(Format<D>) {
-    quantizedGemmOf<V, D>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-  });
-}
-
-template <class V>
-void quantizedGatedGemm(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
-  forFormat(args.dtype, [&]<DType D>(Format<D>) {
-    quantizedGatedGemmOf<V, D>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+    panelSums<V>(format, x, row, rows, weights, groups, gate, aheadOfPanel(2 * panel), unitsOf(gate));
+    panelSums<V>(format, x, row, rows, weights + panelBytes, groups, up, aheadOfPanel(2 * panel + 1),
+                 [&](int first, int count) {
+                   unitsOf(up)(first, count);
+                   finishGatedTile<V>(args, first, count, panel, gate + (first - row) * NR, up + (first - row) * NR, NR);
+                 });
   });
 }
 

@@ -68,10 +68,11 @@ inline void prefetchStep(const uint8_t* vectors) {
   if constexpr (8 * V::W > 64) __builtin_prefetch(vectors + kPanelAhead<V> + 64);
 }
 
-// Walks from group to group.
+// Walks from group to group. kAlikeAfter: steps until one is unpacked by the same instructions again; 0: none is.
 template <class V, DType D>
 class GroupWalk {
  public:
+  static constexpr int kAlikeAfter = 1;
   using Layout = GroupLayout<V, D>;
   static constexpr int64_t offsetOf(int group) { return int64_t(group) * Layout::kBytes; }
 
@@ -109,6 +110,7 @@ class ExpandedGroups {
  public:
   using F = typename V::F;
   using I = typename V::I;
+  static constexpr int kAlikeAfter = 1;
   static constexpr int kVector = 4 * V::W;
   static constexpr int kBytes = (kScaleVectors<V, Form> + 2 * kSteps<V, Form> * kParts<V, Form>)*kVector;
 

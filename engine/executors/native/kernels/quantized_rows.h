@@ -43,18 +43,29 @@ constexpr float kSmallestMagnitude = 0x1p-100f;
 // Adding 1.5 * 2^23 rounds to a whole number, ties to even, and leaves it in the low bits.
 constexpr float kRound = 12582912.0f;
 
-// Quantised activations of `rows` rows: the units where there are any, then the blocks.
+// The layout of rounded rows: whether they have units, and the bytes of a block.
+struct RoundedLayout {
+  bool hasUnits;
+  int blockBytes;
+  int64_t unitBytes(int64_t rows) const { return hasUnits ? (rows * 4 + 63) / 64 * 64 : 0; }
+};
 template <class V, DType D>
-struct QuantizedRows {
-  static constexpr int64_t unitBytes(int64_t rows) { return formOf(D) == DType::kInt8 ? 0 : (rows * 4 + 63) / 64 * 64; }
+constexpr RoundedLayout roundedLayout() {
+  return {formOf(D) != DType::kInt8, kActivationBytes<V, D>};
+}
+
+// Quantised activations of `rows` rows: the units where there are any, then the blocks.
+struct RoundedRows {
+  RoundedLayout layout;
   const uint8_t* base;
   int64_t blocks, rowStride;  // bytes
 
-  QuantizedRows(const void* quantized, int32_t rows, int32_t k)
-      : base(static_cast<const uint8_t*>(quantized)),
-        blocks(unitBytes(rows)),
-        rowStride(int64_t(groupsOf(k)) * kActivationBytes<V, D>) {}
-  int64_t offset(int row, int group) const { return blocks + row * rowStride + group * kActivationBytes<V, D>; }
+  RoundedRows(RoundedLayout rowLayout, const void* quantized, int32_t rows, int32_t k)
+      : layout(rowLayout),
+        base(static_cast<const uint8_t*>(quantized)),
+        blocks(layout.unitBytes(rows)),
+        rowStride(int64_t(groupsOf(k)) * layout.blockBytes) {}
+  int64_t offset(int row, int group) const { return blocks + row * rowStride + group * layout.blockBytes; }
   const uint8_t* block(int row, int group) const { return base + offset(row, group); }
   float unit(int row) const { return loadFloat(base + 4 * row); }
 };
@@ -154,7 +165,7 @@ inline void forEachGroup(const float* x, int32_t k, Fn fn) {
 
 template <class V>
 void quantizeRow8(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t* quantized) {
-  const QuantizedRows<V, DType::kInt8> to(quantized, rows, k);
+  const RoundedRows to(roundedLayout<V, DType::kInt8>(), quantized, rows, k);
   forEachGroup(x, k, [&](const float* values, int g) { quantizeGroup8<V>(values, quantized + to.offset(row, g)); });
 }
 
@@ -162,7 +173,7 @@ void quantizeRow8(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t*
 // known.
 template <class V, DType D>
 void quantizeRowInUnits(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t* quantized) {
-  const QuantizedRows<V, D> to(quantized, rows, k);
+  const RoundedRows to(roundedLayout<V, D>(), quantized, rows, k);
   uint8_t* const blocks = quantized + to.offset(row, 0);
   constexpr int kBlock = kActivationBytes<V, D>;
   float greatest = 0.0f;
@@ -198,7 +209,7 @@ void quantizeRow(DType weights, const float* x, int32_t k, int32_t row, int32_t 
 
 template <class V, DType D>
 size_t quantizedBytesOf(int32_t rows, int32_t k) {
-  return size_t(QuantizedRows<V, D>::unitBytes(rows)) + size_t(rows) * groupsOf(k) * kActivationBytes<V, D>;
+  return size_t(roundedLayout<V, D>().unitBytes(rows)) + size_t(rows) * groupsOf(k) * kActivationBytes<V, D>;
 }
 
 template <class V>

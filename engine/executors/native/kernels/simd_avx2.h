@@ -4,10 +4,12 @@
 
 #include <cstdint>
 
+#include "kernels/scales.h"
+
 namespace skein {
 namespace {
 
-struct Avx2Simd {
+struct Avx2Vectors {
   static constexpr int W = 8;
   // Rows of a tile: 6 rows x 2 vectors = 12 accumulators of the 16 registers
   static constexpr int kTileRows = 6;
@@ -66,20 +68,13 @@ struct Avx2Simd {
 
   // Integers for quantised weights: W sums of 32 bits.
   using I = __m256i;
-  // Number of parts in which a step of four 8-bit weights is multiplied: even and odd elements, widened to 16 bits.
-  static constexpr int kInt8Parts = 2;
   static I loadI(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   static void storeI(uint8_t* p, I a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a); }
   static I set1I(int32_t x) { return _mm256_set1_epi32(x); }
   static F toFloat(I a) { return _mm256_cvtepi32_ps(a); }
   static F loadHalf(const uint8_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
-  // Initial value of a group's sum: startWord goes into a block of activations, from the sum of its quants; start8
-  // expands it.
-  static int32_t startWord(int32_t) { return 0; }
-  static I start8(int32_t) { return _mm256_setzero_si256(); }
   // A part of a step of signed bytes, in the form that dot8 takes.
   static I part8(I bytes, int part) { return _mm256_srai_epi16(part == 0 ? _mm256_slli_epi16(bytes, 8) : bytes, 8); }
-  static I dot8(I sum, I w, I a) { return dotWords(sum, w, a); }
   // Nibbles as unsigned bytes: the low ones in part 0, the high ones in part 1.
   static I weights4(const uint8_t* p, int part) {
     const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
@@ -94,11 +89,6 @@ struct Avx2Simd {
   // begin at -16 times the sum of the activations and end at most 8 x 2 x 16 x 127 = 32512 from 0; on the way they may pass
   // 2^15 and come back.
   static I dot4(I sum, I w, I a) { return kept(_mm256_add_epi16(sum, _mm256_maddubs_epi16(w, a))); }
-  // Computes float(sum * multiple) over the two parts of each sum; the multiple appears twice, as words of 16 bits.
-  static F scaled4(I sum, I multiples) { return toFloat(_mm256_madd_epi16(sum, multiples)); }
-  // Stored form of a multiple in a block of activations; multiplesOf expands it for scaled4.
-  static int32_t multipleWord(int32_t multiple) { return multiple * 0x10001; }
-  static I multiplesOf(int32_t word) { return set1I(word); }
   // Quants of 5 and 6 bits: nibbles as in weights4, above them the bits that step `step` has in another vector.
   static I weights5(const uint8_t* nibbles, int part, const uint8_t* upper, int step) {
     const __m256i bits = step <= 4 ? _mm256_slli_epi16(loadI(upper), 4 - step) : _mm256_srli_epi16(loadI(upper), step - 4);
@@ -108,31 +98,17 @@ struct Avx2Simd {
     const __m256i bits = step == 3 ? _mm256_srli_epi16(loadI(upper), 2) : _mm256_slli_epi16(loadI(upper), 4 - 2 * step);
     return _mm256_or_si256(weights4(nibbles, part), _mm256_and_si256(bits, _mm256_set1_epi8(0x30)));
   }
-  // 16-bit sums over 16 elements: at most 4 x 2 x 31 x 127 = 31496 with 5 bits. With 6 bits they begin at -32 times the
-  // sum of the activations and end at most 4 x 2 x 32 x 127 = 32512 from 0; they may pass 2^15 on the way and come back.
-  static I dot6(I sum, I w, I a) { return dot4(sum, w, a); }
-  static int32_t startWords(int32_t low, int32_t high) {
-    return int32_t(uint32_t(uint16_t(low)) | uint32_t(uint16_t(high)) << 16);
+  static I addI(I a, I b) { return _mm256_add_epi32(a, b); }
+  // For each sum, that of the products of two 16-bit words.
+  static I productsOfWords(I a, I b) { return _mm256_madd_epi16(a, b); }
+  // Whole numbers of 16 bits as both words of a lane.
+  static I twice(I a) {
+    return _mm256_or_si256(_mm256_and_si256(a, _mm256_set1_epi32(0xffff)), _mm256_slli_epi32(a, 16));
   }
-  static I startOf(int32_t word) { return set1I(word); }
-  // Scales of whole numbers, W signed bytes, in the form that weigh() takes; both halves of a sum are multiplied and added.
-  using Scale = I;
-  static Scale byteScales(const uint8_t* p) {
-    const __m256i words = signedBytes(p);
-    return _mm256_or_si256(_mm256_and_si256(words, _mm256_set1_epi32(0xffff)), _mm256_slli_epi32(words, 16));
-  }
-  static Scale loadScale(const uint8_t* p) { return loadI(p); }
-  static void storeScale(uint8_t* p, Scale a) { storeI(p, a); }
-  static Scale weigh(I sum, Scale scale) { return _mm256_madd_epi16(sum, scale); }
-  static Scale addWeighed(Scale total, I sum, Scale scale) { return _mm256_add_epi32(total, weigh(sum, scale)); }
-  static F floatOf(Scale total) { return toFloat(total); }
-  static F floatBytes(const uint8_t* p) { return toFloat(signedBytes(p)); }
   static I signedBytes(const uint8_t* p) {
     return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
-  // Adds the products of two 16-bit words to each sum.
-  static I dotWords(I sum, I w, I a) { return kept(_mm256_add_epi32(sum, _mm256_madd_epi16(w, a))); }
-  // Widens 2 W signed bytes to such words.
+  // Widens 2 W signed bytes to words of 16 bits.
   static I widenPairs(const int8_t* p) {
     return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
@@ -168,6 +144,8 @@ struct Avx2Simd {
     return a;
   }
 };
+
+using Avx2Simd = WholeScales<Avx2Vectors>;
 
 }  // namespace
 }  // namespace skein

@@ -13,10 +13,12 @@
 
 #include <cstdint>
 
+#include "kernels/scales.h"
+
 namespace skein {
 namespace {
 
-struct Avx512Simd {
+struct Avx512Vectors {
   static constexpr int W = 16;
   // Rows of a tile: 12 rows x 2 vectors = 24 accumulators of the 32 registers
   static constexpr int kTileRows = 12;
@@ -76,7 +78,6 @@ struct Avx512Simd {
 
   // Integers for quantised weights: see simd_avx2.h.
   using I = __m512i;
-  static constexpr int kInt8Parts = 2;
   static I loadI(const uint8_t* p) { return _mm512_loadu_si512(p); }
   static void storeI(uint8_t* p, I a) { _mm512_storeu_si512(p, a); }
   static I set1I(int32_t x) { return _mm512_set1_epi32(x); }
@@ -84,10 +85,7 @@ struct Avx512Simd {
   static F loadHalf(const uint8_t* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
-  static int32_t startWord(int32_t) { return 0; }
-  static I start8(int32_t) { return _mm512_setzero_si512(); }
   static I part8(I bytes, int part) { return _mm512_srai_epi16(part == 0 ? _mm512_slli_epi16(bytes, 8) : bytes, 8); }
-  static I dot8(I sum, I w, I a) { return dotWords(sum, w, a); }
   static I weights4(const uint8_t* p, int part) {
     const __m512i bytes = _mm512_loadu_si512(p);
     return _mm512_and_si512(part == 0 ? bytes : _mm512_srli_epi16(bytes, 4), _mm512_set1_epi8(15));
@@ -97,9 +95,6 @@ struct Avx512Simd {
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(values), places);
   }
   static I dot4(I sum, I w, I a) { return kept(_mm512_add_epi16(sum, _mm512_maddubs_epi16(w, a))); }
-  static F scaled4(I sum, I multiples) { return toFloat(_mm512_madd_epi16(sum, multiples)); }
-  static int32_t multipleWord(int32_t multiple) { return multiple * 0x10001; }
-  static I multiplesOf(int32_t word) { return set1I(word); }
   static I weights5(const uint8_t* nibbles, int part, const uint8_t* upper, int step) {
     const __m512i bits = step <= 4 ? _mm512_slli_epi16(loadI(upper), 4 - step) : _mm512_srli_epi16(loadI(upper), step - 4);
     return _mm512_or_si512(weights4(nibbles, part), _mm512_and_si512(bits, _mm512_set1_epi8(0x10)));
@@ -108,26 +103,14 @@ struct Avx512Simd {
     const __m512i bits = step == 3 ? _mm512_srli_epi16(loadI(upper), 2) : _mm512_slli_epi16(loadI(upper), 4 - 2 * step);
     return _mm512_or_si512(weights4(nibbles, part), _mm512_and_si512(bits, _mm512_set1_epi8(0x30)));
   }
-  static I dot6(I sum, I w, I a) { return dot4(sum, w, a); }
-  static int32_t startWords(int32_t low, int32_t high) {
-    return int32_t(uint32_t(uint16_t(low)) | uint32_t(uint16_t(high)) << 16);
+  static I addI(I a, I b) { return _mm512_add_epi32(a, b); }
+  static I productsOfWords(I a, I b) { return _mm512_madd_epi16(a, b); }
+  static I twice(I a) {
+    return _mm512_or_si512(_mm512_and_si512(a, _mm512_set1_epi32(0xffff)), _mm512_slli_epi32(a, 16));
   }
-  static I startOf(int32_t word) { return set1I(word); }
-  using Scale = I;
-  static Scale byteScales(const uint8_t* p) {
-    const __m512i words = signedBytes(p);
-    return _mm512_or_si512(_mm512_and_si512(words, _mm512_set1_epi32(0xffff)), _mm512_slli_epi32(words, 16));
-  }
-  static Scale loadScale(const uint8_t* p) { return loadI(p); }
-  static void storeScale(uint8_t* p, Scale a) { storeI(p, a); }
-  static Scale weigh(I sum, Scale scale) { return _mm512_madd_epi16(sum, scale); }
-  static Scale addWeighed(Scale total, I sum, Scale scale) { return _mm512_add_epi32(total, weigh(sum, scale)); }
-  static F floatOf(Scale total) { return toFloat(total); }
-  static F floatBytes(const uint8_t* p) { return toFloat(signedBytes(p)); }
   static I signedBytes(const uint8_t* p) {
     return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
-  static I dotWords(I sum, I w, I a) { return kept(_mm512_add_epi32(sum, _mm512_madd_epi16(w, a))); }
   static I widenPairs(const int8_t* p) {
     return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
@@ -150,6 +133,8 @@ struct Avx512Simd {
     return a;
   }
 };
+
+using Avx512Simd = WholeScales<Avx512Vectors>;
 
 }  // namespace
 }  // namespace skein

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 
+#include "kernels/scales.h"
+
 namespace skein {
 namespace {
 
-struct NeonSimd {
+struct NeonVectors {
   static constexpr int W = 8;
   // Rows of a tile: 6 rows x 2 vectors = 24 accumulators of the 32 registers
   static constexpr int kTileRows = 6;
@@ -70,12 +72,10 @@ struct NeonSimd {
     high = {vreinterpretq_f32_u32(vandq_u32(first, upper)), vreinterpretq_f32_u32(vandq_u32(second, upper))};
   }
 
-  // Integers for quantised weights: W sums of 32 bits, and scales in f32. All products and sums are whole numbers below 2^24, and so
-  // exact, as with VNNI.
+  // Integers for quantised weights: W sums of 32 bits.
   struct I {
     int32x4_t low, high;
   };
-  static constexpr int kInt8Parts = 1;
   static I loadI(const uint8_t* p) { return {words(vld1q_u8(p)), words(vld1q_u8(p + 16))}; }
   static void storeI(uint8_t* p, I a) {
     vst1q_u8(p, bytes(a.low));
@@ -104,27 +104,6 @@ struct NeonSimd {
   }
   static I weights6(const uint8_t* p, int part, const uint8_t* upper, int step) {
     return withUpper(weights4(p, part), upper, 4 - 2 * step, 0x30);
-  }
-  static int32_t startWords(int32_t low, int32_t high) { return low + high; }
-  static I startOf(int32_t word) { return set1I(word); }
-  using Scale = F;
-  static Scale byteScales(const uint8_t* p) { return floatBytes(p); }
-  static Scale loadScale(const uint8_t* p) { return load(reinterpret_cast<const float*>(p)); }
-  static void storeScale(uint8_t* p, Scale a) { store(reinterpret_cast<float*>(p), a); }
-  static Scale weigh(I sum, Scale scale) { return mul(toFloat(sum), scale); }
-  static Scale addWeighed(Scale total, I sum, Scale scale) { return fma(toFloat(sum), scale, total); }
-  static F floatOf(Scale total) { return total; }
-  // Both factors are exact in f32, so one multiplication rounds like a conversion of their whole product.
-  static F scaled4(I sum, F multiples) { return mul(toFloat(sum), multiples); }
-  static int32_t multipleWord(int32_t multiple) {
-    const float value = float(multiple);
-    int32_t word;
-    __builtin_memcpy(&word, &value, 4);
-    return word;
-  }
-  static F multiplesOf(int32_t word) {
-    const float32x4_t four = vreinterpretq_f32_s32(vdupq_n_s32(word));
-    return {four, four};
   }
   static F floatBytes(const uint8_t* p) {
     const int16x8_t numbers = vmovl_s8(vreinterpret_s8_u8(vld1_u8(p)));
@@ -194,6 +173,8 @@ struct NeonSimd {
     return vcombine_s16(vmovn_s32(vreinterpretq_s32_f32(rounded.low)), vmovn_s32(vreinterpretq_s32_f32(rounded.high)));
   }
 };
+
+using NeonSimd = FloatScales<NeonVectors>;
 
 }  // namespace
 }  // namespace skein

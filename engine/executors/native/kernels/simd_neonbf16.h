@@ -26,6 +26,11 @@ struct NeonBf16Simd : NeonSimd {
   static Bf16RowPair bf16RowPair(const int32_t* even, const int32_t* odd) {
     return vreinterpretq_bf16_s32(vcombine_s32(vld1_s32(even), vld1_s32(odd)));
   }
+  using NeonSimd::kept;
+  static Bf16RowPair kept(Bf16RowPair a) {
+    asm("" : "+w"(a));
+    return a;
+  }
   // Sums of two rows and W outputs, as in simd_neoni8mm.h.
   static constexpr int kSquares = W / 2;
   struct FloatSquares {

@@ -12,6 +12,11 @@ struct NeonI8mmSimd : NeonDotSimd {
   static RowPair rowPair(const uint8_t* even, const uint8_t* odd) {
     return vcombine_s8(vld1_s8(reinterpret_cast<const int8_t*>(even)), vld1_s8(reinterpret_cast<const int8_t*>(odd)));
   }
+  using NeonDotSimd::kept;
+  static RowPair kept(RowPair a) {
+    asm("" : "+w"(a));
+    return a;
+  }
 
   // Sums of two rows and W outputs; of[i]: the outputs 2 i and 2 i + 1 of the even row, then of the odd one.
   static constexpr int kSquares = W / 2;

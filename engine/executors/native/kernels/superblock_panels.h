@@ -33,6 +33,7 @@ struct SuperblockLayout {
 template <class V, DType D>
 class SuperblockGroups {
  public:
+  static constexpr int kAlikeAfter = 1;
   using F = typename V::F;
   using Layout = SuperblockLayout<V, D>;
   // Bytes before a group; at the beginning of a superblock, before its header.

@@ -15,9 +15,14 @@ inline typename V::I iq4Weights(const uint8_t* nibbles, int step, int part) {
   return V::part8(V::valuesAt(kIq4Values, V::weights4(nibbles, step % 2)), part);
 }
 
+// Two steps share a vector of nibbles. Where a step has two parts, a loop over them is slower than unrolled steps.
+template <class V>
+constexpr int kIq4AlikeAfter = V::kInt8Parts == 1 ? 2 : 0;
+
 template <class V>
 class PackedGroups<V, DType::kIq4Nl> : public GroupWalk<V, DType::kIq4Nl> {
  public:
+  static constexpr int kAlikeAfter = kIq4AlikeAfter<V>;
   using GroupWalk<V, DType::kIq4Nl>::GroupWalk;
   typename V::F scales(int i) const { return V::loadHalf(this->halves(i)); }
   typename V::I weights(int step, int part, int half) const {
@@ -31,6 +36,7 @@ class PackedGroups<V, DType::kIq4Nl> : public GroupWalk<V, DType::kIq4Nl> {
 template <class V>
 class PackedGroups<V, DType::kIq4Xs> : public SuperblockGroups<V, DType::kIq4Xs> {
  public:
+  static constexpr int kAlikeAfter = kIq4AlikeAfter<V>;
   using SuperblockGroups<V, DType::kIq4Xs>::SuperblockGroups;
   typename V::F scales(int i) const { return V::mul(this->ofSuperblock(i), V::floatBytes(this->ofHeader(i))); }
   typename V::I weights(int step, int part, int half) const {

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/emulated.h"
 #include "kernels/kernels.h"
 #include "kernels/peak.h"
 #include "kernels/read_loop.h"
@@ -348,6 +349,31 @@ Napi::Value names(const Napi::CallbackInfo& info) {
   return result;
 }
 
+// Runs the register-only loop of a table's products with weights of `dtype`; false if it has none. A table that another one is made
+// of has the loops that this one has not.
+bool runPeak([[maybe_unused]] const KernelTable& table, [[maybe_unused]] DType dtype, [[maybe_unused]] int64_t iterations) {
+  [[maybe_unused]] volatile float sink = 0;
+#if defined(SKEIN_X64)
+  const bool pairs = isaSupported(Isa::kAvx512Bf16) && &table == &avx512Bf16Kernels();
+  if (&table == &avx2Kernels()) sink = avx2Peak(dtype, iterations);
+  else if (&table == &avx512Kernels()) sink = avx512Peak(dtype, iterations);
+  else if (pairs && dtype == DType::kBf16) sink = avx512Bf16Peak(iterations);
+  else if (pairs || (vnniSupported() && &table == &avx512VnniKernels())) sink = avx512VnniPeak(dtype, iterations);
+  else return false;
+  return true;
+#elif defined(SKEIN_ARM64)
+  const bool pairs = isaSupported(Isa::kNeonBf16) && &table == &neonBf16Kernels();
+  if (&table == &neonKernels()) sink = neonPeak(dtype, iterations);
+  else if (dotProductsSupported() && &table == &neonDotKernels()) sink = neonDotPeak(dtype, iterations);
+  else if (pairs && dtype == DType::kBf16) sink = neonBf16Peak(iterations);
+  else if (pairs || (i8mmSupported() && &table == &neonI8mmKernels())) sink = neonI8mmPeak(dtype, iterations);
+  else return false;
+  return true;
+#else
+  return false;
+#endif
+}
+
 // Number of operations in a register-only loop of `iterations` steps with weights of `dtype`; a multiplication and an
 // addition count as two; 0 if the table has no such loop.
 Napi::Value peak(const Napi::CallbackInfo& info) {
@@ -355,20 +381,7 @@ Napi::Value peak(const Napi::CallbackInfo& info) {
   const Fields f(info);
   const DType dtype = f.dtype();
   const int64_t iterations = f.integer("iterations");
-  [[maybe_unused]] volatile float sink = 0;
-#if defined(SKEIN_X64)
-  if (&table == &avx2Kernels()) sink = avx2Peak(dtype, iterations);
-  else if (&table == &avx512Kernels()) sink = avx512Peak(dtype, iterations);
-  else if (&table == &avx512VnniKernels()) sink = avx512VnniPeak(dtype, iterations);
-  else if (&table == &avx512Bf16Kernels()) sink = avx512Bf16Peak(dtype, iterations);
-  else
-#elif defined(SKEIN_ARM64)
-  if (&table == &neonKernels()) sink = neonPeak(dtype, iterations);
-  else if (dotProductsSupported() && &table == &neonDotKernels()) sink = neonDotPeak(dtype, iterations);
-  else if (isaSupported(Isa::kNeonBf16) && &table == &neonBf16Kernels() && dtype == DType::kBf16) sink = neonBf16Peak(iterations);
-  else
-#endif
-    return Napi::Number::New(info.Env(), 0);
+  if (!runPeak(table, dtype, iterations)) return Napi::Number::New(info.Env(), 0);
   const bool pairs = dtype == DType::kBf16 && table.roundedBytes(dtype, 1, 2) > 0;
   const int stepElements = isQuantized(dtype) ? 4 : pairs ? 2 : 1;
   return Napi::Number::New(info.Env(), 2.0 * double(iterations) * table.panelWidth * table.tileRows * stepElements);

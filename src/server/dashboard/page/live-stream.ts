@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser';
 import { Emitter } from './emitter.js';
-import { problemOf, retryAfterSeconds } from './problem.js';
+import { retryAfterSeconds, saidOf } from './problem.js';
 import type { Session } from './session.js';
 
 export type FeedState =
@@ -158,5 +158,5 @@ function cut(reason: string): StreamEnd {
 
 async function refusal(response: Response): Promise<StreamEnd> {
   const retryAfterMs = retryAfterSeconds(response) * 1000;
-  return { ...cut(await problemOf(response)), isGone: response.status === 404, retryAfterMs };
+  return { ...cut(await saidOf(response)), isGone: response.status === 404, retryAfterMs };
 }

@@ -1,6 +1,7 @@
 import { el } from './dom.js';
 import type { FormationEvent } from './feed.js';
 import { count, plural } from './formation/words.js';
+import { menu } from './menu.js';
 import type { ChatModel } from './models.js';
 import type { Session } from './session.js';
 
@@ -28,24 +29,8 @@ export class ModelFacts {
   constructor(session: Session, known: () => KnownFacts | null) {
     this.#session = session;
     this.#known = known;
-    this.element = el(
-      'details',
-      { class: 'facts', hidden: true },
-      [
-        el('summary', { class: 'button quiet' }, ['About the model']),
-        el('div', { class: 'menu facts-menu' }, [this.#list]),
-      ],
-      { toggle: () => this.element.open && void this.#show() },
-    );
-    document.addEventListener('click', ({ target }) => {
-      if (!this.element.contains(target as Node)) this.element.open = false;
-    });
-    this.element.addEventListener('keydown', (event) => {
-      if (event.key !== 'Escape' || !this.element.open) return;
-      event.preventDefault();
-      this.element.open = false;
-      this.element.querySelector('summary')?.focus();
-    });
+    this.element = menu({ name: 'About the model', kind: 'facts' }, [this.#list], () => void this.#show());
+    this.element.hidden = true;
   }
 
   async #show(): Promise<void> {
@@ -86,7 +71,8 @@ export function factsOf({ model, blocks }: KnownFacts, shown: ShownModel): Fact[
     ['Adapter of', model.parent ?? undefined],
     ['Architecture', family],
     ['Parameters', size],
-    ['Weights', [precision, format].filter(Boolean).join(', ')],
+    // The engine's own files are no format of their own.
+    ['Weights', [precision, format === 'engine' ? '' : format].filter(Boolean).join(', ')],
     ['Layers', number('.block_count')],
     ['Width', number('.embedding_length')],
     ['Attention heads', number('.attention.head_count')],

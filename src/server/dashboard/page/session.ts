@@ -45,7 +45,11 @@ export class Session extends Emitter<SessionEvents> {
 
   unlock(key: string): void {
     this.#key = key;
-    this.#store?.setItem(STORED, key);
+    try {
+      this.#store?.setItem(STORED, key);
+    } catch {
+      // A full store: the key holds until the page is left.
+    }
     this.emit('unlocked', undefined);
   }
 

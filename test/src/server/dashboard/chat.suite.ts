@@ -111,6 +111,21 @@ export function chatSuite(browser: () => Browser): void {
     const file = await download.path();
     await menu.getByRole('button', { name: 'Delete First question' }).click();
     await expect.poll(() => menu.locator('.chats-open').count()).toBe(1);
+    await menu.getByRole('button', { name: 'Undo' }).click();
+    await expect.poll(() => menu.locator('.chats-open').count()).toBe(2);
+    await menu.getByRole('button', { name: 'Rename Second conversation' }).click();
+    await menu.getByLabel('Title').fill('Another name');
+    await menu.getByLabel('Title').press('Enter');
+    await menu.getByText('Another name').waitFor();
+    await menu.locator('summary').press('Escape');
+    await expect.poll(() => menu.getByText('Another name').isVisible()).toBe(false);
+    // What is asked next leaves the title as it is.
+    await ask(page, 'More of it');
+    await page.getByText('Regenerate').nth(1).waitFor();
+    await menu.locator('summary').click();
+    await menu.getByText('Another name').waitFor();
+    await menu.getByRole('button', { name: 'Delete First question' }).click();
+    await expect.poll(() => menu.locator('.chats-open').count()).toBe(1);
     await menu.locator('input[type=file]').setInputFiles({
       name: 'wrong.json',
       mimeType: 'application/json',
@@ -118,6 +133,7 @@ export function chatSuite(browser: () => Browser): void {
     });
     await menu.getByText('This file has no conversations that this page has exported.').waitFor();
     await menu.locator('input[type=file]').setInputFiles(file);
+    await menu.getByText('1 conversation imported. 1 was here already').waitFor();
     await menu.getByText('First question').click();
     await expect.poll(() => page.locator('.turn').count()).toBe(2);
     await page.locator('.turn').getByText('And then?').waitFor();
@@ -220,6 +236,42 @@ export function chatSuite(browser: () => Browser): void {
     await ask(page, 'third');
     await expect.poll(() => page.locator('.turn').count()).toBe(1);
     expect(toy.engine.requests).toHaveLength(3);
+    expect(await page.getByLabel('Message', { exact: true }).inputValue()).toBe('third');
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('keeps both where two tabs go on with one conversation', async () => {
+    const toy = toyServer(() => say('honk'), { model: MODEL });
+    const { page, problems, close } = await open(toy);
+    await ask(page, 'Begun');
+    await page.getByText('Regenerate').waitFor();
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    const menus = { page: page.locator('.chats'), other: other.locator('.chats') };
+    await menus.other.locator('summary').click();
+    await menus.other.getByText('Begun').click();
+    for (const [tab, question] of [
+      [page, 'Here'],
+      [other, 'There'],
+      [page, 'Here again'],
+    ] as const) {
+      await ask(tab, question);
+      const turn = tab.locator('.turn').filter({ hasText: question });
+      await turn.last().getByText('Regenerate').waitFor();
+    }
+    await menus.page.locator('summary').click();
+    await expect.poll(() => menus.page.locator('.chats-open').count()).toBe(2);
+    // The latest comes first.
+    for (const [index, last, turns] of [
+      [0, 'Here again', 3],
+      [1, 'There', 2],
+    ] as const) {
+      if (index > 0) await menus.page.locator('summary').click();
+      await menus.page.locator('.chats-open').nth(index).click();
+      await page.locator('.turn').last().getByText(last, { exact: true }).waitFor();
+      expect(await page.locator('.turn').count()).toBe(turns);
+    }
     expect(problems).toEqual([]);
     await close();
   });

@@ -196,6 +196,19 @@ describe('the metrics of several models', () => {
     expect(value(families, 'vllm:num_preemptions_total', { model_name: 'chat' })).toBe(2);
   });
 
+  it('tell what is paused and swapped out, by the names of older releases of vLLM too', async () => {
+    const statistics = Object.assign(gauges(1), { paused: () => 2 });
+    const kvCache = { secondaryBlocks: 6 };
+    const metrics = new ServerMetrics(directoryOf(model({ id: 'swaps', statistics, kvCache })));
+    metrics.model('swaps').iteration(STATS);
+    const families = await scrape(metrics);
+    expect(value(families, 'vllm:num_requests_swapped', { model_name: 'swaps' })).toBe(2);
+    expect(value(families, 'vllm:cpu_cache_usage_perc', { model_name: 'swaps' })).toBe(0.5);
+    const others = await scrape(new ServerMetrics(MODELS));
+    expect(value(others, 'vllm:num_requests_swapped', { model_name: 'chat' })).toBe(0);
+    expect(value(others, 'vllm:cpu_cache_usage_perc', { model_name: 'chat' })).toBe(0);
+  });
+
   it('have buckets of tokens up to the longest sequence of any model', async () => {
     const families = await scrape(new ServerMetrics(MODELS));
     expect(value(families, 'vllm:request_prompt_tokens_bucket', { model_name: 'chat', le: '5000.0' })).toBe(
@@ -237,7 +250,7 @@ describe('dashboards', () => {
     const families = await served();
     expect(queryFaults('rate(vllm:num_requests_running[5m])', families)).toHaveLength(1);
     expect(queryFaults('vllm:num_requests_running{gpu="0"}', families)).toHaveLength(1);
-    expect(queryFaults('vllm:num_requests_swapped', families)).toHaveLength(1);
+    expect(queryFaults('vllm:num_requests_asleep', families)).toHaveLength(1);
     expect(queryFaults('vllm:time_to_first_token_seconds', families)).toHaveLength(1);
     expect(queryFaults('vllm:num_requests_running{job="x"}', families)).toEqual([]);
     expect(queryFaults('sum by (gpu) (vllm:num_requests_running)', families)).toHaveLength(1);

@@ -9,6 +9,8 @@ const WINDOW_S = 60;
 const HEIGHT = 132;
 /** Least milliseconds between two changes of the words. */
 const WORDS_MS = 1000;
+/** Milliseconds without an event, and without requests, after which the engine is shown to rest. */
+const REST_MS = 1000;
 
 /** Panel with charts of the latest minute: speed, load and latency. */
 export const mountCharts: MountPanel = (root, { feed }) => {
@@ -24,11 +26,16 @@ export const mountCharts: MountPanel = (root, { feed }) => {
   );
   root.hidden = false;
   let saidMs = Number.NEGATIVE_INFINITY;
+  let resting: ReturnType<typeof setTimeout> | undefined;
   feed.on('formation', (event) => {
     if (!series.take(event)) return;
     const speaks = performance.now() - saidMs >= WORDS_MS || event.requests.length === 0;
     if (speaks) saidMs = performance.now();
     for (const chart of charts) chart.update(speaks);
+    clearTimeout(resting);
+    resting = setTimeout(() => {
+      if (series.rest()) for (const chart of charts) chart.update(true);
+    }, REST_MS);
   });
   feed.on('reset', () => {
     series.reset();

@@ -41,6 +41,8 @@ export class SeriesWindow {
   #before: Formation | null = null;
   /** Events of the latest second or so, from which rates are counted; the first is the one that is old enough. */
   #anchors: Formation[] = [];
+  /** The step down behind the latest event is made. */
+  #rests = false;
 
   constructor(windowS: number) {
     this.#windowS = windowS;
@@ -73,10 +75,9 @@ export class SeriesWindow {
     }
     const gapS = known === null ? 0 : timeS - known.timeMs / 1000;
     // Nothing comes for seconds while the engine rests: without a step the line would slope down to this event.
-    if (known !== null && gapS <= GAP_S && restedSince(known, event)) {
-      this.#push(known.timeMs / 1000 + STEP_S, { ...valuesOf(known, null), ...RESTING });
-    }
-    this.#push(timeS, valuesOf(event, this.#anchorOf(event)));
+    if (known !== null && gapS <= GAP_S && restedSince(known, event)) this.rest();
+    this.#rests = false;
+    this.#push(timeS, valuesOf(event, this.#anchorsOf(event)));
     this.#before = event;
     const first = this.times.findIndex((time) => time >= timeS - this.#windowS);
     if (first > 0) {
@@ -86,18 +87,27 @@ export class SeriesWindow {
     return true;
   }
 
-  /** The event against which rates are counted: the latest that is a second old, else the oldest there is. */
-  #anchorOf(event: Formation): Formation | null {
+  /** Steps down to what is true while the engine rests, once behind each event; nothing where requests are in flight. */
+  rest(): boolean {
+    const event = this.#before;
+    if (this.#rests || event === null || !isAtRest(event)) return false;
+    this.#rests = true;
+    this.#push(event.timeMs / 1000 + STEP_S, { ...valuesOf(event, []), ...RESTING });
+    return true;
+  }
+
+  /** Events before this one, the first of which rates are counted from: the latest that is a second old, else the oldest there is. */
+  #anchorsOf(event: Formation): Formation[] {
     const last = this.#anchors.at(-1);
     // A new engine counts anew.
     if (last !== undefined && event.totals.iterations < last.totals.iterations) this.#anchors = [];
     const anchors = this.#anchors;
     while (anchors.length > 1 && event.timeMs - anchors[1]!.timeMs >= 1000 * RATE_S) anchors.shift();
-    const [anchor = null] = anchors;
+    const counted = [...anchors];
     // Rest does not count: work begins anew behind it.
     if (last !== undefined && restedSince(last, event)) this.#anchors = [event];
     else anchors.push(event);
-    return anchor;
+    return counted;
   }
 
   #push(timeS: number, values: Values): void {
@@ -113,19 +123,27 @@ export class SeriesWindow {
 
 type Values = Record<SeriesName, number | null>;
 
-const RESTING = { generatedPerSecond: 0, promptPerSecond: 0, batch: 0 };
+const RESTING = { generatedPerSecond: 0, promptPerSecond: 0, batch: 0, iterationMs: null, longestMs: null };
+
+/** True where nothing is in flight. */
+function isAtRest({ requests, queued }: Formation): boolean {
+  return requests.length === 0 && queued === 0;
+}
 
 /** True where nothing was in flight, and nothing was computed until the later event. */
-function restedSince({ requests, queued, totals }: Formation, later: Formation): boolean {
-  return requests.length === 0 && queued === 0 && later.totals.iterations === totals.iterations;
+function restedSince(event: Formation, later: Formation): boolean {
+  return isAtRest(event) && later.totals.iterations === event.totals.iterations;
 }
 
 function nothing(): Values {
   return Object.fromEntries(SERIES.map((name) => [name, null])) as unknown as Values;
 }
 
-function valuesOf(event: Formation, before: Formation | null): Values {
-  const { requests, queued, blocks, latency, longestIterationMs } = event;
+/** @param before events since the one from which rates are counted */
+function valuesOf(event: Formation, before: readonly Formation[]): Values {
+  const { requests, queued, blocks, latency } = event;
+  // Over the same time as the mean, which is above it otherwise.
+  const longestMs = Math.max(...[...before.slice(1), event].map((one) => one.longestIterationMs));
   const states = [0, 0, 0, 0];
   for (const row of requests) states[row[2]]! += 1;
   const listed = states[0]!;
@@ -137,12 +155,12 @@ function valuesOf(event: Formation, before: Formation | null): Values {
   }
   const percent = (part: number) => (blocks.count === 0 ? null : (100 * part) / blocks.count);
   return {
-    ...ratesOf(event, before),
+    ...ratesOf(event, before[0] ?? null),
     inFlight: states[1]! + states[2]! + states[3]!,
     waiting: Math.max(listed, queued),
     kvUsed: percent(held.used),
     kvCached: percent(held.cached),
-    longestMs: longestIterationMs > 0 ? longestIterationMs : null,
+    longestMs: longestMs > 0 ? longestMs : null,
     firstP50: latency.firstToken?.p50 ?? null,
     firstP90: latency.firstToken?.p90 ?? null,
     firstP99: latency.firstToken?.p99 ?? null,

@@ -7,7 +7,7 @@ import { Composer } from './composer.js';
 import { ContextMeter } from './context-meter.js';
 import { chatRequest, type Turn } from './conversation.js';
 import { ConversationList } from './conversation-list.js';
-import { ConversationStore, type StoredConversation, titleOf } from './conversation-store.js';
+import { ConversationStore, type StoredConversation, titleIn } from './conversation-store.js';
 import { emptyChat } from './empty-chat.js';
 import { ParameterForm, type Parameters } from './parameters.js';
 import { QuestionView } from './question-view.js';
@@ -32,6 +32,9 @@ export class ChatPanel {
   readonly #store = new ConversationStore(globalThis.indexedDB ?? null);
   /** Id under which the conversation on the page is kept. */
   #id = newId();
+  /** When the state on the page was kept, in milliseconds since 1970; null: it was not. */
+  #keptMs: number | null = null;
+  #saving: Promise<void> = Promise.resolve();
   readonly #meter = new ContextMeter();
   /** Tokens that the conversation takes; null: not known. */
   #contextTokens: number | null = null;
@@ -47,7 +50,10 @@ export class ChatPanel {
       stop: () => this.stop(),
     });
     const list = new ConversationList(this.#store, {
-      open: (conversation) => this.#restore(conversation),
+      open: (conversation) => {
+        this.#restore(conversation);
+        this.#composer.focus();
+      },
       removed: (id) => {
         if (id === this.#id) this.#clearAll();
       },
@@ -93,11 +99,11 @@ export class ChatPanel {
     this.#running?.abort();
   }
 
-  /** Asks a question in place of the turn `at` and all later turns. */
-  #ask(question: string, at: number): void {
+  /** Asks a question in place of the turn `at` and all later turns. Returns false where a parameter is wrong. */
+  #ask(question: string, at: number): boolean {
     const { model } = this.#page.feed;
     const parameters = this.#parameters.read();
-    if (parameters === null) return;
+    if (parameters === null) return false;
     this.stop();
     if (this.#turns.length === 0) this.#log.replaceChildren();
     for (const { element } of this.#turns.splice(at)) element.remove();
@@ -108,10 +114,11 @@ export class ChatPanel {
     this.#follow();
     if (model === null) {
       this.#refuse(view);
-      return;
+      return true;
     }
     this.#page.choice.want(model);
     void this.#answer(view, timing, model, parameters);
+    return true;
   }
 
   #addTurn(question: string, at: number, timing: AnswerTiming): AnswerView {
@@ -127,23 +134,39 @@ export class ChatPanel {
     return view;
   }
 
-  /** Keeps the conversation in the browser. */
-  async #save(): Promise<void> {
+  /** Keeps the conversation in the browser, when what was kept before is. */
+  #save(): void {
     const turns = this.#turns
       .filter(({ answer }) => answer.text !== '' || answer.reasoning !== '')
       .map(({ question, answer: { text, reasoning } }) => ({ question, answer: text, reasoning }));
     if (turns.length === 0) return;
-    const title = titleOf(turns[0]!.question);
-    const { model } = this.#page.feed;
     const known = this.#contextTokens === null ? {} : { contextTokens: this.#contextTokens };
-    await this.#store.put({ id: this.#id, title, model, changedMs: Date.now(), turns, ...known });
+    const conversation = { id: this.#id, model: this.#page.feed.model, turns, ...known };
+    this.#saving = this.#saving.then(() => this.#keep(conversation));
+  }
+
+  /** Beside the conversation that is kept under this id, where another tab has gone on with that. */
+  async #keep(conversation: Omit<StoredConversation, 'title' | 'changedMs'>): Promise<void> {
+    const stored = await this.#store.find(conversation.id);
+    // The page may show another one by now.
+    const isShown = this.#id === conversation.id;
+    const isOther = isShown && stored !== null && stored.changedMs !== this.#keptMs;
+    const id = isOther ? newId() : conversation.id;
+    const changedMs = Date.now();
+    if (isShown) {
+      this.#id = id;
+      this.#keptMs = changedMs;
+      remember(id);
+    }
+    await this.#store.put({ ...conversation, id, title: titleIn(conversation.turns, stored), changedMs });
   }
 
   /** Shows a conversation that was kept, to go on with it. */
-  #restore({ id, turns, contextTokens }: StoredConversation): void {
+  #restore({ id, changedMs, turns, contextTokens }: StoredConversation): void {
     this.stop();
     this.#showContext(contextTokens ?? null);
     this.#id = id;
+    this.#keptMs = changedMs;
     this.#turns = [];
     this.#log.replaceChildren();
     for (const [at, { question, answer, reasoning }] of turns.entries()) {
@@ -156,9 +179,9 @@ export class ChatPanel {
 
   /** After a reload the conversation of this tab goes on. */
   async #restoreLatest(): Promise<void> {
-    const id = sessionStore()?.getItem(OPENED) ?? null;
-    const found = id === null ? undefined : (await this.#store.list()).find((one) => one.id === id);
-    if (found !== undefined && this.#turns.length === 0) this.#restore(found);
+    const id = remembered();
+    const found = id === null ? null : await this.#store.find(id);
+    if (found !== null && this.#turns.length === 0) this.#restore(found);
   }
 
   /** Shows that there is no model to ask. */
@@ -188,13 +211,13 @@ export class ChatPanel {
       if (this.#running === running && end.contextTokens !== null) this.#showContext(end.contextTokens);
     } catch (error) {
       if (!(error instanceof ChatProblem)) throw error;
+      this.#announcer.clear();
       view.fail(error.message);
     } finally {
       if (this.#running === running) {
         this.#running = null;
         this.#composer.setAnswering(false);
-        sessionStore()?.setItem(OPENED, this.#id);
-        void this.#save();
+        this.#save();
       }
     }
   }
@@ -213,7 +236,8 @@ export class ChatPanel {
     this.stop();
     this.#turns = [];
     this.#id = newId();
-    sessionStore()?.removeItem(OPENED);
+    this.#keptMs = null;
+    remember(null);
     this.#showContext(null);
     this.#showEmpty();
     this.#composer.focus();
@@ -233,11 +257,19 @@ export class ChatPanel {
 /** Name under which a tab keeps the id of its conversation. */
 const OPENED = 'skein-conversation';
 
-function sessionStore(): Storage | null {
+/** Notes the conversation with which this tab goes on after a reload. Where the browser stores nothing, or is full, there is none. */
+function remember(id: string | null): void {
   try {
-    return sessionStorage;
+    if (id === null) sessionStorage.removeItem(OPENED);
+    else sessionStorage.setItem(OPENED, id);
+  } catch {}
+}
+
+function remembered(): string | null {
+  try {
+    return sessionStorage.getItem(OPENED);
   } catch {
-    return null; // a page that may store nothing
+    return null;
   }
 }
 

@@ -6,7 +6,8 @@ const STOP = ['M4.5 4.5h7v7h-7z'];
 const SLIDERS = ['M2 4.5h6M12 4.5h2M2 11.5h2M8 11.5h6', 'M10 2.8v3.4M6 9.8v3.4'];
 
 export interface ComposerActions {
-  send(text: string): void;
+  /** Returns false where nothing was sent: the text stays. */
+  send(text: string): boolean;
   stop(): void;
 }
 
@@ -85,9 +86,9 @@ export class Composer {
   #send(): void {
     const text = this.#text.value.trim();
     if (text === '' || this.#isAnswering) return;
+    if (!this.#actions.send(text)) return;
     this.#text.value = '';
     this.#fit();
-    this.#actions.send(text);
   }
 
   /** Makes the box as high as its text, within the limits of the style sheet. */

@@ -1,21 +1,33 @@
 import { el } from '../dom.js';
-import { type ConversationStore, exported, imported, type StoredConversation } from './conversation-store.js';
+import { plural } from '../formation/words.js';
+import { menu } from '../menu.js';
+import { exported, imported } from './conversation-file.js';
+import {
+  type ConversationStore,
+  type Merged,
+  MOST_CONVERSATIONS,
+  type StoredConversation,
+} from './conversation-store.js';
 
 /** Bytes of the longest file that is imported. */
 const LONGEST_FILE = 50e6;
 
 export interface ListActions {
   open(conversation: StoredConversation): void;
-  /** Called when the conversation on the page was deleted. */
+  /** Called when a conversation was deleted, which may be the one on the page. */
   removed(id: string): void;
 }
 
-/** A menu of the conversations of this browser: each can be opened again or deleted, all of them exported, others imported. */
+/**
+ * A menu of the conversations of this browser: each can be opened again, renamed or deleted, all of them exported, others
+ * imported.
+ */
 export class ConversationList {
   readonly element: HTMLDetailsElement;
   readonly #store: ConversationStore;
   readonly #actions: ListActions;
   readonly #items = el('ul', { class: 'chats-items' });
+  readonly #said = el('div', { class: 'chats-said', role: 'status', hidden: true });
   readonly #problem = el('p', { class: 'problem', role: 'alert', hidden: true });
 
   constructor(store: ConversationStore, actions: ListActions) {
@@ -24,29 +36,16 @@ export class ConversationList {
     const file = el('input', { type: 'file', accept: 'application/json,.json', hidden: true }, [], {
       change: () => void this.#import(file),
     });
-    const button = (text: string, click: () => void) =>
-      el('button', { class: 'button quiet', type: 'button' }, [text], { click });
-    this.element = el(
-      'details',
-      { class: 'chats' },
-      [
-        el('summary', { class: 'button quiet' }, ['Conversations']),
-        el('div', { class: 'menu chats-menu' }, [
-          this.#items,
-          this.#problem,
-          el('div', { class: 'row' }, [
-            button('Export all', () => void this.#export()),
-            button('Import', () => file.click()),
-            file,
-          ]),
-        ]),
-      ],
-      {
-        toggle: () => {
-          if (this.element.open) void this.#show();
-        },
-      },
-    ) as HTMLDetailsElement;
+    const foot = el('div', { class: 'row' }, [
+      button('Export all', () => void this.#export()),
+      button('Import', () => file.click()),
+      file,
+    ]);
+    const content = [this.#items, this.#said, this.#problem, foot];
+    this.element = menu({ name: 'Conversations', kind: 'chats' }, content, () => {
+      this.#say(null);
+      void this.#show();
+    });
   }
 
   async #show(): Promise<void> {
@@ -61,7 +60,7 @@ export class ConversationList {
   }
 
   #item(conversation: StoredConversation): HTMLElement {
-    const { id, title, changedMs } = conversation;
+    const { title, changedMs } = conversation;
     const open = el(
       'button',
       { class: 'chats-open', type: 'button' },
@@ -73,19 +72,44 @@ export class ConversationList {
         },
       },
     );
-    const remove = el(
-      'button',
-      { class: 'button quiet', type: 'button', 'aria-label': `Delete ${title}` },
-      ['Delete'],
-      {
-        click: async () => {
-          await this.#store.remove(id);
-          this.#actions.removed(id);
-          await this.#show();
-        },
+    const item = el('li', {}, [
+      open,
+      button('Rename', () => item.replaceChildren(...this.#renaming(conversation)), `Rename ${title}`),
+      button('Delete', () => void this.#remove(conversation), `Delete ${title}`),
+    ]);
+    return item;
+  }
+
+  /** What an item has in place of its title while that is changed. */
+  #renaming(conversation: StoredConversation): Node[] {
+    const input = el('input', { class: 'field', 'aria-label': 'Title', maxlength: '200' });
+    input.value = conversation.title;
+    const form = el('form', { class: 'chats-title' }, [input, el('button', { class: 'button' }, ['Save'])], {
+      submit: async (event) => {
+        event.preventDefault();
+        await this.#store.put({ ...conversation, title: input.value.trim() || conversation.title });
+        await this.#show();
       },
-    );
-    return el('li', {}, [open, remove]);
+      keydown: (event) => {
+        if (event.key !== 'Escape') return;
+        event.preventDefault();
+        void this.#show();
+      },
+    });
+    setTimeout(() => input.select());
+    return [form];
+  }
+
+  async #remove(conversation: StoredConversation): Promise<void> {
+    await this.#store.remove(conversation.id);
+    this.#actions.removed(conversation.id);
+    const undo = button('Undo', async () => {
+      await this.#store.put(conversation);
+      this.#say(null);
+      await this.#show();
+    });
+    this.#say([`Deleted \u201c${conversation.title}\u201d.`, undo]);
+    await this.#show();
   }
 
   async #export(): Promise<void> {
@@ -100,14 +124,41 @@ export class ConversationList {
     const [file] = input.files ?? [];
     input.value = '';
     if (file === undefined) return;
+    this.#say(null);
     try {
       if (file.size > LONGEST_FILE) throw new Error('This file is longer than 50 MB.');
-      for (const one of imported(await file.text())) await this.#store.put(one);
-      this.#problem.hidden = true;
+      this.#say([importWords(await this.#store.merge(imported(await file.text(), Date.now())))]);
     } catch (error) {
       this.#problem.textContent = error instanceof Error ? error.message : String(error);
       this.#problem.hidden = false;
     }
     await this.#show();
   }
+
+  /** Says what was done; null: nothing. */
+  #say(words: (string | Node)[] | null): void {
+    this.#problem.hidden = true;
+    this.#said.hidden = words === null;
+    this.#said.replaceChildren(...(words ?? []));
+  }
+}
+
+function button(text: string, click: () => void, label?: string): HTMLButtonElement {
+  const attributes = { class: 'button quiet', type: 'button', 'aria-label': label ?? null };
+  return el('button', attributes, [text], { click });
+}
+
+/** What is said of a file that was imported. */
+export function importWords({ taken, here, dropped }: Merged): string {
+  return [
+    `${plural(taken, 'conversation')} imported.`,
+    here === 0
+      ? ''
+      : `${here} ${here === 1 ? 'was' : 'were'} here already, in the same state or a later one.`,
+    dropped === 0
+      ? ''
+      : `The latest ${MOST_CONVERSATIONS} are kept: ${plural(dropped, 'older one')} left out.`,
+  ]
+    .filter(Boolean)
+    .join(' ');
 }

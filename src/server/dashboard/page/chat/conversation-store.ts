@@ -17,6 +17,15 @@ export interface StoredConversation {
   contextTokens?: number;
 }
 
+/** How many conversations of a file were taken in. */
+export interface Merged {
+  taken: number;
+  /** Those that are here as they are in the file, or in a later state. */
+  here: number;
+  /** Older ones, of the file or of those that were here, that are not kept any more. */
+  dropped: number;
+}
+
 const NAME = 'skein-chat';
 const STORE = 'conversations';
 /** Conversations that are kept: older ones are dropped. */
@@ -34,32 +43,82 @@ export class ConversationStore {
 
   /** All of them, the latest first. */
   async list(): Promise<StoredConversation[]> {
-    const all = (await this.#ask('readonly', (store) => store.getAll())) ?? [...this.#memory.values()];
-    return (all as StoredConversation[]).sort((one, other) => other.changedMs - one.changedMs);
+    const database = await this.#open;
+    const all = database === null ? [...this.#memory.values()] : await allOf(database);
+    return all.sort(latestFirst);
   }
 
+  async find(id: string): Promise<StoredConversation | null> {
+    return (await this.list()).find((one) => one.id === id) ?? null;
+  }
+
+  /** Keeps a conversation, in place of the oldest of the others where there are too many. */
   async put(conversation: StoredConversation): Promise<void> {
-    this.#memory.set(conversation.id, conversation);
-    await this.#ask('readwrite', (store) => store.put(conversation));
-    for (const { id } of (await this.list()).slice(MOST_CONVERSATIONS)) await this.remove(id);
+    await this.#write([conversation], []);
+    const others = (await this.list()).filter(({ id }) => id !== conversation.id);
+    const dropped = others.slice(MOST_CONVERSATIONS - 1);
+    if (dropped.length > 0) await this.#write([], dropped);
+  }
+
+  /**
+   * Takes conversations in: the latest are kept of these and of those that are here, and of two with one id the one that
+   * changed later.
+   */
+  async merge(conversations: readonly StoredConversation[]): Promise<Merged> {
+    const here = new Map((await this.list()).map((one) => [one.id, one]));
+    const incoming = new Map<string, StoredConversation>();
+    for (const one of conversations) {
+      const known = incoming.get(one.id) ?? here.get(one.id);
+      if (known === undefined || known.changedMs < one.changedMs) incoming.set(one.id, one);
+    }
+    const all = [...new Map([...here, ...incoming]).values()].sort(latestFirst);
+    const kept = new Set(all.slice(0, MOST_CONVERSATIONS));
+    const taken = [...incoming.values()].filter((one) => kept.has(one));
+    const dropped = [...here.values()].filter((one) => !kept.has(one) && !incoming.has(one.id));
+    await this.#write(taken, dropped);
+    return {
+      taken: taken.length,
+      here: new Set(conversations.map(({ id }) => id)).size - incoming.size,
+      dropped: all.length - kept.size,
+    };
   }
 
   async remove(id: string): Promise<void> {
-    this.#memory.delete(id);
-    await this.#ask('readwrite', (store) => store.delete(id));
+    await this.#write([], [{ id }]);
   }
 
-  /** null: there is no store. */
-  async #ask<T>(mode: IDBTransactionMode, ask: (store: IDBObjectStore) => IDBRequest<T>): Promise<T | null> {
+  /** In one transaction: all of it happens, or nothing. */
+  async #write(
+    kept: readonly StoredConversation[],
+    removed: readonly Pick<StoredConversation, 'id'>[],
+  ): Promise<void> {
     const database = await this.#open;
-    if (database === null) return null;
-    return new Promise((resolve) => {
-      const request = ask(database.transaction(STORE, mode).objectStore(STORE));
-      request.onsuccess = () => resolve(request.result);
+    if (database === null) {
+      for (const one of kept) this.#memory.set(one.id, one);
+      for (const { id } of removed) this.#memory.delete(id);
+      return;
+    }
+    await new Promise<void>((resolve) => {
+      const transaction = database.transaction(STORE, 'readwrite');
+      const store = transaction.objectStore(STORE);
+      for (const one of kept) store.put(one);
+      for (const { id } of removed) store.delete(id);
+      transaction.oncomplete = () => resolve();
       // Full, or closed by the browser: the conversation is still on the page.
-      request.onerror = () => resolve(null);
+      transaction.onabort = () => resolve();
     });
   }
+}
+
+const latestFirst = (one: StoredConversation, other: StoredConversation) => other.changedMs - one.changedMs;
+
+/** Empty where the browser does not give them. */
+function allOf(database: IDBDatabase): Promise<StoredConversation[]> {
+  return new Promise((resolve) => {
+    const request = database.transaction(STORE, 'readonly').objectStore(STORE).getAll();
+    request.onsuccess = () => resolve(request.result as StoredConversation[]);
+    request.onerror = () => resolve([]);
+  });
 }
 
 function opened(factory: IDBFactory): Promise<IDBDatabase | null> {
@@ -72,42 +131,14 @@ function opened(factory: IDBFactory): Promise<IDBDatabase | null> {
   });
 }
 
-/** Title of a conversation: the beginning of its first question. */
+/** Title of a conversation: the one that the reader gave to what is stored of it, else the beginning of its first question. */
+export function titleIn(turns: readonly StoredTurn[], stored: StoredConversation | null): string {
+  const isGiven = stored !== null && stored.title !== titleOf(stored.turns[0]!.question);
+  return isGiven ? stored.title : titleOf(turns[0]!.question);
+}
+
+/** The beginning of a question. */
 export function titleOf(question: string): string {
   const line = question.trim().replace(/\s+/g, ' ');
   return line.length <= LONGEST_TITLE ? line : `${line.slice(0, LONGEST_TITLE - 1)}…`;
-}
-
-/** Text of an exported file. */
-export function exported(conversations: readonly StoredConversation[]): string {
-  return JSON.stringify({ format: 'skein-conversations', version: 1, conversations }, null, 1);
-}
-
-/** Conversations of an exported file. @throws Error with a sentence where it is none */
-export function imported(text: string): StoredConversation[] {
-  let file: unknown;
-  try {
-    file = JSON.parse(text);
-  } catch {
-    throw new Error('This file is not JSON.');
-  }
-  const { format, conversations } = (file ?? {}) as { format?: unknown; conversations?: unknown };
-  if (format !== 'skein-conversations' || !Array.isArray(conversations)) {
-    throw new Error('This file has no conversations that this page has exported.');
-  }
-  return conversations.map((one, index) => {
-    if (isConversation(one)) return one;
-    throw new Error(`Conversation ${index + 1} of this file cannot be read.`);
-  });
-}
-
-function isConversation(value: unknown): value is StoredConversation {
-  const { id, title, model, changedMs, turns } = (value ?? {}) as Record<string, unknown>;
-  const isTurn = (turn: unknown) => {
-    const { question, answer, reasoning } = (turn ?? {}) as Record<string, unknown>;
-    return [question, answer, reasoning].every((text) => typeof text === 'string');
-  };
-  const isNamed = typeof id === 'string' && id !== '' && typeof title === 'string';
-  const isDated = Number.isFinite(changedMs) && (model === null || typeof model === 'string');
-  return isNamed && isDated && Array.isArray(turns) && turns.length > 0 && turns.every(isTurn);
 }

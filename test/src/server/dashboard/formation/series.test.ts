@@ -99,6 +99,26 @@ describe('the series of the charts', () => {
     expect(Math.max(...values.generatedPerSecond.map((value) => value ?? 0))).toBeLessThan(125);
   });
 
+  it('show rest when it is told of it, once, and the longest iteration over the time of the mean', () => {
+    const series = new SeriesWindow(60);
+    const busy = { requests: [[1, '', 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]] as never };
+    series.take(formation(0, 0, busy));
+    series.take(formation(200, 2, { ...busy, longestIterationMs: 90 }));
+    series.take(formation(400, 20, { ...busy, longestIterationMs: 3 }));
+    expect([series.latest('iterationMs'), series.latest('longestMs')]).toEqual([10, 90]);
+    expect(series.rest()).toBe(false);
+    series.take(formation(600, 21));
+    expect(series.latest('generatedPerSecond')).toBeGreaterThan(0);
+    expect([series.rest(), series.rest()]).toEqual([true, false]);
+    const shown = (['generatedPerSecond', 'batch', 'iterationMs', 'longestMs'] as const).map((name) =>
+      series.latest(name),
+    );
+    expect(shown).toEqual([0, 0, null, null]);
+    const { length } = series.times;
+    series.take(formation(5600, 21));
+    expect(series.times).toHaveLength(length + 1);
+  });
+
   it('counts states, what waits beyond the list, and whose the blocks are', () => {
     const series = new SeriesWindow(60);
     const row = (state: number) => [state, '', state, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1] as const;

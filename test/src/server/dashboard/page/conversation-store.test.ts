@@ -1,10 +1,11 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { importWords } from '../../../../../src/server/dashboard/page/chat/conversation-list.js';
 import {
   ConversationStore,
-  exported,
-  imported,
   MOST_CONVERSATIONS,
   type StoredConversation,
+  titleIn,
   titleOf,
 } from '../../../../../src/server/dashboard/page/chat/conversation-store.js';
 
@@ -32,23 +33,59 @@ describe('conversations of the page', () => {
     expect([all.length, all.at(-1)!.id]).toEqual([MOST_CONVERSATIONS, 'c3']);
   });
 
-  it('are the same behind an export and an import', () => {
-    const all = [conversation('a'), conversation('b')];
-    expect(imported(exported(all))).toEqual(all);
+  it('are not dropped when they change, however far ahead the dates of others are', async () => {
+    const store = new ConversationStore(null);
+    for (let i = 0; i < MOST_CONVERSATIONS; i++) await store.put(conversation(`c${i}`, 9e15 + i));
+    await store.put(conversation('mine', 1));
+    const all = await store.list();
+    expect([all.length, all.at(-1)!.id, all.some(({ id }) => id === 'c0')]).toEqual([200, 'mine', false]);
   });
 
-  it.each([
-    ['no json', 'not JSON'],
-    ['null', 'no conversations'],
-    ['{"format": "other", "conversations": []}', 'no conversations'],
-    [exported([{ ...conversation('a'), turns: [] }]), 'Conversation 1'],
-    [exported([conversation('a'), { ...conversation('b'), changedMs: 'now' as never }]), 'Conversation 2'],
-    [exported([{ ...conversation('a'), turns: [{ question: 1 } as never] }]), 'Conversation 1'],
-  ])('are not read from %s', (text, words) => {
-    expect(() => imported(text)).toThrow(words);
+  it('are the latest of those that were here and those of a file, and of two states of one the later', async () => {
+    const dated = fc.uniqueArray(fc.tuple(fc.nat(400), fc.nat(1000)), {
+      selector: ([id]) => id,
+      maxLength: 260,
+    });
+    await fc.assert(
+      fc.asyncProperty(dated, dated, async (before, file) => {
+        const made = (list: [number, number][]) => list.map(([id, ms]) => conversation(`${id}`, ms));
+        const store = new ConversationStore(null);
+        await store.merge(made(before));
+        const here = await store.list();
+        const merged = await store.merge(made(file));
+        const latest = new Map<string, number>();
+        for (const { id, changedMs } of [...here, ...made(file)])
+          latest.set(id, Math.max(changedMs, latest.get(id) ?? 0));
+        const expected = [...latest.values()].sort((one, other) => other - one).slice(0, MOST_CONVERSATIONS);
+        const all = await store.list();
+        expect(all.map(({ changedMs }) => changedMs)).toEqual(expected);
+        expect(all.every(({ id, changedMs }) => latest.get(id) === changedMs)).toBe(true);
+        expect(merged.dropped).toBe(latest.size - expected.length);
+        expect(merged.taken + merged.here).toBeLessThanOrEqual(file.length);
+        // The same file a second time brings nothing that is not here.
+        const again = await store.merge(made(file));
+        expect(await store.list()).toEqual(all);
+        expect(again.taken).toBe(0);
+      }),
+      { numRuns: 40 },
+    );
   });
 
-  it('have the beginning of their first question as their title', () => {
+  it('are counted in words behind an import', () => {
+    expect(importWords({ taken: 1, here: 0, dropped: 0 })).toBe('1 conversation imported.');
+    expect(importWords({ taken: 0, here: 1, dropped: 0 })).toBe(
+      '0 conversations imported. 1 was here already, in the same state or a later one.',
+    );
+    expect(importWords({ taken: 200, here: 2, dropped: 101 })).toBe(
+      '200 conversations imported. 2 were here already, in the same state or a later one. The latest 200 are kept: 101 older ones left out.',
+    );
+  });
+
+  it('have the title that the reader gave them, else the beginning of their first question', () => {
+    const turns = [{ question: 'changed', answer: '', reasoning: '' }];
+    expect(titleIn(turns, null)).toBe('changed');
+    expect(titleIn(turns, { ...conversation('a'), title: 'q' })).toBe('changed');
+    expect(titleIn(turns, { ...conversation('a'), title: 'mine' })).toBe('mine');
     expect(titleOf('  Two\n words ')).toBe('Two words');
     expect(titleOf('x'.repeat(100))).toBe(`${'x'.repeat(59)}…`);
   });

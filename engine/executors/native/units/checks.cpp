@@ -1,0 +1,4 @@
+// One of the files that are compiled, so that headers are read a few times and not once for each file. Names without linkage differ in
+// all that it includes.
+#include "executor/batch_check.cpp"
+#include "executor/plan_check.cpp"

@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type SkeinProcess, startServer } from './support/skein-process.js';
+
+// Whoever reads the log may stop without closing it: a pipe that is full takes nothing more.
+
+let server: SkeinProcess;
+
+beforeAll(async () => {
+  server = await startServer(['--log-level', 'info', '--no-metrics']);
+});
+afterAll(() => {
+  server?.child.kill('SIGKILL'); // where a test failed
+});
+
+/** Asks for what there is not, under long names that the log has. */
+async function fill(requests: number): Promise<void> {
+  const path = 'a'.repeat(7000);
+  for (let sent = 0; sent < requests; sent += 20) {
+    await Promise.all(
+      Array.from({ length: 20 }, async (_, k) => (await fetch(`${server.url}/${path}${sent + k}`)).text()),
+    );
+  }
+}
+
+const lines = () => server.output().stderr.split('\n');
+
+describe('a log that nobody reads', () => {
+  it('keeps a bounded number of lines, and tells how many were dropped', async () => {
+    const stderr = server.child.stderr!;
+    stderr.pause();
+    await fill(900);
+    stderr.resume();
+    await expect
+      .poll(() => lines().some((line) => line.includes('were dropped')), { timeout: 20_000 })
+      .toBe(true);
+    const told = JSON.parse(lines().find((line) => line.includes('were dropped'))!);
+    expect(told).toMatchObject({ level: 40, msg: 'lines of the log were dropped: nobody read them' });
+    const written = lines().filter((line) => line.includes('"msg":"request"'));
+    expect(written.length + told.lines).toBe(900);
+    expect(told.lines).toBeGreaterThan(100);
+  });
+
+  it('does not keep the server from its end', async () => {
+    server.child.stderr!.pause();
+    await fill(200);
+    const exited = new Promise((resolve) => server.child.once('exit', (code) => resolve(code)));
+    server.child.kill('SIGTERM');
+    expect(await exited).toBe(0);
+  });
+});
