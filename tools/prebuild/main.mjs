@@ -19,7 +19,7 @@ import { prebuiltStampFile } from '../build-addon/prebuilt.mjs';
 import { portableSourcesHash, stampOf } from '../build-addon/stamp.mjs';
 import { checkAddon } from './check-addon.mjs';
 import { readGyp } from './read-gyp.mjs';
-import { zigFlag } from './zig-flag.mjs';
+import { zigFlags } from './zig-flags.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -94,7 +94,7 @@ function compileSteps(compiler, { name, sources, flags, defines, includes }, asi
   return sources.map((source, number) => {
     const object = join(aside, `${name}-${number}-${basename(source)}.o`);
     const command = [
-      ...[...compiler, ...ZIG_FLAGS, ...flags.map(zigFlag)],
+      ...[...compiler, ...ZIG_FLAGS, ...zigFlags(flags)],
       ...defines.map((define) => `-D${define}`),
       ...[...includes, join(headers, 'include/node')].map((folder) => `-I${folder}`),
       ...['-c', source, '-o', object],

@@ -1,4 +1,3 @@
-#include "kernels/few_registers.h"
 
 #include "kernels/neon_products.h"
 #include "kernels/peak.h"
