@@ -9,6 +9,7 @@ import type { Config, ConfiguredModel } from '../config.js';
 import { LearnedModels } from '../queue/learned-models.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { checkAddress } from '../server/listen-address.js';
+import { tellTerminal } from '../server/log-output.js';
 import type { ModelSource } from '../serving/repository/model-source.js';
 import type { RunningModel } from '../serving/running-model.js';
 import { versionOf } from './model-repository.js';
@@ -69,11 +70,9 @@ async function serveQueue(
       `  a worker: skein work --nats ${config.nats!.join(',')} --model MODEL\n`,
   );
   await signalled;
-  process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');
+  tellTerminal('finishing the answers under way; a second signal ends at once');
   if (!(await drained(servers, config.drainTimeoutSeconds * 1000))) {
-    process.stderr.write(
-      `skein: some answers took longer than ${config.drainTimeoutSeconds} s and are cut off\n`,
-    );
+    tellTerminal(`some answers took longer than ${config.drainTimeoutSeconds} s and are cut off`);
   }
   await end(servers, repository, flushTraces, null);
   atGateway.close();

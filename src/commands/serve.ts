@@ -9,6 +9,7 @@ import { hubSettings } from '../hub/settings.js';
 import { listenForInterruption } from '../interruption.js';
 import { checkAddress } from '../server/listen-address.js';
 import { listenWhileLoading } from '../server/loading-answers.js';
+import { tellTerminal } from '../server/log-output.js';
 import { isLoopbackName } from '../server/loopback.js';
 import { printable } from '../server/text-lines.js';
 import { demoModelPath } from '../serving/demo-model.js';
@@ -78,11 +79,9 @@ async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity):
   const failure = await Promise.race([signalled, ...(config.exitOnFailure ? [failed] : [])]);
   clearInterval(polling);
   if (failure === null) {
-    process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');
+    tellTerminal('finishing the answers under way; a second signal ends at once');
     if (!(await drained(servers, config.drainTimeoutSeconds * 1000))) {
-      process.stderr.write(
-        `skein: some answers took longer than ${config.drainTimeoutSeconds} s and are cut off\n`,
-      );
+      tellTerminal(`some answers took longer than ${config.drainTimeoutSeconds} s and are cut off`);
     }
   }
   life?.models.close();

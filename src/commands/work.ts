@@ -18,7 +18,7 @@ import { logActivity } from '../server/activity-log.js';
 import { ApiKeys } from '../server/api-keys.js';
 import { checkAddress } from '../server/listen-address.js';
 import { Log } from '../server/log.js';
-import { LogOutput } from '../server/log-output.js';
+import { LogOutput, tellTerminal } from '../server/log-output.js';
 import { logEngines } from '../server/model-log.js';
 import { LiveModels } from '../serving/model-directory.js';
 import type { ModelState } from '../serving/model-state.js';
@@ -184,7 +184,7 @@ async function workUntilSignal(
   );
   const failure = await Promise.race([signalled, failed(loaded.state)]);
   if (failure === null) {
-    process.stderr.write('skein: handing over the requests under way; a second signal ends at once\n');
+    tellTerminal('handing over the requests under way; a second signal ends at once');
     worker.leave();
     port.beat(beat());
     const whenEmpty = worker.whenEmpty().then(() => handOvers?.whenEmpty());

@@ -13,6 +13,13 @@ export function abandonLogs(): void {
   for (const stream of ofTerminal) stream.destroy();
 }
 
+/** Says something to the terminal behind the lines of the log that wait for it: a line that is half written is not torn. */
+export function tellTerminal(text: string): void {
+  const [stream] = ofTerminal;
+  if (stream === undefined) process.stderr.write(`skein: ${text}\n`);
+  else stream.write(`skein: ${text}\n`);
+}
+
 /** Milliseconds between two complaints that the file cannot be written. */
 const COMPLAINT_MS = 60_000;
 

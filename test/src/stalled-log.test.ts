@@ -13,11 +13,11 @@ afterAll(() => {
 });
 
 /** Asks for what there is not, under long names that the log has. */
-async function fill(requests: number): Promise<void> {
+async function fill(requests: number, { url } = server): Promise<void> {
   const path = 'a'.repeat(7000);
   for (let sent = 0; sent < requests; sent += 20) {
     await Promise.all(
-      Array.from({ length: 20 }, async (_, k) => (await fetch(`${server.url}/${path}${sent + k}`)).text()),
+      Array.from({ length: 20 }, async (_, k) => (await fetch(`${url}/${path}${sent + k}`)).text()),
     );
   }
 }
@@ -47,4 +47,23 @@ describe('a log that nobody reads', () => {
     server.child.kill('SIGTERM');
     expect(await exited).toBe(0);
   });
+});
+
+it('what the process says at its end tears no line of a log that is read late', async () => {
+  const late = await startServer(['--log-level', 'info', '--no-metrics']);
+  const stderr = late.child.stderr!;
+  stderr.pause();
+  await fill(60, late);
+  const ended = new Promise((resolve) => late.child.once('close', resolve));
+  late.child.kill('SIGTERM');
+  stderr.resume();
+  await ended;
+  const written = late
+    .output()
+    .stderr.split('\n')
+    .filter((line) => line !== '');
+  const words = written.filter((line) => line.startsWith('skein: '));
+  expect(words.some((line) => line.includes('finishing the answers'))).toBe(true);
+  const records = written.filter((line) => !words.includes(line)).map((line) => JSON.parse(line).msg);
+  expect(records.filter((message) => message === 'request')).toHaveLength(60);
 });
