@@ -7,7 +7,7 @@
 //
 //   .build-addon-PID/{binding.gyp, engine, package.json, build/Release/skein.node}  ->  build/Release/skein.node
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -108,14 +108,17 @@ async function main() {
     say('the native addon is up to date');
     return 0;
   }
-  // An addon in build/Release takes precedence over a prebuilt one, so that a stale one must not stay there.
-  if (!required && !forced && !existsSync(addonFile)) {
-    const { path, reason } = prebuiltAddon(root);
+  if (!required && !forced) {
+    const { path, reason, isForOthers } = prebuiltAddon(root);
     if (path) {
+      // One in build/Release goes before all others, so that a stale one, or one of another machine, must not stay there.
+      rmSync(stampFile, { force: true });
+      rmSync(addonFile, { force: true });
       say(`the prebuilt addon fits (${relative(root, path)}); nothing is compiled`);
       return 0;
     }
     if (reason) say(`no prebuilt addon is used: ${reason}`);
+    if (isForOthers) return 0;
   }
   const gyp = nodeGyp();
   if (!gyp) return giveUp('node-gyp was not found');

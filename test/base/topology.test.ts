@@ -214,6 +214,17 @@ describe('cpuQuota', () => {
       },
       5,
     ],
+    [
+      'a unit of systemd, by the first version',
+      {
+        '/proc/self/cgroup': '12:cpuset:/\n4:cpu,cpuacct:/system.slice/skein.service\n1:name=systemd:/x\n',
+        '/sys/fs/cgroup/cpu/cpu.cfs_quota_us': '-1\n',
+        '/sys/fs/cgroup/cpu/cpu.cfs_period_us': '100000\n',
+        '/sys/fs/cgroup/cpu/system.slice/skein.service/cpu.cfs_quota_us': '300000\n',
+        '/sys/fs/cgroup/cpu/system.slice/skein.service/cpu.cfs_period_us': '100000\n',
+      },
+      3,
+    ],
   ])('reads that of %s', (_, files: Record<string, string>, expected) => {
     expect(cpuQuota((path) => files[path] ?? null, 16)).toBe(expected);
   });

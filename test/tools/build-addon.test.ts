@@ -297,6 +297,41 @@ describe('an addon that was compiled ahead', () => {
     expect([status, unpacked.calls.length]).toEqual([0, 1]);
   });
 
+  it('takes the place of one in build/Release that is not of these sources', async () => {
+    const unpacked = new Unpacked().useFakeGyp();
+    mkdirSync(join(unpacked.path, 'build/Release'), { recursive: true });
+    writeFileSync(unpacked.addon, 'made for another machine');
+    await unpacked.addPrebuilt();
+    expect((await unpacked.build('fail')).stderr).toMatch(/^skein: the prebuilt addon fits /);
+    expect([unpacked.calls, existsSync(unpacked.addon)]).toEqual([[], false]);
+  });
+
+  it('of another platform, which npm was told to install, is told, and nothing is compiled', async () => {
+    const unpacked = new Unpacked().useFakeGyp();
+    const name = '@skein/native-linux-riscv64-glibc';
+    const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    const optionalDependencies = {
+      [name]: manifest.version,
+      '@skein/native-linux-x64-glibc': manifest.version,
+    };
+    writeFileSync(join(unpacked.path, 'package.json'), JSON.stringify({ ...manifest, optionalDependencies }));
+    const missing = await unpacked.build('fail');
+    expect(missing.stderr).toContain(
+      `"npm install @skein/native-linux-x64-glibc@${manifest.version}" does, and nothing has to be compiled`,
+    );
+    const installed = join(unpacked.path, 'node_modules', name);
+    mkdirSync(installed, { recursive: true });
+    writeFileSync(join(installed, 'skein.node'), '');
+    writeFileSync(join(installed, 'package.json'), '{}');
+    const { status, stderr } = await unpacked.build('fail');
+    const here = `${process.platform}-${process.arch}`;
+    expect([status, stderr]).toEqual([
+      0,
+      `skein: no prebuilt addon is used: npm has installed ${name}, for another platform than ${here} (--os, --cpu or --libc)\n`,
+    ]);
+    expect(unpacked.calls).toHaveLength(1);
+  });
+
   it('is made by npm run prebuildify, and is then used', async () => {
     const unpacked = new Unpacked().useFakeGyp();
     for (const name of readdirSync(join(root, 'node_modules'))) {

@@ -10,6 +10,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { writeSection } from '../document-section.js';
+import { readGyp } from '../prebuild/read-gyp.mjs';
 import { markdownTable } from '../support/markdown-table.js';
 import { checkPrograms, folder, root } from './emulated-machine.js';
 import { countOf, cyclesOf, functionsOf, type Loop, loopWith } from './loops.js';
@@ -30,9 +31,8 @@ const CORES = [
 
 interface Kernel {
   label: string;
-  /** File and flags that the kernel is compiled with. */
+  /** File of kernels that it is in. */
   source: string;
-  march: string;
   /** Of the function's name. */
   name: RegExp;
   /** The instruction that multiplies, and products that one of it adds. */
@@ -45,7 +45,6 @@ const quants = (form: number, rows: number) =>
 const neon = (label: string, name: RegExp, instruction: string, products: number): Kernel => ({
   label,
   source: 'neon',
-  march: 'armv8-a',
   name,
   instruction,
   products,
@@ -53,17 +52,14 @@ const neon = (label: string, name: RegExp, instruction: string, products: number
 const dot = (label: string, name: RegExp): Kernel => ({
   ...neon(label, name, 'sdot', 16),
   source: 'neondot',
-  march: 'armv8.2-a+dotprod',
 });
 const i8mm = (label: string, name: RegExp): Kernel => ({
   ...neon(label, name, 'smmla', 32),
   source: 'neoni8mm',
-  march: 'armv8.2-a+dotprod+i8mm',
 });
 const bf16 = (label: string, name: RegExp, instruction: string, products: number): Kernel => ({
   ...neon(label, name, instruction, products),
   source: 'neonbf16',
-  march: 'armv8.2-a+dotprod+bf16',
 });
 
 const [INT8, INT4, Q6K] = [2, 3, 6];
@@ -92,7 +88,7 @@ const KERNELS: readonly Kernel[] = [
 ];
 
 /** Functions of llama.cpp that an ARM processor with dot products, or with I8MM, computes with. */
-const PEERS: readonly Omit<Kernel, 'source' | 'march' | 'name'>[] = [
+const PEERS: readonly Omit<Kernel, 'source' | 'name'>[] = [
   { label: 'ggml_gemv_q8_0_4x4_q8_0', instruction: 'sdot', products: 16 },
   { label: 'ggml_gemm_q8_0_4x4_q8_0', instruction: 'sdot', products: 16 },
   { label: 'ggml_gemm_q8_0_4x8_q8_0', instruction: 'smmla', products: 32 },
@@ -107,13 +103,15 @@ const PEERS: readonly Omit<Kernel, 'source' | 'march' | 'name'>[] = [
 ];
 
 /** Compiles a file of kernels as binding.gyp does, and returns the object file. */
-function compiled({ source, march }: Kernel): string {
-  const native = join(root, 'engine/executors/native');
+function compiled({ source }: Kernel): string {
+  const file = `engine/executors/native/kernels/${source}.cpp`;
+  const target = readGyp(root, { os: 'linux', cpu: 'arm64' }).find(({ sources }) => sources.includes(file));
+  if (target === undefined) throw new Error(`binding.gyp does not compile ${file} for ARM.`);
   const object = join(folder, 'count', `${source}.o`);
-  const flags = ['-std=c++20', '-O3', '-fPIC', '-ffp-contract=off', '-fno-math-errno', `-march=${march}`];
-  const file = join(native, `kernels/${source}.cpp`);
   mkdirSync(join(folder, 'count'), { recursive: true });
-  execFileSync('aarch64-linux-gnu-g++', [...flags, '-I', native, '-c', file, '-o', object]);
+  const includes = target.includes.flatMap((path) => ['-I', join(root, path)]);
+  const args = [...target.flags, ...includes, '-c', join(root, file), '-o', object];
+  execFileSync('aarch64-linux-gnu-g++', args);
   return object;
 }
 

@@ -2,7 +2,7 @@
 // of their own, of which npm installs the one that fits (npm run native-packages):
 //
 //   prebuilds/linux-x64/skein.glibc.node    the addon for a system, an architecture and a C library
-//   prebuilds/linux-x64/skein.glibc.json    {sources, addon}: hash of what it was made from, hash of the addon itself
+//   prebuilds/linux-x64/skein.glibc.json    {sources, addon, bytes}: hash of what it was made from, hash and length of the addon itself
 //   node_modules/@skein/native-linux-x64-glibc/skein.{node,json}    the same
 //
 // N-API keeps it good for every Node.js that the package takes, and it chooses among instruction sets when it starts.
@@ -21,7 +21,8 @@ const LOAD = 'require(process.argv[1]);';
 
 /**
  * The prebuilt addon that fits this machine and the sources that are here: `{ path }`; `{ reason }` where there are some
- * and none can be used; `{}` where there are none, or `npm install --build-from-source` asks for another.
+ * and none can be used; `{}` where there are none, or `npm install --build-from-source` asks for another. `isForOthers`: npm has
+ * installed that of another platform, for which this installation is.
  */
 export function prebuiltAddon(root) {
   const fromSource = process.env.npm_config_build_from_source;
@@ -83,12 +84,29 @@ function unfit(root) {
   const { optionalDependencies = {} } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const names = Object.keys(optionalDependencies).filter((name) => name.startsWith('@skein/native-'));
   if (names.length === 0) return {};
-  const fitting = packagesFor().filter((name) => names.includes(name));
   const here = `${process.platform}-${process.arch}`;
+  const require = createRequire(join(root, 'package.json'));
+  const installed = names.filter((name) => isThere(require, name));
+  if (installed.length > 0) {
+    const reason = `npm has installed ${installed.join(' and ')}, for another platform than ${here} (--os, --cpu or --libc)`;
+    return { reason, isForOthers: true };
+  }
+  const fitting = packagesFor().filter((name) => names.includes(name));
+  if (fitting.length === 0) {
+    const others = names.map((name) => name.replace('@skein/native-', '')).join(', ');
+    return { reason: `there is none for ${here}, but ${others}` };
+  }
+  const wanted = fitting.map((name) => `"npm install ${name}@${optionalDependencies[name]}"`).join(' or ');
   return {
-    reason:
-      fitting.length === 0
-        ? `there is none for ${here}, but ${names.map((name) => name.replace('@skein/native-', '')).join(', ')}`
-        : `npm has not installed ${fitting.join(' or ')}, as with --omit=optional`,
+    reason: `npm has not installed ${fitting.join(' or ')}, as with --omit=optional; ${wanted} does, and nothing has to be compiled`,
   };
+}
+
+function isThere(require, name) {
+  try {
+    require.resolve(`${name}/skein.node`);
+    return true;
+  } catch {
+    return false;
+  }
 }

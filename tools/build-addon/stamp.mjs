@@ -1,7 +1,7 @@
 // Stamps that name the sources of a compiled addon, so that it is compiled again only when they have changed:
 //
 //   build/Release/skein.node    the addon
-//   build/Release/skein.json    {sources, addon}: hash of all that went into it, hash of the addon itself
+//   build/Release/skein.json    {sources, addon, bytes}: hash of all that went into it, hash and length of the addon itself
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -39,8 +39,10 @@ export function sourcesHash(root) {
   return sha256(JSON.stringify(facts));
 }
 
+/** With its length, by which a program knows one that is cut off (engine/executors/native/find-addon.ts). */
 export function stampOf(sources, addonFile) {
-  return JSON.stringify({ sources, addon: sha256(readFileSync(addonFile)) });
+  const addon = readFileSync(addonFile);
+  return JSON.stringify({ sources, addon: sha256(addon), bytes: addon.length });
 }
 
 /** True if the addon was compiled from these sources, is undamaged, and loads on this machine. */

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { messageOf } from '../../../base/error-text.js';
 import { SkeinError } from '../../../base/skein-error.js';
 import type { NativeAddon } from './addon.js';
-import { findAddon } from './find-addon.js';
+import { type FoundAddons, findAddons } from './find-addon.js';
 
 /**
  * Number of the interface to the addon, kAddonAbi in addon.cpp. It grows with every change of NativeAddon or of its
@@ -35,7 +35,24 @@ export function nativeAddonAvailable(): boolean {
 }
 
 function load(): NativeAddon {
-  return checkedAddon(() => createRequire(import.meta.url)(findAddon()) as NativeAddon);
+  const require = createRequire(import.meta.url);
+  return firstThatLoads(findAddons(), (path) => require(path) as NativeAddon);
+}
+
+/** Returns the first addon that loads and has the ABI. @throws AddonError of the first one, or with the reason why there is none */
+export function firstThatLoads(
+  { paths, reasons }: FoundAddons,
+  open: (path: string) => NativeAddon,
+): NativeAddon {
+  let failed: unknown;
+  for (const path of paths) {
+    try {
+      return checkedAddon(() => open(path));
+    } catch (error) {
+      failed ??= error;
+    }
+  }
+  throw failed ?? notLoaded(reasons.join('; '));
 }
 
 /** Returns the addon that `open` loads. Throws an AddonError if it fails or the addon has another ABI. */
@@ -51,10 +68,13 @@ function opened(open: () => NativeAddon): NativeAddon {
   try {
     return open();
   } catch (error) {
-    const [reason] = messageOf(error).split('\n');
-    throw new AddonError(
-      `The native addon of skein could not be loaded (${reason}); install a C++20 compiler, make and Python 3 and run "npm rebuild skein" (in a checkout: "npm run build:native").`,
-      { cause: error },
-    );
+    throw notLoaded(messageOf(error).split('\n')[0]!, error);
   }
+}
+
+function notLoaded(reason: string, cause?: unknown): AddonError {
+  return new AddonError(
+    `The native addon of skein could not be loaded (${reason}); install a C++20 compiler, make and Python 3 and run "npm rebuild skein" (in a checkout: "npm run build:native").`,
+    cause === undefined ? undefined : { cause },
+  );
 }
