@@ -91,7 +91,7 @@ function isTooOld() {
 
 function giveUp(reason) {
   say(
-    `the native addon was not built (${reason}). It needs a C++20 compiler, make and Python 3: on Debian or Ubuntu "apt-get install g++ make python3", on Fedora "dnf install gcc-c++ make python3"; then run "npm rebuild skein", or "npm run build:native" in a checkout.`,
+    `the native addon was not built (${reason}). It needs a C++20 compiler, make and Python 3: on Debian or Ubuntu "apt-get install g++ make python3", on Fedora "dnf install gcc-c++ make python3", on Alpine "apk add g++ make python3", on a Mac "xcode-select --install"; then run "npm rebuild skein", or "npm run build:native" in a checkout.`,
   );
   return required ? 1 : 0;
 }

@@ -135,7 +135,10 @@ describe('the packages of the addon', () => {
     expect(make).toThrow('prebuilds/ has no addon: "npm run prebuildify" makes that of this machine.');
     addPrebuilt(repository, PLATFORMS[4]!);
     appendFileSync(join(repository, 'engine/executors/native/addon.cpp'), '// two\n');
+    const before = join(repository, 'packages/before');
+    mkdirSync(before, { recursive: true });
     expect(make).toThrow(/^prebuilds\/darwin-arm64\/skein\.glibc\.node was made from other sources/);
+    expect(existsSync(before)).toBe(true);
   });
 });
 

@@ -26,9 +26,9 @@ export function makePackages(root, target) {
   }
   const main = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const sources = portableSourcesHash(root);
+  for (const platform of platforms) checkStamp(root, platform, sources);
   rmSync(target, { recursive: true, force: true });
   const made = platforms.map((platform) => {
-    checkStamp(root, platform, sources);
     const folder = join(target, platformName(platform));
     mkdirSync(folder, { recursive: true });
     const addon = addonOf(root, platform);

@@ -13,6 +13,8 @@ import { bundleTests } from '../arm/bundle.js';
 import { root } from '../arm/emulated-machine.js';
 import { runFile } from '../arm/run-file.js';
 import { SHORT } from '../arm/test-files.js';
+import { PLATFORMS, platformName, prebuiltPath } from '../build-addon/platforms.mjs';
+import { stateOfAddon } from '../native-packages/make-packages.mjs';
 
 const HELP = `Runs the addon that zig compiled for musl, in a Node.js for musl.
 
@@ -76,11 +78,15 @@ function commandOf(platform: Musl, folder: string, loader: string): [string, str
 
 /** Folder with the addon as node-gyp-build looks for it. */
 function addonFolder(platform: Musl, folder: string): string {
-  const [, cpu] = platform.split('-');
-  const made = join(root, `prebuilds/linux-${cpu}/skein.musl.node`);
-  if (!existsSync(made)) throw new Error(`${made} is missing: npm run prebuild:zig -- ${platform} makes it.`);
+  const made = PLATFORMS.find((one) => platformName(one) === platform)!;
+  const path = join(root, 'prebuilds', prebuiltPath(made));
+  const state = stateOfAddon(root, made);
+  if (state !== 'current') {
+    const why = state === 'missing' ? 'is missing' : 'was made from other sources';
+    throw new Error(`${path} ${why}: npm run prebuild:zig -- ${platform} makes it.`);
+  }
   mkdirSync(join(folder, 'addon/build/Release'), { recursive: true });
-  copyFileSync(made, join(folder, 'addon/build/Release/skein.node'));
+  copyFileSync(path, join(folder, 'addon/build/Release/skein.node'));
   return join(folder, 'addon');
 }
 
