@@ -118,8 +118,8 @@ function missing(root: string, system: System): string[] {
     optionalDependencies?: Record<string, string>;
   };
   const version = optionalDependencies[name];
-  const remedy = version === undefined ? '' : `, which "npm install ${name}@${version}" brings`;
-  return [`it was not compiled, and ${name} is not installed${remedy}`];
+  if (version === undefined) return ['it was not compiled'];
+  return [`it was not compiled, and ${name} is not installed, which "npm install ${name}@${version}" brings`];
 }
 
 /** As npm finds it out when it installs. */

@@ -84,15 +84,13 @@ describe('the addon', () => {
 
   it('that is nowhere has a reason which names the package, or says that there is none', () => {
     const reasonIn = (root: string, system: System) => findAddons(root, system).reasons;
-    expect(reasonIn(packageWith(), linux('musl'))).toEqual([
-      'it was not compiled, and @skein/native-linux-x64-musl is not installed',
-    ]);
+    expect(reasonIn(packageWith(), linux('musl'))).toEqual(['it was not compiled']);
     const others = packageWith(GLIBC);
     expect(reasonIn(others, { platform: 'linux', arch: 'riscv64', libc: () => 'glibc' })).toEqual([
       'it was not compiled, and there is no package of it for linux-riscv64',
     ]);
     expect(reasonIn(others, { platform: 'darwin', arch: 'arm64', libc: () => 'glibc' })).toEqual([
-      'it was not compiled, and @skein/native-darwin-arm64 is not installed',
+      'it was not compiled',
     ]);
     const published = packageWith();
     const optionalDependencies = { '@skein/native-linux-x64-glibc': '1.2.3' };
