@@ -31,37 +31,37 @@ const SETTINGS: readonly Omit<SamplingSetting, 'field'>[] = [
   {
     name: 'top-p',
     metavar: 'SHARE',
-    help: 'draws among the most probable tokens that make up this share',
+    help: 'draws among the most probable tokens that make up this share (default: 1, all)',
     range: topP,
   },
   {
     name: 'top-k',
     metavar: 'N',
-    help: 'draws among the N most probable tokens',
+    help: 'draws among the N most probable tokens (default: 0, all)',
     range: topK,
   },
   {
     name: 'min-p',
     metavar: 'SHARE',
-    help: 'leaves out tokens less probable than this share of the most probable one',
+    help: 'leaves out tokens less probable than this share of the most probable one (default: 0)',
     range: minP,
   },
   {
     name: 'repetition-penalty',
     metavar: 'X',
-    help: 'above 1: tokens that are in the prompt or the answer become less probable',
+    help: 'above 1: tokens that are in the prompt or the answer become less probable (default: 1)',
     range: repetitionPenalty,
   },
   {
     name: 'presence-penalty',
     metavar: 'X',
-    help: 'subtracts X from the logit of each token that is in the answer',
+    help: 'subtracts X from the logit of each token that is in the answer (default: 0)',
     range: PENALTY,
   },
   {
     name: 'frequency-penalty',
     metavar: 'X',
-    help: 'subtracts X for each time that a token is in the answer',
+    help: 'subtracts X for each time that a token is in the answer (default: 0)',
     range: PENALTY,
   },
   {
