@@ -87,7 +87,7 @@ describe('an option that is added to the table', () => {
       /: napLength is called kvCacheNapSeconds now\.$/,
     );
     expect(() => loadConfig({ file: file('models: [{model: m, nap-length: 5}]') })).toThrow(
-      /\[0\]: napLength is called kvCacheNapSeconds now\.$/,
+      /entry 1 of models in .*: napLength is called kvCacheNapSeconds now\.$/,
     );
   });
 
