@@ -19,6 +19,17 @@ const OWN_ADDRESS: Plugin = {
   },
 };
 
+/** The compiled package under its own name, as vitest.config.ts has it: its workers are files of dist/. */
+const COMPILED_PACKAGE: Plugin = {
+  name: 'compiled-package',
+  setup({ onResolve }) {
+    onResolve({ filter: /^skein(\/loadgen)?$/ }, ({ path }) => {
+      const file = path === 'skein' ? 'dist/src/index.js' : 'dist/loadgen/index.js';
+      return { path: pathToFileURL(join(root, file)).href, external: true };
+    });
+  },
+};
+
 /**
  * Bundles test files for a Node.js that reads no TypeScript and has no Vite: their describe, it and expect are those of Vitest's own
  * runner, started by run-tests.ts. Returns the script to start, and the bundles' paths in the order of the files.
@@ -37,7 +48,7 @@ export async function bundleTests(files: readonly string[]): Promise<{ script: s
     target: 'node20',
     alias: { vitest: join(root, 'tools/arm/vitest.ts') },
     packages: 'external',
-    plugins: [OWN_ADDRESS],
+    plugins: [COMPILED_PACKAGE, OWN_ADDRESS],
     logLevel: 'warning',
   });
   const bundled = (file: string) =>
