@@ -488,7 +488,11 @@ describe('an adapter', () => {
       ['--executor', 'wasm', ...AT_RUN_TIME],
       'The executor wasm takes no LoRA adapters',
     ],
-    ['an option of another server', ['--lora-bias'], "Unknown option '--lora-bias'; did you mean --lora-dir?"],
+    [
+      'an option of another server',
+      ['--lora-bias'],
+      "Unknown option '--lora-bias'; did you mean --lora-dir?",
+    ],
     ['an option of nobody', ['--foobarbaz'], "Unknown option '--foobarbaz'; see skein serve --help.\n"],
     ['no folder', ['--allow-runtime-lora'], '--allow-runtime-lora needs --lora-dir'],
     ['a folder for nothing', ['--lora-dir', '/'], '--lora-dir does nothing without --allow-runtime-lora'],
