@@ -53,13 +53,16 @@ function ofPackageItself(require, root) {
 }
 
 function ofOtherPackages(require) {
-  return packagesFor().map((name) => {
-    try {
-      return require.resolve(`${name}/skein.node`);
-    } catch {
-      return null;
-    }
-  });
+  return packagesFor().map((name) => addonIn(require, name));
+}
+
+/** Path of a package's addon; null: it is not installed. */
+function addonIn(require, name) {
+  try {
+    return require.resolve(`${name}/skein.node`);
+  } catch {
+    return null;
+  }
 }
 
 /** Why an addon cannot be used; null: it can. */
@@ -86,7 +89,7 @@ function unfit(root) {
   if (names.length === 0) return {};
   const here = `${process.platform}-${process.arch}`;
   const require = createRequire(join(root, 'package.json'));
-  const installed = names.filter((name) => isThere(require, name));
+  const installed = names.filter((name) => addonIn(require, name) !== null);
   if (installed.length > 0) {
     const reason = `npm has installed ${installed.join(' and ')}, for another platform than ${here} (--os, --cpu or --libc)`;
     return { reason, isForOthers: true };
@@ -100,13 +103,4 @@ function unfit(root) {
   return {
     reason: `npm has not installed ${fitting.join(' or ')}, as with --omit=optional; ${wanted} does, and nothing has to be compiled`,
   };
-}
-
-function isThere(require, name) {
-  try {
-    require.resolve(`${name}/skein.node`);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -44,12 +44,17 @@ export class ConversationStore {
   /** All of them, the latest first. */
   async list(): Promise<StoredConversation[]> {
     const database = await this.#open;
-    const all = database === null ? [...this.#memory.values()] : await allOf(database);
+    const all =
+      database === null
+        ? [...this.#memory.values()]
+        : ((await read<StoredConversation[]>(database, (store) => store.getAll())) ?? []);
     return all.sort(latestFirst);
   }
 
   async find(id: string): Promise<StoredConversation | null> {
-    return (await this.list()).find((one) => one.id === id) ?? null;
+    const database = await this.#open;
+    if (database === null) return this.#memory.get(id) ?? null;
+    return read<StoredConversation>(database, (store) => store.get(id));
   }
 
   /** Keeps a conversation, in place of the oldest of the others where there are too many. */
@@ -112,12 +117,12 @@ export class ConversationStore {
 
 const latestFirst = (one: StoredConversation, other: StoredConversation) => other.changedMs - one.changedMs;
 
-/** Empty where the browser does not give them. */
-function allOf(database: IDBDatabase): Promise<StoredConversation[]> {
+/** null where there is nothing, or the browser does not give it. */
+function read<T>(database: IDBDatabase, ask: (store: IDBObjectStore) => IDBRequest): Promise<T | null> {
   return new Promise((resolve) => {
-    const request = database.transaction(STORE, 'readonly').objectStore(STORE).getAll();
-    request.onsuccess = () => resolve(request.result as StoredConversation[]);
-    request.onerror = () => resolve([]);
+    const request = ask(database.transaction(STORE, 'readonly').objectStore(STORE));
+    request.onsuccess = () => resolve((request.result as T | undefined) ?? null);
+    request.onerror = () => resolve(null);
   });
 }
 
