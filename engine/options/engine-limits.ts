@@ -19,11 +19,15 @@ import { checkExecutor } from './check-executor.js';
 import { checkIsolation } from './check-isolation.js';
 import { checkValues } from './check-values.js';
 
+/** Rows of logits for draft tokens, for all sequences of a step together, where only requests and guides bring drafts. */
+const DRAFT_ROWS = 32;
 /**
- * Most rows of logits for draft tokens, for all sequences of a step together. On a CPU further rows cost their full
- * share of the time, and then a draft gains nothing.
+ * The same where the engine looks for drafts itself: so many for each sequence, since with long contexts further rows cost a part of
+ * their share even in a full batch, as far as so many rows, and so many bytes of logits, allow.
  */
-const MAX_DRAFT_ROWS = 32;
+const DRAFT_ROWS_EACH = 4;
+const MOST_DRAFT_ROWS = 256;
+const MOST_DRAFT_BYTES = 64 * 2 ** 20;
 
 /** Sizes that an engine runs with: its own limits, lowered and completed by the optional parameters. */
 export interface EngineLimits {
@@ -150,7 +154,7 @@ export function resolveLimits(
   engine: {
     maxInputLen: number;
     maxSeqLen: number;
-    config?: Pick<ModelConfig, 'slidingWindow' | 'layerWindows'>;
+    config?: Pick<ModelConfig, 'slidingWindow' | 'layerWindows'> & Partial<Pick<ModelConfig, 'vocabSize'>>;
   },
   modelType: ModelType = 'InflightFusedBatching',
   maxBeamWidth = 1,
@@ -176,9 +180,23 @@ export function resolveLimits(
     tokensPerBlock,
     window: windowOf(params, engine.config ?? { slidingWindow: null }, { maxSeqLen, tokensPerBlock }),
     microBatch: { maxBatchSize, maxNumTokens, maxSequences, ...(chunking ? { chunking } : {}) },
-    maxDraftRows: modelType === 'V1' ? 0 : Math.min(MAX_DRAFT_ROWS, maxNumTokens),
+    maxDraftRows:
+      modelType === 'V1'
+        ? 0
+        : Math.min(draftRows(params, engine.config?.vocabSize ?? 1, maxSequences), maxNumTokens),
     padding: paddingRoom(modelType, { maxSequences, maxNumTokens, tokensPerBlock }),
   };
+}
+
+/** Most rows of drafts in a step that has so many sequences without them. */
+function draftRows(
+  { speculate = 'none', draftEnginePath }: OptionalParams,
+  vocabSize: number,
+  maxSequences: number,
+): number {
+  if (speculate === 'none' && draftEnginePath === undefined) return DRAFT_ROWS;
+  const inMemory = Math.floor(MOST_DRAFT_BYTES / (Float32Array.BYTES_PER_ELEMENT * vocabSize));
+  return Math.max(DRAFT_ROWS, Math.min(DRAFT_ROWS_EACH * maxSequences, MOST_DRAFT_ROWS, inMemory));
 }
 
 function windowOf(

@@ -1,11 +1,17 @@
 import type { LlmRequest } from '../request/llm-request.js';
 import { AcceptanceRate } from './acceptance-rate.js';
-import { chooseDraftLengths, couldPay, type DraftLoad } from './draft-lengths.js';
+import {
+  chooseDraftLengths,
+  couldPay,
+  type DraftLoad,
+  type DraftCandidate as SequenceDraft,
+} from './draft-lengths.js';
 import type { DraftModel, WantedDraft } from './draft-model.js';
 import type { DraftCandidate, DraftPolicy, DraftRoom } from './draft-policy.js';
 import { GivenDraft } from './given-draft.js';
 import { NgramIndex } from './ngram-index.js';
 import { ReadingCost } from './reading-cost.js';
+import { RowTrials } from './row-trials.js';
 import { StepCost } from './step-cost.js';
 
 export interface SpeculationOptions {
@@ -97,6 +103,7 @@ export class Speculation implements DraftPolicy {
   /** Acceptance rate of the draft model's latest tokens: the guess for the next request. */
   readonly #modelRate = new AcceptanceRate(GUESSES.model, KEPT_OF_MODEL);
   readonly #states = new WeakMap<LlmRequest, RequestState>();
+  readonly #trials = new RowTrials();
 
   constructor(options: SpeculationOptions) {
     this.#options = options;
@@ -112,7 +119,10 @@ export class Speculation implements DraftPolicy {
     const roundCostOf = (sequences: number) => this.#draftModel?.roundCost(costOf(sequences)) ?? 0;
     const load = { rows, spareRows, costOf, roundCostOf };
     const most = Math.max(...drafting.map((candidate) => candidate.most));
-    if (couldPay(load, drafting.length, most)) this.#propose(drafting, load);
+    if (couldPay(load, drafting.length, most)) {
+      this.#trials.notePaying();
+      this.#propose(drafting, load, false);
+    } else if (this.#trials.noteStep()) this.#propose(drafting, load, true);
     else for (const { request } of drafting) this.#states.get(request)?.noteIdleStep();
   }
 
@@ -142,9 +152,17 @@ export class Speculation implements DraftPolicy {
     return draftTokens !== null || request.numReplayed > 0;
   }
 
-  #propose(candidates: readonly DraftCandidate[], load: DraftLoad): void {
+  /** @param isTrial drafts a few likely tokens to learn what a step of more rows costs, in place of those that pay */
+  #propose(candidates: readonly DraftCandidate[], load: DraftLoad, isTrial: boolean): void {
     const proposals = candidates.map((candidate) => this.#proposalFor(candidate));
-    const lengths = this.#chooseLengths(candidates, proposals, load);
+    const options = proposals.map(({ length, rate, drawn }) => ({
+      most: length,
+      acceptance: rate?.rate ?? 1,
+      drawn,
+    }));
+    const lengths = isTrial
+      ? this.#trials.lengths(options, load)
+      : this.#chooseLengths(candidates, options, load);
     const wanted: WantedDraft[] = [];
     for (const [i, { request }] of candidates.entries()) {
       const { tokens, rate, drawn } = proposals[i]!;
@@ -169,16 +187,7 @@ export class Speculation implements DraftPolicy {
    * than all its drafts save: at the end of a full batch, for example, the last of many sequences would be read for a
    * few tokens each.
    */
-  #chooseLengths(
-    candidates: readonly DraftCandidate[],
-    proposals: readonly Proposal[],
-    load: DraftLoad,
-  ): number[] {
-    const options = proposals.map(({ length, rate, drawn }) => ({
-      most: length,
-      acceptance: rate?.rate ?? 1,
-      drawn,
-    }));
+  #chooseLengths(candidates: readonly DraftCandidate[], options: SequenceDraft[], load: DraftLoad): number[] {
     const { lengths, savedByModel } = chooseDraftLengths(options, load);
     let isRead = true;
     for (const [i, option] of options.entries()) {

@@ -58,13 +58,15 @@ export async function openDraft(
   const { tensors, config } = manifest;
   const { threads, tokensPerBlock, instructionSet, computeWeight, pinThreads, heartbeat } = options;
   const maxSeqLen = Math.min(limits.maxSeqLen, manifest.maxSeqLen, config.slidingWindow ?? limits.maxSeqLen);
+  // A round draws one token for each sequence.
+  const roundRows = Math.min(limits.maxDraftRows, limits.microBatch.maxSequences);
   const sizes: Omit<ExecutorOptions, 'numBlocks'> = {
     threads,
     tokensPerBlock,
     kvDtype,
     maxNumTokens: Math.min(limits.microBatch.maxNumTokens, Math.max(MAX_ROUND_ROWS, limits.maxDraftRows)),
-    maxNumSequences: limits.maxDraftRows,
-    maxLogitRows: limits.maxDraftRows,
+    maxNumSequences: roundRows,
+    maxLogitRows: roundRows,
     maxSeqLen,
     ...(instructionSet === undefined ? {} : { instructionSet }),
     ...(pinThreads === undefined ? {} : { pinThreads }),

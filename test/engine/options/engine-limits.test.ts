@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { KvCacheConfig } from '../../../callbacks/gpt-manager-options.js';
+import type { KvCacheConfig, OptionalParams } from '../../../callbacks/gpt-manager-options.js';
 import {
   checkOptionalParams,
   kvBlocks,
@@ -87,6 +87,20 @@ describe('resolveLimits', () => {
       microBatch: { maxBatchSize: 64, maxNumTokens: 2048, maxSequences: 64 },
       padding: { sequences: 0, blocks: 0 },
     });
+  });
+
+  it('has room for drafts of every sequence where the engine looks for them, as far as logits take no more than 64 MiB', () => {
+    const rowsOf = (params: OptionalParams, vocabSize = 1000) =>
+      resolveLimits(params, { ...ENGINE, config: { slidingWindow: null, vocabSize } }).maxDraftRows;
+    expect(rowsOf({ speculate: 'none' })).toBe(32);
+    expect(rowsOf({ speculate: 'ngram' })).toBe(256);
+    expect(rowsOf({ draftEnginePath: '/draft' })).toBe(256);
+    expect(rowsOf({ speculate: 'ngram', maxNumSequences: 4 })).toBe(32);
+    expect(rowsOf({ speculate: 'ngram', maxNumSequences: 16 })).toBe(64);
+    expect(rowsOf({ speculate: 'ngram', maxNumSequences: 500 })).toBe(256);
+    expect(rowsOf({ speculate: 'ngram', maxNumTokens: 100 })).toBe(100);
+    expect(rowsOf({ speculate: 'ngram' }, 151_936)).toBe(110);
+    expect(rowsOf({ speculate: 'ngram' }, 10_000_000)).toBe(32);
   });
 
   it('lets one iteration take the longest prompt where contexts are not chunked', () => {

@@ -156,6 +156,41 @@ describe('prompt lookup', () => {
     }
   });
 
+  /** 32 sequences that repeat themselves, where a step with so many rows takes so many milliseconds. */
+  function fullBatch(msOf: (rows: number) => number): LoopHarness {
+    class Timed extends Speculation {
+      override draft(...[candidates, room]: Parameters<Speculation['draft']>): void {
+        super.draft(candidates, room);
+        const drafted = candidates.reduce((total, { request }) => total + request.draftLength, 0);
+        this.noteStep(room.rows + drafted, room.contextTokens, msOf(room.rows + drafted));
+      }
+    }
+    const drafts = new Timed({ usesNgrams: true, maxDraftLen: 8, maxRows: 160 });
+    const sizes = { maxNumSequences: 32, maxNumTokens: 512, numBlocks: 512, maxSeqLen: 128 };
+    const requests = Array.from({ length: 32 }, (_, i) =>
+      repeating(BigInt(i + 1), { request_output_len: i32(100) }),
+    );
+    return run(new LoopHarness({ maxDraftRows: 128, drafts, ...sizes }), ...requests);
+  }
+
+  it('finds out by a trial that a full batch has cheap rows, as with long contexts', () => {
+    const harness = fullBatch((rows) => 100 + rows / 4);
+    const withDrafts = harness.stats.filter(
+      ({ generationRequests, draftedTokens }) => generationRequests === 32 && draftedTokens > 0,
+    );
+    expect(withDrafts.length).toBeGreaterThan(20);
+    expect(sum(harness, 'acceptedDraftTokens')).toBeGreaterThan(200);
+  });
+
+  it('drafts in few steps of a full batch whose rows cost their full share', () => {
+    const full = fullBatch((rows) => rows).stats.filter(
+      ({ generationRequests }) => generationRequests === 32,
+    );
+    const trials = full.filter(({ draftedTokens }) => draftedTokens > 0);
+    expect(trials.length).toBeGreaterThan(0);
+    expect(trials.length).toBeLessThanOrEqual(3);
+  });
+
   it('is reported', () => {
     const harness = run(speculating(true, { statsFormat: 'IterationStats' }), repeating(1n));
     const json = harness.statsJson.map((text) => JSON.parse(text));

@@ -132,10 +132,28 @@ async function fullBatches(loaded: RunningModel<'generator'>): Promise<FullBatch
     tokens: Int32Array.from(randomRequest(loaded, i + 1).promptTokens),
     temperature: 2,
   }));
+  const all = tasks.flatMap(({ promptTokens }) => [...promptTokens]);
+  const repeating = (count: number, length: number): FullBatch => ({
+    name: `texts of ${length} tokens that repeat, ${count} sequences`,
+    prompts: places.slice(0, count).map((i) => ({ tokens: repeatedText(all, i, length), temperature: 0 })),
+  });
   return [
     { name: `editing and summaries, ${FULL_BATCH} sequences`, prompts: greedy },
     { name: `random tokens, ${FULL_BATCH} sequences`, prompts: random },
+    repeating(FULL_BATCH / 2, 1024),
+    repeating(FULL_BATCH, 1024),
+    repeating(FULL_BATCH / 2, 2048),
+    repeating(FULL_BATCH, 2048),
   ];
+}
+
+/**
+ * A text whose second half copies its first one, as an answer does that edits or quotes a document; each begins elsewhere in `text`,
+ * which is shorter, so that no two sequences share a beginning.
+ */
+function repeatedText(text: readonly number[], index: number, length: number): Int32Array {
+  const half = Math.ceil(length / 2);
+  return Int32Array.from({ length }, (_, i) => text[((i % half) + index * 29) % text.length]!);
 }
 
 async function requestOf(
