@@ -41,12 +41,13 @@ export const SHORT: readonly TestFile[] = [
 
 /** Files that start processes of Node.js: a program for ARM starts none where the system does not know the emulator (binfmt_misc). */
 const STARTS_PROCESSES = /^(manager|ranks|smollm2-ranks|steered-ranks|worker-death)$/;
+const TEST_OF_RANKS = 'tensorParallelSize';
 
 /** Hours of emulated arithmetic: a tenth of a second to seconds for each token of a model of 135 million weights. */
 const REAL_MODEL = /^smollm2/;
 
 /** The plain C++ of the scalar twins has no instruction of its own, other executors none of Skein's; the emulator is slowest there. */
-const OF_ARM = '^(?!.*\\b(scalar|wasm|tensorflow|portable)\\b)';
+const OF_ARM = `^(?!.*\\b(scalar|wasm|tensorflow|portable|${TEST_OF_RANKS})\\b)`;
 
 const reference = (name: string, names?: string): TestFile => ({
   path: `test/reference/${name}.test.ts`,
