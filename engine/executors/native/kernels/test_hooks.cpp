@@ -6,7 +6,11 @@
 #include <thread>
 #include <vector>
 
+// The package has no emulated processors, which only tests ask for.
+#if __has_include("kernels/emulated.h")
+#define SKEIN_HAS_EMULATED
 #include "kernels/emulated.h"
+#endif
 #include "kernels/kernels.h"
 #include "kernels/peak.h"
 #include "kernels/read_loop.h"
@@ -24,8 +28,10 @@ const KernelTable& tableOf(const Napi::CallbackInfo& info) {
   if (name == "neon") return neonKernels();
   if (name == "neondot" && dotProductsSupported()) return neonDotKernels();
   if (name == "neoni8mm" && i8mmSupported()) return neonI8mmKernels();
+#endif
+#if defined(SKEIN_HAS_EMULATED) && defined(SKEIN_ARM64)
   if (name == "emulated8pairs") return emulated8PairsKernels();
-#else
+#elif defined(SKEIN_HAS_EMULATED)
   if (name == "emulated16") return emulated16Kernels();
   if (name == "emulated16pairs") return emulated16PairsKernels();
 #endif
@@ -340,9 +346,9 @@ Napi::Value names(const Napi::CallbackInfo& info) {
     if (isa == Isa::kNeon && dotProductsSupported()) result.Set(count++, "neondot");
     if (isa == Isa::kNeon && i8mmSupported()) result.Set(count++, "neoni8mm");
   }
-#ifdef SKEIN_ARM64
+#if defined(SKEIN_HAS_EMULATED) && defined(SKEIN_ARM64)
   result.Set(count, "emulated8pairs");
-#else
+#elif defined(SKEIN_HAS_EMULATED)
   result.Set(count++, "emulated16");
   result.Set(count, "emulated16pairs");
 #endif
