@@ -104,7 +104,9 @@ function compileSteps(compiler, { name, sources, flags, defines, includes }, asi
 }
 
 function linkCommand(compiler, { os }, objects, target) {
-  const system = os === 'darwin' ? ['-Wl,-undefined,dynamic_lookup'] : ['-Wl,--gc-sections', '-pthread'];
+  // The name that a library has for others is else the folder in which it was made.
+  const ofMac = ['-Wl,-undefined,dynamic_lookup', '-Wl,-install_name,@rpath/skein.node'];
+  const system = os === 'darwin' ? ofMac : ['-Wl,--gc-sections', '-pthread'];
   return [...compiler, '-shared', '-s', ...system, ...objects, '-o', target];
 }
 
