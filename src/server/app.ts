@@ -19,7 +19,7 @@ import { ModelFeeds } from './model-feeds.js';
 import type { ModelLife } from './model-life.js';
 import { observeHttp } from './observe-http.js';
 import { isOfOllama, ollamaError } from './ollama/errors.js';
-import { ApiError, clientLeft, shuttingDown, toApiError } from './openai/errors.js';
+import { ApiError, clientLeft, shuttingDown, stillLoading, toApiError } from './openai/errors.js';
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
 import { ResponseStore } from './openai/responses/response-store.js';
@@ -105,7 +105,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   const app = new Hono<AppEnv>({ getPath: (request) => canonical(getPath(request)) });
   const respondToError = (error: unknown, c: Context<AppEnv>): Response => {
     if (isOfProtocol(c.req.path) && !leftEarly(c)) return respondInProtocol(error, c);
-    const apiError = leftEarly(c) ? clientLeft() : toApiError(error);
+    const apiError = leftEarly(c) ? clientLeft() : orStillLoading(toApiError(error), state);
     metrics.refused(apiError.apiCode);
     // A 503 is a refusal, whose reason /health tells.
     if (apiError.status === 500) {
@@ -149,6 +149,11 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   context.batches.answerWith((request, caller) => app.fetch(request, { inner: { caller } }));
   if (options.batches === undefined) context.batches.start();
   return app;
+}
+
+/** A model that is not there while the server starts may be one that is yet to come. */
+function orStillLoading(error: ApiError, { status, reason }: ServerState): ApiError {
+  return error.apiCode === 'model_not_found' && status === 'loading' ? stillLoading(reason ?? '') : error;
 }
 
 /** The services of all routes. */

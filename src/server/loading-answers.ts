@@ -5,12 +5,9 @@ import { type AnswerHttp, HttpSocket, type HttpSocketOptions } from './http-sock
 import { isOfProtocol } from './kserve/errors.js';
 import { answerAfterBody } from './late-body.js';
 import { isOfOllama } from './ollama/errors.js';
-import { ApiError, toApiError } from './openai/errors.js';
+import { type ApiError, stillLoading, toApiError } from './openai/errors.js';
 import { noteAnswer, refuse } from './raw-refusals.js';
 import { loadingReason } from './server-state.js';
-
-/** Seconds after which a client may ask again. */
-const RETRY_AFTER_S = 2;
 
 interface Answer {
   status: number;
@@ -66,9 +63,7 @@ function answerTo(path: string, models: readonly string[]): Answer {
     return { status: 503, body: { status: 'loading', reason, restarts: 0, loading: models, models: {} } };
   }
   if (path === '/v2/health/ready') return { status: 400, body: { error: `Server not ready: ${reason}` } };
-  const headers = { 'retry-after': String(RETRY_AFTER_S) };
-  const message = `The server is not ready yet: ${reason}.`;
-  return errorAnswer(path, new ApiError(503, message, { code: 'server_loading', headers }));
+  return errorAnswer(path, stillLoading(reason));
 }
 
 /** An error in the form of the API that the path belongs to. */

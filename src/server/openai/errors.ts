@@ -122,6 +122,17 @@ export function shuttingDown(endsInMs: number | null = null): ApiError {
   });
 }
 
+/** Seconds after which a client may ask a server again whose models are being loaded. */
+const LOADING_RETRY_S = 2;
+
+/** Error while models are being loaded. @param reason what the start waits for, as a clause */
+export function stillLoading(reason: string): ApiError {
+  return new ApiError(503, `The server is not ready yet: ${reason}.`, {
+    code: 'server_loading',
+    headers: { 'retry-after': String(LOADING_RETRY_S) },
+  });
+}
+
 /** Error for an answer in progress when the time for draining was over. */
 export function cutOff(): ApiError {
   return new ApiError(503, 'The server is shutting down, and this answer was cut off.', {

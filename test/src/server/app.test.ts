@@ -74,6 +74,22 @@ describe('the routes about the server', () => {
     expect((await toy.get('/live')).status).toBe(200);
   });
 
+  it('says of a model that is not there that it may be yet to come, until the start is over', async () => {
+    let starting: string[] | null = [];
+    const models = new LiveModels();
+    const state = new ServerState(models, () => starting, 'workers are being looked for');
+    const toy = toyServer(script, { state });
+    const body = { model: 'other', messages: [{ role: 'user', content: 'a' }] };
+    const message = 'The server is not ready yet: workers are being looked for.';
+    for (const path of ['/v1/chat/completions', '/v1/messages', '/api/chat']) {
+      const response = await toy.post(path, path === '/v1/messages' ? { ...body, max_tokens: 1 } : body);
+      expect([response.status, response.headers.get('retry-after')], path).toEqual([503, '2']);
+      expect(await response.text()).toContain(message);
+    }
+    starting = null;
+    expect((await toy.post('/v1/chat/completions', body)).status).toBe(404);
+  });
+
   it("has OpenAI's error shape for unknown paths and wrong methods", async () => {
     const toy = toyServer(script);
     const missing = await toy.get('/v1/nothing');
