@@ -206,11 +206,11 @@ inline void finishGatedTile(const GatedGemmArgs& args, int64_t row, int rows, in
   }
 }
 
-// Calls run(row, rows) for tiles of nearly equal height that cover [begin, end).
-template <class V, class Run>
-void forEachRowTile(int begin, int end, Run run) {
+// Calls run(row, rows) for tiles of nearly equal height, at most `tileRows`, that cover [begin, end).
+template <class Run>
+void forEachRowTile(int tileRows, int begin, int end, Run run) {
   const int count = end - begin;
-  const int tiles = (count + V::kTileRows - 1) / V::kTileRows;
+  const int tiles = (count + tileRows - 1) / tileRows;
   int row = begin;
   for (int t = 0; t < tiles; t++) {
     const int rows = (end - row + (tiles - t) - 1) / (tiles - t);
@@ -259,7 +259,7 @@ void gemmOf(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int 
   for (int first = rowBegin; first < rowEnd; first += block) {
     const int last = rowEnd - first < block ? rowEnd : first + block;
     for (int p = panel; p < panelEnd; p++)
-      forEachRowTile<V>(first, last, [&](int row, int rows) {
+      forEachRowTile(V::kTileRows, first, last, [&](int row, int rows) {
         Ahead ahead = aheadOf(args, row, rows, p, 1, 1, calls);
         sumsFor<V, S>(rows)(S::row(args, row), stride, packed + p * panelBytes, steps, tile, &ahead);
         finish(row, rows, p, 1);
@@ -281,7 +281,7 @@ void gatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelB
     const int last = rowEnd - first < block ? rowEnd : first + block;
     for (int panel = panelBegin; panel < panelEnd; panel++) {
       const char* gatePanel = packed + size_t(2) * panel * panelBytes;
-      forEachRowTile<V>(first, last, [&](int row, int rows) {
+      forEachRowTile(V::kTileRows, first, last, [&](int row, int rows) {
         const auto* x = S::row(args, row);
         Ahead ahead = aheadOf(args, row, rows, 2 * panel, 2, 2, calls);
         if (rows <= S::kWideRows) {

@@ -9,15 +9,15 @@ namespace {
 template <int M>
 struct TileRows {};
 
-template <class Fn, int kMost>
+template <class Fn, int kTallest>
 struct Tiles {
-  Fn of[kMost + 1] = {};
+  Fn of[kTallest + 1] = {};
 };
 
 // make(TileRows<M>()) is the function of M rows, for M = kLeast .. kMost.
-template <class Fn, int kLeast, int kMost, class Make>
-constexpr Tiles<Fn, kMost> tilesOf(Make make) {
-  Tiles<Fn, kMost> tiles;
+template <class Fn, int kLeast, int kMost, int kTallest = kMost, class Make>
+constexpr Tiles<Fn, kTallest> tilesOf(Make make) {
+  Tiles<Fn, kTallest> tiles;
   [&]<int... kAbove>(std::integer_sequence<int, kAbove...>) {
     ((tiles.of[kLeast + kAbove] = make(TileRows<kLeast + kAbove>())), ...);
   }(std::make_integer_sequence<int, kMost - kLeast + 1>());
