@@ -6,6 +6,7 @@
 
 #include "../coded_error.h"
 #include "convert.h"
+#include "source-rows.h"
 
 namespace skein {
 namespace {
@@ -75,14 +76,8 @@ Napi::Value convertBinding(const Napi::CallbackInfo& info) {
     throw Napi::TypeError::New(env, "convert takes a target path, an array of jobs and a number of threads.");
   }
   const std::string target = info[0].As<Napi::String>().Utf8Value();
-  const Napi::Array array = info[1].As<Napi::Array>();
   const int32_t threads = threadsOf(info, 2, "convert");
-  std::vector<ConvertJob> jobs;
-  jobs.reserve(array.Length());
-  for (uint32_t i = 0; i < array.Length(); i++) {
-    const Napi::HandleScope scope(env);
-    jobs.push_back(jobOf(array.Get(i)));
-  }
+  const std::vector<ConvertJob> jobs = convertJobsOf(info[1].As<Napi::Array>());
   try {
     convert(target, jobs, threads);
   } catch (const std::exception& error) {
@@ -117,10 +112,39 @@ Napi::Value checksumsBinding(const Napi::CallbackInfo& info) {
   }
 }
 
+// rowsChecksum(jobs: ConvertJob[], threads: number): number
+Napi::Value rowsChecksumBinding(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (info.Length() != 2 || !info[0].IsArray() || !info[1].IsNumber()) {
+    throw Napi::TypeError::New(env, "rowsChecksum takes an array of jobs and a number of threads.");
+  }
+  const int32_t threads = threadsOf(info, 1, "rowsChecksum");
+  const std::vector<ConvertJob> jobs = convertJobsOf(info[0].As<Napi::Array>());
+  if (jobs.empty()) throw Napi::RangeError::New(env, "rowsChecksum: there should be at least one job.");
+  try {
+    const auto file = std::make_shared<PositionedFile>(jobs.front().source, PositionedFile::Role::kSource);
+    return Napi::Number::New(env, checksumOf(SourceRows(jobs, file), threads));
+  } catch (const std::exception& error) {
+    napi_throw_error(env, CodedError::of(error), error.what());
+    return env.Undefined();
+  }
+}
+
 }  // namespace
+
+std::vector<ConvertJob> convertJobsOf(const Napi::Array& array) {
+  std::vector<ConvertJob> jobs;
+  jobs.reserve(array.Length());
+  for (uint32_t i = 0; i < array.Length(); i++) {
+    const Napi::HandleScope scope(array.Env());
+    jobs.push_back(jobOf(array.Get(i)));
+  }
+  return jobs;
+}
 
 void registerConvert(Napi::Env env, Napi::Object exports) {
   exports.Set("checksums", Napi::Function::New(env, checksumsBinding, "checksums"));
+  exports.Set("rowsChecksum", Napi::Function::New(env, rowsChecksumBinding, "rowsChecksum"));
   exports.Set("convert", Napi::Function::New(env, convertBinding, "convert"));
 }
 

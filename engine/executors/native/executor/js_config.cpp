@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "convert/register-convert.h"
 #include "executor/js_group.h"
 #include "executor/js_values.h"
 
@@ -319,6 +320,8 @@ ExecutorConfig readConfig(const Napi::Object& options) {
          wholeNumber(item, "columns"), wholeNumber(item, "offset"), wholeNumber(item, "byteLength"),
          item.Has("checksum") && !item.Get("checksum").IsUndefined() ? wholeNumber(item, "checksum") : -1,
          item.Has("firstRow") && !item.Get("firstRow").IsUndefined() ? wholeNumber(item, "firstRow") : 0});
+    if (item.Has("jobs") && !item.Get("jobs").IsUndefined())
+      config.tensors.back().jobs = convertJobsOf(array(item, "jobs"));
   });
   config.weightsFile = text(options, "weightsFile");
   config.packedFile = text(options, "packedFile");

@@ -109,6 +109,25 @@ class TemporaryFile {
   bool renamed_ = false;
 };
 
+// Checks that what lies in the checkpoint's file is the tensor, without opening the file.
+void checkJobs(const WeightTensor& tensor, const std::string& name) {
+  int64_t rows = 0;
+  for (const ConvertJob& job : tensor.jobs) {
+    if (job.columns != tensor.columns || job.targetType != tensor.dtype || job.rows > tensor.rows - rows) rows = -1;
+    if (rows < 0) break;
+    rows += job.rows;
+  }
+  if (rows != tensor.rows) throw std::runtime_error(name + " is not what its pieces of the model's file make.");
+}
+
+// True if a step reads the weight itself, and not only its panels.
+bool isReadByRows(const NetworkPlan& plan, int32_t weight) {
+  return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const PlanOp& op) {
+    const bool isProduct = op.kind == OpKind::kLinear || op.kind == OpKind::kGatedLinear;
+    return op.bias == weight || (op.weight == weight && !isProduct);
+  });
+}
+
 void checkTensor(const WeightTensor& tensor, const PlanWeight& weight, const std::string& file, size_t fileBytes) {
   const std::string name = file + ": tensor " + weight.tensor;
   if (!weight.matrix && tensor.dtype != DType::kF32) throw std::runtime_error(name + " is a vector and must be f32.");
@@ -123,6 +142,7 @@ void checkTensor(const WeightTensor& tensor, const PlanWeight& weight, const std
     throw std::runtime_error(name + " takes " + std::to_string(bytes) + " bytes, but its entry says " +
                              std::to_string(tensor.byteLength) + ".");
   }
+  if (!tensor.jobs.empty()) return checkJobs(tensor, name);
   const size_t offset = static_cast<size_t>(tensor.offset);
   if (tensor.offset < 0 || offset % 64 != 0 || offset > fileBytes || bytes > fileBytes - offset) {
     throw std::runtime_error(name + " must lie within the file at a multiple of 64, but its " + std::to_string(bytes) +
@@ -145,8 +165,10 @@ PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& ke
     : PackedWeights(config, kernels) {
   const uint64_t print = fingerprint(config, kernels);
   if (!mapExisting(config.packedFile, print, kernels, pool)) {
+    openSource(config.weightsFile);
     checkSlicedMatrices(config.weightsFile, pool);
     make(config, print, kernels, pool);
+    sources_.clear();
   }
   packed_.willNeed();
   if (config.hasFarMemory) moveNear(pool);
@@ -174,8 +196,14 @@ std::vector<DType> PackedWeights::dtypes(int32_t weight) const {
 
 void PackedWeights::checkTensors(const ExecutorConfig& config) const {
   for (const PlanWeight& weight : config.plan.weights) {
-    for (const WeightPart& part : weight.parts)
+    const int32_t index = static_cast<int32_t>(&weight - config.plan.weights.data());
+    for (const WeightPart& part : weight.parts) {
       checkTensor(tensors_[part.tensor], weight, config.weightsFile, weights_.size());
+      if (!tensors_[part.tensor].jobs.empty() && isReadByRows(config.plan, index)) {
+        throw std::runtime_error(config.weightsFile + " must hold tensor " + weight.tensor +
+                                 ", which a step reads by its rows.");
+      }
+    }
   }
 }
 
@@ -239,6 +267,8 @@ uint64_t PackedWeights::fingerprint(const ExecutorConfig& config, const KernelTa
                                  int64_t(entry.gated), int64_t(entry.offset), int64_t(entry.bytes)}) {
       print.add(number);
     }
+    // weights.bin tells by its time that it was made anew; of what lies elsewhere, the checksum does.
+    if (!stored.jobs.empty()) print.add(stored.checksum);
     for (const WeightSlice& slice : part(entry.weight, entry.part).slices) {
       print.add(int64_t(slice.first));
       print.add(int64_t(slice.count));
@@ -264,9 +294,27 @@ bool PackedWeights::mapExisting(const std::string& path, uint64_t fingerprint, c
   return true;
 }
 
+void PackedWeights::openSource(const std::string& weightsFile) {
+  sources_.resize(tensors_.size());
+  std::shared_ptr<const PositionedFile> file;
+  for (const Entry& entry : entries_) {
+    const size_t index = part(entry.weight, entry.part).tensor;
+    const std::vector<ConvertJob>& jobs = tensors_[index].jobs;
+    if (jobs.empty()) continue;
+    try {
+      if (file == nullptr) file = std::make_shared<PositionedFile>(jobs.front().source, PositionedFile::Role::kSource);
+      sources_[index] = std::make_shared<SourceRows>(jobs, file);
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(std::string(error.what()) + " Matrices of the engine of " + weightsFile +
+                               " lie in this file: put it back as it was, or start with the model where it is now.");
+    }
+  }
+}
+
 [[noreturn]] void PackedWeights::refuse(const std::string& weightsFile, const Entry& entry) const {
+  const std::vector<ConvertJob>& jobs = tensor(entry.weight, entry.part).jobs;
   throw CodedError(kWeightsChanged,
-                   weightsFile + ": the bytes of " + tensor(entry.weight).name +
+                   (jobs.empty() ? weightsFile : jobs.front().source) + ": the bytes of " + tensor(entry.weight).name +
                        " are not those that were built, the disk or a program has changed them; build the engine "
                        "again, or start again where it is of the cache, which builds it anew.");
 }
@@ -275,8 +323,12 @@ void PackedWeights::checkSlicedMatrices(const std::string& weightsFile, ThreadPo
   for (const Entry& entry : entries_) {
     const WeightTensor& stored = tensor(entry.weight, entry.part);
     if (stored.checksum < 0 || part(entry.weight, entry.part).slices.empty()) continue;
-    const size_t bytes = static_cast<size_t>(stored.byteLength);
-    if (crc32Of(tensorData(entry.weight, entry.part), bytes, pool) != stored.checksum) refuse(weightsFile, entry);
+    const auto& source = sources_[part(entry.weight, entry.part).tensor];
+    const uint32_t sum =
+        source != nullptr
+            ? checksumOf(*source, pool.threads())
+            : crc32Of(tensorData(entry.weight, entry.part), static_cast<size_t>(stored.byteLength), pool);
+    if (sum != stored.checksum) refuse(weightsFile, entry);
   }
 }
 
@@ -324,8 +376,11 @@ bool PackedWeights::pack(const std::string& weightsFile, const PackingTarget& ta
                          ThreadPool& pool) const {
   std::vector<MatrixToPack> matrices;
   for (const Entry& entry : entries_) {
+    const WeightPart& rows = part(entry.weight, entry.part);
+    const bool isHere = sources_[rows.tensor] == nullptr;
     matrices.push_back({tensor(entry.weight, entry.part).dtype, entry.gated, entry.n, entry.k,
-                        tensorData(entry.weight, entry.part), part(entry.weight, entry.part).slices, entry.offset});
+                        isHere ? tensorData(entry.weight, entry.part) : nullptr, rows.slices, entry.offset,
+                        sources_[rows.tensor]});
   }
   const std::vector<uint32_t> sums = packMatrices(matrices, kernels, pool, target);
   for (size_t i = 0; i < sums.size(); ++i) {

@@ -2,12 +2,16 @@
 //
 //   packed file   [ header, one page | matrix 0 | matrix 1 | ... ]   each matrix at a page boundary
 //
+// The matrices' rows come from weights.bin or, where the engine has no copy of them, from the checkpoint's file, which is opened only
+// to pack: once there is a packed file, that file may be gone.
+//
 // The header names the instruction set, the file's size, a fingerprint of everything the bytes depend on, and a checksum of the
 // bytes themselves. A file that does not match is made again: written beside it under a temporary name, then renamed, so that two
 // processes may do so at once and a reader never sees half a file.
 #pragma once
 #include <vector>
 
+#include "convert/source-rows.h"
 #include "executor/memory.h"
 #include "executor/plan.h"
 #include "executor/thread_pool.h"
@@ -28,7 +32,7 @@ class PackedWeights {
   // called.
   PackedWeights(const ExecutorConfig& config, const KernelTable& kernels);
   // Maps weights.bin, and maps or makes the packed file. Throws if a weight of the plan is missing, has another shape, lies
-  // outside the file, or is to be packed and its checksum has changed since the build. If the packed file cannot be written,
+  // outside the file, or is to be packed and cannot be read or its checksum has changed since the build. If the packed file cannot be written,
   // packs into memory.
   PackedWeights(const ExecutorConfig& config, const KernelTable& kernels, ThreadPool& pool);
 
@@ -67,7 +71,9 @@ class PackedWeights {
   void layOut(const ExecutorConfig& config, const KernelTable& kernels);
   uint64_t fingerprint(const ExecutorConfig& config, const KernelTable& kernels) const;
   bool mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
-  // Says that a matrix of weights.bin has changed since the build.
+  // Opens the checkpoint's file for the matrices that lie in it.
+  void openSource(const std::string& engine);
+  // Says that a matrix has changed since the build.
   [[noreturn]] void refuse(const std::string& weightsFile, const Entry& entry) const;
   // Throws if matrices of which only a part is about to be packed have changed since the build.
   void checkSlicedMatrices(const std::string& weightsFile, ThreadPool& pool) const;
@@ -84,6 +90,8 @@ class PackedWeights {
   std::vector<std::vector<WeightPart>> parts_;  // by weight index of the plan
   std::vector<std::vector<uint8_t>> ownParts_;  // by weight index: a rank's part of a vector; else empty
   std::vector<Entry> entries_;
+  // By tensor, while matrices are packed; null: it lies in weights.bin.
+  std::vector<std::shared_ptr<const SourceRows>> sources_;
 };
 
 }  // namespace skein

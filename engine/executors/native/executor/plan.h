@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "convert/convert.h"
 #include "executor/group_memory.h"
 #include "executor/thread_places.h"
 #include "kernels/kernels.h"
@@ -133,7 +134,7 @@ struct NetworkPlan {
   }
 };
 
-// One tensor of weights.bin.
+// One tensor of weights.bin, or of the checkpoint's file that the engine was made of.
 struct WeightTensor {
   std::string name;  // of its weight
   DType dtype;
@@ -141,6 +142,8 @@ struct WeightTensor {
   // CRC-32 of the tensor's bytes; -1 if the engine has none.
   int64_t checksum = -1;
   int64_t firstRow = 0;  // of its weight, of which others have the rows before and behind
+  // Where its rows lie in the checkpoint's file; none: it lies in weights.bin.
+  std::vector<ConvertJob> jobs = {};
 };
 
 struct ExecutorConfig {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <exception>
+#include <mutex>
 
 #include "executor/checksums.h"
 
@@ -22,6 +24,7 @@ struct Piece {
 
 // Memory of one thread.
 struct Scratch {
+  RowsBuffer read;
   std::vector<uint8_t> rows, panels;
 };
 
@@ -38,12 +41,13 @@ class Packing {
     }
   }
 
-  // False if the file could not be written.
+  // False if the file could not be written. Throws if a source could not be read.
   bool run(ThreadPool& pool) {
     std::vector<Scratch> scratch(static_cast<size_t>(pool.threads()));
     pool.run(static_cast<int32_t>(pieces_.size()), [&](int32_t piece, int32_t thread) {
-      if (!failed_) runPiece(pieces_[static_cast<size_t>(piece)], scratch[static_cast<size_t>(thread)]);
+      if (!failed_) tryPiece(pieces_[static_cast<size_t>(piece)], scratch[static_cast<size_t>(thread)]);
     });
+    if (error_) std::rethrow_exception(error_);
     return !failed_;
   }
 
@@ -69,6 +73,17 @@ class Packing {
     return std::min(piece.panels * kernels_.panelWidth, piece.matrix->n - first);
   }
 
+  // The pool's tasks must not throw.
+  void tryPiece(Piece& piece, Scratch& scratch) {
+    try {
+      runPiece(piece, scratch);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+      failed_ = true;
+    }
+  }
+
   void runPiece(Piece& piece, Scratch& scratch) {
     const MatrixToPack& matrix = *piece.matrix;
     const size_t together = panelBytes(matrix) * static_cast<size_t>(halves(matrix));
@@ -85,9 +100,9 @@ class Packing {
     const size_t rowSize = rowBytes(matrix.dtype, matrix.k), panelSize = panelBytes(matrix);
     const int32_t width = kernels_.panelWidth, count = rowsOf(piece);
     const int32_t first = half * matrix.n + piece.firstPanel * width;
-    const uint8_t* rows = matrix.rows + static_cast<size_t>(first) * rowSize;
+    const uint8_t* rows =
+        matrix.slices.empty() ? storedRows(matrix, first, count, scratch) : gather(matrix, first, count, scratch);
     if (matrix.slices.empty()) piece.sums[half] = crc32Of(rows, static_cast<size_t>(count) * rowSize);
-    else rows = gather(matrix, first, count, scratch.rows);
     if (!matrix.gated) return kernels_.packWeights(matrix.dtype, rows, count, matrix.k, panels);
     for (int32_t panel = 0; panel < piece.panels; ++panel) {
       kernels_.packWeights(matrix.dtype, rows + static_cast<size_t>(panel * width) * rowSize,
@@ -96,15 +111,21 @@ class Packing {
     }
   }
 
+  static const uint8_t* storedRows(const MatrixToPack& matrix, int32_t first, int32_t count, Scratch& scratch) {
+    if (matrix.source != nullptr) return matrix.source->read(first, count, scratch.read);
+    return matrix.rows + static_cast<size_t>(first) * rowBytes(matrix.dtype, matrix.k);
+  }
+
   // Rows of a rank's part, which may lie apart, as those of its heads in a stack of queries, keys and values.
-  static const uint8_t* gather(const MatrixToPack& matrix, int32_t first, int32_t count, std::vector<uint8_t>& to) {
+  static const uint8_t* gather(const MatrixToPack& matrix, int32_t first, int32_t count, Scratch& scratch) {
     const size_t rowSize = rowBytes(matrix.dtype, matrix.k);
+    std::vector<uint8_t>& to = scratch.rows;
     to.clear();
     int32_t before = 0;
     for (const WeightSlice& slice : matrix.slices) {
       const int32_t begin = std::max(first, before), end = std::min(first + count, before + slice.count);
       if (begin < end) {
-        const uint8_t* from = matrix.rows + static_cast<size_t>(slice.first + begin - before) * rowSize;
+        const uint8_t* from = storedRows(matrix, slice.first + begin - before, end - begin, scratch);
         to.insert(to.end(), from, from + static_cast<size_t>(end - begin) * rowSize);
       }
       before += slice.count;
@@ -126,6 +147,8 @@ class Packing {
   const PackingTarget target_;
   std::vector<Piece> pieces_;
   std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::exception_ptr error_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "convert/source-rows.h"
 #include "executor/plan.h"
 #include "executor/thread_pool.h"
 #include "kernels/kernels.h"
@@ -20,9 +21,10 @@ struct MatrixToPack {
   DType dtype;
   bool gated;
   int32_t n, k;
-  const uint8_t* rows;
+  const uint8_t* rows;  // null: they are read from `source`
   std::vector<WeightSlice> slices;  // empty: all rows
   size_t offset;                    // of its panels in the target
+  std::shared_ptr<const SourceRows> source = nullptr;
 };
 
 // Memory, or an open file, for all panels.
@@ -32,6 +34,7 @@ struct PackingTarget {
 };
 
 // Result: the CRC-32 of the rows of each matrix that has no slices; empty if the file could not be written.
+// Throws std::runtime_error if a source cannot be read.
 std::vector<uint32_t> packMatrices(const std::vector<MatrixToPack>& matrices, const KernelTable& kernels,
                                    ThreadPool& pool, const PackingTarget& target);
 

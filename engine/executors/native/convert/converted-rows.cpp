@@ -1,0 +1,120 @@
+#include "converted-rows.h"
+
+#include <stdexcept>
+
+#include "quantize.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kMaxColumns = 1 << 24;
+constexpr int64_t kMaxRows = int64_t(1) << 32;
+
+[[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
+
+// Row of the source that holds target row `row`. llama.cpp stores the halves of a head as pairs:
+//
+//   target (halves)   0 1 2 3 | 4 5 6 7      row = half * size + i
+//   source (pairs)    0 4 1 5 2 6 3 7        row = 2 * i + half
+int64_t sourceRow(int64_t row, int64_t headRows) {
+  const int64_t head = row / headRows, inside = row % headRows, size = headRows / 2;
+  return head * headRows + 2 * (inside % size) + inside / size;
+}
+
+}  // namespace
+
+void checkSource(const ConvertJob& job, const PositionedFile& source) {
+  const std::string shape = "[" + std::to_string(job.rows) + ", " + std::to_string(job.columns) + "]";
+  if (job.rows < 1 || job.rows > kMaxRows || job.columns < 1 || job.columns > kMaxColumns) {
+    fail(job.source + ": a tensor of shape " + shape + " is out of range.");
+  }
+  if (job.columns % job.type->blockElements != 0) {
+    fail(job.source + ": rows of " + std::to_string(job.columns) + " elements do not hold whole blocks of " +
+         std::string(job.type->name) + " (" + std::to_string(job.type->blockElements) + " elements).");
+  }
+  // At most 2^32 rows of 2^24 * 4 bytes: no product here overflows 63 bits.
+  const int64_t expected = job.rows * (job.columns / job.type->blockElements * job.type->blockBytes);
+  if (job.sourceByteLength != expected) {
+    fail(job.source + ": a tensor of type " + std::string(job.type->name) + " and shape " + shape + " takes " +
+         std::to_string(expected) + " bytes, found " + std::to_string(job.sourceByteLength) + ".");
+  }
+  if (job.interleavedHeads < 0 || (job.interleavedHeads > 0 && job.rows % (2 * job.interleavedHeads) != 0)) {
+    fail(job.source + ": " + std::to_string(job.rows) + " rows do not divide into " +
+         std::to_string(job.interleavedHeads) + " heads of interleaved halves.");
+  }
+  if (job.transposed && (job.type->blockElements != 1 || job.interleavedHeads != 0)) {
+    fail(job.source + ": a transposed tensor of type " + std::string(job.type->name) +
+         " cannot be turned; its elements must "
+         "be single numbers, in the order of rows.");
+  }
+  const WeightFormat& format = formatOf(job.targetType);
+  if (!format.made && !exactConversion(*job.type, job.targetType)) {
+    fail(job.source + ": a tensor of type " + std::string(job.type->name) + " cannot be stored as " + format.name +
+         ", a format that only keeps numbers which a file has in it.");
+  }
+  source.checkRange("tensor", job.sourceOffset, job.sourceByteLength);
+}
+
+void ConvertedRows::read(const ConvertJob& job, const PositionedFile& source, int64_t first, int64_t count) {
+  const int64_t rowBytes = job.columns / job.type->blockElements * job.type->blockBytes;
+  raw_.resize(size_t(count * rowBytes));
+  if (job.transposed) {
+    const int64_t element = job.type->blockBytes;
+    for (int64_t c = 0; c < job.columns; c++)
+      source.read(raw_.data() + c * count * element, count * element,
+                  job.sourceOffset + (c * job.rows + first) * element);
+  } else if (job.interleavedHeads == 0) {
+    source.read(raw_.data(), count * rowBytes, job.sourceOffset + first * rowBytes);
+  } else {
+    const int64_t headRows = job.rows / job.interleavedHeads;
+    for (int64_t r = 0; r < count; r++) {
+      const int64_t from = job.sourceOffset + sourceRow(first + r, headRows) * rowBytes;
+      source.read(raw_.data() + r * rowBytes, rowBytes, from);
+    }
+  }
+}
+
+const uint8_t* ConvertedRows::of(const ConvertJob& job, const PositionedFile& source, int64_t first, int64_t count) {
+  read(job, source, first, count);
+  const int64_t blocks = count * (job.columns / job.type->blockElements);
+  const ExactConversion exact =
+      job.transposed || job.addend != 0 ? nullptr : exactConversion(*job.type, job.targetType);
+  // Blocks of one size are the same blocks.
+  if (exact && size_t(job.type->blockBytes) == blockBytes(job.targetType)) return raw_.data();
+  const size_t targetBytes = size_t(count) * rowBytes(job.targetType, job.columns);
+  if (exact) {
+    converted_.resize(targetBytes);
+    exact(raw_.data(), blocks, converted_.data());
+    return converted_.data();
+  }
+  floats_.resize(size_t(count * job.columns));
+  job.type->toF32(raw_.data(), blocks, floats_.data());
+  if (job.transposed) transpose(count, job.columns);
+  if (job.addend != 0)
+    for (float& x : floats_) x += job.addend;
+  if (job.targetType == DType::kF32) return reinterpret_cast<const uint8_t*>(floats_.data());
+  converted_.resize(targetBytes);
+  round(job.targetType, count, job.columns);
+  return converted_.data();
+}
+
+// Transposes floats_ from [columns, rows] to [rows, columns].
+void ConvertedRows::transpose(int64_t rows, int64_t columns) {
+  turned_.resize(floats_.size());
+  for (int64_t c = 0; c < columns; c++)
+    for (int64_t r = 0; r < rows; r++) turned_[size_t(r * columns + c)] = floats_[size_t(c * rows + r)];
+  floats_.swap(turned_);
+}
+
+// Rounds floats_ into converted_.
+void ConvertedRows::round(DType type, int64_t rows, int64_t columns) {
+  if (type == DType::kBf16) {
+    uint16_t* rounded = reinterpret_cast<uint16_t*>(converted_.data());
+    for (int64_t i = 0; i < rows * columns; i++) rounded[i] = floatToBf16(floats_[size_t(i)]);
+    return;
+  }
+  for (int64_t r = 0; r < rows; r++)
+    quantizeWeights(type, floats_.data() + r * columns, columns, converted_.data() + r * int64_t(rowBytes(type, columns)));
+}
+
+}  // namespace skein
