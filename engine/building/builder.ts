@@ -1,16 +1,4 @@
-import {
-  closeSync,
-  existsSync,
-  fchmodSync,
-  fdatasyncSync,
-  ftruncateSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import {
   discardBuildDirectory,
@@ -18,43 +6,31 @@ import {
   publishBuildDirectory,
 } from '../../base/build-directory.js';
 import { onlyTold } from '../../base/error-reporter.js';
-import { messageOf } from '../../base/error-text.js';
 import { skeinVersion } from '../../base/package-info.js';
-import { codeOf } from '../../base/skein-error.js';
 import { writeProblem } from '../../base/system-problem.js';
-import { defaultThreads } from '../../base/topology.js';
 import { planNetwork } from '../../models/architectures/index.js';
-import { type Checkpoint, CheckpointError } from '../../models/checkpoints/checkpoint.js';
+import type { Checkpoint } from '../../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { makeTablesFile, TABLES_FILE_NAME } from '../../models/tokenizer/bpe-tables.js';
-import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
+import type { NetworkPlan } from '../../network/plan.js';
 import type { EnginePrecision, OutputPrecision } from '../executors/executor.js';
-import type { ConvertJob } from '../executors/native/addon.js';
-import { type Engine, EngineError, layOutWeights, openEngine } from './engine.js';
-import {
-  ENGINE_FORMAT_VERSION,
-  type EngineManifest,
-  type EngineTensor,
-  tensorsByWeight,
-} from './engine-directory.js';
-import { storedParts } from './stored-precision.js';
-import { storedBytes } from './weight-blocks.js';
-import { type ConvertWeights, weightConverter } from './weight-converter.js';
+import { type Engine, EngineError, openEngine } from './engine.js';
+import type { EngineManifest } from './engine-directory.js';
 import {
   automaticOutputPrecision,
   automaticPrecision,
   checkOutputPrecision,
   checkWeightPrecision,
 } from './weight-precision.js';
-import { CAN_SUM, withChecksums } from './weights-checksum.js';
+import { writeWeights } from './weights-writer.js';
 
 /**
- * Progress of a build; `waiting`: another process builds the same engine. done and total are bytes of weights (0 if
- * none are known).
+ * Progress of a build; `waiting`: another process builds the same engine; `summing`: weights that stay in the model's file are summed
+ * up. done and total are bytes of weights (0 if none are known).
  */
 export interface BuildProgress {
-  phase: 'waiting' | 'reading' | 'converting' | 'finishing';
+  phase: 'waiting' | 'reading' | 'converting' | 'summing' | 'finishing';
   done: number;
   total: number;
 }
@@ -77,9 +53,6 @@ export interface BuildOptions {
   signal?: AbortSignal;
 }
 
-/** Bytes of weights converted before the signal and the event loop are checked again. */
-const BYTES_PER_STEP = 32 * 1024 * 1024;
-
 /**
  * Builds an engine directory from a checkpoint: written aside, then renamed, so that the output is complete or absent.
  * An existing engine in its place is replaced; any other non-empty folder is refused. @throws CheckpointError if the
@@ -90,7 +63,7 @@ export async function buildEngine(options: BuildOptions): Promise<Engine> {
   if (existsSync(target) && !isReplaceable(target)) {
     throw new EngineError(`${target}: exists and is not an engine directory; it is left as it is.`);
   }
-  const directory = await buildAside(target, { ...options, isDurable: true });
+  const directory = await buildAside(target, { ...options, isDurable: true, leavesMatrices: false });
   try {
     replace(directory, target);
   } catch (error) {
@@ -109,6 +82,8 @@ export interface BuildAsideOptions extends Omit<BuildOptions, 'outputDirectory'>
    * left out is found by the next start, which builds the engine anew.
    */
   isDurable: boolean;
+  /** True: matrices that a GGUF has may stay there (source-placement.ts). False: the engine's folder has all that it needs. */
+  leavesMatrices: boolean;
 }
 
 /** Builds into a directory beside `target` and returns its path; the caller publishes or discards it. */
@@ -142,35 +117,18 @@ async function writeEngine(
   precisions: { precision: EnginePrecision; outputPrecision: OutputPrecision },
   options: BuildAsideOptions,
 ): Promise<void> {
-  const { precision, outputPrecision } = precisions;
-  const partsOf = (weight: PlanWeight) => storedParts(checkpoint, weight);
-  const { tensors, byteLength } = layOutWeights(plan, precision, outputPrecision, partsOf);
-  checkSpace(directory, target, byteLength);
-  const weightsFile = join(directory, 'weights.bin');
-  const fd = openSync(weightsFile, 'w');
-  try {
-    ftruncateSync(fd, byteLength);
-    await convertAll(weightsFile, convertJobs(checkpoint, plan, tensors), byteLength, options);
-    options.onProgress?.({ phase: 'finishing', done: byteLength, total: byteLength });
-    if (options.isDurable || !CAN_SUM) fdatasyncSync(fd);
-    // Servers map the file, and truncating a mapped file kills the processes that have it mapped (SIGBUS), so it
-    // becomes read-only.
-    fchmodSync(fd, 0o444);
-  } finally {
-    closeSync(fd);
-  }
+  const weights = await writeWeights({ directory, target }, checkpoint, plan, { ...options, ...precisions });
   writeTokenizer(directory, checkpoint);
   const { config, format, sourceHash } = checkpoint;
   const manifest: EngineManifest = {
-    formatVersion: ENGINE_FORMAT_VERSION,
     skeinVersion: skeinVersion(),
-    ...precisions,
+    precision: precisions.precision,
+    outputPrecision: precisions.outputPrecision,
     config,
     maxInputLen: longestSequence(config),
     maxSeqLen: longestSequence(config),
     source: { path: resolve(checkpoint.path), format, hash: sourceHash },
-    weightsByteLength: byteLength,
-    tensors: await withChecksums(weightsFile, tensors, options.threads ?? defaultThreads()),
+    ...weights,
   };
   writeFileSync(join(directory, 'engine.json'), `${JSON.stringify(manifest, null, 1)}\n`, { flush: true });
 }
@@ -183,89 +141,6 @@ export function longestSequence({ maxPositions, rope }: ModelConfig): number {
   return rope.scaling.type === 'dynamic'
     ? Math.floor(maxPositions * Math.max(1, rope.scaling.factor))
     : maxPositions;
-}
-
-/**
- * Makes one job per source: the sources of a stacked weight follow one another in the rows of its tensors, and no source has rows
- * in two of them.
- */
-function convertJobs(
-  checkpoint: Checkpoint,
-  plan: NetworkPlan,
-  tensors: readonly EngineTensor[],
-): ConvertJob[] {
-  const ofWeight = tensorsByWeight(tensors);
-  return plan.weights.flatMap((weight) => {
-    const parts = ofWeight.get(weight.name)!.values();
-    let part = parts.next().value!;
-    let done = 0;
-    return weight.sources.map(({ name, rows, columns }): ConvertJob => {
-      if (done === part.rows && weight.kind === 'matrix') {
-        part = parts.next().value!;
-        done = 0;
-      }
-      const { dtype, offset } = part;
-      const tensor = checkpoint.tensors.get(name)!;
-      // In the bias of interleaved heads, each element counts as a row.
-      const asColumn = weight.kind === 'vector' && tensor.interleavedHeads !== undefined;
-      const before =
-        weight.kind === 'vector' ? storedBytes(dtype, 1, done) : storedBytes(dtype, done, columns);
-      done += weight.kind === 'vector' ? columns : rows;
-      return {
-        source: tensor.file,
-        sourceOffset: tensor.offset,
-        sourceByteLength: tensor.byteLength,
-        type: tensor.type,
-        rows: asColumn ? columns : rows,
-        columns: asColumn ? 1 : columns,
-        interleavedHeads: tensor.interleavedHeads ?? 0,
-        transposed: tensor.transposed ?? false,
-        addend: tensor.addend ?? 0,
-        targetOffset: offset + before,
-        targetType: dtype,
-      };
-    });
-  });
-}
-
-async function convertAll(
-  weightsFile: string,
-  jobs: readonly ConvertJob[],
-  total: number,
-  options: BuildAsideOptions,
-): Promise<void> {
-  const convert = weightConverter();
-  const threads = options.threads ?? defaultThreads();
-  const { signal } = options;
-  let done = 0;
-  for (let next = 0; next < jobs.length; ) {
-    options.onProgress?.({ phase: 'converting', done, total });
-    const step: ConvertJob[] = [];
-    for (let bytes = 0; next < jobs.length && bytes < BYTES_PER_STEP; next++) {
-      const job = jobs[next]!;
-      const size = storedBytes(job.targetType, job.rows, job.columns);
-      step.push(job);
-      bytes += size;
-      done = job.targetOffset + size;
-    }
-    await convertStep(convert, weightsFile, step, { threads, signal });
-  }
-}
-
-/** Runs a conversion; its errors say whether the model or the output is at fault. */
-async function convertStep(
-  convert: ConvertWeights,
-  weightsFile: string,
-  jobs: readonly ConvertJob[],
-  options: Parameters<ConvertWeights>[2],
-): Promise<void> {
-  try {
-    await convert(weightsFile, jobs, options);
-  } catch (error) {
-    options.signal?.throwIfAborted();
-    const Kind = codeOf(error) === 'SKEIN_TARGET_FILE' ? EngineError : CheckpointError;
-    throw new Kind(messageOf(error), { cause: error });
-  }
 }
 
 function writeTokenizer(directory: string, { tokenizer }: Checkpoint): void {
@@ -296,16 +171,6 @@ function named(target: string, error: unknown): unknown {
   return isSystemError
     ? new EngineError(`${target}: cannot be written: ${writeProblem(error)}`, { cause: error })
     : error;
-}
-
-function checkSpace(directory: string, target: string, needed: number): void {
-  const { bavail, bsize } = statfsSync(directory);
-  if (bavail * bsize < needed) {
-    const size = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
-    throw new EngineError(
-      `${target}: the engine takes ${size(needed)}, and its disk has ${size(bavail * bsize)} left; make room, or name a folder of another disk.`,
-    );
-  }
 }
 
 function isReplaceable(target: string): boolean {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import {
@@ -57,14 +57,15 @@ export async function cachedEngine(options: CachedEngineOptions): Promise<Engine
   const precision = checkWeightPrecision(options.precision);
   const outputPrecision = checkOutputPrecision(options.outputPrecision ?? 'auto');
   const entry = join(directory, entryName(files, precision, outputPrecision));
-  const present = await tryOpenWhole(entry, options.executor, options.onDamaged);
+  const found = { entry, file: resolve(files.weights[0]!) };
+  const present = await tryOpenWhole(found, options.executor, options.onDamaged);
   if (present) return touched(present);
 
-  const lock = await lockOf(entry, options);
+  const lock = await lockOf(found, options);
   try {
-    const built = await tryOpenWhole(entry, options.executor);
+    const built = await tryOpenWhole(found, options.executor);
     if (built) return touched(built);
-    await buildInto(entry, {
+    await buildInto(found, {
       ...options,
       precision,
       outputPrecision,
@@ -90,29 +91,51 @@ function entryName(files: ModelFiles, precision: string, outputPrecision: string
   return `${name}-${precisions}-v${version}-${key.digest('hex').slice(0, 20)}`;
 }
 
+/** An entry of the cache, and the file of the model's weights (the first of several) where it is now. */
+interface Entry {
+  entry: string;
+  file: string;
+}
+
 /** Opens the entry; null if it is missing or unusable, and is then built anew. */
-function tryOpen(entry: string): Engine | null {
+function tryOpen({ entry, file }: Entry): Engine | null {
   if (!existsSync(entry)) return null;
   try {
-    return openEngine(entry);
+    return withPresentFile(openEngine(entry), file);
   } catch (error) {
     if (error instanceof EngineError) return null;
     throw error;
   }
 }
 
+/** Lets an engine whose matrices lie in the model's file find that file after it was moved: the entry's name says that it is the same. */
+function withPresentFile(engine: Engine, file: string): Engine {
+  const { sourceFile } = engine.manifest;
+  if (sourceFile === undefined || sourceFile.path === file) return engine;
+  const manifest = { ...engine.manifest, sourceFile: { ...sourceFile, path: file } };
+  const written = join(engine.directory, `engine.json.${process.pid}.tmp`);
+  try {
+    writeFileSync(written, `${JSON.stringify(manifest, null, 1)}\n`);
+    renameSync(written, join(engine.directory, 'engine.json'));
+  } catch {
+    // In a cache that cannot be written to, packed files go on to serve; who has to read the old file says that it is not there.
+    return engine;
+  }
+  return { ...engine, manifest };
+}
+
 /** Like tryOpen, but also removes an entry whose weights have changed, so that no other process takes it meanwhile. */
 async function tryOpenWhole(
-  entry: string,
+  found: Entry,
   executor?: string,
   onDamaged?: (message: string) => void,
 ): Promise<Engine | null> {
-  const engine = tryOpen(entry);
+  const engine = tryOpen(found);
   if (engine === null) return null;
   const damage = await weightsDamage(engine, executor);
   if (damage === null) return engine;
   onDamaged?.(`${damage}; it is built anew.`);
-  rmSync(entry, { recursive: true, force: true }); // processes that have it mapped keep its pages
+  rmSync(found.entry, { recursive: true, force: true }); // processes that have it mapped keep its pages
   return null;
 }
 
@@ -126,13 +149,14 @@ function touched(engine: Engine): Engine {
   return engine;
 }
 
-async function buildInto(entry: string, options: Omit<BuildOptions, 'outputDirectory'>): Promise<void> {
+async function buildInto(found: Entry, options: Omit<BuildOptions, 'outputDirectory'>): Promise<void> {
+  const { entry } = found;
   // Imported here because most starts find an engine and need nothing that builds one.
   const { buildAside } = await import('./builder.js');
-  const directory = await buildAside(entry, { ...options, isDurable: false });
+  const directory = await buildAside(entry, { ...options, isDurable: false, leavesMatrices: true });
   try {
     for (let attempt = 0; !publishBuildDirectory(directory, entry); attempt++) {
-      if (tryOpen(entry) || attempt === 3) {
+      if (tryOpen(found) || attempt === 3) {
         discardBuildDirectory(directory); // another process was faster
         return;
       }
@@ -150,12 +174,13 @@ async function buildInto(entry: string, options: Omit<BuildOptions, 'outputDirec
  * Takes the lock that saves several processes from building the same engine; correctness never depends on it. Null if
  * another process has built the entry meanwhile.
  */
-async function lockOf(entry: string, options: CachedEngineOptions): Promise<ProcessLock | null> {
+async function lockOf(found: Entry, options: CachedEngineOptions): Promise<ProcessLock | null> {
+  const { entry } = found;
   discardBuildDirectory(makeProbe(entry));
   for (;;) {
     const lock = takeLock(`${entry}.lock`);
     if (lock !== null) return lock;
-    if (tryOpen(entry)) return null;
+    if (tryOpen(found)) return null;
     if (options.onProgress) {
       onlyTold('onProgress', options.onProgress)({ phase: 'waiting', done: 0, total: 0 });
     }

@@ -1,3 +1,4 @@
+import type { TensorType } from '../../models/checkpoints/checkpoint.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import type { EnginePrecision, OutputPrecision, TensorPrecision } from '../executors/executor.js';
 
@@ -11,6 +12,9 @@ import type { EnginePrecision, OutputPrecision, TensorPrecision } from '../execu
  *   tokenizer.json  tokenizer_config.json  chat_template.jinja (where the model has one)
  *   tokenizer-tables.json  vocabulary and merges of tokenizer.json in a form that is read faster (where it is a BPE)
  *   packed-<isa>-v<n>.bin  weights packed for an executor and instruction set, made on first use, mapped afterwards
+ *
+ * In an engine of the cache matrices of a GGUF may stay in that file (source-tensors.ts): engine.json then says where, and weights.bin
+ * has the other tensors alone.
  */
 export interface EngineTensor {
   /** Name of its weight. A stack of matrices that are stored in several precisions lies in several tensors, in order. */
@@ -20,10 +24,23 @@ export interface EngineTensor {
   firstRow?: number;
   rows: number;
   columns: number;
+  /** 0 where it lies in the model's file. */
   offset: number;
   byteLength: number;
   /** CRC-32 of the tensor's bytes; absent in engines of versions that wrote none. */
   checksum?: number;
+  /** Where its rows lie in the model's file, in order; absent: the tensor lies in weights.bin. */
+  pieces?: SourcePiece[];
+}
+
+/** Rows of a tensor in the model's file. What they become in the tensor's precision is what weights.bin would have. */
+export interface SourcePiece {
+  type: TensorType;
+  offset: number;
+  byteLength: number;
+  rows: number;
+  /** See TensorLocation; absent: the rows are in order. */
+  interleavedHeads?: number;
 }
 
 export interface EngineManifest {
@@ -37,13 +54,24 @@ export interface EngineManifest {
   maxInputLen: number;
   maxSeqLen: number;
   source: { path: string; format: string; hash: string };
+  /** Length of weights.bin. */
   weightsByteLength: number;
   tensors: EngineTensor[];
+  /** The model's file, if tensors lie in it, and its length when the engine was made. */
+  sourceFile?: { path: string; byteLength: number };
+}
+
+/** Bytes of all weights of an engine, wherever they lie. */
+export function weightBytesOf({ weightsByteLength, tensors }: EngineManifest): number {
+  return tensors.reduce(
+    (sum, { byteLength, pieces }) => (pieces === undefined ? sum : sum + byteLength),
+    weightsByteLength,
+  );
 }
 
 /** The tensors of each weight, in order. */
-export function tensorsByWeight(tensors: readonly EngineTensor[]): Map<string, EngineTensor[]> {
-  const byWeight = new Map<string, EngineTensor[]>();
+export function tensorsByWeight<T extends EngineTensor>(tensors: readonly T[]): Map<string, T[]> {
+  const byWeight = new Map<string, T[]>();
   for (const tensor of tensors) {
     const parts = byWeight.get(tensor.name);
     if (parts === undefined) byWeight.set(tensor.name, [tensor]);
@@ -54,6 +82,8 @@ export function tensorsByWeight(tensors: readonly EngineTensor[]): Map<string, E
 
 /** Version of engine.json and weights.bin; raised when older readers would misread them. */
 export const ENGINE_FORMAT_VERSION = 2;
+/** The same of an engine whose matrices lie in the model's file, which older readers do not know. */
+export const SOURCE_FORMAT_VERSION = 3;
 /**
  * Version of the rules by which a checkpoint becomes an engine; raised when the same options give other weights. Engines of the cache
  * are then built anew, by a name of their own; engines that a user has built stay what they are.

@@ -7,7 +7,14 @@ import { readProblem } from '../../base/system-problem.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
 import type { EnginePrecision, OutputPrecision } from '../executors/executor.js';
-import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
+import type { LoadableEngine } from '../executors/executor-kind.js';
+import {
+  ENGINE_FORMAT_VERSION,
+  type EngineManifest,
+  type EngineTensor,
+  SOURCE_FORMAT_VERSION,
+} from './engine-directory.js';
+import { areWholePieces, loadableTensors } from './source-tensors.js';
 import type { WeightPart } from './stored-precision.js';
 import { holdsRows, storedBytes, TENSOR_PRECISIONS } from './weight-blocks.js';
 import { outputWeights, PRECISIONS } from './weight-precision.js';
@@ -26,6 +33,11 @@ export interface Engine {
   weightsFile: string;
 }
 
+/** The parts of an engine that an executor needs. Weights packed for it are kept in the engine's folder. */
+export function loadableEngine({ directory, manifest, plan, weightsFile }: Engine): LoadableEngine {
+  return { plan, weightsFile, tensors: loadableTensors(manifest), packedFolder: directory };
+}
+
 /** Each tensor begins at a multiple of this many bytes of weights.bin. */
 const TENSOR_ALIGNMENT = 64;
 const MAX_MANIFEST_BYTES = 64 * 1024 * 1024;
@@ -34,32 +46,39 @@ const MAX_MANIFEST_BYTES = 64 * 1024 * 1024;
  * Places of a plan's weights in weights.bin: one after another in the plan's order. Vectors are always f32.
  *
  * @param storedParts parts of a matrix whose precision is 'stored'
+ * @param isElsewhere true for a part that lies in the model's file, and takes no place in weights.bin
+ * @returns all tensors, the length of weights.bin, and the tensors that lie elsewhere
  */
 export function layOutWeights(
   plan: NetworkPlan,
   precision: EnginePrecision,
   outputPrecision: OutputPrecision,
   storedParts: (weight: PlanWeight) => readonly WeightPart[],
-): { tensors: EngineTensor[]; byteLength: number } {
+  isElsewhere: (weight: PlanWeight, part: WeightPart, firstRow: number) => boolean = () => false,
+): { tensors: EngineTensor[]; byteLength: number; elsewhere: EngineTensor[] } {
   let byteLength = 0;
   const outputs = outputWeights(plan);
   const tensors: EngineTensor[] = [];
+  const elsewhere: EngineTensor[] = [];
   for (const weight of plan.weights) {
     const { name, kind, rows, columns } = weight;
     const wanted = kind === 'vector' ? 'f32' : outputs.has(name) ? outputPrecision : precision;
     let firstRow = 0;
     for (const part of wanted === 'stored' ? storedParts(weight) : [{ dtype: wanted, rows }]) {
       const size = storedBytes(part.dtype, part.rows, columns);
-      const offset = Math.ceil(byteLength / TENSOR_ALIGNMENT) * TENSOR_ALIGNMENT;
-      byteLength = offset + size;
+      const isHere = !isElsewhere(weight, part, firstRow);
+      const offset = isHere ? Math.ceil(byteLength / TENSOR_ALIGNMENT) * TENSOR_ALIGNMENT : 0;
+      if (isHere) byteLength = offset + size;
       if (!Number.isSafeInteger(byteLength))
         throw new EngineError(`The weights of this model are too large.`);
       const place = firstRow === 0 ? {} : { firstRow };
-      tensors.push({ name, ...part, ...place, columns, offset, byteLength: size });
+      const tensor = { name, ...part, ...place, columns, offset, byteLength: size };
+      tensors.push(tensor);
+      if (!isHere) elsewhere.push(tensor);
       firstRow += part.rows;
     }
   }
-  return { tensors, byteLength };
+  return { tensors, byteLength, elsewhere };
 }
 
 /** What engine.json says, without the files beside it. @throws EngineError as openEngine */
@@ -99,9 +118,10 @@ function readManifest(file: string): EngineManifest {
   } catch (error) {
     throw new EngineError(`${file}: cannot be read: ${readProblem(error)}`);
   }
-  if (manifest?.formatVersion !== ENGINE_FORMAT_VERSION) {
+  const version = manifest?.formatVersion;
+  if (manifest === null || (version !== ENGINE_FORMAT_VERSION && version !== SOURCE_FORMAT_VERSION)) {
     throw new EngineError(
-      `${file}: has format version ${manifest?.formatVersion}, expected ${ENGINE_FORMAT_VERSION}; build the engine again.`,
+      `${file}: has format version ${version}, expected ${ENGINE_FORMAT_VERSION} or ${SOURCE_FORMAT_VERSION}; build the engine again.`,
     );
   }
   checkPrecision(file, 'precision', manifest.precision);
@@ -151,8 +171,20 @@ function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
 /** Checks that the tensors are those of the plan, at the places where this version would put them. */
 function checkTensors(file: string, manifest: EngineManifest, plan: NetworkPlan): void {
   const partsOf = (weight: PlanWeight) => toldParts(manifest, weight);
-  const expected = layOutWeights(plan, manifest.precision, manifest.outputPrecision, partsOf);
+  const elsewhere = new Set(
+    manifest.tensors.flatMap((one) =>
+      one?.pieces === undefined ? [] : [`${one.name}\0${one.firstRow ?? 0}`],
+    ),
+  );
+  const expected = layOutWeights(
+    plan,
+    manifest.precision,
+    manifest.outputPrecision,
+    partsOf,
+    ({ name }, _, firstRow) => elsewhere.has(`${name}\0${firstRow}`),
+  );
   const fits =
+    areWholePieces(manifest, plan) &&
     manifest.weightsByteLength === expected.byteLength &&
     manifest.tensors.length === expected.tensors.length &&
     expected.tensors.every((tensor, i) => {

@@ -1,9 +1,12 @@
 import { readdirSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import zlib from 'node:zlib';
+import { defaultThreads } from '../../base/topology.js';
 import { loadAddon, nativeAddonAvailable } from '../executors/native/load-addon.js';
 import { type Engine, EngineError } from './engine.js';
 import { type EngineTensor, PACKED_FILE } from './engine-directory.js';
+import { sourceChecksum, withSourceHint } from './source-checksum.js';
+import { type LoadableTensor, loadableTensors } from './source-tensors.js';
 
 /** Number of bytes read at a time: they hold up this thread for a millisecond. */
 const READ_BYTES = 4 * 1024 * 1024;
@@ -36,13 +39,16 @@ export async function checkWeights(engine: Engine, executor?: string): Promise<v
 }
 
 /**
- * Checks that the bytes of weights.bin are those that were built: a flipped bit would show as nonsense in the answers. If the
+ * Checks that the bytes of weights.bin, and of matrices in the model's file, are those that were built: a flipped bit would show as
+ * nonsense in the answers. If the
  * matrices are in a packed file, which has its own checksum, only the tensors that every step reads from weights.bin are
- * checked; if the packed file is damaged, the matrices are checked before they are packed again. Engines of versions that wrote
+ * checked; if the packed file is damaged, the matrices are checked before they are packed again. So a model's file may be gone where
+ * there is a packed file. Engines of versions that wrote
  * no checksums are taken as they are.
  *
  * @param executor that the user asked for: only native, the default, has packed files
  * @returns the damage without a full stop, with the file and the tensor; null if there is none
+ * @throws EngineError if the model's file is to be read and cannot be
  */
 export async function weightsDamage(
   { directory, manifest, plan, weightsFile }: Engine,
@@ -58,15 +64,31 @@ export async function weightsDamage(
   for (const op of plan.ops) {
     if (op.op === 'embedding' || op.op === 'addEmbedding') inPackedFile.delete(op.weight);
   }
-  const tensors = manifest.tensors.filter((one) => one.checksum !== undefined && !inPackedFile.has(one.name));
+  const tensors = loadableTensors(manifest).filter(
+    (one) => one.checksum !== undefined && !inPackedFile.has(one.name),
+  );
   if (tensors.length === 0 || !CAN_SUM) return null;
   return withTensors(weightsFile, async (checksum) => {
     for (const tensor of tensors) {
-      if ((await checksum(tensor)) === tensor.checksum) continue;
-      return `${weightsFile}: the bytes of ${tensor.name} are not those that were built, the disk or a program has changed them`;
+      const { name, jobs } = tensor;
+      const sum = jobs === undefined ? await checksum(tensor) : await checksumInSource(jobs, directory);
+      if (sum === tensor.checksum) continue;
+      const file = jobs?.[0]?.source ?? weightsFile;
+      return `${file}: the bytes of ${name} are not those that were built, the disk or a program has changed them`;
     }
     return null;
   });
+}
+
+async function checksumInSource(
+  jobs: NonNullable<LoadableTensor['jobs']>,
+  directory: string,
+): Promise<number> {
+  try {
+    return await sourceChecksum(jobs, defaultThreads());
+  } catch (error) {
+    throw new EngineError(withSourceHint(error, directory), { cause: error });
+  }
 }
 
 async function withTensors<T>(

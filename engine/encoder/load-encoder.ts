@@ -3,10 +3,10 @@ import type { ExecutorChoice, InstructionSet, OptionalParams } from '../../callb
 import type { SeatData } from '../../callbacks/ranks-options.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { EncoderConfig } from '../../models/encoder-config.js';
-import { EngineError, openEngine } from '../building/engine.js';
+import { EngineError, loadableEngine, openEngine } from '../building/engine.js';
 import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js';
 import type { ExecutorOptions } from '../executors/executor.js';
-import type { ExecutorKind, LoadableEngine } from '../executors/executor-kind.js';
+import type { ExecutorKind } from '../executors/executor-kind.js';
 import { openSeat, threadsOf } from '../ranks/seat.js';
 import type { MemoryNeeds } from '../worker/memory-split.js';
 import { ENCODER_TOKENS_PER_BLOCK, EncoderBatch, encoderBlocks } from './encoder-batch.js';
@@ -101,7 +101,7 @@ function prepare(
   { heartbeat, seat }: { heartbeat?: Int32Array | undefined; seat?: SeatData | undefined } = {},
 ) {
   const engine = openEngine(enginePath);
-  const { manifest, plan, weightsFile, directory: packedFolder } = engine;
+  const { manifest } = engine;
   const config = manifest.config.encoder;
   if (config === undefined) {
     throw new EngineError(
@@ -122,8 +122,7 @@ function prepare(
     pinThreads: params.pinThreads ?? 'auto',
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };
-  const loadable: LoadableEngine = { plan, weightsFile, tensors: manifest.tensors, packedFolder };
-  return { config, limits, options, loadable };
+  return { config, limits, options, loadable: loadableEngine(engine) };
 }
 
 /** Limits of a batch; a sequence is computed in one piece, so none is longer than a batch. */

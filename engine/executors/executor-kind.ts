@@ -3,7 +3,7 @@ import type { ExecutorName } from '../../callbacks/gpt-manager-options.js';
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import type { NetworkPlan } from '../../network/plan.js';
-import type { EngineTensor } from '../building/engine-directory.js';
+import type { LoadableTensor } from '../building/source-tensors.js';
 import type { FixedMemory } from '../worker/memory-budget.js';
 import type { EnginePrecision, Executor, ExecutorOptions } from './executor.js';
 
@@ -11,7 +11,7 @@ import type { EnginePrecision, Executor, ExecutorOptions } from './executor.js';
 export interface LoadableEngine {
   plan: NetworkPlan;
   weightsFile: string;
-  tensors: EngineTensor[];
+  tensors: LoadableTensor[];
   /** Folder where an executor may keep weights in a layout of its own. May be read-only. */
   packedFolder: string;
 }

@@ -2,7 +2,8 @@ import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { RopeTable } from '../batch/rope-table.js';
-import { type Engine, openEngine } from '../building/engine.js';
+import { type Engine, loadableEngine, openEngine } from '../building/engine.js';
+import { weightBytesOf } from '../building/engine-directory.js';
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, MeasuredMemory } from '../executors/executor-kind.js';
 import type { EngineLimits } from '../options/engine-limits.js';
@@ -54,8 +55,8 @@ export async function openDraft(
 ): Promise<OpenedDraft> {
   const draft = openEngine(path);
   checkSameVocabulary(engine, draft);
-  const { plan, weightsFile, directory: packedFolder, manifest } = draft;
-  const { tensors, config } = manifest;
+  const { plan, manifest } = draft;
+  const { config } = manifest;
   const { threads, tokensPerBlock, instructionSet, computeWeight, pinThreads, heartbeat } = options;
   const maxSeqLen = Math.min(limits.maxSeqLen, manifest.maxSeqLen, config.slidingWindow ?? limits.maxSeqLen);
   // A round draws one token for each sequence.
@@ -73,7 +74,7 @@ export async function openDraft(
     ...(computeWeight === undefined ? {} : { computeWeight }),
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };
-  const loadable = { plan, weightsFile, tensors, packedFolder };
+  const loadable = loadableEngine(draft);
   const { fixed, mostKvCache } = await kind.measure(loadable, { ...sizes, numBlocks: 1 });
   const perLength = ropeDependsOnLength(config.rope)
     ? (length: number) => ropeFrequencies(config.rope, length)
@@ -89,7 +90,7 @@ export async function openDraft(
         numBlocks,
       }),
       rope: new RopeTable(ropeFrequencies(config.rope), perLength, limits.maxNumSequences),
-      costShare: manifest.weightsByteLength / engine.manifest.weightsByteLength,
+      costShare: weightBytesOf(manifest) / weightBytesOf(engine.manifest),
     }),
   };
 }

@@ -5,10 +5,10 @@ import { type AvailableMemory, availableMemory } from '../../kvcache/available-m
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { RopeTable } from '../batch/rope-table.js';
-import { EngineError, openEngine } from '../building/engine.js';
+import { EngineError, loadableEngine, openEngine } from '../building/engine.js';
 import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js';
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
-import type { ExecutorKind, LoadableEngine, MeasuredMemory } from '../executors/executor-kind.js';
+import type { ExecutorKind, MeasuredMemory } from '../executors/executor-kind.js';
 import { type EngineLimits, kvBlocks, resolveLimits, secondaryBlocks } from '../options/engine-limits.js';
 import {
   adapterRoom,
@@ -66,7 +66,7 @@ async function prepare(
   { enginePath, params, modelType, maxBeamWidth = 1, heartbeat, seat }: LoadRequest,
 ) {
   const engine = openEngine(enginePath);
-  const { config, precision, tensors } = engine.manifest;
+  const { config, precision } = engine.manifest;
   if (config.encoder !== undefined) {
     throw new EngineError(
       `${enginePath}: this model is an encoder, which embeds or scores texts; it generates none.`,
@@ -89,8 +89,7 @@ async function prepare(
     ...(params.computeWeight === undefined ? {} : { computeWeight: params.computeWeight }),
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };
-  const { plan, weightsFile, directory: packedFolder } = engine;
-  const loadable: LoadableEngine = { plan, weightsFile, tensors, packedFolder };
+  const loadable = loadableEngine(engine);
   const ranks = ranksHere(seat);
   const measured = await Promise.all(
     ranks.map((own) => kind.measure(loadable, { ...withoutPool, numBlocks: 1, ...own })),

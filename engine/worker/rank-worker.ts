@@ -3,7 +3,7 @@ import { Heartbeat } from '../../callbacks/heartbeat.js';
 import type { FollowerData } from '../../callbacks/ranks-options.js';
 import type { WorkerLife } from '../../callbacks/worker-messages.js';
 import type { WorkerWires } from '../../callbacks/worker-wires.js';
-import { openEngine } from '../building/engine.js';
+import { loadableEngine, openEngine } from '../building/engine.js';
 import { Follower } from '../ranks/follower.js';
 import { openSeat } from '../ranks/seat.js';
 import { runWorker } from './run-worker.js';
@@ -18,11 +18,7 @@ await runWorker(data, () => main(data));
 
 /** Follows rank 0 until that ends the group, or the host this rank. */
 function main({ enginePath, seat, port, heartbeat: beats }: FollowerData & WorkerWires): void {
-  const { plan, weightsFile, directory: packedFolder, manifest } = openEngine(enginePath);
-  const follower = new Follower(
-    { plan, weightsFile, tensors: manifest.tensors, packedFolder },
-    openSeat(seat),
-  );
+  const follower = new Follower(loadableEngine(openEngine(enginePath)), openSeat(seat));
   const heartbeat = new Heartbeat(beats);
   const post = (message: WorkerLife<RankInfo>) => port.postMessage(message);
   let isTold = false;

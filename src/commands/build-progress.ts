@@ -8,6 +8,7 @@ const PHASES: Readonly<Record<BuildProgress['phase'], string>> = {
   waiting: 'waiting for another process that builds this engine',
   reading: 'reading the model',
   converting: 'converting weights',
+  summing: 'reading weights',
   finishing: 'writing the engine',
 };
 
@@ -26,11 +27,14 @@ function percent({ done, total }: BuildProgress): number {
   return total === 0 ? 0 : Math.min(100, Math.floor((done / total) * 100));
 }
 
+const hasShare = ({ phase, total }: BuildProgress) =>
+  (phase === 'converting' || phase === 'summing') && total > 0;
+
 function onTerminal(output: ProgressOutput): (progress: BuildProgress) => void {
   return (progress) => {
     const { phase, total } = progress;
     let line = `skein: ${PHASES[phase]}`;
-    if (phase === 'converting' && total > 0) {
+    if (hasShare(progress)) {
       const share = percent(progress);
       const filled = Math.round((share / 100) * BAR_WIDTH);
       const bar = '█'.repeat(filled) + '░'.repeat(BAR_WIDTH - filled);
@@ -46,7 +50,7 @@ function asLines(output: ProgressOutput): (progress: BuildProgress) => void {
   return (progress) => {
     const { phase, total } = progress;
     const step = Math.floor(percent(progress) / PLAIN_STEP_PERCENT) * PLAIN_STEP_PERCENT;
-    const share = phase === 'converting' && total > 0 ? `: ${step} % of ${(total / 1e6).toFixed(0)} MB` : '';
+    const share = hasShare(progress) ? `: ${step} % of ${(total / 1e6).toFixed(0)} MB` : '';
     const line = `skein: ${PHASES[phase]}${share}\n`;
     if (line !== last) output.write(line);
     last = line;

@@ -1,4 +1,5 @@
 import { retell, textOf } from '../../base/skein-error.js';
+import { weightBytesOf } from '../../engine/building/engine-directory.js';
 import type { FixedMemory } from '../../engine/worker/memory-budget.js';
 import { availableMemory } from '../../kvcache/available-memory.js';
 import type { Config, ConfiguredModel } from '../config.js';
@@ -79,7 +80,7 @@ function loaderOf(config: Config, { repository, ...server }: OnDemandParts): Mod
     // An executor of the user's own says nothing of its memory.
     const needs = options.executorModule === undefined ? await needsOf(options, engines) : null;
     return {
-      fixedBytes: needs === null ? engines.engine.manifest.weightsByteLength : bytesOf(needs.fixed),
+      fixedBytes: needs === null ? weightBytesOf(engines.engine.manifest) : bytesOf(needs.fixed),
       mostCacheBytes: needs?.mostBytes ?? 0,
       load: (cacheBytes, loading) => {
         const from = `the share of ${name} in --model-memory-bytes`;

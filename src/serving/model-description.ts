@@ -4,6 +4,7 @@ import type { ExecutorChoice, ExecutorName } from '../../callbacks/gpt-manager-o
 import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js';
 import { longestSequence } from '../../engine/building/builder.js';
 import { type Engine, layOutWeights, openEngine } from '../../engine/building/engine.js';
+import { weightBytesOf } from '../../engine/building/engine-directory.js';
 import { storedParts } from '../../engine/building/stored-precision.js';
 import { automaticOutputPrecision, automaticPrecision } from '../../engine/building/weight-precision.js';
 import { likelyExecutor } from '../../engine/executors/choose-executor.js';
@@ -153,7 +154,7 @@ function ofCheckpoint(path: string): Opened {
 }
 
 function ofEngine({ manifest, plan }: Engine): Opened {
-  const { config, precision, outputPrecision, weightsByteLength } = manifest;
+  const { config, precision, outputPrecision } = manifest;
   return {
     format: 'engine',
     config,
@@ -163,7 +164,7 @@ function ofEngine({ manifest, plan }: Engine): Opened {
     hasChatTemplate: null,
     weights: precision,
     outputWeights: outputPrecision,
-    weightBytes: weightsByteLength,
+    weightBytes: weightBytesOf(manifest),
   };
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Engine, openEngine } from '../../engine/building/engine.js';
+import { weightBytesOf } from '../../engine/building/engine-directory.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import type { ModelConfig } from '../../models/model-config.js';
@@ -43,14 +44,14 @@ export function readModelFacts(path: string): ModelFacts {
 
 /** The same of an engine directory, whose weights have the precision that they were built in. */
 export function factsOfEngine({ manifest, plan }: Pick<Engine, 'manifest' | 'plan'>): ModelFacts {
-  const { config, precision, weightsByteLength: weightBytes, source } = manifest;
+  const { config, precision, source } = manifest;
   return {
     format: 'engine',
     config,
     parameters: parametersOf(plan),
     precision,
     chatTemplate: null,
-    weightBytes,
+    weightBytes: weightBytesOf(manifest),
     digest: digestOf(source.hash),
   };
 }

@@ -1,5 +1,6 @@
+import { bf16Bits } from '../../tools/support/bf16.js';
 import type { TestTensor, TypedValue } from '../../tools/support/gguf-writer.js';
-import { type QuantizedType, randomBlocks } from '../../tools/support/quantized.js';
+import { type QuantizedType, randomBlocks, toHalf } from '../../tools/support/quantized.js';
 import { Random } from '../../tools/support/random.js';
 import { ggufTensors, writeTinyGguf } from './tiny-checkpoint.js';
 
@@ -39,6 +40,12 @@ export const OF_MANY_TYPES: readonly LayerTypes[] = [
 export const OF_GROUPS_AND_TABLES: readonly LayerTypes[] = [
   { q: 'Q5_0', k: 'Q5_1', v: 'Q8_0', o: 'Q5_0', gate: 'Q5_1', up: 'IQ4_NL', down: 'IQ4_NL' },
   { q: 'IQ4_XS', k: 'IQ4_NL', v: 'MXFP4', o: 'MXFP4', gate: 'IQ4_XS', up: 'IQ4_XS', down: 'Q5_0' },
+];
+
+/** Layers with all matrices in one type. */
+export const ofOneType = (type: string): readonly LayerTypes[] => [
+  { q: type, k: type, v: type, o: type, gate: type, up: type, down: type },
+  { q: type, k: type, v: type, o: type, gate: type, up: type, down: type },
 ];
 
 /** Writes a GGUF of two layers and widths that superblocks need, with random weights in the types of the layers. */
@@ -88,6 +95,17 @@ function randomMatrix(type: string, rows: number, columns: number, random: Rando
   const spread = 2 / Math.sqrt(columns);
   const made = BLOCKS[type];
   if (made !== undefined) return randomBlocks(made, rows, columns, () => random.uniform(), spread).stored;
+  if (type === 'F32' || type === 'F16' || type === 'BF16') {
+    const values = Float32Array.from({ length: rows * columns }, () => spread * (random.uniform() - 0.5));
+    if (type === 'F32') return new Uint8Array(values.buffer);
+    const halves = Uint16Array.from(values, (value) => (type === 'F16' ? toHalf(value) : bf16Bits(value)));
+    return new Uint8Array(halves.buffer);
+  }
+  if (type === 'Q4_0') {
+    const data = Uint8Array.from({ length: ((rows * columns) / 32) * 18 }, () => random.below(256));
+    for (let at = 0; at < data.length; at += 18) data.set([random.below(256), 0x14], at);
+    return data;
+  }
   const data = Uint8Array.from({ length: ((rows * columns) / 256) * 110 }, () => random.below(256));
   for (let at = 108; at < data.length; at += 110) data.set([random.below(256), 0x06], at);
   return data;

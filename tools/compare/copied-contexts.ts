@@ -1,5 +1,5 @@
 import type { PackedBatch } from '../../engine/batch/packed-batch.js';
-import { openEngine } from '../../engine/building/engine.js';
+import { loadableEngine, openEngine } from '../../engine/building/engine.js';
 import type { SamplingBatch, SamplingOutput } from '../../engine/decoding/sampling-batch.js';
 import type { Executor } from '../../engine/executors/executor.js';
 import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
@@ -23,22 +23,20 @@ const TOKENS_PER_BLOCK = 32;
  * The executor alone: no loop, no responses. Greedy, the sampling included.
  */
 export function measureCopiedContexts(engineDirectory: string, shape: Shape, threads: number): Rates {
-  const { plan, weightsFile, manifest, directory } = openEngine(engineDirectory);
-  const { tensors, precision, config } = manifest;
+  const engine = openEngine(engineDirectory);
+  const { manifest } = engine;
+  const { precision, config } = manifest;
   const length = shape.promptTokens + shape.generate;
-  const executor = new NativeExecutor(
-    { plan, weightsFile, tensors, packedFolder: directory },
-    {
-      threads,
-      maxNumTokens: Math.max(MAX_NUM_TOKENS, shape.sequences),
-      maxNumSequences: shape.sequences,
-      maxLogitRows: shape.sequences,
-      maxSeqLen: length,
-      numBlocks: shape.sequences * Math.ceil(length / TOKENS_PER_BLOCK),
-      tokensPerBlock: TOKENS_PER_BLOCK,
-      kvDtype: precision === 'f32' ? 'f32' : 'bf16',
-    },
-  );
+  const executor = new NativeExecutor(loadableEngine(engine), {
+    threads,
+    maxNumTokens: Math.max(MAX_NUM_TOKENS, shape.sequences),
+    maxNumSequences: shape.sequences,
+    maxLogitRows: shape.sequences,
+    maxSeqLen: length,
+    numBlocks: shape.sequences * Math.ceil(length / TOKENS_PER_BLOCK),
+    tokensPerBlock: TOKENS_PER_BLOCK,
+    kvDtype: precision === 'f32' ? 'f32' : 'bf16',
+  });
   try {
     const { prefillPerSecond, generationPerSecond } = runCopiedContexts(
       executor,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import { buildEngine } from '../../engine/building/builder.js';
-import type { Engine } from '../../engine/building/engine.js';
+import { type Engine, loadableEngine } from '../../engine/building/engine.js';
 import type { EnginePrecision, ExecutorOptions, WeightPrecision } from '../../engine/executors/executor.js';
 import { loadAddon } from '../../engine/executors/native/load-addon.js';
 import { type NativeEngine, NativeExecutor } from '../../engine/executors/native/native-executor.js';
@@ -54,8 +54,8 @@ export function openExecutor(engine: Engine, options: TestExecutorOptions = {}):
 }
 
 /** The part of an engine that executors take. */
-export function nativeEngine({ plan, weightsFile, directory, manifest }: Engine): NativeEngine {
-  return { plan, weightsFile, tensors: manifest.tensors, packedFolder: directory };
+export function nativeEngine(engine: Engine): NativeEngine {
+  return loadableEngine(engine);
 }
 
 /** Options with which executors are opened on an engine, where a test does not say otherwise. */

@@ -4,7 +4,7 @@ import type { KvDtype } from '../../../kvcache/kv-dtype.js';
 import type { TensorType } from '../../../models/checkpoints/checkpoint.js';
 import type { NetworkPlan } from '../../../network/plan.js';
 import type { PackedBatch } from '../../batch/packed-batch.js';
-import type { EngineTensor } from '../../building/engine-directory.js';
+import type { LoadableTensor } from '../../building/source-tensors.js';
 import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
 import type { GroupHandle, GroupOptions } from '../../ranks/group.js';
 import type { RankPlan } from '../../ranks/rank-plan.js';
@@ -35,7 +35,8 @@ export interface NativeExecutorOptions {
   /** A network, or the part of it that a rank runs. */
   plan: Uniform<NetworkPlan | RankPlan>;
   weightsFile: string;
-  tensors: EngineTensor[];
+  /** Those with jobs lie in the model's file, the others in weightsFile. */
+  tensors: LoadableTensor[];
   /** File of packed weights. Mapped if it exists and matches; otherwise written aside, renamed, then mapped. */
   packedFile: string;
   instructionSet: InstructionSet;
@@ -156,6 +157,11 @@ export interface NativeAddon {
   convert(target: string, jobs: ConvertJob[], threads: number): void;
   /** CRC-32 of each range of a file. Throws an error that names the file. */
   checksums(file: string, ranges: { offset: number; byteLength: number }[], threads: number): Uint32Array;
+  /**
+   * CRC-32 of the rows that the jobs make, one behind the other. They read one file and have one number of columns and one target
+   * type; their targetOffset does not count. Throws an error that names the file.
+   */
+  rowsChecksum(jobs: ConvertJob[], threads: number): number;
   createExecutor(options: NativeExecutorOptions): NativeExecutorHandle;
   /** Makes the file of a group's memory, which must not exist. */
   createGroup(path: string, size: number): void;

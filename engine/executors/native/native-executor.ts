@@ -22,7 +22,8 @@ import { chooseInstructionSet } from './instruction-set.js';
 import { loadAddon } from './load-addon.js';
 
 /**
- * Parts of an engine that the native executor needs: weights.bin is mapped, never read into JavaScript. The packed weights
+ * Parts of an engine that the native executor needs: weights.bin is mapped, never read into JavaScript, and a model's file that has
+ * matrices is read only to pack them. The packed weights
  * of each instruction set are kept in its folder; if that is read-only they are packed at each start.
  */
 export type NativeEngine = LoadableEngine;

@@ -1,7 +1,7 @@
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import type { NetworkPlan } from '../../../network/plan.js';
 import type { PackedBatch } from '../../batch/packed-batch.js';
-import type { EngineTensor } from '../../building/engine-directory.js';
+import type { LoadableTensor } from '../../building/source-tensors.js';
 import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
 import type { BlockAccess, ExecutorOptions } from '../executor.js';
 
@@ -9,7 +9,7 @@ import type { BlockAccess, ExecutorOptions } from '../executor.js';
 export interface RunnableEngine {
   plan: NetworkPlan;
   weightsFile: string;
-  tensors: EngineTensor[];
+  tensors: LoadableTensor[];
 }
 
 /**

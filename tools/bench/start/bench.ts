@@ -1,4 +1,5 @@
 import { cachedEngine } from '../../../engine/building/engine-cache.js';
+import { weightBytesOf } from '../../../engine/building/engine-directory.js';
 import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
 import type { KvDtype } from '../../../kvcache/kv-dtype.js';
 import { countOf } from '../../compare/flags.js';
@@ -116,7 +117,7 @@ async function configured(
 ): Promise<{ weights: number; pool: number }> {
   const { manifest, plan } = await cachedEngine({ model, precision });
   return {
-    weights: manifest.weightsByteLength,
+    weights: weightBytesOf(manifest),
     pool: kvTokens * kvBytesPerBlock(plan.caches, 1, kvDtype as KvDtype),
   };
 }

@@ -41,6 +41,13 @@ export function checkBounds(
   source: PositionedFile,
   target: PositionedFile,
 ): void {
+  checkSource(job, type, source);
+  const stored = storedBytes(job.targetType, job.rows, job.columns);
+  checkRange(target, 'converted tensor', job.targetOffset, stored);
+}
+
+/** Checks that the job's tensor is one that can be converted, and lies within its file at the present size. */
+export function checkSource(job: ConvertJob, type: StorageType, source: PositionedFile): void {
   const { rows, columns, interleavedHeads: heads, sourceByteLength } = job;
   const shape = `[${rows}, ${columns}]`;
   if (rows < 1 || rows > MAX_ROWS || columns < 1 || columns > MAX_COLUMNS)
@@ -69,8 +76,6 @@ export function checkBounds(
     );
   }
   checkRange(source, 'tensor', job.sourceOffset, sourceByteLength);
-  const stored = storedBytes(job.targetType, rows, columns);
-  checkRange(target, 'converted tensor', job.targetOffset, stored);
 }
 
 function checkRange(file: PositionedFile, role: string, offset: number, length: number): void {

@@ -1,8 +1,13 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { readProblem } from '../../../../base/system-problem.js';
 import type { PlanWeight } from '../../../../network/plan.js';
-import { type EngineTensor, tensorsByWeight } from '../../../building/engine-directory.js';
+import { tensorsByWeight } from '../../../building/engine-directory.js';
+import { withSourceHint } from '../../../building/source-checksum.js';
+import type { LoadableTensor } from '../../../building/source-tensors.js';
 import { storedBytes } from '../../../building/weight-blocks.js';
+import type { ConvertJob } from '../../native/addon.js';
+import { SourceRows } from '../convert/source-rows.js';
 import type { RunnableEngine } from '../network-runner.js';
 import { dequantizeRows } from './dequantize.js';
 
@@ -22,7 +27,9 @@ const PIECE_BYTES = 4 << 20;
 export class WeightReader {
   readonly #file: string;
   /** Of each weight: the tensors that its rows lie in, in order. */
-  readonly #tensors = new Map<string, readonly EngineTensor[]>();
+  readonly #tensors = new Map<string, readonly LoadableTensor[]>();
+  /** The tensor in the model's file that was read last: rows are asked for one tensor after the other. */
+  #source: { tensor: LoadableTensor; rows: SourceRows } | null = null;
   readonly #descriptor: number;
   #piece = new Uint8Array(0);
 
@@ -81,20 +88,39 @@ export class WeightReader {
   }
 
   /** Reads rows of a tensor, from `first` on, as many as the target has room for. */
-  #readRows({ dtype, columns, offset }: EngineTensor, first: number, target: Float32Array): void {
+  #readRows(tensor: LoadableTensor, first: number, target: Float32Array): void {
+    const { dtype, columns, offset, jobs } = tensor;
     const count = target.length / columns;
     const bytesPerRow = storedBytes(dtype, 1, columns);
     const rowsAtOnce = Math.max(1, Math.floor(PIECE_BYTES / bytesPerRow));
     for (let row = 0; row < count; row += rowsAtOnce) {
       const rowsNow = Math.min(rowsAtOnce, count - row);
-      const stored = this.#readBytes(offset + (first + row) * bytesPerRow, rowsNow * bytesPerRow);
+      const stored =
+        jobs === undefined
+          ? this.#readBytes(offset + (first + row) * bytesPerRow, rowsNow * bytesPerRow)
+          : this.#sourceOf(tensor, jobs).read(first + row, rowsNow);
       dequantizeRows(dtype, stored, columns, target.subarray(row * columns, (row + rowsNow) * columns));
     }
   }
 
-  /** Closes the file; values that were read stay. */
+  #sourceOf(tensor: LoadableTensor, jobs: readonly ConvertJob[]): SourceRows {
+    if (this.#source?.tensor === tensor) return this.#source.rows;
+    this.#source?.rows.close();
+    this.#source = null;
+    try {
+      const rows = new SourceRows(jobs);
+      this.#source = { tensor, rows };
+      return rows;
+    } catch (error) {
+      throw new Error(withSourceHint(error, dirname(this.#file)), { cause: error });
+    }
+  }
+
+  /** Closes the files; values that were read stay. */
   close(): void {
     closeSync(this.#descriptor);
+    this.#source?.rows.close();
+    this.#source = null;
     this.#piece = new Uint8Array(0);
   }
 
@@ -114,7 +140,7 @@ export class WeightReader {
 }
 
 /** Checks that the tensors are the rows of the weight, one behind the other, with the native executor's messages. */
-function checkShapes(tensors: readonly EngineTensor[], weight: PlanWeight, file: string): void {
+function checkShapes(tensors: readonly LoadableTensor[], weight: PlanWeight, file: string): void {
   const name = `${file}: tensor ${weight.name}`;
   let rows = 0;
   for (const tensor of tensors) {
@@ -139,7 +165,7 @@ function checkShapes(tensors: readonly EngineTensor[], weight: PlanWeight, file:
 }
 
 /** Checks a tensor like the native executor, with the same messages. */
-function checkTensor(tensor: EngineTensor, weight: PlanWeight, file: string, fileBytes: number): void {
+function checkTensor(tensor: LoadableTensor, weight: PlanWeight, file: string, fileBytes: number): void {
   const { dtype, rows, columns, offset, byteLength } = tensor;
   const name = `${file}: tensor ${weight.name}`;
   if (weight.kind === 'vector' && dtype !== 'f32') throw new Error(`${name} is a vector and must be f32.`);
@@ -147,6 +173,7 @@ function checkTensor(tensor: EngineTensor, weight: PlanWeight, file: string, fil
   if (byteLength !== bytes) {
     throw new Error(`${name} takes ${bytes} bytes, but its entry says ${byteLength}.`);
   }
+  if (tensor.jobs !== undefined) return;
   if (offset < 0 || offset % 64 !== 0 || offset + bytes > fileBytes) {
     throw new Error(
       `${name} must lie within the file at a multiple of 64, but its ${bytes} bytes begin at ${offset} and the file ` +

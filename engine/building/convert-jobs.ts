@@ -1,0 +1,55 @@
+import type { Checkpoint } from '../../models/checkpoints/checkpoint.js';
+import type { NetworkPlan } from '../../network/plan.js';
+import type { ConvertJob } from '../executors/native/addon.js';
+import { type EngineTensor, tensorsByWeight } from './engine-directory.js';
+import { storedBytes } from './weight-blocks.js';
+
+/** A job, and the tensor whose rows it makes. */
+export interface TensorJob {
+  tensor: EngineTensor;
+  job: ConvertJob;
+}
+
+/**
+ * Makes one job per source: the sources of a stacked weight follow one another in the rows of its tensors, and no source has rows
+ * in two of them.
+ */
+export function convertJobs(
+  checkpoint: Checkpoint,
+  plan: NetworkPlan,
+  tensors: readonly EngineTensor[],
+): TensorJob[] {
+  const ofWeight = tensorsByWeight(tensors);
+  return plan.weights.flatMap((weight) => {
+    const parts = ofWeight.get(weight.name)!.values();
+    let part = parts.next().value!;
+    let done = 0;
+    return weight.sources.map(({ name, rows, columns }): TensorJob => {
+      if (done === part.rows && weight.kind === 'matrix') {
+        part = parts.next().value!;
+        done = 0;
+      }
+      const { dtype, offset } = part;
+      const tensor = checkpoint.tensors.get(name)!;
+      // In the bias of interleaved heads, each element counts as a row.
+      const asColumn = weight.kind === 'vector' && tensor.interleavedHeads !== undefined;
+      const before =
+        weight.kind === 'vector' ? storedBytes(dtype, 1, done) : storedBytes(dtype, done, columns);
+      done += weight.kind === 'vector' ? columns : rows;
+      const job = {
+        source: tensor.file,
+        sourceOffset: tensor.offset,
+        sourceByteLength: tensor.byteLength,
+        type: tensor.type,
+        rows: asColumn ? columns : rows,
+        columns: asColumn ? 1 : columns,
+        interleavedHeads: tensor.interleavedHeads ?? 0,
+        transposed: tensor.transposed ?? false,
+        addend: tensor.addend ?? 0,
+        targetOffset: offset + before,
+        targetType: dtype,
+      };
+      return { tensor: part, job };
+    });
+  });
+}

@@ -1,0 +1,51 @@
+import type { Checkpoint, TensorType } from '../../models/checkpoints/checkpoint.js';
+import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
+import type { TensorPrecision } from '../executors/executor.js';
+import type { ConvertJob } from '../executors/native/addon.js';
+import { exactConversion } from '../executors/portable/convert/exact-conversion.js';
+import type { SourcePiece } from './engine-directory.js';
+import { onlyMultiplied } from './source-tensors.js';
+import type { WeightPart } from './stored-precision.js';
+
+/**
+ * Matrices that an engine of the cache leaves in the GGUF that it is made of: a copy in weights.bin would only be as large again.
+ *
+ *   GGUF      | blk.0.attn_q | blk.0.attn_k | ... | token_embd | norms |
+ *                   |  rows, in the order and the format of weights.bin          '- copied: weights.bin
+ *                   '---------------> panels of an instruction set
+ *
+ * A matrix stays if only products read it, whose panels are packed once, and if it is made of the file quickly each time that
+ * somebody asks: not if weights are to be found for int8 or int4. What a step reads by its rows lies in weights.bin, so that a file
+ * that is cut off while a server runs cannot harm that server.
+ */
+export function staysInSource(
+  { format, tensors }: Pick<Checkpoint, 'format' | 'tensors'>,
+  plan: NetworkPlan,
+): (weight: PlanWeight, part: WeightPart, firstRow: number) => boolean {
+  const multiplied = onlyMultiplied(plan);
+  return (weight, { dtype, rows }, firstRow) => {
+    if (format !== 'gguf' || !multiplied.has(weight.name)) return false;
+    let row = 0;
+    return weight.sources.every(({ name, rows: own }) => {
+      const first = row;
+      row += own;
+      const { type, transposed = false, addend = 0 } = tensors.get(name)!;
+      const isOutside = first >= firstRow + rows || row <= firstRow;
+      return isOutside || (!transposed && addend === 0 && isQuick(type, dtype));
+    });
+  };
+}
+
+const isQuick = (type: TensorType, dtype: TensorPrecision) =>
+  dtype === 'f32' || dtype === 'bf16' || exactConversion(type, dtype) !== undefined;
+
+/** The places of a tensor's rows in the model's file, of the jobs that would convert them. */
+export function piecesOf(jobs: readonly ConvertJob[]): SourcePiece[] {
+  return jobs.map(({ type, sourceOffset, sourceByteLength, rows, interleavedHeads }) => ({
+    type,
+    offset: sourceOffset,
+    byteLength: sourceByteLength,
+    rows,
+    ...(interleavedHeads === 0 ? {} : { interleavedHeads }),
+  }));
+}

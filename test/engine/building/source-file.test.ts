@@ -1,0 +1,116 @@
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { afterAll, describe, expect, it } from 'vitest';
+import { EngineError, loadableEngine, openEngine } from '../../../engine/building/engine.js';
+import { cachedEngine } from '../../../engine/building/engine-cache.js';
+import { checkWeights } from '../../../engine/building/weights-checksum.js';
+import { SourceRows } from '../../../engine/executors/portable/convert/source-rows.js';
+import {
+  everyWeight,
+  flipInSource,
+  logitsOf,
+  packedFiles,
+  SourceEngines,
+} from '../../support/source-engines.js';
+
+const engines = new SourceEngines();
+afterAll(() => engines.remove());
+
+describe('the GGUF in which matrices of an engine stay', () => {
+  it('may be gone once there are panels', async () => {
+    const model = engines.copyOfModel();
+    const engine = await engines.cached(model);
+    const logits = logitsOf(engine);
+    rmSync(model);
+    await checkWeights(engine);
+    expect(logitsOf(openEngine(engine.directory))).toEqual(logits);
+  });
+
+  it('is named where it is gone and has to be read', async () => {
+    const model = engines.copyOfModel();
+    const engine = await engines.cached(model);
+    rmSync(model);
+    const told = `${model}: cannot be opened: No such file or directory. Matrices of the engine of ${engine.directory}`;
+    expect(() => logitsOf(engine)).toThrow(told);
+    expect(() => everyWeight(engine)).toThrow(told);
+    await expect(checkWeights(engine)).rejects.toThrow(EngineError);
+    await expect(checkWeights(engine)).rejects.toThrow(told);
+    expect(packedFiles(engine)).toEqual([]);
+    // Panels of one instruction set are of no use to an executor that has none.
+    writeFileSync(join(engine.directory, 'packed-scalar-v2.bin'), '');
+    await checkWeights(engine);
+    await expect(checkWeights(engine, 'wasm')).rejects.toThrow(told);
+  });
+
+  it('is found where it was moved to, without a new engine', async () => {
+    const [model, cache] = [engines.copyOfModel(), engines.fresh()];
+    const first = await engines.cached(model, cache);
+    const logits = logitsOf(first);
+    const moved = join(engines.fresh(), basename(model));
+    mkdirSync(dirname(moved));
+    renameSync(model, moved);
+    const { ino } = statSync(first.weightsFile);
+    const again = await engines.cached(moved, cache);
+    expect(statSync(again.weightsFile).ino).toBe(ino);
+    expect(again.manifest.sourceFile!.path).toBe(moved);
+    expect(openEngine(first.directory)).toEqual(again);
+    expect(readdirSync(first.directory).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+    // The panels that were there are those of the engine in its new place, and can be made from there.
+    const [packed] = packedFiles(again);
+    const made = statSync(packed!).ino;
+    expect(logitsOf(again)).toEqual(logits);
+    expect(statSync(packed!).ino).toBe(made);
+    for (const file of packedFiles(again)) rmSync(file);
+    expect(logitsOf(again)).toEqual(logits);
+  });
+
+  it('is refused by the name of the tensor that has changed, and the engine built anew', async () => {
+    const [model, cache] = [engines.copyOfModel(), engines.fresh()];
+    const engine = await engines.cached(model, cache);
+    const tensor = engine.manifest.tensors.find(({ name }) => name.endsWith('gateUp'))!;
+    flipInSource(model, tensor);
+    const told = `${model}: the bytes of ${tensor.name} are not those that were built`;
+    expect(() => logitsOf(engine)).toThrow(told);
+    await expect(checkWeights(engine)).rejects.toThrow(told);
+    expect(packedFiles(engine)).toEqual([]);
+    const said: string[] = [];
+    const again = await cachedEngine({
+      model,
+      precision: 'auto',
+      cacheDirectory: cache,
+      onDamaged: (message) => said.push(message),
+    });
+    expect(said).toEqual([expect.stringContaining(`${told}, the disk or a program has changed them; it is`)]);
+    expect(logitsOf(again)).toEqual(logitsOf(await engines.complete(model)));
+  });
+
+  it('is refused where it was cut off', async () => {
+    const model = engines.copyOfModel();
+    const engine = await engines.cached(model);
+    truncateSync(model, statSync(model).size >> 1);
+    const told =
+      /q4-k-m\.gguf: tensor bytes \d+ to \d+ lie beyond the file's \d+ bytes\. Matrices of the engine/;
+    expect(() => logitsOf(engine)).toThrow(told);
+    expect(() => everyWeight(engine)).toThrow(told);
+    await expect(checkWeights(engine)).rejects.toThrow(told);
+  });
+
+  it('is summed up alike by the addon and by TypeScript', async () => {
+    for (const [, model] of engines.models()) {
+      const engine = await engines.cached(model);
+      for (const { jobs, checksum, rows } of loadableEngine(engine).tensors) {
+        if (jobs === undefined) continue;
+        const source = new SourceRows(jobs);
+        expect(source.rows).toBe(rows);
+        expect(crc32(source.read(0, rows))).toBe(checksum);
+        // In pieces that begin and end anywhere.
+        let sum = 0;
+        for (let first = 0, size = 1; first < rows; first += size, size = (size * 7) % 97)
+          sum = crc32(source.read(first, Math.min(size, rows - first)), sum);
+        expect(sum).toBe(checksum);
+        source.close();
+      }
+    }
+  });
+});
