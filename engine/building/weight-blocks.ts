@@ -20,14 +20,14 @@ const BLOCKS: Readonly<Record<TensorPrecision, { weights: number; bytes: number 
   mxfp4: { weights: WEIGHT_GROUP, bytes: 17 },
 };
 
-/** Precisions of a tensor of weights.bin. */
+/** Precisions of a tensor of an engine. */
 export const TENSOR_PRECISIONS = Object.keys(BLOCKS) as readonly TensorPrecision[];
 
 /** True for a precision that weights of any other can be rounded to. */
 export const isMade = (dtype: TensorPrecision): dtype is WeightPrecision =>
   dtype === 'f32' || dtype === 'bf16' || dtype === 'int8' || dtype === 'int4';
 
-/** Bytes of rows as weights.bin stores them. */
+/** Bytes of rows in a precision, as weights.bin stores them. */
 export function storedBytes(dtype: TensorPrecision, rows: number, columns: number): number {
   const { weights, bytes } = BLOCKS[dtype];
   return rows * Math.ceil(columns / weights) * bytes;

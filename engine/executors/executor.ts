@@ -11,7 +11,7 @@ import type { RankSeat } from '../ranks/group.js';
 export type WeightPrecision = 'f32' | 'bf16' | 'int8' | 'int4';
 /** GGML's types that are never built, only taken as a checkpoint has them. */
 export type KeptPrecision = 'q4_k' | 'q5_k' | 'q6_k' | 'q5_0' | 'q5_1' | 'iq4_nl' | 'iq4_xs' | 'mxfp4';
-/** Numeric type of one tensor of weights.bin. */
+/** Numeric type of one tensor of an engine. */
 export type TensorPrecision = WeightPrecision | KeptPrecision;
 /** Precision of an engine's weights; stored: each matrix has the numbers that the checkpoint stores. */
 export type EnginePrecision = WeightPrecision | 'stored';

@@ -23,7 +23,7 @@ export interface RankPlan extends Omit<NetworkPlan, 'ops' | 'weights'> {
 
 /** A weight of a rank. */
 export interface RankWeight extends PlanWeight {
-  /** The rows of a matrix of weights.bin, or entries of a vector, that the rank has, in this order; absent: all. */
+  /** The rows of a matrix of the engine, or entries of a vector, that the rank has, in this order; absent: all. */
   part?: WeightPart;
 }
 

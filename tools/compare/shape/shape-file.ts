@@ -14,8 +14,11 @@ import {
 } from './model-shapes.js';
 import { checkRoom, writeRandomGguf } from './random-gguf.js';
 
-/** Copies of the file that Skein keeps beside it: the weights of its engine, and the same in the layout of the machine's kernels. */
-const KEPT_COPIES = 2;
+/**
+ * What Skein keeps beside the file, in sizes of the file, at most: the weights in the layout of the machine's kernels, which of Q4_0 are a
+ * ninth larger, and the embedding once more, up to three tenths of a small model.
+ */
+const KEPT_SHARE = 1.5;
 /** Share of the memory that a model may take: the rest is the system's, the cache's and this program's. */
 const MEMORY_SHARE = 0.9;
 
@@ -69,7 +72,7 @@ export class ShapeFile {
   write(): void {
     const bytes = weightBytes(plannedTensors(this.shape, this.type));
     checkMemory(this.name, bytes);
-    checkRoom(this.#folder, this.name, bytes * (this.isForSkein ? 1 + KEPT_COPIES : 1));
+    checkRoom(this.#folder, this.name, bytes * (this.isForSkein ? 1 + KEPT_SHARE : 1));
     console.error(`writing ${this.path}: ${(bytes / 1e9).toFixed(1)} GB`);
     // A run that is broken off leaves no gigabytes behind.
     process.once('exit', () => this.remove());
