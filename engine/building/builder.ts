@@ -63,7 +63,12 @@ export async function buildEngine(options: BuildOptions): Promise<Engine> {
   if (existsSync(target) && !isReplaceable(target)) {
     throw new EngineError(`${target}: exists and is not an engine directory; it is left as it is.`);
   }
-  const directory = await buildAside(target, { ...options, isDurable: true, leavesMatrices: false });
+  const directory = await buildAside(target, {
+    ...options,
+    isDurable: true,
+    leavesMatrices: false,
+    sumsWhenPacked: false,
+  });
   try {
     replace(directory, target);
   } catch (error) {
@@ -84,6 +89,8 @@ export interface BuildAsideOptions extends Omit<BuildOptions, 'outputDirectory'>
   isDurable: boolean;
   /** True: matrices that a GGUF has may stay there (source-placement.ts). False: the engine's folder has all that it needs. */
   leavesMatrices: boolean;
+  /** True: whoever packs matrices that stay in the GGUF finds their checksums (source-checksums-file.ts), and the build does not. */
+  sumsWhenPacked: boolean;
 }
 
 /** Builds into a directory beside `target` and returns its path; the caller publishes or discards it. */

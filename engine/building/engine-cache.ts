@@ -11,11 +11,15 @@ import { onlyTold } from '../../base/error-reporter.js';
 import { homeFolder } from '../../base/home-folder.js';
 import { ProcessLock } from '../../base/process-lock.js';
 import { writeProblem, writeReason } from '../../base/system-problem.js';
+import { defaultThreads } from '../../base/topology.js';
 import { findModelFiles, type ModelFiles } from '../../models/checkpoints/model-files.js';
 import { sourceHash } from '../../models/checkpoints/source-hash.js';
 import type { BuildOptions } from './builder.js';
 import { type Engine, EngineError, openEngine } from './engine.js';
 import { BUILD_RULES_VERSION, ENGINE_FORMAT_VERSION } from './engine-directory.js';
+import { sourceChecksum } from './source-checksum.js';
+import { keepChecksums, lacksChecksum } from './source-checksums-file.js';
+import { loadableTensors } from './source-tensors.js';
 import { checkOutputPrecision, checkWeightPrecision } from './weight-precision.js';
 import { weightsDamage } from './weights-checksum.js';
 
@@ -29,6 +33,11 @@ export interface CachedEngineOptions extends Omit<BuildOptions, 'outputDirectory
   maxCacheBytes?: number;
   /** The executor that will run the engine: only native, the default, reads matrices out of packed files. */
   executor?: string | undefined;
+  /**
+   * 'when packed': checksums of matrices that stay in a GGUF may be missing until the native executor of one rank packs them, which
+   * spares a first start a pass over the file. Default 'now': the engine has them, so that ranks can compare their weights.
+   */
+  checksums?: 'now' | 'when packed';
   /** Called with a message when an engine's weights have changed on the disk and it is built anew. */
   onDamaged?: (message: string) => void;
 }
@@ -59,12 +68,12 @@ export async function cachedEngine(options: CachedEngineOptions): Promise<Engine
   const entry = join(directory, entryName(files, precision, outputPrecision));
   const found = { entry, file: resolve(files.weights[0]!) };
   const present = await tryOpenWhole(found, options.executor, options.onDamaged);
-  if (present) return touched(present);
+  if (present) return touched(await withChecksumsNow(present, options));
 
   const lock = await lockOf(found, options);
   try {
     const built = await tryOpenWhole(found, options.executor);
-    if (built) return touched(built);
+    if (built) return touched(await withChecksumsNow(built, options));
     await buildInto(found, {
       ...options,
       precision,
@@ -139,6 +148,31 @@ async function tryOpenWhole(
   return null;
 }
 
+/** Finds the checksums that nobody has found yet, where they are wanted now. */
+async function withChecksumsNow(engine: Engine, options: CachedEngineOptions): Promise<Engine> {
+  const { directory, manifest } = engine;
+  if (options.checksums === 'when packed' || !manifest.tensors.some(lacksChecksum)) return engine;
+  const tensors = loadableTensors(manifest);
+  const missing = tensors.flatMap((tensor, index) => (lacksChecksum(tensor) ? [{ tensor, index }] : []));
+  const total = missing.reduce((sum, { tensor }) => sum + tensor.byteLength, 0);
+  const found = tensors.flatMap(({ checksum }, tensor) =>
+    checksum === undefined ? [] : [{ tensor, checksum }],
+  );
+  let done = 0;
+  for (const { tensor, index } of missing) {
+    options.onProgress?.({ phase: 'summing', done, total });
+    found.push({
+      tensor: index,
+      checksum: await sourceChecksum(tensor.jobs!, options.threads ?? defaultThreads()),
+    });
+    options.signal?.throwIfAborted();
+    done += tensor.byteLength;
+  }
+  keepChecksums(directory, tensors, found);
+  options.onProgress?.({ phase: 'finishing', done, total });
+  return openEngine(directory);
+}
+
 function touched(engine: Engine): Engine {
   try {
     const now = new Date();
@@ -149,11 +183,19 @@ function touched(engine: Engine): Engine {
   return engine;
 }
 
-async function buildInto(found: Entry, options: Omit<BuildOptions, 'outputDirectory'>): Promise<void> {
+async function buildInto(
+  found: Entry,
+  options: Omit<BuildOptions, 'outputDirectory'> & Pick<CachedEngineOptions, 'checksums'>,
+): Promise<void> {
   const { entry } = found;
   // Imported here because most starts find an engine and need nothing that builds one.
   const { buildAside } = await import('./builder.js');
-  const directory = await buildAside(entry, { ...options, isDurable: false, leavesMatrices: true });
+  const directory = await buildAside(entry, {
+    ...options,
+    isDurable: false,
+    leavesMatrices: true,
+    sumsWhenPacked: options.checksums === 'when packed',
+  });
   try {
     for (let attempt = 0; !publishBuildDirectory(directory, entry); attempt++) {
       if (tryOpen(found) || attempt === 3) {

@@ -27,7 +27,10 @@ export interface EngineTensor {
   /** 0 where it lies in the model's file. */
   offset: number;
   byteLength: number;
-  /** CRC-32 of the tensor's bytes; absent in engines of versions that wrote none. */
+  /**
+   * CRC-32 of the tensor's bytes; absent in engines of versions that wrote none, and for tensors of the model's file that nobody has
+   * packed yet (source-checksums-file.ts).
+   */
   checksum?: number;
   /** Where its rows lie in the model's file, in order; absent: the tensor lies in weights.bin. */
   pieces?: SourcePiece[];

@@ -14,6 +14,7 @@ import {
   type EngineTensor,
   SOURCE_FORMAT_VERSION,
 } from './engine-directory.js';
+import { withFoundChecksums } from './source-checksums-file.js';
 import { areWholePieces, loadableTensors } from './source-tensors.js';
 import type { WeightPart } from './stored-precision.js';
 import { holdsRows, storedBytes, TENSOR_PRECISIONS } from './weight-blocks.js';
@@ -81,7 +82,7 @@ export function layOutWeights(
   return { tensors, byteLength, elsewhere };
 }
 
-/** What engine.json says, without the files beside it. @throws EngineError as openEngine */
+/** What engine.json says, without the weights beside it. @throws EngineError as openEngine */
 export function readEngineFacts(path: string): Pick<Engine, 'manifest' | 'plan'> {
   const directory = resolve(path);
   const manifest = readManifest(join(directory, 'engine.json'));
@@ -94,6 +95,7 @@ export function openEngine(path: string): Engine {
   const { manifest, plan } = readEngineFacts(directory);
   const weightsFile = join(directory, 'weights.bin');
   checkTensors(weightsFile, manifest, plan);
+  manifest.tensors = withFoundChecksums(directory, manifest.tensors);
   const size = statSync(weightsFile, { throwIfNoEntry: false })?.size;
   if (size !== manifest.weightsByteLength) {
     const found = size === undefined ? 'no such file' : `${size} bytes`;

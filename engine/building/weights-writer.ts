@@ -36,8 +36,8 @@ export type WrittenWeights = Pick<
 const BYTES_PER_STEP = 32 * 1024 * 1024;
 
 /**
- * Writes weights.bin into a folder that becomes `target`: all weights, or those that do not stay in the model's file. Those are read
- * once, for their checksums.
+ * Writes weights.bin into a folder that becomes `target`: all weights, or those that do not stay in the model's file. The others are
+ * read once, for their checksums, unless whoever packs them finds these.
  *
  * @throws CheckpointError if the model is at fault, EngineError if the folder is
  */
@@ -99,7 +99,7 @@ function sourceFileOf(staying: ReadonlyMap<EngineTensor, ConvertJob[]>): {
   return { path: resolve(source), byteLength: statSync(source).size };
 }
 
-/** Sums up the tensors that stay in the model's file: each with its pieces and its checksum. */
+/** The tensors that stay in the model's file, each with its pieces and, unless they are found later, its checksum. */
 async function sumStaying(
   staying: ReadonlyMap<EngineTensor, ConvertJob[]>,
   options: WriteOptions,
@@ -109,10 +109,15 @@ async function sumStaying(
   const summed = new Map<EngineTensor, EngineTensor>();
   let done = 0;
   for (const [tensor, jobs] of staying) {
+    const placed = { ...tensor, pieces: piecesOf(jobs) };
+    if (options.sumsWhenPacked) {
+      summed.set(tensor, placed);
+      continue;
+    }
     options.onProgress?.({ phase: 'summing', done, total });
     try {
       const checksum = await sourceChecksum(jobs, threads);
-      summed.set(tensor, { ...tensor, checksum, pieces: piecesOf(jobs) });
+      summed.set(tensor, { ...placed, checksum });
     } catch (error) {
       throw new CheckpointError(messageOf(error), { cause: error });
     }

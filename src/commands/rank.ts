@@ -53,7 +53,7 @@ export async function rank(model: string, flags: RankFlags): Promise<void> {
   }
   const interruption = listenForInterruption();
   try {
-    const { engine } = await findEngines(modelOptions(model, flags, interruption.signal));
+    const { engine } = await findEngines(modelOptions(model, flags, interruption.signal), true);
     const name = `rank ${place.rank} of ${place.size}`;
     const manager = inFlags(() => open(engine.directory, place, sizes, name));
     tell(`${name} comes to ${place.address}`);

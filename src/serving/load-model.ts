@@ -105,14 +105,21 @@ export async function loadModel(options: ModelOptions): Promise<RunningModel<'ge
   return startModel(options, await findEngines(options));
 }
 
-/** Builds the engine, and that of the draft model, if they are not in the cache. @throws as loadModel. */
-export async function findEngines(options: ModelOptions): Promise<FoundEngines> {
+/**
+ * Builds the engine, and that of the draft model, if they are not in the cache.
+ *
+ * @param isRank true for a rank that joins the ranks of another machine, which compare their weights
+ * @throws as loadModel
+ */
+export async function findEngines(options: ModelOptions, isRank = false): Promise<FoundEngines> {
   // A model that nothing here can run is neither downloaded nor built.
   if (options.executorModule === undefined) await likelyExecutor(executorWish(options));
-  const engine = await engineOf(options);
+  const engine = await engineOf(options, isRank);
   const { draftModel } = options;
   const draft =
-    draftModel === undefined ? null : await engineOf({ ...options, model: draftModel, revision: undefined });
+    draftModel === undefined
+      ? null
+      : await engineOf({ ...options, model: draftModel, revision: undefined }, isRank);
   performance.mark('skein: engine found');
   return { engine, draft };
 }
@@ -353,7 +360,7 @@ function chunking(options: ModelOptions): Pick<OptionalParams, 'chunkingPolicy' 
   };
 }
 
-async function engineOf(options: ModelOptions): Promise<Engine> {
+async function engineOf(options: ModelOptions, isRank: boolean): Promise<Engine> {
   const { revision, signal } = options;
   const onDownload = options.onDownload && onlyTold('onDownload', options.onDownload);
   const model = await localModel(options.model, { revision, onProgress: onDownload, signal });
@@ -366,6 +373,7 @@ async function engineOf(options: ModelOptions): Promise<Engine> {
     model,
     precision: options.weights ?? 'auto',
     executor: options.executor,
+    checksums: packsWhole(options, isRank) ? 'when packed' : 'now',
   };
   if (options.outputWeights !== undefined) cached.outputPrecision = options.outputWeights;
   if (options.cacheDir !== undefined) cached.cacheDirectory = options.cacheDir;
@@ -379,4 +387,13 @@ async function engineOf(options: ModelOptions): Promise<Engine> {
     });
   cached.onDamaged = options.onDamaged === undefined ? warn : onlyTold('onDamaged', options.onDamaged);
   return cachedEngine(cached);
+}
+
+/** True if one native executor runs the model, which reads all of a GGUF's matrices when it packs them. */
+function packsWhole({ executor, executorModule, ...sizes }: ModelOptions, isRank: boolean): boolean {
+  const { tensorParallelSize = 1, pipelineParallelSize = 1 } = sizes;
+  const isNative = executor === undefined || executor === 'auto' || executor === 'native';
+  return (
+    isNative && executorModule === undefined && !isRank && tensorParallelSize * pipelineParallelSize === 1
+  );
 }

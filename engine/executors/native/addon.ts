@@ -98,6 +98,8 @@ export interface NativeExecutorHandle {
   putAdapter(slot: number, parts: readonly AdapterPart[]): void;
   clearAdapter(slot: number): void;
   memory(): NativeMemory;
+  /** CRC-32 of whole tensors in the model's file that were packed for this executor; none where it mapped a packed file. */
+  packedChecksums(): { tensor: number; checksum: number }[];
   /** Seconds per kind of op since the last call; counted only while `on` is true. For benchmarks. */
   profile(on: boolean): Record<string, number>;
   turns(): NativeTurns;

@@ -8,6 +8,7 @@ import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
 import type { NetworkPlan } from '../../../network/plan.js';
 import type { PackedBatch } from '../../batch/packed-batch.js';
 import { PACKED_FILE } from '../../building/engine-directory.js';
+import { keepChecksums, lacksChecksum } from '../../building/source-checksums-file.js';
 import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
 import { ownAdapterParts } from '../../ranks/own-adapter-parts.js';
 import type { RankPlan } from '../../ranks/rank-plan.js';
@@ -59,6 +60,10 @@ export class NativeExecutor implements Executor {
     this.hiddenSize = embeddingWidth(engine.plan);
     this.#secondaryKvCacheBytes = secondaryBytes(engine, options);
     this.#handle = createExecutor(native, engine.packedFolder);
+    if (engine.tensors.some(lacksChecksum)) {
+      const found = this.#handle.packedChecksums();
+      if (found.length > 0) keepChecksums(engine.packedFolder, engine.tensors, found);
+    }
     const { plan } = native;
     this.#partsHere = 'origins' in plan ? (parts) => ownAdapterParts(plan, parts) : (parts) => parts;
     if (options.seat === undefined) this.blockAccess = accessTo(this.#handle);

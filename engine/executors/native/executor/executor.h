@@ -87,6 +87,8 @@ class Executor {
   // LoRA adapters. Only between steps.
   Adapters& adapters() { return adapters_; }
   MemoryReport memory() const;
+  // See PackedWeights::sums().
+  const std::vector<PackedSum>& packedSums() const { return weights_.sums(); }
   // Result that memory() of an executor with this configuration would have, without taking any memory.
   static MemoryReport measure(ExecutorConfig config);
   // Keeps the logits' memory alive for as long as JavaScript holds a view of it.

@@ -53,6 +53,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
                         InstanceMethod<&ExecutorObject::clearAdapter>("clearAdapter"),
                         InstanceMethod<&ExecutorObject::areFinite>("areFinite"),
                         InstanceMethod<&ExecutorObject::memory>("memory"),
+                        InstanceMethod<&ExecutorObject::packedChecksums>("packedChecksums"),
                         InstanceMethod<&ExecutorObject::profile>("profile"),
                         InstanceMethod<&ExecutorObject::turns>("turns"),
                         InstanceMethod<&ExecutorObject::follow>("follow"),
@@ -441,6 +442,22 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
 
   Napi::Value memory(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value { return asObject(info.Env(), open().memory()); });
+  }
+
+  // [{ tensor: index, checksum }] of tensors in a checkpoint's file that this executor has packed.
+  Napi::Value packedChecksums(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      const Napi::Env env = info.Env();
+      const std::vector<PackedSum>& sums = open().packedSums();
+      Napi::Array array = Napi::Array::New(env, sums.size());
+      for (uint32_t i = 0; i < sums.size(); ++i) {
+        Napi::Object item = Napi::Object::New(env);
+        item.Set("tensor", Napi::Number::New(env, double(sums[i].tensor)));
+        item.Set("checksum", Napi::Number::New(env, sums[i].sum));
+        array.Set(i, item);
+      }
+      return array;
+    });
   }
 
   // Seconds per kind of op since the last call; counting goes on if the argument is true.

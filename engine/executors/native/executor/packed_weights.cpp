@@ -259,6 +259,7 @@ uint64_t PackedWeights::fingerprint(const ExecutorConfig& config, const KernelTa
     if (std::any_of(entries_.begin(), entries_.end(), hasType)) addPacking(print, kernels, format.dtype);
   }
   print.add(static_cast<int64_t>(status.st_size));
+  // The time tells that the engine was made anew, also where its matrices lie elsewhere.
   print.add(modificationTime(status));
   for (const Entry& entry : entries_) {
     const WeightTensor& stored = tensor(entry.weight, entry.part);
@@ -267,8 +268,6 @@ uint64_t PackedWeights::fingerprint(const ExecutorConfig& config, const KernelTa
                                  int64_t(entry.gated), int64_t(entry.offset), int64_t(entry.bytes)}) {
       print.add(number);
     }
-    // weights.bin tells by its time that it was made anew; of what lies elsewhere, the checksum does.
-    if (!stored.jobs.empty()) print.add(stored.checksum);
     for (const WeightSlice& slice : part(entry.weight, entry.part).slices) {
       print.add(int64_t(slice.first));
       print.add(int64_t(slice.count));
@@ -373,7 +372,7 @@ void PackedWeights::moveNear(ThreadPool& pool) {
 }
 
 bool PackedWeights::pack(const std::string& weightsFile, const PackingTarget& target, const KernelTable& kernels,
-                         ThreadPool& pool) const {
+                         ThreadPool& pool) {
   std::vector<MatrixToPack> matrices;
   for (const Entry& entry : entries_) {
     const WeightPart& rows = part(entry.weight, entry.part);
@@ -383,9 +382,12 @@ bool PackedWeights::pack(const std::string& weightsFile, const PackingTarget& ta
                         sources_[rows.tensor]});
   }
   const std::vector<uint32_t> sums = packMatrices(matrices, kernels, pool, target);
+  sums_.clear();
   for (size_t i = 0; i < sums.size(); ++i) {
+    if (!matrices[i].slices.empty()) continue;
     const int64_t expected = tensor(entries_[i].weight, entries_[i].part).checksum;
-    if (matrices[i].slices.empty() && expected >= 0 && sums[i] != expected) refuse(weightsFile, entries_[i]);
+    if (expected >= 0 && sums[i] != expected) refuse(weightsFile, entries_[i]);
+    if (matrices[i].source != nullptr) sums_.push_back({part(entries_[i].weight, entries_[i].part).tensor, sums[i]});
   }
   return !sums.empty() || matrices.empty();
 }

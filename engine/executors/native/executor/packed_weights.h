@@ -26,6 +26,12 @@ struct PackedPart {
   int32_t firstColumn, columns, firstPanel;
 };
 
+// CRC-32 of a tensor that lies in a checkpoint's file, found while it was packed.
+struct PackedSum {
+  size_t tensor;  // index into the config's tensors
+  uint32_t sum;
+};
+
 class PackedWeights {
  public:
   // Maps weights.bin and computes the layout of the packed matrices without packing them: then only bytes() may be
@@ -50,6 +56,8 @@ class PackedWeights {
   // Makes the system provide the pages of the packed weights.
   void provide() const;
   size_t bytes() const { return packedBytes_; }
+  // Sums of whole tensors that lie in the checkpoint's file; none if the packed file was mapped.
+  const std::vector<PackedSum>& sums() const { return sums_; }
 
  private:
   struct Entry {
@@ -79,9 +87,8 @@ class PackedWeights {
   void checkSlicedMatrices(const std::string& weightsFile, ThreadPool& pool) const;
   void moveNear(ThreadPool& pool);
   void make(const ExecutorConfig& config, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
-  // Packs all matrices. Throws if one has changed since the build; false if the target cannot be written.
-  bool pack(const std::string& weightsFile, const PackingTarget& target, const KernelTable& kernels,
-            ThreadPool& pool) const;
+  // Packs all matrices, and finds the sums. Throws if one has changed since the build; false if the target cannot be written.
+  bool pack(const std::string& weightsFile, const PackingTarget& target, const KernelTable& kernels, ThreadPool& pool);
 
   Mapping weights_;
   Mapping packed_;
@@ -92,6 +99,7 @@ class PackedWeights {
   std::vector<Entry> entries_;
   // By tensor, while matrices are packed; null: it lies in weights.bin.
   std::vector<std::shared_ptr<const SourceRows>> sources_;
+  std::vector<PackedSum> sums_;
 };
 
 }  // namespace skein
