@@ -1,4 +1,13 @@
-import { mkdirSync, readdirSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -6,6 +15,7 @@ import { EngineError, loadableEngine, openEngine } from '../../../engine/buildin
 import { cachedEngine } from '../../../engine/building/engine-cache.js';
 import { checkWeights } from '../../../engine/building/weights-checksum.js';
 import { SourceRows } from '../../../engine/executors/portable/convert/source-rows.js';
+import { BuildProcess } from '../../support/build-process.js';
 import {
   everyWeight,
   flipInSource,
@@ -63,6 +73,25 @@ describe('the GGUF in which matrices of an engine stay', () => {
     expect(statSync(packed!).ino).toBe(made);
     for (const file of packedFiles(again)) rmSync(file);
     expect(logitsOf(again)).toEqual(logits);
+  });
+
+  it('may move where the cache cannot be written to: panels serve, and who needs the file is told which', async () => {
+    const [model, cache] = [engines.copyOfModel(), engines.fresh()];
+    const engine = await engines.cached(model, cache, 'f32');
+    const logits = logitsOf(engine);
+    const moved = join(engines.fresh(), basename(model));
+    mkdirSync(dirname(moved));
+    renameSync(model, moved);
+    for (const folder of [dirname(cache), dirname(moved)]) chmodSync(folder, 0o755);
+    for (const folder of [cache, engine.directory]) chmodSync(folder, 0o555);
+    const reader = await new BuildProcess('cache', moved, cache, { unprivileged: true }).end();
+    for (const folder of [cache, engine.directory]) chmodSync(folder, 0o755);
+    expect(reader).toMatchObject({ code: 0, errors: '', output: `done ${engine.directory}\n` });
+    const opened = openEngine(engine.directory);
+    expect(opened.manifest.sourceFile!.path).toBe(model);
+    expect(logitsOf(opened)).toEqual(logits);
+    for (const file of packedFiles(opened)) rmSync(file);
+    expect(() => logitsOf(opened)).toThrow(`${model}: cannot be opened`);
   });
 
   it('is refused by the name of the tensor that has changed, and the engine built anew', async () => {
