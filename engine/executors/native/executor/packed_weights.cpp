@@ -304,7 +304,8 @@ void PackedWeights::openSource(const std::string& weightsFile) {
       if (file == nullptr) file = std::make_shared<PositionedFile>(jobs.front().source, PositionedFile::Role::kSource);
       sources_[index] = std::make_shared<SourceRows>(jobs, file);
     } catch (const std::runtime_error& error) {
-      throw std::runtime_error(std::string(error.what()) + " Matrices of the engine of " + weightsFile +
+      throw std::runtime_error(std::string(error.what()) + " Matrices of the engine of " +
+                               weightsFile.substr(0, weightsFile.rfind('/')) +
                                " lie in this file: put it back as it was, or start with the model where it is now.");
     }
   }

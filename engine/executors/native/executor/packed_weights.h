@@ -80,7 +80,7 @@ class PackedWeights {
   uint64_t fingerprint(const ExecutorConfig& config, const KernelTable& kernels) const;
   bool mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
   // Opens the checkpoint's file for the matrices that lie in it.
-  void openSource(const std::string& engine);
+  void openSource(const std::string& weightsFile);
   // Says that a matrix has changed since the build.
   [[noreturn]] void refuse(const std::string& weightsFile, const Entry& entry) const;
   // Throws if matrices of which only a part is about to be packed have changed since the build.
