@@ -1,5 +1,23 @@
 import { isFailureKind, type RequestFailure } from '../request-failure.js';
 import { MAX_SEQUENCES, type TokenPiece } from '../token-request.js';
+import {
+  CACHE_CHECKS,
+  type CacheAsk,
+  type CacheChange,
+  type CachePart,
+  type TakenAnswer,
+} from './cache-messages.js';
+import {
+  isCount,
+  isLease,
+  isLength,
+  isList,
+  isName,
+  isObject,
+  isSwitch,
+  isText,
+  isWord,
+} from './field-checks.js';
 import { jsonOf, type Packable, PacketError, pack, unpack } from './packet.js';
 import { isPiece } from './piece-form.js';
 import type { PackedRequest } from './request-wire.js';
@@ -134,7 +152,8 @@ export interface BlocksAnswer {
   sum: number;
 }
 
-export type ToWorker = StopMessage | ProbeMessage | FileMessage | BlocksMessage;
+/** A WorkItem comes here where its gateway has chosen this worker for it; it is answered with a TakenAnswer. */
+export type ToWorker = WorkItem | StopMessage | ProbeMessage | FileMessage | BlocksMessage | CacheAsk;
 
 /** One file that a gateway needs to serve the model. */
 export interface FileFacts {
@@ -161,6 +180,11 @@ export interface Beat {
   isPrefill?: boolean;
   /** Digest of all that decides the content of its blocks; absent: it neither gives nor takes any. */
   layout?: string;
+  /**
+   * Number of the changes of its cache that it has told; see CacheChange. Absent: it tells none, and takes no requests but those of the
+   * stream.
+   */
+  cacheNumber?: number;
   /** It takes no more requests, and ends when it has none. */
   isLeaving: boolean;
   /** It has ended. */
@@ -212,9 +236,22 @@ export interface AdapterCard {
   modules: string[];
   bytes: number;
   digest: string;
+  /**
+   * What of it is in the hashes of blocks: its number at the worker, and the digest of its weights. Absent: nobody can tell what of a
+   * prompt with it is cached.
+   */
+  blockKey?: { taskId: number; fingerprint: string };
 }
 
-export type QueueMessage = WorkItem | ToGateway | HoldAnswer | ToWorker | BlocksAnswer | Beat;
+export type QueueMessage =
+  | ToGateway
+  | HoldAnswer
+  | ToWorker
+  | BlocksAnswer
+  | Beat
+  | CacheChange
+  | CachePart
+  | TakenAnswer;
 
 export function packMessage(message: QueueMessage): Uint8Array {
   return pack(message as unknown as Packable);
@@ -238,9 +275,6 @@ export function unpackMessage<Kind extends QueueMessage['kind']>(
   return message as Extract<QueueMessage, { kind: Kind }>;
 }
 
-/** Most tokens of a sequence: whatever an engine has is far below. */
-const MOST_TOKENS = 2 ** 30;
-
 /**
  * Whose request a work item is that unpackMessage does not read, as far as that can be told; null: it cannot. Its gateway
  * learns by it that the request is of no use.
@@ -253,18 +287,6 @@ export function senderOf(bytes: Uint8Array): Pick<WorkItem, 'gateway' | 'id' | '
     return null;
   }
 }
-
-const isText = (value: unknown) => typeof value === 'string';
-const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
-const isLength = (value: unknown) => isCount(value) && (value as number) <= MOST_TOKENS;
-/** An id or a fingerprint, which is a word of a subject: with others it would be another subject. */
-const isWord = (value: unknown) => typeof value === 'string' && /^[\w-]{1,64}$/.test(value);
-const isName = (value: unknown) => isText(value) && (value as string).length <= MOST_NAME_LENGTH;
-const isList = (value: unknown, is: (one: unknown) => boolean, most = Number.POSITIVE_INFINITY) =>
-  Array.isArray(value) && value.length <= most && value.every(is);
-const isLease = (value: unknown) => Array.isArray(value) && isText(value[0]) && isCount(value[1]);
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function isPieceFrame(frame: unknown): boolean {
   if (!isObject(frame)) return false;
@@ -284,8 +306,6 @@ function isNamedText(text: unknown): boolean {
   return isText(text) || isList(text, isPart);
 }
 
-const isSwitch = (value: unknown) => value === undefined || typeof value === 'boolean';
-
 function isHandOver(value: unknown): boolean {
   if (value === undefined) return true;
   if (!isObject(value)) return false;
@@ -300,19 +320,23 @@ function isPrefilledFrame(frame: unknown): boolean {
 }
 
 /** Bounds of what a worker tells of its model. */
-const MOST_NAME_LENGTH = 1_000;
 const MOST_ALIASES = 100;
 const MOST_FILES = 16;
 const MOST_ADAPTERS = 1_000;
 const MOST_END_TOKENS = 1_000;
 const MOST_FACTS = 100;
 
+function isBlockKey(value: unknown): boolean {
+  return value === undefined || (isObject(value) && isCount(value.taskId) && isName(value.fingerprint));
+}
+
 function isModelCard(model: unknown): boolean {
   if (!isObject(model) || !isObject(model.info) || !isObject(model.engine)) return false;
   const { name, aliases, text, fileName, files, engine, adapterRoom: room, adapters } = model;
   const isFile = (file: unknown) =>
     isObject(file) && isName(file.name) && isCount(file.bytes) && isName(file.digest);
-  const isAdapter = (one: unknown) => isObject(one) && isName(one.name) && isName(one.digest);
+  const isAdapter = (one: unknown) =>
+    isObject(one) && isName(one.name) && isName(one.digest) && isBlockKey(one.blockKey);
   const { endTokenIds, maxAttentionWindow: window, ...numbers } = engine as Record<string, unknown>;
   return (
     [name, text, fileName].every(isName) &&
@@ -351,9 +375,11 @@ const CHECKS: { [Kind in QueueMessage['kind']]: (message: Record<string, unknown
   probe: () => true,
   file: ({ pool, name, offset }) => isText(pool) && isText(name) && isCount(offset),
   blocks: ({ id, attempt, offset, length }) => isText(id) && [attempt, offset, length].every(isCount),
+  ...CACHE_CHECKS,
   blocksPart: ({ bytes, sum }) => bytes instanceof Uint8Array && isCount(sum),
-  beat: ({ worker, pool, model, places, held, maxBlocks, usedBlocks, isPrefill, layout }) =>
+  beat: ({ worker, pool, model, places, held, maxBlocks, usedBlocks, isPrefill, layout, cacheNumber = 0 }) =>
     isSwitch(isPrefill) &&
+    isCount(cacheNumber) &&
     (layout === undefined || isText(layout)) &&
     isWord(worker) &&
     isWord(pool) &&

@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import { skeinVersion } from '../../base/package-info.js';
 import type { EngineCard, ModelCard } from '../../callbacks/nats/messages.js';
 import type { EngineInfo } from '../../callbacks/worker-messages.js';
+import { fingerprintOf } from '../../engine/peft/adapter-fingerprint.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import type { RunningModel } from '../serving/running-model.js';
 import { type ModelFiles, textDigest } from './model-files.js';
@@ -36,12 +37,15 @@ export function modelCard(
     info: { ...told },
     engine: limits,
     adapterRoom: engine.adapters === null || adapters === null ? null : { ...engine.adapters },
-    adapters: (adapters?.list() ?? []).map(({ name, rank, modules, bytes, digest }) => ({
+    adapters: (adapters?.list() ?? []).map(({ name, rank, modules, bytes, digest, taskId, weights }) => ({
       name,
       rank,
       modules: [...modules],
       bytes,
       digest,
+      ...(weights === null
+        ? {}
+        : { blockKey: { taskId: Number(taskId), fingerprint: fingerprintOf(weights) } }),
     })),
   };
 }

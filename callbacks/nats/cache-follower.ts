@@ -1,0 +1,176 @@
+import {
+  type CacheAsk,
+  type CacheChange,
+  type CachePart,
+  MOST_CACHE_BLOCKS,
+  MOST_MESSAGE_BLOCKS,
+} from './cache-messages.js';
+
+/** Where a follower notes what it knows. */
+export interface FollowedBlocks {
+  /** Nothing of what was noted is true any more. */
+  clear(): void;
+  add(hash: number): void;
+  remove(hash: number): void;
+}
+
+/** Blocks of changes that are kept until what comes before them is there. */
+const MOST_LATER_BLOCKS = 4 * MOST_MESSAGE_BLOCKS;
+const MOST_LATER = 256;
+/** Parts of a whole: a worker whose parts are smaller has a NATS server for tiny messages. */
+const MOST_PARTS = 1_024;
+
+/**
+ * Follows one worker's cache by what its CacheTeller tells. What is noted is always a cache that the worker had, all of it, a
+ * moment ago: never one of which something is missing, and never one of an engine that is gone.
+ *
+ *   nothing --whole, or a change that begins anew--> cache n --change n to m--> cache m ...
+ *      ^                                                |
+ *      '------- nobody answers --------- behind: changes were lost; it asks for them
+ *
+ * A state machine without clock or I/O.
+ */
+export class CacheFollower {
+  readonly #blocks: FollowedBlocks;
+  /** Number of the cache that is noted; null: none is. */
+  #number: number | null = null;
+  /** The highest number of which it was told. */
+  #told = 0;
+  #later: CacheChange[] = [];
+  #laterBlocks = 0;
+  #whole: { next: number; parts: Float64Array[]; filled: number } | null = null;
+  /** An ask is under way; what comes meanwhile may be needed behind the answer. */
+  #isAsking = false;
+
+  constructor(blocks: FollowedBlocks) {
+    this.#blocks = blocks;
+  }
+
+  /** Number of the cache that is noted; null: none is, since it is not known. */
+  get number(): number | null {
+    return this.#number;
+  }
+
+  /** There is something to ask for. */
+  get isBehind(): boolean {
+    return this.#number === null || this.#number < this.#told;
+  }
+
+  /** The worker says that its cache has this number. */
+  onNumber(number: number): void {
+    if (number > this.#told) this.#told = number;
+  }
+
+  onChange(change: CacheChange): void {
+    this.onNumber(change.next);
+    if (this.#apply(change)) this.#applyLater();
+    else if (this.#isAsking && this.#number !== null ? change.next > this.#number : this.#isAsking) {
+      this.#keep(change);
+    }
+  }
+
+  /** What is to be asked now. Every ask is to be followed by onAnswer or by onUnanswered. */
+  ask(): CacheAsk {
+    this.#isAsking = true;
+    const whole = this.#whole === null ? null : { next: this.#whole.next, offset: this.#whole.filled };
+    return { kind: 'cacheAsk', from: this.#number ?? 0, whole };
+  }
+
+  /** False: the answer brings it no further. */
+  onAnswer(answer: CacheChange | CachePart): boolean {
+    const before = this.#number;
+    const filled = this.#whole?.filled;
+    if (answer.kind === 'cachePart') this.#onPart(answer);
+    else this.#onReply(answer);
+    this.#endAsk();
+    return this.#number !== before || this.#whole?.filled !== filled;
+  }
+
+  /** Nobody answers: what is noted may be long past. */
+  onUnanswered(): void {
+    this.#isAsking = false;
+    this.forget();
+  }
+
+  /** Believes nothing any more. */
+  forget(): void {
+    if (this.#number !== null) this.#blocks.clear();
+    this.#number = null;
+    this.#whole = null;
+    this.#dropLater();
+  }
+
+  #onReply(change: CacheChange): void {
+    this.onNumber(change.next);
+    // Number 0 is an empty cache: who has nothing has that.
+    if (this.#number === null && change.from === 0) this.#number = 0;
+    if (this.#apply(change)) this.#applyLater();
+  }
+
+  #onPart({ next, offset, total, blocks }: CachePart): void {
+    this.onNumber(next);
+    if (offset === 0) this.#whole = { next, parts: [], filled: 0 };
+    const whole = this.#whole;
+    const isNext = whole !== null && whole.next === next && whole.filled === offset;
+    const isLast = offset + blocks.length === total;
+    const isBroken = total > MOST_CACHE_BLOCKS || (blocks.length === 0 && !isLast);
+    if (!isNext || isBroken || whole.parts.length >= MOST_PARTS || next < (this.#number ?? 0)) {
+      this.#whole = null;
+      return;
+    }
+    whole.parts.push(blocks);
+    whole.filled += blocks.length;
+    if (!isLast) return;
+    this.#whole = null;
+    this.#begin(next, whole.parts);
+  }
+
+  #begin(number: number, parts: readonly Float64Array[]): void {
+    this.#blocks.clear();
+    for (const part of parts) for (const hash of part) this.#blocks.add(hash);
+    this.#number = number;
+    this.#applyLater();
+  }
+
+  /** False: it does not fit to what is noted. */
+  #apply({ from, next, isAnew, stored, removed }: CacheChange): boolean {
+    const number = this.#number;
+    if (number !== null && next <= number) return false;
+    if (isAnew) {
+      this.#whole = null;
+      this.#blocks.clear();
+    } else if (number === null || from > number) return false;
+    for (const hash of removed) this.#blocks.remove(hash);
+    for (const hash of stored) this.#blocks.add(hash);
+    this.#number = next;
+    return true;
+  }
+
+  #applyLater(): void {
+    while (this.#later.some((change) => this.#apply(change)));
+    if (this.#later.length === 0) return;
+    const later = this.#later.filter(({ next }) => next > this.#number!);
+    this.#dropLater();
+    for (const change of later) this.#keep(change);
+  }
+
+  #keep(change: CacheChange): void {
+    const size = change.stored.length + change.removed.length;
+    // The worker is asked for what has no room here.
+    if (this.#later.length >= MOST_LATER || this.#laterBlocks + size > MOST_LATER_BLOCKS) this.#dropLater();
+    this.#later.push(change);
+    this.#laterBlocks += size;
+  }
+
+  #dropLater(): void {
+    this.#later = [];
+    this.#laterBlocks = 0;
+  }
+
+  /** Between two parts of a whole it goes on asking. */
+  #endAsk(): void {
+    if (this.#whole !== null) return;
+    this.#isAsking = false;
+    this.#dropLater();
+  }
+}

@@ -1,0 +1,158 @@
+import type { KvCacheEvent } from '../../kvcache/cache-events.js';
+import {
+  type CacheAsk,
+  type CacheChange,
+  type CachePart,
+  MOST_CACHE_BLOCKS,
+  MOST_MESSAGE_BLOCKS,
+} from './cache-messages.js';
+
+export interface CacheTellerOptions {
+  worker: string;
+  /** Tells all gateways. */
+  send: (change: CacheChange) => void;
+  /** Most blocks that are told of; default MOST_CACHE_BLOCKS. What comes when there are as many is not told. */
+  mostBlocks?: number;
+  /** Most blocks in one message; default MOST_MESSAGE_BLOCKS. */
+  mostInMessage?: number;
+}
+
+/** Most changes that can be told once more, and most blocks in them. */
+const MOST_KEPT = 1_024;
+const MOST_KEPT_BLOCKS = 2 ** 16;
+
+/** All blocks at one number, as parts of it are given out. */
+interface Whole {
+  next: number;
+  blocks: Float64Array;
+}
+
+/**
+ * Tells gateways which blocks a worker's cache has: changes with numbers, and answers to those who have missed some, since core NATS
+ * stores nothing and gateways come late.
+ *
+ *   events of an iteration --> blocks of the cache --> change n to n + 1, to all gateways
+ *                                   |                     |
+ *                                   |                     '- kept for a while --> change m to n, to one that has missed them
+ *                                   '- copied, with their number ---------------> parts of the whole, to one that has nothing
+ *
+ * It is never told that a block is there which is not: an engine that is new, has died, or whose events were lost begins anew.
+ */
+export class CacheTeller {
+  readonly #options: Required<CacheTellerOptions>;
+  readonly #blocks = new Set<number>();
+  #number = 0;
+  #nextEventId = 0;
+  #kept: CacheChange[] = [];
+  #keptBlocks = 0;
+  #whole: Whole | null = null;
+
+  constructor(options: CacheTellerOptions) {
+    this.#options = { mostBlocks: MOST_CACHE_BLOCKS, mostInMessage: MOST_MESSAGE_BLOCKS, ...options };
+  }
+
+  /** Number of the cache as it was told: see CacheChange. */
+  get number(): number {
+    return this.#number;
+  }
+
+  /** Notes the events of an iteration, in their order, and tells what they change. */
+  note(events: readonly KvCacheEvent[]): void {
+    const touched = new Set<number>();
+    let isAnew = false;
+    for (const { eventId, data } of events) {
+      if (data.type === 'created' || eventId !== this.#nextEventId) {
+        isAnew = true;
+        touched.clear();
+        this.#blocks.clear();
+      }
+      this.#nextEventId = eventId + 1;
+      if (data.type === 'stored') for (const { blockHash } of data.blocks) this.#store(blockHash, touched);
+      if (data.type === 'removed') {
+        for (const hash of data.blockHashes) if (this.#blocks.delete(hash)) touched.add(hash);
+      }
+    }
+    this.#tell(touched, isAnew);
+  }
+
+  /** Notes that the engine died, and its cache with it. */
+  lose(): void {
+    this.#blocks.clear();
+    this.#tell(new Set(), true);
+  }
+
+  #store(hash: number, touched: Set<number>): void {
+    if (this.#blocks.has(hash) || this.#blocks.size >= this.#options.mostBlocks) return;
+    this.#blocks.add(hash);
+    touched.add(hash);
+  }
+
+  #tell(touched: ReadonlySet<number>, isAnew: boolean): void {
+    const all = [...touched];
+    const { mostInMessage, send } = this.#options;
+    for (let start = 0; start < all.length || (isAnew && start === 0); start += mostInMessage) {
+      const part = all.slice(start, start + mostInMessage);
+      const change = this.#change(this.#number, this.#number + 1, isAnew && start === 0, part);
+      this.#number += 1;
+      this.#keep(change);
+      send(change);
+    }
+  }
+
+  /** @param touched blocks that were stored or removed; what the cache has now decides which */
+  #change(from: number, next: number, isAnew: boolean, touched: readonly number[]): CacheChange {
+    const { worker } = this.#options;
+    const stored = Float64Array.from(touched.filter((hash) => this.#blocks.has(hash)));
+    const removed = Float64Array.from(isAnew ? [] : touched.filter((hash) => !this.#blocks.has(hash)));
+    return { kind: 'cacheChange', worker, from, next, isAnew, stored, removed };
+  }
+
+  #keep(change: CacheChange): void {
+    // Nobody needs to know what was before.
+    if (change.isAnew) this.#kept = [];
+    if (change.isAnew) this.#keptBlocks = 0;
+    this.#kept.push(change);
+    this.#keptBlocks += sizeOf(change);
+    while (this.#kept.length > MOST_KEPT || this.#keptBlocks > MOST_KEPT_BLOCKS)
+      this.#keptBlocks -= sizeOf(this.#kept.shift()!);
+  }
+
+  /** What a gateway needs that asks. */
+  answer({ from, whole }: CacheAsk): CacheChange | CachePart {
+    if (whole !== null && this.#whole?.next === whole.next) return this.#part(this.#whole, whole.offset);
+    return this.#since(from) ?? this.#part(this.#wholeNow(), 0);
+  }
+
+  /** The changes since a number as one; null: they are not known any more, or too many. */
+  #since(from: number): CacheChange | null {
+    const isAnew = this.#kept[0]?.isAnew === true;
+    const first = isAnew ? 0 : (this.#kept[0]?.from ?? this.#number);
+    if (from < first || from > this.#number) return null;
+    const later = this.#kept.filter(({ next }) => next > from);
+    const touched = new Set(later.flatMap(({ stored, removed }) => [...stored, ...removed]));
+    if (touched.size > this.#options.mostInMessage) return null;
+    return this.#change(from, this.#number, later[0]?.isAnew === true, [...touched]);
+  }
+
+  /** One that was given out before will do, as long as what has changed since then is known. */
+  #wholeNow(): Whole {
+    if (this.#whole === null || this.#since(this.#whole.next) === null)
+      this.#whole = { next: this.#number, blocks: Float64Array.from(this.#blocks) };
+    return this.#whole;
+  }
+
+  #part({ next, blocks }: Whole, offset: number): CachePart {
+    const part = blocks.slice(offset, offset + this.#options.mostInMessage);
+    return {
+      kind: 'cachePart',
+      next,
+      offset: Math.min(offset, blocks.length),
+      total: blocks.length,
+      blocks: part,
+    };
+  }
+}
+
+function sizeOf({ stored, removed }: CacheChange): number {
+  return stored.length + removed.length;
+}
