@@ -4,7 +4,8 @@
  *
  *   PREFIX.work.MODEL.POOL       requests, in the stream PREFIX_WORK; the consumer MODEL-POOL is shared by its workers
  *   PREFIX.gateway.GATEWAY       all that workers tell one gateway: tokens, ends, what they hold
- *   PREFIX.worker.WORKER         all that gateways tell one worker, or ask it: stops, its files, whether it is there
+ *   PREFIX.worker.WORKER         all that gateways tell one worker, or ask it: requests, stops, its files, whether it is there
+ *   PREFIX.cache.WORKER          what a worker tells all gateways of its cache
  *   PREFIX.beat                  what workers tell all gateways of themselves, again and again
  *   PREFIX.hello                 a gateway is new, and would like to hear of the workers at once
  */
@@ -44,6 +45,11 @@ export class QueueNames {
 
   gateway(id: string): string {
     return `${this.#prefix}.gateway.${id}`;
+  }
+
+  /** @param id '*': of all workers */
+  cache(id: string): string {
+    return `${this.#prefix}.cache.${id}`;
   }
 
   worker(id: string): string {

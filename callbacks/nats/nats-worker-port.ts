@@ -2,6 +2,7 @@ import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/error-text.js';
 import { failure } from '../request-failure.js';
+import type { CacheChange } from './cache-messages.js';
 import {
   type Beat,
   type BlocksAnswer,
@@ -88,12 +89,18 @@ export class NatsWorkerPort implements WorkerPort {
 
   async #answer(bytes: Uint8Array, respond: (bytes: Uint8Array) => void): Promise<void> {
     try {
-      const message: ToWorker = unpackMessage(bytes, 'stop', 'probe', 'file', 'blocks');
+      const message: ToWorker = unpackMessage(bytes, 'stop', 'probe', 'file', 'blocks', 'work', 'cacheAsk');
+      const listener = this.#listener!;
       if (message.kind === 'probe') respond(packMessage(this.#options.beat()));
       else if (message.kind === 'file') {
         respond((await this.#options.readFile(message, this.maxBytes)) ?? new Uint8Array(0));
-      } else if (message.kind === 'stop') this.#listener?.onStop(message);
-      else if (this.#listener !== null) respond(packMessage(this.#listener.onBlocks(message)));
+      } else if (message.kind === 'stop') listener.onStop(message);
+      else if (message.kind === 'work') {
+        respond(packMessage({ kind: 'taken', isTaken: !this.#isStopped && listener.onOffer(message) }));
+      } else if (message.kind === 'cacheAsk') {
+        const answer = listener.onCacheAsk(message);
+        if (answer !== null) respond(packMessage(answer));
+      } else respond(packMessage(listener.onBlocks(message)));
     } catch (error) {
       this.#warnings.tell(`A message to this worker is dropped: ${messageOf(error)}`);
     }
@@ -149,7 +156,7 @@ export class NatsWorkerPort implements WorkerPort {
     const giveBack = () => this.#tellStream(() => message.nak(GIVE_BACK_MS));
     const ack = () => this.#tellStream(() => message.ack());
     if (this.#isStopped) giveBack();
-    else this.#listener!.onWork({ item, ack, giveBack });
+    else this.#listener!.onWork({ item, isRedelivered: message.redelivered, ack, giveBack });
     return true;
   }
 
@@ -212,5 +219,10 @@ export class NatsWorkerPort implements WorkerPort {
   beat(beat: Beat): void {
     const { nc, names } = this.#options;
     if (!nc.isClosed()) nc.publish(names.beat, packMessage(beat));
+  }
+
+  tellCache(change: CacheChange): void {
+    const { nc, names, id } = this.#options;
+    if (!nc.isClosed()) nc.publish(names.cache(id), packMessage(change));
   }
 }

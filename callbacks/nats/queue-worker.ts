@@ -1,4 +1,3 @@
-import { messageOf } from '../../base/error-text.js';
 import { counted } from '../../base/sentences.js';
 import { textOf } from '../../base/skein-error.js';
 import type { PieceSource } from '../piece-source.js';
@@ -16,7 +15,9 @@ import type { HoldAnswer, StopMessage, WorkItem } from './messages.js';
 import { PacketError } from './packet.js';
 import { prefillRequest } from './prefill-request.js';
 import { numSequencesOf, unpackedRequest } from './request-wire.js';
+import { failureFor } from './worker-failures.js';
 import type { Delivery, WorkerPort } from './worker-port.js';
+import { roomFor } from './worker-room.js';
 
 /** The engine of a worker: an InProcessHost. */
 export interface WorkEngine {
@@ -40,16 +41,12 @@ export interface QueueWorkerOptions {
   gatewayGraceMs: number;
   /** null: the engine's blocks cannot be had. */
   handOvers: HandOvers | null;
+  /** Called when there is room again, if a gateway was told that there is none. */
+  onRoom?: () => void;
   onWarning: (message: string) => void;
 }
 
-/** Requests that may wait in the engine for their first step: with more, others have room sooner. */
-const MOST_WAITING = 8;
-
-/** Number of requests that a worker has room for, of which it may have asked for some already. @param waiting see WorkEngine */
-export function roomFor({ places, held, waiting }: Record<'places' | 'held' | 'waiting', number>): number {
-  return Math.min(places - held, MOST_WAITING - waiting);
-}
+const NO_ROOM = failure('ended', 'The worker has no room for the request any more.');
 
 /** A gateway is forgotten after this many times the silence after which its requests are dropped. */
 const REMEMBERED = 20;
@@ -77,7 +74,8 @@ interface Asker {
  * them to their gateways.
  *
  *   pull -> request -> engine -> pieces -> frames, one message for each gateway and iteration
- *              |
+ *              |  ^
+ *              |  '-- offer: a gateway has chosen this worker
  *              |          of a prefill: its blocks, kept until they are fetched
  *              '- hold: "I have these" --> gateway: fine --> ack: the stream forgets it
  *                                                   stale -> dropped, and ack
@@ -94,6 +92,8 @@ export class QueueWorker {
   #asked = 0;
   #isLeaving = false;
   #isScheduled = false;
+  /** A gateway was told that there is no room. */
+  #hasRefused = false;
   #onEmpty: (() => void) | null = null;
 
   constructor(options: QueueWorkerOptions) {
@@ -124,8 +124,12 @@ export class QueueWorker {
 
   #pull(): void {
     if (this.#isLeaving) return;
-    const { places, engine, port } = this.#options;
-    const room = roomFor({ places, held: this.#held.size, waiting: engine.waiting }) - this.#asked;
+    const { port, onRoom } = this.#options;
+    if (this.#hasRefused && this.#room > 0) {
+      this.#hasRefused = false;
+      onRoom?.();
+    }
+    const room = this.#room - this.#asked;
     if (room <= 0) return;
     this.#asked += room;
     void port.pull(room).then((numMissing) => {
@@ -134,7 +138,36 @@ export class QueueWorker {
     });
   }
 
-  /** A request has come. */
+  get #room(): number {
+    const { places, engine } = this.#options;
+    return roomFor({ places, held: this.#held.size, waiting: engine.waiting });
+  }
+
+  /**
+   * A gateway has chosen this worker for a request. False: there is no room for it. Requests that were asked for and have not come do not
+   * count: they may never come.
+   */
+  offer(item: WorkItem): boolean {
+    const before = this.#held.get(item.id);
+    if (before !== undefined && before.item.attempt >= item.attempt)
+      return before.item.attempt === item.attempt;
+    if (this.#isLeaving || this.#room <= 0) {
+      this.#hasRefused = true;
+      return false;
+    }
+    if (before !== undefined) this.#drop(before);
+    let isTaken: boolean | null = null;
+    const giveBack = () => {
+      // Its gateway has not heard yet that it is here, or offers it again.
+      if (isTaken === null) isTaken = false;
+      else this.#sender.fail(item.gateway, { id: item.id, attempt: item.attempt, failure: NO_ROOM });
+    };
+    this.#begin({ item, isRedelivered: false, ack: () => {}, giveBack });
+    isTaken ??= true;
+    return isTaken;
+  }
+
+  /** A request has come out of the stream. */
   onWork(delivery: Delivery): void {
     this.#asked--;
     const { item } = delivery;
@@ -146,6 +179,11 @@ export class QueueWorker {
       return;
     }
     if (this.#isLeaving) {
+      delivery.giveBack();
+      return;
+    }
+    // Others that came meanwhile have taken its place. It goes round once at most, so that somebody has it in the end.
+    if (before === undefined && this.#held.size >= this.#options.places && !delivery.isRedelivered) {
       delivery.giveBack();
       return;
     }
@@ -422,12 +460,4 @@ function lanesOf(item: WorkItem, numSequences: number): Lane[] {
     const next = item.known[sequence] ?? 0;
     return { item, sequence, next, isEnded: ended.has(sequence), framedIn: 0 };
   });
-}
-
-function failureFor(error: unknown): RequestFailure {
-  if (error instanceof RequestError) return failure(error.kind, error.text, error.field);
-  if (error instanceof HostClosedError) return failure('ended', textOf(error));
-  // What cannot be read here, no equal worker reads.
-  if (error instanceof PacketError) return failure('invalid', textOf(error));
-  return failure('internal', messageOf(error));
 }

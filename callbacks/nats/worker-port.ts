@@ -1,3 +1,4 @@
+import type { CacheAsk, CacheChange, CachePart } from './cache-messages.js';
 import type {
   Beat,
   BlocksAnswer,
@@ -12,6 +13,8 @@ import type {
 /** A request that was taken out of the stream, for the time being. */
 export interface Delivery {
   item: WorkItem;
+  /** Another worker has given it back, or was too late to say that it has it. */
+  isRedelivered: boolean;
   /** It is done with, as far as the stream goes. */
   ack(): void;
   /** Somebody else may have it. */
@@ -34,12 +37,18 @@ export interface WorkerPort {
   /** null: nobody answered. */
   hold(gateway: string, message: HoldMessage): Promise<HoldAnswer | null>;
   beat(beat: Beat): void;
+  /** Tells all gateways how the cache changes. */
+  tellCache(change: CacheChange): void;
   /** Asks another worker for a part of the blocks that it keeps; null: nobody answered. */
   fetchBlocks(worker: string, message: BlocksMessage): Promise<BlocksAnswer | null>;
 }
 
 export interface WorkerListener {
   onWork(delivery: Delivery): void;
+  /** A gateway has chosen this worker for a request. False: there is no room for it. */
+  onOffer(item: WorkItem): boolean;
+  /** A gateway asks what the worker's cache has; null: it does not tell that. */
+  onCacheAsk(message: CacheAsk): CacheChange | CachePart | null;
   onStop(message: StopMessage): void;
   /** Another worker asks for a part of the blocks that this one keeps. */
   onBlocks(message: BlocksMessage): BlocksAnswer;

@@ -1,4 +1,4 @@
-import { roomFor } from '../../callbacks/nats/queue-worker.js';
+import { roomFor } from '../../callbacks/nats/worker-room.js';
 import { offersFor } from '../../callbacks/nats/worker-roster.js';
 import { ArrivalQueue, type Waiting } from '../queue/waiting-queue.js';
 import type { SimulatedWorker } from './simulated-worker.js';

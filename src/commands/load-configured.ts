@@ -18,7 +18,11 @@ import { showPullProgress } from './pull-progress.js';
  * Loads the models of a configuration, in its order, with progress on stderr. A slower executor than the fastest is
  * reported there once. Errors of the engine use the user's names of options. @throws as loadModels.
  */
-export function loadConfigured(config: Config, signal: AbortSignal): Promise<RunningModel[]> {
+export function loadConfigured(
+  config: Config,
+  signal: AbortSignal,
+  more: Pick<ModelOptions, 'cacheListener'> = {},
+): Promise<RunningModel[]> {
   const { models } = config;
   const several = models.length > 1;
   const named = models.map((entry) => ({ entry, options: loadingOptions(entry, config) }));
@@ -45,6 +49,7 @@ export function loadConfigured(config: Config, signal: AbortSignal): Promise<Run
       name: entry.name,
       options: {
         ...options,
+        ...more,
         onDownload: beside(showPullProgress(process.stderr)),
         onProgress: beside(showBuildProgress(process.stderr)),
         onDamaged: beside((message: string) => process.stderr.write(`skein: ${message}\n`)),

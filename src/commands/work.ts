@@ -13,6 +13,7 @@ import type { HealthPort } from '../queue/health-port.js';
 import { blockLayout, modelCard, poolFingerprint } from '../queue/model-card.js';
 import { ModelFiles } from '../queue/model-files.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
+import { ToldCache } from '../queue/told-cache.js';
 import { WorkerLife } from '../queue/worker-life.js';
 import { logActivity } from '../server/activity-log.js';
 import { ApiKeys } from '../server/api-keys.js';
@@ -58,7 +59,10 @@ export async function work(config: Config): Promise<void> {
     try {
       probes.life.follow(queue.nc);
       const interruption = listenForInterruption('interrupted while loading');
-      const [loaded] = await loadConfigured(config, interruption.signal);
+      const id = `w${randomBytes(6).toString('hex')}`;
+      const cache = ToldCache.of(config, entry, id, queue.nc);
+      const cacheListener = cache?.teller;
+      const [loaded] = await loadConfigured(config, interruption.signal, { cacheListener });
       interruption.release();
       if (loaded!.kind !== 'generator') {
         await loaded!.close({ abort: true });
@@ -70,7 +74,13 @@ export async function work(config: Config): Promise<void> {
       logEngines(probes.models, log);
       logActivity(probes.models, log);
       probes.models.add(servedModelOf({ entry, loaded: loaded! }, config));
-      await workUntilSignal(config, entry, loaded as RunningModel<'generator'>, { queue, probes, log });
+      await workUntilSignal(config, entry, loaded as RunningModel<'generator'>, {
+        id,
+        cache,
+        queue,
+        probes,
+        log,
+      });
     } finally {
       await queue.nc.close();
     }
@@ -109,6 +119,10 @@ async function openProbes(config: Config, name: string): Promise<Probes> {
 
 /** What a worker works with beside its model. */
 interface Surroundings {
+  /** Id of the worker. */
+  id: string;
+  /** null: nobody is told of its cache. */
+  cache: ToldCache | null;
   queue: OpenQueue;
   probes: Probes;
   log: Log;
@@ -118,7 +132,7 @@ async function workUntilSignal(
   config: Config,
   entry: ConfiguredModel,
   loaded: RunningModel<'generator'>,
-  { queue: { nc, names, stream }, probes, log }: Surroundings,
+  { id, cache, queue: { nc, names, stream }, probes, log }: Surroundings,
 ): Promise<void> {
   const engine = loaded.model.engine as InProcessHost;
   const files = await ModelFiles.open(loaded.info.enginePath);
@@ -127,7 +141,6 @@ async function workUntilSignal(
     await loaded.close({ abort: true });
     throw new UsageError(NO_PREFILL);
   }
-  const id = `w${randomBytes(6).toString('hex')}`;
   const onWarning = (message: string) => log.warn({ worker: id }, message);
   let isGone = false;
   const beat = (): Beat => {
@@ -141,6 +154,7 @@ async function workUntilSignal(
       ...has,
       ...(isPrefill ? { isPrefill } : {}),
       ...(layout === null ? {} : { layout }),
+      ...(cache === null ? {} : { cacheNumber: cache.teller.number }),
       isLeaving: worker.isLeaving,
       isGone,
     };
@@ -157,13 +171,17 @@ async function workUntilSignal(
     adapterOf: (name) => adapterOf(loaded, name),
     gatewayGraceMs: GATEWAY_GRACE_MS,
     handOvers,
+    onRoom: () => port.beat(beat()),
     onWarning,
   });
   port.listen({
     onWork: (delivery) => worker.onWork(delivery),
+    onOffer: (item) => worker.offer(item),
+    onCacheAsk: (message) => cache?.teller.answer(message) ?? null,
     onStop: (message) => worker.stop(message),
     onBlocks: (message) => handOvers?.answer(message) ?? NO_BLOCKS,
   });
+  if (cache !== null) cache.send = (change) => port.tellCache(change);
   const timer = setInterval(() => {
     port.beat(beat());
     worker.holdAll();
@@ -183,13 +201,7 @@ async function workUntilSignal(
     }),
   );
   const failure = await Promise.race([signalled, failed(loaded.state)]);
-  if (failure === null) {
-    tellTerminal('handing over the requests under way; a second signal ends at once');
-    worker.leave();
-    port.beat(beat());
-    const whenEmpty = worker.whenEmpty().then(() => handOvers?.whenEmpty());
-    await Promise.race([whenEmpty, after(1000 * config.drainTimeoutSeconds)]);
-  }
+  if (failure === null) await handedOver(config, { worker, handOvers, beat: () => port.beat(beat()) });
   clearInterval(timer);
   worker.close();
   isGone = true;
@@ -198,6 +210,18 @@ async function workUntilSignal(
   await loaded.close({ abort: true, terminateAfterMs: FLUSH_MS });
   endWithoutReader();
   if (failure !== null) throw failure;
+}
+
+/** Lets a worker's requests move to others, or end. */
+async function handedOver(
+  { drainTimeoutSeconds }: Config,
+  { worker, handOvers, beat }: { worker: QueueWorker; handOvers: HandOvers | null; beat: () => void },
+): Promise<void> {
+  tellTerminal('handing over the requests under way; a second signal ends at once');
+  worker.leave();
+  beat();
+  const whenEmpty = worker.whenEmpty().then(() => handOvers?.whenEmpty());
+  await Promise.race([whenEmpty, after(1000 * drainTimeoutSeconds)]);
 }
 
 /** What the worker is, for gateways and other workers. */

@@ -19,6 +19,7 @@ import { type ExecutorWish, likelyExecutor } from '../../engine/executors/choose
 import type { LoadRequest } from '../../engine/worker/load-executor.js';
 import { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../../host/in-process-host.js';
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
+import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import { blocksToCompletion } from '../../scheduler/block-needs.js';
 import type { ChunkingPolicy } from '../../scheduler/types.js';
 import type { ModelCodec } from '../generation/model-codec.js';
@@ -87,8 +88,18 @@ export interface ModelOptions extends Loose<LoadingValues>, Loose<EngineValues<F
    * and whenever one is lost.
    */
   onMissingRanks?: ((missing: MissingRanks) => void) | undefined;
+  /** Hears how the KV cache changes, from the engine's first iteration on. Needs prefixCaching. */
+  cacheListener?: CacheListener | undefined;
   /** Signal whose abort ends the loading. */
   signal?: AbortSignal | undefined;
+}
+
+/** Who hears how a KV cache changes. */
+export interface CacheListener {
+  /** The events of an iteration, in their order. */
+  note(events: readonly KvCacheEvent[]): void;
+  /** The engine has died, and its cache with it. */
+  lose(): void;
 }
 
 /** The engines of a model and its draft model, found in the cache or built. */
@@ -148,13 +159,14 @@ export async function startModel(
     options,
     startHost: ({ onStep, onStateChange, onError, onMissing }: HostListeners<IterationStats>) => {
       report = onError;
-      const onKvCacheEvents = kvEvents === null ? {} : { onKvCacheEvents: kvEvents.publish.bind(kvEvents) };
-      const listeners = { onIterationStats: onStep, onStateChange, onError, ...onKvCacheEvents };
+      const listeners = {
+        onIterationStats: onStep,
+        onStateChange,
+        onError,
+        ...cacheEvents(options, kvEvents),
+      };
       const host = new InProcessHost({ ...hostOptions(engines, options, memory, onMissing), ...listeners });
-      host.ready.then(
-        ({ loadMs }) => performance.mark('skein: engine loaded', { detail: { workerMs: loadMs } }),
-        () => {},
-      );
+      markLoaded(host);
       return host;
     },
     openCodec: () => openCodec(engine),
@@ -200,6 +212,7 @@ export async function startModel(
     usedBlocks = 0; // the blocks were lost with the engine
     latest.noteLoss();
     kvEvents?.lose();
+    options.cacheListener?.lose();
   });
   return {
     kind: 'generator',
@@ -210,10 +223,7 @@ export async function startModel(
     adapters,
     kvEvents: kvEvents?.info ?? null,
     statistics: {
-      counts: () => {
-        const { size, waiting } = host;
-        return { running: size - waiting, waiting, maxBlocks, usedBlocks };
-      },
+      counts: () => ({ ...countsOf(host), maxBlocks, usedBlocks }),
       paused: () => host.paused,
       onStats: (listener) => events.onStats(listener),
     },
@@ -225,11 +235,36 @@ export async function startModel(
   };
 }
 
+function markLoaded(host: InProcessHost): void {
+  host.ready.then(
+    ({ loadMs }) => performance.mark('skein: engine loaded', { detail: { workerMs: loadMs } }),
+    () => {},
+  );
+}
+
+function countsOf({ size, waiting }: InProcessHost): { running: number; waiting: number } {
+  return { running: size - waiting, waiting };
+}
+
 /** Adapters of the options; null: there is no option for them, and their code is not imported. @throws as startAdapters */
 async function adaptersOf(options: ModelOptions, base: LoadedBase): Promise<ModelAdapters | null> {
   if (options.adapters === undefined) return null;
   const { startAdapters } = await import('./adapters/start-adapters.js');
   return startAdapters(options.adapters, options, base);
+}
+
+/** Tells all who listen of the cache's events; nothing where nobody does: then the engine makes none. */
+function cacheEvents(
+  { cacheListener }: ModelOptions,
+  kvEvents: KvEvents | null,
+): Pick<InProcessHostOptions, 'onKvCacheEvents'> {
+  if (kvEvents === null && cacheListener === undefined) return {};
+  return {
+    onKvCacheEvents: (events) => {
+      kvEvents?.publish(events);
+      cacheListener?.note(events);
+    },
+  };
 }
 
 /** Opens the sockets for events of the cache; null: no option asks for them, and their code is not imported. @throws EndpointError */

@@ -47,6 +47,8 @@ async function pullOne(data: Uint8Array) {
   } as unknown as NatsWorkerOptions);
   port.listen({
     onWork: ({ item }) => work.push(item),
+    onOffer: () => false,
+    onCacheAsk: () => null,
     onStop: () => {},
     onBlocks: () => ({ kind: 'blocksPart', bytes: new Uint8Array(0), sum: 0 }),
   });

@@ -43,6 +43,7 @@ function setUp(answers: (HoldAnswer | null)[] = [], handOvers: HandOvers | null 
       },
       beat: () => {},
       fetchBlocks: async () => null,
+      tellCache: () => {},
     },
     engine: {
       waiting: 0,
@@ -65,6 +66,7 @@ function setUp(answers: (HoldAnswer | null)[] = [], handOvers: HandOvers | null 
         request: { promptTokens: Int32Array.of(1), maxNewTokens: 4, numSequences: more.known?.length ?? 1 },
         ...more,
       },
+      isRedelivered: false,
       ack: () => acks.push(`ack ${id}/${attempt}`),
       giveBack: () => acks.push(`back ${id}/${attempt}`),
     });

@@ -230,7 +230,7 @@ export class QueueLab {
     const [nc] = this.#connections;
     const heard = nc!.subscribe(this.names.worker('*'), {
       callback: (_, message) => {
-        const told = unpackMessage(message.data, 'stop', 'probe', 'file', 'blocks');
+        const told = unpackMessage(message.data, 'stop', 'probe', 'file', 'blocks', 'work', 'cacheAsk');
         if (told.kind === 'blocks') listener(told);
       },
     });

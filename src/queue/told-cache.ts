@@ -1,0 +1,30 @@
+import type { NatsConnection } from '@nats-io/transport-node';
+import { type CacheChange, MOST_MESSAGE_BLOCKS } from '../../callbacks/nats/cache-messages.js';
+import { CacheTeller } from '../../callbacks/nats/cache-teller.js';
+import type { Config, ConfiguredModel } from '../config.js';
+
+/** Bytes of a block's hash in a message. */
+const HASH_BYTES = 8;
+/** Bytes of a message beside its blocks. */
+const OVERHEAD_BYTES = 4096;
+
+/** What a worker tells gateways of its cache. It is there before the engine, whose first events it must not miss. */
+export class ToldCache {
+  readonly teller: CacheTeller;
+  /** Sends changes; null: nobody is told yet. Who hears of the worker later asks for all of it. */
+  send: ((change: CacheChange) => void) | null = null;
+
+  private constructor(worker: string, mostInMessage: number) {
+    this.teller = new CacheTeller({ worker, mostInMessage, send: (change) => this.send?.(change) });
+  }
+
+  /** null: the model's cache keeps no blocks of which there is something to tell. */
+  static of(config: Config, entry: ConfiguredModel, worker: string, nc: NatsConnection): ToldCache | null {
+    const { prefixCaching, batchingScheme } = { ...config, ...entry.options } as Readonly<
+      Record<string, unknown>
+    >;
+    if (prefixCaching !== true || batchingScheme === 'V1') return null;
+    const bytes = (nc.info?.max_payload ?? 1024 * 1024) - OVERHEAD_BYTES;
+    return new ToldCache(worker, Math.max(1, Math.min(MOST_MESSAGE_BLOCKS, Math.floor(bytes / HASH_BYTES))));
+  }
+}
