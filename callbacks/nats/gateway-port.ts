@@ -1,4 +1,5 @@
 import { SkeinError } from '../../base/skein-error.js';
+import type { CacheAsk, CacheChange, CachePart } from './cache-messages.js';
 import type { Beat, FramesMessage, HoldAnswer, HoldMessage, StopMessage, WorkItem } from './messages.js';
 import type { PoolName } from './names.js';
 
@@ -35,11 +36,32 @@ export interface GatewayPort {
   probe(worker: string): Promise<Beat | 'nobody' | null>;
 }
 
+/**
+ * What became of a request that was sent to a worker:
+ *
+ *   taken    it has it
+ *   full     it has no room for it
+ *   nobody   there is no such worker (any more)
+ *   silent   no answer came in time: it may have it all the same
+ *   unsent   it cannot be sent this way
+ */
+export type DirectAnswer = 'taken' | 'full' | 'nobody' | 'silent' | 'unsent';
+
+/** What a gateway needs of the transport to send requests where they are cached. Nothing of it rejects. */
+export interface RoutingPort {
+  /** Sends a request to a worker that was chosen for it. */
+  direct(worker: string, item: WorkItem): Promise<DirectAnswer>;
+  /** Asks a worker for its cache; null: no answer came. */
+  askCache(worker: string, message: CacheAsk): Promise<CacheChange | CachePart | null>;
+}
+
 /** What a gateway hears from the transport. */
 export interface GatewayListener {
   onBeat(beat: Beat): void;
   onFrames(message: FramesMessage): void;
   onHold(message: HoldMessage): HoldAnswer;
+  /** How a worker's cache changes. */
+  onCache(change: CacheChange): void;
   /** The connection is lost; it will come again. */
   onDisconnect(): void;
   /** The connection is there again; what lay in the stream may be lost. */

@@ -1,6 +1,7 @@
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/error-text.js';
-import type { GatewayListener, GatewayPort, Offer } from './gateway-port.js';
+import type { CacheAsk, CacheChange, CachePart } from './cache-messages.js';
+import type { DirectAnswer, GatewayListener, GatewayPort, Offer, RoutingPort } from './gateway-port.js';
 import { type Beat, packMessage, type StopMessage, unpackMessage, type WorkItem } from './messages.js';
 import type { PoolName, QueueNames } from './names.js';
 import { isNobody } from './no-responders.js';
@@ -9,6 +10,12 @@ import type { WorkStream } from './work-stream.js';
 
 /** Milliseconds that a worker has to say that it is there. */
 const PROBE_MS = 1_000;
+/** Milliseconds that a worker has to say whether it takes a request: then others may have it. */
+const DIRECT_MS = 400;
+/** Milliseconds that a worker has to send a part of what its cache has. */
+const CACHE_MS = 3_000;
+/** Bytes of a message that its content does not count. */
+const OVERHEAD_BYTES = 512;
 /** Milliseconds that a worker has to send a part of a file. */
 const FILE_MS = 10_000;
 
@@ -18,11 +25,13 @@ export interface NatsGatewayOptions {
   names: QueueNames;
   /** Id of the gateway. */
   id: string;
+  /** Listen to what workers tell of their caches; default false. */
+  hearsCaches?: boolean;
   onWarning: (message: string) => void;
 }
 
 /** A gateway's end of the queue, over NATS. */
-export class NatsGatewayPort implements GatewayPort {
+export class NatsGatewayPort implements GatewayPort, RoutingPort {
   readonly #options: NatsGatewayOptions;
   readonly #warnings: PacedWarnings;
 
@@ -33,9 +42,10 @@ export class NatsGatewayPort implements GatewayPort {
 
   /** Begins to tell the listener what comes. */
   listen(listener: GatewayListener): void {
-    const { nc, names, id } = this.#options;
+    const { nc, names, id, hearsCaches = false } = this.#options;
     this.#hear(names.gateway(id), (message) => this.#onMessage(message, listener));
     this.#hear(names.beat, ({ data }) => listener.onBeat(unpackMessage(data, 'beat')));
+    if (hearsCaches) this.#hear(names.cache('*'), (message) => this.#onCache(message, listener));
     void this.#follow(listener);
     nc.publish(names.hello);
   }
@@ -64,6 +74,11 @@ export class NatsGatewayPort implements GatewayPort {
     else message.respond(packMessage(listener.onHold(told)));
   }
 
+  #onCache({ subject, data }: Msg, listener: GatewayListener): void {
+    const change = unpackMessage(data, 'cacheChange');
+    if (subject === this.#options.names.cache(change.worker)) listener.onCache(change);
+  }
+
   async #follow(listener: GatewayListener): Promise<void> {
     const { nc, names } = this.#options;
     for await (const { type } of nc.status()) {
@@ -78,6 +93,29 @@ export class NatsGatewayPort implements GatewayPort {
     const { stream } = this.#options;
     const sequence = await stream.publish(pool, `${item.id}/${item.attempt}`, packMessage(item));
     return { withdraw: () => void stream.withdraw(sequence) };
+  }
+
+  async direct(worker: string, item: WorkItem): Promise<DirectAnswer> {
+    const { nc, names } = this.#options;
+    const bytes = packMessage(item);
+    const limit = nc.info?.max_payload ?? Number.POSITIVE_INFINITY;
+    if (nc.isClosed() || bytes.byteLength + OVERHEAD_BYTES > limit) return 'unsent';
+    try {
+      const { data } = await nc.request(names.worker(worker), bytes, { timeout: DIRECT_MS });
+      return unpackMessage(data, 'taken').isTaken ? 'taken' : 'full';
+    } catch (error) {
+      return isNobody(error) ? 'nobody' : 'silent';
+    }
+  }
+
+  async askCache(worker: string, message: CacheAsk): Promise<CacheChange | CachePart | null> {
+    const { nc, names } = this.#options;
+    try {
+      const { data } = await nc.request(names.worker(worker), packMessage(message), { timeout: CACHE_MS });
+      return unpackMessage(data, 'cacheChange', 'cachePart');
+    } catch {
+      return null;
+    }
   }
 
   stop(worker: string, message: StopMessage): void {

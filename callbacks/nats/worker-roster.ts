@@ -24,6 +24,8 @@ export interface RosterWorker {
   isPrefill: boolean;
   /** See Beat; null: it neither gives nor takes blocks. */
   layout: string | null;
+  /** See Beat; null: it takes no requests but those of the stream. */
+  cacheNumber: number | null;
   isLeaving: boolean;
   heardMs: number;
   /** When it last told which requests it has, or, if it had none before, when it got its first one. */
@@ -85,7 +87,7 @@ export class WorkerRoster {
 
   beat(beat: Beat, nowMs: number): RosterChange {
     const { worker: id, pool, places, held, maxBlocks, usedBlocks, isLeaving, isGone } = beat;
-    const { isPrefill = false, layout = null } = beat;
+    const { isPrefill = false, layout = null, cacheNumber = null } = beat;
     const before = this.#workers.get(id);
     if (isGone) {
       this.remove(id);
@@ -94,7 +96,7 @@ export class WorkerRoster {
     const model = this.#cardOf(beat, before);
     if (model === null) return 'refused';
     const heard = { heardMs: nowMs, toldMs: before?.toldMs ?? nowMs, isProbed: false };
-    const kind = { id, pool, model, isPrefill, layout };
+    const kind = { id, pool, model, isPrefill, layout, cacheNumber };
     this.#workers.set(id, { ...kind, places, held, maxBlocks, usedBlocks, isLeaving, ...heard });
     if (before === undefined) return 'joined';
     return isLeaving && !before.isLeaving ? 'leaving' : 'beat';
@@ -192,15 +194,10 @@ export class WorkerRoster {
 export const AHEAD_PER_WORKER = 1;
 
 /**
- * Number of a pool's requests that one gateway may have in the stream, untaken. What lies there has its order; what
+ * Number of requests that one gateway may have in the stream, untaken, for each worker of a pool. What lies there has its order; what
  * waits in the gateway goes by priority and fair shares, can be withdrawn, and is counted for its client. So there is
  * as little as keeps the workers busy.
  */
-export function offersWanted(takers: readonly RosterWorker[]): number {
-  return takers.reduce((sum, taker) => sum + offersFor(taker), 0);
-}
-
-/** The share of one worker in them. */
 export function offersFor({ places, held }: Pick<RosterWorker, 'places' | 'held'>): number {
   return Math.max(0, places - held) + AHEAD_PER_WORKER;
 }

@@ -31,6 +31,8 @@ export interface Routing {
 interface Worker {
   name: string;
   index: WorkerIndex;
+  /** Requests there that others have sent. */
+  others: number;
 }
 
 interface Underway {
@@ -92,7 +94,7 @@ export class CacheRouter {
   add(name: string): void {
     if (this.#workers.has(name)) return;
     const index = this.#freeIndices.pop() ?? this.#byIndex.length;
-    const worker = { name, index };
+    const worker = { name, index, others: 0 };
     this.#workers.set(name, worker);
     this.#byIndex[index] = worker;
     this.#loads.add(index);
@@ -124,6 +126,30 @@ export class CacheRouter {
     if (worker !== undefined) this.#index.clear(worker.index);
   }
 
+  /** The blocks of a worker's cache, for whoever knows them otherwise than by its events. Of no use once the worker is removed. */
+  blocksOf(name: string): { clear(): void; add(hash: number): void; remove(hash: number): void } {
+    const { index } = this.#workers.get(name)!;
+    return {
+      clear: () => this.#index.clear(index),
+      add: (hash) => this.#index.add(index, hash),
+      remove: (hash) => this.#index.remove(index, hash),
+    };
+  }
+
+  /** Number of requests that were sent to a worker and have not ended. */
+  requestsAt(name: string): number {
+    const worker = this.#workers.get(name);
+    return worker === undefined ? 0 : this.#loads.requestsAt(worker.index) - worker.others;
+  }
+
+  /** Notes how many requests a worker has of which this router knows nothing. */
+  noteOthers(name: string, requests: number): void {
+    const worker = this.#workers.get(name);
+    if (worker === undefined || worker.others === requests) return;
+    this.#loads.change(worker.index, { requests: requests - worker.others, pendingBlocks: 0 });
+    worker.others = requests;
+  }
+
   /**
    * Sends a request to the cheapest worker. null: there is none that may have it.
    * @param mayHave default: all workers may @throws Error for an id that is under way
@@ -132,12 +158,24 @@ export class CacheRouter {
     if (this.#underway.has(id)) throw new Error(`The request ${id} is under way already.`);
     const found = this.#cheapest(hashes, mayHave);
     if (found === null) return null;
-    const { worker, cachedBlocks } = found;
+    this.#begin(id, hashes, found.worker, found.cachedBlocks);
+    return { worker: found.worker.name, cachedBlocks: found.cachedBlocks };
+  }
+
+  /** Notes that a request went to a worker that was not chosen here. @throws Error for an id that is under way */
+  assign({ id, hashes }: RoutedRequest, name: string): void {
+    if (this.#underway.has(id)) throw new Error(`The request ${id} is under way already.`);
+    const worker = this.#workers.get(name);
+    if (worker === undefined) return;
+    this.#beginnings.look(hashes);
+    this.#begin(id, hashes, worker, this.#beginnings.lengthAt(worker.index));
+  }
+
+  #begin(id: string, hashes: readonly number[], worker: Worker, cachedBlocks: number): void {
     const pendingBlocks = hashes.length - cachedBlocks;
     this.#loads.change(worker.index, { requests: 1, pendingBlocks });
     this.#underway.set(id, { worker, hashes, pendingBlocks });
     for (const hash of hashes) this.#expected.addAgain(worker.index, hash);
-    return { worker: worker.name, cachedBlocks };
   }
 
   /** Notes that a request has its first token: its prompt is computed. */

@@ -1,8 +1,10 @@
 import { type GatewayPort, OfferError } from '../../callbacks/nats/gateway-port.js';
 import { type Fall, LEASE_RULES, LeaseBook, type LeaseRules } from '../../callbacks/nats/lease-book.js';
+import type { WorkItem } from '../../callbacks/nats/messages.js';
 import type { WorkerRoster } from '../../callbacks/nats/worker-roster.js';
 import { failure, failureOf } from '../../callbacks/request-failure.js';
 import { RequestError } from '../../callbacks/token-request.js';
+import type { CacheRoutes } from './cache-routes.js';
 import type { ModelQueue } from './model-queue.js';
 import { isOffer, type QueuedRequest, type Stage } from './queued-request.js';
 
@@ -27,9 +29,10 @@ const times = (count: number) => (count === 1 ? 'once' : `${count} times`);
 /**
  * The requests of a gateway and their attempts, from one to the next:
  *
- *   ModelQueue -> offer -> stream -> lease of a worker -> end
- *        ^                                  |
- *        '------- attempt + 1 <---- fall ---'
+ *                .-> a worker that was chosen --.
+ *   ModelQueue --|     | not taken              |-> lease of a worker -> end
+ *        ^       '-----'-> offer -> stream -----'           |
+ *        '----------------------- attempt + 1 <---- fall ---'
  *
  * What the book, a request's stage and the numbers of offers say always changes together, here.
  */
@@ -42,13 +45,16 @@ export class Attempts {
   readonly #options: AttemptsOptions;
   readonly #rules: LeaseRules;
   readonly #roster: WorkerRoster;
+  readonly #routes: CacheRoutes | null;
   /** Number of requests of each pool that are in the stream, or on their way there. */
   readonly #offers = new Map<string, number>();
   #onEnd: (() => void) | null = null;
 
-  constructor(options: AttemptsOptions, roster: WorkerRoster) {
+  /** @param routes null: whoever takes a request has it */
+  constructor(options: AttemptsOptions, roster: WorkerRoster, routes: CacheRoutes | null = null) {
     this.#options = options;
     this.#roster = roster;
+    this.#routes = routes;
     this.#rules = options.rules ?? LEASE_RULES;
     this.book = new LeaseBook(this.#rules);
   }
@@ -96,14 +102,14 @@ export class Attempts {
   /** Offers what there is room for. */
   pump(queue: ModelQueue): void {
     const { allowsDifferentBits } = this.#options;
-    const next = queue.next(this.#roster, this.#offers, allowsDifferentBits, performance.now());
-    for (const { request, pool, isPrefill } of next) {
+    const around = { roster: this.#roster, offers: this.#offers, allowsDifferentBits, routes: this.#routes };
+    for (const { request, pool, worker, isPrefill } of queue.next(around, performance.now())) {
       request.pool = pool;
       request.isPrefill = isPrefill;
       // Whoever answers it computes its prompt: what follows goes on behind that.
       request.wantsPrefill &&= isPrefill;
-      this.#setStage(request, 'sending');
-      void this.#offer(request);
+      if (worker === null) this.#send(request);
+      else void this.#direct(request, worker);
     }
   }
 
@@ -113,14 +119,43 @@ export class Attempts {
     for (const queue of this.models.values()) this.pump(queue);
   }
 
-  async #offer(request: QueuedRequest): Promise<void> {
-    const { id, pool } = request;
+  /** The present attempt of a request as it crosses, and whether it is still the present one. */
+  #itemOf(request: QueuedRequest): { item: WorkItem; isCurrent: () => boolean } {
+    const { id } = request;
     const attempt = this.book.attemptOf(id);
     const ended = request.pieces.flatMap((_, i) => (this.book.isEnded(id, i) ? [i] : []));
     const item = request.workItem(this.#options.id, attempt, ended, performance.now());
     const isCurrent = () => this.requests.get(id) === request && this.book.attemptOf(id) === attempt;
+    return { item, isCurrent };
+  }
+
+  /** Sends a request to the worker that was chosen for it, and into the stream if that one does not say that it has it. */
+  async #direct(request: QueuedRequest, worker: string): Promise<void> {
+    const { id, model } = request;
+    this.#setStage(request, 'directed');
+    const { item, isCurrent } = this.#itemOf(request);
+    const isTaken = await this.#routes!.send(model, worker, item);
+    // Cancelled meanwhile, or taken and lost.
+    if (!isCurrent()) {
+      if (isTaken) this.stop(worker, id, item.attempt, null);
+      return;
+    }
+    // The worker has said so already.
+    if (request.stage !== 'directed') return;
+    if (isTaken && this.book.take(id, item.attempt, worker)) this.noteLeased(request, worker);
+    else this.#send(request);
+  }
+
+  #send(request: QueuedRequest): void {
+    this.#routes?.noteStreamed(request.model);
+    this.#setStage(request, 'sending');
+    void this.#offer(request);
+  }
+
+  async #offer(request: QueuedRequest): Promise<void> {
+    const { item, isCurrent } = this.#itemOf(request);
     try {
-      const offer = await this.#options.port.offer(pool!, item);
+      const offer = await this.#options.port.offer(request.pool!, item);
       // Cancelled meanwhile, or taken and lost.
       if (!isCurrent()) offer.withdraw();
       else {
@@ -161,6 +196,7 @@ export class Attempts {
   noteLeased(request: QueuedRequest, worker: string): boolean {
     if (request.stage === 'leased') return false;
     this.#setStage(request, 'leased');
+    this.#routes?.noteLeased(request, this.#roster.find(worker));
     const nowMs = performance.now();
     request.noteTaken(nowMs);
     this.#roster.noteHeld(worker, 1);
@@ -174,6 +210,7 @@ export class Attempts {
     const worker = this.book.workerOf(id);
     const attempt = this.book.attemptOf(id);
     const result = this.book.fall(id, why);
+    this.#routes?.noteOver(id);
     if (worker !== null) {
       this.#roster.noteHeld(worker, -1);
       // The blocks that it keeps are still wanted.
@@ -255,6 +292,7 @@ export class Attempts {
     if (worker !== null) this.#roster.noteHeld(worker, -1);
     else request.offer?.withdraw();
     this.#setStage(request, 'ended');
+    this.#routes?.noteOver(id);
     this.releaseBlocks(request);
     this.book.remove(id);
     this.requests.delete(id);

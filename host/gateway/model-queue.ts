@@ -1,9 +1,10 @@
 import type { PoolName } from '../../callbacks/nats/names.js';
-import { offersWanted, type RosterWorker, type WorkerRoster } from '../../callbacks/nats/worker-roster.js';
+import { offersFor, type RosterWorker, type WorkerRoster } from '../../callbacks/nats/worker-roster.js';
 import { QueueFullError } from '../../callbacks/token-request.js';
 import { FairQueue } from '../queue/fair-queue.js';
 import { QueuePace } from '../queue/queue-pace.js';
 import { ArrivalQueue, type WaitingQueue } from '../queue/waiting-queue.js';
+import type { CacheRoutes } from './cache-routes.js';
 import type { QueuedRequest } from './queued-request.js';
 
 /** Bounds and order of a model's waiting requests; see InProcessHostOptions. */
@@ -17,8 +18,20 @@ export interface QueueLimits {
 export interface Next {
   request: QueuedRequest;
   pool: PoolName;
+  /** The worker of the pool that it is sent to; null: it goes into the stream. */
+  worker: string | null;
   /** These workers only compute its prompt. */
   isPrefill: boolean;
+}
+
+/** Where requests can go at present. */
+export interface Surroundings {
+  roster: WorkerRoster;
+  /** Number of the gateway's requests that each pool has in the stream, untaken. */
+  offers: ReadonlyMap<string, number>;
+  allowsDifferentBits: boolean;
+  /** null: whoever takes a request has it. */
+  routes: CacheRoutes | null;
 }
 
 /**
@@ -75,37 +88,29 @@ export class ModelQueue {
     if (this.#onTrial === request) this.#onTrial = null;
   }
 
-  /**
-   * Takes out the requests that are to be offered now.
-   * @param offers number of the gateway's requests that each pool has in the stream, untaken
-   */
-  next(
-    roster: WorkerRoster,
-    offers: ReadonlyMap<string, number>,
-    allowsDifferentBits: boolean,
-    nowMs: number,
-  ): Next[] {
+  /** Takes out the requests that are to be offered now. */
+  next({ roster, offers, allowsDifferentBits, routes }: Surroundings, nowMs: number): Next[] {
     if (this.size === 0) return [];
-    const pools = new Pools(roster.ofModel(this.#key), offers);
-    const prefillers = new Pools(roster.prefillersOf(this.#key), offers);
+    const pools = new Pools(roster.ofModel(this.#key), offers, routes);
+    const prefillers = new Pools(roster.prefillersOf(this.#key), offers, routes);
     const next: Next[] = [];
+    const place = (request: QueuedRequest, found: () => Found | null): boolean => {
+      const prefiller = prefillerOf(request, prefillers, pools);
+      const where = prefiller ?? found();
+      if (where !== null) next.push({ request, ...where, isPrefill: prefiller !== null });
+      return where !== null;
+    };
     for (const request of [...this.#again]) {
       if (request.isSuspect && this.#onTrial?.isSuspect) continue;
-      const prefiller = prefillerOf(request, prefillers, pools);
-      const pool = prefiller ?? pools.forAgain(request, allowsDifferentBits);
-      if (pool === null) continue;
+      if (!place(request, () => pools.forAgain(request, allowsDifferentBits))) continue;
       this.#again.delete(request);
       if (request.isSuspect) this.#onTrial = request;
-      next.push({ request, pool, isPrefill: prefiller !== null });
     }
     const before = next.length;
     // The longest request decides where the next one can go: which one it is shows when it is taken.
     while (this.#waiting.size > 0 && pools.hasRoom) {
       const [request] = this.#waiting.take(1);
-      const prefiller = prefillerOf(request!, prefillers, pools);
-      const pool = prefiller ?? pools.forNew(request!);
-      if (pool === null) this.#again.add(request!);
-      else next.push({ request: request!, pool, isPrefill: prefiller !== null });
+      if (!place(request!, () => pools.forNew(request!))) this.#again.add(request!);
     }
     this.#pace.note(next.length - before, nowMs);
     return next;
@@ -116,9 +121,12 @@ export class ModelQueue {
  * Workers that can compute the prompt for those that answer; null: whoever answers it does so at once, since it is
  * short, was computed already, or they have no room.
  */
-function prefillerOf(request: QueuedRequest, prefillers: Pools, pools: Pools): PoolName | null {
+function prefillerOf(request: QueuedRequest, prefillers: Pools, pools: Pools): Found | null {
   return request.wantsPrefill ? prefillers.forPrompt(request, pools.layouts) : null;
 }
+
+/** Where a request can go. */
+type Found = Pick<Next, 'pool' | 'worker'>;
 
 interface Pool {
   name: PoolName;
@@ -130,21 +138,26 @@ interface Pool {
 /** The pools of a model's workers, with the room that each has. */
 class Pools {
   readonly #pools = new Map<string, Pool>();
+  readonly #routes: CacheRoutes | null;
 
-  constructor(workers: readonly RosterWorker[], offers: ReadonlyMap<string, number>) {
+  constructor(
+    workers: readonly RosterWorker[],
+    offers: ReadonlyMap<string, number>,
+    routes: CacheRoutes | null,
+  ) {
+    this.#routes = routes;
+    const offersOf = (worker: RosterWorker) => routes?.offersFor(worker) ?? offersFor(worker);
     for (const worker of workers) {
       if (worker.isLeaving) continue;
       const { pool: fingerprint, model } = worker;
       const pool = this.#pools.get(fingerprint) ?? {
         name: { model: model.name, fingerprint },
         takers: [],
-        room: 0,
+        room: -(offers.get(fingerprint) ?? 0),
       };
       pool.takers.push(worker);
+      pool.room += offersOf(worker);
       this.#pools.set(fingerprint, pool);
-    }
-    for (const [fingerprint, pool] of this.#pools) {
-      pool.room = offersWanted(pool.takers) - (offers.get(fingerprint) ?? 0);
     }
   }
 
@@ -162,24 +175,24 @@ class Pools {
   }
 
   /** Pool for a request that was offered before: its own one, or any as long as nothing was answered. */
-  forAgain(request: QueuedRequest, allowsDifferentBits: boolean): PoolName | null {
+  forAgain(request: QueuedRequest, allowsDifferentBits: boolean): Found | null {
     const { pool } = request;
     const own = pool === null ? undefined : this.#pools.get(pool.fingerprint);
-    if (own !== undefined) return this.#take(own);
+    if (own !== undefined) return this.#take(request, [own]);
     if (request.hasBegun && !allowsDifferentBits) return null;
     return this.#best(request, () => true);
   }
 
-  forNew(request: QueuedRequest): PoolName | null {
+  forNew(request: QueuedRequest): Found | null {
     return this.#best(request, ({ room }) => room > 0);
   }
 
   /** Pool with room for a prompt, whose blocks have one of these layouts. */
-  forPrompt(request: QueuedRequest, layouts: ReadonlySet<string>): PoolName | null {
+  forPrompt(request: QueuedRequest, layouts: ReadonlySet<string>): Found | null {
     return this.#best(request, ({ room, takers }) => room > 0 && layouts.has(takers[0]!.layout ?? ''));
   }
 
-  #best(request: QueuedRequest, isRight: (pool: Pool) => boolean): PoolName | null {
+  #best(request: QueuedRequest, isRight: (pool: Pool) => boolean): Found | null {
     const { promptTokens, maxNewTokens, adapterName, beams } = request.request;
     const hasAdapter = ({ takers }: Pool) =>
       adapterName === undefined || takers[0]!.model.adapters.some(({ name }) => name === adapterName);
@@ -194,14 +207,24 @@ class Pools {
     // A request that fits nowhere is refused by a worker, with the numbers.
     const layout = request.handOver?.layout;
     const takesBlocks = ({ takers }: Pool) => Number(layout !== undefined && takers[0]!.layout === layout);
-    const [best] = (fitting.length > 0 ? fitting : pools).sort(
+    const sorted = (fitting.length > 0 ? fitting : pools).sort(
       (a, b) => takesBlocks(b) - takesBlocks(a) || b.room - a.room,
     );
-    return best === undefined ? null : this.#take(best);
+    return this.#take(
+      request,
+      sorted.filter((pool) => takesBlocks(pool) === takesBlocks(sorted[0]!)),
+    );
   }
 
-  #take(pool: Pool): PoolName {
+  /** @param pools those that are as good, the one with the most room first */
+  #take(request: QueuedRequest, pools: readonly Pool[]): Found | null {
+    const [first] = pools;
+    if (first === undefined) return null;
+    const takers = pools.flatMap((pool) => pool.takers);
+    const worker = this.#routes?.choose(request, takers) ?? null;
+    const isThere = ({ id }: RosterWorker) => id === worker;
+    const pool = worker === null ? first : pools.find((one) => one.takers.some(isThere))!;
     pool.room--;
-    return pool.name;
+    return { pool: pool.name, worker };
   }
 }

@@ -1,5 +1,6 @@
 import { messageOf } from '../../base/error-text.js';
 import { onAbort } from '../../base/on-abort.js';
+import type { CacheChange } from '../../callbacks/nats/cache-messages.js';
 import type { GatewayListener, GatewayPort } from '../../callbacks/nats/gateway-port.js';
 import type { Frame } from '../../callbacks/nats/lease-book.js';
 import {
@@ -30,14 +31,18 @@ import { checkTokenFields } from '../token-fields.js';
 import { inferenceRequestOf } from '../token-inputs.js';
 import { PieceQueue } from '../token-stream.js';
 import { Attempts, type AttemptsOptions } from './attempts.js';
+import { CacheRoutes, type CacheRoutesOptions } from './cache-routes.js';
 import { ModelQueue, type QueueLimits } from './model-queue.js';
 import { QueuedRequest } from './queued-request.js';
+import type { ModelRouting } from './routing-counts.js';
 import { SilenceWatch, type SilenceWatchOptions } from './silence-watch.js';
 
 export interface QueueGatewayOptions extends AttemptsOptions, Omit<SilenceWatchOptions, 'onBeat' | 'onLost'> {
   port: GatewayPort;
   /** Longest prompt, in tokens, that goes at once to a worker that answers it, though there are prefill workers. */
   maxLocalPrefillLength: number;
+  /** Requests are sent where they are cached. Absent: whoever takes a request has it. */
+  routing?: CacheRoutesOptions;
   /** Called with each beat of a worker, and with its id when it is lost, or has ended (moved). */
   onBeat: (beat: Beat) => void;
   onLost: (worker: string, why: 'lost' | 'moved') => void;
@@ -59,6 +64,8 @@ export class QueueGateway implements GatewayListener {
   readonly #options: QueueGatewayOptions;
   readonly #attempts: Attempts;
   readonly #silence: SilenceWatch;
+  /** null: whoever takes a request has it. */
+  readonly #routes: CacheRoutes | null;
   #nextId = 1;
   /** Workers were left out, and the log says so. */
   #hasRefused = false;
@@ -66,7 +73,8 @@ export class QueueGateway implements GatewayListener {
 
   constructor(options: QueueGatewayOptions) {
     this.#options = options;
-    this.#attempts = new Attempts(options, this.roster);
+    this.#routes = options.routing === undefined ? null : new CacheRoutes(options.routing);
+    this.#attempts = new Attempts(options, this.roster, this.#routes);
     this.#silence = new SilenceWatch(
       { ...options, onBeat: (beat) => this.onBeat(beat), onLost: (worker) => this.#lose(worker, 'lost') },
       this.roster,
@@ -176,6 +184,7 @@ export class QueueGateway implements GatewayListener {
   /** Ends a model's requests, and forgets it. */
   closeModel(model: string): void {
     this.#attempts.models.delete(model);
+    this.#routes?.counts.forget(model);
     for (const request of [...this.#attempts.requests.values()]) {
       if (request.model === model) this.#attempts.end(request, 'cancelled');
     }
@@ -193,6 +202,8 @@ export class QueueGateway implements GatewayListener {
       this.#hasRefused = true;
       return;
     }
+    const told = this.roster.find(beat.worker);
+    if (told !== undefined) this.#routes?.onBeat(told);
     this.#options.onBeat(beat);
     const queue = this.#attempts.models.get(modelKey(beat.model));
     if (change === 'gone') this.#lose(beat.worker, 'moved');
@@ -293,6 +304,8 @@ export class QueueGateway implements GatewayListener {
       // Who answers has fetched what it could.
       this.#attempts.releaseBlocks(request);
       const wasSuspect = request.isSuspect;
+      // Its worker may have room for the next.
+      if (this.#routes?.noteToken(request.id)) pumped.add(request.model);
       const isSame = push(verdict.skip);
       // The next suspect may be tried.
       if (wasSuspect && !request.isSuspect) pumped.add(request.model);
@@ -364,6 +377,15 @@ export class QueueGateway implements GatewayListener {
     return { kind: 'held', stale };
   }
 
+  onCache(change: CacheChange): void {
+    this.#routes?.onCache(change);
+  }
+
+  /** What became of a model's requests as they were sent where they are cached; null: they are not. */
+  routingOf(model: string): ModelRouting | null {
+    return this.#routes?.counts.of(model) ?? null;
+  }
+
   /** Workers can be heard, and offers be made. */
   get isConnected(): boolean {
     return this.#silence.isConnected;
@@ -384,6 +406,7 @@ export class QueueGateway implements GatewayListener {
   /** A worker is lost, or has ended: what it had goes on elsewhere. */
   #lose(worker: string, why: 'lost' | 'moved'): void {
     this.roster.remove(worker);
+    this.#routes?.lose(worker);
     this.#attempts.fallAllOf(worker, why);
     this.#options.onLost(worker, why);
   }

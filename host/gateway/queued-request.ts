@@ -13,12 +13,13 @@ import type { PieceQueue } from '../token-stream.js';
  * Where a request of a gateway is:
  *
  *   waiting   here: for its turn, or for a worker
+ *   directed  on its way to a worker that was chosen for it
  *   sending   on its way into the stream
  *   offered   in the stream, or with a worker that has not said so yet
  *   leased    with a worker
  *   ended
  */
-export type Stage = 'waiting' | 'sending' | 'offered' | 'leased' | 'ended';
+export type Stage = 'waiting' | 'directed' | 'sending' | 'offered' | 'leased' | 'ended';
 
 /** It lies in the stream, or is on its way there. */
 export function isOffer(stage: Stage): boolean {

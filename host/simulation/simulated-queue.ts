@@ -20,7 +20,7 @@ export interface Ask {
  * take and one request more for each, a worker asks for as many as it has room for, and the stream gives one request to each question in turn.
  * What a question has not brought when it expires is asked for again.
  *
- *   requests -> waiting (gateway) --as many as offersWanted--> stream --to whoever has asked--> workers
+ *   requests -> waiting (gateway) --as many as offersFor says--> stream --to whoever has asked--> workers
  */
 export class SimulatedQueue {
   readonly #places: number;

@@ -1,0 +1,46 @@
+import type { DirectAnswer } from '../../callbacks/nats/gateway-port.js';
+
+/** What became of a model's requests, each time that one was offered. */
+export interface ModelRouting {
+  /** Requests that were sent to a worker, by its answer. */
+  direct: Record<DirectAnswer, number>;
+  /** Requests that went into the stream, also those that no worker had taken. */
+  streamed: number;
+  /** Of those that a worker has taken: with a beginning in its cache, without, and blocks of it. */
+  cached: number;
+  uncached: number;
+  cachedBlocks: number;
+}
+
+/** Counts of what became of requests, by their models. */
+export class RoutingCounts {
+  readonly #models = new Map<string, ModelRouting>();
+
+  of(model: string): ModelRouting {
+    let counts = this.#models.get(model);
+    if (counts === undefined) {
+      const direct = { taken: 0, full: 0, nobody: 0, silent: 0, unsent: 0 };
+      counts = { direct, streamed: 0, cached: 0, uncached: 0, cachedBlocks: 0 };
+      this.#models.set(model, counts);
+    }
+    return counts;
+  }
+
+  note(model: string, answer: DirectAnswer, cachedBlocks: number): void {
+    const counts = this.of(model);
+    counts.direct[answer] += 1;
+    if (answer !== 'taken') return;
+    if (cachedBlocks > 0) counts.cached += 1;
+    else counts.uncached += 1;
+    counts.cachedBlocks += cachedBlocks;
+  }
+
+  noteStreamed(model: string): void {
+    this.of(model).streamed += 1;
+  }
+
+  /** A model is no longer served. */
+  forget(model: string): void {
+    this.#models.delete(model);
+  }
+}
