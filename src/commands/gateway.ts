@@ -4,6 +4,7 @@ import { skeinVersion } from '../../base/package-info.js';
 import type { ModelCard } from '../../callbacks/nats/messages.js';
 import { NatsGatewayPort } from '../../callbacks/nats/nats-gateway-port.js';
 import { defaultCacheDirectory } from '../../engine/building/engine-cache.js';
+import type { Routed } from '../../host/gateway/cache-routes.js';
 import { QueueGateway } from '../../host/gateway/queue-gateway.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import { LearnedModels } from '../queue/learned-models.js';
@@ -89,8 +90,10 @@ function learnModels(
   const { repository, around } = opened;
   const id = `g${randomBytes(6).toString('hex')}`;
   const onWarning = (message: string) => around.log.warn({ gateway: id }, message);
-  const port = new NatsGatewayPort({ nc, stream, names, id, onWarning });
+  const hearsCaches = config.routing === 'cache';
+  const port = new NatsGatewayPort({ nc, stream, names, id, hearsCaches, onWarning });
   const { maxQueuedRequests, maxQueuedRequestsPerKey, fairQueueing } = config;
+  const onRouted = (routed: Routed) => around.log.debug({ ...routed }, 'request routed');
   const atGateway: QueueGateway = new QueueGateway({
     id,
     port,
@@ -102,6 +105,7 @@ function learnModels(
     workerWaitMs: 1000 * config.workerWaitSeconds,
     allowsDifferentBits: config.allowDifferentBits,
     maxLocalPrefillLength: config.maxLocalPrefillLength,
+    ...(hearsCaches ? { routing: { port, onRouted } } : {}),
     onBeat: (beat) => learned.onBeat(beat),
     onLost: (worker, why) => {
       around.log.info({ worker }, why === 'lost' ? 'worker lost' : 'worker gone');

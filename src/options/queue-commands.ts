@@ -26,6 +26,7 @@ const OF_BOTH: readonly OptionName[] = [
 const OF_GATEWAY: readonly OptionName[] = [
   ...OF_BOTH,
   'allowDifferentBits',
+  'routing',
   'maxLocalPrefillLength',
   'workerWaitSeconds',
   'workerSilenceSeconds',

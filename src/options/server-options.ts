@@ -858,6 +858,15 @@ const SERVING_OPTIONS = {
     },
     OF_QUEUE,
   ),
+  routing: ofServer(
+    oneOf('cache', 'any'),
+    {
+      group: QUEUE,
+      default: 'cache',
+      help: 'Where a gateway sends a request: cache, to the worker that has room, most of its prompt in the KV cache and little to do; any, to whichever worker asks first.',
+    },
+    OF_QUEUE,
+  ),
   maxLocalPrefillLength: ofServer(
     wholeNumber(0, MAX_COUNT),
     {

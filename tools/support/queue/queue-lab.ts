@@ -19,6 +19,7 @@ import { NatsGatewayPort } from '../../../callbacks/nats/nats-gateway-port.js';
 import { readRuns } from '../../../callbacks/nats/token-runs.js';
 import { WorkStream } from '../../../callbacks/nats/work-stream.js';
 import type { SilenceLimits } from '../../../callbacks/nats/worker-roster.js';
+import type { Routed } from '../../../host/gateway/cache-routes.js';
 import { QueueGateway } from '../../../host/gateway/queue-gateway.js';
 import { NatsProcess } from './nats-process.js';
 
@@ -41,6 +42,8 @@ export interface LabOptions {
   silence?: SilenceLimits;
   workerWaitMs?: number;
   allowsDifferentBits?: boolean;
+  /** Whether its gateways send requests where they are cached; default 'any', as every test that plays with chance needs it. */
+  routing?: 'cache' | 'any';
   /** See QueueGatewayOptions; default: no prompt is long. */
   maxLocalPrefillLength?: number;
   /** Environment of the workers. */
@@ -64,6 +67,8 @@ export class QueueLab {
   readonly names = new QueueNames('skein');
   readonly workers = new Set<LabWorker>();
   readonly warnings: string[] = [];
+  /** What became of each request that was sent where it is cached. */
+  readonly routed: Routed[] = [];
   readonly #options: LabOptions;
   readonly #beats = new Map<string, Beat>();
   readonly #onFrame = new Set<(frame: SeenFrame) => void>();
@@ -130,10 +135,11 @@ export class QueueLab {
     await nc.flush();
   }
 
-  /** @param maxLocalPrefillLength default: the lab's */
+  /** @param maxLocalPrefillLength default: the lab's, as `routing` */
   async openGateway(
     maxLocalPrefillLength = this.#options.maxLocalPrefillLength,
     natsPort = this.nats.port,
+    routing = this.#options.routing ?? 'any',
   ): Promise<QueueGateway> {
     const nc = await this.#connect(natsPort);
     const options = { storage: 'file', replicas: 1, maxMessages: 10_000 } as const;
@@ -141,7 +147,9 @@ export class QueueLab {
     await stream.ensure();
     const id = `lab${this.#numGateways++}`;
     const onWarning = (message: string) => this.warnings.push(message);
-    const port = new NatsGatewayPort({ nc, stream, names: this.names, id, onWarning });
+    const hearsCaches = routing === 'cache';
+    const port = new NatsGatewayPort({ nc, stream, names: this.names, id, hearsCaches, onWarning });
+    const onRouted = (routed: Routed) => this.routed.push(routed);
     const { silence = PATIENT, workerWaitMs = 30_000, allowsDifferentBits = false } = this.#options;
     const known = new Set<string>();
     const gateway: QueueGateway = new QueueGateway({
@@ -156,6 +164,7 @@ export class QueueLab {
         if (!known.has(key)) gateway.open(key, { maxQueueSize: 10_000, fairQueueing: false });
         known.add(key);
       },
+      ...(hearsCaches ? { routing: { port, onRouted } } : {}),
       onLost: () => {},
       onWarning,
     });
