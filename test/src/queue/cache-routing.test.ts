@@ -13,10 +13,10 @@ const WORKER = [
   ...['--cache-dir', testCacheDir, '--max-active-requests', '16', '--tokens-per-block', String(BLOCK)],
 ];
 /** All beginnings fit into the three caches together, and not into each. */
-const PREFIXES = 18;
+const PREFIXES = 24;
 const PREFIX_TOKENS = 64;
-const TURNS = 6;
-const SMALL = ['--kv-cache-tokens', String((PREFIXES / 2) * (PREFIX_TOKENS + 24))];
+const TURNS = 5;
+const SMALL = ['--kv-cache-tokens', String(Math.round(PREFIXES / 2.4) * (PREFIX_TOKENS + 24))];
 
 const prefix = (i: number) =>
   Array.from({ length: PREFIX_TOKENS }, (_, k) => 3 + ((7 * i + 3 * k + i * k) % 50));

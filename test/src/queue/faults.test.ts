@@ -57,7 +57,7 @@ const REQUESTS: Readonly<Record<string, TokenRequest>> = {
 };
 const NAMES = Object.keys(REQUESTS);
 
-describeWithNats('requests over the work queue', () => {
+describeWithNats.each(['cache', 'any'] as const)('requests over the work queue, to %s', (routing) => {
   let lab: QueueLab;
   let undisturbed: Map<string, Answer[]>;
 
@@ -98,7 +98,7 @@ describeWithNats('requests over the work queue', () => {
   };
 
   beforeAll(async () => {
-    lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}) });
+    lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}), routing });
     await atLeast(2);
     undisturbed = await askAll();
   }, 120_000);
@@ -270,7 +270,7 @@ const POISONED = `
 
 describeWithNats('a request that kills each worker', () => {
   it('ends with an error after three attempts, and the others end with their answers', async () => {
-    const lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}) });
+    const lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}), routing: 'cache' });
     const mortal = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(POISONED)}` };
     const start = () => lab.startWorker(WORKER, lab.nats.url, mortal);
     await start();
@@ -337,7 +337,7 @@ describeWithNats('workers that are not equal', () => {
 
 describeWithNats('clocks and wires of the queue', () => {
   it('may differ by a day, whatever a request has of time limits', async () => {
-    const lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}) });
+    const lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}), routing: 'cache' });
     for (const hours of [-24, 24]) {
       const shift = `const now = Date.now; Date.now = () => now() + ${hours * 3_600_000};`;
       const options = `--import data:text/javascript,${encodeURIComponent(shift)}`;
@@ -355,7 +355,7 @@ describeWithNats('clocks and wires of the queue', () => {
   }, 60_000);
 
   it('may swallow what a gateway hears and says', async () => {
-    const lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}) });
+    const lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}), routing: 'cache' });
     await lab.startWorker(WORKER);
     const undisturbed = await ask(lab.gateway, lab.model, REQUESTS.several!);
     const proxy = await SwallowingProxy.start(lab.nats.port);
