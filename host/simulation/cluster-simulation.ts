@@ -6,6 +6,7 @@ import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import { ClusterRequests, msOf, nsOf } from './cluster-requests.js';
 import type { ClusterArrival, ClusterOptions, ClusterResult } from './cluster-types.js';
 import { EventQueue } from './event-queue.js';
+import { RoutedQueue } from './routed-queue.js';
 import { type Ask, SimulatedQueue } from './simulated-queue.js';
 import { type Begun, SimulatedWorker, type SteadyRun } from './simulated-worker.js';
 
@@ -37,7 +38,10 @@ const RANKS = { death: 0, update: 1, back: 2, noticed: 3, heard: 4, done: 5, exp
 export class ClusterSimulation {
   readonly #options: ClusterOptions;
   readonly #router: CacheRouter;
+  /** The work queue, and the same as far as it is one whose workers ask; null: there is none. */
+  readonly #queue: SimulatedQueue | RoutedQueue | null;
   readonly #pull: SimulatedQueue | null;
+  readonly #knowsCaches: boolean;
   readonly #events = new EventQueue<Event>();
   readonly #workers: SimulatedWorker[];
   #up: SimulatedWorker[];
@@ -66,15 +70,16 @@ export class ClusterSimulation {
     this.#router = new CacheRouter({ blockTime, requestTime: 100 * generationMs });
     const onAsk = (ask: Ask) => this.#push(this.#nowNs + nsOf(PULL_EXPIRES_MS), { type: 'expired', ask });
     this.#pull = routing === 'queue' ? new SimulatedQueue(worker.maxNumRequests, onAsk) : null;
-    const tellsCache = routing === 'cache';
+    this.#queue = routing === 'queue-cache' ? this.#routedQueue() : this.#pull;
+    this.#knowsCaches = routing === 'cache' || routing === 'queue-cache';
     this.#workers = Array.from(
       { length: workers },
-      (_, index) => new SimulatedWorker(index, worker, tellsCache),
+      (_, index) => new SimulatedWorker(index, worker, this.#knowsCaches),
     );
     this.#up = [...this.#workers];
     for (const one of this.#workers) {
-      if (routing === 'cache') this.#router.add(one.name);
-      this.#pull?.noteWorker(one);
+      if (this.#knowsCaches) this.#router.add(one.name);
+      this.#queue?.noteWorker(one);
     }
     for (const { worker: index, atMs, backAtMs, kind } of options.outages ?? []) {
       const one = this.#workers[index]!;
@@ -101,7 +106,7 @@ export class ClusterSimulation {
     }
     // Workers never cease to ask.
     while (!this.#requests.areAllOver && this.#events.nextAt < Number.POSITIVE_INFINITY) this.#handleNext();
-    const numLeft = this.#stranded.length + (this.#pull?.size ?? 0);
+    const numLeft = this.#stranded.length + (this.#queue?.size ?? 0);
     if (numLeft > 0) throw new Error(`${numLeft} requests found no worker.`);
     const { results: requests, generatedTokens, endNs } = this.#requests;
     return {
@@ -157,10 +162,10 @@ export class ClusterSimulation {
   }
 
   #send(nowNs: number, request: number): void {
-    if (this.#pull !== null) {
-      if (this.#requests.hasBeenSent(request)) this.#pull.addAgain(request);
-      else this.#pull.add(request, this.#requests.costOf(request));
-      this.#mostWaiting = Math.max(this.#mostWaiting, this.#pull.size);
+    if (this.#queue !== null) {
+      if (this.#requests.hasBeenSent(request)) this.#queue.addAgain(request);
+      else this.#queue.add(request, this.#requests.costOf(request));
+      this.#mostWaiting = Math.max(this.#mostWaiting, this.#queue.size);
       return;
     }
     const worker = this.#choose(request);
@@ -174,24 +179,35 @@ export class ClusterSimulation {
 
   /** Brings what waits in the queue to workers that have asked. */
   #deliver(nowNs: number): void {
-    this.#pull?.deliver((request, worker) => {
+    this.#queue?.deliver((request, worker) => {
       this.#give(nowNs, request, worker);
-      this.#pull!.noteWorker(worker);
+      this.#queue!.noteWorker(worker);
     });
   }
 
   #choose(request: number): SimulatedWorker | null {
     const up = this.#up;
-    const { routing, random, worker } = this.#options;
+    const { routing, random } = this.#options;
     if (up.length === 0) return null;
     if (routing === 'random') return up[Math.floor(random() * up.length)]!;
     if (routing === 'fewest-requests') {
       return up.reduce((best, one) => (one.requests.size < best.requests.size ? one : best));
     }
+    return this.#route(request);
+  }
+
+  /** The worker where the request costs least. @param mayHave default: all that are there may */
+  #route(request: number, mayHave?: (worker: string) => boolean): SimulatedWorker | null {
     const { sequence, length } = this.#requests.tokensSoFar(request);
-    const hashes = promptHashes({ salt: 0n }, sequence.subarray(0, length), worker.tokensPerBlock);
-    const found = this.#router.route({ id: `${request}`, hashes });
+    const { tokensPerBlock } = this.#options.worker;
+    const hashes = promptHashes({ salt: 0n }, sequence.subarray(0, length), tokensPerBlock);
+    const found = this.#router.route({ id: `${request}`, hashes }, mayHave);
     return found === null ? null : this.#workers[Number(found.worker)]!;
+  }
+
+  #routedQueue(): RoutedQueue {
+    const route = (request: number, mayHave: (worker: string) => boolean) => this.#route(request, mayHave)!;
+    return new RoutedQueue(this.#options.worker.maxNumRequests, route);
   }
 
   #give(nowNs: number, request: number, worker: SimulatedWorker): void {
@@ -266,7 +282,7 @@ export class ClusterSimulation {
       }
     }
     this.#begin(nowNs, worker);
-    this.#pull?.noteWorker(worker);
+    this.#queue?.noteWorker(worker);
     this.#deliver(nowNs);
   }
 
@@ -299,7 +315,7 @@ export class ClusterSimulation {
     const lost = worker.end();
     this.#up = this.#workers.filter(({ isUp }) => isUp);
     this.#router.remove(worker.name);
-    this.#pull?.noteWorker(worker);
+    this.#queue?.noteWorker(worker);
     const noticeNs = kind === 'death' ? nsOf(this.#options.noticeMs ?? 0) : 0;
     if (lost.length > 0) this.#push(nowNs + noticeNs, { type: 'noticed', lost });
   }
@@ -322,8 +338,8 @@ export class ClusterSimulation {
     if (worker.isUp) return;
     worker.isUp = true;
     this.#up = this.#workers.filter(({ isUp }) => isUp);
-    if (this.#options.routing === 'cache') this.#router.add(worker.name);
-    this.#pull?.noteWorker(worker);
+    if (this.#knowsCaches) this.#router.add(worker.name);
+    this.#queue?.noteWorker(worker);
     for (const request of this.#stranded.splice(0)) this.#send(nowNs, request);
     this.#deliver(nowNs);
   }

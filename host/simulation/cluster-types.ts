@@ -12,9 +12,10 @@ export interface Pace {
 
 /**
  * Who decides where a request goes. random, fewest-requests and cache: whoever takes it sends it at once; queue: it waits until a worker asks
- * for it, as with skein gateway and skein work.
+ * for it, as with skein gateway --routing any and skein work; queue-cache: it waits until a worker has room, and is sent to the one of these
+ * where most of it is cached, as with --routing cache.
  */
-export const ROUTING_POLICIES = ['random', 'fewest-requests', 'queue', 'cache'] as const;
+export const ROUTING_POLICIES = ['random', 'fewest-requests', 'queue', 'queue-cache', 'cache'] as const;
 export type RoutingPolicy = (typeof ROUTING_POLICIES)[number];
 
 /** A time in which a worker is not there. It comes back with an empty cache. */

@@ -18,7 +18,7 @@ it('skein simulate --workers compares ways of choosing a worker, twice the same'
     expect(one.moved).toBeGreaterThan(0);
     found[routing] = one.cachedTokens / promptTokens;
   }
-  expect(Object.keys(found)).toEqual(['random', 'fewest-requests', 'queue', 'cache']);
+  expect(Object.keys(found)).toEqual(['random', 'fewest-requests', 'queue', 'queue-cache', 'cache']);
   expect(found.cache).toBeGreaterThan(1.2 * found.random!);
   expect(first.stderr).toMatch(/^skein: random: \d+ iterations in [\d.]+ s, \d+ MB so far\n/);
   const other = await simulate(...args, '--seed', '2', '--routing', 'cache');

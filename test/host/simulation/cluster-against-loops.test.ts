@@ -9,7 +9,7 @@ import { sharedPrefixTrace } from '../../../host/simulation/shared-prefixes.js';
 import { promptHashes } from '../../../kvcache/block-hashes.js';
 import { LoopHarness, makeRequest, tensorOf } from '../../../tools/support/loop-harness.js';
 import { Random } from '../../../tools/support/random.js';
-import { PlainQueue, type WorkerState } from './plain-queue.js';
+import { PlainQueue, PlainRoutedQueue, type WorkerState } from './plain-queue.js';
 
 const TOKENS_PER_BLOCK = 8;
 const EVENT_DELAY_MS = 3;
@@ -42,7 +42,7 @@ interface Totals {
   reusedTokens: number;
 }
 
-type Policy = 'random' | 'cache' | 'queue';
+type Policy = 'random' | 'cache' | 'queue' | 'queue-cache';
 
 /** Real generation loops over executors that compute, each iteration as long as the pace says, on a clock of the test. */
 class Loops {
@@ -57,7 +57,7 @@ class Loops {
     blockTime: TOKENS_PER_BLOCK * PACE.contextTokenMs,
     requestTime: 100 * PACE.generationMs,
   });
-  readonly queue: PlainQueue | null;
+  readonly queue: PlainQueue | PlainRoutedQueue | null;
 
   constructor(
     readonly arrivals: readonly ClusterArrival[],
@@ -80,30 +80,35 @@ class Loops {
     this.#states = this.#loops.map(() => ({ held: 0, waiting: 0 }));
     for (const index of this.#loops.keys()) this.#router.add(`${index}`);
     const give = (nowMs: number, request: number, index: number) => this.#give(nowMs, request, index);
-    this.queue = policy === 'queue' ? new PlainQueue(NUM_PLACES, this.#states, this.#events, give) : null;
+    const route = (request: number, mayHave: (worker: string) => boolean) => this.#route(request, mayHave);
+    if (policy === 'queue') this.queue = new PlainQueue(NUM_PLACES, this.#states, this.#events, give);
+    else if (policy === 'queue-cache')
+      this.queue = new PlainRoutedQueue(NUM_PLACES, this.#states, route, give);
+    else this.queue = null;
   }
 
   /** @param random chooses where there is neither a queue nor a router */
   run(policy: Policy, random: () => number): this {
     let numLeft = this.arrivals.length;
-    for (const [request, { atMs, tokens }] of this.arrivals.entries()) {
+    for (const [request, { atMs }] of this.arrivals.entries()) {
       this.#events.push(atMs, () => {
         numLeft -= 1;
         if (this.queue !== null) {
           this.queue.add(atMs, request);
           return;
         }
-        const hashes = promptHashes({ salt: 0n }, tokens, TOKENS_PER_BLOCK);
-        const index =
-          policy === 'random'
-            ? Math.floor(random() * this.#loops.length)
-            : Number(this.#router.route({ id: `${request}`, hashes })!.worker);
+        const index = policy === 'random' ? Math.floor(random() * this.#loops.length) : this.#route(request);
         this.#give(atMs, request, index);
       });
     }
     // Workers never cease to ask.
     while (numLeft > 0 || this.#states.some(({ held }) => held > 0)) this.#events.pop()!.event();
     return this;
+  }
+
+  #route(request: number, mayHave?: (worker: string) => boolean): number {
+    const hashes = promptHashes({ salt: 0n }, this.arrivals[request]!.tokens, TOKENS_PER_BLOCK);
+    return Number(this.#router.route({ id: `${request}`, hashes }, mayHave)!.worker);
   }
 
   #give(nowMs: number, request: number, index: number): void {
@@ -173,6 +178,9 @@ it.each([
   [2, 'queue', 400],
   [3, 'cache', 90],
   [3, 'queue', 90],
+  [2, 'queue-cache', 400],
+  [3, 'queue-cache', 90],
+  [4, 'queue-cache', 200],
   [4, 'random', 200],
   [4, 'cache', 200],
   [4, 'queue', 200],
@@ -183,7 +191,7 @@ it.each([
     const loops = new Loops(arrivals, workers, routing).run(routing, uniform(9));
     const real = loops.totals;
     // Questions expire while conversations are thought about, and are asked again.
-    if (loops.queue !== null) expect(loops.queue.numExpired).toBeGreaterThan(workers);
+    if (loops.queue instanceof PlainQueue) expect(loops.queue.numExpired).toBeGreaterThan(workers);
     const simulated = new ClusterSimulation({
       ...{ workers, routing, pace: PACE, eventDelayMs: EVENT_DELAY_MS, random: uniform(9) },
       worker: {

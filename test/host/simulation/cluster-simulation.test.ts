@@ -107,7 +107,7 @@ describe('several simulated workers behind a router', () => {
     const small = { workers: 1, worker: { ...options().worker, numBlocks: 4 } };
     expect(() => run(arrivals, small)).toThrow('Request 0 can never run');
     const gone = all.map((one) => ({ ...one, backAtMs: Number.POSITIVE_INFINITY }));
-    for (const routing of ['cache', 'queue'] as const) {
+    for (const routing of ['cache', 'queue', 'queue-cache'] as const) {
       expect(() => run(arrivals, { outages: gone, routing })).toThrow('requests found no worker');
     }
     expect(() => run([...arrivals].reverse())).toThrow('Request 1 comes before the one in front of it.');
@@ -168,6 +168,21 @@ describe('several simulated workers behind a router', () => {
     // 3 workers with 2 places each: 6 run, and the other 6 wait.
     expect(mostWaiting).toBe(6);
     expect(requests.slice(6).every((one) => one.firstTokenMs > requests[0]!.lastTokenMs - 1)).toBe(true);
+  });
+
+  it('take requests from the queue where they are cached, as they have room', () => {
+    const tokens = (index: number) =>
+      Int32Array.from({ length: 20 }, (_, place) => 1000 * (index % 3) + place);
+    const arrivals = Array.from({ length: 12 }, (_, index) => ({
+      ...{ atMs: index < 3 ? 1 : 1000, tokens: tokens(index), maxNewTokens: 4 },
+    }));
+    const worker = { ...options().worker, maxNumRequests: 2 };
+    const { requests, mostWaiting } = run(arrivals, { routing: 'queue-cache', workers: 3, worker });
+    const workers = [...requests].map((one) => one.worker);
+    // Where one beginning is, the others with it go, two at once.
+    expect(new Set(workers.slice(0, 3)).size).toBe(3);
+    expect(workers.slice(3, 9)).toEqual([...workers.slice(0, 3), ...workers.slice(0, 3)]);
+    expect(mostWaiting).toBeGreaterThanOrEqual(3);
   });
 
   it('has events in the order of their times, equal ones by rank, and then in that of their coming', () => {

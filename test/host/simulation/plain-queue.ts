@@ -82,3 +82,34 @@ export class PlainQueue {
     }
   }
 }
+
+/**
+ * The rules of the work queue that knows the caches, as one would write them down: as long as any worker has room, the oldest request goes
+ * to the one of these that the router chooses.
+ */
+export class PlainRoutedQueue {
+  readonly #waiting: number[] = [];
+
+  constructor(
+    readonly places: number,
+    readonly states: readonly WorkerState[],
+    readonly route: (request: number, mayHave: (worker: string) => boolean) => number,
+    readonly give: (nowMs: number, request: number, worker: number) => void,
+  ) {}
+
+  add(nowMs: number, request: number): void {
+    this.#waiting.push(request);
+    this.deliver(nowMs);
+  }
+
+  ask(): void {}
+
+  deliver(nowMs: number): void {
+    const hasRoom = ({ held, waiting }: WorkerState) => held < this.places && waiting < MOST_WAITING;
+    while (this.#waiting.length > 0 && this.states.some(hasRoom)) {
+      const request = this.#waiting.shift()!;
+      const worker = this.route(request, (name) => hasRoom(this.states[Number(name)]!));
+      this.give(nowMs, request, worker);
+    }
+  }
+}

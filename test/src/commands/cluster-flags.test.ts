@@ -16,7 +16,7 @@ describe('the flags of skein simulate --workers', () => {
     expect(clusterLoad({ workers: '10' })).toEqual({
       ...{
         workers: 10,
-        routing: ['random', 'fewest-requests', 'queue', 'cache'],
+        routing: ['random', 'fewest-requests', 'queue', 'queue-cache', 'cache'],
         rate: 10,
         requests: 10_000,
       },

@@ -270,7 +270,11 @@ const POISONED = `
 
 describeWithNats('a request that kills each worker', () => {
   it('ends with an error after three attempts, and the others end with their answers', async () => {
-    const lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}), routing: 'cache' });
+    const lab = await QueueLab.start({
+      nats: testNats!,
+      environment: cleanEnvironment({}),
+      routing: 'cache',
+    });
     const mortal = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(POISONED)}` };
     const start = () => lab.startWorker(WORKER, lab.nats.url, mortal);
     await start();
@@ -337,7 +341,11 @@ describeWithNats('workers that are not equal', () => {
 
 describeWithNats('clocks and wires of the queue', () => {
   it('may differ by a day, whatever a request has of time limits', async () => {
-    const lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}), routing: 'cache' });
+    const lab = await QueueLab.start({
+      nats: testNats!,
+      environment: cleanEnvironment({}),
+      routing: 'cache',
+    });
     for (const hours of [-24, 24]) {
       const shift = `const now = Date.now; Date.now = () => now() + ${hours * 3_600_000};`;
       const options = `--import data:text/javascript,${encodeURIComponent(shift)}`;
@@ -355,7 +363,11 @@ describeWithNats('clocks and wires of the queue', () => {
   }, 60_000);
 
   it('may swallow what a gateway hears and says', async () => {
-    const lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}), routing: 'cache' });
+    const lab = await QueueLab.start({
+      nats: testNats!,
+      environment: cleanEnvironment({}),
+      routing: 'cache',
+    });
     await lab.startWorker(WORKER);
     const undisturbed = await ask(lab.gateway, lab.model, REQUESTS.several!);
     const proxy = await SwallowingProxy.start(lab.nats.port);

@@ -26,7 +26,7 @@ const results = ROUTING_POLICIES.map((routing) => ({
 }));
 const x = { places: RATES.map(String), xTitle: 'requests a second for each worker' };
 const picture = policyChart(
-  'What four ways of choosing a worker do at a rising load',
+  'What five ways of choosing a worker do at a rising load',
   x,
   (routing) => results.find((one) => one.routing === routing)!.byRate,
 );

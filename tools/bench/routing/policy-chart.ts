@@ -6,6 +6,7 @@ const COLORS = {
   random: '#888888',
   'fewest-requests': '#c77700',
   queue: '#2a78d6',
+  'queue-cache': '#8a4fc9',
   cache: '#1f8a4c',
 } as const satisfies Record<RoutingPolicy, string>;
 
@@ -14,15 +15,16 @@ export const foundIn = ({ cachedTokens, promptTokens }: PolicyResult) => (100 * 
 
 /**
  * What each way of choosing a worker finds in caches, and the 90th percentile of its first tokens, in a picture.
- * @param places on the x axis @param resultsOf a way's results, one for each place
+ * @param places on the x axis @param resultsOf a way's results, one for each place @param policies the ways that are shown
  */
 export function policyChart(
   title: string,
   { places, xTitle }: { places: readonly string[]; xTitle: string },
   resultsOf: (routing: RoutingPolicy) => readonly PolicyResult[],
+  policies: readonly RoutingPolicy[] = ROUTING_POLICIES,
 ): string {
   const lines = (of: (result: PolicyResult) => number): ChartLine[] =>
-    ROUTING_POLICIES.map((routing) => ({
+    policies.map((routing) => ({
       name: routing,
       color: COLORS[routing],
       values: resultsOf(routing).map(of),
