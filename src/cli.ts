@@ -308,7 +308,10 @@ function simulateCommand(): Command {
     .option('--batch-us <N>', 'microseconds that a batch takes; default 1000')
     .option('--row-us <N>', 'microseconds more for each of its rows; default 100')
     .option('--instances <N>', 'instances of the model of --batcher; default: as its configuration has them')
-    .option('--routing <LIST>', 'random, fewest-requests, queue, cache with commas between them; default all')
+    .option(
+      '--routing <LIST>',
+      'random, fewest-requests, queue, queue-cache, cache with commas between them; default all',
+    )
     .option('--prefixes <N>', 'beginnings that conversations share; default 5 for each worker')
     .option('--prefix-tokens <N>', 'tokens of each; default 1024')
     .option('--turns <N>', 'turns of a conversation; default 3')

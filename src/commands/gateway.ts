@@ -42,6 +42,7 @@ export async function gateway(given: Config): Promise<void> {
       const opened = await openServer([], config, security, null, {
         starting: () => (learned === null ? [] : learned.starting),
         isLooking: 'no worker has been heard of yet',
+        isRouted: config.routing === 'cache',
         whyCutOff: () => (atGateway?.isConnected === false ? 'the NATS server cannot be reached' : null),
       });
       const begun = learnModels(config, queue, opened);

@@ -137,6 +137,8 @@ export interface BroughtModels {
   isLooking?: string;
   /** Why nobody who runs them can be reached, as a clause; null: somebody can. */
   whyCutOff?: () => string | null;
+  /** They are workers' models, whose requests are sent where they are cached: there are metrics of that. Default false. */
+  isRouted?: boolean;
 }
 
 const NOT_BROUGHT: BroughtModels = { starting: () => null };
@@ -182,7 +184,9 @@ export function serveModels(
     brought.whyCutOff,
   );
   const ledger = memoryLedger(running, config, security.apiKeys);
-  const metrics = config.metrics ? metricsOf(models, ledger, repository, cache) : NO_METRICS;
+  const metrics = config.metrics
+    ? metricsOf(models, ledger, repository, cache, brought.isRouted)
+    : NO_METRICS;
   const stallLimitMs = 1000 * config.streamStallTimeoutSeconds;
   const shared = {
     state,
@@ -262,8 +266,9 @@ function metricsOf(
   ledger: MemoryLedger,
   repository: ServingRepository,
   cache: ResponseCache | null,
+  routing = false,
 ): Metrics {
-  const metrics = new ServerMetrics(models, { process: true });
+  const metrics = new ServerMetrics(models, { process: true, routing });
   metrics.watchMemory(ledger);
   metrics.watchInference(() => repository.loaded(), cache);
   return metrics;

@@ -24,7 +24,9 @@ A dynamic batcher, with --batcher:
 
 Many workers, with --workers: --routing says who decides where a request goes.
   random, fewest-requests   a router sends it there at once
-  queue                     it waits until a worker asks for it: skein gateway and skein work
+  queue                     it waits until a worker asks for it: skein gateway --routing any and skein work
+  queue-cache               it waits until a worker has room, and goes to the one of these where it costs least:
+                            skein gateway --routing cache
   cache                     a router that hears what the workers' caches hold sends it where it costs least
 
   skein simulate --workers 8 --rate 8 --requests 3000 --prefixes 40 --deaths 3

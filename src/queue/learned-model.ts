@@ -82,7 +82,7 @@ export async function learnedModel({
     state,
     facts: () => factsOfEngine(readEngineFacts(folder)),
     // A gateway has no iterations.
-    statistics: { counts, onStats: () => () => {} },
+    statistics: { counts, routing: () => gateway.routingOf(key), onStats: () => () => {} },
     statsJson: () => statsJson(counts(), card),
     watchFormation: () => () => {},
     resetCache: () =>

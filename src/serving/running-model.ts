@@ -1,6 +1,7 @@
 import type { FormationListener } from '../../callbacks/formation.js';
 import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
 import type { EncoderBatch } from '../../host/encoder-host.js';
+import type { ModelRouting } from '../../host/gateway/routing-counts.js';
 import type { CloseOptions } from '../../host/in-process-host.js';
 import type { EncoderModel } from '../encoding/encoder-model.js';
 import type { TextModel } from '../generation/text-model.js';
@@ -69,6 +70,8 @@ export interface ModelStatistics<Counts extends RequestCounts, Step> {
   counts(): Counts;
   /** Requests that had run and are paused; absent where none can be. */
   paused?(): number;
+  /** What became of requests that were sent where they are cached; absent, or null: nobody sends them. */
+  routing?(): ModelRouting | null;
   /** Calls the listener after each step, until the function that it returns is called. */
   onStats(listener: (step: Step) => void): () => void;
 }

@@ -12,6 +12,7 @@ import { type ModelFamilies, modelFamilies } from './families.js';
 import { type GrpcExchange, GrpcMetrics } from './grpc-metrics.js';
 import type { HttpExchange, Metrics } from './metrics.js';
 import { ModelMetrics, UNCOUNTED } from './model-metrics.js';
+import { routingFamilies } from './routing-metrics.js';
 import { sequenceFamilies } from './sequence-metrics.js';
 import { tritonFamilies } from './triton-families.js';
 
@@ -83,12 +84,15 @@ export class ServerMetrics implements Metrics {
   /**
    * @param models models to observe as they come and go. A histogram has the same buckets for each: of tokens, up to
    * the longest sequence of the models at the start. Longer ones of later models count beyond the last bucket.
+   * @param options `process`: those of the process too; `routing`: the models are those of a gateway that sends requests where they are
+   * cached
    */
-  constructor(models: ModelDirectory, options: { process?: boolean } = {}) {
+  constructor(models: ModelDirectory, options: { process?: boolean; routing?: boolean } = {}) {
     const longest = Math.max(0, ...models.list().map(({ maxSeqLen }) => maxSeqLen));
     this.#families = modelFamilies(this.#registry, longest === 0 ? LONGEST_UNKNOWN : longest);
     followModels(models, (change) => this.#follow(change));
     adapterFamilies(this.#registry, models);
+    if (options.routing) routingFamilies(this.#registry, models);
     if (options.process) {
       collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: LAG_PRECISION_MS });
     }

@@ -24,6 +24,30 @@ const router = (...workers: string[]) => {
 };
 
 describe('a router that knows the caches', () => {
+  it('takes into account what others send, and what went to a worker without its choice', () => {
+    const made = router('a', 'b');
+    made.noteOthers('a', 3);
+    expect(made.route({ id: 'x', hashes: [] })!.worker).toBe('b');
+    made.assign({ id: 'y', hashes: [1, 2] }, 'b');
+    expect([made.requestsAt('a'), made.requestsAt('b'), made.requestsAt('nobody')]).toEqual([0, 2, 0]);
+    // What was assigned will be cached there.
+    expect(made.route({ id: 'z', hashes: [1, 2, 3] })).toEqual({ worker: 'b', cachedBlocks: 2 });
+    expect(() => made.assign({ id: 'z', hashes: [] }, 'a')).toThrow('The request z is under way already.');
+    made.assign({ id: 'nowhere', hashes: [] }, 'nobody');
+    expect(made.underway).toBe(3);
+    for (const id of ['x', 'y', 'z']) made.end(id);
+    made.noteOthers('a', 0);
+    const blocks = made.blocksOf('a');
+    for (const hash of [7, 8]) blocks.add(hash);
+    expect(made.route({ id: 'v', hashes: [7, 8] })).toEqual({ worker: 'a', cachedBlocks: 2 });
+    made.end('v');
+    blocks.remove(8);
+    expect(made.knownBlocks).toBe(1);
+    blocks.clear();
+    expect(made.knownBlocks).toBe(0);
+    expect(made.requestsAt('a')).toBe(0);
+  });
+
   it('counts the blocks that a cache tells of, by the same hashes', () => {
     const kv = cache({ numBlocks: 12 });
     const made = router('a', 'b', 'c');

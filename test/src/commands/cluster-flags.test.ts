@@ -36,7 +36,7 @@ describe('the flags of skein simulate --workers', () => {
     [{ workers: '1e9' }, '--workers is "1e9"'],
     [
       { routing: 'best' },
-      '--routing is "best"; it must be all, or a list of random, fewest-requests, queue, cache',
+      '--routing is "best"; it must be all, or a list of random, fewest-requests, queue, queue-cache, cache',
     ],
     [{ routing: '' }, '--routing is ""'],
     [{ requests: '3000000' }, '--requests is "3000000"; it must be a whole number from 1 to 2000000.'],
