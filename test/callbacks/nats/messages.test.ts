@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  type CacheAsk,
+  type CacheChange,
+  type CachePart,
+  MOST_CACHE_BLOCKS,
+  MOST_MESSAGE_BLOCKS,
+} from '../../../callbacks/nats/cache-messages.js';
+import {
   type Beat,
   type FramesMessage,
   packMessage,
@@ -46,6 +53,12 @@ const beat: Beat = {
     },
   },
 };
+const change: CacheChange = {
+  ...{ kind: 'cacheChange', worker: 'w', from: 3, next: 5, isAnew: false },
+  ...{ stored: Float64Array.of(1, 2 ** 53 - 1), removed: Float64Array.of(2) },
+};
+const ask: CacheAsk = { kind: 'cacheAsk', from: 3, whole: { next: 4, offset: 2 } };
+const part: CachePart = { kind: 'cachePart', next: 4, offset: 2, total: 5, blocks: Float64Array.of(7, 8) };
 const MESSAGES: QueueMessage[] = [
   ...[frames, work, beat],
   { kind: 'hold', worker: 'w', held: [['g-1', 1]] },
@@ -55,9 +68,19 @@ const MESSAGES: QueueMessage[] = [
   { kind: 'file', pool: 'p', name: 'engine.json', offset: 0 },
   { kind: 'blocks', id: 'g-1', attempt: 1, offset: 0, length: 4 },
   { kind: 'blocksPart', bytes: Uint8Array.of(1), sum: 4 },
+  ...[change, ask, part],
+  { kind: 'taken', isTaken: true },
 ];
 const KINDS = MESSAGES.map(({ kind }) => kind);
 const read = (message: unknown) => unpackMessage(pack(message as Packable), ...KINDS);
+
+const withKey: Beat = {
+  ...beat,
+  model: {
+    ...beat.model,
+    adapters: [{ ...beat.model.adapters[0]!, blockKey: { taskId: 1, fingerprint: 'f' } }],
+  },
+};
 
 /** The message with another value at a place in it. */
 function changed(message: unknown, path: readonly (string | number)[], value: unknown): unknown {
@@ -112,6 +135,17 @@ describe('messages of the queue', () => {
       ['model', 'adapters'],
       Array.from({ length: 5000 }, () => beat.model.adapters[0]),
     ],
+    ["a cache of another worker's name", change, ['worker'], 'w.>'],
+    ['a change that goes back', change, ['next'], 2],
+    ['a block that is none', change, ['stored'], Float64Array.of(0.5)],
+    ['a block that is not a number', part, ['blocks'], Float64Array.of(Number.NaN)],
+    ['blocks in a list', change, ['removed'], [1, 2]],
+    ['more blocks than a message has', change, ['stored'], new Float64Array(MOST_MESSAGE_BLOCKS + 1)],
+    ['a part behind the end of the whole', part, ['total'], 3],
+    ['a whole without an end', part, ['total'], MOST_CACHE_BLOCKS + 1],
+    ['an ask for a part of nothing', ask, ['whole'], {}],
+    ['a number of a cache that is none', { ...beat, cacheNumber: 1 }, ['cacheNumber'], -1],
+    ['an adapter whose blocks have no key', withKey, ['model', 'adapters', 0, 'blockKey'], { taskId: 'x' }],
   ])('are refused with %s', (_, message, path, value) => {
     expect(() => read(changed(message, path, value))).toThrow(PacketError);
   });
