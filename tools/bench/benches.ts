@@ -93,6 +93,11 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'what gateway, queue and worker cost beside one server, and how soon a lost worker is replaced',
     load: () => import('./queue/bench.js'),
   },
+  'queue-routing': {
+    summary:
+      'what a gateway finds in the caches of its workers, and how soon answers begin, with --routing cache and any',
+    load: () => import('./queue/routing-bench.js'),
+  },
   ranks: {
     summary: 'ranks and stages of one machine beside one process with as many threads',
     load: () => import('./ranks/bench.js'),
