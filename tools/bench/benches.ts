@@ -96,7 +96,7 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
   'queue-routing': {
     summary:
       'what a gateway finds in the caches of its workers, and how soon answers begin, with --routing cache and any',
-    load: () => import('./queue/routing-bench.js'),
+    load: () => import('./queue-routing/bench.js'),
   },
   ranks: {
     summary: 'ranks and stages of one machine beside one process with as many threads',

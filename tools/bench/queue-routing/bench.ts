@@ -8,8 +8,8 @@ import { median, percentile } from '../../support/statistics.js';
 import { takeRounds } from '../../support/take-rounds.js';
 import { type BenchOutput, defineBench } from '../bench.js';
 import { MODEL_FLAG, modelOf, roundsFlag } from '../flags.js';
+import { type FrontProcess, startFront, startWorker } from '../queue/front-process.js';
 import { seededRandom } from '../routing/seeded-random.js';
-import { type FrontProcess, startFront, startWorker } from './front-process.js';
 
 const FLAGS = {
   ...MODEL_FLAG,
