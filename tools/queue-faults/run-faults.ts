@@ -37,7 +37,7 @@ export interface FaultReport {
  */
 export async function runFaults(options: FaultOptions): Promise<FaultReport> {
   const { nats, environment, workers, prefillWorkers, onProgress = () => {} } = options;
-  const lab = await QueueLab.start({ nats, environment, maxLocalPrefillLength: 32 });
+  const lab = await QueueLab.start({ nats, environment, maxLocalPrefillLength: 32, routing: 'cache' });
   try {
     const start = (isPrefill: boolean) =>
       lab.startWorker([
