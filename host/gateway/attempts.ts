@@ -224,9 +224,7 @@ export class Attempts {
       return;
     }
     const mostFruitless = this.#rules.maxFruitlessAttempts;
-    const { fruitless } = this.book.faultsOf(id);
-    request.isSuspect = fruitless >= Math.max(1, mostFruitless - 1);
-    request.wasLost = fruitless > 0;
+    request.isSuspect = this.book.faultsOf(id).fruitless >= Math.max(1, mostFruitless - 1);
     request.waitingSinceMs = performance.now();
     this.#setStage(request, 'waiting');
     if (request.isPrefill) request.endPrefill(why);

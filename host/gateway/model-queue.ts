@@ -221,8 +221,7 @@ class Pools {
     const [first] = pools;
     if (first === undefined) return null;
     const takers = pools.flatMap((pool) => pool.takers);
-    // What was lost together would be together again at the worker with the least to do, which has often just started.
-    const worker = request.wasLost ? null : (this.#routes?.choose(request, takers) ?? null);
+    const worker = this.#routes?.choose(request, takers) ?? null;
     const isThere = ({ id }: RosterWorker) => id === worker;
     const pool = worker === null ? first : pools.find((one) => one.takers.some(isThere))!;
     pool.room--;

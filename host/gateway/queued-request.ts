@@ -78,8 +78,6 @@ export class QueuedRequest implements Waiting {
    * after another, so that nobody is blamed for what another one did. It is none once a worker has computed a token of it.
    */
   isSuspect = false;
-  /** Its last worker was lost, or failed, before a token of it came. */
-  wasLost = false;
   /** Stops following the client's signal and the time limit. */
   release: () => void = () => {};
   readonly #packed: PackedRequest;
@@ -165,7 +163,6 @@ export class QueuedRequest implements Waiting {
       this.#cachedTokens = Math.min(piece.cachedTokens, this.#mostCachedTokens);
     if (fresh.tokens.length > 0) {
       this.isSuspect = false;
-      this.wasLost = false;
       this.#times.firstTokenMs ??= nowMs;
       this.#times.lastTokenMs = nowMs;
     }
@@ -179,7 +176,6 @@ export class QueuedRequest implements Waiting {
     const soFar = this.#soFar[sequence]!;
     if (skip > 0 && !isRepeated(soFar.tokens, tokens.subarray(0, skip))) return false;
     for (let i = skip; i < tokens.length; i++) soFar.tokens.push(tokens[i]!);
-    this.wasLost = false;
     this.#times.firstTokenMs ??= nowMs;
     this.#times.lastTokenMs = nowMs;
     const fresh = skip === 0 ? piece : { tokens: tokens.subarray(skip), finishReason: null };
