@@ -87,6 +87,8 @@ describeWithNats('skein gateway and skein work', () => {
     );
     expect(answers[0]!.choices).toEqual(answers[1]!.choices);
     expect(answers[0]!.usage).toEqual(answers[1]!.usage);
+    const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
+    expect(metrics).toMatch(/^skein:queue_sent_requests_total\{.*answer="taken"\} [1-9]/m);
     const body = JSON.stringify({
       text_input: 'Once',
       parameters: { max_tokens: 8, seed: 3, temperature: 1 },
