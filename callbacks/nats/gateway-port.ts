@@ -1,6 +1,7 @@
 import { SkeinError } from '../../base/skein-error.js';
+import type { Beat } from './beat.js';
 import type { CacheAsk, CacheChange, CachePart } from './cache-messages.js';
-import type { Beat, FramesMessage, HoldAnswer, HoldMessage, StopMessage, WorkItem } from './messages.js';
+import type { FramesMessage, HoldAnswer, HoldMessage, StopMessage, WorkItem } from './messages.js';
 import type { PoolName } from './names.js';
 
 /** A request that lies in the stream. */

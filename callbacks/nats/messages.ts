@@ -1,5 +1,6 @@
 import { isFailureKind, type RequestFailure } from '../request-failure.js';
 import { MAX_SEQUENCES, type TokenPiece } from '../token-request.js';
+import { type Beat, isBeat } from './beat.js';
 import {
   CACHE_CHECKS,
   type CacheAsk,
@@ -7,17 +8,7 @@ import {
   type CachePart,
   type TakenAnswer,
 } from './cache-messages.js';
-import {
-  isCount,
-  isLease,
-  isLength,
-  isList,
-  isName,
-  isObject,
-  isSwitch,
-  isText,
-  isWord,
-} from './field-checks.js';
+import { isCount, isLease, isLength, isList, isObject, isSwitch, isText, isWord } from './field-checks.js';
 import { jsonOf, type Packable, PacketError, pack, unpack } from './packet.js';
 import { isPiece } from './piece-form.js';
 import type { PackedRequest } from './request-wire.js';
@@ -155,94 +146,6 @@ export interface BlocksAnswer {
 /** A WorkItem comes here where its gateway has chosen this worker for it; it is answered with a TakenAnswer. */
 export type ToWorker = WorkItem | StopMessage | ProbeMessage | FileMessage | BlocksMessage | CacheAsk;
 
-/** One file that a gateway needs to serve the model. */
-export interface FileFacts {
-  name: string;
-  bytes: number;
-  /** SHA-256, in hexadecimal digits. */
-  digest: string;
-}
-
-/** What a worker says of itself. */
-export interface Beat {
-  kind: 'beat';
-  worker: string;
-  /** Fingerprint of its pool. */
-  pool: string;
-  model: ModelCard;
-  /** Requests that it takes at once, and those that it has. */
-  places: number;
-  held: number;
-  /** Blocks of its KV cache, and those in use. */
-  maxBlocks: number;
-  usedBlocks: number;
-  /** It computes blocks of prompts for others, and answers no requests. Absent: it answers them. */
-  isPrefill?: boolean;
-  /** Digest of all that decides the content of its blocks; absent: it neither gives nor takes any. */
-  layout?: string;
-  /**
-   * Number of the changes of its cache that it has told; see CacheChange. Absent: it tells none, and takes no requests but those of the
-   * stream.
-   */
-  cacheNumber?: number;
-  /** It takes no more requests, and ends when it has none. */
-  isLeaving: boolean;
-  /** It has ended. */
-  isGone: boolean;
-}
-
-/** What gateways have to know of a model. Equal for all workers of a pool. */
-export interface ModelCard {
-  name: string;
-  aliases: string[];
-  /** Digest of how texts become tokens: with another one a gateway makes other requests. */
-  text: string;
-  /** Name of the file or folder that it was loaded from. */
-  fileName: string;
-  files: FileFacts[];
-  /** Properties that a server tells of its engine; see ModelInfo. */
-  info: { [name: string]: string | number | null };
-  engine: EngineCard;
-  /** Room for adapters; null: the model takes none. See AdapterRoom. */
-  adapterRoom: { [name: string]: number } | null;
-  adapters: AdapterCard[];
-}
-
-/** What tells apart models that a gateway serves: two may have one name for a while, as one follows the other. */
-export function modelKey({ name, text }: ModelCard): string {
-  return `${text}:${name}`;
-}
-
-/** Name of the model with a key. */
-export function nameOfKey(key: string): string {
-  return key.slice(key.indexOf(':') + 1);
-}
-
-export interface EngineCard {
-  vocabSize: number;
-  endTokenIds: number[];
-  maxInputLen: number;
-  maxSeqLen: number;
-  maxSequences: number;
-  maxNumTokens: number;
-  maxBeamWidth: number;
-  maxAttentionWindow: number | null;
-  tokensPerBlock: number;
-}
-
-export interface AdapterCard {
-  name: string;
-  rank: number;
-  modules: string[];
-  bytes: number;
-  digest: string;
-  /**
-   * What of it is in the hashes of blocks: its number at the worker, and the digest of its weights. Absent: nobody can tell what of a
-   * prompt with it is cached.
-   */
-  blockKey?: { taskId: number; fingerprint: string };
-}
-
 export type QueueMessage =
   | ToGateway
   | HoldAnswer
@@ -319,38 +222,6 @@ function isPrefilledFrame(frame: unknown): boolean {
   return isText(id) && [attempt, cachedTokens, bytes, numBlocks].every(isCount);
 }
 
-/** Bounds of what a worker tells of its model. */
-const MOST_ALIASES = 100;
-const MOST_FILES = 16;
-const MOST_ADAPTERS = 1_000;
-const MOST_END_TOKENS = 1_000;
-const MOST_FACTS = 100;
-
-function isBlockKey(value: unknown): boolean {
-  return value === undefined || (isObject(value) && isCount(value.taskId) && isName(value.fingerprint));
-}
-
-function isModelCard(model: unknown): boolean {
-  if (!isObject(model) || !isObject(model.info) || !isObject(model.engine)) return false;
-  const { name, aliases, text, fileName, files, engine, adapterRoom: room, adapters } = model;
-  const isFile = (file: unknown) =>
-    isObject(file) && isName(file.name) && isCount(file.bytes) && isName(file.digest);
-  const isAdapter = (one: unknown) =>
-    isObject(one) && isName(one.name) && isName(one.digest) && isBlockKey(one.blockKey);
-  const { endTokenIds, maxAttentionWindow: window, ...numbers } = engine as Record<string, unknown>;
-  return (
-    [name, text, fileName].every(isName) &&
-    isList(aliases, isName, MOST_ALIASES) &&
-    isList(files, isFile, MOST_FILES) &&
-    isList(adapters, isAdapter, MOST_ADAPTERS) &&
-    isList(endTokenIds, isCount, MOST_END_TOKENS) &&
-    Object.keys(model.info).length <= MOST_FACTS &&
-    (window === null || isCount(window)) &&
-    (room === null || (isObject(room) && Object.values(room).every(isCount))) &&
-    Object.values(numbers).every(isCount)
-  );
-}
-
 const CHECKS: { [Kind in QueueMessage['kind']]: (message: Record<string, unknown>) => boolean } = {
   work: ({ gateway, id, number = 0, attempt, known, ended, request, isPrefill, handOver }) =>
     isSwitch(isPrefill) &&
@@ -377,14 +248,7 @@ const CHECKS: { [Kind in QueueMessage['kind']]: (message: Record<string, unknown
   blocks: ({ id, attempt, offset, length }) => isText(id) && [attempt, offset, length].every(isCount),
   ...CACHE_CHECKS,
   blocksPart: ({ bytes, sum }) => bytes instanceof Uint8Array && isCount(sum),
-  beat: ({ worker, pool, model, places, held, maxBlocks, usedBlocks, isPrefill, layout, cacheNumber = 0 }) =>
-    isSwitch(isPrefill) &&
-    isCount(cacheNumber) &&
-    (layout === undefined || isText(layout)) &&
-    isWord(worker) &&
-    isWord(pool) &&
-    isModelCard(model) &&
-    [places, held, maxBlocks, usedBlocks].every(isCount),
+  beat: isBeat,
 };
 
 function checkFields(message: QueueMessage): void {

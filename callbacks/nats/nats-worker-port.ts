@@ -2,9 +2,9 @@ import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/error-text.js';
 import { failure } from '../request-failure.js';
+import type { Beat } from './beat.js';
 import type { CacheChange } from './cache-messages.js';
 import {
-  type Beat,
   type BlocksAnswer,
   type BlocksMessage,
   type FileMessage,

@@ -1,6 +1,6 @@
+import type { Beat } from './beat.js';
 import type { CacheAsk, CacheChange, CachePart } from './cache-messages.js';
 import type {
-  Beat,
   BlocksAnswer,
   BlocksMessage,
   FramesMessage,

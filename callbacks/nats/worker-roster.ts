@@ -1,4 +1,4 @@
-import { type Beat, type ModelCard, modelKey } from './messages.js';
+import { type Beat, type ModelCard, modelKey } from './beat.js';
 
 /** Times by which a worker is believed to be lost, in milliseconds. */
 export interface SilenceLimits {

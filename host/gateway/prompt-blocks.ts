@@ -1,4 +1,4 @@
-import type { ModelCard } from '../../callbacks/nats/messages.js';
+import type { ModelCard } from '../../callbacks/nats/beat.js';
 import type { TokenRequest } from '../../callbacks/token-request.js';
 import { saltWithAdapter } from '../../engine/peft/adapter-fingerprint.js';
 import { promptHashes } from '../../kvcache/block-hashes.js';

@@ -1,15 +1,14 @@
 import { messageOf } from '../../base/error-text.js';
 import { onAbort } from '../../base/on-abort.js';
+import { type Beat, modelKey } from '../../callbacks/nats/beat.js';
 import type { CacheChange } from '../../callbacks/nats/cache-messages.js';
 import type { GatewayListener, GatewayPort } from '../../callbacks/nats/gateway-port.js';
 import type { Frame } from '../../callbacks/nats/lease-book.js';
 import {
-  type Beat,
   type FailureFrame,
   type FramesMessage,
   type HoldAnswer,
   type HoldMessage,
-  modelKey,
   type PieceFrame,
   type PrefilledFrame,
   requestId,

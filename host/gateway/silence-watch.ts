@@ -1,6 +1,6 @@
 import { says } from '../../base/named-text.js';
+import { type Beat, nameOfKey } from '../../callbacks/nats/beat.js';
 import type { GatewayPort } from '../../callbacks/nats/gateway-port.js';
-import { type Beat, nameOfKey } from '../../callbacks/nats/messages.js';
 import type { SilenceLimits, WorkerRoster } from '../../callbacks/nats/worker-roster.js';
 import { failure } from '../../callbacks/request-failure.js';
 import { NoWorkerError, RequestError } from '../../callbacks/token-request.js';

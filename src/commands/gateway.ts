@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { skeinVersion } from '../../base/package-info.js';
-import type { ModelCard } from '../../callbacks/nats/messages.js';
+import type { ModelCard } from '../../callbacks/nats/beat.js';
 import { NatsGatewayPort } from '../../callbacks/nats/nats-gateway-port.js';
 import { defaultCacheDirectory } from '../../engine/building/engine-cache.js';
 import type { Routed } from '../../host/gateway/cache-routes.js';

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { skeinVersion } from '../../base/package-info.js';
+import type { Beat, ModelCard } from '../../callbacks/nats/beat.js';
 import { type HandOverOptions, HandOvers } from '../../callbacks/nats/hand-overs.js';
 import { NO_BLOCKS } from '../../callbacks/nats/kept-blocks.js';
-import type { Beat, FileMessage, ModelCard } from '../../callbacks/nats/messages.js';
+import type { FileMessage } from '../../callbacks/nats/messages.js';
 import type { PoolName } from '../../callbacks/nats/names.js';
 import { NatsWorkerPort } from '../../callbacks/nats/nats-worker-port.js';
 import { type OwnAdapter, QueueWorker, type WorkEngine } from '../../callbacks/nats/queue-worker.js';

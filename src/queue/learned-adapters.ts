@@ -1,5 +1,5 @@
 import { field, says } from '../../base/named-text.js';
-import type { AdapterCard, ModelCard } from '../../callbacks/nats/messages.js';
+import type { AdapterCard, ModelCard } from '../../callbacks/nats/beat.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
 import type { AdapterRoom } from '../../callbacks/worker-messages.js';

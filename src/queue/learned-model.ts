@@ -1,4 +1,4 @@
-import type { ModelCard } from '../../callbacks/nats/messages.js';
+import type { ModelCard } from '../../callbacks/nats/beat.js';
 import type { RosterWorker } from '../../callbacks/nats/worker-roster.js';
 import { failure } from '../../callbacks/request-failure.js';
 import { RequestError } from '../../callbacks/token-request.js';

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Beat } from '../../../callbacks/nats/beat.js';
 import {
   type CacheAsk,
   type CacheChange,
@@ -8,7 +9,6 @@ import {
   MOST_MESSAGE_BLOCKS,
 } from '../../../callbacks/nats/cache-messages.js';
 import {
-  type Beat,
   type FramesMessage,
   packMessage,
   type QueueMessage,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Beat } from '../../../callbacks/nats/messages.js';
+import type { Beat } from '../../../callbacks/nats/beat.js';
 import { offersFor, WorkerRoster } from '../../../callbacks/nats/worker-roster.js';
 
 const LIMITS = { probeAfterMs: 100, lostAfterMs: 500, untoldAfterMs: 300 };

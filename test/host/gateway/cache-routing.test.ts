@@ -1,14 +1,9 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type Beat, type ModelCard, modelKey } from '../../../callbacks/nats/beat.js';
 import type { CacheAsk, CacheChange, CachePart } from '../../../callbacks/nats/cache-messages.js';
 import type { DirectAnswer, GatewayPort, RoutingPort } from '../../../callbacks/nats/gateway-port.js';
-import {
-  type Beat,
-  type ModelCard,
-  modelKey,
-  type StopMessage,
-  type WorkItem,
-} from '../../../callbacks/nats/messages.js';
+import type { StopMessage, WorkItem } from '../../../callbacks/nats/messages.js';
 import type { TokenRequest } from '../../../callbacks/token-request.js';
 import { saltWithAdapter } from '../../../engine/peft/adapter-fingerprint.js';
 import type { Routed } from '../../../host/gateway/cache-routes.js';

@@ -1,12 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type Beat, type ModelCard, modelKey } from '../../../callbacks/nats/beat.js';
 import type { GatewayPort } from '../../../callbacks/nats/gateway-port.js';
-import {
-  type Beat,
-  type ModelCard,
-  modelKey,
-  type StopMessage,
-  type WorkItem,
-} from '../../../callbacks/nats/messages.js';
+import type { StopMessage, WorkItem } from '../../../callbacks/nats/messages.js';
 import type { PoolName } from '../../../callbacks/nats/names.js';
 import { RunWriter } from '../../../callbacks/nats/token-runs.js';
 import { failure } from '../../../callbacks/request-failure.js';

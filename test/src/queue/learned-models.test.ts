@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { type Beat, type ModelCard, modelKey } from '../../../callbacks/nats/messages.js';
+import { type Beat, type ModelCard, modelKey } from '../../../callbacks/nats/beat.js';
 import type { QueueGateway } from '../../../host/gateway/queue-gateway.js';
 import { LearnedModels } from '../../../src/queue/learned-models.js';
 import { cardText } from '../../../src/queue/model-card.js';

@@ -3,12 +3,11 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import * as jetstream from '@nats-io/jetstream';
 import * as nats from '@nats-io/transport-node';
+import { type Beat, modelKey } from '../../../callbacks/nats/beat.js';
 import {
-  type Beat,
   type BlocksMessage,
   type FramesMessage,
   type HoldMessage,
-  modelKey,
   type PieceFrame,
   packMessage,
   requestId,
