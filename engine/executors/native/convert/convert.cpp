@@ -114,7 +114,8 @@ std::vector<uint32_t> checksums(const std::string& path, const std::vector<FileR
   auto part = parts.begin();
   for (const FileRange& range : ranges) {
     uint32_t sum = 0;
-    for (int64_t left = range.bytes; left > 0; left -= (part++)->bytes) sum = crc32Joined(sum, part->sum, uint64_t(part->bytes));
+    for (int64_t left = range.bytes; left > 0; left -= (part++)->bytes)
+      sum = crc32Joined(sum, part->sum, uint64_t(part->bytes));
     sums.push_back(sum);
   }
   return sums;

@@ -114,7 +114,8 @@ void ConvertedRows::round(DType type, int64_t rows, int64_t columns) {
     return;
   }
   for (int64_t r = 0; r < rows; r++)
-    quantizeWeights(type, floats_.data() + r * columns, columns, converted_.data() + r * int64_t(rowBytes(type, columns)));
+    quantizeWeights(type, floats_.data() + r * columns, columns,
+                    converted_.data() + r * int64_t(rowBytes(type, columns)));
 }
 
 }  // namespace skein

@@ -99,7 +99,8 @@ Napi::Value checksumsBinding(const Napi::CallbackInfo& info) {
     const Napi::HandleScope scope(env);
     const Napi::Value range = array.Get(i);
     if (!range.IsObject()) throw Napi::TypeError::New(env, "checksums: a range should be an object.");
-    ranges.push_back({integerOf(range.As<Napi::Object>(), "offset"), integerOf(range.As<Napi::Object>(), "byteLength")});
+    ranges.push_back(
+        {integerOf(range.As<Napi::Object>(), "offset"), integerOf(range.As<Napi::Object>(), "byteLength")});
   }
   try {
     const std::vector<uint32_t> sums = checksums(info[0].As<Napi::String>().Utf8Value(), ranges, threads);

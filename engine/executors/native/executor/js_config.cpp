@@ -56,13 +56,9 @@ constexpr std::pair<const char*, DType> kKvTypes[] = {
     {"f32", DType::kF32}, {"bf16", DType::kBf16}, {"int8", DType::kInt8}};
 constexpr std::pair<const char*, RowKind> kRows[] = {{"tokens", RowKind::kTokens}, {"logits", RowKind::kLogits}};
 constexpr std::pair<const char*, bool> kWeightKinds[] = {{"matrix", true}, {"vector", false}};
-constexpr std::pair<const char*, Isa> kIsas[] = {
-    {"scalar", Isa::kScalar},
-    {"avx2", Isa::kAvx2},
-    {"avx512", Isa::kAvx512},
-    {"avx512bf16", Isa::kAvx512Bf16},
-    {"neon", Isa::kNeon},
-    {"neonbf16", Isa::kNeonBf16}};
+constexpr std::pair<const char*, Isa> kIsas[] = {{"scalar", Isa::kScalar}, {"avx2", Isa::kAvx2},
+                                                 {"avx512", Isa::kAvx512}, {"avx512bf16", Isa::kAvx512Bf16},
+                                                 {"neon", Isa::kNeon},     {"neonbf16", Isa::kNeonBf16}};
 constexpr std::pair<const char*, Activation> kActivations[] = {
     {"none", Activation::kNone},         {"silu", Activation::kSilu}, {"gelu", Activation::kGelu},
     {"geluTanh", Activation::kGeluTanh}, {"tanh", Activation::kTanh}, {"relu", Activation::kRelu}};

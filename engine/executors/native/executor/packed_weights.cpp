@@ -325,9 +325,8 @@ void PackedWeights::checkSlicedMatrices(const std::string& weightsFile, ThreadPo
     if (stored.checksum < 0 || part(entry.weight, entry.part).slices.empty()) continue;
     const auto& source = sources_[part(entry.weight, entry.part).tensor];
     const uint32_t sum =
-        source != nullptr
-            ? checksumOf(*source, pool.threads())
-            : crc32Of(tensorData(entry.weight, entry.part), static_cast<size_t>(stored.byteLength), pool);
+        source != nullptr ? checksumOf(*source, pool.threads())
+                          : crc32Of(tensorData(entry.weight, entry.part), static_cast<size_t>(stored.byteLength), pool);
     if (sum != stored.checksum) refuse(weightsFile, entry);
   }
 }

@@ -21,7 +21,7 @@ struct MatrixToPack {
   DType dtype;
   bool gated;
   int32_t n, k;
-  const uint8_t* rows;  // null: they are read from `source`
+  const uint8_t* rows;              // null: they are read from `source`
   std::vector<WeightSlice> slices;  // empty: all rows
   size_t offset;                    // of its panels in the target
   std::shared_ptr<const SourceRows> source = nullptr;
