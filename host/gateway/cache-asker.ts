@@ -45,6 +45,9 @@ export class CacheAsker {
 
   forget(worker: string): void {
     this.#asked.delete(worker);
+    // It may come again, and wait anew.
+    const place = this.#waiting.indexOf(worker);
+    if (place >= 0) this.#waiting.splice(place, 1);
   }
 
   #of(worker: string, follower: CacheFollower): Asked {
