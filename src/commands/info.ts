@@ -4,7 +4,7 @@ import { localModel } from '../hub/local-model.js';
 import { refusalOfVariables } from '../options/old-names.js';
 import { flagName, optionOf, variableName } from '../options/table.js';
 import { describeModel, type ModelDescription } from '../serving/model-description.js';
-import { threadCount } from '../thread-count.js';
+import { threadsWithReason } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
 import { showPullProgress } from './pull-progress.js';
 
@@ -78,7 +78,7 @@ function textOf(description: ModelDescription & { model: string }): string {
       `${description.weights}, output ${description.outputWeights}, ${bytes(description.weightBytes)}`,
     ],
     ['executor', executorText(description)],
-    ['kernels', `${description.instructionSet}, ${threadCount(description.threads)}`],
+    ['kernels', `${description.instructionSet}, ${threadsWithReason(description.threads)}`],
   ];
   if (kvCache !== null) {
     rows.push(['KV cache', `${bytes(kvCache.bytesPerToken)} a token in ${kvCache.dtype}`]);

@@ -16,7 +16,7 @@ import { demoModelPath } from '../serving/demo-model.js';
 import type { ModelState } from '../serving/model-state.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { EncoderInfoOfModel } from '../serving/running-model.js';
-import { threadCount } from '../thread-count.js';
+import { threadsWithReason } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
 import { loadConfigured } from './load-configured.js';
 import type { OpenServer, openServer } from './open-server.js';
@@ -180,7 +180,7 @@ function greeting(
   const names = [...given, ...ofFolders.map(({ config }) => config.name)].join(', ') || 'no model yet';
   const lines = running.flatMap(({ entry, loaded, loaded: { info, state } }) => [
     ...(running.length === 1 ? [] : [`  ${entry.name}: ${entry.model}`]),
-    `  ${info.executor} executor on ${info.instructionSet}, ${threadCount(info.threads)}`,
+    `  ${info.executor} executor on ${info.instructionSet}, ${threadsWithReason(info.threads)}`,
     `  weights ${info.weights}, ${'kvTokens' in info ? `KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context` : madeOf(info)} of ${info.maxSeqLen} tokens`,
     ...ranksOf(state),
     ...adaptersOf(entry),

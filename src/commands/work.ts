@@ -25,7 +25,7 @@ import { logEngines } from '../server/model-log.js';
 import { LiveModels } from '../serving/model-directory.js';
 import type { ModelState } from '../serving/model-state.js';
 import type { RunningModel } from '../serving/running-model.js';
-import { threadCount } from '../thread-count.js';
+import { threadsWithReason } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
 import { loadConfigured } from './load-configured.js';
 import { servedModelOf } from './served-model-of.js';
@@ -300,7 +300,7 @@ function greeting(
 ): string {
   const lines = [
     `skein ${skeinVersion()} works on ${name} for the gateways of ${stream}`,
-    `  ${info.executor} executor on ${info.instructionSet}, ${threadCount(info.threads)}`,
+    `  ${info.executor} executor on ${info.instructionSet}, ${threadsWithReason(info.threads)}`,
     `  weights ${info.weights}, KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context of ${info.maxSeqLen} tokens`,
     ...(isPrefill ? ['  computes long prompts for the workers that answer them (prefill)'] : []),
     `  worker ${id}, equal to all others of the pool ${pool}`,

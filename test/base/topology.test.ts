@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { performanceCores } from '../../base/apple-cores.js';
 import { formatCpuList, parseCpuList } from '../../base/cpu-list.js';
 import { cpuQuota } from '../../base/cpu-quota.js';
-import { defaultThreads, readTopology } from '../../base/topology.js';
+import { defaultThreads, fewerThreads, readTopology } from '../../base/topology.js';
 import { sockets, syntheticMachine } from '../support/synthetic-machine.js';
 
 const allowed = (list: string) => ({ '/proc/self/status': `Name:\tnode\nCpus_allowed_list:\t${list}\n` });
@@ -88,6 +88,27 @@ describe('readTopology', () => {
   });
 });
 
+describe('fewerThreads', () => {
+  it.each([
+    ['as many as there are processors', sockets(1, 4, 1), {}, 4, null],
+    ['hyper-threads', sockets(1, 4, 2), {}, 8, '8 processors are the threads of 4 cores'],
+    [
+      'a quota',
+      sockets(1, 4, 2),
+      { '/sys/fs/cgroup/cpu.max': '150000 100000\n' },
+      8,
+      'a CPU quota allows 1 of 8 processors',
+    ],
+    ['a mask', sockets(1, 4, 1), allowed('1-2'), 4, 'this process may use 2 of 4 processors'],
+  ])('says why: %s', (_, machine, more, all, why) => {
+    expect(fewerThreads(syntheticMachine(machine, more), all)).toBe(why);
+  });
+
+  it('says nothing where the system does not tell', () => {
+    expect(fewerThreads(() => null, 8)).toBeNull();
+  });
+});
+
 describe('defaultThreads', () => {
   it.each([
     ['200000 100000', 2],
@@ -143,6 +164,9 @@ describe('efficiency cores', () => {
     const machine = sockets(1, 8, 1);
     const little = capacities(430, 430, 430, 430, 1024, 1024, 1024, 1024);
     expect(defaultThreads(syntheticMachine(machine, { ...little, ...allowed('0-3') }))).toBe(4);
+    expect(fewerThreads(syntheticMachine(machine, little), 8)).toMatch(
+      /^\d of \d cores are performance cores$/,
+    );
     expect(defaultThreads(syntheticMachine(machine, { ...little, ...allowed('3-4') }))).toBe(1);
     const untold = { ...little, '/sys/devices/system/cpu/cpu0/cpu_capacity': null };
     expect(defaultThreads(syntheticMachine(machine, untold))).toBe(8);
