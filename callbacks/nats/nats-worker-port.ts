@@ -223,6 +223,7 @@ export class NatsWorkerPort implements WorkerPort {
 
   tellCache(change: CacheChange): void {
     const { nc, names, id } = this.#options;
-    if (!nc.isClosed()) nc.publish(names.cache(id), packMessage(change));
+    // Who leaves is chosen no more.
+    if (!nc.isClosed() && !nc.isDraining()) nc.publish(names.cache(id), packMessage(change));
   }
 }

@@ -10,20 +10,35 @@ import type { AdapterSet, LoadedAdapter } from '../serving/adapters/model-adapte
 
 const OF_WORKERS = 'the adapters of a gateway are those of its workers (skein work --lora NAME=PATH)';
 
+const NO_ROOM: AdapterRoom = {
+  maxAdapters: 0,
+  maxRank: 0,
+  maxBytes: 0,
+  hostPages: 0,
+  devicePages: 0,
+  width: 0,
+  rowsPerPage: 0,
+  rankUnit: 1,
+};
+
 /** The LoRA adapters that the workers of a model have. They are loaded there, and requests name them. */
 export class LearnedAdapters implements AdapterSet {
   readonly #model: TextModel;
   /** Cards of the workers that are there. */
   readonly #cards: () => readonly ModelCard[];
-  readonly room: AdapterRoom;
   /** By name and digest: who asks twice for the same adapter gets the same. */
   readonly #known = new Map<string, LoadedAdapter>();
   #nextTaskId = 1n;
 
-  constructor(model: TextModel, room: AdapterRoom, cards: () => readonly ModelCard[]) {
+  constructor(model: TextModel, cards: () => readonly ModelCard[]) {
     this.#model = model;
-    this.room = room;
     this.#cards = cards;
+  }
+
+  /** Of the first worker that has any: one without adapters may have been there first. */
+  get room(): AdapterRoom {
+    const room = this.#cards().find(({ adapterRoom }) => adapterRoom !== null)?.adapterRoom;
+    return (room as unknown as AdapterRoom | undefined) ?? NO_ROOM;
   }
 
   get changes(): number {

@@ -2,7 +2,6 @@ import type { ModelCard } from '../../callbacks/nats/beat.js';
 import type { RosterWorker } from '../../callbacks/nats/worker-roster.js';
 import { failure } from '../../callbacks/request-failure.js';
 import { RequestError } from '../../callbacks/token-request.js';
-import type { AdapterRoom } from '../../callbacks/worker-messages.js';
 import { readEngineFacts } from '../../engine/building/engine.js';
 import { batchManagerStatsJson, LoopStatistics, noCounts } from '../../engine/loop/loop-statistics.js';
 import type { QueueGateway } from '../../host/gateway/queue-gateway.js';
@@ -67,11 +66,7 @@ export async function learnedModel({
       usedBlocks: sum(({ usedBlocks }) => usedBlocks),
     };
   };
-  const room = card.adapterRoom;
-  const adapters =
-    room === null
-      ? null
-      : new LearnedAdapters(model, room as unknown as AdapterRoom, () => workers().map((one) => one.model));
+  const adapters = new LearnedAdapters(model, () => workers().map((one) => one.model));
   return {
     kind: 'generator',
     info,

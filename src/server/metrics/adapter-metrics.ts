@@ -10,7 +10,7 @@ export function adapterFamilies(registry: Registry, models: ModelDirectory): voi
   const adaptersOf = () =>
     models.list().flatMap((model) => {
       const adapters = model.kind === 'generator' ? (model.adapters ?? null) : null;
-      return adapters === null ? [] : [{ id: model.id, adapters }];
+      return adapters === null || adapters.room.maxAdapters === 0 ? [] : [{ id: model.id, adapters }];
     });
   new Gauge({
     name: 'vllm:lora_requests_info',

@@ -48,7 +48,7 @@ function folderOf({ adapterFolder }: ServerContext): string {
   if (adapterFolder !== null) return adapterFolder;
   throw new ApiError(
     403,
-    'LoRA adapters come and go only where the server was started with --allow-runtime-lora.',
+    'LoRA adapters come and go only where the server was started with --allow-runtime-lora; a gateway has those of its workers (skein work --lora NAME=PATH).',
     {
       type: 'permission_error',
       code: 'runtime_lora_not_allowed',
