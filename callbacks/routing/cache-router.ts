@@ -162,6 +162,19 @@ export class CacheRouter {
     return { worker: found.worker.name, cachedBlocks: found.cachedBlocks };
   }
 
+  /** Most leading blocks of a prompt that one of these workers has, or will have computed for others. */
+  mostCached(hashes: readonly number[], mayHave: (worker: string) => boolean): number {
+    this.#beginnings.look(hashes);
+    let most = 0;
+    for (const index of this.#beginnings.holders) {
+      if (this.#beginnings.mostAt(index) <= most) break;
+      const worker = this.#byIndex[index];
+      if (worker !== undefined && mayHave(worker.name))
+        most = Math.max(most, this.#beginnings.lengthAt(index));
+    }
+    return most;
+  }
+
   /** Notes that a request went to a worker that was not chosen here. @throws Error for an id that is under way */
   assign({ id, hashes }: RoutedRequest, name: string): void {
     if (this.#underway.has(id)) throw new Error(`The request ${id} is under way already.`);

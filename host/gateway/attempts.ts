@@ -15,6 +15,8 @@ export interface AttemptsOptions {
   rules?: LeaseRules;
   /** A request may go on with a worker that gives other bits than the one that began it. */
   allowsDifferentBits: boolean;
+  /** Longest prompt, without what is cached, that is not computed by a prefill worker, in tokens. */
+  maxLocalPrefillLength: number;
   /** Called with what is nobody's answer. */
   onWarning: (message: string) => void;
 }
@@ -101,8 +103,9 @@ export class Attempts {
 
   /** Offers what there is room for. */
   pump(queue: ModelQueue): void {
-    const { allowsDifferentBits } = this.#options;
-    const around = { roster: this.#roster, offers: this.#offers, allowsDifferentBits, routes: this.#routes };
+    const { allowsDifferentBits, maxLocalPrefillLength } = this.#options;
+    const rules = { allowsDifferentBits, maxLocalPrefillLength };
+    const around = { roster: this.#roster, offers: this.#offers, routes: this.#routes, ...rules };
     for (const { request, pool, worker, isPrefill } of queue.next(around, performance.now())) {
       request.pool = pool;
       request.isPrefill = isPrefill;
@@ -225,6 +228,7 @@ export class Attempts {
     }
     const mostFruitless = this.#rules.maxFruitlessAttempts;
     request.isSuspect = this.book.faultsOf(id).fruitless >= Math.max(1, mostFruitless - 1);
+    request.avoids = why === 'gap' || why === 'failed' ? worker : null;
     request.waitingSinceMs = performance.now();
     this.#setStage(request, 'waiting');
     if (request.isPrefill) request.endPrefill(why);

@@ -156,6 +156,7 @@ export class CacheRoutes {
       if (direct === undefined) {
         if (worker.held < worker.places) return null;
       } else if (
+        worker.id !== request.avoids &&
         this.#roomAt(worker, direct) > 0 &&
         isHashedAlike(worker.model, first.model, request.request)
       )
@@ -173,6 +174,20 @@ export class CacheRoutes {
     const blocks = hashes.length;
     this.#places.set(request.id, { worker, cachedBlocks, blocks, isInFlight: true, hasToken: false });
     return worker;
+  }
+
+  /** Most tokens of the request's prompt that the cache of a worker with room has, among those that can answer it. */
+  cachedTokens({ request }: QueuedRequest, among: readonly RosterWorker[]): number {
+    const [first] = among;
+    if (first === undefined) return 0;
+    const hasRoom = (worker: RosterWorker) => {
+      const direct = this.#workers.get(worker.id);
+      return direct !== undefined && this.#roomAt(worker, direct) > 0;
+    };
+    const able = among.filter((one) => hasRoom(one) && isHashedAlike(one.model, first.model, request));
+    const names = new Set(able.map(({ id }) => id));
+    const blocks = this.#router.mostCached(hashesOf(request, first.model), (worker) => names.has(worker));
+    return blocks * first.model.engine.tokensPerBlock;
   }
 
   /** Sends a request to the worker that was chosen for it. True: it has it. */

@@ -32,6 +32,8 @@ export interface Surroundings {
   allowsDifferentBits: boolean;
   /** null: whoever takes a request has it. */
   routes: CacheRoutes | null;
+  /** Most tokens of a prompt that whoever answers computes itself although there are prefill workers. */
+  maxLocalPrefillLength: number;
 }
 
 /**
@@ -89,13 +91,16 @@ export class ModelQueue {
   }
 
   /** Takes out the requests that are to be offered now. */
-  next({ roster, offers, allowsDifferentBits, routes }: Surroundings, nowMs: number): Next[] {
+  next(
+    { roster, offers, allowsDifferentBits, routes, maxLocalPrefillLength }: Surroundings,
+    nowMs: number,
+  ): Next[] {
     if (this.size === 0) return [];
     const pools = new Pools(roster.ofModel(this.#key), offers, routes);
     const prefillers = new Pools(roster.prefillersOf(this.#key), offers, routes);
     const next: Next[] = [];
     const place = (request: QueuedRequest, found: () => Found | null): boolean => {
-      const prefiller = prefillerOf(request, prefillers, pools);
+      const prefiller = prefillerOf(request, prefillers, pools, maxLocalPrefillLength);
       const where = prefiller ?? found();
       if (where !== null) next.push({ request, ...where, isPrefill: prefiller !== null });
       return where !== null;
@@ -119,10 +124,17 @@ export class ModelQueue {
 
 /**
  * Workers that can compute the prompt for those that answer; null: whoever answers it does so at once, since it is
- * short, was computed already, or they have no room.
+ * short, was computed already, is cached there but for little, or they have no room.
  */
-function prefillerOf(request: QueuedRequest, prefillers: Pools, pools: Pools): Found | null {
-  return request.wantsPrefill ? prefillers.forPrompt(request, pools.layouts) : null;
+function prefillerOf(
+  request: QueuedRequest,
+  prefillers: Pools,
+  pools: Pools,
+  maxLocalLength: number,
+): Found | null {
+  if (!request.wantsPrefill) return null;
+  const missing = request.request.promptTokens.length - pools.cachedTokens(request);
+  return missing > maxLocalLength ? prefillers.forPrompt(request, pools.layouts) : null;
 }
 
 /** Where a request can go. */
@@ -168,6 +180,12 @@ class Pools {
       for (const { layout } of takers) if (layout !== null) layouts.add(layout);
     }
     return layouts;
+  }
+
+  /** Most tokens of the prompt that are cached where there is room. */
+  cachedTokens(request: QueuedRequest): number {
+    const takers = [...this.#pools.values()].flatMap((pool) => pool.takers);
+    return this.#routes?.cachedTokens(request, takers) ?? 0;
   }
 
   get hasRoom(): boolean {

@@ -38,8 +38,6 @@ import { SilenceWatch, type SilenceWatchOptions } from './silence-watch.js';
 
 export interface QueueGatewayOptions extends AttemptsOptions, Omit<SilenceWatchOptions, 'onBeat' | 'onLost'> {
   port: GatewayPort;
-  /** Longest prompt, in tokens, that goes at once to a worker that answers it, though there are prefill workers. */
-  maxLocalPrefillLength: number;
   /** Requests are sent where they are cached. Absent: whoever takes a request has it. */
   routing?: CacheRoutesOptions;
   /** Called with each beat of a worker, and with its id when it is lost, or has ended (moved). */
@@ -140,8 +138,7 @@ export class QueueGateway implements GatewayListener {
       checkTokenFields(asked);
       inferenceRequestOf(0n, asked);
       const request = new QueuedRequest({ id, number }, model, asked, streams, nowMs);
-      const isLong = asked.promptTokens.length > this.#options.maxLocalPrefillLength;
-      request.wantsPrefill = isLong && canBePrefilled(asked);
+      request.wantsPrefill = canBePrefilled(asked);
       this.#begin(request, queue);
     } catch (error) {
       for (const stream of streams) stream.fail(RequestError.of(failureOf(error), error));

@@ -78,6 +78,8 @@ export class QueuedRequest implements Waiting {
    * after another, so that nobody is blamed for what another one did. It is none once a worker has computed a token of it.
    */
   isSuspect = false;
+  /** The worker that had it last and failed, or did not name it any more: it is not chosen for it again before a token of it came. */
+  avoids: string | null = null;
   /** Stops following the client's signal and the time limit. */
   release: () => void = () => {};
   readonly #packed: PackedRequest;
@@ -163,6 +165,7 @@ export class QueuedRequest implements Waiting {
       this.#cachedTokens = Math.min(piece.cachedTokens, this.#mostCachedTokens);
     if (fresh.tokens.length > 0) {
       this.isSuspect = false;
+      this.avoids = null;
       this.#times.firstTokenMs ??= nowMs;
       this.#times.lastTokenMs = nowMs;
     }

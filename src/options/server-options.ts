@@ -873,7 +873,7 @@ const SERVING_OPTIONS = {
       group: QUEUE,
       unit: 'tokens',
       default: 512,
-      help: 'Longest prompt that goes at once to a worker that answers it. Longer ones are computed by a prefill worker first, if one has room.',
+      help: 'Longest prompt, without the part that is cached where it would be answered, that goes at once to a worker that answers it. Longer ones are computed by a prefill worker first, if one has room.',
     },
     OF_QUEUE,
   ),

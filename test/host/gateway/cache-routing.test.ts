@@ -4,6 +4,7 @@ import { type Beat, type ModelCard, modelKey } from '../../../callbacks/nats/bea
 import type { CacheAsk, CacheChange, CachePart } from '../../../callbacks/nats/cache-messages.js';
 import type { DirectAnswer, GatewayPort, RoutingPort } from '../../../callbacks/nats/gateway-port.js';
 import type { StopMessage, WorkItem } from '../../../callbacks/nats/messages.js';
+import { failure } from '../../../callbacks/request-failure.js';
 import type { TokenRequest } from '../../../callbacks/token-request.js';
 import { saltWithAdapter } from '../../../engine/peft/adapter-fingerprint.js';
 import type { Routed } from '../../../host/gateway/cache-routes.js';
@@ -124,6 +125,23 @@ describe('a request', () => {
     expect(gateway.routingOf(KEY)).toMatchObject({ cached: 1, uncached: 0, cachedBlocks: 6, streamed: 0 });
   });
 
+  it('goes to a prefill worker only where more is missing than is computed at once', async () => {
+    for (const [cached, places, to] of [
+      [0, 4, 'prefiller'],
+      [5, 4, 'prefiller'],
+      [8, 4, 'answerer'],
+      [8, 0, 'prefiller'],
+    ] as const) {
+      const { holder, ask, sent } = setUp({ maxLocalPrefillLength: 4 * BLOCK });
+      holder('prefiller', hashes(), { pool: 'prefill', isPrefill: true, layout: 'l' });
+      holder('answerer', hashes().slice(0, cached), { layout: 'l', places });
+      void ask();
+      await settle();
+      expect(sent.map(({ worker }) => worker)).toEqual([to]);
+      expect(sent[0]!.item.isPrefill === true).toBe(to === 'prefiller');
+    }
+  });
+
   it.each<DirectAnswer>(['full', 'nobody', 'silent', 'unsent'])(
     'goes into the stream, in the same attempt, if its worker is %s',
     async (why) => {
@@ -211,6 +229,29 @@ describe('a request', () => {
     await settle();
     send('v', sent[1]!.item, 2, [3], true);
     expect((await answer).tokens).toEqual([1, 2, 3]);
+  });
+
+  it('is not chosen for again by the worker that has forgotten it, or failed', async () => {
+    for (const others of [['v'], []]) {
+      const { gateway, holder, ask, sent, offers, hold } = setUp();
+      holder('w', hashes());
+      for (const other of others) holder(other, []);
+      void ask();
+      await settle();
+      const [{ worker, item, answer }] = sent as [Sent];
+      answer('taken');
+      await settle();
+      if (others.length > 0) hold(worker, []);
+      else {
+        const failed = { id: item.id, attempt: 1, failure: failure('internal', 'no memory') };
+        gateway.onFrames({ kind: 'frames', worker, frames: [], failures: [failed] });
+      }
+      await settle();
+      const again =
+        others.length > 0 ? sent.slice(1).map(({ worker }) => worker) : offers.map(({ attempt }) => attempt);
+      expect(again).toEqual(others.length > 0 ? ['v'] : [2]);
+      expect(sent).toHaveLength(1 + others.length);
+    }
   });
 
   it.each<[string, Partial<TokenRequest>, number[], number]>([
