@@ -19,7 +19,7 @@ import { type Engine, EngineError, openEngine } from './engine.js';
 import { BUILD_RULES_VERSION, ENGINE_FORMAT_VERSION } from './engine-directory.js';
 import { sourceChecksum } from './source-checksum.js';
 import { keepChecksums, lacksChecksum } from './source-checksums-file.js';
-import { loadableTensors } from './source-tensors.js';
+import { hasSourceChanged, loadableTensors } from './source-tensors.js';
 import { checkOutputPrecision, checkWeightPrecision } from './weight-precision.js';
 import { weightsDamage } from './weights-checksum.js';
 
@@ -168,10 +168,16 @@ async function withChecksumsNow(engine: Engine, options: CachedEngineOptions): P
     options.signal?.throwIfAborted();
     done += tensor.byteLength;
   }
+  if (hasSourceChanged(tensors)) throw changedMeanwhile(manifest.sourceFile!.path);
   keepChecksums(directory, tensors, found);
   options.onProgress?.({ phase: 'finishing', done, total });
   return openEngine(directory);
 }
+
+const changedMeanwhile = (file: string) =>
+  new EngineError(
+    `${file} has changed while an engine was made of it: what was made is thrown away; start again.`,
+  );
 
 function touched(engine: Engine): Engine {
   try {
@@ -196,6 +202,12 @@ async function buildInto(
     leavesMatrices: true,
     sumsWhenPacked: options.checksums === 'when packed',
   });
+  // Its name says what it was made of, and whoever packs matrices later opens the file again.
+  const { model, precision, outputPrecision = 'auto' } = options;
+  if (entryName(findModelFiles(model), precision, outputPrecision) !== basename(entry)) {
+    discardBuildDirectory(directory);
+    throw changedMeanwhile(found.file);
+  }
   try {
     for (let attempt = 0; !publishBuildDirectory(directory, entry); attempt++) {
       if (tryOpen(found) || attempt === 3) {

@@ -46,6 +46,12 @@ export interface SourcePiece {
   interleavedHeads?: number;
 }
 
+export interface SourceFile {
+  path: string;
+  byteLength: number;
+  modifiedMs: number;
+}
+
 export interface EngineManifest {
   formatVersion: number;
   skeinVersion: string;
@@ -60,8 +66,8 @@ export interface EngineManifest {
   /** Length of weights.bin. */
   weightsByteLength: number;
   tensors: EngineTensor[];
-  /** The model's file, if tensors lie in it, and its length when the engine was made. */
-  sourceFile?: { path: string; byteLength: number };
+  /** The model's file, if tensors lie in it, and its length and time of modification when the engine was made. */
+  sourceFile?: SourceFile;
 }
 
 /** Bytes of all weights of an engine, wherever they lie. */

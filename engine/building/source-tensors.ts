@@ -1,11 +1,22 @@
+import { statSync } from 'node:fs';
 import { isSupportedType } from '../../models/checkpoints/raw-tensor.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ConvertJob } from '../executors/native/addon.js';
-import type { EngineManifest, EngineTensor, SourcePiece } from './engine-directory.js';
+import type { EngineManifest, EngineTensor, SourceFile, SourcePiece } from './engine-directory.js';
 
 /** A tensor with what reads its rows out of the model's file; without `jobs` it lies in weights.bin. */
 export interface LoadableTensor extends EngineTensor {
   jobs?: ConvertJob[];
+  /** The file that they read, as it was when the engine was made. */
+  sourceFile?: SourceFile;
+}
+
+/** True if the model's file is another one than the engine was made of, as far as its length and time tell, or is gone. */
+export function hasSourceChanged(tensors: readonly LoadableTensor[]): boolean {
+  const file = tensors.find(({ sourceFile }) => sourceFile !== undefined)?.sourceFile;
+  if (file === undefined) return false;
+  const now = statSync(file.path, { throwIfNoEntry: false });
+  return now?.size !== file.byteLength || now.mtimeMs !== file.modifiedMs;
 }
 
 /** The tensors of an engine with the jobs of those that lie in the model's file. */
@@ -26,7 +37,7 @@ export function loadableTensors({ tensors, sourceFile }: EngineManifest): Loadab
         targetType: dtype,
       }),
     );
-    return { ...tensor, jobs };
+    return { ...tensor, jobs, sourceFile };
   });
 }
 
@@ -36,6 +47,7 @@ export function areWholePieces({ tensors, sourceFile }: EngineManifest, plan: Ne
   if (inSource.length === 0) return true;
   const length = sourceFile?.byteLength;
   if (typeof sourceFile?.path !== 'string' || !(Number.isSafeInteger(length) && length! > 0)) return false;
+  if (!(sourceFile.modifiedMs > 0)) return false;
   const multiplied = onlyMultiplied(plan);
   const isRight = (piece: SourcePiece) =>
     isSupportedType(piece?.type) &&

@@ -16,6 +16,7 @@ import {
   type EngineManifest,
   type EngineTensor,
   SOURCE_FORMAT_VERSION,
+  type SourceFile,
 } from './engine-directory.js';
 import { sourceChecksum } from './source-checksum.js';
 import { piecesOf, staysInSource } from './source-placement.js';
@@ -91,12 +92,10 @@ export async function writeWeights(
   }
 }
 
-function sourceFileOf(staying: ReadonlyMap<EngineTensor, ConvertJob[]>): {
-  path: string;
-  byteLength: number;
-} {
+function sourceFileOf(staying: ReadonlyMap<EngineTensor, ConvertJob[]>): SourceFile {
   const [[{ source }]] = [...staying.values()] as [[ConvertJob]];
-  return { path: resolve(source), byteLength: statSync(source).size };
+  const { size, mtimeMs } = statSync(source);
+  return { path: resolve(source), byteLength: size, modifiedMs: mtimeMs };
 }
 
 /** The tensors that stay in the model's file, each with its pieces and, unless they are found later, its checksum. */

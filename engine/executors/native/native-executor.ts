@@ -9,6 +9,7 @@ import type { NetworkPlan } from '../../../network/plan.js';
 import type { PackedBatch } from '../../batch/packed-batch.js';
 import { PACKED_FILE } from '../../building/engine-directory.js';
 import { keepChecksums, lacksChecksum } from '../../building/source-checksums-file.js';
+import { hasSourceChanged } from '../../building/source-tensors.js';
 import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
 import { ownAdapterParts } from '../../ranks/own-adapter-parts.js';
 import type { RankPlan } from '../../ranks/rank-plan.js';
@@ -60,14 +61,26 @@ export class NativeExecutor implements Executor {
     this.hiddenSize = embeddingWidth(engine.plan);
     this.#secondaryKvCacheBytes = secondaryBytes(engine, options);
     this.#handle = createExecutor(native, engine.packedFolder);
-    if (engine.tensors.some(lacksChecksum)) {
-      const found = this.#handle.packedChecksums();
-      if (found.length > 0) keepChecksums(engine.packedFolder, engine.tensors, found);
-    }
+    if (engine.tensors.some(lacksChecksum)) this.#keepChecksums(engine);
     const { plan } = native;
     this.#partsHere = 'origins' in plan ? (parts) => ownAdapterParts(plan, parts) : (parts) => parts;
     if (options.seat === undefined) this.blockAccess = accessTo(this.#handle);
     if (native.maxAdapters > 0) this.adapters = slotsOf(this, engine.plan, native);
+  }
+
+  /** Keeps the checksums of what was just packed out of the model's file. @throws Error if that file is not the one of the engine any more */
+  #keepChecksums({ tensors, packedFolder }: NativeEngine): void {
+    const found = this.#handle.packedChecksums();
+    if (found.length === 0) return;
+    if (hasSourceChanged(tensors)) {
+      this.#handle.close();
+      removePackedFiles(packedFolder);
+      const { path } = tensors.find(({ sourceFile }) => sourceFile !== undefined)!.sourceFile!;
+      throw new Error(
+        `${path} is not as it was when the engine in ${packedFolder} was made: what was packed of it is thrown away; start again.`,
+      );
+    }
+    keepChecksums(packedFolder, tensors, found);
   }
 
   /** Result that memory() of such an executor would have, without taking any memory. Throws like the constructor. */

@@ -1,11 +1,13 @@
 import {
   chmodSync,
+  copyFileSync,
   mkdirSync,
   readdirSync,
   renameSync,
   rmSync,
   statSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -23,6 +25,13 @@ import {
   packedFiles,
   SourceEngines,
 } from '../../support/source-engines.js';
+
+/** Puts another file in the place of one, with a time of its own. */
+function copyOver(from: string, to: string, time: Date): void {
+  copyFileSync(from, `${to}.new`);
+  utimesSync(`${to}.new`, time, time);
+  renameSync(`${to}.new`, to);
+}
 
 const engines = new SourceEngines();
 afterAll(() => engines.remove());
@@ -51,6 +60,37 @@ describe('the GGUF in which matrices of an engine stay', () => {
     writeFileSync(join(engine.directory, 'packed-scalar-v2.bin'), '');
     await checkWeights(engine);
     await expect(checkWeights(engine, 'wasm')).rejects.toThrow(told);
+  });
+
+  it('leaves no engine behind where it changes while one is made of it', async () => {
+    const [model, cache] = [engines.copyOfModel(), engines.fresh()];
+    const other = engines.copyOfModel();
+    const time = new Date(1e12);
+    utimesSync(other, time, time);
+    const options = { model, precision: 'auto', cacheDirectory: cache } as const;
+    const replace = () => copyOver(other, model, time);
+    const told = `${model} has changed while an engine was made of it`;
+    for (const checksums of ['now', 'when packed'] as const) {
+      utimesSync(model, new Date(), new Date());
+      const onProgress = ({ phase }: { phase: string }) => void (phase === 'finishing' && replace());
+      await expect(cachedEngine({ ...options, checksums, onProgress })).rejects.toThrow(told);
+      expect(readdirSync(cache)).toEqual([]);
+    }
+    const engine = await cachedEngine(options);
+    expect(engine.manifest.sourceFile!.modifiedMs).toBe(1e12);
+  });
+
+  it('leaves no panels behind where it changes before they are packed for the first time', async () => {
+    const [model, cache] = [engines.copyOfModel(), engines.fresh()];
+    const options = { model, precision: 'auto', cacheDirectory: cache, checksums: 'when packed' } as const;
+    const engine = await cachedEngine(options);
+    utimesSync(model, new Date(1e12), new Date(1e12));
+    expect(() => logitsOf(engine)).toThrow(
+      `${model} is not as it was when the engine in ${engine.directory} was made`,
+    );
+    expect(packedFiles(engine)).toEqual([]);
+    expect(readdirSync(engine.directory)).not.toContain('source-checksums.json');
+    await expect(cachedEngine({ ...options, checksums: 'now' })).resolves.not.toBe(engine.directory);
   });
 
   it('is found where it was moved to, without a new engine', async () => {

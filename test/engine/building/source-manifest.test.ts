@@ -16,6 +16,7 @@ describe('what engine.json says of a GGUF', () => {
   it.each<[string, (manifest: Manifest) => void]>([
     ['no file', (manifest) => delete manifest.sourceFile],
     ['a file without a name', (manifest) => Object.assign(manifest.sourceFile!, { path: 7 })],
+    ['a file without a time', (manifest) => Object.assign(manifest.sourceFile!, { modifiedMs: 'now' })],
     ['a file without a length', (manifest) => Object.assign(manifest.sourceFile!, { byteLength: -1 })],
     ['no list of pieces', (manifest) => Object.assign(firstPieces(manifest), { pieces: 'all' })],
     ['no pieces', (manifest) => Object.assign(firstPieces(manifest), { pieces: [] })],

@@ -30,7 +30,8 @@ describe('an engine of the cache whose matrices stay in a GGUF', () => {
     expect(phases).toEqual(['reading', 'converting', 'summing', 'finishing']);
     const { manifest } = engine;
     expect(manifest.formatVersion).toBe(3);
-    expect(manifest.sourceFile).toEqual({ path: engines.mixed, byteLength: statSync(engines.mixed).size });
+    const { size, mtimeMs } = statSync(engines.mixed);
+    expect(manifest.sourceFile).toEqual({ path: engines.mixed, byteLength: size, modifiedMs: mtimeMs });
     const here = manifest.tensors.filter(({ pieces }) => pieces === undefined);
     expect(here.filter(({ rows }) => rows > 1).map(({ name }) => name)).toEqual(['embedding']);
     expect(statSync(engine.weightsFile).size).toBe(manifest.weightsByteLength);
