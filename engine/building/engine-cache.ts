@@ -19,7 +19,7 @@ import { type Engine, EngineError, openEngine } from './engine.js';
 import { BUILD_RULES_VERSION, ENGINE_FORMAT_VERSION } from './engine-directory.js';
 import { sourceChecksum } from './source-checksum.js';
 import { keepChecksums, lacksChecksum } from './source-checksums-file.js';
-import { hasSourceChanged, loadableTensors } from './source-tensors.js';
+import { hasSourceChanged, loadableTensors, placedAt } from './source-tensors.js';
 import { checkOutputPrecision, checkWeightPrecision } from './weight-precision.js';
 import { weightsDamage } from './weights-checksum.js';
 
@@ -121,7 +121,9 @@ function tryOpen({ entry, file }: Entry): Engine | null {
 function withPresentFile(engine: Engine, file: string): Engine {
   const { sourceFile } = engine.manifest;
   if (sourceFile === undefined || sourceFile.path === file) return engine;
-  const manifest = { ...engine.manifest, sourceFile: { ...sourceFile, path: file } };
+  const manifest = { ...engine.manifest, sourceFile: placedAt(sourceFile, file) };
+  const present = { ...engine, manifest };
+  if (sourceFile.otherPaths?.includes(file)) return present;
   const written = join(engine.directory, `engine.json.${process.pid}.tmp`);
   try {
     writeFileSync(written, `${JSON.stringify(manifest, null, 1)}\n`);
@@ -130,7 +132,7 @@ function withPresentFile(engine: Engine, file: string): Engine {
     // In a cache that cannot be written to, packed files go on to serve; who has to read the old file says that it is not there.
     return engine;
   }
-  return { ...engine, manifest };
+  return present;
 }
 
 /** Like tryOpen, but also removes an entry whose weights have changed, so that no other process takes it meanwhile. */
@@ -143,8 +145,16 @@ async function tryOpenWhole(
   if (engine === null) return null;
   const damage = await weightsDamage(engine, executor);
   if (damage === null) return engine;
+  try {
+    rmSync(found.entry, { recursive: true, force: true }); // processes that have it mapped keep its pages
+  } catch (error) {
+    const why = writeReason(error);
+    throw new EngineError(
+      `${damage}; the engine cannot be built anew, since ${found.entry} cannot be removed (${why}); set SKEIN_CACHE_DIR or --cache-dir to a folder that can be written.`,
+      { cause: error },
+    );
+  }
   onDamaged?.(`${damage}; it is built anew.`);
-  rmSync(found.entry, { recursive: true, force: true }); // processes that have it mapped keep its pages
   return null;
 }
 

@@ -47,7 +47,10 @@ export interface SourcePiece {
 }
 
 export interface SourceFile {
+  /** Where it was last. */
   path: string;
+  /** Where else starts have had it: machines that share a cache may have it in places of their own. */
+  otherPaths?: string[];
   byteLength: number;
   modifiedMs: number;
 }

@@ -15,7 +15,7 @@ import {
   SOURCE_FORMAT_VERSION,
 } from './engine-directory.js';
 import { withFoundChecksums } from './source-checksums-file.js';
-import { areWholePieces, loadableTensors } from './source-tensors.js';
+import { areWholePieces, loadableTensors, presentSource } from './source-tensors.js';
 import type { WeightPart } from './stored-precision.js';
 import { holdsRows, storedBytes, TENSOR_PRECISIONS } from './weight-blocks.js';
 import { outputWeights, PRECISIONS } from './weight-precision.js';
@@ -96,6 +96,7 @@ export function openEngine(path: string): Engine {
   const weightsFile = join(directory, 'weights.bin');
   checkTensors(weightsFile, manifest, plan);
   manifest.tensors = withFoundChecksums(directory, manifest.tensors);
+  if (manifest.sourceFile !== undefined) manifest.sourceFile = presentSource(manifest.sourceFile);
   const size = statSync(weightsFile, { throwIfNoEntry: false })?.size;
   if (size !== manifest.weightsByteLength) {
     const found = size === undefined ? 'no such file' : `${size} bytes`;

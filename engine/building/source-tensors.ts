@@ -11,12 +11,31 @@ export interface LoadableTensor extends EngineTensor {
   sourceFile?: SourceFile;
 }
 
+/** Most places of a model's file that are kept. */
+const MOST_PLACES = 8;
+
+/** The model's file at a place, the other ones behind it. */
+export function placedAt({ path, otherPaths = [], ...facts }: SourceFile, place: string): SourceFile {
+  const others = [path, ...otherPaths].filter((one) => one !== place).slice(0, MOST_PLACES - 1);
+  return { path: place, ...(others.length === 0 ? {} : { otherPaths: others }), ...facts };
+}
+
+/** The model's file where it is present, of all places that it is known to have had; without one as it is. */
+export function presentSource(file: SourceFile): SourceFile {
+  const places = [file.path, ...(file.otherPaths ?? [])];
+  const found = places.length === 1 ? undefined : places.find((place) => isSame(file, place));
+  return found === undefined ? file : placedAt(file, found);
+}
+
+function isSame({ byteLength, modifiedMs }: SourceFile, place: string): boolean {
+  const now = statSync(place, { throwIfNoEntry: false });
+  return now?.size === byteLength && now.mtimeMs === modifiedMs;
+}
+
 /** True if the model's file is another one than the engine was made of, as far as its length and time tell, or is gone. */
 export function hasSourceChanged(tensors: readonly LoadableTensor[]): boolean {
   const file = tensors.find(({ sourceFile }) => sourceFile !== undefined)?.sourceFile;
-  if (file === undefined) return false;
-  const now = statSync(file.path, { throwIfNoEntry: false });
-  return now?.size !== file.byteLength || now.mtimeMs !== file.modifiedMs;
+  return file !== undefined && !isSame(file, file.path);
 }
 
 /** The tensors of an engine with the jobs of those that lie in the model's file. */
@@ -48,6 +67,8 @@ export function areWholePieces({ tensors, sourceFile }: EngineManifest, plan: Ne
   const length = sourceFile?.byteLength;
   if (typeof sourceFile?.path !== 'string' || !(Number.isSafeInteger(length) && length! > 0)) return false;
   if (!(sourceFile.modifiedMs > 0)) return false;
+  const { otherPaths = [] } = sourceFile;
+  if (!Array.isArray(otherPaths) || !otherPaths.every((path) => typeof path === 'string')) return false;
   const multiplied = onlyMultiplied(plan);
   const isRight = (piece: SourcePiece) =>
     isSupportedType(piece?.type) &&

@@ -3,6 +3,7 @@ import {
   copyFileSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -113,6 +114,24 @@ describe('the GGUF in which matrices of an engine stay', () => {
     expect(statSync(packed!).ino).toBe(made);
     for (const file of packedFiles(again)) rmSync(file);
     expect(logitsOf(again)).toEqual(logits);
+  });
+
+  it('may be in places of their own for those that share a cache', async () => {
+    const [model, cache] = [engines.copyOfModel(), engines.fresh()];
+    const logits = logitsOf(await engines.cached(model, cache));
+    const elsewhere = join(engines.fresh(), basename(model));
+    mkdirSync(dirname(elsewhere));
+    renameSync(model, elsewhere);
+    const second = await engines.cached(elsewhere, cache);
+    renameSync(elsewhere, model);
+    const first = await engines.cached(model, cache);
+    expect(first.manifest.sourceFile).toMatchObject({ path: model, otherPaths: [elsewhere] });
+    for (const file of packedFiles(first)) rmSync(file);
+    // One that is open is the one of a process that has the other place.
+    expect(second.manifest.sourceFile!.path).toBe(elsewhere);
+    expect(logitsOf(openEngine(first.directory))).toEqual(logits);
+    const { sourceFile } = JSON.parse(readFileSync(join(first.directory, 'engine.json'), 'utf8'));
+    expect(sourceFile).toMatchObject({ path: elsewhere, otherPaths: [model] });
   });
 
   it('may move where the cache cannot be written to: panels serve, and who needs the file is told which', async () => {
