@@ -433,6 +433,9 @@ function isCommandOf({ commands }: Command, name: string): boolean {
   return commands.some((command) => command.name() === name);
 }
 
+/** Milliseconds in which a process ends by itself once its command has failed. */
+const EXIT_AFTER_MS = 2_000;
+
 async function main(): Promise<number> {
   const root = await program();
   try {
@@ -462,3 +465,5 @@ async function main(): Promise<number> {
 watchStandardOutput();
 watchMemory();
 process.exitCode = await main();
+// What a failed command has left open, such as a connection to something that never answers, does not hold the process.
+if (process.exitCode !== 0) setTimeout(() => process.exit(), EXIT_AFTER_MS).unref();

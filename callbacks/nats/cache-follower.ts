@@ -17,6 +17,8 @@ export interface FollowedBlocks {
 /** Blocks of changes that are kept until what comes before them is there. */
 const MOST_LATER_BLOCKS = 4 * MOST_MESSAGE_BLOCKS;
 const MOST_LATER = 256;
+/** A beat may be older than a change that has come before it; so many in a row are not. */
+const MOST_LOW_BEATS = 3;
 /** Parts of a whole: a worker whose parts are smaller has a NATS server for tiny messages. */
 const MOST_PARTS = 1_024;
 
@@ -36,6 +38,8 @@ export class CacheFollower {
   #number: number | null = null;
   /** The highest number of which it was told. */
   #told = 0;
+  /** Beats in a row whose number is lower. */
+  #lowBeats = 0;
   #later: CacheChange[] = [];
   #laterBlocks = 0;
   #whole: { next: number; parts: Float64Array[]; filled: number } | null = null;
@@ -56,13 +60,25 @@ export class CacheFollower {
     return this.#number === null || this.#number < this.#told;
   }
 
-  /** The worker says that its cache has this number. */
-  onNumber(number: number): void {
+  /**
+   * The worker says in a beat that its cache has this number. Where it goes on to be lower than what was told, somebody else has told
+   * that, or the worker counts anew: then nothing is known.
+   */
+  onBeat(number: number): void {
+    this.#onNumber(number);
+    this.#lowBeats = number < this.#told ? this.#lowBeats + 1 : 0;
+    if (this.#lowBeats < MOST_LOW_BEATS) return;
+    this.#lowBeats = 0;
+    this.#told = number;
+    this.forget();
+  }
+
+  #onNumber(number: number): void {
     if (number > this.#told) this.#told = number;
   }
 
   onChange(change: CacheChange): void {
-    this.onNumber(change.next);
+    this.#onNumber(change.next);
     if (this.#apply(change)) this.#applyLater();
     else if (this.#isAsking && this.#number !== null ? change.next > this.#number : this.#isAsking) {
       this.#keep(change);
@@ -101,14 +117,14 @@ export class CacheFollower {
   }
 
   #onReply(change: CacheChange): void {
-    this.onNumber(change.next);
+    this.#onNumber(change.next);
     // Number 0 is an empty cache: who has nothing has that.
     if (this.#number === null && change.from === 0) this.#number = 0;
     if (this.#apply(change)) this.#applyLater();
   }
 
   #onPart({ next, offset, total, blocks }: CachePart): void {
-    this.onNumber(next);
+    this.#onNumber(next);
     if (offset === 0) this.#whole = { next, parts: [], filled: 0 };
     const whole = this.#whole;
     const isNext = whole !== null && whole.next === next && whole.filled === offset;

@@ -93,7 +93,7 @@ export class CacheRoutes {
     const direct = this.#workers.get(id) ?? this.#add(id);
     direct.isFull = false;
     direct.isMute = false;
-    direct.follower.onNumber(cacheNumber);
+    direct.follower.onBeat(cacheNumber);
     this.#router.noteOthers(id, Math.max(0, held - this.#router.requestsAt(id)));
     this.#asker.onBeat(id, direct.follower);
   }

@@ -67,7 +67,7 @@ function follow() {
 /** Asks until there is nothing to ask for. */
 function catchUp(follower: CacheFollower, teller: CacheTeller): (CacheChange | CachePart)[] {
   const answers: (CacheChange | CachePart)[] = [];
-  follower.onNumber(teller.number);
+  follower.onBeat(teller.number);
   while (follower.isBehind) {
     const answer = teller.answer(follower.ask());
     answers.push(answer);
@@ -125,7 +125,7 @@ describe('a cache that is told', () => {
     const told = new Told(3);
     told.note([created, stored(1, 2, 3, 4, 5, 6, 7)]);
     const { follower, blocks } = follow();
-    follower.onNumber(told.teller.number);
+    follower.onBeat(told.teller.number);
     const first = told.teller.answer(follower.ask());
     expect(first).toMatchObject({ kind: 'cachePart', offset: 0, total: 7 });
     follower.onAnswer(first);
@@ -145,7 +145,7 @@ describe('a cache that is told', () => {
     const { follower, blocks } = follow();
     told.note([created, stored(1)]);
     follower.onChange(told.sent[0]!);
-    follower.onNumber(9);
+    follower.onBeat(9);
     follower.ask();
     follower.onUnanswered();
     expect(blocks.size).toBe(0);
@@ -195,9 +195,24 @@ describe('a worker that tells nonsense', () => {
     expect(count).toBeLessThan(2000);
   });
 
+  it('is asked anew where its beats know nothing of what was told in its name', () => {
+    const told = new Told(10);
+    const { follower, blocks } = follow();
+    told.note([created, stored(1, 2)]);
+    follower.onChange(told.sent[0]!);
+    const empty = new Float64Array(0);
+    const forged = { kind: 'cacheChange', worker: 'w', from: 1, next: 2 ** 50, isAnew: false } as const;
+    follower.onChange({ ...forged, stored: Float64Array.from([9]), removed: empty });
+    told.note([stored(3)]);
+    for (let beat = 0; beat < 3; beat++) follower.onBeat(told.teller.number);
+    expect([follower.number, blocks.size]).toEqual([null, 0]);
+    catchUp(follower, told.teller);
+    expect(sorted(blocks)).toEqual([1, 2, 3]);
+  });
+
   it('is asked no more than it brings further', () => {
     const { follower } = follow();
-    follower.onNumber(Number.MAX_SAFE_INTEGER);
+    follower.onBeat(Number.MAX_SAFE_INTEGER);
     follower.ask();
     const empty = new Float64Array(0);
     const change: CacheChange = {
@@ -267,7 +282,7 @@ it('a gateway always has a cache that the worker had, whatever is lost, repeated
           if (step.type !== 'lose') follower.onChange(way[step.at]!);
           if (step.type !== 'repeat') way.splice(step.at, 1);
         }
-        if (step.type === 'beat') follower.onNumber(told.teller.number);
+        if (step.type === 'beat') follower.onBeat(told.teller.number);
         if (step.type === 'ask' && asked === null && follower.isBehind) asked = follower.ask();
         // The answer is made some time before it comes.
         else if (step.type === 'ask' && asked !== null) answer ??= told.teller.answer(asked);

@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { nkeys } from '@nats-io/transport-node';
@@ -342,6 +343,15 @@ describeWithNats('the connection to NATS', () => {
     for (const { stdout, stderr } of [wrong, stranger, gateway.output()])
       expect(stdout + stderr).not.toContain('sesame');
     await nats.close();
+  }, 60_000);
+
+  it('gives up what takes a connection and says nothing', async () => {
+    const mute = createServer(() => {});
+    await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
+    const { port } = mute.address() as AddressInfo;
+    const gateway = await runCli([...GATEWAY, '--nats', `127.0.0.1:${port}`], {});
+    expect(gateway).toMatchObject({ code: 1, stderr: expect.stringMatching(/cannot be used: .*timeout/) });
+    mute.close();
   }, 60_000);
 
   it('has an nkey, or a file of credentials', async () => {
