@@ -46,6 +46,8 @@ export const DEFAULT_MAX_CACHE_BYTES = 50 * 1024 ** 3;
 
 const USED_MARK = 'engine.json'; // its modification time is the time of the last use
 const LOCK_POLL_MS = 100;
+/** A file that is being written is never left alone for so long. */
+const ABANDONED_AFTER_MS = 10 * 60 * 1000;
 
 export function defaultCacheDirectory(
   env: Readonly<Record<string, string | undefined>> = process.env,
@@ -191,12 +193,22 @@ const changedMeanwhile = (file: string) =>
 
 function touched(engine: Engine): Engine {
   try {
+    removeAbandoned(engine.directory);
     const now = new Date();
     utimesSync(join(engine.directory, USED_MARK), now, now);
   } catch {
     // A cache that cannot be written to still serves; only its order of use is not kept.
   }
   return engine;
+}
+
+/** Removes what processes that were killed had begun to write, such as panels as large as the model. */
+function removeAbandoned(directory: string): void {
+  for (const name of readdirSync(directory)) {
+    const path = join(directory, name);
+    const writtenMs = name.endsWith('.tmp') ? statSync(path, { throwIfNoEntry: false })?.mtimeMs : undefined;
+    if (writtenMs !== undefined && Date.now() - writtenMs > ABANDONED_AFTER_MS) rmSync(path, { force: true });
+  }
 }
 
 async function buildInto(

@@ -10,6 +10,8 @@ import type { AdapterSet, LoadedAdapter } from '../serving/adapters/model-adapte
 
 const OF_WORKERS = 'the adapters of a gateway are those of its workers (skein work --lora NAME=PATH)';
 
+/** Milliseconds for which an adapter stays that no worker has any more: its worker may be starting anew. */
+const KEPT_MS = 60_000;
 const NO_ROOM: AdapterRoom = {
   maxAdapters: 0,
   maxRank: 0,
@@ -28,6 +30,8 @@ export class LearnedAdapters implements AdapterSet {
   readonly #cards: () => readonly ModelCard[];
   /** By name and digest: who asks twice for the same adapter gets the same. */
   readonly #known = new Map<string, LoadedAdapter>();
+  /** By name: as a worker had it last, and when. */
+  readonly #last = new Map<string, { adapter: LoadedAdapter; seenMs: number }>();
   #nextTaskId = 1n;
 
   constructor(model: TextModel, cards: () => readonly ModelCard[]) {
@@ -46,10 +50,19 @@ export class LearnedAdapters implements AdapterSet {
     return this.#known.size;
   }
 
+  /** Those of the workers that are there, and for a while those of the ones that were, since others may come. */
   list(): readonly LoadedAdapter[] {
+    const nowMs = performance.now();
     const byName = new Map<string, LoadedAdapter>();
-    for (const { adapters } of this.#cards()) {
+    const cards = this.#cards();
+    for (const { adapters } of cards) {
       for (const card of adapters) if (!byName.has(card.name)) byName.set(card.name, this.#learned(card));
+    }
+    for (const [name, adapter] of byName) this.#last.set(name, { adapter, seenMs: nowMs });
+    for (const [name, { adapter, seenMs }] of this.#last) {
+      if (byName.has(name)) continue;
+      if (cards.length === 0 || nowMs - seenMs < KEPT_MS) byName.set(name, adapter);
+      else this.#last.delete(name);
     }
     return [...byName.values()];
   }

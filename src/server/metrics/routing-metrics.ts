@@ -24,7 +24,7 @@ export function routingFamilies(registry: Registry, models: ModelDirectory): voi
   });
   new Counter({
     name: 'skein:queue_streamed_requests_total',
-    help: 'Requests that went into the stream, for whoever asks first, those among them that the chosen worker did not take',
+    help: 'Requests that went into the stream, for whoever asks first, also those that the chosen worker did not take',
     labelNames: MODEL_LABELS,
     registers,
     collect() {

@@ -81,6 +81,17 @@ describe('the GGUF in which matrices of an engine stay', () => {
     expect(engine.manifest.sourceFile!.modifiedMs).toBe(1e12);
   });
 
+  it('has no half-written panels of killed processes beside its engine for long', async () => {
+    const [model, cache] = [engines.copyOfModel(), engines.fresh()];
+    const { directory } = await engines.cached(model, cache);
+    const [old, young] = ['packed-avx2-v2.bin.7-0.tmp', 'packed-avx2-v2.bin.8-0.tmp'] as const;
+    for (const name of [old, young]) writeFileSync(join(directory, name), 'panels');
+    const before = new Date(Date.now() - 11 * 60_000);
+    utimesSync(join(directory, old), before, before);
+    await engines.cached(model, cache);
+    expect(readdirSync(directory).filter((name) => name.endsWith('.tmp'))).toEqual([young]);
+  });
+
   it('leaves no panels behind where it changes before they are packed for the first time', async () => {
     const [model, cache] = [engines.copyOfModel(), engines.fresh()];
     const options = { model, precision: 'auto', cacheDirectory: cache, checksums: 'when packed' } as const;

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { ModelCard } from '../../../callbacks/nats/beat.js';
 import type { TokenRequest } from '../../../callbacks/token-request.js';
 import type { TextModel } from '../../../src/generation/text-model.js';
@@ -26,11 +26,30 @@ describe('adapters of a gateway', () => {
     cards.push(withOne);
     expect(adapters.list().map(({ name }) => name)).toEqual(['law']);
     expect([adapters.room.maxAdapters, adapters.changes, adapters.has('law')]).toEqual([8, 1, true]);
-    cards.splice(0, 2, without);
-    expect(adapters.has('law')).toBe(false);
-    expect(() => adapters.get('law')).toThrow(
-      "There is no adapter 'law'; the adapters of a gateway are those of its workers (skein work --lora NAME=PATH).",
+    expect(() => adapters.get('lore')).toThrow(
+      "There is no adapter 'lore'; the adapters of a gateway are those of its workers (skein work --lora NAME=PATH).",
     );
+  });
+
+  it('stay for a minute when the last worker that has them goes, and while there is no worker at all', () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    try {
+      const cards = [without, withOne];
+      const { adapters } = learned(cards);
+      expect(adapters.has('law')).toBe(true);
+      cards.length = 0;
+      vi.advanceTimersByTime(1e6);
+      expect(adapters.has('law')).toBe(true);
+      cards.push(withOne);
+      expect(adapters.has('law')).toBe(true);
+      cards.splice(0, 1, without);
+      vi.advanceTimersByTime(59_000);
+      expect(adapters.has('law')).toBe(true);
+      vi.advanceTimersByTime(2_000);
+      expect(adapters.has('law')).toBe(false);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('are named in the requests of their models', () => {
