@@ -1,4 +1,5 @@
 import { SkeinError } from '../../base/skein-error.js';
+import type { DirectAnswer } from '../routing/model-routing.js';
 import type { Beat } from './beat.js';
 import type { CacheAsk, CacheChange, CachePart } from './cache-messages.js';
 import type { FramesMessage, HoldAnswer, HoldMessage, StopMessage, WorkItem } from './messages.js';
@@ -36,17 +37,6 @@ export interface GatewayPort {
   /** Asks a worker whether it is there: its beat; 'nobody' where it surely is not; null where no answer came. */
   probe(worker: string): Promise<Beat | 'nobody' | null>;
 }
-
-/**
- * What became of a request that was sent to a worker:
- *
- *   taken    it has it
- *   full     it has no room for it
- *   nobody   there is no such worker (any more)
- *   silent   no answer came in time: it may have it all the same
- *   unsent   it cannot be sent this way
- */
-export type DirectAnswer = 'taken' | 'full' | 'nobody' | 'silent' | 'unsent';
 
 /** What a gateway needs of the transport to send requests where they are cached. Nothing of it rejects. */
 export interface RoutingPort {

@@ -1,8 +1,9 @@
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/error-text.js';
+import type { DirectAnswer } from '../routing/model-routing.js';
 import type { Beat } from './beat.js';
 import type { CacheAsk, CacheChange, CachePart } from './cache-messages.js';
-import type { DirectAnswer, GatewayListener, GatewayPort, Offer, RoutingPort } from './gateway-port.js';
+import type { GatewayListener, GatewayPort, Offer, RoutingPort } from './gateway-port.js';
 import { packMessage, type StopMessage, unpackMessage, type WorkItem } from './messages.js';
 import type { PoolName, QueueNames } from './names.js';
 import { isNobody } from './no-responders.js';

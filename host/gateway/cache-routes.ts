@@ -1,10 +1,11 @@
 import { CacheFollower } from '../../callbacks/nats/cache-follower.js';
 import type { CacheChange } from '../../callbacks/nats/cache-messages.js';
-import type { DirectAnswer, RoutingPort } from '../../callbacks/nats/gateway-port.js';
+import type { RoutingPort } from '../../callbacks/nats/gateway-port.js';
 import type { WorkItem } from '../../callbacks/nats/messages.js';
 import { roomFor } from '../../callbacks/nats/worker-room.js';
 import { AHEAD_PER_WORKER, offersFor, type RosterWorker } from '../../callbacks/nats/worker-roster.js';
 import { CacheRouter } from '../../callbacks/routing/cache-router.js';
+import type { DirectAnswer } from '../../callbacks/routing/model-routing.js';
 import { CacheAsker } from './cache-asker.js';
 import { hashesOf, isHashedAlike } from './prompt-blocks.js';
 import type { QueuedRequest } from './queued-request.js';

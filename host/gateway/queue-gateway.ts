@@ -17,6 +17,7 @@ import { canBePrefilled } from '../../callbacks/nats/prefill-request.js';
 import { readRuns, type TokenRun } from '../../callbacks/nats/token-runs.js';
 import { ROSTER_IS_FULL, type RosterWorker, WorkerRoster } from '../../callbacks/nats/worker-roster.js';
 import { failure, failureOf, isRequestsFault, messageOfFailure } from '../../callbacks/request-failure.js';
+import type { ModelRouting } from '../../callbacks/routing/model-routing.js';
 import { checkRange } from '../../callbacks/sampling-params.js';
 import {
   HostClosedError,
@@ -33,7 +34,6 @@ import { Attempts, type AttemptsOptions } from './attempts.js';
 import { CacheRoutes, type CacheRoutesOptions } from './cache-routes.js';
 import { ModelQueue, type QueueLimits } from './model-queue.js';
 import { QueuedRequest } from './queued-request.js';
-import type { ModelRouting } from './routing-counts.js';
 import { SilenceWatch, type SilenceWatchOptions } from './silence-watch.js';
 
 export interface QueueGatewayOptions extends AttemptsOptions, Omit<SilenceWatchOptions, 'onBeat' | 'onLost'> {

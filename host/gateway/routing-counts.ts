@@ -1,16 +1,4 @@
-import type { DirectAnswer } from '../../callbacks/nats/gateway-port.js';
-
-/** What became of a model's requests, each time that one was offered. */
-export interface ModelRouting {
-  /** Requests that were sent to a worker, by its answer. */
-  direct: Record<DirectAnswer, number>;
-  /** Requests that went into the stream, also those that no worker had taken. */
-  streamed: number;
-  /** Of those that a worker has taken: with a beginning in its cache, without, and blocks of it. */
-  cached: number;
-  uncached: number;
-  cachedBlocks: number;
-}
+import type { DirectAnswer, ModelRouting } from '../../callbacks/routing/model-routing.js';
 
 /** Counts of what became of requests, by their models. */
 export class RoutingCounts {

@@ -1,7 +1,7 @@
 import type { FormationListener } from '../../callbacks/formation.js';
 import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
+import type { ModelRouting } from '../../callbacks/routing/model-routing.js';
 import type { EncoderBatch } from '../../host/encoder-host.js';
-import type { ModelRouting } from '../../host/gateway/routing-counts.js';
 import type { CloseOptions } from '../../host/in-process-host.js';
 import type { EncoderModel } from '../encoding/encoder-model.js';
 import type { TextModel } from '../generation/text-model.js';
