@@ -22,6 +22,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const PING_MS = 2_000;
 const CONNECT_MS = 5_000;
 const RECONNECT_MS = 250;
+/** How Node.js says that it does not know who has signed a certificate. */
+const OWN_AUTHORITY = /self[- ]signed|unable to (get|verify)/i;
 const SCHEME = /^(nats|tls):\/\//;
 
 /**
@@ -54,7 +56,9 @@ export async function openQueue(
   try {
     nc = await modules.nats.connect({ ...options, ...credentialsOf(secrets, modules) });
   } catch (error) {
-    throw new Error(`The NATS server ${servers.join(', ')} cannot be used: ${messageOf(error)}.`);
+    const why = messageOf(error);
+    const hint = OWN_AUTHORITY.test(why) ? ' (--nats-ca-file is for an authority of your own)' : '';
+    throw new Error(`The NATS server ${servers.join(', ')} cannot be used: ${why}${hint}.`);
   }
   const names = new QueueNames(config.natsPrefix);
   const { natsStorage: storage, natsReplicas: replicas, natsMaxRequests: maxMessages } = config;
