@@ -1,5 +1,7 @@
 import type { DraftCandidate, DraftLoad } from './draft-lengths.js';
 
+/** Most draft tokens of a sequence in a trial. */
+const TOKENS_EACH = 3;
 /** Least acceptance that a draft in a trial is expected to have, so that a trial costs little even where it shows no gain. */
 const LEAST_ACCEPTANCE = 0.6;
 /** Least share of the sequences that have such a draft: a few would show nothing above what steps differ by anyway. */
@@ -22,9 +24,8 @@ const LONGEST_WAIT = 1024;
  *      +----------|----------------- rows
  *                 64    128    256
  *
- * So now and then one step drafts a token for every sequence that has a likely one; its time then counts like that of any
- * other step. If rows cost their full share after all, it has lost what was rejected, a part of a step. One each, and not more for a
- * few: kernels read keys and values once for the rows of few drafts, and sequences that were never tried would keep a low guess.
+ * So now and then one step drafts a few tokens for every sequence that has likely ones; its time then counts like that of any
+ * other step. If rows cost their full share after all, it has lost what was rejected, a part of a step.
  */
 export class RowTrials {
   #wait = FIRST_WAIT;
@@ -44,12 +45,13 @@ export class RowTrials {
     this.#stepsLeft = FIRST_WAIT;
   }
 
-  /** Lengths of each candidate's draft in a trial; all 0 where too few have likely tokens for it to show anything, or they have no room. */
+  /** Lengths of each candidate's draft in a trial; all 0 where too few have likely tokens for it to show anything. */
   lengths(candidates: readonly DraftCandidate[], { spareRows }: Pick<DraftLoad, 'spareRows'>): number[] {
     const isLikely = ({ most, acceptance, drawn }: DraftCandidate) =>
       most > 0 && !drawn && acceptance >= LEAST_ACCEPTANCE;
     const likely = candidates.filter(isLikely).length;
-    if (likely < LEAST_SHARE * candidates.length || likely > spareRows) return candidates.map(() => 0);
-    return candidates.map((candidate) => (isLikely(candidate) ? 1 : 0));
+    const each = Math.min(TOKENS_EACH, Math.floor(spareRows / Math.max(1, likely)));
+    if (likely < LEAST_SHARE * candidates.length) return candidates.map(() => 0);
+    return candidates.map((candidate) => (isLikely(candidate) ? Math.min(each, candidate.most) : 0));
   }
 }

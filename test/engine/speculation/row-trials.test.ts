@@ -21,14 +21,14 @@ describe('RowTrials', () => {
     expect(dueSteps(trials, 30)).toEqual([8, 24]);
   });
 
-  it('draft a token for each sequence that has a likely one', () => {
+  it('draft a few tokens for each sequence that has likely ones', () => {
     const candidates = [candidate(0.9), candidate(0.9, 2), candidate(0.5), candidate(0.9, 0)];
-    expect(new RowTrials().lengths(candidates, { spareRows: 100 })).toEqual([1, 1, 0, 0]);
+    expect(new RowTrials().lengths(candidates, { spareRows: 100 })).toEqual([3, 2, 0, 0]);
   });
 
   it('leave the draft model alone, whose tokens are not there yet', () => {
     expect(new RowTrials().lengths([candidate(0.9, 8, true), candidate(0.9)], { spareRows: 100 })).toEqual([
-      0, 1,
+      0, 3,
     ]);
   });
 
@@ -37,13 +37,13 @@ describe('RowTrials', () => {
     expect(new RowTrials().lengths(few, { spareRows: 100 })).toEqual(times(8, 0));
     const more = [candidate(0.9), candidate(0.9), candidate(0.9), ...few];
     expect(new RowTrials().lengths(more, { spareRows: 100 }).filter((length) => length > 0)).toEqual([
-      1, 1, 1, 1,
+      3, 3, 3, 3,
     ]);
     expect(new RowTrials().lengths([], { spareRows: 100 })).toEqual([]);
   });
 
-  it('are for nothing where there is no room for all of them', () => {
-    expect(new RowTrials().lengths(times(4, candidate(0.9)), { spareRows: 4 })).toEqual([1, 1, 1, 1]);
+  it('share the room that there is', () => {
+    expect(new RowTrials().lengths(times(4, candidate(0.9)), { spareRows: 9 })).toEqual([2, 2, 2, 2]);
     expect(new RowTrials().lengths(times(4, candidate(0.9)), { spareRows: 3 })).toEqual([0, 0, 0, 0]);
   });
 });
