@@ -76,26 +76,33 @@ export function readTopology(read: ReadText = readText): Topology | null {
 export function defaultThreads(read: ReadText = readText, apple: () => number | null = appleCores): number {
   const topology = readTopology(read);
   if (topology === null) return Math.min(apple() ?? Number.POSITIVE_INFINITY, cpuQuota(read));
-  return Math.min(topology.cores.filter(({ isFast }) => isFast).length, topology.quota);
+  return Math.min(fastOf(topology), topology.quota);
 }
 
 /**
- * Why the threads that compute by default are fewer than the machine's processors, as a clause; null: they are as many, or this system
- * does not tell its cores.
+ * Why the threads that compute by default are fewer than the machine's processors, as a clause; null: they are as many, this system
+ * does not tell its cores, or these are not the threads of the default.
  *
  * @param all processors of the machine
  */
-export function fewerThreads(read: ReadText = readText, all: number = cpus().length): string | null {
+export function fewerThreads(
+  threads: number,
+  read: ReadText = readText,
+  all: number = cpus().length,
+): string | null {
   const topology = readTopology(read);
   if (topology === null) return null;
   const { cores, quota } = topology;
   const allowed = cores.reduce((sum, core) => sum + core.cpus.length, 0);
-  const fast = cores.filter(({ isFast }) => isFast).length;
+  const fast = fastOf(topology);
+  if (threads !== Math.min(fast, quota)) return null;
   if (quota < fast) return `a CPU quota allows ${quota} of ${allowed} processors`;
   if (fast < cores.length) return `${fast} of ${cores.length} cores are performance cores`;
   if (allowed < all) return `this process may use ${allowed} of ${all} processors`;
   return cores.length < all ? `${all} processors are the threads of ${cores.length} cores` : null;
 }
+
+const fastOf = ({ cores }: Topology) => cores.filter(({ isFast }) => isFast).length;
 
 /** Processors in the scheduler's mask, or in the cgroup's set where that is narrower, that are online; ascending. */
 function allowedCpus(read: ReadText): number[] | null {

@@ -1,4 +1,4 @@
-import { defaultThreads, fewerThreads } from '../base/topology.js';
+import { fewerThreads } from '../base/topology.js';
 
 /** A number of threads in words: "1 thread", "2 threads". */
 export function threadCount(threads: number): string {
@@ -7,6 +7,6 @@ export function threadCount(threads: number): string {
 
 /** The threads of an executor in words, and, where they are the default and fewer than the machine's processors, why. */
 export function threadsWithReason(threads: number): string {
-  const why = threads === defaultThreads() ? fewerThreads() : null;
+  const why = fewerThreads(threads);
   return why === null ? threadCount(threads) : `${threadCount(threads)} (${why})`;
 }

@@ -132,8 +132,10 @@ function prefillerOf(
   pools: Pools,
   maxLocalLength: number,
 ): Found | null {
-  if (!request.wantsPrefill) return null;
-  const missing = request.request.promptTokens.length - pools.cachedTokens(request);
+  const { length } = request.request.promptTokens;
+  // What is cached is looked up last: most requests are short, and most queues have no such workers.
+  if (!request.wantsPrefill || length <= maxLocalLength || !prefillers.hasRoom) return null;
+  const missing = length - pools.cachedTokens(request);
   return missing > maxLocalLength ? prefillers.forPrompt(request, pools.layouts) : null;
 }
 

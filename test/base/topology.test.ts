@@ -101,11 +101,13 @@ describe('fewerThreads', () => {
     ],
     ['a mask', sockets(1, 4, 1), allowed('1-2'), 4, 'this process may use 2 of 4 processors'],
   ])('says why: %s', (_, machine, more, all, why) => {
-    expect(fewerThreads(syntheticMachine(machine, more), all)).toBe(why);
+    const read = syntheticMachine(machine, more);
+    expect(fewerThreads(defaultThreads(read), read, all)).toBe(why);
+    expect(fewerThreads(defaultThreads(read) + 1, read, all)).toBeNull();
   });
 
   it('says nothing where the system does not tell', () => {
-    expect(fewerThreads(() => null, 8)).toBeNull();
+    expect(fewerThreads(1, () => null, 8)).toBeNull();
   });
 });
 
@@ -164,9 +166,8 @@ describe('efficiency cores', () => {
     const machine = sockets(1, 8, 1);
     const little = capacities(430, 430, 430, 430, 1024, 1024, 1024, 1024);
     expect(defaultThreads(syntheticMachine(machine, { ...little, ...allowed('0-3') }))).toBe(4);
-    expect(fewerThreads(syntheticMachine(machine, little), 8)).toMatch(
-      /^\d of \d cores are performance cores$/,
-    );
+    const read = syntheticMachine(machine, little);
+    expect(fewerThreads(defaultThreads(read), read, 8)).toMatch(/^\d of \d cores are performance cores$/);
     expect(defaultThreads(syntheticMachine(machine, { ...little, ...allowed('3-4') }))).toBe(1);
     const untold = { ...little, '/sys/devices/system/cpu/cpu0/cpu_capacity': null };
     expect(defaultThreads(syntheticMachine(machine, untold))).toBe(8);
