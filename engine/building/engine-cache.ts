@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import {
@@ -17,6 +17,7 @@ import { sourceHash } from '../../models/checkpoints/source-hash.js';
 import type { BuildOptions } from './builder.js';
 import { type Engine, EngineError, openEngine } from './engine.js';
 import { BUILD_RULES_VERSION, ENGINE_FORMAT_VERSION } from './engine-directory.js';
+import { replaceFile } from './replace-file.js';
 import { sourceChecksum } from './source-checksum.js';
 import { keepChecksums, lacksChecksum } from './source-checksums-file.js';
 import { hasSourceChanged, loadableTensors, placedAt } from './source-tensors.js';
@@ -126,15 +127,9 @@ function withPresentFile(engine: Engine, file: string): Engine {
   const manifest = { ...engine.manifest, sourceFile: placedAt(sourceFile, file) };
   const present = { ...engine, manifest };
   if (sourceFile.otherPaths?.includes(file)) return present;
-  const written = join(engine.directory, `engine.json.${process.pid}.tmp`);
-  try {
-    writeFileSync(written, `${JSON.stringify(manifest, null, 1)}\n`);
-    renameSync(written, join(engine.directory, 'engine.json'));
-  } catch {
-    // In a cache that cannot be written to, packed files go on to serve; who has to read the old file says that it is not there.
-    return engine;
-  }
-  return present;
+  // In a cache that cannot be written to, packed files go on to serve; who has to read the old file says that it is not there.
+  const isKept = replaceFile(join(engine.directory, 'engine.json'), `${JSON.stringify(manifest, null, 1)}\n`);
+  return isKept ? present : engine;
 }
 
 /** Like tryOpen, but also removes an entry whose weights have changed, so that no other process takes it meanwhile. */

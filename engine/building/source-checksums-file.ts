@@ -1,6 +1,7 @@
-import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EngineTensor } from './engine-directory.js';
+import { replaceFile } from './replace-file.js';
 
 /**
  * Checksums of tensors that lie in the model's file, where an engine was made without them: the first executor that packs the tensors
@@ -50,11 +51,5 @@ export function keepChecksums(
 ): void {
   const byTensor = new Map(found.map(({ tensor, checksum }) => [tensor, checksum]));
   const all = tensors.map((tensor, i) => (tensor.pieces === undefined ? null : (byTensor.get(i) ?? null)));
-  const written = join(directory, `${FILE}.${process.pid}-${Date.now()}.tmp`);
-  try {
-    writeFileSync(written, JSON.stringify(all));
-    renameSync(written, join(directory, FILE));
-  } catch {
-    // As above.
-  }
+  replaceFile(join(directory, FILE), JSON.stringify(all));
 }
