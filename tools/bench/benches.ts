@@ -85,6 +85,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
       'long prompts on a worker of their own: what the hand-over costs, and what streams beside them notice',
     load: () => import('./prefill/bench.js'),
   },
+  prompts: {
+    summary: 'what prompts reach of what the instructions give, and what attention takes of them',
+    load: () => import('./prompts/bench.js'),
+  },
   quality: {
     summary: 'perplexity and KL divergence beside llama.cpp on the same files',
     load: () => import('./quality/bench.js'),

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { builtVersion } from './built-version.js';
+import { ggmlBuild } from './held-to-avx2.js';
 import { LlamaCpp } from './llama-cpp.js';
 import type { Rates, ServingPeer } from './peer.js';
 import { medianRates, runsOf } from './runs.js';
@@ -18,7 +19,7 @@ const COMMIT = '8337e4cd3861406fc04e0854b1409cd1b027fbc9';
  * The fork of llama.cpp with faster kernels for CPUs, all outside this repository:
  *
  *   DIR/ik_llama.cpp            the source at COMMIT
- *   DIR/ik_llama.cpp/build/bin  llama-batched-bench, llama-server
+ *   DIR/ik_llama.cpp/build/bin  llama-batched-bench, llama-server; build-avx2 where all sides are held to AVX2
  *
  * It reads llama.cpp's files, which llama.cpp makes.
  */
@@ -85,7 +86,7 @@ export class IkLlamaCpp implements ServingPeer {
   }
 
   #program(name: string): string {
-    return join(this.#directory, 'ik_llama.cpp', 'build', 'bin', name);
+    return join(this.#directory, 'ik_llama.cpp', ggmlBuild().folder, 'bin', name);
   }
 }
 
@@ -116,13 +117,9 @@ function build(directory: string): void {
   if (!existsSync(join(directory, 'ik_llama.cpp'))) run('git', 'init', '-q', 'ik_llama.cpp');
   run('git', ...inSource, 'fetch', '-q', '--depth', '1', SOURCE, COMMIT);
   run('git', ...inSource, 'checkout', '-q', 'FETCH_HEAD');
-  const options = [
-    '-DCMAKE_BUILD_TYPE=Release',
-    '-DGGML_NATIVE=ON',
-    '-DLLAMA_CURL=OFF',
-    '-DBUILD_SHARED_LIBS=OFF',
-  ];
-  run('cmake', '-S', 'ik_llama.cpp', '-B', 'ik_llama.cpp/build', ...options);
+  const { folder, options } = ggmlBuild();
+  const others = ['-DCMAKE_BUILD_TYPE=Release', '-DLLAMA_CURL=OFF', '-DBUILD_SHARED_LIBS=OFF'];
+  run('cmake', '-S', 'ik_llama.cpp', '-B', `ik_llama.cpp/${folder}`, ...options, ...others);
   const targets = ['llama-batched-bench', 'llama-server'];
-  run('cmake', '--build', 'ik_llama.cpp/build', '-j', '2', '--target', ...targets);
+  run('cmake', '--build', `ik_llama.cpp/${folder}`, '-j', '2', '--target', ...targets);
 }

@@ -2,6 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { builtVersion } from './built-version.js';
+import { ggmlBuild } from './held-to-avx2.js';
 import type { Rates, ServingPeer } from './peer.js';
 import { medianRates, runsOf } from './runs.js';
 import type { Shape } from './shapes.js';
@@ -18,7 +19,7 @@ const BUNDLE = 'package/llama/gitRelease.bundle';
  * llama.cpp's programs, all outside this repository:
  *
  *   DIR/llama.cpp               the source: cloned from the bundle in the npm package node-llama-cpp
- *   DIR/llama.cpp/build/bin     llama-quantize, llama-batched-bench
+ *   DIR/llama.cpp/build/bin     llama-quantize, llama-batched-bench; build-avx2 where all sides are held to AVX2
  *   DIR/gguf                    the model in the measured weight types
  */
 export class LlamaCpp implements ServingPeer {
@@ -113,7 +114,7 @@ export class LlamaCpp implements ServingPeer {
   }
 
   #program(name: string): string {
-    return join(this.#directory, 'llama.cpp', 'build', 'bin', name);
+    return join(this.#directory, 'llama.cpp', ggmlBuild().folder, 'bin', name);
   }
 }
 
@@ -149,9 +150,10 @@ function build(directory: string): void {
     run('tar', 'xzf', archive, BUNDLE);
     run('git', 'clone', BUNDLE, 'llama.cpp');
   }
-  run('cmake', '-S', 'llama.cpp', '-B', 'llama.cpp/build', '-DGGML_NATIVE=ON', '-DLLAMA_CURL=OFF');
+  const { folder, options } = ggmlBuild();
+  run('cmake', '-S', 'llama.cpp', '-B', `llama.cpp/${folder}`, ...options, '-DLLAMA_CURL=OFF');
   const targets = ['llama-batched-bench', 'llama-quantize', 'llama-server'];
-  run('cmake', '--build', 'llama.cpp/build', '--config', 'Release', '-j', '2', '--target', ...targets);
+  run('cmake', '--build', `llama.cpp/${folder}`, '--config', 'Release', '-j', '2', '--target', ...targets);
 }
 
 /** The GGUF that `path` is or holds. @throws where there is none, or no path. */

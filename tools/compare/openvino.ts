@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { oneDnnEnvironment } from './held-to-avx2.js';
 import type { Peer, Rates } from './peer.js';
 import { medianRates, runsOf } from './runs.js';
 import type { Shape } from './shapes.js';
@@ -51,7 +52,11 @@ export class OpenVino implements Peer {
     const args = [script, this.#exported(model, format), '--sequences', `${sequences}`];
     args.push('--prompt', `${promptTokens}`, '--generate', `${generate}`, '--threads', `${threads}`);
     args.push('--runs', `${runsOf(shape)}`);
-    const output = execFileSync(this.#program('python'), args, { encoding: 'utf8', maxBuffer: 1 << 26 });
+    const output = execFileSync(this.#program('python'), args, {
+      encoding: 'utf8',
+      maxBuffer: 1 << 26,
+      env: oneDnnEnvironment(),
+    });
     const lines = output.split('\n').filter((text) => text.startsWith('{'));
     if (lines.length === 0) throw new Error(`openvino_bench.py: expected a line of JSON, found '${output}'.`);
     const { prefillPerSecond, generationPerSecond } = medianRates(

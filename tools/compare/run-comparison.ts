@@ -1,6 +1,7 @@
-import { describeMachine, sectionOf } from '../../base/machine.js';
+import { sectionOf } from '../../base/machine.js';
 import { writeSection } from '../document-section.js';
 import { countOf, type FlagValues, listOf, type outputFlag, type TURNS_FLAGS } from './flags.js';
+import { comparedMachine } from './held-to-avx2.js';
 import { ComparisonRecord, type Conditions } from './record.js';
 import { type Candidate, type Named, selectOnly } from './side.js';
 import { takeTurns } from './take-turns.js';
@@ -40,7 +41,7 @@ export async function runComparison<S>(flags: RunFlags, comparison: Comparison<S
 
 async function measure<S>(flags: RunFlags, plan: ComparisonPlan<S>): Promise<ComparisonRecord> {
   const chosen = selectOnly(listOf(flags.only), plan.candidates, plan.columns);
-  const conditions = { machine: describeMachine(), settings: plan.settings };
+  const conditions = { machine: comparedMachine(), settings: plan.settings };
   const record = (flags.resume ? ComparisonRecord.resume : ComparisonRecord.start)(flags.output, conditions);
   const sides = [];
   for (const candidate of chosen.sides) sides.push(await candidate.open());

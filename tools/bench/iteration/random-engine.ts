@@ -9,7 +9,7 @@ import { planNetwork } from '../../../models/architectures/index.js';
 import type { ModelConfig } from '../../../models/model-config.js';
 
 /** The dimensions of SmolLM2-135M. */
-const CONFIG: ModelConfig = {
+export const CONFIG: ModelConfig = {
   architecture: 'llama',
   vocabSize: 49152,
   hiddenSize: 576,

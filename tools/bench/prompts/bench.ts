@@ -1,0 +1,155 @@
+import type { KvDtype, WeightPrecision } from '../../../engine/executors/executor.js';
+import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
+import { countOf, listOf } from '../../compare/flags.js';
+import { markdownTable } from '../../support/markdown-table.js';
+import { median } from '../../support/statistics.js';
+import { defineBench, forEachKind } from '../bench.js';
+import { positiveOf, secondsFlag } from '../flags.js';
+import { CONFIG, makeRandomEngine, type RandomEngine } from '../iteration/random-engine.js';
+import { prefill, TOKENS_PER_BLOCK, timesOf } from '../iteration/work.js';
+import { type Kernels, loadKernels } from '../kernel/hooks.js';
+import { peakRate } from '../kernel/tables.js';
+
+const FLAGS = {
+  weights: { argument: 'TYPE', default: 'int4', help: 'bf16, int8 or int4 (default int4)' },
+  lengths: {
+    argument: 'LIST',
+    default: '128,512,1024,2048',
+    help: 'tokens of a prompt (default 128,512,1024,2048)',
+  },
+  threads: { argument: 'N', default: '2', help: 'threads of the executor (default 2)' },
+  ...secondsFlag(3),
+} as const;
+
+/** Tokens of a step, as in the loop. */
+const CHUNK = 512;
+const CACHES: readonly KvDtype[] = ['bf16', 'int8'];
+
+/** Operations (multiplications and additions) of the layers' products for one token. */
+const PRODUCTS = (() => {
+  const { hiddenSize: hidden, intermediateSize, numHeads, numKvHeads, headDim, numLayers } = CONFIG;
+  const attention = (2 * numHeads + 2 * numKvHeads) * headDim * hidden;
+  return 2 * numLayers * (attention + 3 * hidden * intermediateSize);
+})();
+
+/** Operations of attention for a prompt: each token's scores and values over all tokens up to it. */
+function attentionOf(length: number): number {
+  return ((length * (length + 1)) / 2) * 4 * CONFIG.numHeads * CONFIG.headDim * CONFIG.numLayers;
+}
+
+interface Rates {
+  products: number;
+  /** Of attention over a bf16 cache: pairs of bf16 where the processor has them, else f32. */
+  attention: number;
+}
+
+function ratesOf(kernels: Kernels, isa: string, weights: WeightPrecision, threads: number): Rates {
+  const pairs = isa.endsWith('bf16') ? 'bf16' : 'f32';
+  return {
+    products: threads * peakRate(kernels, isa, weights as 'int4'),
+    attention: threads * peakRate(kernels, isa, pairs),
+  };
+}
+
+function openExecutor(
+  engine: RandomEngine,
+  threads: number,
+  kvDtype: KvDtype,
+  longest: number,
+): NativeExecutor {
+  return new NativeExecutor(engine, {
+    threads,
+    maxNumTokens: CHUNK,
+    maxNumSequences: 1,
+    maxLogitRows: 1,
+    maxSeqLen: longest,
+    numBlocks: Math.ceil(longest / TOKENS_PER_BLOCK),
+    tokensPerBlock: TOKENS_PER_BLOCK,
+    kvDtype,
+  });
+}
+
+/**
+ * Prompts of SmolLM2-135M's shape through the executor alone, in chunks of 512, beside a loop of the same instructions that uses
+ * registers alone: the products of the weights' format, and attention over a bf16 cache in f32 or pairs of bf16. Attention over an int8
+ * cache multiplies words and has no such loop.
+ */
+export const bench = defineBench({
+  flags: FLAGS,
+  document: 'docs/lab/kernels.md',
+  sections: forEachKind('prompts'),
+  run(flags, { progress, report }) {
+    const weights = flags.weights as WeightPrecision;
+    const threads = countOf('threads', flags.threads);
+    const seconds = positiveOf('seconds', flags.seconds);
+    const lengths = listOf(flags.lengths).map((length) => countOf('lengths', length));
+    const kernels = loadKernels();
+    const engine = makeRandomEngine(weights);
+    const rows: string[][] = [];
+    let isa = '';
+    try {
+      for (const cache of CACHES) {
+        const executor = openExecutor(engine, threads, cache, Math.max(...lengths));
+        isa = executor.instructionSet;
+        const rates = ratesOf(kernels, isa, weights, threads);
+        for (const length of lengths) {
+          rows.push(rowOf(executor, engine, { cache, length, seconds, rates }));
+          progress(rows.at(-1)!.join(' | '));
+        }
+        executor.close();
+      }
+    } finally {
+      engine.remove();
+    }
+    report({
+      section: `prompts-${isa.startsWith('avx512') ? 'avx512' : 'avx2'}`,
+      conditions: `kernels of ${isa}, ${threads} threads, ${weights} weights of SmolLM2-135M's shape, chunks of ${CHUNK}; medians`,
+      lines: [markdownTable(HEAD, rows)],
+    });
+  },
+});
+
+const HEAD = [
+  'tokens, cache',
+  'tokens/s',
+  'ms',
+  'products, ms',
+  'of registers',
+  'attention, ms',
+  'of registers',
+  'attention of all',
+  'all, of registers',
+];
+
+interface Case {
+  cache: KvDtype;
+  length: number;
+  seconds: number;
+  rates: Rates;
+}
+
+function rowOf(
+  executor: NativeExecutor,
+  engine: RandomEngine,
+  { cache, length, seconds, rates }: Case,
+): string[] {
+  const { times, parts } = timesOf(executor, prefill(engine, length, CHUNK), seconds);
+  const ms = median(times);
+  const products = parts.linear! + parts.gatedLinear!;
+  const attention = parts.attention!;
+  const leastProducts = (PRODUCTS * length) / rates.products / 1e6;
+  const leastAttention = attentionOf(length) / rates.attention / 1e6;
+  const share = (part: number, whole: number) => `${((100 * part) / whole).toFixed(0)} %`;
+  const hasLoop = cache === 'bf16';
+  return [
+    `${length}, ${cache}`,
+    ((length * 1000) / ms).toFixed(0),
+    ms.toFixed(1),
+    products.toFixed(1),
+    share(leastProducts, products),
+    attention.toFixed(1),
+    hasLoop ? share(leastAttention, attention) : '',
+    share(attention, ms),
+    hasLoop ? share(leastProducts + leastAttention, ms) : '',
+  ];
+}
