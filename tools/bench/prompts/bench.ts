@@ -1,5 +1,6 @@
-import type { KvDtype, WeightPrecision } from '../../../engine/executors/executor.js';
+import type { WeightPrecision } from '../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
+import type { KvDtype } from '../../../kvcache/kv-dtype.js';
 import { countOf, listOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';
 import { median } from '../../support/statistics.js';
