@@ -21,8 +21,21 @@ export interface ModelShape {
 const LLAMA = { architecture: 'llama', vocabSize: 128_256, numKvHeads: 8, ropeTheta: 500_000 } as const;
 const QWEN = { vocabSize: 151_936, numHeads: 32, headDim: 128, ropeTheta: 1_000_000 } as const;
 
-/** Sizes of Llama 3.2 1B and 3B, Llama 3.1 8B, Qwen3 4B and 30B-A3B. */
+/** Sizes of SmolLM2 135M, Llama 3.2 1B and 3B, Llama 3.1 8B, Qwen3 4B and 30B-A3B. */
 export const MODEL_SHAPES: readonly ModelShape[] = [
+  {
+    name: 'llama-135m',
+    architecture: 'llama',
+    vocabSize: 49_152,
+    hiddenSize: 576,
+    intermediateSize: 1536,
+    numLayers: 30,
+    numHeads: 9,
+    numKvHeads: 3,
+    headDim: 64,
+    ropeTheta: 100_000,
+    isTied: true,
+  },
   {
     ...LLAMA,
     name: 'llama-1b',
@@ -87,7 +100,12 @@ export function modelShapeOf(name: string): ModelShape {
 /** Types of a whole file, as llama-quantize names them; Q4_K_M mixes Q4_K and Q6_K. */
 export const FILE_TYPES = ['Q4_0', 'Q4_K_M', 'Q8_0'] as const;
 export type FileType = (typeof FILE_TYPES)[number];
-export type StoredType = 'F32' | 'Q4_0' | 'Q8_0' | 'Q4_K' | 'Q6_K';
+export type StoredType = 'F32' | 'Q4_0' | 'Q5_0' | 'Q8_0' | 'Q4_K' | 'Q6_K';
+
+/** Elements of a superblock. */
+const SUPERBLOCK = 256;
+/** What llama-quantize takes for a matrix whose rows are no whole superblocks. */
+const WITHOUT_SUPERBLOCKS: Partial<Record<StoredType, StoredType>> = { Q4_K: 'Q5_0', Q6_K: 'Q8_0' };
 
 /** @throws naming the types that there are. */
 export function fileTypeOf(name: string): FileType {
@@ -111,8 +129,10 @@ export function plannedTensors(shape: ModelShape, fileType: FileType): PlannedTe
   const plain = { Q4_0: 'Q4_0', Q4_K_M: 'Q4_K', Q8_0: 'Q8_0' } as const;
   const logits = fileType === 'Q8_0' ? 'Q8_0' : 'Q6_K';
   const tensors: PlannedTensor[] = [];
-  const add = (name: string, type: StoredType, ...sizes: number[]) =>
+  const add = (name: string, wanted: StoredType, ...sizes: number[]) => {
+    const type = sizes.at(-1)! % SUPERBLOCK === 0 ? wanted : (WITHOUT_SUPERBLOCKS[wanted] ?? wanted);
     tensors.push({ name, shape: sizes, type, byteLength: bytesOf('', name, type, sizes) });
+  };
   add('token_embd.weight', isTied ? logits : plain[fileType], vocabSize, hiddenSize);
   for (let layer = 0; layer < numLayers; layer++) {
     const better = fileType === 'Q4_K_M' && hasMoreBits(layer, numLayers) ? 'Q6_K' : plain[fileType];

@@ -28,6 +28,7 @@ const BLOCKS: Readonly<Record<StoredType, { bytes: number; scales: readonly [at:
     F32: { bytes: 4, scales: [] },
     Q8_0: { bytes: 34, scales: [[0, 1 / 74]] },
     Q4_0: { bytes: 18, scales: [[0, 1 / 4.6]] },
+    Q5_0: { bytes: 22, scales: [[0, 1 / 9.2]] },
     Q4_K: {
       bytes: 144,
       scales: [

@@ -17,6 +17,7 @@ describe('plannedTensors', () => {
       ({ name }) => [name, weightBytes(tensorsOf(name, 'Q4_K_M')) / 1e9] as const,
     );
     expect(sizes.map(([name, size]) => [name, size.toFixed(2)])).toEqual([
+      ['llama-135m', '0.10'],
       ['llama-1b', '0.80'],
       ['llama-3b', '2.01'],
       ['llama-8b', '4.91'],
@@ -37,6 +38,15 @@ describe('plannedTensors', () => {
     );
   });
 
+  it('has blocks of 32 where rows are no whole superblocks, as llama-quantize does', () => {
+    const typeOf = (tensor: string) =>
+      tensorsOf('llama-135m', 'Q4_K_M').find(({ name }) => name === tensor)!.type;
+    expect(typeOf('token_embd.weight')).toBe('Q8_0');
+    expect(typeOf('blk.9.ffn_up.weight')).toBe('Q5_0');
+    expect(typeOf('blk.9.ffn_down.weight')).toBe('Q4_K');
+    expect(typeOf('blk.0.ffn_down.weight')).toBe('Q6_K');
+  });
+
   it('has one matrix for embedding and logits where they are tied, and all experts of a layer in one tensor', () => {
     const has = (name: string, tensor: string) =>
       tensorsOf(name, 'Q4_K_M').find((one) => one.name === tensor);
@@ -52,7 +62,7 @@ describe('plannedTensors', () => {
 describe('names', () => {
   it('are refused with those that there are', () => {
     expect(() => modelShapeOf('llama-2b')).toThrow(
-      "--shape: there is no 'llama-2b'; there are llama-1b, llama-3b",
+      "--shape: there is no 'llama-2b'; there are llama-135m, llama-1b",
     );
     expect(() => fileTypeOf('Q5_K_M')).toThrow("--type: there is no 'Q5_K_M'; there are Q4_0, Q4_K_M, Q8_0.");
   });
