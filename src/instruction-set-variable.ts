@@ -8,6 +8,7 @@ export const INSTRUCTION_SETS = Object.keys({
   avx2: true,
   avx512: true,
   avx512bf16: true,
+  amx: true,
   neon: true,
   neonbf16: true,
 } satisfies Record<InstructionSet, true>);
