@@ -98,7 +98,7 @@
       "type": "static_library",
       "sources": [
         "engine/executors/native/kernels/scalar.cpp",
-        "<!@(node -p \"['emulated.cpp','emulated_amx.cpp'].map((name)=>'engine/executors/native/kernels/'+name).filter(require('fs').existsSync).join('\\n')\")"
+        "<!@(node -p \"['emulated.cpp','emulated_amx.cpp','emulated_tile_traps.cpp'].map((name)=>'engine/executors/native/kernels/'+name).filter(require('fs').existsSync).join('\\n')\")"
       ],
       "cflags_cc": ["-O2"],
       "xcode_settings": { "GCC_OPTIMIZATION_LEVEL": "2" },

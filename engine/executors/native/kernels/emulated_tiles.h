@@ -1,8 +1,7 @@
 // AMX's tiles in plain C++, for the tests alone: what Intel documents of each instruction (Software Developer's Manual, volume 2), with
-// its faults, which are thrown.
+// its faults, which are thrown as their texts. Without functions of the standard library: those would be compiled with wide vectors.
 #pragma once
-#include <cstring>
-#include <stdexcept>
+#include <cstddef>
 
 #include "kernels/tile_config.h"
 
@@ -22,51 +21,64 @@ class EmulatedTiles {
       need((rows == 0) == (bytes == 0), "a tile has rows without bytes, or bytes without rows");
     }
     config_ = config;
-    std::memset(tiles_, 0, sizeof tiles_);
+    __builtin_memset(tiles_, 0, sizeof tiles_);
   }
-  template <int kTile>
-  void zero() {
-    inUse(kTile);
-    std::memset(tiles_[kTile], 0, sizeof tiles_[kTile]);
+  void zero(int tile) {
+    inUse(tile);
+    __builtin_memset(tiles_[tile], 0, sizeof tiles_[tile]);
   }
   // What lies outside of a tile's shape becomes 0.
+  void load(int tile, const void* p, int64_t stride) {
+    zero(tile);
+    for (int row = 0; row < config_.rows[tile]; row++)
+      __builtin_memcpy(tiles_[tile][row], static_cast<const uint8_t*>(p) + row * stride, config_.rowBytes[tile]);
+  }
+  void store(int tile, void* p, int64_t stride) const {
+    inUse(tile);
+    for (int row = 0; row < config_.rows[tile]; row++)
+      __builtin_memcpy(static_cast<uint8_t*>(p) + row * stride, tiles_[tile][row], config_.rowBytes[tile]);
+  }
+  // TDPBSSD. Where the processor would raise #UD.
+  void multiply(int c, int a, int b) {
+    inUse(c), inUse(a), inUse(b);
+    const int rows = config_.rows[c], words = config_.rowBytes[a] / 4, columns = config_.rowBytes[c] / 4;
+    need(c != a && a != b && b != c, "one tile stands twice");
+    need((config_.rowBytes[c] | config_.rowBytes[a] | config_.rowBytes[b]) % 4 == 0, "the bytes of a row are no multiple of 4");
+    need(config_.rows[a] == rows, "A and C have different numbers of rows");
+    need(config_.rowBytes[b] == config_.rowBytes[c], "B and C have rows of different lengths");
+    need(config_.rows[b] == words, "B has not as many rows as A has words in one");
+    for (int m = 0; m < rows; m++) {
+      int32_t sums[16];
+      __builtin_memcpy(sums, tiles_[c][m], sizeof sums);
+      for (int word = 0; word < words; word++)
+        for (int n = 0; n < columns; n++) sums[n] = plusProducts(sums[n], tiles_[a][m] + 4 * word, tiles_[b][word] + 4 * n);
+      __builtin_memset(tiles_[c][m], 0, kMostTileBytes);
+      __builtin_memcpy(tiles_[c][m], sums, size_t(columns) * 4);
+    }
+    for (int m = rows; m < kMostTileRows; m++) __builtin_memset(tiles_[c][m], 0, kMostTileBytes);
+  }
+
+  // As AmxTiles has them.
+  template <int kTile>
+  void zero() {
+    zero(kTile);
+  }
   template <int kTile>
   void load(const void* p, int64_t stride) {
-    zero<kTile>();
-    for (int row = 0; row < config_.rows[kTile]; row++)
-      std::memcpy(tiles_[kTile][row], static_cast<const uint8_t*>(p) + row * stride, config_.rowBytes[kTile]);
+    load(kTile, p, stride);
   }
   template <int kTile>
   void store(void* p, int64_t stride) const {
-    inUse(kTile);
-    for (int row = 0; row < config_.rows[kTile]; row++)
-      std::memcpy(static_cast<uint8_t*>(p) + row * stride, tiles_[kTile][row], config_.rowBytes[kTile]);
+    store(kTile, p, stride);
   }
-  // TDPBSSD. Where the processor would raise #UD.
   template <int kC, int kA, int kB>
   void multiply() {
-    static_assert(kC != kA && kA != kB && kB != kC);
-    const int rows = config_.rows[kC], words = config_.rowBytes[kA] / 4, columns = config_.rowBytes[kC] / 4;
-    inUse(kC), inUse(kA), inUse(kB);
-    for (const int tile : {kC, kA, kB}) need(config_.rowBytes[tile] % 4 == 0, "the bytes of a row are no multiple of 4");
-    need(config_.rows[kA] == rows, "A and C have different numbers of rows");
-    need(config_.rowBytes[kB] == config_.rowBytes[kC], "B and C have rows of different lengths");
-    need(config_.rows[kB] == words, "B has not as many rows as A has words in one");
-    for (int m = 0; m < rows; m++) {
-      int32_t sums[16];
-      std::memcpy(sums, tiles_[kC][m], sizeof sums);
-      for (int word = 0; word < words; word++)
-        for (int n = 0; n < columns; n++)
-          sums[n] = plusProducts(sums[n], tiles_[kA][m] + 4 * word, tiles_[kB][word] + 4 * n);
-      std::memset(tiles_[kC][m], 0, kMostTileBytes);
-      std::memcpy(tiles_[kC][m], sums, size_t(columns) * 4);
-    }
-    for (int m = rows; m < kMostTileRows; m++) std::memset(tiles_[kC][m], 0, kMostTileBytes);
+    multiply(kC, kA, kB);
   }
 
  private:
   static void need(bool holds, const char* fault) {
-    if (!holds) throw std::domain_error(fault);
+    if (!holds) throw fault;
   }
   void inUse(int tile) const { need(config_.palette == 1 && config_.rows[tile] > 0, "a tile without a shape"); }
   // Sums wrap around.

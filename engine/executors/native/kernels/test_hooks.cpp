@@ -19,6 +19,12 @@
 namespace skein {
 namespace {
 
+#if defined(SKEIN_HAS_EMULATED) && defined(SKEIN_X64) && defined(__linux__)
+#define SKEIN_HAS_TRAPS
+// True where the kernels of AMX run but for their tiles.
+bool tilesAreTraps() { return isaSupported(Isa::kAvx512Bf16) && !isaSupported(Isa::kAmx); }
+#endif
+
 const KernelTable& tableOf(const Napi::CallbackInfo& info) {
   const std::string name = info[0].As<Napi::String>();
 #ifdef SKEIN_X64
@@ -38,6 +44,9 @@ const KernelTable& tableOf(const Napi::CallbackInfo& info) {
   if (name == "emulatedamx") return emulatedAmxKernels();
 #ifdef SKEIN_X64
   if (name == "emulatedamxvnni" && vnniSupported()) return emulatedAmxVnniKernels();
+#endif
+#ifdef SKEIN_HAS_TRAPS
+  if (name == "trappedamx" && tilesAreTraps()) return trappedAmxKernels();
 #endif
 #endif
   for (const Isa isa : kInstructionSets)
@@ -414,6 +423,9 @@ Napi::Value tileNames(const Napi::CallbackInfo& info) {
   result.Set(0u, "emulatedamx");
 #ifdef SKEIN_X64
   if (vnniSupported()) result.Set(1u, "emulatedamxvnni");
+#endif
+#ifdef SKEIN_HAS_TRAPS
+  if (tilesAreTraps()) result.Set(2u, "trappedamx");
 #endif
 #endif
   return result;
