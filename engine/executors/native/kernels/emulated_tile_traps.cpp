@@ -6,6 +6,7 @@
 
 #include "kernels/emulated.h"
 #include "kernels/emulated_tiles.h"
+#include "kernels/peak.h"
 
 namespace skein {
 namespace {
@@ -125,6 +126,11 @@ const KernelTable& trappedAmxKernels() {
     return trapped;
   }();
   return table;
+}
+
+float trappedAmxPeak(int64_t iterations) {
+  const Traps traps;
+  return amxPeak(iterations);
 }
 
 }  // namespace skein

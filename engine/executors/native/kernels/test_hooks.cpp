@@ -455,6 +455,9 @@ bool runPeak([[maybe_unused]] const KernelTable& table, [[maybe_unused]] DType d
 #if defined(SKEIN_X64)
   const bool tiles = isaSupported(Isa::kAmx) && &table == &amxKernels();
   const bool pairs = tiles || (isaSupported(Isa::kAvx512Bf16) && &table == &avx512Bf16Kernels());
+#ifdef SKEIN_HAS_TRAPS
+  if (tilesAreTraps() && isQuantized(dtype) && &table == &trappedAmxKernels()) return sink = trappedAmxPeak(iterations), true;
+#endif
   if (tiles && isQuantized(dtype)) sink = amxPeak(iterations);
   else if (&table == &avx2Kernels()) sink = avx2Peak(dtype, iterations);
   else if (&table == &avx512Kernels()) sink = avx512Peak(dtype, iterations);
