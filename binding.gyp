@@ -35,7 +35,10 @@
         {
           "target_name": "skein_avx512vnni",
           "type": "static_library",
-          "sources": ["engine/executors/native/kernels/avx512vnni.cpp"],
+          "sources": [
+            "engine/executors/native/kernels/avx512vnni.cpp",
+            "<!@(node -p \"['engine/executors/native/kernels/emulated_amx_vnni.cpp'].filter(require('fs').existsSync).join()\")"
+          ],
           "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mprefer-vector-width=512"]
         },
         {
@@ -43,6 +46,12 @@
           "type": "static_library",
           "sources": ["engine/executors/native/kernels/avx512bf16.cpp"],
           "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mavx512bf16", "-mprefer-vector-width=512"]
+        },
+        {
+          "target_name": "skein_amx",
+          "type": "static_library",
+          "sources": ["engine/executors/native/kernels/amx.cpp"],
+          "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mamx-tile", "-mamx-int8", "-mprefer-vector-width=512"]
         }
       ]
     }],
@@ -83,13 +92,13 @@
   ],
   "targets": [
     # Vectors in plain C++ call fmaf() for each lane: what the last level of optimisation adds there is two thirds of the time to compile.
-    # emulated.cpp, for the tests alone, is not part of the package.
+    # Files named emulated*, for the tests alone, are not part of the package.
     {
       "target_name": "skein_plain",
       "type": "static_library",
       "sources": [
         "engine/executors/native/kernels/scalar.cpp",
-        "<!@(node -p \"['engine/executors/native/kernels/emulated.cpp'].filter(require('fs').existsSync).join()\")"
+        "<!@(node -p \"['emulated.cpp','emulated_amx.cpp','emulated_tile_traps.cpp'].map((name)=>'engine/executors/native/kernels/'+name).filter(require('fs').existsSync).join('\\n')\")"
       ],
       "cflags_cc": ["-O2"],
       "xcode_settings": { "GCC_OPTIMIZATION_LEVEL": "2" },
@@ -105,7 +114,7 @@
       "defines": ["NAPI_VERSION=9", "NODE_ADDON_API_CPP_EXCEPTIONS", "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"],
       "conditions": [
         ["target_arch=='x64'", {
-          "dependencies": ["skein_avx2", "skein_avx512", "skein_avx512vnni", "skein_avx512bf16"],
+          "dependencies": ["skein_avx2", "skein_avx512", "skein_avx512vnni", "skein_avx512bf16", "skein_amx"],
           "defines": ["SKEIN_X64"]
         }],
         ["target_arch=='arm64'", {

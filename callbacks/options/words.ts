@@ -1,7 +1,15 @@
 import type { ChunkingPolicy } from '../../scheduler/types.js';
 
 /** Instruction sets of the native executor, from the slowest to the fastest: those of x86-64, then those of ARM. */
-export const INSTRUCTION_SETS = ['scalar', 'avx2', 'avx512', 'avx512bf16', 'neon', 'neonbf16'] as const;
+export const INSTRUCTION_SETS = [
+  'scalar',
+  'avx2',
+  'avx512',
+  'avx512bf16',
+  'amx',
+  'neon',
+  'neonbf16',
+] as const;
 
 export type InstructionSet = (typeof INSTRUCTION_SETS)[number];
 

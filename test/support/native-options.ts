@@ -6,7 +6,8 @@ import { loadAddon } from '../../engine/executors/native/load-addon.js';
 export const instructionSets: readonly InstructionSet[] = loadAddon().supportedInstructionSets();
 
 /** True if products with bf16 weights, and attention over a bf16 cache, round their rows to bf16. */
-export const multipliesPairs = (set: InstructionSet): boolean => set === 'avx512bf16' || set === 'neonbf16';
+export const multipliesPairs = (set: InstructionSet): boolean =>
+  ['avx512bf16', 'amx', 'neonbf16'].includes(set);
 
 export function executorOptions(changes: Partial<ExecutorOptions> = {}): ExecutorOptions {
   return {

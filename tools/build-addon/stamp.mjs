@@ -14,7 +14,7 @@ const COMPILER_VARIABLES = ['CC', 'CXX', 'CFLAGS', 'CXXFLAGS', 'CPPFLAGS', 'LDFL
 const sha256 = (data) => createHash('sha256').update(data).digest('hex');
 
 /** Emulated processors, which only tests ask for: files that the package does not have. */
-const FOR_TESTS = /^kernels\/(emulated\.(cpp|h)|simd_emulated_pairs\.h)$/;
+const FOR_TESTS = /^kernels\/(emulated|simd_emulated_)/;
 
 /** The sources to compile and their options, as far as this repository sets them. */
 function ownFacts(root) {

@@ -1,8 +1,11 @@
 import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
 
+/** Sets that run only where they are named: nobody has measured them yet. */
+const ONLY_WHEN_NAMED: ReadonlySet<InstructionSet> = new Set(['amx']);
+
 /**
- * Chooses the instruction set to run: the one in the options, else the one in SKEIN_ISA, else the fastest. `supported`
- * goes from the slowest to the fastest. Throws if this processor does not run the named one.
+ * Chooses the instruction set to run: the one in the options, else the one in SKEIN_ISA, else the fastest that has been measured.
+ * `supported` goes from the slowest to the fastest. Throws if this processor does not run the named one.
  */
 export function chooseInstructionSet(
   supported: readonly InstructionSet[],
@@ -10,11 +13,12 @@ export function chooseInstructionSet(
   environment: string | undefined,
 ): InstructionSet {
   const wanted = requested ?? environment;
-  if (wanted === undefined || wanted === '') return supported[supported.length - 1]!;
+  const fastest = supported.filter((name) => !ONLY_WHEN_NAMED.has(name)).at(-1)!;
+  if (wanted === undefined || wanted === '') return fastest;
   const found = supported.find((name) => name === wanted);
   if (found !== undefined) return found;
   const source = requested === undefined ? 'SKEIN_ISA' : 'instructionSet';
   throw new Error(
-    `${source} is "${wanted}", but this machine runs ${supported.join(', ')}; name one of them, or none for ${supported[supported.length - 1]}.`,
+    `${source} is "${wanted}", but this machine runs ${supported.join(', ')}; name one of them, or none for ${fastest}.`,
   );
 }

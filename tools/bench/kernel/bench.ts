@@ -22,7 +22,8 @@ const FLAGS = {
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/kernels.md',
-  sections: forEachKind('kernels'),
+  // AMX is asked for by its name alone, and so has no place among the kinds of machines.
+  sections: [...forEachKind('kernels'), 'kernels-amx'],
   run(flags, { report }) {
     const kernels = loadKernels();
     const isa = chooseTable(kernels, flags.isa);
@@ -30,7 +31,7 @@ export const bench = defineBench({
     const threads = [...new Set([1, countOf('threads', flags.threads)])];
     report({
       // Named by the kernels, not by the machine: a machine with AVX-512 can run those of AVX2 too.
-      section: `kernels-${isa.startsWith('avx512') ? 'avx512' : 'avx2'}`,
+      section: `kernels-${isa === 'amx' ? 'amx' : isa.startsWith('avx512') ? 'avx512' : 'avx2'}`,
       conditions: `kernels of ${isa}`,
       lines: [
         'One thread, the best of many short rounds of processor time; products as shares of a register-only loop of their own',

@@ -57,7 +57,7 @@ constexpr std::pair<const char*, DType> kKvTypes[] = {
 constexpr std::pair<const char*, RowKind> kRows[] = {{"tokens", RowKind::kTokens}, {"logits", RowKind::kLogits}};
 constexpr std::pair<const char*, bool> kWeightKinds[] = {{"matrix", true}, {"vector", false}};
 constexpr std::pair<const char*, Isa> kIsas[] = {{"scalar", Isa::kScalar}, {"avx2", Isa::kAvx2},
-                                                 {"avx512", Isa::kAvx512}, {"avx512bf16", Isa::kAvx512Bf16},
+                                                 {"avx512", Isa::kAvx512}, {"avx512bf16", Isa::kAvx512Bf16}, {"amx", Isa::kAmx},
                                                  {"neon", Isa::kNeon},     {"neonbf16", Isa::kNeonBf16}};
 constexpr std::pair<const char*, Activation> kActivations[] = {
     {"none", Activation::kNone},         {"silu", Activation::kSilu}, {"gelu", Activation::kGelu},
@@ -325,6 +325,9 @@ ExecutorConfig readConfig(const Napi::Object& options) {
   if (!isaSupported(config.isa)) {
     throw std::runtime_error(std::string("instructionSet is ") + instructionSetName(config.isa) +
                              ", which this processor does not run.");
+  }
+  if (const char* problem = isaProblem(config.isa)) {
+    throw std::runtime_error(std::string("instructionSet is ") + instructionSetName(config.isa) + ", but " + problem + ".");
   }
   config.threads = integer(options, "threads");
   config.maxNumTokens = integer(options, "maxNumTokens");

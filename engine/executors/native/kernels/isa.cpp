@@ -1,8 +1,13 @@
 // Finds the instruction sets that this processor runs, and the table of kernels for each.
 #include "kernels/kernels.h"
+#include "kernels/same_products.h"
 
 #if defined(SKEIN_X64)
 #include <cpuid.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(SKEIN_ARM64) && defined(__APPLE__)
 #include <sys/sysctl.h>
 #elif defined(SKEIN_ARM64)
@@ -19,6 +24,7 @@ struct CpuFeatures {
   bool avx512 = false;
   bool vnni = false;
   bool bf16 = false;
+  bool amx = false;
 };
 
 // The state components that the operating system saves at a task switch (XCR0). An instruction set whose registers are
@@ -29,11 +35,30 @@ uint64_t savedStates() {
   return (uint64_t(high) << 32) | low;
 }
 
+#ifdef __linux__
+// Codes of arch_prctl, which older headers do not name, and the state component of tiles' data.
+constexpr long kSupportedStates = 0x1021, kRequestState = 0x1023, kTileData = 18;
+
+// True if the system would let a process use tiles. It says no where it is older than 5.16 or has them switched off.
+bool systemHasTiles() {
+  uint64_t states = 0;
+  return syscall(SYS_arch_prctl, kSupportedStates, &states) == 0 && (states >> kTileData & 1) != 0;
+}
+
+// Asks for tiles, for all threads of this process. Until then their first use would end it.
+bool requestTiles() { return syscall(SYS_arch_prctl, kRequestState, kTileData) == 0; }
+#else
+bool systemHasTiles() { return false; }
+bool requestTiles() { return false; }
+#endif
+
 CpuFeatures detect() {
   constexpr uint32_t kFma = 1u << 12, kOsXsave = 1u << 27, kAvx = 1u << 28, kF16c = 1u << 29;  // leaf 1, ecx
   constexpr uint32_t kAvx2 = 1u << 5, kAvx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;  // leaf 7, ebx: F DQ BW VL
   constexpr uint32_t kVnni = 1u << 11;                                                      // leaf 7, ecx
   constexpr uint32_t kBf16 = 1u << 5;                                                       // leaf 7.1, eax
+  constexpr uint32_t kAmx = 1u << 24 | 1u << 25;                                            // leaf 7, edx: tiles, INT8
+  constexpr uint64_t kTiles = 1u << 17 | 1u << 18;                                          // XCR0
   constexpr uint64_t kYmm = 1u << 1 | 1u << 2, kZmm = kYmm | 1u << 5 | 1u << 6 | 1u << 7;   // XCR0
   CpuFeatures features;
   uint32_t eax, ebx, ecx, edx;
@@ -45,7 +70,9 @@ CpuFeatures detect() {
   features.avx2 = (ebx & kAvx2) && (saved & kYmm) == kYmm;
   features.avx512 = features.avx2 && (ebx & kAvx512) == kAvx512 && (saved & kZmm) == kZmm;
   features.vnni = features.avx512 && (ecx & kVnni);
+  const bool tiles = (edx & kAmx) == kAmx && (saved & kTiles) == kTiles;
   if (features.vnni && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) features.bf16 = eax & kBf16;
+  features.amx = features.bf16 && tiles && systemHasTiles();
   return features;
 }
 
@@ -65,17 +92,30 @@ bool isaSupported(Isa isa) {
     case Isa::kAvx2: return features.avx2;
     case Isa::kAvx512: return features.avx512;
     case Isa::kAvx512Bf16: return features.bf16;
+    case Isa::kAmx: return features.amx;
     default: return false;
   }
 }
 
 const KernelTable& kernelsOf(Isa isa) {
   switch (isa) {
+    case Isa::kAmx: return amxKernels();
     case Isa::kAvx512Bf16: return avx512Bf16Kernels();
     case Isa::kAvx512: return vnniSupported() ? avx512VnniKernels() : avx512Kernels();
     case Isa::kAvx2: return avx2Kernels();
     default: return scalarKernels();
   }
+}
+
+// Once for the process, before any thread uses tiles.
+const char* isaProblem(Isa isa) {
+  if (isa != Isa::kAmx) return nullptr;
+  static const char* const problem = []() -> const char* {
+    if (!requestTiles()) return "Linux does not let this process use AMX's tiles";
+    if (!sameProducts(amxKernels(), avx512Bf16Kernels())) return "its products differ from those of avx512bf16 here";
+    return nullptr;
+  }();
+  return problem;
 }
 
 bool dotProductsSupported() { return false; }
@@ -145,6 +185,10 @@ bool isaSupported(Isa isa) { return isa == Isa::kScalar; }
 bool vnniSupported() { return false; }
 
 const KernelTable& kernelsOf(Isa) { return scalarKernels(); }
+#endif
+
+#ifndef SKEIN_X64
+const char* isaProblem(Isa) { return nullptr; }
 #endif
 
 }  // namespace skein

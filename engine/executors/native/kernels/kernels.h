@@ -382,6 +382,7 @@ const KernelTable& avx512Kernels();
 const KernelTable& avx512VnniKernels();  // the same bits from the same packed weights, with byte dot products
 // Kernels with dot products of pairs of bf16 too: other bits and other packed weights if these are bf16.
 const KernelTable& avx512Bf16Kernels();
+const KernelTable& amxKernels();  // the same bits from the same packed weights, with tiles where these are quantised
 
 const KernelTable& neonKernels();  // the same bits as scalar and avx2
 const KernelTable& neonDotKernels();  // the same bits from the same packed weights, with byte dot products
@@ -389,9 +390,10 @@ const KernelTable& neonI8mmKernels();  // the same, with products of two rows
 // Kernels with dot products of pairs of bf16 too: other bits and other packed weights if these are bf16.
 const KernelTable& neonBf16Kernels();
 
-enum class Isa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Bf16 = 3, kNeon = 4, kNeonBf16 = 5 };
+enum class Isa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Bf16 = 3, kNeon = 4, kNeonBf16 = 5, kAmx = 6 };
 // From the slowest to the fastest of a processor.
-constexpr Isa kInstructionSets[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kNeon, Isa::kNeonBf16};
+constexpr Isa kInstructionSets[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512,   Isa::kAvx512Bf16,
+                                    Isa::kAmx,    Isa::kNeon, Isa::kNeonBf16};
 // True if this processor, with the state that its operating system saves, can run the instruction set.
 bool isaSupported(Isa isa);
 // True if kernelsOf(kAvx512) uses the byte dot products of VNNI.
@@ -400,5 +402,8 @@ bool vnniSupported();
 bool dotProductsSupported();
 bool i8mmSupported();
 const KernelTable& kernelsOf(Isa isa);
+// Makes a supported instruction set ready for this process. Returns null, or why it cannot be used, as the end of a sentence: the tiles
+// of kAmx are asked for from the system, and its products must have the bits of those without tiles.
+const char* isaProblem(Isa isa);
 
 }  // namespace skein

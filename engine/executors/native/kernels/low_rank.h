@@ -164,7 +164,7 @@ class Ahead {
   };
   const char* at_ = nullptr;
   int piece_ = 0, count_ = 0, linesOfCall_ = 0;
-  Piece pieces_[24];  // two for each row of a tile
+  Piece pieces_[32];  // two for each row of a tile, the tallest has 16
 };
 
 // Adds lanes [begin, end) to those of a sum. The others belong to other parts: infinity times their zeros would be NaN.

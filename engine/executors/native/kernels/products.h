@@ -2,7 +2,7 @@
 #pragma once
 #include "kernels/gemm.h"
 #include "kernels/pairs_of_rows.h"
-#include "kernels/quantized.h"
+#include "kernels/quantized_products.h"
 
 namespace skein {
 namespace {

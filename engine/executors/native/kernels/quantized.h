@@ -70,6 +70,23 @@ template <class V, DType Form, int M, class Groups>
   }
 }
 
+// Adds a row's sums over one group, in both halves of a panel, to what it has of the groups before. block: its activations.
+template <class V, DType Form>
+[[gnu::always_inline]] inline void addScaled(const typename V::I (&sum)[2], const uint8_t* block,
+                                             const typename V::F (&scales)[2], const typename V::F (&minima)[2],
+                                             typename V::F& low, typename V::F& high) {
+  if constexpr (Form != DType::kInt8) {
+    const auto total = V::set1(loadFloat(block + 4));
+    const auto multiples = V::multiplesOf(loadWord(block));
+    low = V::fma(V::scaled4(sum[0], multiples), scales[0], V::fma(minima[0], total, low));
+    high = V::fma(V::scaled4(sum[1], multiples), scales[1], V::fma(minima[1], total, high));
+  } else {
+    const auto scale = V::set1(loadFloat(block));
+    low = V::fma(V::toFloat(sum[0]), V::mul(scales[0], scale), low);
+    high = V::fma(V::toFloat(sum[1]), V::mul(scales[1], scale), high);
+  }
+}
+
 // Adds the products of M rows and `count` groups of one panel to tile[m * NR ..]. The f32 sums stay in the first-level
 // cache, because the registers hold the integer sums.
 template <class V, DType Form, int M, class Groups>
@@ -94,16 +111,7 @@ void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* panel, in
       float* to = tile + m * NR;
       // Loads both halves before either is stored; otherwise the compiler loads and converts the row's scales twice.
       F low = V::load(to), high = V::load(to + V::W);
-      if constexpr (Form != DType::kInt8) {
-        const F total = V::set1(loadFloat(block + 4));
-        const auto multiples = V::multiplesOf(loadWord(block));
-        low = V::fma(V::scaled4(sum[m][0], multiples), scales[0], V::fma(minima[0], total, low));
-        high = V::fma(V::scaled4(sum[m][1], multiples), scales[1], V::fma(minima[1], total, high));
-      } else {
-        const F scale = V::set1(loadFloat(block));
-        low = V::fma(V::toFloat(sum[m][0]), V::mul(scales[0], scale), low);
-        high = V::fma(V::toFloat(sum[m][1]), V::mul(scales[1], scale), high);
-      }
+      addScaled<V, Form>(sum[m], block, scales, minima, low, high);
       V::store(to, low);
       V::store(to + V::W, high);
     }
@@ -139,6 +147,14 @@ template <class V, int M, class Groups>
   }
 }
 
+// The same for scales in whole numbers, in one half of a panel: `both` is the sum of the sums times their scales.
+template <class V>
+[[gnu::always_inline]] inline typename V::F addBlockScaled(typename V::F both, typename V::F multiple, typename V::F total,
+                                                           typename V::F ofBlock, typename V::F minimum,
+                                                           typename V::F before) {
+  return V::fma(V::mul(both, multiple), ofBlock, V::fma(minimum, total, before));
+}
+
 // quantizedSums for scales in whole numbers. The sums of the first 16, times their scales, wait in the first-level cache.
 template <class V, int M, class Groups>
 void superblockSums(const uint8_t* x, int64_t rowStride, const uint8_t* panel, int group, int count, float* tile,
@@ -169,8 +185,8 @@ void superblockSums(const uint8_t* x, int64_t rowStride, const uint8_t* panel, i
       for (int half = 0; half < 2; half++) {
         const auto first = V::loadScale(firstSixteen + (2 * m + half) * 4 * V::W);
         const F both = V::floatOf(V::addWeighed(first, sum[m][half], scales[half]));
-        const F y = V::fma(minima[half], total, V::load(to + half * V::W));
-        V::store(to + half * V::W, V::fma(V::mul(both, multiple), blocks[half], y));
+        V::store(to + half * V::W,
+                 addBlockScaled<V>(both, multiple, total, blocks[half], minima[half], V::load(to + half * V::W)));
       }
     }
     x += kActivationBytes<V, DType::kQ6K>;
@@ -320,75 +336,6 @@ void panelSums(const QuantizedFormat<V>& format, const RoundedRows& x, int row, 
     });
     group = end;
   }
-}
-
-// Calls run(first, rows, panel) for every block of rows and every panel.
-template <class Run>
-void forEachPanel(int rowBegin, int rowEnd, int panelBegin, int panelEnd, Run run) {
-  for (int first = rowBegin; first < rowEnd; first += kQuantizedRowBlock) {
-    const int rows = rowEnd - first < kQuantizedRowBlock ? rowEnd - first : kQuantizedRowBlock;
-    for (int panel = panelBegin; panel < panelEnd; panel++) run(first, rows, panel);
-  }
-}
-
-// Multiplies sums by the unit of their row, where there are units.
-template <class V>
-inline void applyUnits(const RoundedRows& x, int row, int rows, float* sums) {
-  if (!x.layout.hasUnits) return;
-  for (int m = 0; m < rows; m++, sums += kPanelWidth<V>) {
-    const auto unit = V::set1(x.unit(row + m));
-    V::store(sums, V::mul(V::load(sums), unit));
-    V::store(sums + V::W, V::mul(V::load(sums + V::W), unit));
-  }
-}
-
-template <class V>
-void quantizedGemm(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
-  constexpr int NR = kPanelWidth<V>;
-  const QuantizedFormat<V>& format = quantizedFormatOf<V>(args.dtype);
-  const int groups = groupsOf(args.k);
-  const int64_t panelBytes = format.offsetOf(groups);
-  const uint8_t* packed = static_cast<const uint8_t*>(args.packed);
-  const RoundedRows x(format.rows, args.rounded, args.roundedRows, args.k);
-  float sums[kQuantizedRowBlock * NR];
-  forEachPanel(rowBegin, rowEnd, panelBegin, panelEnd, [&](int row, int rows, int panel) {
-    const auto ahead = [&](int first, int count, int calls) { return aheadOf(args, first, count, panel, 1, 1, calls); };
-    panelSums<V>(format, x, row, rows, packed + panel * panelBytes, groups, sums, ahead, [&](int first, int count) {
-      float* tile = sums + (first - row) * NR;
-      applyUnits<V>(x, first, count, tile);
-      finishTile<V>(args, first, count, panel, tile, NR);
-    });
-  });
-}
-
-template <class V>
-void quantizedGatedGemm(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
-  constexpr int NR = kPanelWidth<V>;
-  const QuantizedFormat<V>& format = quantizedFormatOf<V>(args.dtype);
-  const int groups = groupsOf(args.k);
-  const int64_t panelBytes = format.offsetOf(groups);
-  const uint8_t* packed = static_cast<const uint8_t*>(args.packed);
-  const RoundedRows x(format.rows, args.rounded, args.roundedRows, args.k);
-  float gate[kQuantizedRowBlock * NR], up[kQuantizedRowBlock * NR];
-  forEachPanel(rowBegin, rowEnd, panelBegin, panelEnd, [&](int row, int rows, int panel) {
-    const uint8_t* weights = packed + 2 * panel * panelBytes;
-    const auto unitsOf = [&](float* sums) {
-      return [&x, row, sums](int first, int count) {
-        applyUnits<V>(x, first, count, sums + (first - row) * kPanelWidth<V>);
-      };
-    };
-    const auto aheadOfPanel = [&](int packedPanel) {
-      return [&args, packedPanel](int first, int count, int calls) {
-        return aheadOf(args, first, count, packedPanel, 1, 2, calls);
-      };
-    };
-    panelSums<V>(format, x, row, rows, weights, groups, gate, aheadOfPanel(2 * panel), unitsOf(gate));
-    panelSums<V>(format, x, row, rows, weights + panelBytes, groups, up, aheadOfPanel(2 * panel + 1),
-                 [&](int first, int count) {
-                   unitsOf(up)(first, count);
-                   finishGatedTile<V>(args, first, count, panel, gate + (first - row) * NR, up + (first - row) * NR, NR);
-                 });
-  });
 }
 
 }  // namespace

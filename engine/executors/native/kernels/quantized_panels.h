@@ -136,7 +136,7 @@ class ExpandedGroups {
     }
   }
 
- private:
+ protected:
   static constexpr int place(int step, int part, int half) {
     return (kScaleVectors<V, Form> + (step * kParts<V, Form> + part) * 2 + half) * kVector;
   }

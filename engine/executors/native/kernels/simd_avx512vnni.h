@@ -16,6 +16,7 @@ struct Avx512VnniSimd : FloatScales<Avx512Simd> {
   static I dotWords(I sum, I w, I a) { return kept(_mm512_dpwssd_epi32(sum, w, a)); }
   static I dot4(I sum, I w, I a) { return kept(_mm512_dpbusd_epi32(sum, w, a)); }
   static I dot6(I sum, I w, I a) { return dot4(sum, w, a); }
+  static I lessBytes(I bytes, int excess) { return _mm512_sub_epi8(bytes, _mm512_set1_epi8(char(excess))); }
 };
 
 }  // namespace

@@ -143,7 +143,7 @@ class ExpandedGroups<V, DType::kQ6K> {
     }
   }
 
- private:
+ protected:
   static constexpr int place(int step, int part, int half) { return (8 + (2 * step + part) * 2 + half) * kVector; }
   typename V::F number(int i) const { return V::load(reinterpret_cast<const float*>(group_ + i * kVector)); }
   const uint8_t* group_;

@@ -14,9 +14,16 @@
 #include "kernels/kernels.h"
 #include "kernels/peak.h"
 #include "kernels/read_loop.h"
+#include "kernels/same_products.h"
 
 namespace skein {
 namespace {
+
+#if defined(SKEIN_HAS_EMULATED) && defined(SKEIN_X64) && defined(__linux__)
+#define SKEIN_HAS_TRAPS
+// True where the kernels of AMX run but for their tiles.
+bool tilesAreTraps() { return isaSupported(Isa::kAvx512Bf16) && !isaSupported(Isa::kAmx); }
+#endif
 
 const KernelTable& tableOf(const Napi::CallbackInfo& info) {
   const std::string name = info[0].As<Napi::String>();
@@ -34,9 +41,19 @@ const KernelTable& tableOf(const Napi::CallbackInfo& info) {
 #elif defined(SKEIN_HAS_EMULATED)
   if (name == "emulated16") return emulated16Kernels();
   if (name == "emulated16pairs") return emulated16PairsKernels();
+  if (name == "emulatedamx") return emulatedAmxKernels();
+#ifdef SKEIN_X64
+  if (name == "emulatedamxvnni" && vnniSupported()) return emulatedAmxVnniKernels();
+#endif
+#ifdef SKEIN_HAS_TRAPS
+  if (name == "trappedamx" && tilesAreTraps()) return trappedAmxKernels();
+#endif
 #endif
   for (const Isa isa : kInstructionSets)
-    if (isaSupported(isa) && name == kernelsOf(isa).name) return kernelsOf(isa);
+    if (isaSupported(isa) && name == kernelsOf(isa).name) {
+      if (const char* problem = isaProblem(isa)) throw Napi::Error::New(info.Env(), problem);
+      return kernelsOf(isa);
+    }
   throw Napi::Error::New(info.Env(), std::string("this processor has no kernels named ").append(name));
 }
 
@@ -125,9 +142,53 @@ void inThreads(int32_t threads, int64_t begin, int64_t end, Work work) {
   for (std::thread& helper : helpers) helper.join();
 }
 
+// An adapter of all outputs of a product, for the rows that `adapted` marks: B in `adapterB`, [n][rank], A x in `adapterT`, [rows][rank].
+struct TestAdapter {
+  TestAdapter(const Fields& f, const KernelTable& table) {
+    const int32_t n = f.integer("n"), rank = f.integer("rank");
+    const int32_t* adapted = f.data<int32_t>("adapted");
+    if (!adapted) return;
+    const int32_t panels = (n + table.panelWidth - 1) / table.panelWidth;
+    const size_t bytes = table.blockBytes(AdapterType::kF32, rank);
+    packed.resize(bytes * size_t(panels));
+    for (int32_t panel = 0; panel < panels; ++panel) {
+      char* to = packed.data() + bytes * size_t(panel);
+      const int32_t first = panel * table.panelWidth, end = std::min(table.panelWidth, n - first);
+      table.packBlock(AdapterType::kF32, f.data("adapterB") + int64_t(first) * rank, rank, 0, end, to);
+      blocks.push_back({.weights = to, .first = 0, .rank = rank, .begin = 0, .end = end});
+      firstBlock.push_back(panel);
+      starts.push_back(to);
+    }
+    firstBlock.push_back(panels);
+    starts.push_back(packed.data() + packed.size());
+    product = {.aType = AdapterType::kF32,
+               .bType = AdapterType::kF32,
+               .rank = rank,
+               .a = nullptr,
+               .blocks = blocks.data(),
+               .firstBlock = firstBlock.data(),
+               .panels = panels,
+               .panelStart = starts.data(),
+               .nextBytes = 0};
+    for (int32_t row = 0; row < f.integer("rowEnd"); ++row)
+      rows.push_back({.product = adapted[row] ? &product : nullptr,
+                      .t = f.data("adapterT") + int64_t(row) * rank,
+                      .leads = adapted[row] && rows.empty()});
+  }
+
+  std::vector<char> packed;
+  std::vector<AdapterBlock> blocks;
+  std::vector<int32_t> firstBlock;
+  std::vector<const char*> starts;
+  AdapterProduct product = {};
+  std::vector<AdapterRow> rows;
+};
+
 // Runs a product. `threads` shares out the panels; for timing only.
 void gemm(const Napi::CallbackInfo& info) {
   const Fields f(info);
+  const KernelTable& table = tableOf(info);
+  const TestAdapter adapter(f, table);
   const GemmArgs args{.x = f.data("x"),
                       .ldx = f.integer("ldx"),
                       .packed = f.data<void>("packed"),
@@ -141,8 +202,8 @@ void gemm(const Napi::CallbackInfo& info) {
                       .ldy = f.integer("ldy"),
                       .activation = Activation(f.integer("activation")),
                       .rounded = f.data<void>("rounded"),
-                      .roundedRows = f.integer("roundedRows")};
-  const KernelTable& table = tableOf(info);
+                      .roundedRows = f.integer("roundedRows"),
+                      .adapters = adapter.rows.empty() ? nullptr : adapter.rows.data()};
   const int32_t rowBegin = f.integer("rowBegin"), rowEnd = f.integer("rowEnd");
   inThreads(f.integer("threads"), f.integer("panelBegin"), f.integer("panelEnd"),
             [&](int64_t begin, int64_t end) { table.gemm(args, rowBegin, rowEnd, int32_t(begin), int32_t(end)); });
@@ -355,13 +416,50 @@ Napi::Value names(const Napi::CallbackInfo& info) {
   return result;
 }
 
+// Tables that have tiles in plain C++, whose products with quantised weights alone are of interest.
+Napi::Value tileNames(const Napi::CallbackInfo& info) {
+  auto result = Napi::Array::New(info.Env());
+#if defined(SKEIN_HAS_EMULATED) && !defined(SKEIN_ARM64)
+  result.Set(0u, "emulatedamx");
+#ifdef SKEIN_X64
+  if (vnniSupported()) result.Set(1u, "emulatedamxvnni");
+#endif
+#ifdef SKEIN_HAS_TRAPS
+  if (tilesAreTraps()) result.Set(2u, "trappedamx");
+#endif
+#endif
+  return result;
+}
+
+#if defined(SKEIN_HAS_EMULATED) && !defined(SKEIN_ARM64)
+// One product of emulated tiles; a, b and c are 16 rows of 64 bytes each. Throws the fault that the processor would raise.
+void tileProduct(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  const char* fault = emulatedTileProduct(f.data<void>("config"), f.data<void>("a"), f.data<void>("b"), f.data<void>("c"));
+  if (fault) throw Napi::Error::New(info.Env(), fault);
+}
+#endif
+
+// Whether a table gives the products of the plainest one; with `broken`, whether it would if it wrote nothing.
+Napi::Value compareProducts(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  KernelTable tested = tableOf(info);
+  if (f.integer("broken") != 0) tested.gemm = [](const GemmArgs&, int32_t, int32_t, int32_t, int32_t) {};
+  return Napi::Boolean::New(info.Env(), sameProducts(tested, scalarKernels()));
+}
+
 // Runs the register-only loop of a table's products with weights of `dtype`; false if it has none. A table that another one is made
 // of has the loops that this one has not.
 bool runPeak([[maybe_unused]] const KernelTable& table, [[maybe_unused]] DType dtype, [[maybe_unused]] int64_t iterations) {
   [[maybe_unused]] volatile float sink = 0;
 #if defined(SKEIN_X64)
-  const bool pairs = isaSupported(Isa::kAvx512Bf16) && &table == &avx512Bf16Kernels();
-  if (&table == &avx2Kernels()) sink = avx2Peak(dtype, iterations);
+  const bool tiles = isaSupported(Isa::kAmx) && &table == &amxKernels();
+  const bool pairs = tiles || (isaSupported(Isa::kAvx512Bf16) && &table == &avx512Bf16Kernels());
+#ifdef SKEIN_HAS_TRAPS
+  if (tilesAreTraps() && isQuantized(dtype) && &table == &trappedAmxKernels()) return sink = trappedAmxPeak(iterations), true;
+#endif
+  if (tiles && isQuantized(dtype)) sink = amxPeak(iterations);
+  else if (&table == &avx2Kernels()) sink = avx2Peak(dtype, iterations);
   else if (&table == &avx512Kernels()) sink = avx512Peak(dtype, iterations);
   else if (pairs && dtype == DType::kBf16) sink = avx512Bf16Peak(iterations);
   else if (pairs || (vnniSupported() && &table == &avx512VnniKernels())) sink = avx512VnniPeak(dtype, iterations);
@@ -433,6 +531,11 @@ Napi::Object kernelTestHooks(Napi::Env env) {
   add("chunkExpAbove", chunkExpAbove);
   add("indicesFrom", indicesFrom);
   add("wideRow", wideRow);
+  add("tileNames", tileNames);
+#if defined(SKEIN_HAS_EMULATED) && !defined(SKEIN_ARM64)
+  add("tileProduct", tileProduct);
+#endif
+  add("compareProducts", compareProducts);
   add("peak", peak);
   add("read", read);
   return hooks;

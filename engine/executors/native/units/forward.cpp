@@ -7,3 +7,4 @@
 #include "executor/ops.cpp"
 #include "executor/shared_prefixes.cpp"
 #include "kernels/isa.cpp"
+#include "kernels/same_products.cpp"

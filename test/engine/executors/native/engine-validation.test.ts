@@ -288,6 +288,16 @@ describe('the instruction set', () => {
     expect(chooseInstructionSet(['scalar', 'avx2'], 'avx2', 'scalar')).toBe('avx2');
   });
 
+  it('is one that nobody has measured only where it is named', () => {
+    const supported = ['avx2', 'avx512bf16', 'amx'] as const;
+    expect(chooseInstructionSet(supported, undefined, undefined)).toBe('avx512bf16');
+    expect(chooseInstructionSet(supported, undefined, 'amx')).toBe('amx');
+    expect(chooseInstructionSet(supported, 'amx', undefined)).toBe('amx');
+    expect(() => chooseInstructionSet(['avx2', 'avx512bf16'], undefined, 'amx')).toThrow(
+      'SKEIN_ISA is "amx", but this machine runs avx2, avx512bf16; name one of them, or none for avx512bf16.',
+    );
+  });
+
   it('that is unknown, or not of this machine, is an error that lists what there is', () => {
     expect(() => chooseInstructionSet(['scalar', 'avx2'], undefined, 'avx512')).toThrow(
       'SKEIN_ISA is "avx512", but this machine runs scalar, avx2',

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 
 const native = join(import.meta.dirname, '../../../../engine/executors/native');
 /** Files that are compiled alone: those of one instruction set each, and the vectors in plain C++. */
-const ALONE = /^kernels\/(avx|neon|scalar|emulated)/;
+const ALONE = /^kernels\/(amx|avx|neon|scalar|emulated)/;
 
 it('each file of the addon is in one of the units that are compiled', () => {
   const files = readdirSync(native, { recursive: true, encoding: 'utf8' })

@@ -34,6 +34,10 @@ export interface WideRowResults {
 /** Functions that engine/executors/native/kernels/test_hooks.cpp exports; the first argument names the table. */
 interface KernelHooks {
   names(): string[];
+  tileNames(): string[];
+  /** a, b and c: 16 rows of 64 bytes. Not on ARM. */
+  tileProduct(table: string, fields: Fields): void;
+  compareProducts(table: string, fields: Fields): boolean;
   shape(table: string): { panelWidth: number; tileRows: number };
   pack(table: string, fields: Fields): Uint8Array;
   round(table: string, fields: Fields): Uint8Array;
@@ -65,6 +69,12 @@ const require = createRequire(import.meta.url);
 const root = fileURLToPath(new URL('../../../../../', import.meta.url));
 export const kernels: KernelHooks = require('node-gyp-build')(root).kernels;
 export const tables = kernels.names();
+/** Tables of AMX's kernel with tiles in plain C++. Only their products with quantised weights are their own. */
+export const tileTables = kernels.tileNames();
+/** Tables with products of their own, and the formats of these. Where each instruction of tiles is a trap, only tiles.test.ts waits for it. */
+export const productTables = [...tables, ...tileTables.filter((table) => table !== 'trappedamx')];
+export const dtypesOf = (table: string): readonly Dtype[] =>
+  tileTables.includes(table) ? QUANTIZED_TYPES : DTYPES;
 
 /** Tables that must agree bit for bit: the instruction sets of this processor and their twins in plain C++. */
 export const twins = [
@@ -72,6 +82,7 @@ export const twins = [
   ['avx512', 'emulated16'],
   ['avx512vnni', 'emulated16'],
   ['avx512bf16', 'emulated16pairs'],
+  ['amx', 'emulated16pairs'],
   ['neon', 'scalar'],
   ['neondot', 'scalar'],
   ['neoni8mm', 'scalar'],
@@ -82,7 +93,8 @@ export const twins = [
 export const isShort = process.env.SKEIN_TEST_SCALE === 'short';
 
 /** True for tables that multiply bf16 as pairs, and so round rows, queries and probabilities. */
-export const multipliesPairs = (table: string) => table.endsWith('bf16') || table.endsWith('pairs');
+export const multipliesPairs = (table: string) =>
+  table === 'amx' || table.endsWith('bf16') || table.endsWith('pairs');
 
 /** Emulated vectors are far slower: tests give them less. */
 export const isEmulated = (table: string) => table === 'scalar' || table.startsWith('emulated');
