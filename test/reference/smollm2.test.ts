@@ -10,6 +10,7 @@ import {
   precisionOf,
   TestEngines,
 } from '../../tools/support/test-engine.js';
+import { isShort } from '../support/scale.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 import { divergenceOf, teacherForced } from './teacher-forced.js';
 
@@ -28,6 +29,10 @@ const LIMITS = {
 };
 
 const prompts = readGolden<Smollm2Prompt>('smollm2');
+/** The prompts whose divergence is measured: a few of each kind on an emulated processor, which takes a second for a token. */
+const measured = isShort
+  ? prompts.filter(({ name }) => /^(one token|plain fact|digits|french|chat sum)$/.test(name))
+  : prompts;
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
@@ -77,7 +82,7 @@ describeWithTestModel('SmolLM2 in f32 against Hugging Face transformers', () => 
 describeWithTestModel('SmolLM2 against Hugging Face transformers in f32', () => {
   it.each(['bf16', 'int8', 'int4', INT8_CACHE] as const)('diverges little in %s', async (precision) => {
     const { executor, driver } = await open(precision);
-    const { mean, greatest, same, text } = divergenceOf(prompts.map((prompt) => ({ driver, prompt })));
+    const { mean, greatest, same, text } = divergenceOf(measured.map((prompt) => ({ driver, prompt })));
     executor.close();
     console.log(`SmolLM2, ${precision} against f32, top 20 and the rest, ${text}`);
     expect(mean).toBeLessThan(LIMITS[precision].mean);

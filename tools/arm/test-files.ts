@@ -7,7 +7,7 @@ export interface TestFile {
   path: string;
   /** Pattern of the names of its tests that run; absent: all. */
   names?: string;
-  /** True: the kernels' tests take fewer shapes. */
+  /** True: tests of kernels take fewer shapes, those of the real model fewer prompts. */
   isShort?: boolean;
 }
 
@@ -49,14 +49,15 @@ const REAL_MODEL = /^smollm2/;
 /** The plain C++ of the scalar twins has no instruction of its own, other executors none of Skein's; the emulator is slowest there. */
 const OF_ARM = `^(?!.*\\b(scalar|wasm|tensorflow|portable|${TEST_OF_RANKS})\\b)`;
 
-const reference = (name: string, names?: string): TestFile => ({
+const reference = (name: string, names?: string, isShort = false): TestFile => ({
   path: `test/reference/${name}.test.ts`,
   ...(names === undefined ? {} : { names }),
+  isShort,
 });
 
 /**
  * Whole suites: the real model beside Hugging Face transformers, adapters and encoders beside theirs, the bitwise suite, architectures,
- * and everything of the executor's own. Of the real model the short prompts in f32, and all prompts where products are of whole numbers.
+ * and everything of the executor's own. Of the real model the short prompts in f32, and a few prompts of each kind where products are of whole numbers.
  */
 export function wholeSuites(): TestFile[] {
   return [
@@ -70,8 +71,9 @@ export function wholeSuites(): TestFile[] {
     reference(
       'smollm2',
       "(one token|two tokens|plain fact|chat capital)'?: (logits|greedy)|diverges little in int[48]$",
+      true,
     ),
-    reference('lora-smollm2', 'diverges little in int4'),
+    reference('lora-smollm2', 'diverges little in int4', true),
   ];
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { KvDtype } from '../../../../../kvcache/kv-dtype.js';
 import { quantsOf } from '../../../../support/kv-quants.js';
+import { isShort } from '../../../../support/scale.js';
 import { type Expected, expectedHead, expectNear, joined, queriesOf } from './attention-reference.js';
 import {
   bitsOf,
@@ -8,7 +9,6 @@ import {
   fromBf16,
   guarded,
   isEmulated,
-  isShort,
   kernels,
   randomFloats,
   randomOf,

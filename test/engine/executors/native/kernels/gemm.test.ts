@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { roundedActivations } from '../../../../../tools/support/quantized.js';
+import { isShort } from '../../../../support/scale.js';
 import {
   DTYPES,
   type Dtype,
@@ -10,7 +11,6 @@ import {
   guardedRow,
   isEmulated,
   isQuantized,
-  isShort,
   kernels,
   productTables,
   randomFloats,

@@ -89,9 +89,6 @@ export const twins = [
   ['neonbf16', 'emulated8pairs'],
 ].filter((pair): pair is [string, string] => tables.includes(pair[0]!));
 
-/** True where a processor is emulated, which takes a hundred times as long: fewer shapes then. */
-export const isShort = process.env.SKEIN_TEST_SCALE === 'short';
-
 /** True for tables that multiply bf16 as pairs, and so round rows, queries and probabilities. */
 export const multipliesPairs = (table: string) =>
   table === 'amx' || table.endsWith('bf16') || table.endsWith('pairs');
