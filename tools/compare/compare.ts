@@ -72,7 +72,7 @@ const FLAGS = {
   section: {
     argument: 'NAME',
     default: 'compare',
-    help: 'what --write writes: NAME-avx2 or NAME-avx512 of BENCHMARKS.md (default compare; compare-long: its long contexts)',
+    help: 'what --write writes: NAME-avx2 or NAME-avx512 (default compare, of BENCHMARKS.md; compare-long: long contexts, of docs/lab/comparisons.md)',
   },
 } as const satisfies FlagTable;
 
@@ -85,7 +85,8 @@ async function main(): Promise<void> {
     'Measures Skein beside llama.cpp, ik_llama.cpp and OpenVINO GenAI: tables of medians and ratios. --shape NAME --help: larger models.',
   );
   if (flags === null) return;
-  const reports = [{ of: comparisonReport, document: 'BENCHMARKS.md', section: flags.section }];
+  const document = flags.section === 'compare' ? 'BENCHMARKS.md' : 'docs/lab/comparisons.md';
+  const reports = [{ of: comparisonReport, document, section: flags.section }];
   await runComparison(flags, { plan: () => planOf(flags), reports });
 }
 

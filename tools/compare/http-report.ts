@@ -28,7 +28,7 @@ function columnsOf(record: ComparisonRecord, key: string): TableColumn[] {
   }));
 }
 
-/** Table of tokens a second of every side, with the ratios of tokens a second and of median latencies. */
+/** Table of tokens a second of every side, with the ratios to each peer's best of tokens a second and of median latencies. */
 export function httpSummary(record: ComparisonRecord): string {
   const columns = columnsOf(record, 'tokensPerSecond');
   const rates = mediansTable(record, columns).split('\n');
@@ -40,6 +40,7 @@ export function httpSummary(record: ComparisonRecord): string {
       .split('\n')
       .slice(2)
       .map(cellsOf)
+      .filter(([ratio]) => ratio!.endsWith(', its best'))
       .map(([ratio, ...cells]) => [`${ratio}: ${name}`, ...cells]),
   );
   const rateRows = medians.map(([side, ...cells]) => [`${side}, tokens/s`, ...cells]);

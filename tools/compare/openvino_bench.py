@@ -9,6 +9,7 @@ the steps behind it.
 
 import argparse
 import json
+import os
 import time
 
 import numpy as np
@@ -26,6 +27,10 @@ def pipeline(model: str, threads: int, tokens: int) -> genai.ContinuousBatchingP
     scheduler.num_kv_blocks = 2 * (tokens // 32 + 256)
     scheduler.cache_size = 0
     properties = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
+    if os.environ.get("ONEDNN_MAX_CPU_ISA") == "AVX2":
+        # It would choose bf16 by the processor, which products of AVX2 do not have.
+        properties["INFERENCE_PRECISION_HINT"] = "f32"
+        properties["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = 0
     return genai.ContinuousBatchingPipeline(model, scheduler, "CPU", properties)
 
 

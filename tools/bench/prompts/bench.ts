@@ -8,8 +8,7 @@ import { defineBench, forEachKind } from '../bench.js';
 import { positiveOf, secondsFlag } from '../flags.js';
 import { CONFIG, makeRandomEngine, type RandomEngine } from '../iteration/random-engine.js';
 import { prefill, TOKENS_PER_BLOCK, timesOf } from '../iteration/work.js';
-import { type Kernels, loadKernels } from '../kernel/hooks.js';
-import { peakRate } from '../kernel/tables.js';
+import { peakOfThreads } from './peak-of-threads.js';
 
 const FLAGS = {
   weights: { argument: 'TYPE', default: 'int4', help: 'bf16, int8 or int4 (default int4)' },
@@ -44,11 +43,10 @@ interface Rates {
   attention: number;
 }
 
-function ratesOf(kernels: Kernels, isa: string, weights: WeightPrecision, threads: number): Rates {
-  const pairs = isa.endsWith('bf16') ? 'bf16' : 'f32';
+async function ratesOf(isa: string, weights: WeightPrecision, threads: number): Promise<Rates> {
   return {
-    products: threads * peakRate(kernels, isa, weights as 'int4'),
-    attention: threads * peakRate(kernels, isa, pairs),
+    products: await peakOfThreads(isa, weights, threads),
+    attention: await peakOfThreads(isa, isa.endsWith('bf16') ? 'bf16' : 'f32', threads),
   };
 }
 
@@ -71,20 +69,19 @@ function openExecutor(
 }
 
 /**
- * Prompts of SmolLM2-135M's shape through the executor alone, in chunks of 512, beside a loop of the same instructions that uses
- * registers alone: the products of the weights' format, and attention over a bf16 cache in f32 or pairs of bf16. Attention over an int8
+ * Prompts of SmolLM2-135M's shape through the executor alone, in chunks of 512, beside loops of the same instructions that use
+ * registers alone, on as many threads at once: the products of the weights' format, and attention over a bf16 cache in f32 or pairs of bf16. Attention over an int8
  * cache multiplies words and has no such loop.
  */
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/kernels.md',
   sections: forEachKind('prompts'),
-  run(flags, { progress, report }) {
+  async run(flags, { progress, report }) {
     const weights = flags.weights as WeightPrecision;
     const threads = countOf('threads', flags.threads);
     const seconds = positiveOf('seconds', flags.seconds);
     const lengths = listOf(flags.lengths).map((length) => countOf('lengths', length));
-    const kernels = loadKernels();
     const engine = makeRandomEngine(weights);
     const rows: string[][] = [];
     let isa = '';
@@ -92,8 +89,9 @@ export const bench = defineBench({
       for (const cache of CACHES) {
         const executor = openExecutor(engine, threads, cache, Math.max(...lengths));
         isa = executor.instructionSet;
-        const rates = ratesOf(kernels, isa, weights, threads);
         for (const length of lengths) {
+          // Beside each prompt, since the clock of a machine drifts.
+          const rates = await ratesOf(isa, weights, threads);
           rows.push(rowOf(executor, engine, { cache, length, seconds, rates }));
           progress(rows.at(-1)!.join(' | '));
         }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { QUANTIZED_TYPES, type QuantizedType } from '../../../../../tools/support/quantized.js';
+import { isShort } from '../../../../support/scale.js';
 import {
   expectSameBits,
   guarded,
-  isShort,
   kernels,
   randomFloats,
   randomOf,
