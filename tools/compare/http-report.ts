@@ -36,12 +36,9 @@ export function httpSummary(record: ComparisonRecord): string {
   const withoutBytes = (line: string) => cellsOf(line).filter((_, i) => i !== 1);
   const [head = [], , ...medians] = rates.slice(0, -1).map(withoutBytes);
   const ratioRows = Object.entries({ 'tokens/s': 'tokensPerSecond', ...SUMMARIZED }).flatMap(([name, key]) =>
-    ratiosTable(record, columnsOf(record, key))
-      .split('\n')
-      .slice(2)
-      .map(cellsOf)
-      .filter(([ratio]) => ratio!.endsWith(', its best'))
-      .map(([ratio, ...cells]) => [`${ratio}: ${name}`, ...cells]),
+    lastOfPeers(ratiosTable(record, columnsOf(record, key)).split('\n').slice(2).map(cellsOf)).map(
+      ([ratio, ...cells]) => [`${ratio}: ${name}`, ...cells],
+    ),
   );
   const rateRows = medians.map(([side, ...cells]) => [`${side}, tokens/s`, ...cells]);
   return [
@@ -49,6 +46,12 @@ export function httpSummary(record: ComparisonRecord): string {
     '',
     markdownTable(['', ...head.slice(1)], [...rateRows, ...ratioRows]),
   ].join('\n');
+}
+
+/** The last row of each pair of ours and a peer: the peer's best, where it has several formats. */
+function lastOfPeers(rows: readonly string[][]): string[][] {
+  const pairOf = ([label]: readonly string[]) => /^(.*? \/ [^ ,]+)/.exec(label!)![1]!;
+  return rows.filter((row, i) => i + 1 === rows.length || pairOf(rows[i + 1]!) !== pairOf(row));
 }
 
 /** The cells of a line that `tableRow` has made. */
