@@ -51,7 +51,7 @@
           "target_name": "skein_amx",
           "type": "static_library",
           "sources": ["engine/executors/native/kernels/amx.cpp"],
-          "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mamx-tile", "-mamx-int8", "-mprefer-vector-width=512"]
+          "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mprefer-vector-width=512"]
         }
       ]
     }],

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../../engine/building/engine.js';
 import {
+  BEST_INSTRUCTION_SET,
   cacheOf,
   type Format,
   INSTRUCTION_SETS,
@@ -50,7 +51,7 @@ function spoilt(tensor: string, row: number, value: number, format: Format): Pro
   return engines.get(spoilModel(MODEL, freshFolder(), { tensor, row, value }), precisionOf(format));
 }
 
-function open(engine: Engine, format: Format, instructionSet = INSTRUCTION_SETS.at(-1)!) {
+function open(engine: Engine, format: Format, instructionSet = BEST_INSTRUCTION_SET) {
   return openExecutor(engine, {
     ...cacheOf(format),
     instructionSet,
@@ -102,7 +103,7 @@ async function answersOfIntact(format: Format, instructionSet: (typeof INSTRUCTI
 }
 
 describe.each(INSTRUCTION_SETS)('on %s, a token whose embedding is not finite', (instructionSet) => {
-  const isBest = instructionSet === INSTRUCTION_SETS.at(-1);
+  const isBest = instructionSet === BEST_INSTRUCTION_SET;
   it.each(isBest ? ([...FORMATS, INT8_CACHE] as const) : FORMATS)(
     'fails the requests that hold it, and no other changes a bit, in %s',
     async (format) => {

@@ -3,7 +3,7 @@ import { encodeWordList } from '../../callbacks/stop-words.js';
 import type { Tensor } from '../../callbacks/types.js';
 import { bool, f32, i32 } from '../../tools/support/loop-harness.js';
 import {
-  INSTRUCTION_SETS,
+  BEST_INSTRUCTION_SET,
   openExecutor,
   TestEngines,
   tinyModelPath,
@@ -78,7 +78,7 @@ it.each(RUNS)('chains of samplers, $name: each answers as alone', async ({ threa
   const engine = await engines.get(tinyModelPath('gqa'), 'f32');
   const open = (own: number) =>
     openExecutor(engine, {
-      instructionSet: INSTRUCTION_SETS.at(-1)!,
+      instructionSet: BEST_INSTRUCTION_SET,
       threads: own,
       maxSeqLen: 96,
       tokensPerBlock: 16,

@@ -2,9 +2,9 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { Tensor } from '../../callbacks/types.js';
 import { bool, f32, i32 } from '../../tools/support/loop-harness.js';
 import {
+  BEST_INSTRUCTION_SET,
   cacheOf,
   type Format,
-  INSTRUCTION_SETS,
   INT8_CACHE,
   openExecutor,
   precisionOf,
@@ -91,7 +91,7 @@ describe.each<{ variant: string; format: Format; runs: typeof RUNS }>([
     const open = (own: number) =>
       openExecutor(engine, {
         ...cacheOf(format),
-        instructionSet: INSTRUCTION_SETS.at(-1)!,
+        instructionSet: BEST_INSTRUCTION_SET,
         threads: own,
         maxSeqLen: 96,
         tokensPerBlock: 16,

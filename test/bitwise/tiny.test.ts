@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { WeightPrecision } from '../../engine/executors/executor.js';
 import {
+  BEST_INSTRUCTION_SET,
   cacheOf,
   type Format,
   INSTRUCTION_SETS,
@@ -112,7 +113,7 @@ async function openTiny(
   variant: string,
   format: Format,
   threads: number,
-  instructionSet = INSTRUCTION_SETS.at(-1)!,
+  instructionSet = BEST_INSTRUCTION_SET,
 ) {
   const engine = await engines.get(tinyModelPath(variant), precisionOf(format));
   const { slidingWindow } = engine.manifest.config;
@@ -293,7 +294,7 @@ function promptsThatBeginAlike(vocabSize: number, seed: number) {
 async function expectReuseChangesNothing(
   variant: string,
   precision: WeightPrecision,
-  instructionSet = INSTRUCTION_SETS.at(-1)!,
+  instructionSet = BEST_INSTRUCTION_SET,
 ): Promise<void> {
   const { executor, config } = await openTiny(variant, precision, 2, instructionSet);
   const arrivals = promptsThatBeginAlike(config.vocabSize, 7);
@@ -324,7 +325,7 @@ async function expectReuseChangesNothing(
 async function expectSwappingChangesNothing(
   variant: string,
   format: Format,
-  instructionSet = INSTRUCTION_SETS.at(-1)!,
+  instructionSet = BEST_INSTRUCTION_SET,
 ): Promise<void> {
   const { executor, config } = await openTiny(variant, format, 2, instructionSet);
   const arrivals = promptsThatBeginAlike(config.vocabSize, 8);

@@ -5,6 +5,7 @@ import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { firstWrongToken, klDivergence, readGolden, type TinyPrompt } from '../../tools/support/goldens.js';
 import { SequenceDriver } from '../../tools/support/sequence-driver.js';
 import {
+  BEST_INSTRUCTION_SET,
   INSTRUCTION_SETS,
   openExecutor,
   TestEngines,
@@ -50,7 +51,7 @@ async function openDriver(architecture: string, { precision = 'f32', ...options 
   const kvCacheConfig = maxAttentionWindow === undefined ? {} : { maxAttentionWindow };
   const { window } = resolveLimits({ tokensPerBlock, kvCacheConfig, maxSeqLen }, manifest);
   const executor = openExecutor(engine, {
-    instructionSet: INSTRUCTION_SETS.at(-1)!,
+    instructionSet: BEST_INSTRUCTION_SET,
     tokensPerBlock,
     maxSeqLen,
     ...window?.options,

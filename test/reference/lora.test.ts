@@ -3,7 +3,12 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { openAdapter } from '../../models/adapters/open-adapter.js';
 import { firstWrongToken, klDivergence } from '../../tools/support/goldens.js';
 import { SequenceDriver } from '../../tools/support/sequence-driver.js';
-import { INSTRUCTION_SETS, openExecutor, TestEngines } from '../../tools/support/test-engine.js';
+import {
+  BEST_INSTRUCTION_SET,
+  INSTRUCTION_SETS,
+  openExecutor,
+  TestEngines,
+} from '../../tools/support/test-engine.js';
 import { type AdapterGolden, adapterGoldens } from '../support/lora-goldens.js';
 import { compareLogits, greatestDifference } from './compare-logits.js';
 
@@ -23,7 +28,7 @@ afterAll(() => engines.remove());
 async function open(
   { adapter, model }: AdapterGolden,
   precision: 'f32' | keyof typeof DIVERGENCE_MAX,
-  instructionSet = INSTRUCTION_SETS.at(-1)!,
+  instructionSet = BEST_INSTRUCTION_SET,
 ) {
   const engine = await engines.get(fixture(model), precision);
   const executor = openExecutor(engine, { instructionSet, maxAdapters: 2, maxLoraRank: MAX_RANK });

@@ -9,6 +9,7 @@ import {
 } from '../../tools/support/goldens.js';
 import { SequenceDriver } from '../../tools/support/sequence-driver.js';
 import {
+  BEST_INSTRUCTION_SET,
   INSTRUCTION_SETS,
   openExecutor,
   TestEngines,
@@ -48,7 +49,7 @@ afterAll(() => engines.remove());
 async function openDriver(
   variant: string,
   precision: WeightPrecision,
-  instructionSet = INSTRUCTION_SETS.at(-1)!,
+  instructionSet = BEST_INSTRUCTION_SET,
 ) {
   const engine = await engines.get(tinyModelPath(variant), precision);
   const executor = openExecutor(engine, { instructionSet });

@@ -41,13 +41,16 @@ export const SHORT: readonly TestFile[] = [
 
 /** Files that start processes of Node.js: a program for ARM starts none where the system does not know the emulator (binfmt_misc). */
 const STARTS_PROCESSES = /^(manager|ranks|smollm2-ranks|steered-ranks|worker-death)$/;
-const TEST_OF_RANKS = 'tensorParallelSize';
+const TESTS_THAT_START_SOME = 'tensorParallelSize|several processes at once';
+
+/** Of the files of the addon's sources, which a bundle does not lie beside. */
+const OF_SOURCES = /^units$/;
 
 /** Hours of emulated arithmetic: a tenth of a second to seconds for each token of a model of 135 million weights. */
 const REAL_MODEL = /^smollm2/;
 
 /** The plain C++ of the scalar twins has no instruction of its own, other executors none of Skein's; the emulator is slowest there. */
-const OF_ARM = `^(?!.*\\b(scalar|wasm|tensorflow|portable|${TEST_OF_RANKS})\\b)`;
+const OF_ARM = `^(?!.*\\b(scalar|wasm|tensorflow|portable|${TESTS_THAT_START_SOME})\\b)`;
 
 const reference = (name: string, names?: string, isShort = false): TestFile => ({
   path: `test/reference/${name}.test.ts`,
@@ -67,7 +70,9 @@ export function wholeSuites(): TestFile[] {
     ...filesOf('test/bitwise')
       .filter(({ name }) => !STARTS_PROCESSES.test(name) && !REAL_MODEL.test(name))
       .map(({ name, path }) => ({ path, names: name === 'known-outputs' ? '^native' : OF_ARM })),
-    ...filesOf(NATIVE).map(({ path }) => ({ path, names: OF_ARM, isShort: true })),
+    ...filesOf(NATIVE)
+      .filter(({ name }) => !OF_SOURCES.test(name))
+      .map(({ path }) => ({ path, names: OF_ARM, isShort: true })),
     reference(
       'smollm2',
       "(one token|two tokens|plain fact|chat capital)'?: (logits|greedy)|diverges little in int[48]$",

@@ -88,6 +88,15 @@ function textOf({ conditions, lines }: Report, note: string): string {
   return `${head}\n\n${lines.join('\n').trim()}`;
 }
 
+/**
+ * The section for kernels of an instruction set, since a machine with AVX-512 can run those of AVX2 too. `amx`, which runs only where it is
+ * named, has one of its own or none.
+ */
+export function sectionOfKernels(name: string, isa: string): string {
+  if (isa === 'amx') return `${name}-amx`;
+  return `${name}-${isa.startsWith('avx512') ? 'avx512' : 'avx2'}`;
+}
+
 /** A section for each kind of machine, as `sectionOf` of base/machine.ts names them. */
 export function forEachKind(...names: string[]): string[] {
   return names.flatMap((name) => [`${name}-avx2`, `${name}-avx512`]);

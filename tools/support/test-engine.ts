@@ -6,11 +6,19 @@ import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import { buildEngine } from '../../engine/building/builder.js';
 import { type Engine, loadableEngine } from '../../engine/building/engine.js';
 import type { EnginePrecision, ExecutorOptions, WeightPrecision } from '../../engine/executors/executor.js';
+import { chooseInstructionSet } from '../../engine/executors/native/instruction-set.js';
 import { loadAddon } from '../../engine/executors/native/load-addon.js';
 import { type NativeEngine, NativeExecutor } from '../../engine/executors/native/native-executor.js';
 
 /** Instruction sets that this machine runs, from the slowest to the fastest. */
 export const INSTRUCTION_SETS: readonly InstructionSet[] = loadAddon().supportedInstructionSets();
+
+/** The one that runs where none is named. */
+export const BEST_INSTRUCTION_SET: InstructionSet = chooseInstructionSet(
+  INSTRUCTION_SETS,
+  undefined,
+  undefined,
+);
 
 /** Weights with the KV cache that they have by default, or those of bf16 with one in int8. */
 export type Format = WeightPrecision | 'bf16 with an int8 cache';

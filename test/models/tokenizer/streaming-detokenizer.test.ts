@@ -81,10 +81,14 @@ describe('StreamingDetokenizer', () => {
 
   it('decodes SentencePiece byte tokens', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'grapheme' }), (text) => {
-        const ids = sentencePiece.encode(text, { addSpecialTokens: false });
-        expect(stream(sentencePiece, ids).join('')).toBe(text);
-      }),
+      // A text's own lower one eighth block is SentencePiece's sign for a space, and comes back as one.
+      fc.property(
+        fc.string({ unit: 'grapheme' }).map((text) => text.replaceAll('\u2581', '')),
+        (text) => {
+          const ids = sentencePiece.encode(text, { addSpecialTokens: false });
+          expect(stream(sentencePiece, ids).join('')).toBe(text);
+        },
+      ),
     );
   });
 });

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { countOf, listOf } from '../../compare/flags.js';
-import { defineBench, forEachKind } from '../bench.js';
+import { defineBench, forEachKind, sectionOfKernels } from '../bench.js';
 import { chooseTable, DTYPES, type Dtype, loadKernels } from './hooks.js';
 import { attentionTable, gemmTable, readingTable, roundingLine } from './tables.js';
 
@@ -30,8 +30,7 @@ export const bench = defineBench({
     const dtypes = dtypesOf(flags.weights);
     const threads = [...new Set([1, countOf('threads', flags.threads)])];
     report({
-      // Named by the kernels, not by the machine: a machine with AVX-512 can run those of AVX2 too.
-      section: `kernels-${isa === 'amx' ? 'amx' : isa.startsWith('avx512') ? 'avx512' : 'avx2'}`,
+      section: sectionOfKernels('kernels', isa),
       conditions: `kernels of ${isa}`,
       lines: [
         'One thread, the best of many short rounds of processor time; products as shares of a register-only loop of their own',

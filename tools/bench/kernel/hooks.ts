@@ -37,6 +37,15 @@ export function chooseTable(kernels: Kernels, name: string): string {
   return chosen;
 }
 
+/** The kernels that an executor of an instruction set has: with dot products of bytes where the processor has them. */
+export function tableOfSet(kernels: Kernels, isa: string): string {
+  const better: Readonly<Record<string, readonly string[]>> = {
+    avx512: ['avx512vnni'],
+    neon: ['neoni8mm', 'neondot'],
+  };
+  return better[isa]?.find((name) => kernels.names().includes(name)) ?? isa;
+}
+
 export function isQuantized(dtype: Dtype): dtype is QuantizedType {
   return dtype !== 'f32' && dtype !== 'bf16';
 }

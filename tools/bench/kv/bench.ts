@@ -6,7 +6,7 @@ import { markdownTable } from '../../support/markdown-table.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-rows.js';
 import { makeStepBatch } from '../../support/step-batch.js';
 import { takeRounds } from '../../support/take-rounds.js';
-import { defineBench, forEachKind } from '../bench.js';
+import { defineBench, forEachKind, sectionOfKernels } from '../bench.js';
 import { makeRandomEngine, type RandomEngine } from '../iteration/random-engine.js';
 
 const FLAGS = {
@@ -193,12 +193,15 @@ export const bench = defineBench({
       const isa = instructionSetOf(engine);
       const rows: string[][] = [];
       for (const shape of SHAPES) rows.push(...rowsOf(shape, await measure(engine, shape, threads, steps)));
-      const kind = isa.startsWith('avx512') ? 'avx512' : 'avx2';
       const conditions = `kernels of ${isa}, ${threads} threads, int4 weights; the fastest of ${steps} steps in turns, or of ${5 * steps} where contexts are short or single: other work only adds`;
-      report({ section: `kv-cache-${kind}`, conditions, lines: [markdownTable(HEAD, rows)] });
+      report({ section: sectionOfKernels('kv-cache', isa), conditions, lines: [markdownTable(HEAD, rows)] });
       const shared: string[][] = [];
       for (const shape of SHARED_SHAPES) shared.push(...(await sharedRows(engine, shape, threads, steps)));
-      report({ section: `shared-prefixes-${kind}`, conditions, lines: [markdownTable(SHARED_HEAD, shared)] });
+      report({
+        section: sectionOfKernels('shared-prefixes', isa),
+        conditions,
+        lines: [markdownTable(SHARED_HEAD, shared)],
+      });
     } finally {
       engine.remove();
     }

@@ -4,7 +4,7 @@ import type { WeightPrecision } from '../../../engine/executors/executor.js';
 import { countOf, listOf, SIDES_FLAGS } from '../../compare/flags.js';
 import { ggufOf } from '../../compare/llama-cpp.js';
 import { TestEngines } from '../../support/test-engine.js';
-import { defineBench, forEachKind } from '../bench.js';
+import { defineBench, forEachKind, sectionOfKernels } from '../bench.js';
 import { MODEL_FLAG, modelOf, roundsFlag, THREADS_FLAG } from '../flags.js';
 import { ggufAdapter } from './gguf-adapter.js';
 import { KINDS, measureFormat, type Peers } from './measure-format.js';
@@ -55,7 +55,7 @@ export const bench = defineBench({
       }
       const isa = found[0]!.instructionSet;
       report({
-        section: `adapters-${isa.startsWith('avx512') ? 'avx512' : 'avx2'}`,
+        section: sectionOfKernels('adapters', isa),
         conditions: `kernels of ${isa}, ${threads} threads, medians of ${rounds} rounds in turns${found[0]!.peer === null ? '' : `; llama.cpp ${found[0]!.peer.version}`}`,
         lines: [
           'Speed beside the same step in an engine without slots for adapters, in per cent:',

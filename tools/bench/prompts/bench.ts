@@ -4,10 +4,11 @@ import type { KvDtype } from '../../../kvcache/kv-dtype.js';
 import { countOf, listOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';
 import { median } from '../../support/statistics.js';
-import { defineBench, forEachKind } from '../bench.js';
+import { defineBench, forEachKind, sectionOfKernels } from '../bench.js';
 import { positiveOf, secondsFlag } from '../flags.js';
 import { CONFIG, makeRandomEngine, type RandomEngine } from '../iteration/random-engine.js';
 import { prefill, TOKENS_PER_BLOCK, timesOf } from '../iteration/work.js';
+import { loadKernels, tableOfSet } from '../kernel/hooks.js';
 import { peakOfThreads } from './peak-of-threads.js';
 
 const FLAGS = {
@@ -24,6 +25,9 @@ const FLAGS = {
 /** Tokens of a step, as in the loop. */
 const CHUNK = 512;
 const CACHES: readonly KvDtype[] = ['bf16', 'int8'];
+const WEIGHTS: readonly WeightPrecision[] = ['bf16', 'int8', 'int4'];
+/** Sets whose attention over a bf16 cache multiplies pairs of bf16. */
+const OF_PAIRS = ['avx512bf16', 'neonbf16'];
 
 /** Operations (multiplications and additions) of the layers' products for one token. */
 const PRODUCTS = (() => {
@@ -44,9 +48,10 @@ interface Rates {
 }
 
 async function ratesOf(isa: string, weights: WeightPrecision, threads: number): Promise<Rates> {
+  const table = tableOfSet(loadKernels(), isa);
   return {
-    products: await peakOfThreads(isa, weights, threads),
-    attention: await peakOfThreads(isa, isa.endsWith('bf16') ? 'bf16' : 'f32', threads),
+    products: await peakOfThreads(table, weights, threads),
+    attention: await peakOfThreads(table, OF_PAIRS.includes(isa) ? 'bf16' : 'f32', threads),
   };
 }
 
@@ -78,7 +83,9 @@ export const bench = defineBench({
   document: 'docs/lab/kernels.md',
   sections: forEachKind('prompts'),
   async run(flags, { progress, report }) {
-    const weights = flags.weights as WeightPrecision;
+    const weights = WEIGHTS.find((precision) => precision === flags.weights);
+    if (weights === undefined)
+      throw new Error(`--weights: expected one of ${WEIGHTS.join(', ')}, found '${flags.weights}'.`);
     const threads = countOf('threads', flags.threads);
     const seconds = positiveOf('seconds', flags.seconds);
     const lengths = listOf(flags.lengths).map((length) => countOf('lengths', length));
@@ -88,20 +95,23 @@ export const bench = defineBench({
     try {
       for (const cache of CACHES) {
         const executor = openExecutor(engine, threads, cache, Math.max(...lengths));
-        isa = executor.instructionSet;
-        for (const length of lengths) {
-          // Beside each prompt, since the clock of a machine drifts.
-          const rates = await ratesOf(isa, weights, threads);
-          rows.push(rowOf(executor, engine, { cache, length, seconds, rates }));
-          progress(rows.at(-1)!.join(' | '));
+        try {
+          isa = executor.instructionSet;
+          for (const length of lengths) {
+            // Beside each prompt, since the clock of a machine drifts.
+            const rates = await ratesOf(isa, weights, threads);
+            rows.push(rowOf(executor, engine, { cache, length, seconds, rates }));
+            progress(rows.at(-1)!.join(' | '));
+          }
+        } finally {
+          executor.close();
         }
-        executor.close();
       }
     } finally {
       engine.remove();
     }
     report({
-      section: `prompts-${isa.startsWith('avx512') ? 'avx512' : 'avx2'}`,
+      section: sectionOfKernels('prompts', isa),
       conditions: `kernels of ${isa}, ${threads} threads, ${weights} weights of SmolLM2-135M's shape, chunks of ${CHUNK}; medians`,
       lines: [markdownTable(HEAD, rows)],
     });

@@ -1,5 +1,6 @@
 // Tiles of AMX-INT8, by the instructions themselves: compilers' own functions for them leave memory out of what they read (GCC 12), and
-// so let stores sink below the loads of tiles. The tiles' numbers are part of the instructions.
+// so let stores sink below the loads of tiles. They are written as bytes, since assemblers before binutils 2.36 do not know them; the
+// tiles' numbers are part of the bytes, and memory is always at rax, with rcx between rows.
 #pragma once
 #include "kernels/tile_config.h"
 
@@ -12,28 +13,29 @@ class AmxTiles {
   AmxTiles(const AmxTiles&) = delete;
   AmxTiles& operator=(const AmxTiles&) = delete;
   // Tiles that are in use are saved at each switch of threads, so none is left so.
-  ~AmxTiles() { asm volatile("tilerelease" ::: "memory"); }
+  ~AmxTiles() { asm volatile(".byte 0xc4,0xe2,0x78,0x49,0xc0  # tilerelease" ::: "memory"); }
 
   // Sets the shapes of all tiles, which are zeros then.
-  void configure(const TileConfig& config) { asm volatile("ldtilecfg %0" : : "m"(config)); }
+  void configure(const TileConfig& config) { asm volatile(".byte 0xc4,0xe2,0x78,0x49,0x00  # ldtilecfg (%0)" : : "a"(&config) : "memory"); }
   template <int kTile>
   void zero() {
-    asm volatile("tilezero %%tmm%c0" : : "i"(kTile) : "memory");
+    asm volatile(".byte 0xc4,0xe2,0x7b,0x49,%c0  # tilezero" : : "i"(0xc0 + 8 * kTile) : "memory");
   }
   // Rows of a tile lie `stride` bytes apart.
   template <int kTile>
   void load(const void* p, int64_t stride) {
-    asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(p), "r"(stride), "i"(kTile) : "memory");
+    asm volatile(".byte 0xc4,0xe2,0x7b,0x4b,%c2,0x08  # tileloadd (%0,%1,1)" : : "a"(p), "c"(stride), "i"(4 + 8 * kTile) : "memory");
   }
   template <int kTile>
   void store(void* p, int64_t stride) {
-    asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(p), "r"(stride), "i"(kTile) : "memory");
+    asm volatile(".byte 0xc4,0xe2,0x7a,0x4b,%c2,0x08  # tilestored (%0,%1,1)" : : "a"(p), "c"(stride), "i"(4 + 8 * kTile) : "memory");
   }
   // C += A B, of signed bytes.
   template <int kC, int kA, int kB>
   void multiply() {
     static_assert(kC != kA && kA != kB && kB != kC);
-    asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB) : "memory");
+    constexpr int kSecond = (15 - kB) * 8 + 3, kFirst = 0xc0 + 8 * kC + kA;
+    asm volatile(".byte 0xc4,0xe2,%c0,0x5e,%c1  # tdpbssd" : : "i"(kSecond), "i"(kFirst) : "memory");
   }
 };
 

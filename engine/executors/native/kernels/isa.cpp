@@ -24,7 +24,8 @@ struct CpuFeatures {
   bool avx512 = false;
   bool vnni = false;
   bool bf16 = false;
-  bool amx = false;
+  bool tiles = false;  // of the processor
+  bool amx = false;    // and of the system
 };
 
 // The state components that the operating system saves at a task switch (XCR0). An instruction set whose registers are
@@ -70,9 +71,9 @@ CpuFeatures detect() {
   features.avx2 = (ebx & kAvx2) && (saved & kYmm) == kYmm;
   features.avx512 = features.avx2 && (ebx & kAvx512) == kAvx512 && (saved & kZmm) == kZmm;
   features.vnni = features.avx512 && (ecx & kVnni);
-  const bool tiles = (edx & kAmx) == kAmx && (saved & kTiles) == kTiles;
+  features.tiles = (edx & kAmx) == kAmx && (saved & kTiles) == kTiles;
   if (features.vnni && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) features.bf16 = eax & kBf16;
-  features.amx = features.bf16 && tiles && systemHasTiles();
+  features.amx = features.bf16 && features.tiles && systemHasTiles();
   return features;
 }
 
@@ -106,6 +107,8 @@ const KernelTable& kernelsOf(Isa isa) {
     default: return scalarKernels();
   }
 }
+
+bool processorHasTiles() { return cpuFeatures().tiles; }
 
 // Once for the process, before any thread uses tiles.
 const char* isaProblem(Isa isa) {
@@ -188,6 +191,8 @@ const KernelTable& kernelsOf(Isa) { return scalarKernels(); }
 #endif
 
 #ifndef SKEIN_X64
+bool processorHasTiles() { return false; }
+
 const char* isaProblem(Isa) { return nullptr; }
 #endif
 

@@ -402,6 +402,8 @@ bool vnniSupported();
 bool dotProductsSupported();
 bool i8mmSupported();
 const KernelTable& kernelsOf(Isa isa);
+// True where the processor has AMX's tiles, whether the system lets a process use them or not.
+bool processorHasTiles();
 // Makes a supported instruction set ready for this process. Returns null, or why it cannot be used, as the end of a sentence: the tiles
 // of kAmx are asked for from the system, and its products must have the bits of those without tiles.
 const char* isaProblem(Isa isa);

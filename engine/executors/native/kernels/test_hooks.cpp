@@ -21,8 +21,9 @@ namespace {
 
 #if defined(SKEIN_HAS_EMULATED) && defined(SKEIN_X64) && defined(__linux__)
 #define SKEIN_HAS_TRAPS
-// True where the kernels of AMX run but for their tiles.
-bool tilesAreTraps() { return isaSupported(Isa::kAvx512Bf16) && !isaSupported(Isa::kAmx); }
+// True where the kernels of AMX run but for their tiles, which the processor does not have: one that has them and a system that keeps them
+// back need not make a trap of each.
+bool tilesAreTraps() { return isaSupported(Isa::kAvx512Bf16) && !processorHasTiles(); }
 #endif
 
 const KernelTable& tableOf(const Napi::CallbackInfo& info) {

@@ -10,7 +10,7 @@ import { MODULE_IDS, type ModuleId } from '../../../../models/adapters/module-id
 import { Random } from '../../../../tools/support/random.js';
 import { makeStepBatch, type StepSequence } from '../../../../tools/support/step-batch.js';
 import { makeTinyNetwork, type TinyNetwork } from '../../../../tools/support/tiny-network.js';
-import { executorOptions, instructionSets } from '../../../support/native-options.js';
+import { bestInstructionSet, executorOptions, instructionSets } from '../../../support/native-options.js';
 
 const MAX_RANK = 64;
 const TOKENS_PER_BLOCK = 16;
@@ -89,7 +89,7 @@ afterAll(() => {
 
 function open(
   precision: string,
-  { instructionSet = instructionSets.at(-1)!, threads = 2, maxAdapters = ADAPTERS.length } = {},
+  { instructionSet = bestInstructionSet, threads = 2, maxAdapters = ADAPTERS.length } = {},
 ): Executor {
   const options = executorOptions({
     instructionSet,

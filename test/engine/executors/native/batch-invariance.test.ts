@@ -6,7 +6,7 @@ import { Random } from '../../../../tools/support/random.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../../../tools/support/sampling-rows.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
 import { makeTinyNetwork, type TinyNetwork, type TinyShape } from '../../../../tools/support/tiny-network.js';
-import { executorOptions, instructionSets } from '../../../support/native-options.js';
+import { bestInstructionSet, executorOptions, instructionSets } from '../../../support/native-options.js';
 import { expectSameLogits, PagedSequences } from '../../../support/paged-sequences.js';
 
 // Two sequences are longer than one split of the cache, so that splits and merges are part of what must not matter.
@@ -83,7 +83,7 @@ function mixed(changes: Changes, seed: number): Logits {
 }
 
 describe.each(instructionSets)('a sequence on %s', (instructionSet) => {
-  const isBest = instructionSet === instructionSets.at(-1);
+  const isBest = instructionSet === bestInstructionSet;
   describe.each(isBest ? [...FORMATS, WITH_INT8_CACHE] : FORMATS)(
     'with weights in $precision, cache in $kvDtype',
     (format) => {

@@ -8,7 +8,7 @@ import { NativeExecutor } from '../../../../engine/executors/native/native-execu
 import { makeSamplingBatch, makeSamplingOutput } from '../../../../tools/support/sampling-rows.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
 import { makeTinyNetwork, type TinyNetwork } from '../../../../tools/support/tiny-network.js';
-import { executorOptions, instructionSets } from '../../../support/native-options.js';
+import { bestInstructionSet, executorOptions } from '../../../support/native-options.js';
 
 const RUNNING = 'A begun step is running; finish() must come first.';
 
@@ -128,7 +128,7 @@ describe('wrong use is refused, and the step goes on', () => {
 describe('a worker that is terminated', () => {
   it('in the middle of a begun step waits for it and takes its threads along', async () => {
     const { plan, weightsFile, tensors, packedFolder } = tiny;
-    const instructionSet = instructionSets.at(-1)!;
+    const instructionSet = bestInstructionSet;
     const options = {
       ...executorOptions({ threads: 3 }),
       maxAttentionWindow: 0,
