@@ -280,7 +280,7 @@ export const OPTIONAL_PARAMS = {
   }),
   /** Instruction set of the native executor. */
   instructionSet: ofGptManager(oneOf(...INSTRUCTION_SETS), {
-    default: "the processor's best",
+    default: "the processor's best, but not amx",
     help: `instruction set of the native executor: ${INSTRUCTION_SETS.join(', ')}`,
   }),
   /**

@@ -3,7 +3,7 @@ import type { NativeExecutor } from '../../../engine/executors/native/native-exe
 import { LlamaCpp } from '../../compare/llama-cpp.js';
 import { median } from '../../support/statistics.js';
 import { takeRounds } from '../../support/take-rounds.js';
-import { loadKernels } from '../kernel/hooks.js';
+import { loadKernels, tableOfSet } from '../kernel/hooks.js';
 import { crowdStep, GENERATION, openCrowd, PROMPT, PROMPTS, type StepShape } from './crowd.js';
 import { type AdapterKind, adapterBytes, randomAdapter } from './random-adapter.js';
 
@@ -161,7 +161,7 @@ function cellsOf(sides: readonly StepSide[]): Cell[] {
 
 function readingSide(isa: string, threads: number): Side {
   const kernels = loadKernels();
-  const table = kernels.names().includes(isa) ? isa : kernels.names().at(-1)!;
+  const table = tableOfSet(kernels, isa);
   const data = new Uint8Array(READ_BYTES).fill(1);
   const ms = new Map<number, number>();
   const turn = (round: number) => {

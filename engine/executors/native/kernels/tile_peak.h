@@ -10,14 +10,14 @@ namespace {
 template <class T>
 __attribute__((noinline)) float tilePeakLoop(int64_t iterations) {
   constexpr int kLength = 32;
-  const uint8_t ones[kMostTileRows * kMostTileBytes] = {1};
+  const uint8_t bytes[kMostTileRows * kMostTileBytes] = {1};
   int32_t sums[16 * 16];
   T tiles;
   tiles.configure(productTiles(kMostTileRows, kLength));
-  tiles.template load<4>(ones, kLength);
-  tiles.template load<5>(ones, kLength);
-  tiles.template load<6>(ones, kMostTileBytes);
-  tiles.template load<7>(ones, kMostTileBytes);
+  tiles.template load<4>(bytes, kLength);
+  tiles.template load<5>(bytes, kLength);
+  tiles.template load<6>(bytes, kMostTileBytes);
+  tiles.template load<7>(bytes, kMostTileBytes);
   // Four products are two groups of 16 rows and 32 outputs.
   for (int64_t n = 0; n < iterations * 12 / 16; n += 2 * kLength / 4) {
     tiles.template multiply<0, 4, 6>();
