@@ -20,6 +20,10 @@ export const BEST_INSTRUCTION_SET: InstructionSet = chooseInstructionSet(
   undefined,
 );
 
+/** True if products with bf16 weights, and attention over a bf16 cache, round their rows to bf16. */
+export const multipliesPairs = (set: InstructionSet): boolean =>
+  ['avx512bf16', 'amx', 'neonbf16'].includes(set);
+
 /** Weights with the KV cache that they have by default, or those of bf16 with one in int8. */
 export type Format = WeightPrecision | 'bf16 with an int8 cache';
 export const INT8_CACHE = 'bf16 with an int8 cache' as const;

@@ -7,25 +7,22 @@ import type { WeightPrecision } from '../../../engine/executors/executor.js';
 import type { NativeEngine } from '../../../engine/executors/native/native-executor.js';
 import { planNetwork } from '../../../models/architectures/index.js';
 import type { ModelConfig } from '../../../models/model-config.js';
+import { modelShapeOf } from '../../compare/shape/model-shapes.js';
+
+const { name: _name, architecture, ropeTheta, isTied, ...sizes } = modelShapeOf('llama-135m');
 
 /** The dimensions of SmolLM2-135M. */
 export const CONFIG: ModelConfig = {
-  architecture: 'llama',
-  vocabSize: 49152,
-  hiddenSize: 576,
-  intermediateSize: 1536,
-  numLayers: 30,
-  numHeads: 9,
-  numKvHeads: 3,
-  headDim: 64,
+  ...sizes,
+  architecture,
   rmsNormEpsilon: 1e-5,
   activation: 'silu',
   attentionBias: false,
   mlpBias: false,
-  tieWordEmbeddings: true,
+  tieWordEmbeddings: isTied,
   maxPositions: 8192,
   slidingWindow: null,
-  rope: { theta: 100000, rotaryDim: 64, scaling: { type: 'none' } },
+  rope: { theta: ropeTheta, rotaryDim: sizes.headDim, scaling: { type: 'none' } },
   bosTokenId: null,
   eosTokenIds: [],
   padTokenId: null,

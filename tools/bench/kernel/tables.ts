@@ -42,7 +42,7 @@ function rowsTitle(count: number): string {
 }
 
 /** GOP/s of a loop of the format's own instructions that uses registers alone, on one thread. */
-export function peakRate(kernels: Kernels, isa: string, dtype: Dtype): number {
+function peakRate(kernels: Kernels, isa: string, dtype: Dtype): number {
   let operations = 0;
   const seconds = processorSeconds(() => {
     operations = kernels.peak(isa, { dtype, iterations: 20_000 });

@@ -1,9 +1,11 @@
+import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
 import type { WeightPrecision } from '../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import type { KvDtype } from '../../../kvcache/kv-dtype.js';
 import { countOf, listOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';
 import { median } from '../../support/statistics.js';
+import { multipliesPairs } from '../../support/test-engine.js';
 import { defineBench, forEachKind, sectionOfKernels } from '../bench.js';
 import { positiveOf, secondsFlag } from '../flags.js';
 import { CONFIG, makeRandomEngine, type RandomEngine } from '../iteration/random-engine.js';
@@ -26,8 +28,6 @@ const FLAGS = {
 const CHUNK = 512;
 const CACHES: readonly KvDtype[] = ['bf16', 'int8'];
 const WEIGHTS: readonly WeightPrecision[] = ['bf16', 'int8', 'int4'];
-/** Sets whose attention over a bf16 cache multiplies pairs of bf16. */
-const OF_PAIRS = ['avx512bf16', 'neonbf16'];
 
 /** Operations (multiplications and additions) of the layers' products for one token. */
 const PRODUCTS = (() => {
@@ -47,11 +47,11 @@ interface Rates {
   attention: number;
 }
 
-async function ratesOf(isa: string, weights: WeightPrecision, threads: number): Promise<Rates> {
+async function ratesOf(isa: InstructionSet, weights: WeightPrecision, threads: number): Promise<Rates> {
   const table = tableOfSet(loadKernels(), isa);
   return {
     products: await peakOfThreads(table, weights, threads),
-    attention: await peakOfThreads(table, OF_PAIRS.includes(isa) ? 'bf16' : 'f32', threads),
+    attention: await peakOfThreads(table, multipliesPairs(isa) ? 'bf16' : 'f32', threads),
   };
 }
 
@@ -99,7 +99,7 @@ export const bench = defineBench({
           isa = executor.instructionSet;
           for (const length of lengths) {
             // Beside each prompt, since the clock of a machine drifts.
-            const rates = await ratesOf(isa, weights, threads);
+            const rates = await ratesOf(executor.instructionSet, weights, threads);
             rows.push(rowOf(executor, engine, { cache, length, seconds, rates }));
             progress(rows.at(-1)!.join(' | '));
           }
