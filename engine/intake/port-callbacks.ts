@@ -46,6 +46,7 @@ export class PortCallbacks implements LoopCallbacks {
   #blockAsks: BlockAsk[] = [];
   /** Milliseconds between two formations; 0: nobody watches. */
   #watchIntervalMs = 0;
+  /** When a formation with requests in flight was last reported. */
   #watchedMs = Number.NEGATIVE_INFINITY;
   /** True if something happened since the last formation was reported. */
   #isFormationStale = false;
@@ -144,13 +145,15 @@ export class PortCallbacks implements LoopCallbacks {
   }
 
   /**
-   * Called between two iterations: reports the requests in flight if somebody watches, and at once when all work has ended.
+   * Called between two iterations: reports the requests in flight if somebody watches, and at once when all work has
+   * ended. The interval is that of formations with work: work that is shorter than it, with a rest after each, is
+   * still seen.
    */
   reportFormation(wasBusy: boolean, nowMs: number, describe: () => EngineFormation): void {
     if (this.#watchIntervalMs === 0) return;
     if (wasBusy) this.#isFormationStale = true;
     if (!this.#isFormationStale || (wasBusy && nowMs - this.#watchedMs < this.#watchIntervalMs)) return;
-    this.#watchedMs = nowMs;
+    if (wasBusy) this.#watchedMs = nowMs;
     this.#isFormationStale = wasBusy;
     this.#port.postMessage({ type: 'formation', formation: describe() } satisfies WorkerMessage);
   }

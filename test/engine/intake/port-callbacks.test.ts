@@ -40,6 +40,29 @@ describe('the worker end of the bridge', () => {
   });
 });
 
+describe('formations', () => {
+  it('show work that is shorter than their interval, with a rest after each', () => {
+    const { port1, port2 } = new MessageChannel();
+    const callbacks = new PortCallbacks(port2, { statsJson: false, stats: false, kvEvents: false });
+    port1.postMessage({ type: 'watch', intervalMs: 200 } satisfies HostMessage);
+    callbacks.pollStopSignals();
+    const harness = new LoopHarness();
+    const told: string[] = [];
+    const report = (wasBusy: boolean, nowMs: number) =>
+      callbacks.reportFormation(wasBusy, nowMs, () => {
+        told.push(`${wasBusy ? 'busy' : 'rest'} ${nowMs}`);
+        return harness.loop.formation();
+      });
+    // Bursts of 100 ms, each with three iterations and a rest behind them.
+    for (const beginMs of [0, 150, 300]) {
+      for (const ms of [0, 50, 100]) report(true, beginMs + ms);
+      for (const ms of [101, 120]) report(false, beginMs + ms);
+    }
+    expect(told).toEqual(['busy 0', 'rest 101', 'busy 200', 'rest 251', 'busy 400', 'rest 401']);
+    port1.close();
+  });
+});
+
 describe('rows of logits', () => {
   it('are handed over with their buffers, not copied; flat arrays are copied once', () => {
     const { port1, port2 } = new MessageChannel();

@@ -98,11 +98,14 @@ export function adaptersSuite(browser: () => Browser): void {
     await page.getByText('Live', { exact: true }).waitFor();
     await page.getByText('In flight as a table').click();
     let isSeen = false;
-    const body = { prompt: 'x', max_tokens: 200, ignore_eos: true };
-    // So many that the engine never rests: when it does, nothing is in flight.
-    const models = Array.from({ length: 12 }, (_, i) => (i % 2 === 0 ? 'sql' : 'base'));
-    const asking = models.map(async (model) => {
-      while (!isSeen) await postJson(`${server.url}/v1/completions`, { ...body, model });
+    // So many, of so different lengths, that they do not end together and the engine never rests: when it does, nothing
+    // is in flight.
+    const bodies = Array.from({ length: 12 }, (_, i) => {
+      const model = i % 2 === 0 ? 'sql' : 'base';
+      return { prompt: 'x', max_tokens: 60 + 13 * i, ignore_eos: true, model };
+    });
+    const asking = bodies.map(async (body) => {
+      while (!isSeen) expect((await postJson(`${server.url}/v1/completions`, body)).status).toBe(200);
     });
     const table = page.locator('details.as-table');
     const cells = () => table.locator('tbody td:last-child').allTextContents();
