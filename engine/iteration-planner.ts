@@ -103,8 +103,8 @@ export class IterationPlanner {
     const { microBatch, pace } = this.#options;
     if (!pace || !microBatch.chunking) return microBatch;
     const maxContextTokens = pace.mostContextTokens(active, scheduled, turns);
-    const isAlone = active.length === 1;
-    const longestChunk = (request: SchedulableRequest) => pace.longestChunk(request, turns, isAlone);
+    const chunkMs = pace.chunkMs(active, scheduled, turns);
+    const longestChunk = (request: SchedulableRequest) => pace.longestChunk(request, chunkMs);
     return { ...microBatch, chunking: { ...microBatch.chunking, maxContextTokens, longestChunk } };
   }
 

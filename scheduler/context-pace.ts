@@ -16,6 +16,11 @@ const SMALL_RETURNED = 16;
  * would wait.
  */
 const MOST_ALONE = 4;
+/**
+ * Beside sequences that generate, chunks take at most so many times as long as those alone would: what a token waits longer
+ * than usual is bounded too, where that leaves chunks of at least `least` milliseconds.
+ */
+const TIMES_GENERATION = 3;
 /** Smallest chunk, in tokens, even if it takes longer than the bound. */
 const FEWEST_TOKENS = 8;
 
@@ -23,8 +28,8 @@ const FEWEST_TOKENS = 8;
 export interface PaceBounds {
   /** Milliseconds between two tokens of a generating request. */
   maxInterTokenLatencyMs?: number | undefined;
-  /** Milliseconds of an iteration for chunks that do not end their contexts. */
-  maxChunkMs?: number | undefined;
+  /** Milliseconds of an iteration for chunks that do not end their contexts: see OptionalParams.maxChunkMs. */
+  chunkMs?: { least: number; most: number } | undefined;
 }
 
 /**
@@ -36,10 +41,11 @@ export interface PaceBounds {
  *   time     [ fixed | generation rows |  context     | usual error ]
  *                                        as many tokens as fit, at least one unit
  *
- * maxChunkMs: long contexts are cut so that each chunk takes no longer than this, whether anything generates or not, since a
- * request may arrive while the chunk runs. Where there is no other request at all, chunks may take MOST_ALONE times as long. The
- * further a chunk is from its prompt's beginning, the more its tokens attend to, and the fewer tokens it has; it always has at
- * least FEWEST_TOKENS.
+ * chunkMs: long contexts are cut so that each chunk takes no longer than `most`, whether anything generates or not, since a
+ * request may arrive while the chunk runs. Beside sequences whose own part of an iteration is short, it takes down to `least`:
+ * chunks of few tokens cost throughput, and the more sequences generate, the more of it. Where there is no other request at all,
+ * chunks may take MOST_ALONE times as long. The further a chunk is from its prompt's beginning, the more its tokens attend to, and
+ * the fewer tokens it has; it always has at least FEWEST_TOKENS.
  *
  *   prompt   [  chunk  |  chunk | chunk | chunk |...| c | c | c | c | c | c | c | c ]    each takes as long
  *
@@ -77,38 +83,52 @@ export class ContextPace {
     if (boundMs === undefined || !active.some(({ phase }) => phase === 'generation')) {
       return Number.POSITIVE_INFINITY;
     }
-    let generationRows = 0;
+    const { cost } = this.#estimator;
+    if (cost === null) return this.#unit;
+    const generationRows = rowsOf(scheduled);
     let position = 0;
     let isReturned = false;
     for (const request of scheduled) {
-      if (request.phase === 'generation') generationRows += request.beamWidth + request.draftLength;
-      else {
-        // With several contexts, the one whose tokens attend to most counts.
-        position = Math.max(position, request.contextPosition);
-        isReturned ||= request.returnsContextRows ?? false;
-      }
+      if (request.phase === 'generation') continue;
+      // With several contexts, the one whose tokens attend to most counts.
+      position = Math.max(position, request.contextPosition);
+      isReturned ||= request.returnsContextRows ?? false;
     }
-    const { cost } = this.#estimator;
-    if (cost === null) return this.#unit;
     const within = contextTokensWithin(boundMs / turns, cost, { generationRows, position, isReturned });
     const tokens = Math.min(within, MOST_GROWTH * cost.tokensSeen, mostReturned(isReturned, cost));
     return Math.max(this.#unit, tokens - (tokens % this.#unit));
   }
 
+  /** Most milliseconds for a chunk of the next iteration, for longestChunk. The parameters are those of mostContextTokens. */
+  chunkMs(
+    active: readonly SchedulableRequest[],
+    scheduled: readonly SchedulableRequest[],
+    turns: number,
+  ): number {
+    const { chunkMs: bounds } = this.#bounds;
+    if (bounds === undefined) return Number.POSITIVE_INFINITY;
+    const { least, most } = bounds;
+    if (active.length === 1) return (MOST_ALONE * most) / turns;
+    const { cost } = this.#estimator;
+    const rows = rowsOf(scheduled);
+    if (least === most || cost === null || rows === 0) return most / turns;
+    const usualMs = cost.fixedMs + cost.rowMs * rows;
+    return Math.min(most, Math.max(least, TIMES_GENERATION * usualMs)) / turns;
+  }
+
   /**
-   * See Chunking.longestChunk. Only the chunk's own cost counts, not the iteration's other work. `turns` as in
-   * mostContextTokens.
+   * See Chunking.longestChunk. Only the chunk's own cost counts, not the iteration's other work.
+   *
+   * @param boundMs milliseconds of a chunk, by chunkMs; Infinity: no bound
    */
-  longestChunk(request: SchedulableRequest, turns: number, isAlone = false): number {
+  longestChunk(request: SchedulableRequest, boundMs: number): number {
+    if (boundMs === Number.POSITIVE_INFINITY) return boundMs;
     const { contextPosition: position, returnsContextRows: isReturned = false } = request;
-    const { maxChunkMs } = this.#bounds;
-    if (maxChunkMs === undefined) return Number.POSITIVE_INFINITY;
-    const boundMs = isAlone ? MOST_ALONE * maxChunkMs : maxChunkMs;
     const { cost } = this.#estimator;
     if (cost === null) return this.#unit;
     // This bound needs no safety margin: chunks that usually take this long are right.
     const chunkOnly = { ...cost, fixedMs: 0, rowMs: 0, spread: 0 };
-    const within = contextTokensWithin(boundMs / turns, chunkOnly, {
+    const within = contextTokensWithin(boundMs, chunkOnly, {
       generationRows: 0,
       position,
       isReturned,
@@ -126,6 +146,15 @@ export class ContextPace {
     while (part > tokens && part > FEWEST_TOKENS) part /= 2;
     return part;
   }
+}
+
+/** Rows of the sequences that generate. */
+function rowsOf(scheduled: readonly SchedulableRequest[]): number {
+  return scheduled.reduce(
+    (rows, { phase, beamWidth, draftLength }) =>
+      phase === 'generation' ? rows + beamWidth + draftLength : rows,
+    0,
+  );
 }
 
 /**

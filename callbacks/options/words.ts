@@ -21,20 +21,27 @@ export type ExecutorName = (typeof EXECUTOR_NAMES)[number];
 /** Name of an executor as a user gives it. */
 export type ExecutorChoice = 'auto' | ExecutorName;
 
+/** Bound on the chunks of an iteration, in milliseconds: `most`, and down to `least` while few sequences generate. */
+export interface ChunkMs {
+  least: number;
+  most: number;
+}
+
 /**
  * Milliseconds for the chunks of long prompts on each executor (OptionalParams.maxChunkMs: 'auto'). The bound differs
  * since executors compute at different speeds, and a chunk of few tokens pays a different share of the cost of a step.
  */
-export const CHUNK_MS: Readonly<Record<ExecutorName, number>> = {
-  native: 50,
-  tensorflow: 100,
-  wasm: 200,
+export const CHUNK_MS: Readonly<Record<ExecutorName, Readonly<ChunkMs>>> = {
+  native: { least: 30, most: 50 },
+  tensorflow: { least: 100, most: 100 },
+  wasm: { least: 200, most: 200 },
 };
 
-/** The default times of chunks as a user reads them: "50; tensorflow ...". */
+/** The default times of chunks as a user reads them: "30 to 50; tensorflow ...". */
 export function chunkMsText(): string {
   const { native, ...others } = CHUNK_MS;
-  return [native, ...Object.entries(others).map(([name, ms]) => `${name} ${ms}`)].join('; ');
+  const text = ({ least, most }: ChunkMs) => (least === most ? `${most}` : `${least} to ${most}`);
+  return [text(native), ...Object.entries(others).map(([name, ms]) => `${name} ${text(ms)}`)].join('; ');
 }
 
 /**

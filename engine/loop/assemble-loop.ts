@@ -155,11 +155,9 @@ function newPlanner({ options, world, limits, scheme, pace, runningSteps }: Plan
 
 /** null if no bound was asked for, or contexts run whole. */
 function paceOf(options: LoopOptions, unit: number): ContextPace | null {
-  const { maxInterTokenLatencyMs, maxChunkMs, microBatch } = options;
-  const isBounded = maxInterTokenLatencyMs !== undefined || maxChunkMs !== undefined;
-  return isBounded && microBatch.chunking
-    ? new ContextPace({ maxInterTokenLatencyMs, maxChunkMs }, unit)
-    : null;
+  const { maxInterTokenLatencyMs, chunkMs, microBatch } = options;
+  const isBounded = maxInterTokenLatencyMs !== undefined || chunkMs !== undefined;
+  return isBounded && microBatch.chunking ? new ContextPace({ maxInterTokenLatencyMs, chunkMs }, unit) : null;
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { ModelType, StatsFormat } from '../../callbacks/gpt-manager-options.js';
+import type { ChunkMs } from '../../callbacks/options/words.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { ModelConfig } from '../../models/model-config.js';
@@ -42,7 +43,8 @@ export interface LoopOptions {
   maxWaitingRequests?: number | undefined;
   startHorizon?: number | undefined;
   maxInterTokenLatencyMs?: number | undefined;
-  maxChunkMs?: number | undefined;
+  /** What maxChunkMs means on the executor. */
+  chunkMs?: ChunkMs | undefined;
   /** Most bytes that active requests may hold for logits to be returned; default DEFAULT_MAX_RETURNED_LOGITS_BYTES. */
   maxReturnedLogitsBytes?: number;
   /** See OptionalParams. */

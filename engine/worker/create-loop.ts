@@ -55,7 +55,7 @@ export function createLoop(
       startHorizon: params.startHorizon,
       logitsPostProcessorTimeoutMs: params.logitsPostProcessorTimeoutMs,
       maxInterTokenLatencyMs: params.maxInterTokenLatencyMs,
-      maxChunkMs: chunkMsOn(executor.name, params.maxChunkMs),
+      chunkMs: chunkMsOn(executor.name, params.maxChunkMs),
       checkIntegrity: params.checkIntegrity ?? false,
       ...(setup.terminateReqId === null ? {} : { terminateReqId: setup.terminateReqId }),
     },

@@ -182,7 +182,7 @@ function describe(
     numBlocks: poolBlocks(executor, limits),
     tokensPerBlock: options.tokensPerBlock,
     bytesPerBlock: canMoveBlocks(params) ? (executor.blockAccess?.bytesPerBlock ?? null) : null,
-    maxChunkMs: chunkMsOn(executor.name, params.maxChunkMs) ?? null,
+    maxChunkMs: chunkMsOn(executor.name, params.maxChunkMs)?.most ?? null,
     maxAttentionWindow: limits.window?.maxAttentionWindow ?? null,
     adapters: adapters === undefined || executor.adapters === undefined ? null : roomOf(adapters),
     kvDtype: options.kvDtype,

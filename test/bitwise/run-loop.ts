@@ -3,6 +3,7 @@ import type { ModelType } from '../../callbacks/gpt-manager-options.js';
 import { RESPONSE_BEAM, RESPONSE_FINAL, RESPONSE_STREAMING } from '../../callbacks/response-batch.js';
 import { RopeTable } from '../../engine/batch/rope-table.js';
 import type { PostProcessors } from '../../engine/decoding/post-processors.js';
+import { chunkMsOn } from '../../engine/executors/chunk-times.js';
 import type { Executor } from '../../engine/executors/executor.js';
 import type { GuideThread } from '../../engine/guided/guide-messages.js';
 import type { IterationReport, LoopCallbacks } from '../../engine/intake/loop-callbacks.js';
@@ -153,7 +154,7 @@ export function runLoop(
       enableTrtOverlap: options.overlap ?? false,
       minMicroBatchSize: 2,
       maxInterTokenLatencyMs: options.maxInterTokenLatencyMs,
-      maxChunkMs: options.maxChunkMs,
+      chunkMs: chunkMsOn('native', options.maxChunkMs),
     },
     {
       executor,

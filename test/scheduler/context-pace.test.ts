@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ContextPace, contextTokensWithin } from '../../scheduler/context-pace.js';
 import { contextPairs } from '../../scheduler/iteration-cost.js';
-import { CHUNKING_POLICIES } from '../../scheduler/types.js';
+import { CHUNKING_POLICIES, type SchedulableRequest } from '../../scheduler/types.js';
 import {
   bool,
   type HarnessOptions,
@@ -146,7 +146,7 @@ describe('a context pace', () => {
 describe('the longest chunk of a context pace', () => {
   /** Knows that an iteration takes 10 ms, 0.25 ms a context token and 0.001 ms a pair. */
   function knowing(maxChunkMs: number, unit = 32): ContextPace {
-    const pace = new ContextPace({ maxChunkMs }, unit);
+    const pace = new ContextPace({ chunkMs: { least: maxChunkMs, most: maxChunkMs } }, unit);
     for (let i = 0; i < 64; i++) {
       const contextTokens = i % 3 === 0 ? 0 : 32 * ((i * 5) % 23);
       const pairs = contextPairs(100 * ((i * 3) % 17), contextTokens);
@@ -156,10 +156,20 @@ describe('the longest chunk of a context pace', () => {
     return pace;
   }
   const at = (contextPosition: number) => context(1n, 200_000, 5, { contextPosition });
+  /** The longest chunk of a request beside others. */
+  function longest(
+    pace: ContextPace,
+    request: SchedulableRequest,
+    turns = 1,
+    others = [context(99n, 10, 5)],
+  ): number {
+    const active = [request, ...others];
+    return pace.longestChunk(request, pace.chunkMs(active, active, turns));
+  }
 
   it('is not bounded where no bound was asked for', () => {
     const pace = new ContextPace({ maxInterTokenLatencyMs: 10 }, 32);
-    expect(pace.longestChunk(at(0), 1)).toBe(Number.POSITIVE_INFINITY);
+    expect(longest(pace, at(0))).toBe(Number.POSITIVE_INFINITY);
   });
 
   it.each([
@@ -171,27 +181,27 @@ describe('the longest chunk of a context pace', () => {
     { position: 1000, ms: 30, turns: 1, tokens: 16 },
     { position: 100_000, ms: 50, turns: 1, tokens: 8 },
   ] as const)('at $position in $ms ms / $turns is $tokens', ({ position, ms, turns, tokens }) => {
-    expect(knowing(ms).longestChunk(at(position), turns)).toBe(tokens);
+    expect(longest(knowing(ms), at(position), turns)).toBe(tokens);
   });
 
   it('is one unit where nothing is known yet, and a unit below 8 stays whole', () => {
-    expect(new ContextPace({ maxChunkMs: 50 }, 32).longestChunk(at(0), 1)).toBe(32);
-    expect(knowing(10).longestChunk(at(5000), 1, true)).toBe(knowing(40).longestChunk(at(5000), 1));
-    expect(knowing(50, 4).longestChunk(at(100_000), 1)).toBe(4);
+    expect(longest(new ContextPace({ chunkMs: { least: 50, most: 50 } }, 32), at(0))).toBe(32);
+    expect(longest(knowing(10), at(5000), 1, [])).toBe(longest(knowing(40), at(5000)));
+    expect(longest(knowing(50, 4), at(100_000))).toBe(4);
   });
 
   it('grows to twice what was seen at most, unless that is little', () => {
-    const pace = new ContextPace({ maxChunkMs: 1000 }, 32);
+    const pace = new ContextPace({ chunkMs: { least: 1000, most: 1000 } }, 32);
     pace.note({ generationRows: 0, contextTokens: 32, contextPairs: contextPairs(0, 32) }, 0.1);
-    expect(pace.longestChunk(at(0), 1)).toBe(256);
+    expect(longest(pace, at(0))).toBe(256);
     // 2^20 pairs
-    expect(pace.longestChunk(at(2 ** 15), 1)).toBe(32);
+    expect(longest(pace, at(2 ** 15))).toBe(32);
     pace.note({ generationRows: 0, contextTokens: 256, contextPairs: contextPairs(0, 256) }, 0.8);
-    expect(pace.longestChunk(at(0), 1)).toBe(512);
+    expect(longest(pace, at(0))).toBe(512);
   });
 
   it('begins small where logits of the prompt are returned, and learns what they cost', () => {
-    const pace = new ContextPace({ maxChunkMs: 50 }, 32);
+    const pace = new ContextPace({ chunkMs: { least: 50, most: 50 } }, 32);
     const returning = { ...at(0), returnsContextRows: true };
     const note = (contextTokens: number, returnedRows: number) => {
       const pairs = contextPairs(0, contextTokens);
@@ -199,13 +209,13 @@ describe('the longest chunk of a context pace', () => {
       pace.note(work, 0.1 * contextTokens + 0.4 * returnedRows);
     };
     for (const tokens of [64, 128, 256]) note(tokens, 0);
-    expect(pace.longestChunk(returning, 1)).toBe(16);
+    expect(longest(pace, returning)).toBe(16);
     note(16, 16);
-    expect(pace.longestChunk(returning, 1)).toBe(32);
+    expect(longest(pace, returning)).toBe(32);
     for (const tokens of [32, 64]) note(tokens, tokens);
     // 50 ms at 0.5 ms each.
-    expect(pace.longestChunk(returning, 1)).toBe(96);
-    expect(pace.longestChunk(at(0), 1)).toBeGreaterThan(400);
+    expect(longest(pace, returning)).toBe(96);
+    expect(longest(pace, at(0))).toBeGreaterThan(400);
   });
 });
 
@@ -243,6 +253,46 @@ function run(
   harness.runToEnd();
   return { harness, requests, works };
 }
+
+describe('the time of a chunk', () => {
+  /** Knows that an iteration takes 2 ms, 0.5 ms a row that generates and 0.25 ms a context token. */
+  function knowing(chunkMs: { least: number; most: number }): ContextPace {
+    const pace = new ContextPace({ chunkMs }, 32);
+    for (let i = 0; i < 64; i++) {
+      const generationRows = (i * 7) % 32;
+      const contextTokens = i % 2 === 0 ? 0 : 32 * ((i * 5) % 23);
+      const work = { generationRows, contextTokens, contextPairs: 0 };
+      pace.note(work, 2 + 0.5 * generationRows + 0.25 * contextTokens);
+    }
+    return pace;
+  }
+  const generating = (count: number) =>
+    Array.from({ length: count }, (_, i) => generation(BigInt(2 + i), 10, 5, 1));
+  const beside = (count: number, turns = 1, pace = knowing({ least: 30, most: 50 })) => {
+    const active = [context(1n, 1000, 5), context(99n, 1000, 5), ...generating(count)];
+    return pace.chunkMs(active, active, turns);
+  };
+
+  it('is three times that of the sequences that generate, within its bounds', () => {
+    expect(beside(1)).toBe(30);
+    // 3 * (2 + 24 * 0.5)
+    expect(beside(24)).toBeCloseTo(42, 0);
+    expect(beside(40)).toBe(50);
+    expect(beside(24, 2)).toBeCloseTo(21, 0);
+  });
+
+  it('is the most where nothing generates, nothing is known, or one bound was given', () => {
+    expect(beside(0)).toBe(50);
+    expect(beside(1, 1, new ContextPace({ chunkMs: { least: 30, most: 50 } }, 32))).toBe(50);
+    expect(beside(1, 1, knowing({ least: 45, most: 45 }))).toBe(45);
+    expect(beside(1, 1, new ContextPace({ maxInterTokenLatencyMs: 5 }, 32))).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it('is four times the most for a request that runs alone', () => {
+    const alone = [context(1n, 1000, 5)];
+    expect(knowing({ least: 30, most: 50 }).chunkMs(alone, alone, 1)).toBe(200);
+  });
+});
 
 describe('maxChunkMs in the loop', () => {
   it.each(CHUNKING_POLICIES)(

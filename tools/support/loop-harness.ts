@@ -4,6 +4,7 @@ import { type Response, unpackResponses } from '../../callbacks/unpack-responses
 import type { SequenceStop, TurnChanges } from '../../callbacks/worker-messages.js';
 import { RopeTable } from '../../engine/batch/rope-table.js';
 import type { PostProcessors } from '../../engine/decoding/post-processors.js';
+import { chunkMsOn } from '../../engine/executors/chunk-times.js';
 import { FAKE_MODEL } from '../../engine/executors/fake/fake-adapters.js';
 import { FakeExecutor, type FakeExecutorOptions } from '../../engine/executors/fake/fake-executor.js';
 import type { GenerationLoop } from '../../engine/generation-loop.js';
@@ -116,8 +117,7 @@ export class LoopHarness implements LoopCallbacks {
     const tokensPerBlock = options.tokensPerBlock ?? 8;
     const maxSeqLen = options.maxSeqLen ?? 64;
     const numBlocks = options.numBlocks ?? 64;
-    const maxNumTokens = options.maxNumTokens ?? 64;
-    const maxNumSequences = options.maxNumSequences ?? 8;
+    const { maxNumTokens = 64, maxNumSequences = 8 } = options;
     const maxBatchSize = options.maxBatchSize ?? maxNumSequences;
     const modelType = options.modelType ?? 'InflightFusedBatching';
     const maxBeamWidth = options.maxBeamWidth ?? 1;
@@ -158,7 +158,8 @@ export class LoopHarness implements LoopCallbacks {
     const loopOptions: LoopOptions = {
       modelType,
       statsFormat: options.statsFormat ?? 'BatchManager',
-      ...{ maxWaitIterations, startHorizon, maxInterTokenLatencyMs, maxChunkMs },
+      ...{ maxWaitIterations, startHorizon, maxInterTokenLatencyMs },
+      chunkMs: chunkMsOn('native', maxChunkMs),
       schedulerPolicy: options.schedulerPolicy ?? 'GUARANTEED_NO_EVICT',
       microBatch: { maxBatchSize, maxNumTokens, maxSequences, ...(chunking ? { chunking } : {}) },
       maxNumSequences,

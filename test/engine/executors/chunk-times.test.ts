@@ -10,18 +10,20 @@ afterAll(() => engines.remove());
 
 describe('chunkMsOn', () => {
   it('tells what suits an executor where nothing else is asked for', () => {
-    expect(['native', 'tensorflow', 'wasm'].map((name) => chunkMsOn(name, 'auto'))).toEqual([50, 100, 200]);
-    expect(chunkMsOn('fake', 'auto')).toBe(50);
-    expect(chunkMsOn('toString', 'auto')).toBe(50);
+    const most = ['native', 'tensorflow', 'wasm'].map((name) => chunkMsOn(name, 'auto')?.most);
+    expect(most).toEqual([50, 100, 200]);
+    for (const name of ['native', 'fake', 'toString']) {
+      expect(chunkMsOn(name, 'auto')).toEqual({ least: 30, most: 50 });
+    }
   });
 
   it('keeps a bound that was given, and none', () => {
-    expect(chunkMsOn('wasm', 7)).toBe(7);
+    expect(chunkMsOn('wasm', 7)).toEqual({ least: 7, most: 7 });
     expect(chunkMsOn('wasm', undefined)).toBeUndefined();
   });
 
   it('is told in the table of options', () => {
-    expect(chunkMsText()).toBe('50; tensorflow 100; wasm 200');
+    expect(chunkMsText()).toBe('30 to 50; tensorflow 100; wasm 200');
   });
 });
 
