@@ -81,7 +81,7 @@ function engineBytes(model: string, format: string): number {
   }
 }
 
-/** Starts a server, warms it up with a request, and loads it. */
+/** Starts a server, warms it up with a request, and loads it. @throws where the first request fails: that leads to no rates */
 function measureServer(
   start: (port: number) => ChildProcess,
   { clients, requests }: ServerShape,
@@ -89,7 +89,9 @@ function measureServer(
 ): Promise<Values> {
   return withServer(start, async ({ url, model }) => {
     const load = { url, model, promptWords, generate, keepAlive };
-    await loadHttp({ ...load, clients: 1, requests: 1, seed: 1 });
+    const first = await loadHttp({ ...load, clients: 1, requests: 1, seed: 1 });
+    if (first.failed > 0)
+      throw new Error(`${url} does not answer the first request: there is nothing to compare.`);
     return { ...(await loadHttp({ ...load, clients, requests })) };
   });
 }

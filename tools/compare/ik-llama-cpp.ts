@@ -70,7 +70,10 @@ export class IkLlamaCpp implements ServingPeer {
     return parseBatchedTable(`${stdout}\n${stderr}`, shape);
   }
 
-  /** llama-server; the store of earlier prompts is off, as with llama.cpp's. */
+  /**
+   * llama-server; the store of earlier prompts is off, as with llama.cpp's. It renders templates as they are (--jinja), as llama.cpp's
+   * does by default; else it knows only those of common models.
+   */
   serve(
     model: string,
     type: string,
@@ -81,7 +84,7 @@ export class IkLlamaCpp implements ServingPeer {
   ): ChildProcess {
     const args = ['-m', this.weightsFile(model, type), '--port', `${port}`, '-t', `${threads}`];
     args.push('-np', `${slots}`, '-c', `${slots * slotTokens}`, '-b', '2048', '-ub', '512');
-    args.push('--cache-ram', '0');
+    args.push('--cache-ram', '0', '--jinja');
     return spawn(this.#program('llama-server'), args, { stdio: 'ignore', cwd: tmpdir() });
   }
 
