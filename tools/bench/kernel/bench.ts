@@ -15,6 +15,12 @@ const FLAGS = {
 } as const;
 
 /**
+ * AVX-VNNI stands beside AVX2, which a machine that has it can be held to. AMX is asked for by its name alone, and so has no place among the
+ * kinds of machines.
+ */
+const OWN_SECTIONS = ['avxvnni', 'amx'];
+
+/**
  * Measures the native kernels, in about half a minute. Each GEMM shape stands beside a register-only loop of the same
  * instruction mix measured in the same run, the rate at which one row streams the weights beside plain reading, by one
  * thread and by all.
@@ -22,15 +28,14 @@ const FLAGS = {
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/kernels.md',
-  // AMX is asked for by its name alone, and so has no place among the kinds of machines.
-  sections: [...forEachKind('kernels'), 'kernels-amx'],
+  sections: [...forEachKind('kernels'), ...OWN_SECTIONS.map((isa) => `kernels-${isa}`)],
   run(flags, { report }) {
     const kernels = loadKernels();
     const isa = chooseTable(kernels, flags.isa);
     const dtypes = dtypesOf(flags.weights);
     const threads = [...new Set([1, countOf('threads', flags.threads)])];
     report({
-      section: sectionOfKernels('kernels', isa),
+      section: sectionOfKernels('kernels', isa, OWN_SECTIONS),
       conditions: `kernels of ${isa}`,
       lines: [
         'One thread, the best of many short rounds of processor time; products as shares of a register-only loop of their own',

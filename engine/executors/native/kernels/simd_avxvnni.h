@@ -35,20 +35,12 @@ struct AvxVnniSimd : FloatScales<Avx2Simd> {
   static I part8(I bytes, int) { return _mm256_xor_si256(bytes, _mm256_set1_epi8(-128)); }
   static I dot8(I sum, I w, I a) { return dot4(sum, w, a); }
   static I dotWords(I sum, I w, I a) {
-#ifdef TRY_INTRINSICS
-    return kept(_mm256_dpwssd_avx_epi32(sum, w, a));
-#else
     asm("skein_vex_dot 0x52, %2, %1, %0" : "+x"(sum) : "x"(w), "x"(a));  // vpdpwssd
     return sum;
-#endif
   }
   static I dot4(I sum, I w, I a) {
-#ifdef TRY_INTRINSICS
-    return kept(_mm256_dpbusd_avx_epi32(sum, w, a));
-#else
     asm("skein_vex_dot 0x50, %2, %1, %0" : "+x"(sum) : "x"(w), "x"(a));  // vpdpbusd
     return sum;
-#endif
   }
   static I dot6(I sum, I w, I a) { return dot4(sum, w, a); }
 };
