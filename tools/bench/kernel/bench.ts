@@ -1,11 +1,16 @@
 import { availableParallelism } from 'node:os';
 import { countOf, listOf } from '../../compare/flags.js';
 import { defineBench, forEachKind, sectionOfKernels } from '../bench.js';
-import { chooseTable, DTYPES, type Dtype, loadKernels } from './hooks.js';
-import { attentionTable, gemmTable, readingTable, roundingLine } from './tables.js';
+import { chooseTable, DTYPES, type Dtype, isQuantized, loadKernels } from './hooks.js';
+import { attentionTable, besideTable, gemmTable, readingTable, roundingLine } from './tables.js';
 
 const FLAGS = {
   isa: { argument: 'NAME', help: 'instruction set of the kernels (default: the best of this processor)' },
+  beside: {
+    argument: 'NAME',
+    default: '',
+    help: 'measure only how many times as fast as this instruction set, by turns, with quantised weights and an int8 cache',
+  },
   weights: { argument: 'LIST', default: DTYPES.join(','), help: `formats (default ${DTYPES.join(',')})` },
   threads: {
     argument: 'N',
@@ -28,11 +33,24 @@ const OWN_SECTIONS = ['avxvnni', 'amx'];
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/kernels.md',
-  sections: [...forEachKind('kernels'), ...OWN_SECTIONS.map((isa) => `kernels-${isa}`)],
+  sections: [...forEachKind('kernels'), ...OWN_SECTIONS.map((isa) => `kernels-${isa}`), 'kernels-beside'],
   run(flags, { report }) {
     const kernels = loadKernels();
     const isa = chooseTable(kernels, flags.isa);
     const dtypes = dtypesOf(flags.weights);
+    if (flags.beside !== '') {
+      const other = chooseTable(kernels, flags.beside);
+      report({
+        section: 'kernels-beside',
+        conditions: `kernels of ${isa} beside those of ${other}`,
+        lines: [
+          'Times as fast, on one thread; the best of many short rounds of processor time of both by turns:',
+          '',
+          besideTable(kernels, isa, other, dtypes.filter(isQuantized)),
+        ],
+      });
+      return;
+    }
     const threads = [...new Set([1, countOf('threads', flags.threads)])];
     report({
       section: sectionOfKernels('kernels', isa, OWN_SECTIONS),
