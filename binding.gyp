@@ -27,6 +27,12 @@
           "cflags_cc": ["-mavx2", "-mfma", "-mf16c"]
         },
         {
+          "target_name": "skein_avxvnni",
+          "type": "static_library",
+          "sources": ["engine/executors/native/kernels/avxvnni.cpp"],
+          "cflags_cc": ["-mavx2", "-mfma", "-mf16c"]
+        },
+        {
           "target_name": "skein_avx512",
           "type": "static_library",
           "sources": ["engine/executors/native/kernels/avx512.cpp"],
@@ -114,7 +120,7 @@
       "defines": ["NAPI_VERSION=9", "NODE_ADDON_API_CPP_EXCEPTIONS", "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"],
       "conditions": [
         ["target_arch=='x64'", {
-          "dependencies": ["skein_avx2", "skein_avx512", "skein_avx512vnni", "skein_avx512bf16", "skein_amx"],
+          "dependencies": ["skein_avx2", "skein_avxvnni", "skein_avx512", "skein_avx512vnni", "skein_avx512bf16", "skein_amx"],
           "defines": ["SKEIN_X64"]
         }],
         ["target_arch=='arm64'", {

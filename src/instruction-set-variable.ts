@@ -6,6 +6,7 @@ import { UsageError } from './config.js';
 export const INSTRUCTION_SETS = Object.keys({
   scalar: true,
   avx2: true,
+  avxvnni: true,
   avx512: true,
   avx512bf16: true,
   amx: true,

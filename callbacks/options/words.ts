@@ -4,6 +4,7 @@ import type { ChunkingPolicy } from '../../scheduler/types.js';
 export const INSTRUCTION_SETS = [
   'scalar',
   'avx2',
+  'avxvnni',
   'avx512',
   'avx512bf16',
   'amx',

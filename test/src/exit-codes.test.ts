@@ -51,7 +51,7 @@ const USAGE: Case[] = [
   [
     'an instruction set that there is not',
     serve,
-    /SKEIN_ISA is "avx3"; .*scalar, avx2, avx512, avx512bf16, amx, neon, neonbf16\. Did you mean avx2\?/,
+    /SKEIN_ISA is "avx3"; .*scalar, avx2, avxvnni, avx512, avx512bf16, amx, neon, neonbf16\. Did you mean avx2\?/,
     { SKEIN_ISA: 'avx3' },
   ],
   [

@@ -89,11 +89,11 @@ function textOf({ conditions, lines }: Report, note: string): string {
 }
 
 /**
- * The section for kernels of an instruction set, since a machine with AVX-512 can run those of AVX2 too. `amx`, which runs only where it is
- * named, has one of its own or none.
+ * The section for kernels of an instruction set, since a machine with AVX-512 can run those of AVX2 too. `own`: sets that have a section of
+ * their own, or none; `amx` is one, which runs only where it is named.
  */
-export function sectionOfKernels(name: string, isa: string): string {
-  if (isa === 'amx') return `${name}-amx`;
+export function sectionOfKernels(name: string, isa: string, own: readonly string[] = ['amx']): string {
+  if (own.includes(isa)) return `${name}-${isa}`;
   return `${name}-${isa.startsWith('avx512') ? 'avx512' : 'avx2'}`;
 }
 

@@ -1,11 +1,16 @@
 import { availableParallelism } from 'node:os';
 import { countOf, listOf } from '../../compare/flags.js';
 import { defineBench, forEachKind, sectionOfKernels } from '../bench.js';
-import { chooseTable, DTYPES, type Dtype, loadKernels } from './hooks.js';
-import { attentionTable, gemmTable, readingTable, roundingLine } from './tables.js';
+import { chooseTable, DTYPES, type Dtype, isQuantized, loadKernels } from './hooks.js';
+import { attentionTable, besideTable, gemmTable, readingTable, roundingLine } from './tables.js';
 
 const FLAGS = {
   isa: { argument: 'NAME', help: 'instruction set of the kernels (default: the best of this processor)' },
+  beside: {
+    argument: 'NAME',
+    default: '',
+    help: 'measure only how many times as fast as this instruction set, by turns, with quantised weights and an int8 cache',
+  },
   weights: { argument: 'LIST', default: DTYPES.join(','), help: `formats (default ${DTYPES.join(',')})` },
   threads: {
     argument: 'N',
@@ -15,6 +20,12 @@ const FLAGS = {
 } as const;
 
 /**
+ * AVX-VNNI stands beside AVX2, which a machine that has it can be held to. AMX is asked for by its name alone, and so has no place among the
+ * kinds of machines.
+ */
+const OWN_SECTIONS = ['avxvnni', 'amx'];
+
+/**
  * Measures the native kernels, in about half a minute. Each GEMM shape stands beside a register-only loop of the same
  * instruction mix measured in the same run, the rate at which one row streams the weights beside plain reading, by one
  * thread and by all.
@@ -22,15 +33,27 @@ const FLAGS = {
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/kernels.md',
-  // AMX is asked for by its name alone, and so has no place among the kinds of machines.
-  sections: [...forEachKind('kernels'), 'kernels-amx'],
+  sections: [...forEachKind('kernels'), ...OWN_SECTIONS.map((isa) => `kernels-${isa}`), 'kernels-beside'],
   run(flags, { report }) {
     const kernels = loadKernels();
     const isa = chooseTable(kernels, flags.isa);
     const dtypes = dtypesOf(flags.weights);
+    if (flags.beside !== '') {
+      const other = chooseTable(kernels, flags.beside);
+      report({
+        section: 'kernels-beside',
+        conditions: `kernels of ${isa} beside those of ${other}`,
+        lines: [
+          'Times as fast, on one thread; the best of many short rounds of processor time of both by turns:',
+          '',
+          besideTable(kernels, isa, other, dtypes.filter(isQuantized)),
+        ],
+      });
+      return;
+    }
     const threads = [...new Set([1, countOf('threads', flags.threads)])];
     report({
-      section: sectionOfKernels('kernels', isa),
+      section: sectionOfKernels('kernels', isa, OWN_SECTIONS),
       conditions: `kernels of ${isa}`,
       lines: [
         'One thread, the best of many short rounds of processor time; products as shares of a register-only loop of their own',

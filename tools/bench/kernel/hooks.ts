@@ -69,20 +69,29 @@ export function anyInput(kernels: Kernels, table: string, dtype: Dtype, rows: nu
  * takes turns with this process, and what it does to the caches only adds time.
  */
 export function processorSeconds(run: () => void): number {
-  run();
-  let best = Number.POSITIVE_INFINITY;
+  return processorSecondsByTurns([run])[0]!;
+}
+
+/** The same of several, which take turns round by round, so that they can be compared on a machine that drifts. */
+export function processorSecondsByTurns(runs: readonly (() => void)[]): number[] {
+  for (const run of runs) run();
+  const best = runs.map(() => Number.POSITIVE_INFINITY);
   for (let round = 0; round < 25; round++) {
-    const start = process.cpuUsage();
-    let count = 0;
-    let seconds = 0;
-    for (; seconds < 0.004; count++) {
-      run();
-      const used = process.cpuUsage(start);
-      seconds = (used.user + used.system) / 1e6;
-    }
-    best = Math.min(best, seconds / count);
+    for (const [i, run] of runs.entries()) best[i] = Math.min(best[i]!, secondsOfRound(run));
   }
   return best;
+}
+
+function secondsOfRound(run: () => void): number {
+  const start = process.cpuUsage();
+  let count = 0;
+  let seconds = 0;
+  for (; seconds < 0.004; count++) {
+    run();
+    const used = process.cpuUsage(start);
+    seconds = (used.user + used.system) / 1e6;
+  }
+  return seconds / count;
 }
 
 /** Wall clock of the fastest of many turns of each: what several threads need together. */

@@ -7,6 +7,7 @@ import {
   isQuantized,
   type Kernels,
   processorSeconds,
+  processorSecondsByTurns,
   wallSeconds,
 } from './hooks.js';
 
@@ -20,9 +21,7 @@ const GEMM_SHAPES = [
 /** Speed of products on one thread: GOP/s of a loop that uses registers alone, and each product's share of it. */
 export function gemmTable(kernels: Kernels, isa: string, dtypes: readonly Dtype[]): string {
   const rows = dtypes.flatMap((dtype) =>
-    GEMM_SHAPES.map(({ n, k: wanted }) => {
-      // Superblocks fill rows to a multiple of their length.
-      const k = isQuantized(dtype) ? Math.ceil(wanted / blockElements(dtype)) * blockElements(dtype) : wanted;
+    shapesOf(dtype).map(({ n, k }) => {
       // The peak is measured beside each shape, so that a machine that drifts does not drift between the two.
       const peak = peakRate(kernels, isa, dtype);
       const shares = gemmRates(kernels, isa, dtype, n, k).map(
@@ -31,10 +30,36 @@ export function gemmTable(kernels: Kernels, isa: string, dtypes: readonly Dtype[
       return [`${dtype}, n ${n}, k ${k}`, peak.toFixed(0), ...shares];
     }),
   );
-  return markdownTable(
-    ['weights, shape', 'registers, GOP/s', ...GEMM_ROWS.map((count) => rowsTitle(count))],
-    rows,
+  return markdownTable(['weights, shape', 'registers, GOP/s', ...GEMM_ROWS.map(rowsTitle)], rows);
+}
+
+/** How many times as fast as `other` an instruction set is: products, and attention over an int8 cache. */
+export function besideTable(kernels: Kernels, isa: string, other: string, dtypes: readonly Dtype[]): string {
+  const ratioOf = (runOf: (table: string) => () => void) => {
+    const [own, others] = processorSecondsByTurns([runOf(isa), runOf(other)]);
+    return (others! / own!).toFixed(2);
+  };
+  const products = dtypes.flatMap((dtype) =>
+    shapesOf(dtype).map(({ n, k }) => [
+      `${dtype}, n ${n}, k ${k}`,
+      ...GEMM_ROWS.map((rows) => ratioOf((table) => gemmRun(kernels, table, dtype, { n, k, rows }))),
+    ]),
   );
+  const attention = ATTENTION_SHAPES.map((shape) =>
+    ratioOf((table) => attentionRun(kernels, table, 'int8', shape)),
+  );
+  return [
+    markdownTable(['weights, shape', ...GEMM_ROWS.map(rowsTitle)], products),
+    '',
+    markdownTable(['', ...ATTENTION_SHAPES.map(attentionTitle)], [['attention, int8 cache', ...attention]]),
+  ].join('\n');
+}
+
+function shapesOf(dtype: Dtype): { n: number; k: number }[] {
+  if (!isQuantized(dtype)) return GEMM_SHAPES;
+  // Superblocks fill rows to a multiple of their length.
+  const block = blockElements(dtype);
+  return GEMM_SHAPES.map(({ n, k }) => ({ n, k: Math.ceil(k / block) * block }));
 }
 
 function rowsTitle(count: number): string {
@@ -52,16 +77,25 @@ function peakRate(kernels: Kernels, isa: string, dtype: Dtype): number {
 
 /** GOP/s for each of GEMM_ROWS. */
 function gemmRates(kernels: Kernels, isa: string, dtype: Dtype, n: number, k: number): number[] {
+  return GEMM_ROWS.map(
+    (rows) => (2 * rows * n * k) / processorSeconds(gemmRun(kernels, isa, dtype, { n, k, rows })) / 1e9,
+  );
+}
+
+function gemmRun(
+  kernels: Kernels,
+  isa: string,
+  dtype: Dtype,
+  { n, k, rows }: { n: number; k: number; rows: number },
+): () => void {
   const packed = kernels.pack(isa, { dtype, w: anyWeights(dtype, n, k), n, k, gated: 0 });
   const panelEnd = Math.ceil(n / kernels.shape(isa).panelWidth);
-  return GEMM_ROWS.map((rows) => {
-    const fields = {
-      ...anyInput(kernels, isa, dtype, rows, k),
-      ...{ packed, dtype, n, k, bias: null, residual: null, ldr: 0, activation: 0 },
-      ...{ y: new Float32Array(rows * n), ldy: n, rowBegin: 0, rowEnd: rows, panelBegin: 0, panelEnd },
-    };
-    return (2 * rows * n * k) / processorSeconds(() => kernels.gemm(isa, fields)) / 1e9;
-  });
+  const fields = {
+    ...anyInput(kernels, isa, dtype, rows, k),
+    ...{ packed, dtype, n, k, bias: null, residual: null, ldr: 0, activation: 0 },
+    ...{ y: new Float32Array(rows * n), ldy: n, rowBegin: 0, rowEnd: rows, panelBegin: 0, panelEnd },
+  };
+  return () => kernels.gemm(isa, fields);
 }
 
 /** Far more than any cache holds. */
@@ -152,20 +186,23 @@ const ATTENTION_SHAPES = [
 export function attentionTable(kernels: Kernels, isa: string): string {
   const rows = CACHE_TYPES.map((dtype) => [
     `attention, ${dtype} cache`,
-    ...ATTENTION_SHAPES.map((shape) => (attentionSeconds(kernels, isa, dtype, shape) * 1e6).toFixed(0)),
+    ...ATTENTION_SHAPES.map((shape) =>
+      (processorSeconds(attentionRun(kernels, isa, dtype, shape)) * 1e6).toFixed(0),
+    ),
   ]);
-  const titles = ATTENTION_SHAPES.map(
-    ({ rows: count, context }) => `${rowsTitle(count)}, context ${context}`,
-  );
-  return markdownTable(['microseconds a layer', ...titles], rows);
+  return markdownTable(['microseconds a layer', ...ATTENTION_SHAPES.map(attentionTitle)], rows);
 }
 
-function attentionSeconds(
+function attentionTitle({ rows, context }: (typeof ATTENTION_SHAPES)[number]): string {
+  return `${rowsTitle(rows)}, context ${context}`;
+}
+
+function attentionRun(
   kernels: Kernels,
   isa: string,
   dtype: (typeof CACHE_TYPES)[number],
   { rows, context }: { rows: number; context: number },
-): number {
+): () => void {
   const [numHeads, kvHeads, headDim, tokensPerBlock] = [9, 3, 64, 32];
   const blocks = Math.ceil(context / tokensPerBlock);
   const bytesPerValue = { f32: 4, bf16: 2, int8: 1 + 4 / headDim }[dtype];
@@ -178,5 +215,5 @@ function attentionSeconds(
     ...{ firstPosition: context - rows, rowBegin: 0, rowEnd: rows },
     y: new Float32Array(rows * numHeads * headDim),
   };
-  return processorSeconds(() => kernels.attention(isa, fields));
+  return () => kernels.attention(isa, fields);
 }

@@ -56,7 +56,7 @@ constexpr std::pair<const char*, DType> kKvTypes[] = {
     {"f32", DType::kF32}, {"bf16", DType::kBf16}, {"int8", DType::kInt8}};
 constexpr std::pair<const char*, RowKind> kRows[] = {{"tokens", RowKind::kTokens}, {"logits", RowKind::kLogits}};
 constexpr std::pair<const char*, bool> kWeightKinds[] = {{"matrix", true}, {"vector", false}};
-constexpr std::pair<const char*, Isa> kIsas[] = {{"scalar", Isa::kScalar}, {"avx2", Isa::kAvx2},
+constexpr std::pair<const char*, Isa> kIsas[] = {{"scalar", Isa::kScalar}, {"avx2", Isa::kAvx2}, {"avxvnni", Isa::kAvxVnni},
                                                  {"avx512", Isa::kAvx512}, {"avx512bf16", Isa::kAvx512Bf16}, {"amx", Isa::kAmx},
                                                  {"neon", Isa::kNeon},     {"neonbf16", Isa::kNeonBf16}};
 constexpr std::pair<const char*, Activation> kActivations[] = {

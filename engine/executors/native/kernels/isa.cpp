@@ -21,6 +21,7 @@ namespace {
 
 struct CpuFeatures {
   bool avx2 = false;
+  bool avxVnni = false;
   bool avx512 = false;
   bool vnni = false;
   bool bf16 = false;
@@ -57,7 +58,7 @@ CpuFeatures detect() {
   constexpr uint32_t kFma = 1u << 12, kOsXsave = 1u << 27, kAvx = 1u << 28, kF16c = 1u << 29;  // leaf 1, ecx
   constexpr uint32_t kAvx2 = 1u << 5, kAvx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;  // leaf 7, ebx: F DQ BW VL
   constexpr uint32_t kVnni = 1u << 11;                                                      // leaf 7, ecx
-  constexpr uint32_t kBf16 = 1u << 5;                                                       // leaf 7.1, eax
+  constexpr uint32_t kAvxVnni = 1u << 4, kBf16 = 1u << 5;                                   // leaf 7.1, eax
   constexpr uint32_t kAmx = 1u << 24 | 1u << 25;                                            // leaf 7, edx: tiles, INT8
   constexpr uint64_t kTiles = 1u << 17 | 1u << 18;                                          // XCR0
   constexpr uint64_t kYmm = 1u << 1 | 1u << 2, kZmm = kYmm | 1u << 5 | 1u << 6 | 1u << 7;   // XCR0
@@ -72,7 +73,10 @@ CpuFeatures detect() {
   features.avx512 = features.avx2 && (ebx & kAvx512) == kAvx512 && (saved & kZmm) == kZmm;
   features.vnni = features.avx512 && (ecx & kVnni);
   features.tiles = (edx & kAmx) == kAmx && (saved & kTiles) == kTiles;
-  if (features.vnni && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) features.bf16 = eax & kBf16;
+  if (eax >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) {
+    features.avxVnni = features.avx2 && (eax & kAvxVnni);
+    features.bf16 = features.vnni && (eax & kBf16);
+  }
   features.amx = features.bf16 && features.tiles && systemHasTiles();
   return features;
 }
@@ -91,6 +95,7 @@ bool isaSupported(Isa isa) {
   switch (isa) {
     case Isa::kScalar: return true;
     case Isa::kAvx2: return features.avx2;
+    case Isa::kAvxVnni: return features.avxVnni;
     case Isa::kAvx512: return features.avx512;
     case Isa::kAvx512Bf16: return features.bf16;
     case Isa::kAmx: return features.amx;
@@ -103,6 +108,7 @@ const KernelTable& kernelsOf(Isa isa) {
     case Isa::kAmx: return amxKernels();
     case Isa::kAvx512Bf16: return avx512Bf16Kernels();
     case Isa::kAvx512: return vnniSupported() ? avx512VnniKernels() : avx512Kernels();
+    case Isa::kAvxVnni: return avxVnniKernels();
     case Isa::kAvx2: return avx2Kernels();
     default: return scalarKernels();
   }

@@ -378,6 +378,7 @@ constexpr int32_t kVocabGroup = 64;
 
 const KernelTable& scalarKernels();  // emulates 8 lanes with std::fma: bit for bit the results of avx2
 const KernelTable& avx2Kernels();
+const KernelTable& avxVnniKernels();  // the same bits from the same packed weights, with byte dot products
 const KernelTable& avx512Kernels();
 const KernelTable& avx512VnniKernels();  // the same bits from the same packed weights, with byte dot products
 // Kernels with dot products of pairs of bf16 too: other bits and other packed weights if these are bf16.
@@ -390,10 +391,10 @@ const KernelTable& neonI8mmKernels();  // the same, with products of two rows
 // Kernels with dot products of pairs of bf16 too: other bits and other packed weights if these are bf16.
 const KernelTable& neonBf16Kernels();
 
-enum class Isa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Bf16 = 3, kNeon = 4, kNeonBf16 = 5, kAmx = 6 };
+enum class Isa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Bf16 = 3, kNeon = 4, kNeonBf16 = 5, kAmx = 6, kAvxVnni = 7 };
 // From the slowest to the fastest of a processor, but kAmx, which has not been measured and runs only where it is named.
-constexpr Isa kInstructionSets[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512,   Isa::kAvx512Bf16,
-                                    Isa::kAmx,    Isa::kNeon, Isa::kNeonBf16};
+constexpr Isa kInstructionSets[] = {Isa::kScalar,     Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512,
+                                    Isa::kAvx512Bf16, Isa::kAmx,  Isa::kNeon,    Isa::kNeonBf16};
 // True if this processor, with the state that its operating system saves, can run the instruction set.
 bool isaSupported(Isa isa);
 // True if kernelsOf(kAvx512) uses the byte dot products of VNNI.

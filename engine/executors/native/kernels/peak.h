@@ -166,6 +166,7 @@ float peakLoop(DType dtype, int64_t iterations) {
 }  // namespace
 
 float avx2Peak(DType dtype, int64_t iterations);
+float avxVnniPeak(DType dtype, int64_t iterations);
 float avx512Peak(DType dtype, int64_t iterations);
 float avx512VnniPeak(DType dtype, int64_t iterations);
 float avx512Bf16Peak(int64_t iterations);  // of pairs of bf16

@@ -461,6 +461,7 @@ bool runPeak([[maybe_unused]] const KernelTable& table, [[maybe_unused]] DType d
 #endif
   if (tiles && isQuantized(dtype)) sink = amxPeak(iterations);
   else if (&table == &avx2Kernels()) sink = avx2Peak(dtype, iterations);
+  else if (isaSupported(Isa::kAvxVnni) && &table == &avxVnniKernels()) sink = avxVnniPeak(dtype, iterations);
   else if (&table == &avx512Kernels()) sink = avx512Peak(dtype, iterations);
   else if (pairs && dtype == DType::kBf16) sink = avx512Bf16Peak(iterations);
   else if (pairs || (vnniSupported() && &table == &avx512VnniKernels())) sink = avx512VnniPeak(dtype, iterations);

@@ -284,6 +284,9 @@ describe('the instruction set', () => {
   it('is the fastest unless one is named', () => {
     expect(chooseInstructionSet(['scalar', 'avx2'], undefined, undefined)).toBe('avx2');
     expect(chooseInstructionSet(['scalar', 'avx2'], undefined, '')).toBe('avx2');
+    expect(chooseInstructionSet(['scalar', 'avx2', 'avxvnni'], undefined, undefined)).toBe('avxvnni');
+    expect(chooseInstructionSet(['scalar', 'avx2', 'avxvnni'], undefined, 'avx2')).toBe('avx2');
+    expect(chooseInstructionSet(['avx2', 'avxvnni', 'avx512'], undefined, undefined)).toBe('avx512');
     expect(chooseInstructionSet(['scalar', 'avx2'], undefined, 'scalar')).toBe('scalar');
     expect(chooseInstructionSet(['scalar', 'avx2'], 'avx2', 'scalar')).toBe('avx2');
   });

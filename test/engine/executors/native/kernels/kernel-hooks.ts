@@ -79,6 +79,7 @@ export const dtypesOf = (table: string): readonly Dtype[] =>
 /** Tables that must agree bit for bit: the instruction sets of this processor and their twins in plain C++. */
 export const twins = [
   ['avx2', 'scalar'],
+  ['avxvnni', 'scalar'],
   ['avx512', 'emulated16'],
   ['avx512vnni', 'emulated16'],
   ['avx512bf16', 'emulated16pairs'],
