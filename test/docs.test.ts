@@ -152,6 +152,14 @@ describe('BENCHMARKS.md', () => {
     ],
   ];
 
+  /** Lines of larger models, with the files in the tables of the laboratory. */
+  const LARGER = [
+    ['Llama of 1B', 'llama-1b.Q4_K_M'],
+    ['Llama of 3B', 'llama-3b.Q4_K_M'],
+    ['Llama of 8B', 'llama-8b.Q4_K_M'],
+    ['Qwen3 of 4B', 'qwen3-4b.Q4_K_M'],
+  ] as const;
+
   it('is a page: 300 lines at most, what it shows first on the first screen', () => {
     expect(text.split('\n').length).toBeLessThanOrEqual(300);
     const firstScreen = text.split('\n').slice(0, 40).join('\n');
@@ -179,10 +187,29 @@ describe('BENCHMARKS.md', () => {
       expect(head).toContain(`| ${line} | | ${ratio.replace(/x?$/, 'x')} |`);
     }
     const count = head.filter((text) => /^\|.*\dx \|/.test(text)).length;
-    expect(count).toBe(HEADLINES.length + OF_LABORATORY.length + 1);
+    expect(count).toBe(HEADLINES.length + OF_LABORATORY.length + 1 + LARGER.length + 2);
     const rate = (scheme: string) =>
       Number(cellsOf(sectionOf('schemes').match(new RegExp(`^\\| 8 \\| ${scheme} .*$`, 'm'))![0])[2]);
     expect(head).toContain(`| ${batching} | ${(rate('InflightFusedBatching') / rate('V1')).toFixed(2)}x | |`);
+  });
+
+  it('has the ratios of larger models that the laboratory has', () => {
+    const head = text.split('\n## ')[0]!.split('\n');
+    const laboratory = readDocument('docs/lab/comparisons.md');
+    const shapes = sectionOf('shapes-avx512', laboratory).split(/^(?=AMD EPYC)/m);
+    for (const [line, file] of LARGER) {
+      const table = shapes.find((part) => part.includes(`; ${file}; 2 threads each`))!;
+      const row = table.match(/^\| skein Q4_K_M \/ ik_llama\.cpp, its best .*$/m)![0];
+      expect(head).toContain(`| ${line} | ${cellsOf(row).slice(1, 4).join(' | ')} |`);
+    }
+    const overHttp = (kind: string) => {
+      const row = sectionOf(`http-shape-${kind}`, laboratory).match(
+        /^\| skein auto \/ ik_llama-server, its best: tokens\/s .*$/m,
+      )![0];
+      return cellsOf(row).slice(1, 3).join(' | ');
+    };
+    expect(head).toContain(`| the 1B over HTTP: 1 and 8 clients | ${overHttp('avx512')} | |`);
+    expect(head).toContain(`| the 1B over HTTP, held to AVX2 | ${overHttp('avx2')} | |`);
   });
 
   it('has everything else in docs/lab, whose pages are all in its table', () => {

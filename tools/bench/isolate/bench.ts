@@ -105,7 +105,7 @@ function table(model: string, sequences: readonly number[], [thread, isolated]: 
  */
 export const bench = defineBench({
   flags: FLAGS,
-  document: 'BENCHMARKS.md',
+  document: 'docs/lab/server.md',
   sections: ['isolate'],
   async run(flags, { progress, report }) {
     const lines: string[] = [];
