@@ -125,12 +125,12 @@ export const LOADING_OPTIONS = {
     isForAsking: true,
     help: 'Precision of the embedding and the output layer. auto: as the weights; int8 with int4, stored where a type has kernels of its own.',
   }),
-  /** Folder for engines built from models; default: the user's cache directory. */
+  /** Folder for engines built from models; default: ~/.cache/skein, or skein in XDG_CACHE_HOME. */
   cacheDir: ofServer(NAME, {
     group: 'Models',
     metavar: 'DIR',
-    help: 'Folder for converted models.',
-    defaultText: "the user's cache directory",
+    help: 'Folder for converted models, each a folder that can be deleted while nothing runs. XDG_CACHE_HOME moves the default.',
+    defaultText: '~/.cache/skein',
     isForAsking: true,
   }),
   /**

@@ -40,7 +40,11 @@ export const TURNS_FLAGS = {
     default: '0',
     help: 'begin nothing that would end later than this (default 0: no limit)',
   },
-  only: { argument: 'LIST', default: '', help: 'of all that, only these: engines, engine:format, columns' },
+  only: {
+    argument: 'LIST',
+    default: '',
+    help: 'of all that, only these engines, formats and columns, as in skein:int4,1x128',
+  },
   resume: { help: 'go on with what FILE has; what another version of a side gave is measured anew' },
   report: { help: 'measure nothing, report what FILE has' },
   write: { help: 'write the tables into BENCHMARKS.md and docs/lab too' },

@@ -32,14 +32,19 @@ type RunFlags = FlagValues<typeof TURNS_FLAGS & ReturnType<typeof outputFlag>>;
 
 /** Measures what the flags choose, or only reads what was measured, and prints the report. */
 export async function runComparison<S>(flags: RunFlags, comparison: Comparison<S>): Promise<void> {
-  const record = flags.report ? ComparisonRecord.read(flags.output) : await measure(flags, comparison.plan());
+  const record = flags.report
+    ? ComparisonRecord.read(flags.output)
+    : await measure(flags, () => comparison.plan());
   console.log(comparison.reports[0]!.of(record));
   if (!flags.write) return;
   for (const { of, document, section } of comparison.reports)
     writeSection(document, sectionOf(section, record.recorded.machine), of(record));
 }
 
-async function measure<S>(flags: RunFlags, plan: ComparisonPlan<S>): Promise<ComparisonRecord> {
+async function measure<S>(flags: RunFlags, makePlan: () => ComparisonPlan<S>): Promise<ComparisonRecord> {
+  // Before the plan, which may write a model of gigabytes.
+  const [rounds, minutes] = [countOf('rounds', flags.rounds), countOf('minutes', flags.minutes, 0)];
+  const plan = makePlan();
   const chosen = selectOnly(listOf(flags.only), plan.candidates, plan.columns);
   const conditions = { machine: comparedMachine(), settings: plan.settings };
   const record = (flags.resume ? ComparisonRecord.resume : ComparisonRecord.start)(flags.output, conditions);
@@ -49,8 +54,8 @@ async function measure<S>(flags: RunFlags, plan: ComparisonPlan<S>): Promise<Com
     {
       sides,
       columns: chosen.columns,
-      rounds: countOf('rounds', flags.rounds),
-      minutes: countOf('minutes', flags.minutes, 0),
+      rounds,
+      minutes,
       log: (line) => console.error(line),
     },
     record,

@@ -31,12 +31,12 @@ export function isShapeName(name: string): boolean {
 }
 
 /** @throws naming a part that is none, or that generates too little to be timed. */
-export function parseShapes(list: readonly string[]): Shape[] {
+export function parseShapes(list: readonly string[], flag = '--shapes'): Shape[] {
   return list.map((text) => {
     const match = SHAPE_NAME.exec(text);
     if (!match || Number(match[3]) < 2)
       throw new Error(
-        `--shapes: expected SEQUENCESxPROMPT+GENERATED with at least 2 generated, found '${text}'.`,
+        `${flag}: expected SEQUENCESxPROMPT+GENERATED with at least 2 generated, found '${text}'.`,
       );
     const [sequences, promptTokens, generate] = match.slice(1).map(Number) as [number, number, number];
     return { sequences, promptTokens, generate };

@@ -66,6 +66,9 @@ async function main(): Promise<void> {
 function planOf(flags: FlagValues<typeof FLAGS>, model: ShapeFile): ComparisonPlan<ShapeColumn> {
   const threads = countOf('threads', flags.threads);
   const runs = countOf('runs', flags.runs);
+  const rates = parseShapes(listOf(flags.columns), '--columns').map(
+    (column): Named<ShapeColumn> => ({ name: shapeName(column), shape: withRuns(column, runs) }),
+  );
   model.write();
   const shown = { file: model.path, type: model.type, threads };
   const candidates: Candidate<ShapeColumn>[] = [
@@ -74,9 +77,6 @@ function planOf(flags: FlagValues<typeof FLAGS>, model: ShapeFile): ComparisonPl
   ];
   if (model.isForSkein) candidates.push(skeinCandidate(model.cache, shown));
   else console.error(`${model.name} is a mixture of experts, which Skein does not run: its side is left out`);
-  const rates = parseShapes(listOf(flags.columns)).map(
-    (column): Named<ShapeColumn> => ({ name: shapeName(column), shape: withRuns(column, runs) }),
-  );
   const starts: Named<ShapeColumn>[] = flags['without-starts'] ? [] : [{ name: STARTS, shape: STARTS }];
   return {
     candidates,
