@@ -32,6 +32,7 @@ export function openCheckpoint(path: string): Checkpoint {
     ? translated(gguf, config)
     : namedTensors(readSafetensorsDirectory(files.directory), config);
   const tensors = checkedTensors(raw, planNetwork(config), files);
+  if (gguf) checkAllRead(gguf, config, tensors);
   const tokenizer = readTokenizer(files.directory, config.vocabSize, gguf?.metadata ?? null);
   return { path, format: files.format, config, tensors, tokenizer, sourceHash: hash };
 }
@@ -59,6 +60,28 @@ function translated(header: GgufHeader, config: ModelConfig): Map<string, NamedT
     tensors.set(name, { ...tensor, ...(heads === undefined ? {} : { interleavedHeads: heads }) });
   }
   return tensors;
+}
+
+/** Tensors of layers that old files have and nothing computes with. */
+const UNUSED_IN_LAYERS: ReadonlySet<string> = new Set(['attn_rot_embd.weight']);
+
+/**
+ * Checks that a GGUF's layers have no tensor that is not read: norms, biases or scales that are left out would make other answers
+ * without a word. llama.cpp refuses such files too. Layers beyond the model's, which guess further tokens, are left alone.
+ */
+function checkAllRead(
+  { file, tensors }: GgufHeader,
+  { architecture, numLayers }: ModelConfig,
+  read: ReadonlyMap<string, TensorLocation>,
+): void {
+  for (const { name } of tensors) {
+    const [, layer, part] = /^blk\.(\d+)\.(.*)$/.exec(name) ?? [];
+    if (part === undefined || Number(layer) >= numLayers || UNUSED_IN_LAYERS.has(part)) continue;
+    if (read.has(huggingFaceTensorName(name, architecture))) continue;
+    throw new CheckpointError(
+      `${file}: tensor ${name} is not supported: ${architecture} is computed without it, and the answers would be others.`,
+    );
+  }
 }
 
 /** The tensors that the network needs, each of a supported type and of the shape that the network expects. */

@@ -162,6 +162,20 @@ describe('openCheckpoint of a GGUF', () => {
 });
 
 describeWithTestModel('openCheckpoint of the real model', () => {
+  it('refuses tensors of its layers that nothing reads, and leaves those beyond them alone', () => {
+    const openWith = (name: string) => {
+      const extra = { name, shape: [4], data: new Uint8Array(Float32Array.of(1, 2, 3, 4).buffer) };
+      const tensors = [...ggufTensors(), extra];
+      return () => openCheckpoint(writeTinyGguf(join(fresh(), 'more.gguf'), { tensors }));
+    };
+    for (const part of ['attn_q_norm.weight', 'attn_sinks.weight', 'attn_q.scale', 'attn_norm.bias'])
+      expect(openWith(`blk.1.${part}`), part).toThrow(
+        `more.gguf: tensor blk.1.${part} is not supported: llama is computed without it`,
+      );
+    for (const name of ['blk.2.nextn.eh_proj.weight', 'blk.0.attn_rot_embd.weight', 'unknown.weight'])
+      expect(openWith(name), name).not.toThrow();
+  });
+
   it('reads the folder with one GGUF', () => {
     const { config, tensors, tokenizer, format } = openCheckpoint(testModelPath!);
     expect(format).toBe('gguf');
