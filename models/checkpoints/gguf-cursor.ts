@@ -101,7 +101,9 @@ export class GgufCursor {
     const at = this.#take(8, what);
     const value = this.#buffer.readUInt32LE(at) + this.#buffer.readUInt32LE(at + 4) * 2 ** 32;
     if (!Number.isSafeInteger(value)) {
-      throw new CheckpointError(`${this.file}: ${what} is ${value}, larger than any file.`);
+      throw new CheckpointError(
+        `${this.file}: ${what} is ${this.#buffer.readBigUInt64LE(at)}, larger than any file.`,
+      );
     }
     return value;
   }

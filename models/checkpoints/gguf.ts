@@ -118,7 +118,8 @@ class GgufReader {
     if (magic !== 0x46554747) throw this.#error('does not begin with "GGUF"');
     const version = cursor.u32('the version');
     if (version === 2 || version === 3) return version;
-    if ((version & 0xffff) === 0) throw this.#error('is big endian; only little-endian GGUF is supported');
+    if (version !== 0 && (version & 0xffff) === 0)
+      throw this.#error('is big endian; only little-endian GGUF is supported');
     throw this.#error(`has GGUF version ${version}; supported: 2, 3`);
   }
 
@@ -240,7 +241,7 @@ class GgufReader {
     const { file, position, fileSize } = this.#cursor;
     const dataStart = Math.ceil(position / alignment) * alignment;
     const tensors = infos.map(({ name, typeId, shape, offset: relative }): RawTensor => {
-      const type = TYPE_NAMES.get(typeId) ?? `type ${typeId}`;
+      const type = TYPE_NAMES.get(typeId) ?? `number ${typeId}`;
       if (relative % alignment !== 0) {
         throw this.#error(`tensor ${name} has offset ${relative}, no multiple of the alignment ${alignment}`);
       }
