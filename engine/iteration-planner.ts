@@ -103,8 +103,12 @@ export class IterationPlanner {
     const { microBatch, pace } = this.#options;
     if (!pace || !microBatch.chunking) return microBatch;
     const maxContextTokens = pace.mostContextTokens(active, scheduled, turns);
-    const chunkMs = pace.chunkMs(active, scheduled, turns);
-    const longestChunk = (request: SchedulableRequest) => pace.longestChunk(request, chunkMs);
+    // Only iterations with contexts ask: what iterations cost is learned anew for the first that does.
+    let chunkMs: number | undefined;
+    const longestChunk = (request: SchedulableRequest) => {
+      chunkMs ??= pace.chunkMs(active, scheduled, turns);
+      return pace.longestChunk(request, chunkMs);
+    };
     return { ...microBatch, chunking: { ...microBatch.chunking, maxContextTokens, longestChunk } };
   }
 

@@ -1,5 +1,5 @@
 import { type IterationCost, IterationCostEstimator, type IterationWork } from './iteration-cost.js';
-import type { SchedulableRequest } from './types.js';
+import type { ChunkMs, SchedulableRequest } from './types.js';
 
 /** Largest growth of chunks from one iteration to the next: times seen for small chunks say little about large ones. */
 const MOST_GROWTH = 2;
@@ -29,7 +29,7 @@ export interface PaceBounds {
   /** Milliseconds between two tokens of a generating request. */
   maxInterTokenLatencyMs?: number | undefined;
   /** Milliseconds of an iteration for chunks that do not end their contexts: see OptionalParams.maxChunkMs. */
-  chunkMs?: { least: number; most: number } | undefined;
+  chunkMs?: ChunkMs | undefined;
 }
 
 /**

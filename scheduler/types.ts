@@ -100,6 +100,12 @@ export type CapacityPolicy = SchedulerPolicy | 'STATIC_BATCH';
 export const CHUNKING_POLICIES = ['FIRST_COME_FIRST_SERVED', 'EQUAL_PROGRESS', 'SHORTEST_FIRST'] as const;
 export type ChunkingPolicy = (typeof CHUNKING_POLICIES)[number];
 
+/** Bound on the chunks of an iteration, in milliseconds: `most`, and down to `least` while few sequences generate. */
+export interface ChunkMs {
+  least: number;
+  most: number;
+}
+
 export interface Chunking {
   policy: ChunkingPolicy;
   /** Chunk lengths are multiples of this many tokens: tokensPerBlock. */

@@ -1,4 +1,4 @@
-import type { ChunkingPolicy } from '../../scheduler/types.js';
+import type { ChunkingPolicy, ChunkMs } from '../../scheduler/types.js';
 
 /** Instruction sets of the native executor, from the slowest to the fastest: those of x86-64, then those of ARM. `amx` runs only where it is named. */
 export const INSTRUCTION_SETS = [
@@ -21,12 +21,6 @@ export type ExecutorName = (typeof EXECUTOR_NAMES)[number];
 
 /** Name of an executor as a user gives it. */
 export type ExecutorChoice = 'auto' | ExecutorName;
-
-/** Bound on the chunks of an iteration, in milliseconds: `most`, and down to `least` while few sequences generate. */
-export interface ChunkMs {
-  least: number;
-  most: number;
-}
 
 /**
  * Milliseconds for the chunks of long prompts on each executor (OptionalParams.maxChunkMs: 'auto'). The bound differs

@@ -1,9 +1,8 @@
 import type { ModelType, StatsFormat } from '../../callbacks/gpt-manager-options.js';
-import type { ChunkMs } from '../../callbacks/options/words.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { ModelConfig } from '../../models/model-config.js';
-import type { MicroBatchLimits, SchedulerPolicy } from '../../scheduler/types.js';
+import type { ChunkMs, MicroBatchLimits, SchedulerPolicy } from '../../scheduler/types.js';
 import type { RopeTable } from '../batch/rope-table.js';
 import type { PostProcessors } from '../decoding/post-processors.js';
 import type { Executor } from '../executors/executor.js';
