@@ -1,6 +1,18 @@
 import type { RopeConfig } from '../network/rope.js';
 import type { EncoderConfig } from './encoder-config.js';
 
+/** The experts that layers have in place of one MLP. */
+export interface ExpertsConfig {
+  /** Experts of a layer. */
+  count: number;
+  /** Experts that each token goes to. */
+  used: number;
+  /** Width of an expert's MLP. */
+  width: number;
+  /** Whether the shares of the experts that a token goes to are made to add up to 1. */
+  normalize: boolean;
+}
+
 /** Dimensions of a model, the same whether they came from config.json or from GGUF metadata. */
 export interface ModelConfig {
   /** Name of the architecture in models/architectures, such as 'llama'. */
@@ -38,6 +50,8 @@ export interface ModelConfig {
   /** Cap of attention scores: x becomes cap * tanh(x / cap). Absent: no cap. outputSoftCap is that of logits. */
   attentionSoftCap?: number;
   outputSoftCap?: number;
+  /** Absent: each layer has one MLP, of intermediateSize. */
+  experts?: ExpertsConfig;
   bosTokenId: number | null;
   /** Tokens that end a generation; config.json and generation_config.json may name several. */
   eosTokenIds: number[];

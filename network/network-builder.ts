@@ -22,6 +22,17 @@ export interface LinearOptions {
   activation?: Activation;
 }
 
+/** The experts of one layer: their weights by number, and how a row is shared out among them. */
+export interface ExpertOptions {
+  gateUp: readonly string[];
+  down: readonly string[];
+  /** Number of experts that a row goes to. */
+  used: number;
+  /** Whether a row's shares are the softmax over the experts that it goes to, in place of all. */
+  normalize: boolean;
+  activation: Activation;
+}
+
 /** Attention settings of one layer that differ between networks. */
 export interface AttentionOptions {
   /**
@@ -165,6 +176,37 @@ export class NetworkBuilder {
     return output;
   }
 
+  /**
+   * sum += the mixture of `experts` of the input, by its scores [rows x experts]: the sum is written in place. Each expert has a matrix that
+   * stacks gate over up, and one for the way down.
+   */
+  addExperts(sum: ValueRef, input: ValueRef, scores: ValueRef, experts: ExpertOptions): void {
+    const { gateUp, down, used, normalize, activation } = experts;
+    const count = gateUp.length;
+    const inner = this.#weight(down[0]!, 'matrix').columns;
+    require(scores.rows === input.rows &&
+      scores.width === count &&
+      down.length === count, `scores of ${scores.width} and ${down.length} ways down for ${count} experts`);
+    require(used >= 1 && used <= count, `${used} of ${count} experts`);
+    require(sum.rows === input.rows, 'the output of experts does not fit the residual');
+    for (let expert = 0; expert < count; expert++) {
+      this.#checkMatrix(gateUp[expert]!, 2 * inner, input.width);
+      this.#checkMatrix(down[expert]!, sum.width, inner);
+    }
+    this.#ops.push({
+      op: 'experts',
+      input: input.index,
+      scores: scores.index,
+      output: sum.index,
+      gateUp: [...gateUp],
+      down: [...down],
+      used,
+      normalize,
+      activation,
+      residual: sum.index,
+    });
+  }
+
   /** Rotates q and k of qkv in place, stores k and v, attends. Returns [T x numHeads * valueDim]. */
   attention(qkv: ValueRef, layer: number, scale: number, options: AttentionOptions = {}): ValueRef {
     const { numHeads, numLayers, ropeTables = [] } = this.#header.attention;
@@ -235,6 +277,13 @@ export class NetworkBuilder {
     const weight = this.#weights.get(name);
     require(weight !== undefined && weight.kind === kind, `${name} is not a ${kind} of this network`);
     return weight!;
+  }
+
+  #checkMatrix(name: string, rows: number, columns: number): void {
+    const weight = this.#weight(name, 'matrix');
+    require(weight.rows === rows &&
+      weight.columns ===
+        columns, `${name}: [${weight.rows} x ${weight.columns}] in place of [${rows} x ${columns}]`);
   }
 
   #checkScales(name: string, width: number): void {

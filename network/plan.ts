@@ -59,6 +59,27 @@ export type PlanOp =
       activation: Activation;
     }
   /**
+   * Mixture of experts: each row goes to `used` experts, those with the highest of its scores [rows x experts], the lower number first among
+   * equals; a score that is not a number counts as the lowest. Its shares are the softmax of its scores over all experts, or, where they are normalized, over those that it goes to.
+   *
+   *   output = sum over the row's experts e, in ascending e, of share[e] * down[e](activation(gate[e](input)) * up[e](input)), then + residual
+   *
+   * gateUp[e] stacks gate over up [2 x inner, width(input)], down[e] is [width(output), inner]. residual may be the same value as output.
+   * A row's sum depends on no other row of its batch.
+   */
+  | {
+      op: 'experts';
+      input: number;
+      scores: number;
+      output: number;
+      gateUp: string[];
+      down: string[];
+      used: number;
+      normalize: boolean;
+      activation: Activation;
+      residual: number | null;
+    }
+  /**
    * Rotates q and k inside qkv in place (half-split pairs i, i + rotaryDim / 2) and writes k and v into the cache. The
    * frequencies are those of the plan's ropeTables[table], or without `table` those that come with the batch.
    */

@@ -10,6 +10,11 @@ export function valuesOf(op: PlanOp): { reads: number[]; writes: number[] } {
         reads: op.residual === null ? [op.input] : [op.input, op.residual],
         writes: [op.output],
       };
+    case 'experts':
+      return {
+        reads: [op.input, op.scores, ...(op.residual === null ? [] : [op.residual])],
+        writes: [op.output],
+      };
     case 'addEmbedding':
       return { reads: [op.output], writes: [op.output] };
     case 'rmsNorm':

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { isSupportedType } from '../../models/checkpoints/raw-tensor.js';
 import type { NetworkPlan } from '../../network/plan.js';
+import { multipliedWeights, productsOf } from '../../network/products.js';
 import type { ConvertJob } from '../executors/native/addon.js';
 import type { EngineManifest, EngineTensor, SourceFile, SourcePiece } from './engine-directory.js';
 
@@ -89,12 +90,10 @@ export function areWholePieces({ tensors, sourceFile }: EngineManifest, plan: Ne
 
 /** Names of the matrices of which steps read only panels. */
 export function onlyMultiplied({ ops }: NetworkPlan): Set<string> {
-  const names = new Set<string>();
-  for (const op of ops) if (op.op === 'linear' || op.op === 'gatedLinear') names.add(op.weight);
+  const names = multipliedWeights({ ops });
   for (const op of ops) {
-    if (op.op !== 'linear' && op.op !== 'gatedLinear') {
-      if ('weight' in op) names.delete(op.weight);
-    } else if (op.bias !== null) names.delete(op.bias);
+    if ('bias' in op && op.bias !== null) names.delete(op.bias);
+    if ('weight' in op && productsOf(op).length === 0) names.delete(op.weight);
   }
   return names;
 }

@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import zlib from 'node:zlib';
 import { defaultThreads } from '../../base/topology.js';
+import { multipliedWeights } from '../../network/products.js';
 import { loadAddon, nativeAddonAvailable } from '../executors/native/load-addon.js';
 import { type Engine, EngineError } from './engine.js';
 import { type EngineTensor, PACKED_FILE } from './engine-directory.js';
@@ -56,10 +57,7 @@ export async function weightsDamage(
 ): Promise<string | null> {
   const isPacked =
     ['auto', 'native'].includes(executor) && readdirSync(directory).some((name) => PACKED_FILE.test(name));
-  const inPackedFile = new Set<string>();
-  for (const op of isPacked ? plan.ops : []) {
-    if (op.op === 'linear' || op.op === 'gatedLinear') inPackedFile.add(op.weight);
-  }
+  const inPackedFile = isPacked ? multipliedWeights(plan) : new Set<string>();
   // A matrix used in both ways is looked up here, in weights.bin, by its rows.
   for (const op of plan.ops) {
     if (op.op === 'embedding' || op.op === 'addEmbedding') inPackedFile.delete(op.weight);

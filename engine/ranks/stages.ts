@@ -1,4 +1,5 @@
 import type { NetworkPlan } from '../../network/plan.js';
+import { productsOf } from '../../network/products.js';
 import { valuesOf } from '../../network/slot-assignment.js';
 import type { LoadableEngine } from '../executors/executor-kind.js';
 import { type GroupShape, RankPlanError } from './rank-shape.js';
@@ -96,9 +97,7 @@ function headOf(plan: NetworkPlan, { tensorParallelSize, pipelineParallelSize }:
 function bytesOfOps({ plan, tensors }: StoredPlan): number[] {
   const bytes = new Map<string, number>();
   for (const { name, byteLength } of tensors) bytes.set(name, (bytes.get(name) ?? 0) + byteLength);
-  return plan.ops.map((op) =>
-    op.op === 'linear' || op.op === 'gatedLinear' ? (bytes.get(op.weight) ?? 0) : 0,
-  );
+  return plan.ops.map((op) => sum(productsOf(op).map(({ weight }) => bytes.get(weight) ?? 0)));
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import type { NetworkPlan } from '../../network/plan.js';
+import { productsOf } from '../../network/products.js';
 import type { EngineTensor } from '../building/engine-directory.js';
 
 /** Memory that a running engine takes beside the KV cache, in bytes. */
@@ -62,8 +63,8 @@ export function withinPools(available: AvailableMemory, pools: readonly PoolLimi
 export function storedWeightBytes(plan: NetworkPlan, tensors: readonly EngineTensor[]): number {
   const read = new Set(
     plan.ops.flatMap((op) => {
-      if (op.op === 'linear' || op.op === 'gatedLinear') return op.bias === null ? [] : [op.bias];
-      return 'weight' in op ? [op.weight] : [];
+      if (productsOf(op).length === 0) return 'weight' in op ? [op.weight] : [];
+      return 'bias' in op && op.bias !== null ? [op.bias] : [];
     }),
   );
   return tensors.reduce((sum, { name, byteLength }) => sum + (read.has(name) ? byteLength : 0), 0);

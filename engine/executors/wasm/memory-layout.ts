@@ -2,6 +2,7 @@ import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import { longestTable, resolveWindow } from '../../../kvcache/kv-cache-options.js';
 import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
 import type { NetworkPlan, PlanWeight } from '../../../network/plan.js';
+import { multipliedWeights } from '../../../network/products.js';
 import type { ExecutorOptions } from '../executor.js';
 import { MOST_HEAP_BYTES } from './heap.js';
 
@@ -26,9 +27,9 @@ export interface MemoryLayout {
 }
 
 /** The matrices of products, which are packed; other matrices are tables. */
-export function productWeights({ ops, weights }: NetworkPlan): PlanWeight[] {
-  const names = new Set(ops.flatMap((op) => ('weight' in op && isProduct(op.op) ? [op.weight] : [])));
-  return weights.filter(({ name }) => names.has(name));
+export function productWeights(plan: NetworkPlan): PlanWeight[] {
+  const names = multipliedWeights(plan);
+  return plan.weights.filter(({ name }) => names.has(name));
 }
 
 export function tableWeights({ ops, weights }: NetworkPlan): PlanWeight[] {
@@ -40,10 +41,6 @@ export function tableWeights({ ops, weights }: NetworkPlan): PlanWeight[] {
 
 export function vectorWeights({ weights }: NetworkPlan): PlanWeight[] {
   return weights.filter(({ kind }) => kind === 'vector');
-}
-
-function isProduct(op: string): boolean {
-  return op === 'linear' || op === 'gatedLinear';
 }
 
 /** Memory that such a runner takes. */
