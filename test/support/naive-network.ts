@@ -131,9 +131,7 @@ export function naiveLogits(
     for (const expert of chosen) {
       const [both] = linear([row], op.gateUp[expert]!, null);
       const width = both!.length / 2;
-      const gated = both!
-        .slice(0, width)
-        .map((gate, i) => activate(gate, op.activation) * both![width + i]!);
+      const gated = both!.slice(0, width).map((gate, i) => activate(gate, op.activation) * both![width + i]!);
       const [down] = linear([gated], op.down[expert]!, null);
       for (let i = 0; i < output.length; i++) output[i]! += (weight(expert) / all) * down![i]!;
     }
@@ -145,7 +143,9 @@ export function naiveLogits(
     const weight = weights.get(name)!;
     const bias = biasName === null ? null : weights.get(biasName)!;
     return input.map((row) => {
-      const x = options.roundsInputs ? row.map((value) => roundToBf16(value)) : row;
+      // The scores of experts are made by matrices in f32, for which nothing is rounded.
+      const rounds = options.roundsInputs === true && !name.endsWith('router');
+      const x = rounds ? row.map((value) => roundToBf16(value)) : row;
       const y = new Float64Array(weight.length / x.length);
       for (let n = 0; n < y.length; n++) {
         let sum = bias ? bias[n]! : 0;

@@ -221,7 +221,8 @@ function makeWeights(plan: NetworkPlan, shape: TinyShape) {
 function partsOf(name: string, rows: number, { precision }: TinyShape) {
   if (name.endsWith('router')) return [{ dtype: 'f32' as const, rows }];
   if (precision !== 'mixed') return [{ dtype: precision, rows }];
-  if (!/(qkv|o|down|gateUp)$/.test(name) || /experts\.\d+\.down$/.test(name)) return [{ dtype: 'q5_k' as const, rows }];
+  if (!/(qkv|o|down|gateUp)$/.test(name) || /experts\.\d+\.down$/.test(name))
+    return [{ dtype: 'q5_k' as const, rows }];
   const upper = name.endsWith('gateUp') ? rows / 2 : Math.ceil(rows / 3);
   return [
     { dtype: 'q4_k' as const, rows: rows - upper },

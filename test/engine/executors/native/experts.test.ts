@@ -29,7 +29,12 @@ function make(changes: Partial<TinyShape> = {}): TinyNetwork {
 
 type Options = Parameters<typeof executorOptions>[0];
 
-function run(network: TinyNetwork, options: Options, steps: (sequences: PagedSequences) => void, lengths = LENGTHS) {
+function run(
+  network: TinyNetwork,
+  options: Options,
+  steps: (sequences: PagedSequences) => void,
+  lengths = LENGTHS,
+) {
   const all = executorOptions({ maxNumTokens: 700, maxLogitRows: 700, numBlocks: 80, ...options });
   const executor = new NativeExecutor(network, all);
   const random = new Random(5);
@@ -159,12 +164,48 @@ describe('a plan with experts that do not fit together', () => {
   type Experts = Extract<PlanOp, { op: 'experts' }>;
   it.each<[string, (op: Experts) => void, RegExp]>([
     ['fewer ways down', (op) => op.down.pop(), /\(experts\).*7 gates and 6 ways down/],
-    ['another number of scores', (op) => { op.scores = op.input; }, /\(experts\).*scores must have a column for each of the 7 experts/],
-    ['more used than there are', (op) => { op.used = 8; }, /\(experts\).*used must be between 1 and 7, but it is 8/],
-    ['a matrix of another shape', (op) => { op.down[3] = op.gateUp[3]!; }, /\(experts\).*must be a matrix \[24 x 40\]/],
-    ['a name that is no weight', (op) => { op.gateUp[2] = 'nothing'; }, /gateUp names nothing/],
-    ['a name that is no text', (op) => { op.gateUp[2] = 5 as never; }, /gateUp must be a list of names/],
-    ['an output that is its input', (op) => { op.input = op.output; }, /\(experts\).*share slot/],
+    [
+      'another number of scores',
+      (op) => {
+        op.scores = op.input;
+      },
+      /\(experts\).*scores must have a column for each of the 7 experts/,
+    ],
+    [
+      'more used than there are',
+      (op) => {
+        op.used = 8;
+      },
+      /\(experts\).*used must be between 1 and 7, but it is 8/,
+    ],
+    [
+      'a matrix of another shape',
+      (op) => {
+        op.down[3] = op.gateUp[3]!;
+      },
+      /\(experts\).*must be a matrix \[24 x 40\]/,
+    ],
+    [
+      'a name that is no weight',
+      (op) => {
+        op.gateUp[2] = 'nothing';
+      },
+      /gateUp names nothing/,
+    ],
+    [
+      'a name that is no text',
+      (op) => {
+        op.gateUp[2] = 5 as never;
+      },
+      /gateUp must be a list of names/,
+    ],
+    [
+      'an output that is its input',
+      (op) => {
+        op.input = op.output;
+      },
+      /\(experts\).*share slot/,
+    ],
   ])('is refused: %s', (_, spoil, message) => {
     const network = make();
     const plan = structuredClone(network.plan);
