@@ -8,6 +8,7 @@
 // A pair is one row at one expert. Pairs of an expert lie side by side, so that its matrices are read once for all of its rows. A row's
 // experts and its shares depend on its own scores only.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -34,8 +35,10 @@ struct ExpertTask {
   int32_t expert, rowBegin, rowEnd, panelBegin, panelEnd;
 };
 
-// Rows of an op that are computed at once: all memory for pairs is for as many. An expert's matrices are read once for each pass.
-constexpr int32_t kExpertRows = 512;
+// Pairs that are computed at once: all memory for pairs is for as many. An expert's matrices are read once for each such pass.
+constexpr int32_t kPairsOfPass = 4096;
+// Rows of a pass.
+inline int32_t rowsOfPass(const PlanOp& op) { return std::max(1, kPairsOfPass / op.used); }
 
 // Floats that a pass takes at most in each of its regions: see Executor.
 struct ExpertFloats {

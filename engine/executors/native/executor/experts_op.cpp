@@ -41,8 +41,8 @@ void addUpRow(const float* const* pairs, const float* shares, int32_t used, cons
 
 void Executor::runExperts(const PlanOp& op, const BatchView& batch) {
   const int64_t rows = rowsOf(op.input, batch);
-  for (int64_t begin = 0; begin < rows; begin += kExpertRows)
-    runExpertPass(op, begin, std::min<int64_t>(kExpertRows, rows - begin));
+  const int64_t ofPass = rowsOfPass(op);
+  for (int64_t begin = 0; begin < rows; begin += ofPass) runExpertPass(op, begin, std::min(ofPass, rows - begin));
 }
 
 void Executor::runExpertPass(const PlanOp& op, int64_t begin, int64_t rows) {

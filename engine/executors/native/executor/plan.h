@@ -187,8 +187,8 @@ struct ExecutorConfig {
 // The products of an op: none for one that multiplies by no matrix, two for each expert.
 std::vector<OpProduct> productsOf(const PlanOp& op);
 
-// Most experts of an op, and of those that a row goes to.
-constexpr int32_t kMostExperts = 4096, kMostUsedExperts = 256;
+// Most experts of an op, and most that a row goes to.
+constexpr int32_t kMostExperts = 4096, kMostUsedExperts = 1024;
 
 // Most slots for adapters, and the highest rank of an adapter.
 constexpr int32_t kMostAdapters = 4096, kMostLoraRank = 1024;
