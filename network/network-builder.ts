@@ -187,7 +187,7 @@ export class NetworkBuilder {
     require(scores.rows === input.rows &&
       scores.width === count &&
       down.length === count, `scores of ${scores.width} and ${down.length} ways down for ${count} experts`);
-    require(used >= 1 && used <= count, `${used} of ${count} experts`);
+    require(Number.isInteger(used) && used >= 1 && used <= count, `${used} of ${count} experts`);
     require(sum.rows === input.rows, 'the output of experts does not fit the residual');
     for (let expert = 0; expert < count; expert++) {
       this.#checkMatrix(gateUp[expert]!, 2 * inner, input.width);
