@@ -13,6 +13,7 @@ import {
   type EngineManifest,
   type EngineTensor,
   SOURCE_FORMAT_VERSION,
+  tensorsByWeight,
 } from './engine-directory.js';
 import { withFoundChecksums } from './source-checksums-file.js';
 import { areWholePieces, loadableTensors, presentSource } from './source-tensors.js';

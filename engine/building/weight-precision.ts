@@ -95,7 +95,5 @@ export function outputWeights(plan: NetworkPlan): Set<string> {
 /** Names of the weights that give rows their scores of the experts. */
 export function routerWeights(plan: NetworkPlan): Set<string> {
   const scores = new Set(plan.ops.flatMap((op) => (op.op === 'experts' ? [op.scores] : [])));
-  return new Set(
-    plan.ops.flatMap((op) => (op.op === 'linear' && scores.has(op.output) ? [op.weight] : [])),
-  );
+  return new Set(plan.ops.flatMap((op) => (op.op === 'linear' && scores.has(op.output) ? [op.weight] : [])));
 }

@@ -31,7 +31,12 @@ const OTHERWISE: readonly (readonly [key: string, harmless: readonly unknown[], 
 
 /** Refuses experts of a model whose architecture has none. */
 export function refuseExperts(config: ConfigFields, name: string): void {
-  for (const key of [...COUNTS, 'n_shared_experts', 'num_shared_experts', 'shared_expert_intermediate_size']) {
+  for (const key of [
+    ...COUNTS,
+    'n_shared_experts',
+    'num_shared_experts',
+    'shared_expert_intermediate_size',
+  ]) {
     const value = config.raw(key);
     if (value !== undefined && value !== 0) throw config.error(key, `absent: ${name} has no experts`);
   }
@@ -55,8 +60,7 @@ export function expertsOfHuggingFace(
     count,
     used: config.integer('num_experts_per_tok', 1, count, fields.usualUsed),
     width: config.integer(fields.width, 1, LIMITS.width, fields.usualWidth),
-    normalize:
-      fields.normalize === 'always' || config.boolean('norm_topk_prob', fields.normalize.usually),
+    normalize: fields.normalize === 'always' || config.boolean('norm_topk_prob', fields.normalize.usually),
   };
 }
 

@@ -14,7 +14,11 @@ const OTHERWISE: readonly (readonly [key: string, harmless: readonly number[], e
   ['expert_weights_scale', [0, 1], '1 (no other factor on the sum of the experts is supported)'],
   ['expert_gating_func', [0, 1], '1 (softmax: shares of experts by another function are not supported)'],
   ['leading_dense_block_count', [0], '0 (layers with one MLP beside layers with experts are not supported)'],
-  ['interleave_moe_layer_step', [0, 1], '1 (layers with one MLP beside layers with experts are not supported)'],
+  [
+    'interleave_moe_layer_step',
+    [0, 1],
+    '1 (layers with one MLP beside layers with experts are not supported)',
+  ],
   ['moe_every_n_layers', [0, 1], '1 (layers with one MLP beside layers with experts are not supported)'],
 ];
 

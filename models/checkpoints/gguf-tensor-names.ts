@@ -34,7 +34,10 @@ const GEMMA: Names = {
 };
 
 /** Tensors of experts have names of their own: see gguf-tensors.ts. */
-const withRouter = ({ ffn_gate: _, ffn_up: __, ffn_down: ___, ...inLayer }: Names['inLayer'], router: string) => ({
+const withRouter = (
+  { ffn_gate: _, ffn_up: __, ffn_down: ___, ...inLayer }: Names['inLayer'],
+  router: string,
+) => ({
   ...inLayer,
   ffn_gate_inp: router,
 });

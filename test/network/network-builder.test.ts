@@ -95,12 +95,14 @@ describe('NetworkBuilder', () => {
   it('refuses experts that do not fit together, and adds the others to their residual', () => {
     const net = builder();
     const x = net.embedding(net.matrix('embedding', [{ name: 'e', rows: 10, columns: 8 }]));
-    const matrix = (name: string, rows: number, columns: number) => net.matrix(name, [{ name, rows, columns }]);
+    const matrix = (name: string, rows: number, columns: number) =>
+      net.matrix(name, [{ name, rows, columns }]);
     const scores = net.linear(x, { weight: matrix('router', 2, 8) });
     const gateUp = [matrix('gateUp.0', 12, 8), matrix('gateUp.1', 12, 8)];
     const down = [matrix('down.0', 8, 6), matrix('down.1', 8, 6)];
     const experts = { gateUp, down, used: 1, normalize: true, activation: 'silu' } as const;
-    const add = (change: object, sum = x, of = scores) => net.addExperts(sum, x, of, { ...experts, ...change });
+    const add = (change: object, sum = x, of = scores) =>
+      net.addExperts(sum, x, of, { ...experts, ...change });
     const odd = matrix('odd', 14, 8);
     expect(() => add({}, x, x)).toThrow(/scores of 8 and 2 ways down for 2 experts/);
     expect(() => add({ down: down.slice(1) })).toThrow(/scores of 2 and 1 ways down for 2 experts/);

@@ -49,7 +49,12 @@ describe('an engine of a GGUF with experts', () => {
     const placeOf = (name: string) => tensors.get(`model.layers.1.mlp.experts.2.${name}.weight`)!;
     const pieces = engine.manifest.tensors.find(({ name }) => name === 'layers.1.experts.2.down')!.pieces!;
     expect(pieces).toEqual([
-      { type: 'Q4_K', offset: placeOf('down_proj').offset, byteLength: placeOf('down_proj').byteLength, rows: 256 },
+      {
+        type: 'Q4_K',
+        offset: placeOf('down_proj').offset,
+        byteLength: placeOf('down_proj').byteLength,
+        rows: 256,
+      },
     ]);
     await checkWeights(engine);
     expect(openEngine(engine.directory)).toEqual(engine);
@@ -85,7 +90,13 @@ const MANY: ModelConfig = expertsConfig({
 function manifestOf(config: ModelConfig, inSource: boolean): EngineManifest {
   const plan = planNetwork(config);
   const elsewhere = (name: string) => inSource && name.includes('.experts.');
-  const { tensors, byteLength } = layOutWeights(plan, 'int8', 'int8', () => [], ({ name }) => elsewhere(name));
+  const { tensors, byteLength } = layOutWeights(
+    plan,
+    'int8',
+    'int8',
+    () => [],
+    ({ name }) => elsewhere(name),
+  );
   const piece = { type: 'Q8_0', offset: 123_456_789_012, byteLength: 1_671_168, rows: 32 } as const;
   return {
     formatVersion: inSource ? 3 : 2,
@@ -141,14 +152,34 @@ describe('engine.json of thousands of experts', () => {
       ({ config }) => (config.experts!.count = 1e9),
       /48 layers of 1000000000 experts, but only \d+ tensors/,
     ],
-    ['a count that is none', ({ config }) => (config.experts!.count = Number.NaN), /48 layers of null experts, but/],
-    ['no experts', ({ config }) => (config.experts = null as never), /48 layers of undefined experts, but only/],
+    [
+      'a count that is none',
+      ({ config }) => (config.experts!.count = Number.NaN),
+      /48 layers of null experts, but/,
+    ],
+    [
+      'no experts',
+      ({ config }) => (config.experts = null as never),
+      /48 layers of undefined experts, but only/,
+    ],
     ['fewer than none', ({ config }) => (config.experts!.count = -1), /its configuration makes no network/],
-    ['parts of experts', ({ config }) => (config.experts!.count = 12.5), /its configuration makes no network/],
-    ['more used ones', ({ config }) => (config.experts!.used = 129), /makes no network: .*129 of 128 experts/],
-    ['a router in fewer bits', ({ tensors }) => {
-      tensors.find(({ name }) => name.endsWith('.router'))!.dtype = 'int8';
-    }, /are not those of the network/],
+    [
+      'parts of experts',
+      ({ config }) => (config.experts!.count = 12.5),
+      /its configuration makes no network/,
+    ],
+    [
+      'more used ones',
+      ({ config }) => (config.experts!.used = 129),
+      /makes no network: .*129 of 128 experts/,
+    ],
+    [
+      'a router in fewer bits',
+      ({ tensors }) => {
+        tensors.find(({ name }) => name.endsWith('.router'))!.dtype = 'int8';
+      },
+      /are not those of the network/,
+    ],
     ['a missing tensor', ({ tensors }) => tensors.splice(5000, 1), /are not those of the network/],
     ['a tensor of no name', ({ tensors }) => (tensors[5000] = null as never), /are not those of the network/],
   ])('is refused where it tells %s', (_, change, message) => {

@@ -81,13 +81,17 @@ describe('safetensors with all experts of a layer in one tensor', () => {
     [
       'whose columns come first',
       (tensors) =>
-        tensors.map((one) => (one.name.endsWith('0.mlp.experts.down_proj') ? { ...one, shape: [8, 32, 64] } : one)),
+        tensors.map((one) =>
+          one.name.endsWith('0.mlp.experts.down_proj') ? { ...one, shape: [8, 32, 64] } : one,
+        ),
       /tensor model\.layers\.0\.mlp\.experts\.down_proj should have the shape \[8, 64, 32\], found \[8, 32, 64\]\.$/,
     ],
     [
       'of a type that is not read',
       (tensors) =>
-        tensors.map((one) => (one.name.endsWith('1.mlp.experts.gate_up_proj') ? { ...one, type: 'I16' } : one)),
+        tensors.map((one) =>
+          one.name.endsWith('1.mlp.experts.gate_up_proj') ? { ...one, type: 'I16' } : one,
+        ),
       /tensor model\.layers\.1\.mlp\.experts\.gate_up_proj has type I16; supported/,
     ],
     [

@@ -15,7 +15,8 @@ import {
 import { freshFolders } from '../../support/fresh-folders.js';
 
 const fresh = freshFolders('skein-gguf-experts');
-const open = (change: ExpertsChange = {}) => openCheckpoint(writeExpertsGguf(join(fresh(), 'm.gguf'), change));
+const open = (change: ExpertsChange = {}) =>
+  openCheckpoint(writeExpertsGguf(join(fresh(), 'm.gguf'), change));
 const u32 = (value: number): TypedValue => ({ type: 'u32', value });
 const f32 = (value: number): TypedValue => ({ type: 'f32', value });
 
@@ -70,7 +71,11 @@ describe('a GGUF with experts', () => {
     for (const layer of [0, 1]) {
       const prefix = `model.layers.${layer}.${block}`;
       for (let expert = 0; expert < EXPERTS.count; expert++) {
-        for (const [name, stem] of [[gate, 'gate'], [up, 'up'], [down, 'down']] as const) {
+        for (const [name, stem] of [
+          [gate, 'gate'],
+          [up, 'up'],
+          [down, 'down'],
+        ] as const) {
           const found = bytesOf(checkpoint, `${prefix}.experts.${expert}.${name}.weight`);
           expect(found.equals(sliceOf(tensors, `blk.${layer}.ffn_${stem}_exps.weight`, expert))).toBe(true);
         }
@@ -110,13 +115,21 @@ describe('what a GGUF says of experts that is not computed', () => {
     ['expert_used_count', null, /expert_used_count should be a whole number from 1 to 4, found nothing/],
     ['expert_used_count', u32(0), /expert_used_count should be a whole number from 1 to 4, found 0/],
     ['expert_used_count', u32(5), /expert_used_count should be a whole number from 1 to 4, found 5/],
-    ['expert_used_count', { type: 'array', of: 'u32', value: [2, 2] }, /expert_used_count should be a number/],
+    [
+      'expert_used_count',
+      { type: 'array', of: 'u32', value: [2, 2] },
+      /expert_used_count should be a number/,
+    ],
     ['expert_feed_forward_length', u32(0), /expert_feed_forward_length should be a whole number from 1/],
     ['expert_shared_count', u32(1), /expert_shared_count should be 0 \(experts that all tokens go to/],
     ['expert_shared_feed_forward_length', u32(64), /expert_shared_feed_forward_length should be 0/],
     ['expert_group_count', u32(2), /expert_group_count should be 0 or 1 \(groups/],
     ['expert_weights_scale', f32(2.5), /expert_weights_scale should be 1 .*found 2\.5/],
-    ['expert_weights_norm', { type: 'bool', value: false }, /expert_weights_norm should be true .*found false/],
+    [
+      'expert_weights_norm',
+      { type: 'bool', value: false },
+      /expert_weights_norm should be true .*found false/,
+    ],
     ['expert_gating_func', u32(2), /expert_gating_func should be 1 \(softmax: .*found 2/],
     ['leading_dense_block_count', u32(1), /leading_dense_block_count should be 0 \(layers with one MLP/],
     ['interleave_moe_layer_step', u32(2), /interleave_moe_layer_step should be 1/],
@@ -159,7 +172,9 @@ it('a changed header is read or refused, whatever the bytes', () => {
   const path = writeExpertsGguf(join(fresh(), 'fuzz.gguf'));
   const original = readFileSync(path);
   const headerBytes = Math.min(...[...openCheckpoint(path).tensors.values()].map(({ offset }) => offset));
-  const change = fc.array(fc.tuple(fc.nat(headerBytes - 1), fc.integer({ min: 0, max: 255 })), { maxLength: 4 });
+  const change = fc.array(fc.tuple(fc.nat(headerBytes - 1), fc.integer({ min: 0, max: 255 })), {
+    maxLength: 4,
+  });
   fc.assert(
     fc.property(change, (bytes) => {
       const copy = Buffer.from(original);
@@ -205,7 +220,11 @@ describe('tensors of experts', () => {
       without('blk.1.ffn_up_exps.weight'),
       /tensor model\.layers\.1\.mlp\.experts\.0\.up_proj\.weight and 3 more that the configuration calls for is missing/,
     ],
-    ['without a router', without('blk.0.ffn_gate_inp.weight'), /tensor model\.layers\.0\.mlp\.gate\.weight that/],
+    [
+      'without a router',
+      without('blk.0.ffn_gate_inp.weight'),
+      /tensor model\.layers\.0\.mlp\.gate\.weight that/,
+    ],
     [
       'with a router of another number',
       changed('blk.0.ffn_gate_inp.weight', { shape: [2, 512] }),
@@ -223,9 +242,21 @@ describe('tensors of experts', () => {
     ],
     ['with scales', extra('blk.0.ffn_gate_exps.scale', [4]), /blk\.0\.ffn_gate_exps\.scale is not supported/],
     ['with biases', extra('blk.0.ffn_up_exps.bias', [4, 256]), /blk\.0\.ffn_up_exps\.bias is not supported/],
-    ['whose router has a bias', extra('blk.0.ffn_gate_inp.bias', [4]), /blk\.0\.ffn_gate_inp\.bias is not supported/],
-    ['whose choice has a bias', extra('blk.1.exp_probs_b.bias', [4]), /blk\.1\.exp_probs_b\.bias is not supported/],
-    ['beside shared ones', extra('blk.1.ffn_up_shexp.weight', [8, 256]), /ffn_up_shexp\.weight is not supported/],
+    [
+      'whose router has a bias',
+      extra('blk.0.ffn_gate_inp.bias', [4]),
+      /blk\.0\.ffn_gate_inp\.bias is not supported/,
+    ],
+    [
+      'whose choice has a bias',
+      extra('blk.1.exp_probs_b.bias', [4]),
+      /blk\.1\.exp_probs_b\.bias is not supported/,
+    ],
+    [
+      'beside shared ones',
+      extra('blk.1.ffn_up_shexp.weight', [8, 256]),
+      /ffn_up_shexp\.weight is not supported/,
+    ],
     ['beside an MLP', extra('blk.1.ffn_up.weight', [8, 256]), /blk\.1\.ffn_up\.weight is not supported/],
     [
       'whose gate and up are one',

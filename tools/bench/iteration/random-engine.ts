@@ -9,7 +9,7 @@ import { planNetwork } from '../../../models/architectures/index.js';
 import type { ModelConfig } from '../../../models/model-config.js';
 import { modelShapeOf } from '../../compare/shape/model-shapes.js';
 
-const { name: _name, architecture, ropeTheta, isTied, ...sizes } = modelShapeOf('llama-135m');
+const { name: _, architecture, ropeTheta, isTied, experts: __, ...sizes } = modelShapeOf('llama-135m');
 
 /** The dimensions of SmolLM2-135M. */
 export const CONFIG: ModelConfig = {

@@ -105,7 +105,11 @@ describe('writeRandomGguf of a mixture of experts', () => {
       experts: { count: 8, used: 3, width: 768, normalize: true },
     });
     const typeOf = (name: string) => tensors.get(`model.layers.1.mlp.${name}.weight`)?.type;
-    expect(['gate', 'experts.7.gate_proj', 'experts.7.down_proj'].map(typeOf)).toEqual(['F32', 'Q4_K', 'Q6_K']);
+    expect(['gate', 'experts.7.gate_proj', 'experts.7.down_proj'].map(typeOf)).toEqual([
+      'F32',
+      'Q4_K',
+      'Q6_K',
+    ]);
   });
 });
 
