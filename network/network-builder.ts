@@ -186,7 +186,7 @@ export class NetworkBuilder {
     require(scores.rows === input.rows &&
       scores.width === count &&
       down.length === count, `scores of ${scores.width} and ${down.length} ways down for ${count} experts`);
-    require(used >= 1 && used <= count, `${used} of ${count} experts`);
+    require(Number.isInteger(used) && used >= 1 && used <= count, `${used} of ${count} experts`);
     require(sum.rows === input.rows, 'the output of experts does not fit the residual');
     const inner = this.#weight(down[0]!, 'matrix').columns;
     for (let expert = 0; expert < count; expert++) {

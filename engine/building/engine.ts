@@ -13,12 +13,13 @@ import {
   type EngineManifest,
   type EngineTensor,
   SOURCE_FORMAT_VERSION,
+  tensorsByWeight,
 } from './engine-directory.js';
 import { withFoundChecksums } from './source-checksums-file.js';
 import { areWholePieces, loadableTensors, presentSource } from './source-tensors.js';
 import type { WeightPart } from './stored-precision.js';
 import { holdsRows, storedBytes, TENSOR_PRECISIONS } from './weight-blocks.js';
-import { outputWeights, PRECISIONS } from './weight-precision.js';
+import { outputWeights, PRECISIONS, ROUTER_PRECISION, routerWeights } from './weight-precision.js';
 
 /** An engine directory is invalid. The message names file, expected and found. */
 export class EngineError extends SkeinError {
@@ -44,7 +45,7 @@ const TENSOR_ALIGNMENT = 64;
 const MAX_MANIFEST_BYTES = 64 * 1024 * 1024;
 
 /**
- * Places of a plan's weights in weights.bin: one after another in the plan's order. Vectors are always f32.
+ * Places of a plan's weights in weights.bin: one after another in the plan's order. Vectors and routers are always f32.
  *
  * @param storedParts parts of a matrix whose precision is 'stored'
  * @param isElsewhere true for a part that lies in the model's file, and takes no place in weights.bin
@@ -58,12 +59,12 @@ export function layOutWeights(
   isElsewhere: (weight: PlanWeight, part: WeightPart, firstRow: number) => boolean = () => false,
 ): { tensors: EngineTensor[]; byteLength: number; elsewhere: EngineTensor[] } {
   let byteLength = 0;
-  const outputs = outputWeights(plan);
+  const precisionOf = precisions(plan, precision, outputPrecision);
   const tensors: EngineTensor[] = [];
   const elsewhere: EngineTensor[] = [];
   for (const weight of plan.weights) {
-    const { name, kind, rows, columns } = weight;
-    const wanted = kind === 'vector' ? 'f32' : outputs.has(name) ? outputPrecision : precision;
+    const { name, rows, columns } = weight;
+    const wanted = precisionOf(weight);
     let firstRow = 0;
     for (const part of wanted === 'stored' ? storedParts(weight) : [{ dtype: wanted, rows }]) {
       const size = storedBytes(part.dtype, part.rows, columns);
@@ -80,6 +81,21 @@ export function layOutWeights(
     }
   }
   return { tensors, byteLength, elsewhere };
+}
+
+/** The precision of each weight; that of a matrix may be 'stored'. */
+function precisions(
+  plan: NetworkPlan,
+  precision: EnginePrecision,
+  outputPrecision: OutputPrecision,
+): (weight: PlanWeight) => EnginePrecision {
+  const outputs = outputWeights(plan);
+  const routers = routerWeights(plan);
+  return ({ name, kind }) => {
+    if (kind === 'vector') return 'f32';
+    if (outputs.has(name)) return outputPrecision;
+    return routers.has(name) ? ROUTER_PRECISION : precision;
+  };
 }
 
 /** What engine.json says, without the weights beside it. @throws EngineError as openEngine */
@@ -155,11 +171,15 @@ function isPrecision(value: unknown): value is EnginePrecision {
 }
 
 function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
-  // Each layer has tensors of its own, so a plan is never longer than the list in its file.
+  // Each layer and each expert has tensors of its own, so a plan is never longer than the list in its file.
   const numLayers = manifest.config?.numLayers;
-  if (!(numLayers <= manifest.tensors.length)) {
+  const experts = manifest.config?.experts;
+  const inLayer = experts === undefined ? 1 : experts?.count;
+  if (!(numLayers * inLayer <= manifest.tensors.length)) {
+    const layers =
+      experts === undefined ? `${numLayers} layers` : `${numLayers} layers of ${inLayer} experts`;
     throw new EngineError(
-      `${directory}: engine.json has ${numLayers} layers, but only ${manifest.tensors.length} tensors; these are not those of the network.`,
+      `${directory}: engine.json has ${layers}, but only ${manifest.tensors.length} tensors; these are not those of the network.`,
     );
   }
   try {
@@ -173,7 +193,8 @@ function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
 
 /** Checks that the tensors are those of the plan, at the places where this version would put them. */
 function checkTensors(file: string, manifest: EngineManifest, plan: NetworkPlan): void {
-  const partsOf = (weight: PlanWeight) => toldParts(manifest, weight);
+  const told = tensorsByWeight(manifest.tensors.filter((tensor) => typeof tensor?.name === 'string'));
+  const partsOf = (weight: PlanWeight) => toldParts(told.get(weight.name) ?? [], weight);
   const elsewhere = new Set(
     manifest.tensors.flatMap((one) =>
       one?.pieces === undefined ? [] : [`${one.name}\0${one.firstRow ?? 0}`],
@@ -199,8 +220,7 @@ function checkTensors(file: string, manifest: EngineManifest, plan: NetworkPlan)
 }
 
 /** Parts of a weight that the manifest tells; none if they are not the weight's rows in precisions that can hold them. */
-function toldParts({ tensors }: EngineManifest, { name, rows, columns }: PlanWeight): WeightPart[] {
-  const parts = tensors.filter((tensor) => tensor?.name === name);
+function toldParts(parts: readonly EngineTensor[], { rows, columns }: PlanWeight): WeightPart[] {
   const isRight = ({ dtype, rows: own }: WeightPart) =>
     TENSOR_PRECISIONS.includes(dtype) && Number.isSafeInteger(own) && own > 0 && holdsRows(dtype, columns);
   const sum = parts.reduce((total, part) => total + part.rows, 0);

@@ -7,6 +7,11 @@ import { isKept } from './stored-precision.js';
 export const PRECISIONS: readonly EnginePrecision[] = ['f32', 'bf16', 'int8', 'int4', 'stored'];
 const OUTPUT_PRECISIONS: readonly OutputPrecision[] = ['f32', 'bf16', 'int8', 'stored'];
 
+/**
+ * Precision of the routers of experts, whatever the others have: they are small, and one that is rounded sends tokens to other experts.
+ */
+export const ROUTER_PRECISION = 'f32';
+
 /** Checks the value of --weights, which may be 'auto'; throws for an unknown one. */
 export function checkWeightPrecision(precision: string): EnginePrecision | 'auto' {
   return precision === 'auto' ? precision : oneOf('Weight precision', precision, PRECISIONS);
@@ -31,14 +36,15 @@ export function checkOutputPrecision(precision: string): OutputPrecision | 'auto
  * | anything else | bf16 |
  *
  * @param checkpoint whose stored types are read
- * @param plan whose embedding and output layer are left out: they have a precision of their own
+ * @param plan whose embedding, output layer and routers are left out: they have precisions of their own
  */
 export function automaticPrecision(
   checkpoint: Pick<Checkpoint, 'tensors'>,
   plan: NetworkPlan,
 ): EnginePrecision {
-  const outside = outputWeights(plan);
-  const types = typesOf(checkpoint, plan, (name) => !outside.has(name));
+  const outputs = outputWeights(plan);
+  const routers = routerWeights(plan);
+  const types = typesOf(checkpoint, plan, (name) => !outputs.has(name) && !routers.has(name));
   const all = (fits: (type: TensorType) => boolean) => types.every(fits);
   if (all((type) => type === 'Q4_0' || type === 'Q4_1')) return 'int4';
   if (types.some((type) => type === 'F32' || type === 'F16' || type === 'BF16')) return 'bf16';
@@ -84,4 +90,10 @@ export function outputWeights(plan: NetworkPlan): Set<string> {
       : [],
   );
   return new Set(names);
+}
+
+/** Names of the weights that give rows their scores of the experts. */
+export function routerWeights(plan: NetworkPlan): Set<string> {
+  const scores = new Set(plan.ops.flatMap((op) => (op.op === 'experts' ? [op.scores] : [])));
+  return new Set(plan.ops.flatMap((op) => (op.op === 'linear' && scores.has(op.output) ? [op.weight] : [])));
 }

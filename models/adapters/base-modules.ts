@@ -23,6 +23,8 @@ const ATTENTION: [string, ModuleId][] = [
   ['self_attn.v_proj', MODULE_IDS.attn_v],
 ];
 const ATTENTION_OUTPUT: [string, ModuleId] = ['self_attn.o_proj', MODULE_IDS.attn_dense];
+/** The modules of layers whose MLP is a mixture of experts: an adapter cannot change experts. */
+const WITHOUT_MLP: [string, ModuleId][] = [...ATTENTION, ATTENTION_OUTPUT];
 const DOWN: [string, ModuleId] = ['mlp.down_proj', MODULE_IDS.mlp_4h_to_h];
 
 /** Names of most decoders on Hugging Face. */
@@ -57,10 +59,11 @@ const OTHER_NAMES: Readonly<Record<string, [string, ModuleId][]>> = {
  *   attn_qkv    = attn_q | attn_k | attn_v     (heads, then twice the key-value heads)
  *   mlp_gate_up = mlp_h_to_4h | mlp_gate       (gate, then up)
  *
- * An encoder has no modules.
+ * An encoder has no modules, and layers with experts have those of attention alone.
  */
 export function baseModules(config: ModelConfig): BaseModules {
-  const { architecture, hiddenSize, intermediateSize, numHeads, numKvHeads, headDim, encoder } = config;
+  const { architecture, hiddenSize, intermediateSize, numHeads, numKvHeads, headDim } = config;
+  const { encoder, experts } = config;
   const isGpt2 = architecture === 'gpt2';
   const layersName = isGpt2 ? 'transformer.h' : 'model.layers';
   if (encoder) return { shapes: new Map(), names: new Map(), layersName };
@@ -72,9 +75,10 @@ export function baseModules(config: ModelConfig): BaseModules {
     [MODULE_IDS.attn_k, { in: hiddenSize, out: keys }],
     [MODULE_IDS.attn_v, { in: hiddenSize, out: keys }],
     [MODULE_IDS.attn_dense, { in: queries, out: hiddenSize }],
-    [MODULE_IDS.mlp_h_to_4h, { in: hiddenSize, out: intermediateSize }],
-    [MODULE_IDS.mlp_4h_to_h, { in: intermediateSize, out: hiddenSize }],
   ]);
+  if (experts !== undefined) return { shapes, names: new Map(WITHOUT_MLP), layersName };
+  shapes.set(MODULE_IDS.mlp_h_to_4h, { in: hiddenSize, out: intermediateSize });
+  shapes.set(MODULE_IDS.mlp_4h_to_h, { in: intermediateSize, out: hiddenSize });
   if (!isGpt2) {
     shapes.set(MODULE_IDS.mlp_gate, { in: hiddenSize, out: intermediateSize });
     shapes.set(MODULE_IDS.mlp_gate_up, { in: hiddenSize, out: 2 * intermediateSize });

@@ -14,7 +14,7 @@ import { type AdapterLimits, type AdapterWeights, adapterOf, type ModuleLayer } 
 import { type BaseModules, baseModules, moduleIn } from './base-modules.js';
 
 /** Name of GGUF for the architectures whose files it writes under another name than theirs. */
-const FILE_ARCHITECTURES: Readonly<Record<string, string>> = { mistral: 'llama' };
+const FILE_ARCHITECTURES: Readonly<Record<string, string>> = { mistral: 'llama', mixtral: 'llama' };
 const PARTS = { A: 'lora_a', B: 'lora_b' };
 
 /** A tensor's place, and the heads whose rows the converter interleaves, as it does in the base's file. */

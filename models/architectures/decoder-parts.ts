@@ -2,6 +2,7 @@ import { equalCaches } from '../../network/cache-layers.js';
 import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
 import type { AttentionShape, NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
+import { expertNames } from './expert-names.js';
 
 /**
  * Parts common to many decoders, for architecture files to put together: ops with the weights that they read, under the
@@ -86,6 +87,36 @@ export class DecoderParts {
   down(layer: number, biased: boolean): LinearOptions {
     const { intermediateSize, hiddenSize } = this.#config;
     return this.projection(layer, 'down', intermediateSize, biased, [['mlp.down_proj', hiddenSize]]);
+  }
+
+  /** sum += the mixture of the layer's experts of x; a router gives each row of x its scores. */
+  addMixture(sum: ValueRef, x: ValueRef, layer: number): void {
+    const { architecture, hiddenSize, activation, experts } = this.#config;
+    const names = expertNames(architecture);
+    if (experts === undefined || names === undefined)
+      throw new Error(`A network of ${architecture} has no experts in its configuration.`);
+    const { count, used, width, normalize } = experts;
+    const { block, gate, up, down } = names;
+    const router = this.projection(layer, 'router', x.width, false, [[`${block}.gate`, count]]);
+    const scores = this.net.linear(x, router);
+    const each = Array.from({ length: count }, (_, expert) => {
+      const [own, source] = [`experts.${expert}`, `${block}.experts.${expert}`];
+      const both: [string, number][] = [
+        [`${source}.${gate}`, width],
+        [`${source}.${up}`, width],
+      ];
+      return {
+        gateUp: this.projection(layer, `${own}.gateUp`, x.width, false, both).weight,
+        down: this.projection(layer, `${own}.down`, width, false, [[`${source}.${down}`, hiddenSize]]).weight,
+      };
+    });
+    this.net.addExperts(sum, x, scores, {
+      gateUp: each.map((expert) => expert.gateUp),
+      down: each.map((expert) => expert.down),
+      used,
+      normalize,
+      activation,
+    });
   }
 
   /** Projections of one input, stacked into one weight; each source is [name, rows]. */

@@ -6,9 +6,11 @@ import { gemma3 } from './gemma3.js';
 import { gpt2 } from './gpt2.js';
 import { llama } from './llama.js';
 import { mistral } from './mistral.js';
+import { mixtral } from './mixtral.js';
 import { phi3 } from './phi3.js';
 import { qwen2 } from './qwen2.js';
 import { qwen3 } from './qwen3.js';
+import { qwen3moe } from './qwen3moe.js';
 
 /** Writes a model's network in the op set. */
 export type Architecture = (config: ModelConfig) => NetworkPlan;
@@ -17,8 +19,10 @@ export type Architecture = (config: ModelConfig) => NetworkPlan;
 const ARCHITECTURES = new Map<string, Architecture>([
   ['llama', llama],
   ['mistral', mistral],
+  ['mixtral', mixtral],
   ['qwen2', qwen2],
   ['qwen3', qwen3],
+  ['qwen3moe', qwen3moe],
   ['phi3', phi3],
   ['gemma2', gemma2],
   ['gemma3', gemma3],
@@ -30,8 +34,10 @@ const ARCHITECTURES = new Map<string, Architecture>([
 const HUGGING_FACE_NAMES = new Map([
   ['LlamaForCausalLM', 'llama'],
   ['MistralForCausalLM', 'mistral'],
+  ['MixtralForCausalLM', 'mixtral'],
   ['Qwen2ForCausalLM', 'qwen2'],
   ['Qwen3ForCausalLM', 'qwen3'],
+  ['Qwen3MoeForCausalLM', 'qwen3moe'],
   ['Phi3ForCausalLM', 'phi3'],
   ['Gemma2ForCausalLM', 'gemma2'],
   ['Gemma3ForCausalLM', 'gemma3'],
@@ -45,11 +51,12 @@ const HUGGING_FACE_NAMES = new Map([
   ['XLMRobertaModel', 'bert'],
   ['XLMRobertaForSequenceClassification', 'bert'],
 ]);
-/** Mistral's files call their architecture llama. */
+/** Mistral's and Mixtral's files call their architecture llama; those of Mixtral have experts. */
 const GGUF_NAMES = new Map([
   ['llama', 'llama'],
   ['qwen2', 'qwen2'],
   ['qwen3', 'qwen3'],
+  ['qwen3moe', 'qwen3moe'],
   ['phi3', 'phi3'],
   ['gemma2', 'gemma2'],
   ['gemma3', 'gemma3'],
@@ -64,9 +71,9 @@ export function architectureOfHuggingFace(name: string): string | undefined {
   return HUGGING_FACE_NAMES.get(name);
 }
 
-/** Architecture of GGUF's general.architecture; undefined for an unknown one. */
-export function architectureOfGguf(name: string): string | undefined {
-  return GGUF_NAMES.get(name);
+/** Architecture of GGUF's general.architecture; undefined for an unknown one. @param hasExperts whether its layers have experts */
+export function architectureOfGguf(name: string, hasExperts: boolean): string | undefined {
+  return name === 'llama' && hasExperts ? 'mixtral' : GGUF_NAMES.get(name);
 }
 
 /** The network of a model. The same config always gives the same plan. */

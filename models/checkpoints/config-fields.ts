@@ -8,6 +8,9 @@ export const LIMITS = {
   layers: 4096,
   heads: 2 ** 16,
   positions: 2 ** 30,
+  /** Experts of a layer, and those of all layers. */
+  experts: 1024,
+  allExperts: 2 ** 16,
 } as const;
 
 /** Typed access to the fields of a config, with errors that name file, field, expected and found. */

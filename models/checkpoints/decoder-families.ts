@@ -1,5 +1,6 @@
 import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
+import type { ExpertFields } from './experts-config.js';
 import { isObject } from './file-reading.js';
 import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
 import { ropeOfHuggingFace } from './rope-config.js';
@@ -21,6 +22,9 @@ export interface DecoderFamily {
   tied?: boolean;
   /** Field of the activation and its default. */
   activation?: [field: string, fallback: string];
+  rmsNormEpsilon?: number;
+  /** Absent: layers have one MLP each. */
+  experts?: ExpertFields;
   read(config: ConfigFields, dimensions: KnownDimensions): OfFamily;
 }
 
@@ -39,6 +43,16 @@ const QWEN: DecoderFamily = {
     };
   },
 };
+
+/** The window of models whose layers all have one, where there is one at all. */
+function windowOfAllLayers(config: ConfigFields, window: number | null): number | null {
+  const layerTypes = config.raw('layer_types');
+  const type = window === null ? 'full_attention' : 'sliding_attention';
+  if (layerTypes !== undefined && !(Array.isArray(layerTypes) && layerTypes.every((one) => one === type))) {
+    throw config.error('layer_types', `${type} for each layer: mixed layers are not supported`);
+  }
+  return window;
+}
 
 /** Families by ModelConfig.architecture. */
 const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
@@ -65,6 +79,39 @@ const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
   },
   qwen2: QWEN,
   qwen3: { ...QWEN, headDim: 128 },
+  qwen3moe: {
+    experts: {
+      // transformers 5 writes the second name.
+      count: ['num_experts', 'num_local_experts'],
+      usualCount: 128,
+      usualUsed: 8,
+      width: 'moe_intermediate_size',
+      usualWidth: 768,
+      normalize: { usually: false },
+    },
+    read: (config, { headDim, maxPositions }) => {
+      if (config.raw('use_mrope') === true) throw config.error('use_mrope', 'false');
+      const window = config.boolean('use_sliding_window', false) ? slidingWindow(config, 4096) : null;
+      return {
+        slidingWindow: windowOfAllLayers(config, window),
+        rope: ropeOfHuggingFace(config, headDim, maxPositions),
+      };
+    },
+  },
+  mixtral: {
+    rmsNormEpsilon: 1e-5,
+    experts: {
+      count: ['num_local_experts', 'num_experts'],
+      usualCount: 8,
+      usualUsed: 2,
+      width: 'intermediate_size',
+      normalize: 'always',
+    },
+    read: (config, { headDim, maxPositions }) => ({
+      slidingWindow: windowOfAllLayers(config, slidingWindow(config, null)),
+      rope: ropeOfHuggingFace(config, headDim, maxPositions, { theta: 1_000_000 }),
+    }),
+  },
   phi3: {
     read: (config, { headDim, maxPositions }) => {
       const rope = ropeOfHuggingFace(config, headDim, maxPositions);
@@ -112,8 +159,9 @@ const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
   },
 };
 
-export function decoderFamily(architecture: string): DecoderFamily {
-  return FAMILIES[architecture]!;
+/** Undefined for GPT-2, whose fields have names of their own. */
+export function decoderFamily(architecture: string): DecoderFamily | undefined {
+  return FAMILIES[architecture];
 }
 
 function gemmaFields(config: ConfigFields): Partial<ModelConfig> {

@@ -1,4 +1,5 @@
 import type { RopeConfig } from '../../network/rope.js';
+import { expertNames } from '../architectures/expert-names.js';
 import { architectureOfGguf, supportedGgufArchitectures } from '../architectures/index.js';
 import type { ModelConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
@@ -6,6 +7,7 @@ import { type ConfigFields, LIMITS } from './config-fields.js';
 import { checkHeads, eosTokenIds, tokenId } from './config-values.js';
 import { readExactly, withFile } from './file-reading.js';
 import type { GgufHeader } from './gguf.js';
+import { expertsOfGguf, hasExperts } from './gguf-experts.js';
 import { ggufGemmaFields, windowsOfGguf } from './gguf-families.js';
 import { GgufKeys } from './gguf-keys.js';
 import type { GgufMetadata } from './gguf-metadata.js';
@@ -17,9 +19,8 @@ import { checkTheta } from './rope-config.js';
  */
 export function configOfGguf(header: GgufHeader, generation: ConfigFields | null): ModelConfig {
   const { metadata } = header;
-  const architecture = architectureOf(metadata);
-  const keys = new GgufKeys(metadata, metadata.string('general.architecture')!);
-  refuseUnsupported(metadata, keys);
+  const { architecture, keys } = architectureOf(metadata);
+  refuseUnsupported(metadata, keys, architecture);
   const tensors = new Map(header.tensors.map((tensor) => [tensor.name, tensor]));
 
   const hiddenSize = keys.integer('embedding_length', 1, LIMITS.width);
@@ -30,6 +31,7 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
   const valueDim = keys.integer('attention.value_length', 2, LIMITS.heads, headDim);
   if (valueDim !== headDim) throw keys.error('attention.value_length', `the key length ${headDim}`, valueDim);
   checkHeads(header.file, numHeads, numKvHeads, headDim);
+  const experts = expertNames(architecture) && expertsOfGguf(keys, architecture, numLayers);
   const maxPositions = keys.integer('context_length', 1, LIMITS.positions);
   const vocabSize = vocabSizeOf(metadata, keys, tensors.get('token_embd.weight'));
   const special = (name: string) => {
@@ -41,7 +43,7 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     architecture,
     vocabSize,
     hiddenSize,
-    intermediateSize: keys.integer('feed_forward_length', 1, LIMITS.width),
+    intermediateSize: keys.integer('feed_forward_length', 1, LIMITS.width, experts?.width),
     numLayers,
     numHeads,
     numKvHeads,
@@ -59,6 +61,7 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
       architecture === 'gpt2'
         ? { theta: 1, rotaryDim: 0, scaling: { type: 'none' } }
         : ropeOf(keys, tensors, headDim, maxPositions),
+    ...(experts && { experts }),
     ...ggufGemmaFields(keys, architecture, { hiddenSize, numHeads, numLayers, headDim }),
     bosTokenId: tokenId(special('bos')[0], vocabSize),
     eosTokenIds: eosTokenIds(
@@ -69,19 +72,20 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
   };
 }
 
-function architectureOf(metadata: GgufMetadata): string {
+function architectureOf(metadata: GgufMetadata): { architecture: string; keys: GgufKeys } {
   const name = metadata.string('general.architecture');
-  const architecture = name === undefined ? undefined : architectureOfGguf(name);
+  const keys = new GgufKeys(metadata, name ?? '');
+  const architecture = name === undefined ? undefined : architectureOfGguf(name, hasExperts(keys));
   if (architecture === undefined) {
     throw new CheckpointError(
       `${metadata.file}: general.architecture should be one of ${supportedGgufArchitectures.join(', ')}, found ${name?.slice(0, 100) ?? 'nothing'}.`,
     );
   }
-  return architecture;
+  return { architecture, keys };
 }
 
 /** Refuses settings that would be computed wrongly, without an error, if they were ignored. */
-function refuseUnsupported(metadata: GgufMetadata, keys: GgufKeys): void {
+function refuseUnsupported(metadata: GgufMetadata, keys: GgufKeys, architecture: string): void {
   const parts = metadata.number('split.count') ?? 1;
   if (parts > 1) {
     throw new CheckpointError(
@@ -92,8 +96,9 @@ function refuseUnsupported(metadata: GgufMetadata, keys: GgufKeys): void {
   if (type !== 'model') {
     throw new CheckpointError(`${metadata.file}: general.type should be model, found ${type.slice(0, 100)}.`);
   }
-  const experts = keys.number('expert_count') ?? 0;
-  if (experts !== 0) throw keys.error('expert_count', '0 (mixtures of experts are not supported)', experts);
+  if (expertNames(architecture) === undefined && hasExperts(keys)) {
+    throw keys.error('expert_count', `0 (${architecture} has no experts)`, keys.number('expert_count'));
+  }
 }
 
 /**

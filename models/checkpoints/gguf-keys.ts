@@ -19,6 +19,10 @@ export class GgufKeys {
     return this.#metadata.number(`${this.#architecture}.${key}`);
   }
 
+  boolean(key: string): boolean | undefined {
+    return this.#metadata.boolean(`${this.#architecture}.${key}`);
+  }
+
   string(key: string): string | undefined {
     return this.#metadata.string(`${this.#architecture}.${key}`);
   }

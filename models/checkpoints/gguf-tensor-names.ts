@@ -33,10 +33,22 @@ const GEMMA: Names = {
   },
 };
 
+/** Tensors of experts have names of their own: see gguf-tensors.ts. */
+const withRouter = (
+  { ffn_gate: _, ffn_up: __, ffn_down: ___, ...inLayer }: Names['inLayer'],
+  router: string,
+) => ({
+  ...inLayer,
+  ffn_gate_inp: router,
+});
+const QWEN3 = { ...LLAMA.inLayer, ...QUERY_AND_KEY_NORMS };
+
 const FAMILIES: Readonly<Record<string, Names>> = {
   llama: LLAMA,
+  mixtral: { ...LLAMA, inLayer: withRouter(LLAMA.inLayer, 'block_sparse_moe.gate') },
   qwen2: LLAMA,
-  qwen3: { ...LLAMA, inLayer: { ...LLAMA.inLayer, ...QUERY_AND_KEY_NORMS } },
+  qwen3: { ...LLAMA, inLayer: QWEN3 },
+  qwen3moe: { ...LLAMA, inLayer: withRouter(QWEN3, 'mlp.gate') },
   phi3: {
     ...LLAMA,
     inLayer: { ...LLAMA.inLayer, attn_qkv: 'self_attn.qkv_proj', ffn_up: 'mlp.gate_up_proj' },
@@ -70,14 +82,14 @@ export function huggingFaceTensorName(name: string, architecture = 'llama'): str
 }
 
 /**
- * Number of heads whose rows llama.cpp's converter interleaves: those of queries and keys in Llama's family, for the
- * RoPE that its files are made for. All others keep Hugging Face's order.
+ * Number of heads whose rows llama.cpp's converter interleaves: those of queries and keys in Llama's family (Mixtral is of it),
+ * for the RoPE that its files are made for. All others keep Hugging Face's order.
  */
 export function interleavedHeads(
   name: string,
   { architecture, numHeads, numKvHeads }: { architecture: string; numHeads: number; numKvHeads: number },
 ): number | undefined {
-  if (architecture !== 'llama') return undefined;
+  if (architecture !== 'llama' && architecture !== 'mixtral') return undefined;
   const projection = /\.self_attn\.([qk])_proj\./.exec(name)?.[1];
   return projection === 'q' ? numHeads : projection === 'k' ? numKvHeads : undefined;
 }

@@ -4,6 +4,7 @@ import { configOfBert } from './bert-config.js';
 import { ConfigFields, LIMITS } from './config-fields.js';
 import { ACTIVATIONS, checkHeads, eosTokenIds, tokenId } from './config-values.js';
 import { decoderFamily } from './decoder-families.js';
+import { expertsOfHuggingFace, refuseExperts } from './experts-config.js';
 import type { JsonObject } from './file-reading.js';
 import { configOfGpt2 } from './gpt2-config.js';
 
@@ -20,8 +21,9 @@ export function configOfHuggingFace(
   const { name, architecture } = architectureOf(config);
   if (architecture === 'bert') return configOfBert(config, name);
   refuseUnsupported(config);
-  if (architecture === 'gpt2') return configOfGpt2(config, generation);
   const family = decoderFamily(architecture);
+  if (family?.experts === undefined) refuseExperts(config, name);
+  if (family === undefined) return configOfGpt2(config, generation);
 
   const vocabSize = config.integer('vocab_size', 1, LIMITS.vocabSize);
   const hiddenSize = config.integer('hidden_size', 1, LIMITS.width);
@@ -48,13 +50,14 @@ export function configOfHuggingFace(
     numHeads,
     numKvHeads,
     headDim,
-    rmsNormEpsilon: config.positive('rms_norm_eps', 1e-6),
+    rmsNormEpsilon: config.positive('rms_norm_eps', family.rmsNormEpsilon ?? 1e-6),
     activation,
     attentionBias: config.boolean('attention_bias', false),
     mlpBias: config.boolean('mlp_bias', false),
     tieWordEmbeddings: config.boolean('tie_word_embeddings', family.tied ?? false),
     maxPositions,
     ...family.read(config, { name, numLayers, headDim, maxPositions }),
+    ...(family.experts && { experts: expertsOfHuggingFace(config, name, numLayers, family.experts) }),
     bosTokenId: tokenId(config.tokenIds('bos_token_id')[0], vocabSize),
     eosTokenIds: eosTokenIds(
       [generation?.tokenIds('eos_token_id') ?? [], config.tokenIds('eos_token_id')],
@@ -83,7 +86,4 @@ function refuseUnsupported(config: ConfigFields): void {
     );
   }
   if (config.raw('rope_interleaved') === true) throw config.error('rope_interleaved', 'false');
-  if (config.raw('num_local_experts') !== undefined) {
-    throw config.error('num_local_experts', 'absent: mixtures of experts are not supported');
-  }
 }

@@ -43,6 +43,25 @@ export function isSupportedType(type: string): type is TensorType {
   return Object.hasOwn(TYPES, type);
 }
 
+/** @throws CheckpointError for a tensor of a type that cannot be converted */
+export function refuseUnsupportedType<T extends RawTensor>(
+  tensor: T,
+): asserts tensor is T & { type: TensorType; byteLength: number } {
+  const { file, name, type, byteLength } = tensor;
+  if (isSupportedType(type) && byteLength !== null) return;
+  throw new CheckpointError(
+    `${file}: tensor ${name} has type ${type}; supported: ${supportedTensorTypes.join(', ')}.`,
+  );
+}
+
+/** @throws CheckpointError for a tensor of another shape */
+export function refuseShape({ file, name, shape }: RawTensor, expected: readonly number[]): void {
+  if (shape.length === expected.length && shape.every((size, i) => size === expected[i])) return;
+  throw new CheckpointError(
+    `${file}: tensor ${name} should have the shape [${expected.join(', ')}], found [${shape.join(', ')}].`,
+  );
+}
+
 /** Product of the dimensions; throws where it is too large for a tensor. */
 export function elementsOf(file: string, name: string, shape: readonly number[]): number {
   let elements = 1;

@@ -1,5 +1,6 @@
 import type { ModelConfig } from '../model-config.js';
-import type { TensorLocation } from './checkpoint.js';
+import { CheckpointError, type TensorLocation } from './checkpoint.js';
+import { expertSlices, routerName } from './expert-tensors.js';
 import type { RawTensor } from './raw-tensor.js';
 
 /** A tensor under the name that the network asks for, with the steps of its conversion beside rounding. */
@@ -13,11 +14,13 @@ const GPT2_TURNED = /\.(c_attn|c_proj|c_fc)\.weight$/;
 /** Weights of Gemma's norms, which multiply by 1 + weight. */
 const GEMMA_NORM = /norm\.weight$/;
 
+/** What transformers 5 calls tensors that have matrices of all experts of a layer, if it is told to write them as they are in memory. */
+const STACKED = /^model\.layers\.(0|[1-9]\d*)\.mlp\.(experts\.(gate_up_proj|down_proj)|gate\.weight)$/;
+
 /** Tensors of safetensors files under the network's names. GGUF files hold them converted already. */
-export function namedTensors(
-  tensors: readonly RawTensor[],
-  { architecture, encoder }: ModelConfig,
-): Map<string, NamedTensor> {
+export function namedTensors(tensors: readonly RawTensor[], config: ModelConfig): Map<string, NamedTensor> {
+  if (config.experts !== undefined) return withExperts(tensors, config);
+  const { architecture, encoder } = config;
   const isGpt2 = architecture === 'gpt2';
   const isGemma = architecture.startsWith('gemma');
   const prefix = encoder ? ENCODER_PREFIX : isGpt2 ? GPT2_PREFIX : null;
@@ -29,4 +32,22 @@ export function namedTensors(
       return [name, tensor];
     }),
   );
+}
+
+function withExperts(tensors: readonly RawTensor[], config: ModelConfig): Map<string, NamedTensor> {
+  const named = new Map<string, NamedTensor>();
+  for (const tensor of tensors) {
+    for (const [name, one] of expertsOf(tensor, config)) {
+      if (named.has(name)) throw new CheckpointError(`${tensor.file}: tensor ${name} is there twice.`);
+      named.set(name, one);
+    }
+  }
+  return named;
+}
+
+function expertsOf(tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {
+  const [, layer, part, stack] = STACKED.exec(tensor.name) ?? [];
+  if (layer === undefined || Number(layer) >= config.numLayers) return [[tensor.name, tensor]];
+  if (part === 'gate.weight') return [[routerName(config.architecture, layer), tensor]];
+  return expertSlices(tensor, config, layer, stack === 'down_proj' ? ['down'] : ['gate', 'up']);
 }

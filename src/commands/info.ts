@@ -67,6 +67,7 @@ function textOf(description: ModelDescription & { model: string }): string {
       'layers',
       `${description.numLayers} of width ${description.hiddenSize}, vocabulary of ${description.vocabSize}`,
     ],
+    ...expertsRow(description),
     ['stored as', types.length === 0 ? format : `${format}: tensors ${types.join(', ')}`],
     ['context', `${description.maxSeqLen} tokens`],
     ...windowRow(description),
@@ -93,6 +94,11 @@ function textOf(description: ModelDescription & { model: string }): string {
 /** Text about the executor; the sentence about a fallback names the executor too. */
 function executorText({ executor, executorFallback }: ModelDescription): string {
   return executorFallback ?? executor;
+}
+
+function expertsRow({ experts }: ModelDescription): [string, string][] {
+  if (experts === null) return [];
+  return [['experts', `${experts.count} in each layer, of which a token goes to ${experts.used}`]];
 }
 
 function windowRow({ attentionWindow, numLayers }: ModelDescription): [string, string][] {

@@ -26,7 +26,9 @@ export interface ModelDescription {
   /** Purpose of the model. */
   task: 'generate' | 'embed' | 'score';
   parameters: number;
-  /** Number of tensors of each type in the checkpoint; null for an engine directory. */
+  /** Experts of a layer, and how many of them a token goes to; null where layers have one MLP each. */
+  experts: { count: number; used: number } | null;
+  /** Number of tensors of each type in the checkpoint, where matrices of experts count one by one; null for an engine directory. */
   storedTypes: Record<string, number> | null;
   hasChatTemplate: boolean | null;
   vocabSize: number;
@@ -89,7 +91,7 @@ export async function describeModel(
 ): Promise<ModelDescription> {
   const opened = existsSync(join(path, 'engine.json')) ? ofEngine(openEngine(path)) : ofCheckpoint(path);
   const { config, plan, weights, outputWeights, weightBytes, ...rest } = opened;
-  const { encoder } = config;
+  const { encoder, experts } = config;
   const { kind, fallback } = await likelyExecutor({ executor, kvDtype });
   const maxSeqLen = longestSequence(config);
   const dtype = kvDtype ?? kind.kvDtypeFor(weights);
@@ -98,6 +100,7 @@ export async function describeModel(
     ...rest,
     architecture: config.architecture,
     task: encoder === undefined ? 'generate' : encoder.head.kind === 'embedding' ? 'embed' : 'score',
+    experts: experts === undefined ? null : { count: experts.count, used: experts.used },
     vocabSize: config.vocabSize,
     numLayers: config.numLayers,
     hiddenSize: config.hiddenSize,

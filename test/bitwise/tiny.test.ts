@@ -257,6 +257,9 @@ describe.each<[string, Format, number]>([
   ['gemma2', INT8_CACHE, 16],
   ['gemma3', 'int8', 16],
   ['gpt2', 'bf16', 16],
+  ['qwen3moe', 'bf16', 16],
+  ['qwen3moe', 'int4', 16],
+  ['mixtral', 'int8', 9],
 ])('tiny %s, %s', (variant, format, smallPool) => {
   it('together as alone: paused, chunked, in lockstep, from reused blocks', async () => {
     const { executor, config } = await openTiny(variant, format, 2);

@@ -21,7 +21,10 @@ import { compareLogits, greatestDifference } from '../reference/compare-logits.j
 import { describeExecutors, type TestExecutor } from '../support/executors.js';
 
 // The goldens of test/reference, which the native executor meets on each instruction set and in each precision there.
-const ARCHITECTURES = ['mistral', 'qwen2', 'qwen3', 'phi3', 'gemma2', 'gemma3', 'gpt2'];
+const ARCHITECTURES = ['mistral', 'qwen2', 'qwen3', 'phi3', 'gemma2', 'gemma3', 'gpt2'].concat(
+  // Mixtures of experts.
+  ['qwen3moe', 'qwen3moe-shares', 'mixtral'],
+);
 /** The standard deviation of the logits is about 3. */
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
 /**

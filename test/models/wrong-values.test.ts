@@ -117,6 +117,8 @@ describe('a wrong value anywhere', () => {
     ['tiny-gemma3', 'config.json'],
     ['tiny-phi3', 'config.json'],
     ['tiny-gpt2', 'config.json'],
+    ['tiny-qwen3moe', 'config.json'],
+    ['tiny-mixtral', 'config.json'],
   ])('in %s/%s is said in a sentence', async (name, file) => {
     const folder = join(root, `${name}-${file}`);
     cpSync(fixture(name), folder, { recursive: true });

@@ -160,6 +160,31 @@ describe('NetworkBuilder', () => {
     );
   });
 
+  it('refuses experts that do not fit together, and adds the others to their residual', () => {
+    const net = builder();
+    const x = net.embedding(net.matrix('embedding', [{ name: 'e', rows: 10, columns: 8 }]));
+    const matrix = (name: string, rows: number, columns: number) =>
+      net.matrix(name, [{ name, rows, columns }]);
+    const scores = net.linear(x, { weight: matrix('router', 2, 8) });
+    const gateUp = [matrix('gateUp.0', 12, 8), matrix('gateUp.1', 12, 8)];
+    const down = [matrix('down.0', 8, 6), matrix('down.1', 8, 6)];
+    const experts = { gateUp, down, used: 1, normalize: true, activation: 'silu' } as const;
+    const add = (change: object, sum = x, of = scores) =>
+      net.addExperts(sum, x, of, { ...experts, ...change });
+    const odd = matrix('odd', 14, 8);
+    expect(() => add({}, x, x)).toThrow(/scores of 8 and 2 ways down for 2 experts/);
+    expect(() => add({ down: down.slice(1) })).toThrow(/scores of 2 and 1 ways down for 2 experts/);
+    for (const used of [0, 3, 0.5]) expect(() => add({ used })).toThrow(`${used} of 2 experts`);
+    expect(() => add({ gateUp: [gateUp[0], odd] })).toThrow(/odd: \[14 x 8\] in place of \[12 x 8\]/);
+    expect(() => add({}, scores)).toThrow(/down\.0: \[8 x 6\] in place of \[2 x 6\]/);
+    expect(() => add({}, net.selectRows(x))).toThrow(/output of experts does not fit the residual/);
+    expect(() => add({ down: ['norm', 'norm'] })).toThrow(/norm is not a matrix/);
+    add({});
+    const plan = net.build(net.linear(net.selectRows(x), { weight: 'embedding' }));
+    checkSlots(plan);
+    expect(plan.ops.find(({ op }) => op === 'experts')).toMatchObject({ output: 0, residual: 0, used: 1 });
+  });
+
   it('refuses what does not fit together', () => {
     const net = builder();
     const x = net.embedding(net.matrix('embedding', [{ name: 'e', rows: 10, columns: 8 }]));

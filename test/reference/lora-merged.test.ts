@@ -148,7 +148,7 @@ function logitsOf(
   return logits;
 }
 
-it.each(['gqa', 'gpt2', 'phi3', 'qwen2', 'qwen3', 'gemma2', 'gemma3', 'mistral'])(
+it.each(['gqa', 'gpt2', 'phi3', 'qwen2', 'qwen3', 'gemma2', 'gemma3', 'mistral', 'qwen3moe', 'mixtral'])(
   'tiny-%s: an adapter beside the weights gives the logits of one that is merged into them',
   async (variant) => {
     const base = await engines.get(tinyModelPath(variant), 'f32');

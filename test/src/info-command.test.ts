@@ -64,6 +64,14 @@ describe('skein info', () => {
     expect(stdout).toMatch(/^window {2,}5 of 6 layers attend to the last 20 tokens$/m);
   });
 
+  it('says how many experts a token goes to', async () => {
+    const { stdout } = await runCli(['info', tinyModelPath('qwen3moe-gguf')]);
+    expect(stdout).toMatch(/^architecture {2,}qwen3moe, which generates text/m);
+    expect(stdout).toMatch(/^experts {2,}8 in each layer, of which a token goes to 2$/m);
+    expect((await describeBy(tinyModelPath('mixtral'))).experts).toEqual({ count: 8, used: 2 });
+    expect((await describeBy(tinyModelPath('qwen3'))).experts).toBeNull();
+  });
+
   it('writes it for people without --json', async () => {
     const { code, stdout } = await runCli(['info', tinyModelPath('gguf')]);
     expect(code).toBe(0);

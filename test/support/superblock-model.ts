@@ -91,7 +91,8 @@ export function writeSuperblockModel(
   });
 }
 
-function randomMatrix(type: string, rows: number, columns: number, random: Random): Uint8Array {
+/** Bytes of random rows in a type. */
+export function randomMatrix(type: string, rows: number, columns: number, random: Random): Uint8Array {
   const spread = 2 / Math.sqrt(columns);
   const made = BLOCKS[type];
   if (made !== undefined) return randomBlocks(made, rows, columns, () => random.uniform(), spread).stored;

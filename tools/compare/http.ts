@@ -73,8 +73,6 @@ async function main(): Promise<void> {
 /** A model with random weights is served as it is stored: no other types are made of it. */
 async function compareShape(flags: FlagValues<typeof FLAGS>): Promise<void> {
   const model = new ShapeFile(flags);
-  if (!model.isForSkein)
-    throw new Error(`--shape: ${model.name} is a mixture of experts, which Skein does not run.`);
   const types = { types: model.type, 'ik-types': model.type, weights: 'auto' };
   const plan = () => {
     model.write();

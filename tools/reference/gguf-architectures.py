@@ -23,7 +23,7 @@ from tiny_gguf import add_tokenizer  # noqa: E402
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "test", "fixtures")
 # Mistral's files are Llama's, of which tiny-gguf is one.
-NAMES = ["qwen2", "qwen3", "phi3", "gemma2", "gemma3", "gpt2"]
+NAMES = ["qwen2", "qwen3", "phi3", "gemma2", "gemma3", "gpt2", "qwen3moe", "mixtral"]
 
 
 def convert(name):

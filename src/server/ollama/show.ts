@@ -68,7 +68,7 @@ function capabilitiesOf(task: Shown['task'], template: string | null): string[] 
 function modelInfo(facts: ModelFacts | null, maxSeqLen: number): Record<string, unknown> {
   if (facts === null) return { 'general.context_length': maxSeqLen };
   const { config, parameters } = facts;
-  const { architecture } = config;
+  const { architecture, experts } = config;
   return {
     'general.architecture': architecture,
     'general.parameter_count': parameters,
@@ -76,6 +76,10 @@ function modelInfo(facts: ModelFacts | null, maxSeqLen: number): Record<string, 
     [`${architecture}.embedding_length`]: config.hiddenSize,
     [`${architecture}.block_count`]: config.numLayers,
     [`${architecture}.feed_forward_length`]: config.intermediateSize,
+    ...(experts && {
+      [`${architecture}.expert_count`]: experts.count,
+      [`${architecture}.expert_used_count`]: experts.used,
+    }),
     [`${architecture}.attention.head_count`]: config.numHeads,
     [`${architecture}.attention.head_count_kv`]: config.numKvHeads,
     [`${architecture}.vocab_size`]: config.vocabSize,

@@ -1,14 +1,20 @@
 import { describe, expect, it } from 'vitest';
+import { layOutWeights } from '../../../engine/building/engine.js';
+import { storedParts } from '../../../engine/building/stored-precision.js';
 import {
   automaticOutputPrecision,
   automaticPrecision,
   checkOutputPrecision,
   checkWeightPrecision,
+  PRECISIONS,
+  routerWeights,
 } from '../../../engine/building/weight-precision.js';
 import type { EnginePrecision, OutputPrecision } from '../../../engine/executors/executor.js';
 import { planNetwork } from '../../../models/architectures/index.js';
 import type { TensorLocation, TensorType } from '../../../models/checkpoints/checkpoint.js';
 import type { ModelConfig } from '../../../models/model-config.js';
+import type { PlanWeight } from '../../../network/plan.js';
+import { expertsConfig } from '../../support/experts-config.js';
 import { TINY_MODEL_CONFIG } from '../../support/tiny-checkpoint.js';
 
 const plan = planNetwork(TINY_MODEL_CONFIG as ModelConfig);
@@ -64,6 +70,48 @@ describe('what auto means', () => {
       expect(automaticOutputPrecision(weights, checkpoint(['Q4_1'], outer), plan)).toBe(expected);
     },
   );
+});
+
+describe('the routers of experts', () => {
+  const experts = planNetwork(expertsConfig());
+  const typesOf = (router: TensorType, others: TensorType[]) => {
+    const tensors = new Map<string, TensorLocation>();
+    let matrices = 0;
+    for (const { name: weight, sources } of experts.weights)
+      for (const { name, rows, columns } of sources) {
+        const type = weight.endsWith('router') ? router : others[matrices++ % others.length]!;
+        tensors.set(name, { name, type, shape: [rows, columns], file: 'm', offset: 0, byteLength: 0 });
+      }
+    return { tensors };
+  };
+
+  it('are those matrices that experts have their scores from', () => {
+    expect([...routerWeights(experts)]).toEqual(['layers.0.router', 'layers.1.router']);
+    expect(routerWeights(plan).size).toBe(0);
+  });
+
+  it.each<[TensorType, TensorType[], string]>([
+    ['F32', ['Q4_K', 'Q6_K'], 'stored'],
+    ['F16', ['Q4_K', 'Q6_K'], 'stored'],
+    ['F32', ['Q4_0'], 'int4'],
+    ['F32', ['Q8_0'], 'int8'],
+    ['Q4_0', ['BF16'], 'bf16'],
+  ])('have no say in what auto means: %s beside %j is %s', (router, others, expected) => {
+    expect(automaticPrecision(typesOf(router, others), experts)).toBe(expected);
+  });
+
+  it.each(PRECISIONS)('are f32 where the others are %s', (precision) => {
+    const checkpoint = typesOf('Q4_0', ['Q8_0']);
+    const partsOf = (weight: PlanWeight) => storedParts(checkpoint, weight);
+    const { tensors } = layOutWeights(experts, precision, 'int8', partsOf);
+    const routers = tensors.filter(({ name }) => name.endsWith('router'));
+    expect(routers.map(({ dtype, rows }) => [dtype, rows])).toEqual([
+      ['f32', 4],
+      ['f32', 4],
+    ]);
+    const dtype = precision === 'stored' ? 'int8' : precision;
+    expect(tensors.find(({ name }) => name === 'layers.1.experts.3.down')!.dtype).toBe(dtype);
+  });
 });
 
 describe('names of precisions', () => {

@@ -14,6 +14,8 @@ afterAll(() => engines.remove());
 const NOT_IN_GGUF: Record<string, (keyof ModelConfig)[]> = {
   qwen2: ['layerWindows'],
   qwen3: [],
+  qwen3moe: [],
+  mixtral: ['slidingWindow'],
   phi3: [],
   gemma2: ['attentionScale'],
   gemma3: ['attentionScale'],
@@ -69,6 +71,11 @@ it('names of tensors follow the architecture', () => {
     ['blk.1.post_ffw_norm.weight', 'gemma2', 'model.layers.1.post_feedforward_layernorm.weight'],
     ['blk.1.attn_q_norm.weight', 'qwen3', 'model.layers.1.self_attn.q_norm.weight'],
     ['blk.1.attn_q_norm.weight', 'llama', 'blk.1.attn_q_norm.weight'],
+    ['blk.1.attn_q_norm.weight', 'qwen3moe', 'model.layers.1.self_attn.q_norm.weight'],
+    ['blk.1.ffn_gate_inp.weight', 'qwen3moe', 'model.layers.1.mlp.gate.weight'],
+    ['blk.1.ffn_gate_inp.weight', 'mixtral', 'model.layers.1.block_sparse_moe.gate.weight'],
+    ['blk.1.ffn_gate.weight', 'mixtral', 'blk.1.ffn_gate.weight'],
+    ['blk.1.ffn_gate_inp.weight', 'llama', 'blk.1.ffn_gate_inp.weight'],
     ['blk.1.constructor.weight', 'qwen2', 'blk.1.constructor.weight'],
   ] as const;
   for (const [name, architecture, expected] of cases)

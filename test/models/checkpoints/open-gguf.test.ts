@@ -128,7 +128,19 @@ describe('openCheckpoint of a GGUF', () => {
       /tokenizer has 6 tokens, more than the vocabulary of 5/,
     ],
     ['one part of several', { 'split.count': { type: 'u16', value: 3 } }, /one of 3 parts/],
-    ['experts', { 'llama.expert_count': { type: 'u32', value: 8 } }, /expert_count should be 0/],
+    [
+      'experts without how many are used',
+      { 'llama.expert_count': { type: 'u32', value: 8 } },
+      /llama\.expert_used_count should be a whole number from 1 to 8, found nothing/,
+    ],
+    [
+      'experts of an architecture without them',
+      {
+        'general.architecture': { type: 'string', value: 'qwen2' },
+        'qwen2.expert_count': { type: 'u32', value: 8 },
+      },
+      /qwen2\.expert_count should be 0 \(qwen2 has no experts\), found 8/,
+    ],
     [
       'an adapter',
       { 'general.type': { type: 'string', value: 'adapter' } },

@@ -74,9 +74,8 @@ function planOf(flags: FlagValues<typeof FLAGS>, model: ShapeFile): ComparisonPl
   const candidates: Candidate<ShapeColumn>[] = [
     peerCandidate(LLAMA, () => new LlamaCpp(flags.peers), shown),
     peerCandidate(IK_LLAMA, () => new IkLlamaCpp(flags.peers), shown),
+    skeinCandidate(model.cache, shown),
   ];
-  if (model.isForSkein) candidates.push(skeinCandidate(model.cache, shown));
-  else console.error(`${model.name} is a mixture of experts, which Skein does not run: its side is left out`);
   const starts: Named<ShapeColumn>[] = flags['without-starts'] ? [] : [{ name: STARTS, shape: STARTS }];
   return {
     candidates,

@@ -63,16 +63,11 @@ export class ShapeFile {
     this.cache = join(this.#place, 'cache');
   }
 
-  /** Skein runs no mixtures of experts. */
-  get isForSkein(): boolean {
-    return this.shape.experts === undefined;
-  }
-
   /** Writes the file. @throws where memory or disk have no room, and says how much it takes. */
   write(): void {
     const bytes = weightBytes(plannedTensors(this.shape, this.type));
     checkMemory(this.name, bytes);
-    checkRoom(this.#folder, this.name, bytes * (this.isForSkein ? 1 + KEPT_SHARE : 1));
+    checkRoom(this.#folder, this.name, bytes * (1 + KEPT_SHARE));
     console.error(`writing ${this.path}: ${(bytes / 1e9).toFixed(1)} GB`);
     // A run that is broken off leaves no gigabytes behind.
     process.once('exit', () => this.remove());

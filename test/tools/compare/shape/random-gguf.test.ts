@@ -92,6 +92,27 @@ describe('writeRandomGguf', () => {
   });
 });
 
+describe('writeRandomGguf of a mixture of experts', () => {
+  it('writes the keys and tensors by which it is read', () => {
+    const file = join(freshFolder(), 'experts.Q4_K_M.gguf');
+    const experts = { count: 8, used: 3 };
+    writeRandomGguf(file, { ...SMALL, architecture: 'qwen3moe', isTied: false, experts }, 'Q4_K_M');
+    const { config, tensors } = openCheckpoint(file);
+    expect(config).toMatchObject({
+      architecture: 'qwen3moe',
+      intermediateSize: 768,
+      tieWordEmbeddings: false,
+      experts: { count: 8, used: 3, width: 768, normalize: true },
+    });
+    const typeOf = (name: string) => tensors.get(`model.layers.1.mlp.${name}.weight`)?.type;
+    expect(['gate', 'experts.7.gate_proj', 'experts.7.down_proj'].map(typeOf)).toEqual([
+      'F32',
+      'Q4_K',
+      'Q6_K',
+    ]);
+  });
+});
+
 describe('checkRoom', () => {
   it('says what a file takes and what the disk has', () => {
     const folder = freshFolder();

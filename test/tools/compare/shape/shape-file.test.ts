@@ -11,14 +11,8 @@ describe('ShapeFile', () => {
     const folder = freshFolder();
     const model = new ShapeFile({ shape: 'llama-8b', type: 'Q4_0', folder });
     expect(model.path).toBe(join(folder, `skein-shape-${process.pid}`, 'llama-8b.Q4_0.gguf'));
-    expect(model.isForSkein).toBe(true);
     model.remove();
     expect(existsSync(join(folder, `skein-shape-${process.pid}`))).toBe(false);
-  });
-
-  it('is not for Skein where it has experts', () => {
-    const model = new ShapeFile({ shape: 'qwen3-30b-a3b', type: 'Q4_K_M', folder: '.' });
-    expect(model.isForSkein).toBe(false);
   });
 });
 

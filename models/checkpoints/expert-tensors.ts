@@ -1,0 +1,61 @@
+import { expertNames } from '../architectures/expert-names.js';
+import type { ModelConfig } from '../model-config.js';
+import { type RawTensor, refuseShape, refuseUnsupportedType } from './raw-tensor.js';
+import type { NamedTensor } from './tensor-layout.js';
+
+/** A matrix that each expert has. */
+export type ExpertMatrix = 'gate' | 'up' | 'down';
+
+/** Name that the network has for a matrix of an expert; undefined where the architecture has no experts. */
+export function expertTensorName(
+  architecture: string,
+  layer: string,
+  expert: number | string,
+  matrix: ExpertMatrix,
+): string | undefined {
+  const names = expertNames(architecture);
+  return names && `model.layers.${layer}.${names.block}.experts.${expert}.${names[matrix]}.weight`;
+}
+
+/** Name that the network has for the matrix that gives tokens their scores of the experts. */
+export function routerName(architecture: string, layer: string): string {
+  return `model.layers.${layer}.${expertNames(architecture)!.block}.gate.weight`;
+}
+
+/** Names of the matrices that one tensor of a layer has for all experts, `stacked` in each: those of the first expert first. */
+export function stackedNames(
+  { architecture, experts }: ModelConfig,
+  layer: string,
+  stacked: readonly ExpertMatrix[],
+): string[] {
+  return Array.from({ length: experts?.count ?? 0 }).flatMap((_, expert) =>
+    stacked.map((matrix) => expertTensorName(architecture, layer, expert, matrix)!),
+  );
+}
+
+/**
+ * The matrices of experts that one tensor has, of shape [experts, rows, columns] where `stacked` is one matrix, and each expert has the
+ * rows of several behind one another where there are more:
+ *
+ *   | expert 0: gate, up | expert 1: gate, up | ...      each a slice of the tensor's bytes
+ *
+ * @throws CheckpointError for another shape, or a type of which no slice can be read
+ */
+export function expertSlices(
+  tensor: RawTensor,
+  config: ModelConfig,
+  layer: string,
+  stacked: readonly ExpertMatrix[],
+): [name: string, slice: NamedTensor][] {
+  const { hiddenSize } = config;
+  const { count, width } = config.experts!;
+  const [rows, columns] = stacked.includes('down') ? [hiddenSize, width] : [width, hiddenSize];
+  refuseUnsupportedType(tensor);
+  refuseShape(tensor, [count, stacked.length * rows, columns]);
+  const names = stackedNames(config, layer, stacked);
+  const byteLength = tensor.byteLength! / names.length;
+  return names.map((name, i) => {
+    const offset = tensor.offset + i * byteLength;
+    return [name, { ...tensor, shape: [rows, columns], offset, byteLength }];
+  });
+}

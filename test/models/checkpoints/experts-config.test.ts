@@ -1,0 +1,163 @@
+import { describe, expect, it } from 'vitest';
+import { LIMITS } from '../../../models/checkpoints/config-fields.js';
+import { configOfHuggingFace } from '../../../models/checkpoints/huggingface-config.js';
+
+const DIMENSIONS = {
+  vocab_size: 100,
+  hidden_size: 64,
+  intermediate_size: 96,
+  num_hidden_layers: 4,
+  num_attention_heads: 4,
+  num_key_value_heads: 2,
+  max_position_embeddings: 512,
+};
+const [QWEN, MIXTRAL] = ['Qwen3MoeForCausalLM', 'MixtralForCausalLM'];
+
+const read = (name: string, changes: object = {}) =>
+  configOfHuggingFace('config.json', { architectures: [name], ...DIMENSIONS, ...changes }, null);
+
+describe('a config.json of experts that says little means what transformers takes', () => {
+  it('Qwen3: 8 of 128 experts of width 768, with shares of all', () => {
+    expect(read(QWEN)).toMatchObject({
+      architecture: 'qwen3moe',
+      intermediateSize: 96,
+      headDim: 16,
+      slidingWindow: null,
+      experts: { count: 128, used: 8, width: 768, normalize: false },
+    });
+  });
+
+  it("Mixtral: 2 of 8 experts of the MLP's width, whose shares add up to 1, and a period of a million", () => {
+    expect(read(MIXTRAL)).toMatchObject({
+      architecture: 'mixtral',
+      headDim: 16,
+      rmsNormEpsilon: 1e-5,
+      slidingWindow: null,
+      rope: { theta: 1_000_000 },
+      experts: { count: 8, used: 2, width: 96, normalize: true },
+    });
+  });
+});
+
+describe('experts of config.json', () => {
+  it('are read by the names of both', () => {
+    const changes = { num_experts_per_tok: 3, moe_intermediate_size: 24, norm_topk_prob: true };
+    const experts = { count: 16, used: 3, width: 24, normalize: true };
+    expect(read(QWEN, { ...changes, num_experts: 16 }).experts).toEqual(experts);
+    expect(read(QWEN, { ...changes, num_local_experts: 16 }).experts).toEqual(experts);
+    expect(read(QWEN, { ...changes, num_local_experts: 16, num_experts: 16 }).experts).toEqual(experts);
+    const mixtral = read(MIXTRAL, { num_local_experts: 4, num_experts_per_tok: 4 });
+    expect(mixtral.experts).toEqual({ count: 4, used: 4, width: 96, normalize: true });
+  });
+
+  it('may have a window, the same in all layers', () => {
+    const layer_types = Array(4).fill('sliding_attention');
+    expect(read(MIXTRAL, { sliding_window: 32 }).slidingWindow).toBe(32);
+    expect(read(MIXTRAL, { sliding_window: null }).slidingWindow).toBeNull();
+    expect(read(QWEN, { sliding_window: 32, max_window_layers: 3 }).slidingWindow).toBeNull();
+    const window = { use_sliding_window: true, sliding_window: 32, max_window_layers: 3, layer_types };
+    expect(read(QWEN, window)).toMatchObject({ slidingWindow: 32 });
+    expect(read(QWEN, window).layerWindows).toBeUndefined();
+  });
+
+  it('say nothing where all other ways to compute them are off', () => {
+    const off = { n_shared_experts: 0, n_group: 1, routed_scaling_factor: 1, scoring_func: 'softmax' };
+    expect(read(QWEN, { ...off, mlp_only_layers: [], decoder_sparse_step: 1 })).toEqual(read(QWEN));
+    expect(read('LlamaForCausalLM', { num_experts: 0, num_local_experts: null }).experts).toBeUndefined();
+  });
+
+  it.each<[string, object, RegExp]>([
+    [QWEN!, { num_experts: 0 }, /num_experts should be a whole number from 1 to 1024, found 0\.$/],
+    [QWEN!, { num_experts: 1025 }, /num_experts should be a whole number from 1 to 1024, found 1025\.$/],
+    [QWEN!, { num_experts: '8' }, /num_experts should be a whole number .* found "8"\.$/],
+    [
+      QWEN!,
+      { num_experts: 8, num_local_experts: 9 },
+      /num_local_experts should be num_experts, which is 8, found 9/,
+    ],
+    [
+      QWEN!,
+      { num_experts_per_tok: 129 },
+      /num_experts_per_tok should be a whole number from 1 to 128, found 129/,
+    ],
+    [
+      QWEN!,
+      { num_experts_per_tok: 0 },
+      /num_experts_per_tok should be a whole number from 1 to 128, found 0/,
+    ],
+    [QWEN!, { moe_intermediate_size: 0 }, /moe_intermediate_size should be a whole number from 1/],
+    [QWEN!, { norm_topk_prob: 1 }, /norm_topk_prob should be true or false, found 1/],
+    [QWEN!, { decoder_sparse_step: 2 }, /decoder_sparse_step should be 1: layers with one MLP .* found 2/],
+    [QWEN!, { mlp_only_layers: [0] }, /mlp_only_layers should be empty: layers with one MLP .* found \[0\]/],
+    [QWEN!, { mlp_only_layers: 3 }, /mlp_only_layers should be empty/],
+    [QWEN!, { first_k_dense_replace: 1 }, /first_k_dense_replace should be 0/],
+    [
+      QWEN!,
+      { shared_expert_intermediate_size: 64 },
+      /shared_expert_intermediate_size should be absent: experts that all/,
+    ],
+    [QWEN!, { n_shared_experts: 1 }, /n_shared_experts should be absent/],
+    [
+      QWEN!,
+      { n_routed_experts: 8 },
+      /n_routed_experts should be absent: the experts of Qwen3MoeForCausalLM are num_experts/,
+    ],
+    [QWEN!, { n_group: 4 }, /n_group should be absent: groups of experts/],
+    [QWEN!, { routed_scaling_factor: 2.5 }, /routed_scaling_factor should be absent or 1/],
+    [QWEN!, { scoring_func: 'sigmoid' }, /scoring_func should be "softmax"/],
+    [QWEN!, { use_mrope: true }, /use_mrope should be false/],
+    [
+      QWEN!,
+      { layer_types: Array(4).fill('sliding_attention') },
+      /layer_types should be full_attention for each layer/,
+    ],
+    [MIXTRAL!, { num_local_experts: 2000 }, /num_local_experts should be a whole number from 1 to 1024/],
+    [
+      MIXTRAL!,
+      { num_experts_per_tok: 9 },
+      /num_experts_per_tok should be a whole number from 1 to 8, found 9/,
+    ],
+    [MIXTRAL!, { intermediate_size: undefined }, /intermediate_size should be a whole number/],
+    [
+      MIXTRAL!,
+      { sliding_window: 9, layer_types: ['full_attention'] },
+      /layer_types should be sliding_attention for each/,
+    ],
+    [
+      'LlamaForCausalLM',
+      { num_local_experts: 8 },
+      /num_local_experts should be absent: LlamaForCausalLM has no experts, found 8/,
+    ],
+    [
+      'Qwen3ForCausalLM',
+      { num_experts: 128 },
+      /num_experts should be absent: Qwen3ForCausalLM has no experts/,
+    ],
+    [
+      'Qwen2ForCausalLM',
+      { n_routed_experts: 4 },
+      /n_routed_experts should be absent: Qwen2ForCausalLM has no experts/,
+    ],
+    [
+      'MistralForCausalLM',
+      { n_shared_experts: 1 },
+      /n_shared_experts should be absent: MistralForCausalLM has no/,
+    ],
+    [
+      'GPT2LMHeadModel',
+      { moe_num_experts: 4 },
+      /moe_num_experts should be absent: GPT2LMHeadModel has no experts/,
+    ],
+    ['Qwen2MoeForCausalLM', {}, /architectures should be one of .*MixtralForCausalLM/],
+  ])('%s with %o is refused by name', (name, changes, message) => {
+    expect(() => read(name, changes)).toThrow(message);
+  });
+
+  it('are bounded over all layers', () => {
+    const layers = { num_hidden_layers: 64, num_experts: 1024 };
+    expect(read(QWEN, layers).experts!.count * 64).toBe(LIMITS.allExperts);
+    expect(() => read(QWEN, { ...layers, num_hidden_layers: 65 })).toThrow(
+      'config.json: 65 layers of 1024 experts should have 65536 experts in all at most, found 66560.',
+    );
+  });
+});
