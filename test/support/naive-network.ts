@@ -2,6 +2,7 @@ import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import type { Activation, NetworkPlan, PlanOp } from '../../network/plan.js';
 import { roundToBf16 } from '../../tools/support/bf16.js';
 import { quantsOf } from './kv-quants.js';
+import { naiveShares } from './naive-experts.js';
 
 /** Rounding of the cache and of products. */
 export interface NaiveOptions {
@@ -121,19 +122,13 @@ export function naiveLogits(
   }
 
   function mixture(op: ExpertsOp, row: Float64Array, r: number): Float64Array {
-    const scores = [...values[op.scores]![r]!];
-    const order = scores.map((_, expert) => expert).sort((a, b) => scores[b]! - scores[a]! || a - b);
-    const chosen = order.slice(0, op.used);
-    const maximum = Math.max(...scores);
-    const weight = (expert: number) => Math.exp(scores[expert]! - maximum);
-    const all = (op.normalize ? chosen : order).reduce((sum, expert) => sum + weight(expert), 0);
     const output = new Float64Array(plan.values[op.output]!.width);
-    for (const expert of chosen) {
+    for (const { expert, share } of naiveShares(values[op.scores]![r]!, op)) {
       const [both] = linear([row], op.gateUp[expert]!, null);
       const width = both!.length / 2;
       const gated = both!.slice(0, width).map((gate, i) => activate(gate, op.activation) * both![width + i]!);
       const [down] = linear([gated], op.down[expert]!, null);
-      for (let i = 0; i < output.length; i++) output[i]! += (weight(expert) / all) * down![i]!;
+      for (let i = 0; i < output.length; i++) output[i]! += share * down![i]!;
     }
     const before = op.residual === null ? null : values[op.residual]![r]!;
     return output.map((y, i) => y + (before ? before[i]! : 0));
